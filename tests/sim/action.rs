@@ -199,6 +199,8 @@ pub(crate) struct Plan {
     pub(crate) ranges: u16,
     /// Replicas of each range; 0 where ranges are not replicated.
     pub(crate) replicas: usize,
+    /// Commits are settled when a standby has them, and the log loses its tail.
+    pub(crate) loses_tail: bool,
     /// Bytes of a part of a record.
     pub(crate) part_bytes: usize,
     /// Envelopes of a post at most.
@@ -237,6 +239,8 @@ impl Plan {
         let replicas = if replicating.once_in(2) { 2 + replicating.below(2) as usize } else { 0 };
         let part_bytes = [300, 3_000, 512 << 10][replicating.below(3) as usize];
         let calm = [3, 8, 30][replicating.below(3) as usize];
+        let mut losing = Random::new(seed.rotate_left(12));
+        let loses_tail = replicas > 0 && losing.once_in(3);
         // A message that is held up holds up its pair of shards: there are others.
         let shards = if delays { shards.max(5) } else { shards };
         let pages = if delays { pages.max(12) } else { pages };
@@ -265,6 +269,11 @@ impl Plan {
                 let one_in = [0, 3, 8, 20][reading.below(4) as usize];
                 actions.push(Action::FailReads { one_in, seed: reading.number() });
             }
+            if loses_tail && losing.once_in(3 * calm) {
+                let entries = 1 + losing.below(9) as u8;
+                let (range, action) = (losing.number(), ReplicaAction::LoseTail { entries });
+                actions.push(Action::Replica { range, action });
+            }
             if replicas > 0 && replicating.once_in(calm) {
                 let (range, action) = (replicating.number(), replica_action(&mut replicating));
                 actions.push(Action::Replica { range, action });
@@ -281,6 +290,7 @@ impl Plan {
             shards,
             ranges,
             replicas,
+            loses_tail,
             part_bytes,
             post_envelopes,
             pages,

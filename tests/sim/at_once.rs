@@ -1,5 +1,7 @@
 //! A collection that was grouped at once: as the rows that a run begins with, and to compare with at rest.
 
+use std::sync::Arc;
+
 use doppel_protocol::WinnerOrder;
 use doppel_tier1::bulk::{BulkConfig, BulkError, Grouped, Keep};
 use doppel_tier1::{Store, Write, simulation};
@@ -38,11 +40,22 @@ impl World {
         }
         let made = self.at_once(versions, self.settings.winners, self.settings.group_members_max);
         let (_, rows) = made.map_err(|e| failed("grouping at once")(e.into()))?;
-        for (host, rows) in self.hosts.iter().zip(rows) {
-            let begun = match &*host.store {
+        for (at, rows) in rows.into_iter().enumerate() {
+            let store = Arc::clone(&self.hosts[at].store);
+            let begun = match &*store {
                 RangeStore::Alone(store) => store.rows.commit(rows),
                 RangeStore::Replicated(_) if rows.is_empty() => Ok(()),
-                RangeStore::Replicated(_) => host.store.commit(rows),
+                // Until a standby has it, where one has to.
+                RangeStore::Replicated(_) => match store.commit(rows.clone()) {
+                    Err(_) => {
+                        let standbys = self.standbys(at);
+                        if let Some(replicas) = &mut self.hosts[at].replicas {
+                            replicas.follow_one(&standbys)?;
+                        }
+                        store.commit(rows)
+                    }
+                    written => written,
+                },
             };
             begun.map_err(|e| failed("a commit")(e.into()))?;
         }

@@ -122,10 +122,12 @@ pub(crate) enum Mistake {
     StoredBeforeLog,
     /// A replica's position is on disk before its rows.
     PositionBeforeRows,
+    /// An owner takes a commit for settled before a standby has it, over a log that may lose it.
+    SettledBeforeStandby,
 }
 
 impl Mistake {
-    pub(crate) const ALL: [Self; 53] = [
+    pub(crate) const ALL: [Self; 54] = [
         Self::CompareBeforeStore,
         Self::AcknowledgeBeforeFlush,
         Self::VerdictOnOldContent,
@@ -179,6 +181,7 @@ impl Mistake {
         Self::TwoAppendsUnderWay,
         Self::StoredBeforeLog,
         Self::PositionBeforeRows,
+        Self::SettledBeforeStandby,
     ];
 }
 

@@ -11,12 +11,13 @@ use doppel_protocol::{IndexCommand, LogPosition};
 use doppel_tier1::simulation::{
     Command, Effect, Owed, PostReply, Settled, SimCommit, SimDisk, SimRange, SimReplica,
 };
-use doppel_tier1::{StoreError, Write};
+use doppel_tier1::{ReplicaError, StoreError, Write};
 
 use super::clients::submission;
 use super::mistake::Mistake;
 use super::model::{Version, url};
-use super::store::Ownership;
+use super::replicas::SETTLING;
+use super::store::{NO_STANDBY, Ownership};
 use super::violation::{Checked, failed, holds};
 use super::world::{World, range_id};
 
@@ -71,10 +72,20 @@ pub(crate) struct Deposed {
 }
 
 impl Deposed {
+    /// Its node.
+    pub(crate) fn node(&self) -> usize {
+        self.node
+    }
+
     /// Whether it is this node.
     pub(crate) fn is_of(&self, node: usize) -> bool {
         self.node == node
     }
+}
+
+/// Whether a commit counts and is not settled.
+fn waits_for_standby(written: &Result<(), StoreError>) -> bool {
+    matches!(written, Err(StoreError::Engine(why)) if why == NO_STANDBY)
 }
 
 /// How far a commit came.
@@ -99,8 +110,27 @@ impl World {
     }
 
     /// Makes a commit of a range, or goes on with it.
-    pub(crate) fn write(&mut self, at: usize, writes: Vec<Write>) -> Checked<Written> {
-        let written = self.write_rows(at, writes);
+    pub(crate) fn write(&mut self, at: usize, writes: &[Write]) -> Checked<Written> {
+        let mut written = self.write_rows(at, writes.to_vec());
+        for _ in 0..SETTLING {
+            if !waits_for_standby(&written) {
+                break;
+            }
+            let standbys = self.standbys(at);
+            if let Some(replicas) = &mut self.hosts[at].replicas {
+                replicas.follow_one(&standbys)?;
+            }
+            written = self.write_rows(at, writes.to_vec());
+        }
+        if waits_for_standby(&written) {
+            // It is killed while it waits. The next owner finds the commit in the log, or does not.
+            let host = &mut self.hosts[at];
+            let node = host.store.present().and_then(super::store::Present::owner);
+            if let (Some(node), Some(replicas)) = (node, &mut host.replicas) {
+                replicas.crash(node, 0)?;
+            }
+            return Ok(Written::Deposed);
+        }
         let Some(present) = self.hosts[at].store.present() else {
             return written.map(|()| Written::Counts).map_err(|e| failed("a commit")(e.into()));
         };
@@ -110,6 +140,15 @@ impl World {
             Err(_) if present.is_under_way() => Ok(Written::Waits),
             Err(error) => Err(failed("a commit")(error.into())),
         }
+    }
+
+    /// The nodes that follow a range: those that neither own it nor sleep.
+    pub(crate) fn standbys(&self, at: usize) -> Vec<usize> {
+        let host = &self.hosts[at];
+        let owner = host.store.present().and_then(super::store::Present::owner);
+        let count = host.replicas.as_ref().map_or(0, super::replicas::Replicas::count);
+        let follows = |node: &usize| owner != Some(*node) && !host.deposed.iter().any(|one| one.is_of(*node));
+        (0..count).filter(follows).collect()
     }
 
     /// The owner has its commit in the log.
@@ -142,7 +181,7 @@ impl World {
     /// The owner looks what became of its append.
     fn go_on(&mut self, at: usize) -> Checked {
         let Some(undecided) = &self.hosts[at].undecided else { return Ok(()) };
-        match self.write(at, undecided.writes.clone())? {
+        match self.write(at, &undecided.writes.clone())? {
             Written::Waits => Ok(()),
             Written::Deposed => self.hear_of_deposition(at),
             Written::Counts => {
@@ -230,7 +269,8 @@ impl World {
                 continue;
             }
             let Some(replicas) = &mut host.replicas else { return Ok(()) };
-            if let Some(owner) = replicas.take_over(node, None)? {
+            let asleep: Vec<usize> = host.deposed.iter().map(Deposed::node).collect();
+            if let Some(owner) = replicas.take_over_by_answers(node, &asleep)? {
                 return self.begin(at, owner);
             }
         }
@@ -246,6 +286,9 @@ impl World {
         };
         let disk = Arc::clone(replicas.disk(owner.node));
         let (last, taken) = (replicas.log.last(), std::mem::take(&mut replicas.taken));
+        if replicas.loses_tail() {
+            replicas.taken.clone_from(&taken);
+        }
         holds!(COMPLETE, last == Some(disk.position()), "{last:?}, it has {:?}", disk.position());
         let lost = taken.iter().find(|position| !replicas.log.counts(**position));
         holds!(DECIDED, lost.is_none(), "{lost:?}");
@@ -289,7 +332,14 @@ impl World {
         }
         let first = by as usize % others.len();
         let rival = others.get((first + 1) % others.len()).copied().filter(|_| rival && others.len() > 1);
-        let Some(owner) = replicas.take_over(others[first], rival)? else { return Ok(false) };
+        let owner = if replicas.loses_tail() {
+            // The owner is not heard.
+            let asleep: Vec<usize> = host.deposed.iter().map(Deposed::node).chain([node]).collect();
+            replicas.take_over_by_answers(others[first], &asleep)?
+        } else {
+            replicas.take_over(others[first], rival)?
+        };
+        let Some(owner) = owner else { return Ok(false) };
         let disk = present.disk();
         let Some(old) = present.end() else { return Ok(false) };
         let began = SimRange::start(&*host.store, self.settings, range_id(at), self.map);
@@ -361,6 +411,9 @@ impl World {
                 // The last append before the take-over counts, and need not see that it came.
                 Ok(true) => {
                     let Some(replicas) = &mut self.hosts[at].replicas else { return Ok(()) };
+                    if !replicas.has_settled(&deposed.replica, &commit) {
+                        continue;
+                    }
                     holds!(DEPOSED, replicas.log.counts(position), "{position:?}");
                     deposed.has_counted = true;
                     return self.wake_settled(at, &mut deposed, true);
@@ -392,20 +445,38 @@ impl World {
         }
     }
 
+    /// The owner looks whether the log has lost its end, and puts it back, by which it is none any more.
+    fn look_at_end(&mut self, at: usize) -> Checked {
+        let Some(present) = self.hosts[at].store.present() else { return Ok(()) };
+        match present.look() {
+            Some(Err(ReplicaError::Store(StoreError::Deposed(_)) | ReplicaError::Contradicts { .. })) => {
+                self.hear_of_deposition(at)
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Nothing fails any more at the logs: whoever sleeps wakes up, and every range has an owner that waits for nothing.
     pub(crate) fn heal_logs(&mut self) -> Checked {
         for at in 0..self.hosts.len() {
             let Some(replicas) = &self.hosts[at].replicas else { continue };
             replicas.log.heal();
+            if let Some(replicas) = &mut self.hosts[at].replicas {
+                replicas.all_answer = true;
+            }
             self.hosts[at].depose_next = None;
             while !self.hosts[at].deposed.is_empty() {
                 self.wake(at, 0)?;
             }
-            // The first look may end an ownership, and the next begins one.
-            for _ in 0..3 {
+            self.look_at_end(at)?;
+            // The first look may end an ownership, and the next begins one. Where others have more they put it back before.
+            for _ in 0..9 {
                 if self.is_ready(at)? {
                     break;
                 }
+            }
+            if let Some(replicas) = &mut self.hosts[at].replicas {
+                replicas.all_answer = false;
             }
             holds!("a range gets an owner", self.hosts[at].store.is_owned(), "range {at}");
         }

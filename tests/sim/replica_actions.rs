@@ -28,6 +28,9 @@ pub(crate) enum ReplicaAction {
     Wipe { node: u8 },
     /// The disk of a node is flushed.
     Flush { node: u8 },
+    /// The log loses its last entries. Owners that sleep die with it: one that wakes up behind the loss of what deposed it is
+    /// left to a person.
+    LoseTail { entries: u8 },
 }
 
 /// One of them, by the habits of a run.
@@ -81,9 +84,17 @@ impl World {
                     replicas.crash(node, lost.into())?;
                 }
             }
+            // A disk and the end of the log are not lost at once.
+            ReplicaAction::Wipe { .. } if replicas.loses_tail() => {}
             ReplicaAction::Wipe { node } => {
                 if let Some(node) = node_of(node) {
                     replicas.wipe(node);
+                }
+            }
+            ReplicaAction::LoseTail { entries } => {
+                replicas.log.lose_tail(entries.into());
+                for deposed in std::mem::take(&mut host.deposed) {
+                    replicas.crash(deposed.node(), 0)?;
                 }
             }
             ReplicaAction::Flush { node } => replicas.flush(usize::from(node) % replicas.count()),

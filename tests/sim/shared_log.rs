@@ -1,7 +1,7 @@
 //! The shared log of a range: the simulation's own, with the faults that a real one has, and one more. It refuses, loses calls
 //! and answers, is away for a while, and is read behind what is in it and not acknowledged. An append that nobody waits for
 //! any more may land late, and then even where its place is taken: which entries count must not depend on the log's
-//! comparison.
+//! comparison. It loses its last entries, with what was on its way, as servers without power do.
 //!
 //! It folds all that lands, so it knows what counts.
 
@@ -37,9 +37,14 @@ struct Shared {
 }
 
 struct State {
+    range: RangeId,
     entries: Vec<Bytes>,
     /// Entries up to this one were acknowledged or read.
     visible: usize,
+    /// The most that there ever were.
+    longest: usize,
+    /// What readers have reported last.
+    reports: BTreeMap<String, Bytes>,
     late: Vec<Late>,
     /// Calls for which nobody answers.
     away: u32,
@@ -78,6 +83,7 @@ impl State {
 
     fn push(&mut self, entry: &Bytes) {
         self.entries.push(entry.clone());
+        self.longest = self.longest.max(self.entries.len());
         if let Some(position) = self.fold.take(&Entry { sequence: self.end(), bytes: entry.clone() }) {
             self.counted.insert(position.index, position);
             self.ends.insert(self.entries.len());
@@ -96,7 +102,8 @@ impl State {
         let (landing, waiting) = std::mem::take(&mut self.late).into_iter().partition(lands);
         self.late = waiting;
         for Late { expected, entry, is_compared, .. } in landing {
-            if is_compared {
+            // What was lost goes back to its places.
+            if is_compared || self.entries.len() < self.longest {
                 // Nobody waits for the answer.
                 drop(self.put(expected, &entry));
             } else {
@@ -147,6 +154,15 @@ impl State {
         }
     }
 
+    fn lose_tail(&mut self, lost: usize) {
+        self.entries.truncate(self.entries.len().saturating_sub(lost));
+        self.visible = self.visible.min(self.entries.len());
+        self.late.clear();
+        let entries = std::mem::take(&mut self.entries);
+        (self.fold, self.counted, self.ends) = (SimFold::new(self.range), BTreeMap::new(), BTreeSet::new());
+        entries.iter().for_each(|entry| self.push(entry));
+    }
+
     fn read(&mut self, after: Sequence, bytes: usize) -> Result<Vec<Entry>, LogError> {
         if !self.answers() || self.fails() {
             return Err(unavailable("it is away"));
@@ -171,8 +187,11 @@ impl State {
 impl SimLog {
     pub(crate) fn new(range: RangeId) -> Self {
         let state = State {
+            range,
             entries: Vec::new(),
             visible: 0,
+            longest: 0,
+            reports: BTreeMap::new(),
             late: Vec::new(),
             away: 0,
             one_in: 0,
@@ -212,6 +231,14 @@ impl SimLog {
         let dice = state.random.next();
         state.land(|late| late.is_hasty || (late.expected.0 ^ dice).is_multiple_of(2));
         state.late.clear();
+    }
+
+    /// The last entries are lost, unless some were and are not all back.
+    pub(crate) fn lose_tail(&self, lost: usize) {
+        let mut state = self.state();
+        if state.entries.len() == state.longest {
+            state.lose_tail(lost);
+        }
     }
 
     /// What is late lands.
@@ -287,6 +314,14 @@ impl SharedLog for Reached {
     }
 
     fn wait(&self, _: Sequence, _: Duration) {}
+
+    fn report(&self, reader: &str, report: &Bytes) {
+        self.log.state().reports.insert(reader.to_owned(), report.clone());
+    }
+
+    fn await_report(&self, _: Duration, is_wanted: &dyn Fn(&str, &Bytes) -> bool) -> bool {
+        self.log.state().reports.iter().any(|(reader, report)| is_wanted(reader, report))
+    }
 
     fn trim(&self, _: Sequence) -> Result<(), LogError> {
         Ok(())

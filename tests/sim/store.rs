@@ -7,13 +7,16 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use doppel_model::{Epoch, PageId, RangeId};
 use doppel_protocol::LogPosition;
 use doppel_tier1::simulation::{Intercept, Intercepted, SimCommit, SimDisk, SimReplica, page_of_row};
-use doppel_tier1::{Joined, Memory, RangeMap, Store, StoreError, Write};
+use doppel_tier1::{Joined, Memory, RangeMap, ReplicaError, Store, StoreError, Write};
 
 /// The store of one range.
 pub(crate) enum RangeStore {
     Alone(Intercepted<Flushes>),
     Replicated(Present),
 }
+
+/// Why a commit waits that counts and is not settled.
+pub(crate) const NO_STANDBY: &str = "no standby has it";
 
 /// What the present owner of a range has, or the last one had.
 pub(crate) struct Present {
@@ -23,6 +26,8 @@ pub(crate) struct Present {
     begun: Mutex<Option<LogPosition>>,
     /// A mistake: rows are stored before their record is in the log.
     stores_first: bool,
+    /// A commit is settled when a standby has it.
+    needs_standby: bool,
 }
 
 /// An owner of a range.
@@ -35,9 +40,9 @@ pub(crate) struct Ownership {
 }
 
 impl Present {
-    pub(crate) fn new(range: RangeId, stores_first: bool) -> Self {
+    pub(crate) fn new(range: RangeId, stores_first: bool, needs_standby: bool) -> Self {
         let nobody = (Arc::new(SimDisk::new(range, false)), None);
-        Self { range, state: Mutex::new(nobody), begun: Mutex::default(), stores_first }
+        Self { range, state: Mutex::new(nobody), begun: Mutex::default(), stores_first, needs_standby }
     }
 
     fn lock(&self) -> MutexGuard<'_, (Arc<SimDisk>, Option<Ownership>)> {
@@ -66,6 +71,11 @@ impl Present {
         self.lock().1.as_ref().is_some_and(|owner| owner.commit.is_some())
     }
 
+    /// The owner, if there is one, looks whether the log has what it has written.
+    pub(crate) fn look(&self) -> Option<Result<(), ReplicaError>> {
+        self.lock().1.as_ref().map(|owner| owner.replica.look())
+    }
+
     /// The commit that was wanted last; none where the owner was deposed before it began.
     pub(crate) fn begun(&self) -> Option<LogPosition> {
         *self.begun.lock().unwrap()
@@ -84,10 +94,14 @@ impl Present {
             None => owner.replica.begin(owner.epoch, writes)?,
         };
         *self.begun.lock().unwrap() = Some(commit.position());
-        if owner.replica.go_on(&mut commit)? {
+        let counts = owner.replica.go_on(&mut commit)?;
+        if counts && (!self.needs_standby || owner.replica.is_settled(&commit)) {
             return Ok(());
         }
         owner.commit = Some(commit);
+        if counts {
+            return Err(StoreError::Engine(NO_STANDBY.to_owned()));
+        }
         Err(StoreError::Engine("the log has not answered".to_owned()))
     }
 }

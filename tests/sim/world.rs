@@ -117,13 +117,14 @@ impl World {
         let store = |id| {
             Arc::new(match plan.replicas {
                 0 => RangeStore::Alone(Intercepted::new(Flushes::new(planted.lazy()))),
-                _ => RangeStore::Replicated(Present::new(id, planted.is(Mistake::StoredBeforeLog))),
+                _ => {
+                    let needs_standby = plan.loses_tail && !planted.is(Mistake::SettledBeforeStandby);
+                    let stores_first = planted.is(Mistake::StoredBeforeLog);
+                    RangeStore::Replicated(Present::new(id, stores_first, needs_standby))
+                }
             })
         };
-        let replicas = |id| {
-            (plan.replicas > 0)
-                .then(|| Replicas::new(id, plan.replicas, plan.part_bytes, plan.seed, &planted))
-        };
+        let replicas = |id| (plan.replicas > 0).then(|| Replicas::new(id, plan, &planted));
         let stores: Vec<_> = map.ranges().map(store).collect();
         let each = stores.iter().map(|store| Arc::clone(store) as Arc<dyn Store>).collect();
         let worker = Worker::over(each, settings);
@@ -290,13 +291,13 @@ impl World {
         };
         self.apply(change, false)?;
         if self.hosts[at].replicas.is_none() {
-            return self.write(at, writes).map(|_| true);
+            return self.write(at, &writes).map(|_| true);
         }
         // An empty commit needs no append.
         if writes.is_empty() {
             return Ok(true);
         }
-        let written = self.write(at, writes.clone())?;
+        let written = self.write(at, &writes)?;
         if written == Written::Counts {
             self.note_counted(at)?;
             return Ok(true);
@@ -471,7 +472,7 @@ impl World {
             drop(host.range.take_in(0, SimPost::alone(first.clone(), self.map)));
         }
         let built = host.range.build(&*host.store, Vec::new(), 1, true);
-        self.write(at, built.map_err(|e| failed("the machine")(e.into()))?)?;
+        self.write(at, &built.map_err(|e| failed("the machine")(e.into()))?)?;
         self.hosts[at].range.set_applied(to, from, number - 1);
         let effects = self.settled(at)?;
         effects.into_iter().try_for_each(|effect| self.grant(at, effect))

@@ -39,8 +39,6 @@ mod txn;
 pub use database::Database;
 pub use machine::{Retention, Rules};
 pub use range_map::{RangeMap, RangeMapError};
-pub use replica::{ReplicaError, TransferError};
-pub use service::{
-    Config, Error, IndexStateRows, Keeper, OtherRanges, ReplicatedRange, Replication, Settlement, Tier1,
-};
+pub use replica::{ReplicaError, Settlement, TransferError};
+pub use service::{Config, Error, IndexStateRows, Keeper, OtherRanges, ReplicatedRange, Replication, Tier1};
 pub use store::{Joined, Memory, Store, StoreError, Write};

@@ -25,7 +25,7 @@ pub(super) fn of_replicas(membership: &Membership, ranges: &[ClusterRange], now:
                     troubles.push(Attention {
                         what: format!("writes of range {} wait at {owner}, its owner: {trouble}", range.range),
                         remedy: "where its log is full, give the stream more bytes (docs/CLUSTER.md); where it does not \
-                                 answer, see to the log servers"
+                                 answer, see to the log servers; where no standby has it, start a node that has a replica"
                             .to_owned(),
                     });
                 }
@@ -58,7 +58,16 @@ mod tests {
 
     fn claim(owns: bool, trouble: Option<&str>) -> Claim {
         let trouble = trouble.map(str::to_owned);
-        Claim { range: RangeId(2), epoch: Epoch(1), owns, index: 7, sequence: 7, needs: 7, trouble }
+        Claim {
+            range: RangeId(2),
+            epoch: Epoch(1),
+            owns,
+            index: 7,
+            known: true,
+            sequence: 7,
+            needs: 7,
+            trouble,
+        }
     }
 
     /// What is wrong when the owner and a standby of a range have told this.

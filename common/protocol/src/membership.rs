@@ -52,6 +52,8 @@ pub struct Claim {
     pub owns: bool,
     /// How many records of the range's log it has copied.
     pub index: u64,
+    /// Whether `index` is what its files say: before they are open a node does not know.
+    pub known: bool,
     /// Where the last of them is in that log, as long as the node has them all on its disk; 0 where it has none, or does not
     /// know that they are those of the log.
     pub sequence: u64,
@@ -72,6 +74,8 @@ pub struct Replica {
     pub owns: bool,
     /// See [`Claim::index`].
     pub index: u64,
+    /// See [`Claim::known`].
+    pub known: bool,
     /// See [`Claim::sequence`].
     pub sequence: u64,
     /// See [`Claim::needs`].
@@ -199,6 +203,7 @@ impl Membership {
             epoch: claim.epoch,
             owns: claim.owns,
             index: claim.index,
+            known: claim.known,
             sequence: claim.sequence,
             needs: claim.needs,
             trouble: claim.trouble.clone(),

@@ -124,10 +124,11 @@ pub trait SharedLog: Send + Sync {
     /// asked for: where there are none there may be some all the same, and a log that has lost its tail may have other ones.
     fn told(&self, after: Sequence) -> Vec<Entry>;
 
-    /// What it has. An append that was acknowledged before the call is counted.
+    /// What it has. An append that was acknowledged before the call is counted: unlike a read, whoever answers has to reach most
+    /// of the copies.
     ///
     /// # Errors
-    /// When the log does not answer.
+    /// When the log does not answer, or nobody leads it.
     fn extent(&self) -> Result<Extent, LogError>;
 
     /// The place of the last entry.
@@ -140,6 +141,13 @@ pub trait SharedLog: Send + Sync {
 
     /// Waits until there may be an entry behind a place, no longer than `limit`. It may return earlier for no reason.
     fn wait(&self, after: Sequence, limit: Duration);
+
+    /// Tells the processes that share the log what a reader has of it, in words of its own; its last report is the one that
+    /// counts. Like all news it may be lost, so a reader makes it again. This process itself need not hear it.
+    fn report(&self, reader: &str, report: &Bytes);
+
+    /// Waits until the last report of a reader is one that is wanted, no longer than `limit`; whether there is one.
+    fn await_report(&self, limit: Duration, is_wanted: &dyn Fn(&str, &Bytes) -> bool) -> bool;
 
     /// Removes entries up to this one, but never the last. Places stay as they are.
     ///

@@ -7,6 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use crate::log::{AppendError, Entry, Extent, LogError, Sequence, SharedLog};
+use crate::reports::Reports;
 
 /// What becomes of the next calls, one after another. A call without one succeeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +30,7 @@ pub struct MemoryLog(Arc<Shared>);
 struct Shared {
     state: Mutex<State>,
     grew: Condvar,
+    reports: Reports,
 }
 
 #[derive(Debug, Default)]
@@ -45,6 +47,8 @@ struct State {
     bytes_max: Option<u64>,
     /// What is told of entries: right, lost or of entries that are no more.
     news: BTreeMap<u64, Bytes>,
+    /// Reports of readers that are lost before one arrives.
+    reports_lost: u32,
 }
 
 /// The name in errors.
@@ -117,6 +121,13 @@ impl MemoryLog {
         let mut state = self.state();
         let kept = after.0.saturating_sub(state.trimmed);
         state.entries.truncate(usize::try_from(kept).unwrap_or(usize::MAX));
+        // What was on its way is lost with them.
+        state.late.clear();
+    }
+
+    /// The next reports of readers are lost.
+    pub fn lose_reports(&self, reports: u32) {
+        self.state().reports_lost = reports;
     }
 
     /// Refuses entries past so many bytes.
@@ -206,6 +217,21 @@ impl SharedLog for MemoryLog {
     fn wait(&self, after: Sequence, limit: Duration) {
         let state = self.state();
         drop(self.0.grew.wait_timeout_while(state, limit, |state| state.end() <= after));
+    }
+
+    fn report(&self, reader: &str, report: &Bytes) {
+        {
+            let mut state = self.state();
+            if state.reports_lost > 0 {
+                state.reports_lost -= 1;
+                return;
+            }
+        }
+        self.0.reports.put(reader, report.clone());
+    }
+
+    fn await_report(&self, limit: Duration, is_wanted: &dyn Fn(&str, &Bytes) -> bool) -> bool {
+        self.0.reports.wait(limit, is_wanted)
     }
 
     fn trim(&self, through: Sequence) -> Result<(), LogError> {

@@ -251,3 +251,21 @@ fn the_state_tells_which_servers_and_copies_are_there() {
         assert_eq!(behind(state.streams[0].contents.as_ref().unwrap()), [format!("s{away}")]);
     });
 }
+
+#[test]
+fn what_a_reader_reports_is_heard_in_another_process() {
+    with_each(|program| {
+        let servers = Servers::start(program, 1);
+        let (engine, other) = (servers.connect(), servers.connect());
+        let writer = create(&engine, "log", 1);
+        let reader = patiently(|| other.open("log", 1).map_err(|error| error.to_string()));
+        patiently(|| {
+            reader.report("a", &Bytes::from_static(b"first"));
+            reader.report("a", &Bytes::from_static(b"second"));
+            let limit = Duration::from_millis(200);
+            let is_heard = writer.await_report(limit, &|by, report| by == "a" && *report == "second");
+            is_heard.then_some(()).ok_or("no report is heard".to_owned())
+        });
+        assert!(!writer.await_report(Duration::ZERO, &|by, report| by != "a" || *report != "second"));
+    });
+}

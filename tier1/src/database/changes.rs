@@ -17,16 +17,23 @@ pub(crate) enum Reader {
     Index,
     /// The status table.
     Statuses,
+    /// The shared log, which may lose its tail.
+    SharedLog,
 }
 
 /// Takes a key and what was written; none when the row was removed.
 pub(crate) type EachWritten<'e> = dyn FnMut(&[u8], Option<&[u8]>) + 'e;
 
-/// The records after which each needs the log. Before anybody has said so, all of it is needed.
-#[derive(Default)]
-pub(super) struct KeptAfter([AtomicU64; 2]);
+/// The records after which each needs the log. Before anybody has said so, all of it is needed, where there may be such a
+/// reader.
+pub(super) struct KeptAfter([AtomicU64; 3]);
 
 impl KeptAfter {
+    pub(super) fn new(is_replica: bool) -> Self {
+        let shared = if is_replica { 0 } else { u64::MAX };
+        Self([AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(shared)])
+    }
+
     /// The first of them.
     pub(super) fn least(&self) -> u64 {
         let after = self.0.iter().map(|after| after.load(Ordering::Relaxed));

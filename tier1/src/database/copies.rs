@@ -7,9 +7,9 @@ use doppel_protocol::range_owner::LogPlace;
 
 use super::open::{LOG, directory};
 use super::position::Applied;
-use super::{Database, Inner, failed_before, lock};
+use super::{Database, Inner, failed_before, id_of, is_signature, lock};
 use crate::files::sync_directory;
-use crate::log::{Copied, Local, Log as _, LogId, Payload, Position, Reached};
+use crate::log::{Copied, Local, Log as _, LogId, Payload, Position, Reached, Record};
 use crate::store::StoreError;
 
 impl Database {
@@ -36,6 +36,19 @@ impl Database {
         self.inner.become_replica(log, reached)
     }
 
+    /// Gives the records that were copied from places behind `end`, as they were there, each with the one before. Why they are
+    /// not all here any more, where that is so.
+    ///
+    /// # Errors
+    /// When the log cannot be read, and those of `each`.
+    pub(crate) fn copied_behind<E: From<StoreError>>(
+        &self,
+        end: u64,
+        each: &mut dyn FnMut(Reached, Copied<'static>) -> Result<(), E>,
+    ) -> Result<Option<&'static str>, E> {
+        self.inner.copied_behind(end, each)
+    }
+
     /// Copies a record, which is on disk on return. Its rows have the bytes of signatures.
     ///
     /// # Errors
@@ -52,6 +65,58 @@ impl Database {
 impl Inner {
     pub(super) fn copied(&self) -> Reached {
         lock(&self.commits).reached()
+    }
+
+    fn copied_behind<E: From<StoreError>>(
+        &self,
+        end: u64,
+        each: &mut dyn FnMut(Reached, Copied<'static>) -> Result<(), E>,
+    ) -> Result<Option<&'static str>, E> {
+        const TRIMMED: Option<&str> = Some("this node does not keep its copies for so long");
+        let records = lock(&self.commits).log.as_ref().map(|log| log.copies_behind(end)).transpose()?;
+        let Some(records) = records.flatten() else { return Ok(TRIMMED) };
+        let (mut before, mut failed, mut gone) = (None::<Reached>, None, None);
+        let is_whole = records.read(&mut |Record { position, previous, origin, payload }| {
+            let sequence = origin.map_or(0, |origin| origin.sequence);
+            let last = before.replace(Reached { position, sequence });
+            if sequence <= end {
+                return Ok(());
+            }
+            let stop = || StoreError::Engine("the rest is not wanted".to_owned());
+            let last = match last {
+                Some(last) => last,
+                None if position.index == 1 => Reached::default(),
+                None => {
+                    gone = TRIMMED;
+                    return Err(stop());
+                }
+            };
+            let Some(payload) = self.whole(payload) else {
+                gone = Some("a signature is not kept any more that is in it");
+                return Err(stop());
+            };
+            each(last, Copied { position, previous, sequence, payload }).map_err(|error| {
+                failed = Some(error);
+                stop()
+            })
+        });
+        match failed {
+            Some(error) => Err(error),
+            None if is_whole || gone.is_some() => Ok(gone),
+            None => Ok(TRIMMED),
+        }
+    }
+
+    /// What a record says, with the bytes of its signatures; none where one is not there any more.
+    fn whole(&self, payload: Payload<'static>) -> Option<Payload<'static>> {
+        let Payload::Rows(rows) = payload else { return Some(payload) };
+        let mut rows = rows.into_owned();
+        for (key, row) in rows.iter_mut().filter(|(key, _)| is_signature(key)) {
+            if let Some(row) = row {
+                *row = self.signatures.read(id_of(key, row).ok()?).ok()?;
+            }
+        }
+        Some(Payload::Rows(Cow::Owned(rows)))
     }
 
     fn become_replica(&self, log: LogId, reached: Reached) -> Result<(), StoreError> {
@@ -78,7 +143,7 @@ impl Inner {
                 self.signatures.write(true)?;
                 Payload::Rows(Cow::Owned(rows))
             }
-            Payload::TakeOver => Payload::TakeOver,
+            other @ Payload::TakeOver(_) => other,
         };
         let copied = Copied { position, previous, sequence, payload };
         let is_copied = match &mut commits.log {

@@ -118,7 +118,7 @@ impl Commits {
 
     /// A new owner says so before its first commit.
     fn begin(&mut self) -> Result<(), StoreError> {
-        if self.has_begun() { Ok(()) } else { self.append(&Payload::TakeOver) }
+        if self.has_begun() { Ok(()) } else { self.append(&Payload::TakeOver(Cow::Borrowed(&[]))) }
     }
 
     /// Appends to the log, where there is one.

@@ -177,7 +177,7 @@ impl Inner {
             erasure: Mutex::new(Erasure::new(applied.erasing)),
             stopping: AtomicBool::new(false),
             moving: Mutex::new(Moving { applied, replaced: Replaced::default() }),
-            kept_after: KeptAfter::default(),
+            kept_after: KeptAfter::new(is_replica),
         })
     }
 }

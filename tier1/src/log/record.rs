@@ -13,7 +13,8 @@
 //! | 53 + n | 8 | XXH3-64 of all bytes before |
 //!
 //! Integers are little-endian. The payload of a commit has its [rows](super::rows). A record that is a copy of one of a shared
-//! log has 24 bytes before them: the hash of that one, in place of its own, and its sequence there.
+//! log has 24 bytes before them: the hash of that one, in place of its own, and its sequence there. The copy of a take-over has
+//! what that says besides; those of earlier releases have nothing there.
 
 use std::borrow::Cow;
 
@@ -46,8 +47,8 @@ const COPY: u8 = 16;
 pub(crate) enum Payload<'r> {
     /// The rows of a commit.
     Rows(Cow<'r, [Write]>),
-    /// A new owner begins.
-    TakeOver,
+    /// A new owner begins; in the copy of a shared log's record, what that says besides.
+    TakeOver(Cow<'r, [u8]>),
 }
 
 /// The record of a shared log of which one is a copy.
@@ -91,7 +92,7 @@ pub(super) fn encode(
     let start = out.len();
     let kind = match payload {
         Payload::Rows(_) => ROWS,
-        Payload::TakeOver => TAKE_OVER,
+        Payload::TakeOver(_) => TAKE_OVER,
     };
     let kind = if origin.is_some() { kind + COPY } else { kind };
     let index = previous.index + 1;
@@ -106,8 +107,9 @@ pub(super) fn encode(
         out.extend(hash.to_le_bytes());
         out.extend(sequence.to_le_bytes());
     }
-    if let Payload::Rows(writes) = payload {
-        rows::encode(out, writes)?;
+    match payload {
+        Payload::Rows(writes) => rows::encode(out, writes)?,
+        Payload::TakeOver(said) => out.extend_from_slice(said),
     }
     let length = out.len() - start - HEAD_BYTES;
     if length > PAYLOAD_BYTES_MAX {
@@ -158,7 +160,7 @@ pub(super) fn decode(bytes: &[u8], log: LogId) -> Result<Record, Unreadable> {
     };
     let payload = match kind {
         ROWS => Payload::Rows(Cow::Owned(rows::decode(payload.0).ok_or(damaged)?)),
-        TAKE_OVER if payload.0.is_empty() => Payload::TakeOver,
+        TAKE_OVER => Payload::TakeOver(Cow::Owned(payload.0.to_vec())),
         _ => return Err(damaged),
     };
     let hash = origin.map_or_else(|| stable_hash128(bytes), |origin| origin.hash);

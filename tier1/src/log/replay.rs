@@ -210,7 +210,7 @@ enum Problem {
 }
 
 /// The record at an offset, and its length.
-fn record_at(
+pub(super) fn record_at(
     file: &Arc<dyn File>,
     at: u64,
     length_of_file: u64,

@@ -1,10 +1,11 @@
-//! The records behind a position, read while the log goes on: by the files as they were at one moment.
+//! The records behind a position, or a place of the shared log, read while the log goes on: by the files as they were at one
+//! moment.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::local::{Local, name};
-use super::replay::{Chain, Each};
+use super::replay::{Chain, Each, record_at};
 use super::{Log as _, LogId, Position};
 use crate::files::File;
 use crate::store::StoreError;
@@ -31,6 +32,33 @@ impl Local {
         let Some(begin) = self.files.iter().rposition(|(first, _)| *first <= from.index + 1) else {
             return Ok(None);
         };
+        self.files_from(begin, from).map(Some)
+    }
+
+    /// The records that are copies of what the shared log has behind a place, with some before them; none where the log does
+    /// not reach back so far.
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub(crate) fn copies_behind(&self, place: u64) -> Result<Option<Since>, StoreError> {
+        let failed = |error| StoreError::of_file("read the log", self.directory.path(), &error);
+        for (at, (first, length)) in self.files.iter().enumerate().rev() {
+            let is_early = *first == 1 || {
+                let file = self.directory.open(&name(*first)).map_err(failed)?;
+                let record = record_at(&file, 0, *length, self.id).map_err(failed)?;
+                let origin = record.ok().and_then(|(record, _)| record.origin);
+                origin.is_some_and(|origin| origin.sequence <= place)
+            };
+            if is_early {
+                // All of its records are wanted, and what is before its first is not known.
+                let from = Position { index: first.saturating_sub(2), ..Position::default() };
+                return self.files_from(at, from).map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    fn files_from(&self, begin: usize, from: Position) -> Result<Since, StoreError> {
         let open = |(first, length): &(u64, u64)| {
             let file = self.directory.open(&name(*first));
             let file =
@@ -39,7 +67,7 @@ impl Local {
         };
         let files = self.files.range(begin..).map(open).collect::<Result<_, StoreError>>()?;
         let (directory, end) = (self.directory.path().to_owned(), self.last());
-        Ok(Some(Since { directory, id, from, end, files }))
+        Ok(Since { directory, id: self.id, from, end, files })
     }
 }
 

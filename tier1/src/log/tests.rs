@@ -37,7 +37,7 @@ fn records_come_back_in_order_from_any_position() {
     let directory = Simulated::default();
     let (mut log, _) = open(&directory, Position::default()).unwrap();
     log.set_file_bytes(300);
-    let mut positions = vec![append(&mut log, 1, &Payload::TakeOver)];
+    let mut positions = vec![append(&mut log, 1, &Payload::TakeOver(Cow::Borrowed(&[])))];
     positions.extend((0..20).map(|number| append(&mut log, 1, &rows(number))));
     drop(log);
     for (at, from) in positions.iter().enumerate() {
@@ -53,7 +53,7 @@ fn records_come_back_in_order_from_any_position() {
 fn an_append_behind_another_record_or_of_an_earlier_epoch_is_refused() {
     let directory = Simulated::default();
     let (mut log, _) = open(&directory, Position::default()).unwrap();
-    let first = append(&mut log, 3, &Payload::TakeOver);
+    let first = append(&mut log, 3, &Payload::TakeOver(Cow::Borrowed(&[])));
     let second = append(&mut log, 3, &rows(1));
     assert_eq!(log.append(first, 3, &rows(2)).unwrap(), Appended::Refused(second));
     assert_eq!(log.append(second, 2, &rows(2)).unwrap(), Appended::Refused(second));

@@ -8,6 +8,7 @@
 //! whole record, and unfinished parts are void with it.
 
 use bytes::Bytes;
+use doppel_model::stable_hash128;
 use doppel_shared_log::{Entry, Sequence};
 
 use super::entry::{self, Part, Said};
@@ -151,6 +152,24 @@ impl Chain {
         let previous = self.whole.hash;
         (self.whole, self.whole_at, self.unfinished) = (position, self.seen, None);
         Folded::Record(Record { position, previous, sequence: self.seen, said })
+    }
+
+    /// How many of these parts of the next record are there already, as the last of what was read.
+    pub(crate) fn begun(&self, parts: &[Bytes]) -> usize {
+        let Some(unfinished) = &self.unfinished else { return 0 };
+        let last = parts.get(unfinished.next as usize - 1);
+        let is_of_them = last.is_some_and(|part| stable_hash128(part) == unfinished.hash);
+        if is_of_them { unfinished.next as usize } else { 0 }
+    }
+
+    /// The parts of an unfinished record that were read.
+    pub(crate) fn unfinished(&self) -> u32 {
+        self.unfinished.as_ref().map_or(0, |unfinished| unfinished.next)
+    }
+
+    /// Reads again from the last record on.
+    pub(crate) fn rewind(&mut self) {
+        (self.seen, self.unfinished) = (self.whole_at, None);
     }
 
     /// Whether an entry is the last part of the last record.

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use doppel_model::Epoch;
 use doppel_shared_log::{AppendError, Entry, LogError, append_surely};
 
+use super::entry::taker;
 use super::{Copies, Folded, Ownership, READ_BYTES, Replica, ReplicaError, Said, State, lock};
 use crate::log::{Copied, Payload};
 use crate::store::StoreError;
@@ -24,13 +25,19 @@ impl<D: Copies> Replica<D> {
             self.go_on()?;
             let sent = Instant::now();
             let (begun, seen) = (state.chain.last(), state.chain.seen());
+            let parts = state.chain.unfinished();
+            let has_changed =
+                |state: &State| state.chain.last() != begun || state.chain.unfinished() != parts;
             if state.is_doubtful {
                 // An entry of somebody else may have the place of one that the log has lost: what is appended behind it is void.
-                match self.verify(state) {
+                match self.ensure_read(state) {
                     Err(error) if self.may_pass(&error) => return Ok(Err(error)),
                     other => other?,
                 }
-                state.is_doubtful = false;
+                // Behind something else it would be void.
+                if has_changed(state) {
+                    return Ok(Ok(()));
+                }
             }
             match append_surely(&*self.log, state.chain.seen(), entry, self.limits.append) {
                 Ok(sequence) => {
@@ -41,22 +48,14 @@ impl<D: Copies> Replica<D> {
                     return Ok(Ok(()));
                 }
                 Err(AppendError::Refused) => {
-                    let read = loop {
-                        match self.read_more(state) {
-                            Ok(true) => {}
-                            Ok(false) => break self.verify(state),
-                            Err(error) => break Err(error),
-                        }
-                    };
-                    match read {
+                    match self.ensure_read(state) {
                         Err(error) if self.may_pass(&error) => {
                             state.is_doubtful = true;
                             return Ok(Err(error));
                         }
                         other => other?,
                     }
-                    // Behind another record it would be void.
-                    if state.chain.last() != begun {
+                    if has_changed(state) {
                         return Ok(Ok(()));
                     }
                     if state.chain.seen() == seen {
@@ -67,9 +66,12 @@ impl<D: Copies> Replica<D> {
                     }
                 }
                 Err(AppendError::Unknown(error) | AppendError::Failed(error)) => {
-                    // The leader has said so.
                     if let LogError::Full { .. } = error {
-                        self.note_contact(sent);
+                        // A leader of nobody says so, too.
+                        let asked = Instant::now();
+                        if self.log.end().is_ok_and(|end| end == state.chain.seen()) {
+                            self.note_contact(asked);
+                        }
                     } else {
                         state.is_doubtful = true;
                     }
@@ -80,6 +82,13 @@ impl<D: Copies> Replica<D> {
         }
     }
 
+    /// Reads to the end, of a log that has what was copied from it.
+    fn ensure_read(&self, state: &mut State) -> Result<(), ReplicaError> {
+        self.ensure(state)?;
+        while self.read_more(state)? {}
+        Ok(())
+    }
+
     /// Whether what an owner waits for may go on later. A tail that is missing may come back: a leader that lags behind its
     /// followers does not show it, and meanwhile its word is none that allows to answer.
     fn may_pass(&self, error: &ReplicaError) -> bool {
@@ -87,10 +96,7 @@ impl<D: Copies> Replica<D> {
             // An owner does not trim what it has not read, so another node owns the range.
             ReplicaError::Log(LogError::Trimmed { .. }) => false,
             ReplicaError::Log(_) => true,
-            ReplicaError::LostTail { .. } => {
-                *lock(&self.contact) = None;
-                true
-            }
+            ReplicaError::LostTail { .. } | ReplicaError::NotPutBack { .. } => true,
             _ => false,
         }
     }
@@ -101,11 +107,12 @@ impl<D: Copies> Replica<D> {
         if state.failed {
             return Err(StoreError::Engine("nothing is copied after a failure".to_owned()).into());
         }
-        let sent = Instant::now();
         let entries = self.log.read(state.chain.seen(), READ_BYTES)?;
-        self.note_contact(sent);
         for entry in &entries {
-            self.take(state, entry)?;
+            let folded = state.chain.take(entry);
+            // One that does not count here may count for those that read another log in its time.
+            state.is_doubtful |= folded == Folded::Void && entry.sequence > state.verified;
+            self.copy(state, folded)?;
         }
         Ok(!entries.is_empty())
     }
@@ -120,7 +127,9 @@ impl<D: Copies> Replica<D> {
         let Folded::Record(record) = folded else { return Ok(()) };
         let (payload, owner) = match record.said {
             Said::Rows(rows) => (Payload::Rows(Cow::Owned(rows)), None),
-            Said::TakeOver { owner, .. } => (Payload::TakeOver, Some(owner)),
+            Said::TakeOver { owner, incarnation } => {
+                (Payload::TakeOver(Cow::Owned(taker(&owner, incarnation))), Some(owner))
+            }
         };
         let (position, previous, sequence) = (record.position, record.previous, record.sequence.0);
         state.failed = true;
@@ -129,6 +138,8 @@ impl<D: Copies> Replica<D> {
         self.index.store(position.index, Ordering::Relaxed);
         self.sequence.store(sequence, Ordering::Relaxed);
         if let Some(owner) = owner {
+            // Whoever has said so himself notes it when he has read it.
+            state.own = None;
             let taken = Some((owner, Instant::now()));
             *lock(&self.owner) = Ownership { epoch: Epoch(position.epoch), taken };
         }

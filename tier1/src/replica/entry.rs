@@ -38,6 +38,9 @@ const TAKE_OVER: u8 = 2;
 /// The longest name of an owner, in bytes.
 const NAME_BYTES_MAX: usize = 256;
 
+/// What is put where the log has lost an entry that did not count: no record, so it does not count either.
+pub(super) const VOID: Bytes = Bytes::from_static(b"in place of an entry that was void");
+
 /// What a record says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Said {
@@ -90,8 +93,7 @@ pub(crate) fn encode(
             ROWS
         }
         Said::TakeOver { owner, incarnation } => {
-            payload.extend(incarnation.to_le_bytes());
-            payload.extend(owner.as_bytes().iter().take(NAME_BYTES_MAX));
+            payload = taker(owner, *incarnation);
             TAKE_OVER
         }
     };
@@ -141,6 +143,18 @@ pub(super) fn decode(log: LogId, bytes: &Bytes) -> Option<Part> {
     let payload = bytes.slice_ref(fields.0);
     let is_sound = part < parts && parts <= PARTS_MAX;
     is_sound.then(|| Part { kind, epoch, index, part, parts, previous, payload, hash: stable_hash128(bytes) })
+}
+
+/// The payload of a take-over.
+pub(super) fn taker(owner: &str, incarnation: u64) -> Vec<u8> {
+    let mut payload = incarnation.to_le_bytes().to_vec();
+    payload.extend(owner.as_bytes().iter().take(NAME_BYTES_MAX));
+    payload
+}
+
+/// What a take-over says that has this payload; none where that is damaged.
+pub(super) fn said_by_taker(payload: &[u8]) -> Option<Said> {
+    said(TAKE_OVER, payload)
 }
 
 /// What a whole record says; none where it is damaged.

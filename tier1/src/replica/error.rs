@@ -27,6 +27,38 @@ pub enum ReplicaError {
         /// Where the log ends.
         end: u64,
     },
+    /// The log ends before what the replica has copied from it, and the replica cannot put that back.
+    #[error(
+        "range {range} has copied its log up to entry {copied}, and the log ends with entry {end}: its servers have lost \
+         what they had acknowledged, and it cannot be put back from here, for {why}. Keep this directory, and start all \
+         other nodes that have a replica: one of them may put it back"
+    )]
+    NotPutBack {
+        /// The range.
+        range: RangeId,
+        /// Where the last record is that was copied.
+        copied: u64,
+        /// Where the log ended.
+        end: u64,
+        /// Why.
+        why: &'static str,
+    },
+    /// Too few replicas have said how far they are.
+    #[error(
+        "range {range} has no owner, and {heard} of its {replicas} replicas have said what they have: {needed} have to, for \
+         the others may have more than the log. Start the nodes that have a replica, or have one that runs take the range \
+         over with what there is (`doppel cluster takeover`)"
+    )]
+    TooFew {
+        /// The range.
+        range: RangeId,
+        /// Those that were heard, with this one.
+        heard: usize,
+        /// Those that have to be.
+        needed: usize,
+        /// All.
+        replicas: usize,
+    },
     /// The log has another record where the replica has copied one.
     #[error(
         "what range {range} has copied contradicts its log at entry {at}: the log has lost what it had acknowledged, or was \
@@ -65,6 +97,8 @@ impl ReplicaError {
             Self::Store(error) => error,
             // An owner does not trim what it has not read, so another node owns the range.
             Self::Log(LogError::Trimmed { .. }) => StoreError::Deposed(range),
+            // It goes on without what this owner has written.
+            Self::Contradicts { .. } => StoreError::Deposed(range),
             other => StoreError::Engine(other.to_string()),
         }
     }

@@ -12,6 +12,9 @@
 //! | `under_way` | a commit on its way into the log |
 //! | `entries` | entries to the log, and from it |
 //! | `owned` | the rows of the owner |
+//! | `settled` | when a commit is settled |
+//! | `standing` | whether the log has what was copied from it |
+//! | `put_back` | what the log has lost is appended to it again |
 //! | `transfer` | the rows of another replica, where the log does not reach back far enough |
 //! | `told` | what is told of the log, without asking it |
 //! | `error` | why a replica cannot go on |
@@ -19,14 +22,18 @@
 //! Invariants:
 //! - the database never holds what does not count in the shared log, so a deposed owner has nothing to take back;
 //! - one append is under way at a time, in the place behind the last entry that was read;
-//! - whoever takes over has read the log to its end, and has every record of it.
+//! - whoever takes over has read the log to its end, and has every record of it, with those that it had lost and that are here.
 
 mod chain;
 mod copies;
 mod entries;
 mod entry;
 mod error;
+mod limits;
 mod owned;
+mod put_back;
+mod settled;
+mod standing;
 #[cfg(test)]
 mod tests;
 mod told;
@@ -43,20 +50,20 @@ use doppel_shared_log::{Extent, LogError, Sequence, SharedLog};
 use crate::database::Database;
 use crate::log::{LogId, Position, Reached};
 use crate::store::{StoreError, Write};
-use entry::{PART_BYTES, encode};
+use entry::encode;
 pub use error::ReplicaError;
+pub(crate) use limits::Limits;
 pub(crate) use owned::OwnedRows;
+pub(crate) use put_back::{Found, find};
+pub use settled::Settlement;
 pub use transfer::TransferError;
 pub(crate) use transfer::{Source, settle, transfer};
 pub(crate) use {chain::Chain, chain::Folded, copies::Copies, entry::Said};
 #[cfg(feature = "simulation")]
-pub(crate) use {entry::whole, under_way::UnderWay};
+pub(crate) use {copies::EachCopied, entry::whole, under_way::UnderWay};
 
 /// Bytes of entries that are read at a time.
 const READ_BYTES: usize = 4 << 20;
-
-/// How long an append is made again before it is looked whether it is still wanted.
-const APPEND: Duration = Duration::from_secs(2);
 
 /// The pause after a log has refused to take more, or is not there.
 const TROUBLE: Duration = Duration::from_millis(500);
@@ -65,18 +72,6 @@ const TROUBLE: Duration = Duration::from_millis(500);
 pub(crate) fn log_id(cluster: &str, range: RangeId) -> LogId {
     LogId(stable_hash64(format!("{cluster}/{}", range.0).as_bytes()))
 }
-
-/// What a replica keeps to.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Limits {
-    /// How long an append is made again before it is looked whether it is still wanted.
-    pub(crate) append: Duration,
-    /// Bytes of payload in an entry.
-    pub(crate) part_bytes: usize,
-}
-
-/// Those of the product.
-const LIMITS: Limits = Limits { append: APPEND, part_bytes: PART_BYTES };
 
 /// A replica of a range.
 pub(crate) struct Replica<D = Database> {
@@ -98,10 +93,14 @@ pub(crate) struct Replica<D = Database> {
     sequence: AtomicU64,
     /// Why a commit waits.
     trouble: Mutex<Option<String>>,
-    /// When the last request was sent that the log has answered.
+    /// When the log was last asked for its end, or for an append, that is here now.
     contact: Mutex<Option<Instant>>,
     /// Everything that was acknowledged before is here; none before the end of the log was reached.
     complete: Mutex<Option<Instant>>,
+    /// The epoch of an owner all of whose beginning is settled.
+    settled: AtomicU64,
+    /// The ownership of this process is over for what the log has become, and not by a record in it.
+    is_over: AtomicBool,
     /// Calls that wait for the log are given up.
     stopping: AtomicBool,
 }
@@ -125,6 +124,14 @@ struct State {
     is_doubtful: bool,
     /// When the log was asked for its end, and what it said, as long as that is not reached.
     goal: Option<(Instant, Sequence)>,
+    /// Entries up to this one that do not count raise no doubt: the last record that was copied is before them.
+    verified: Sequence,
+    /// Since when the log has shown that its end is lost.
+    lost_since: Option<Instant>,
+    /// When the log was last seen to have what was copied from it.
+    verified_at: Option<Instant>,
+    /// What was last reported to the owner, and when.
+    reported: Option<(Position, Instant)>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -132,21 +139,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl<D: Copies> Replica<D> {
-    /// The replica of a node, with what its database has copied so far. Ensures that this is what the log has there.
+    /// The replica of a node, with what its database has copied so far. Ensures that this is what the log has there, or has
+    /// lost.
     ///
     /// # Errors
-    /// When the log does not answer, or does not have what was copied from it.
+    /// When the log does not answer, or has another record in the place of one that was copied.
     pub(crate) fn open(
-        (range, id): (RangeId, LogId),
-        node: String,
-        log: Arc<dyn SharedLog>,
-        database: Arc<D>,
-    ) -> Result<Self, ReplicaError> {
-        Self::open_within(LIMITS, (range, id), node, log, database)
-    }
-
-    /// The same with other limits.
-    pub(crate) fn open_within(
         limits: Limits,
         (range, id): (RangeId, LogId),
         node: String,
@@ -161,7 +159,17 @@ impl<D: Copies> Replica<D> {
             id,
             log,
             database,
-            state: Mutex::new(State { chain, own: None, failed: false, is_doubtful: false, goal: None }),
+            state: Mutex::new(State {
+                chain,
+                own: None,
+                failed: false,
+                is_doubtful: false,
+                goal: None,
+                verified: Sequence(0),
+                lost_since: None,
+                verified_at: None,
+                reported: None,
+            }),
             limits,
             incarnation: doppel_model::random_number(),
             owner: Mutex::new(Ownership { epoch: Epoch(position.epoch), taken: None }),
@@ -170,27 +178,18 @@ impl<D: Copies> Replica<D> {
             trouble: Mutex::default(),
             contact: Mutex::default(),
             complete: Mutex::default(),
+            settled: AtomicU64::new(0),
+            is_over: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
         };
-        this.verify(&lock(&this.state))?;
+        {
+            let mut state = lock(&this.state);
+            match this.verify(&mut state) {
+                Err(ReplicaError::LostTail { .. }) => state.is_doubtful = true,
+                other => other?,
+            }
+        }
         Ok(this)
-    }
-
-    /// Ensures that the log has what was copied from it: it may have lost its tail since, or have been made anew.
-    fn verify(&self, state: &State) -> Result<(), ReplicaError> {
-        let (range, at) = (self.range, state.chain.last_at());
-        if at == Sequence(0) {
-            return Ok(());
-        }
-        let (copied, end) = (state.chain.seen().0, self.log.end()?.0);
-        if end < copied {
-            return Err(ReplicaError::LostTail { range, copied, end });
-        }
-        match self.log.read(Sequence(at.0 - 1), 1) {
-            Ok(entries) if entries.first().is_some_and(|entry| state.chain.is_last(&entry.bytes)) => Ok(()),
-            Ok(_) => Err(ReplicaError::Contradicts { range, at: at.0 }),
-            Err(error) => Err(error.into()),
-        }
     }
 
     /// The range.
@@ -264,6 +263,11 @@ impl<D: Copies> Replica<D> {
         *lock(&self.complete)
     }
 
+    /// Whether the ownership of this process is over, though no record in the log says so.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Relaxed)
+    }
+
     /// Has calls that wait for the log end soon, and all later ones fail.
     pub(crate) fn stop(&self) {
         self.stopping.store(true, Ordering::Relaxed);
@@ -274,7 +278,21 @@ impl<D: Copies> Replica<D> {
     /// # Errors
     /// When the log does not answer or was trimmed too far, or the database fails.
     pub(crate) fn follow(&self) -> Result<bool, ReplicaError> {
-        self.read_more(&mut lock(&self.state))
+        self.follow_on(&mut lock(&self.state))
+    }
+
+    fn follow_on(&self, state: &mut State) -> Result<bool, ReplicaError> {
+        let seen = state.chain.seen();
+        let mut goes_on = !state.is_doubtful && self.read_more(state)?;
+        // The log may have become shorter than what was read, and then nothing new is to be read for long.
+        let is_old = |at: Instant| at.elapsed() >= self.limits.lost;
+        if state.is_doubtful || !goes_on && state.verified_at.is_none_or(is_old) {
+            self.mend(state)?;
+            while self.read_more(state)? && state.chain.seen() <= seen {}
+            goes_on = state.chain.seen() > seen;
+        }
+        self.report(state);
+        Ok(goes_on)
     }
 
     /// The same up to the end that the log has at present, over as many calls as that takes; false when it is reached. Where the
@@ -283,27 +301,27 @@ impl<D: Copies> Replica<D> {
     /// # Errors
     /// The same.
     pub(crate) fn catch_up(&self) -> Result<bool, ReplicaError> {
-        let mut state = lock(&self.state);
+        let state = &mut lock(&self.state);
         self.go_on()?;
         let (asked, end) = match state.goal.take() {
             Some(goal) => goal,
             None => (Instant::now(), self.log.end()?),
         };
+        let is_ahead = state.chain.seen() > end;
+        let goes_on = self.follow_on(state)?;
         if state.chain.seen() < end {
-            let is_more = self.read_more(&mut state)?;
-            if state.chain.seen() < end {
-                state.goal = is_more.then_some((asked, end));
-                return Ok(is_more);
-            }
-        } else if state.chain.seen() > end {
-            return Ok(false);
+            state.goal = goes_on.then_some((asked, end));
+            return Ok(goes_on);
         }
-        self.note_complete(asked);
+        if !is_ahead && !state.is_doubtful {
+            self.note_complete(asked);
+        }
         // There may be more by now.
         Ok(false)
     }
 
-    /// Looks whether the log has grown by others, unless an append is under way, which shows it, too.
+    /// Looks whether the log still has what the owner has written, and has grown by others, unless an append is under way, which
+    /// shows it, too.
     ///
     /// # Errors
     /// The same.
@@ -313,8 +331,13 @@ impl<D: Copies> Replica<D> {
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => return Ok(()),
         };
+        // Only its end comes of a leader that is known to lead: a read may be answered by one that is cut off.
         let asked = Instant::now();
-        if !self.read_more(&mut state)? {
+        let end = self.log.end()?;
+        let is_ahead = state.chain.seen() > end;
+        self.ensure(&mut state)?;
+        if !self.read_more(&mut state)? && state.chain.seen() >= end && !is_ahead {
+            self.note_contact(asked);
             self.note_complete(asked);
         }
         Ok(())
@@ -326,9 +349,10 @@ impl<D: Copies> Replica<D> {
     /// When another node was first, the log does not answer, or the database fails.
     pub(crate) fn take_over(&self) -> Result<Epoch, ReplicaError> {
         let mut state = lock(&self.state);
+        state.own = None;
         loop {
+            self.ensure(&mut state)?;
             while self.read_more(&mut state)? {}
-            self.verify(&state)?;
             let begun = state.chain.last();
             let epoch = begun.epoch + 1;
             let said = Said::TakeOver { owner: self.node.clone(), incarnation: self.incarnation };
@@ -340,6 +364,7 @@ impl<D: Copies> Replica<D> {
             let last = state.chain.last();
             if last == encoded.position {
                 state.own = Some(last);
+                self.is_over.store(false, Ordering::Relaxed);
                 return Ok(Epoch(epoch));
             }
             if last.epoch > begun.epoch {
@@ -349,19 +374,25 @@ impl<D: Copies> Replica<D> {
         }
     }
 
-    /// Makes a commit as the owner of an epoch; on return it counts, and the database has it.
+    /// Makes a commit as the owner of an epoch; on return it counts, the database has it, and it is settled.
     ///
     /// # Errors
-    /// [`StoreError::Deposed`] when another node has taken over, or this process stops. Waits while the log does not answer.
+    /// [`StoreError::Deposed`] when another node has taken over, or this process stops. Waits while the log does not answer, or
+    /// no standby does that is to have it, too.
     fn commit(&self, epoch: Epoch, writes: Vec<Write>) -> Result<(), StoreError> {
-        let mut state = lock(&self.state);
-        let committed = self.commit_rows(&mut state, epoch, writes);
+        let committed = self.commit_rows(&mut lock(&self.state), epoch, writes);
+        let settled = committed.and_then(|position| self.await_settled(epoch, position));
         // Nothing waits any more, however it has ended.
         *lock(&self.trouble) = None;
-        committed
+        settled
     }
 
-    fn commit_rows(&self, state: &mut State, epoch: Epoch, writes: Vec<Write>) -> Result<(), StoreError> {
+    fn commit_rows(
+        &self,
+        state: &mut State,
+        epoch: Epoch,
+        writes: Vec<Write>,
+    ) -> Result<Position, StoreError> {
         let mut commit = self.begin(state, epoch, writes)?;
         let mut is_said = false;
         while let Some(error) = self.go_on_with(state, &mut commit)? {
@@ -372,6 +403,6 @@ impl<D: Copies> Replica<D> {
             self.go_on()?;
             std::thread::sleep(TROUBLE);
         }
-        Ok(())
+        Ok(commit.position())
     }
 }

@@ -38,6 +38,10 @@ impl Store for OwnedRows {
         self.replica.commit(self.epoch, writes)
     }
 
+    fn settle(&self) -> Result<(), StoreError> {
+        self.replica.settle(self.epoch)
+    }
+
     fn flush(&self) -> Result<(), StoreError> {
         self.replica.database.flush()
     }

@@ -34,8 +34,14 @@ impl Replica {
         }
         let told = self.log.told(state.chain.seen());
         for entry in &told {
-            let Some(folded) = state.chain.take_told(entry) else { return Ok(false) };
+            let Some(folded) = state.chain.take_told(entry) else {
+                self.report(&mut state);
+                return Ok(false);
+            };
             self.copy(&mut state, folded)?;
+        }
+        if !told.is_empty() {
+            self.report(&mut state);
         }
         Ok(!told.is_empty())
     }

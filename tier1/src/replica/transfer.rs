@@ -21,6 +21,7 @@ use std::time::{Duration, Instant};
 
 use doppel_model::RangeId;
 use doppel_protocol::range_owner::{LogPlace, PeerError, RangeOwner};
+use doppel_shared_log::LogError;
 
 use crate::backup::verify;
 use crate::check::rows::END;
@@ -52,6 +53,23 @@ pub enum TransferError {
     /// The owner has another log.
     #[error("the owner of range {0} has another log")]
     OtherLog(RangeId),
+    /// The owner is one before those that are known here.
+    #[error(
+        "what is here of range {range} contradicts its log, and is of epoch {here}, while the log is owned under epoch \
+         {owner}: an owner that was deposed goes on, since the log has lost what deposed it. Stop that one, and keep this \
+         directory: it may have what was acknowledged"
+    )]
+    Older {
+        /// The range.
+        range: RangeId,
+        /// The owner's.
+        owner: u64,
+        /// That of the last record here.
+        here: u64,
+    },
+    /// The log, which is asked whether what the owner has counts.
+    #[error(transparent)]
+    Log(#[from] LogError),
     /// The files here.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -64,6 +82,10 @@ pub(crate) struct Source<'s> {
     pub(crate) log: LogId,
     /// The index of the last record that is here: an owner that has less is none any more.
     pub(crate) has: u64,
+    /// The epoch of what is here and contradicts the log; 0 where nothing does.
+    pub(crate) epoch: u64,
+    /// Whether a record is in the log: an owner whose last one is not there has what does not count.
+    pub(crate) counts: &'s dyn Fn(Reached) -> Result<bool, LogError>,
     /// Who owns it at present. It may be another node each time.
     pub(crate) owner: &'s dyn Fn() -> Option<Arc<dyn RangeOwner>>,
     /// Databases that share the memory of the process.
@@ -158,7 +180,15 @@ pub(crate) fn transfer(
             PeerError::unreachable(range, "its owner has less than is here, and so is deposed").into()
         );
     }
+    if record.epoch < source.epoch {
+        return Err(TransferError::Older { range, owner: record.epoch, here: source.epoch });
+    }
     let position = Position { epoch: record.epoch, index: record.index, hash: record.hash };
+    if !(source.counts)(Reached { position, sequence })? {
+        return Err(
+            PeerError::unreachable(range, "its owner has what does not count, and so is deposed").into()
+        );
+    }
     let part = beside(dir, ".part");
     remove(&part)?;
     let database = Database::open_share(&part, false, source.share)?;

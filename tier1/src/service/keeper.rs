@@ -1,8 +1,14 @@
 //! Keeps the replicas of a node: each follows the log of its range, takes the range over when its owner has fallen silent, and
 //! gives it up when another node has taken it over.
 //!
-//! Clocks decide when a node tries to take over, and the log who has.
+//! Clocks decide when a node tries to take over, and the log who has. Where the servers of the log may lose what they have
+//! acknowledged, enough replicas have to say before what they have.
+//!
+//! Files are wiped only where they contradict the log, or where it does not reach back to them: never for being behind or ahead.
+//! A copy of another node is on the disk before.
 
+mod copying;
+mod marks;
 mod replication;
 mod take_over;
 mod trimming;
@@ -22,11 +28,11 @@ use doppel_shared_log::LogError;
 
 use super::Tier1;
 use super::open::{Config, Error};
-use crate::database::Database;
+use crate::database::{Database, Reader};
 use crate::range_map::directory;
-use crate::replica::{Replica, ReplicaError, Source, log_id, settle, transfer};
-use crate::store::StoreError;
-pub use replication::{ReplicatedRange, Replication, Settlement};
+use crate::replica::{Limits, Replica, ReplicaError, Settlement, log_id, settle};
+use marks::Marks;
+pub use replication::{ReplicatedRange, Replication};
 use trimming::{Other, Trimming};
 
 /// A node that copies a range has the log kept so long after its last beat.
@@ -34,6 +40,10 @@ const COPIES: Duration = Duration::from_secs(60);
 
 /// Time between two beats, and between two looks of an owner at the log when it appends nothing.
 const BEAT: Duration = Duration::from_millis(300);
+
+/// How long copies of the log are kept, while there is room, that it may lose: servers write to their disks more often, and most
+/// copies of their directories are older on purpose.
+const KEPT: Duration = Duration::from_secs(3_600);
 
 /// How long what was accepted waits for the log when the process ends.
 const LAST_COMMITS: Duration = Duration::from_secs(5);
@@ -70,6 +80,8 @@ struct Kept {
     /// The cluster is described otherwise now: this node is to have the range no more.
     barred: AtomicBool,
     trimming: Mutex<Trimming>,
+    /// How many records there were.
+    records: Mutex<Marks<u64>>,
 }
 
 #[derive(Default)]
@@ -77,13 +89,18 @@ struct KeptState {
     replica: Option<Arc<Replica>>,
     /// The epoch under which this node owns the range.
     owned: Option<Epoch>,
+    /// It was said that this node owns it.
+    is_said: bool,
+    /// It is known what is on the disk.
+    is_known: bool,
     /// Why it does not follow.
     trouble: Option<String>,
     /// What its database had when it was last opened, also where it does not follow.
     index: u64,
     /// Behind which place it needs the log when there is no replica.
     needs: u64,
-    /// What is on the disk is not what the log has, and may be the only copy: nothing is put in its place.
+    /// What is on the disk is not what the log has. Where the log loses nothing by itself it may be the only copy, and nothing is
+    /// put in its place.
     contradicts: bool,
     /// It takes nothing over before.
     rests_until: Option<Instant>,
@@ -201,14 +218,22 @@ impl Shared {
                 let state = lock(&kept.state);
                 let replica = state.replica.as_ref();
                 let epoch = replica.map_or(Epoch(0), |replica| replica.owner().0);
+                let is_void = self.is_void(&state);
+                let (index, sequence, needs) = match replica {
+                    // What contradicts the log is of no use to anybody.
+                    _ if is_void => (0, 0, state.needs),
+                    Some(replica) => (replica.index(), replica.sequence().0, replica.sequence().0),
+                    None => (state.index, 0, state.needs),
+                };
                 Claim {
                     range: of.range,
                     epoch: state.owned.unwrap_or(epoch),
                     // Whoever takes no writes leaves the range to others.
                     owns: state.owned.is_some() && self.tier1.check().is_ok(),
-                    index: replica.map_or(state.index, |replica| replica.index()),
-                    sequence: replica.map_or(0, |replica| replica.sequence().0),
-                    needs: replica.map_or(state.needs, |replica| replica.sequence().0),
+                    index,
+                    known: state.is_known && !is_void,
+                    sequence,
+                    needs,
                     trouble: state.trouble.clone(),
                 }
             });
@@ -222,6 +247,12 @@ impl Shared {
                 .unwrap_or_else(PoisonError::into_inner);
             *soon = false;
         }
+    }
+
+    /// Whether what is on the disk contradicts the log, where that happens without harm: it was never settled, for two replicas
+    /// have what is.
+    fn is_void(&self, state: &KeptState) -> bool {
+        state.contradicts && self.replication.settlement == Settlement::Standby
     }
 
     /// Keeps one replica until the process stops.
@@ -241,6 +272,20 @@ impl Shared {
                     if !lock(&kept.state).contradicts =>
                 {
                     self.transfer(of, kept)
+                }
+                Err(Error::Replica(error @ ReplicaError::Contradicts { .. })) => {
+                    let is_void = {
+                        let mut state = lock(&kept.state);
+                        state.contradicts = true;
+                        self.is_void(&state)
+                    };
+                    self.end(of, kept);
+                    if is_void {
+                        tracing::warn!(range = %of.range, %error, "what is here was never settled, and goes");
+                        self.transfer(of, kept)
+                    } else {
+                        Err(error.into())
+                    }
                 }
                 other => other,
             };
@@ -272,15 +317,6 @@ impl Shared {
         }
     }
 
-    /// This node owns a range no longer.
-    fn end(&self, of: &ReplicatedRange, kept: &Kept) {
-        if lock(&kept.state).owned.take().is_some() {
-            self.tier1.end_range(of.range);
-            self.tell_soon();
-            (self.replication.owned)(of.range, false);
-        }
-    }
-
     fn open(&self, of: &ReplicatedRange, kept: &Kept) -> Result<Arc<Replica>, Error> {
         let log = (of.log)()?;
         let id = log_id(&self.replication.cluster, of.range);
@@ -292,46 +328,14 @@ impl Shared {
             let mut state = lock(&kept.state);
             (state.index, state.needs) = (reached.position.index, reached.sequence);
         }
-        let node = self.replication.node.clone();
-        let opened = Replica::open((of.range, id), node, log, database);
-        lock(&kept.state).contradicts =
-            matches!(opened, Err(ReplicaError::Contradicts { .. } | ReplicaError::LostTail { .. }));
-        Ok(Arc::new(opened?))
-    }
-
-    /// Copies the range from its owner, for the log does not reach back to what is here.
-    fn transfer(&self, of: &ReplicatedRange, kept: &Kept) -> Result<(), Error> {
-        self.end(of, kept);
-        // It is closed without the lock, for that takes time.
-        let replica = lock(&kept.state).replica.take();
-        drop(replica);
-        let (range, dir) = (of.range, self.dir(of.range));
-        let log = log_id(&self.replication.cluster, range);
-        let has = {
-            let database = Database::open_replica(&dir, log, self.share())?;
-            // Nobody else has it any more: the files of another one will be in its place.
-            database.copied().position.index
-        };
-        let owner = || self.tier1.ranges.other(range).ok();
-        let mut progress = |so_far: Option<(u64, u64)>| {
-            if self.is_stopping() {
-                return Err(StoreError::Engine("the process stops".to_owned()));
-            }
+        let (node, limits) = (self.replication.node.clone(), Limits::of(self.replication.settlement));
+        let opened = Replica::open(limits, (of.range, id), node, log, database);
+        {
             let mut state = lock(&kept.state);
-            let rows = so_far.map_or(0, |(needs, rows)| {
-                if std::mem::replace(&mut state.needs, needs) != needs {
-                    self.tell_soon();
-                }
-                rows
-            });
-            state.trouble = Some(format!("it is copied from its owner; {rows} rows are here"));
-            Ok(())
-        };
-        tracing::info!(%range, "the log does not reach back to what is here: the range is copied from its owner");
-        let source = Source { range, log, has, owner: &owner, share: self.share() };
-        transfer(&source, &dir, &mut progress)?;
-        tracing::info!(%range, "the range was copied from its owner");
-        Ok(settle(&dir)?)
+            state.contradicts = matches!(opened, Err(ReplicaError::Contradicts { .. }));
+            state.is_known = true;
+        }
+        Ok(Arc::new(opened?))
     }
 
     fn dir(&self, range: RangeId) -> PathBuf {
@@ -346,11 +350,16 @@ impl Shared {
     /// Follows the log, or looks whether this node still owns the range; takes over where that is due.
     fn turn(&self, of: &ReplicatedRange, kept: &Kept, replica: &Arc<Replica>) -> Result<(), Error> {
         lock(&kept.trimming).mark(Instant::now(), self.replication.log_window, replica.sequence());
+        {
+            let (now, mut records) = (Instant::now(), lock(&kept.records));
+            records.put(now, KEPT, replica.index());
+            if let Some(index) = records.before(now, KEPT) {
+                replica.database().keep_log(Reader::SharedLog, Some(index));
+            }
+        }
         let owned = lock(&kept.state).owned;
         if let Some(owned) = owned {
-            if !replica.has_contact(BEAT) {
-                replica.look()?;
-            }
+            let looked = if replica.has_contact(BEAT) { Ok(()) } else { replica.look() };
             let (epoch, owner) = replica.owner();
             if epoch != owned {
                 let owner = owner.map_or(Cow::Borrowed("another node"), Cow::Owned);
@@ -358,7 +367,16 @@ impl Shared {
                 self.end(of, kept);
                 return Ok(());
             }
+            if replica.is_over() {
+                tracing::warn!(range = %of.range, "the log had lost its end, so the range is to be taken over anew");
+                self.end(of, kept);
+            }
+            looked?;
+            if replica.is_over() {
+                return Ok(());
+            }
             kept.wanted.store(false, Ordering::Relaxed);
+            self.say_owned(of, kept, (replica, owned));
             self.trim(of, kept, replica);
             std::thread::sleep(BEAT / 3);
             return Ok(());

@@ -47,7 +47,7 @@ mod writer;
 #[cfg(feature = "simulation")]
 pub(crate) use feed::extent;
 pub use index_state::IndexStateRows;
-pub use keeper::{Keeper, ReplicatedRange, Replication, Settlement};
+pub use keeper::{Keeper, ReplicatedRange, Replication};
 pub use open::{Config, Error};
 pub use ranges::OtherRanges;
 

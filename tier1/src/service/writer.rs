@@ -112,6 +112,8 @@ pub(super) fn run(
 
 impl Writer<'_> {
     fn serve(&mut self) -> Result<(), Tier1Error> {
+        // The owner before may have acknowledged none of what is there, so nothing of it leaves before it is settled.
+        self.owner.store.settle().map_err(|error| self.refused(error))?;
         self.note_handed_over();
         loop {
             if self.owner.is_stopping() {

@@ -4,6 +4,7 @@
 //! waits for nothing, since its limit for an append is none. The simulation's: the disk of a replica, [`SimDisk`], which is
 //! rows in memory and the positions that they are of; and the shared log, which comes from outside.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,7 +16,9 @@ use doppel_shared_log::{Entry, Sequence, SharedLog};
 
 use crate::ReplicaError;
 use crate::log::{Copied, LogId, Payload, Position, Reached};
-use crate::replica::{Chain, Copies, Folded, Limits, Replica, Said, UnderWay, log_id, whole};
+use crate::replica::{
+    Chain, Copies, EachCopied, Folded, Limits, Replica, Said, Settlement, UnderWay, log_id, whole,
+};
 use crate::store::{Memory, Store, StoreError, Write};
 
 /// Records of which a disk knows what they have changed.
@@ -48,11 +51,17 @@ struct Disk {
     unflushed: usize,
     /// A mistake: the position is on disk before the rows.
     position_first: bool,
+    /// What was copied survives a crash at once.
+    syncs: bool,
 }
 
 #[derive(Debug)]
 struct Change {
     position: Position,
+    /// The hash of the record before.
+    previous: u128,
+    /// What a take-over says; none in a commit.
+    taker: Option<Vec<u8>>,
     writes: Vec<Write>,
     overwritten: Vec<Write>,
 }
@@ -89,6 +98,11 @@ impl SimDisk {
     /// A crash loses nothing of what was copied so far.
     pub fn flush(&self) {
         self.lock().unflushed = 0;
+    }
+
+    /// From now on what is copied survives a crash at once.
+    pub fn set_syncs(&self) {
+        self.lock().syncs = true;
     }
 
     /// The last record.
@@ -129,21 +143,43 @@ impl Copies for SimDisk {
         if previous != last.hash || position.index != last.index + 1 || sequence <= at {
             return Err(StoreError::Engine(format!("{position:?} does not continue {last:?}")));
         }
-        let writes = match payload {
-            Payload::Rows(rows) => rows.into_owned(),
-            Payload::TakeOver => Vec::new(),
+        let (writes, taker) = match payload {
+            Payload::Rows(rows) => (rows.into_owned(), None),
+            Payload::TakeOver(taker) => (Vec::new(), Some(taker.into_owned())),
         };
         let overwritten = writes.iter().map(|(key, _)| Ok((key.clone(), self.rows.get(key)?)));
         let overwritten = overwritten.collect::<Result<_, StoreError>>()?;
         self.rows.commit(writes.clone())?;
         disk.copied.push((position, sequence));
-        disk.last.push_back(Change { position, writes, overwritten });
-        disk.unflushed += 1;
+        disk.last.push_back(Change { position, previous, taker, writes, overwritten });
+        disk.unflushed = if disk.syncs { 0 } else { disk.unflushed + 1 };
         if disk.last.len() > KEPT {
             disk.last.pop_front();
             disk.unflushed = disk.unflushed.min(KEPT);
         }
         Ok(())
+    }
+
+    fn copied_behind(
+        &self,
+        end: u64,
+        each: &mut EachCopied<'_>,
+    ) -> Result<Option<&'static str>, ReplicaError> {
+        let disk = self.lock();
+        let first = disk.copied.partition_point(|(_, sequence)| *sequence <= end);
+        let before = disk.copied.len() - disk.last.len();
+        let Some(skipped) = first.checked_sub(before) else { return Ok(Some("its changes are not kept")) };
+        for (at, change) in (first..).zip(disk.last.range(skipped..)) {
+            let (position, sequence) = at.checked_sub(1).map(|at| disk.copied[at]).unwrap_or_default();
+            let Change { position: of, previous, taker, writes, .. } = change;
+            let payload = match taker {
+                Some(taker) => Payload::TakeOver(Cow::Owned(taker.clone())),
+                None => Payload::Rows(Cow::Owned(writes.clone())),
+            };
+            let record = Copied { position: *of, previous: *previous, sequence: disk.copied[at].1, payload };
+            each(Reached { position, sequence }, record)?;
+        }
+        Ok(None)
     }
 }
 
@@ -168,20 +204,21 @@ impl SimCommit {
 }
 
 impl SimReplica {
-    /// Starts one, with entries of so many bytes of payload at most.
+    /// Starts one, with entries of so many bytes of payload at most, whose commits are settled so.
     ///
     /// # Errors
-    /// When the log does not answer, or does not have what the disk has.
+    /// When the log does not answer, or has another record in the place of one that the disk has.
     pub fn open(
         range: RangeId,
         node: &str,
         log: Arc<dyn SharedLog>,
         disk: &Arc<SimDisk>,
-        part_bytes: usize,
+        (part_bytes, settlement): (usize, Settlement),
     ) -> Result<Self, ReplicaError> {
-        let limits = Limits { append: Duration::ZERO, part_bytes };
+        let nothing = Duration::ZERO;
+        let limits = Limits { append: nothing, part_bytes, settlement, lost: nothing, report_again: nothing };
         let (id, node, disk) = ((range, id_of(range)), node.to_owned(), Arc::clone(disk));
-        Ok(Self { replica: Replica::open_within(limits, id, node, log, disk)?, range })
+        Ok(Self { replica: Replica::open(limits, id, node, log, disk)?, range })
     }
 
     /// Copies some of what is new; whether there was anything.
@@ -190,6 +227,14 @@ impl SimReplica {
     /// When the log does not answer.
     pub fn follow(&self) -> Result<bool, ReplicaError> {
         self.replica.follow()
+    }
+
+    /// Looks, as the owner, whether the log still has what was written, and puts back what it has lost.
+    ///
+    /// # Errors
+    /// When the log does not answer, and when this process does not own the range any more.
+    pub fn look(&self) -> Result<(), ReplicaError> {
+        self.replica.look()
     }
 
     /// Says in the log that this node owns the range.
@@ -220,6 +265,18 @@ impl SimReplica {
     /// When another node has taken over.
     pub fn go_on(&self, commit: &mut SimCommit) -> Result<bool, StoreError> {
         Ok(self.replica.try_commit(&mut commit.commit)?.is_none())
+    }
+
+    /// Whether a commit that counts is settled, as far as this process has heard.
+    #[must_use]
+    pub fn is_settled(&self, commit: &SimCommit) -> bool {
+        self.replica.is_settled_now(commit.commit.position())
+    }
+
+    /// Whether all that the present owner began with is settled, as far as this process has heard.
+    #[must_use]
+    pub fn is_begun(&self) -> bool {
+        self.replica.has_begun_now()
     }
 }
 

@@ -43,6 +43,10 @@ impl Store for Watched {
         Ok(())
     }
 
+    fn settle(&self) -> Result<(), StoreError> {
+        self.store.settle()
+    }
+
     fn flush(&self) -> Result<(), StoreError> {
         self.store.flush()
     }

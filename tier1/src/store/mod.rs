@@ -144,6 +144,14 @@ pub trait Store: Send + Sync {
     /// When the engine fails; the writes may or may not be there then.
     fn commit(&self, writes: Vec<Write>) -> Result<(), StoreError>;
 
+    /// Waits until all that was there when this ownership began may leave the range.
+    ///
+    /// # Errors
+    /// When this ownership is over.
+    fn settle(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
     /// Returns when all commits survive a crash, also those of a store that was opened as not durable.
     ///
     /// # Errors

@@ -8,7 +8,16 @@ const SECOND: Duration = Duration::from_secs(1);
 const RANGE: RangeId = RangeId(3);
 
 fn claim(epoch: u32, owns: bool) -> Claim {
-    Claim { range: RANGE, epoch: Epoch(epoch.into()), owns, index: 7, sequence: 9, needs: 9, trouble: None }
+    Claim {
+        range: RANGE,
+        epoch: Epoch(epoch.into()),
+        owns,
+        index: 7,
+        known: true,
+        sequence: 9,
+        needs: 9,
+        trouble: None,
+    }
 }
 
 fn beat(node: &str, ranges: Vec<Claim>) -> Beat {
@@ -80,6 +89,7 @@ fn replicas_are_told_with_their_age() {
         epoch: Epoch(4),
         owns,
         index,
+        known: true,
         sequence: 9,
         needs: 9,
         trouble,

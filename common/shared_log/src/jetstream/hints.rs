@@ -85,6 +85,15 @@ impl Hints {
         Some(self.heard.state().last).filter(|last| *last > 0)
     }
 
+    /// The stream has nothing behind a place, though news of more had come, `last` the latest of them: it may have lost its
+    /// tail. Whoever waits does not believe them any more.
+    pub(super) fn note_end(&self, end: Sequence, last: Option<u64>) {
+        let mut state = self.heard.state();
+        if last == Some(state.last) && state.last > end.0 {
+            state.last = end.0;
+        }
+    }
+
     /// What was told, behind a place and without a gap.
     pub(super) fn told(&self, after: Sequence) -> Vec<Entry> {
         self.heard.state().told.behind(after)

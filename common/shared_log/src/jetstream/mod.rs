@@ -10,6 +10,7 @@
 mod bulletin;
 mod engine;
 mod hints;
+mod readers;
 mod sent;
 mod state;
 
@@ -26,8 +27,13 @@ use crate::log::{AppendError, Entry, Extent, LogError, Sequence, SharedLog};
 pub use bulletin::{Bulletin, Listening};
 pub use engine::{Engine, EngineError, Server, StreamSettings};
 use hints::Hints;
+use readers::Readers;
 use sent::Sent;
 pub use state::{EngineState, Follower, Greeting, ServerState, StreamContents, StreamState};
+
+/// A leader that has not heard from a server for so long does not reach it: it hears from each once a second, and others elect
+/// another one after four at the earliest.
+const LED: Duration = Duration::from_secs(3);
 
 /// How long a call waits for the leader of the stream: much longer than an append takes, and shorter than an election.
 const ANSWER: Duration = Duration::from_secs(2);
@@ -41,13 +47,15 @@ pub struct JetStreamLog {
     context: Context,
     handle: Handle,
     hints: Hints,
+    readers: Readers,
     sent: Sent,
 }
 
 impl JetStreamLog {
     fn new(name: String, context: Context, handle: Handle, sent: Sent) -> Self {
         let hints = Hints::start(&handle, context.client(), &name, sent.clone());
-        Self { name, context, handle, hints, sent }
+        let readers = Readers::start(&handle, context.client(), &name, sent.clone());
+        Self { name, context, handle, hints, readers, sent }
     }
 
     /// The name of the stream, which is its subject, too.
@@ -115,13 +123,27 @@ impl JetStreamLog {
 
     async fn info(&self) -> Result<Info, LogError> {
         match self.context.get_stream(&self.name).await {
-            Ok(stream) => Ok(stream.cached_info().clone()),
+            Ok(stream) => {
+                let info = stream.cached_info().clone();
+                if is_led(&info) {
+                    return Ok(info);
+                }
+                Err(self.unavailable(&"the server that answers for it does not reach most of the others"))
+            }
             Err(error) => match error.kind() {
                 GetStreamErrorKind::JetStream(refusal) => Err(self.refused(&refusal)),
                 _ => Err(self.unavailable(&error)),
             },
         }
     }
+}
+
+/// Whether whoever answers for a stream has lately heard from most of the servers that have a copy. One that is cut off goes on
+/// for 10 to 20 seconds (nats-server, `lostQuorumInterval`), while the others elect another after 4.
+fn is_led(info: &Info) -> bool {
+    let Some(cluster) = &info.cluster else { return true };
+    let reached = cluster.replicas.iter().filter(|peer| !peer.offline && peer.active < LED).count();
+    1 + reached > (1 + cluster.replicas.len()) / 2
 }
 
 impl SharedLog for JetStreamLog {
@@ -140,7 +162,8 @@ impl SharedLog for JetStreamLog {
 
     fn read(&self, after: Sequence, bytes: usize) -> Result<Vec<Entry>, LogError> {
         self.hints.forget(after);
-        self.handle.block_on(async {
+        let told = self.hints.last();
+        let read = self.handle.block_on(async {
             let (mut entries, mut read): (Vec<Entry>, usize) = (Vec::new(), 0);
             while entries.is_empty() || read < bytes {
                 let wanted = entries.last().map_or(after, |last| last.sequence).next();
@@ -162,7 +185,11 @@ impl SharedLog for JetStreamLog {
                 }
             }
             Ok(entries)
-        })
+        });
+        if read.as_ref().is_ok_and(Vec::is_empty) {
+            self.hints.note_end(after, told);
+        }
+        read
     }
 
     fn told(&self, after: Sequence) -> Vec<Entry> {
@@ -180,6 +207,14 @@ impl SharedLog for JetStreamLog {
 
     fn wait(&self, after: Sequence, limit: Duration) {
         self.hints.wait(after.0, limit);
+    }
+
+    fn report(&self, reader: &str, report: &Bytes) {
+        self.readers.report(reader, report);
+    }
+
+    fn await_report(&self, limit: Duration, is_wanted: &dyn Fn(&str, &Bytes) -> bool) -> bool {
+        self.readers.wait(limit, is_wanted)
     }
 
     fn trim(&self, through: Sequence) -> Result<(), LogError> {

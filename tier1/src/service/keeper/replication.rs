@@ -3,29 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use doppel_model::RangeId;
+use doppel_model::{Epoch, RangeId};
 use doppel_protocol::membership::{Beat, Membership};
 use doppel_protocol::range_owner::PeerError;
 use doppel_shared_log::{EngineError, SharedLog};
-use serde::{Deserialize, Serialize};
 
 use crate::lease::Lease;
-use crate::replica::Replica;
+use crate::replica::{Replica, Settlement};
 
 /// An owner answers only so long after it sent the last request that the log has answered.
 const LEASE: Duration = Duration::from_secs(1);
-
-/// When a commit of the owner is settled: only then is it acknowledged, and only then does anything leave the range.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Settlement {
-    /// When the log has taken it, whose servers write to their disks first, and it is on the owner's disk.
-    #[default]
-    Log,
-    /// When the log has taken it, and it is on the disks of the owner and of one standby: for a log whose servers acknowledge
-    /// what is not on their disks yet.
-    Standby,
-}
 
 /// A range of which this node has a replica.
 pub struct ReplicatedRange {
@@ -58,11 +45,13 @@ pub struct Replication {
 }
 
 /// An owner may answer as long as its log answers it.
-pub(super) struct LogLease(pub(super) Arc<Replica>);
+pub(super) struct LogLease(pub(super) Arc<Replica>, pub(super) Epoch);
 
 impl Lease for LogLease {
     fn check(&self) -> Result<(), PeerError> {
-        if self.0.has_contact(LEASE) {
+        // What deposes it is an answer, too.
+        let owns = self.0.owner().0 == self.1 && !self.0.is_over();
+        if owns && self.0.has_contact(LEASE) {
             return Ok(());
         }
         Err(PeerError::unreachable(self.0.range(), "its log has not answered its owner for a second"))

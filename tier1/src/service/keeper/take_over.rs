@@ -1,11 +1,11 @@
-//! When a node takes a range over, and how it begins to own it.
+//! When a node takes a range over, how it begins to own it, and how that ends.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use doppel_model::{Epoch, RangeId};
-use doppel_protocol::membership::SILENCE;
+use doppel_protocol::membership::{Replica as Heard, SILENCE};
 
 use super::replication::LogLease;
 use super::{Kept, ReplicatedRange, Shared, lock};
@@ -17,6 +17,10 @@ use crate::service::owner::Opened;
 
 /// Each further replica waits so much longer, so that they do not all try at once.
 const NEXT: Duration = Duration::from_millis(500);
+
+/// What a replica has said counts for so long as its answer to how far it is: a beat or two, and less than servers of the log
+/// take to come back.
+const ANSWER: Duration = Duration::from_millis(700);
 
 /// The first owner of a range has so much longer to come when nobody has owned the range since this process began.
 const START: Duration = Duration::from_secs(5);
@@ -58,14 +62,12 @@ impl Shared {
         kept: &Kept,
         replica: &Arc<Replica>,
     ) -> Result<(), Error> {
-        kept.wanted.store(false, Ordering::Relaxed);
+        let is_wanted = kept.wanted.swap(false, Ordering::Relaxed);
         let began = Instant::now();
         let replicas = self.replication.membership.replicas(of.range, began);
         // What they have said to have must be in the log.
         while replica.follow()? {}
-        if let Some(ahead) = replicas.into_iter().find(|other| other.index > replica.index()) {
-            return Err(ReplicaError::Ahead { range: of.range, node: ahead.node }.into());
-        }
+        self.may_take_over(of, replica, &replicas, is_wanted)?;
         let epoch = match replica.take_over() {
             Ok(epoch) => epoch,
             Err(ReplicaError::Outrun { owner, .. }) => {
@@ -83,7 +85,36 @@ impl Shared {
         self.tell_soon();
         let seconds = began.elapsed().as_secs_f64();
         tracing::info!(range = %of.range, epoch = epoch.0, seconds, "this node owns the range now");
-        (self.replication.owned)(of.range, true);
+        self.say_owned(of, kept, (replica, epoch));
+        Ok(())
+    }
+
+    /// Whether what the replicas of a range have said allows this one to take over. A person who wants it answers for those that
+    /// say nothing.
+    fn may_take_over(
+        &self,
+        of: &ReplicatedRange,
+        replica: &Replica,
+        replicas: &[Heard],
+        is_wanted: bool,
+    ) -> Result<(), ReplicaError> {
+        let range = of.range;
+        let others = replicas.iter().filter(|other| other.node != self.replication.node);
+        let ahead = others.clone().find(|other| other.index > replica.index());
+        if let Some(ahead) = ahead {
+            if !is_wanted || ahead.age < SILENCE {
+                return Err(ReplicaError::Ahead { range, node: ahead.node.clone() });
+            }
+            let (node, has, here) = (&ahead.node, ahead.index, replica.index());
+            tracing::warn!(%range, node, has, here, "a person has this node take over without what another has");
+        }
+        let answers =
+            others.filter(|other| other.known && other.age < ANSWER && of.replicas.contains(&other.node));
+        let (heard, replicas) = (answers.count() + 1, of.replicas.len());
+        let needed = self.replication.settlement.answers(replicas);
+        if heard < needed && !is_wanted {
+            return Err(ReplicaError::TooFew { range, heard, needed, replicas });
+        }
         Ok(())
     }
 
@@ -100,10 +131,28 @@ impl Shared {
             dir: Some(dir.clone()),
             saved_statuses: None,
             epoch: Some(epoch),
-            lease: Some(Arc::new(LogLease(Arc::clone(replica)))),
+            lease: Some(Arc::new(LogLease(Arc::clone(replica), epoch))),
         };
         let range = self.tier1.open_range(id, &opened)?;
         progress::verify(&dir, progress::of(&range.shards().metas)).map_err(Error::Store)?;
         self.tier1.begin_range(opened, range)
+    }
+
+    /// This node owns a range no longer.
+    pub(super) fn end(&self, of: &ReplicatedRange, kept: &Kept) {
+        if lock(&kept.state).owned.take().is_some() {
+            self.tier1.end_range(of.range);
+            self.tell_soon();
+            if std::mem::take(&mut lock(&kept.state).is_said) {
+                (self.replication.owned)(of.range, false);
+            }
+        }
+    }
+
+    /// Says that this node owns a range, once all that it began with may leave it.
+    pub(super) fn say_owned(&self, of: &ReplicatedRange, kept: &Kept, (replica, epoch): (&Replica, Epoch)) {
+        if replica.has_settled(epoch) && !std::mem::replace(&mut lock(&kept.state).is_said, true) {
+            (self.replication.owned)(of.range, true);
+        }
     }
 }

@@ -3,18 +3,15 @@
 //! Entries go that two replicas have on their disks, and all others that are heard of. They stay for a while all the same, so
 //! that a node that was away reads on instead of copying the range; less long when the log fills.
 
-use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use doppel_shared_log::{Extent, LogError, Sequence};
 
+use super::marks::Marks;
 use crate::replica::Replica;
 
 /// Time between two looks.
 const PAUSE: Duration = Duration::from_secs(5);
-
-/// Marks of a window.
-const MARKS: u32 = 60;
 
 /// Another replica.
 #[derive(Debug, Clone, Copy)]
@@ -28,20 +25,14 @@ pub(super) struct Other {
 /// Where the log was at which time.
 #[derive(Debug, Default)]
 pub(super) struct Trimming {
-    marks: VecDeque<(Instant, Sequence)>,
+    marks: Marks<Sequence>,
     looked: Option<Instant>,
 }
 
 impl Trimming {
     /// Takes note of how far the log is.
     pub(super) fn mark(&mut self, now: Instant, window: Duration, end: Sequence) {
-        if self.marks.back().is_none_or(|(at, _)| now.saturating_duration_since(*at) >= window / MARKS) {
-            self.marks.push_back((now, end));
-        }
-        // One that is old enough stays.
-        while self.marks.get(1).is_some_and(|(at, _)| now.saturating_duration_since(*at) >= window) {
-            self.marks.pop_front();
-        }
+        self.marks.put(now, window, end);
     }
 
     /// Trims the log of a replica that owns its range, from time to time. `others` is how far the other replicas are that are
@@ -57,9 +48,9 @@ impl Trimming {
             return Ok(());
         }
         self.looked = Some(now);
-        let before = self.marks.front().filter(|(at, _)| now.saturating_duration_since(*at) >= window);
+        let before = self.marks.before(now, window);
         let (own, extent) = (replica.sequence(), replica.extent()?);
-        match through(extent, own, &others(), before.map(|(_, end)| *end)) {
+        match through(extent, own, &others(), before) {
             Some(through) => {
                 tracing::debug!(range = %replica.range(), through = through.0, bytes = extent.bytes, "the log is trimmed");
                 replica.trim(through)
@@ -126,17 +117,5 @@ mod tests {
         assert_eq!(at(extent(10, 750), &[95, 70], None), Some(90));
         let unlimited = Extent { bytes_max: None, ..extent(10, u64::MAX) };
         assert_eq!(at(unlimited, &[80, 70], Some(50)), Some(50));
-    }
-
-    #[test]
-    fn marks_tell_where_the_log_was_before_the_window() {
-        let (begun, window) = (Instant::now(), Duration::from_secs(60));
-        let mut trimming = Trimming::default();
-        for second in 0..200 {
-            trimming.mark(begun + Duration::from_secs(second), window, Sequence(second));
-            assert!(trimming.marks.len() <= 62, "{}", trimming.marks.len());
-            let first = trimming.marks[0].1.0;
-            assert!(second < 60 && first == 0 || first == second - 60, "{first} at {second}");
-        }
     }
 }

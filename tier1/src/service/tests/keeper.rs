@@ -9,15 +9,16 @@ use doppel_protocol::range_owner::{RangeDirectory, RangeOwner};
 use doppel_protocol::{
     AGE_MAX, INDEX_STATE_BYTES_MAX, IndexState, IndexStateError, IndexStateItem, Question, SignatureSource,
 };
-use doppel_shared_log::SharedLog;
 use doppel_shared_log::memory::MemoryLog;
+use doppel_shared_log::{Sequence, SharedLog};
 use tempfile::TempDir;
 
 use super::*;
 use crate::check::check;
 use crate::database::Database;
 use crate::range_map::RangeMap;
-use crate::service::keeper::{Keeper, ReplicatedRange, Replication, Settlement};
+use crate::replica::Settlement;
+use crate::service::keeper::{Keeper, ReplicatedRange, Replication};
 use crate::store::Joined;
 
 const RANGES: u16 = 3;
@@ -28,6 +29,7 @@ struct Cluster {
     membership: Arc<Membership>,
     nodes: Arc<Mutex<BTreeMap<String, Arc<Tier1>>>>,
     log_window: Duration,
+    settlement: Settlement,
     home: TempDir,
 }
 
@@ -76,7 +78,8 @@ impl Cluster {
     fn new() -> Self {
         let logs = (0..RANGES).map(|_| MemoryLog::default()).collect();
         let (home, log_window) = (TempDir::new().unwrap(), Duration::from_secs(3_600));
-        Self { logs, membership: Arc::default(), nodes: Arc::default(), log_window, home }
+        let settlement = Settlement::Log;
+        Self { logs, membership: Arc::default(), nodes: Arc::default(), log_window, settlement, home }
     }
 
     /// Starts a node, which has a replica of all ranges.
@@ -99,7 +102,7 @@ impl Cluster {
         };
         let membership = Arc::clone(&self.membership);
         let replication = Replication {
-            settlement: Settlement::Log,
+            settlement: self.settlement,
             cluster: "cluster".to_owned(),
             node: name.clone(),
             ranges: (0..).zip(&self.logs).map(range).collect(),
@@ -113,8 +116,14 @@ impl Cluster {
     }
 
     fn end(&self, node: Node) {
+        self.end_in(node, || {});
+    }
+
+    /// Ends a node, and then what has asked it something.
+    fn end_in(&self, node: Node, then: impl FnOnce()) {
         let Node { name, tier1, keeper } = node;
         keeper.stop();
+        then();
         drop(keeper);
         self.nodes.lock().unwrap().remove(&name);
         await_that("the database to be closed", || Arc::strong_count(&tier1) == 1);
@@ -134,17 +143,26 @@ fn await_that(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
-/// Submits a page until it is taken.
-fn submit(tier1: &Tier1, page: u64) {
-    let submission = || Submission {
+fn submission(page: u64) -> Submission {
+    Submission {
         url: url(page),
         fetched_at: Timestamp::from_millis(1),
         popularity: None,
         language: None,
         canonical: None,
         body: content(page),
-    };
-    await_that("a page to be taken", || match Tier1Api::submit(tier1, vec![submission()]) {
+    }
+}
+
+/// The first page from a number on that the first range has.
+fn of_first_range(from: u64) -> u64 {
+    let map = RangeMap::new(config(Retention::DEFAULT, RANGES).shards, RANGES).unwrap();
+    (from..).find(|page| map.of_shard(url(*page).id().shard(map.shards())) == RangeId(0)).unwrap()
+}
+
+/// Submits a page until it is taken.
+fn submit(tier1: &Tier1, page: u64) {
+    await_that("a page to be taken", || match Tier1Api::submit(tier1, vec![submission(page)]) {
         Ok(_) => true,
         Err(Tier1Error::Unavailable(_)) => false,
         Err(error) => panic!("{error}"),
@@ -287,6 +305,13 @@ fn a_node_that_is_asked_takes_a_range_over_and_the_owner_gives_it_up() {
     }
 }
 
+/// What a node has last told of its replica of the first range.
+fn told(cluster: &Cluster, node: &str) -> (u64, String) {
+    let replicas = cluster.membership.replicas(RangeId(0), Instant::now());
+    let told = replicas.into_iter().find(|replica| replica.node == node);
+    told.map_or((0, String::new()), |told| (told.index, told.trouble.unwrap_or_default()))
+}
+
 #[test]
 fn a_node_that_is_to_have_a_range_no_more_does_not_take_it_over() {
     let cluster = Cluster::new();
@@ -309,38 +334,144 @@ fn a_node_that_is_to_have_a_range_no_more_does_not_take_it_over() {
 }
 
 #[test]
-fn a_range_whose_log_has_lost_what_a_replica_has_is_not_taken_over() {
+fn a_range_whose_log_has_lost_its_end_waits_for_whoever_has_it() {
     let cluster = Cluster::new();
     let mut nodes: Vec<Node> = (0..2).map(|number| cluster.start(number)).collect();
     await_that("all to have owners", || cluster.owners().iter().all(Option::is_some));
     (0..20).for_each(|page| submit(&nodes[0].tier1, page));
     assert_at_rest(&nodes[0].tier1, 20);
-    let index = |node: &str| {
-        let replicas = cluster.membership.replicas(RangeId(0), Instant::now());
-        replicas.into_iter().find(|replica| replica.node == node).map_or(0, |replica| replica.index)
-    };
     // Each record is one entry here. What they have told may be of before the pages.
     let records = || cluster.logs[0].end().unwrap().0;
-    await_that("all to be told", || ["node-0", "node-1"].map(index) == [records(); 2]);
+    await_that("all to be told", || {
+        ["node-0", "node-1"].map(|node| told(&cluster, node).0) == [records(); 2]
+    });
     cluster.end(nodes.remove(0));
-    let end = cluster.logs[0].end().unwrap();
-    let before = index("node-1");
-    cluster.logs[0].lose_tail(doppel_shared_log::Sequence(end.0 - 2));
-    let troubled = || {
-        let replicas = cluster.membership.replicas(RangeId(0), Instant::now());
-        replicas.iter().any(|replica| replica.node == "node-1" && replica.trouble.is_some())
-    };
-    await_that("the loss to be noticed", troubled);
-    assert_eq!(
-        (cluster.membership.owner(RangeId(0)).map(|(_, owner)| owner), index("node-1")),
-        (Some("node-0".to_owned()), before)
-    );
-    // A new node has less than that one has said to have.
+    cluster.end(nodes.remove(0));
+    // Less than one of them has told, and they may have told of less than they have.
+    let end = ["node-0", "node-1"].map(|node| told(&cluster, node).0).into_iter().max().unwrap();
+    cluster.logs[0].lose_tail(Sequence(end - 2));
+    // Nor is it told.
+    (end - 1..=end + 9).for_each(|place| cluster.logs[0].lose_news(Sequence(place)));
+    // A new node has less than those have said to have.
     let third = cluster.start(2);
-    thread::sleep(Duration::from_secs(9));
-    assert!(cluster.membership.owner(RangeId(0)).is_none_or(|(_, owner)| owner == "node-0"));
+    await_that("the loss to be noticed", || told(&cluster, "node-2").1.contains("has lost"));
+    let (_, before) = cluster.membership.owner(RangeId(0)).unwrap();
+    assert!(before != "node-2" && records() == end - 2, "{before}");
+    // One of them has what is missing, and puts it back.
+    let second = cluster.start(1);
+    assert_at_rest(&third.tier1, 20);
+    assert!(records() > end);
+    (20..30).for_each(|page| submit(&third.tier1, page));
+    assert_at_rest(&second.tier1, 30);
+    cluster.end(second);
     cluster.end(third);
-    cluster.end(nodes.remove(0));
+}
+
+#[test]
+fn a_range_goes_on_when_its_log_loses_its_end_under_it() {
+    for settlement in [Settlement::Log, Settlement::Standby] {
+        let cluster = Cluster { settlement, ..Cluster::new() };
+        let nodes: Vec<Node> = (0..3).map(|number| cluster.start(number)).collect();
+        await_that("all to have owners", || cluster.owners().iter().all(Option::is_some));
+        for turn in 0..3 {
+            let first = turn * 10;
+            (first..first + 10).for_each(|page| submit(&nodes[0].tier1, page));
+            for log in &cluster.logs {
+                let end = log.end().unwrap().0;
+                log.lose_tail(Sequence(end.saturating_sub(5)));
+            }
+        }
+        assert_at_rest(&nodes[1].tier1, 30);
+        for node in nodes {
+            cluster.end(node);
+        }
+    }
+}
+
+#[test]
+fn nothing_is_taken_while_no_standby_has_it_and_reads_go_on() {
+    let cluster = Cluster { settlement: Settlement::Standby, ..Cluster::new() };
+    let mut nodes: Vec<Node> = (0..3).map(|number| cluster.start(number)).collect();
+    await_that("all to have owners", || cluster.owners().iter().all(Option::is_some));
+    (0..10).for_each(|page| submit(&nodes[0].tier1, page));
+    assert_at_rest(&nodes[0].tier1, 10);
+    let (known, new) = (of_first_range(0), of_first_range(10));
+    cluster.end(nodes.pop().unwrap());
+    cluster.end(nodes.pop().unwrap());
+    let front = Arc::clone(&nodes[0].tier1);
+    let submits = thread::spawn(move || submit(&front, new));
+    await_that("the owner to say why it waits", || told(&cluster, "node-0").1.contains("no standby"));
+    let status = nodes[0].tier1.pages(&[url(known).id()]).unwrap().pop().unwrap().unwrap().line.status;
+    assert_eq!(status, Status::Unique);
+    assert!(!submits.is_finished());
+    nodes.push(cluster.start(1));
+    submits.join().unwrap();
+    for node in nodes {
+        cluster.end(node);
+    }
+}
+
+#[test]
+fn with_too_few_replicas_a_person_decides() {
+    let cluster = Cluster { settlement: Settlement::Standby, ..Cluster::new() };
+    let nodes: Vec<Node> = (0..3).map(|number| cluster.start(number)).collect();
+    await_that("all to have owners", || cluster.owners().iter().all(Option::is_some));
+    (0..10).for_each(|page| submit(&nodes[0].tier1, page));
+    assert_at_rest(&nodes[0].tier1, 10);
+    for node in nodes {
+        cluster.end(node);
+    }
+    let alone = cluster.start(2);
+    await_that("it to say why nobody owns the range", || told(&cluster, "node-2").1.contains("1 of its 3"));
+    assert_ne!(cluster.owners()[0].as_deref(), Some("node-2"));
+    alone.keeper.take_over(RangeId(0)).unwrap();
+    await_that("the owner that a person wants", || cluster.owners()[0].as_deref() == Some("node-2"));
+    let second = cluster.start(0);
+    assert_at_rest(&alone.tier1, 10);
+    cluster.end(second);
+    cluster.end(alone);
+}
+
+/// What only an owner has that died, and the log not any more, was never acknowledged, and does not keep that node away.
+#[test]
+fn what_was_never_settled_makes_way_for_what_counts() {
+    let cluster = Cluster { settlement: Settlement::Standby, ..Cluster::new() };
+    let mut nodes: Vec<Node> = (0..3).map(|number| cluster.start(number)).collect();
+    await_that("all to have owners", || cluster.owners().iter().all(Option::is_some));
+    (0..10).for_each(|page| submit(&nodes[0].tier1, page));
+    assert_at_rest(&nodes[0].tier1, 10);
+    let ends: Vec<u64> = cluster.logs.iter().map(|log| log.end().unwrap().0).collect();
+    let owner = nodes.remove(0);
+    // The others stop, it goes on alone, and what it writes is lost with its node and the end of the log.
+    nodes.drain(..).for_each(|node| cluster.end(node));
+    owner.keeper.take_over(RangeId(0)).unwrap();
+    let front = Arc::clone(&owner.tier1);
+    // Nobody takes it.
+    let submits = thread::spawn(move || {
+        assert!(Tier1Api::submit(&*front, vec![submission(of_first_range(10))]).is_err());
+    });
+    await_that("commits that no standby has", || told(&cluster, "node-0").1.contains("no standby"));
+    cluster.end_in(owner, || submits.join().unwrap());
+    for (log, end) in cluster.logs.iter().zip(ends) {
+        log.lose_tail(Sequence(end));
+    }
+    let nodes: Vec<Node> = [1, 2].map(|number| cluster.start(number)).into();
+    thread::sleep(Duration::from_secs(2));
+    for node in &nodes {
+        // What the first has told to have was never settled; a person says so.
+        for range in 0..RANGES {
+            node.keeper.take_over(RangeId(range)).unwrap();
+        }
+        thread::sleep(Duration::from_secs(2));
+    }
+    (14..20).for_each(|page| submit(&nodes[0].tier1, page));
+    let first = cluster.start(0);
+    await_that("it to follow", || {
+        let (index, trouble) = told(&cluster, "node-0");
+        trouble.is_empty() && index >= cluster.logs[0].end().unwrap().0
+    });
+    nodes.into_iter().for_each(|node| cluster.end(node));
+    cluster.end(first);
 }
 
 #[test]

@@ -1,0 +1,72 @@
+//! Reports of the readers of a stream, as news: the length of the reader's name in a byte, the name, the report.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_nats::Client;
+use bytes::Bytes;
+use tokio::runtime::Handle;
+
+use super::bulletin::{Bulletin, Listening};
+use super::sent::Sent;
+use crate::reports::Reports;
+
+/// What was reported of a stream.
+pub(super) struct Readers {
+    bulletin: Bulletin,
+    reports: Arc<Reports>,
+    _listening: Listening,
+}
+
+fn hear(reports: &Reports, news: &[u8]) {
+    let reader = |news: &[u8]| {
+        let (length, rest) = news.split_first()?;
+        let (name, report) = rest.split_at_checked(usize::from(*length))?;
+        Some((std::str::from_utf8(name).ok()?.to_owned(), Bytes::copy_from_slice(report)))
+    };
+    if let Some((reader, report)) = reader(news) {
+        reports.put(&reader, report);
+    }
+}
+
+impl Readers {
+    pub(super) fn start(handle: &Handle, client: Client, stream: &str, sent: Sent) -> Self {
+        let bulletin = Bulletin::new(client, handle.clone(), format!("{stream}.readers"), sent);
+        let reports = Arc::<Reports>::default();
+        let listening = {
+            let reports = Arc::clone(&reports);
+            bulletin.listen(move |news| hear(&reports, news))
+        };
+        Self { bulletin, reports, _listening: listening }
+    }
+
+    pub(super) fn report(&self, reader: &str, report: &Bytes) {
+        // Names of nodes are far shorter.
+        let Ok(length) = u8::try_from(reader.len()) else { return };
+        let mut news = Vec::with_capacity(1 + reader.len() + report.len());
+        news.push(length);
+        news.extend_from_slice(reader.as_bytes());
+        news.extend_from_slice(report);
+        self.bulletin.tell(Bytes::from(news));
+    }
+
+    pub(super) fn wait(&self, limit: Duration, is_wanted: &dyn Fn(&str, &Bytes) -> bool) -> bool {
+        self.reports.wait(limit, is_wanted)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_report_is_not_taken() {
+        let reports = Reports::default();
+        for news in [&b""[..], b"\x05ab", b"\x02\xff\xffx"] {
+            hear(&reports, news);
+        }
+        assert!(!reports.wait(Duration::ZERO, &|_, _| true));
+        hear(&reports, b"\x02abrest");
+        assert!(reports.wait(Duration::ZERO, &|reader, report| reader == "ab" && *report == b"rest"[..]));
+    }
+}

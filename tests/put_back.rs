@@ -1,0 +1,70 @@
+//! A log whose servers have all lost what they had acknowledged gets it back from the nodes that have copied it.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod harness;
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use harness::pages::rounds;
+use harness::trial::Trial;
+use harness::{all_is_well, meaning, of_one_process, run_ok};
+use serde_json::Value;
+
+/// A copy of a directory in the place of another.
+fn copy(from: &Path, to: &Path) {
+    if to.exists() {
+        fs::remove_dir_all(to).unwrap();
+    }
+    assert!(Command::new("cp").arg("-a").arg(from).arg(to).status().unwrap().success());
+}
+
+/// All servers of the log lose their power at once, and with it what they have acknowledged and not written: here it is as if
+/// their directories were older. The nodes of tier 1 live on, and the second time they are started anew as well.
+#[test]
+fn what_all_servers_of_the_log_have_lost_is_put_back() {
+    const SERVERS: [&str; 3] = ["log-1", "log-2", "log-3"];
+    const RECORDS: [&str; 3] = ["record-1", "record-2", "record-3"];
+    let rounds = rounds(11, 60, 5);
+    let expected = of_one_process(&rounds);
+    let Some(trial) = Trial::replicated(&["--tier1", "3", "--tier2", "1", "--coordinators", "1"]) else {
+        return;
+    };
+    // Commits are settled when a standby has them, whatever the servers promise.
+    let file = trial.data("cluster.toml");
+    run_ok(["cluster", "log", "--cluster", file.to_str().unwrap(), "--settlement", "standby"]);
+    RECORDS.iter().for_each(|name| trial.kill(name));
+    RECORDS.iter().for_each(|name| trial.start(name));
+    let front = &trial.coordinators()[0];
+    let old = |name: &str| trial.data(&format!("old-{name}"));
+    let push = |pages: &[Value]| pages.chunks(30).for_each(|batch| front.push_patiently(batch));
+    push(&rounds[0]);
+    for (turn, pages) in rounds[1..].iter().enumerate() {
+        all_is_well(front);
+        if turn % 2 == 0 {
+            SERVERS.iter().for_each(|name| trial.kill(name));
+            SERVERS.iter().for_each(|name| copy(&trial.data(name), &old(name)));
+            SERVERS.iter().for_each(|name| trial.start(name));
+            push(pages);
+            continue;
+        }
+        // What the round before has written is lost, and the first part of this one.
+        push(&pages[..pages.len() / 2]);
+        SERVERS.iter().for_each(|name| trial.kill(name));
+        if turn == 3 {
+            RECORDS.iter().for_each(|name| trial.kill(name));
+        }
+        SERVERS.iter().for_each(|name| copy(&old(name), &trial.data(name)));
+        SERVERS.iter().for_each(|name| trial.start(name));
+        if turn == 3 {
+            RECORDS.iter().for_each(|name| trial.start(name));
+        }
+        push(&pages[pages.len() / 2..]);
+        front.flush_patiently();
+    }
+    assert_eq!(meaning(&front.export()), expected);
+    all_is_well(front);
+    let said = RECORDS.map(|name| fs::read_to_string(trial.data(name).with_extension("log")).unwrap());
+    assert!(said.concat().contains("the log has its end again"), "nothing was put back");
+}

@@ -1,0 +1,123 @@
+//! When a commit of the owner is settled, so that it may be acknowledged and leave the range.
+//!
+//! Standbys report what they have on their disks at once, and then again and again, for reports may be lost. A report names the
+//! record by its epoch, index and hash, so it says of all records before, too, that they are the same.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use doppel_model::Epoch;
+use serde::{Deserialize, Serialize};
+
+use super::{Copies, Replica, State, lock};
+use crate::log::Position;
+use crate::store::StoreError;
+
+/// How long an owner waits for a report before it looks whether it still owns the range.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// A commit that waits for longer is a trouble.
+const TROUBLED: Duration = Duration::from_millis(500);
+
+/// When a commit of the owner is settled: only then is it acknowledged, and only then does anything leave the range.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Settlement {
+    /// When the log has taken it, whose servers write to their disks first, and it is on the owner's disk.
+    #[default]
+    Log,
+    /// When the log has taken it, and it is on the disks of the owner and of one standby: for a log whose servers acknowledge
+    /// what is not on their disks yet.
+    Standby,
+}
+
+impl Settlement {
+    /// How many of so many replicas have to say what they have, the next owner included, before one takes over by itself. What
+    /// was settled is at two of them, so one of those that do has it, whatever the log has lost.
+    #[must_use]
+    pub fn answers(self, replicas: usize) -> usize {
+        match self {
+            Self::Log => 1,
+            Self::Standby => replicas.saturating_sub(1).max(1),
+        }
+    }
+}
+
+/// A report of what is on disk.
+fn report(Position { epoch, index, hash }: Position) -> Bytes {
+    let mut report = Vec::with_capacity(32);
+    report.extend(epoch.to_le_bytes());
+    report.extend(index.to_le_bytes());
+    report.extend(hash.to_le_bytes());
+    Bytes::from(report)
+}
+
+impl<D: Copies> Replica<D> {
+    /// Reports what a standby has on its disk, where that is new or was last reported some time ago.
+    pub(super) fn report(&self, state: &mut State) {
+        let last = state.chain.last();
+        if self.limits.settlement == Settlement::Log || state.own.is_some() || last.index == 0 {
+            return;
+        }
+        let is_known = |(position, at): &(Position, Instant)| {
+            *position == last && at.elapsed() < self.limits.report_again
+        };
+        if !state.reported.as_ref().is_some_and(is_known) {
+            self.log.report(&self.node, &report(last));
+            state.reported = Some((last, Instant::now()));
+        }
+    }
+
+    /// Whether a record that the log and this node have is settled, as far as is known.
+    pub(super) fn is_settled(&self, position: Position, limit: Duration) -> bool {
+        let wanted = report(position);
+        self.limits.settlement == Settlement::Log
+            || self.log.await_report(limit, &|node, report| node != self.node && *report == wanted)
+    }
+
+    /// Waits until a record of the owner of an epoch is settled. Nothing is held meanwhile, so that it is seen when another
+    /// node takes over.
+    ///
+    /// # Errors
+    /// [`StoreError::Deposed`] when another node has taken over, or this process stops.
+    pub(super) fn await_settled(&self, epoch: Epoch, position: Position) -> Result<(), StoreError> {
+        let began = Instant::now();
+        let mut is_said = false;
+        while !self.is_settled(position, LOOK) {
+            self.go_on()?;
+            let is_over = lock(&self.owner).epoch != epoch || self.is_over();
+            if is_over || self.has_failed() {
+                return Err(StoreError::Deposed(self.range));
+            }
+            if began.elapsed() >= TROUBLED && !std::mem::replace(&mut is_said, true) {
+                let range = self.range;
+                let why = format!(
+                    "no standby has what the owner of range {range} wrote last, and before one has it on its disk nothing is \
+                     acknowledged: start a node that has a replica of it, or see why none follows"
+                );
+                tracing::warn!(why, "a commit waits for a standby");
+                *lock(&self.trouble) = Some(why);
+            }
+        }
+        self.settled.store(epoch.0, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Waits until all that the owner of an epoch began with is settled.
+    ///
+    /// # Errors
+    /// The same.
+    pub(super) fn settle(&self, epoch: Epoch) -> Result<(), StoreError> {
+        let own = lock(&self.state).own;
+        let own = own.filter(|own| own.epoch == epoch.0).ok_or(StoreError::Deposed(self.range))?;
+        let settled = self.await_settled(epoch, own);
+        *lock(&self.trouble) = None;
+        settled
+    }
+
+    /// Whether what the owner of an epoch began with is known to be settled.
+    pub(crate) fn has_settled(&self, epoch: Epoch) -> bool {
+        self.limits.settlement == Settlement::Log || self.settled.load(Ordering::Relaxed) == epoch.0
+    }
+}

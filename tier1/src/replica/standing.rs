@@ -1,0 +1,67 @@
+//! Whether the log still has what was copied from it: it may have lost its end, or have been made anew.
+
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use super::put_back::{Found, find};
+use super::{Copies, Replica, ReplicaError, State, lock};
+use crate::log::Reached;
+use crate::store::StoreError;
+
+impl<D: Copies> Replica<D> {
+    /// Ensures that the log has what was copied from it: it may have lost its tail since, or have been made anew. What is behind
+    /// the last record is read again, for that may be lost alone.
+    pub(super) fn verify(&self, state: &mut State) -> Result<(), ReplicaError> {
+        let (range, sent) = (self.range, Instant::now());
+        let (position, at) = (state.chain.last(), state.chain.last_at().0);
+        match find(&*self.log, self.id, Reached { position, sequence: at })? {
+            Found::It => {
+                state.verified = state.verified.max(state.chain.seen());
+                state.chain.rewind();
+                (state.is_doubtful, state.lost_since, state.verified_at) = (false, None, Some(sent));
+                Ok(())
+            }
+            Found::Another => {
+                self.is_over.store(true, Ordering::Relaxed);
+                state.is_doubtful = true;
+                Err(ReplicaError::Contradicts { range, at })
+            }
+            Found::Nothing => {
+                // Its word is none that allows to answer.
+                *lock(&self.contact) = None;
+                state.is_doubtful = true;
+                Err(ReplicaError::LostTail { range, copied: at, end: self.log.end()?.0 })
+            }
+        }
+    }
+
+    /// The same, but what the log has lost is put back once it has shown for a while that it is lost. An owner is none any more
+    /// then: the take-over of another may have been lost as well, and one that has more may put it back.
+    pub(super) fn mend(&self, state: &mut State) -> Result<(), ReplicaError> {
+        match self.verify(state) {
+            Err(lost @ ReplicaError::LostTail { .. }) => {
+                let since = *state.lost_since.get_or_insert_with(Instant::now);
+                if since.elapsed() < self.limits.lost {
+                    return Err(lost);
+                }
+                self.put_back(state)?;
+                self.verify(state)?;
+                if state.own.take().is_some() {
+                    self.is_over.store(true, Ordering::Relaxed);
+                }
+                Ok(())
+            }
+            other => other,
+        }
+    }
+
+    /// The same for an owner.
+    pub(super) fn ensure(&self, state: &mut State) -> Result<(), ReplicaError> {
+        let owns = state.own.is_some();
+        self.mend(state)?;
+        if owns && state.own.is_none() {
+            return Err(StoreError::Deposed(self.range).into());
+        }
+        Ok(())
+    }
+}

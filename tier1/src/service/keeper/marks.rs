@@ -1,0 +1,53 @@
+//! What something was at which time, as far back as a window.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+/// Marks of a window.
+const MARKS: u32 = 60;
+
+/// The marks.
+#[derive(Debug)]
+pub(super) struct Marks<T>(VecDeque<(Instant, T)>);
+
+impl<T> Default for Marks<T> {
+    fn default() -> Self {
+        Self(VecDeque::new())
+    }
+}
+
+impl<T: Copy> Marks<T> {
+    /// Takes note of what it is now, unless that was done shortly before.
+    pub(super) fn put(&mut self, now: Instant, window: Duration, what: T) {
+        if self.0.back().is_none_or(|(at, _)| now.saturating_duration_since(*at) >= window / MARKS) {
+            self.0.push_back((now, what));
+        }
+        // One that is old enough stays.
+        while self.0.get(1).is_some_and(|(at, _)| now.saturating_duration_since(*at) >= window) {
+            self.0.pop_front();
+        }
+    }
+
+    /// What it was before the window; none where that is not known.
+    pub(super) fn before(&self, now: Instant, window: Duration) -> Option<T> {
+        let before = self.0.front().filter(|(at, _)| now.saturating_duration_since(*at) >= window);
+        before.map(|(_, what)| *what)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_tell_what_was_before_the_window() {
+        let (begun, window) = (Instant::now(), Duration::from_secs(60));
+        let mut marks = Marks::default();
+        for second in 0..200 {
+            let now = begun + Duration::from_secs(second);
+            marks.put(now, window, second);
+            assert!(marks.0.len() <= 62, "{}", marks.0.len());
+            assert_eq!(marks.before(now, window), second.checked_sub(60), "at {second}");
+        }
+    }
+}
