@@ -151,11 +151,6 @@ impl<D: Copies> Replica<D> {
         *contact = (*contact).max(Some(sent));
     }
 
-    pub(super) fn note_complete(&self, asked: Instant) {
-        let mut complete = lock(&self.complete);
-        *complete = (*complete).max(Some(asked));
-    }
-
     pub(super) fn go_on(&self) -> Result<(), StoreError> {
         if self.stopping.load(Ordering::Relaxed) {
             return Err(StoreError::Deposed(self.range));

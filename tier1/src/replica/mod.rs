@@ -25,6 +25,7 @@
 //! - whoever takes over has read the log to its end, and has every record of it, with those that it had lost and that are here.
 
 mod chain;
+mod complete;
 mod copies;
 mod entries;
 mod entry;
@@ -258,11 +259,6 @@ impl<D: Copies> Replica<D> {
         lock(&self.contact).is_some_and(|contact| contact.elapsed() <= within)
     }
 
-    /// A moment before which nothing was acknowledged that is not here: the log was asked for its end then, and that was reached.
-    pub(crate) fn complete(&self) -> Option<Instant> {
-        *lock(&self.complete)
-    }
-
     /// Whether the ownership of this process is over, though no record in the log says so.
     pub(crate) fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Relaxed)
@@ -293,31 +289,6 @@ impl<D: Copies> Replica<D> {
         }
         self.report(state);
         Ok(goes_on)
-    }
-
-    /// The same up to the end that the log has at present, over as many calls as that takes; false when it is reached. Where the
-    /// log ends before what is here, it lags behind or has lost something, and nothing is known to be complete.
-    ///
-    /// # Errors
-    /// The same.
-    pub(crate) fn catch_up(&self) -> Result<bool, ReplicaError> {
-        let state = &mut lock(&self.state);
-        self.go_on()?;
-        let (asked, end) = match state.goal.take() {
-            Some(goal) => goal,
-            None => (Instant::now(), self.log.end()?),
-        };
-        let is_ahead = state.chain.seen() > end;
-        let goes_on = self.follow_on(state)?;
-        if state.chain.seen() < end {
-            state.goal = goes_on.then_some((asked, end));
-            return Ok(goes_on);
-        }
-        if !is_ahead && !state.is_doubtful {
-            self.note_complete(asked);
-        }
-        // There may be more by now.
-        Ok(false)
     }
 
     /// Looks whether the log still has what the owner has written, and has grown by others, unless an append is under way, which

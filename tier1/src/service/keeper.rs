@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam::channel::bounded;
 use doppel_model::{Epoch, RangeId};
-use doppel_protocol::membership::{Beat, Claim, Replica as Heard, SILENCE};
+use doppel_protocol::membership::{Beat, Claim};
 use doppel_protocol::range_owner::PeerError;
 use doppel_shared_log::LogError;
 
@@ -33,10 +33,7 @@ use crate::range_map::directory;
 use crate::replica::{Limits, Replica, ReplicaError, Settlement, log_id, settle};
 use marks::Marks;
 pub use replication::{ReplicatedRange, Replication};
-use trimming::{Other, Trimming};
-
-/// A node that copies a range has the log kept so long after its last beat.
-const COPIES: Duration = Duration::from_secs(60);
+use trimming::Trimming;
 
 /// Time between two beats, and between two looks of an owner at the log when it appends nothing.
 const BEAT: Duration = Duration::from_millis(300);
@@ -388,21 +385,5 @@ impl Shared {
             return self.take_over(of, kept, replica);
         }
         Ok(replica.hear(BEAT)?)
-    }
-
-    /// Has the log of an own range let go of what is not needed any more.
-    fn trim(&self, of: &ReplicatedRange, kept: &Kept, replica: &Replica) {
-        let (now, window) = (Instant::now(), self.replication.log_window);
-        // A copy on its way is not lost for a beat that is.
-        let is_there =
-            |other: &Heard| other.age < if other.sequence < other.needs { COPIES } else { SILENCE };
-        let others = || {
-            let heard = self.replication.membership.replicas(of.range, now);
-            let others = heard.into_iter().filter(|other| other.node != self.replication.node);
-            others.filter(is_there).map(|other| Other { has: other.sequence, needs: other.needs }).collect()
-        };
-        if let Err(error) = lock(&kept.trimming).trim(now, window, replica, others) {
-            tracing::debug!(%error, range = %of.range, "the log is not trimmed");
-        }
     }
 }

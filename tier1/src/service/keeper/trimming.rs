@@ -5,13 +5,18 @@
 
 use std::time::{Duration, Instant};
 
+use doppel_protocol::membership::{Replica as Heard, SILENCE};
 use doppel_shared_log::{Extent, LogError, Sequence};
 
 use super::marks::Marks;
+use super::{Kept, ReplicatedRange, Shared, lock};
 use crate::replica::Replica;
 
 /// Time between two looks.
 const PAUSE: Duration = Duration::from_secs(5);
+
+/// A node that copies a range has the log kept so long after its last beat.
+const COPIES: Duration = Duration::from_secs(60);
 
 /// Another replica.
 #[derive(Debug, Clone, Copy)]
@@ -76,6 +81,24 @@ fn through(extent: Extent, own: Sequence, others: &[Other], before: Option<Seque
     // The last entry that a replica has shows it that the log is the one that it has copied.
     let through = through.saturating_sub(1);
     (through > extent.trimmed.0).then_some(Sequence(through))
+}
+
+impl Shared {
+    /// Has the log of an own range let go of what is not needed any more.
+    pub(super) fn trim(&self, of: &ReplicatedRange, kept: &Kept, replica: &Replica) {
+        let (now, window) = (Instant::now(), self.replication.log_window);
+        // A copy on its way is not lost for a beat that is.
+        let is_there =
+            |other: &Heard| other.age < if other.sequence < other.needs { COPIES } else { SILENCE };
+        let others = || {
+            let heard = self.replication.membership.replicas(of.range, now);
+            let others = heard.into_iter().filter(|other| other.node != self.replication.node);
+            others.filter(is_there).map(|other| Other { has: other.sequence, needs: other.needs }).collect()
+        };
+        if let Err(error) = lock(&kept.trimming).trim(now, window, replica, others) {
+            tracing::debug!(%error, range = %of.range, "the log is not trimmed");
+        }
+    }
 }
 
 #[cfg(test)]
