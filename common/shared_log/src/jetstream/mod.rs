@@ -143,7 +143,7 @@ impl JetStreamLog {
 fn is_led(info: &Info) -> bool {
     let Some(cluster) = &info.cluster else { return true };
     let reached = cluster.replicas.iter().filter(|peer| !peer.offline && peer.active < LED).count();
-    1 + reached > (1 + cluster.replicas.len()) / 2
+    reached >= cluster.replicas.len().div_ceil(2)
 }
 
 impl SharedLog for JetStreamLog {
