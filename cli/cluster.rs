@@ -8,7 +8,8 @@
 //! | `meta` | the stream that has the description, and its changes |
 //! | `change`, `steps` | what an operator changes of a description; what is to be done then |
 //! | `placement` | which nodes should have a replica of each range |
-//! | `log`, `streams`, `monitors` | the settings of the log; its streams; how its servers are set |
+//! | `log`, `streams` | the settings of the log; its streams |
+//! | `monitors`, `monitored` | how the servers of the log are set; whether all of them were asked |
 //! | `node_dir` | whose directory it is |
 
 pub(crate) mod change;
@@ -16,6 +17,7 @@ pub(crate) mod description;
 pub(crate) mod file;
 pub(crate) mod log;
 pub(crate) mod meta;
+pub(crate) mod monitored;
 pub(crate) mod monitors;
 pub(crate) mod node_dir;
 pub(crate) mod placement;

@@ -16,9 +16,10 @@ use serde_json::json;
 
 use crate::cluster::change::{Change, Owners};
 use crate::cluster::file::Contents;
-use crate::cluster::log::{WINDOW_MINUTES_MAX, beats};
+use crate::cluster::log::{WINDOW_MINUTES_MAX, all_streams, beats};
 use crate::cluster::meta::{Described, Meta, MetaError};
-use crate::cluster::monitors::{Objections, look_until, objections};
+use crate::cluster::monitored::{Place, speaks_against};
+use crate::cluster::monitors::Objections;
 use crate::cluster::steps::{Outcome, changes, steps};
 use crate::cluster::streams::Connection;
 use crate::cluster::{ClusterFile, Description, Node};
@@ -224,6 +225,8 @@ impl Log {
 struct InMeta {
     connection: Connection,
     meta: Meta,
+    /// The URLs of the log servers.
+    servers: Vec<String>,
 }
 
 impl InMeta {
@@ -237,7 +240,7 @@ impl InMeta {
         };
         let connection = Connection::new(servers, PATIENCE)?;
         let meta = connection.meta(&file.id)?;
-        Ok(Self { connection, meta })
+        Ok(Self { connection, meta, servers: servers.to_vec() })
     }
 
     /// The description, as soon as the log has a leader.
@@ -277,7 +280,7 @@ impl Of {
                 eprintln!("doppel: no node of tier 1 was heard, so that who owns which range is not known");
             }
             let after = change.apply(&before.description, &owners).map_err(anyhow::Error::msg)?;
-            ensure_settles(&before.description, &after)?;
+            ensure_settles(&before.description, &after, &found)?;
             match found.meta.change(&before, &after) {
                 Ok(made) => return self.tell(change, &before, &made),
                 // Another one came first: this one is made of what that has left.
@@ -309,14 +312,16 @@ impl Of {
     }
 }
 
-/// Ensures that the log servers confirm a mode of settlement that was not there before.
-fn ensure_settles(before: &Description, after: &Description) -> anyhow::Result<()> {
+/// Ensures that all log servers confirm a mode of settlement that was not there before.
+fn ensure_settles(before: &Description, after: &Description, found: &InMeta) -> anyhow::Result<()> {
     let Some(log) = after.log.as_ref().filter(|log| before.log.as_ref() != Some(*log)) else { return Ok(()) };
     if log.settlement == Settlement::Standby {
         return Ok(());
     }
-    let found = look_until(&log.monitors, Instant::now());
-    let Objections { wrong, silent } = objections(log.settlement, &found);
+    let InMeta { connection, servers, .. } = found;
+    let streams = all_streams(&after.cluster, after.ranges);
+    let place = Place { engine: &connection.engine, servers, streams: &streams };
+    let Objections { wrong, silent } = speaks_against(log, &place, Instant::now());
     let all = [wrong, silent].concat();
     ensure!(all.is_empty(), "settlement `log` is not possible: {}", all.join("; "));
     Ok(())
