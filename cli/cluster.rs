@@ -71,6 +71,8 @@ pub(crate) enum ClusterError {
     Ranges(String),
     #[error("there is no {role} node {name} in the cluster; it has {known}")]
     Unknown { role: &'static str, name: NodeName, known: String },
+    #[error("the file of the cluster: reach: there is no node {name} in the cluster; it has {known}")]
+    Reach { name: NodeName, known: String },
     #[error("the name of the cluster cannot be sent: {0}")]
     Name(#[from] InvalidHeaderValue),
 }
@@ -95,6 +97,10 @@ impl Cluster {
         let map = RangeMap::new(description.shards, description.ranges)
             .map_err(|error| ClusterError::Ranges(error.to_string()))?;
         let (id, secret, reach) = (Arc::clone(&file.id), file.secret.clone(), file.reach());
+        if let Some(name) = reach.keys().find(|name| !description.nodes().any(|(other, _)| other == *name)) {
+            let known: Vec<&str> = description.nodes().map(|(name, _)| name.as_str()).collect();
+            return Err(ClusterError::Reach { name: name.clone(), known: known.join(", ") });
+        }
         let Description { tau, winners, .. } = description;
         Ok(Self { id, tau, winners, description, map, reach, secret })
     }
