@@ -223,7 +223,8 @@ impl Cluster {
         let log = |Told { engine, servers, .. }: &Told| {
             let (engine, servers) = (engine.clone(), servers.clone());
             let streams = self.map.ranges().map(|range| self.stream(range)).collect();
-            Some(LogAt { engine, servers, streams, copies: u64::from(self.log()?.replicas) })
+            let (meta, copies) = (log::meta(&self.id), u64::from(self.log()?.replicas));
+            Some(LogAt { engine, servers, streams, meta, copies })
         };
         let log = told.as_ref().and_then(log);
         Ok(ClusterNodes {
