@@ -85,7 +85,11 @@ fn uncovered(state: &EngineState, found: &[LogServer]) -> Objections {
              --log-monitor"
         )
     });
-    if keepers.len() > away { all.wrong.extend(without) } else { all.silent.extend(without) }
+    if keepers.len() > away {
+        all.wrong.extend(without)
+    } else {
+        all.silent.extend(without)
+    }
     all
 }
 
@@ -103,8 +107,7 @@ mod tests {
     }
 
     fn stream(name: &str, leader: u16, followers: &[u16]) -> StreamState {
-        let follower =
-            |n: &u16| Follower { server: format!("log-{n}"), is_current: true, lag: 0 };
+        let follower = |n: &u16| Follower { server: format!("log-{n}"), is_current: true, lag: 0 };
         let contents = StreamContents {
             bytes: 0,
             bytes_max: None,

@@ -291,10 +291,15 @@ impl Init {
         self.ensure_monitored(log, &connection, &[], patience)?;
         let all = log::all_streams(&description.cluster, description.ranges);
         // Whoever breaks this off can find what is left.
-        eprintln!("doppel: making {} streams, the names of which begin with {}", all.len(), log::prefix(&description.cluster));
+        eprintln!(
+            "doppel: making {} streams, the names of which begin with {}",
+            all.len(),
+            log::prefix(&description.cluster)
+        );
         connection.make(log, description)?;
         // Where their copies are is known only now.
-        self.ensure_monitored(log, &connection, &all, patience).map_err(|error| error.context(streams::left(&all)))?;
+        self.ensure_monitored(log, &connection, &all, patience)
+            .map_err(|error| error.context(streams::left(&all)))?;
         Ok(all)
     }
 

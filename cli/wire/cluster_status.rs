@@ -10,9 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use doppel_model::{NodeId, PartitionId, RangeId};
-use doppel_protocol::answer::{
-    Attention, ClusterNode, ClusterRange, ClusterStatus, NodeRole, Standby,
-};
+use doppel_protocol::answer::{Attention, ClusterNode, ClusterRange, ClusterStatus, NodeRole, Standby};
 use doppel_protocol::index_node::{Applied, IndexNode as _};
 use doppel_protocol::membership::Membership;
 use doppel_protocol::range_owner::RangeState;

@@ -171,7 +171,10 @@ fn no_range_is_left_without_a_copy() {
         let mut heard = all.clone();
         heard.replicas[1].iter_mut().filter(|replica| replica.node == "r-1").for_each(spoil);
         let refused = remove.apply(&more, &heard).unwrap_err();
-        assert!(refused.contains("left of range 1, which are r-3, r-1, 2 have to follow it, and r-3 does"), "{refused}");
+        assert!(
+            refused.contains("left of range 1, which are r-3, r-1, 2 have to follow it, and r-3 does"),
+            "{refused}"
+        );
         assert_eq!(remove.apply(&more, &Heard { force: true, ..heard }).unwrap(), after);
     }
     assert!(
