@@ -86,9 +86,9 @@ fn uncovered(state: &EngineState, found: &[LogServer]) -> Objections {
         )
     });
     if keepers.len() > away {
-        all.wrong.extend(without)
+        all.wrong.extend(without);
     } else {
-        all.silent.extend(without)
+        all.silent.extend(without);
     }
     all
 }

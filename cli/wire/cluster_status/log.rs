@@ -35,7 +35,7 @@ pub(super) struct LogSaid {
 impl LogAt {
     /// Asks all servers and streams, for `limit` at most.
     pub(super) fn ask(&self, limit: Duration) -> LogSaid {
-        let all = [&self.streams[..], &[self.meta.clone()]].concat();
+        let all = [&self.streams[..], std::slice::from_ref(&self.meta)].concat();
         let EngineState { servers, mut streams } = self.engine.state(&self.servers, &all, limit);
         let meta = streams.pop().and_then(|state| trouble_of_meta(&state, self.copies));
         let stream = |(range, state)| self.stream(RangeId(range), state);
