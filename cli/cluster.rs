@@ -8,7 +8,8 @@
 //! | `meta` | the stream that has the description, and its changes |
 //! | `change`, `steps` | what an operator changes of a description; what is to be done then |
 //! | `placement` | which nodes should have a replica of each range |
-//! | `log`, `streams`, `monitors` | the settings of the log; its streams; how its servers are set |
+//! | `log`, `streams` | the settings of the log; its streams |
+//! | `monitors`, `monitored` | how the servers of the log are set; whether all of them were asked |
 //! | `node_dir` | whose directory it is |
 
 pub(crate) mod change;
@@ -16,6 +17,7 @@ pub(crate) mod description;
 pub(crate) mod file;
 pub(crate) mod log;
 pub(crate) mod meta;
+pub(crate) mod monitored;
 pub(crate) mod monitors;
 pub(crate) mod node_dir;
 pub(crate) mod placement;
@@ -69,6 +71,8 @@ pub(crate) enum ClusterError {
     Ranges(String),
     #[error("there is no {role} node {name} in the cluster; it has {known}")]
     Unknown { role: &'static str, name: NodeName, known: String },
+    #[error("the file of the cluster: reach: there is no node {name} in the cluster; it has {known}")]
+    Reach { name: NodeName, known: String },
     #[error("the name of the cluster cannot be sent: {0}")]
     Name(#[from] InvalidHeaderValue),
 }
@@ -93,6 +97,10 @@ impl Cluster {
         let map = RangeMap::new(description.shards, description.ranges)
             .map_err(|error| ClusterError::Ranges(error.to_string()))?;
         let (id, secret, reach) = (Arc::clone(&file.id), file.secret.clone(), file.reach());
+        if let Some(name) = reach.keys().find(|name| !description.nodes().any(|(other, _)| other == *name)) {
+            let known: Vec<&str> = description.nodes().map(|(name, _)| name.as_str()).collect();
+            return Err(ClusterError::Reach { name: name.clone(), known: known.join(", ") });
+        }
         let Description { tau, winners, .. } = description;
         Ok(Self { id, tau, winners, description, map, reach, secret })
     }
@@ -215,7 +223,8 @@ impl Cluster {
         let log = |Told { engine, servers, .. }: &Told| {
             let (engine, servers) = (engine.clone(), servers.clone());
             let streams = self.map.ranges().map(|range| self.stream(range)).collect();
-            Some(LogAt { engine, servers, streams, copies: u64::from(self.log()?.replicas) })
+            let (meta, copies) = (log::meta(&self.id), u64::from(self.log()?.replicas));
+            Some(LogAt { engine, servers, streams, meta, copies })
         };
         let log = told.as_ref().and_then(log);
         Ok(ClusterNodes {

@@ -1,14 +1,17 @@
 //! What an operator may change of the description of a cluster that has a log, and when it may not be changed.
 //!
-//! A change is a function of the description alone, so that it can be made again after another one that came first; who owns
-//! which range at present is told where it is known. No change takes the last complete copy of a range away.
+//! A change is a function of the description and of what the nodes say at that moment, so that it can be made again after another
+//! one that came first. No change takes the last complete copy of a range away: where replicas go, the owner of the range has to be
+//! heard, and as many of those that stay have to follow it as are needed. A node that is in the description and was never started
+//! has nothing. Where that cannot be found out, because machines are lost, a person answers for it.
 
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::time::Duration;
 
 use doppel_model::RangeId;
+use doppel_protocol::membership::Replica;
 use doppel_tier1::Settlement;
 use doppel_wire::NodeName;
 
@@ -16,8 +19,74 @@ use super::description::{Description, Node, Tier1Node};
 use super::placement;
 use super::steps::table;
 
-/// The nodes that own ranges at present, as far as they were heard.
-pub(crate) type Owners = BTreeMap<RangeId, String>;
+/// Records that a replica may be behind its owner and still follow it: while much is written, every one is behind.
+const LAG: u64 = 1_000;
+
+/// A replica counts if its node was heard so short a time ago.
+const SILENCE: Duration = Duration::from_secs(1);
+
+/// What the nodes of tier 1 have said of their replicas, by range, and whether a person answers for all else.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Heard {
+    pub(crate) replicas: Vec<Vec<Replica>>,
+    pub(crate) force: bool,
+}
+
+impl Heard {
+    /// Those of a range whose nodes live.
+    fn of(&self, range: RangeId) -> impl Iterator<Item = &Replica> {
+        let all = self.replicas.get(usize::from(range.0)).into_iter().flatten();
+        all.filter(|replica| replica.age < SILENCE)
+    }
+
+    fn owner_of(&self, range: RangeId) -> Option<&Replica> {
+        // One that was deposed and has not noticed is of an earlier epoch.
+        self.of(range).filter(|replica| replica.owns).max_by_key(|replica| replica.epoch)
+    }
+
+    /// The node that owns a range at present.
+    fn owner(&self, range: RangeId) -> Option<&str> {
+        self.owner_of(range).map(|replica| &*replica.node)
+    }
+
+    /// The nodes that have all that is settled of a range but for the newest of it, its owner among them.
+    fn follow(&self, range: RangeId) -> Vec<&str> {
+        let Some(owner) = self.owner_of(range) else { return Vec::new() };
+        let follows = |replica: &&Replica| {
+            let is_near = replica.index.saturating_add(LAG) >= owner.index;
+            replica.known && replica.trouble.is_none() && replica.epoch == owner.epoch && is_near
+        };
+        self.of(range).filter(follows).map(|replica| &*replica.node).collect()
+    }
+
+    /// Whether a range keeps what it needs when it has replicas at these nodes alone.
+    fn check(&self, range: RangeId, stay: &[&NodeName]) -> Result<(), String> {
+        if self.force {
+            return Ok(());
+        }
+        if self.owner(range).is_none() {
+            return Err(format!(
+                "no owner of range {range} is heard, so that what is taken away may be the only copy of its last pages; see to it \
+                 that the range has an owner before. Where that cannot be, because machines are lost, --force does without"
+            ));
+        }
+        let needed = stay.len().min(2);
+        let follow = self.follow(range);
+        let have: Vec<&str> =
+            stay.iter().map(|name| name.as_str()).filter(|name| follow.contains(name)).collect();
+        if have.len() >= needed {
+            return Ok(());
+        }
+        let names: Vec<&str> = stay.iter().map(|name| name.as_str()).collect();
+        let have = if have.is_empty() { "none".to_owned() } else { have.join(", ") };
+        Err(format!(
+            "of the nodes that are left of range {range}, which are {}, {needed} have to follow it, and {have} does; start and restart \
+             the others, and wait until `doppel cluster status` shows that they follow. Where that cannot be, because machines are \
+             lost, --force does without",
+            names.join(", ")
+        ))
+    }
+}
 
 /// A change.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,12 +110,12 @@ impl Change {
     ///
     /// # Errors
     /// When it may not be made; with the reason and what to do.
-    pub(crate) fn apply(&self, before: &Description, owners: &Owners) -> Result<Description, String> {
+    pub(crate) fn apply(&self, before: &Description, heard: &Heard) -> Result<Description, String> {
         let mut after = before.clone();
         match self {
             Self::AddTier1 { node, follow } => add(&mut after, node, follow.as_deref())?,
             Self::AddTier2(node) => after.tier2.push(node.clone()),
-            Self::Remove(name) => remove(&mut after, name, owners)?,
+            Self::Remove(name) => remove(&mut after, name, heard)?,
             Self::Address(Node { name, address }) => {
                 let tier1 = after.tier1.iter_mut().map(|node| (&node.name, &mut node.address));
                 let mut nodes =
@@ -55,7 +124,7 @@ impl Change {
                     nodes.find(|(other, _)| *other == name).ok_or_else(|| unknown(before, name))?;
                 address.clone_into(found);
             }
-            Self::Replicas { range, nodes } => replicas(&mut after, *range, nodes, owners)?,
+            Self::Replicas { range, nodes } => replicas(&mut after, *range, nodes, heard)?,
             Self::Log { settlement, monitors, window_minutes } => {
                 let log = after.log.as_mut().ok_or("the cluster has no log")?;
                 log.settlement = settlement.unwrap_or(log.settlement);
@@ -86,8 +155,8 @@ impl Change {
         }
     }
 
-    /// Whether it matters who owns which range at present.
-    pub(crate) fn asks_for_owners(&self) -> bool {
+    /// Whether it matters what the nodes say of their replicas at present.
+    pub(crate) fn asks_for_replicas(&self) -> bool {
         matches!(self, Self::Remove(_) | Self::Replicas { .. })
     }
 }
@@ -115,7 +184,7 @@ fn add(after: &mut Description, node: &Node, follow: Option<&[RangeId]>) -> Resu
     Ok(())
 }
 
-fn remove(after: &mut Description, name: &NodeName, owners: &Owners) -> Result<(), String> {
+fn remove(after: &mut Description, name: &NodeName, heard: &Heard) -> Result<(), String> {
     if let Some(at) = after.tier2.iter().position(|node| node.name == *name) {
         if at + 1 < after.tier2.len() {
             return Err(format!(
@@ -127,8 +196,9 @@ fn remove(after: &mut Description, name: &NodeName, owners: &Owners) -> Result<(
         return Ok(());
     }
     let at = after.tier1.iter().position(|node| node.name == *name).ok_or_else(|| unknown(after, name))?;
+    let all: Vec<RangeId> = (0..after.ranges).map(RangeId).collect();
     let owned: Vec<&RangeId> =
-        owners.iter().filter(|(_, owner)| owner.as_str() == name.as_str()).map(|(range, _)| range).collect();
+        all.iter().filter(|range| heard.owner(**range) == Some(name.as_str())).collect();
     if let Some(range) = owned.first() {
         let other = after.replicas_of(**range).into_iter().find(|other| other != name);
         let to = other.map_or("NODE".to_owned(), |other| other.to_string());
@@ -150,18 +220,15 @@ fn remove(after: &mut Description, name: &NodeName, owners: &Owners) -> Result<(
             commands.join("\n  ")
         ));
     }
-    if !owners.is_empty()
-        && let Some(range) = ranges.iter().find(|range| !owners.contains_key(*range))
-    {
-        return Err(format!(
-            "range {range} has no owner at present, so that {name} may have the only copy of its last pages; see to it that another \
-             node owns it before"
-        ));
+    for range in &ranges {
+        let replicas = after.replicas_of(*range);
+        let stay: Vec<&NodeName> = replicas.iter().filter(|other| *other != name).collect();
+        heard.check(*range, &stay)?;
     }
     let node = after.tier1.remove(at);
     for range in node.ranges {
         // The present owner, or else the first of those that follow.
-        let owner = owners.get(&range);
+        let owner = heard.owner(range);
         let is_heir = |other: &Tier1Node| {
             other.standby.contains(&range) && owner.is_none_or(|owner| owner == other.name.as_str())
         };
@@ -189,7 +256,7 @@ fn replicas(
     after: &mut Description,
     range: RangeId,
     nodes: &[NodeName],
-    owners: &Owners,
+    heard: &Heard,
 ) -> Result<(), String> {
     if range.0 >= after.ranges {
         return Err(format!("there is no range {range}; they are 0 to {}", after.ranges - 1));
@@ -212,13 +279,16 @@ fn replicas(
             old.join(", ")
         ));
     }
-    if let Some(owner) = owners.get(&range)
+    if let Some(owner) = heard.owner(range)
         && !nodes.iter().any(|name| name.as_str() == owner)
     {
         return Err(format!(
             "{owner} owns range {range} at present; name it, too, or have another own the range before: \
              `doppel cluster takeover --range {range} --to {first}`"
         ));
+    }
+    if old.iter().any(|name| !nodes.contains(name)) {
+        heard.check(range, &nodes.iter().collect::<Vec<_>>())?;
     }
     for node in &mut after.tier1 {
         node.ranges.retain(|other| *other != range);

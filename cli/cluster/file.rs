@@ -184,12 +184,34 @@ impl NewFiles<'_> {
         self.path.exists() || self.path.with_file_name(self.secret).exists()
     }
 
+    /// Whether only the secret is there, as where it was broken off that they were written.
+    pub(crate) fn is_only_the_secret_there(&self) -> bool {
+        !self.path.exists() && self.path.with_file_name(self.secret).exists()
+    }
+
+    /// Finds out whether they can be written.
+    ///
+    /// # Errors
+    /// When they cannot.
+    pub(crate) fn try_to(&self) -> io::Result<()> {
+        let dir = self.dir();
+        fs::create_dir_all(dir)?;
+        let mut file = tempfile::NamedTempFile::new_in(dir)?;
+        // A full disk has no room for this either.
+        io::Write::write_all(&mut file, &[b'#'; 4_096])?;
+        file.as_file().sync_all()
+    }
+
+    fn dir(&self) -> &Path {
+        self.path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."))
+    }
+
     /// Writes them, so that only their owner may read them. Neither is replaced.
     ///
     /// # Errors
     /// When one of them is there, or cannot be written.
     pub(crate) fn create(&self, cluster: &str, contents: &Contents, secret: &str) -> io::Result<()> {
-        let dir = self.path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let dir = self.dir();
         fs::create_dir_all(dir)?;
         let put = |path: &Path, text: &str| {
             // Readable by its owner alone from the beginning on.

@@ -158,11 +158,11 @@ pub(super) fn is_url(scheme: &str, text: &str) -> bool {
     // Port 80 is not written in a URL.
     let port = text.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
     port.is_some_and(|port| port > 0)
-        && url.is_some_and(|url| url.port() == port && url.username().is_empty())
+        && url.is_some_and(|url| url.port() == port && url.username().is_empty() && url.password().is_none())
 }
 
 /// The start of all names that a cluster has at the servers.
-fn prefix(cluster: &str) -> String {
+pub(crate) fn prefix(cluster: &str) -> String {
     format!("doppel-{}", cluster.get(..ID_DIGITS).unwrap_or(cluster))
 }
 
@@ -174,6 +174,13 @@ pub(crate) fn stream(cluster: &str, range: RangeId) -> String {
 /// The streams of all ranges, by their numbers.
 pub(crate) fn streams(cluster: &str, ranges: u16) -> Vec<String> {
     (0..ranges).map(|range| stream(cluster, RangeId(range))).collect()
+}
+
+/// All streams of a cluster: those of its ranges, and META.
+pub(crate) fn all_streams(cluster: &str, ranges: u16) -> Vec<String> {
+    let mut all = streams(cluster, ranges);
+    all.push(meta(cluster));
+    all
 }
 
 /// The stream that has the description of the cluster.

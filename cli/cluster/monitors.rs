@@ -6,10 +6,13 @@
 //! nothing of it, the second `sync_always` in `jetstream.config` of `/varz`.
 
 use std::collections::BTreeMap;
+use std::io::Read as _;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use doppel_tier1::Settlement;
+use reqwest::StatusCode;
+use reqwest::redirect::Policy;
 use serde::Deserialize;
 
 /// The oldest version that streams are kept on.
@@ -21,8 +24,11 @@ pub(crate) const SYNCS: Version = (2, 12, 0);
 /// How long a server is waited for.
 const ANSWER: Duration = Duration::from_secs(2);
 
+/// The longest answer that is read, in bytes; servers say some thousands.
+const ANSWER_BYTES_MAX: u64 = 1 << 20;
+
 /// The pause before servers that do not answer are asked again.
-const PAUSE: Duration = Duration::from_millis(200);
+pub(super) const PAUSE: Duration = Duration::from_millis(200);
 
 /// The version of a server, as in 2.15.1.
 pub(crate) type Version = (u32, u32, u32);
@@ -99,10 +105,20 @@ fn ask(monitor: &str) -> Result<Said, String> {
         }
         cause.to_string()
     };
-    let http = reqwest::blocking::Client::builder().timeout(ANSWER).no_proxy().build().map_err(text)?;
+    // What a monitor says is of itself, and not of where it sends whoever asks.
+    let http = reqwest::blocking::Client::builder().timeout(ANSWER).no_proxy().redirect(Policy::none());
+    let http = http.build().map_err(text)?;
     let answer = http.get(format!("{}/varz", monitor.trim_end_matches('/'))).send().map_err(text)?;
+    if answer.status() != StatusCode::OK {
+        return Err(format!("it answers with status {}", answer.status().as_u16()));
+    }
+    let mut body = Vec::new();
+    answer.take(ANSWER_BYTES_MAX + 1).read_to_end(&mut body).map_err(|error| error.to_string())?;
+    if body.len() as u64 > ANSWER_BYTES_MAX {
+        return Err(format!("it answers with more than {ANSWER_BYTES_MAX} bytes"));
+    }
     let Varz { server_id, server_name, version, jetstream } =
-        answer.error_for_status().map_err(text)?.json().map_err(text)?;
+        serde_json::from_slice(&body).map_err(|error| format!("what it answers cannot be read: {error}"))?;
     let Config { store_dir, sync_always } = jetstream.config.unwrap_or_default();
     Ok(Said {
         id: server_id,
@@ -194,6 +210,9 @@ fn shown((major, minor, patch): Version) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
+    use std::net::TcpListener;
+
     use super::*;
 
     fn server(at: u16, version: &str, syncs: bool) -> LogServer {
@@ -248,5 +267,31 @@ mod tests {
     fn a_monitor_that_does_not_answer_says_why() {
         let found = look(&["http://127.0.0.1:9".to_owned()]);
         assert!(found[0].said.is_err(), "{found:?}");
+    }
+
+    /// Answers once, with this head and so many bytes.
+    fn answering(head: &'static str, bytes: usize) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        thread::spawn(move || {
+            let (mut connection, _) = listener.accept().unwrap();
+            let mut request = [0; 4_096];
+            let _ = connection.read(&mut request).unwrap();
+            let head = format!("HTTP/1.1 {head}\r\nContent-Length: {bytes}\r\n\r\n");
+            let _ = connection.write_all(head.as_bytes());
+            let _ = connection.write_all(&vec![b' '; bytes]);
+        });
+        format!("http://{address}")
+    }
+
+    #[test]
+    fn a_monitor_sends_nobody_elsewhere_and_its_answer_has_an_end() {
+        let elsewhere = answering("302 Found\r\nLocation: http://127.0.0.1:9/varz", 0);
+        let endless = answering("200 OK", 2 << 20);
+        for (monitor, says) in [(elsewhere, "status 302"), (endless, "more than 1048576 bytes")] {
+            let found = look(&[monitor]);
+            let said = found[0].said.as_ref().unwrap_err();
+            assert!(said.contains(says), "{said}");
+        }
     }
 }

@@ -2,7 +2,8 @@
 //! order.
 //!
 //! A process takes part with the description that it was started with, so it is to be restarted where what concerns it has
-//! changed. What concerns it is its [`part`] of the description.
+//! changed. What concerns it is its [`part`] of the description. Where nodes or replicas come, the coordinators are first, for
+//! they say when the others follow; where they only go, the coordinators are last.
 
 use std::fmt;
 
@@ -149,6 +150,13 @@ pub(crate) fn steps(before: &Description, after: &Description, file: &str) -> Ve
             format!("start the new node: doppel {command} --cluster {file} --name {name} --data DIR")
         }));
     }
+    let coordinators = "restart the coordinators".to_owned();
+    // They have nothing to lose, and show and ask only the nodes of the description of their own start.
+    let all = nodes(after, Role::Tier1);
+    let is_more = !steps.is_empty() || all.iter().any(|(name, _)| has_more(before, after, name));
+    if is_more {
+        steps.push(format!("{coordinators}, which show only what they know of"));
+    }
     let stays = |role: Role, name: &NodeName| role.is_in(after, name.as_str());
     let concerned = |role: Role| {
         let both =
@@ -183,8 +191,8 @@ pub(crate) fn steps(before: &Description, after: &Description, file: &str) -> Ve
     if !tier2.is_empty() {
         steps.push(format!("restart the nodes of tier 2 {}", listed(&tier2)));
     }
-    if before != after {
-        steps.push("restart the coordinators".to_owned());
+    if !is_more && before != after {
+        steps.push(coordinators);
     }
     steps
 }

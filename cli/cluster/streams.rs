@@ -22,7 +22,7 @@ pub(crate) struct Connection {
     _runtime: Runtime,
 }
 
-/// The names of the servers of a log, each of which has to answer. Servers that have just been started are asked again for as
+/// Whether each server of a log answers. Servers that have just been started are asked again for as
 /// long as `patience`; `tell` is told why, once for each server.
 ///
 /// # Errors
@@ -31,13 +31,12 @@ pub(crate) fn servers(
     servers: &[String],
     patience: Duration,
     tell: &dyn Fn(&EngineError),
-) -> anyhow::Result<Vec<String>> {
+) -> anyhow::Result<()> {
     let (until, runtime) = (Instant::now() + patience, runtime()?);
-    let name = |server: &String| {
-        let engine = connect(&runtime, std::slice::from_ref(server), until, tell)?;
-        Ok(engine.server()?.name)
-    };
-    servers.iter().map(name).collect()
+    servers.iter().try_for_each(|server| {
+        connect(&runtime, std::slice::from_ref(server), until, tell)?.server()?;
+        Ok(())
+    })
 }
 
 impl Connection {
@@ -60,16 +59,7 @@ impl Connection {
         let meta = log::meta(&description.cluster);
         let settings = StreamSettings { max_bytes: STREAM_BYTES, ..log.stream_settings() };
         let all = ranges.iter().map(|name| (name, log.stream_settings())).chain([(&meta, settings)]);
-        let mut made: Vec<&str> = Vec::new();
-        let left = |made: &[&str]| match made {
-            [] => "no stream was made".to_owned(),
-            made => {
-                format!(
-                    "streams were made that no cluster will use, and that can be deleted: {}",
-                    made.join(", ")
-                )
-            }
-        };
+        let mut made: Vec<String> = Vec::new();
         for (name, settings) in all {
             self.make_one(name, settings).map_err(|error| {
                 let room = match &error {
@@ -83,7 +73,7 @@ impl Connection {
                 };
                 anyhow!("{error}{room}").context(left(&made))
             })?;
-            made.push(name);
+            made.push(name.clone());
         }
         self.meta(&description.cluster.as_str().into())?.begin(description).with_context(|| left(&made))
     }
@@ -120,6 +110,17 @@ impl Connection {
             again(self.until, passes, || self.engine.open(&name, copies).map(drop))?;
         }
         Ok(described)
+    }
+}
+
+/// What is to be done with streams that were made for nothing.
+pub(crate) fn left(made: &[String]) -> String {
+    match made {
+        [] => "no stream was made".to_owned(),
+        made => format!(
+            "streams were made that no cluster will use; delete them with `nats stream rm`: {}",
+            made.join(", ")
+        ),
     }
 }
 

@@ -95,6 +95,7 @@ fn mistakes_are_named() {
         (|w| w.tier2[0].address = "::1:7801".to_owned(), "is no address"),
         (|w| w.tier2[0].address = "host/path:81".to_owned(), "is no address"),
         (|w| w.tier2[0].address = "user@host:81".to_owned(), "is no address"),
+        (|w| w.tier2[0].address = ":secret@host:81".to_owned(), "is no address"),
     ] {
         let reason = alone(change).check().unwrap_err();
         assert!(reason.contains(says), "{reason}");
@@ -123,6 +124,9 @@ fn with_a_log_the_file_says_only_how_to_reach_it() {
     let reached = write("[log]\nservers = ['nats://a:1']\n[reach]\nrecord = '10.9.9.9:1'\n").unwrap();
     let cluster = Cluster::new(&reached, replicated(|_| {})).unwrap();
     assert_eq!(cluster.reach[&"record".parse::<NodeName>().unwrap()], "10.9.9.9:1");
+    let mistaken = write("[log]\nservers = ['nats://a:1']\n[reach]\nrecrod = '10.9.9.9:1'\n").unwrap();
+    let refused = Cluster::new(&mistaken, replicated(|_| {})).unwrap_err().to_string();
+    assert!(refused.contains("reach: there is no node recrod in the cluster; it has"), "{refused}");
     for (text, says) in [
         // An old copy of what is in META now.
         ("tau = 0.8\n[log]\nservers = ['nats://a:1']\n", "line 3: unknown field `tau`"),
@@ -183,6 +187,7 @@ fn mistakes_of_a_log_are_named() {
         ),
         (|w| log(w).monitors = vec!["nats://a:1".to_owned()], "monitors: URL 1: a URL such as http://"),
         (|w| log(w).monitors = vec!["http://a:1/x".to_owned()], "monitors: URL 1: a URL such as http://"),
+        (|w| log(w).monitors = vec!["http://:pw@a:1".to_owned()], "monitors: URL 1: a URL such as http://"),
         (|w| log(w).monitors = vec!["http://a:1".to_owned(); 2], "http://a:1 is there twice"),
         (|w| w.tier1[0].standby.clear(), "range 0 is on one node alone"),
         (|w| log(w).replicas = 2, "log: replicas: 1, 3 or 5"),

@@ -240,35 +240,67 @@ impl Init {
         self.check_log()?;
         let (file, secret) = (&self.file, self.secret()?);
         let files = NewFiles { path: file, secret: &secret };
-        let there = || {
-            anyhow!(
+        let there = || match files.is_only_the_secret_there() {
+            true => anyhow!(
+                "{} is there without {}: an earlier `doppel init` was broken off, or the file was moved. If no cluster has this \
+                 secret, delete it, and try again",
+                file.with_file_name(&secret).display(),
+                file.display()
+            ),
+            false => anyhow!(
                 "{} or its secret is there already, and is not replaced: a cluster keeps both for as long as it lives",
                 file.display()
-            )
+            ),
         };
+        let cannot = || format!("cannot write {}", file.display());
         // Known before streams are made, which would be left.
         if files.are_there() {
             return Err(there());
         }
         let not_made = || format!("the log cannot be made, and {} is not written", file.display());
-        let names = streams::servers(&self.log, patience, tell).with_context(not_made)?;
+        streams::servers(&self.log, patience, tell).with_context(not_made)?;
         let (settlement, why) = self.settle(patience)?;
         let description = self.description(settlement)?;
-        let contents = match &description.log {
-            None => Contents::All(description.clone()),
+        let (contents, made) = match &description.log {
+            None => (Contents::All(description.clone()), Vec::new()),
             Some(log) => {
-                self.ensure_monitored(log, &names)?;
-                let connection = streams::Connection::new(&self.log, patience).with_context(not_made)?;
-                connection.make(log, &description).with_context(not_made)?;
-                Contents::Way(Way { servers: self.log.clone(), ..Way::default() })
+                files.try_to().with_context(cannot)?;
+                let made = self.make(log, &description, patience).with_context(not_made)?;
+                (Contents::Way(Way { servers: self.log.clone(), ..Way::default() }), made)
             }
         };
         let created = files.create(&description.cluster, &contents, &random_hex(32)?);
-        created.map_err(|error| match error.kind() {
-            std::io::ErrorKind::AlreadyExists => there(),
-            _ => anyhow::Error::new(error).context(format!("cannot write {}", file.display())),
+        created.map_err(|error| {
+            let error = match error.kind() {
+                std::io::ErrorKind::AlreadyExists => there(),
+                _ => anyhow::Error::new(error).context(cannot()),
+            };
+            if made.is_empty() { error } else { error.context(streams::left(&made)) }
         })?;
         Ok(Created { description, secret, why })
+    }
+
+    /// Makes the streams of the cluster, the last of which has this description; their names.
+    fn make(
+        &self,
+        log: &LogSettings,
+        description: &Description,
+        patience: Duration,
+    ) -> anyhow::Result<Vec<String>> {
+        let connection = streams::Connection::new(&self.log, patience)?;
+        self.ensure_monitored(log, &connection, &[], patience)?;
+        let all = log::all_streams(&description.cluster, description.ranges);
+        // Whoever breaks this off can find what is left.
+        eprintln!(
+            "doppel: making {} streams, the names of which begin with {}",
+            all.len(),
+            log::prefix(&description.cluster)
+        );
+        connection.make(log, description)?;
+        // Where their copies are is known only now.
+        self.ensure_monitored(log, &connection, &all, patience)
+            .map_err(|error| error.context(streams::left(&all)))?;
+        Ok(all)
     }
 
     pub(crate) fn run(self) -> anyhow::Result<()> {

@@ -1,18 +1,22 @@
 //! `doppel tier1`: the system of record of a cluster.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use anyhow::{Context, bail};
 use clap::Args;
 use doppel_protocol::range_owner::RangeOwner;
 use doppel_protocol::{MappingApi, SignatureSource, Tier1Api, Tier2Api};
+use doppel_shared_log::Engine;
 use doppel_wire::traffic::Traffic;
 use doppel_wire::{
     Identity, Listener, Panics, Runtime, orders, range_owner, signatures, take_over, tier1, tier2,
 };
 
 use crate::args::TuningArgs;
-use crate::cluster::monitors::{self, Objections};
+use crate::cluster::log::all_streams;
+use crate::cluster::monitored::{Place, speaks_against};
+use crate::cluster::monitors::Objections;
 use crate::cluster::node_dir::{self, Restored};
 use crate::cluster::steps::Role;
 use crate::cluster::{Cluster, ClusterFile, Description};
@@ -95,8 +99,9 @@ impl Tier1 {
                 hearing::count(&runtime, Some(&hearing));
                 let owners = hearing::owners(&cluster, Some(&hearing), Some(&name));
                 let own = name.clone();
+                let servers = file.servers().unwrap_or_default().to_vec();
                 let open = move || {
-                    ensure_settles(&cluster)?;
+                    ensure_settles(&cluster, &hearing.engine, &servers)?;
                     ReplicatedNode::open(&dir, (&cluster, &own), &tuning, (hearing, owners), peers)
                 };
                 let node = tokio::task::spawn_blocking(open).await.context("the start panicked")??;
@@ -127,10 +132,12 @@ impl Tier1 {
     }
 }
 
-/// Ensures that the log servers are set as the mode of settlement needs it, as far as they answer: one may be away.
-fn ensure_settles(cluster: &Cluster) -> anyhow::Result<()> {
+/// Ensures that all log servers are set as the mode of settlement needs it, as far as they answer: one may be away.
+fn ensure_settles(cluster: &Cluster, engine: &Engine, servers: &[String]) -> anyhow::Result<()> {
     let Some(log) = cluster.log() else { return Ok(()) };
-    let Objections { wrong, silent } = monitors::objections(log.settlement, &monitors::look(&log.monitors));
+    let streams = all_streams(&cluster.id, cluster.description.ranges);
+    let place = Place { engine, servers, streams: &streams };
+    let Objections { wrong, silent } = speaks_against(log, &place, Instant::now());
     for silent in silent {
         tracing::warn!("{silent}; how it is set is not known");
     }

@@ -10,9 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use doppel_model::{NodeId, PartitionId, RangeId};
-use doppel_protocol::answer::{
-    Attention, ClusterNode, ClusterRange, ClusterStatus, EngineStatus, NodeRole, Standby,
-};
+use doppel_protocol::answer::{Attention, ClusterNode, ClusterRange, ClusterStatus, NodeRole, Standby};
 use doppel_protocol::index_node::{Applied, IndexNode as _};
 use doppel_protocol::membership::Membership;
 use doppel_protocol::range_owner::RangeState;
@@ -27,7 +25,7 @@ use doppel_wire::traffic::Traffic;
 
 use super::processes::Processes;
 use asking::{PATIENCE, Said, Waiting, begin, states_of, text};
-use log::LogAt;
+use log::{LogAt, LogSaid};
 
 /// The log is asked for a little less.
 const LOG_PATIENCE: Duration = Duration::from_millis(2_800);
@@ -202,7 +200,7 @@ impl ClusterNodes {
         applied: &[Said<BTreeMap<RangeId, Applied>>],
         load: Option<&LoadReport>,
         waiting: Option<usize>,
-        engine: Option<EngineStatus>,
+        engine: Option<LogSaid>,
     ) -> ClusterStatus {
         let mut attention = Vec::new();
         let all_states: BTreeMap<RangeId, &RangeState> =
@@ -291,7 +289,9 @@ impl ClusterNodes {
                 });
             }
         }
-        attention.extend(engine.iter().flat_map(log::troubles));
+        attention.extend(engine.iter().flat_map(|log| log::troubles(&log.status)));
+        let (engine, meta) = engine.map(|LogSaid { status, meta }| (status, meta)).unzip();
+        attention.extend(meta.flatten());
         let orders_waiting = waiting.map(|waiting| waiting as u64);
         ClusterStatus {
             cluster: Some(self.cluster.to_string()),

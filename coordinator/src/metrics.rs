@@ -204,11 +204,10 @@ impl Collector for Tiers {
         )?;
         // A scrape has the figures of every tier that answers, and names the others.
         let until = Instant::now() + SCRAPE_TIME;
-        self.totals.begin();
-        self.load.begin();
-        self.cluster.iter().for_each(Question::begin);
-        let (totals, load) = (self.totals.wait(until).flatten(), self.load.wait(until).flatten());
-        if let Some((status, traffic)) = self.cluster.as_ref().and_then(|cluster| cluster.wait(until)) {
+        let (totals, load) = (self.totals.begin(), self.load.begin());
+        let cluster = self.cluster.as_ref().map(Question::begin);
+        let (totals, load) = (totals.wait(until).flatten(), load.wait(until).flatten());
+        if let Some((status, traffic)) = cluster.and_then(|cluster| cluster.wait(until)) {
             cluster::encode(out, &status, &traffic)?;
         }
         gauge(out, "doppel_tier1_up", "Whether tier 1 answers", totals.is_some().into())?;

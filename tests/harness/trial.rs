@@ -55,6 +55,14 @@ impl Trial {
         Some(Self { home, child, processes })
     }
 
+    /// Whether a write counts when a second node has it, as with log servers that cannot sync what they acknowledge.
+    pub fn settles_by_standby(&self) -> bool {
+        let file = self.data("cluster.toml");
+        let shown = run_ok(["cluster", "show", "--json", "--cluster", file.to_str().unwrap()]);
+        let shown: Value = serde_json::from_str(&shown).unwrap();
+        shown["description"]["log"]["settlement"] == "standby"
+    }
+
     /// All its front doors.
     pub fn coordinators(&self) -> Vec<Server> {
         let all = self.processes["coordinators"].as_array().unwrap();

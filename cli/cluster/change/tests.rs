@@ -1,5 +1,7 @@
 //! Changes that are made, those that are refused, and what is to be done then.
 
+use doppel_model::Epoch;
+
 use super::*;
 use crate::cluster::steps::{changes, steps};
 use crate::cluster::tests::replicated;
@@ -37,8 +39,34 @@ fn unsettled(description: Description) -> Description {
     description
 }
 
+/// The same where a person answers for what the nodes have.
 fn apply(change: &Change, before: &Description) -> Result<Description, String> {
-    change.apply(before, &Owners::new())
+    change.apply(before, &Heard { force: true, ..Heard::default() })
+}
+
+/// A replica that follows.
+fn replica(node: &str, owns: bool) -> Replica {
+    Replica {
+        node: node.to_owned(),
+        epoch: Epoch(7),
+        owns,
+        index: 5_000,
+        known: true,
+        sequence: 9_000,
+        needs: 9_000,
+        trouble: None,
+        age: Duration::from_millis(300),
+    }
+}
+
+/// All replicas follow, and the first of some ranges are owned by these.
+fn heard(description: &Description, owners: &[(u16, &str)]) -> Heard {
+    let replicas = |range| {
+        let owner = owners.iter().find(|(owned, _)| *owned == range).map(|(_, owner)| *owner);
+        let all = description.replicas_of(RangeId(range));
+        all.iter().map(|name| replica(name.as_str(), Some(name.as_str()) == owner)).collect()
+    };
+    Heard { replicas: (0..description.ranges).map(replicas).collect(), force: false }
 }
 
 fn replicas(range: u16, nodes: &[&str]) -> Change {
@@ -59,12 +87,12 @@ fn a_new_node_follows_its_share_and_owns_nothing() {
     assert!(told[1].starts_with("range 1: replicas at r-2, r-3, r-4, and no longer at r-2, r-3"), "{told:?}");
     let steps = steps(&before, &after, "c.toml");
     assert_eq!(steps[0], "start the new node: doppel tier1 --cluster c.toml --name r-4 --data DIR");
+    assert_eq!(steps[1], "restart the coordinators, which show only what they know of");
     assert!(
-        steps[1].starts_with("restart the nodes of tier 1 r-1, r-2, r-3, one after the other"),
+        steps[2].starts_with("restart the nodes of tier 1 r-1, r-2, r-3, one after the other"),
         "{steps:?}"
     );
-    assert_eq!(steps[2], "restart the nodes of tier 2 index-1, index-2");
-    assert_eq!((steps.len(), &*steps[3]), (4, "restart the coordinators"));
+    assert_eq!((steps.len(), &*steps[3]), (4, "restart the nodes of tier 2 index-1, index-2"));
     for (change, says) in [
         (Change::AddTier1 { node: node("r-1", 1), follow: None }, "there is a node r-1 already"),
         (Change::AddTier1 { node: node("r-4", 1), follow: Some(vec![RangeId(6)]) }, "there is no range 6"),
@@ -81,9 +109,13 @@ fn only_what_has_the_router_is_restarted_for_another_node_of_the_index() {
     let before = three();
     let after = apply(&Change::AddTier2(node("index-3", 1)), &before).unwrap();
     let done = steps(&before, &after, "c.toml");
-    assert!(done[1].starts_with("restart the nodes of tier 1 r-1, r-2, one after"), "{done:?}");
+    assert!(done[1].starts_with("restart the coordinators"), "{done:?}");
+    assert!(done[2].starts_with("restart the nodes of tier 1 r-1, r-2, one after"), "{done:?}");
     assert_eq!(done.len(), 3);
     assert_eq!(apply(&Change::Remove(name("index-3")), &after).unwrap(), before);
+    // Whoever goes is shown until it is gone.
+    let done = steps(&after, &before, "c.toml");
+    assert_eq!((done.len(), done.last().map(String::as_str)), (3, Some("restart the coordinators")));
     let refused = apply(&Change::Remove(name("index-2")), &after).unwrap_err();
     assert!(refused.contains("not the last node of tier 2"), "{refused}");
     let drain = Change::Remove(name("index-3")).before(&after).unwrap();
@@ -94,8 +126,7 @@ fn only_what_has_the_router_is_restarted_for_another_node_of_the_index() {
 fn no_range_is_left_without_a_copy() {
     let before = three();
     let remove = Change::Remove(name("r-2"));
-    let owners: Owners = [(RangeId(4), "r-2".to_owned())].into();
-    let refused = remove.apply(&before, &owners).unwrap_err();
+    let refused = remove.apply(&before, &heard(&before, &[(4, "r-2")])).unwrap_err();
     assert!(refused.contains("r-2 owns range 4 at present"), "{refused}");
     assert!(refused.contains("doppel cluster takeover --range 4 --to r-1"), "{refused}");
     // One copy is too few for a settlement that needs two.
@@ -116,18 +147,36 @@ fn no_range_is_left_without_a_copy() {
     ] {
         more = apply(&replicas(range, &nodes), &more).unwrap();
     }
-    let owners: Owners = (0..6).map(|range| (RangeId(range), "r-3".to_owned())).collect();
-    let after = remove.apply(&more, &owners).unwrap();
+    let owned: Vec<(u16, &str)> = [0, 1, 2, 3, 4, 5].map(|range| (range, "r-3")).to_vec();
+    let all = heard(&more, &owned);
+    let after = remove.apply(&more, &all).unwrap();
     assert_eq!(
         (names(&after, 1), names(&after, 4)),
         (vec!["r-3".to_owned(), "r-1".to_owned()], vec!["r-3".to_owned(), "r-1".to_owned()])
     );
     let done = steps(&more, &after, "c.toml");
     assert!(done.iter().any(|step| step == "stop r-2; it cannot be started again"), "{done:?}");
-    // Nobody is known to have all of a range.
-    let unowned: Owners = [(RangeId(2), "r-3".to_owned())].into();
-    let refused = remove.apply(&more, &unowned).unwrap_err();
-    assert!(refused.contains("range 0 has no owner at present"), "{refused}");
+    // Nobody is known to have all of a range, or the other one that is left does not follow.
+    let refused = remove.apply(&more, &heard(&more, &[(2, "r-3")])).unwrap_err();
+    assert!(refused.contains("no owner of range 0 is heard"), "{refused}");
+    let others: [fn(&mut Replica); 6] = [
+        |replica| replica.known = false,
+        |replica| replica.trouble = Some("the log is away".to_owned()),
+        |replica| replica.index = 3_999,
+        |replica| replica.epoch = Epoch(6),
+        |replica| replica.age = Duration::from_secs(2),
+        |replica| replica.node = "r-9".to_owned(),
+    ];
+    for spoil in others {
+        let mut heard = all.clone();
+        heard.replicas[1].iter_mut().filter(|replica| replica.node == "r-1").for_each(spoil);
+        let refused = remove.apply(&more, &heard).unwrap_err();
+        assert!(
+            refused.contains("left of range 1, which are r-3, r-1, 2 have to follow it, and r-3 does"),
+            "{refused}"
+        );
+        assert_eq!(remove.apply(&more, &Heard { force: true, ..heard }).unwrap(), after);
+    }
     assert!(
         apply(&Change::Remove(name("r-9")), &before)
             .unwrap_err()
@@ -142,9 +191,10 @@ fn a_range_moves_by_way_of_a_node_that_has_it() {
     assert_eq!(names(&after, 0), ["r-3", "r-1"]);
     let done = steps(&before, &after, "c.toml");
     // Whoever gets it comes before whoever loses it.
-    assert!(done[0].starts_with("restart the nodes of tier 1 r-3, r-1, r-2, one"), "{done:?}");
-    assert!(done[0].ends_with("wait until it follows it"), "{done:?}");
-    let owners: Owners = [(RangeId(0), "r-2".to_owned())].into();
+    assert!(done[0].starts_with("restart the coordinators") && done.len() == 2, "{done:?}");
+    assert!(done[1].starts_with("restart the nodes of tier 1 r-3, r-1, r-2, one"), "{done:?}");
+    assert!(done[1].ends_with("wait until it follows it"), "{done:?}");
+    let heard = heard(&before, &[(0, "r-2")]);
     for (change, says) in [
         (replicas(9, &["r-1"]), "there is no range 9; they are 0 to 5"),
         (replicas(0, &["r-1", "x"]), "no tier-1 node x"),
@@ -153,10 +203,21 @@ fn a_range_moves_by_way_of_a_node_that_has_it() {
         (replicas(0, &["r-1", "r-3"]), "r-2 owns range 0 at present"),
         (replicas(0, &["r-2"]), "range 0 is on one node alone"),
     ] {
-        let refused = change.apply(&before, &owners).unwrap_err();
+        let refused = change.apply(&before, &heard).unwrap_err();
         assert!(refused.contains(says), "{refused}");
     }
     assert_eq!(apply(&replicas(0, &["r-1", "r-2"]), &before), Err("it is so already".to_owned()));
+    // A node that is named and was never started has nothing; who is only added need not follow.
+    let more = replicas(0, &["r-1", "r-2", "r-3"]).apply(&before, &heard).unwrap();
+    let fewer = replicas(0, &["r-2", "r-3"]);
+    let refused = fewer.apply(&more, &heard).unwrap_err();
+    assert!(refused.contains("which are r-2, r-3, 2 have to follow it, and r-2 does"), "{refused}");
+    assert!(fewer.apply(&more, &Heard { force: true, ..heard.clone() }).is_ok());
+    let mut follows = heard.clone();
+    follows.replicas[0].push(replica("r-3", false));
+    assert_eq!(names(&fewer.apply(&more, &follows).unwrap(), 0), ["r-2", "r-3"]);
+    let unheard = fewer.apply(&more, &Heard::default()).unwrap_err();
+    assert!(unheard.contains("no owner of range 0 is heard"), "{unheard}");
 }
 
 #[test]

@@ -14,11 +14,12 @@ use doppel_tier1::Settlement;
 use doppel_wire::NodeName;
 use serde_json::json;
 
-use crate::cluster::change::{Change, Owners};
+use crate::cluster::change::{Change, Heard};
 use crate::cluster::file::Contents;
-use crate::cluster::log::{WINDOW_MINUTES_MAX, beats};
+use crate::cluster::log::{WINDOW_MINUTES_MAX, all_streams, beats};
 use crate::cluster::meta::{Described, Meta, MetaError};
-use crate::cluster::monitors::{Objections, look_until, objections};
+use crate::cluster::monitored::{Place, speaks_against};
+use crate::cluster::monitors::Objections;
 use crate::cluster::steps::{Outcome, changes, steps};
 use crate::cluster::streams::Connection;
 use crate::cluster::{ClusterFile, Description, Node};
@@ -32,6 +33,9 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// How long the beats of the nodes are listened to, of which three come in a second.
 const LISTENS: Duration = Duration::from_millis(1_500);
+
+/// The same where they have not said enough yet, as right after a takeover.
+const LISTENS_AGAIN: Duration = Duration::from_secs(5);
 
 /// Attempts to make a change when others come first.
 const ATTEMPTS: usize = 5;
@@ -93,7 +97,7 @@ pub(super) struct Add {
 /// Take a node out of a cluster with a log.
 ///
 /// A node of tier 1 must own no range (`doppel cluster takeover`), and each of its ranges has to be at other nodes, too
-/// (`doppel cluster replicas`). A node of tier 2 has to be the last one, and drained (`doppel rebalance --drain`).
+/// (`doppel cluster replicas`), two of which follow it where there are two. A node of tier 2 has to be the last one, and drained (`doppel rebalance --drain`).
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
@@ -102,6 +106,10 @@ pub(super) struct Remove {
     /// The node, by its name.
     #[arg(value_name = "NAME")]
     name: NodeName,
+    /// Do it also where no owner of a range is heard, or too few of the nodes that are left follow it: you answer for it that
+    /// no range loses its last complete copy.
+    #[arg(long)]
+    force: bool,
     #[command(flatten)]
     of: Of,
 }
@@ -121,7 +129,7 @@ pub(super) struct Address {
 
 /// Say which nodes of tier 1 have a replica of a range.
 ///
-/// At least one of those that have one now stays. To have a range move, name the new node beside the old ones, restart what is
+/// Where one is taken away, the owner has to be heard, and of the nodes that stay two have to follow, where there are two. To have a range move, name the new node beside the old ones, restart what is
 /// said, wait until it follows, have it own the range where it is to (`doppel cluster takeover`), and then name only those that
 /// are to stay.
 #[derive(Debug, Args)]
@@ -135,6 +143,10 @@ pub(super) struct Replicas {
     /// The nodes; the first is to own the range when all start anew.
     #[arg(long, value_name = "NODE", value_delimiter = ',', required = true)]
     nodes: Vec<NodeName>,
+    /// Do it also where no owner of a range is heard, or too few of the nodes that are left follow it: you answer for it that
+    /// no range loses its last complete copy.
+    #[arg(long)]
+    force: bool,
     #[command(flatten)]
     of: Of,
 }
@@ -191,32 +203,32 @@ impl Add {
             (None, Some(node)) => Change::AddTier2(node),
             (None, None) => bail!(Failure::Usage("--tier1 or --tier2 is expected".to_owned())),
         };
-        of.change(&change)
+        of.change(&change, false)
     }
 }
 
 impl Remove {
     pub(super) fn run(self) -> anyhow::Result<()> {
-        self.of.change(&Change::Remove(self.name))
+        self.of.change(&Change::Remove(self.name), self.force)
     }
 }
 
 impl Address {
     pub(super) fn run(self) -> anyhow::Result<()> {
-        self.of.change(&Change::Address(self.node))
+        self.of.change(&Change::Address(self.node), false)
     }
 }
 
 impl Replicas {
     pub(super) fn run(self) -> anyhow::Result<()> {
-        self.of.change(&Change::Replicas { range: RangeId(self.range), nodes: self.nodes })
+        self.of.change(&Change::Replicas { range: RangeId(self.range), nodes: self.nodes }, self.force)
     }
 }
 
 impl Log {
     pub(super) fn run(self) -> anyhow::Result<()> {
         let Self { settlement, log_monitor: monitors, log_window: window_minutes, of } = self;
-        of.change(&Change::Log { settlement, monitors, window_minutes })
+        of.change(&Change::Log { settlement, monitors, window_minutes }, false)
     }
 }
 
@@ -224,6 +236,8 @@ impl Log {
 struct InMeta {
     connection: Connection,
     meta: Meta,
+    /// The URLs of the log servers.
+    servers: Vec<String>,
 }
 
 impl InMeta {
@@ -237,7 +251,7 @@ impl InMeta {
         };
         let connection = Connection::new(servers, PATIENCE)?;
         let meta = connection.meta(&file.id)?;
-        Ok(Self { connection, meta })
+        Ok(Self { connection, meta, servers: servers.to_vec() })
     }
 
     /// The description, as soon as the log has a leader.
@@ -253,31 +267,42 @@ impl InMeta {
         }
     }
 
-    /// Who says at present that it owns which range.
-    fn owners(&self, description: &Description) -> Owners {
+    /// What the nodes say of their replicas, as soon as it is enough, or when they had time to say it.
+    fn hear(&self, description: &Description, force: bool, is_enough: impl Fn(&Heard) -> bool) -> Heard {
         let membership = Arc::new(Membership::new());
         let _listening = hear(&self.connection.engine.bulletin(&beats(&description.cluster)), &membership);
+        let began = Instant::now();
         thread::sleep(LISTENS);
-        let owner = |range| Some((range, membership.owner(range)?.1));
-        (0..description.ranges).map(RangeId).filter_map(owner).collect()
+        loop {
+            let replicas = |range| membership.replicas(RangeId(range), Instant::now());
+            let heard = Heard { replicas: (0..description.ranges).map(replicas).collect(), force };
+            if is_enough(&heard) || began.elapsed() > LISTENS_AGAIN {
+                return heard;
+            }
+            thread::sleep(LISTENS / 5);
+        }
     }
 }
 
 impl Of {
-    /// Makes a change, and says what it means.
-    fn change(&self, change: &Change) -> anyhow::Result<()> {
+    /// Makes a change, and says what it means. With `force` a person answers for what cannot be found out.
+    fn change(&self, change: &Change, force: bool) -> anyhow::Result<()> {
         let file = ClusterFile::read(&self.cluster)?;
         let found = InMeta::find(&file, &self.cluster)?;
         let mut attempts = 1..ATTEMPTS;
         loop {
             let before = found.read()?;
-            let owners =
-                if change.asks_for_owners() { found.owners(&before.description) } else { Owners::new() };
-            if owners.is_empty() && change.asks_for_owners() {
+            let old = &before.description;
+            let heard = if change.asks_for_replicas() {
+                found.hear(old, force, |heard| change.apply(old, heard).is_ok())
+            } else {
+                Heard::default()
+            };
+            if heard.replicas.iter().all(Vec::is_empty) && change.asks_for_replicas() {
                 eprintln!("doppel: no node of tier 1 was heard, so that who owns which range is not known");
             }
-            let after = change.apply(&before.description, &owners).map_err(anyhow::Error::msg)?;
-            ensure_settles(&before.description, &after)?;
+            let after = change.apply(old, &heard).map_err(anyhow::Error::msg)?;
+            ensure_settles(&before.description, &after, &found)?;
             match found.meta.change(&before, &after) {
                 Ok(made) => return self.tell(change, &before, &made),
                 // Another one came first: this one is made of what that has left.
@@ -309,14 +334,16 @@ impl Of {
     }
 }
 
-/// Ensures that the log servers confirm a mode of settlement that was not there before.
-fn ensure_settles(before: &Description, after: &Description) -> anyhow::Result<()> {
+/// Ensures that all log servers confirm a mode of settlement that was not there before.
+fn ensure_settles(before: &Description, after: &Description, found: &InMeta) -> anyhow::Result<()> {
     let Some(log) = after.log.as_ref().filter(|log| before.log.as_ref() != Some(*log)) else { return Ok(()) };
     if log.settlement == Settlement::Standby {
         return Ok(());
     }
-    let found = look_until(&log.monitors, Instant::now());
-    let Objections { wrong, silent } = objections(log.settlement, &found);
+    let InMeta { connection, servers, .. } = found;
+    let streams = all_streams(&after.cluster, after.ranges);
+    let place = Place { engine: &connection.engine, servers, streams: &streams };
+    let Objections { wrong, silent } = speaks_against(log, &place, Instant::now());
     let all = [wrong, silent].concat();
     ensure!(all.is_empty(), "settlement `log` is not possible: {}", all.join("; "));
     Ok(())

@@ -2,12 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::bail;
+use anyhow::{bail, ensure};
 use doppel_tier1::Settlement;
 
 use super::Init;
 use crate::cluster::LogSettings;
+use crate::cluster::monitored::{Place, speaks_against};
 use crate::cluster::monitors::{Objections, look_until, objections};
+use crate::cluster::streams::Connection;
 use crate::exit::Failure;
 
 impl Init {
@@ -97,21 +99,22 @@ impl Init {
         }
     }
 
-    /// Ensures that the monitors are those of the log servers.
-    pub(super) fn ensure_monitored(&self, log: &LogSettings, names: &[String]) -> anyhow::Result<()> {
+    /// Ensures that the monitors are those of all servers that keep the log, as far as there are streams.
+    pub(super) fn ensure_monitored(
+        &self,
+        log: &LogSettings,
+        connection: &Connection,
+        streams: &[String],
+        patience: Duration,
+    ) -> anyhow::Result<()> {
         if log.settlement == Settlement::Standby {
             return Ok(());
         }
-        let found = look_until(&log.monitors, Instant::now());
-        let monitored: Vec<&str> =
-            found.iter().filter_map(|server| Some(server.said.as_ref().ok()?.name.as_str())).collect();
-        match self.log.iter().zip(names).find(|(_, name)| !monitored.contains(&name.as_str())) {
-            Some((url, name)) => bail!(
-                "the log server {name} at {url} is none of those whose monitors --log-monitor names, which are {}",
-                monitored.join(", ")
-            ),
-            None => Ok(()),
-        }
+        let place = Place { engine: &connection.engine, servers: &self.log, streams };
+        let Objections { wrong, silent } = speaks_against(log, &place, Instant::now() + patience);
+        let all = [wrong, silent].concat();
+        ensure!(all.is_empty(), "settlement `log` is not possible: {}", all.join("; "));
+        Ok(())
     }
 }
 

@@ -19,30 +19,43 @@ pub(crate) struct LogAt {
     pub(crate) servers: Vec<String>,
     /// The streams, by the numbers of their ranges.
     pub(crate) streams: Vec<String>,
+    /// The stream of the description of the cluster.
+    pub(crate) meta: String,
     /// Copies that each is to have.
     pub(crate) copies: u64,
 }
 
+/// What was found out of a log.
+pub(super) struct LogSaid {
+    pub(super) status: EngineStatus,
+    /// What is wrong with the stream of the description.
+    pub(super) meta: Option<Attention>,
+}
+
 impl LogAt {
     /// Asks all servers and streams, for `limit` at most.
-    pub(super) fn ask(&self, limit: Duration) -> EngineStatus {
-        let EngineState { servers, streams } = self.engine.state(&self.servers, &self.streams, limit);
+    pub(super) fn ask(&self, limit: Duration) -> LogSaid {
+        let all = [&self.streams[..], std::slice::from_ref(&self.meta)].concat();
+        let EngineState { servers, mut streams } = self.engine.state(&self.servers, &all, limit);
+        let meta = streams.pop().and_then(|state| trouble_of_meta(&state, self.copies));
         let stream = |(range, state)| self.stream(RangeId(range), state);
-        EngineStatus {
+        let status = EngineStatus {
             servers: servers.into_iter().map(server).collect(),
             streams: (0..).zip(streams).map(stream).collect(),
-        }
+        };
+        LogSaid { status, meta }
     }
 
     /// When nobody has said anything.
-    pub(super) fn unknown(&self, reason: &str) -> EngineStatus {
+    pub(super) fn unknown(&self, reason: &str) -> LogSaid {
         let servers =
             self.servers.iter().map(|url| ServerState { url: url.clone(), greeting: Err(reason.to_owned()) });
         let streams = (0..).zip(&self.streams).map(|(range, stream)| {
             let state = StreamState { stream: stream.clone(), contents: Err(reason.to_owned()) };
             self.stream(RangeId(range), state)
         });
-        EngineStatus { servers: servers.map(server).collect(), streams: streams.collect() }
+        let status = EngineStatus { servers: servers.map(server).collect(), streams: streams.collect() };
+        LogSaid { status, meta: None }
     }
 
     fn stream(&self, range: RangeId, StreamState { stream, contents }: StreamState) -> EngineStream {
@@ -145,8 +158,46 @@ fn trouble(stream: &EngineStream) -> Option<Attention> {
     })
 }
 
+/// What is wrong with META: without it no process can start, and nothing of the cluster can be changed.
+fn trouble_of_meta(StreamState { stream, contents }: &StreamState, copies: u64) -> Option<Attention> {
+    let has = match contents {
+        Ok(has) => has,
+        Err(reason) => {
+            return Some(Attention {
+                what: format!(
+                    "{stream}, the stream of the description of the cluster, does not answer: {reason}; what runs goes on, and no \
+                     process can start"
+                ),
+                remedy: "wait some seconds for an election; then start the log servers that are away. One that was deleted is an \
+                         incident: put it back with `nats stream restore` (docs/CLUSTER.md), and stop no process before"
+                    .to_owned(),
+            });
+        }
+    };
+    let there = 1 + has.followers.len() as u64;
+    let behind = has.followers.iter().filter(|follower| !follower.is_current).map(|one| &*one.server);
+    let behind: Vec<&str> = behind.collect();
+    if there < copies {
+        return Some(Attention {
+            what: format!(
+                "{stream}, the stream of the description of the cluster, has copies at {there} servers, and {copies} are wanted"
+            ),
+            remedy: format!("`nats stream edit {stream} --replicas {copies}`"),
+        });
+    }
+    (!behind.is_empty()).then(|| Attention {
+        what: format!(
+            "log servers are away or behind with their copies of {stream}, the stream of the description of the cluster: {}",
+            behind.join(", ")
+        ),
+        remedy: "start them, if they do not run; otherwise wait, they copy what they lack".to_owned(),
+    })
+}
+
 #[cfg(test)]
 mod tests {
+    use doppel_shared_log::{Follower, StreamContents};
+
     use super::*;
 
     fn log() -> EngineStatus {
@@ -210,5 +261,30 @@ mod tests {
         );
         log.streams[1].reason = Some("no leader".to_owned());
         assert_eq!(whats(&log)[0], "range-1, the stream of range 1, does not answer: no leader");
+    }
+
+    #[test]
+    fn the_stream_of_the_description_is_looked_after_like_the_others() {
+        let follower = |n: u16, is_current| Follower { server: format!("log-{n}"), is_current, lag: 0 };
+        let state = |followers| {
+            let contents = StreamContents {
+                bytes: 50,
+                bytes_max: None,
+                first: 1,
+                last: 2,
+                replicas: 3,
+                leader: Some("log-1".to_owned()),
+                followers,
+            };
+            StreamState { stream: "meta".to_owned(), contents: Ok(contents) }
+        };
+        let what = |state: &StreamState| trouble_of_meta(state, 3).map(|trouble| trouble.what);
+        assert_eq!(what(&state(vec![follower(2, true), follower(3, true)])), None);
+        let behind = what(&state(vec![follower(2, true), follower(3, false)])).unwrap();
+        assert!(behind.contains("copies of meta") && behind.ends_with(": log-3"), "{behind}");
+        let few = what(&state(vec![follower(2, true)])).unwrap();
+        assert!(few.ends_with("has copies at 2 servers, and 3 are wanted"), "{few}");
+        let gone = StreamState { stream: "meta".to_owned(), contents: Err("stream not found".to_owned()) };
+        assert!(what(&gone).unwrap().contains("does not answer: stream not found"));
     }
 }

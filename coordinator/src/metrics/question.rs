@@ -1,66 +1,106 @@
 //! A question that may take long, asked on a thread of its own: whoever asks waits no longer than he wants to.
 //!
-//! Invariant: the question is under way once at most, however often it is asked.
+//! Invariant: the question is under way once at most, however often it is asked. All who ask meanwhile get the same answer.
 
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, TryRecvError};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Instant;
 
 /// A question.
 pub(super) struct Question<T> {
     ask: Arc<dyn Fn() -> T + Send + Sync>,
-    under_way: Mutex<Option<Receiver<T>>>,
+    last: Mutex<Option<Asked<T>>>,
 }
 
-impl<T: Send + 'static> Question<T> {
+/// A question that was asked.
+pub(super) struct Asked<T>(Arc<(Mutex<Answer<T>>, Condvar)>);
+
+enum Answer<T> {
+    UnderWay,
+    Here(T),
+    /// There was no thread to ask on, or it panicked.
+    Never,
+}
+
+impl<T: Clone + Send + 'static> Question<T> {
     pub(super) fn new(ask: impl Fn() -> T + Send + Sync + 'static) -> Self {
-        Self { ask: Arc::new(ask), under_way: Mutex::default() }
+        Self { ask: Arc::new(ask), last: Mutex::default() }
     }
 
-    /// Begins to ask, unless the question is under way. An answer that nobody has waited for is too old.
-    pub(super) fn begin(&self) {
-        let mut under_way = self.under_way();
-        let is_under_way = |receiver: &Receiver<T>| matches!(receiver.try_recv(), Err(TryRecvError::Empty));
-        if !under_way.as_ref().is_some_and(is_under_way) {
-            *under_way = Some(self.start());
+    /// Begins to ask, unless the question is under way. An answer that was there before is too old.
+    pub(super) fn begin(&self) -> Asked<T> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*last {
+            Some(asked) if asked.is_under_way() => asked.same(),
+            _ => last.insert(self.start()).same(),
         }
     }
 
-    /// The answer to what was begun; none where it does not come in time.
+    fn start(&self) -> Asked<T> {
+        let asked = Asked(Arc::new((Mutex::new(Answer::UnderWay), Condvar::new())));
+        // Dropped without an answer, also where there is no thread, it says so.
+        let (asking, ask) = (Asking(asked.same()), Arc::clone(&self.ask));
+        let _ = thread::Builder::new().name("metrics".to_owned()).spawn(move || {
+            let answer = ask();
+            asking.0.say(Answer::Here(answer));
+        });
+        asked
+    }
+}
+
+impl<T> Asked<T> {
+    fn same(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+
+    fn answer(&self) -> MutexGuard<'_, Answer<T>> {
+        self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_under_way(&self) -> bool {
+        matches!(*self.answer(), Answer::UnderWay)
+    }
+
+    fn say(&self, said: Answer<T>) {
+        let mut answer = self.answer();
+        if matches!(*answer, Answer::UnderWay) {
+            *answer = said;
+        }
+        drop(answer);
+        self.0.1.notify_all();
+    }
+}
+
+impl<T: Clone> Asked<T> {
+    /// The answer; none where it does not come in time. Others may wait for it, too.
     pub(super) fn wait(&self, until: Instant) -> Option<T> {
-        let mut under_way = self.under_way();
-        // Another one who waited may have taken it.
-        let receiver = under_way.take().unwrap_or_else(|| self.start());
-        let answer = receiver.recv_timeout(until.saturating_duration_since(Instant::now()));
-        if matches!(answer, Err(RecvTimeoutError::Timeout)) {
-            *under_way = Some(receiver);
-        }
-        answer.ok()
+        let time = until.saturating_duration_since(Instant::now());
+        let is_under_way = |answer: &mut Answer<T>| matches!(answer, Answer::UnderWay);
+        let waited = self.0.1.wait_timeout_while(self.answer(), time, is_under_way);
+        let (answer, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        if let Answer::Here(answer) = &*answer { Some(answer.clone()) } else { None }
     }
+}
 
-    fn start(&self) -> Receiver<T> {
-        let (sender, receiver) = mpsc::channel();
-        let ask = Arc::clone(&self.ask);
-        // Without a thread there is no answer.
-        let _ = thread::Builder::new().name("metrics".to_owned()).spawn(move || drop(sender.send(ask())));
-        receiver
-    }
+/// Whoever asks.
+struct Asking<T>(Asked<T>);
 
-    fn under_way(&self) -> MutexGuard<'_, Option<Receiver<T>>> {
-        self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
+impl<T> Drop for Asking<T> {
+    fn drop(&mut self) {
+        self.0.say(Answer::Never);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::mpsc::{self, Sender};
     use std::time::Duration;
 
     use super::*;
 
-    #[test]
-    fn a_question_that_takes_long_is_under_way_once() {
+    /// A question that is answered with its number when it is told to end, and how often it was asked.
+    fn long() -> (Question<usize>, Sender<()>, Arc<AtomicUsize>) {
         let (end, ended) = mpsc::channel::<()>();
         let (asked, ended) = (Arc::new(AtomicUsize::new(0)), Mutex::new(ended));
         let count = Arc::clone(&asked);
@@ -69,14 +109,46 @@ mod tests {
             let _ = ended.lock().unwrap().recv();
             number
         });
+        (question, end, asked)
+    }
+
+    fn soon() -> Instant {
+        Instant::now() + Duration::from_secs(20)
+    }
+
+    #[test]
+    fn a_question_that_takes_long_is_under_way_once() {
+        let (question, end, asked) = long();
+        let mut last = question.begin();
         for _ in 0..3 {
-            question.begin();
-            assert_eq!(question.wait(Instant::now() + Duration::from_millis(20)), None);
+            assert_eq!(last.wait(Instant::now() + Duration::from_millis(20)), None);
+            last = question.begin();
         }
-        assert_eq!(asked.load(Ordering::SeqCst), 1);
-        drop(end);
-        question.begin();
-        let answer = question.wait(Instant::now() + Duration::from_secs(20));
-        assert_eq!(answer.map(|number| number + 1), Some(asked.load(Ordering::SeqCst)));
+        end.send(()).unwrap();
+        assert_eq!((last.wait(soon()), asked.load(Ordering::SeqCst)), (Some(0), 1));
+        // The next one asks anew.
+        let next = question.begin();
+        end.send(()).unwrap();
+        assert_eq!(next.wait(soon()), Some(1));
+    }
+
+    #[test]
+    fn all_who_ask_meanwhile_get_the_answer_and_none_waits_for_another() {
+        let (question, end, asked) = long();
+        let (first, second) = (question.begin(), question.begin());
+        thread::scope(|scope| {
+            let patient = scope.spawn(|| first.wait(soon()));
+            // It has no more time, and the other one, who waits, does not keep it.
+            assert_eq!(second.wait(Instant::now()), None);
+            end.send(()).unwrap();
+            assert_eq!(patient.join().unwrap(), Some(0));
+        });
+        assert_eq!((second.wait(soon()), asked.load(Ordering::SeqCst)), (Some(0), 1));
+    }
+
+    #[test]
+    fn a_question_that_panics_has_no_answer() {
+        let question: Question<()> = Question::new(|| panic!("as it is to"));
+        assert_eq!(question.begin().wait(soon()), None);
     }
 }

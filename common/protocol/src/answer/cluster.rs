@@ -38,7 +38,7 @@ pub enum NodeRole {
 /// A node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ClusterNode {
-    /// Its name in the file of the cluster.
+    /// Its name in the description of the cluster.
     pub name: String,
     /// Its tier.
     pub role: NodeRole,
