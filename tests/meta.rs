@@ -53,13 +53,14 @@ fn all_is_well(front: &Server) {
     });
 }
 
-/// Waits until every range is served and followed, whatever else is to be done.
-fn all_follow(front: &Server) {
-    wait_until("all to follow", PATIENCE, || {
+/// Waits until every range is served, and a node follows or owns what it is to have. Others may have to be restarted before they
+/// do.
+fn follows(front: &Server, node: &str) {
+    wait_until(&format!("{node} to follow"), PATIENCE, || {
         let status = front.ask("/v1/cluster", &[]);
         let is_well = |range: &Value| {
             let mut standbys = range["standbys"].as_array().unwrap().iter();
-            range["served"] == true && standbys.all(|one| one["follows"] == true)
+            range["served"] == true && standbys.all(|one| one["node"] != node || one["follows"] == true)
         };
         status["ranges"].as_array().unwrap().iter().all(is_well).then_some(())
     });
@@ -112,7 +113,7 @@ impl Described<'_> {
             self.trial.kill(name);
             self.trial.start(name);
             if name.starts_with("record") {
-                all_follow(&self.front);
+                follows(&self.front, name);
             }
         }
     }
