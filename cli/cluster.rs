@@ -73,6 +73,8 @@ pub(crate) enum ClusterError {
     Unknown { role: &'static str, name: NodeName, known: String },
     #[error("the file of the cluster: reach: there is no node {name} in the cluster; it has {known}")]
     Reach { name: NodeName, known: String },
+    #[error("the secret beside the file is not that of the cluster: copy it from a machine that takes part")]
+    Secret,
     #[error("the name of the cluster cannot be sent: {0}")]
     Name(#[from] InvalidHeaderValue),
 }
@@ -94,6 +96,9 @@ impl Cluster {
     /// # Errors
     /// When the ranges cannot be cut like that.
     pub(crate) fn new(file: &ClusterFile, description: Description) -> Result<Self, ClusterError> {
+        if !description.is_secret(&file.secret) {
+            return Err(ClusterError::Secret);
+        }
         let map = RangeMap::new(description.shards, description.ranges)
             .map_err(|error| ClusterError::Ranges(error.to_string()))?;
         let (id, secret, reach) = (Arc::clone(&file.id), file.secret.clone(), file.reach());

@@ -6,7 +6,7 @@
 use doppel_model::{RangeId, Tau};
 use doppel_protocol::WinnerOrder;
 use doppel_tier1::Settlement;
-use doppel_wire::NodeName;
+use doppel_wire::{NodeName, Secret};
 use serde::{Deserialize, Serialize};
 
 use super::log::{LogSettings, is_url};
@@ -17,6 +17,9 @@ use super::log::{LogSettings, is_url};
 pub(crate) struct Description {
     /// 32 hex digits.
     pub(crate) cluster: String,
+    /// That of the secret; none where each process has it beside the description.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) secret_mark: Option<String>,
     pub(crate) tau: Tau,
     pub(crate) shards: u16,
     pub(crate) ranges: u16,
@@ -71,6 +74,11 @@ pub(super) fn is_address(text: &str) -> bool {
 }
 
 impl Description {
+    /// Whether this is the secret of the cluster, as far as the description says it.
+    pub(crate) fn is_secret(&self, secret: &Secret) -> bool {
+        self.secret_mark.as_ref().is_none_or(|mark| *mark == secret.mark())
+    }
+
     /// Whether its parts go together.
     ///
     /// # Errors

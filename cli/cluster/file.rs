@@ -116,7 +116,9 @@ impl ClusterFile {
         } else {
             let Whole { cluster, secret, tau, shards, ranges, winners, tier1, tier2 } = parse(path, &text)?;
             let id = cluster.clone();
-            let description = Description { cluster, tau, shards, ranges, winners, log: None, tier1, tier2 };
+            let (secret_mark, log) = (None, None);
+            let description =
+                Description { cluster, secret_mark, tau, shards, ranges, winners, log, tier1, tier2 };
             (secret, (id, Contents::All(description)))
         };
         let (id, contents) = contents;

@@ -108,7 +108,7 @@ pub(crate) fn changes(before: &Description, after: &Description) -> Vec<String> 
             let alone = after.replicas_of(range).len() == 1;
             let warning = if alone { ". With a single copy nobody can take it over" } else { "" };
             changes.push(format!(
-                "range {range}: replicas at {new}, and no longer at {old}; the first is to own it{warning}"
+                "range {range}: replicas at {new}, where they were at {old}; the first is to own it{warning}"
             ));
         }
     }

@@ -20,6 +20,7 @@ fn alone(change: impl Fn(&mut Description)) -> Description {
     };
     let mut written = Description {
         cluster: "0123456789abcdef0123456789abcdef".to_owned(),
+        secret_mark: None,
         tau: Tau::DEFAULT,
         shards: 16,
         ranges: 2,
@@ -75,6 +76,21 @@ fn what_is_written_is_read_and_is_not_replaced() {
     use std::os::unix::fs::PermissionsExt as _;
     let mode = fs::metadata(home.path().join("deep/cluster.secret")).unwrap().permissions().mode();
     assert_eq!(mode & 0o077, 0);
+}
+
+#[test]
+fn a_description_tells_its_secret_from_others() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("cluster.toml");
+    let contents = Contents::Way(Way { servers: vec!["nats://10.0.0.1:4222".to_owned()], ..Way::default() });
+    let files = NewFiles { path: &path, secret: Path::new("cluster.secret") };
+    let secret = "s".repeat(64);
+    files.create(&alone(|_| {}).cluster, &contents, &secret).unwrap();
+    let marked = replicated(|written| written.secret_mark = Some(Secret::new(&secret).unwrap().mark()));
+    Cluster::new(&ClusterFile::read(&path).unwrap(), marked.clone()).unwrap();
+    fs::write(home.path().join("cluster.secret"), "t".repeat(64)).unwrap();
+    let refused = Cluster::new(&ClusterFile::read(&path).unwrap(), marked).unwrap_err().to_string();
+    assert!(refused.contains("the secret beside the file is not that of the cluster"), "{refused}");
 }
 
 #[test]

@@ -12,6 +12,7 @@ use clap::Args;
 use doppel_model::{RangeId, Tau};
 use doppel_shared_log::EngineError;
 use doppel_tier1::Settlement;
+use doppel_wire::Secret;
 
 use crate::cluster::file::{Contents, NewFiles, Way};
 use crate::cluster::log::{
@@ -207,6 +208,7 @@ impl Init {
         });
         let description = Description {
             cluster: random_hex(16)?,
+            secret_mark: None,
             tau: manifest.policy.tau,
             shards: manifest.shards,
             ranges: manifest.ranges,
@@ -260,7 +262,10 @@ impl Init {
         let not_made = || format!("the log cannot be made, and {} is not written", file.display());
         streams::servers(&self.log, patience, tell).with_context(not_made)?;
         let (settlement, why) = self.settle(patience)?;
-        let description = self.description(settlement)?;
+        let (mut description, drawn) = (self.description(settlement)?, random_hex(32)?);
+        if description.log.is_some() {
+            description.secret_mark = Some(Secret::new(&drawn)?.mark());
+        }
         let (contents, made) = match &description.log {
             None => (Contents::All(description.clone()), Vec::new()),
             Some(log) => {
@@ -269,7 +274,7 @@ impl Init {
                 (Contents::Way(Way { servers: self.log.clone(), ..Way::default() }), made)
             }
         };
-        let created = files.create(&description.cluster, &contents, &random_hex(32)?);
+        let created = files.create(&description.cluster, &contents, &drawn);
         created.map_err(|error| {
             let error = match error.kind() {
                 std::io::ErrorKind::AlreadyExists => there(),
@@ -336,7 +341,9 @@ impl Init {
         for node in &written.tier2 {
             println!("  doppel tier2 --cluster {file} --name {} --data DIR", node.name);
         }
-        println!("  doppel coordinator --cluster {file} --name NAME     (as many as you like)");
+        println!(
+            "  doppel coordinator --cluster {file} --name NAME --listen HOST:PORT     (as many as you like)"
+        );
         Ok(())
     }
 }

@@ -329,8 +329,9 @@ impl ClusterNodes {
             range,
             first_shard: run.start.0,
             last_shard: run.end.0 - 1,
+            served: state.is_some_and(|state| state.refused.is_none())
+                && !self.waits(range, owner.as_deref()),
             owner,
-            served: state.is_some_and(|state| state.refused.is_none()),
             epoch: state.map(|state| state.epoch.0),
             replicas: self.replicas_of(range),
             live_replicas: standbys.iter().filter(|standby| standby.follows).count() as u64
@@ -345,6 +346,13 @@ impl ClusterNodes {
     fn replicas_of(&self, range: RangeId) -> u64 {
         let nodes = self.replicas.as_ref().and_then(|replicas| replicas.nodes.get(usize::from(range.0)));
         nodes.map_or(1, |nodes| nodes.len() as u64)
+    }
+
+    /// Whether writes of a range wait at its owner, for its log or a standby.
+    fn waits(&self, range: RangeId, owner: Option<&str>) -> bool {
+        let Some(Replicas { membership, .. }) = &self.replicas else { return false };
+        let heard = membership.replicas(range, Instant::now());
+        heard.iter().any(|replica| Some(&*replica.node) == owner && replica.trouble.is_some())
     }
 
     /// The nodes that have a replica of a range and do not own it.

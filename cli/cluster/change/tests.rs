@@ -84,7 +84,10 @@ fn a_new_node_follows_its_share_and_owns_nothing() {
     assert_eq!(names(&after, 1), ["r-2", "r-3", "r-4"]);
     let told = changes(&before, &after);
     assert_eq!(told[0], "tier-1 node r-4 at 10.0.0.9:1 is in");
-    assert!(told[1].starts_with("range 1: replicas at r-2, r-3, r-4, and no longer at r-2, r-3"), "{told:?}");
+    assert!(
+        told[1].starts_with("range 1: replicas at r-2, r-3, r-4, where they were at r-2, r-3"),
+        "{told:?}"
+    );
     let steps = steps(&before, &after, "c.toml");
     assert_eq!(steps[0], "start the new node: doppel tier1 --cluster c.toml --name r-4 --data DIR");
     assert_eq!(steps[1], "restart the coordinators, which show only what they know of");

@@ -22,7 +22,7 @@ use crate::cluster::monitored::{Place, speaks_against};
 use crate::cluster::monitors::Objections;
 use crate::cluster::steps::{Outcome, changes, steps};
 use crate::cluster::streams::Connection;
-use crate::cluster::{ClusterFile, Description, Node};
+use crate::cluster::{Cluster, ClusterFile, Description, Node};
 use crate::command::init::{monitor, node, settlement};
 use crate::exit::Failure;
 use crate::output::Output;
@@ -66,8 +66,8 @@ pub(super) struct Show {
 
 /// Add a node to a cluster with a log.
 ///
-/// A node of tier 1 follows its share of the ranges, or those of --follow, and owns none until `doppel cluster takeover` gives
-/// it one. A node of tier 2 gets partitions by and by. What is to be started and restarted is said.
+/// A node of tier 1 follows its share of the ranges, or those of --follow; it owns one where `doppel cluster takeover` gives it
+/// that, or where the owner falls silent, as at a restart. A node of tier 2 gets partitions by and by. What is to be started and restarted is said.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -178,6 +178,7 @@ impl Show {
             Contents::All(description) => (None, description.clone()),
             Contents::Way(_) => {
                 let Described { version, description, .. } = InMeta::find(&file, &self.of.cluster)?.read()?;
+                Cluster::new(&file, description.clone())?;
                 (Some(version), description)
             }
         };
@@ -292,6 +293,7 @@ impl Of {
         let mut attempts = 1..ATTEMPTS;
         loop {
             let before = found.read()?;
+            Cluster::new(&file, before.description.clone())?;
             let old = &before.description;
             let heard = if change.asks_for_replicas() {
                 found.hear(old, force, |heard| change.apply(old, heard).is_ok())

@@ -59,6 +59,12 @@ impl Secret {
         self.0.as_bytes().ct_eq(other).into()
     }
 
+    /// Tells secrets apart: 64 bits of a hash, from which one of 256 random bits cannot be found out.
+    #[must_use]
+    pub fn mark(&self) -> String {
+        format!("{:016x}", doppel_model::stable_hash64(self.0.as_bytes()))
+    }
+
     pub(crate) fn expose(&self) -> &str {
         &self.0
     }
@@ -81,6 +87,8 @@ mod tests {
         assert!(secret.is(text.as_bytes()));
         assert!(!secret.is(b"0123456789abcdef0123456789abcdeX") && !secret.is(b"") && !secret.is(&[0; 600]));
         assert_eq!(format!("{secret:?}"), "Secret");
+        let other = Secret::new("0123456789abcdef0123456789abcdeX").unwrap();
+        assert!(secret.mark() == secret.clone().mark() && secret.mark() != other.mark());
         for bad in
             ["", "short", "0123456789abcdef 0123456789abcdef", &"x".repeat(513), "ä".repeat(32).as_str()]
         {
