@@ -48,6 +48,9 @@ struct Node {
     disk: Arc<SimDisk>,
     /// None while it is dead, or could not begin.
     replica: Option<Arc<SimReplica>>,
+    /// What it had contradicted the log, so it copies the range from its owner: it says nothing and takes nothing over before it
+    /// has this record.
+    copies: Option<u64>,
     /// A planted mistake: entries up to this one were looked at.
     looked: usize,
 }
@@ -59,7 +62,7 @@ impl Node {
             // What is reported is on the disk.
             disk.set_syncs();
         }
-        Self { disk: Arc::new(disk), replica: None, looked: 0 }
+        Self { disk: Arc::new(disk), replica: None, copies: None, looked: 0 }
     }
 }
 
@@ -118,7 +121,7 @@ impl Replicas {
             let how = (self.part_bytes, self.settlement);
             let opened = SimReplica::open(self.range, &name, log, &self.nodes[node].disk, how);
             if self.is_void(opened.as_ref().err()) {
-                self.wipe(node);
+                self.copy_anew(node);
                 return Ok(None);
             }
             self.nodes[node].replica = answered("a start of a replica", opened)?.map(Arc::new);
@@ -168,6 +171,15 @@ impl Replicas {
         }
         let mut others: Vec<usize> =
             (0..self.count()).filter(|other| *other != node && !asleep.contains(other)).collect();
+        for awake in (0..self.count()).filter(|awake| !asleep.contains(awake)) {
+            if self.nodes[awake].copies.is_some() {
+                self.catch_up(awake)?;
+            }
+        }
+        others.retain(|other| self.nodes[*other].copies.is_none());
+        if self.nodes[node].copies.is_some() {
+            return Ok(None);
+        }
         if !self.all_answer && !others.is_empty() && self.random.once_in(2) {
             others.remove(self.random.below(others.len() as u64) as usize);
         }
@@ -207,10 +219,12 @@ impl Replicas {
         let Some(replica) = self.open(node)? else { return Ok(false) };
         let followed = replica.follow();
         if self.is_void(followed.as_ref().err()) {
-            self.wipe(node);
+            self.copy_anew(node);
             return Ok(true);
         }
         let goes_on = answered("a replica", followed)?.unwrap_or(false);
+        let index = self.index(node);
+        self.nodes[node].copies.take_if(|needs| index >= *needs);
         let of = &mut self.nodes[node];
         if self.counts_void {
             let (rows, looked) = self.log.void_behind(of.looked);
@@ -233,6 +247,13 @@ impl Replicas {
     /// A node begins with an empty disk.
     pub(crate) fn wipe(&mut self, node: usize) {
         self.nodes[node] = Node::new(self.range, self.position_first, self.settlement);
+    }
+
+    /// What a node has was never settled, and makes way for what counts.
+    fn copy_anew(&mut self, node: usize) {
+        let counts = self.log.last().map_or(0, |last| last.index);
+        self.wipe(node);
+        self.nodes[node].copies = Some(counts);
     }
 
     /// A further node; its number.
@@ -260,7 +281,7 @@ impl Replicas {
         let taken = replica.take_over();
         if self.is_void(taken.as_ref().err()) {
             self.log.forget_rival();
-            self.wipe(node);
+            self.copy_anew(node);
             return Ok(None);
         }
         let epoch = answered("a take-over", taken)?;

@@ -28,7 +28,7 @@ impl<D: Copies> Replica<D> {
             let parts = state.chain.unfinished();
             let has_changed =
                 |state: &State| state.chain.last() != begun || state.chain.unfinished() != parts;
-            if state.is_doubtful {
+            if state.is_doubtful || !self.has_contact(self.limits.trusted) {
                 // An entry of somebody else may have the place of one that the log has lost: what is appended behind it is void.
                 match self.ensure_read(state) {
                     Err(error) if self.may_pass(&error) => return Ok(Err(error)),

@@ -91,6 +91,11 @@ pub enum ReplicaError {
 }
 
 impl ReplicaError {
+    /// Whether a replica cannot go on from what it has, whatever the log says later.
+    pub(super) fn is_final(&self) -> bool {
+        matches!(self, Self::Contradicts { .. } | Self::Log(LogError::Trimmed { .. }))
+    }
+
     /// As the writer of the range sees it.
     pub(super) fn into_store(self, range: RangeId) -> StoreError {
         match self {

@@ -14,6 +14,10 @@ const LOST: Duration = Duration::from_secs(1);
 /// A standby reports again after so long what it has, for reports may be lost.
 const REPORT_AGAIN: Duration = Duration::from_millis(200);
 
+/// Without a word of the log for so long, an owner looks whether it is still the same before it appends. Servers that lose
+/// something, and a node that takes over meanwhile, need longer.
+const TRUSTED: Duration = Duration::from_secs(1);
+
 /// What a replica keeps to.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
@@ -25,6 +29,9 @@ pub(crate) struct Limits {
     pub(crate) settlement: Settlement,
     /// How long a log has to show that its end is lost before that is put back.
     pub(crate) lost: Duration,
+    /// How long after its last word a log is taken for the one that was read. What it has lost and others have written instead
+    /// may be as long, and then an append would be taken behind it.
+    pub(crate) trusted: Duration,
     /// How long a report counts as told.
     pub(crate) report_again: Duration,
 }
@@ -32,6 +39,7 @@ pub(crate) struct Limits {
 impl Limits {
     /// Those of the product.
     pub(crate) fn of(settlement: Settlement) -> Self {
-        Self { append: APPEND, part_bytes: PART_BYTES, settlement, lost: LOST, report_again: REPORT_AGAIN }
+        let (append, part_bytes) = (APPEND, PART_BYTES);
+        Self { append, part_bytes, settlement, lost: LOST, trusted: TRUSTED, report_again: REPORT_AGAIN }
     }
 }

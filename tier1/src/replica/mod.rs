@@ -79,6 +79,9 @@ pub(crate) struct Replica<D = Database> {
     range: RangeId,
     /// The name of this node.
     node: String,
+    /// The nodes that are to have the range; none where that is everybody who follows it. What others have settles nothing, for
+    /// nobody asks them when the owner has died.
+    replicas: Option<Vec<String>>,
     id: LogId,
     log: Arc<dyn SharedLog>,
     database: Arc<D>,
@@ -157,6 +160,7 @@ impl<D: Copies> Replica<D> {
         let this = Self {
             range,
             node,
+            replicas: None,
             id,
             log,
             database,
@@ -191,6 +195,11 @@ impl<D: Copies> Replica<D> {
             }
         }
         Ok(this)
+    }
+
+    /// The same, of a range that these nodes are to have.
+    pub(crate) fn of(self, replicas: &[String]) -> Self {
+        Self { replicas: Some(replicas.to_vec()), ..self }
     }
 
     /// The range.
@@ -264,6 +273,11 @@ impl<D: Copies> Replica<D> {
         self.is_over.load(Ordering::Relaxed)
     }
 
+    /// Ends the ownership of this process, if it has one: its commits that wait end soon.
+    pub(crate) fn end_ownership(&self) {
+        self.is_over.store(true, Ordering::Relaxed);
+    }
+
     /// Has calls that wait for the log end soon, and all later ones fail.
     pub(crate) fn stop(&self) {
         self.stopping.store(true, Ordering::Relaxed);
@@ -297,6 +311,14 @@ impl<D: Copies> Replica<D> {
     /// # Errors
     /// The same.
     pub(crate) fn look(&self) -> Result<(), ReplicaError> {
+        let looked = self.look_at_end();
+        if looked.as_ref().is_err_and(ReplicaError::is_final) {
+            self.end_ownership();
+        }
+        looked
+    }
+
+    fn look_at_end(&self) -> Result<(), ReplicaError> {
         let mut state = match self.state.try_lock() {
             Ok(state) => state,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
@@ -307,7 +329,9 @@ impl<D: Copies> Replica<D> {
         let end = self.log.end()?;
         let is_ahead = state.chain.seen() > end;
         self.ensure(&mut state)?;
-        if !self.read_more(&mut state)? && state.chain.seen() >= end && !is_ahead {
+        // What is behind the last record is read again each time, and may be nothing that counts.
+        while self.read_more(&mut state)? && state.chain.seen() < end {}
+        if state.chain.seen() >= end && !is_ahead && !state.is_doubtful {
             self.note_contact(asked);
             self.note_complete(asked);
         }
@@ -372,6 +396,9 @@ impl<D: Copies> Replica<D> {
             }
             *lock(&self.trouble) = Some(error.to_string());
             self.go_on()?;
+            if self.is_over() {
+                return Err(StoreError::Deposed(self.range));
+            }
             std::thread::sleep(TROUBLE);
         }
         Ok(commit.position())

@@ -125,7 +125,10 @@ impl<D: Copies> Again<'_, D> {
                 Err(AppendError::Unknown(error) | AppendError::Failed(error)) => return Err(error.into()),
             }
         }
-        if chain.last().index == position.index && chain.last() != position {
+        // Indices and places grow together, so this record is nowhere where one of a later index comes before its place.
+        let is_another = chain.last().index == position.index && chain.last() != position;
+        let is_past = chain.last().index > position.index && chain.last_at().0 < sequence;
+        if is_another || is_past {
             return Err(self.contradicts(chain.last_at().0));
         }
         self.chain = Some(chain);

@@ -73,7 +73,13 @@ impl<D: Copies> Replica<D> {
     pub(super) fn is_settled(&self, position: Position, limit: Duration) -> bool {
         let wanted = report(position);
         self.limits.settlement == Settlement::Log
-            || self.log.await_report(limit, &|node, report| node != self.node && *report == wanted)
+            || self.log.await_report(limit, &|node, report| self.is_standby(node) && *report == wanted)
+    }
+
+    /// Whether a node is another one that is to have a replica of the range.
+    fn is_standby(&self, node: &str) -> bool {
+        node != self.node
+            && self.replicas.as_ref().is_none_or(|replicas| replicas.iter().any(|of| of == node))
     }
 
     /// Waits until a record of the owner of an epoch is settled. Nothing is held meanwhile, so that it is seen when another

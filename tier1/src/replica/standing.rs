@@ -1,6 +1,5 @@
 //! Whether the log still has what was copied from it: it may have lost its end, or have been made anew.
 
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use super::put_back::{Found, find};
@@ -22,7 +21,7 @@ impl<D: Copies> Replica<D> {
                 Ok(())
             }
             Found::Another => {
-                self.is_over.store(true, Ordering::Relaxed);
+                self.end_ownership();
                 state.is_doubtful = true;
                 Err(ReplicaError::Contradicts { range, at })
             }
@@ -47,7 +46,7 @@ impl<D: Copies> Replica<D> {
                 self.put_back(state)?;
                 self.verify(state)?;
                 if state.own.take().is_some() {
-                    self.is_over.store(true, Ordering::Relaxed);
+                    self.end_ownership();
                 }
                 Ok(())
             }

@@ -38,6 +38,7 @@ const LIMITS: Limits = Limits {
     part_bytes: PART_BYTES,
     settlement: Settlement::Log,
     lost: Duration::ZERO,
+    trusted: Duration::MAX,
     report_again: Duration::ZERO,
 };
 

@@ -72,8 +72,8 @@ struct Shared {
 #[derive(Default)]
 struct Kept {
     state: Mutex<KeptState>,
-    /// Somebody asks this node to take over now.
-    wanted: AtomicBool,
+    /// When somebody has last asked this node to take over.
+    wanted: Mutex<Option<Instant>>,
     /// The cluster is described otherwise now: this node is to have the range no more.
     barred: AtomicBool,
     trimming: Mutex<Trimming>,
@@ -146,7 +146,7 @@ impl Keeper {
         let at = self.shared.replication.ranges.iter().position(|of| of.range == range);
         let at = at.filter(|at| !self.shared.kept[*at].barred.load(Ordering::Relaxed));
         let at = at.ok_or(PeerError::NotOwner(range))?;
-        self.shared.kept[at].wanted.store(true, Ordering::Relaxed);
+        *lock(&self.shared.kept[at].wanted) = Some(Instant::now());
         Ok(())
     }
 
@@ -332,7 +332,7 @@ impl Shared {
             state.contradicts = matches!(opened, Err(ReplicaError::Contradicts { .. }));
             state.is_known = true;
         }
-        Ok(Arc::new(opened?))
+        Ok(Arc::new(opened?.of(&of.replicas)))
     }
 
     fn dir(&self, range: RangeId) -> PathBuf {
@@ -372,16 +372,16 @@ impl Shared {
             if replica.is_over() {
                 return Ok(());
             }
-            kept.wanted.store(false, Ordering::Relaxed);
+            *lock(&kept.wanted) = None;
             self.say_owned(of, kept, (replica, owned));
             self.trim(of, kept, replica);
             std::thread::sleep(BEAT / 3);
             return Ok(());
         }
-        if replica.catch_up()? && !kept.wanted.load(Ordering::Relaxed) {
+        if replica.catch_up()? && !kept.is_wanted() {
             return Ok(());
         }
-        if self.is_due(of, kept, replica) || kept.wanted.load(Ordering::Relaxed) {
+        if self.is_due(of, kept, replica) || kept.is_wanted() {
             return self.take_over(of, kept, replica);
         }
         Ok(replica.hear(BEAT)?)

@@ -216,7 +216,10 @@ impl SimReplica {
         (part_bytes, settlement): (usize, Settlement),
     ) -> Result<Self, ReplicaError> {
         let nothing = Duration::ZERO;
-        let limits = Limits { append: nothing, part_bytes, settlement, lost: nothing, report_again: nothing };
+        // A log that loses nothing is always the one that was read.
+        let trusted = if settlement == Settlement::Log { Duration::MAX } else { nothing };
+        let limits =
+            Limits { append: nothing, part_bytes, settlement, lost: nothing, trusted, report_again: nothing };
         let (id, node, disk) = ((range, id_of(range)), node.to_owned(), Arc::clone(disk));
         Ok(Self { replica: Replica::open(limits, id, node, log, disk)?, range })
     }

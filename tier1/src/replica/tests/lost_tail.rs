@@ -228,3 +228,53 @@ fn an_owner_whose_entry_was_lost_and_replaced_writes_nothing_behind_it() {
     });
     assert_eq!(log.end(), Ok(Sequence(3)));
 }
+
+/// Its place is free then, and all that says that it is not behind what the owner has is another entry.
+#[test]
+fn an_owner_writes_nothing_behind_what_has_replaced_the_end_of_its_log() {
+    let log = MemoryLog::default();
+    let careful = Limits { trusted: Duration::ZERO, ..LIMITS };
+    let (mut owner, mut next) = (Node::within(careful, 0, &log), Node::within(careful, 1, &log));
+    owner.take_over().unwrap();
+    log.lose_tail(Sequence(0));
+    next.take_over().unwrap();
+    let late = owner.commit(1);
+    assert!(matches!(late, Err(StoreError::Deposed(RANGE))), "{late:?}");
+    assert_eq!((log.end(), owner.replica.is_over()), (Ok(Sequence(1)), true));
+    next.commit(2).unwrap();
+}
+
+/// The log has more records than the replica, in fewer entries.
+#[test]
+fn a_shorter_log_with_more_records_contradicts() {
+    let log = MemoryLog::default();
+    let limits = Limits { part_bytes: 60, ..LIMITS };
+    let (mut owner, mut behind) = (Node::within(limits, 0, &log), Node::within(LIMITS, 1, &log));
+    owner.take_over().unwrap();
+    behind.replica.follow().unwrap();
+    owner.owned.as_ref().unwrap().commit(vec![(vec![0, 0, 1], Some(vec![1; 400]))]).unwrap();
+    assert!(log.end().unwrap() > Sequence(4));
+    log.lose_tail(Sequence(1));
+    behind.take_over().unwrap();
+    behind.commit(2).unwrap();
+    let found = owner.replica.look();
+    assert!(matches!(found, Err(ReplicaError::Contradicts { at: 3, .. })), "{found:?}");
+    assert!(owner.replica.is_over());
+}
+
+#[test]
+fn an_owner_that_writes_nothing_keeps_contact_with_entries_that_do_not_count() {
+    let log = MemoryLog::default();
+    let mut owner = Node::new(0, &log);
+    owner.take_over().unwrap();
+    for entry in [&b"nothing"[..], b"nothing either"] {
+        log.append(log.end().unwrap(), &Bytes::copy_from_slice(entry)).unwrap();
+    }
+    for _ in 0..3 {
+        owner.replica.look().unwrap();
+    }
+    let (asked, complete) = (Instant::now(), owner.replica.complete());
+    owner.replica.look().unwrap();
+    assert!(lock(&owner.replica.contact).is_some_and(|contact| contact >= asked));
+    assert!(owner.replica.complete() > complete);
+}

@@ -71,6 +71,79 @@ fn a_deposition_and_the_end_of_the_process_end_the_wait() {
     });
 }
 
+/// Whether a commit that waits for a standby ends when something has happened.
+fn ends_the_wait(owner: &Node, happens: impl FnOnce()) {
+    scope(|scope| {
+        let commit = scope.spawn(|| owner.commit(9));
+        await_trouble(owner);
+        happens();
+        let ended = commit.join().unwrap();
+        assert!(matches!(ended, Err(StoreError::Deposed(RANGE))), "{ended:?}");
+    });
+    assert!(owner.replica.is_over());
+}
+
+#[test]
+fn a_log_that_has_gone_on_without_the_owner_ends_the_wait() {
+    // The log is shorter than what the owner has, as long, and longer; and trimmed past it.
+    for (entries, is_trimmed) in [(1, false), (2, false), (5, false), (5, true)] {
+        let log = MemoryLog::default();
+        let [mut owner, mut behind, standby] = nodes(&log);
+        owner.take_over().unwrap();
+        behind.replica.follow().unwrap();
+        let settles = scope(|scope| {
+            let commits = scope.spawn(|| (1..3).try_for_each(|number| owner.commit(number)));
+            while !commits.is_finished() {
+                standby.replica.follow().unwrap();
+            }
+            commits.join().unwrap()
+        });
+        settles.unwrap();
+        ends_the_wait(&owner, || {
+            log.lose_tail(Sequence(1));
+            behind.replica.take_over().unwrap();
+            for number in 1..entries {
+                let next = row(number);
+                let epoch = behind.replica.owner().0;
+                behind.replica.commit_rows(&mut lock(&behind.replica.state), epoch, next).unwrap();
+            }
+            if is_trimmed {
+                log.trim(Sequence(5)).unwrap();
+            }
+            let found = owner.replica.look().unwrap_err();
+            assert!(found.is_final(), "{found}");
+        });
+    }
+}
+
+#[test]
+fn the_end_of_an_ownership_ends_the_wait() {
+    let log = MemoryLog::default();
+    let [mut owner, ..] = nodes(&log);
+    owner.take_over().unwrap();
+    ends_the_wait(&owner, || owner.replica.end_ownership());
+    // And the one for the log.
+    owner.take_over().unwrap();
+    log.set_missing(true);
+    ends_the_wait(&owner, || owner.replica.end_ownership());
+}
+
+#[test]
+fn only_a_replica_of_the_range_settles_a_commit() {
+    let log = MemoryLog::default();
+    let [mut owner, standby, former] = nodes(&log);
+    let id = log_id("cluster", RANGE);
+    let database = Arc::clone(owner.replica.database());
+    let opened = Replica::open(STANDBY, (RANGE, id), "node-0".to_owned(), Arc::new(log.clone()), database);
+    owner.replica = Arc::new(opened.unwrap().of(&["node-0", "node-1"].map(str::to_owned)));
+    owner.take_over().unwrap();
+    let last = lock(&owner.replica.state).chain.last();
+    former.replica.follow().unwrap();
+    assert!(!owner.replica.is_settled(last, Duration::ZERO));
+    standby.replica.follow().unwrap();
+    assert!(owner.replica.is_settled(last, Duration::ZERO));
+}
+
 /// What an owner begins with may be settled by nobody: the owner before may have died with what only the log had.
 #[test]
 fn what_an_owner_begins_with_is_settled_before_anything_leaves() {

@@ -11,7 +11,7 @@ use super::replication::LogLease;
 use super::{Kept, ReplicatedRange, Shared, lock};
 use crate::database::Reader;
 use crate::progress;
-use crate::replica::{OwnedRows, Replica, ReplicaError};
+use crate::replica::{OwnedRows, Replica, ReplicaError, Settlement};
 use crate::service::open::Error;
 use crate::service::owner::Opened;
 
@@ -25,8 +25,62 @@ const ANSWER: Duration = Duration::from_millis(700);
 /// The first owner of a range has so much longer to come when nobody has owned the range since this process began.
 const START: Duration = Duration::from_secs(5);
 
+/// A person who wants a node to take over does so for so long.
+const WISH: Duration = Duration::from_secs(30);
+
 /// A node that could not begin a range that it had taken over leaves it to others for so long.
 const REST: Duration = Duration::from_secs(30);
+
+/// A replica that is about to take over.
+struct Here<'h> {
+    range: RangeId,
+    /// The name of this node.
+    own: &'h str,
+    /// The index of the last record that is here.
+    index: u64,
+    /// The nodes that are to have the range.
+    replicas: &'h [String],
+}
+
+impl Here<'_> {
+    /// Whether what the replicas of a range have said allows this one to take over. A person who wants it answers for those that
+    /// say nothing.
+    fn may_take_over(
+        &self,
+        settlement: Settlement,
+        replicas: &[Heard],
+        is_wanted: bool,
+    ) -> Result<(), ReplicaError> {
+        let (range, here) = (self.range, self.index);
+        let others = || replicas.iter().filter(|other| other.node != self.own);
+        let answers =
+            |other: &&Heard| other.known && other.age < ANSWER && self.replicas.contains(&other.node);
+        let (heard, count) = (others().filter(answers).count() + 1, self.replicas.len());
+        let needed = settlement.answers(count);
+        let is_enough = heard >= needed;
+        // Where enough have said what they have, what only a silent one has was never settled.
+        let is_settled_here = settlement == Settlement::Standby && is_enough;
+        for ahead in others().filter(|other| other.index > here) {
+            let (node, has) = (&ahead.node, ahead.index);
+            if ahead.age < SILENCE || !is_wanted && !is_settled_here {
+                return Err(ReplicaError::Ahead { range, node: node.clone() });
+            }
+            tracing::warn!(%range, node, has, here, is_wanted, "this node takes over without what a silent one has");
+        }
+        if !is_enough && !is_wanted {
+            return Err(ReplicaError::TooFew { range, heard, needed, replicas: count });
+        }
+        Ok(())
+    }
+}
+
+impl Kept {
+    /// Whether a person wants this node to take over, and it may.
+    pub(super) fn is_wanted(&self) -> bool {
+        let is_new = lock(&self.wanted).is_some_and(|wish| wish.elapsed() < WISH);
+        is_new && !self.barred.load(Ordering::Relaxed)
+    }
+}
 
 impl Shared {
     /// Whether it is for this node to take over: nobody has claimed the range for a while, and all that come before it in the
@@ -62,12 +116,14 @@ impl Shared {
         kept: &Kept,
         replica: &Arc<Replica>,
     ) -> Result<(), Error> {
-        let is_wanted = kept.wanted.swap(false, Ordering::Relaxed);
+        let is_wanted = std::mem::take(&mut *lock(&kept.wanted)).is_some_and(|wish| wish.elapsed() < WISH);
         let began = Instant::now();
         let replicas = self.replication.membership.replicas(of.range, began);
         // What they have said to have must be in the log.
         while replica.follow()? {}
-        self.may_take_over(of, replica, &replicas, is_wanted)?;
+        let (settlement, own) = (self.replication.settlement, &self.replication.node);
+        let here = Here { range: of.range, own, index: replica.index(), replicas: &of.replicas };
+        here.may_take_over(settlement, &replicas, is_wanted)?;
         let epoch = match replica.take_over() {
             Ok(epoch) => epoch,
             Err(ReplicaError::Outrun { owner, .. }) => {
@@ -86,35 +142,6 @@ impl Shared {
         let seconds = began.elapsed().as_secs_f64();
         tracing::info!(range = %of.range, epoch = epoch.0, seconds, "this node owns the range now");
         self.say_owned(of, kept, (replica, epoch));
-        Ok(())
-    }
-
-    /// Whether what the replicas of a range have said allows this one to take over. A person who wants it answers for those that
-    /// say nothing.
-    fn may_take_over(
-        &self,
-        of: &ReplicatedRange,
-        replica: &Replica,
-        replicas: &[Heard],
-        is_wanted: bool,
-    ) -> Result<(), ReplicaError> {
-        let range = of.range;
-        let others = replicas.iter().filter(|other| other.node != self.replication.node);
-        let ahead = others.clone().find(|other| other.index > replica.index());
-        if let Some(ahead) = ahead {
-            if !is_wanted || ahead.age < SILENCE {
-                return Err(ReplicaError::Ahead { range, node: ahead.node.clone() });
-            }
-            let (node, has, here) = (&ahead.node, ahead.index, replica.index());
-            tracing::warn!(%range, node, has, here, "a person has this node take over without what another has");
-        }
-        let answers =
-            others.filter(|other| other.known && other.age < ANSWER && of.replicas.contains(&other.node));
-        let (heard, replicas) = (answers.count() + 1, of.replicas.len());
-        let needed = self.replication.settlement.answers(replicas);
-        if heard < needed && !is_wanted {
-            return Err(ReplicaError::TooFew { range, heard, needed, replicas });
-        }
         Ok(())
     }
 
@@ -140,7 +167,15 @@ impl Shared {
 
     /// This node owns a range no longer.
     pub(super) fn end(&self, of: &ReplicatedRange, kept: &Kept) {
-        if lock(&kept.state).owned.take().is_some() {
+        let (owned, replica) = {
+            let mut state = lock(&kept.state);
+            (state.owned.take(), state.replica.clone())
+        };
+        if owned.is_some() {
+            // Its writer may wait for the log or a standby, and it is waited for.
+            if let Some(replica) = replica {
+                replica.end_ownership();
+            }
             self.tier1.end_range(of.range);
             self.tell_soon();
             if std::mem::take(&mut lock(&kept.state).is_said) {
@@ -154,5 +189,65 @@ impl Shared {
         if replica.has_settled(epoch) && !std::mem::replace(&mut lock(&kept.state).is_said, true) {
             (self.replication.owned)(of.range, true);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn heard(node: &str, index: u64, age: Duration) -> Heard {
+        Heard {
+            node: node.to_owned(),
+            epoch: Epoch(1),
+            owns: false,
+            index,
+            known: true,
+            sequence: index,
+            needs: index,
+            trouble: None,
+            age,
+        }
+    }
+
+    fn allowed(settlement: Settlement, others: &[Heard], is_wanted: bool) -> Result<(), String> {
+        let replicas = ["a", "b", "c"].map(str::to_owned);
+        let here = Here { range: RangeId(3), own: "c", index: 5, replicas: &replicas };
+        here.may_take_over(settlement, others, is_wanted).map_err(|error| match error {
+            ReplicaError::Ahead { node, .. } => node,
+            ReplicaError::TooFew { heard, .. } => heard.to_string(),
+            other => panic!("{other}"),
+        })
+    }
+
+    #[test]
+    fn a_live_replica_that_is_ahead_is_waited_for_whoever_else_is() {
+        let (live, silent) = (Duration::ZERO, SILENCE);
+        for settlement in [Settlement::Log, Settlement::Standby] {
+            for is_wanted in [false, true] {
+                let others = [heard("a", 9, silent), heard("b", 6, live)];
+                assert!(allowed(settlement, &others, is_wanted).is_err());
+                assert!(!is_wanted || allowed(settlement, &others, true) == Err("b".to_owned()));
+                let even = [heard("a", 5, live), heard("b", 5, live)];
+                assert_eq!(allowed(settlement, &even, is_wanted), Ok(()));
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_silent_replica_has_alone_holds_up_only_where_it_may_be_settled() {
+        let (live, silent) = (Duration::ZERO, SILENCE);
+        let others = [heard("a", 9, silent), heard("b", 5, live)];
+        assert_eq!(allowed(Settlement::Log, &others, false), Err("a".to_owned()));
+        assert_eq!(allowed(Settlement::Log, &others, true), Ok(()));
+        assert_eq!(allowed(Settlement::Standby, &others, false), Ok(()));
+        // The second one of those that were settled may have it, too, as long as it has not said what it has.
+        let unheard = [heard("a", 9, silent), heard("b", 5, ANSWER)];
+        assert_eq!(allowed(Settlement::Standby, &unheard, false), Err("a".to_owned()));
+        assert_eq!(allowed(Settlement::Standby, &unheard[1..], false), Err("1".to_owned()));
+        assert_eq!(allowed(Settlement::Standby, &unheard, true), Ok(()));
+        // A node that is to have the range no more does not answer for it.
+        let strange = [heard("a", 9, silent), heard("d", 5, live)];
+        assert_eq!(allowed(Settlement::Standby, &strange, false), Err("a".to_owned()));
     }
 }
