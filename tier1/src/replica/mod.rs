@@ -305,39 +305,6 @@ impl<D: Copies> Replica<D> {
         Ok(goes_on)
     }
 
-    /// Looks whether the log still has what the owner has written, and has grown by others, unless an append is under way, which
-    /// shows it, too.
-    ///
-    /// # Errors
-    /// The same.
-    pub(crate) fn look(&self) -> Result<(), ReplicaError> {
-        let looked = self.look_at_end();
-        if looked.as_ref().is_err_and(ReplicaError::is_final) {
-            self.end_ownership();
-        }
-        looked
-    }
-
-    fn look_at_end(&self) -> Result<(), ReplicaError> {
-        let mut state = match self.state.try_lock() {
-            Ok(state) => state,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return Ok(()),
-        };
-        // Only its end comes of a leader that is known to lead: a read may be answered by one that is cut off.
-        let asked = Instant::now();
-        let end = self.log.end()?;
-        let is_ahead = state.chain.seen() > end;
-        self.ensure(&mut state)?;
-        // What is behind the last record is read again each time, and may be nothing that counts.
-        while self.read_more(&mut state)? && state.chain.seen() < end {}
-        if state.chain.seen() >= end && !is_ahead && !state.is_doubtful {
-            self.note_contact(asked);
-            self.note_complete(asked);
-        }
-        Ok(())
-    }
-
     /// Says in the log that this node owns the range; its epoch.
     ///
     /// # Errors

@@ -1,5 +1,6 @@
 //! Whether the log still has what was copied from it: it may have lost its end, or have been made anew.
 
+use std::sync::TryLockError;
 use std::time::Instant;
 
 use super::put_back::{Found, find};
@@ -8,6 +9,39 @@ use crate::log::Reached;
 use crate::store::StoreError;
 
 impl<D: Copies> Replica<D> {
+    /// Looks whether the log still has what the owner has written, and has grown by others, unless an append is under way, which
+    /// shows it, too.
+    ///
+    /// # Errors
+    /// See [`follow`](Replica::follow).
+    pub(crate) fn look(&self) -> Result<(), ReplicaError> {
+        let looked = self.look_at_end();
+        if looked.as_ref().is_err_and(ReplicaError::is_final) {
+            self.end_ownership();
+        }
+        looked
+    }
+
+    fn look_at_end(&self) -> Result<(), ReplicaError> {
+        let mut state = match self.state.try_lock() {
+            Ok(state) => state,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return Ok(()),
+        };
+        // Only its end comes of a leader that is known to lead: a read may be answered by one that is cut off.
+        let asked = Instant::now();
+        let end = self.log.end()?;
+        let is_ahead = state.chain.seen() > end;
+        self.ensure(&mut state)?;
+        // What is behind the last record is read again each time, and may be nothing that counts.
+        while self.read_more(&mut state)? && state.chain.seen() < end {}
+        if state.chain.seen() >= end && !is_ahead && !state.is_doubtful {
+            self.note_contact(asked);
+            self.note_complete(asked);
+        }
+        Ok(())
+    }
+
     /// Ensures that the log has what was copied from it: it may have lost its tail since, or have been made anew. What is behind
     /// the last record is read again, for that may be lost alone.
     pub(super) fn verify(&self, state: &mut State) -> Result<(), ReplicaError> {

@@ -88,7 +88,7 @@ fn a_log_that_has_gone_on_without_the_owner_ends_the_wait() {
     // The log is shorter than what the owner has, as long, and longer; and trimmed past it.
     for (entries, is_trimmed) in [(1, false), (2, false), (5, false), (5, true)] {
         let log = MemoryLog::default();
-        let [mut owner, mut behind, standby] = nodes(&log);
+        let [mut owner, behind, standby] = nodes(&log);
         owner.take_over().unwrap();
         behind.replica.follow().unwrap();
         let settles = scope(|scope| {
