@@ -135,7 +135,7 @@ impl Replicas {
     }
 
     /// A standby reads to the end, as far as the log answers.
-    fn catch_up(&mut self, node: usize) -> Checked {
+    pub(crate) fn catch_up(&mut self, node: usize) -> Checked {
         // Each turn goes on or not, whatever fails.
         for _ in 0..CATCH_UP {
             if !self.follow(node)? {

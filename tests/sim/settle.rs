@@ -105,6 +105,25 @@ impl World {
                 return Ok(true);
             }
         }
+        self.put_back()
+    }
+
+    /// Has all replicas that are awake read on, as nodes do all the time; whether one has put back what the log had lost.
+    fn put_back(&mut self) -> Checked<bool> {
+        for host in &mut self.hosts {
+            let (Some(present), Some(replicas)) = (host.store.present(), &mut host.replicas) else {
+                continue;
+            };
+            let (owner, before) = (present.owner(), replicas.log.records().len());
+            for node in (0..replicas.count()).filter(|node| owner != Some(*node)) {
+                if !host.deposed.iter().any(|one| one.is_of(node)) {
+                    replicas.catch_up(node)?;
+                }
+            }
+            if replicas.log.records().len() != before {
+                return Ok(true);
+            }
+        }
         Ok(false)
     }
 
