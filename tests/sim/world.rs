@@ -132,8 +132,10 @@ impl World {
         let mut epochs = Vec::new();
         for (id, store) in map.ranges().zip(&stores) {
             let (store, mut replicas) = (Arc::clone(store), replicas(id));
+            let others: Vec<usize> = (1..plan.replicas).collect();
             if let (Some(present), Some(replicas)) = (store.present(), &mut replicas)
                 && let Some(owner) = replicas.take_over(0, None)?
+                && let Some(owner) = replicas.settled_beginning(owner, &others)?
             {
                 epochs.push(owner.epoch);
                 present.begin(Arc::clone(replicas.disk(0)), owner);
