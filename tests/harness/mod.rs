@@ -222,7 +222,8 @@ impl Server {
         while !left.is_empty() {
             let body: String = left.iter().map(|page| format!("{page}\n")).collect();
             let response = self.post("/v1/pages", "application/x-ndjson", body);
-            if response.status() == 503 {
+            // Nobody owns what they are about, or too many wait to be decided.
+            if [503, 429].contains(&response.status().as_u16()) {
                 thread::sleep(Duration::from_millis(200));
                 continue;
             }
