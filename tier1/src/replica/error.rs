@@ -1,5 +1,7 @@
 //! Why a replica cannot go on.
 
+use std::path::PathBuf;
+
 use doppel_model::RangeId;
 use doppel_shared_log::LogError;
 
@@ -69,6 +71,18 @@ pub enum ReplicaError {
         range: RangeId,
         /// The entry.
         at: u64,
+    },
+    /// The same, and the log does not reach back to there any more.
+    #[error(
+        "what range {range} has copied contradicted its log, which does not reach back to there any more. It may be the only \
+         copy of what is missing: once nothing is, remove {}, and the range is copied from its owner",
+        .dir.display()
+    )]
+    Contradicted {
+        /// The range.
+        range: RangeId,
+        /// What was copied.
+        dir: PathBuf,
     },
     /// Another replica has copied more than the log has.
     #[error(

@@ -7,6 +7,7 @@
 //! Files are wiped only where they contradict the log, or where it does not reach back to them: never for being behind or ahead.
 //! A copy of another node is on the disk before.
 
+mod contradiction;
 mod copying;
 mod marks;
 mod replication;
@@ -30,7 +31,8 @@ use super::Tier1;
 use super::open::{Config, Error};
 use crate::database::{Database, Reader};
 use crate::range_map::directory;
-use crate::replica::{Limits, Replica, ReplicaError, Settlement, log_id, settle};
+use crate::replica::{Limits, Replica, ReplicaError, log_id, settle};
+use contradiction::Contradiction;
 use marks::Marks;
 pub use replication::{ReplicatedRange, Replication};
 use trimming::Trimming;
@@ -99,6 +101,8 @@ struct KeptState {
     /// What is on the disk is not what the log has. Where the log loses nothing by itself it may be the only copy, and nothing is
     /// put in its place.
     contradicts: bool,
+    /// That is noted in its directory, for good.
+    is_noted: bool,
     /// It takes nothing over before.
     rests_until: Option<Instant>,
 }
@@ -141,11 +145,12 @@ impl Keeper {
     /// Has this node take a range over as soon as it can.
     ///
     /// # Errors
-    /// When it has no replica of the range.
+    /// When it has no replica of the range, or takes no writes.
     pub fn take_over(&self, range: RangeId) -> Result<(), PeerError> {
         let at = self.shared.replication.ranges.iter().position(|of| of.range == range);
         let at = at.filter(|at| !self.shared.kept[*at].barred.load(Ordering::Relaxed));
         let at = at.ok_or(PeerError::NotOwner(range))?;
+        self.shared.tier1.check()?;
         *lock(&self.shared.kept[at].wanted) = Some(Instant::now());
         Ok(())
     }
@@ -219,6 +224,8 @@ impl Shared {
                 let (index, sequence, needs) = match replica {
                     // What contradicts the log is of no use to anybody.
                     _ if is_void => (0, 0, state.needs),
+                    // Nor is it a second copy of what the log has.
+                    Some(replica) if state.contradicts => (replica.index(), 0, replica.sequence().0),
                     Some(replica) => (replica.index(), replica.sequence().0, replica.sequence().0),
                     None => (state.index, 0, state.needs),
                 };
@@ -246,12 +253,6 @@ impl Shared {
         }
     }
 
-    /// Whether what is on the disk contradicts the log, where that happens without harm: it was never settled, for two replicas
-    /// have what is.
-    fn is_void(&self, state: &KeptState) -> bool {
-        state.contradicts && self.replication.settlement == Settlement::Standby
-    }
-
     /// Keeps one replica until the process stops.
     fn keep(&self, at: usize) {
         let (of, kept) = (&self.replication.ranges[at], &self.kept[at]);
@@ -262,27 +263,18 @@ impl Shared {
                     self.tier1.ranges.has_replica(&opened);
                     lock(&kept.state).replica = Some(opened);
                 }),
-                Some(replica) => self.turn(of, kept, &replica),
+                Some(replica) => self.turn(of, kept, &replica).and_then(|()| self.agrees(of, kept)),
             };
             let failed = match failed {
-                Err(Error::Replica(ReplicaError::Log(LogError::Trimmed { .. })))
-                    if !lock(&kept.state).contradicts =>
-                {
-                    self.transfer(of, kept)
+                Err(Error::Replica(ReplicaError::Log(LogError::Trimmed { .. }))) => {
+                    if lock(&kept.state).contradicts {
+                        Err(ReplicaError::Contradicted { range: of.range, dir: self.dir(of.range) }.into())
+                    } else {
+                        self.transfer(of, kept)
+                    }
                 }
                 Err(Error::Replica(error @ ReplicaError::Contradicts { .. })) => {
-                    let is_void = {
-                        let mut state = lock(&kept.state);
-                        state.contradicts = true;
-                        self.is_void(&state)
-                    };
-                    self.end(of, kept);
-                    if is_void {
-                        tracing::warn!(range = %of.range, %error, "what is here was never settled, and goes");
-                        self.transfer(of, kept)
-                    } else {
-                        Err(error.into())
-                    }
+                    self.contradicted(of, kept, error)
                 }
                 other => other,
             };
@@ -308,7 +300,15 @@ impl Shared {
 
     /// Lets a replica go whose database has failed, to open it anew.
     fn give_up(&self, of: &ReplicatedRange, kept: &Kept) {
-        let failed = lock(&kept.state).replica.take_if(|replica| replica.has_failed());
+        let failed = {
+            let mut state = lock(&kept.state);
+            let failed = state.replica.take_if(|replica| replica.has_failed());
+            if let Some(failed) = &failed {
+                // What has failed may be less on the disk, and says nothing before it is open again.
+                (state.index, state.is_known) = (failed.index(), false);
+            }
+            failed
+        };
         if failed.is_some() {
             self.end(of, kept);
         }
@@ -326,11 +326,12 @@ impl Shared {
             (state.index, state.needs) = (reached.position.index, reached.sequence);
         }
         let (node, limits) = (self.replication.node.clone(), Limits::of(self.replication.settlement));
+        let is_noted = Contradiction::in_directory(&dir).is_noted()?;
         let opened = Replica::open(limits, (of.range, id), node, log, database);
         {
             let mut state = lock(&kept.state);
-            state.contradicts = matches!(opened, Err(ReplicaError::Contradicts { .. }));
-            state.is_known = true;
+            state.contradicts = is_noted || matches!(opened, Err(ReplicaError::Contradicts { .. }));
+            (state.is_noted, state.is_known) = (is_noted, true);
         }
         Ok(Arc::new(opened?.of(&of.replicas)))
     }
@@ -365,7 +366,9 @@ impl Shared {
                 return Ok(());
             }
             if replica.is_over() {
-                tracing::warn!(range = %of.range, "the log had lost its end, so the range is to be taken over anew");
+                let why =
+                    looked.as_ref().err().map_or("the log had lost its end".to_owned(), ToString::to_string);
+                tracing::warn!(range = %of.range, why, "the range is to be taken over anew");
                 self.end(of, kept);
             }
             looked?;

@@ -35,13 +35,15 @@ impl Shared {
                 return Err(StoreError::Engine("the process stops".to_owned()));
             }
             let mut state = lock(&kept.state);
-            let rows = so_far.map_or(0, |(needs, rows)| {
-                if std::mem::replace(&mut state.needs, needs) != needs {
-                    self.tell_soon();
+            state.trouble = Some(match so_far {
+                Some((needs, rows)) => {
+                    if std::mem::replace(&mut state.needs, needs) != needs {
+                        self.tell_soon();
+                    }
+                    format!("it is copied from its owner; {rows} rows are here")
                 }
-                rows
+                None => "it is to be copied from its owner, and waits for one".to_owned(),
             });
-            state.trouble = Some(format!("it is copied from its owner; {rows} rows are here"));
             Ok(())
         };
         tracing::info!(%range, "the log does not go on from what is here: the range is copied from its owner");
@@ -50,7 +52,8 @@ impl Shared {
         transfer(&source, &dir, &mut progress)?;
         tracing::info!(%range, "the range was copied from its owner");
         settle(&dir)?;
-        lock(&kept.state).contradicts = false;
+        let mut state = lock(&kept.state);
+        (state.contradicts, state.is_noted) = (false, false);
         Ok(())
     }
 }

@@ -25,7 +25,7 @@ const ANSWER: Duration = Duration::from_millis(700);
 /// The first owner of a range has so much longer to come when nobody has owned the range since this process began.
 const START: Duration = Duration::from_secs(5);
 
-/// A person who wants a node to take over does so for so long.
+/// A person who wants a node to take over does so for so long, whatever fails meanwhile.
 const WISH: Duration = Duration::from_secs(30);
 
 /// A node that could not begin a range that it had taken over leaves it to others for so long.
@@ -116,7 +116,7 @@ impl Shared {
         kept: &Kept,
         replica: &Arc<Replica>,
     ) -> Result<(), Error> {
-        let is_wanted = std::mem::take(&mut *lock(&kept.wanted)).is_some_and(|wish| wish.elapsed() < WISH);
+        let is_wanted = kept.is_wanted();
         let began = Instant::now();
         let replicas = self.replication.membership.replicas(of.range, began);
         // What they have said to have must be in the log.
@@ -135,6 +135,7 @@ impl Shared {
         if let Err(error) = self.begin(of.range, replica, epoch) {
             // The log says that this node owns it: others are to have their turn.
             lock(&kept.state).rests_until = Instant::now().checked_add(REST);
+            *lock(&kept.wanted) = None;
             return Err(error);
         }
         lock(&kept.state).owned = Some(epoch);

@@ -1,10 +1,12 @@
 //! Nodes whose ranges are replicated through logs in memory.
 
+mod contradiction;
+
 use std::collections::BTreeMap;
 use std::thread;
 use std::time::Instant;
 
-use doppel_protocol::membership::Membership;
+use doppel_protocol::membership::{Beat, Claim, Membership};
 use doppel_protocol::range_owner::{RangeDirectory, RangeOwner};
 use doppel_protocol::{
     AGE_MAX, INDEX_STATE_BYTES_MAX, IndexState, IndexStateError, IndexStateItem, Question, SignatureSource,
@@ -300,6 +302,21 @@ fn a_node_that_is_asked_takes_a_range_over_and_the_owner_gives_it_up() {
     (20..40).for_each(|page| submit(&nodes[0].tier1, page));
     assert_at_rest(&nodes[0].tier1, 40);
     assert!(nodes[0].keeper.take_over(RangeId(9)).is_err());
+    // Whoever has said to have more is waited for while it is heard, and the wish is not forgotten.
+    let claim = Claim {
+        range: RangeId(0),
+        epoch: Epoch(1),
+        owns: false,
+        index: 1_000_000,
+        known: true,
+        sequence: 0,
+        needs: 0,
+        trouble: None,
+    };
+    let beat = Beat { node: "node-2".to_owned(), incarnation: 1, ranges: vec![claim] };
+    cluster.membership.take(beat, Instant::now());
+    nodes[0].keeper.take_over(RangeId(0)).unwrap();
+    await_that("the first owner again", || owner().as_deref() == Some("node-0"));
     for node in nodes {
         cluster.end(node);
     }

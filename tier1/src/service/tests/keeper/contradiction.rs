@@ -1,0 +1,56 @@
+//! A replica that has something else than its log.
+
+use super::*;
+
+/// Starts two nodes, and has them own all ranges, whatever the others have told to have.
+fn start_both(cluster: &Cluster) -> Vec<Node> {
+    let nodes: Vec<Node> = [1, 2].map(|number| cluster.start(number)).into();
+    thread::sleep(Duration::from_secs(2));
+    (0..RANGES).for_each(|range| nodes[0].keeper.take_over(RangeId(range)).unwrap());
+    await_that("one to own everything", || {
+        cluster.owners().iter().all(|owner| owner.as_deref() == Some("node-1"))
+    });
+    nodes
+}
+
+#[test]
+fn what_may_be_the_only_copy_stays_when_the_log_does_not_reach_back_any_more() {
+    let mut cluster = Cluster::new();
+    let first = cluster.start(0);
+    await_that("an owner", || cluster.owners().iter().all(Option::is_some));
+    (0..20).for_each(|page| submit(&first.tier1, page));
+    assert_at_rest(&first.tier1, 20);
+    let has = cluster.logs[0].end().unwrap().0;
+    cluster.end(first);
+    // The log loses what it had acknowledged, and the others, who have nothing, go on without it.
+    for log in &cluster.logs {
+        let lost = 2..=log.end().unwrap().0;
+        log.lose_tail(Sequence(1));
+        // Nor is it told.
+        lost.for_each(|place| log.lose_news(Sequence(place)));
+    }
+    let nodes = start_both(&cluster);
+    (20..40).for_each(|page| submit(&nodes[1].tier1, page));
+    let first = cluster.start(0);
+    await_that("it to be said", || told(&cluster, "node-0").1.contains("Keep this directory"));
+    cluster.end(first);
+    nodes.into_iter().for_each(|node| cluster.end(node));
+    // The log goes on, and is trimmed: what the first node has last told is forgotten after a while.
+    (cluster.log_window, cluster.membership) = (Duration::ZERO, Arc::default());
+    let nodes = start_both(&cluster);
+    (40..80).for_each(|page| submit(&nodes[1].tier1, page));
+    let is_trimmed = |log: &MemoryLog| log.extent().unwrap().trimmed.0 > has;
+    await_that("the log to be trimmed", || is_trimmed(&cluster.logs[0]));
+    let first = cluster.start(0);
+    await_that("it to be said again", || told(&cluster, "node-0").1.contains("the only copy"));
+    cluster.end(first);
+    // A person lets it go.
+    std::fs::remove_dir_all(cluster.home.path().join("node-0/range-0")).unwrap();
+    let first = cluster.start(0);
+    await_that("it to follow", || {
+        let (index, trouble) = told(&cluster, "node-0");
+        trouble.is_empty() && index > has
+    });
+    cluster.end(first);
+    nodes.into_iter().for_each(|node| cluster.end(node));
+}
