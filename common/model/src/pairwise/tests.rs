@@ -8,7 +8,11 @@ fn signature_of(words: impl IntoIterator<Item = u32>) -> Signature {
 }
 
 fn policy(tau: &str) -> Policy {
-    Policy { tau: tau.parse().unwrap() }
+    Policy::jaccard(tau.parse().unwrap())
+}
+
+fn jaccard(Comparison { shared, a, b, .. }: Comparison) -> f64 {
+    Policy::default().similarity(shared, a, b)
 }
 
 #[test]
@@ -19,7 +23,7 @@ fn same_content_is_similar_unless_it_is_empty() {
     assert!(!f.compare(&empty, &empty).similar);
     assert!(!f.linked(&empty, &empty));
     assert!(f.similar(&short, &short) && f.linked(&short, &short));
-    assert_eq!(f.compare(&short, &short).jaccard(), 1.0);
+    assert_eq!(jaccard(f.compare(&short, &short)), 1.0);
 }
 
 #[test]
@@ -40,7 +44,7 @@ fn decides_exactly_at_tau() {
     let at = |n: u32| f.compare(&signature_of(0..n), &signature_of(0..n + 1));
     let equal = at(40);
     assert_eq!((equal.shared, equal.a, equal.b), (36, 40, 41));
-    assert_eq!(equal.jaccard(), 0.8);
+    assert_eq!(jaccard(equal), 0.8);
     assert!(!equal.similar);
     assert!(at(41).similar);
 }
@@ -73,17 +77,87 @@ fn bands_have_the_most_rows_that_reach_the_collision_probability() {
 #[test]
 fn keys_of_four_rows_are_the_bytes() {
     let signature = signature_of(0..50);
-    let keys: Vec<u32> = Policy::default().band_keys(&signature).collect();
-    assert_eq!(keys.len(), 16);
-    let bytes: Vec<u8> = keys.iter().flat_map(|k| k.to_le_bytes()).collect();
+    let keys = |policy: Policy| {
+        let mut all = Vec::new();
+        policy.keys(&signature, |key| all.push(key));
+        all
+    };
+    let all = keys(Policy::default());
+    assert!(all.iter().map(|key| key & 255).eq(0..16));
+    let bytes: Vec<u8> = all.iter().flat_map(|key| ((key >> 8) as u32).to_le_bytes()).collect();
     assert_eq!(bytes, signature.sketch());
-    assert_eq!(policy("0.9").band_keys(&signature).count(), 12);
+    assert_eq!(keys(policy("0.9")).len(), 12);
 }
 
 #[test]
-fn policies_are_strict_json() {
-    let f: Policy = serde_json::from_str(r#"{"tau":"0.9"}"#).unwrap();
+fn policies_are_text_in_json() {
+    let f: Policy = serde_json::from_str(r#""jaccard:tau=0.9""#).unwrap();
     assert_eq!(f, policy("0.9"));
-    assert_eq!(serde_json::to_string(&f).unwrap(), r#"{"tau":"0.9"}"#);
-    assert!(serde_json::from_str::<Policy>(r#"{"tau":"0.9","k":5}"#).is_err());
+    assert_eq!(serde_json::to_string(&f).unwrap(), r#""jaccard:tau=0.9""#);
+    assert!(serde_json::from_str::<Policy>(r#"{"tau":"0.9"}"#).is_err());
+}
+
+/// Texts with changes of all sizes between them.
+fn families() -> Vec<Vec<u64>> {
+    let mut random = crate::Random::new(11);
+    let mut texts = Vec::new();
+    for family in 0..12_u64 {
+        let length = 15 + 40 * family;
+        let text: Vec<u64> = (0..length)
+            .map(|at| stable_hash64(&(family << 32 | at % (length / 2 + 9)).to_le_bytes()))
+            .collect();
+        for changes in [0, 0, 1, 2, 5, 20] {
+            let mut changed = text.clone();
+            for _ in 0..changes {
+                let at = random.below(length) as usize;
+                changed[at] = random.number();
+            }
+            texts.push(changed);
+        }
+    }
+    texts
+}
+
+#[test]
+fn every_policy_keeps_to_what_all_have_in_common() {
+    for policy in Policy::all() {
+        let mut signer = Signer::new(policy);
+        let mut signatures = Vec::new();
+        for (at, tokens) in families().iter().enumerate() {
+            let site = Some(at as u64 % 2);
+            signatures.push(signer.sign(Features { tokens, site }));
+        }
+        let (mut similar, mut not) = (0, 0);
+        for a in &signatures {
+            assert!(policy.accepts(a) && Signature::from_bytes(a.as_bytes()).as_ref() == Ok(a));
+            assert!(Policy::all().filter(|other| other.accepts(a)).count() == 1);
+            for b in &signatures {
+                let comparison = policy.compare(a, b);
+                assert_eq!(policy.similar(a, b), comparison.similar, "{policy}");
+                assert_eq!(policy.similar(a, b), policy.similar(b, a), "{policy}");
+                let similarity = policy.similarity(comparison.shared, comparison.a, comparison.b);
+                assert!((0.0..=1.0).contains(&similarity), "{policy}: {similarity}");
+                assert!(a.content() != b.content() || similarity == 1.0 && comparison.similar, "{policy}");
+                assert!(
+                    a.tokens() >= TOKENS_MIN || a.content() == b.content() || !comparison.similar,
+                    "{policy}"
+                );
+                let keys = |signature: &Signature| {
+                    let mut all = Vec::new();
+                    policy.keys(signature, |key| all.push(key));
+                    all
+                };
+                // But for the bands, a pair that is F has a key in common, whatever else.
+                let meets = a.content() == b.content() || keys(a).iter().any(|key| keys(b).contains(key));
+                assert!(!policy.linked(a, b) || meets, "{policy}");
+                assert!(policy.metric().is_some() || policy.linked(a, b) == policy.similar(a, b), "{policy}");
+                (similar, not) =
+                    (similar + u32::from(comparison.similar), not + u32::from(!comparison.similar));
+            }
+        }
+        assert!(
+            similar as usize > signatures.len() && not as usize > signatures.len(),
+            "{policy}: {similar}"
+        );
+    }
 }
