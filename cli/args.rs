@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use doppel_model::Tau;
+use doppel_model::pairwise::Policy;
 use doppel_partitioning::DIMENSIONS_MAX;
 use doppel_tier1::Retention;
 
@@ -30,13 +31,45 @@ pub(crate) struct AskArgs {
     pub(crate) json: bool,
 }
 
+/// How pages are compared.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub struct PolicyArgs {
+    /// How pages are compared: jaccard (by shingles of 5 words), supershingle, projection, combined, by-site or simhash
+    /// (docs/POLICIES.md), with parameters as in by-site:site=host,across=376. Fixed when a data directory is created
+    /// [default there: jaccard:tau=0.8].
+    #[arg(long, value_name = "NAME[:KEY=VALUE,...]")]
+    pub policy: Option<Policy>,
+    /// Two pages are near-duplicates when the Jaccard coefficient of their 5-word shingles is above
+    /// this, 0.5 to 0.9999: short for --policy jaccard:tau=TAU.
+    #[arg(long)]
+    pub tau: Option<Tau>,
+}
+
+impl PolicyArgs {
+    /// The policy that is asked for; none where none is.
+    ///
+    /// # Errors
+    /// When tau is asked of a policy that has none.
+    pub fn policy(self) -> anyhow::Result<Option<Policy>> {
+        let Some(tau) = self.tau else { return Ok(self.policy) };
+        match self.policy {
+            Some(policy) if policy.metric().is_none() => {
+                anyhow::bail!("the policy {} has no tau: leave --tau away", policy.name())
+            }
+            Some(policy) if policy != Policy::default() && policy != Policy::jaccard(tau) => {
+                anyhow::bail!("--policy {policy} and --tau {tau} are two values for tau: leave one away")
+            }
+            _ => Ok(Some(Policy::jaccard(tau))),
+        }
+    }
+}
+
 /// The engine in this process.
 #[derive(Debug, Clone, Args)]
 pub struct EngineArgs {
-    /// Two pages are near-duplicates when the Jaccard coefficient of their 5-word shingles is above
-    /// this, 0.5 to 0.9999. Fixed when a data directory is created [default there: 0.8].
-    #[arg(long)]
-    pub tau: Option<Tau>,
+    /// How pages are compared.
+    #[command(flatten)]
+    pub policy: PolicyArgs,
     /// Tier-1 shards, 1 to 256. Fixed when a data directory is created [default there: 16, or as many as there are
     /// ranges if that is more].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]

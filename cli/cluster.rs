@@ -29,7 +29,8 @@ pub(crate) mod tests;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use doppel_model::{NodeId, RangeId, ShardId, Tau};
+use doppel_model::pairwise::Policy;
+use doppel_model::{NodeId, RangeId, ShardId};
 use doppel_protocol::WinnerOrder;
 use doppel_protocol::membership::Membership;
 use doppel_shared_log::Engine;
@@ -54,7 +55,7 @@ pub(crate) struct Cluster {
     /// Names it: no other cluster has the same.
     pub(crate) id: Arc<str>,
     /// The pairwise function's threshold.
-    pub(crate) tau: Tau,
+    pub(crate) policy: Policy,
     /// By which rules winners are elected.
     pub(crate) winners: WinnerOrder,
     /// All that is said of it.
@@ -106,8 +107,8 @@ impl Cluster {
             let known: Vec<&str> = description.nodes().map(|(name, _)| name.as_str()).collect();
             return Err(ClusterError::Reach { name: name.clone(), known: known.join(", ") });
         }
-        let Description { tau, winners, .. } = description;
-        Ok(Self { id, tau, winners, description, map, reach, secret })
+        let Description { policy, winners, .. } = description;
+        Ok(Self { id, policy, winners, description, map, reach, secret })
     }
 
     /// A process of this cluster.
@@ -118,7 +119,7 @@ impl Cluster {
     /// What a node of tier 1 opens its directory with.
     pub(crate) fn wanted(&self) -> Wanted {
         Wanted {
-            tau: Some(self.tau),
+            policy: Some(self.policy),
             shards: Some(self.map.shards()),
             ranges: Some(self.map.count() as u16),
             winners: Some(self.winners),

@@ -55,7 +55,7 @@ impl Serve {
             anyhow::Ok((engine, temp_dir))
         });
         let (engine, temp_dir) = engine.await.context("the recovery panicked")??;
-        let app = App::new(engine.services(extractors(detect_language)?, temp_dir));
+        let app = App::new(engine.services(extractors(engine.policy, detect_language)?, temp_dir));
         let mut out = io::stdout().lock();
         writeln!(out, "doppel is listening on http://{address}")?;
         out.flush()?;

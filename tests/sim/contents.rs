@@ -39,7 +39,7 @@ impl Contents {
 
     fn make(tenths: u32) -> Self {
         let tau: Tau = format!("0.{tenths}").parse().expect("a threshold");
-        let policy = Policy { tau };
+        let policy = Policy::jaccard(tau);
         let mut texts: Vec<Text> = Vec::new();
         for (family, range) in texts_by_family().into_iter().zip(FAMILIES) {
             assert_eq!((texts.len(), family.len()), range);

@@ -148,8 +148,8 @@ const FILES: [Damage; 23] = [
     ("a manifest of fewer shards", "is of shard 2, and there are 2", |dir| {
         forge(dir, |manifest| manifest["shards"] = 2.into());
     }),
-    ("a manifest of another tau", "is compared with", |dir| {
-        forge(dir, |manifest| manifest["policy"]["tau"] = "0.9".into());
+    ("a manifest of another policy", "is compared with", |dir| {
+        forge(dir, |manifest| manifest["policy"] = "jaccard:tau=0.9".into());
     }),
     ("no database", "there is no database", |dir| fs::remove_dir_all(dir.join("tier1")).unwrap()),
     ("a database without its file", "there is no database", |dir| {

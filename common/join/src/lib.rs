@@ -1,7 +1,7 @@
 //! The exact similarity join of a whole collection: which contents are connected by chains of linked pairs.
 //!
 //! The index of tier 2 answers for one content at a time, beside others that come and go. When all contents are there at
-//! once, sorting them by band key finds the same pairs ([`Policy::linked`](doppel_model::pairwise::Policy::linked)) at a
+//! once, sorting them by key finds the same pairs ([`Policy::linked`](doppel_model::pairwise::Policy::linked)) at a
 //! fraction of the cost: no tables are kept, and contents that are connected already are not compared.
 //!
 //! [`Contents`] takes signatures, each content once. [`components`](Contents::components) joins those that count. It
@@ -14,6 +14,7 @@
 mod atomic_union_find;
 mod candidates;
 mod contents;
+mod keyed;
 mod signatures;
 #[cfg(test)]
 mod tests;

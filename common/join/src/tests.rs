@@ -51,7 +51,7 @@ proptest! {
         seed in any::<u64>(), tau in prop::sample::select(vec!["0.5", "0.8", "0.9"]),
         memory in prop::sample::select(vec![0, 20_000, usize::MAX]), left_out in 2..9usize,
     ) {
-        let policy = Policy { tau: tau.parse().unwrap() };
+        let policy = Policy::jaccard(tau.parse().unwrap());
         let dir = tempfile::tempdir().unwrap();
         let mut contents = Contents::new(policy);
         let mut kept = Signatures::new(memory, dir.path());

@@ -280,7 +280,7 @@ impl Sample {
                 "a forged comparison",
                 Invariant::Verdict,
                 vec![page_row(&|m| {
-                    m.verdict.iter_mut().for_each(|v| v.shared += 1);
+                    m.verdict.iter_mut().for_each(|v| v.similarity.shared += 1);
                 })],
             ),
             plant("a wrong count of members", Invariant::Counts, vec![group_row(&|g| g.members += 1)]),

@@ -27,11 +27,3 @@ fn a_message_overtakes_only_a_question_that_is_under_way() {
     assert_eq!(after(Resolving::Overtaken), Resolving::Overtaken);
     assert_eq!(after(Resolving::No), Resolving::No);
 }
-
-#[test]
-fn a_similarity_is_shared_over_union() {
-    let jaccard = |shared, a, b| Similarity { shared, a, b }.jaccard();
-    assert_eq!([jaccard(3, 4, 5), jaccard(0, 4, 5), jaccard(4, 4, 4)], [0.5, 0.0, 1.0]);
-    // Two contents without shingles are equal.
-    assert_eq!(jaccard(0, 0, 0), 1.0);
-}

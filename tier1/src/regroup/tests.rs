@@ -140,7 +140,7 @@ fn a_partner_at_the_edge_of_far_is_found() {
         }
         assert!(!policy.similar(&front, &center_of_whole) && !policy.similar(&whole, &center_of_front));
         assert!(!policy.similar(&center_of_front, &center_of_whole));
-        let apart = |a: &Signature, b: &Signature| 1.0 - policy.compare(a, b).jaccard();
+        let apart = |a: &Signature, b: &Signature| 1.0 - policy.compare(a, b).similarity.as_f64();
         let gaps = [
             apart(&front, &center_of_whole) - apart(&center_of_whole, &whole),
             apart(&whole, &center_of_front) - apart(&center_of_front, &front),

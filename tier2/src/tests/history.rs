@@ -59,7 +59,7 @@ fn step(removals: bool) -> impl Strategy<Value = Step> {
 }
 
 fn policies() -> impl Strategy<Value = Policy> {
-    prop::sample::select(vec!["0.5", "0.8", "0.9"]).prop_map(|tau| Policy { tau: tau.parse().unwrap() })
+    prop::sample::select(vec!["0.5", "0.8", "0.9"]).prop_map(|tau| Policy::jaccard(tau.parse().unwrap()))
 }
 
 fn run(policy: Policy, (nodes, partitions): (u32, u32), threads: usize, removals: bool, steps: &[Step]) {

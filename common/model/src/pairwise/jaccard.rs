@@ -9,7 +9,9 @@ use crate::signature::Signature;
 
 pub(super) fn compare(tau: Tau, a: &Signature, b: &Signature) -> Comparison {
     let shared = a.shared_with(b);
-    Comparison::of(shared, a, b, exceeded(tau, shared, a, b))
+    // Both sizes are of inputs that are far from the limits of a number.
+    let either = a.size().saturating_add(b.size()).saturating_sub(shared);
+    Comparison::of((shared, either), exceeded(tau, shared, a, b))
 }
 
 pub(super) fn similar(tau: Tau, a: &Signature, b: &Signature) -> bool {

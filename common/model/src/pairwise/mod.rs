@@ -20,26 +20,32 @@
 //! let mut builder = Builder::new();
 //! let (a, b) = (builder.build(&tokens), builder.build(&tokens[..98]));
 //! let comparison = Policy::default().compare(&a, &b);
-//! assert_eq!((comparison.shared, comparison.a, comparison.b), (94, 100, 98));
+//! assert_eq!((comparison.similarity.shared, comparison.similarity.of), (94, 104));
 //! assert!(comparison.similar);
 //! ```
 
 mod bands;
 mod combined;
+mod criteria;
 mod jaccard;
 mod keys;
 mod named;
 mod projection;
 mod signer;
 mod simhash;
+mod similarity;
+mod sites;
 mod supershingle;
 
 use serde::{Deserialize, Serialize};
 
 pub use bands::{BandKeys, Bands, COLLISION_PROBABILITY};
+pub use criteria::Criterion;
 pub use keys::Key;
 pub use named::PolicyError;
 pub use signer::{Features, Signer};
+pub use similarity::Similarity;
+pub use sites::Sites;
 
 use crate::Tau;
 use crate::signature::{Kind, Signature};
@@ -84,6 +90,8 @@ pub enum Policy {
         equal: u32,
         /// The least number of agreeing bits of a pair on one site, up to 384.
         agreeing: u32,
+        /// What a site is.
+        site: Sites,
     },
     /// See the module `simhash`.
     Simhash {
@@ -101,13 +109,9 @@ impl Default for Policy {
 /// The result of comparing two contents.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Comparison {
-    /// What the two have in common, as the policy counts it: shingles, supershingles, bits.
-    pub shared: u32,
-    /// The size of the first signature.
-    pub a: u32,
-    /// The size of the second one.
-    pub b: u32,
-    /// Whether the token sequences are the same.
+    /// The policy's own measure.
+    pub similarity: Similarity,
+    /// Whether the contents are the same.
     pub same_content: bool,
     /// The value of F.
     pub similar: bool,
@@ -115,8 +119,8 @@ pub struct Comparison {
 
 impl Comparison {
     /// Of two contents that differ.
-    fn of(shared: u32, a: &Signature, b: &Signature, similar: bool) -> Self {
-        Self { shared, a: a.size(), b: b.size(), same_content: false, similar }
+    fn of((shared, of): (u32, u32), similar: bool) -> Self {
+        Self { similarity: Similarity { shared, of }, same_content: false, similar }
     }
 }
 
@@ -131,38 +135,32 @@ impl Policy {
     #[must_use]
     pub fn compare(&self, a: &Signature, b: &Signature) -> Comparison {
         if a.content() == b.content() {
-            let (size, similar) = (a.size(), a.tokens() > 0);
-            return Comparison {
-                shared: self.shared_by_all(size),
-                a: size,
-                b: size,
-                same_content: true,
-                similar,
-            };
+            let (similarity, similar) = (Similarity::of_copies(a.size()), a.tokens() > 0);
+            return Comparison { similarity, same_content: true, similar };
         }
-        let (x, y) = (a.payload(), b.payload());
         let mut comparison = match *self {
             Self::Jaccard { tau } => jaccard::compare(tau, a, b),
             Self::Supershingle { equal } => {
-                let shared = supershingle::equal(x, y);
-                Comparison::of(shared, a, b, shared >= equal)
+                let shared = supershingle::equal(a.payload(), b.payload());
+                Comparison::of((shared, supershingle::SUPERSHINGLES as u32), shared >= equal)
             }
             Self::Projection { agreeing } => {
-                let shared = projection::agreeing(x, y);
-                Comparison::of(shared, a, b, shared >= agreeing)
+                let bits = projection::agreeing(a.payload(), b.payload());
+                Comparison::of((bits, projection::BITS), bits >= agreeing)
             }
             Self::Combined { equal, agreeing } => {
-                let (supershingles, bits) = combined::measure(x, y);
-                Comparison::of(bits, a, b, supershingles >= equal && bits >= agreeing)
+                let (supershingles, bits) = combined::measure(a.payload(), b.payload());
+                Comparison::of((bits, projection::BITS), supershingles >= equal && bits >= agreeing)
             }
-            Self::BySite { across, equal, agreeing } => {
-                let (supershingles, bits) = combined::measure(x, y);
+            Self::BySite { across, equal, agreeing, .. } => {
+                let (supershingles, bits) = combined::measure(a.payload(), b.payload());
                 let within = supershingles >= equal && bits >= agreeing;
-                Comparison::of(bits, a, b, if combined::is_one_site(x, y) { within } else { bits >= across })
+                let is_one_site = combined::is_one_site(a.payload(), b.payload());
+                Comparison::of((bits, projection::BITS), if is_one_site { within } else { bits >= across })
             }
             Self::Simhash { differing } => {
-                let shared = simhash::agreeing(x, y);
-                Comparison::of(shared, a, b, simhash::BITS - shared <= differing)
+                let bits = simhash::agreeing(a.payload(), b.payload());
+                Comparison::of((bits, simhash::BITS), simhash::BITS - bits <= differing)
             }
         };
         comparison.similar &= self.comparable(a) && self.comparable(b);
@@ -178,27 +176,6 @@ impl Policy {
                 self.comparable(a) && self.comparable(b) && jaccard::similar(tau, a, b)
             }
             _ => self.compare(a, b).similar,
-        }
-    }
-
-    /// The policy's own measure of two contents of these sizes that have so much in common, from 0 to 1. It is 1 for the same
-    /// content.
-    #[must_use]
-    pub fn similarity(&self, shared: u32, a: u32, b: u32) -> f64 {
-        let of = match self {
-            Self::Jaccard { .. } => u64::from(a) + u64::from(b) - u64::from(shared.min(a).min(b)),
-            _ => self.shared_by_all(a).into(),
-        };
-        if of == 0 { 1.0 } else { f64::from(shared) / of as f64 }
-    }
-
-    /// What two equal contents of this size have in common.
-    fn shared_by_all(&self, size: u32) -> u32 {
-        match self {
-            Self::Jaccard { .. } => size,
-            Self::Supershingle { .. } => supershingle::SUPERSHINGLES as u32,
-            Self::Projection { .. } | Self::Combined { .. } | Self::BySite { .. } => projection::BITS,
-            Self::Simhash { .. } => simhash::BITS,
         }
     }
 
@@ -253,7 +230,16 @@ impl Policy {
     /// Whether F reads the site: then a content is a text on a site, and copies on two sites are two contents.
     #[must_use]
     pub const fn reads_site(&self) -> bool {
-        matches!(self, Self::BySite { .. })
+        self.sites().is_some()
+    }
+
+    /// What a site is, where F reads it.
+    #[must_use]
+    pub const fn sites(&self) -> Option<Sites> {
+        match self {
+            Self::BySite { site, .. } => Some(*site),
+            _ => None,
+        }
     }
 
     /// Whether `signature` has at least [`TOKENS_MIN`] tokens, so that it may be a duplicate by similarity.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::{Policy, projection, simhash, supershingle};
+use super::{Policy, Sites, projection, simhash, supershingle};
 use crate::Tau;
 
 /// The text names no policy.
@@ -44,6 +44,7 @@ pub enum PolicyError {
 enum Parameter {
     Number { key: &'static str, value: u32, least: u32, most: u32 },
     Tau(Tau),
+    Sites(Sites),
 }
 
 /// The policies with their defaults.
@@ -52,7 +53,7 @@ const DEFAULTS: [Policy; 6] = [
     Policy::Supershingle { equal: 2 },
     Policy::Projection { agreeing: 372 },
     Policy::Combined { equal: 2, agreeing: 355 },
-    Policy::BySite { across: 372, equal: 2, agreeing: 355 },
+    Policy::BySite { across: 372, equal: 2, agreeing: 355, site: Sites::Registrable },
     Policy::Simhash { differing: 3 },
 ];
 
@@ -65,6 +66,7 @@ impl Parameter {
         match self {
             Self::Number { key, .. } => key,
             Self::Tau(_) => "tau",
+            Self::Sites(_) => "site",
         }
     }
 
@@ -87,6 +89,10 @@ impl Parameter {
                     .map_err(|_| wrong("a decimal from 0.5 to 0.9999, of at most four places".to_owned()));
                 tau.map(Self::Tau)
             }
+            Self::Sites(_) => {
+                let sites = Sites::of_word(text);
+                sites.map(Self::Sites).ok_or_else(|| wrong(format!("one of {}", Sites::WORDS.join(", "))))
+            }
         }
     }
 }
@@ -96,6 +102,7 @@ impl fmt::Display for Parameter {
         match self {
             Self::Number { key, value, .. } => write!(f, "{key}={value}"),
             Self::Tau(tau) => write!(f, "tau={tau}"),
+            Self::Sites(sites) => write!(f, "site={}", sites.word()),
         }
     }
 }
@@ -131,8 +138,8 @@ impl Policy {
             Self::Supershingle { equal: of } => vec![equal(of)],
             Self::Projection { agreeing: of } => vec![found_by("agreeing", of)],
             Self::Combined { equal: of, agreeing: bits } => vec![equal(of), agreeing(bits)],
-            Self::BySite { across, equal: of, agreeing: bits } => {
-                vec![found_by("across", across), equal(of), agreeing(bits)]
+            Self::BySite { across, equal: of, agreeing: bits, site } => {
+                vec![found_by("across", across), equal(of), agreeing(bits), Parameter::Sites(site)]
             }
             Self::Simhash { differing } => vec![number("differing", differing, 0, simhash::DIFFERING_MAX)],
         }
@@ -148,6 +155,7 @@ impl Policy {
                 Parameter::Number { key: key @ ("equal" | "agreeing"), value, .. },
             ) => *if key == "equal" { equal } else { agreeing } = value,
             (Self::BySite { across, .. }, Parameter::Number { value, .. }) => *across = value,
+            (Self::BySite { site, .. }, Parameter::Sites(to)) => *site = to,
             (Self::Simhash { differing }, Parameter::Number { value, .. }) => *differing = value,
             _ => {}
         }
@@ -218,9 +226,9 @@ mod tests {
             assert_eq!(policy.name().parse(), Ok(policy));
         }
         assert_eq!("jaccard:tau=0.9".parse(), Ok(Policy::jaccard("0.9".parse().unwrap())));
-        let all = Policy::BySite { across: 380, equal: 3, agreeing: 300 };
-        assert_eq!("by-site:agreeing=300,across=380,equal=3".parse(), Ok(all));
-        assert_eq!(all.to_string(), "by-site:across=380,equal=3,agreeing=300");
+        let all = Policy::BySite { across: 380, equal: 3, agreeing: 300, site: Sites::Host };
+        assert_eq!("by-site:agreeing=300,across=380,site=host,equal=3".parse(), Ok(all));
+        assert_eq!(all.to_string(), "by-site:across=380,equal=3,agreeing=300,site=host");
     }
 
     #[test]
