@@ -280,8 +280,9 @@ fn the_work_of_parts_is_balanced() {
     let lexicon = Lexicon::learn(&pages, 3, 1).unwrap();
     let lengths: Vec<LengthVector> = pages.iter().map(|page| lexicon.lengths(page)).collect();
     let spaces: Vec<BoundingSpace> = lengths.iter().map(|l| BoundingSpace::new(*l, Tau::DEFAULT)).collect();
-    let load =
-        |(nodes, _)| PartitionMap::over(lexicon.clone(), nodes, Some(Tau::DEFAULT), 1).unwrap().measure(&lengths);
+    let load = |(nodes, _)| {
+        PartitionMap::over(lexicon.clone(), nodes, Some(Tau::DEFAULT), 1).unwrap().measure(&lengths)
+    };
     let even = load(cut::grow(&lengths, &spaces, 3, 16, 1));
     let balanced = load(balance::learn(&lengths, &spaces, 3, (16, 1)));
     assert!(balanced.imbalance() <= 1.1, "{balanced:?}");

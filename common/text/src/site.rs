@@ -1,5 +1,7 @@
 //! The site of a page.
 
+use std::net::Ipv4Addr;
+
 use doppel_model::pairwise::Sites;
 use doppel_model::{PageUrl, stable_hash64};
 
@@ -9,9 +11,12 @@ pub(crate) fn hash(sites: Sites, url: &PageUrl) -> u64 {
 }
 
 fn name(sites: Sites, host: &str) -> &str {
+    // An address has no domain.
+    if host.starts_with('[') || host.parse::<Ipv4Addr>().is_ok() {
+        return host;
+    }
     match sites {
         Sites::Host => host,
-        // The name of an address has no domain.
         Sites::Registrable => psl::domain_str(host).unwrap_or(host),
         Sites::Parent => match host.split_once('.') {
             Some((_, parent))
@@ -35,6 +40,7 @@ mod tests {
         assert_eq!(all("a.github.io"), ["a.github.io", "a.github.io", "github.io"]);
         assert_eq!(all("example.org"), ["example.org"; 3]);
         assert_eq!(all("10.0.0.1"), ["10.0.0.1"; 3]);
+        assert_eq!(all("[2001:db8::1]"), ["[2001:db8::1]"; 3]);
         assert_eq!(all("localhost"), ["localhost"; 3]);
     }
 }
