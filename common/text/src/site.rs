@@ -19,11 +19,7 @@ fn name(sites: Sites, host: &str) -> &str {
         Sites::Host => host,
         Sites::Registrable => psl::domain_str(host).unwrap_or(host),
         Sites::Parent => match host.split_once('.') {
-            Some((_, parent))
-                if parent.contains('.') && !host.ends_with(|last: char| last.is_ascii_digit()) =>
-            {
-                parent
-            }
+            Some((_, parent)) if parent.contains('.') => parent,
             _ => host,
         },
     }
