@@ -78,6 +78,10 @@ struct Whole {
     winners: WinnerOrder,
     tier1: Vec<Tier1Node>,
     tier2: Vec<Node>,
+    /// Never there, for a file that has it is a [`Pointing`].
+    #[serde(default, skip_serializing)]
+    #[expect(dead_code, reason = "it is among what is expected when somebody has mistyped it")]
+    log: Option<Servers>,
 }
 
 /// The file of a cluster with a log, as it is written.
@@ -114,7 +118,8 @@ impl ClusterFile {
             let Pointing { cluster, secret, log: Servers { servers }, reach } = parse(path, &text)?;
             (secret, (cluster, Contents::Way(Way { servers, reach })))
         } else {
-            let Whole { cluster, secret, tau, shards, ranges, winners, tier1, tier2 } = parse(path, &text)?;
+            let Whole { cluster, secret, tau, shards, ranges, winners, log: _, tier1, tier2 } =
+                parse(path, &text)?;
             let id = cluster.clone();
             let (secret_mark, log) = (None, None);
             let description =
@@ -236,7 +241,8 @@ impl NewFiles<'_> {
         let (cluster, secret) = (cluster.to_owned(), self.secret.to_owned());
         match contents.clone() {
             Contents::All(Description { tau, shards, ranges, winners, tier1, tier2, .. }) => {
-                let whole = Whole { cluster, secret, tau, shards, ranges, winners, tier1, tier2 };
+                let log = None;
+                let whole = Whole { cluster, secret, tau, shards, ranges, winners, log, tier1, tier2 };
                 let text = toml::to_string(&whole).map_err(io::Error::other)?;
                 Ok(("A cluster of Doppel. Every process reads a copy of this file and of the secret.", text))
             }

@@ -121,6 +121,10 @@ fn mistakes_are_named() {
     fs::write(&path, "cluster = 'a'\nsecret = 's'\nunknown = 1\n").unwrap();
     let error = ClusterFile::read(&path).unwrap_err().to_string();
     assert!(error.contains("line 3: unknown field `unknown`"), "{error}");
+    // Whoever has mistyped the table of the log is told its name.
+    fs::write(&path, "cluster = 'a'\nsecret = 's'\n[lgo]\nservers = ['nats://a:1']\n").unwrap();
+    let error = ClusterFile::read(&path).unwrap_err().to_string();
+    assert!(error.contains("unknown field `lgo`") && error.contains("`log`"), "{error}");
 }
 
 #[test]
