@@ -32,6 +32,7 @@ use std::sync::{Arc, Mutex};
 use doppel_model::{NodeId, RangeId, ShardId, Tau};
 use doppel_protocol::WinnerOrder;
 use doppel_protocol::membership::Membership;
+use doppel_protocol::answer::Attention;
 use doppel_shared_log::Engine;
 use doppel_tier1::RangeMap;
 use doppel_wire::index_node::RemoteNode;
@@ -71,8 +72,6 @@ pub(crate) enum ClusterError {
     Ranges(String),
     #[error("there is no {role} node {name} in the cluster; it has {known}")]
     Unknown { role: &'static str, name: NodeName, known: String },
-    #[error("the file of the cluster: reach: there is no node {name} in the cluster; it has {known}")]
-    Reach { name: NodeName, known: String },
     #[error("the secret beside the file is not that of the cluster: copy it from a machine that takes part")]
     Secret,
     #[error("the name of the cluster cannot be sent: {0}")]
@@ -102,10 +101,6 @@ impl Cluster {
         let map = RangeMap::new(description.shards, description.ranges)
             .map_err(|error| ClusterError::Ranges(error.to_string()))?;
         let (id, secret, reach) = (Arc::clone(&file.id), file.secret.clone(), file.reach());
-        if let Some(name) = reach.keys().find(|name| !description.nodes().any(|(other, _)| other == *name)) {
-            let known: Vec<&str> = description.nodes().map(|(name, _)| name.as_str()).collect();
-            return Err(ClusterError::Reach { name: name.clone(), known: known.join(", ") });
-        }
         let Description { tau, winners, .. } = description;
         Ok(Self { id, tau, winners, description, map, reach, secret })
     }
@@ -126,6 +121,22 @@ impl Cluster {
     }
 
     /// The log; without one nothing is replicated.
+    /// The lines of the table `reach` that count for nothing, as those of nodes that were taken out do: what is wrong, and what
+    /// to do. They keep no process from its work.
+    pub(crate) fn idle_reach(&self) -> Option<Attention> {
+        let is_in = |name: &NodeName| self.description.nodes().any(|(other, _)| other == name);
+        let idle: Vec<&str> = self.reach.keys().filter(|name| !is_in(name)).map(NodeName::as_str).collect();
+        let known: Vec<&str> = self.description.nodes().map(|(name, _)| name.as_str()).collect();
+        (!idle.is_empty()).then(|| Attention {
+            what: format!(
+                "the table [reach] in the file of this process names {}, and the cluster has no such node; it has {}",
+                idle.join(", "),
+                known.join(", ")
+            ),
+            remedy: "take the line out of the file, or correct the name: until then it counts for nothing".to_owned(),
+        })
+    }
+
     pub(crate) fn log(&self) -> Option<&LogSettings> {
         self.description.log.as_ref()
     }
@@ -245,6 +256,7 @@ impl Cluster {
             }),
             log,
             own: (own.node.to_string(), runtime.traffic().clone()),
+            file: self.idle_reach(),
             last: Mutex::default(),
         })
     }

@@ -49,6 +49,8 @@ pub(crate) struct ClusterNodes {
     pub(crate) log: Option<LogAt>,
     /// This process, and what it sends and receives.
     pub(crate) own: (String, Traffic),
+    /// What is wrong with the file of the cluster that this process has.
+    pub(crate) file: Option<Attention>,
     pub(crate) last: Mutex<Option<(Instant, Answers)>>,
 }
 
@@ -202,7 +204,8 @@ impl ClusterNodes {
         waiting: Option<usize>,
         engine: Option<LogSaid>,
     ) -> ClusterStatus {
-        let mut attention = Vec::new();
+        let mut attention: Vec<Attention> = self.file.iter().cloned().collect();
+        let running = Running::heard(self.replicas.as_ref(), Instant::now());
         let all_states: BTreeMap<RangeId, &RangeState> =
             states.iter().flatten().flatten().map(|(range, state)| (*range, state)).collect();
         let mut nodes = Vec::new();

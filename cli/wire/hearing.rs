@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use bytes::Bytes;
 use doppel_model::ShardId;
+use doppel_protocol::answer::Attention;
 use doppel_protocol::membership::{Beat, Membership};
 use doppel_shared_log::{Bulletin, Engine, Listening};
 use doppel_tier1::RangeMap;
@@ -58,6 +59,9 @@ pub(crate) async fn join(
                 let cluster = Cluster::new(file, described.description.clone())?;
                 let hearing = Hearing::begin(engine, meta, *described, &file.id);
                 return Ok(Some((cluster, Some(Box::new(hearing)))));
+                if let Some(Attention { what, remedy }) = cluster.idle_reach() {
+                    tracing::warn!("{what}: {remedy}");
+                }
             }
             Reached::NotYet(connected, reason) => {
                 engine = connected;
