@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `file` | what is on every machine: the way to the log, or without one the whole description |
 //! | `description` | what a cluster is, the same for all of its processes |
-//! | `meta` | the stream that has the description, and its changes |
+//! | `meta`, `unread` | the stream that has the description, and its changes; why it cannot be read |
 //! | `change`, `steps` | what an operator changes of a description; what is to be done then |
 //! | `placement` | which nodes should have a replica of each range |
 //! | `log`, `streams` | the settings of the log; its streams |
@@ -25,14 +25,15 @@ pub(crate) mod steps;
 pub(crate) mod streams;
 #[cfg(test)]
 pub(crate) mod tests;
+pub(crate) mod unread;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use doppel_model::{NodeId, RangeId, ShardId, Tau};
 use doppel_protocol::WinnerOrder;
-use doppel_protocol::membership::Membership;
 use doppel_protocol::answer::Attention;
+use doppel_protocol::membership::Membership;
 use doppel_shared_log::Engine;
 use doppel_tier1::RangeMap;
 use doppel_wire::index_node::RemoteNode;
@@ -120,7 +121,6 @@ impl Cluster {
         }
     }
 
-    /// The log; without one nothing is replicated.
     /// The lines of the table `reach` that count for nothing, as those of nodes that were taken out do: what is wrong, and what
     /// to do. They keep no process from its work.
     pub(crate) fn idle_reach(&self) -> Option<Attention> {
@@ -137,6 +137,7 @@ impl Cluster {
         })
     }
 
+    /// The log; without one nothing is replicated.
     pub(crate) fn log(&self) -> Option<&LogSettings> {
         self.description.log.as_ref()
     }
@@ -255,8 +256,8 @@ impl Cluster {
                 nodes: self.map.ranges().map(|range| self.replica_names(range)).collect(),
             }),
             log,
-            own: (own.node.to_string(), runtime.traffic().clone()),
             file: self.idle_reach(),
+            own: (own.node.to_string(), runtime.traffic().clone()),
             last: Mutex::default(),
         })
     }

@@ -23,8 +23,10 @@ use super::log::check_servers;
 const BYTES_MAX: u64 = 256 << 10;
 
 /// A file that was read, and the secret beside it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct ClusterFile {
+    /// Where it was read.
+    pub(crate) path: PathBuf,
     /// Names the cluster: no other has the same.
     pub(crate) id: Arc<str>,
     pub(super) secret: Secret,
@@ -76,12 +78,12 @@ struct Whole {
     ranges: u16,
     #[serde(default)]
     winners: WinnerOrder,
-    tier1: Vec<Tier1Node>,
-    tier2: Vec<Node>,
     /// Never there, for a file that has it is a [`Pointing`].
     #[serde(default, skip_serializing)]
     #[expect(dead_code, reason = "it is among what is expected when somebody has mistyped it")]
     log: Option<Servers>,
+    tier1: Vec<Tier1Node>,
+    tier2: Vec<Node>,
 }
 
 /// The file of a cluster with a log, as it is written.
@@ -133,7 +135,7 @@ impl ClusterFile {
         };
         checked.map_err(|reason| FileError::Content { path: path.to_owned(), reason })?;
         let secret = Secret::read(&path.parent().unwrap_or(Path::new("")).join(secret))?;
-        Ok(Self { id: id.into(), secret, contents })
+        Ok(Self { path: path.to_owned(), id: id.into(), secret, contents })
     }
 
     /// The servers of the log; none where there is no log.
