@@ -3,7 +3,8 @@
 //! A change is a function of the description and of what the nodes say at that moment, so that it can be made again after another
 //! one that came first. No change takes the last complete copy of a range away: where replicas go, the owner of the range has to be
 //! heard, and as many of those that stay have to follow it as are needed. A node that is in the description and was never started
-//! has nothing. Where that cannot be found out, because machines are lost, a person answers for it.
+//! has nothing. A node of the index goes when it has no partitions, so that nothing waits for them. Where that cannot be found out,
+//! because machines are lost, a person answers for it.
 
 #[cfg(test)]
 mod tests;

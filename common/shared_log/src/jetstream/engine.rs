@@ -134,7 +134,7 @@ impl Engine {
         let unreachable = |why: String| EngineError::Unreachable { servers: servers.join(", "), why };
         // It resolves and connects within its own time for each server.
         let connected = handle.block_on(async { timeout(limit, options.connect(servers)).await });
-        let late = |_| unreachable(format!("no answer in {:.1} s", limit.as_secs_f32()));
+        let late = |_| unreachable("no answer in time".to_owned());
         let client = connected.map_err(late)?.map_err(|error| unreachable(error.to_string()))?;
         let info = client.server_info();
         if !info.jetstream {
