@@ -215,6 +215,11 @@ fn remove(after: &mut Description, name: &NodeName, heard: &Heard) -> Result<(),
                  go on running"
             ));
         }
+        if at == 0 {
+            return Err(format!(
+                "{name} is the only node of tier 2, and a cluster needs one; add another before"
+            ));
+        }
         match heard.partitions.as_ref().map(|all| all.get(at).copied().unwrap_or_default()) {
             _ if heard.force => {}
             Some(0) => {}

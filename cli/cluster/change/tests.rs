@@ -143,6 +143,10 @@ fn a_node_of_the_index_goes_when_it_is_empty() {
         "{refused}"
     );
     assert_eq!(apply(&remove, &before).unwrap(), three());
+    let mut alone = three();
+    alone.tier2.truncate(1);
+    let refused = apply(&Change::Remove(name("index-1")), &alone).unwrap_err();
+    assert!(refused.contains("is the only node of tier 2"), "{refused}");
     assert!(remove.note(&before, true).unwrap().contains("new pages stay pending"));
     assert_eq!(remove.note(&before, false), None);
     assert_eq!(Change::Remove(name("r-1")).asks(&before), Asks::Replicas);
