@@ -7,6 +7,7 @@ use async_nats::jetstream::stream::{Config, DiscardPolicy, Info, RetentionPolicy
 use async_nats::jetstream::{Context, ContextBuilder, ErrorCode};
 use async_nats::{Client, ConnectOptions, ServerInfo};
 use tokio::runtime::Handle;
+use tokio::time::timeout;
 
 use super::sent::Sent;
 use super::{ANSWER, Bulletin, JetStreamLog};
@@ -111,6 +112,19 @@ impl Engine {
     /// # Errors
     /// When none answers within seconds, or one is too old.
     pub fn connect(handle: Handle, servers: &[String], name: &str) -> Result<Self, EngineError> {
+        Self::connect_within(handle, servers, name, Duration::MAX)
+    }
+
+    /// The same for a caller who does not wait any longer, however many servers there are.
+    ///
+    /// # Errors
+    /// The same, and when the time is over.
+    pub fn connect_within(
+        handle: Handle,
+        servers: &[String],
+        name: &str,
+        limit: Duration,
+    ) -> Result<Self, EngineError> {
         let pause = |attempts| {
             RECONNECT.min(Duration::from_millis(10) * u32::try_from(attempts).unwrap_or(u32::MAX).min(50))
         };
@@ -118,9 +132,10 @@ impl Engine {
         let options = ConnectOptions::new().name(name).no_echo().subscription_capacity(NEWS_MAX);
         let options = options.connection_timeout(CONNECT).reconnect_delay_callback(pause);
         let unreachable = |why: String| EngineError::Unreachable { servers: servers.join(", "), why };
-        // It resolves and connects within this time for each server.
-        let client =
-            handle.block_on(options.connect(servers)).map_err(|error| unreachable(error.to_string()))?;
+        // It resolves and connects within its own time for each server.
+        let connected = handle.block_on(async { timeout(limit, options.connect(servers)).await });
+        let late = |_| unreachable("no answer in time".to_owned());
+        let client = connected.map_err(late)?.map_err(|error| unreachable(error.to_string()))?;
         let info = client.server_info();
         if !info.jetstream {
             return Err(EngineError::NoJetStream { servers: servers.join(", "), name: info.server_name });
