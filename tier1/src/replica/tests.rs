@@ -416,9 +416,9 @@ fn an_entry_is_where_the_log_shows_it() {
     for number in 0..3 {
         log.plan([Fault::Misplaced]);
         if number == 0 {
-            owner.take_over().unwrap()
+            owner.take_over().unwrap();
         } else {
-            owner.commit(number).unwrap()
+            owner.commit(number).unwrap();
         }
         assert_eq!(Ok(owner.replica.sequence()), log.end());
     }
