@@ -39,9 +39,10 @@ pub(super) struct Erasure {
 }
 
 impl Erasure {
-    /// At a start.
-    pub(super) fn new(noted: bool) -> Self {
-        Self { under_way: 0, noted, owed: noted.then(Instant::now), next: None }
+    /// At a start. A replica may have lost its power together with the servers of its log, which get from it what they have lost.
+    pub(super) fn new(noted: bool, is_replica: bool) -> Self {
+        let begin = Instant::now() + if is_replica { LATER } else { Duration::ZERO };
+        Self { under_way: 0, noted, owed: noted.then_some(begin), next: None }
     }
 
     /// The next may begin at once.
