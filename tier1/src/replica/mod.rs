@@ -11,12 +11,14 @@
 //! | `copies` | where it keeps what it has copied |
 //! | `under_way` | a commit on its way into the log |
 //! | `entries` | entries to the log, and from it |
+//! | `limits` | what a replica keeps to |
 //! | `owned` | the rows of the owner |
 //! | `settled` | when a commit is settled |
 //! | `standing` | whether the log has what was copied from it |
 //! | `put_back` | what the log has lost is appended to it again |
 //! | `transfer` | the rows of another replica, where the log does not reach back far enough |
 //! | `told` | what is told of the log, without asking it |
+//! | `complete` | since when everything that was acknowledged is here |
 //! | `error` | why a replica cannot go on |
 //!
 //! Invariants:

@@ -10,7 +10,7 @@ use tokio::runtime::Handle;
 use tokio::time::timeout;
 
 use super::sent::Sent;
-use super::{ANSWER, Bulletin, JetStreamLog};
+use super::{ANSWER, Bulletin, JetStreamLog, limited};
 use crate::log::LogError;
 
 /// The time in which a connection has to stand.
@@ -178,15 +178,15 @@ impl Engine {
         if self.stream(name)?.is_some() {
             return Err(EngineError::Exists(name.to_owned()));
         }
-        let made =
-            self.handle.block_on(self.context.create_stream(config)).map_err(|error| match error.kind() {
-                CreateStreamErrorKind::JetStream(refusal)
-                    if refusal.error_code() == ErrorCode::STREAM_NAME_EXIST =>
-                {
-                    EngineError::Exists(name.to_owned())
-                }
-                _ => EngineError::NotMade { stream: name.to_owned(), why: error.to_string() },
-            })?;
+        let made = self.handle.block_on(limited(name, self.context.create_stream(config)))?;
+        let made = made.map_err(|error| match error.kind() {
+            CreateStreamErrorKind::JetStream(refusal)
+                if refusal.error_code() == ErrorCode::STREAM_NAME_EXIST =>
+            {
+                EngineError::Exists(name.to_owned())
+            }
+            _ => EngineError::NotMade { stream: name.to_owned(), why: error.to_string() },
+        })?;
         check(made.cached_info(), settings.replicas)?;
         Ok(self.log(name))
     }
@@ -224,7 +224,7 @@ impl Engine {
     }
 
     fn stream(&self, name: &str) -> Result<Option<Info>, EngineError> {
-        match self.handle.block_on(self.context.get_stream(name)) {
+        match self.handle.block_on(limited(name, self.context.get_stream(name)))? {
             Ok(stream) => Ok(Some(stream.cached_info().clone())),
             Err(error) => match error.kind() {
                 GetStreamErrorKind::JetStream(refusal)

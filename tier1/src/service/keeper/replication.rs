@@ -50,10 +50,44 @@ pub(super) struct LogLease(pub(super) Arc<Replica>, pub(super) Epoch);
 impl Lease for LogLease {
     fn check(&self) -> Result<(), PeerError> {
         // What deposes it is an answer, too.
-        let owns = self.0.owner().0 == self.1 && !self.0.is_over();
-        if owns && self.0.has_contact(LEASE) {
+        if self.0.owner().0 != self.1 || self.0.is_over() {
+            return Err(PeerError::NotOwner(self.0.range()));
+        }
+        if self.0.has_contact(LEASE) {
             return Ok(());
         }
         Err(PeerError::unreachable(self.0.range(), "its log has not answered its owner for a second"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use doppel_shared_log::memory::MemoryLog;
+
+    use super::*;
+    use crate::database::Database;
+    use crate::replica::{Limits, log_id};
+
+    #[test]
+    fn an_owner_says_whether_it_is_deposed_or_its_log_is_silent() {
+        let (dir, log, range) = (tempfile::tempdir().unwrap(), MemoryLog::default(), RangeId(3));
+        let replica = |node: &str| {
+            let (id, limits) = (log_id("cluster", range), Limits::of(Settlement::Log));
+            let database = Arc::new(Database::open_replica(&dir.path().join(node), id, 1).unwrap());
+            let log = Arc::new(log.clone());
+            Arc::new(Replica::open(limits, (range, id), node.to_owned(), log, database).unwrap())
+        };
+        let (owner, next) = (replica("a"), replica("b"));
+        let lease = LogLease(Arc::clone(&owner), owner.take_over().unwrap());
+        lease.check().unwrap();
+        std::thread::sleep(LEASE + Duration::from_millis(50));
+        assert!(matches!(lease.check(), Err(PeerError::Unreachable { .. })));
+        next.take_over().unwrap();
+        while owner.follow().unwrap() {}
+        assert!(matches!(lease.check(), Err(PeerError::NotOwner(RangeId(3)))));
+        let lease = LogLease(Arc::clone(&next), next.owner().0);
+        lease.check().unwrap();
+        next.end_ownership();
+        assert!(matches!(lease.check(), Err(PeerError::NotOwner(RangeId(3)))));
     }
 }
