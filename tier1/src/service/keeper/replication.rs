@@ -11,9 +11,6 @@ use doppel_shared_log::{EngineError, SharedLog};
 use crate::lease::Lease;
 use crate::replica::{Replica, Settlement};
 
-/// An owner answers only so long after it sent the last request that the log has answered.
-const LEASE: Duration = Duration::from_secs(1);
-
 /// A range of which this node has a replica.
 pub struct ReplicatedRange {
     /// The range.
@@ -44,6 +41,13 @@ pub struct Replication {
     pub owned: Box<dyn Fn(RangeId, bool) + Send + Sync>,
 }
 
+/// An owner answers only so long after it sent the last request that the log has answered.
+const LEASE: Duration = Duration::from_secs(1);
+
+/// What is to be committed is refused once a commit has waited for so long: a stream that is full and standbys that are away may
+/// stay so for hours.
+const WAITS: Duration = Duration::from_secs(5);
+
 /// An owner may answer as long as its log answers it.
 pub(super) struct LogLease(pub(super) Arc<Replica>, pub(super) Epoch);
 
@@ -55,5 +59,12 @@ impl Lease for LogLease {
             return Ok(());
         }
         Err(PeerError::unreachable(self.0.range(), "its log has not answered its owner for a second"))
+    }
+
+    fn check_commits(&self) -> Result<(), PeerError> {
+        match self.0.trouble_after(WAITS) {
+            Some(why) => Err(PeerError::unreachable(self.0.range(), format!("its commits wait: {why}"))),
+            None => Ok(()),
+        }
     }
 }

@@ -265,7 +265,8 @@ fn without_their_logs_answers_grow_old_and_end_after_five_seconds() {
             // An owner answers for a second.
             Ok(None) => assert!(last.is_zero() && began.elapsed() < Duration::from_secs(2)),
             Ok(Some(age)) => {
-                assert!(age >= last && age <= AGE_MAX, "{age:?} after {last:?}");
+                // Another replica answers once the first one is too old.
+                assert!(age + Duration::from_millis(300) >= last && age <= AGE_MAX, "{age:?} after {last:?}");
                 assert!(
                     began.elapsed() < age + Duration::from_secs(1),
                     "{age:?} after {:?}",
@@ -566,4 +567,29 @@ fn what_the_router_keeps_goes_to_the_next_owner_and_a_deposed_one_keeps_nothing(
     assert_eq!(fourth.load(plan), Ok(Some(b"the next one".to_vec())));
     drop((second, fourth));
     cluster.end(nodes.remove(0));
+}
+
+#[test]
+fn what_cannot_be_settled_is_refused_after_some_seconds_and_taken_when_a_standby_comes() {
+    let cluster = Cluster { settlement: Settlement::Standby, ..Cluster::new() };
+    let nodes = [cluster.start(0), cluster.start(1)];
+    await_that("all to have owners", || cluster.owners().iter().all(Option::is_some));
+    submit(&nodes[0].tier1, 0);
+    let [stays, ends] = nodes;
+    cluster.end(ends);
+    let front = Arc::clone(&stays.tier1);
+    // What is handed in first waits.
+    let first = thread::spawn(move || Tier1Api::submit(&*front, vec![submission(of_first_range(1))]));
+    await_that("submissions to be refused", || {
+        let began = Instant::now();
+        let refused = stays.tier1.own(RangeId(0)).and_then(|owner| owner.check_commits());
+        refused.is_err_and(|error| error.to_string().contains("no standby"))
+            && Tier1Api::submit(&*stays.tier1, vec![submission(of_first_range(500))]).is_err()
+            && began.elapsed() < Duration::from_secs(1)
+    });
+    assert!(!first.is_finished());
+    let comes = cluster.start(1);
+    first.join().unwrap().unwrap();
+    submit(&stays.tier1, of_first_range(500));
+    [stays, comes].into_iter().for_each(|node| cluster.end(node));
 }
