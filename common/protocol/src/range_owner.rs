@@ -102,6 +102,16 @@ impl PeerError {
     pub fn unreachable(range: RangeId, why: impl Into<String>) -> Self {
         Self::Unreachable { range, why: why.into() }
     }
+
+    /// Whether whoever was asked is away, so that somebody else, or the same later, may have an answer.
+    #[must_use]
+    pub fn is_away(&self) -> bool {
+        match self {
+            Self::Unreachable { .. } | Self::NotOwner(_) | Self::Busy(_) => true,
+            Self::Refused(refused) => refused.is_away(),
+            Self::Gap { .. } | Self::Misdirected { .. } => false,
+        }
+    }
 }
 
 impl From<PeerError> for Tier1Error {

@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use doppel_model::RangeId;
 use doppel_protocol::range_owner::{PeerError, RangeOwner};
-use doppel_protocol::{AGE_MAX, Aged, Question, Tier1Error, Whom, too_old};
+use doppel_protocol::{AGE_MAX, Aged, Question, Whom, too_old};
 
 use super::ranges::Ranges;
 use crate::peers;
@@ -46,22 +46,11 @@ struct Failed(Option<PeerError>);
 impl Failed {
     /// Goes on where somebody else may answer.
     fn note(&mut self, error: PeerError) -> Result<(), PeerError> {
-        if !is_away(&error) {
+        if !error.is_away() {
             return Err(error);
         }
         self.0.get_or_insert(error);
         Ok(())
-    }
-}
-
-/// Whether somebody else may know more.
-fn is_away(error: &PeerError) -> bool {
-    match error {
-        PeerError::Unreachable { .. } | PeerError::NotOwner(_) | PeerError::Busy(_) => true,
-        PeerError::Refused(refused) => {
-            matches!(refused, Tier1Error::Unavailable(_) | Tier1Error::Stopping)
-        }
-        PeerError::Gap { .. } | PeerError::Misdirected { .. } => false,
     }
 }
 
@@ -196,7 +185,7 @@ impl Ranges {
     ) -> Result<Aged<T>, PeerError> {
         let of_owner = self.of_owner(range, &read).map(Aged::of_owner);
         match (of_owner, whom) {
-            (Err(error), Whom::Replica) if is_away(&error) => self.of_replica(range, read),
+            (Err(error), Whom::Replica) if error.is_away() => self.of_replica(range, read),
             (answer, _) => answer,
         }
     }

@@ -477,3 +477,18 @@ fn a_question_goes_to_replicas_where_owners_do_not_answer() {
     assert_eq!(answer, Err(Tier1Error::Damaged("a row".to_owned())));
     assert_eq!(asked().iter().map(Vec::len).sum::<usize>(), 1);
 }
+
+#[test]
+fn the_one_that_has_answered_is_asked_first_and_not_one_that_had_an_error() {
+    let (spread, nodes) = nodes(|_| ());
+    nodes[0].fail(Some(Tier1Error::Stopping));
+    nodes[1].fail(Some(Tier1Error::CursorGone));
+    assert_eq!(spread.cursor(), Err(Tier1Error::CursorGone));
+    nodes[0].fail(None);
+    assert_eq!(spread.cursor(), Ok("0".to_owned()), "the second one is not asked first for its error");
+    nodes[0].fail(Some(away()));
+    nodes[1].fail(None);
+    assert_eq!(spread.cursor(), Ok("1".to_owned()));
+    nodes[0].fail(None);
+    assert_eq!(spread.cursor(), Ok("1".to_owned()));
+}
