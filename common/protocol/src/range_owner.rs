@@ -324,6 +324,11 @@ pub trait RangeDirectory: Send + Sync {
 
     /// Whether other processes have ranges at all, or may have some later. It never changes.
     fn has_others(&self) -> bool;
+
+    /// Whether a range may have another owner later. It never changes.
+    fn may_change(&self) -> bool {
+        false
+    }
 }
 
 /// Ranges whose owners are fixed.

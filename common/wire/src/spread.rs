@@ -121,6 +121,9 @@ impl Tier1Api for SpreadTier1 {
     }
 
     fn for_question<'t>(&'t self, question: &Question) -> Option<Box<dyn Tier1Reads + 't>> {
+        if self.0.owners.may_change() {
+            question.owners_may_change();
+        }
         Some(Box::new(Asked { nodes: &self.0, question: question.clone() }))
     }
 

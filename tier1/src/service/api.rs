@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use doppel_model::signature::Signature;
 use doppel_model::{GroupId, PageId, PageUrl, RangeId, ShardId};
@@ -153,11 +153,13 @@ fn bounded(found: usize) -> Result<(), Tier1Error> {
 struct Asked<'t> {
     tier1: &'t Tier1,
     rows: Rows,
+    /// The question that it is read for, where others may answer that.
+    question: Option<Question>,
 }
 
 impl Tier1 {
     fn asked(&self) -> Asked<'_> {
-        Asked { tier1: self, rows: self.rows.clone() }
+        Asked { tier1: self, rows: self.rows.clone(), question: None }
     }
 }
 
@@ -173,7 +175,12 @@ impl Tier1Reads for Asked<'_> {
     }
 
     fn known_advice(&self, page: &PageUrl) -> Option<Advice> {
-        self.tier1.known_advice(page)
+        let asked = Instant::now();
+        let known = self.tier1.known_advice(page);
+        if let Some(question) = &self.question {
+            question.take_known(std::slice::from_ref(&known), asked);
+        }
+        known
     }
 
     fn signature(&self, page: PageId) -> Result<Option<Arc<Signature>>, Tier1Error> {
@@ -230,7 +237,11 @@ impl Tier1Api for Tier1 {
     }
 
     fn for_question<'t>(&'t self, question: &Question) -> Option<Box<dyn Tier1Reads + 't>> {
-        let asked = Asked { tier1: self, rows: self.rows.for_question(question) };
+        if self.ranges.directory.may_change() {
+            question.owners_may_change();
+        }
+        let rows = self.rows.for_question(question);
+        let asked = Asked { tier1: self, rows, question: Some(question.clone()) };
         self.ranges.has_others().then(|| Box::new(asked) as Box<dyn Tier1Reads + 't>)
     }
 

@@ -97,8 +97,9 @@ impl Ranges {
     fn ask<T>(&self, question: &Question, range: RangeId, reading: &Reading<'_, T>) -> Result<T, PeerError> {
         let mut failed = Failed(None);
         if self.here(range).is_some() {
+            let asked = Instant::now();
             match self.of_owner(range, reading.here) {
-                Ok(found) => return Ok(found),
+                Ok(found) => return Ok(question.take(Aged::of_owner(found), asked)),
                 Err(error) => failed.note(error)?,
             }
         }
@@ -133,7 +134,10 @@ impl Ranges {
             }
         }
         match owner.filter(|_| question.whom() == Whom::Owner) {
-            Some(owner) => (reading.patiently)(&*owner),
+            Some(owner) => {
+                let sent = Instant::now();
+                Ok(question.take(Aged::of_owner((reading.patiently)(&*owner)?), sent))
+            }
             None => Err(failed.0.unwrap_or_else(|| PeerError::unreachable(range, "nobody has it"))),
         }
     }

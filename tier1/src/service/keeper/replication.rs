@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doppel_model::{Epoch, RangeId};
+use doppel_protocol::LEASE;
 use doppel_protocol::membership::{Beat, Membership};
 use doppel_protocol::range_owner::PeerError;
 use doppel_shared_log::{EngineError, SharedLog};
@@ -41,14 +42,11 @@ pub struct Replication {
     pub owned: Box<dyn Fn(RangeId, bool) + Send + Sync>,
 }
 
-/// An owner answers only so long after it sent the last request that the log has answered.
-const LEASE: Duration = Duration::from_secs(1);
-
 /// What is to be committed is refused once a commit has waited for so long: a stream that is full and standbys that are away may
 /// stay so for hours.
 const WAITS: Duration = Duration::from_secs(5);
 
-/// An owner may answer as long as its log answers it.
+/// An owner may answer as long as its log answers it: for the lease after it sent the last request that the log has answered.
 pub(super) struct LogLease(pub(super) Arc<Replica>, pub(super) Epoch);
 
 impl Lease for LogLease {

@@ -72,6 +72,10 @@ impl RangeDirectory for Claimed {
     fn has_others(&self) -> bool {
         true
     }
+
+    fn may_change(&self) -> bool {
+        true
+    }
 }
 
 impl Cluster {
