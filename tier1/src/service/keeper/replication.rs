@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doppel_model::{Epoch, RangeId};
-use doppel_protocol::LEASE;
 use doppel_protocol::membership::{Beat, Membership};
 use doppel_protocol::range_owner::PeerError;
-use doppel_shared_log::{EngineError, SharedLog};
+use doppel_protocol::{LEASE, OWNERS_LAG};
+use doppel_shared_log::{EngineError, LED, SharedLog};
 
 use crate::lease::Lease;
 use crate::replica::{Replica, Settlement};
@@ -41,6 +41,9 @@ pub struct Replication {
     /// Called when this node has begun to own a range, and, with false, when it has ended.
     pub owned: Box<dyn Fn(RangeId, bool) + Send + Sync>,
 }
+
+/// So much later than it was deposed an owner may answer: it trusts what its log has said for the lease, and that trusts its leader.
+const _: () = assert!(LEASE.as_millis() + LED.as_millis() <= OWNERS_LAG.as_millis());
 
 /// What is to be committed is refused once a commit has waited for so long: a stream that is full and standbys that are away may
 /// stay so for hours.
