@@ -201,6 +201,10 @@ impl Owners for Claimed {
         self.place(&self.membership.present_owner(range, own)?)
     }
 
+    fn may_change(&self) -> bool {
+        true
+    }
+
     fn replicas(&self, shard: ShardId) -> Vec<usize> {
         let (range, own) = (self.map.of_shard(shard), self.own.as_deref());
         let names = self.membership.answering(range, own);

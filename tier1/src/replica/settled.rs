@@ -104,7 +104,7 @@ impl<D: Copies> Replica<D> {
                      acknowledged: start a node that has a replica of it, or see why none follows"
                 );
                 tracing::warn!(why, "a commit waits for a standby");
-                *lock(&self.trouble) = Some(why);
+                self.note_trouble(why);
             }
         }
         self.settled.store(epoch.0, Ordering::Relaxed);

@@ -34,7 +34,7 @@ pub use state::{EngineState, Follower, Greeting, ServerState, StreamContents, St
 
 /// A leader that has not heard from a server for so long does not reach it: it hears from each once a second, and others elect
 /// another one after four at the earliest.
-const LED: Duration = Duration::from_secs(3);
+pub const LED: Duration = Duration::from_secs(3);
 
 /// How long a call waits for the leader of the stream: much longer than an append takes, and shorter than an election.
 const ANSWER: Duration = Duration::from_secs(2);

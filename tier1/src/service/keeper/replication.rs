@@ -6,13 +6,11 @@ use std::time::Duration;
 use doppel_model::{Epoch, RangeId};
 use doppel_protocol::membership::{Beat, Membership};
 use doppel_protocol::range_owner::PeerError;
-use doppel_shared_log::{EngineError, SharedLog};
+use doppel_protocol::{LEASE, OWNERS_LAG};
+use doppel_shared_log::{EngineError, LED, SharedLog};
 
 use crate::lease::Lease;
 use crate::replica::{Replica, Settlement};
-
-/// An owner answers only so long after it sent the last request that the log has answered.
-const LEASE: Duration = Duration::from_secs(1);
 
 /// A range of which this node has a replica.
 pub struct ReplicatedRange {
@@ -44,7 +42,14 @@ pub struct Replication {
     pub owned: Box<dyn Fn(RangeId, bool) + Send + Sync>,
 }
 
-/// An owner may answer as long as its log answers it.
+/// So much later than it was deposed an owner may answer: it trusts what its log has said for the lease, and that trusts its leader.
+const _: () = assert!(LEASE.as_millis() + LED.as_millis() <= OWNERS_LAG.as_millis());
+
+/// What is to be committed is refused once a commit has waited for so long: a stream that is full and standbys that are away may
+/// stay so for hours.
+const WAITS: Duration = Duration::from_secs(5);
+
+/// An owner may answer as long as its log answers it: for the lease after it sent the last request that the log has answered.
 pub(super) struct LogLease(pub(super) Arc<Replica>, pub(super) Epoch);
 
 impl Lease for LogLease {
@@ -57,6 +62,13 @@ impl Lease for LogLease {
             return Ok(());
         }
         Err(PeerError::unreachable(self.0.range(), "its log has not answered its owner for a second"))
+    }
+
+    fn check_commits(&self) -> Result<(), PeerError> {
+        match self.0.trouble_after(WAITS) {
+            Some(why) => Err(PeerError::unreachable(self.0.range(), format!("its commits wait: {why}"))),
+            None => Ok(()),
+        }
     }
 }
 

@@ -1,6 +1,8 @@
 //! Nodes whose ranges are replicated through logs in memory.
 
 mod contradiction;
+mod kept_log;
+mod unsettled;
 
 use std::collections::BTreeMap;
 use std::thread;
@@ -72,6 +74,10 @@ impl RangeDirectory for Claimed {
     }
 
     fn has_others(&self) -> bool {
+        true
+    }
+
+    fn may_change(&self) -> bool {
         true
     }
 }
@@ -267,7 +273,8 @@ fn without_their_logs_answers_grow_old_and_end_after_five_seconds() {
             // An owner answers for a second.
             Ok(None) => assert!(last.is_zero() && began.elapsed() < Duration::from_secs(2)),
             Ok(Some(age)) => {
-                assert!(age >= last && age <= AGE_MAX, "{age:?} after {last:?}");
+                // Another replica answers once the first one is too old.
+                assert!(age + Duration::from_millis(300) >= last && age <= AGE_MAX, "{age:?} after {last:?}");
                 assert!(
                     began.elapsed() < age + Duration::from_secs(1),
                     "{age:?} after {:?}",
@@ -583,30 +590,4 @@ fn what_the_router_keeps_goes_to_the_next_owner_and_a_deposed_one_keeps_nothing(
     assert_eq!(fourth.load(plan), Ok(Some(b"the next one".to_vec())));
     drop((second, fourth));
     cluster.end(nodes.remove(0));
-}
-
-#[test]
-fn the_log_of_a_replica_is_kept_for_the_index_only_while_it_owns_the_range() {
-    let cluster = Cluster::new();
-    let nodes: Vec<Node> = (0..2).map(|number| cluster.start(number)).collect();
-    let is_kept = |node: &Node| {
-        let replica = node.tier1.ranges.replica(RangeId(0))?;
-        Some(
-            [Reader::Index, Reader::Statuses]
-                .map(|reader| replica.database().is_kept_after(reader).is_some()),
-        )
-    };
-    for (owner, other) in [(0, 1), (1, 0), (0, 1)] {
-        nodes[owner].keeper.take_over(RangeId(0)).unwrap();
-        let name = Some(nodes[owner].name.clone());
-        await_that("the owner", || {
-            cluster.owners()[0] == name && nodes[owner].tier1.state(RangeId(0)).is_ok()
-        });
-        assert_eq!(is_kept(&nodes[owner]).map(|[index, _]| index), Some(true));
-        RangeOwner::keep_log(&*nodes[owner].tier1, RangeId(0), Some(1)).unwrap();
-        let database = Arc::clone(nodes[owner].tier1.ranges.replica(RangeId(0)).unwrap().database());
-        database.keep_log(Reader::Statuses, Some(1));
-        await_that("the other one to keep nothing", || is_kept(&nodes[other]) == Some([false; 2]));
-    }
-    nodes.into_iter().for_each(|node| cluster.end(node));
 }
