@@ -22,6 +22,9 @@ fn tell(notice: &Notice<'_>) {
             let seconds = patience.as_secs();
             eprintln!("doppel: no server answers at {url} ({reason}); trying for {seconds} s");
         }
+        Notice::Busy { said, patience } => {
+            eprintln!("doppel: {said}; trying for {} s", patience.as_secs());
+        }
         Notice::Back => eprintln!("doppel: the server answers"),
     }
 }

@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `file` | what is on every machine: the way to the log, or without one the whole description |
 //! | `description` | what a cluster is, the same for all of its processes |
-//! | `meta` | the stream that has the description, and its changes |
+//! | `meta`, `unread` | the stream that has the description, and its changes; why it cannot be read |
 //! | `change`, `steps` | what an operator changes of a description; what is to be done then |
 //! | `placement` | which nodes should have a replica of each range |
 //! | `log`, `streams` | the settings of the log; its streams |
@@ -25,6 +25,7 @@ pub(crate) mod steps;
 pub(crate) mod streams;
 #[cfg(test)]
 pub(crate) mod tests;
+pub(crate) mod unread;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -32,6 +33,7 @@ use std::sync::{Arc, Mutex};
 use doppel_model::pairwise::Policy;
 use doppel_model::{NodeId, RangeId, ShardId};
 use doppel_protocol::WinnerOrder;
+use doppel_protocol::answer::Attention;
 use doppel_protocol::membership::Membership;
 use doppel_shared_log::Engine;
 use doppel_tier1::RangeMap;
@@ -72,8 +74,6 @@ pub(crate) enum ClusterError {
     Ranges(String),
     #[error("there is no {role} node {name} in the cluster; it has {known}")]
     Unknown { role: &'static str, name: NodeName, known: String },
-    #[error("the file of the cluster: reach: there is no node {name} in the cluster; it has {known}")]
-    Reach { name: NodeName, known: String },
     #[error("the secret beside the file is not that of the cluster: copy it from a machine that takes part")]
     Secret,
     #[error("the name of the cluster cannot be sent: {0}")]
@@ -103,10 +103,6 @@ impl Cluster {
         let map = RangeMap::new(description.shards, description.ranges)
             .map_err(|error| ClusterError::Ranges(error.to_string()))?;
         let (id, secret, reach) = (Arc::clone(&file.id), file.secret.clone(), file.reach());
-        if let Some(name) = reach.keys().find(|name| !description.nodes().any(|(other, _)| other == *name)) {
-            let known: Vec<&str> = description.nodes().map(|(name, _)| name.as_str()).collect();
-            return Err(ClusterError::Reach { name: name.clone(), known: known.join(", ") });
-        }
         let Description { policy, winners, .. } = description;
         Ok(Self { id, policy, winners, description, map, reach, secret })
     }
@@ -124,6 +120,22 @@ impl Cluster {
             ranges: Some(self.map.count() as u16),
             winners: Some(self.winners),
         }
+    }
+
+    /// The lines of the table `reach` that count for nothing, as those of nodes that were taken out do: what is wrong, and what
+    /// to do. They keep no process from its work.
+    pub(crate) fn idle_reach(&self) -> Option<Attention> {
+        let is_in = |name: &NodeName| self.description.nodes().any(|(other, _)| other == name);
+        let idle: Vec<&str> = self.reach.keys().filter(|name| !is_in(name)).map(NodeName::as_str).collect();
+        let known: Vec<&str> = self.description.nodes().map(|(name, _)| name.as_str()).collect();
+        (!idle.is_empty()).then(|| Attention {
+            what: format!(
+                "the table [reach] in the file of this process names {}, and the cluster has no such node; it has {}",
+                idle.join(", "),
+                known.join(", ")
+            ),
+            remedy: "take the line out of the file, or correct the name: until then it counts for nothing".to_owned(),
+        })
     }
 
     /// The log; without one nothing is replicated.
@@ -245,6 +257,7 @@ impl Cluster {
                 nodes: self.map.ranges().map(|range| self.replica_names(range)).collect(),
             }),
             log,
+            file: self.idle_reach(),
             own: (own.node.to_string(), runtime.traffic().clone()),
             last: Mutex::default(),
         })

@@ -13,7 +13,7 @@ Exit codes:
     0  done
     1  failed; the message says why and what to do
     2  wrong arguments
-    3  the server cannot be reached
+    3  the server cannot be reached, or does not answer in time
     4  the server refused the request; the message is its answer
     5  done, but an input was not read to its end, or nothing was read, or a URL was none
        (with --strict: or a record was bad or refused)
@@ -57,7 +57,7 @@ fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
         return Some(failure.code());
     }
     match cause.downcast_ref()? {
-        ClientError::Unreachable { .. } => Some(3),
+        ClientError::Unreachable { .. } | ClientError::Late { .. } => Some(3),
         ClientError::Refused { .. } => Some(4),
         _ => None,
     }

@@ -10,7 +10,7 @@ use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use harness::pages::rounds;
 use harness::trial::{Trial, log_server};
@@ -170,6 +170,13 @@ fn a_node_comes_and_another_goes_and_all_pages_are_there() {
     front.push_patiently(&pages[1]);
     front.flush_patiently();
 
+    // A node of the index with partitions does not go.
+    let drain =
+        |node: &str| ["rebalance", "--drain", node, "--wait", "--server", &front.url].map(str::to_owned);
+    run_ok(drain("0"));
+    cluster.refused(&["remove", "index-2"], "of the partitions of the index; have it emptied before");
+    run_ok(["rebalance", "--join", "0", "--wait", "--server", &front.url]);
+
     // Another goes: it owns nothing any more, and each of its ranges is at two others.
     cluster.refused(&["remove", "record-9"], "there is no node record-9 in the cluster; it has record-1");
     let shown = cluster.shown();
@@ -258,6 +265,10 @@ fn of_changes_at_once_each_is_made_or_told() {
     }
     let made = added.iter().filter(|(_, is_made)| *is_made).count();
     assert!(made > 0 && shown["version"] == made + 1, "{shown:#}");
+    // Those that have come have no partitions, and the last of them may go again.
+    let last = there.last().unwrap()["name"].as_str().unwrap();
+    let told = cluster.change(&["remove", last]);
+    assert_eq!(told["version"], made + 2, "{told:#}");
     // One monitor does not speak for three log servers.
     let log = &shown["description"]["log"];
     if log["settlement"] == "log" {
@@ -267,7 +278,7 @@ fn of_changes_at_once_each_is_made_or_told() {
     }
     // As text it is TOML.
     let text = run_ok(["cluster", "show", "--cluster", &cluster.file()]);
-    assert!(text.starts_with(&format!("# version {}", made + 1)) && text.contains("[[tier2]]"), "{text}");
+    assert!(text.starts_with(&format!("# version {}", made + 2)) && text.contains("[[tier2]]"), "{text}");
 }
 
 /// Servers of the log by themselves, one for each place.
@@ -377,7 +388,10 @@ fn a_log_that_does_not_sync_settles_nothing_by_itself() {
     assert!(said(&refused).contains("--replicas 2 at least"), "{}", said(&refused));
     let away = format!("http://{}", free_address());
     let refused = server.init(&file("away"), &["--log-monitor", &away]);
-    assert!(said(&refused).contains("no log server answers at http://"), "{}", said(&refused));
+    assert!(said(&refused).contains("no monitor of a log server answers at http://"), "{}", said(&refused));
+    let for_clients = format!("http://{}", server.address);
+    let refused = server.init(&file("clients"), &["--log-monitor", &for_clients]);
+    assert!(said(&refused).contains("as it does on the port for its clients"), "{}", said(&refused));
     if !server.syncs() {
         return;
     }
@@ -429,4 +443,35 @@ fn a_log_that_does_not_sync_settles_nothing_by_itself() {
     wait_until("the node to say what is missing", PATIENCE, is_said);
     let refused = run(["cluster", "show", "--cluster", file("log").to_str().unwrap()]);
     assert!(!refused.status.success() && said(&refused).contains("-meta is not there"), "{}", said(&refused));
+    // What is more likely is said first: another name in the file.
+    let refused = said(&refused);
+    let name = refused.find(&format!("`cluster` in {}", file("log").display())).unwrap();
+    assert!(name < refused.find("the stream is lost").unwrap(), "{refused}");
+    assert!(
+        refused.contains("waiting for the description of the cluster from the log servers nats://"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn whoever_waits_for_log_servers_is_told_so_at_once() {
+    let home = tempfile::tempdir().unwrap();
+    let (file, servers) = (home.path().join("c.toml"), [free_address(), free_address()]);
+    let servers = servers.map(|address| format!("nats://{address}"));
+    let id = "0123456789abcdef0123456789abcdef";
+    fs::write(&file, format!("cluster = '{id}'\nsecret = 'c.secret'\n[log]\nservers = {servers:?}\n"))
+        .unwrap();
+    fs::write(home.path().join("c.secret"), "s".repeat(64)).unwrap();
+    for what in [&["show"][..], &["remove", "record-1"], &["log", "--log-window", "5"]] {
+        let mut command = doppel();
+        command.arg("cluster").args(what).arg("--cluster").arg(&file);
+        let began = Instant::now();
+        let mut running = Running(command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap());
+        let mut line = String::new();
+        BufReader::new(running.0.stderr.take().unwrap()).read_line(&mut line).unwrap();
+        // A second, and some for the start of the program.
+        assert!(began.elapsed() < Duration::from_secs(5), "{:?}: {line}", began.elapsed());
+        let says = format!("from the log servers {}, for 20 s at most", servers.join(", "));
+        assert!(line.contains(&says), "{line}");
+    }
 }

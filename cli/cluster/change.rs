@@ -3,7 +3,8 @@
 //! A change is a function of the description and of what the nodes say at that moment, so that it can be made again after another
 //! one that came first. No change takes the last complete copy of a range away: where replicas go, the owner of the range has to be
 //! heard, and as many of those that stay have to follow it as are needed. A node that is in the description and was never started
-//! has nothing. Where that cannot be found out, because machines are lost, a person answers for it.
+//! has nothing. A node of the index goes when it has no partitions, so that nothing waits for them. Where that cannot be found out,
+//! because machines are lost, a person answers for it.
 
 #[cfg(test)]
 mod tests;
@@ -17,7 +18,7 @@ use doppel_wire::NodeName;
 
 use super::description::{Description, Node, Tier1Node};
 use super::placement;
-use super::steps::table;
+use super::steps::{ROUTERS, table};
 
 /// Records that a replica may be behind its owner and still follow it: while much is written, every one is behind.
 const LAG: u64 = 1_000;
@@ -25,10 +26,22 @@ const LAG: u64 = 1_000;
 /// A replica counts if its node was heard so short a time ago.
 const SILENCE: Duration = Duration::from_secs(1);
 
+/// What matters for a change besides the description.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asks {
+    Nothing,
+    /// What the nodes say of their replicas at present.
+    Replicas,
+    /// How many partitions the nodes of tier 2 have.
+    Partitions,
+}
+
 /// What the nodes of tier 1 have said of their replicas, by range, and whether a person answers for all else.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Heard {
     pub(crate) replicas: Vec<Vec<Replica>>,
+    /// Partitions of each node of tier 2, by their numbers, as far as the router has said it.
+    pub(crate) partitions: Option<Vec<usize>>,
     pub(crate) force: bool,
 }
 
@@ -45,7 +58,7 @@ impl Heard {
     }
 
     /// The node that owns a range at present.
-    fn owner(&self, range: RangeId) -> Option<&str> {
+    pub(crate) fn owner(&self, range: RangeId) -> Option<&str> {
         self.owner_of(range).map(|replica| &*replica.node)
     }
 
@@ -139,14 +152,12 @@ impl Change {
         Ok(after)
     }
 
-    /// What must be true before, and cannot be found out here; in words.
-    pub(crate) fn before(&self, description: &Description) -> Option<String> {
+    /// What else an operator is to know who has made it; with `force` a person has answered for what was not found out.
+    pub(crate) fn note(&self, before: &Description, force: bool) -> Option<String> {
         match self {
-            Self::Remove(name) if description.tier2.iter().any(|node| node.name == *name) => Some(format!(
-                "{name} should be empty: `doppel rebalance --drain {} --wait` before anything is restarted; otherwise what it has is filled \
-                 in elsewhere from tier 1, and new pages stay pending meanwhile",
-                description.tier2.len() - 1
-            )),
+            Self::Remove(name) if force && is_index(before, name) => {
+                Some(format!("if {name} has partitions, {FILLED_IN}"))
+            }
             Self::Address(Node { name, .. }) => Some(format!(
                 "{name} has to listen at its new address from its next start on; until the others are restarted they look for it at \
                  the old one"
@@ -155,11 +166,23 @@ impl Change {
         }
     }
 
-    /// Whether it matters what the nodes say of their replicas at present.
-    pub(crate) fn asks_for_replicas(&self) -> bool {
-        matches!(self, Self::Remove(_) | Self::Replicas { .. })
+    /// What else matters than the description.
+    pub(crate) fn asks(&self, before: &Description) -> Asks {
+        match self {
+            Self::Remove(name) if is_index(before, name) => Asks::Partitions,
+            Self::Remove(_) | Self::Replicas { .. } => Asks::Replicas,
+            _ => Asks::Nothing,
+        }
     }
 }
+
+fn is_index(description: &Description, name: &NodeName) -> bool {
+    description.tier2.iter().any(|node| node.name == *name)
+}
+
+/// What becomes of the partitions of a node of tier 2 that is taken out with them.
+const FILLED_IN: &str = "they are filled in at the other nodes from tier 1 as soon as the owner of range 0 is restarted; until that is \
+                         done new pages stay pending, and probes get 503";
 
 fn unknown(description: &Description, name: &NodeName) -> String {
     let known: Vec<&str> = description.nodes().map(|(name, _)| name.as_str()).collect();
@@ -191,6 +214,28 @@ fn remove(after: &mut Description, name: &NodeName, heard: &Heard) -> Result<(),
                 "{name} is not the last node of tier 2, and their order is their numbers in the plan of the index: drained, it has to \
                  go on running"
             ));
+        }
+        if at == 0 {
+            return Err(format!(
+                "{name} is the only node of tier 2, and a cluster needs one; add another before"
+            ));
+        }
+        match heard.partitions.as_ref().map(|all| all.get(at).copied().unwrap_or_default()) {
+            _ if heard.force => {}
+            Some(0) => {}
+            Some(partitions) => {
+                return Err(format!(
+                    "{name} has {partitions} of the partitions of the index; have it emptied before: `doppel rebalance --drain {at} \
+                     --wait`. Where its machine is lost, --force does without: {FILLED_IN}"
+                ));
+            }
+            None => {
+                return Err(format!(
+                    "whether {name} has partitions of the index is not known, for the owner of range {ROUTERS}, which has the plan, has \
+                     not said it; see that it runs, and that this machine reaches it. --force does without: if there are any, \
+                     {FILLED_IN}"
+                ));
+            }
         }
         after.tier2.remove(at);
         return Ok(());

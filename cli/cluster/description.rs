@@ -3,6 +3,8 @@
 //!
 //! It is the same for all processes. A cluster with a log has it in META, one without has it in its file.
 
+use std::net::IpAddr;
+
 use doppel_model::RangeId;
 use doppel_model::pairwise::Policy;
 use doppel_protocol::WinnerOrder;
@@ -72,6 +74,13 @@ pub(super) fn is_id(text: &str) -> bool {
 /// Whether a text is a host and a port, as they are in a URL.
 pub(super) fn is_address(text: &str) -> bool {
     is_url("http://", text)
+}
+
+/// The IP address in an address that stands for all of a machine, where no other machine can reach anything.
+pub(crate) fn unspecified(address: &str) -> Option<IpAddr> {
+    let (host, _) = address.rsplit_once(':')?;
+    let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    host.parse::<IpAddr>().ok().filter(|ip| ip.to_canonical().is_unspecified())
 }
 
 impl Description {

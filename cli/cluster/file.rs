@@ -23,8 +23,10 @@ use super::log::check_servers;
 const BYTES_MAX: u64 = 256 << 10;
 
 /// A file that was read, and the secret beside it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct ClusterFile {
+    /// Where it was read.
+    pub(crate) path: PathBuf,
     /// Names the cluster: no other has the same.
     pub(crate) id: Arc<str>,
     pub(super) secret: Secret,
@@ -76,6 +78,10 @@ struct Whole {
     ranges: u16,
     #[serde(default)]
     winners: WinnerOrder,
+    /// Never there, for a file that has it is a [`Pointing`].
+    #[serde(default, skip_serializing)]
+    #[expect(dead_code, reason = "it is among what is expected when somebody has mistyped it")]
+    log: Option<Servers>,
     tier1: Vec<Tier1Node>,
     tier2: Vec<Node>,
 }
@@ -114,7 +120,7 @@ impl ClusterFile {
             let Pointing { cluster, secret, log: Servers { servers }, reach } = parse(path, &text)?;
             (secret, (cluster, Contents::Way(Way { servers, reach })))
         } else {
-            let Whole { cluster, secret, policy, shards, ranges, winners, tier1, tier2 } =
+            let Whole { cluster, secret, policy, shards, ranges, winners, log: _, tier1, tier2 } =
                 parse(path, &text)?;
             let id = cluster.clone();
             let (secret_mark, log) = (None, None);
@@ -129,7 +135,7 @@ impl ClusterFile {
         };
         checked.map_err(|reason| FileError::Content { path: path.to_owned(), reason })?;
         let secret = Secret::read(&path.parent().unwrap_or(Path::new("")).join(secret))?;
-        Ok(Self { id: id.into(), secret, contents })
+        Ok(Self { path: path.to_owned(), id: id.into(), secret, contents })
     }
 
     /// The servers of the log; none where there is no log.
@@ -237,7 +243,8 @@ impl NewFiles<'_> {
         let (cluster, secret) = (cluster.to_owned(), self.secret.to_owned());
         match contents.clone() {
             Contents::All(Description { policy, shards, ranges, winners, tier1, tier2, .. }) => {
-                let whole = Whole { cluster, secret, policy, shards, ranges, winners, tier1, tier2 };
+                let log = None;
+                let whole = Whole { cluster, secret, policy, shards, ranges, winners, log, tier1, tier2 };
                 let text = toml::to_string(&whole).map_err(io::Error::other)?;
                 Ok(("A cluster of Doppel. Every process reads a copy of this file and of the secret.", text))
             }

@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
+use std::net::{TcpStream, ToSocketAddrs as _};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -26,6 +27,14 @@ const ANSWER: Duration = Duration::from_secs(2);
 
 /// The longest answer that is read, in bytes; servers say some thousands.
 const ANSWER_BYTES_MAX: u64 = 1 << 20;
+
+/// What a log server says first to each of its clients.
+const GREETING: &[u8; 5] = b"INFO ";
+
+/// Why the port for clients is none of a monitor.
+const CLIENT_PORT: &str = "a log server answers there as it does on the port for its clients, and a monitor has a port of its own; \
+                           name the one that is `http` or `http_port` in the configuration of that server, or -m on its command line, \
+                           mostly 8222";
 
 /// The pause before servers that do not answer are asked again.
 pub(super) const PAUSE: Duration = Duration::from_millis(200);
@@ -108,7 +117,14 @@ fn ask(monitor: &str) -> Result<Said, String> {
     // What a monitor says is of itself, and not of where it sends whoever asks.
     let http = reqwest::blocking::Client::builder().timeout(ANSWER).no_proxy().redirect(Policy::none());
     let http = http.build().map_err(text)?;
-    let answer = http.get(format!("{}/varz", monitor.trim_end_matches('/'))).send().map_err(text)?;
+    let answer = http.get(format!("{}/varz", monitor.trim_end_matches('/'))).send().map_err(|error| {
+        // Something is there, and it speaks another language.
+        if !error.is_connect() && !error.is_timeout() && greets(monitor) {
+            CLIENT_PORT.to_owned()
+        } else {
+            text(error)
+        }
+    })?;
     if answer.status() != StatusCode::OK {
         return Err(format!("it answers with status {}", answer.status().as_u16()));
     }
@@ -127,6 +143,20 @@ fn ask(monitor: &str) -> Result<Said, String> {
         has_jetstream: !store_dir.is_empty(),
         syncs: sync_always,
     })
+}
+
+/// Whether a log server greets whoever connects, as on the port for its clients; on that of its monitor it waits to be asked.
+fn greets(monitor: &str) -> bool {
+    let address = monitor.strip_prefix("http://").unwrap_or(monitor).trim_end_matches('/');
+    let found = address.to_socket_addrs().ok().and_then(|mut found| found.next());
+    let greeting = found.and_then(|address| {
+        let mut connection = TcpStream::connect_timeout(&address, ANSWER).ok()?;
+        connection.set_read_timeout(Some(ANSWER)).ok()?;
+        let mut greeting = [0; GREETING.len()];
+        connection.read_exact(&mut greeting).ok()?;
+        Some(greeting)
+    });
+    greeting.as_ref().is_some_and(|greeting| greeting == GREETING)
 }
 
 #[derive(Deserialize)]
@@ -159,7 +189,7 @@ pub(crate) fn objections(settlement: Settlement, servers: &[LogServer]) -> Objec
         let said = match said {
             Ok(said) => said,
             Err(reason) => {
-                objections.silent.push(format!("no log server answers at {monitor}: {reason}"));
+                objections.silent.push(format!("no monitor of a log server answers at {monitor}: {reason}"));
                 continue;
             }
         };
@@ -282,6 +312,30 @@ mod tests {
             let _ = connection.write_all(&vec![b' '; bytes]);
         });
         format!("http://{address}")
+    }
+
+    #[test]
+    fn the_port_for_clients_is_known_from_a_server_that_is_away() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let monitor = format!("http://{}", listener.local_addr().unwrap());
+        thread::spawn(move || {
+            for connection in listener.incoming() {
+                let mut connection = connection.unwrap();
+                let _ = connection.write_all(b"INFO {\"server_name\":\"log-1\"}\r\n");
+                // Until the other side has read it.
+                let _ = connection.read(&mut [0; 4_096]);
+            }
+        });
+        let found = look(std::slice::from_ref(&monitor));
+        let said = objections(Settlement::Log, &found).silent.pop().unwrap();
+        assert!(
+            said.starts_with(&format!("no monitor of a log server answers at {monitor}: a log")),
+            "{said}"
+        );
+        assert!(said.contains("`http_port`") && said.contains("-m on its command line"), "{said}");
+        let other = answering("nonsense", 0);
+        let said = look(&[other])[0].said.clone().unwrap_err();
+        assert!(!said.contains("clients"), "{said}");
     }
 
     #[test]

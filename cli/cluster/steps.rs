@@ -43,8 +43,8 @@ impl Role {
     }
 }
 
-/// The range whose owner has the router of the index.
-const ROUTERS: RangeId = RangeId(0);
+/// The range whose owner has the router of the index, and so its plan.
+pub(crate) const ROUTERS: RangeId = RangeId(0);
 
 /// What a process makes use of: the description without what does not concern it.
 pub(crate) fn part(description: &Description, role: Role, name: &str) -> Description {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 use doppel_shared_log::{Engine, EngineError, LogError, StreamSettings};
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::{Builder, Handle, Runtime};
 
 use super::description::Description;
 use super::log::{self, LogSettings};
@@ -14,12 +14,15 @@ use super::meta::{Described, Meta, STREAM_BYTES};
 
 const PAUSE: Duration = Duration::from_millis(200);
 
+/// The least time that an attempt to connect has.
+const LEAST: Duration = Duration::from_millis(500);
+
 /// A connection to the log, for a command.
 pub(crate) struct Connection {
     pub(crate) engine: Engine,
     until: Instant,
     // Connections live in its tasks.
-    _runtime: Runtime,
+    runtime: Runtime,
 }
 
 /// Whether each server of a log answers. Servers that have just been started are asked again for as
@@ -43,11 +46,16 @@ impl Connection {
     /// Connects to a log. Servers that have no leader yet, or do not answer, are asked again for as long as `patience`.
     ///
     /// # Errors
-    /// When none answers.
+    /// [`EngineError`] when none answers, and when the system gives no threads.
     pub(crate) fn new(servers: &[String], patience: Duration) -> anyhow::Result<Self> {
         let (until, runtime) = (Instant::now() + patience, runtime()?);
         let engine = connect(&runtime, servers, until, &|_| {})?;
-        Ok(Self { engine, until, _runtime: runtime })
+        Ok(Self { engine, until, runtime })
+    }
+
+    /// Where its tasks run.
+    pub(crate) fn handle(&self) -> Handle {
+        self.runtime.handle().clone()
     }
 
     /// Makes the streams of a new cluster, each of which must not have been before, and then its META with this description.
@@ -139,7 +147,8 @@ fn connect(
     let mut is_told = false;
     again(until, passes, || {
         // As which the servers show this connection.
-        let connected = Engine::connect(runtime.handle().clone(), servers, "doppel");
+        let left = until.saturating_duration_since(Instant::now()).max(LEAST);
+        let connected = Engine::connect_within(runtime.handle().clone(), servers, "doppel", left);
         if let Err(error) = &connected
             && passes(error)
             && !std::mem::replace(&mut is_told, true)

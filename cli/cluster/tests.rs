@@ -121,6 +121,10 @@ fn mistakes_are_named() {
     fs::write(&path, "cluster = 'a'\nsecret = 's'\nunknown = 1\n").unwrap();
     let error = ClusterFile::read(&path).unwrap_err().to_string();
     assert!(error.contains("line 3: unknown field `unknown`"), "{error}");
+    // Whoever has mistyped the table of the log is told its name.
+    fs::write(&path, "cluster = 'a'\nsecret = 's'\n[lgo]\nservers = ['nats://a:1']\n").unwrap();
+    let error = ClusterFile::read(&path).unwrap_err().to_string();
+    assert!(error.contains("unknown field `lgo`") && error.contains("`log`"), "{error}");
 }
 
 #[test]
@@ -140,9 +144,14 @@ fn with_a_log_the_file_says_only_how_to_reach_it() {
     let reached = write("[log]\nservers = ['nats://a:1']\n[reach]\nrecord = '10.9.9.9:1'\n").unwrap();
     let cluster = Cluster::new(&reached, replicated(|_| {})).unwrap();
     assert_eq!(cluster.reach[&"record".parse::<NodeName>().unwrap()], "10.9.9.9:1");
-    let mistaken = write("[log]\nservers = ['nats://a:1']\n[reach]\nrecrod = '10.9.9.9:1'\n").unwrap();
-    let refused = Cluster::new(&mistaken, replicated(|_| {})).unwrap_err().to_string();
-    assert!(refused.contains("reach: there is no node recrod in the cluster; it has"), "{refused}");
+    assert_eq!(cluster.idle_reach(), None);
+    // A node that was taken out, or a name that is mistyped, keeps nobody from starting.
+    let idle =
+        write("[log]\nservers = ['nats://a:1']\n[reach]\nindex-2 = '10.9.9.9:1'\ngone = '10.9.9.9:2'\n")
+            .unwrap();
+    let cluster = Cluster::new(&idle, replicated(|_| {})).unwrap();
+    let said = cluster.idle_reach().unwrap().what;
+    assert!(said.contains("names gone, and the cluster has no such node; it has record, other"), "{said}");
     for (text, says) in [
         // An old copy of what is in META now.
         ("policy = 'jaccard'\n[log]\nservers = ['nats://a:1']\n", "line 3: unknown field `policy`"),

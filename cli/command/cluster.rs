@@ -1,6 +1,7 @@
 //! `doppel cluster`: what the nodes of a cluster have, what is not as it should be, and how a cluster is described.
 
 mod describe;
+mod in_meta;
 
 use std::io::{self, Write};
 use std::thread;

@@ -15,6 +15,7 @@ use doppel_tier1::Settlement;
 use doppel_wire::Secret;
 
 use crate::args::PolicyArgs;
+use crate::cluster::description::unspecified;
 use crate::cluster::file::{Contents, NewFiles, Way};
 use crate::cluster::log::{
     self, MAX_BYTES, MAX_BYTES_LEAST, WINDOW_MINUTES, WINDOW_MINUTES_MAX, check_monitor, check_server,
@@ -133,6 +134,12 @@ pub(crate) fn node(text: &str) -> Result<Node, String> {
     let (name, address) =
         text.split_once('=').ok_or("NAME=HOST:PORT is expected, such as index-1=10.0.0.2:7802")?;
     let name = name.parse().map_err(|error: doppel_wire::InvalidName| error.to_string())?;
+    if let Some(all) = unspecified(address) {
+        return Err(format!(
+            "{all} stands for all addresses of a machine, and under it no other machine reaches this node; name the address that \
+             the others reach it at. To listen on all, start the node with --listen {address}"
+        ));
+    }
     Ok(Node { name, address: address.to_owned() })
 }
 

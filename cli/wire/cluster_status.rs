@@ -2,6 +2,7 @@
 
 mod asking;
 pub(crate) mod log;
+mod running;
 mod troubles;
 
 use std::collections::BTreeMap;
@@ -26,6 +27,7 @@ use doppel_wire::traffic::Traffic;
 use super::processes::Processes;
 use asking::{PATIENCE, Said, Waiting, begin, states_of, text};
 use log::{LogAt, LogSaid};
+use running::{Running, untold};
 
 /// The log is asked for a little less.
 const LOG_PATIENCE: Duration = Duration::from_millis(2_800);
@@ -47,6 +49,8 @@ pub(crate) struct ClusterNodes {
     pub(crate) replicas: Option<Replicas>,
     /// The log; none where nothing is replicated.
     pub(crate) log: Option<LogAt>,
+    /// What is wrong with the file of the cluster that this process has.
+    pub(crate) file: Option<Attention>,
     /// This process, and what it sends and receives.
     pub(crate) own: (String, Traffic),
     pub(crate) last: Mutex<Option<(Instant, Answers)>>,
@@ -202,29 +206,14 @@ impl ClusterNodes {
         waiting: Option<usize>,
         engine: Option<LogSaid>,
     ) -> ClusterStatus {
-        let mut attention = Vec::new();
+        let mut attention: Vec<Attention> = self.file.iter().cloned().collect();
+        let running = Running::heard(self.replicas.as_ref(), Instant::now());
         let all_states: BTreeMap<RangeId, &RangeState> =
             states.iter().flatten().flatten().map(|(range, state)| (*range, state)).collect();
         let mut nodes = Vec::new();
         for (at, said) in self.tier1.iter().zip(states) {
             if let Err(reason) = said {
-                let ranges: Vec<String> = self.owned_by(at).iter().map(RangeId::to_string).collect();
-                let served = if ranges.is_empty() {
-                    String::new()
-                } else {
-                    format!(", and ranges {} are not served", ranges.join(", "))
-                };
-                attention.push(Attention {
-                    what: format!("tier-1 node {} does not answer{served}: {reason}", at.name),
-                    remedy: match self.replicas {
-                        None => format!("start `doppel tier1 --name {}` on its directory", at.name),
-                        Some(_) => format!(
-                            "start `doppel tier1 --name {}` on its directory, if it does not run; where the reason is its log, \
-                             see to the log servers",
-                            at.name
-                        ),
-                    },
-                });
+                attention.push(running.tier1((&at.name, &at.address), &self.owned_by(at), reason));
             }
             nodes.push(ClusterNode {
                 name: at.name.clone(),
@@ -241,23 +230,14 @@ impl ClusterNodes {
         for ((id, at), said) in (0..).map(NodeId).zip(&self.tier2).zip(applied) {
             let lag = said.as_ref().ok().and_then(|applied| lag(applied, &all_states));
             match said {
-                Err(reason) => attention.push(Attention {
-                    what: format!(
-                        "tier-2 node {} does not answer, and new pages stay pending: {reason}",
-                        at.name
-                    ),
-                    remedy: format!(
-                        "start `doppel tier2 --name {}`, with an empty directory if its own is lost",
-                        at.name
-                    ),
-                }),
-                Ok(_) if lag.is_none() => attention.push(Attention {
-                    what: format!(
-                        "tier-2 node {} is still to be told what it has, and new pages stay pending",
-                        at.name
-                    ),
-                    remedy: "wait; all nodes of tier 1 have to be there".to_owned(),
-                }),
+                Err(reason) => attention.push(running.tier2((&at.name, &at.address), reason)),
+                Ok(applied) if lag.is_none() => {
+                    let by = applied.iter().filter(|(_, applied)| applied.position.is_none());
+                    let by: Vec<RangeId> = by.map(|(range, _)| *range).collect();
+                    let silent: Vec<RangeId> =
+                        by.iter().filter(|range| !all_states.contains_key(range)).copied().collect();
+                    attention.push(untold(&at.name, &by, &silent));
+                }
                 Ok(_) => {}
             }
             nodes.push(ClusterNode {
@@ -278,7 +258,8 @@ impl ClusterNodes {
         let ranges = self.map.ranges().map(|range| self.range(range, all_states.get(&range).copied()));
         let ranges: Vec<ClusterRange> = ranges.collect();
         if let Some(Replicas { membership, processes, .. }) = &self.replicas {
-            attention.extend(troubles::of_replicas(membership, &ranges, Instant::now()));
+            let known = (&running, engine.as_ref().map(|log| &log.status));
+            attention.extend(troubles::of_replicas(membership, &ranges, known, Instant::now()));
             attention.extend(processes.attention(Instant::now()));
         }
         for (range, state) in &all_states {
@@ -289,7 +270,7 @@ impl ClusterNodes {
                 });
             }
         }
-        attention.extend(engine.iter().flat_map(|log| log::troubles(&log.status)));
+        attention.extend(engine.iter().flat_map(|log| log::troubles(&log.status, &ranges)));
         let (engine, meta) = engine.map(|LogSaid { status, meta }| (status, meta)).unzip();
         attention.extend(meta.flatten());
         let orders_waiting = waiting.map(|waiting| waiting as u64);
@@ -358,7 +339,8 @@ impl ClusterNodes {
     /// The nodes that have a replica of a range and do not own it.
     fn standbys(&self, range: RangeId, owner: Option<&str>) -> Vec<Standby> {
         let Some(Replicas { membership, nodes, .. }) = &self.replicas else { return Vec::new() };
-        let heard = membership.replicas(range, Instant::now());
+        let now = Instant::now();
+        let heard = membership.replicas(range, now);
         let of = |node: &str| heard.iter().find(|replica| replica.node == node);
         let last = owner.and_then(of).map(|replica| replica.index);
         let nodes = nodes.get(usize::from(range.0)).into_iter().flatten();
@@ -366,11 +348,16 @@ impl ClusterNodes {
             let replica = of(node);
             let is_heard = replica.is_some_and(|replica| replica.age < SILENCE);
             let trouble = replica.and_then(|replica| replica.trouble.clone());
+            let silence = membership.silence(node, now);
+            let unheard = match silence.filter(|silence| *silence < SILENCE) {
+                Some(_) if replica.is_none() => "it runs, and has no replica of it yet",
+                _ => "it was not heard of lately",
+            };
             Standby {
                 node: node.clone(),
                 follows: is_heard && trouble.is_none(),
                 lag: last.zip(replica).map(|(last, replica)| last.saturating_sub(replica.index)),
-                reason: if is_heard { trouble } else { Some("it was not heard of lately".to_owned()) },
+                reason: if is_heard { trouble } else { Some(unheard.to_owned()) },
             }
         };
         nodes.filter(|node| owner != Some(node)).map(standby).collect()

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use bytes::Bytes;
 use doppel_model::ShardId;
+use doppel_protocol::answer::Attention;
 use doppel_protocol::membership::{Beat, Membership};
 use doppel_shared_log::{Bulletin, Engine, Listening};
 use doppel_tier1::RangeMap;
@@ -15,6 +16,7 @@ use tokio::runtime::Handle;
 
 use crate::cluster::file::Contents;
 use crate::cluster::meta::{Described, Meta, MetaError};
+use crate::cluster::unread::Unread;
 use crate::cluster::{Cluster, ClusterFile, log, streams};
 
 /// The pause between two attempts to reach the log.
@@ -49,13 +51,17 @@ pub(crate) async fn join(
         Contents::Way(way) => way.servers.clone(),
     };
     let (mut engine, mut said) = (None, String::new());
+    let shared = Arc::new(file.clone());
     loop {
-        let (servers, name, id) = (servers.clone(), name.to_string(), Arc::clone(&file.id));
+        let (servers, name, shared) = (servers.clone(), name.to_string(), Arc::clone(&shared));
         let (connected, handle) = (engine.clone(), Handle::current());
-        let reach = move || reach(connected, handle, &servers, &name, &id);
+        let reach = move || reach(connected, handle, &servers, &name, &shared);
         match tokio::task::spawn_blocking(reach).await.context("reading the description panicked")?? {
             Reached::All(engine, meta, described) => {
                 let cluster = Cluster::new(file, described.description.clone())?;
+                if let Some(Attention { what, remedy }) = cluster.idle_reach() {
+                    tracing::warn!("{what}: {remedy}");
+                }
                 let hearing = Hearing::begin(engine, meta, *described, &file.id);
                 return Ok(Some((cluster, Some(Box::new(hearing)))));
             }
@@ -86,23 +92,22 @@ fn reach(
     handle: Handle,
     servers: &[String],
     name: &str,
-    id: &Arc<str>,
+    file: &ClusterFile,
 ) -> anyhow::Result<Reached> {
+    let not_yet = |engine, why: Unread| Ok(Reached::NotYet(engine, why.to_string()));
     let engine = match connected.map_or_else(|| Engine::connect(handle, servers, name), Ok) {
         Ok(engine) => engine,
-        Err(error) if streams::passes(&error) => return Ok(Reached::NotYet(None, error.to_string())),
+        Err(error) if streams::passes(&error) => return not_yet(None, Unread::opening(file, error)),
         Err(error) => return Err(error.into()),
     };
-    let meta = match Meta::open(&engine, Arc::clone(id)) {
+    let meta = match Meta::open(&engine, Arc::clone(&file.id)) {
         Ok(meta) => meta,
-        Err(error) if streams::passes(&error) => {
-            return Ok(Reached::NotYet(Some(engine), error.to_string()));
-        }
+        Err(error) if streams::passes(&error) => return not_yet(Some(engine), Unread::opening(file, error)),
         Err(error) => return Err(error.into()),
     };
     match meta.read() {
         Ok(described) => Ok(Reached::All(engine, meta, Box::new(described))),
-        Err(error) if MetaError::passes(&error) => Ok(Reached::NotYet(Some(engine), error.to_string())),
+        Err(error) if MetaError::passes(&error) => not_yet(Some(engine), Unread::reading(file, error)),
         Err(error) => Err(error.into()),
     }
 }
@@ -194,6 +199,10 @@ impl Owners for Claimed {
     fn present(&self, shard: ShardId) -> Option<usize> {
         let (range, own) = (self.map.of_shard(shard), self.own.as_deref());
         self.place(&self.membership.present_owner(range, own)?)
+    }
+
+    fn may_change(&self) -> bool {
+        true
     }
 
     fn replicas(&self, shard: ShardId) -> Vec<usize> {

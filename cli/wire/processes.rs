@@ -16,6 +16,9 @@ use crate::cluster::steps::Role;
 /// A process that has said nothing for so long has ended.
 const SILENCE: Duration = Duration::from_secs(10);
 
+/// One that has said something within this time runs.
+const RUNS: Duration = Duration::from_secs(5);
+
 /// Processes that are listened to.
 const PROCESSES_MAX: usize = 1_024;
 
@@ -73,6 +76,14 @@ impl Processes {
         if heard.len() < PROCESSES_MAX || heard.contains_key(&key) {
             heard.insert(key, (presence, now));
         }
+    }
+
+    /// The nodes that were heard a short time ago, and when: each says that it is there every few seconds.
+    pub(crate) fn nodes(&self, now: Instant) -> Vec<(String, Duration)> {
+        let all = &self.lock().heard;
+        let nodes = all.values().filter(|(presence, _)| presence.role != Role::Coordinator);
+        let nodes = nodes.map(|(presence, at)| (presence.name.clone(), now.saturating_duration_since(*at)));
+        nodes.filter(|(_, silence)| *silence < RUNS).collect()
     }
 
     /// The processes that run, and do not run as META has it.
@@ -134,6 +145,11 @@ mod tests {
         // It has an older one that says the same of what it does.
         processes.take(presence(Role::Tier2, "index-1", 1, false), now);
         assert_eq!(told(&processes, now), [""; 0]);
+        let running: Vec<String> = processes.nodes(now).into_iter().map(|(name, _)| name).collect();
+        assert_eq!(
+            (&*running, processes.nodes(now + RUNS).len()),
+            (&["record".to_owned(), "index-1".to_owned()][..], 0)
+        );
         processes.take(presence(Role::Tier2, "index-2", 1, true), now);
         processes.take(presence(Role::Coordinator, "front", 1, true), now);
         processes.take(presence(Role::Coordinator, "front", 2, false), now);

@@ -173,6 +173,10 @@ impl RangeDirectory for Directory {
     fn has_others(&self) -> bool {
         self.ranges.len() > 1
     }
+
+    fn may_change(&self) -> bool {
+        self.owners.may_change()
+    }
 }
 
 /// Where the router is: here, or with the node that claims the first range.

@@ -17,6 +17,7 @@ use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{MissedTickBehavior, timeout};
 
 use crate::advise::Advisor;
+use crate::again::Turns;
 use crate::body::{self, Held};
 use crate::calls::{Calls, permit};
 use crate::group_report::GroupReport;
@@ -219,16 +220,24 @@ impl App {
         Advisor::new(reads, self.0.policy, self.0.winners, market)
     }
 
-    /// Answers a question from what tier 1 has; replicas may answer where owners do not.
+    /// Answers a question from what tier 1 has; replicas may answer where owners do not. An answer for which the reads have taken
+    /// too long is made again.
     pub(crate) fn ask<T>(
         &self,
-        answer: impl FnOnce(&dyn Tier1Reads) -> Result<T, Problem>,
+        answer: impl Fn(&dyn Tier1Reads) -> Result<T, Problem>,
     ) -> Result<Aged<T>, Problem> {
-        let question = Question::default();
-        let answer = question.ask(self.tier1(), answer)?;
-        let aged = question.answered(answer)?;
-        self.metrics().answered_by_replicas(u64::from(aged.age.is_some()));
-        Ok(aged)
+        let mut turns = Turns::new(self.0.limits.call_time);
+        loop {
+            let question = Question::default();
+            let answer = question.ask(self.tier1(), &answer)?;
+            match question.moments().age() {
+                Ok(age) => {
+                    self.metrics().answered_by_replicas(u64::from(age.is_some()));
+                    return Ok(Aged { answer, age });
+                }
+                Err(too_old) => turns.next(too_old)?,
+            }
+        }
     }
 
     pub(crate) fn tier1(&self) -> &dyn Tier1Api {

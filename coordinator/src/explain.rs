@@ -18,8 +18,8 @@ use utoipa::IntoParams;
 use crate::app::App;
 use crate::extract::{Query, page_url};
 use crate::limits::{EXAMPLES, KEPT_BEFORE};
+use crate::many::millis;
 use crate::problem::Problem;
-use crate::status::millis;
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]

@@ -32,7 +32,7 @@ impl Front {
 
     fn answer_at_once<B>(&self, request: &Request<B>) -> Option<Response> {
         let begin = Instant::now();
-        let mut response = status::at_once(&self.app, request.method(), request.uri())?;
+        let mut response = status::without_rows(&self.app, request.method(), request.uri())?;
         let id = self.app.request_ids().id_of(request.headers());
         let (method, status) = (request.method().as_str(), response.status().as_u16());
         let taken = begin.elapsed();

@@ -12,8 +12,8 @@ use crate::advise::follow;
 use crate::app::App;
 use crate::extract::{self, GroupPath, Query, market, number};
 use crate::limits::{LIST, LIST_DEFAULT};
+use crate::many::millis;
 use crate::problem::Problem;
-use crate::status::millis;
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]

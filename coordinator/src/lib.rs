@@ -14,6 +14,7 @@
 )]
 
 mod advise;
+mod again;
 mod answers;
 pub mod app;
 mod backup;
@@ -32,6 +33,7 @@ pub mod ingest;
 pub mod limits;
 mod lines;
 mod load;
+mod many;
 mod mapping;
 pub mod market;
 mod memory;

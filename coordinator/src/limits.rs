@@ -107,6 +107,18 @@ pub const STATUS_URLS: usize = 1_000;
 /// Of so many URLs at most, what the status table has is told on the thread that took the request.
 pub const STATUS_URLS_AT_ONCE: usize = 64;
 
+/// Threads that read the rows for one of them.
+pub const STATUS_THREADS: usize = 8;
+
+/// Pages for which a further thread is worth it.
+pub const STATUS_PAGES_EACH: usize = 32;
+
+/// What was read of groups for a market is used for so long.
+pub const MARKET_GROUPS_TIME: Duration = Duration::from_millis(300);
+
+/// How often an answer is made that was too old when it was complete.
+pub const ANSWER_ATTEMPTS: u32 = 4;
+
 /// Members that one `POST /v1/status` looks at for market winners, all groups together.
 pub const MARKET_MEMBERS_TOTAL: usize = 50_000;
 

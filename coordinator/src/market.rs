@@ -70,6 +70,11 @@ impl<'a> MarketWinners<'a> {
         Ok(chosen)
     }
 
+    /// Forgets the groups that it has seen. Their members still count.
+    pub(crate) fn forget(&mut self) {
+        self.chosen.clear();
+    }
+
     /// The same for all groups, however many members they have together.
     #[must_use]
     pub fn unlimited(self) -> Self {

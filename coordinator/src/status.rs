@@ -1,15 +1,13 @@
 //! `GET /v1/status`, `POST /v1/status`, `POST /v1/probe`: is this page a duplicate, and of which winner?
 
-use std::time::Duration;
-
 use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::{Method, Uri};
 use axum::response::{IntoResponse, Response};
 use doppel_model::PageUrl;
-use doppel_protocol::answer::{Advice, StatusAnswer, StatusAnswers};
+use doppel_protocol::Submission;
+use doppel_protocol::answer::{Advice, StatusAnswers};
 use doppel_protocol::page::{PAGE_BYTES_MAX, PageBody, PageItem};
-use doppel_protocol::{Question, Submission, Tier1Reads, age_of};
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
@@ -17,6 +15,7 @@ use crate::app::App;
 use crate::extract::{self, JsonBody, Query, market, page_url};
 use crate::ingest::{Source, fetched};
 use crate::limits::{PROBE_BYTES, STATUS_URLS, STATUS_URLS_AT_ONCE};
+use crate::many::{answers, at_once, look, millis};
 use crate::pages;
 use crate::problem::Problem;
 
@@ -68,7 +67,7 @@ pub(crate) async fn get(
 
 /// The answer to a question about a page, if it takes no read of rows. Everything else, also what is wrong with a question,
 /// is left to [`get`].
-pub(crate) fn at_once(app: &App, method: &Method, uri: &Uri) -> Option<Response> {
+pub(crate) fn without_rows(app: &App, method: &Method, uri: &Uri) -> Option<Response> {
     if method != Method::GET || uri.path() != PATH {
         return None;
     }
@@ -109,90 +108,22 @@ pub(crate) async fn post(
     }
     let market = market(app.markets(), asked.as_deref())?;
     let by_table = asked.is_none();
-    let look = move |app: &App, urls: Vec<String>| -> Vec<Known> {
-        urls.into_iter().map(|url| known(app, by_table, url)).collect()
-    };
-    let (mut pages, mut left) = (Vec::new(), urls);
+    let (mut asked, mut left) = (Vec::new(), urls);
     if left.len() <= STATUS_URLS_AT_ONCE {
-        pages = look(&app, std::mem::take(&mut left));
+        asked = look(&app, by_table, std::mem::take(&mut left));
     }
-    if left.is_empty() && pages.iter().all(Result::is_ok) {
-        return Ok(Json(StatusAnswers { pages: pages.into_iter().flatten().collect() }));
+    if left.is_empty() {
+        match at_once(asked) {
+            Ok(pages) => return Ok(Json(StatusAnswers { pages })),
+            Err(some) => asked = some,
+        }
     }
     app.blocking(move |app| {
         let _share = share;
-        pages.extend(look(app, left));
-        let question = Question::default();
-        let answered = question.ask(app.tier1(), |reads| {
-            if by_table {
-                ask_together(reads, &mut pages)?;
-            }
-            let mut advisor = app.advisor(reads, market.as_ref());
-            let mut of_market = None;
-            let mut advise = |(url, page)| -> Result<_, Problem> {
-                let answer = answer(url, advisor.advise(&page)?);
-                let mut from = question.next_part();
-                if !by_table {
-                    // What was read of a group is used again for the pages after.
-                    from = from.into_iter().chain(of_market).min();
-                    of_market = from;
-                }
-                Ok((answer, from))
-            };
-            let pages = pages.into_iter().map(|page| page.map(|page| (page, None)).or_else(&mut advise));
-            pages.collect::<Result<Vec<_>, Problem>>()
-        })?;
-        let pages = answered.into_iter().map(|(answer, from)| Ok(with_age(answer, age_of(from)?)));
-        let pages = pages.collect::<Result<Vec<StatusAnswer>, Problem>>()?;
-        let is_old = |page: &&StatusAnswer| matches!(page, StatusAnswer::Advice(of) if of.age_ms.is_some());
-        app.metrics().answered_by_replicas(pages.iter().filter(is_old).count() as u64);
-        Ok(Json(StatusAnswers { pages }))
+        asked.extend(look(app, by_table, left));
+        Ok(Json(StatusAnswers { pages: answers(app, asked, market.as_ref())? }))
     })
     .await
-}
-
-/// An answer that takes no rows, or what is to be asked of them.
-type Known = Result<StatusAnswer, (String, PageUrl)>;
-
-fn known(app: &App, by_table: bool, url: String) -> Known {
-    match PageUrl::parse(&url) {
-        Ok(page) => match Some(&page).filter(|_| by_table).and_then(|page| app.tier1().known_advice(page)) {
-            Some(advice) => Ok(answer(url, advice)),
-            None => Err((url, page)),
-        },
-        Err(error) => Ok(StatusAnswer::Bad { url, error: error.to_string() }),
-    }
-}
-
-/// Says how old an answer is that replicas were read for.
-fn with_age(answer: StatusAnswer, age: Option<Duration>) -> StatusAnswer {
-    match answer {
-        StatusAnswer::Advice(advice) => {
-            StatusAnswer::Advice(Box::new(Advice { age_ms: age.map(millis), ..*advice }))
-        }
-        bad @ StatusAnswer::Bad { .. } => bad,
-    }
-}
-
-/// The age of an answer as it is told.
-pub(crate) fn millis(age: Duration) -> u64 {
-    u64::try_from(age.as_micros().div_ceil(1_000)).unwrap_or(u64::MAX)
-}
-
-/// Answers as many as possible with one call.
-fn ask_together(reads: &dyn Tier1Reads, pages: &mut [Known]) -> Result<(), Problem> {
-    let left: Vec<PageUrl> = pages.iter().filter_map(|page| Some(page.as_ref().err()?.1.clone())).collect();
-    let known = reads.known_advices(&left)?;
-    for (page, advice) in pages.iter_mut().filter(|page| page.is_err()).zip(known) {
-        if let (Err((url, _)), Some(advice)) = (&page, advice) {
-            *page = Ok(answer(url.clone(), advice));
-        }
-    }
-    Ok(())
-}
-
-fn answer(url: String, advice: Advice) -> StatusAnswer {
-    StatusAnswer::Advice(Box::new(Advice { url, ..advice }))
 }
 
 #[derive(Debug, Deserialize, ToSchema)]

@@ -82,8 +82,28 @@ fn a_silent_server_is_given_up() {
         let load = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let output = finished(load);
         assert_eq!(code(&output), 3, "{}", errors(&output));
-        assert!(errors(&output).contains("no server answers"), "{}", errors(&output));
+        assert!(errors(&output).contains("no answer came from http://"), "{}", errors(&output));
     }
+}
+
+#[test]
+fn a_server_whose_writes_wait_is_not_said_to_be_away() {
+    let home = tempfile::tempdir().unwrap();
+    let crawl = numbered(home.path(), 1);
+    let url = fake_server(|line, _| {
+        let problem = r#"{"detail":"range 1 takes no writes"}"#;
+        line.contains("/readyz?ranges=served").then(|| (503, problem.to_owned()))
+    });
+    let output = run(["load", "--patience", "1", "--server", &url, crawl.to_str().unwrap()]);
+    assert_eq!(code(&output), 4, "{}", errors(&output));
+    let says =
+        "the server has not answered in 1 s; asked whether it takes writes it says: range 1 takes no writes";
+    assert!(
+        errors(&output).contains(says) && errors(&output).contains("a.example/0: "),
+        "{}",
+        errors(&output)
+    );
+    assert!(!errors(&output).contains("no server answers"), "{}", errors(&output));
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! How long the owner of a range may answer without having heard from the range's log.
+//! What the owner of a range may do as far as the range's log goes: how long it may answer without having heard from it, and
+//! whether it takes what it could not commit.
 
 use crate::peers::PeerError;
 
@@ -6,4 +7,9 @@ use crate::peers::PeerError;
 pub(crate) trait Lease: Send + Sync {
     /// Whether the owner may answer now.
     fn check(&self) -> Result<(), PeerError>;
+
+    /// Whether the owner takes what is to be committed: not while a commit has waited for some seconds for what may last.
+    fn check_commits(&self) -> Result<(), PeerError> {
+        Ok(())
+    }
 }

@@ -66,7 +66,7 @@ fn heard(description: &Description, owners: &[(u16, &str)]) -> Heard {
         let all = description.replicas_of(RangeId(range));
         all.iter().map(|name| replica(name.as_str(), Some(name.as_str()) == owner)).collect()
     };
-    Heard { replicas: (0..description.ranges).map(replicas).collect(), force: false }
+    Heard { replicas: (0..description.ranges).map(replicas).collect(), ..Heard::default() }
 }
 
 fn replicas(range: u16, nodes: &[&str]) -> Change {
@@ -121,8 +121,35 @@ fn only_what_has_the_router_is_restarted_for_another_node_of_the_index() {
     assert_eq!((done.len(), done.last().map(String::as_str)), (3, Some("restart the coordinators")));
     let refused = apply(&Change::Remove(name("index-2")), &after).unwrap_err();
     assert!(refused.contains("not the last node of tier 2"), "{refused}");
-    let drain = Change::Remove(name("index-3")).before(&after).unwrap();
-    assert!(drain.contains("--drain 2 --wait"), "{drain}");
+}
+
+#[test]
+fn a_node_of_the_index_goes_when_it_is_empty() {
+    let before = apply(&Change::AddTier2(node("index-3", 1)), &three()).unwrap();
+    let remove = Change::Remove(name("index-3"));
+    assert_eq!(remove.asks(&before), Asks::Partitions);
+    let has = |partitions| Heard { partitions, ..Heard::default() };
+    assert_eq!(remove.apply(&before, &has(Some(vec![2, 1, 0]))).unwrap(), three());
+    // The plan is older than the node.
+    assert_eq!(remove.apply(&before, &has(Some(vec![2, 1]))).unwrap(), three());
+    let refused = remove.apply(&before, &has(Some(vec![2, 1, 4]))).unwrap_err();
+    assert!(refused.starts_with("index-3 has 4 of the partitions of the index"), "{refused}");
+    for says in ["`doppel rebalance --drain 2 --wait`", "--force does without", "new pages stay pending"] {
+        assert!(refused.contains(says), "{refused}");
+    }
+    let refused = remove.apply(&before, &has(None)).unwrap_err();
+    assert!(
+        refused.contains("is not known, for the owner of range 0") && refused.contains("--force"),
+        "{refused}"
+    );
+    assert_eq!(apply(&remove, &before).unwrap(), three());
+    let mut alone = three();
+    alone.tier2.truncate(1);
+    let refused = apply(&Change::Remove(name("index-1")), &alone).unwrap_err();
+    assert!(refused.contains("is the only node of tier 2"), "{refused}");
+    assert!(remove.note(&before, true).unwrap().contains("new pages stay pending"));
+    assert_eq!(remove.note(&before, false), None);
+    assert_eq!(Change::Remove(name("r-1")).asks(&before), Asks::Replicas);
 }
 
 #[test]

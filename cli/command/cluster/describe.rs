@@ -1,41 +1,28 @@
 //! `doppel cluster show`, `add`, `remove`, `address`, `replicas` and `log`: the description of a cluster that has a log, which
 //! is in META, and its changes.
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::path::PathBuf;
+use std::time::Instant;
 
 use anyhow::{bail, ensure};
 use clap::Args;
 use doppel_model::RangeId;
-use doppel_protocol::membership::Membership;
 use doppel_tier1::Settlement;
 use doppel_wire::NodeName;
 use serde_json::json;
 
-use crate::cluster::change::{Change, Heard};
+use super::in_meta::{InMeta, PATIENCE};
+use crate::cluster::change::{Asks, Change, Heard};
 use crate::cluster::file::Contents;
-use crate::cluster::log::{WINDOW_MINUTES_MAX, all_streams, beats};
-use crate::cluster::meta::{Described, Meta, MetaError};
+use crate::cluster::log::{WINDOW_MINUTES_MAX, all_streams};
+use crate::cluster::meta::{Described, MetaError};
 use crate::cluster::monitored::{Place, speaks_against};
 use crate::cluster::monitors::Objections;
-use crate::cluster::steps::{Outcome, changes, steps};
-use crate::cluster::streams::Connection;
+use crate::cluster::steps::{Outcome, ROUTERS, changes, steps};
 use crate::cluster::{Cluster, ClusterFile, Description, Node};
 use crate::command::init::{monitor, node, settlement};
 use crate::exit::Failure;
 use crate::output::Output;
-use crate::wire::hearing::hear;
-
-/// How long log servers are asked that do not answer.
-const PATIENCE: Duration = Duration::from_secs(20);
-
-/// How long the beats of the nodes are listened to, of which three come in a second.
-const LISTENS: Duration = Duration::from_millis(1_500);
-
-/// The same where they have not said enough yet, as right after a takeover.
-const LISTENS_AGAIN: Duration = Duration::from_secs(5);
 
 /// Attempts to make a change when others come first.
 const ATTEMPTS: usize = 5;
@@ -97,7 +84,8 @@ pub(super) struct Add {
 /// Take a node out of a cluster with a log.
 ///
 /// A node of tier 1 must own no range (`doppel cluster takeover`), and each of its ranges has to be at other nodes, too
-/// (`doppel cluster replicas`), two of which follow it where there are two. A node of tier 2 has to be the last one, and drained (`doppel rebalance --drain`).
+/// (`doppel cluster replicas`), two of which follow it where there are two. A node of tier 2 has to be the last one, and without
+/// partitions (`doppel rebalance --drain`), which the owner of range 0 is asked for.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
@@ -107,7 +95,8 @@ pub(super) struct Remove {
     #[arg(value_name = "NAME")]
     name: NodeName,
     /// Do it also where no owner of a range is heard, or too few of the nodes that are left follow it: you answer for it that
-    /// no range loses its last complete copy.
+    /// no range loses its last complete copy. A node of tier 2 is taken out with its partitions, which are filled in elsewhere
+    /// from tier 1; new pages stay pending meanwhile.
     #[arg(long)]
     force: bool,
     #[command(flatten)]
@@ -177,7 +166,7 @@ impl Show {
         let (version, description) = match &file.contents {
             Contents::All(description) => (None, description.clone()),
             Contents::Way(_) => {
-                let Described { version, description, .. } = InMeta::find(&file, &self.of.cluster)?.read()?;
+                let Described { version, description, .. } = InMeta::find(&file, PATIENCE)?.read()?;
                 Cluster::new(&file, description.clone())?;
                 (Some(version), description)
             }
@@ -233,80 +222,21 @@ impl Log {
     }
 }
 
-/// The META of a cluster, as a command reaches it.
-struct InMeta {
-    connection: Connection,
-    meta: Meta,
-    /// The URLs of the log servers.
-    servers: Vec<String>,
-}
-
-impl InMeta {
-    fn find(file: &ClusterFile, path: &Path) -> anyhow::Result<Self> {
-        let Some(servers) = file.servers() else {
-            bail!(
-                "{} is of a cluster without a log, which is described by its file alone: change every copy of it, and restart all \
-                 processes (docs/CLUSTER.md says what can be changed)",
-                path.display()
-            )
-        };
-        let connection = Connection::new(servers, PATIENCE)?;
-        let meta = connection.meta(&file.id)?;
-        Ok(Self { connection, meta, servers: servers.to_vec() })
-    }
-
-    /// The description, as soon as the log has a leader.
-    fn read(&self) -> Result<Described, MetaError> {
-        let until = Instant::now() + PATIENCE;
-        loop {
-            match self.meta.read() {
-                Err(error) if error.passes() && Instant::now() < until => {
-                    thread::sleep(Duration::from_millis(200));
-                }
-                read => return read,
-            }
-        }
-    }
-
-    /// What the nodes say of their replicas, as soon as it is enough, or when they had time to say it.
-    fn hear(&self, description: &Description, force: bool, is_enough: impl Fn(&Heard) -> bool) -> Heard {
-        let membership = Arc::new(Membership::new());
-        let _listening = hear(&self.connection.engine.bulletin(&beats(&description.cluster)), &membership);
-        let began = Instant::now();
-        thread::sleep(LISTENS);
-        loop {
-            let replicas = |range| membership.replicas(RangeId(range), Instant::now());
-            let heard = Heard { replicas: (0..description.ranges).map(replicas).collect(), force };
-            if is_enough(&heard) || began.elapsed() > LISTENS_AGAIN {
-                return heard;
-            }
-            thread::sleep(LISTENS / 5);
-        }
-    }
-}
-
 impl Of {
     /// Makes a change, and says what it means. With `force` a person answers for what cannot be found out.
     fn change(&self, change: &Change, force: bool) -> anyhow::Result<()> {
         let file = ClusterFile::read(&self.cluster)?;
-        let found = InMeta::find(&file, &self.cluster)?;
+        let found = InMeta::find(&file, PATIENCE)?;
         let mut attempts = 1..ATTEMPTS;
         loop {
             let before = found.read()?;
-            Cluster::new(&file, before.description.clone())?;
+            let cluster = Cluster::new(&file, before.description.clone())?;
             let old = &before.description;
-            let heard = if change.asks_for_replicas() {
-                found.hear(old, force, |heard| change.apply(old, heard).is_ok())
-            } else {
-                Heard::default()
-            };
-            if heard.replicas.iter().all(Vec::is_empty) && change.asks_for_replicas() {
-                eprintln!("doppel: no node of tier 1 was heard, so that who owns which range is not known");
-            }
+            let heard = heard(change, &found, &cluster, force);
             let after = change.apply(old, &heard).map_err(anyhow::Error::msg)?;
             ensure_settles(&before.description, &after, &found)?;
             match found.meta.change(&before, &after) {
-                Ok(made) => return self.tell(change, &before, &made),
+                Ok(made) => return self.tell((change, force), &before, &made),
                 // Another one came first: this one is made of what that has left.
                 Err(MetaError::Outrun) if attempts.next().is_some() => {}
                 Err(error) => return Err(error.into()),
@@ -314,12 +244,17 @@ impl Of {
         }
     }
 
-    fn tell(&self, change: &Change, before: &Described, made: &Described) -> anyhow::Result<()> {
+    fn tell(
+        &self,
+        (change, force): (&Change, bool),
+        before: &Described,
+        made: &Described,
+    ) -> anyhow::Result<()> {
         let (old, new) = (&before.description, &made.description);
         let file = self.cluster.display().to_string();
         let told =
             Outcome { version: made.version, changes: changes(old, new), steps: steps(old, new, &file) };
-        let condition = change.before(old);
+        let condition = change.note(old, force);
         Output { json: self.json }.print(&told, |out| {
             writeln!(out, "version {} of the description of the cluster:", told.version)?;
             told.changes.iter().try_for_each(|change| writeln!(out, "  {change}"))?;
@@ -336,8 +271,30 @@ impl Of {
     }
 }
 
+/// What the nodes say, as far as it matters for a change; what is not known is said on standard error.
+fn heard(change: &Change, found: &InMeta<'_>, cluster: &Cluster, force: bool) -> Heard {
+    let old = &cluster.description;
+    match change.asks(old) {
+        Asks::Nothing => Heard { force, ..Heard::default() },
+        Asks::Replicas => {
+            let heard = found.hear(old, force, |heard| change.apply(old, heard).is_ok());
+            if heard.replicas.iter().all(Vec::is_empty) {
+                eprintln!("doppel: no node of tier 1 was heard, so that who owns which range is not known");
+            }
+            heard
+        }
+        Asks::Partitions if force => Heard { force, ..Heard::default() },
+        Asks::Partitions => {
+            let heard = found.hear(old, force, |heard| heard.owner(ROUTERS).is_some());
+            let partitions = found.partitions(cluster, &heard);
+            let partitions = partitions.inspect_err(|why| eprintln!("doppel: {why:#}")).ok();
+            Heard { partitions, ..heard }
+        }
+    }
+}
+
 /// Ensures that all log servers confirm a mode of settlement that was not there before.
-fn ensure_settles(before: &Description, after: &Description, found: &InMeta) -> anyhow::Result<()> {
+fn ensure_settles(before: &Description, after: &Description, found: &InMeta<'_>) -> anyhow::Result<()> {
     let Some(log) = after.log.as_ref().filter(|log| before.log.as_ref() != Some(*log)) else { return Ok(()) };
     if log.settlement == Settlement::Standby {
         return Ok(());

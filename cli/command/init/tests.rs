@@ -51,3 +51,17 @@ fn what_is_not_said_depends_on_the_servers_and_the_nodes() {
         assert!(reason.contains(says), "{reason}");
     }
 }
+
+#[test]
+fn a_node_has_an_address_that_others_reach() {
+    for address in ["10.0.0.1:7801", "[fd00::1]:7801", "record-1.example:7801", "127.0.0.1:7801"] {
+        assert_eq!(node(&format!("record-1={address}")).unwrap().address, address);
+    }
+    for (all, address) in
+        [("0.0.0.0", "0.0.0.0:7801"), ("::", "[::]:7801"), ("::ffff:0.0.0.0", "[::ffff:0.0.0.0]:7801")]
+    {
+        let refused = node(&format!("record-1={address}")).unwrap_err();
+        assert!(refused.starts_with(&format!("{all} stands for all addresses of a machine")), "{refused}");
+        assert!(refused.contains(&format!("--listen {address}")), "{refused}");
+    }
+}

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::fs::File;
-use std::io::Write;
+use std::io::{Read as _, Write as _};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Receiver;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -16,7 +17,7 @@ use doppel_coordinator::limits::WIRE_BYTES;
 use doppel_crawls::Reason;
 use doppel_model::Timestamp;
 use doppel_protocol::Outcome;
-use doppel_protocol::answer::{LineAnswer, LineCode, NotTaken, Taken};
+use doppel_protocol::answer::{LineAnswer, LineCode, NotTaken, Problem, Taken};
 use doppel_protocol::client::{CONTENT_TYPE, Client, ClientError, Method, StatusCode};
 use doppel_protocol::page::{LINE_BYTES_MAX, PageItem};
 use serde::{Serialize, Serializer};
@@ -29,6 +30,12 @@ const BATCH_BYTES: usize = 1 << 20;
 const _: () = assert!(BATCH_BYTES + LINE_BYTES_MAX < WIRE_BYTES);
 /// Pause before lines are sent again that a busy server did not take.
 const BUSY_PAUSE: Duration = Duration::from_millis(500);
+/// After so long without a page taken it is said why.
+const BUSY: Duration = Duration::from_secs(5);
+/// How long a server is asked why it does not take pages, which takes it three seconds where a node is away; and the longest answer
+/// that is read, in bytes.
+const READY: Duration = Duration::from_secs(5);
+const READY_BYTES_MAX: u64 = 64 << 10;
 const NDJSON: &str = "application/x-ndjson";
 /// The outcome of pages that were not taken.
 const REFUSED: &str = "refused";
@@ -65,6 +72,8 @@ pub(super) struct Post {
     patience: Duration,
     outcomes: Mutex<BTreeMap<String, u64>>,
     acknowledged: Option<Mutex<File>>,
+    /// Whether it was said that the server takes no more.
+    is_told: AtomicBool,
 }
 
 impl Batch {
@@ -112,7 +121,13 @@ impl Post {
             file.map(Mutex::new).with_context(|| format!("cannot write {}", path.display()))
         };
         let acknowledged = acknowledged.map(open).transpose()?;
-        Ok(Self { client, patience, outcomes: Mutex::default(), acknowledged })
+        Ok(Self {
+            client,
+            patience,
+            outcomes: Mutex::default(),
+            acknowledged,
+            is_told: AtomicBool::default(),
+        })
     }
 
     /// Posts one batch after the other.
@@ -178,6 +193,10 @@ impl Post {
                 Err(error @ ClientError::Refused { .. }) => {
                     return Err(anyhow::Error::new(error).context(named(first, sent.len())));
                 }
+                Err(error @ ClientError::Late { .. }) => {
+                    let error = self.waits().unwrap_or(error);
+                    return Err(anyhow::Error::new(error).context(named(first, sent.len())));
+                }
                 Err(error) => return Err(error.into()),
             };
             let retry = |(_, answer): &(&Posted, LineAnswer)| matches!(answer, LineAnswer::NotTaken(NotTaken { error, .. }) if error.code == LineCode::Retry);
@@ -190,6 +209,12 @@ impl Post {
                     let (status, text) = (StatusCode::TOO_MANY_REQUESTS, error.reason.clone());
                     let refused = ClientError::Refused { status, text };
                     return Err(anyhow::Error::new(refused).context(named(first, sent.len())));
+                } else if progress.elapsed() >= BUSY && !self.is_told.swap(true, Ordering::Relaxed) {
+                    let seconds = self.patience.as_secs();
+                    eprintln!(
+                        "doppel: the server takes no more at present: {}; trying for {seconds} s",
+                        error.reason
+                    );
                 }
                 thread::sleep(BUSY_PAUSE);
             }
@@ -197,6 +222,20 @@ impl Post {
             most = most.saturating_mul(2);
         }
         Ok(())
+    }
+
+    /// Why the server does not answer that pages were taken, where it says that it takes no writes.
+    fn waits(&self) -> Option<ClientError> {
+        let request = self.client.request(Method::GET, &["readyz"]).query(&[("ranges", "served")]);
+        let answer = request.timeout(READY).send().ok()?;
+        let (status, mut text) = (answer.status(), String::new());
+        answer.take(READY_BYTES_MAX).read_to_string(&mut text).ok()?;
+        let Problem { detail, .. } = serde_json::from_str(&text).ok()?;
+        let seconds = self.patience.as_secs();
+        let text = format!(
+            "the server has not answered in {seconds} s; asked whether it takes writes it says: {detail}"
+        );
+        Some(ClientError::Refused { status, text })
     }
 
     /// Counts pages by what became of them, and records those that were taken.

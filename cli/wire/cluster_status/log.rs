@@ -4,12 +4,15 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use doppel_model::RangeId;
-use doppel_protocol::answer::{Attention, EngineServer, EngineStatus, EngineStream};
+use doppel_protocol::answer::{Attention, ClusterRange, EngineServer, EngineStatus, EngineStream, Standby};
 use doppel_shared_log::{Engine, EngineState, ServerState, StreamState};
 
 /// Percent of its bytes from which a stream is nearly full. With two replicas or more that follow it is trimmed from half on, and
 /// without delay from three quarters on.
-const NEARLY_FULL_PERCENT: u64 = 85;
+const NEARLY_FULL_PERCENT: u128 = 85;
+
+/// Percent from which a long entry may have no room.
+const FULL_PERCENT: u128 = 99;
 
 /// The log of a cluster.
 #[derive(Clone)]
@@ -37,12 +40,13 @@ impl LogAt {
     pub(super) fn ask(&self, limit: Duration) -> LogSaid {
         let all = [&self.streams[..], std::slice::from_ref(&self.meta)].concat();
         let EngineState { servers, mut streams } = self.engine.state(&self.servers, &all, limit);
-        let meta = streams.pop().and_then(|state| trouble_of_meta(&state, self.copies));
+        let meta = streams.pop();
         let stream = |(range, state)| self.stream(RangeId(range), state);
         let status = EngineStatus {
             servers: servers.into_iter().map(server).collect(),
             streams: (0..).zip(streams).map(stream).collect(),
         };
+        let meta = meta.and_then(|state| trouble_of_meta(&state, self.copies, &status));
         LogSaid { status, meta }
     }
 
@@ -93,20 +97,43 @@ fn server(ServerState { url, greeting }: ServerState) -> EngineServer {
     EngineServer { name, address: url, version, answers: reason.is_none(), reason }
 }
 
+/// The log servers that do not answer, or keep no streams any more.
+pub(super) fn servers_away(log: &EngineStatus) -> Vec<&str> {
+    log.servers.iter().filter(|server| !server.answers).map(|server| &*server.address).collect()
+}
+
+/// Whether a stream may have no room for an entry.
+pub(super) fn is_full(stream: &EngineStream) -> bool {
+    percent(stream).is_some_and(|percent| percent >= FULL_PERCENT)
+}
+
+fn percent(EngineStream { bytes, limit, .. }: &EngineStream) -> Option<u128> {
+    bytes.zip(*limit).map(|(bytes, limit)| u128::from(bytes) * 100 / u128::from(limit.max(1)))
+}
+
 /// Servers that are away, copies that are missing or behind, and streams that are nearly full or say nothing.
-pub(super) fn troubles(log: &EngineStatus) -> Vec<Attention> {
+pub(super) fn troubles(log: &EngineStatus, ranges: &[ClusterRange]) -> Vec<Attention> {
     let mut troubles = Vec::new();
-    for server in log.servers.iter().filter(|server| !server.answers) {
-        let reason = server.reason.as_deref().unwrap_or("it does not say why");
+    for EngineServer { name, address, reason, .. } in log.servers.iter().filter(|server| !server.answers) {
+        let reason = reason.as_deref().unwrap_or("it does not say why");
+        // Only one that answers says its name.
+        let (state, remedy) = match name {
+            Some(_) => ("takes no part", "see to its disk, and start it again"),
+            None => {
+                ("does not answer", "start it with its configuration and its directory, if it does not run")
+            }
+        };
         troubles.push(Attention {
-            what: format!("the log server at {} does not answer: {reason}", server.address),
-            remedy: "start it with its configuration and its directory, or see to its disk; without more than half of the \
-                     copies of a stream nothing is written to it"
-                .to_owned(),
+            what: format!("the log server at {address} {state}: {reason}"),
+            remedy: format!(
+                "{remedy}; without more than half of the copies of a stream nothing is written to it"
+            ),
         });
     }
+    let away = servers_away(log);
     for stream in &log.streams {
-        troubles.extend(trouble(stream));
+        let standbys = ranges.iter().find(|range| range.range == stream.range).map(|range| &*range.standbys);
+        troubles.extend(trouble(stream, standbys.unwrap_or_default(), &away));
     }
     // A server that is away has a copy of many streams.
     let mut behind: BTreeMap<&str, Vec<String>> = BTreeMap::new();
@@ -121,21 +148,37 @@ pub(super) fn troubles(log: &EngineStatus) -> Vec<Attention> {
                 "log server {server} is away or behind with its copies of the streams of ranges {}",
                 ranges.join(", ")
             ),
-            remedy: format!("start {server}, if it does not run; otherwise wait, it copies what it lacks"),
+            remedy: copies(&[server], log),
         });
     }
     troubles
 }
 
-fn trouble(stream: &EngineStream) -> Option<Attention> {
-    let EngineStream { range, stream: name, bytes, limit, copies, current_copies, behind, reason, .. } =
-        stream;
+/// What to do about servers that are away or behind with their copies.
+fn copies(behind: &[&str], log: &EngineStatus) -> String {
+    let answers =
+        |name: &str| log.servers.iter().any(|server| server.answers && server.name.as_deref() == Some(name));
+    let away: Vec<&str> = behind.iter().filter(|name| !answers(name)).copied().collect();
+    if away.is_empty() {
+        return "wait: they run, and copy what they lack".to_owned();
+    }
+    format!("start {}, as far as they do not run; then they copy what they lack", away.join(", "))
+}
+
+/// What to do about a stream that does not answer, as a stream without a leader.
+fn election(away: &[&str]) -> String {
+    match away {
+        [] => "wait some seconds for an election".to_owned(),
+        away => format!("start the log servers that are away: {}", away.join(", ")),
+    }
+}
+
+fn trouble(stream: &EngineStream, standbys: &[Standby], away: &[&str]) -> Option<Attention> {
+    let EngineStream { range, stream: name, copies, current_copies, behind, reason, .. } = stream;
     if let Some(reason) = reason {
         return Some(Attention {
             what: format!("{name}, the stream of range {range}, does not answer: {reason}"),
-            remedy: "wait some seconds for an election; then start the log servers that are away. One that was deleted is an \
-                     incident (docs/CLUSTER.md)"
-                .to_owned(),
+            remedy: format!("{}; one that was deleted is an incident (docs/CLUSTER.md)", election(away)),
         });
     }
     let there = current_copies.unwrap_or_default() + behind.len() as u64;
@@ -147,19 +190,28 @@ fn trouble(stream: &EngineStream) -> Option<Attention> {
             remedy: format!("`nats stream edit {name} --replicas {copies}`"),
         });
     }
-    let percent =
-        bytes.zip(*limit).map(|(bytes, limit)| u128::from(bytes) * 100 / u128::from(limit.max(1)))?;
-    (percent >= u128::from(NEARLY_FULL_PERCENT)).then(|| Attention {
+    let percent = percent(stream).filter(|percent| *percent >= NEARLY_FULL_PERCENT)?;
+    let more = format!("give it more bytes: `nats stream edit {name} --max-bytes BYTES`");
+    let lost: Vec<&str> =
+        standbys.iter().filter(|standby| !standby.follows).map(|standby| &*standby.node).collect();
+    Some(Attention {
         what: format!("{name}, the stream of range {range}, is {percent} % full"),
-        remedy: format!(
-            "start the nodes that have a replica of the range, for what only one of them has is not trimmed; or give it more \
-             bytes: `nats stream edit {name} --max-bytes BYTES`"
-        ),
+        remedy: match &*lost {
+            [] => more,
+            lost => format!(
+                "see that {} follow the range, for what only one node has is not trimmed; or {more}",
+                lost.join(", ")
+            ),
+        },
     })
 }
 
 /// What is wrong with META: without it no process can start, and nothing of the cluster can be changed.
-fn trouble_of_meta(StreamState { stream, contents }: &StreamState, copies: u64) -> Option<Attention> {
+fn trouble_of_meta(
+    StreamState { stream, contents }: &StreamState,
+    wanted: u64,
+    log: &EngineStatus,
+) -> Option<Attention> {
     let has = match contents {
         Ok(has) => has,
         Err(reason) => {
@@ -168,21 +220,23 @@ fn trouble_of_meta(StreamState { stream, contents }: &StreamState, copies: u64) 
                     "{stream}, the stream of the description of the cluster, does not answer: {reason}; what runs goes on, and no \
                      process can start"
                 ),
-                remedy: "wait some seconds for an election; then start the log servers that are away. One that was deleted is an \
-                         incident: put it back with `nats stream restore` (docs/CLUSTER.md), and stop no process before"
-                    .to_owned(),
+                remedy: format!(
+                    "{}; one that was deleted is an incident: put it back with `nats stream restore` (docs/CLUSTER.md), and stop no \
+                     process before",
+                    election(&servers_away(log))
+                ),
             });
         }
     };
     let there = 1 + has.followers.len() as u64;
     let behind = has.followers.iter().filter(|follower| !follower.is_current).map(|one| &*one.server);
     let behind: Vec<&str> = behind.collect();
-    if there < copies {
+    if there < wanted {
         return Some(Attention {
             what: format!(
-                "{stream}, the stream of the description of the cluster, has copies at {there} servers, and {copies} are wanted"
+                "{stream}, the stream of the description of the cluster, has copies at {there} servers, and {wanted} are wanted"
             ),
-            remedy: format!("`nats stream edit {stream} --replicas {copies}`"),
+            remedy: format!("`nats stream edit {stream} --replicas {wanted}`"),
         });
     }
     (!behind.is_empty()).then(|| Attention {
@@ -190,7 +244,7 @@ fn trouble_of_meta(StreamState { stream, contents }: &StreamState, copies: u64) 
             "log servers are away or behind with their copies of {stream}, the stream of the description of the cluster: {}",
             behind.join(", ")
         ),
-        remedy: "start them, if they do not run; otherwise wait, they copy what they lack".to_owned(),
+        remedy: copies(&behind, log),
     })
 }
 
@@ -225,7 +279,7 @@ mod tests {
     }
 
     fn whats(log: &EngineStatus) -> Vec<String> {
-        troubles(log).into_iter().map(|one| one.what).collect()
+        troubles(log, &[]).into_iter().map(|one| one.what).collect()
     }
 
     #[test]
@@ -234,6 +288,7 @@ mod tests {
         assert_eq!(whats(&log), [""; 0]);
         log.servers[2].answers = false;
         log.servers[2].reason = Some("connection refused".to_owned());
+        log.servers[2].name = None;
         for stream in &mut log.streams[..2] {
             (stream.current_copies, stream.behind) = (Some(2), vec!["log-3".to_owned()]);
         }
@@ -244,6 +299,18 @@ mod tests {
                 "log server log-3 is away or behind with its copies of the streams of ranges 0, 1"
             ]
         );
+        let remedy = |log: &EngineStatus, at: usize| troubles(log, &[])[at].remedy.clone();
+        assert!(remedy(&log, 0).starts_with("start it with its configuration"), "{}", remedy(&log, 0));
+        assert!(remedy(&log, 1).starts_with("start log-3"), "{}", remedy(&log, 1));
+        // It answers, but its disk is gone.
+        log.servers[2].name = Some("log-3".to_owned());
+        assert!(
+            whats(&log)[0].contains("takes no part: connection")
+                && remedy(&log, 0).starts_with("see to its disk")
+        );
+        // It is back.
+        log.servers[2].answers = true;
+        assert_eq!(remedy(&log, 0), "wait: they run, and copy what they lack");
     }
 
     #[test]
@@ -259,7 +326,24 @@ mod tests {
                 "range-2, the stream of range 2, has copies at 1 servers, and 3 are wanted"
             ]
         );
+        let range = |standbys| ClusterRange {
+            range: RangeId(1),
+            first_shard: 0,
+            last_shard: 0,
+            owner: None,
+            served: true,
+            epoch: None,
+            standbys,
+            replicas: 2,
+            live_replicas: 1,
+            live: None,
+            pending: None,
+        };
+        let away = Standby { node: "record-2".to_owned(), follows: false, lag: None, reason: None };
+        assert!(troubles(&log, &[range(Vec::new())])[0].remedy.starts_with("give it more bytes"));
+        assert!(troubles(&log, &[range(vec![away])])[0].remedy.starts_with("see that record-2 follow"));
         log.streams[1].reason = Some("no leader".to_owned());
+        assert!(troubles(&log, &[])[0].remedy.starts_with("wait some seconds for an election;"));
         assert_eq!(whats(&log)[0], "range-1, the stream of range 1, does not answer: no leader");
     }
 
@@ -278,7 +362,7 @@ mod tests {
             };
             StreamState { stream: "meta".to_owned(), contents: Ok(contents) }
         };
-        let what = |state: &StreamState| trouble_of_meta(state, 3).map(|trouble| trouble.what);
+        let what = |state: &StreamState| trouble_of_meta(state, 3, &log()).map(|trouble| trouble.what);
         assert_eq!(what(&state(vec![follower(2, true), follower(3, true)])), None);
         let behind = what(&state(vec![follower(2, true), follower(3, false)])).unwrap();
         assert!(behind.contains("copies of meta") && behind.ends_with(": log-3"), "{behind}");

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod answer;
+mod ask;
 mod backup;
 mod call_limits;
 #[cfg(feature = "client")]
@@ -56,7 +57,7 @@ pub use mapping::{
 };
 pub use market::{HostSuffix, Market, MarketError, Markets};
 pub use page_view::{Compared, PageView};
-pub use question::{AGE_MAX, Aged, Question, Whom, age_of, too_old};
+pub use question::{AGE_MAX, Aged, LEASE, Moments, OWNERS_LAG, Question, TooOld, Whom, too_old};
 pub use rank::{Rank, Rule};
 pub use record::{
     BATCH_MAX, Change, Changes, LIST_MAX, LinesPage, SCAN_LINES_MAX, ScanPosition, Tier1Api, Tier1Reads,

@@ -102,6 +102,16 @@ impl PeerError {
     pub fn unreachable(range: RangeId, why: impl Into<String>) -> Self {
         Self::Unreachable { range, why: why.into() }
     }
+
+    /// Whether whoever was asked is away, so that somebody else, or the same later, may have an answer.
+    #[must_use]
+    pub fn is_away(&self) -> bool {
+        match self {
+            Self::Unreachable { .. } | Self::NotOwner(_) | Self::Busy(_) => true,
+            Self::Refused(refused) => refused.is_away(),
+            Self::Gap { .. } | Self::Misdirected { .. } => false,
+        }
+    }
 }
 
 impl From<PeerError> for Tier1Error {
@@ -314,6 +324,11 @@ pub trait RangeDirectory: Send + Sync {
 
     /// Whether other processes have ranges at all, or may have some later. It never changes.
     fn has_others(&self) -> bool;
+
+    /// Whether a range may have another owner later. It never changes.
+    fn may_change(&self) -> bool {
+        false
+    }
 }
 
 /// Ranges whose owners are fixed.

@@ -245,20 +245,3 @@ pub trait Tier1Api: Tier1Reads {
     /// When the store failed.
     fn flush(&self, limit: Duration) -> Result<bool, Tier1Error>;
 }
-
-impl Question {
-    /// Reads for it of tier 1: of replicas, too, where there are some.
-    ///
-    /// # Errors
-    /// As the reads.
-    pub fn ask<T, E>(
-        &self,
-        tier1: &dyn Tier1Api,
-        read: impl FnOnce(&dyn Tier1Reads) -> Result<T, E>,
-    ) -> Result<T, E> {
-        match tier1.for_question(self) {
-            Some(reads) => read(&*reads),
-            None => read(tier1),
-        }
-    }
-}

@@ -40,3 +40,11 @@ pub enum Tier1Error {
     #[error("the service is shutting down")]
     Stopping,
 }
+
+impl Tier1Error {
+    /// Whether whoever was asked is away, so that somebody else, or the same later, may have an answer.
+    #[must_use]
+    pub fn is_away(&self) -> bool {
+        matches!(self, Self::Unavailable(_) | Self::Stopping)
+    }
+}

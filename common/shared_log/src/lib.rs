@@ -28,7 +28,7 @@ mod reports;
 mod told;
 
 pub use jetstream::{
-    Bulletin, Engine, EngineError, EngineState, Follower, Greeting, JetStreamLog, Listening, Server,
+    Bulletin, Engine, EngineError, EngineState, Follower, Greeting, JetStreamLog, LED, Listening, Server,
     ServerState, StreamContents, StreamSettings, StreamState,
 };
 pub use log::{AppendError, Entry, Extent, LogError, Sequence, SharedLog, append_surely};

@@ -161,7 +161,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 const PAUSE_MAX: Duration = Duration::from_millis(500);
 
 /// Appends an entry, and where there is no answer finds out what became of it, until it is known. [`AppendError::Refused`]
-/// means here that another entry is in the place behind `expected`, and this one nowhere.
+/// means here that the log goes on otherwise behind `expected`, and this entry was not added.
 ///
 /// # Errors
 /// See [`AppendError`]; `Unknown` and [`LogError::Unavailable`] only when it is not known at the end of `limit`.
@@ -192,13 +192,17 @@ pub fn append_surely(
                 // A refusal may count an entry that is to be read a moment later.
                 None => {}
             },
-            Err(LogError::Trimmed { .. }) => return Err(AppendError::Refused),
+            // What has gone from the place may have been this one.
+            Err(LogError::Trimmed { .. }) => {
+                return Err(unsure.map_or(AppendError::Refused, AppendError::Unknown));
+            }
             Err(LogError::Unavailable { .. }) => {}
             Err(error) => return Err(unsure.map_or(AppendError::Failed(error), AppendError::Unknown)),
         }
         if Instant::now() + pause >= deadline {
             return Err(match (failed, unsure) {
-                (AppendError::Failed(_), Some(error)) => AppendError::Unknown(error),
+                // It may have been refused for what an earlier call has added.
+                (AppendError::Failed(_) | AppendError::Refused, Some(error)) => AppendError::Unknown(error),
                 (failed, _) => failed,
             });
         }

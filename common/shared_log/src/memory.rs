@@ -20,6 +20,8 @@ pub enum Fault {
     CallLate,
     /// An append or a read fails before it is sent.
     Away,
+    /// An append is carried out, and is said to be in the place behind its own.
+    Misplaced,
 }
 
 /// The log. Clones are one log.
@@ -169,6 +171,7 @@ impl SharedLog for MemoryLog {
                 let _ = state.append(expected, entry);
                 Err(AppendError::Unknown(unavailable("no answer came")))
             }
+            Some(Fault::Misplaced) => state.append(expected, entry).map(Sequence::next),
             None => state.append(expected, entry),
         };
         state.arrive();
@@ -248,6 +251,7 @@ impl SharedLog for MemoryLog {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::log::append_surely;
 
     #[test]
     fn it_conforms() {
@@ -268,6 +272,28 @@ mod tests {
         assert_eq!(log.end(), Ok(Sequence(2)));
         let texts: Vec<Bytes> = log.read(Sequence(0), 100).unwrap().into_iter().map(|e| e.bytes).collect();
         assert_eq!(texts, [a, b]);
+    }
+
+    /// It is refused for its own entry, and nobody shows that.
+    #[test]
+    fn what_may_have_been_added_is_not_said_to_be_refused() {
+        let (log, entry) = (MemoryLog::default(), Bytes::from_static(b"a"));
+        log.plan([Fault::AnswerLost].into_iter().chain([Fault::Away; 1_000]));
+        let limit = Duration::from_millis(400);
+        let appended = std::thread::scope(|scope| {
+            let append = scope.spawn(|| append_surely(&log, Sequence(0), &entry, limit));
+            while log.end() != Ok(Sequence(1)) {
+                std::thread::yield_now();
+            }
+            log.lag(Some(Sequence(0)));
+            log.heal();
+            append.join().unwrap()
+        });
+        assert!(matches!(appended, Err(AppendError::Unknown(_))), "{appended:?}");
+        log.lag(None);
+        assert_eq!(append_surely(&log, Sequence(0), &entry, Duration::ZERO), Ok(Sequence(1)));
+        let other = append_surely(&log, Sequence(0), &Bytes::from_static(b"b"), Duration::ZERO);
+        assert_eq!(other, Err(AppendError::Refused));
     }
 
     #[test]

@@ -4,6 +4,8 @@
 mod servers;
 
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::channel;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -154,7 +156,7 @@ fn news_are_heard_by_all_that_listen() {
     with_each(|program| {
         let servers = Servers::start(program, 1);
         let (teller, listener) = (servers.connect().bulletin("news"), servers.connect().bulletin("news"));
-        let (sender, heard) = std::sync::mpsc::channel();
+        let (sender, heard) = channel();
         let listening = listener.listen(move |news| drop(sender.send(news.to_vec())));
         let first = patiently(|| {
             teller.tell(Bytes::from_static(b"here"));
@@ -202,6 +204,47 @@ fn entries_are_told_to_readers_in_other_processes() {
         assert_eq!(writer.told(Sequence(began.0)), []);
         assert_eq!(reader.read(Sequence(began.0 + 49), 1).unwrap().len(), 1);
         assert_eq!(reader.read(Sequence(began.0 + 50), 1), Ok(Vec::new()));
+    });
+}
+
+/// Without a connection nobody takes anything out of the queue to the servers.
+#[test]
+fn calls_end_though_all_servers_are_gone_and_the_queue_to_them_is_full() {
+    with_each(|program| {
+        let mut servers = Servers::start(program, 1);
+        let engine = servers.connect();
+        let log = Arc::new(create(&engine, "log", 1));
+        let entry = Bytes::from_static(b"a");
+        for place in 0..3 {
+            log.append(Sequence(place), &entry).unwrap();
+        }
+        servers.kill(0);
+        let news = engine.bulletin("news");
+        let is_queued = || {
+            let began = Instant::now();
+            news.tell(Bytes::new());
+            began.elapsed() < Duration::from_millis(150)
+        };
+        let queued = (0..1_000_000).take_while(|_| is_queued()).count();
+        assert!((2_000..1_000_000).contains(&queued), "{queued} are in the queue");
+        let call = |what: &'static str, call: fn(&Engine, &JetStreamLog) -> bool| {
+            let (engine, log, (done, answer)) = (engine.clone(), Arc::clone(&log), channel());
+            thread::spawn(move || done.send(call(&engine, &log)));
+            (what, answer)
+        };
+        let calls = [
+            call("end", |_, log| log.end().is_err()),
+            call("read", |_, log| log.read(Sequence(0), 1).is_err()),
+            call("trim", |_, log| log.trim(Sequence(2)).is_err()),
+            call("append", |_, log| log.append(Sequence(3), &Bytes::from_static(b"b")).is_err()),
+            call("open", |engine, _| engine.open("log", 1).is_err()),
+            call("create", |engine, _| engine.create("other", settings(1)).is_err()),
+        ];
+        for (what, answer) in calls {
+            assert_eq!(answer.recv_timeout(Duration::from_secs(10)), Ok(true), "{what}");
+        }
+        servers.start_one(0);
+        patiently(|| log.end().map_err(|error| error.to_string()));
     });
 }
 

@@ -43,16 +43,12 @@ impl SpreadTier1 {
     }
 
     fn any<'a, R>(&'a self, ask: impl Fn(&'a dyn Tier1Api) -> Answer<R>) -> Answer<R> {
-        self.0.any(ask, is_away)
+        self.0.any(ask, Tier1Error::is_away)
     }
 
     fn of(&self, shard: ShardId) -> Answer<&dyn Tier1Api> {
         self.0.of_shard(shard)
     }
-}
-
-fn is_away(error: &Tier1Error) -> bool {
-    matches!(error, Tier1Error::Unavailable(_))
 }
 
 /// A list that is too long is refused as a whole, before any node has done its part.
@@ -125,6 +121,9 @@ impl Tier1Api for SpreadTier1 {
     }
 
     fn for_question<'t>(&'t self, question: &Question) -> Option<Box<dyn Tier1Reads + 't>> {
+        if self.0.owners.may_change() {
+            question.owners_may_change();
+        }
         Some(Box::new(Asked { nodes: &self.0, question: question.clone() }))
     }
 
@@ -184,7 +183,7 @@ impl Tier1Api for SpreadTier1 {
 
     fn backup(&self) -> Result<BackupStream, BackupError> {
         let cannot_begin =
-            |error: &BackupError| matches!(error, BackupError::Tier1Error(error) if is_away(error));
+            |error: &BackupError| matches!(error, BackupError::Tier1Error(error) if error.is_away());
         self.0.any(Tier1Api::backup, cannot_begin)
     }
 

@@ -170,6 +170,7 @@ impl Tier1Reads for Reads<'_> {
     }
 
     fn known_advices(&self, pages: &[PageUrl]) -> Answer<Vec<Option<Advice>>> {
+        let sent = Instant::now();
         let known = self.call::<KnownAdvices>(&pages.to_vec())??;
         if known.len() != pages.len() {
             return Err(Tier1Error::Unavailable(format!(
@@ -178,7 +179,11 @@ impl Tier1Reads for Reads<'_> {
                 pages.len()
             )));
         }
-        Ok(known.into_iter().map(|known| known.map(|Json(advice)| advice)).collect())
+        let known: Vec<Option<Advice>> = known.into_iter().map(|known| Some(known?.0)).collect();
+        if let Some(question) = &self.question {
+            question.take_known(&known, sent);
+        }
+        Ok(known)
     }
 
     fn signature(&self, page: PageId) -> Answer<Option<Arc<Signature>>> {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use doppel_model::PageUrl;
 
 use super::*;
+use crate::limits::ANSWER_ATTEMPTS;
 
 /// A winner and its duplicate, and a page on its own.
 async fn door() -> Door {
@@ -84,4 +85,103 @@ async fn what_is_older_than_five_seconds_is_no_answer() {
     // An export is of owners.
     assert_eq!(door.get("/v1/export").await.lines().len(), 3);
     assert_eq!(door.counted().await, 0);
+}
+
+impl Door {
+    /// The next reads of a page take so many seconds each; those after them take no time.
+    fn read_slowly(&self, url: &str, seconds: &[u64]) {
+        let page = PageUrl::parse(url).unwrap().id();
+        let times = seconds.iter().map(|seconds| Duration::from_secs(*seconds)).collect();
+        self.tiers.state().slow.insert(page, times);
+    }
+
+    fn slow_reads_left(&self, url: &str) -> usize {
+        self.tiers.state().slow[&PageUrl::parse(url).unwrap().id()].len()
+    }
+}
+
+/// How long a read may take at most, where owners stay and where they may be deposed.
+const TIMES: [(bool, u64); 2] = [(false, 4), (true, 0)];
+
+#[tokio::test]
+async fn what_owners_have_said_too_long_ago_is_read_again() {
+    let door = door().await;
+    let group = door.tiers.state().group_of("http://w/");
+    let ways = [
+        "/v1/status?url=http://near/copy".to_owned(),
+        format!("/v1/groups/{group}"),
+        "/v1/explain?a=http://near/copy&b=http://w/".to_owned(),
+    ];
+    for (may_change, most) in TIMES {
+        door.tiers.state().may_change = may_change;
+        for way in &ways {
+            // Each time the first read of the page is one that takes too long, but for the last.
+            door.read_slowly("http://near/copy", &[most]);
+            assert_eq!(door.get(way).await.status, 200);
+            assert_eq!(door.slow_reads_left("http://near/copy"), 0);
+            door.read_slowly("http://near/copy", &[most + 1]);
+            let answer = door.get(way).await.json();
+            assert!(answer.get("age_ms").is_none(), "{answer}");
+            assert_eq!(door.slow_reads_left("http://near/copy"), 0, "it was read again: {answer}");
+            door.read_slowly("http://near/copy", &[most + 1; 100]);
+            let problem = door.get(way).await.problem(503);
+            assert!(problem["detail"].as_str().unwrap().contains("may have changed"), "{problem}");
+            door.read_slowly("http://near/copy", &[]);
+        }
+    }
+}
+
+#[tokio::test]
+async fn of_many_pages_those_are_read_again_that_were_read_first() {
+    let door = door().await;
+    for (may_change, most) in TIMES {
+        door.tiers.state().may_change = may_change;
+        let urls = ["http://near/copy", "http://alone/", "http://w/"];
+        for market in [Value::Null, json!("w")] {
+            let question = json!({ "urls": urls, "market": market });
+            door.read_slowly("http://near/copy", &[most + 1]);
+            let answers = door.post_json("/v1/status", &question).await.json();
+            let statuses: Vec<&str> = answers["pages"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|page| page["status"].as_str().unwrap())
+                .collect();
+            assert_eq!(statuses, ["duplicate", "unique", "winner"]);
+            assert_eq!(door.slow_reads_left("http://near/copy"), 0);
+            // Each turn reads it twice at most: for itself, and as the winner's duplicate.
+            door.read_slowly("http://near/copy", &[most + 1; 100]);
+            door.post_json("/v1/status", &question).await.problem(503);
+            assert!(100 - door.slow_reads_left("http://near/copy") <= 2 * ANSWER_ATTEMPTS as usize);
+            door.read_slowly("http://near/copy", &[]);
+        }
+    }
+}
+
+/// The table has told of the first page before the rows of the second one are read, which takes long.
+#[tokio::test]
+async fn what_the_table_has_told_is_looked_at_again_when_the_rows_take_long() {
+    let door = Arc::new(door().await);
+    let page = |url: &str| PageUrl::parse(url).unwrap();
+    let known: doppel_protocol::answer::Advice =
+        serde_json::from_value(door.status("http://near/copy").await).unwrap();
+    door.tiers.state().known.insert(page("http://near/copy"), known);
+    let (hold, before) = (door.tiers.gate.close("pages"), door.tiers.gate.count("pages"));
+    let asking = tokio::spawn({
+        let door = Arc::clone(&door);
+        let question = json!({ "urls": ["http://near/copy", "http://alone/"] });
+        async move { door.post_json("/v1/status", &question).await.json() }
+    });
+    door.tiers.gate.begun("pages", before + 1).await;
+    // Meanwhile the page has changed.
+    {
+        let mut state = door.tiers.state();
+        let mut changed = state.known[&page("http://near/copy")].clone();
+        changed.status = doppel_protocol::Status::Pending;
+        state.known.insert(page("http://near/copy"), changed);
+    }
+    tokio::time::sleep(Duration::from_millis(5_100)).await;
+    drop(hold);
+    let answers = asking.await.unwrap();
+    assert_eq!(answers["pages"][0]["status"], "pending", "{answers}");
 }

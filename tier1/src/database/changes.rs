@@ -25,13 +25,14 @@ pub(crate) enum Reader {
 pub(crate) type EachWritten<'e> = dyn FnMut(&[u8], Option<&[u8]>) + 'e;
 
 /// The records after which each needs the log. Before anybody has said so, all of it is needed, where there may be such a
-/// reader.
+/// reader: the index and the status table read where the range is owned, which a replica begins later.
 pub(super) struct KeptAfter([AtomicU64; 3]);
 
 impl KeptAfter {
     pub(super) fn new(is_replica: bool) -> Self {
-        let shared = if is_replica { 0 } else { u64::MAX };
-        Self([AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(shared)])
+        let (all, none) = (0, u64::MAX);
+        let after = if is_replica { [none, none, all] } else { [all, all, none] };
+        Self(after.map(AtomicU64::new))
     }
 
     /// The first of them.
@@ -50,6 +51,13 @@ impl Database {
     /// Records after this one are kept for a reader while there is room; with none, no longer than the rows need them.
     pub(crate) fn keep_log(&self, reader: Reader, after: Option<u64>) {
         self.inner.keep_log(reader, after);
+    }
+
+    /// The record after which a reader has the log kept.
+    #[cfg(test)]
+    pub(crate) fn is_kept_after(&self, reader: Reader) -> Option<u64> {
+        Some(self.inner.kept_after.0[reader as usize].load(Ordering::Relaxed))
+            .filter(|after| *after < u64::MAX)
     }
 
     /// Calls `each` for the rows that were written after a record, in order. False

@@ -49,7 +49,8 @@ impl Database {
         self.inner.copied_behind(end, each)
     }
 
-    /// Copies a record, which is on disk on return. Its rows have the bytes of signatures.
+    /// Copies a record, which is on disk on return. Its rows have the bytes of signatures. Those that are not used after a purge
+    /// leave the files within some minutes.
     ///
     /// # Errors
     /// When it does not continue the last one, or cannot be written. Nothing more is written after an error.
@@ -131,6 +132,11 @@ impl Inner {
 
     /// True when it is time to move rows.
     pub(super) fn copy(&self, copied: Copied<'_>) -> Result<bool, StoreError> {
+        // It is noted before the record is on disk, and without what is held for a commit.
+        let _purge = match &copied.payload {
+            Payload::Rows(rows) => self.begin_copied_purge(rows)?,
+            Payload::TakeOver(_) => None,
+        };
         let mut commits = lock(&self.commits);
         if std::mem::replace(&mut commits.failed, true) {
             return Err(failed_before());

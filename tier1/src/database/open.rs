@@ -174,7 +174,7 @@ impl Inner {
             signatures,
             commits: Mutex::new(Commits { log, epoch, last, is_replica, failed: false }),
             unmoved: RwLock::new(unmoved),
-            erasure: Mutex::new(Erasure::new(applied.erasing)),
+            erasure: Mutex::new(Erasure::new(applied.erasing, is_replica)),
             stopping: AtomicBool::new(false),
             moving: Mutex::new(Moving { applied, replaced: Replaced::default() }),
             kept_after: KeptAfter::new(is_replica),

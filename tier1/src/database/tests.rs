@@ -16,7 +16,7 @@ use super::open::Parts;
 use super::{Database, Inner, Reader, is_signature, lock};
 use crate::files::tests::simulated::Simulated;
 use crate::key;
-use crate::log::LogId;
+use crate::log::{Log as _, LogId};
 use crate::store::{Recent, Store, StoreError, Write};
 use volatile::Volatile;
 
@@ -314,4 +314,19 @@ fn an_old_content_that_comes_and_goes_before_its_segment_is_compacted_away_costs
     drop(inner);
     let inner = disk.open().unwrap();
     assert_eq!(inner.get(&key(3), false).unwrap(), Some(signature(103)));
+}
+
+#[test]
+fn a_replica_that_owns_nothing_keeps_its_log_for_the_shared_one_alone() {
+    let disk = Disk::new();
+    let inner = disk.open_as(Some(LogId(7))).unwrap();
+    (0..60).for_each(|n| erasure::copy_content(&inner, n, Some(n)));
+    inner.move_all().unwrap();
+    let all = disk.log.files().len();
+    assert!(all > 3);
+    inner.keep_log(Reader::SharedLog, Some(30));
+    inner.move_all().unwrap();
+    lock(&inner.commits).log.as_mut().unwrap().trim(60, inner.kept_after.least()).unwrap();
+    let left = disk.log.files().len();
+    assert!((2..all).contains(&left), "{left} of {all}");
 }

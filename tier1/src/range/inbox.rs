@@ -1,4 +1,5 @@
-//! Posts of other ranges until they are applied: one of each range at most, so their number is bounded.
+//! Posts of other ranges until they are applied: one of each range at most, so their number is bounded. The way to here, over the
+//! tasks of the writer, has the same bound (`service::owner`), for a writer may take nothing for long.
 //!
 //! Invariants:
 //! - The messages of a post are applied in order. A message that was applied before is dropped. When one is missing,

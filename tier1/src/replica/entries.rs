@@ -40,14 +40,15 @@ impl<D: Copies> Replica<D> {
                 }
             }
             match append_surely(&*self.log, state.chain.seen(), entry, self.limits.append) {
-                Ok(sequence) => {
+                Ok(sequence) if sequence == state.chain.seen().next() => {
                     self.note_contact(sent);
                     self.take(state, &Entry { sequence, bytes: entry.clone() })?;
                     // It has the place behind all that is here.
                     self.note_complete(sent);
                     return Ok(Ok(()));
                 }
-                Err(AppendError::Refused) => {
+                // One that is said to be elsewhere is not behind what was read: what is there is read, too.
+                Ok(_) | Err(AppendError::Refused) => {
                     match self.ensure_read(state) {
                         Err(error) if self.may_pass(&error) => {
                             state.is_doubtful = true;

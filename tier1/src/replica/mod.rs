@@ -11,12 +11,14 @@
 //! | `copies` | where it keeps what it has copied |
 //! | `under_way` | a commit on its way into the log |
 //! | `entries` | entries to the log, and from it |
+//! | `limits` | what a replica keeps to |
 //! | `owned` | the rows of the owner |
 //! | `settled` | when a commit is settled |
 //! | `standing` | whether the log has what was copied from it |
 //! | `put_back` | what the log has lost is appended to it again |
 //! | `transfer` | the rows of another replica, where the log does not reach back far enough |
 //! | `told` | what is told of the log, without asking it |
+//! | `complete` | since when everything that was acknowledged is here |
 //! | `error` | why a replica cannot go on |
 //!
 //! Invariants:
@@ -95,8 +97,8 @@ pub(crate) struct Replica<D = Database> {
     index: AtomicU64,
     /// Where that is in the log.
     sequence: AtomicU64,
-    /// Why a commit waits.
-    trouble: Mutex<Option<String>>,
+    /// Why a commit waits, and since when.
+    trouble: Mutex<Option<(Instant, String)>>,
     /// When the log was last asked for its end, or for an append, that is here now.
     contact: Mutex<Option<Instant>>,
     /// Everything that was acknowledged before is here; none before the end of the log was reached.
@@ -251,7 +253,20 @@ impl<D: Copies> Replica<D> {
 
     /// Why a commit waits for the log; none when none does.
     pub(crate) fn trouble(&self) -> Option<String> {
-        lock(&self.trouble).clone()
+        self.trouble_after(Duration::ZERO)
+    }
+
+    /// The same once it has waited for so long.
+    pub(crate) fn trouble_after(&self, least: Duration) -> Option<String> {
+        let trouble = lock(&self.trouble);
+        trouble.as_ref().filter(|(since, _)| since.elapsed() >= least).map(|(_, why)| why.clone())
+    }
+
+    /// Takes note of why a commit waits.
+    fn note_trouble(&self, why: String) {
+        let mut trouble = lock(&self.trouble);
+        let since = trouble.as_ref().map_or_else(Instant::now, |(since, _)| *since);
+        *trouble = Some((since, why));
     }
 
     /// Whether the database has failed, so that nothing more is copied: it has to be opened anew.
@@ -361,7 +376,7 @@ impl<D: Copies> Replica<D> {
             if !std::mem::replace(&mut is_said, true) {
                 tracing::warn!(%error, range = %self.range, "a commit waits for the log");
             }
-            *lock(&self.trouble) = Some(error.to_string());
+            self.note_trouble(error.to_string());
             self.go_on()?;
             if self.is_over() {
                 return Err(StoreError::Deposed(self.range));

@@ -54,10 +54,11 @@ fn report(Position { epoch, index, hash }: Position) -> Bytes {
 }
 
 impl<D: Copies> Replica<D> {
-    /// Reports what a standby has on its disk, where that is new or was last reported some time ago.
+    /// Reports what a standby has on its disk, where that is new or was last reported some time ago. Whether the owner waits for
+    /// that is not known here: while the settlement is changed, not all nodes have the same one.
     pub(super) fn report(&self, state: &mut State) {
         let last = state.chain.last();
-        if self.limits.settlement == Settlement::Log || state.own.is_some() || last.index == 0 {
+        if state.own.is_some() || last.index == 0 {
             return;
         }
         let is_known = |(position, at): &(Position, Instant)| {
@@ -103,7 +104,7 @@ impl<D: Copies> Replica<D> {
                      acknowledged: start a node that has a replica of it, or see why none follows"
                 );
                 tracing::warn!(why, "a commit waits for a standby");
-                *lock(&self.trouble) = Some(why);
+                self.note_trouble(why);
             }
         }
         self.settled.store(epoch.0, Ordering::Relaxed);

@@ -410,6 +410,23 @@ fn an_owner_past_which_the_log_was_trimmed_is_deposed() {
 /// A moment that a replica names is one before which nothing was acknowledged that it does not have: whoever wrote it, however
 /// the replica heard of it, and also where the log lags.
 #[test]
+fn an_entry_is_where_the_log_shows_it() {
+    let log = MemoryLog::default();
+    let (mut owner, standby) = (Node::new(0, &log), Node::new(1, &log));
+    for number in 0..3 {
+        log.plan([Fault::Misplaced]);
+        if number == 0 {
+            owner.take_over().unwrap();
+        } else {
+            owner.commit(number).unwrap();
+        }
+        assert_eq!(Ok(owner.replica.sequence()), log.end());
+    }
+    while standby.replica.follow().unwrap() {}
+    assert_eq!((standby.rows(), truth(&log).1.len()), (owner.rows(), 2));
+}
+
+#[test]
 fn what_is_complete_has_everything_that_was_acknowledged_before() {
     let (mut advanced, mut stood) = (0, 0);
     for seed in 0..60 {

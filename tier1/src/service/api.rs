@@ -2,23 +2,23 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use doppel_model::signature::Signature;
 use doppel_model::{GroupId, PageId, PageUrl, RangeId, ShardId};
 use doppel_protocol::answer::Advice;
-use doppel_protocol::range_owner::RangeState;
+use doppel_protocol::range_owner::{PeerError, RangeState};
 use doppel_protocol::{
-    BATCH_MAX, BackupError, BackupStream, Body, Changes, GroupFilter, GroupPosition, GroupSummary, GroupView,
+    BATCH_MAX, BackupError, BackupStream, Changes, GroupFilter, GroupPosition, GroupSummary, GroupView,
     LIST_MAX, LinesPage, Outcome, PageView, Question, RepairDetails, RepairId, RepairPosition, RepairReport,
     RepairTrail, SCAN_LINES_MAX, ScanPosition, Submission, Tier1Api, Tier1Error, Tier1Reads, Totals,
 };
 
 use super::Tier1;
 use super::owner::Owner;
+use super::room::{Arriving, has_content};
 use super::rows::Rows;
-use super::task::Task;
 use crate::machine::{Command, Hint};
 use crate::statuses::Statuses;
 use crate::totals;
@@ -40,22 +40,38 @@ impl Tier1 {
 
     fn apply_with(&self, owner: &Owner, commands: Vec<Command>, may_wait: bool) -> Result<(), Tier1Error> {
         self.check()?;
-        owner.ask(|reply| Task::Apply { commands, may_wait, reply })?.wait()?
+        owner.apply(commands, may_wait)?.wait()?
     }
 
-    /// Takes submissions of pages of this process. The outcomes are in their order.
+    /// Takes submissions of pages of this process. The outcomes are in their order. Ranges that take theirs have recorded them
+    /// though another one refuses.
     pub(super) fn submit_here(&self, submissions: Vec<Submission>) -> Result<Vec<Outcome>, Tier1Error> {
-        let _arriving = self.admit(&submissions)?;
+        let mut arriving = self.admit(&submissions)?;
+        self.refuse_in_vain(&submissions)?;
         let hints = self.hints(&submissions);
         let of_range = |(submission, _): &Hinted| self.map.of_page(submission.url.id());
-        let mut waiting = Vec::new();
         let count = submissions.len();
+        let mut waiting = Vec::new();
         for (range, (places, submissions)) in by_range(submissions.into_iter().zip(hints), of_range) {
-            waiting.push((places, self.own(range)?.ask(|reply| Task::Submit { submissions, reply })?));
+            // The writer keeps it until they are committed, also when nobody waits for that any more.
+            let arriving = arriving.split_off(contents(submissions.iter().map(|(submission, _)| submission)));
+            let owner = self.own(range).map_err(Tier1Error::from);
+            waiting.push((places, owner.and_then(|owner| owner.submit(submissions, arriving))));
         }
-        // All are waited for: what was recorded counts as arriving until then.
-        let answered = waiting.into_iter().map(|(places, answer)| (places, answer.wait().flatten()));
+        // All are waited for.
+        let answered =
+            waiting.into_iter().map(|(places, begun)| (places, begun.and_then(|answer| answer.wait()?)));
         in_order(count, answered.collect())
+    }
+
+    /// Refuses submissions all of which wait for ranges that take none, before they are compared for nothing.
+    fn refuse_in_vain(&self, submissions: &[Submission]) -> Result<(), Tier1Error> {
+        let refusal = |owner: &Arc<Owner>| Some((owner.id, owner.check_commits().err()?));
+        let refusals: BTreeMap<RangeId, PeerError> =
+            self.ranges.owners().iter().filter_map(refusal).collect();
+        let Some(refused) = refusals.values().next() else { return Ok(()) };
+        let is_refused = |one: &Submission| refusals.contains_key(&self.map.of_page(one.url.id()));
+        if submissions.iter().all(is_refused) { Err(refused.clone().into()) } else { Ok(()) }
     }
 
     /// The same for pages of all ranges.
@@ -77,11 +93,10 @@ impl Tier1 {
     }
 
     /// Contents take room in the queue of pending pages; everything else is decided at once.
-    fn admit(&self, submissions: &[Submission]) -> Result<Arriving<'_>, Tier1Error> {
+    pub(super) fn admit(&self, submissions: &[Submission]) -> Result<Arriving, Tier1Error> {
         self.check()?;
-        let contents = submissions.iter().filter(|s| matches!(s.body, Body::Content(_))).count() as u64;
-        let before = self.arriving.fetch_add(contents, Ordering::AcqRel);
-        let arriving = Arriving { all: &self.arriving, contents };
+        let contents = contents(submissions.iter());
+        let (arriving, before) = Arriving::count(&self.arriving, contents);
         // While the index is brought up to date, orders of pages that are decided wait for it, too.
         let waiting =
             self.ranges.owners().iter().map(|owner| owner.waiting_orders.load(Ordering::Relaxed)).max();
@@ -93,16 +108,8 @@ impl Tier1 {
     }
 }
 
-/// Contents handed in and not yet committed, counted for as long as this is kept.
-struct Arriving<'a> {
-    all: &'a AtomicU64,
-    contents: u64,
-}
-
-impl Drop for Arriving<'_> {
-    fn drop(&mut self) {
-        self.all.fetch_sub(self.contents, Ordering::AcqRel);
-    }
+fn contents<'s>(submissions: impl Iterator<Item = &'s Submission>) -> u64 {
+    submissions.filter(|submission| has_content(submission)).count() as u64
 }
 
 /// What belongs to each range, with its places in the whole.
@@ -146,11 +153,13 @@ fn bounded(found: usize) -> Result<(), Tier1Error> {
 struct Asked<'t> {
     tier1: &'t Tier1,
     rows: Rows,
+    /// The question that it is read for, where others may answer that.
+    question: Option<Question>,
 }
 
 impl Tier1 {
     fn asked(&self) -> Asked<'_> {
-        Asked { tier1: self, rows: self.rows.clone() }
+        Asked { tier1: self, rows: self.rows.clone(), question: None }
     }
 }
 
@@ -166,7 +175,12 @@ impl Tier1Reads for Asked<'_> {
     }
 
     fn known_advice(&self, page: &PageUrl) -> Option<Advice> {
-        self.tier1.known_advice(page)
+        let asked = Instant::now();
+        let known = self.tier1.known_advice(page);
+        if let Some(question) = &self.question {
+            question.take_known(std::slice::from_ref(&known), asked);
+        }
+        known
     }
 
     fn signature(&self, page: PageId) -> Result<Option<Arc<Signature>>, Tier1Error> {
@@ -223,7 +237,11 @@ impl Tier1Api for Tier1 {
     }
 
     fn for_question<'t>(&'t self, question: &Question) -> Option<Box<dyn Tier1Reads + 't>> {
-        let asked = Asked { tier1: self, rows: self.rows.for_question(question) };
+        if self.ranges.directory.may_change() {
+            question.owners_may_change();
+        }
+        let rows = self.rows.for_question(question);
+        let asked = Asked { tier1: self, rows, question: Some(question.clone()) };
         self.ranges.has_others().then(|| Box::new(asked) as Box<dyn Tier1Reads + 't>)
     }
 

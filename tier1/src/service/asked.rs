@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use doppel_model::RangeId;
 use doppel_protocol::range_owner::{PeerError, RangeOwner};
-use doppel_protocol::{AGE_MAX, Aged, Question, Tier1Error, Whom, too_old};
+use doppel_protocol::{AGE_MAX, Aged, Question, Whom, too_old};
 
 use super::ranges::Ranges;
 use crate::peers;
@@ -46,22 +46,11 @@ struct Failed(Option<PeerError>);
 impl Failed {
     /// Goes on where somebody else may answer.
     fn note(&mut self, error: PeerError) -> Result<(), PeerError> {
-        if !is_away(&error) {
+        if !error.is_away() {
             return Err(error);
         }
         self.0.get_or_insert(error);
         Ok(())
-    }
-}
-
-/// Whether somebody else may know more.
-fn is_away(error: &PeerError) -> bool {
-    match error {
-        PeerError::Unreachable { .. } | PeerError::NotOwner(_) | PeerError::Busy(_) => true,
-        PeerError::Refused(refused) => {
-            matches!(refused, Tier1Error::Unavailable(_) | Tier1Error::Stopping)
-        }
-        PeerError::Gap { .. } | PeerError::Misdirected { .. } => false,
     }
 }
 
@@ -108,8 +97,9 @@ impl Ranges {
     fn ask<T>(&self, question: &Question, range: RangeId, reading: &Reading<'_, T>) -> Result<T, PeerError> {
         let mut failed = Failed(None);
         if self.here(range).is_some() {
+            let asked = Instant::now();
             match self.of_owner(range, reading.here) {
-                Ok(found) => return Ok(found),
+                Ok(found) => return Ok(question.take(Aged::of_owner(found), asked)),
                 Err(error) => failed.note(error)?,
             }
         }
@@ -144,7 +134,10 @@ impl Ranges {
             }
         }
         match owner.filter(|_| question.whom() == Whom::Owner) {
-            Some(owner) => (reading.patiently)(&*owner),
+            Some(owner) => {
+                let sent = Instant::now();
+                Ok(question.take(Aged::of_owner((reading.patiently)(&*owner)?), sent))
+            }
             None => Err(failed.0.unwrap_or_else(|| PeerError::unreachable(range, "nobody has it"))),
         }
     }
@@ -196,7 +189,7 @@ impl Ranges {
     ) -> Result<Aged<T>, PeerError> {
         let of_owner = self.of_owner(range, &read).map(Aged::of_owner);
         match (of_owner, whom) {
-            (Err(error), Whom::Replica) if is_away(&error) => self.of_replica(range, read),
+            (Err(error), Whom::Replica) if error.is_away() => self.of_replica(range, read),
             (answer, _) => answer,
         }
     }

@@ -7,12 +7,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crossbeam::channel::Sender;
 use doppel_model::{Epoch, GroupId, PageId, RangeId};
 use doppel_protocol::{IndexCommand, IndexError, IndexOrders, Orders, RefusedOrders};
 
 use super::group_work::{GroupWork, Urgency};
-use super::job::{Job, Verify};
+use super::job::{Job, Jobs, Verify};
 use super::owner::{Owner, first_order};
 use super::queue::Queue;
 use super::throttle::Throttle;
@@ -42,7 +41,7 @@ const GROUPS_MAX: usize = 64;
 /// What the writer keeps of background work.
 pub(super) struct Background {
     tier2: Arc<dyn IndexOrders>,
-    jobs: Sender<Job>,
+    jobs: Jobs,
     /// The range that gives the orders, and its epoch.
     range: RangeId,
     epoch: Epoch,
@@ -56,7 +55,7 @@ pub(super) struct Background {
     is_refused: bool,
     /// Orders were dropped: the next start finds what they were for.
     dropped: bool,
-    verify: Vec<Job>,
+    verify: Vec<Verify>,
     /// Ranges that share tier 2.
     ranges: usize,
     deferred: Queue<PageId>,
@@ -72,7 +71,7 @@ impl Background {
     pub(super) fn new(tier2: Arc<dyn IndexOrders>, owner: &Owner, ranges: usize) -> Self {
         let this = Self {
             tier2,
-            jobs: owner.jobs.clone(),
+            jobs: Jobs::new(owner.jobs.clone()),
             range: owner.id,
             epoch: owner.epoch,
             orders: Vec::new(),
@@ -90,8 +89,7 @@ impl Background {
             flushing: false,
         };
         this.announce();
-        // The worker outlives the writer; otherwise the work is found at the next start.
-        let _ = this.jobs.send(Job::FindOwed);
+        this.jobs.send(Job::FindOwed);
         this
     }
 
@@ -109,7 +107,7 @@ impl Background {
     fn begin_again(&self) {
         tracing::info!(range = %self.range, "tier 2 was started anew; what is owed is found again");
         self.announce();
-        let _ = self.jobs.send(Job::FindOwedAgain);
+        self.jobs.send(Job::FindOwedAgain);
     }
 
     /// Index of the last order that was made.
@@ -126,12 +124,10 @@ impl Background {
         let now = Instant::now();
         dirty.into_iter().for_each(|group| self.dirty.push(group, now));
         uncovered.into_iter().for_each(|group| self.uncovered.push(group, now));
-        let verify = |(page, content, winner, winner_content)| {
-            Job::Verify(Verify { page, content, winner, winner_content })
-        };
-        for job in unverified.into_iter().map(verify).chain([Job::FindOwed]) {
-            let _ = self.jobs.send(job);
+        for (page, content, winner, winner_content) in unverified {
+            self.jobs.verify(Verify { page, content, winner, winner_content });
         }
+        self.jobs.send(Job::FindOwed);
         searches
     }
 
@@ -140,7 +136,7 @@ impl Background {
         match effect {
             Effect::Index(order) => self.orders.extend(self.throttle.take(order, Instant::now())),
             Effect::Verify { page, content, winner, winner_content } => {
-                self.verify.push(Job::Verify(Verify { page, content, winner, winner_content }));
+                self.verify.push(Verify { page, content, winner, winner_content });
             }
             Effect::Dirty(group) => self.dirty.push(group, Instant::now()),
             Effect::Uncovered(group) => self.uncovered.push(group, Instant::now()),
@@ -173,10 +169,7 @@ impl Background {
                 }
             }
         }
-        for job in self.verify.drain(..) {
-            // The worker outlives the writer; otherwise the work is found at the next start.
-            let _ = self.jobs.send(job);
-        }
+        self.verify.drain(..).for_each(|of| self.jobs.verify(of));
     }
 
     /// The index of the last order, where all are handed over. Searches that wait for their turn do not count: they
@@ -235,8 +228,9 @@ impl Background {
         }
         if self.next_sweep.is_some_and(|due| due <= now) {
             self.next_sweep = None;
-            let _ = self.jobs.send(Job::Sweep);
+            self.jobs.send(Job::Sweep);
         }
+        self.jobs.make_up();
         if !self.is_waiting() {
             self.flushing = false;
             return Vec::new();
@@ -267,11 +261,11 @@ impl Background {
             commands.push(Command::SearchNow { page });
         }
         for group in self.dirty.begin(now, groups, urgency, |_| false) {
-            let _ = self.jobs.send(Job::Recompute(group));
+            self.jobs.send(Job::Recompute(group));
         }
         // A recomputation would have it found again.
         for group in self.uncovered.begin(now, groups, urgency, |group| self.dirty.owes(group)) {
-            let _ = self.jobs.send(Job::Cover(group));
+            self.jobs.send(Job::Cover(group));
         }
         commands
     }

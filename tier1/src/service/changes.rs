@@ -9,10 +9,10 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crossbeam::channel::Sender;
 use doppel_protocol::range_owner::PeerError;
 use doppel_protocol::{BackupError, Tier1Error};
 
+use super::room::Reply;
 use crate::backup::{Kind, Writer, entry, is_backed_up};
 use crate::peers::READ_BYTES;
 use crate::store::Write;
@@ -36,7 +36,7 @@ pub(crate) struct FollowCommits {
     pub(super) changes: Arc<Changes>,
     /// From the next commit on; false: not any more.
     pub(super) on: bool,
-    pub(super) reply: Sender<()>,
+    pub(super) reply: Reply<()>,
 }
 
 /// The backups that are under way, for the writer.
@@ -51,8 +51,7 @@ impl Backups {
         if on {
             self.0.push(changes);
         }
-        // A caller that has gone away does not wait.
-        let _ = reply.send(());
+        reply.send(());
     }
 
     /// The bytes to keep of a commit that is about to be made.
@@ -169,6 +168,7 @@ mod tests {
     use crate::backup::{Reader, copy_piece};
     use crate::check::rows::pieces;
     use crate::key;
+    use crate::service::room::Place;
     use crate::store::{Memory, Store};
 
     fn row(number: u64, value: Option<u8>) -> Write {
@@ -190,7 +190,11 @@ mod tests {
         let of_index = key::index_state(IndexStateItem::Plan);
         let changes = Arc::new(Changes::new(dir.path()).unwrap());
         let (mut backups, (reply, _answer)) = (Backups::default(), bounded(1));
-        backups.follow(FollowCommits { changes: Arc::clone(&changes), on: true, reply });
+        backups.follow(FollowCommits {
+            changes: Arc::clone(&changes),
+            on: true,
+            reply: Reply::new(reply, Place::default()),
+        });
         let commit = |writes: Vec<Write>| {
             let kept = backups.prepare(&writes);
             store.commit(writes).unwrap();

@@ -52,8 +52,9 @@ impl IndexStateRows {
 
     fn keep(&self, item: IndexStateItem, bytes: Option<&[u8]>) -> Result<(), IndexStateError> {
         let owner = self.owner()?;
+        let size = bytes.map_or(0, <[u8]>::len);
         let commands = vec![Command::KeepIndexState { item, bytes: bytes.map(Box::from) }];
-        let kept = owner.ask(|reply| Task::Apply { commands, may_wait: false, reply });
+        let kept = owner.ask(size, |reply| Task::Apply { commands, may_wait: false, reply });
         Ok(kept.and_then(|kept| kept.wait_until(Instant::now() + PATIENCE)?)?)
     }
 }

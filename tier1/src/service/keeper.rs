@@ -41,8 +41,9 @@ use trimming::Trimming;
 const BEAT: Duration = Duration::from_millis(300);
 
 /// How long copies of the log are kept, while there is room, that it may lose: servers write to their disks more often, and most
-/// copies of their directories are older on purpose.
-const KEPT: Duration = Duration::from_secs(3_600);
+/// copies of their directories are older on purpose. It is an hour with the time between two snapshots of the index, so that a new
+/// owner can tell the index what has changed since its last.
+const KEPT: Duration = Duration::from_secs(75 * 60);
 
 /// How long what was accepted waits for the log when the process ends.
 const LAST_COMMITS: Duration = Duration::from_secs(5);

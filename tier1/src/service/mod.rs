@@ -30,6 +30,7 @@ mod range_owner;
 mod ranges;
 mod read;
 pub(crate) mod repair;
+mod room;
 mod rows;
 mod sender;
 mod statuses;
@@ -100,7 +101,7 @@ pub struct Tier1 {
     snapshot_pause: Duration,
     winner_signatures: WinnerSignatures,
     /// Pages handed in and not yet committed.
-    arriving: AtomicU64,
+    arriving: Arc<AtomicU64>,
     /// How far the feed of every shard goes, and news of its growth.
     pub(crate) feed: Mutex<Vec<FeedExtent>>,
     feed_grew: Condvar,

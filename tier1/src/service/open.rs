@@ -5,7 +5,7 @@
 //! them, and would use numbers twice.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
@@ -248,7 +248,7 @@ impl Tier1 {
             manifest: config.manifest.clone(),
             dir: config.dir.clone(),
             snapshot_pause: config.snapshot_pause,
-            arriving: AtomicU64::new(0),
+            arriving: Arc::default(),
             feed: Mutex::new(vec![FeedExtent::default(); usize::from(map.shards())]),
             feed_grew: Condvar::new(),
             other_feeds: Mutex::default(),

@@ -1,5 +1,6 @@
 //! A range that this process owns, as its threads and its callers share it, from the moment it begins to own it to its end.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -8,15 +9,19 @@ use std::time::{Duration, Instant};
 
 use crossbeam::channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
 use doppel_model::{Epoch, RangeId};
-use doppel_protocol::{Backlog, Counters, LogPosition, Moment, SearchResult, Tier1Error};
+use doppel_protocol::range_owner::PostDone;
+use doppel_protocol::{
+    Backlog, Counters, LogPosition, Moment, Outcome, SearchResult, Submission, Tier1Error,
+};
 
 use super::job::Job;
+use super::room::{self, Arriving, Place, Reply, Room};
 use super::stuck::Stuck;
 use super::task::Task;
 use crate::database::Database;
 use crate::lease::Lease;
-use crate::machine::Command;
-use crate::peers::{self, PeerError};
+use crate::machine::{Command, Hint};
+use crate::peers::{self, PeerError, Post};
 use crate::range::Range;
 use crate::statuses::{Snapshot, StatusTable};
 use crate::store::Store;
@@ -43,6 +48,14 @@ pub(crate) struct Owner {
     pub(super) ordered: AtomicU64,
     pub(super) tasks: Sender<Task>,
     pub(super) jobs: Sender<Job>,
+    /// Room for what may be held back while messages do not leave, and for what is not: else the one would keep the other out.
+    held_back: Arc<Room>,
+    at_once: Arc<Room>,
+    /// Ranges of which a post waits, or is being applied.
+    posting: Arc<Mutex<BTreeSet<RangeId>>>,
+    /// The writer is told already that a caller waits for a flush, and the worker to try what has failed again.
+    hurries: AtomicBool,
+    retries: AtomicBool,
     /// This ownership is over, or about to be: the range is not found here any more, and its threads end.
     stopping: Arc<AtomicBool>,
     /// Whether it may answer; none where no other node can own the range.
@@ -147,6 +160,11 @@ impl Owner {
             ordered: AtomicU64::new(first_order(epoch) - 1),
             tasks: task_sender,
             jobs: job_sender,
+            held_back: Arc::default(),
+            at_once: Arc::default(),
+            posting: Arc::default(),
+            hurries: AtomicBool::new(false),
+            retries: AtomicBool::new(false),
             stopping: Arc::default(),
             lease,
             table,
@@ -163,22 +181,110 @@ impl Owner {
         (Arc::new(this), Start { range, tasks, jobs })
     }
 
-    /// Hands the writer a task; its answer comes later.
-    pub(super) fn ask<T>(&self, task: impl FnOnce(Sender<T>) -> Task) -> Result<PendingReply<T>, Tier1Error> {
+    /// Hands the writer a task of so many bytes that is not held back; its answer comes later.
+    pub(super) fn ask<T>(
+        &self,
+        bytes: usize,
+        task: impl FnOnce(Reply<T>) -> Task,
+    ) -> Result<PendingReply<T>, Tier1Error> {
+        self.ask_in(&self.at_once, bytes, task)
+    }
+
+    fn ask_in<T>(
+        &self,
+        room: &Arc<Room>,
+        bytes: usize,
+        task: impl FnOnce(Reply<T>) -> Task,
+    ) -> Result<PendingReply<T>, Tier1Error> {
+        let place = self.place(room, bytes)?;
         let (reply, answer) = bounded(1);
-        self.tell(task(reply))?;
+        self.tell(task(Reply::new(reply, place)))?;
         let (stopping, deadline) = (Arc::clone(&self.stopping), Instant::now() + PATIENCE);
         Ok(PendingReply { range: self.id, stopping, answer, deadline })
     }
 
-    /// Hands the writer a task that nobody waits for.
+    /// Hands the writer submissions, which are refused while commits wait.
+    pub(super) fn submit(
+        &self,
+        submissions: Vec<(Submission, Option<Hint>)>,
+        arriving: Arriving,
+    ) -> Result<PendingReply<Result<Vec<Outcome>, Tier1Error>>, Tier1Error> {
+        self.check_commits()?;
+        let bytes = submissions.iter().map(|(submission, _)| room::size(submission)).sum();
+        self.ask_in(&self.held_back, bytes, |reply| Task::Submit { submissions, arriving, reply })
+    }
+
+    /// The same for commands, which may be held back or not.
+    pub(super) fn apply(
+        &self,
+        commands: Vec<Command>,
+        may_wait: bool,
+    ) -> Result<PendingReply<Result<(), Tier1Error>>, Tier1Error> {
+        self.check_commits()?;
+        let room = if may_wait { &self.held_back } else { &self.at_once };
+        let bytes = size_of_val(&*commands);
+        self.ask_in(room, bytes, |reply| Task::Apply { commands, may_wait, reply })
+    }
+
+    /// Takes a post of another range, of which none may wait.
+    pub(super) fn post(&self, post: Post, done: PostDone) {
+        if let Err(refused) = self.check_commits() {
+            return done(Err(refused));
+        }
+        let Some(posting) = Posting::begin(&self.posting, post.from) else {
+            return done(Err(PeerError::Busy(post.from)));
+        };
+        let done: PostDone = Box::new(move |answer| {
+            drop(posting);
+            done(answer);
+        });
+        // A writer that has ended drops it: whoever waits is told so by that.
+        drop(self.tasks.send(Task::Posted { post, done }));
+    }
+
+    /// Hands the writer a task of the range's own threads, or one of which there are few. Nobody waits for it.
     pub(super) fn tell(&self, task: Task) -> Result<(), Tier1Error> {
         self.tasks.send(task).map_err(|_| self.ended())
     }
 
     /// Takes results of searches, whether or not it may answer.
     pub(super) fn deliver(&self, results: Vec<SearchResult>) -> Result<(), Tier1Error> {
-        self.tell(Task::Commands(results.into_iter().map(Command::Searched).collect()))
+        let pairs: usize = results.iter().map(|result| size_of_val(&*result.pairs)).sum();
+        let place = self.place(&self.at_once, size_of_val(&*results) + pairs)?;
+        self.tell(Task::Found { results, place })
+    }
+
+    /// A caller waits for a flush: background work is wanted at once.
+    pub(super) fn hurry(&self) -> Result<(), Tier1Error> {
+        if self.hurries.swap(true, Ordering::AcqRel) { Ok(()) } else { self.tell(Task::FlushBatch) }
+    }
+
+    /// The writer has taken note of that.
+    pub(super) fn hurries(&self) {
+        self.hurries.store(false, Ordering::Release);
+    }
+
+    /// What has failed is wanted again.
+    pub(super) fn retry(&self) -> Result<(), Tier1Error> {
+        if self.retries.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
+        self.jobs.send(Job::Retry).map_err(|_| self.ended())
+    }
+
+    /// The worker has taken note of that.
+    pub(super) fn retries(&self) {
+        self.retries.store(false, Ordering::Release);
+    }
+
+    fn place(&self, room: &Arc<Room>, bytes: usize) -> Result<Place, Tier1Error> {
+        let full = || PeerError::unreachable(self.id, "more waits for its writer than there is room for");
+        Ok(room.place(bytes).ok_or_else(full)?)
+    }
+
+    /// Whether it takes what is to be committed.
+    pub(super) fn check_commits(&self) -> Result<(), PeerError> {
+        self.lease.as_ref().map_or(Ok(()), |lease| lease.check_commits())
     }
 
     /// Why its threads take nothing any more.
@@ -238,6 +344,26 @@ impl Owner {
 
     pub(super) fn set_totals(&self, range: &Range) {
         *self.totals.write().unwrap_or_else(PoisonError::into_inner) = totals_of(range);
+    }
+}
+
+/// A post of a range that waits or is being applied, as long as this is kept.
+struct Posting {
+    all: Arc<Mutex<BTreeSet<RangeId>>>,
+    from: RangeId,
+}
+
+impl Posting {
+    /// None where there is one already.
+    fn begin(all: &Arc<Mutex<BTreeSet<RangeId>>>, from: RangeId) -> Option<Self> {
+        let is_first = all.lock().unwrap_or_else(PoisonError::into_inner).insert(from);
+        is_first.then(|| Self { all: Arc::clone(all), from })
+    }
+}
+
+impl Drop for Posting {
+    fn drop(&mut self) {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.from);
     }
 }
 

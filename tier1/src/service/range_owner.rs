@@ -13,7 +13,6 @@ use doppel_protocol::{
 };
 
 use super::Tier1;
-use super::job::Job;
 use super::task::{Report, Task};
 use crate::database::Reader;
 use crate::machine::Command;
@@ -38,8 +37,7 @@ impl RangeOwner for Tier1 {
         let owner = self.ranges.here(post.to).ok_or(PeerError::NotOwner(post.to));
         let decoded = owner.and_then(|owner| Ok((owner, Post::decoded(&post)?)));
         match decoded {
-            // A writer that has ended drops it: whoever waits is told so by that.
-            Ok((owner, post)) => drop(owner.tasks.send(Task::Posted { post, done })),
+            Ok((owner, post)) => owner.post(post, done),
             Err(error) => done(Err(error)),
         }
     }
@@ -102,7 +100,7 @@ impl RangeOwner for Tier1 {
     fn report(&self, range: RangeId, limit: Duration) -> Result<RangeReport, PeerError> {
         self.check()?;
         let owner = self.own(range)?;
-        let asked = owner.ask(|reply| Task::Report { reply })?;
+        let asked = owner.ask(0, |reply| Task::Report { reply })?;
         let Report { backlog, traffic } = asked.wait_until(Instant::now() + limit).flatten()?;
         let (failures, refused) = (owner.stuck.failures(), owner.stuck.since(0));
         Ok(RangeReport { epoch: owner.epoch, backlog, traffic, failures, refused })
@@ -111,9 +109,9 @@ impl RangeOwner for Tier1 {
     fn hurry(&self, range: RangeId, again: bool) -> Result<(), PeerError> {
         let owner = self.own(range)?;
         if again && owner.stuck.since(0).is_some() {
-            owner.jobs.send(Job::Retry).map_err(|_| owner.ended())?;
+            owner.retry()?;
         }
-        Ok(owner.tell(Task::FlushBatch)?)
+        Ok(owner.hurry()?)
     }
 
     fn submit(&self, range: RangeId, submissions: Vec<Submission>) -> Result<Vec<Outcome>, PeerError> {

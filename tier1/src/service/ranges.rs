@@ -12,7 +12,6 @@ use doppel_model::RangeId;
 use doppel_protocol::range_owner::{PostDone, RangeDirectory, RangeOwner};
 
 use super::owner::Owner;
-use super::task::Task;
 use crate::peers::{PeerError, Peers, Post, PostAnswer};
 use crate::range_map::RangeMap;
 use crate::replica::Replica;
@@ -137,10 +136,7 @@ impl Peers for Ranges {
         // Whoever gave up waiting does not want the answer any more.
         let done: PostDone = Box::new(move |answer| drop(reply.send(answer)));
         match self.here(to) {
-            Some(owner) => {
-                let told = owner.tell(Task::Posted { post, done });
-                told.map_err(|_| PeerError::unreachable(to, "it has ended"))?;
-            }
+            Some(owner) => owner.post(post, done),
             None => self.other(to)?.post(post.encoded()?, done),
         }
         Ok(answer)

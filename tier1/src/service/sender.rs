@@ -2,6 +2,7 @@
 //!
 //! It keeps nothing: what it has in hand when the process ends is in the outbox.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use crossbeam::channel::{Receiver, Select, TryRecvError};
@@ -15,8 +16,10 @@ use crate::peers::{PeerError, Post, PostAnswer, Receipt};
 /// A post that is not answered for so long is made again.
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// Pause after a post that failed.
+/// Pauses after a post that failed: the first, and the longest of those that follow. A range whose commits wait refuses posts for as
+/// long as that lasts, and each brings all its messages.
 const PAUSE: Duration = Duration::from_millis(100);
+const PAUSE_MAX: Duration = Duration::from_secs(1);
 
 /// A post under way, or the time after one that failed.
 struct UnderWay {
@@ -33,17 +36,23 @@ enum State {
 /// Runs until the writer has ended.
 pub(super) fn run(tier1: &Tier1, owner: &Owner, posts: &Receiver<Post>) {
     let mut under_way: Vec<UnderWay> = Vec::new();
+    let mut pauses = Pauses::default();
     loop {
         match next(posts, &mut under_way) {
             Next::Post(post) => {
                 let to = post.to;
-                let state = tier1.peers.post(post).map_or_else(State::Failed, State::Posted);
-                under_way.push(UnderWay::new(to, state));
+                under_way.push(match tier1.peers.post(post) {
+                    Ok(answer) => UnderWay::posted(to, answer),
+                    Err(error) => pauses.failed(to, error),
+                });
             }
             Next::Answer(by, answer) => match answer {
                 // The range waits before it goes again.
-                Err(error) => under_way.push(UnderWay::new(by, State::Failed(error))),
-                Ok(receipt) => drop(owner.tasks.send(Task::Receipt { by, answer: Ok(receipt) })),
+                Err(error) => under_way.push(pauses.failed(by, error)),
+                Ok(receipt) => {
+                    pauses.0.remove(&by);
+                    drop(owner.tasks.send(Task::Receipt { by, answer: Ok(receipt) }));
+                }
             },
             Next::Failed(by, error) => drop(owner.tasks.send(Task::Receipt { by, answer: Err(error) })),
             Next::End => return,
@@ -107,8 +116,19 @@ fn next(posts: &Receiver<Post>, under_way: &mut Vec<UnderWay>) -> Next {
 }
 
 impl UnderWay {
-    fn new(to: RangeId, state: State) -> Self {
-        let time = if matches!(state, State::Posted(_)) { DEADLINE } else { PAUSE };
-        Self { to, state, until: Instant::now() + time }
+    fn posted(to: RangeId, answer: PostAnswer) -> Self {
+        Self { to, state: State::Posted(answer), until: Instant::now() + DEADLINE }
+    }
+}
+
+/// The last pause of each range whose last post has failed.
+#[derive(Default)]
+struct Pauses(BTreeMap<RangeId, Duration>);
+
+impl Pauses {
+    fn failed(&mut self, to: RangeId, error: PeerError) -> UnderWay {
+        let pause = self.0.get(&to).map_or(PAUSE, |last| last.saturating_mul(2).min(PAUSE_MAX));
+        self.0.insert(to, pause);
+        UnderWay { to, state: State::Failed(error), until: Instant::now() + pause }
     }
 }

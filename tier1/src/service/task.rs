@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use crossbeam::channel::Sender;
 use doppel_model::{GroupId, RangeId};
 use doppel_protocol::range_owner::{PostDone, Traffic};
-use doppel_protocol::{Backlog, Outcome, Submission, Tier1Error};
+use doppel_protocol::{Backlog, Outcome, SearchResult, Submission, Tier1Error};
 
 use super::changes::FollowCommits;
+use super::room::{Arriving, Place, Reply};
 use crate::machine::{Command, Hint};
 use crate::peers::{PeerError, Post, Receipt};
 use crate::range::owed::Owed;
@@ -16,20 +16,26 @@ use crate::range::owed::Owed;
 pub(crate) enum Task {
     Submit {
         submissions: Vec<(Submission, Option<Hint>)>,
-        reply: Sender<Result<Vec<Outcome>, Tier1Error>>,
+        arriving: Arriving,
+        reply: Reply<Result<Vec<Outcome>, Tier1Error>>,
     },
-    /// Commands that never wait for messages to leave.
+    /// Commands of the range's own threads, which never wait for messages to leave.
     Commands(Vec<Command>),
+    /// Results of searches, which do not wait either.
+    Found {
+        results: Vec<SearchResult>,
+        place: Place,
+    },
     /// Commands whose commit is waited for.
     Apply {
         commands: Vec<Command>,
         /// Whether they are held back while too many messages are on their way.
         may_wait: bool,
-        reply: Sender<Result<(), Tier1Error>>,
+        reply: Reply<Result<(), Tier1Error>>,
     },
     /// How far the range is when everything handed in before is committed.
     Report {
-        reply: Sender<Result<Report, Tier1Error>>,
+        reply: Reply<Result<Report, Tier1Error>>,
     },
     /// Messages of another range.
     Posted {
@@ -43,7 +49,7 @@ pub(crate) enum Task {
     },
     /// No message is to leave until there is a release; answered when none is under way.
     Hold {
-        reply: Sender<()>,
+        reply: Reply<()>,
     },
     Release,
     /// The worker is done with a group, whether or not there was anything to change.

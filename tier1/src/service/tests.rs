@@ -136,6 +136,7 @@ mod scan;
 mod statuses;
 mod stopping;
 mod stuck;
+mod waiting;
 
 over_ranges! {
     the_feed_gives_every_shard_its_share_and_refuses_cursors_it_never_gave,

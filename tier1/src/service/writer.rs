@@ -22,6 +22,7 @@ use super::background::{Background, SWEEP_PAUSE};
 use super::changes::Backups;
 use super::feed::extent;
 use super::owner::Owner;
+use super::room::Reply;
 use super::task::Task;
 use crate::machine::{COMMIT_ROWS, COMMIT_ROWS_ASKED, Command, Effect};
 use crate::peers::{POST_MESSAGES, Post};
@@ -68,7 +69,7 @@ struct Sending {
     /// The number of backups that want them to stay.
     holds: usize,
     /// Backups that wait until nothing is under way.
-    waiting: Vec<Sender<()>>,
+    waiting: Vec<Reply<()>>,
 }
 
 /// Runs until it is stopped, the store fails, or the process does not own the range any more.
@@ -191,11 +192,15 @@ impl Writer<'_> {
                     self.take(Task::Commands(searches))?;
                 }
             }
-            Task::FlushBatch => self.background.flush_batch(),
+            Task::FlushBatch => {
+                self.owner.hurries();
+                self.background.flush_batch();
+            }
             Task::FollowCommits(follow) => self.backups.follow(follow),
             Task::Stop
             | Task::Submit { .. }
             | Task::Commands(_)
+            | Task::Found { .. }
             | Task::Apply { .. }
             | Task::Report { .. } => {
                 self.stopping = true;
@@ -381,8 +386,7 @@ impl Sending {
     fn answer(&mut self, range: &Range) {
         if !range.outbox().is_posting() {
             for reply in self.waiting.drain(..) {
-                // A backup that has ended does not want the answer any more.
-                let _ = reply.send(());
+                reply.send(());
             }
         }
     }

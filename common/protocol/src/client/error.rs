@@ -27,6 +27,12 @@ pub enum ClientError {
         /// The error of the connection.
         reason: String,
     },
+    /// No answer came in the time that the caller gave. What was asked for may be done.
+    #[error("no answer came from {url} in time: what is there is busy, or waits for something itself")]
+    Late {
+        /// The server's URL.
+        url: String,
+    },
     /// The server answered with an error.
     #[error("{text}")]
     Refused {

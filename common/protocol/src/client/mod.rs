@@ -32,6 +32,8 @@ const ANSWER_BYTES_MAX: u64 = 256 << 20;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const BACKOFF_FIRST: Duration = Duration::from_millis(100);
 const BACKOFF_MAX: Duration = Duration::from_secs(5);
+/// A server that is busy for longer is told of: the next owner of a range is there by then.
+const BUSY: Duration = Duration::from_secs(5);
 
 /// One server. Cheap to clone.
 #[derive(Clone)]
@@ -39,8 +41,14 @@ pub struct Client {
     base: Url,
     http: reqwest::blocking::Client,
     notify: Arc<dyn Fn(&Notice<'_>) + Send + Sync>,
-    /// Whether the caller was told that the server does not answer.
-    is_away: Arc<AtomicBool>,
+    told: Arc<Told>,
+}
+
+/// Whether the caller was told that the server does not answer, or that it takes no more.
+#[derive(Default)]
+struct Told {
+    away: AtomicBool,
+    busy: AtomicBool,
 }
 
 impl fmt::Debug for Client {
@@ -77,7 +85,7 @@ impl Client {
             .no_proxy()
             .build()
             .map_err(ClientError::Start)?;
-        Ok(Self { base, http, notify: Arc::new(|_| {}), is_away: Arc::default() })
+        Ok(Self { base, http, notify: Arc::new(|_| {}), told: Arc::default() })
     }
 
     /// Calls `notify` when a patient call begins to wait for the server, and when the server is back.
@@ -98,9 +106,9 @@ impl Client {
     /// Sends once.
     ///
     /// # Errors
-    /// When nothing answers, or the server answers with an error.
+    /// When nothing answers, or not in time, or the server answers with an error.
     pub fn send(&self, request: RequestBuilder) -> Result<Response, ClientError> {
-        let response = request.send().map_err(|e| self.unreachable(&e))?;
+        let response = request.send().map_err(|e| self.failed(&e))?;
         if response.status().is_success() { Ok(response) } else { Err(ClientError::of(response)) }
     }
 
@@ -146,15 +154,15 @@ impl Client {
     /// again for the answer to the last attempt.
     ///
     /// # Errors
-    /// When the server did not accept the request within that time or refuses it for good, and when the body of the
-    /// request is a stream.
+    /// When the server did not accept the request within that time, with its last words if it said any, or refuses it for good,
+    /// and when the body of the request is a stream.
     pub fn send_patiently(
         &self,
         request: &RequestBuilder,
         patience: Duration,
     ) -> Result<String, ClientError> {
         let begin = Instant::now();
-        let mut backoff = BACKOFF_FIRST;
+        let (mut backoff, mut said) = (BACKOFF_FIRST, None);
         loop {
             let request = request.try_clone().ok_or(ClientError::Stream)?;
             let answer = request.timeout(patience).send().and_then(|response| match response.status() {
@@ -163,7 +171,8 @@ impl Client {
             });
             let (error, pause) = match answer {
                 Ok(Ok(text)) => {
-                    if self.is_away.swap(false, Ordering::Relaxed) {
+                    self.told.busy.store(false, Ordering::Relaxed);
+                    if self.told.away.swap(false, Ordering::Relaxed) {
                         (self.notify)(&Notice::Back);
                     }
                     return Ok(text);
@@ -173,22 +182,42 @@ impl Client {
                     (ClientError::of(response), pause)
                 }
                 Ok(Err(response)) => return Err(ClientError::of(response)),
-                Err(error) => (self.unreachable(&error), backoff),
+                Err(error) => (self.failed(&error), backoff),
             };
             if begin.elapsed() + pause > patience {
-                return Err(error);
+                // One that has said why it takes nothing, and now waits for that itself, is not silent.
+                return Err(match error {
+                    ClientError::Late { .. } => said.unwrap_or(error),
+                    other => other,
+                });
             }
-            if let ClientError::Unreachable { url, reason } = &error
-                && !self.is_away.swap(true, Ordering::Relaxed)
-            {
-                (self.notify)(&Notice::Away { url, reason, patience });
+            self.tell(&error, begin.elapsed(), patience);
+            if let ClientError::Refused { .. } = error {
+                said = Some(error);
             }
             sleep(pause);
             backoff = (backoff * 2).min(BACKOFF_MAX);
         }
     }
 
-    fn unreachable(&self, error: &reqwest::Error) -> ClientError {
+    /// Tells the caller once why a request is sent again.
+    fn tell(&self, error: &ClientError, waited: Duration, patience: Duration) {
+        let is_first = |told: &AtomicBool| !told.swap(true, Ordering::Relaxed);
+        match error {
+            ClientError::Unreachable { url, reason } if is_first(&self.told.away) => {
+                (self.notify)(&Notice::Away { url, reason, patience });
+            }
+            ClientError::Refused { text, .. } if waited >= BUSY && is_first(&self.told.busy) => {
+                (self.notify)(&Notice::Busy { said: text, patience });
+            }
+            _ => {}
+        }
+    }
+
+    fn failed(&self, error: &reqwest::Error) -> ClientError {
+        if error.is_timeout() && !error.is_connect() {
+            return ClientError::Late { url: self.base.to_string() };
+        }
         // The innermost cause is the operating system's reason.
         let mut reason: &dyn std::error::Error = error;
         while let Some(cause) = reason.source() {

@@ -14,6 +14,14 @@ pub enum Notice<'n> {
         /// How long the client tries, from the first attempt on.
         patience: Duration,
     },
+    /// The server has said for some time that it cannot take a request; the client tries again for `patience`. There is one
+    /// notice until it takes one.
+    Busy {
+        /// The server's own words.
+        said: &'n str,
+        /// How long the client tries, from the first attempt on.
+        patience: Duration,
+    },
     /// The server answers again.
     Back,
 }

@@ -115,3 +115,24 @@ fn a_server_that_is_away_is_noted_once_and_its_return_once() {
     assert_eq!((answer.value, told.lock().unwrap().as_slice()), (1, &[true, false][..]));
     back.join().unwrap();
 }
+
+#[test]
+fn a_server_that_waits_itself_is_not_said_to_be_away() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        let busy = "503 Service Unavailable\r\nretry-after: 0";
+        let silent = listener.accept().unwrap();
+        reply(&listener.accept().unwrap().0, busy, r#"{"detail":"range 1 has no owner"}"#);
+        let more = listener.accept().unwrap();
+        drop(listener.accept());
+        drop((silent, more));
+    });
+    let client = Client::new(&url).unwrap();
+    let error = client.send_patiently(&get(&client), Duration::from_millis(300)).unwrap_err();
+    assert!(matches!(&error, ClientError::Late { .. }), "{error}");
+    assert!(error.to_string().starts_with(&format!("no answer came from {url}/ in time")), "{error}");
+    // It says why, and then says nothing more.
+    let error = client.send_patiently(&get(&client), Duration::from_millis(600)).unwrap_err();
+    assert!(error.to_string().ends_with("range 1 has no owner"), "{error}");
+}

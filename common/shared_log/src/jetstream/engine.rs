@@ -7,9 +7,10 @@ use async_nats::jetstream::stream::{Config, DiscardPolicy, Info, RetentionPolicy
 use async_nats::jetstream::{Context, ContextBuilder, ErrorCode};
 use async_nats::{Client, ConnectOptions, ServerInfo};
 use tokio::runtime::Handle;
+use tokio::time::timeout;
 
 use super::sent::Sent;
-use super::{ANSWER, Bulletin, JetStreamLog};
+use super::{ANSWER, Bulletin, JetStreamLog, limited};
 use crate::log::LogError;
 
 /// The time in which a connection has to stand.
@@ -111,6 +112,19 @@ impl Engine {
     /// # Errors
     /// When none answers within seconds, or one is too old.
     pub fn connect(handle: Handle, servers: &[String], name: &str) -> Result<Self, EngineError> {
+        Self::connect_within(handle, servers, name, Duration::MAX)
+    }
+
+    /// The same for a caller who does not wait any longer, however many servers there are.
+    ///
+    /// # Errors
+    /// The same, and when the time is over.
+    pub fn connect_within(
+        handle: Handle,
+        servers: &[String],
+        name: &str,
+        limit: Duration,
+    ) -> Result<Self, EngineError> {
         let pause = |attempts| {
             RECONNECT.min(Duration::from_millis(10) * u32::try_from(attempts).unwrap_or(u32::MAX).min(50))
         };
@@ -118,9 +132,10 @@ impl Engine {
         let options = ConnectOptions::new().name(name).no_echo().subscription_capacity(NEWS_MAX);
         let options = options.connection_timeout(CONNECT).reconnect_delay_callback(pause);
         let unreachable = |why: String| EngineError::Unreachable { servers: servers.join(", "), why };
-        // It resolves and connects within this time for each server.
-        let client =
-            handle.block_on(options.connect(servers)).map_err(|error| unreachable(error.to_string()))?;
+        // It resolves and connects within its own time for each server.
+        let connected = handle.block_on(async { timeout(limit, options.connect(servers)).await });
+        let late = |_| unreachable("no answer in time".to_owned());
+        let client = connected.map_err(late)?.map_err(|error| unreachable(error.to_string()))?;
         let info = client.server_info();
         if !info.jetstream {
             return Err(EngineError::NoJetStream { servers: servers.join(", "), name: info.server_name });
@@ -163,15 +178,15 @@ impl Engine {
         if self.stream(name)?.is_some() {
             return Err(EngineError::Exists(name.to_owned()));
         }
-        let made =
-            self.handle.block_on(self.context.create_stream(config)).map_err(|error| match error.kind() {
-                CreateStreamErrorKind::JetStream(refusal)
-                    if refusal.error_code() == ErrorCode::STREAM_NAME_EXIST =>
-                {
-                    EngineError::Exists(name.to_owned())
-                }
-                _ => EngineError::NotMade { stream: name.to_owned(), why: error.to_string() },
-            })?;
+        let made = self.handle.block_on(limited(name, self.context.create_stream(config)))?;
+        let made = made.map_err(|error| match error.kind() {
+            CreateStreamErrorKind::JetStream(refusal)
+                if refusal.error_code() == ErrorCode::STREAM_NAME_EXIST =>
+            {
+                EngineError::Exists(name.to_owned())
+            }
+            _ => EngineError::NotMade { stream: name.to_owned(), why: error.to_string() },
+        })?;
         check(made.cached_info(), settings.replicas)?;
         Ok(self.log(name))
     }
@@ -209,7 +224,7 @@ impl Engine {
     }
 
     fn stream(&self, name: &str) -> Result<Option<Info>, EngineError> {
-        match self.handle.block_on(self.context.get_stream(name)) {
+        match self.handle.block_on(limited(name, self.context.get_stream(name)))? {
             Ok(stream) => Ok(Some(stream.cached_info().clone())),
             Err(error) => match error.kind() {
                 GetStreamErrorKind::JetStream(refusal)

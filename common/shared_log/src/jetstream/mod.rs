@@ -22,6 +22,7 @@ use async_nats::jetstream::stream::{Info, RawMessageErrorKind, State};
 use async_nats::jetstream::{Context, Error, ErrorCode};
 use bytes::Bytes;
 use tokio::runtime::Handle;
+use tokio::time::timeout;
 
 use crate::log::{AppendError, Entry, Extent, LogError, Sequence, SharedLog};
 pub use bulletin::{Bulletin, Listening};
@@ -33,10 +34,14 @@ pub use state::{EngineState, Follower, Greeting, ServerState, StreamContents, St
 
 /// A leader that has not heard from a server for so long does not reach it: it hears from each once a second, and others elect
 /// another one after four at the earliest.
-const LED: Duration = Duration::from_secs(3);
+pub const LED: Duration = Duration::from_secs(3);
 
 /// How long a call waits for the leader of the stream: much longer than an append takes, and shorter than an election.
 const ANSWER: Duration = Duration::from_secs(2);
+
+/// How long a request may take that has no limit before it is in the queue to the servers: nobody takes anything out of that
+/// without a connection, and it fills.
+const REQUEST: Duration = Duration::from_millis(2_500);
 
 /// Bytes of a message that are not the entry: the head that names the expected sequence.
 const HEAD_BYTES: usize = 256;
@@ -49,6 +54,18 @@ pub struct JetStreamLog {
     hints: Hints,
     readers: Readers,
     sent: Sent,
+}
+
+/// What a request comes to.
+///
+/// # Errors
+/// When it finds no place in the queue to the servers, or something else keeps it longer than an answer takes.
+async fn limited<T>(log: &str, request: impl IntoFuture<Output = T>) -> Result<T, LogError> {
+    let late = |_| LogError::Unavailable {
+        log: log.to_owned(),
+        why: format!("nothing came of a request in {} s", REQUEST.as_secs_f32()),
+    };
+    timeout(REQUEST, request).await.map_err(late)
 }
 
 impl JetStreamLog {
@@ -111,7 +128,7 @@ impl JetStreamLog {
         let stream = self.context.get_stream_no_info(&self.name).await;
         let stream = stream.map_err(|error| self.unavailable(&error))?;
         let request = stream.raw_message_builder().sequence(first.0).next_by_subject(&self.name);
-        match request.send().await {
+        match limited(&self.name, request.send()).await? {
             Ok(message) => Ok(Some(message)),
             Err(error) => match error.kind() {
                 RawMessageErrorKind::NoMessageFound => Ok(None),
@@ -122,7 +139,7 @@ impl JetStreamLog {
     }
 
     async fn info(&self) -> Result<Info, LogError> {
-        match self.context.get_stream(&self.name).await {
+        match limited(&self.name, self.context.get_stream(&self.name)).await? {
             Ok(stream) => {
                 let info = stream.cached_info().clone();
                 if is_led(&info) {
@@ -226,7 +243,8 @@ impl SharedLog for JetStreamLog {
             }
             let stream = self.context.get_stream_no_info(&self.name).await;
             let stream = stream.map_err(|error| self.unavailable(&error))?;
-            stream.purge().sequence(first).await.map(drop).map_err(|error| self.unavailable(&error))
+            let purged = limited(&self.name, stream.purge().sequence(first)).await?;
+            purged.map(drop).map_err(|error| self.unavailable(&error))
         })
     }
 }

@@ -15,6 +15,11 @@ pub trait Owners: Send + Sync {
         self.of_shard(shard)
     }
 
+    /// Whether a shard may have another owner later. It never changes.
+    fn may_change(&self) -> bool {
+        false
+    }
+
     /// The places of the nodes that may have a replica of the shard, those first that are likely to answer for it.
     fn replicas(&self, _shard: ShardId) -> Vec<usize> {
         Vec::new()

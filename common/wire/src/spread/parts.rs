@@ -82,11 +82,13 @@ impl<T: ?Sized + Send + Sync, E: Send> Nodes<T, E> {
         let mut failed = None;
         for node in (0..self.nodes.len()).map(|after| (first + after) % self.nodes.len()) {
             match ask(self.node(node)?) {
-                Err(error) if is_away(&error) => failed = Some(error),
-                answer => {
+                Ok(answer) => {
                     self.answering.store(node, Ordering::Relaxed);
-                    return answer;
+                    return Ok(answer);
                 }
+                Err(error) if is_away(&error) => failed = Some(error),
+                // What is wrong may be wrong with that node alone: it is not asked first from now on.
+                Err(error) => return Err(error),
             }
         }
         Err(failed.unwrap_or_else(|| self.unavailable("there are no nodes".to_owned()).into()))

@@ -40,11 +40,6 @@ impl Turn {
     }
 }
 
-/// Whether somebody else may have an answer.
-fn is_away(error: &Tier1Error) -> bool {
-    matches!(error, Tier1Error::Unavailable(_) | Tier1Error::Stopping)
-}
-
 impl Asked<'_> {
     /// The node that has its turn for a shard. A shard that there is not has no rows anywhere: the first node says so.
     fn place(&self, turn: Turn, shard: ShardId) -> Option<usize> {
@@ -103,7 +98,7 @@ impl Asked<'_> {
                             found[left[place]] = Some(answer);
                         }
                     }
-                    Err(error) if is_away(&error) => {
+                    Err(error) if error.is_away() => {
                         failed.get_or_insert(error);
                         again.extend(places.into_iter().map(|place| left[place]));
                     }

@@ -19,6 +19,8 @@ struct Node {
     fails: Mutex<Option<Tier1Error>>,
     /// Answers one too many.
     miscounts: bool,
+    /// How long an answer about pages takes.
+    takes: Mutex<Duration>,
     /// Waits for others within `submit`.
     meets: Option<Arc<Barrier>>,
 }
@@ -44,6 +46,7 @@ fn away() -> Tier1Error {
 
 impl Tier1Reads for Node {
     fn pages(&self, pages: &[PageId]) -> Answer<Vec<Option<PageView>>> {
+        std::thread::sleep(*self.takes.lock().unwrap());
         self.ask("pages", pages.len())?;
         Ok(vec![None; pages.len()])
     }
@@ -422,6 +425,10 @@ impl Owners for Replicated {
         self.owners.lock().unwrap().get(usize::from(shard.0)).copied().flatten()
     }
 
+    fn may_change(&self) -> bool {
+        true
+    }
+
     fn replicas(&self, shard: ShardId) -> Vec<usize> {
         self.replicas[usize::from(shard.0)].clone()
     }
@@ -476,4 +483,36 @@ fn a_question_goes_to_replicas_where_owners_do_not_answer() {
     let answer = Question::default().ask(&spread, |reads| reads.group_summary(group));
     assert_eq!(answer, Err(Tier1Error::Damaged("a row".to_owned())));
     assert_eq!(asked().iter().map(Vec::len).sum::<usize>(), 1);
+}
+
+#[test]
+fn what_an_owner_has_said_grows_old_and_sooner_where_it_may_have_been_deposed() {
+    let ((replicated, of_replicated, _), (fixed, of_fixed)) = (replicated(), nodes(|_| ()));
+    let ids: Vec<PageId> = urls(40).iter().map(|(url, _)| url.id()).collect();
+    *of_replicated[2].takes.lock().unwrap() = Duration::from_millis(1_100);
+    *of_fixed[2].takes.lock().unwrap() = Duration::from_millis(1_100);
+    let ask = |spread: &SpreadTier1| {
+        let question = Question::default();
+        assert_eq!(question.ask(spread, |reads| reads.pages(&ids)).unwrap().len(), 40);
+        question.answered(())
+    };
+    assert!(matches!(ask(&replicated), Err(Tier1Error::Unavailable(_))));
+    assert_eq!(ask(&fixed).unwrap().age, None);
+    *of_replicated[2].takes.lock().unwrap() = Duration::ZERO;
+    assert_eq!(ask(&replicated).unwrap().age, None);
+}
+
+#[test]
+fn the_one_that_has_answered_is_asked_first_and_not_one_that_had_an_error() {
+    let (spread, nodes) = nodes(|_| ());
+    nodes[0].fail(Some(Tier1Error::Stopping));
+    nodes[1].fail(Some(Tier1Error::CursorGone));
+    assert_eq!(spread.cursor(), Err(Tier1Error::CursorGone));
+    nodes[0].fail(None);
+    assert_eq!(spread.cursor(), Ok("0".to_owned()), "the second one is not asked first for its error");
+    nodes[0].fail(Some(away()));
+    nodes[1].fail(None);
+    assert_eq!(spread.cursor(), Ok("1".to_owned()));
+    nodes[0].fail(None);
+    assert_eq!(spread.cursor(), Ok("1".to_owned()));
 }

@@ -5,7 +5,7 @@ mod mapping;
 mod tier1;
 mod tier2;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -66,6 +66,10 @@ pub(super) struct State {
     pub(super) known: HashMap<PageUrl, Advice>,
     /// Called before a signature is handed out.
     pub(super) on_signature: Option<Bend>,
+    /// Reads of pages that take long: when the owner was asked, as far back from the answer.
+    pub(super) slow: HashMap<PageId, VecDeque<Duration>>,
+    /// Where owners may be deposed.
+    pub(super) may_change: bool,
     /// Pages that a question reads of replicas, and how old they are there.
     pub(super) old: HashMap<PageId, Duration>,
     minted: u64,

@@ -1,5 +1,6 @@
 //! The fake as tier 1.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -24,12 +25,14 @@ struct Asked<'t> {
 
 impl Asked<'_> {
     /// As old as the oldest of these pages.
-    fn aged<T>(&self, answer: T, mut pages: impl Iterator<Item = PageId>) -> T {
-        let age = {
-            let state = self.of.state();
-            pages.by_ref().filter_map(|page| state.old.get(&page).copied()).max()
-        };
-        self.question.take(Aged { answer, age }, Instant::now())
+    fn aged<T>(&self, answer: T, pages: impl Iterator<Item = PageId>) -> T {
+        let (mut age, mut took) = (None, Duration::ZERO);
+        let mut state = self.of.state();
+        for page in pages {
+            age = age.max(state.old.get(&page).copied());
+            took = took.max(state.slow.get_mut(&page).and_then(VecDeque::pop_front).unwrap_or_default());
+        }
+        self.question.take(Aged { answer, age }, Instant::now() - took)
     }
 }
 
@@ -134,6 +137,9 @@ impl Tier1Api for Fake {
     }
 
     fn for_question<'t>(&'t self, question: &Question) -> Option<Box<dyn Tier1Reads + 't>> {
+        if self.state().may_change {
+            question.owners_may_change();
+        }
         Some(Box::new(Asked { of: self, question: question.clone() }))
     }
 

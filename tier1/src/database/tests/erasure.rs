@@ -1,6 +1,14 @@
 //! What a purge makes unused leaves the files, whatever happens.
 
+use std::borrow::Cow;
+use std::time::Duration;
+
+use doppel_model::{PageUrl, Timestamp};
+use doppel_protocol::{Rank, Status};
+
 use super::*;
+use crate::log::{Copied, Payload, Position};
+use crate::record::{PageRecord, Published, State, encode};
 
 /// Pages with contents of their own, of which some get another one.
 fn filled() -> (Disk, Inner) {
@@ -183,4 +191,132 @@ fn nobody_who_only_reads_waits_for_it() {
     let database = Database::open_existing(dir.path()).unwrap();
     database.inner.erase_if_owed().unwrap();
     assert!(lock(&database.inner.moving).applied.erasing);
+}
+
+/// A row of a page, which is purged or has died.
+fn row(number: u64, state: State, event: u64) -> Write {
+    let url = PageUrl::parse(&format!("http://a.example/{number}")).unwrap();
+    let record = PageRecord {
+        rank: Rank { url, popularity: None, first_seen: Timestamp::from_millis(1) },
+        fetched_at: Timestamp::from_millis(1),
+        language: None,
+        canonical: None,
+        state,
+        membership_number: 0,
+        ticket: 0,
+        inbound_redirects: 0,
+        ended: None,
+        event,
+        published: Published::of(Status::Unknown),
+    };
+    (key::page(ShardId(0), page(number)), Some(encode(&record).unwrap()))
+}
+
+/// Copies the next record of another node.
+fn copy(inner: &Inner, rows: Vec<Write>) -> Result<(), StoreError> {
+    let before = inner.copied();
+    let index = before.position.index + 1;
+    let position = Position { epoch: 1, index, hash: u128::from(index) };
+    let (previous, payload) = (before.position.hash, Payload::Rows(Cow::Owned(rows)));
+    inner.copy(Copied { position, previous, sequence: before.sequence + 1, payload }).map(drop)
+}
+
+pub(super) fn copy_content(inner: &Inner, number: u64, content: Option<u64>) {
+    copy(inner, vec![(key::signature(ShardId(0), page(number)), content.map(signature))]).unwrap();
+}
+
+/// The replica of another node's pages, each with a content of its own; one of them has had another one before.
+fn followed() -> (Disk, Inner) {
+    let disk = Disk::new();
+    let inner = disk.open_as(Some(LogId(7))).unwrap();
+    (0..20).for_each(|n| copy_content(&inner, n, Some(n)));
+    copy_content(&inner, 2, Some(102));
+    (disk, inner)
+}
+
+/// What another node writes when it purges a page.
+fn purged(number: u64) -> Vec<Write> {
+    vec![row(number, State::Purged, 1), (key::signature(ShardId(0), page(number)), None)]
+}
+
+#[test]
+fn a_purge_of_another_node_takes_the_bytes_along_some_minutes_later() {
+    let (disk, inner) = followed();
+    copy(&inner, vec![row(5, State::Dead, 1), (key::signature(ShardId(0), page(5)), None)]).unwrap();
+    lock(&inner.erasure).forget_pause();
+    inner.erase_if_owed().unwrap();
+    assert_eq!(on_disk(&disk).len(), 21, "nothing is owed before");
+    copy(&inner, purged(2)).unwrap();
+    assert!(lock(&inner.moving).applied.erasing);
+    // The node that has purged it is to have erased it before, and not at the same time.
+    inner.erase_if_owed().unwrap();
+    assert_eq!(on_disk(&disk).len(), 21);
+    lock(&inner.erasure).forget_pause();
+    inner.erase_if_owed().unwrap();
+    let left: Vec<u64> = (0..20).filter(|n| ![2, 5].contains(n)).collect();
+    assert_eq!(on_disk(&disk), left);
+    assert!(!lock(&inner.moving).applied.erasing);
+    // Its row is written again, and nothing more is owed.
+    copy(&inner, vec![row(2, State::Purged, 2)]).unwrap();
+    assert!(!lock(&inner.moving).applied.erasing);
+    // It has come back meanwhile.
+    copy(&inner, vec![row(2, State::Dead, 3)]).unwrap();
+    copy(&inner, purged(2)).unwrap();
+    assert!(lock(&inner.moving).applied.erasing);
+}
+
+#[test]
+fn a_purge_of_this_node_is_not_put_off_by_its_copies() {
+    let (disk, inner) = followed();
+    let purge = inner.begin_purge().unwrap();
+    copy(&inner, purged(2)).unwrap();
+    drop(purge);
+    inner.erase_if_owed().unwrap();
+    assert!(![2, 102].iter().any(|content| on_disk(&disk).contains(content)));
+}
+
+#[test]
+fn a_copied_purge_is_carried_out_after_a_crash() {
+    let (mut whole, mut without) = (0, 0);
+    for (seed, calls) in (0..4).flat_map(|seed| (0..12).map(move |calls| (seed, calls))) {
+        let (disk, inner) = followed();
+        // It dies somewhere in the copy or in the erasure, or after it.
+        disk.allow(Some((calls, u64::MAX)));
+        if copy(&inner, purged(2)).is_ok() {
+            lock(&inner.erasure).forget_pause();
+            disk.allow(Some((u64::MAX, calls)));
+            drop(inner.erase_if_owed());
+        }
+        drop(inner);
+        disk.allow(None);
+        let disk = disk.crash(&mut Random::new(seed));
+        let inner = disk.open_as(Some(LogId(7))).unwrap();
+        let is_copied = inner.copied().position.index == 22;
+        let before = on_disk(&disk);
+        inner.erase_if_owed().unwrap();
+        assert_eq!(on_disk(&disk), before, "the log may have lost its end at the same time");
+        lock(&inner.erasure).forget_pause();
+        inner.erase_if_owed().unwrap();
+        let left = on_disk(&disk);
+        assert!(!is_copied || !left.contains(&2) && !left.contains(&102), "{seed}, {calls} calls: {left:?}");
+        assert!(left.contains(&19) && (is_copied || left.contains(&102)), "{seed}, {calls} calls: {left:?}");
+        (whole, without) = (whole + u32::from(is_copied), without + u32::from(!is_copied));
+    }
+    assert!(whole > 10 && without > 0, "{whole} {without}");
+}
+
+/// The erasure is noted in the store of rows, which a move holds for long.
+#[test]
+fn a_copied_purge_waits_for_no_move_where_one_is_noted() {
+    let (_disk, inner) = followed();
+    copy(&inner, purged(2)).unwrap();
+    let moving = lock(&inner.moving);
+    std::thread::scope(|scope| {
+        let (done, answer) = std::sync::mpsc::channel();
+        let inner = &inner;
+        scope.spawn(move || done.send(copy(inner, purged(3)).is_ok()));
+        let copied = answer.recv_timeout(Duration::from_secs(10));
+        drop(moving);
+        assert_eq!(copied, Ok(true));
+    });
 }

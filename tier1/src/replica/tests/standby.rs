@@ -49,6 +49,23 @@ fn a_commit_waits_until_a_standby_has_it_and_says_so() {
     });
 }
 
+/// While the settlement is changed, the owner may still have the one before.
+#[test]
+fn a_standby_that_needs_no_reports_itself_makes_them_all_the_same() {
+    let log = MemoryLog::default();
+    let (mut owner, standby) = (Node::within(STANDBY, 0, &log), Node::within(LIMITS, 1, &log));
+    owner.take_over().unwrap();
+    scope(|scope| {
+        let (began, commit) = (Instant::now(), scope.spawn(|| owner.commit(1)));
+        while !commit.is_finished() && began.elapsed() < Duration::from_secs(10) {
+            standby.replica.follow().unwrap();
+            yield_now();
+        }
+        owner.replica.stop();
+        commit.join().unwrap().unwrap();
+    });
+}
+
 #[test]
 fn a_deposition_and_the_end_of_the_process_end_the_wait() {
     let log = MemoryLog::default();

@@ -14,6 +14,7 @@ use crate::backup::{Writer, copy_piece, copy_rows};
 use crate::check::rows::END;
 use crate::service::changes::{Changes, FollowCommits};
 use crate::service::owner::Owner;
+use crate::service::room::{Place, Reply};
 use crate::service::rows::PIECE_ROWS;
 use crate::service::task::Task;
 
@@ -52,7 +53,7 @@ impl Following {
 
     fn follow(&self, on: bool) -> Result<(), Tier1Error> {
         let changes = Arc::clone(&self.changes);
-        self.owner.ask(|reply| Task::FollowCommits(FollowCommits { changes, on, reply }))?.wait()
+        self.owner.ask(0, |reply| Task::FollowCommits(FollowCommits { changes, on, reply }))?.wait()
     }
 
     /// Ends with the changes.
@@ -62,7 +63,7 @@ impl Following {
 
     /// Holds messages to other ranges back, and returns when none is under way.
     pub(in crate::service) fn hold(&self) -> Result<(), Tier1Error> {
-        self.owner.ask(|reply| Task::Hold { reply })?.wait()
+        self.owner.ask(0, |reply| Task::Hold { reply })?.wait()
     }
 
     pub(in crate::service) fn release(&self) {
@@ -73,7 +74,8 @@ impl Following {
 
 impl Drop for Following {
     fn drop(&mut self) {
-        let (reply, _) = bounded(1);
+        // One at the end of each backup.
+        let reply = Reply::new(bounded(1).0, Place::default());
         let follow = FollowCommits { changes: Arc::clone(&self.changes), on: false, reply };
         let _ = self.owner.tasks.send(Task::FollowCommits(follow));
     }

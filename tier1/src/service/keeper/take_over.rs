@@ -74,6 +74,13 @@ impl Here<'_> {
     }
 }
 
+/// The index and the status table read at another owner now.
+fn nobody_reads(replica: &Replica) {
+    for reader in [Reader::Index, Reader::Statuses] {
+        replica.database().keep_log(reader, None);
+    }
+}
+
 impl Kept {
     /// Whether a person wants this node to take over, and it may.
     pub(super) fn is_wanted(&self) -> bool {
@@ -133,6 +140,7 @@ impl Shared {
             Err(error) => return Err(error.into()),
         };
         if let Err(error) = self.begin(of.range, replica, epoch) {
+            nobody_reads(replica);
             // The log says that this node owns it: others are to have their turn.
             lock(&kept.state).rests_until = Instant::now().checked_add(REST);
             *lock(&kept.wanted) = None;
@@ -149,6 +157,8 @@ impl Shared {
     /// Begins to own a range that was taken over.
     fn begin(&self, id: RangeId, replica: &Arc<Replica>, epoch: Epoch) -> Result<(), Error> {
         let database = replica.database();
+        // The index says later from where on it needs it.
+        database.keep_log(Reader::Index, Some(0));
         // It has no snapshot of a table that others have changed rows under.
         database.keep_log(Reader::Statuses, None);
         let dir = self.dir(id);
@@ -174,10 +184,13 @@ impl Shared {
         };
         if owned.is_some() {
             // Its writer may wait for the log or a standby, and it is waited for.
-            if let Some(replica) = replica {
+            if let Some(replica) = &replica {
                 replica.end_ownership();
             }
             self.tier1.end_range(of.range);
+            if let Some(replica) = &replica {
+                nobody_reads(replica);
+            }
             self.tell_soon();
             if std::mem::take(&mut lock(&kept.state).is_said) {
                 (self.replication.owned)(of.range, false);

@@ -9,7 +9,7 @@ use doppel_protocol::Repeat;
 use super::*;
 use crate::peers::{PeerError, Peers, Post, PostAnswer};
 use crate::range::UNFINISHED_MAX;
-use crate::service::task::Task;
+use crate::service::room::Arriving;
 use crate::txn::Row;
 
 /// Peers that take no posts while it is set.
@@ -70,7 +70,7 @@ fn tier_2_does_not_wait_for_a_range_that_holds_submissions_back() {
     }
     let owner = tier1.own(RangeId(0)).unwrap();
     let submissions = batch().into_iter().map(|submission| (submission, None)).collect();
-    let held_back = owner.ask(|reply| Task::Submit { submissions, reply }).unwrap();
+    let held_back = owner.submit(submissions, Arriving::count(&Arc::default(), 0).0).unwrap();
     let began = Instant::now();
     while owner.totals().1.messages <= UNFINISHED_MAX {
         assert!(began.elapsed() < PATIENCE, "{} messages", owner.totals().1.messages);

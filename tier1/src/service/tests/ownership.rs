@@ -17,7 +17,7 @@ use crate::store::{Intercept, Intercepted, StoreError, Write};
 const MOVING: RangeId = RangeId(1);
 
 /// Other processes, of which none is known to own anything.
-struct Nobody;
+pub(super) struct Nobody;
 
 impl RangeDirectory for Nobody {
     fn owner(&self, _: RangeId) -> Option<Arc<dyn range_owner::RangeOwner>> {

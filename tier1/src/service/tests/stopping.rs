@@ -5,7 +5,7 @@ use std::thread;
 use crossbeam::channel::{Receiver, Sender, unbounded};
 
 use super::*;
-use crate::service::task::Task;
+use crate::service::room::Arriving;
 use crate::store::{Intercept, Intercepted, StoreError, Write};
 
 /// Says when a commit begins, and asks whether it is to be made.
@@ -31,8 +31,8 @@ fn a_stop_ends_though_the_last_commit_fails() {
         let at = Timestamp::from_millis(1);
         let (popularity, language, canonical) = (None, None, None);
         let submission = Submission { url: url(page), fetched_at: at, popularity, language, canonical, body };
-        let task = |reply| Task::Submit { submissions: vec![(submission, None)], reply };
-        tier1.own(RangeId(0)).unwrap().ask(task).unwrap()
+        let arriving = Arriving::count(&Arc::default(), 0).0;
+        tier1.own(RangeId(0)).unwrap().submit(vec![(submission, None)], arriving).unwrap()
     };
     let first = submit(1);
     begins.recv_timeout(PATIENCE).unwrap();

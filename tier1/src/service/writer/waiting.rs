@@ -2,54 +2,56 @@
 
 use std::collections::VecDeque;
 
-use crossbeam::channel::Sender;
 use doppel_protocol::{Outcome, Tier1Error};
 
 use crate::machine::Command;
 use crate::range::Range;
+use crate::service::room::{Arriving, Place, Reply};
 use crate::service::task::{Report, Task};
 
 /// A task whose commands are on their way.
 pub(super) struct Waiting {
     pub(super) commands: VecDeque<Command>,
     pub(super) answered: Vec<Outcome>,
-    reply: Reply,
+    to: To,
 }
 
-enum Reply {
-    Submit(Sender<Result<Vec<Outcome>, Tier1Error>>),
-    Apply { may_wait: bool, to: Sender<Result<(), Tier1Error>> },
-    Report(Sender<Result<Report, Tier1Error>>),
-    Nobody,
+/// Where the answer goes. What the task has taken of the bounds is kept until then.
+enum To {
+    Submit(Reply<Result<Vec<Outcome>, Tier1Error>>, Arriving),
+    Apply { may_wait: bool, to: Reply<Result<(), Tier1Error>> },
+    Report(Reply<Result<Report, Tier1Error>>),
+    Nobody(Place),
 }
 
 impl Waiting {
     /// The commands of a task and where its answer goes; the task itself when it is of another kind.
     pub(super) fn new(task: Task) -> Result<Self, Task> {
-        let (commands, reply) = match task {
-            Task::Submit { submissions, reply } => {
+        let (commands, to) = match task {
+            Task::Submit { submissions, arriving, reply } => {
                 let commands = submissions
                     .into_iter()
                     .map(|(submission, hint)| Command::Submit { submission: Box::new(submission), hint })
                     .collect();
-                (commands, Reply::Submit(reply))
+                (commands, To::Submit(reply, arriving))
             }
-            Task::Commands(commands) => (commands.into(), Reply::Nobody),
-            Task::Apply { commands, may_wait, reply } => {
-                (commands.into(), Reply::Apply { may_wait, to: reply })
+            Task::Commands(commands) => (commands.into(), To::Nobody(Place::default())),
+            Task::Found { results, place } => {
+                (results.into_iter().map(Command::Searched).collect(), To::Nobody(place))
             }
-            Task::Report { reply } => (VecDeque::new(), Reply::Report(reply)),
+            Task::Apply { commands, may_wait, reply } => (commands.into(), To::Apply { may_wait, to: reply }),
+            Task::Report { reply } => (VecDeque::new(), To::Report(reply)),
             other => return Err(other),
         };
-        Ok(Self { commands, answered: Vec::new(), reply })
+        Ok(Self { commands, answered: Vec::new(), to })
     }
 
     /// Whether it waits while too many messages are on their way. Submissions do, and commands that say so.
     pub(super) fn may_wait(&self) -> bool {
-        let may_wait = match self.reply {
-            Reply::Submit(_) => true,
-            Reply::Apply { may_wait, .. } => may_wait,
-            Reply::Report(_) | Reply::Nobody => false,
+        let may_wait = match self.to {
+            To::Submit(..) => true,
+            To::Apply { may_wait, .. } => may_wait,
+            To::Report(_) | To::Nobody(_) => false,
         };
         may_wait && !self.commands.is_empty()
     }
@@ -65,7 +67,7 @@ impl Waiting {
 
     /// Whether it is answered only after all before it.
     fn comes_last(&self) -> bool {
-        matches!(self.reply, Reply::Report(_))
+        matches!(self.to, To::Report(_))
     }
 
     /// Takes out what is done and can be answered. While submissions are held back, the commands behind them are done
@@ -83,25 +85,27 @@ impl Waiting {
         done
     }
 
-    /// Answers. A caller that has gone away does not want the answer any more.
+    /// Answers. The pages are in the totals by now.
     pub(super) fn finish(self, range: &Range) {
-        match self.reply {
-            Reply::Submit(reply) => drop(reply.send(Ok(self.answered))),
-            Reply::Apply { to, .. } => drop(to.send(Ok(()))),
-            Reply::Report(reply) => {
-                let report = Report { backlog: range.backlog(), traffic: range.traffic() };
-                drop(reply.send(Ok(report)));
+        match self.to {
+            To::Submit(reply, arriving) => {
+                drop(arriving);
+                reply.send(Ok(self.answered));
             }
-            Reply::Nobody => {}
+            To::Apply { to, .. } => to.send(Ok(())),
+            To::Report(reply) => {
+                reply.send(Ok(Report { backlog: range.backlog(), traffic: range.traffic() }));
+            }
+            To::Nobody(place) => drop(place),
         }
     }
 
     pub(super) fn refuse(self, refused: &Tier1Error) {
-        match self.reply {
-            Reply::Submit(reply) => drop(reply.send(Err(refused.clone()))),
-            Reply::Apply { to, .. } => drop(to.send(Err(refused.clone()))),
-            Reply::Report(reply) => drop(reply.send(Err(refused.clone()))),
-            Reply::Nobody => {}
+        match self.to {
+            To::Submit(reply, _) => reply.send(Err(refused.clone())),
+            To::Apply { to, .. } => to.send(Err(refused.clone())),
+            To::Report(reply) => reply.send(Err(refused.clone())),
+            To::Nobody(place) => drop(place),
         }
     }
 }
@@ -116,14 +120,15 @@ mod tests {
     #[test]
     fn what_is_done_is_not_kept_behind_what_is_held_back() {
         let commands = || vec![Command::Purge { page: PageId::from_bytes([1; 16]) }];
-        let (apply, report) = (bounded(1).0, bounded(1).0);
+        let reply = || Reply::new(bounded(1).0, Place::default());
+        let report = Reply::new(bounded(1).0, Place::default());
         let tasks = [
             Task::Commands(Vec::new()),
-            Task::Apply { commands: commands(), may_wait: true, reply: apply },
+            Task::Apply { commands: commands(), may_wait: true, reply: reply() },
             Task::Commands(Vec::new()),
             Task::Report { reply: report },
             Task::Commands(commands()),
-            Task::Apply { commands: commands(), may_wait: false, reply: bounded(1).0 },
+            Task::Apply { commands: commands(), may_wait: false, reply: reply() },
         ];
         let mut all: VecDeque<Waiting> =
             tasks.into_iter().filter_map(|task| Waiting::new(task).ok()).collect();

@@ -1,0 +1,147 @@
+//! Which nodes are known to run, though they may not be reached from here, and what to do about those that do not answer.
+//!
+//! The nodes of a cluster with a log say by way of it that they are there. So it is known of one that does not answer whether it
+//! is to be started, or the way to it is to be mended; but only where others are heard.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use doppel_model::RangeId;
+use doppel_protocol::answer::Attention;
+
+use super::{Replicas, SILENCE};
+
+/// Those that were heard a short time ago, and when.
+#[derive(Debug, Default)]
+pub(super) struct Running(BTreeMap<String, Duration>);
+
+impl Running {
+    /// The nodes that were heard, as far as anybody listens.
+    pub(super) fn heard(replicas: Option<&Replicas>, now: Instant) -> Self {
+        let Some(Replicas { membership, processes, .. }) = replicas else { return Self::default() };
+        let beats = membership.nodes(now).into_iter().map(|heard| (heard.node, heard.silence));
+        let beats = beats.filter(|(_, silence)| *silence < SILENCE);
+        Self(processes.nodes(now).into_iter().chain(beats).collect())
+    }
+
+    /// Whether a node runs.
+    pub(super) fn has(&self, node: &str) -> bool {
+        self.0.contains_key(node)
+    }
+
+    /// Whether nobody is heard, so that nothing is known.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// What to do about a node that does not answer; `start` is the command that starts it.
+    fn remedy(&self, node: &str, address: &str, start: &str) -> String {
+        match self.0.get(node) {
+            Some(silence) => format!(
+                "it runs, for it was heard by way of the log {:.1} s ago: where the reason does not say what to do, see that this machine \
+                 reaches {address} (its `--listen`, the network), and what its log says",
+                silence.as_secs_f32()
+            ),
+            None if self.is_empty() => {
+                format!("{start}, if it does not run; otherwise do what the reason says")
+            }
+            None => start.to_owned(),
+        }
+    }
+
+    /// A node of tier 1 that does not answer, and the ranges that it owns.
+    pub(super) fn tier1(&self, (node, address): (&str, &str), ranges: &[RangeId], reason: &str) -> Attention {
+        let served = match ranges {
+            [] => String::new(),
+            [one] => format!(", and range {one} is not served"),
+            all => format!(", and ranges {} are not served", listed(all)),
+        };
+        Attention {
+            what: format!("tier-1 node {node} does not answer{served}: {reason}"),
+            remedy: self.remedy(
+                node,
+                address,
+                &format!("start `doppel tier1 --name {node}` on its directory"),
+            ),
+        }
+    }
+
+    /// A node of tier 2 that does not answer.
+    pub(super) fn tier2(&self, (node, address): (&str, &str), reason: &str) -> Attention {
+        let start = format!("start `doppel tier2 --name {node}`, with an empty directory if its own is lost");
+        Attention {
+            what: format!("tier-2 node {node} does not answer, and new pages stay pending: {reason}"),
+            remedy: self.remedy(node, address, &start),
+        }
+    }
+}
+
+/// A node of tier 2 that ranges have still to tell what it has, some of which may have no owner that answers.
+pub(super) fn untold(node: &str, by: &[RangeId], silent: &[RangeId]) -> Attention {
+    let of = |ranges: &[RangeId]| match ranges {
+        [one] => format!("range {one}"),
+        all => format!("ranges {}", listed(all)),
+    };
+    Attention {
+        what: format!(
+            "tier-2 node {node} is still to be told by {} what it has, and new pages stay pending",
+            of(by)
+        ),
+        remedy: match silent {
+            [] => "wait; its owner does that by itself, and so do those of the others".to_owned(),
+            silent => {
+                format!("see to {}, whose owner does not answer; then it goes on by itself", of(silent))
+            }
+        },
+    }
+}
+
+pub(super) fn listed(ranges: &[RangeId]) -> String {
+    ranges.iter().map(RangeId::to_string).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NODE: (&str, &str) = ("record-1", "10.0.0.1:7801");
+
+    fn heard(nodes: &[&str]) -> Running {
+        Running(nodes.iter().map(|node| ((*node).to_owned(), Duration::from_millis(300))).collect())
+    }
+
+    #[test]
+    fn a_node_that_runs_is_not_to_be_started() {
+        let ranges = [RangeId(1), RangeId(3)];
+        let away = heard(&["record-2"]).tier1(NODE, &ranges, "connection refused");
+        assert_eq!(
+            away.what,
+            "tier-1 node record-1 does not answer, and ranges 1, 3 are not served: connection refused"
+        );
+        assert_eq!(away.remedy, "start `doppel tier1 --name record-1` on its directory");
+        let cut_off = heard(&["record-1"]).tier1(NODE, &[], "no answer in 3 s");
+        assert!(
+            !cut_off.remedy.contains("start `doppel") && cut_off.remedy.contains("10.0.0.1:7801"),
+            "{cut_off:?}"
+        );
+        assert!(
+            cut_off.remedy.starts_with("it runs, for it was heard by way of the log 0.3 s ago"),
+            "{cut_off:?}"
+        );
+        // Nobody is heard: the log is away, or there is none.
+        let unknown = heard(&[]).tier2(("index-1", "10.0.0.2:7802"), "refused");
+        assert!(
+            unknown.remedy.starts_with("start `doppel tier2 --name index-1`, with an empty"),
+            "{unknown:?}"
+        );
+        assert!(unknown.remedy.contains("if it does not run"), "{unknown:?}");
+    }
+
+    #[test]
+    fn who_has_to_tell_the_index_is_named() {
+        let told = untold("index-1", &[RangeId(0), RangeId(2)], &[]);
+        assert!(told.what.contains("by ranges 0, 2 what") && told.remedy.starts_with("wait"), "{told:?}");
+        let silent = untold("index-1", &[RangeId(0), RangeId(2)], &[RangeId(2)]);
+        assert!(silent.remedy.starts_with("see to range 2, whose owner does not answer"), "{silent:?}");
+    }
+}

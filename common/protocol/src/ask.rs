@@ -1,0 +1,87 @@
+//! What is read of tier 1 to answer a question.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use doppel_model::signature::Signature;
+use doppel_model::{GroupId, PageId, PageUrl};
+
+use super::answer::Advice;
+use super::{
+    Aged, GroupPosition, GroupSummary, GroupView, PageView, Question, Tier1Api, Tier1Error, Tier1Reads,
+};
+
+impl Question {
+    /// Takes note of what owners know without a read of rows. Where they say nothing, nothing of it goes into an answer.
+    pub fn take_known(&self, known: &[Option<Advice>], asked: Instant) {
+        if known.iter().any(Option::is_some) {
+            self.take(Aged::of_owner(()), asked);
+        }
+    }
+
+    /// Reads for it of tier 1: of replicas, too, where there are some.
+    ///
+    /// # Errors
+    /// As the reads.
+    pub fn ask<T, E>(
+        &self,
+        tier1: &dyn Tier1Api,
+        read: impl FnOnce(&dyn Tier1Reads) -> Result<T, E>,
+    ) -> Result<T, E> {
+        match tier1.for_question(self) {
+            Some(reads) => read(&*reads),
+            None => read(&Noted { tier1, question: self }),
+        }
+    }
+}
+
+/// Reads of owners where there is nobody else to ask. The question is told when.
+struct Noted<'q> {
+    tier1: &'q dyn Tier1Api,
+    question: &'q Question,
+}
+
+impl<'q> Noted<'q> {
+    fn read<T>(&self, read: impl FnOnce(&'q dyn Tier1Api) -> T) -> T {
+        self.question.take(Aged::of_owner(()), Instant::now());
+        read(self.tier1)
+    }
+}
+
+impl Tier1Reads for Noted<'_> {
+    fn pages(&self, pages: &[PageId]) -> Result<Vec<Option<PageView>>, Tier1Error> {
+        self.read(|tier1| tier1.pages(pages))
+    }
+
+    fn known_advice(&self, page: &PageUrl) -> Option<Advice> {
+        let asked = Instant::now();
+        let known = self.tier1.known_advice(page);
+        self.question.take_known(std::slice::from_ref(&known), asked);
+        known
+    }
+
+    fn known_advices(&self, pages: &[PageUrl]) -> Result<Vec<Option<Advice>>, Tier1Error> {
+        let asked = Instant::now();
+        let known = self.tier1.known_advices(pages)?;
+        self.question.take_known(&known, asked);
+        Ok(known)
+    }
+
+    fn signature(&self, page: PageId) -> Result<Option<Arc<Signature>>, Tier1Error> {
+        self.read(|tier1| tier1.signature(page))
+    }
+
+    fn group_summary(&self, group: GroupId) -> Result<Option<GroupSummary>, Tier1Error> {
+        self.read(|tier1| tier1.group_summary(group))
+    }
+
+    fn group(
+        &self,
+        group: GroupId,
+        after: Option<GroupPosition>,
+        limit: usize,
+        redirects: bool,
+    ) -> Result<Option<GroupView>, Tier1Error> {
+        self.read(|tier1| tier1.group(group, after, limit, redirects))
+    }
+}

@@ -1,0 +1,153 @@
+//! Room for what waits for a writer: what is handed in takes a place, and keeps it until it is done.
+//!
+//! A writer may take nothing for hours, for its commit waits for the log or a standby. Its callers give up after a while and come
+//! again, and what they had handed in waits on. So it is what waits that is counted, and not who waits for it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crossbeam::channel::Sender;
+use doppel_model::PageUrl;
+use doppel_protocol::{Body, Submission};
+
+/// Bytes that wait in a room at most: as much as the calls of many front doors bring at once. Something larger is taken alone.
+const BYTES_MAX: u64 = 256 << 20;
+
+/// What anything takes beside what is in it.
+const LEAST: usize = 256;
+
+/// Room for so many bytes.
+#[derive(Debug)]
+pub(super) struct Room {
+    taken: AtomicU64,
+    most: u64,
+}
+
+impl Default for Room {
+    fn default() -> Self {
+        Self { taken: AtomicU64::new(0), most: BYTES_MAX }
+    }
+}
+
+impl Room {
+    /// A place for so many bytes; none where there is no more room.
+    pub(super) fn place(self: &Arc<Self>, bytes: usize) -> Option<Place> {
+        let bytes = bytes.saturating_add(LEAST) as u64;
+        let before = self.taken.fetch_add(bytes, Ordering::AcqRel);
+        let place = Place { room: Some(Arc::clone(self)), bytes };
+        (before == 0 || before.saturating_add(bytes) <= self.most).then_some(place)
+    }
+
+    /// The bytes that are taken.
+    #[cfg(test)]
+    pub(super) fn taken(&self) -> u64 {
+        self.taken.load(Ordering::Acquire)
+    }
+}
+
+/// A place in a room, for as long as this is kept.
+#[derive(Debug, Default)]
+pub(crate) struct Place {
+    room: Option<Arc<Room>>,
+    bytes: u64,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Some(room) = &self.room {
+            room.taken.fetch_sub(self.bytes, Ordering::AcqRel);
+        }
+    }
+}
+
+/// Where an answer goes, and the place that what was asked for has until then.
+#[derive(Debug)]
+pub(crate) struct Reply<T> {
+    to: Sender<T>,
+    place: Place,
+}
+
+impl<T> Reply<T> {
+    pub(crate) fn new(to: Sender<T>, place: Place) -> Self {
+        Self { to, place }
+    }
+
+    /// Answers. A caller that has gone away does not want the answer any more.
+    pub(crate) fn send(self, answer: T) {
+        let Self { to, place } = self;
+        drop(place);
+        drop(to.send(answer));
+    }
+}
+
+/// Contents handed in and not yet committed, counted for as long as this is kept.
+#[derive(Debug)]
+pub(crate) struct Arriving {
+    all: Arc<AtomicU64>,
+    contents: u64,
+}
+
+impl Arriving {
+    /// Counts so many; with them, how many there were before.
+    pub(super) fn count(all: &Arc<AtomicU64>, contents: u64) -> (Self, u64) {
+        let before = all.fetch_add(contents, Ordering::AcqRel);
+        (Self { all: Arc::clone(all), contents }, before)
+    }
+
+    /// Leaves so many of them to somebody else.
+    pub(super) fn split_off(&mut self, contents: u64) -> Self {
+        let contents = contents.min(self.contents);
+        self.contents -= contents;
+        Self { all: Arc::clone(&self.all), contents }
+    }
+}
+
+impl Drop for Arriving {
+    fn drop(&mut self) {
+        self.all.fetch_sub(self.contents, Ordering::AcqRel);
+    }
+}
+
+/// Whether a submission has a content.
+pub(super) fn has_content(submission: &Submission) -> bool {
+    matches!(submission.body, Body::Content(_))
+}
+
+/// The approximate size of a submission in memory.
+pub(super) fn size(submission: &Submission) -> usize {
+    let url = |url: &PageUrl| url.as_str().len();
+    let body = match &submission.body {
+        Body::Content(signature) => signature.as_bytes().len(),
+        Body::Redirect(target) => url(target),
+        Body::Dead => 0,
+    };
+    LEAST + url(&submission.url) + submission.canonical.as_ref().map_or(0, url) + body
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_waits_has_a_bound_and_something_large_is_taken_alone() {
+        let room = Arc::new(Room { taken: AtomicU64::new(0), most: 1_000 });
+        let large = room.place(5_000).unwrap();
+        assert!(room.place(0).is_none());
+        drop(large);
+        let places: Vec<Place> = std::iter::from_fn(|| room.place(0)).collect();
+        assert_eq!((places.len(), room.taken()), (3, 768));
+        drop(places);
+        assert_eq!(room.taken(), 0);
+    }
+
+    #[test]
+    fn contents_are_counted_until_the_last_part_of_them_has_gone() {
+        let all = Arc::new(AtomicU64::new(2));
+        let (mut rest, before) = Arriving::count(&all, 5);
+        let part = rest.split_off(3);
+        drop(rest);
+        assert_eq!((before, all.load(Ordering::Acquire)), (2, 5));
+        drop(part);
+        assert_eq!(all.load(Ordering::Acquire), 2);
+    }
+}

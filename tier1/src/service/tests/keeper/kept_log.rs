@@ -1,0 +1,29 @@
+//! What a replica keeps its log for.
+
+use super::*;
+
+#[test]
+fn the_log_of_a_replica_is_kept_for_the_index_only_while_it_owns_the_range() {
+    let cluster = Cluster::new();
+    let nodes: Vec<Node> = (0..2).map(|number| cluster.start(number)).collect();
+    let is_kept = |node: &Node| {
+        let replica = node.tier1.ranges.replica(RangeId(0))?;
+        Some(
+            [Reader::Index, Reader::Statuses]
+                .map(|reader| replica.database().is_kept_after(reader).is_some()),
+        )
+    };
+    for (owner, other) in [(0, 1), (1, 0), (0, 1)] {
+        nodes[owner].keeper.take_over(RangeId(0)).unwrap();
+        let name = Some(nodes[owner].name.clone());
+        await_that("the owner", || {
+            cluster.owners()[0] == name && nodes[owner].tier1.state(RangeId(0)).is_ok()
+        });
+        assert_eq!(is_kept(&nodes[owner]).map(|[index, _]| index), Some(true));
+        RangeOwner::keep_log(&*nodes[owner].tier1, RangeId(0), Some(1)).unwrap();
+        let database = Arc::clone(nodes[owner].tier1.ranges.replica(RangeId(0)).unwrap().database());
+        database.keep_log(Reader::Statuses, Some(1));
+        await_that("the other one to keep nothing", || is_kept(&nodes[other]) == Some([false; 2]));
+    }
+    nodes.into_iter().for_each(|node| cluster.end(node));
+}

@@ -1,0 +1,217 @@
+//! What waits for a writer that waits itself has bounds, whether or not its callers still wait.
+
+use std::sync::atomic::AtomicBool;
+use std::thread;
+use std::time::Instant;
+
+use crossbeam::channel::{Receiver, Sender, bounded, unbounded};
+use doppel_protocol::range_owner::{EncodedPost, PeerError, RangeOwner, Receipt};
+
+use super::*;
+use crate::lease::Lease;
+use crate::service::owner::{Opened, Owner};
+use crate::service::room::Arriving;
+use crate::store::{Intercept, Intercepted, StoreError, Write};
+
+const RANGE: RangeId = RangeId(0);
+
+/// A log that takes nothing until it is told to.
+struct Full {
+    begun: Sender<()>,
+    goes_on: Receiver<()>,
+}
+
+impl Intercept for Full {
+    fn commit(&self, rows: &Memory, writes: Vec<Write>) -> Result<(), StoreError> {
+        // The end of either is an answer, too.
+        let _ = self.begun.send(());
+        let _ = self.goes_on.recv();
+        rows.commit(writes)
+    }
+}
+
+/// Commits wait for long, or not.
+#[derive(Default)]
+struct Waits(AtomicBool);
+
+impl Lease for Waits {
+    fn check(&self) -> Result<(), PeerError> {
+        Ok(())
+    }
+
+    fn check_commits(&self) -> Result<(), PeerError> {
+        let waits = self.0.load(Ordering::Relaxed);
+        if waits { Err(PeerError::unreachable(RANGE, "the stream is full")) } else { Ok(()) }
+    }
+}
+
+/// A process of three ranges. The first waits in its first commit.
+struct Process {
+    tier1: Arc<Tier1>,
+    owner: Arc<Owner>,
+    waits: Arc<Waits>,
+    goes_on: Sender<()>,
+    first: u64,
+}
+
+impl Process {
+    fn start(pending_max: u64) -> Self {
+        let config = Config { pending_max, ..config(Retention::DEFAULT, 3) };
+        let tier1 = Tier1::open_none(&config, Arc::new(ownership::Nobody)).unwrap();
+        let tier2 = Arc::new(Everybody::naming(0));
+        assert!(tier2.answer.set(Arc::clone(&tier1) as Arc<dyn ContentSource>).is_ok());
+        tier1.start(tier2 as Arc<dyn IndexOrders>).unwrap();
+        let ((begun, begins), (goes_on, receiver)) = (unbounded(), unbounded());
+        let waits = Arc::new(Waits::default());
+        let rows = || Arc::new(Memory::default()) as Arc<dyn Store>;
+        let full: Arc<dyn Store> = Arc::new(Intercepted::new(Full { begun, goes_on: receiver }));
+        for (range, store) in (0..).map(RangeId).zip([full, rows(), rows()]) {
+            let lease = (range == RANGE).then(|| Arc::clone(&waits) as Arc<dyn Lease>);
+            let opened = Opened { epoch: Some(Epoch(1)), lease, ..Opened::over(store, None) };
+            let range = tier1.open_range(range, &opened).unwrap();
+            tier1.begin_range(opened, range).unwrap();
+        }
+        let owner = tier1.own(RANGE).unwrap();
+        let this = Self { tier1, owner, waits, goes_on, first: 0 };
+        let first = this.page(0);
+        let this = Self { first, ..this };
+        drop(this.begin(first));
+        begins.recv_timeout(PATIENCE).unwrap();
+        this
+    }
+
+    /// The first page of the range from a number on.
+    fn page(&self, from: u64) -> u64 {
+        (from..).find(|page| self.tier1.map.of_page(url(*page).id()) == RANGE).unwrap()
+    }
+
+    fn submission(page: u64) -> Submission {
+        Submission {
+            url: url(page),
+            fetched_at: Timestamp::from_millis(1),
+            popularity: None,
+            language: None,
+            canonical: None,
+            body: content(page),
+        }
+    }
+
+    /// Hands a page in, as a call does whose caller is about to go away.
+    fn begin(&self, page: u64) -> Result<(), Tier1Error> {
+        let submission = Self::submission(page);
+        let arriving = self.tier1.admit(std::slice::from_ref(&submission))?;
+        self.owner.submit(vec![(submission, None)], arriving).map(drop)
+    }
+
+    fn arriving(&self) -> u64 {
+        self.tier1.arriving.load(Ordering::Acquire)
+    }
+
+    /// A post of another range.
+    fn post(&self, from: RangeId) -> Receiver<Result<Receipt, PeerError>> {
+        let post = EncodedPost { from, to: RANGE, messages: Vec::new() };
+        let (reply, answer) = bounded(1);
+        RangeOwner::post(&*self.tier1, post, Box::new(move |answer| drop(reply.send(answer))));
+        answer
+    }
+
+    /// The commit goes on, and all later ones do not wait.
+    fn go_on(&mut self) {
+        self.goes_on = unbounded().0;
+    }
+
+    fn await_all_taken(&self) {
+        let began = Instant::now();
+        while self.arriving() > 0 {
+            assert!(began.elapsed() < PATIENCE, "{} arrive", self.arriving());
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+#[test]
+fn what_callers_have_given_up_counts_until_it_is_committed() {
+    let mut process = Process::start(10);
+    let mut page = process.first;
+    let refused = (1..=100).find_map(|number| {
+        page = process.page(page + 1);
+        Some((number, process.begin(page).err()?))
+    });
+    assert_eq!(refused, Some((10, Tier1Error::Full { pending: 10, limit: 10 })));
+    assert_eq!(process.arriving(), 10);
+    process.go_on();
+    process.await_all_taken();
+    process.tier1.stop();
+}
+
+#[test]
+fn what_waits_for_a_writer_has_a_bound_in_bytes_whatever_it_is() {
+    let mut process = Process::start(100_000);
+    let tokens: Vec<u64> = (0..1_000_000).collect();
+    let signature = Arc::new(Builder::new().build(&tokens));
+    let size = signature.as_bytes().len();
+    let submission = |page| {
+        let body = Body::Content(Arc::clone(&signature));
+        (Submission { body, ..Process::submission(page) }, None)
+    };
+    let begin = |page| {
+        let arriving = Arriving::count(&process.tier1.arriving, 1).0;
+        process.owner.submit(vec![submission(page)], arriving).map(drop)
+    };
+    let taken = (0..1_000).take_while(|_| begin(process.first).is_ok()).count();
+    assert!(taken > 0 && taken * size <= 256 << 20, "{taken} of {size} bytes");
+    assert!(matches!(begin(process.first), Err(Tier1Error::Unavailable(_))));
+    // Reports, results and the like have room of their own.
+    assert!(process.owner.deliver(Vec::new()).is_ok());
+    let before = process.owner.tasks.len();
+    for _ in 0..100 {
+        RangeOwner::hurry(&*process.tier1, RANGE, true).unwrap();
+    }
+    assert!(process.owner.tasks.len() <= before + 1);
+    process.go_on();
+    process.await_all_taken();
+    process.tier1.stop();
+}
+
+#[test]
+fn one_post_of_a_range_waits_at_most() {
+    let mut process = Process::start(100);
+    let (first, other) = (process.post(RangeId(1)), process.post(RangeId(2)));
+    for _ in 0..10 {
+        let again = process.post(RangeId(1)).recv_timeout(PATIENCE).unwrap();
+        assert_eq!(again, Err(PeerError::Busy(RangeId(1))));
+    }
+    process.go_on();
+    for answer in [first, other, process.post(RangeId(2))] {
+        let answer = answer.recv_timeout(PATIENCE).unwrap();
+        assert!(matches!(answer, Ok(_) | Err(PeerError::Busy(RangeId(2)))), "{answer:?}");
+    }
+    assert_eq!(process.post(RangeId(1)).recv_timeout(PATIENCE).unwrap(), Ok(Receipt::default()));
+    process.tier1.stop();
+}
+
+#[test]
+fn a_range_whose_commits_wait_for_long_takes_nothing_and_the_others_take_theirs() {
+    let mut process = Process::start(100);
+    process.waits.0.store(true, Ordering::Relaxed);
+    let other = (0..).find(|page| process.tier1.map.of_page(url(*page).id()) == RangeId(1)).unwrap();
+    let batch = |at: i64| {
+        let pages = [process.first, other].map(Process::submission);
+        pages.map(|page| Submission { fetched_at: Timestamp::from_millis(at), ..page }).to_vec()
+    };
+    let began = Instant::now();
+    let refused = Tier1Api::submit(&*process.tier1, batch(2)).unwrap_err();
+    assert!(matches!(&refused, Tier1Error::Unavailable(why) if why.contains("full")), "{refused}");
+    let recorded = process.tier1.pages(&[url(other).id()]).unwrap();
+    assert_eq!(recorded[0].as_ref().unwrap().fetched_at, Timestamp::from_millis(2));
+    let post = process.post(RangeId(1)).recv_timeout(PATIENCE).unwrap();
+    assert!(matches!(post, Err(PeerError::Unreachable { .. })), "{post:?}");
+    let repeat = RangeOwner::repeat(&*process.tier1, RANGE, Vec::new());
+    assert!(matches!(repeat, Err(PeerError::Refused(Tier1Error::Unavailable(_)))), "{repeat:?}");
+    assert!(began.elapsed() < PATIENCE && process.arriving() == 1);
+    let again = batch(3);
+    process.waits.0.store(false, Ordering::Relaxed);
+    process.go_on();
+    assert_eq!(Tier1Api::submit(&*process.tier1, again).unwrap().len(), 2);
+    process.tier1.stop();
+}
