@@ -216,3 +216,5 @@ fn a_range_whose_commits_wait_for_long_takes_nothing_and_the_others_take_theirs(
     assert_eq!(Tier1Api::submit(&*process.tier1, again).unwrap().len(), 2);
     process.tier1.stop();
 }
+    // Nothing waits for it.
+    assert_eq!(Tier1Api::submit(&*process.tier1, Vec::new()).unwrap(), Vec::new());
