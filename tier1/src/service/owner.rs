@@ -261,7 +261,7 @@ impl Owner {
     }
 
     /// The writer has taken note of that.
-    pub(super) fn hurries(&self) {
+    pub(super) fn take_hurry(&self) {
         self.hurries.store(false, Ordering::Release);
     }
 
@@ -274,7 +274,7 @@ impl Owner {
     }
 
     /// The worker has taken note of that.
-    pub(super) fn retries(&self) {
+    pub(super) fn take_retry(&self) {
         self.retries.store(false, Ordering::Release);
     }
 
