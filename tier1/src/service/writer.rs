@@ -193,7 +193,7 @@ impl Writer<'_> {
                 }
             }
             Task::FlushBatch => {
-                self.owner.hurries();
+                self.owner.take_hurry();
                 self.background.flush_batch();
             }
             Task::FollowCommits(follow) => self.backups.follow(follow),
