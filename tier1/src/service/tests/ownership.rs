@@ -45,6 +45,8 @@ impl Intercept for Deposing {
 struct Switch(AtomicBool);
 
 impl Lease for Switch {
+    fn end(&self) {}
+
     fn check(&self) -> Result<(), PeerError> {
         if self.0.load(Ordering::Relaxed) {
             return Err(PeerError::unreachable(MOVING, "it has not heard from its log"));
@@ -57,6 +59,8 @@ impl Lease for Switch {
 struct RunsOut(AtomicU64);
 
 impl Lease for RunsOut {
+    fn end(&self) {}
+
     fn check(&self) -> Result<(), PeerError> {
         let less = |left: u64| left.checked_sub(1);
         let left = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
