@@ -270,3 +270,19 @@ fn every_dependency_has_a_reason_and_a_user() {
     }
     none("a dependency says what it is for and is used", &broken);
 }
+
+#[test]
+fn no_page_keeps_both_sides_of_a_merge() {
+    let mut broken = Vec::new();
+    let pages = ["", "docs", "deploy"].map(|folder| fs::read_dir(root().join(folder)).unwrap());
+    let paths = pages.into_iter().flatten().map(|entry| entry.unwrap().path());
+    for path in paths.filter(|path| path.extension().is_some_and(|extension| extension == "md")) {
+        let text = read(&path);
+        let lines = (1..).zip(text.lines());
+        let is_mark = |line: &str| line.starts_with("<<<<<<< ") || line.starts_with(">>>>>>> ");
+        broken.extend(
+            lines.filter(|(_, line)| is_mark(line)).map(|(at, _)| format!("{}:{at}", path.display())),
+        );
+    }
+    none("merges are finished", &broken);
+}

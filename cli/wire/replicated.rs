@@ -28,11 +28,9 @@ use super::hearing::{Hearing, router};
 use super::in_cluster::Peers;
 use super::{DEFAULTS, Purpose, config, index};
 use crate::args::TuningArgs;
+use crate::cluster::steps::ROUTERS;
 use crate::cluster::{Cluster, LogSettings};
 use crate::manifest::Manifest;
-
-/// The range whose owner has the router.
-const ROUTERS: RangeId = RangeId(0);
 
 /// The pause before a router that did not open is opened again.
 const PAUSE: Duration = Duration::from_millis(500);

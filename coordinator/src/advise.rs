@@ -65,13 +65,6 @@ impl<'a> Advisor<'a> {
         Self { market: self.market.map(MarketWinners::unlimited), ..self }
     }
 
-    /// Forgets what was read of groups for the market. What it has cost still counts.
-    pub(crate) fn forget_groups(&mut self) {
-        if let Some(market) = &mut self.market {
-            market.forget();
-        }
-    }
-
     /// Advice about a page on record.
     pub(crate) fn advise(&mut self, url: &PageUrl) -> Result<Advice, Tier1Error> {
         let mut safe = Advice::unknown(url.to_string());

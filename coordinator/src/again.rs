@@ -19,15 +19,22 @@ impl Turns {
         Self { left: ANSWER_ATTEMPTS, until: Instant::now() + time }
     }
 
-    /// Takes note of an answer that is too old.
+    /// Takes note of an answer that is too old, or a part of it. The first may have been slow for what was not in memory; then
+    /// another one is worth it only where there is less left to ask for.
     ///
     /// # Errors
     /// When that was the last one.
-    pub(crate) fn next(&mut self, too_old: TooOld) -> Result<(), Problem> {
+    pub(crate) fn next(&mut self, too_old: TooOld, is_less_left: bool) -> Result<(), Problem> {
+        let is_first = self.left == ANSWER_ATTEMPTS;
         self.left = self.left.saturating_sub(1);
-        if self.left == 0 || Instant::now() >= self.until {
+        if self.left == 0 || Instant::now() >= self.until || !is_first && !is_less_left {
             return Err(Tier1Error::from(too_old).into());
         }
         Ok(())
     }
+}
+
+/// The age of an answer as it is told.
+pub(crate) fn millis(age: Duration) -> u64 {
+    u64::try_from(age.as_micros().div_ceil(1_000)).unwrap_or(u64::MAX)
 }

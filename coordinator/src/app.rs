@@ -235,7 +235,7 @@ impl App {
                     self.metrics().answered_by_replicas(u64::from(age.is_some()));
                     return Ok(Aged { answer, age });
                 }
-                Err(too_old) => turns.next(too_old)?,
+                Err(too_old) => turns.next(too_old, false)?,
             }
         }
     }

@@ -15,10 +15,10 @@ use doppel_protocol::{Aged, PageView, Rank, Tier1Reads, words};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
+use crate::again::millis;
 use crate::app::App;
 use crate::extract::{Query, page_url};
 use crate::limits::{EXAMPLES, KEPT_BEFORE};
-use crate::many::millis;
 use crate::problem::Problem;
 
 #[derive(Debug, Deserialize, IntoParams)]

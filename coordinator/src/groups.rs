@@ -9,10 +9,10 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use crate::advise::follow;
+use crate::again::millis;
 use crate::app::App;
 use crate::extract::{self, GroupPath, Query, market, number};
 use crate::limits::{LIST, LIST_DEFAULT};
-use crate::many::millis;
 use crate::problem::Problem;
 
 #[derive(Debug, Deserialize, IntoParams)]

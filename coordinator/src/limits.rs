@@ -9,7 +9,7 @@
 //! until it ends, whether or not its caller still waits. Calls of requests hold at most [`REQUESTS`],
 //! health and metrics [`HEALTH_CALLS`], exports on their way out [`HEAVY_CALLS`], backups [`BACKUPS`], samples
 //! [`SAMPLES`]: 406 of the 512, so none of them ever waits for a thread.
-//! A scrape has three threads of its own, which scrapes share.
+//! A scrape has three threads of its own, which scrapes share; at most [`STATUS_HELPERS`] read for questions about many pages.
 
 use std::time::Duration;
 
@@ -107,14 +107,14 @@ pub const STATUS_URLS: usize = 1_000;
 /// Of so many URLs at most, what the status table has is told on the thread that took the request.
 pub const STATUS_URLS_AT_ONCE: usize = 64;
 
-/// Threads that read the rows for one of them.
+/// Threads that read the rows for one of them: its own, and others as long as there are not [`STATUS_HELPERS`].
 pub const STATUS_THREADS: usize = 8;
+
+/// Threads that help with such questions, all together.
+pub const STATUS_HELPERS: usize = 32;
 
 /// Pages for which a further thread is worth it.
 pub const STATUS_PAGES_EACH: usize = 32;
-
-/// What was read of groups for a market is used for so long.
-pub const MARKET_GROUPS_TIME: Duration = Duration::from_millis(300);
 
 /// How often an answer is made that was too old when it was complete.
 pub const ANSWER_ATTEMPTS: u32 = 4;

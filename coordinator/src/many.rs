@@ -4,6 +4,7 @@
 //! others were made are made again.
 
 use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{Builder, scope};
 use std::time::{Duration, Instant};
 
@@ -11,9 +12,9 @@ use doppel_model::PageUrl;
 use doppel_protocol::answer::{Advice, StatusAnswer};
 use doppel_protocol::{Market, Moments, Question, TooOld};
 
-use crate::again::Turns;
+use crate::again::{Turns, millis};
 use crate::app::App;
-use crate::limits::{MARKET_GROUPS_TIME, STATUS_PAGES_EACH, STATUS_THREADS};
+use crate::limits::{STATUS_HELPERS, STATUS_PAGES_EACH, STATUS_THREADS};
 use crate::problem::Problem;
 
 /// What is asked for.
@@ -62,6 +63,7 @@ pub(crate) fn answers(
     let mut turns = Turns::new(app.limits().call_time);
     loop {
         let mut left: Vec<&mut Page> = pages(&mut asked).filter(|page| page.told.is_none()).collect();
+        let asked_for = left.len();
         match market {
             None => advise(app, &mut left)?,
             Some(market) => advise_for(app, market, &mut left)?,
@@ -71,7 +73,10 @@ pub(crate) fn answers(
                 app.metrics().answered_by_replicas(ages.iter().flatten().count() as u64);
                 return Ok(answers_of(asked, &ages));
             }
-            Err(too_old) => turns.next(too_old)?,
+            Err(too_old) => {
+                let left = pages(&mut asked).filter(|page| page.told.is_none()).count();
+                turns.next(too_old, left < asked_for)?;
+            }
         }
     }
 }
@@ -131,21 +136,50 @@ fn advise(app: &App, pages: &mut Vec<&mut Page>) -> Result<(), Problem> {
     let mut parts = pages.chunks_mut(each);
     let Some(own) = parts.next() else { return Ok(()) };
     scope(|scope| {
-        let begin = |part| {
-            let thread = Builder::new().name("status".to_owned());
-            thread.spawn_scoped(scope, move || by_rows(app, part))
-        };
-        let others: Vec<_> = parts.map(begin).collect();
-        let own = by_rows(app, own);
-        let others = others.into_iter().map(|other| match other {
-            Ok(other) => other.join().unwrap_or_else(|panic| resume_unwind(panic)),
-            Err(error) => {
+        let (mut own, mut others) = (vec![own], Vec::new());
+        for part in parts {
+            // Where all are at work the caller's thread does it.
+            let Some(helper) = Helper::begin() else {
+                own.push(part);
+                continue;
+            };
+            let work = move || {
+                let _helper = helper;
+                by_rows(app, part)
+            };
+            let begun = Builder::new().name("status".to_owned()).spawn_scoped(scope, work);
+            others.push(begun.map_err(|error| {
                 tracing::error!(%error, "no thread for a part of a question");
-                Err(Problem::busy("too many threads are at work; try again later"))
-            }
-        });
+                Problem::busy("too many threads are at work; try again later")
+            }));
+        }
+        let own: Result<(), Problem> = own.into_iter().try_for_each(|part| by_rows(app, part));
+        let others =
+            others.into_iter().map(|other| other?.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        // All are waited for, also where one has failed.
+        let others: Vec<Result<(), Problem>> = others.collect();
         [own].into_iter().chain(others).collect()
     })
+}
+
+/// Threads that read rows for questions about many pages, of the whole process.
+static HELPERS: AtomicUsize = AtomicUsize::new(0);
+
+/// One of them, until it is dropped.
+struct Helper;
+
+impl Helper {
+    /// None when there are as many as may be.
+    fn begin() -> Option<Self> {
+        let more = |helpers: usize| (helpers < STATUS_HELPERS).then_some(helpers + 1);
+        HELPERS.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok().map(|_| Self)
+    }
+}
+
+impl Drop for Helper {
+    fn drop(&mut self) {
+        HELPERS.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// Reads one page after the other.
@@ -161,26 +195,17 @@ fn by_rows(app: &App, pages: &mut [&mut Page]) -> Result<(), Problem> {
     })
 }
 
-/// The same for a market. What was read of a group is used for the pages after, but not for long.
+/// The same for a market. What was read of a group is used for all pages after, so these are as old as it.
 fn advise_for(app: &App, market: &Market, pages: &mut [&mut Page]) -> Result<(), Problem> {
     let question = Question::default();
     question.ask(app.tier1(), |reads| {
         let mut advisor = app.advisor(reads, Some(market));
-        let (mut begun, mut from) = (Instant::now(), Moments::default());
+        let mut from = Moments::default();
         for page in pages {
-            if begun.elapsed() > MARKET_GROUPS_TIME {
-                advisor.forget_groups();
-                (begun, from) = (Instant::now(), Moments::default());
-            }
             let advice = advisor.advise(&page.page)?;
             from = from.with(question.next_part());
             page.told = Some((Box::new(advice), from));
         }
         Ok(())
     })
-}
-
-/// The age of an answer as it is told.
-pub(crate) fn millis(age: Duration) -> u64 {
-    u64::try_from(age.as_micros().div_ceil(1_000)).unwrap_or(u64::MAX)
 }

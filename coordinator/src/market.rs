@@ -70,11 +70,6 @@ impl<'a> MarketWinners<'a> {
         Ok(chosen)
     }
 
-    /// Forgets the groups that it has seen. Their members still count.
-    pub(crate) fn forget(&mut self) {
-        self.chosen.clear();
-    }
-
     /// The same for all groups, however many members they have together.
     #[must_use]
     pub fn unlimited(self) -> Self {
@@ -114,13 +109,17 @@ impl<'a> MarketWinners<'a> {
 
     fn choose(&mut self, group: GroupId, usual: &PageUrl) -> Result<Choice, Tier1Error> {
         let seen = self.look(group, usual)?;
-        let Some(first) = seen.first.as_ref().filter(|first| first.rank.url != *usual) else {
-            return Ok(Choice { url: usual.clone(), note: None });
-        };
-        if seen.cut {
-            let note = format!("the group is large: {} members were looked at for this market", seen.members);
+        let is_another = |first: &&PageView| first.rank.url != *usual;
+        if seen.cut && (seen.members == 0 || seen.first.as_ref().is_some_and(|first| is_another(&first))) {
+            let note = match seen.members {
+                0 => "too many members of other groups were looked at for this market before: ask for fewer pages at a time".to_owned(),
+                members => format!("the group is large: {members} members were looked at for this market"),
+            };
             return Ok(Choice { url: usual.clone(), note: Some(note) });
         }
+        let Some(first) = seen.first.as_ref().filter(is_another) else {
+            return Ok(Choice { url: usual.clone(), note: None });
+        };
         if self.may_stand_for(first, usual, &seen)? {
             return Ok(Choice { url: first.rank.url.clone(), note: None });
         }

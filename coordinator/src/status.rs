@@ -11,11 +11,12 @@ use doppel_protocol::page::{PAGE_BYTES_MAX, PageBody, PageItem};
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
+use crate::again::millis;
 use crate::app::App;
 use crate::extract::{self, JsonBody, Query, market, page_url};
 use crate::ingest::{Source, fetched};
 use crate::limits::{PROBE_BYTES, STATUS_URLS, STATUS_URLS_AT_ONCE};
-use crate::many::{answers, at_once, look, millis};
+use crate::many::{answers, at_once, look};
 use crate::pages;
 use crate::problem::Problem;
 

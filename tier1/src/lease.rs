@@ -8,6 +8,9 @@ pub(crate) trait Lease: Send + Sync {
     /// Whether the owner may answer now.
     fn check(&self) -> Result<(), PeerError>;
 
+    /// Ends the ownership: another one knows more of the range than this one, which has not heard of it yet.
+    fn end(&self);
+
     /// Whether the owner takes what is to be committed: not while a commit has waited for some seconds for what may last.
     fn check_commits(&self) -> Result<(), PeerError> {
         Ok(())

@@ -45,6 +45,20 @@ pub(crate) enum State {
     Purged,
 }
 
+/// A row of a page up to the number of its [`State`].
+type Beginning<'r> = (Rank, Timestamp, Option<&'r str>, Option<&'r str>, u32);
+
+/// The number of [`State::Purged`].
+const PURGED: u32 = 3;
+
+/// Whether a row is that of a page that was purged; not where it is damaged. Most rows are not, and are not read to their end.
+pub(crate) fn is_purged_page(key: &[u8], row: &[u8]) -> bool {
+    let body = row.get(1..).unwrap_or_default();
+    let beginning = postcard::take_from_bytes::<Beginning<'_>>(body);
+    beginning.is_ok_and(|((.., state), _)| state == PURGED)
+        && decode::<PageRecord>(key, row).is_ok_and(|record| record.state == State::Purged)
+}
+
 /// A page with a content.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ContentState {

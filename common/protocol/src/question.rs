@@ -69,7 +69,7 @@ pub enum TooOld {
     #[error("{}", too_old(*.0))]
     Replica(Duration),
     /// What an owner has said for it.
-    #[error("it took {:.1} s to read all of it, and the first of that may have changed", .0.as_secs_f64())]
+    #[error("it took {:.1} s to read all of it, and the first of that may have changed: ask again, and for less at a time if this goes on", .0.as_secs_f64())]
     Owner(Duration),
 }
 

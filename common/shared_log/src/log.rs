@@ -183,7 +183,10 @@ pub fn append_surely(
                 AppendError::Unknown(error)
             }
             Err(AppendError::Failed(error @ LogError::Unavailable { .. })) => AppendError::Failed(error),
-            Err(AppendError::Failed(error)) => return Err(AppendError::Failed(error)),
+            // An earlier call may have added it, or may do so yet.
+            Err(AppendError::Failed(error)) => {
+                return Err(unsure.map_or(AppendError::Failed(error), AppendError::Unknown));
+            }
         };
         match log.read(expected, 1) {
             Ok(behind) => match behind.first() {

@@ -297,6 +297,18 @@ mod tests {
     }
 
     #[test]
+    fn what_may_still_be_added_is_not_said_to_have_failed() {
+        let (log, entry) = (MemoryLog::default(), Bytes::from_static(b"a"));
+        log.set_bytes_max(Some(0));
+        let limit = Duration::from_secs(5);
+        let full = append_surely(&log, Sequence(0), &entry, limit);
+        assert!(matches!(full, Err(AppendError::Failed(LogError::Full { .. }))), "{full:?}");
+        log.plan([Fault::CallLate]);
+        let unknown = append_surely(&log, Sequence(0), &entry, limit);
+        assert!(matches!(unknown, Err(AppendError::Unknown(_))), "{unknown:?}");
+    }
+
+    #[test]
     fn it_loses_its_tail() {
         let log = MemoryLog::default();
         for place in 0..4 {

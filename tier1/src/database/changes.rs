@@ -35,6 +35,25 @@ impl KeptAfter {
         Self(after.map(AtomicU64::new))
     }
 
+    fn put(&self, reader: Reader, after: Option<u64>) {
+        self.0[reader as usize].store(after.unwrap_or(u64::MAX), Ordering::Release);
+    }
+
+    /// Whoever ends an ownership says so first, and puts afterwards that nobody reads. So one of the two sees the other's.
+    fn put_if<E>(
+        &self,
+        reader: Reader,
+        after: Option<u64>,
+        owns: impl FnOnce() -> Result<(), E>,
+    ) -> Result<(), E> {
+        let (place, after) = (&self.0[reader as usize], after.unwrap_or(u64::MAX));
+        let before = place.swap(after, Ordering::AcqRel);
+        owns().inspect_err(|_| {
+            // Another value was put after it, and holds.
+            let _ = place.compare_exchange(after, before, Ordering::AcqRel, Ordering::Relaxed);
+        })
+    }
+
     /// The first of them.
     pub(super) fn least(&self) -> u64 {
         let after = self.0.iter().map(|after| after.load(Ordering::Relaxed));
@@ -51,6 +70,16 @@ impl Database {
     /// Records after this one are kept for a reader while there is room; with none, no longer than the rows need them.
     pub(crate) fn keep_log(&self, reader: Reader, after: Option<u64>) {
         self.inner.keep_log(reader, after);
+    }
+
+    /// The same for an owner. What it says too late, when it is that no more, is as if it had not been said.
+    pub(crate) fn keep_log_if<E>(
+        &self,
+        reader: Reader,
+        after: Option<u64>,
+        owns: impl FnOnce() -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.inner.kept_after.put_if(reader, after, owns)
     }
 
     /// The record after which a reader has the log kept.
@@ -91,7 +120,7 @@ impl Inner {
     }
 
     pub(super) fn keep_log(&self, reader: Reader, after: Option<u64>) {
-        self.kept_after.0[reader as usize].store(after.unwrap_or(u64::MAX), Ordering::Relaxed);
+        self.kept_after.put(reader, after);
     }
 
     pub(super) fn written_since(

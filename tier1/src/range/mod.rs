@@ -178,6 +178,11 @@ impl Range {
         }
     }
 
+    /// What is under way to a range goes again.
+    pub(crate) fn post_again(&mut self, to: RangeId) {
+        self.outbox.give_up(to);
+    }
+
     /// Takes a post of another range. Its answer comes with the commit that applies the last of it.
     ///
     /// # Errors

@@ -27,3 +27,40 @@ fn a_message_overtakes_only_a_question_that_is_under_way() {
     assert_eq!(after(Resolving::Overtaken), Resolving::Overtaken);
     assert_eq!(after(Resolving::No), Resolving::No);
 }
+
+#[test]
+fn a_purged_page_is_told_by_the_beginning_of_its_row() {
+    let url = |at: &str| PageUrl::parse(&format!("http://a.example/{at}")).unwrap();
+    let content = ContentState {
+        content: ContentHash([1; 16]),
+        tokens: 3,
+        size: 3,
+        search: SearchState::Compared,
+        asking: None,
+        membership: None,
+        measured: Vec::new(),
+    };
+    let redirect = RedirectState { to: url("b"), resolution: None, target: None };
+    for state in [State::Content(content), State::Redirect(redirect), State::Dead, State::Purged] {
+        for (popularity, language, canonical) in [(None, None, None), (Some(0.5), Some("en"), Some("c"))] {
+            let record = PageRecord {
+                rank: Rank { url: url("a"), popularity, first_seen: Timestamp::from_millis(3) },
+                fetched_at: Timestamp::from_millis(3),
+                language: language.map(Into::into),
+                canonical: canonical.map(url),
+                state: state.clone(),
+                membership_number: 3,
+                ticket: 3,
+                inbound_redirects: 3,
+                ended: None,
+                event: 3,
+                published: Published::of(Status::Unknown),
+            };
+            let mut row = encode(&record).unwrap();
+            assert_eq!(is_purged_page(b"k", &row), record.state == State::Purged, "{record:?}");
+            *row.last_mut().unwrap() ^= 1;
+            assert!(!is_purged_page(b"k", &row), "a damaged one");
+        }
+    }
+    assert!(!is_purged_page(b"k", &[]));
+}

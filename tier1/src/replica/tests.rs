@@ -407,8 +407,6 @@ fn an_owner_past_which_the_log_was_trimmed_is_deposed() {
     assert!(trimmed(opened.map(drop)));
 }
 
-/// A moment that a replica names is one before which nothing was acknowledged that it does not have: whoever wrote it, however
-/// the replica heard of it, and also where the log lags.
 #[test]
 fn an_entry_is_where_the_log_shows_it() {
     let log = MemoryLog::default();
@@ -426,6 +424,8 @@ fn an_entry_is_where_the_log_shows_it() {
     assert_eq!((standby.rows(), truth(&log).1.len()), (owner.rows(), 2));
 }
 
+/// A moment that a replica names is one before which nothing was acknowledged that it does not have: whoever wrote it, however
+/// the replica heard of it, and also where the log lags.
 #[test]
 fn what_is_complete_has_everything_that_was_acknowledged_before() {
     let (mut advanced, mut stood) = (0, 0);

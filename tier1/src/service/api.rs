@@ -66,6 +66,9 @@ impl Tier1 {
 
     /// Refuses submissions all of which wait for ranges that take none, before they are compared for nothing.
     fn refuse_in_vain(&self, submissions: &[Submission]) -> Result<(), Tier1Error> {
+        if submissions.is_empty() {
+            return Ok(());
+        }
         let refusal = |owner: &Arc<Owner>| Some((owner.id, owner.check_commits().err()?));
         let refusals: BTreeMap<RangeId, PeerError> =
             self.ranges.owners().iter().filter_map(refusal).collect();

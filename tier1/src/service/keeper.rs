@@ -221,12 +221,9 @@ impl Shared {
                 let state = lock(&kept.state);
                 let replica = state.replica.as_ref();
                 let epoch = replica.map_or(Epoch(0), |replica| replica.owner().0);
-                let is_void = self.is_void(&state);
                 let (index, sequence, needs) = match replica {
-                    // What contradicts the log is of no use to anybody.
-                    _ if is_void => (0, 0, state.needs),
-                    // Nor is it a second copy of what the log has.
-                    Some(replica) if state.contradicts => (replica.index(), 0, replica.sequence().0),
+                    // What contradicts the log is of no use to anybody, and nobody waits for it.
+                    _ if state.contradicts => (0, 0, state.needs),
                     Some(replica) => (replica.index(), replica.sequence().0, replica.sequence().0),
                     None => (state.index, 0, state.needs),
                 };
@@ -236,7 +233,7 @@ impl Shared {
                     // Whoever takes no writes leaves the range to others.
                     owns: state.owned.is_some() && self.tier1.check().is_ok(),
                     index,
-                    known: state.is_known && !is_void,
+                    known: state.is_known && !state.contradicts,
                     sequence,
                     needs,
                     trouble: state.trouble.clone(),
@@ -358,6 +355,7 @@ impl Shared {
         }
         let owned = lock(&kept.state).owned;
         if let Some(owned) = owned {
+            *lock(&kept.wanted) = None;
             let looked = if replica.has_contact(BEAT) { Ok(()) } else { replica.look() };
             let (epoch, owner) = replica.owner();
             if epoch != owned {
@@ -376,7 +374,6 @@ impl Shared {
             if replica.is_over() {
                 return Ok(());
             }
-            *lock(&kept.wanted) = None;
             self.say_owned(of, kept, (replica, owned));
             self.trim(of, kept, replica);
             std::thread::sleep(BEAT / 3);

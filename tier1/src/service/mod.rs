@@ -74,6 +74,7 @@ use owner::Owner;
 use ownership::Phase;
 use range_backups::RangeBackups;
 use ranges::Ranges;
+use room::Rooms;
 use rows::Rows;
 use winner_signatures::WinnerSignatures;
 
@@ -102,6 +103,8 @@ pub struct Tier1 {
     winner_signatures: WinnerSignatures,
     /// Pages handed in and not yet committed.
     arriving: Arc<AtomicU64>,
+    /// Room for what waits for the writers of its ranges.
+    waiting_rooms: Rooms,
     /// How far the feed of every shard goes, and news of its growth.
     pub(crate) feed: Mutex<Vec<FeedExtent>>,
     feed_grew: Condvar,

@@ -20,6 +20,7 @@ use super::deliveries::Deliveries;
 use super::owner::Opened;
 use super::range_backups::RangeBackups;
 use super::ranges::{OtherRanges, Ranges};
+use super::room::Rooms;
 use super::rows::Rows;
 use super::winner_signatures::WinnerSignatures;
 use crate::database::{Database, Reader};
@@ -249,6 +250,7 @@ impl Tier1 {
             dir: config.dir.clone(),
             snapshot_pause: config.snapshot_pause,
             arriving: Arc::default(),
+            waiting_rooms: Rooms::default(),
             feed: Mutex::new(vec![FeedExtent::default(); usize::from(map.shards())]),
             feed_grew: Condvar::new(),
             other_feeds: Mutex::default(),

@@ -15,7 +15,7 @@ use doppel_protocol::{
 };
 
 use super::job::Job;
-use super::room::{self, Arriving, Place, Reply, Room};
+use super::room::{self, Arriving, Place, Reply, Room, Rooms};
 use super::stuck::Stuck;
 use super::task::Task;
 use crate::database::Database;
@@ -147,6 +147,7 @@ impl Owner {
         range: Range,
         Opened { store, uncached_store, database, dir, saved_statuses, epoch, lease }: Opened,
         table: Option<Arc<StatusTable>>,
+        rooms: &Rooms,
     ) -> (Arc<Self>, Start) {
         let in_database = || Epoch(database.as_ref().map_or(1, |database| database.epoch()));
         let epoch = epoch.unwrap_or_else(in_database);
@@ -160,8 +161,8 @@ impl Owner {
             ordered: AtomicU64::new(first_order(epoch) - 1),
             tasks: task_sender,
             jobs: job_sender,
-            held_back: Arc::default(),
-            at_once: Arc::default(),
+            held_back: rooms.begin(),
+            at_once: rooms.begin(),
             posting: Arc::default(),
             hurries: AtomicBool::new(false),
             retries: AtomicBool::new(false),
@@ -260,7 +261,7 @@ impl Owner {
     }
 
     /// The writer has taken note of that.
-    pub(super) fn hurries(&self) {
+    pub(super) fn take_hurry(&self) {
         self.hurries.store(false, Ordering::Release);
     }
 
@@ -273,7 +274,7 @@ impl Owner {
     }
 
     /// The worker has taken note of that.
-    pub(super) fn retries(&self) {
+    pub(super) fn take_retry(&self) {
         self.retries.store(false, Ordering::Release);
     }
 

@@ -81,7 +81,7 @@ impl Tier1 {
         }
         let metas = range.shards().run().map(|shard| usize::from(shard.0));
         let extents: Vec<_> = metas.map(|shard| (shard, extent(&range.shards().metas[shard]))).collect();
-        let (owner, start) = Owner::new(range, opened, table);
+        let (owner, start) = Owner::new(range, opened, table, &self.waiting_rooms);
         {
             // Together: what another process says of it is not taken any more, and nobody is told what was before.
             let mut feed = self.feed.lock().unwrap_or_else(PoisonError::into_inner);

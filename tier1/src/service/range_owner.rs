@@ -158,10 +158,9 @@ impl RangeOwner for Tier1 {
     }
 
     fn keep_log(&self, range: RangeId, after: Option<u64>) -> Result<(), PeerError> {
-        if let Some(database) = &self.own(range)?.database {
-            database.keep_log(Reader::Index, after);
-        }
-        Ok(())
+        let owner = self.own(range)?;
+        let Some(database) = &owner.database else { return Ok(()) };
+        database.keep_log_if(Reader::Index, after, || owner.check())
     }
 
     fn follow(&self, range: RangeId, backup: BackupId) -> Result<(), PeerError> {

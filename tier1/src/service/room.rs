@@ -10,22 +10,48 @@ use crossbeam::channel::Sender;
 use doppel_model::PageUrl;
 use doppel_protocol::{Body, Submission};
 
-/// Bytes that wait in a room at most: as much as the calls of many front doors bring at once. Something larger is taken alone.
-const BYTES_MAX: u64 = 256 << 20;
+/// Bytes that wait in all rooms of a process at most: as much as the calls of many front doors bring at once.
+const BYTES_MAX: u64 = 512 << 20;
 
 /// What anything takes beside what is in it.
 const LEAST: usize = 256;
 
-/// Room for so many bytes.
-#[derive(Debug)]
-pub(super) struct Room {
-    taken: AtomicU64,
+/// The rooms of a process. Each has an equal part, so that one whose writer takes nothing for hours leaves the others theirs.
+#[derive(Debug, Clone)]
+pub(super) struct Rooms {
+    count: Arc<AtomicU64>,
     most: u64,
 }
 
-impl Default for Room {
+impl Default for Rooms {
     fn default() -> Self {
-        Self { taken: AtomicU64::new(0), most: BYTES_MAX }
+        Self { count: Arc::default(), most: BYTES_MAX }
+    }
+}
+
+impl Rooms {
+    /// One more. It is one of them until the last place in it is given up.
+    pub(super) fn begin(&self) -> Arc<Room> {
+        self.count.fetch_add(1, Ordering::AcqRel);
+        Arc::new(Room { taken: AtomicU64::new(0), rooms: self.clone() })
+    }
+
+    /// What each has.
+    fn part(&self) -> u64 {
+        self.most / self.count.load(Ordering::Acquire).max(1)
+    }
+}
+
+/// Room for some bytes. Something larger is taken alone.
+#[derive(Debug)]
+pub(super) struct Room {
+    taken: AtomicU64,
+    rooms: Rooms,
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        self.rooms.count.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
@@ -35,7 +61,7 @@ impl Room {
         let bytes = bytes.saturating_add(LEAST) as u64;
         let before = self.taken.fetch_add(bytes, Ordering::AcqRel);
         let place = Place { room: Some(Arc::clone(self)), bytes };
-        (before == 0 || before.saturating_add(bytes) <= self.most).then_some(place)
+        (before == 0 || before.saturating_add(bytes) <= self.rooms.part()).then_some(place)
     }
 
     /// The bytes that are taken.
@@ -130,7 +156,7 @@ mod tests {
 
     #[test]
     fn what_waits_has_a_bound_and_something_large_is_taken_alone() {
-        let room = Arc::new(Room { taken: AtomicU64::new(0), most: 1_000 });
+        let room = Rooms { most: 1_000, ..Rooms::default() }.begin();
         let large = room.place(5_000).unwrap();
         assert!(room.place(0).is_none());
         drop(large);
@@ -138,6 +164,25 @@ mod tests {
         assert_eq!((places.len(), room.taken()), (3, 768));
         drop(places);
         assert_eq!(room.taken(), 0);
+    }
+
+    #[test]
+    fn the_rooms_of_a_process_share_its_memory() {
+        let rooms = Rooms { most: 10_240, ..Rooms::default() };
+        let fill = |room: &Arc<Room>| -> Vec<Place> { std::iter::from_fn(|| room.place(0)).collect() };
+        let [first, second] = [rooms.begin(), rooms.begin()];
+        // One that is full takes nothing of the other's.
+        let places = [&first, &second].map(&fill);
+        assert_eq!(places.each_ref().map(Vec::len), [20, 20]);
+        let others: Vec<Arc<Room>> = (0..6).map(|_| rooms.begin()).collect();
+        assert_eq!(others.iter().map(&fill).map(|places| places.len()).collect::<Vec<_>>(), [5; 6]);
+        assert!(first.place(0).is_none());
+        // It is counted as long as anything is in it.
+        drop(others);
+        drop(second);
+        assert_eq!(rooms.part(), 5_120);
+        drop(places);
+        assert_eq!((rooms.part(), fill(&first).len()), (10_240, 40));
     }
 
     #[test]

@@ -176,7 +176,7 @@ impl Worker<'_> {
                 self.tell(Task::Swept);
             }
             Job::Retry => {
-                self.owner.retries();
+                self.owner.take_retry();
                 self.scan_again = self.incomplete;
                 if self.scan.is_none() {
                     self.begin_again();

@@ -4,6 +4,7 @@
 //! commit fails the shards in memory are ahead of the store, so the writer takes nothing more and every
 //! caller is told so until the process is restarted. It ends alone when another node owns the range.
 
+mod confirmed;
 mod pace;
 mod waiting;
 
@@ -174,7 +175,7 @@ impl Writer<'_> {
                 if let Err(error) = &answer {
                     tracing::warn!(%error, from = %self.owner.id, to = %by, "messages are sent again");
                 }
-                self.range.confirmed(by, &answer)?;
+                self.confirmed(by, &answer)?;
                 self.sending.answer(&self.range);
             }
             Task::Hold { reply } => {
@@ -193,7 +194,7 @@ impl Writer<'_> {
                 }
             }
             Task::FlushBatch => {
-                self.owner.hurries();
+                self.owner.take_hurry();
                 self.background.flush_batch();
             }
             Task::FollowCommits(follow) => self.backups.follow(follow),

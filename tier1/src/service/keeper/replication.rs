@@ -64,6 +64,12 @@ impl Lease for LogLease {
         Err(PeerError::unreachable(self.0.range(), "its log has not answered its owner for a second"))
     }
 
+    fn end(&self) {
+        if self.0.owner().0 == self.1 {
+            self.0.end_ownership();
+        }
+    }
+
     fn check_commits(&self) -> Result<(), PeerError> {
         match self.0.trouble_after(WAITS) {
             Some(why) => Err(PeerError::unreachable(self.0.range(), format!("its commits wait: {why}"))),

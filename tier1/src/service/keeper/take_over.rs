@@ -135,6 +135,8 @@ impl Shared {
             Ok(epoch) => epoch,
             Err(ReplicaError::Outrun { owner, .. }) => {
                 tracing::info!(range = %of.range, owner, "another node has taken the range over");
+                // It may have been wanted there, later.
+                *lock(&kept.wanted) = None;
                 return Ok(());
             }
             Err(error) => return Err(error.into()),
@@ -147,6 +149,7 @@ impl Shared {
             return Err(error);
         }
         lock(&kept.state).owned = Some(epoch);
+        *lock(&kept.wanted) = None;
         self.tell_soon();
         let seconds = began.elapsed().as_secs_f64();
         tracing::info!(range = %of.range, epoch = epoch.0, seconds, "this node owns the range now");

@@ -2,6 +2,7 @@
 
 mod contradiction;
 mod kept_log;
+mod later_owner;
 mod unsettled;
 
 use std::collections::BTreeMap;

@@ -9,6 +9,7 @@ use doppel_protocol::range_owner::{self, PeerError, RangeDirectory};
 
 use super::statuses::await_advice;
 use super::*;
+use crate::database::{Database, Reader};
 use crate::lease::Lease;
 use crate::service::owner::Opened;
 use crate::store::{Intercept, Intercepted, StoreError, Write};
@@ -44,11 +45,26 @@ impl Intercept for Deposing {
 struct Switch(AtomicBool);
 
 impl Lease for Switch {
+    fn end(&self) {}
+
     fn check(&self) -> Result<(), PeerError> {
         if self.0.load(Ordering::Relaxed) {
             return Err(PeerError::unreachable(MOVING, "it has not heard from its log"));
         }
         Ok(())
+    }
+}
+
+/// A lease that runs out after so many questions.
+struct RunsOut(AtomicU64);
+
+impl Lease for RunsOut {
+    fn end(&self) {}
+
+    fn check(&self) -> Result<(), PeerError> {
+        let less = |left: u64| left.checked_sub(1);
+        let left = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+        left.map(drop).map_err(|_| PeerError::NotOwner(MOVING))
     }
 }
 
@@ -279,4 +295,35 @@ fn a_range_comes_and_goes_while_pages_are_submitted_and_asked_for() {
         assert!(view.is_some_and(|view| view.line.status != Status::Pending), "{page}");
     }
     process.tier1.stop();
+}
+
+#[test]
+fn what_the_index_asks_of_an_owner_that_ends_meanwhile_is_not_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let tier1 = Tier1::open_none(&config(Retention::DEFAULT, 3), Arc::new(Nobody)).unwrap();
+    let database = Arc::new(Database::open(dir.path(), false).unwrap());
+    let lease = Arc::new(RunsOut(AtomicU64::new(u64::MAX)));
+    let opened = Opened {
+        database: Some(Arc::clone(&database)),
+        lease: Some(Arc::clone(&lease) as Arc<dyn Lease>),
+        ..Opened::over(Arc::clone(&database) as Arc<dyn Store>, None)
+    };
+    let range = tier1.open_range(MOVING, &opened).unwrap();
+    tier1.begin_range(opened, range).unwrap();
+    let keep = |after| range_owner::RangeOwner::keep_log(&*tier1, MOVING, after);
+    for before in [Some(3), None] {
+        lease.0.store(u64::MAX, Ordering::Relaxed);
+        keep(before).unwrap();
+        assert_eq!(database.is_kept_after(Reader::Index), before);
+        lease.0.store(1, Ordering::Relaxed);
+        assert_eq!(keep(Some(4)), Err(PeerError::NotOwner(MOVING)));
+        assert_eq!(database.is_kept_after(Reader::Index), before);
+    }
+    // What was said since holds.
+    let ended = database.keep_log_if(Reader::Index, Some(4), || {
+        database.keep_log(Reader::Index, Some(5));
+        Err(())
+    });
+    assert_eq!((ended, database.is_kept_after(Reader::Index)), (Err(()), Some(5)));
+    tier1.stop();
 }

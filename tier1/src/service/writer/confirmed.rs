@@ -1,0 +1,34 @@
+//! What other ranges answer to posts.
+
+use doppel_model::RangeId;
+use doppel_protocol::Tier1Error;
+use doppel_protocol::range_owner::{PeerError, Receipt};
+
+use super::Writer;
+use crate::store::StoreError;
+
+impl Writer<'_> {
+    /// What became of a post. Ranges that know different things of their messages were put back to different moments, where each has
+    /// one owner for good. Where another node may own one of them, the one that knows less asks or answers for an ownership
+    /// that is over.
+    pub(super) fn confirmed(
+        &mut self,
+        by: RangeId,
+        answer: &Result<Receipt, PeerError>,
+    ) -> Result<(), Tier1Error> {
+        let own = self.owner.id;
+        match (self.range.confirmed(by, answer), &self.owner.lease) {
+            (Err(StoreError::Apart { behind, .. }), Some(lease)) if behind == own => {
+                tracing::warn!(range = %own, %by, "the other range has messages of a later owner of this one");
+                lease.end();
+                Err(self.refused(StoreError::Deposed(own)))
+            }
+            (Err(StoreError::Apart { .. }), Some(_)) => {
+                tracing::warn!(range = %own, %by, "an earlier owner of the other range has answered");
+                self.range.post_again(by);
+                Ok(())
+            }
+            (confirmed, _) => Ok(confirmed?),
+        }
+    }
+}
