@@ -109,15 +109,15 @@ impl<'a> MarketWinners<'a> {
 
     fn choose(&mut self, group: GroupId, usual: &PageUrl) -> Result<Choice, Tier1Error> {
         let seen = self.look(group, usual)?;
-        let is_another = |first: &&PageView| first.rank.url != *usual;
-        if seen.cut && (seen.members == 0 || seen.first.as_ref().is_some_and(|first| is_another(&first))) {
+        let another = seen.first.as_ref().filter(|first| first.rank.url != *usual);
+        if seen.cut && (another.is_some() || seen.members == 0) {
             let note = match seen.members {
                 0 => "too many members of other groups were looked at for this market before: ask for fewer pages at a time".to_owned(),
                 members => format!("the group is large: {members} members were looked at for this market"),
             };
             return Ok(Choice { url: usual.clone(), note: Some(note) });
         }
-        let Some(first) = seen.first.as_ref().filter(is_another) else {
+        let Some(first) = another else {
             return Ok(Choice { url: usual.clone(), note: None });
         };
         if self.may_stand_for(first, usual, &seen)? {

@@ -249,10 +249,27 @@ fn trouble_of_meta(
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use doppel_shared_log::{Follower, StreamContents};
 
     use super::*;
+
+    /// One that is as it should be, with so many of a hundred bytes.
+    pub(in super::super) fn stream(range: u16, bytes: u64) -> EngineStream {
+        EngineStream {
+            range: RangeId(range),
+            stream: format!("range-{range}"),
+            bytes: Some(bytes),
+            limit: Some(100),
+            first: Some(1),
+            last: Some(9),
+            leader: Some("log-1".to_owned()),
+            copies: 3,
+            current_copies: Some(3),
+            behind: Vec::new(),
+            reason: None,
+        }
+    }
 
     fn log() -> EngineStatus {
         let server = |n: u16| EngineServer {
@@ -262,20 +279,10 @@ mod tests {
             answers: true,
             reason: None,
         };
-        let stream = |range: u16| EngineStream {
-            range: RangeId(range),
-            stream: format!("range-{range}"),
-            bytes: Some(50),
-            limit: Some(100),
-            first: Some(1),
-            last: Some(9),
-            leader: Some("log-1".to_owned()),
-            copies: 3,
-            current_copies: Some(3),
-            behind: Vec::new(),
-            reason: None,
-        };
-        EngineStatus { servers: (1..=3).map(server).collect(), streams: (0..3).map(stream).collect() }
+        EngineStatus {
+            servers: (1..=3).map(server).collect(),
+            streams: (0..3).map(|range| stream(range, 50)).collect(),
+        }
     }
 
     fn whats(log: &EngineStatus) -> Vec<String> {

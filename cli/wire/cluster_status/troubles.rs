@@ -119,10 +119,11 @@ fn waits(owner: &str, range: &ClusterRange, running: &Running, engine: Option<&E
 #[cfg(test)]
 mod tests {
     use doppel_model::{Epoch, RangeId};
-    use doppel_protocol::answer::{EngineServer, EngineStream};
+    use doppel_protocol::answer::EngineServer;
     use doppel_protocol::membership::{Beat, Claim};
 
     use super::super::Replicas;
+    use super::super::log::tests::stream;
     use super::*;
     use crate::cluster::tests::replicated;
     use crate::wire::processes::Processes;
@@ -171,20 +172,7 @@ mod tests {
             answers: n <= answering,
             reason: None,
         };
-        let stream = EngineStream {
-            range: RangeId(2),
-            stream: "range-2".to_owned(),
-            bytes: Some(bytes),
-            limit: Some(100),
-            first: Some(1),
-            last: Some(9),
-            leader: Some("log-1".to_owned()),
-            copies: 3,
-            current_copies: Some(3),
-            behind: Vec::new(),
-            reason: None,
-        };
-        EngineStatus { servers: (1..=3).map(server).collect(), streams: vec![stream] }
+        EngineStatus { servers: (1..=3).map(server).collect(), streams: vec![stream(2, bytes)] }
     }
 
     /// What is wrong when these nodes have told this, and the range looks so.

@@ -16,6 +16,16 @@ async fn door() -> Door {
 }
 
 impl Door {
+    /// Questions for which the page, its group and the winner are read.
+    fn ways(&self) -> [String; 3] {
+        let group = self.tiers.state().group_of("http://w/");
+        [
+            "/v1/status?url=http://near/copy".to_owned(),
+            format!("/v1/groups/{group}"),
+            "/v1/explain?a=http://near/copy&b=http://w/".to_owned(),
+        ]
+    }
+
     fn read_of_a_replica(&self, url: &str, millis: u64) {
         let page = PageUrl::parse(url).unwrap().id();
         self.tiers.state().old.insert(page, Duration::from_millis(millis));
@@ -37,12 +47,7 @@ fn assert_age(answer: &Value, millis: u64) {
 #[tokio::test]
 async fn each_answer_has_the_greatest_age_of_what_was_read_for_it() {
     let door = door().await;
-    let group = door.tiers.state().group_of("http://w/");
-    let ways = [
-        "/v1/status?url=http://near/copy".to_owned(),
-        format!("/v1/groups/{group}"),
-        "/v1/explain?a=http://near/copy&b=http://w/".to_owned(),
-    ];
+    let ways = door.ways();
     for way in &ways {
         let answer = door.get(way).await.json();
         assert!(answer.get("age_ms").is_none(), "owners alone: {answer}");
@@ -106,12 +111,7 @@ const TIMES: [(bool, u64); 2] = [(false, 4), (true, 0)];
 #[tokio::test]
 async fn what_owners_have_said_too_long_ago_is_read_again() {
     let door = door().await;
-    let group = door.tiers.state().group_of("http://w/");
-    let ways = [
-        "/v1/status?url=http://near/copy".to_owned(),
-        format!("/v1/groups/{group}"),
-        "/v1/explain?a=http://near/copy&b=http://w/".to_owned(),
-    ];
+    let ways = door.ways();
     for (may_change, most) in TIMES {
         door.tiers.state().may_change = may_change;
         for way in &ways {

@@ -355,7 +355,6 @@ impl Shared {
         }
         let owned = lock(&kept.state).owned;
         if let Some(owned) = owned {
-            *lock(&kept.wanted) = None;
             let looked = if replica.has_contact(BEAT) { Ok(()) } else { replica.look() };
             let (epoch, owner) = replica.owner();
             if epoch != owned {
@@ -374,6 +373,8 @@ impl Shared {
             if replica.is_over() {
                 return Ok(());
             }
+            // Before it was seen to own the range, a wish could be one to have it back.
+            *lock(&kept.wanted) = None;
             self.say_owned(of, kept, (replica, owned));
             self.trim(of, kept, replica);
             std::thread::sleep(BEAT / 3);

@@ -192,16 +192,24 @@ fn url(page: u64) -> PageUrl {
     PageUrl::parse(&format!("http://host/{page}")).unwrap()
 }
 
-fn submit(tier1: &Tier1, page: u64, at: i64, body: Body) -> Outcome {
-    let submission = Submission {
+fn version(page: u64, at: i64, body: Body) -> Submission {
+    Submission {
         url: url(page),
         fetched_at: Timestamp::from_millis(at),
         popularity: None,
         language: None,
         canonical: None,
         body,
-    };
-    tier1.submit(vec![submission]).unwrap()[0]
+    }
+}
+
+/// A page with a content of its own.
+fn submission(page: u64) -> Submission {
+    version(page, 1, content(page))
+}
+
+fn submit(tier1: &Tier1, page: u64, at: i64, body: Body) -> Outcome {
+    tier1.submit(vec![version(page, at, body)]).unwrap()[0]
 }
 
 /// A hundred tokens, one of them the page's own.

@@ -159,7 +159,7 @@ impl JetStreamLog {
 /// for 10 to 20 seconds (nats-server, `lostQuorumInterval`), while the others elect another after 4.
 fn is_led(info: &Info) -> bool {
     let Some(cluster) = &info.cluster else { return true };
-    let reached = cluster.replicas.iter().filter(|peer| !peer.offline && peer.active < LED).count();
+    let reached = cluster.replicas.iter().filter(|peer| state::has_been_heard(peer, LED)).count();
     reached >= cluster.replicas.len().div_ceil(2)
 }
 

@@ -98,9 +98,12 @@ pub struct Follower {
 }
 
 impl StreamContents {
-    /// Copies that have what was acknowledged.
+    /// Copies that have what was acknowledged; without a leader none is known to.
     #[must_use]
     pub fn current_copies(&self) -> usize {
+        if self.leader.is_none() {
+            return 0;
+        }
         1 + self.followers.iter().filter(|follower| follower.is_current).count()
     }
 }
@@ -170,8 +173,14 @@ fn contents(info: &Info) -> StreamContents {
 fn follower(peer: &PeerInfo) -> Follower {
     let lag = peer.lag.unwrap_or(0);
     // A copy that is some entries behind for a moment is not called current by the engine.
-    let is_current = !peer.offline && peer.active < SILENCE && (peer.current || lag <= LAG);
+    let is_current = has_been_heard(peer, SILENCE) && (peer.current || lag <= LAG);
     Follower { server: peer.name.clone(), is_current, lag }
+}
+
+/// Whether the leader has heard of a follower lately. One that it has not heard of at all since it was elected is as long ago as
+/// one that it hears just now: 0, and it is not said to be offline (nats-server 2.15.1).
+pub(super) fn has_been_heard(peer: &PeerInfo, within: Duration) -> bool {
+    !peer.offline && !peer.active.is_zero() && peer.active < within
 }
 
 #[cfg(test)]
@@ -195,16 +204,18 @@ mod tests {
         let peer = |current, seconds, offline, lag| PeerInfo {
             name: "log-2".to_owned(),
             current,
-            active: Duration::from_secs(seconds),
+            active: Duration::from_secs_f64(seconds),
             offline,
             lag,
         };
         for (peer, expected) in [
-            (peer(true, 0, false, None), true),
-            (peer(false, 0, false, Some(LAG)), true),
-            (peer(false, 0, false, Some(LAG + 1)), false),
-            (peer(true, 0, true, None), false),
-            (peer(false, 10, false, None), false),
+            (peer(true, 0.2, false, None), true),
+            (peer(false, 0.2, false, Some(LAG)), true),
+            (peer(false, 0.2, false, Some(LAG + 1)), false),
+            (peer(true, 0.2, true, None), false),
+            (peer(false, 10.0, false, None), false),
+            // Never heard of by a leader that was elected without it.
+            (peer(false, 0.0, false, Some(3)), false),
         ] {
             assert_eq!(follower(&peer).is_current, expected, "{peer:?}");
         }

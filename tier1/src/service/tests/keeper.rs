@@ -152,17 +152,6 @@ fn await_that(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
-fn submission(page: u64) -> Submission {
-    Submission {
-        url: url(page),
-        fetched_at: Timestamp::from_millis(1),
-        popularity: None,
-        language: None,
-        canonical: None,
-        body: content(page),
-    }
-}
-
 /// The first page from a number on that the first range has.
 fn of_first_range(from: u64) -> u64 {
     let map = RangeMap::new(config(Retention::DEFAULT, RANGES).shards, RANGES).unwrap();

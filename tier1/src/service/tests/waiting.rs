@@ -87,22 +87,11 @@ impl Process {
         (from..).find(|page| self.tier1.map.of_page(url(*page).id()) == RANGE).unwrap()
     }
 
-    fn submission(page: u64) -> Submission {
-        Submission {
-            url: url(page),
-            fetched_at: Timestamp::from_millis(1),
-            popularity: None,
-            language: None,
-            canonical: None,
-            body: content(page),
-        }
-    }
-
     /// Hands a page in, as a call does whose caller is about to go away.
     fn begin(&self, page: u64) -> Result<(), Tier1Error> {
-        let submission = Self::submission(page);
-        let arriving = self.tier1.admit(std::slice::from_ref(&submission))?;
-        self.owner.submit(vec![(submission, None)], arriving).map(drop)
+        let page = submission(page);
+        let arriving = self.tier1.admit(std::slice::from_ref(&page))?;
+        self.owner.submit(vec![(page, None)], arriving).map(drop)
     }
 
     fn arriving(&self) -> u64 {
@@ -154,7 +143,7 @@ fn what_waits_for_a_writer_has_a_bound_in_bytes_whatever_it_is() {
     let size = signature.as_bytes().len();
     let submission = |page| {
         let body = Body::Content(Arc::clone(&signature));
-        (Submission { body, ..Process::submission(page) }, None)
+        (Submission { body, ..version(page, 1, content(page)) }, None)
     };
     let begin = |page| {
         let arriving = Arriving::count(&process.tier1.arriving, 1).0;
@@ -219,7 +208,7 @@ fn a_range_whose_commits_wait_for_long_takes_nothing_and_the_others_take_theirs(
     process.waits.0.store(true, Ordering::Relaxed);
     let other = (0..).find(|page| process.tier1.map.of_page(url(*page).id()) == RangeId(1)).unwrap();
     let batch = |at: i64| {
-        let pages = [process.first, other].map(Process::submission);
+        let pages = [process.first, other].map(submission);
         pages.map(|page| Submission { fetched_at: Timestamp::from_millis(at), ..page }).to_vec()
     };
     let began = Instant::now();
