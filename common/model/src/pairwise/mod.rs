@@ -56,7 +56,7 @@ pub const TOKENS_MIN: u32 = 20;
 
 /// How two contents are compared. It is chosen when a collection is created and never changes.
 ///
-/// As text it is a name with the parameters that are not the default's, such as `jaccard:tau=0.9` or `projection`.
+/// As text it is the name and all parameters, such as `jaccard:tau=0.9`. Text that is read may leave out those that are the default's.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Policy {
@@ -242,10 +242,11 @@ impl Policy {
         }
     }
 
-    /// Whether `signature` has at least [`TOKENS_MIN`] tokens, so that it may be a duplicate by similarity.
+    /// Whether `signature` may be a duplicate by similarity: it has at least [`TOKENS_MIN`] tokens, and is one of this policy. Of
+    /// another policy's nothing can be told: where both have nothing to compare, all of it would agree.
     #[must_use]
     pub fn comparable(&self, signature: &Signature) -> bool {
-        signature.tokens() >= TOKENS_MIN
+        signature.tokens() >= TOKENS_MIN && self.accepts(signature)
     }
 
     /// The link relation, whose connected components are the groups: equal contents, or contents for which F is true and that

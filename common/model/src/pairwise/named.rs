@@ -109,7 +109,6 @@ impl fmt::Display for Parameter {
 
 impl Policy {
     /// All policies, with their default parameters.
-    #[must_use]
     pub fn all() -> impl Iterator<Item = Self> {
         DEFAULTS.into_iter()
     }

@@ -24,6 +24,9 @@ pub(super) const MINIMA_EACH: usize = MINIMA / SUPERSHINGLES;
 /// Bytes of a payload, which is none where there are fewer than k tokens.
 pub(super) const BYTES: usize = 8 * SUPERSHINGLES;
 
+/// Stands for a supershingle where there is none and its place is kept.
+const NONE: u64 = 0;
+
 /// Multiplier of the polynomial over the tokens of a shingle: 2^64 / golden ratio, odd.
 const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 
@@ -67,12 +70,14 @@ fn entries(supershingles: &[u8]) -> impl Iterator<Item = u64> + '_ {
 
 /// The B-similarity: how many supershingles are equal, of those in the first bytes of two payloads.
 pub(super) fn equal(a: &[u8], b: &[u8]) -> u32 {
-    entries(a).zip(entries(b)).filter(|(a, b)| a == b).count() as u32
+    entries(a).zip(entries(b)).filter(|(a, b)| a == b && *a != NONE).count() as u32
 }
 
 /// The keys of supershingles: each is one. Every pair that is F has one in common.
 pub(super) fn keys(payload: &[u8], mut each: impl FnMut(u64)) {
-    for (number, supershingle) in entries(payload).enumerate() {
+    for (number, supershingle) in
+        entries(payload).enumerate().filter(|(_, supershingle)| *supershingle != NONE)
+    {
         each(supershingle << 8 | number as u64);
     }
 }

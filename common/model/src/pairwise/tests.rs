@@ -104,7 +104,7 @@ fn families() -> Vec<Vec<u64>> {
     for family in 0..12_u64 {
         let length = 15 + 40 * family;
         let text: Vec<u64> = (0..length)
-            .map(|at| stable_hash64(&(family << 32 | at % (length / 2 + 9)).to_le_bytes()))
+            .map(|at| stable_hash64(&((family << 32) | (at % (length / 2 + 9))).to_le_bytes()))
             .collect();
         for changes in [0, 0, 1, 2, 5, 20] {
             let mut changed = text.clone();
@@ -165,5 +165,34 @@ fn every_policy_keeps_to_what_all_have_in_common() {
             similar as usize > signatures.len() && not as usize > signatures.len(),
             "{policy}: {similar}"
         );
+    }
+}
+
+#[test]
+fn signatures_of_another_policy_are_no_near_duplicates() {
+    let tokens: Vec<u64> = (0..100_u64).map(|n| stable_hash64(&n.to_le_bytes())).collect();
+    for of in Policy::all() {
+        let mut signer = Signer::new(of);
+        let mut sign = |tokens: &[u64]| signer.sign(Features { tokens, site: Some(1) });
+        let (a, b) = (sign(&tokens), sign(&tokens[..99]));
+        for policy in Policy::all() {
+            assert_eq!(policy.comparable(&a), policy == of, "{policy}, {of}");
+            let is_similar =
+                policy.similar(&a, &b) || policy.compare(&a, &b).similar || policy.linked(&a, &b);
+            assert!(policy == of || !is_similar, "{policy}, {of}");
+        }
+    }
+}
+
+#[test]
+fn texts_too_short_for_a_supershingle_have_none_in_common() {
+    let tokens: Vec<u64> = (0..9_u64).map(|n| stable_hash64(&n.to_le_bytes())).collect();
+    for name in ["supershingle", "combined", "by-site"] {
+        let policy: Policy = name.parse().unwrap();
+        let mut signer = Signer::new(policy);
+        let mut sign = |tokens: &[u64]| signer.sign(Features { tokens, site: Some(1) });
+        let (a, b) = (sign(&tokens[..5]), sign(&tokens[4..]));
+        let supershingles = &policy.criteria(&a, &b)[0];
+        assert_eq!((supershingles.what, supershingles.has.shared), ("supershingles", 0), "{policy}");
     }
 }
