@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use clap::Args;
+use doppel_model::pairwise::Policy;
 use doppel_protocol::WinnerOrder;
 use doppel_tier1::check::{Finding, Invariant};
 use serde::Serialize;
 
 use crate::manifest::Manifest;
 use crate::output::{Output, bytes, count, plural};
-use doppel_model::pairwise::Policy;
 
 /// Verify a data directory: every row, what the rows say of each other, and the index's files.
 ///

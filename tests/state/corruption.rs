@@ -132,7 +132,7 @@ fn only_file(dir: &Path, damage: impl FnOnce(&Path)) {
 type Damage = (&'static str, &'static str, fn(&Path));
 
 /// Damage of files.
-const FILES: [Damage; 23] = [
+const FILES: [Damage; 24] = [
     ("an edited manifest", "its checksum does not fit", |dir| {
         edit(&dir.join("manifest.json"), "\"shards\": 3", "\"shards\": 4");
     }),
@@ -150,6 +150,9 @@ const FILES: [Damage; 23] = [
     }),
     ("a manifest of another policy", "is compared with", |dir| {
         forge(dir, |manifest| manifest["policy"] = "jaccard:tau=0.9".into());
+    }),
+    ("a manifest of a policy of other signatures", "which is none of the policy simhash", |dir| {
+        forge(dir, |manifest| manifest["policy"] = "simhash:differing=3".into());
     }),
     ("no database", "there is no database", |dir| fs::remove_dir_all(dir.join("tier1")).unwrap()),
     ("a database without its file", "there is no database", |dir| {

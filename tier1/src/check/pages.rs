@@ -102,11 +102,19 @@ impl Checker<'_> {
             Found::Missing => "has a content and no signature".to_owned(),
             Found::Row(signature) => {
                 let has = (signature.content(), signature.tokens(), signature.size());
-                if has == (state.content, state.tokens, state.size) {
-                    return;
-                }
                 let says = (state.content, state.tokens, state.size);
-                format!("has the content, tokens and size {says:?}, and its signature {has:?}")
+                match self.policy {
+                    _ if has != says => {
+                        format!("has the content, tokens and size {says:?}, and its signature {has:?}")
+                    }
+                    Some(policy) if !policy.accepts(&signature) => {
+                        format!(
+                            "has a signature of {:?}, which is none of the policy {policy}",
+                            signature.kind()
+                        )
+                    }
+                    _ => return,
+                }
             }
         };
         self.find(Invariant::Signature, record.url().to_string(), detail);
