@@ -99,7 +99,7 @@ fn column(side: &Side, name: &str) -> Vec<String> {
         Some(Content { tokens, shingles, language, lengths, home, probed_partitions, .. }) => {
             column.extend([
                 tokens.to_string(),
-                shingles.to_string(),
+                shingles.map_or_else(|| "-".to_owned(), |shingles| shingles.to_string()),
                 language.clone().unwrap_or_else(|| "-".to_owned()),
                 listed(lengths),
                 format!("partition {home}"),

@@ -50,7 +50,7 @@ pub struct KeptBefore {
     pub url: String,
     /// The rule by which it precedes the page.
     pub rule: Rule,
-    /// The Jaccard coefficient of the two.
+    /// How similar the two are, by the policy's own measure.
     pub similarity: f64,
     /// Whether they are near-duplicates, F.
     pub duplicate: bool,
@@ -63,13 +63,15 @@ pub struct Content {
     pub hash: String,
     /// Tokens.
     pub tokens: u32,
-    /// Distinct shingles.
-    pub shingles: u32,
+    /// Under the policy `jaccard`: distinct shingles.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shingles: Option<u32>,
     /// Whether it has the 20 tokens that a duplicate by similarity needs.
     pub comparable: bool,
     /// Language of the page: given with it, or detected by a server that was started with `--detect-language`.
     pub language: Option<String>,
-    /// Distinct shingles whose first word is in each sub-dictionary.
+    /// Distinct shingles, and those whose first word is in each half of the dictionary; under a policy without shingles its
+    /// tokens, of which half are taken to be in each.
     pub lengths: Vec<u32>,
     /// The partition that stores it.
     #[schema(value_type = u32)]
