@@ -1,10 +1,11 @@
 //! What every command shares of the command line.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::Args;
 use doppel_model::Tau;
-use doppel_model::pairwise::Policy;
+use doppel_model::pairwise::{Policy, PolicyError};
 use doppel_partitioning::DIMENSIONS_MAX;
 use doppel_tier1::Retention;
 
@@ -38,7 +39,7 @@ pub struct PolicyArgs {
     /// (docs/POLICIES.md), with parameters as in by-site:site=host,across=376. Fixed when a data directory is created
     /// [default there: jaccard:tau=0.8].
     #[arg(long, value_name = "NAME[:KEY=VALUE,...]")]
-    pub policy: Option<Policy>,
+    pub policy: Option<NamedPolicy>,
     /// Two pages are near-duplicates when the Jaccard coefficient of their 5-word shingles is above
     /// this, 0.5 to 0.9999: short for --policy jaccard:tau=TAU.
     #[arg(long)]
@@ -51,16 +52,31 @@ impl PolicyArgs {
     /// # Errors
     /// When tau is asked of a policy that has none.
     pub fn policy(self) -> anyhow::Result<Option<Policy>> {
-        let Some(tau) = self.tau else { return Ok(self.policy) };
+        let Some(tau) = self.tau else { return Ok(self.policy.map(|named| named.policy)) };
         match self.policy {
-            Some(policy) if policy.metric().is_none() => {
+            Some(NamedPolicy { policy, .. }) if policy.metric().is_none() => {
                 anyhow::bail!("the policy {} has no tau: leave --tau away", policy.name())
             }
-            Some(policy) if policy != Policy::default() && policy != Policy::jaccard(tau) => {
+            Some(NamedPolicy { policy, with_tau: true }) if policy != Policy::jaccard(tau) => {
                 anyhow::bail!("--policy {policy} and --tau {tau} are two values for tau: leave one away")
             }
             _ => Ok(Some(Policy::jaccard(tau))),
         }
+    }
+}
+
+/// A policy, and whether its text says tau.
+#[derive(Debug, Clone, Copy)]
+pub struct NamedPolicy {
+    policy: Policy,
+    with_tau: bool,
+}
+
+impl FromStr for NamedPolicy {
+    type Err = PolicyError;
+
+    fn from_str(text: &str) -> Result<Self, PolicyError> {
+        Ok(Self { policy: text.parse()?, with_tau: text.contains("tau=") })
     }
 }
 

@@ -56,7 +56,7 @@ pub(crate) use log::LogSettings;
 pub(crate) struct Cluster {
     /// Names it: no other cluster has the same.
     pub(crate) id: Arc<str>,
-    /// The pairwise function's threshold.
+    /// The pairwise function.
     pub(crate) policy: Policy,
     /// By which rules winners are elected.
     pub(crate) winners: WinnerOrder,

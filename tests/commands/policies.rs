@@ -52,7 +52,14 @@ fn every_policy_groups_at_once_as_page_by_page_and_as_a_server_does() {
         assert!(explained["policy"].as_str().unwrap().starts_with(policy), "{explained}");
         // The same text is one content, but where F reads the site.
         assert_eq!(explained["measures"]["same_content"], policy != "by-site", "{explained}");
-        assert_eq!(explained["measures"]["shingles"].is_null(), policy != "jaccard", "{explained}");
+        for of_shingles in [&explained["measures"]["shingles"], &explained["a"]["content"]["shingles"]] {
+            assert_eq!(of_shingles.is_null(), policy != "jaccard", "{explained}");
+        }
+        if policy != "jaccard" {
+            assert_eq!(server.query("/v1/reports/load-balance/what-if", &[]).status(), 404, "{policy}");
+            let refused = run(["plan", "--from-server", &server.url]);
+            assert!(code(&refused) == 1 && errors(&refused).contains("policy jaccard"), "{refused:?}");
+        }
     }
 }
 
@@ -74,6 +81,7 @@ fn what_is_no_policy_or_another_is_refused_with_the_reason() {
         (&["--policy", "by-site:site=page"], "one of registrable, host, parent"),
         (&["--policy", "simhash", "--tau", "0.9"], "the policy simhash has no tau"),
         (&["--policy", "jaccard:tau=0.7", "--tau", "0.9"], "two values for tau"),
+        (&["--policy", "jaccard:tau=0.8", "--tau", "0.9"], "two values for tau"),
     ] {
         let error = refused(options);
         assert!(error.contains(says), "{options:?}: {error}");

@@ -79,6 +79,11 @@ pub(super) fn sample(server: &str) -> anyhow::Result<Contents> {
             contents.len() < SAMPLE_CONTENTS,
             "the server sends more than a sample; is it the same version?"
         );
+        ensure!(
+            Policy::default().accepts(&signature),
+            "the server compares pages by other signatures than those of shingles, and a plan is made of shingles: only a server \
+             under the policy jaccard has one"
+        );
         contents.insert(signature.content(), Content { url: None, signature: Arc::new(signature) });
     }
     bar.finish_and_clear();
