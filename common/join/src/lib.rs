@@ -7,8 +7,9 @@
 //! [`Contents`] takes signatures, each content once. [`components`](Contents::components) joins those that count. It
 //! reads signatures from where the caller has them: [`Signatures`] keeps them no longer than the process.
 //!
-//! Memory: about 150 bytes and a bitmap of at least 64 bytes for a content, and in [`Signatures`] signatures up to a
-//! limit; all after that are in a temporary file without a name. Only those that are compared are read back.
+//! Memory: about 150 bytes and a bitmap of at least 64 bytes for a content, under a policy without bands 8 more for each
+//! key, and in [`Signatures`] signatures up to a limit; all after that are in a temporary file without a name. Only those
+//! that are compared are read back.
 #![forbid(unsafe_code)]
 
 mod atomic_union_find;
