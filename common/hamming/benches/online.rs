@@ -28,11 +28,27 @@ fn main() {
         "{count} fingerprints; compressed to {clustered:.3}; uniform ones, 10 million and 2^34: {uniform:.3?}"
     );
 
-    queries(&stored);
-    updates(&stored);
-    let near = Near::new(&stored);
+    let only = std::env::args().nth(1).filter(|arg| !arg.starts_with('-'));
+    let is_asked = |part: &str| only.as_deref().is_none_or(|only| only == part);
+    if is_asked("queries") {
+        queries(&stored);
+    }
+    if is_asked("updates") {
+        updates(&stored);
+    }
+    if is_asked("search") {
+        places(&stored, &sorted);
+    }
+    if is_asked("naive") {
+        naive(&stored);
+    }
+}
+
+/// Places in one sorted table.
+fn places(stored: &[u64], sorted: &[u64]) {
+    let near = Near::new(stored);
     let find = |name: &str, find: fn(&[u64], u64) -> usize| {
-        let (near, sorted) = (&near, &sorted);
+        let near = &near;
         Way::new(name, move || near.each(|query| find(sorted, query)))
     };
     let ways = vec![
@@ -40,8 +56,6 @@ fn main() {
         find("binary search", |sorted, query| sorted.partition_point(|&key| key < query)),
     ];
     measure("the place of a key in one sorted table", 11, ways);
-    drop(sorted);
-    naive(&stored);
 }
 
 /// Queries, others in each round.
@@ -53,6 +67,12 @@ struct Near {
 impl Near {
     fn new(stored: &[u64]) -> Self {
         Self { queries: data::queries(stored, QUERIES * 8, 2), at: Cell::new(0) }
+    }
+
+    /// Queries without a match.
+    fn random() -> Self {
+        let mut random = data::Random::new(11);
+        Self { queries: (0..QUERIES * 8).map(|_| random.next()).collect(), at: Cell::new(0) }
     }
 
     fn each(&self, mut ask: impl FnMut(u64) -> usize) -> usize {
@@ -78,7 +98,7 @@ fn matches(index: &Index, query: u64) -> usize {
 
 /// All ways are built before the rounds, so that each round has them all.
 fn queries(stored: &[u64]) {
-    let near = Near::new(stored);
+    let (near, random) = (Near::new(stored), Near::random());
     let (plain, compressed) = (Storage::Plain, Storage::Compressed);
     let kinds: [(&[u32], Storage, bool); 8] = [
         (&[4], plain, false),
@@ -90,7 +110,7 @@ fn queries(stored: &[u64]) {
         (&[4], plain, true),
         (&[5], plain, true),
     ];
-    let ways = kinds.map(|(splits, storage, inserts)| {
+    let indexes = kinds.map(|(splits, storage, inserts)| {
         let options = Options { storage, ..Options::default() };
         let mut index = built(splits, options, stored);
         if inserts {
@@ -105,10 +125,14 @@ fn queries(stored: &[u64]) {
         }
         let (size, tables) = (index.size(), index.design().layouts().len());
         let name = format!("{tables} tables, {storage:?}, {} MB, {} runs", size.table_bytes >> 20, size.runs);
-        let near = &near;
-        Way::new(name, move || near.each(|query| matches(&index, query)))
+        (name, index)
     });
-    measure("an online query, k = 3", 11, ways.into());
+    for (title, near) in [("half of them near, k = 3", &near), ("no match, k = 3", &random)] {
+        let way =
+            |(name, index)| Way::new(String::clone(name), move || near.each(|query| matches(index, query)));
+        let ways = indexes.iter().map(|(name, index)| way((name, index))).collect();
+        measure(&format!("an online query, {title}"), 7, ways);
+    }
 }
 
 /// Inserts into ten times as many, with all merges, and removals.

@@ -186,14 +186,6 @@ impl Index {
     ) -> Result<ControlFlow<()>, HammingError> {
         self.design.check(fingerprint)?;
         let distance = distance.min(self.design.distance());
-        let mut all_ids = |difference: u64| {
-            let fingerprint = fingerprint ^ difference;
-            let found = self.ids.get(&fingerprint).into_iter().flat_map(Ids::iter);
-            for id in found {
-                visit(Match { distance: difference.count_ones(), fingerprint, id })?;
-            }
-            ControlFlow::Continue(())
-        };
         // The reads of all tables are begun before the first is awaited.
         let mut tables: SmallVec<[(usize, u64, Located<'_>); 32]> = SmallVec::new();
         for (number, layout) in self.design.layouts().iter().enumerate() {
@@ -201,24 +193,64 @@ impl Index {
             tables.extend(self.runs.iter().map(|run| (number, key, run.tables()[number].locate(key))));
         }
         black_box(tables.iter().fold(0, |touched, (_, _, located)| touched ^ located.touch()));
-        let mut flow = scan(&self.recent, fingerprint, distance, &mut all_ids);
+        let mut hits = Hits::new();
+        let mut flow = scan(&self.recent, fingerprint, distance, &mut |difference| {
+            self.collect(&mut hits, fingerprint, difference, &mut visit)
+        });
         let mut decoded = Vec::new();
         for (number, key, located) in &tables {
             if flow.is_break() {
-                break;
+                return Ok(flow);
             }
             flow = located.visit(*key, &mut decoded, |candidates| {
                 scan(candidates, *key, distance, &mut |difference| {
                     let difference = self.design.layouts()[*number].permutation().invert(difference);
                     if self.design.is_first(*number, difference) {
-                        all_ids(difference)
+                        self.collect(&mut hits, fingerprint, difference, &mut visit)
                     } else {
                         ControlFlow::Continue(())
                     }
                 })
             });
         }
+        if flow.is_continue() {
+            flow = self.report(&mut hits, fingerprint, &mut visit);
+        }
         Ok(flow)
+    }
+
+    /// Keeps a difference, and reports those that were kept when they are enough.
+    #[inline]
+    fn collect(
+        &self,
+        hits: &mut Hits,
+        fingerprint: u64,
+        difference: u64,
+        visit: &mut impl FnMut(Match) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        hits.push(difference);
+        if hits.len() < hits.inline_size() {
+            return ControlFlow::Continue(());
+        }
+        self.report(hits, fingerprint, visit)
+    }
+
+    /// Visits all ids of the fingerprints with these differences. Their look-ups wait together.
+    fn report(
+        &self,
+        hits: &mut Hits,
+        fingerprint: u64,
+        visit: &mut impl FnMut(Match) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let found: SmallVec<[Option<&Ids>; 64]> =
+            hits.iter().map(|difference| self.ids.get(&(fingerprint ^ difference))).collect();
+        for (difference, ids) in hits.drain(..).zip(found) {
+            for id in ids.into_iter().flat_map(Ids::iter) {
+                let (distance, fingerprint) = (difference.count_ones(), fingerprint ^ difference);
+                visit(Match { distance, fingerprint, id })?;
+            }
+        }
+        ControlFlow::Continue(())
     }
 
     /// The nearest matches within `distance`, at most `limit`, by distance, fingerprint and id.
@@ -274,6 +306,9 @@ impl Index {
         self.recent.clear();
     }
 }
+
+/// Differences of stored fingerprints whose ids are still to be looked up.
+type Hits = SmallVec<[u64; 64]>;
 
 /// Keeps the nearest `limit` matches, in order.
 fn keep_nearest(matches: &mut Vec<Match>, limit: usize) {

@@ -25,7 +25,7 @@
 //! assert_eq!(near.iter().map(|found| (found.id, found.distance)).collect::<Vec<_>>(), [(1, 0), (2, 1)]);
 //! # Ok::<(), HammingError>(())
 //! ```
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod batch;
 mod compressed;
@@ -41,6 +41,8 @@ pub mod naive;
 pub mod patterns;
 mod permutation;
 mod plain;
+mod quarters;
+mod query_table;
 mod ratio;
 mod run;
 mod scan;
