@@ -52,6 +52,11 @@ fn main() {
             batch.scan_compressed(compressed, usize::MAX).unwrap();
             STORED
         }));
+        for splits in [&[4][..], &[4, 4]] {
+            let design = Design::new(64, 3, splits).unwrap();
+            let batch = Batch::with_design(design, &data::queries(&uniform, 100_000, 5)).unwrap();
+            ways.push(way("100000 uniform", batch, &uniform));
+        }
         measure("a stored fingerprint against some queries", 9, ways);
     }
     if is_asked("large") {

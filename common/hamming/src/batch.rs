@@ -10,15 +10,21 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::prelude::*;
 
+use crate::arrangement::{Arrangement, Group, groups};
 use crate::compressed::Compressed;
 use crate::design::Design;
 use crate::error::HammingError;
 use crate::limits::QUERIES_MAX;
 use crate::quarters::{Quarters, QuartersPassed};
-use crate::query_table::{BLOCK, Places, QueryTable};
+use crate::query_table::{BLOCK, LARGE, Places, QueryTable};
 
 /// Stored fingerprints of one task of a parallel scan.
 const CHUNK: usize = 1 << 18;
+/// The same if they are arranged, which pays the more, the more there are.
+const CHUNK_ARRANGED: usize = 1 << 21;
+/// Compressed blocks of a task. A block holds more than 128 fingerprints, or they are few.
+const BLOCKS: usize = CHUNK / 256;
+const BLOCKS_ARRANGED: usize = CHUNK_ARRANGED / 256;
 /// A query and a stored fingerprint within the distance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Pair {
@@ -34,6 +40,8 @@ pub struct Batch {
     design: Design,
     tables: Vec<QueryTable>,
     quarters: Option<Quarters>,
+    /// If the tables are larger than the cache.
+    groups: Option<Vec<Group>>,
 }
 
 impl Batch {
@@ -52,9 +60,13 @@ impl Batch {
             return Err(HammingError::Queries);
         }
         queries.iter().try_for_each(|&query| design.check(query))?;
-        let tables = design.layouts().par_iter().map(|layout| QueryTable::new(layout, queries)).collect();
-        let quarters = Quarters::new(&design, queries);
-        Ok(Self { design, tables, quarters })
+        let groups = if queries.len() < LARGE { None } else { groups(&design) };
+        let quarters = if groups.is_none() { Quarters::new(&design, queries) } else { None };
+        let piece =
+            |number: usize| groups.iter().flatten().find(|g| g.tables.contains(&number)).map(|g| g.shift);
+        let table = |(number, layout)| QueryTable::new(layout, queries, piece(number));
+        let tables = design.layouts().par_iter().enumerate().map(table).collect();
+        Ok(Self { design, tables, quarters, groups })
     }
 
     /// The design.
@@ -65,23 +77,25 @@ impl Batch {
 
     /// All pairs with stored fingerprints, sorted, with the threads of rayon; fails if there are more than `limit`.
     pub fn scan(&self, stored: &[u64], limit: usize) -> Result<Vec<Pair>, HammingError> {
-        let chunks: Vec<usize> = (0..stored.len()).step_by(CHUNK).collect();
+        let size = if self.groups.is_some() { CHUNK_ARRANGED } else { CHUNK };
+        let chunks: Vec<usize> = (0..stored.len()).step_by(size).collect();
         self.scan_chunks(chunks, limit, |scanner, start| {
-            scanner.scan(&stored[start..stored.len().min(start + CHUNK)], start as u64);
+            scanner.scan(&stored[start..stored.len().min(start + size)], start as u64);
         })
     }
 
     /// The same with compressed fingerprints, each at its place in their order.
     pub fn scan_compressed(&self, stored: &Compressed, limit: usize) -> Result<Vec<Pair>, HammingError> {
-        // A block holds between 128 and a few thousand fingerprints.
-        const BLOCKS: usize = 512;
-        let chunks: Vec<usize> = (0..stored.blocks()).step_by(BLOCKS).collect();
+        // What is not arranged is scanned as soon as it is decoded, while it is in the cache.
+        let (blocks, piece) =
+            if self.groups.is_some() { (BLOCKS_ARRANGED, usize::MAX) } else { (BLOCKS, 2 * BLOCK) };
+        let chunks: Vec<usize> = (0..stored.blocks()).step_by(blocks).collect();
         self.scan_chunks(chunks, limit, |scanner, start| {
-            let mut decoded = Vec::with_capacity(2 * BLOCK);
-            let (end, mut first) = (stored.blocks().min(start + BLOCKS), stored.block_start(start));
+            let mut decoded = Vec::new();
+            let (end, mut first) = (stored.blocks().min(start + blocks), stored.block_start(start));
             for block in start..end {
                 stored.decode_block(block, &mut decoded);
-                if decoded.len() >= BLOCK || block + 1 == end {
+                if decoded.len() >= piece || block + 1 == end {
                     scanner.scan(&decoded, first as u64);
                     first += decoded.len();
                     decoded.clear();
@@ -120,12 +134,20 @@ struct Scanner<'a> {
 }
 
 impl Scanner<'_> {
+    /// Collects the pairs of a chunk, until there are too many.
     fn scan(&mut self, stored: &[u64], start: u64) {
-        let Batch { design, tables, quarters } = self.batch;
+        match &self.batch.groups {
+            Some(groups) => self.scan_arranged(groups, stored, start),
+            None => self.scan_in_order(stored, start),
+        }
+    }
+
+    fn scan_in_order(&mut self, stored: &[u64], start: u64) {
+        let Batch { tables, quarters, .. } = self.batch;
         let (mut passed, mut of_quarters) = ([0; BLOCK], QuartersPassed::default());
         let mut places = Places::default();
         for (number, block) in stored.chunks(BLOCK).enumerate() {
-            let (start, before) = (start + (number * BLOCK) as u64, self.pairs.len());
+            let start = start + (number * BLOCK) as u64;
             if let Some(quarters) = quarters {
                 quarters.filter(block, &mut of_quarters);
             }
@@ -134,22 +156,52 @@ impl Scanner<'_> {
                     Some(_) => of_quarters.of(number),
                     None => table.filter(block, &mut passed),
                 };
-                let few =
-                    table.look_up(block, passed, design.distance(), &mut places, |at, query, difference| {
-                        if design.is_first(number, difference) {
-                            self.pairs.push(Pair { query, stored: start + u64::from(at) });
-                        }
-                        self.pairs.len() <= self.limit
-                    });
-                if !few {
-                    self.found.fetch_add(self.pairs.len(), Ordering::Relaxed);
+                if !self.look_up(number, block, passed, &mut places, |at| start + u64::from(at)) {
                     return;
                 }
             }
-            let found = self.pairs.len() - before;
-            if found > 0 && self.found.fetch_add(found, Ordering::Relaxed) + found > self.limit {
-                return;
+        }
+    }
+
+    fn scan_arranged(&mut self, groups: &[Group], stored: &[u64], start: u64) {
+        let (mut passed, mut places) = ([0; BLOCK], Places::default());
+        let mut arrangement = Arrangement::default();
+        for group in groups {
+            arrangement.arrange(stored, group.shift);
+            for (part, at_in_chunk) in arrangement.parts() {
+                for &number in &group.tables {
+                    for (block, at_in_chunk) in part.chunks(BLOCK).zip(at_in_chunk.chunks(BLOCK)) {
+                        let passed = self.batch.tables[number].filter(block, &mut passed);
+                        let place = |at: u16| start + u64::from(at_in_chunk[usize::from(at)]);
+                        if !self.look_up(number, block, passed, &mut places, place) {
+                            return;
+                        }
+                    }
+                }
             }
         }
+    }
+
+    /// Collects the pairs that a table finds first in a block; false if there are too many.
+    #[inline]
+    fn look_up(
+        &mut self,
+        number: usize,
+        block: &[u64],
+        passed: &[u16],
+        places: &mut Places,
+        stored: impl Fn(u16) -> u64,
+    ) -> bool {
+        let (Batch { design, tables, .. }, before) = (self.batch, self.pairs.len());
+        let few =
+            tables[number].look_up(block, passed, design.distance(), places, |at, query, difference| {
+                if design.is_first(number, difference) {
+                    self.pairs.push(Pair { query, stored: stored(at) });
+                }
+                self.pairs.len() <= self.limit
+            });
+        let found = self.pairs.len() - before;
+        // What one chunk finds counts for all of them.
+        found == 0 || (self.found.fetch_add(found, Ordering::Relaxed) + found <= self.limit && few)
     }
 }

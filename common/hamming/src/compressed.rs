@@ -121,23 +121,33 @@ impl Compressed {
 
     /// Appends the fingerprints of a block.
     pub fn decode_block(&self, block: usize, fingerprints: &mut Vec<u64>) {
+        self.decode_up_to(block, u64::MAX, fingerprints);
+    }
+
+    /// Appends the fingerprints of a block up to the first that is greater.
+    fn decode_up_to(&self, block: usize, highest: u64, fingerprints: &mut Vec<u64>) {
         let count = (self.starts[block + 1] - self.starts[block]) as usize;
         let bytes = &self.blocks[block * BLOCK..(block + 1) * BLOCK + WORD];
-        let first = word(bytes, 0) >> (128 - self.width);
-        let mut fingerprint = first as u64;
+        let mut fingerprint = word(bytes, 0) >> (64 - self.width);
         let mut bit = self.width as usize;
+        fingerprints.reserve(count);
         fingerprints.push(fingerprint);
-        fingerprints.extend((1..count).map(|_| {
-            let next = word(bytes, bit);
-            let (symbol, length) = self.decoder[(next >> (128 - LONGEST)) as usize];
+        for _ in 1..count {
+            if fingerprint > highest {
+                break;
+            }
+            let (symbol, length) = self.decoder[(word(bytes, bit) >> (64 - LONGEST)) as usize];
             // Symbol s > 0 stands for a difference with bit s - 1 as its highest, and s - 1 bits follow.
             let rest = u32::from(symbol).saturating_sub(1);
-            let highest = u64::from(symbol > 0) << rest;
-            let below = (next << length >> 64) as u64;
-            fingerprint ^= highest | below.checked_shr(64 - rest).unwrap_or(0);
-            bit += usize::from(length) + rest as usize;
-            fingerprint
-        }));
+            let below = bit + usize::from(length);
+            bit = below + rest as usize;
+            // A word has 57 bits or more after its first; the highest bit of the difference is put above the others.
+            let high = word(bytes, below) >> 32;
+            let low = word(bytes, below + 32) >> 32;
+            let below = (high << 32 | low).checked_shr(64 - rest).unwrap_or(0);
+            fingerprint ^= u64::from(symbol > 0) << rest | below;
+            fingerprints.push(fingerprint);
+        }
     }
 
     /// Calls `visit` with the fingerprints of every block that may hold some between these two, block after block.
@@ -151,7 +161,7 @@ impl Compressed {
         let first = search::lower_bound_by(self.keys.len(), lowest, |block| self.keys[block]);
         for block in first..self.keys.len() {
             decoded.clear();
-            self.decode_block(block, decoded);
+            self.decode_up_to(block, highest, decoded);
             visit(decoded)?;
             if self.keys[block] > highest {
                 break;
@@ -166,11 +176,11 @@ fn symbol(difference: u64) -> u32 {
     u64::BITS - difference.leading_zeros()
 }
 
-/// The 120 bits or more that follow a bit.
+/// The 57 bits or more that follow a bit, at the top.
 #[inline]
-fn word(bytes: &[u8], bit: usize) -> u128 {
+fn word(bytes: &[u8], bit: usize) -> u64 {
     let at = bit / 8;
-    let word = bytes.get(at..at + WORD).and_then(|word| word.try_into().ok()).map_or(0, u128::from_be_bytes);
+    let word = bytes.get(at..at + 8).and_then(|word| word.try_into().ok()).map_or(0, u64::from_be_bytes);
     word << (bit % 8)
 }
 

@@ -27,6 +27,7 @@
 //! ```
 #![deny(unsafe_code)]
 
+mod arrangement;
 mod batch;
 mod compressed;
 mod design;

@@ -8,6 +8,7 @@
 
 use std::hint::black_box;
 
+use crate::arrangement::{PIECE, piece};
 use crate::design::Layout;
 
 /// Stored fingerprints that go through all tables together.
@@ -16,8 +17,8 @@ pub(crate) const BLOCK: usize = 1024;
 const SPARSE: u32 = 3;
 /// The same where bitmaps do not fit the second cache: what passes then costs more than what the bitmap does.
 const SPARSE_LARGE: u32 = 4;
-/// From so many queries on, as a logarithm.
-const LARGE: u32 = 17;
+/// So many queries are large.
+pub(crate) const LARGE: usize = 1 << 16;
 /// An odd multiplier whose product spreads the leading bits (multiply-shift hashing; Dietzfelbinger et al., 1997).
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
@@ -36,6 +37,8 @@ pub(crate) struct QueryTable {
     mask: u64,
     rotation: u32,
     multiplier: u64,
+    /// The bits by which stored fingerprints are arranged, if they are, are the top of the hash.
+    piece: Option<u32>,
     /// The top bits of a hash are a bit of the bitmap, and fewer of them are a bucket.
     bitmap_shift: u32,
     bitmap: Vec<u64>,
@@ -47,21 +50,24 @@ pub(crate) struct QueryTable {
 }
 
 impl QueryTable {
-    /// Sorts queries of the design's width, at most `QUERIES_MAX`.
-    pub(crate) fn new(layout: &Layout, queries: &[u64]) -> Self {
+    /// Sorts queries of the design's width, at most `QUERIES_MAX`, for stored fingerprints that are in order of a piece.
+    pub(crate) fn new(layout: &Layout, queries: &[u64], piece: Option<u32>) -> Self {
         let log = queries.len().max(1).next_power_of_two().ilog2();
-        let wanted = (log + if log < LARGE { SPARSE } else { SPARSE_LARGE }).max(6);
+        let wanted = (log + if queries.len() < LARGE { SPARSE } else { SPARSE_LARGE }).max(6);
         // Leading bits that move together and are few are their own hash.
         let itself = layout.permutation().rotation_of(layout.mask()).filter(|_| layout.leading() <= wanted);
+        let itself = itself.filter(|_| piece.is_none());
         let (rotation, multiplier, bitmap_bits) = match itself {
             Some(rotation) => (rotation, 1, layout.leading().max(6)),
             None => (0, SPREAD, wanted),
         };
-        let bucket_bits = log.min(bitmap_bits).max(1);
+        // Twice as many buckets as queries, so that few have two, or as many, where they do not fit the cache.
+        let bucket_bits = (log + u32::from(piece.is_none())).min(bitmap_bits).max(1);
         let mut table = Self {
             mask: layout.mask(),
             rotation,
             multiplier,
+            piece,
             bitmap_shift: 64 - bitmap_bits,
             bitmap: vec![0; 1 << (bitmap_bits - 6)],
             bucket_shift: 64 - bucket_bits,
@@ -88,7 +94,11 @@ impl QueryTable {
 
     #[inline]
     fn hash(&self, fingerprint: u64) -> u64 {
-        (fingerprint & self.mask).rotate_left(self.rotation).wrapping_mul(self.multiplier)
+        let hash = (fingerprint & self.mask).rotate_left(self.rotation).wrapping_mul(self.multiplier);
+        match self.piece {
+            Some(shift) => (piece(fingerprint, shift) as u64) << (64 - PIECE) | hash >> PIECE,
+            None => hash,
+        }
     }
 
     /// The places in a block of the fingerprints whose leading bits a query may have.

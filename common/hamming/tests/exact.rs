@@ -299,3 +299,38 @@ fn compression_is_as_computed() {
     let less = Compressed::new(64, &clustered).unwrap().ratio();
     assert!(less < ratio * 0.8, "{less} with clusters, {ratio} without");
 }
+
+/// Batches that are larger than the cache put stored fingerprints in another order.
+#[test]
+fn a_large_batch_finds_every_pair_once() {
+    let mut seed = 3u64;
+    let mut random = || {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed ^ seed >> 32).wrapping_mul(0xff51_afd7_ed55_8ccd)
+    };
+    for (width, distance, splits) in [(64, 3, &[5][..]), (32, 2, &[3]), (64, 3, &[]), (11, 1, &[2])] {
+        let mut near = |f: u64| f ^ 1 << (random() % 64) ^ 1 << (random() % 64);
+        let mut stored: Vec<u64> = (0..40).map(|_| near(0x0123_4567_89ab_cdef) & low(width)).collect();
+        let mut queries: Vec<u64> = (0..64).map(|at| near(stored[at % 30]) & low(width)).collect();
+        let mut others = |count: usize| (0..count).map(|_| near(0) & low(width)).collect::<Vec<_>>();
+        stored.extend(others(100));
+        queries.extend(others(500));
+        stored.extend((0..260).map(|_| random() & low(width)));
+        queries.extend((0..70_000).map(|_| random() & low(width)));
+        stored.sort_unstable();
+        let expected: BTreeSet<Pair> = (0u32..)
+            .zip(&queries)
+            .flat_map(|(query, of)| {
+                let near = (0u64..).zip(&stored).filter(move |(_, f)| (*f ^ of).count_ones() <= distance);
+                near.map(move |(stored, _)| Pair { query, stored })
+            })
+            .collect();
+        let batch = Batch::with_design(Design::new(width, distance, splits).unwrap(), &queries).unwrap();
+        let compressed = Compressed::new(width, &stored).unwrap();
+        for pairs in [batch.scan(&stored, usize::MAX), batch.scan_compressed(&compressed, usize::MAX)] {
+            assert!(pairs.unwrap().iter().eq(&expected), "{width} {splits:?}");
+        }
+        let limit = expected.len() - 1;
+        assert_eq!(batch.scan(&stored, limit), Err(HammingError::Pairs { limit }));
+    }
+}
