@@ -16,7 +16,7 @@ impl Random {
     }
 
     pub(crate) fn below(&mut self, end: u64) -> u64 {
-        (u128::from(self.next()) * u128::from(end) >> 64) as u64
+        ((u128::from(self.next()) * u128::from(end)) >> 64) as u64
     }
 
     /// The fingerprint with up to `most` flipped bits.
@@ -45,7 +45,7 @@ pub(crate) fn queries(stored: &[u64], count: usize, seed: u64) -> Vec<u64> {
     let mut random = Random::new(seed);
     let near = |at: usize| {
         let one = stored[random.below(stored.len() as u64) as usize];
-        if at % 2 == 0 { random.near(one, 3) } else { random.next() }
+        if at.is_multiple_of(2) { random.near(one, 3) } else { random.next() }
     };
     (0..count).map(near).collect()
 }

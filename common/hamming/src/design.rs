@@ -104,7 +104,7 @@ impl Design {
         }
     }
 
-    /// The design with the fewest tables in which a query meets about [`SCANNED`] of so many fingerprints in a table.
+    /// The design with the fewest tables in which a query meets at most about [`SCANNED`] of so many fingerprints in a table.
     ///
     /// Memory grows with the tables, and so does the time of a query, because each is a cache miss; scanning is fast.
     pub fn fitting(width: u32, distance: u32, fingerprints: usize) -> Result<Self, HammingError> {
@@ -155,7 +155,7 @@ impl Design {
 }
 
 /// How many fingerprints of a table a query of [`Design::fitting`] may meet, measured with `cargo bench`.
-pub const SCANNED: usize = 256;
+pub const SCANNED: usize = 1024;
 
 fn check(width: u32, distance: u32) -> Result<(), HammingError> {
     if !(1..=WIDTH_MAX).contains(&width) {

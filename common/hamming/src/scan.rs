@@ -98,6 +98,8 @@ mod tests {
 
     use super::*;
 
+    type Hit<'a> = dyn FnMut(u64) -> ControlFlow<()> + 'a;
+
     proptest! {
         #[test]
         fn every_way_reports_the_same(
@@ -106,7 +108,7 @@ mod tests {
             distance in 0..=64u32,
             most in 0..100usize,
         ) {
-            let run = |scan: &dyn Fn(&mut dyn FnMut(u64) -> ControlFlow<()>) -> ControlFlow<()>| {
+            fn first(most: usize, scan: impl FnOnce(&mut Hit<'_>) -> ControlFlow<()>) -> Vec<u64> {
                 let mut found = Vec::new();
                 let _ = scan(&mut |difference| {
                     if found.len() == most {
@@ -116,16 +118,16 @@ mod tests {
                     ControlFlow::Continue(())
                 });
                 found
-            };
+            }
             let near = keys.iter().map(|other| other ^ key).filter(|d| d.count_ones() <= distance);
             let near: Vec<u64> = near.take(most).collect();
-            prop_assert_eq!(&run(&|mut hit| scan(&keys, key, distance, &mut hit)), &near);
-            prop_assert_eq!(&run(&|mut hit| strides(&keys, key, distance, &mut hit)), &near);
+            prop_assert_eq!(&first(most, |mut hit| scan(&keys, key, distance, &mut hit)), &near);
+            prop_assert_eq!(&first(most, |mut hit| strides(&keys, key, distance, &mut hit)), &near);
             #[cfg(target_arch = "x86_64")]
             if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("popcnt") {
                 #[expect(unsafe_code, reason = "the processor has what the function is compiled for")]
                 // SAFETY: both features were just detected.
-                let found = run(&|mut hit| unsafe { with_popcnt(&keys, key, distance, &mut hit) });
+                let found = first(most, |mut hit| unsafe { with_popcnt(&keys, key, distance, &mut hit) });
                 prop_assert_eq!(&found, &near);
             }
         }

@@ -1,4 +1,5 @@
 //! Everything in the crate gives what a comparison with every fingerprint gives.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
