@@ -156,8 +156,8 @@ fn updates(stored: &[u64]) {
         piece.len().max(1)
     });
     let remove = Way::new("remove, 4 tables", || {
-        for id in gone..gone + piece {
-            assert!(cell.borrow_mut().remove(stored[id], id as u64));
+        for (id, &fingerprint) in (gone as u64..).zip(&stored[gone..gone + piece]) {
+            assert!(cell.borrow_mut().remove(fingerprint, id));
         }
         gone += piece;
         piece

@@ -97,3 +97,33 @@ fn bury(keys: &mut Vec<u64>, layout: &Layout, dead: &Dead) -> Vec<u64> {
     }
     buried
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_merge_buries_what_is_dead_in_its_runs() {
+        let design = Design::new(64, 3, &[4]).unwrap();
+        // Three of the two runs are dead, among few or many dead ones of others.
+        for others in [0, 1_000] {
+            for storage in [Storage::Plain, Storage::Compressed] {
+                let runs = [&[1, 5, 9 << 40][..], &[2, 7 << 60]].map(|f| Run::new(&design, f, storage));
+                let dead: Dead = [5, 9 << 40, 2].into_iter().chain((100..).take(others)).collect();
+                let (merged, mut buried) = Run::merged(&design, &runs, &[3, 8], &dead, storage);
+                buried.sort_unstable();
+                assert_eq!(buried, [2, 5, 9 << 40]);
+                assert_eq!(merged.len(), 4);
+                for (table, layout) in merged.tables().iter().zip(design.layouts()) {
+                    let mut keys = Vec::new();
+                    table.read(&mut keys);
+                    assert!(keys.is_sorted());
+                    let mut left: Vec<u64> =
+                        keys.iter().map(|&key| layout.permutation().invert(key)).collect();
+                    left.sort_unstable();
+                    assert_eq!(left, [1, 3, 8, 7 << 60]);
+                }
+            }
+        }
+    }
+}
