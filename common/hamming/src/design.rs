@@ -154,7 +154,10 @@ impl Design {
     }
 }
 
-/// How many fingerprints of a table a query of [`Design::fitting`] may meet, measured with `cargo bench`.
+/// How many fingerprints of a table a query of [`Design::fitting`] may meet.
+///
+/// With so many in each of four tables a query takes as long as with ten tables in which it meets few; with fewer, it
+/// is faster, and takes less than half of the memory (64 bits, k = 3, 67 million, `cargo bench`).
 pub const SCANNED: usize = 1024;
 
 fn check(width: u32, distance: u32) -> Result<(), HammingError> {

@@ -59,6 +59,11 @@ pub enum HammingError {
     /// The buffer in front of the sorted runs has a senseless size.
     #[error("the buffer of recent fingerprints holds from 1 to {RECENT_MAX}, not {0}")]
     Recent(usize),
+    /// Runs would never be merged.
+    #[error(
+        "a run is merged with younger ones when it is at most some times as large: at least once, not {0} times"
+    )]
+    Growth(usize),
     /// Fingerprints of a compressed table must come in ascending order.
     #[error("fingerprint {0:#x} is out of order; sort before compressing")]
     Order(u64),

@@ -87,6 +87,9 @@ impl Index {
         if !(1..=RECENT_MAX).contains(&options.recent) {
             return Err(HammingError::Recent(options.recent));
         }
+        if options.growth == 0 {
+            return Err(HammingError::Growth(options.growth));
+        }
         let (ids, dead) = (HashMap::default(), Dead::default());
         Ok(Self { design, options, ids, recent: Vec::new(), runs: Vec::new(), dead })
     }

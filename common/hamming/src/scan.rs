@@ -1,8 +1,8 @@
 //! Compares a key with many others, without a branch for each, with the processor's own count of bits where it has one.
 //!
 //! The program is built for all processors of its kind, most of which count bits in one instruction, and the newest in
-//! eight numbers at once. So the same code is compiled for each of these, and the processor is asked once. That takes a
-//! third off a query among ten million fingerprints, and is the only `unsafe` of the crate.
+//! eight numbers at once. So the same code is compiled for each of these, and the processor is asked. That takes a good
+//! part off a query among ten million fingerprints, and is the only `unsafe` of the crate.
 //!
 //! Invariant: exactly the keys within the distance are reported, in their order, whatever the processor is.
 

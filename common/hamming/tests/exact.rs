@@ -275,7 +275,9 @@ fn bad_input_is_refused() {
     assert_eq!(Compressed::new(32, &[1 << 32]).unwrap_err(), wide);
     assert_eq!(Compressed::new(32, &[2, 1]).unwrap_err(), HammingError::Order(1));
     let none = Options { recent: 0, ..Options::default() };
-    assert_eq!(Index::new(design, none).unwrap_err(), HammingError::Recent(0));
+    assert_eq!(Index::new(design.clone(), none).unwrap_err(), HammingError::Recent(0));
+    let never = Options { growth: 0, ..Options::default() };
+    assert_eq!(Index::new(design, never).unwrap_err(), HammingError::Growth(0));
     let neighbours = HammingError::Neighbours(43_745 * 5_000);
     assert_eq!(Neighbours::new(64, 3, 0..5_000).unwrap_err(), neighbours);
 }
