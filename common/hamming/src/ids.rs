@@ -1,0 +1,84 @@
+//! The ids that have the same fingerprint.
+//!
+//! Most fingerprints have one id, and some have very many: all empty pages share one. So the first takes no memory of its
+//! own, and more are in a tree, where adding and removing one costs little, however many there are.
+//!
+//! Invariant: an id is there at most once.
+
+use std::collections::BTreeSet;
+
+/// A set of ids, small when it has one.
+#[derive(Debug, Default)]
+pub(crate) enum Ids {
+    #[default]
+    None,
+    One(u64),
+    Many(Box<Tree>),
+}
+
+/// More than one id; boxed, so that a set takes 16 bytes.
+#[derive(Debug)]
+pub(crate) struct Tree(BTreeSet<u64>);
+
+impl Ids {
+    /// Adds an id; false if it was there.
+    pub(crate) fn insert(&mut self, id: u64) -> bool {
+        match self {
+            Self::None => *self = Self::One(id),
+            Self::One(one) if *one == id => return false,
+            Self::One(one) => *self = Self::Many(Box::new(Tree([*one, id].into()))),
+            Self::Many(many) => return many.0.insert(id),
+        }
+        true
+    }
+
+    /// Removes an id; false if it was not there.
+    pub(crate) fn remove(&mut self, id: u64) -> bool {
+        match self {
+            Self::One(one) if *one == id => *self = Self::None,
+            Self::None | Self::One(_) => return false,
+            Self::Many(many) => {
+                if !many.0.remove(&id) {
+                    return false;
+                }
+                if let (1, Some(&one)) = (many.0.len(), many.0.first()) {
+                    *self = Self::One(one);
+                }
+            }
+        }
+        true
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        matches!(self, Self::None)
+    }
+
+    /// All ids, ascending.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = u64> {
+        let (one, many) = match self {
+            Self::None => (None, None),
+            Self::One(one) => (Some(*one), None),
+            Self::Many(many) => (None, Some(many.0.iter().copied())),
+        };
+        one.into_iter().chain(many.into_iter().flatten())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_grows_and_shrinks() {
+        let mut ids = Ids::default();
+        assert!(ids.is_empty() && !ids.remove(7));
+        assert!(ids.insert(7) && !ids.insert(7));
+        assert!(ids.insert(3) && ids.insert(9) && !ids.insert(3));
+        assert_eq!(ids.iter().collect::<Vec<_>>(), [3, 7, 9]);
+        assert!(ids.remove(7) && !ids.remove(7) && ids.remove(3));
+        assert!(matches!(ids, Ids::One(9)));
+        assert!(!ids.remove(3) && ids.remove(9));
+        assert!(ids.is_empty() && ids.iter().next().is_none());
+        assert_eq!(size_of::<Ids>(), 16);
+    }
+}

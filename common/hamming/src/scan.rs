@@ -1,0 +1,135 @@
+//! Compares a key with many others, without a branch for each, with the processor's own count of bits where it has one.
+//!
+//! The program is built for all processors of its kind, most of which count bits in one instruction, and the newest in
+//! eight numbers at once. So the same code is compiled for each of these, and the processor is asked. That takes a good
+//! part off a query among ten million fingerprints, and is the only `unsafe` of the crate.
+//!
+//! Invariant: exactly the keys within the distance are reported, in their order, whatever the processor is.
+
+use std::ops::ControlFlow;
+
+/// Keys that are compared before the first branch.
+const STRIDE: usize = 16;
+
+/// Calls `hit` with the difference of each key that is within `distance`.
+#[inline]
+pub(crate) fn scan(
+    keys: &[u64],
+    key: u64,
+    distance: u32,
+    hit: &mut impl FnMut(u64) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::is_x86_feature_detected as has;
+        if has!("avx512vpopcntdq") && has!("avx512vl") && has!("popcnt") {
+            #[expect(unsafe_code, reason = "the processor has what the function is compiled for")]
+            // SAFETY: the three features were just detected.
+            return unsafe { with_avx512(keys, key, distance, hit) };
+        }
+        if has!("avx2") && has!("popcnt") {
+            #[expect(unsafe_code, reason = "the processor has what the function is compiled for")]
+            // SAFETY: both features were just detected.
+            return unsafe { with_popcnt(keys, key, distance, hit) };
+        }
+    }
+    strides(keys, key, distance, hit)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512vpopcntdq,avx512vl,popcnt")]
+fn with_avx512(
+    keys: &[u64],
+    key: u64,
+    distance: u32,
+    hit: &mut impl FnMut(u64) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    strides(keys, key, distance, hit)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,popcnt")]
+fn with_popcnt(
+    keys: &[u64],
+    key: u64,
+    distance: u32,
+    hit: &mut impl FnMut(u64) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    strides(keys, key, distance, hit)
+}
+
+/// Is compiled into each of its callers, with their instructions.
+#[inline(always)]
+fn strides(
+    keys: &[u64],
+    key: u64,
+    distance: u32,
+    hit: &mut impl FnMut(u64) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    let (strides, rest) = keys.as_chunks::<STRIDE>();
+    for stride in strides {
+        let any = stride.iter().fold(false, |any, &other| any | ((other ^ key).count_ones() <= distance));
+        if any {
+            each(stride, key, distance, hit)?;
+        }
+    }
+    each(rest, key, distance, hit)
+}
+
+#[inline(always)]
+fn each(
+    keys: &[u64],
+    key: u64,
+    distance: u32,
+    hit: &mut impl FnMut(u64) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    for &other in keys {
+        let difference = other ^ key;
+        if difference.count_ones() <= distance {
+            hit(difference)?;
+        }
+    }
+    ControlFlow::Continue(())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    type Hit<'a> = dyn FnMut(u64) -> ControlFlow<()> + 'a;
+
+    proptest! {
+        #[test]
+        fn every_way_reports_the_same(
+            keys in prop::collection::vec(prop_oneof![any::<u64>(), 0..64u64], 0..100),
+            key in 0..64u64,
+            distance in 0..=64u32,
+            most in 0..100usize,
+        ) {
+            fn first(most: usize, scan: impl FnOnce(&mut Hit<'_>) -> ControlFlow<()>) -> Vec<u64> {
+                let mut found = Vec::new();
+                let _ = scan(&mut |difference| {
+                    if found.len() == most {
+                        return ControlFlow::Break(());
+                    }
+                    found.push(difference);
+                    ControlFlow::Continue(())
+                });
+                found
+            }
+            let near = keys.iter().map(|other| other ^ key).filter(|d| d.count_ones() <= distance);
+            let near: Vec<u64> = near.take(most).collect();
+            prop_assert_eq!(&first(most, |mut hit| scan(&keys, key, distance, &mut hit)), &near);
+            prop_assert_eq!(&first(most, |mut hit| strides(&keys, key, distance, &mut hit)), &near);
+            #[cfg(target_arch = "x86_64")]
+            if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("popcnt") {
+                #[expect(unsafe_code, reason = "the processor has what the function is compiled for")]
+                // SAFETY: both features were just detected.
+                let found = first(most, |mut hit| unsafe { with_popcnt(&keys, key, distance, &mut hit) });
+                prop_assert_eq!(&found, &near);
+            }
+        }
+    }
+}

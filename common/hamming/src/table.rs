@@ -1,0 +1,111 @@
+//! One table of a design, plain or compressed, behind the same questions.
+//!
+//! Invariant: both forms report the same keys that share the leading bits of a query.
+
+use std::ops::ControlFlow;
+
+use crate::compressed::Compressed;
+use crate::plain::PlainTable;
+use crate::search;
+
+/// How a sorted run keeps its tables.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Storage {
+    /// Eight bytes for each fingerprint and table, and the fastest queries.
+    #[default]
+    Plain,
+    /// About half of that, at the cost of decoding a block or more in each table.
+    Compressed,
+}
+
+/// A sorted table.
+#[derive(Debug)]
+pub(crate) enum Table {
+    Plain(PlainTable),
+    Compressed { fingerprints: Compressed, leading: u32 },
+}
+
+/// Where the candidates of a query are.
+pub(crate) enum Located<'a> {
+    Keys(&'a [u64]),
+    Blocks { fingerprints: &'a Compressed, leading: u32 },
+}
+
+impl Table {
+    /// A table of ascending images of fingerprints of `width` bits, which fill the top of 64 bits.
+    pub(crate) fn new(keys: Vec<u64>, width: u32, leading: u32, storage: Storage) -> Self {
+        if storage == Storage::Compressed {
+            let low: Vec<u64> = keys.iter().map(|key| key >> (64 - width)).collect();
+            if let Ok(fingerprints) = Compressed::new(width, &low) {
+                return Self::Compressed { fingerprints, leading };
+            }
+        }
+        Self::Plain(PlainTable::new(keys, leading))
+    }
+
+    /// Appends all keys, ascending.
+    pub(crate) fn read(&self, keys: &mut Vec<u64>) {
+        match self {
+            Self::Plain(table) => keys.extend_from_slice(table.keys()),
+            Self::Compressed { fingerprints, .. } => {
+                let start = keys.len();
+                (0..fingerprints.blocks()).for_each(|block| fingerprints.decode_block(block, keys));
+                keys[start..].iter_mut().for_each(|key| *key <<= 64 - fingerprints.width());
+            }
+        }
+    }
+
+    /// Bytes of memory.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Self::Plain(table) => table.bytes(),
+            Self::Compressed { fingerprints, .. } => fingerprints.bytes(),
+        }
+    }
+
+    /// Finds the candidates of a key without reading them.
+    #[inline]
+    pub(crate) fn locate(&self, key: u64) -> Located<'_> {
+        match self {
+            Self::Plain(table) => Located::Keys(table.candidates(key)),
+            Self::Compressed { fingerprints, leading } => Located::Blocks { fingerprints, leading: *leading },
+        }
+    }
+}
+
+impl Located<'_> {
+    /// Begins to read the candidates. Reads of several tables that are begun together wait together.
+    #[inline]
+    pub(crate) fn touch(&self) -> u64 {
+        match self {
+            Self::Keys(keys) => keys.first().copied().unwrap_or(0),
+            Self::Blocks { .. } => 0,
+        }
+    }
+
+    /// Calls `visit` with all candidates of a key, in pieces; `decoded` is memory for blocks.
+    #[inline]
+    pub(crate) fn visit(
+        &self,
+        key: u64,
+        decoded: &mut Vec<u64>,
+        mut visit: impl FnMut(&[u64]) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        match self {
+            Self::Keys(keys) => visit(keys),
+            Self::Blocks { fingerprints, leading } => {
+                let (lowest, highest) = search::prefix(key, *leading);
+                let down = 64 - fingerprints.width();
+                let mut aligned = Vec::new();
+                fingerprints.between(lowest >> down, highest >> down, decoded, |block| {
+                    if down == 0 {
+                        return visit(block);
+                    }
+                    aligned.clear();
+                    aligned.extend(block.iter().map(|fingerprint| fingerprint << down));
+                    visit(&aligned)
+                })
+            }
+        }
+    }
+}
