@@ -8,7 +8,7 @@
 //! | `wire`, `manifest`, `winners` | the roles on a data directory |
 //! | `new_directory` | a data directory that one command makes as a whole |
 //! | `layout` | contents laid out on nodes by a mapping |
-//! | `output`, `summary`, `svg`, `progress` | what is printed, drawn and shown meanwhile |
+//! | `output`, `summary`, `savings`, `svg`, `progress` | what is printed, drawn and shown meanwhile |
 //! | `destination`, `scratch`, `interrupt` | files that are whole or not there, and what an interruption removes |
 //! | `exit` | exit codes |
 //! | `client` | a server that is asked |
@@ -27,7 +27,7 @@ pub mod destination;
 mod dev_cluster;
 mod directory;
 pub mod exit;
-mod extracted;
+pub mod extracted;
 mod interrupt;
 pub mod layout;
 mod manifest;
@@ -35,6 +35,7 @@ mod new_directory;
 pub mod output;
 mod process;
 pub mod progress;
+mod savings;
 pub mod scratch;
 pub mod span;
 mod summary;

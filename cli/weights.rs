@@ -33,6 +33,11 @@ impl Weights {
         }
     }
 
+    /// The bytes of a page that was read.
+    pub(crate) fn of(&self, page: PageId) -> Option<u64> {
+        self.0.get(&number(page)).map(|bytes| u64::from(*bytes))
+    }
+
     /// The balance of all live pages.
     ///
     /// # Errors
@@ -48,7 +53,7 @@ impl Weights {
             let Balance { kept, removed } = &mut balance;
             let side = if status == Status::Duplicate { removed } else { kept };
             side.pages += 1;
-            let bytes = self.0.get(&number(page)).map(|bytes| u64::from(*bytes));
+            let bytes = self.of(page);
             side.bytes = side.bytes.zip(bytes).map(|(sum, bytes)| sum + bytes);
         }
         Ok(balance)

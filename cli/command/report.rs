@@ -1,4 +1,4 @@
-//! `doppel report`: load of the partitions, quality and sizes of the groups.
+//! `doppel report`: load of the partitions, quality and sizes of the groups, and what dropping duplicates saves.
 
 mod load_balance;
 mod what_if;
@@ -18,6 +18,7 @@ use crate::client::connect;
 use crate::destination::Destination;
 use crate::exit::Failure;
 use crate::output::{Output, count, plural, redirects, table};
+use crate::savings;
 use crate::svg::{self, Panel};
 pub(crate) use load_balance::describe_progress;
 
@@ -27,6 +28,7 @@ pub(crate) use load_balance::describe_progress;
 Examples:
   doppel report load-balance
   doppel report load-balance --what-if --svg plots
+  doppel report savings
   doppel report quality --json")]
 pub(crate) struct Report {
     /// Which report.
@@ -50,6 +52,8 @@ enum Kind {
     Quality,
     /// How large the groups are.
     Groups,
+    /// What dropping exact copies, near-duplicates and redirects saves, and which hosts mirror which.
+    Savings,
 }
 
 impl Report {
@@ -70,6 +74,7 @@ impl Report {
             }
             Kind::Quality => self.show(&["v1", "reports", "quality"], quality, |_| Ok(())),
             Kind::Groups => self.show(&["v1", "reports", "groups"], groups, |_| Ok(())),
+            Kind::Savings => self.show(&["v1", "reports", "savings"], savings::print, |_| Ok(())),
         }
     }
 

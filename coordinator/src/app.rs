@@ -9,6 +9,7 @@ use axum::body::Body;
 use axum::http::HeaderMap;
 use doppel_model::Timestamp;
 use doppel_model::pairwise::Policy;
+use doppel_protocol::answer::{GroupSizes, Savings};
 use doppel_protocol::{
     Aged, ClusterApi, MappingApi, Market, Markets, Question, Tier1Api, Tier1Reads, Tier2Api, WinnerOrder,
 };
@@ -20,9 +21,9 @@ use crate::advise::Advisor;
 use crate::again::Turns;
 use crate::body::{self, Held};
 use crate::calls::{Calls, permit};
-use crate::group_report::GroupReport;
 use crate::history::History;
 use crate::ingest::Ingest;
+use crate::kept_report::KeptReport;
 use crate::limits::{BACKUPS, HEAVY_CALLS, HISTORY_STEP, Limits, PLANNERS, REPAIRS, SAMPLES};
 use crate::memory::{BodyMemory, Share};
 use crate::metrics::{self, Metrics};
@@ -93,7 +94,8 @@ struct Inner {
     planners: Arc<Semaphore>,
     samples: Arc<Semaphore>,
     history: History,
-    group_report: Arc<Mutex<GroupReport>>,
+    group_report: Arc<Mutex<KeptReport<GroupSizes>>>,
+    savings_report: Arc<Mutex<KeptReport<Savings>>>,
     request_ids: RequestIds,
     draining: watch::Sender<bool>,
 }
@@ -155,6 +157,7 @@ impl App {
             samples: Arc::new(Semaphore::new(SAMPLES)),
             history: History::default(),
             group_report: Arc::default(),
+            savings_report: Arc::default(),
             request_ids: RequestIds::default(),
             draining: watch::Sender::new(false),
             limits,
@@ -293,8 +296,12 @@ impl App {
         &self.0.temp_dir
     }
 
-    pub(crate) fn group_report(&self) -> &Arc<Mutex<GroupReport>> {
+    pub(crate) fn group_report(&self) -> &Arc<Mutex<KeptReport<GroupSizes>>> {
         &self.0.group_report
+    }
+
+    pub(crate) fn savings_report(&self) -> &Arc<Mutex<KeptReport<Savings>>> {
+        &self.0.savings_report
     }
 
     pub(crate) fn request_ids(&self) -> &RequestIds {

@@ -1,42 +1,14 @@
-//! The report on the sizes of all groups. It is kept for a while, because making it reads every group.
+//! The report on the sizes of all groups.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use doppel_protocol::answer::{Group, GroupSizes, SizeClass};
 use doppel_protocol::{GroupFilter, GroupSummary, Tier1Api, Tier1Error};
 
-use crate::limits::{LARGEST_GROUPS, LIST, REPORT_AGE, REPORT_AGE_TIMES, REPORT_GROUPS};
+use crate::limits::{LARGEST_GROUPS, LIST, REPORT_GROUPS};
 
-/// The last report, if there is one.
-#[derive(Debug, Default)]
-pub(crate) struct GroupReport(Option<Made>);
-
-#[derive(Debug)]
-struct Made {
-    at: Instant,
-    took: Duration,
-    report: Arc<GroupSizes>,
-}
-
-impl GroupReport {
-    /// The last report while it is young enough. A report that took longer is kept longer.
-    pub(crate) fn fresh(&self) -> Option<Arc<GroupSizes>> {
-        let is_fresh = |made: &&Made| made.at.elapsed() < REPORT_AGE.max(REPORT_AGE_TIMES * made.took);
-        self.0.as_ref().filter(is_fresh).map(|made| Arc::clone(&made.report))
-    }
-
-    /// Makes a new report and keeps it; blocks.
-    pub(crate) fn renew(&mut self, tier1: &dyn Tier1Api) -> Result<Arc<GroupSizes>, Tier1Error> {
-        let begin = Instant::now();
-        let report = Arc::new(sizes(tier1)?);
-        self.0 = Some(Made { at: Instant::now(), took: begin.elapsed(), report: Arc::clone(&report) });
-        Ok(report)
-    }
-}
-
-fn sizes(tier1: &dyn Tier1Api) -> Result<GroupSizes, Tier1Error> {
+/// Reads all groups; blocks.
+pub(crate) fn sizes(tier1: &dyn Tier1Api) -> Result<GroupSizes, Tier1Error> {
     let mut classes: BTreeMap<u32, u64> = BTreeMap::new();
     let mut largest: Vec<GroupSummary> = Vec::with_capacity(LARGEST_GROUPS + LIST);
     let mut most_secondaries: Vec<GroupSummary> = Vec::new();

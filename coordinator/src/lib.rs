@@ -30,6 +30,7 @@ mod group_report;
 mod groups;
 mod history;
 pub mod ingest;
+mod kept_report;
 pub mod limits;
 mod lines;
 mod load;
@@ -51,6 +52,8 @@ mod request_id;
 pub mod ring;
 mod router;
 mod sample;
+pub mod savings;
+mod savings_report;
 mod server;
 pub mod shard_map;
 #[cfg(feature = "simulation")]

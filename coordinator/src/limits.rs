@@ -201,7 +201,16 @@ pub const LARGEST_GROUPS: usize = 20;
 /// Groups that the group report reads: some seconds of work. Past it the report says that it was cut.
 pub const REPORT_GROUPS: u64 = 5_000_000;
 
-/// How long a group report is kept before another one is made, at least.
+/// Pages that the savings report reads: about an hour of work in a large cluster. Past it the report says that it was cut.
+pub const SAVINGS_PAGES: u64 = 50_000_000;
+
+/// Pairs of hosts that the savings report lists.
+pub const MIRRORS: usize = 100;
+
+/// Pairs of hosts that the savings report counts at a time, about 10 MB; past it the rarer half is forgotten.
+pub const MIRRORS_COUNTED: usize = 50_000;
+
+/// How long a report on groups or savings is kept before another one is made, at least.
 pub const REPORT_AGE: Duration = Duration::from_secs(10);
 
 /// The same in multiples of the time that making it took, so that reports take at most a twentieth of a core.

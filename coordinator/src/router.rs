@@ -60,6 +60,7 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(sample::sample))
         .routes(routes!(reports::quality))
         .routes(routes!(reports::groups))
+        .routes(routes!(reports::savings))
         .routes(routes!(mapping::present, mapping::rebalance, mapping::cancel))
         .routes(routes!(operations::flush))
         .routes(routes!(backup::backup))

@@ -67,6 +67,17 @@ fn queries_are_answered_for_people_and_programs() {
     let json = lines_of(&answer(&server, &["group", "--json", group]));
     assert_eq!(json[0]["pages"].as_array().unwrap().len(), 2);
 
+    let human = answer(&server, &["report", "savings"]);
+    assert!(human.contains("exact copies alone") && human.contains("b.example"), "{human}");
+    let json = lines_of(&answer(&server, &["report", "savings", "--json"]));
+    assert_eq!(
+        (&json[0]["copies"]["pages"], &json[0]["all"]["pages"]),
+        (&json!(1), &json!(1)),
+        "{}",
+        json[0]
+    );
+    assert_eq!((&json[0]["mirrors"][0]["host"], &json[0]["across_hosts"]), (&json!("b.example"), &json!(1)));
+
     let human = answer(&server, &["repair", "--dry-run", group]);
     assert!(human.contains("2 pages in 1 component; nothing was changed"), "{human}");
     let json = lines_of(&answer(&server, &["repair", "--json", "--by", "tests", group]));

@@ -181,3 +181,30 @@ async fn reports_add_up() {
     door.store(&[page("http://b/9", "b", 0)]).await;
     assert_eq!(door.get("/v1/reports/groups").await.json(), sizes);
 }
+
+#[tokio::test]
+async fn savings_are_told_by_what_it_takes() {
+    let door = three_groups().await;
+    // A copy of a page of the group, on another host.
+    door.store(&[page("http://mirror/0", "a", 0)]).await;
+    let savings = door.get("/v1/reports/savings").await.json();
+    let pages = |name: &str| savings[name]["pages"].as_u64().unwrap();
+    assert_eq!(savings["policy"], "jaccard:tau=0.8");
+    assert_eq!((&savings["pages"], &savings["bytes"]), (&json!(12), &Value::Null));
+    // Of each group all but the winner go; the redirect goes, too.
+    let duplicates = door.get("/v1/export").await.lines();
+    let duplicates = duplicates.iter().filter(|line| line["status"] == "duplicate").count() as u64;
+    assert_eq!((pages("all"), pages("redirects")), (duplicates, 1));
+    assert_eq!(pages("copies") + pages("near") + 1, duplicates);
+    // The even pages of a group are copies of its first; the odd ones have words of their own.
+    assert_eq!(pages("copies"), 4, "{savings}");
+    let mirrors = savings["mirrors"].as_array().unwrap();
+    let pair = |mirror: &Value| (mirror["host"].clone(), mirror["of"].clone(), mirror["copies"].clone());
+    assert!(
+        mirrors.iter().map(pair).any(|pair| pair == (json!("mirror"), json!("a"), json!(1))),
+        "{savings}"
+    );
+    // Made once in a while, not at every call.
+    door.store(&[page("http://mirror/2", "a", 0)]).await;
+    assert_eq!(door.get("/v1/reports/savings").await.json(), savings);
+}

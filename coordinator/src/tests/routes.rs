@@ -27,6 +27,7 @@ const CONTRACT: &[&str] = &[
     "GET /v1/reports/load-balance",
     "GET /v1/reports/load-balance/what-if",
     "GET /v1/reports/quality",
+    "GET /v1/reports/savings",
     "GET /v1/sample",
     "GET /v1/status",
     "GET /v1/winners",

@@ -19,7 +19,7 @@
 //!   outputs, and a group is in the shard of its winner;
 //! - databases are on disk as a whole when [`finish`](Bulk::finish) returns, and worth nothing before.
 //!
-//! Memory: some 300 bytes and the URL for each page, beside that of the join. With databases 16 bytes more for each content
+//! Memory: some 320 bytes and the URL for each page, beside that of the join. With databases 16 bytes more for each content
 //! and some dozen megabytes for each range; what only the join needs is freed before, and rows are encoded one by one.
 
 mod cover;
@@ -37,7 +37,7 @@ use std::sync::Arc;
 use doppel_join::{ContentIndex, Contents, JoinError, Signatures};
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::Signature;
-use doppel_model::{GroupId, PageId, PageUrl};
+use doppel_model::{ContentHash, GroupId, PageId, PageUrl};
 use doppel_protocol::{Counters, Line, Market, Outcome, Status, Submission, Unresolved, WinnerOrder};
 
 use crate::range_map::RangeMap;
@@ -132,6 +132,19 @@ struct GroupedPage {
     duplicate_of: Option<DuplicateOf>,
     similarity: Option<f64>,
     reason: Option<Unresolved>,
+    /// None for a redirect.
+    content: Option<ContentHash>,
+}
+
+/// A page with its content.
+#[derive(Debug, Clone)]
+pub struct PageWithContent {
+    /// What it is.
+    pub line: Line,
+    /// None for a redirect.
+    pub content: Option<ContentHash>,
+    /// Whether the page that it is a duplicate of has the same content.
+    pub is_copy: bool,
 }
 
 /// The kept page that a page is a duplicate of.
@@ -149,23 +162,38 @@ impl Grouped {
 
     /// Every live page, in byte order of the URLs.
     pub fn lines(&self) -> impl ExactSizeIterator<Item = Line> + '_ {
+        self.pages.iter().map(|page| self.line(page))
+    }
+
+    /// Every live page with its content, in the same order.
+    pub fn pages_with_contents(&self) -> impl ExactSizeIterator<Item = PageWithContent> + '_ {
         self.pages.iter().map(|page| {
-            let GroupedPage { ref url, status, group, ref duplicate_of, similarity, reason } = *page;
-            let group = group.and_then(|group| self.groups.get(group));
-            Line {
-                url: url.clone(),
-                status,
-                group: group.map(|group| group.group),
-                winner: group.map(|group| group.winner.clone()),
-                duplicate_of: match duplicate_of {
-                    Some(DuplicateOf::Winner) => group.map(|group| group.winner.clone()),
-                    Some(DuplicateOf::Secondary(url)) => Some(url.clone()),
-                    None => None,
-                },
-                similarity,
-                reason,
-            }
+            let line = self.line(page);
+            let kept = line.duplicate_of.as_ref().and_then(|of| {
+                let at = self.pages.binary_search_by(|page| page.url.cmp(of)).ok()?;
+                self.pages[at].content
+            });
+            let content = page.content;
+            PageWithContent { line, content, is_copy: content.is_some() && content == kept }
         })
+    }
+
+    fn line(&self, page: &GroupedPage) -> Line {
+        let GroupedPage { ref url, status, group, ref duplicate_of, similarity, reason, .. } = *page;
+        let group = group.and_then(|group| self.groups.get(group));
+        Line {
+            url: url.clone(),
+            status,
+            group: group.map(|group| group.group),
+            winner: group.map(|group| group.winner.clone()),
+            duplicate_of: match duplicate_of {
+                Some(DuplicateOf::Winner) => group.map(|group| group.winner.clone()),
+                Some(DuplicateOf::Secondary(url)) => Some(url.clone()),
+                None => None,
+            },
+            similarity,
+            reason,
+        }
     }
 }
 

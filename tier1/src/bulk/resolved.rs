@@ -104,7 +104,9 @@ impl Resolved {
             count(&mut counters, told.status, end.is_some());
             let Told { status, group, similarity, .. } = told;
             let reason = end.and_then(Result::err);
-            pages.push(GroupedPage { url: page.rank.url, status, group, duplicate_of, similarity, reason });
+            let content = page.content().map(|content| self.contents.hash(content));
+            let url = page.rank.url;
+            pages.push(GroupedPage { url, status, group, duplicate_of, similarity, reason, content });
         }
         pages.sort_unstable_by(|a, b| a.url.cmp(&b.url));
         Grouped { pages, groups, counters }

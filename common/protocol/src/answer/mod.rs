@@ -17,6 +17,7 @@ mod mapping;
 mod problem;
 mod quality;
 mod repair;
+mod savings;
 #[cfg(test)]
 mod tests;
 mod winners;
@@ -34,4 +35,5 @@ pub use mapping::{Present, WhatIfs};
 pub use problem::Problem;
 pub use quality::Quality;
 pub use repair::{AppliedRepair, AppliedRepairUrls, Repair, Repairs, Trail};
+pub use savings::{Mirror, Saving, Savings};
 pub use winners::Winners;

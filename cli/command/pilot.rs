@@ -1,0 +1,120 @@
+//! `doppel pilot`: what every policy would make of a crawl, before a collection is created and its policy fixed.
+//!
+//! Policies are tried one after the other, and each reads the inputs anew, so memory is that of one `doppel dedup`.
+
+mod print;
+mod sample;
+mod spool;
+mod trial;
+
+use std::collections::HashSet;
+use std::time::Instant;
+
+use clap::Args;
+use doppel_model::Tau;
+use doppel_model::pairwise::Policy;
+use serde::Serialize;
+
+use crate::args::InputArgs;
+use crate::crawl::{self, Tally};
+use crate::output::Output;
+use crate::scratch::Scratch;
+use sample::Sample;
+use spool::Spool;
+use trial::{Grouping, Trial};
+
+/// The thresholds of `jaccard` that are tried.
+const TAUS: [&str; 10] = ["0.5", "0.55", "0.6", "0.65", "0.7", "0.75", "0.8", "0.85", "0.9", "0.95"];
+
+/// Try the policies on crawls on disk, before a collection is created and its policy fixed.
+///
+/// Prints one table over all policies, or those of --policy: pages kept and removed, groups, and what a page costs; what exact
+/// copies alone, near-duplicates and redirects save; how `jaccard` depends on its threshold; and which hosts mirror which.
+/// Nothing is kept. Groups are those that `doppel dedup` finds. Several inputs are successive crawls, as there.
+///
+/// Times are processor time: of reading and signing a page, from HTML to signature, on one core, measured on 500 pages drawn by
+/// their URLs; and of finding the groups, all cores together, divided by the pages that have content.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  doppel pilot crawl.warc.gz
+  doppel pilot --policy jaccard --policy by-site:site=host crawl.warc.gz
+  doppel pilot --json crawl-1.warc.gz crawl-2.warc.gz > pilot.json")]
+pub(crate) struct Pilot {
+    #[command(flatten)]
+    inputs: InputArgs,
+    /// Try this policy (docs/POLICIES.md), with parameters as in by-site:site=host. May be given several times; all with their
+    /// defaults unless it is.
+    #[arg(long = "policy", value_name = "NAME[:KEY=VALUE,...]")]
+    policies: Vec<Policy>,
+    /// Pairs of hosts that are printed.
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    top: usize,
+    /// Members past which a group is quarantined, at least 2; all its pages are kept then.
+    #[arg(long, value_name = "PAGES", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(2..))]
+    group_members_max: u64,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What was found.
+#[derive(Debug, Serialize)]
+struct Found {
+    input: Tally,
+    policies: Vec<Trial>,
+    /// `jaccard` at several thresholds.
+    taus: Vec<AtTau>,
+    seconds: f64,
+}
+
+/// What `jaccard` makes of a threshold.
+#[derive(Debug, Serialize)]
+struct AtTau {
+    tau: Tau,
+    #[serde(flatten)]
+    grouping: Grouping,
+}
+
+impl Pilot {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let begin = Instant::now();
+        let scratch = Scratch::new()?;
+        let mut sample = Sample::default();
+        let input = crawl::read(&self.inputs, |page| {
+            sample.take(page);
+            Ok(())
+        })?;
+        input.verdict(self.inputs.strict, 0)?;
+        let (mut policies, mut taus) = (Vec::new(), Vec::new());
+        for policy in self.policies() {
+            // Signatures of shingles serve for every threshold, so they are kept until all are tried.
+            let is_swept = taus.is_empty() && policy.metric().is_some();
+            let mut spool = is_swept.then(|| Spool::new(scratch.path()));
+            let reading = (&self.inputs, self.group_members_max, scratch.path());
+            let (trial, weights) = trial::of_policy(policy, reading, &sample, spool.as_mut())?;
+            policies.push(trial);
+            if let Some(spool) = &mut spool {
+                for text in TAUS {
+                    let tau: Tau = text.parse()?;
+                    let reading = (self.group_members_max, scratch.path());
+                    let grouping = trial::of_spool(Policy::jaccard(tau), reading, spool, &weights)?;
+                    taus.push(AtTau { tau, grouping });
+                }
+            }
+        }
+        let found = Found { input, policies, taus, seconds: begin.elapsed().as_secs_f64() };
+        Output { json: self.json }.print(&found, |out| print::print(&found, self.top, out))?;
+        let left_out = found.input.left_out("doppel pilot");
+        left_out.inspect(|left_out| eprintln!("doppel: {left_out}"));
+        Ok(())
+    }
+
+    /// Those that were asked for, each once, or all.
+    fn policies(&self) -> Vec<Policy> {
+        let mut seen = HashSet::new();
+        let asked = self.policies.iter().copied().filter(|policy| seen.insert(*policy));
+        let asked: Vec<Policy> = asked.collect();
+        if asked.is_empty() { Policy::all().collect() } else { asked }
+    }
+}

@@ -1,0 +1,82 @@
+//! The pilot's tables.
+
+use std::io::{self, Write};
+
+use super::trial::{Grouping, Trial};
+use super::{AtTau, Found};
+use crate::output::{NO_FIGURE, bytes, count, plural, table};
+use crate::savings::{known_bytes, percent, print_mirrors};
+
+pub(super) fn print(found: &Found, top: usize, out: &mut dyn Write) -> io::Result<()> {
+    let Found { input, policies, taus, seconds } = found;
+    let live = policies.first().map_or(0, |trial| trial.grouping.savings.pages);
+    let read = bytes(input.bytes);
+    writeln!(out, "{}, {} read ({read})", plural(live, "live page"), plural(input.records, "record"))?;
+    writeln!(out, "\nwhat each policy makes of them, and what a page costs")?;
+    let heading =
+        ["policy", "kept", "removed", "of all", "groups", "largest", "signature", "to sign", "to find"];
+    print_table(&heading, policies.iter().map(trial), out)?;
+    writeln!(out, "\nwhat can be dropped: exact copies alone, near-duplicates beyond them, redirects")?;
+    let heading =
+        ["policy", "copies", "bytes", "near", "bytes", "redirects", "bytes", "all", "bytes", "of all bytes"];
+    print_table(&heading, policies.iter().map(|trial| saved(&trial.grouping)), out)?;
+    if !taus.is_empty() {
+        writeln!(out, "\njaccard, by its threshold")?;
+        let heading =
+            ["tau", "kept", "removed", "of all", "bytes", "copies", "near", "redirects", "groups", "largest"];
+        print_table(&heading, taus.iter().map(at_tau), out)?;
+    }
+    if let Some(Trial { grouping, .. }) = policies.first() {
+        writeln!(out, "\nunder {}", grouping.savings.policy)?;
+        print_mirrors(&grouping.savings, top, out)?;
+    }
+    writeln!(out, "\n{seconds:.1} s")
+}
+
+fn print_table(
+    heading: &[&str],
+    rows: impl Iterator<Item = Vec<String>>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let heading = heading.iter().map(|name| (*name).to_owned()).collect();
+    table(out, &std::iter::once(heading).chain(rows).collect::<Vec<_>>())
+}
+
+fn trial(trial: &Trial) -> Vec<String> {
+    let Trial { grouping, signature_bytes, sign_us, find_us } = trial;
+    let Grouping { kept, removed, groups, largest, savings } = grouping;
+    vec![
+        savings.policy.clone(),
+        count(*kept),
+        count(*removed),
+        percent(savings.all.share),
+        count(*groups),
+        count(*largest),
+        bytes(signature_bytes.round() as u64),
+        sign_us.map_or_else(|| NO_FIGURE.to_owned(), microseconds),
+        microseconds(*find_us),
+    ]
+}
+
+fn saved(grouping: &Grouping) -> Vec<String> {
+    let savings = &grouping.savings;
+    let mut row = vec![savings.policy.clone()];
+    for saving in [&savings.copies, &savings.near, &savings.redirects, &savings.all] {
+        row.extend([count(saving.pages), known_bytes(saving.bytes)]);
+    }
+    row.push(savings.all.bytes_share.map_or_else(|| NO_FIGURE.to_owned(), percent));
+    row
+}
+
+fn at_tau(at: &AtTau) -> Vec<String> {
+    let Grouping { kept, removed, groups, largest, savings } = &at.grouping;
+    let mut row = vec![at.tau.to_string(), count(*kept), count(*removed), percent(savings.all.share)];
+    row.push(known_bytes(savings.all.bytes));
+    let counts = [savings.copies.pages, savings.near.pages, savings.redirects.pages, *groups, *largest];
+    row.extend(counts.map(count));
+    row
+}
+
+fn microseconds(number: f64) -> String {
+    if number < 10.0 { format!("{number:.1} us") } else { format!("{number:.0} us") }
+}

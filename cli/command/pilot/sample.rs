@@ -1,0 +1,98 @@
+//! Pages drawn by their URLs, to measure how long a page takes.
+
+use std::collections::BTreeMap;
+use std::hint::black_box;
+
+use doppel_crawls::{Fetched, FetchedBody};
+use doppel_model::PageId;
+use doppel_model::pairwise::Policy;
+use doppel_text::Extractor;
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::crawl::content_bytes;
+
+/// Pages of the sample.
+const PAGES: usize = 500;
+/// Their bytes, at most.
+const BYTES: u64 = 64 << 20;
+/// Pages that are read before the time counts.
+const WARM_UP: usize = 50;
+
+/// The pages whose ids, which are hashes of their URLs, are least: the order of the input does not matter.
+#[derive(Debug, Default)]
+pub(super) struct Sample {
+    pages: BTreeMap<PageId, Fetched>,
+    bytes: u64,
+}
+
+impl Sample {
+    pub(super) fn take(&mut self, page: Fetched) {
+        if !matches!(page.body, FetchedBody::Html { .. } | FetchedBody::Text(_)) {
+            return;
+        }
+        self.bytes += content_bytes(&page);
+        if let Some(before) = self.pages.insert(page.url.id(), page) {
+            self.bytes -= content_bytes(&before);
+        }
+        while self.pages.len() > PAGES || (self.bytes > BYTES && self.pages.len() > 1) {
+            let Some((_, out)) = self.pages.pop_last() else { return };
+            self.bytes -= content_bytes(&out);
+        }
+    }
+
+    /// Microseconds of processor time from a page as it was fetched to its signature; none where there is no page.
+    pub(super) fn microseconds(&self, policy: Policy) -> Option<f64> {
+        let mut extractor = Extractor::new(policy);
+        self.pages.values().take(WARM_UP).for_each(|page| read(&mut extractor, page));
+        let begin = seconds();
+        self.pages.values().for_each(|page| read(&mut extractor, page));
+        let spent = seconds() - begin;
+        (!self.pages.is_empty()).then(|| spent * 1e6 / self.pages.len() as f64)
+    }
+}
+
+fn read(extractor: &mut Extractor, page: &Fetched) {
+    match &page.body {
+        FetchedBody::Html { bytes, charset } => {
+            black_box(extractor.html(&page.url, bytes, charset.as_deref()));
+        }
+        FetchedBody::Text(text) => {
+            black_box(extractor.text_at(&page.url, text));
+        }
+        FetchedBody::Redirect(_) | FetchedBody::Dead => {}
+    }
+}
+
+/// Processor time of this thread.
+fn seconds() -> f64 {
+    let spent = clock_gettime(ClockId::ThreadCPUTime);
+    spent.tv_sec as f64 + spent.tv_nsec as f64 / 1e9
+}
+
+#[cfg(test)]
+mod tests {
+    use doppel_model::PageUrl;
+
+    use super::*;
+
+    fn page(number: usize) -> Fetched {
+        let url = PageUrl::parse(&format!("http://h/{number}")).unwrap();
+        let body = FetchedBody::Text(format!("{number} one two three"));
+        Fetched { url, fetched_at: None, body, popularity: None, language: None }
+    }
+
+    #[test]
+    fn the_order_of_the_input_does_not_matter() {
+        let [mut forth, mut back] = [Sample::default(), Sample::default()];
+        (0..2_000).for_each(|number| forth.take(page(number)));
+        (0..2_000).rev().for_each(|number| back.take(page(number)));
+        // A page that comes again takes no more room.
+        back.take(page(3));
+        assert_eq!(forth.pages.len(), PAGES);
+        assert!(forth.pages.keys().eq(back.pages.keys()) && forth.bytes == back.bytes);
+        let bytes: u64 = forth.pages.values().map(content_bytes).sum();
+        assert_eq!(forth.bytes, bytes);
+        assert!(forth.microseconds(Policy::default()).is_some());
+        assert!(Sample::default().microseconds(Policy::default()).is_none());
+    }
+}

@@ -1,0 +1,147 @@
+//! One policy on the crawl.
+
+use std::path::Path;
+
+use doppel_coordinator::savings::{Counting, Page};
+use doppel_model::pairwise::Policy;
+use doppel_protocol::answer::Savings;
+use doppel_protocol::{Body, Outcome, WinnerOrder};
+use doppel_tier1::bulk::{Bulk, BulkConfig, Grouped, Keep};
+use rustix::time::{ClockId, clock_gettime};
+use serde::Serialize;
+
+use super::sample::Sample;
+use super::spool::Spool;
+use crate::args::InputArgs;
+use crate::extracted::{self, ExtractedPage};
+use crate::progress;
+use crate::weights::Weights;
+
+/// Bytes of signatures in memory; the others are in a temporary file.
+pub(super) const SIGNATURES_MAX: usize = 64 << 20;
+
+/// What a policy makes of the crawl, and what it costs.
+#[derive(Debug, Serialize)]
+pub(super) struct Trial {
+    #[serde(flatten)]
+    pub(super) grouping: Grouping,
+    /// Bytes of a signature, the mean over the pages that have content.
+    pub(super) signature_bytes: f64,
+    /// Microseconds of processor time for a page, from HTML to signature; null where there is no page with content.
+    pub(super) sign_us: Option<f64>,
+    /// Microseconds of processor time for a page with content, all pages being grouped at once.
+    pub(super) find_us: f64,
+}
+
+/// The groups under a policy.
+#[derive(Debug, Serialize)]
+pub(super) struct Grouping {
+    pub(super) kept: u64,
+    pub(super) removed: u64,
+    pub(super) groups: u64,
+    /// Pages of the largest.
+    pub(super) largest: u64,
+    pub(super) savings: Savings,
+}
+
+/// Reads all pages and groups them; what is read goes into the spool, too.
+pub(super) fn of_policy(
+    policy: Policy,
+    (inputs, group_members_max, temp_dir): (&InputArgs, u64, &Path),
+    sample: &Sample,
+    mut spool: Option<&mut Spool>,
+) -> anyhow::Result<(Trial, Weights)> {
+    let mut bulk = Bulk::new(&config(policy, group_members_max, temp_dir))?;
+    let (mut weights, mut contents, mut bytes) = (Weights::default(), 0_u64, 0_u64);
+    extracted::pages(inputs, (policy, false), |pages| {
+        for ExtractedPage { submission, bytes: own } in pages {
+            if let Body::Content(signature) = &submission.body {
+                contents += 1;
+                bytes += signature.as_bytes().len() as u64;
+            }
+            if let Some(spool) = &mut spool {
+                spool.push(&submission)?;
+            }
+            let page = submission.url.id();
+            weights.note(page, own, bulk.submit(submission)?);
+        }
+        Ok(())
+    })?;
+    if let Some(spool) = spool {
+        spool.flush()?;
+    }
+    let (grouped, seconds) = finish(bulk)?;
+    let a_page = |sum: f64| if contents == 0 { 0.0 } else { sum / contents as f64 };
+    let trial = Trial {
+        grouping: Grouping::of(policy, &grouped, &weights, temp_dir)?,
+        signature_bytes: a_page(bytes as f64),
+        sign_us: sample.microseconds(policy),
+        find_us: a_page(seconds * 1e6),
+    };
+    Ok((trial, weights))
+}
+
+/// Groups the pages of a spool.
+pub(super) fn of_spool(
+    policy: Policy,
+    (group_members_max, temp_dir): (u64, &Path),
+    spool: &Spool,
+    weights: &Weights,
+) -> anyhow::Result<Grouping> {
+    let mut bulk = Bulk::new(&config(policy, group_members_max, temp_dir))?;
+    for page in spool.pages() {
+        let _: Outcome = bulk.submit(page?)?;
+    }
+    let (grouped, _) = finish(bulk)?;
+    Grouping::of(policy, &grouped, weights, temp_dir)
+}
+
+fn config(policy: Policy, group_members_max: u64, temp_dir: &Path) -> BulkConfig<'_> {
+    BulkConfig {
+        policy,
+        winners: WinnerOrder::DEFAULT,
+        market: None,
+        group_members_max,
+        keep: Keep::Answer { memory_max: SIGNATURES_MAX, temp_dir },
+    }
+}
+
+/// The groups, and the seconds of processor time that they took.
+fn finish(bulk: Bulk) -> anyhow::Result<(Grouped, f64)> {
+    let spinner = progress::waiting("grouping");
+    let begin = seconds();
+    let grouped = bulk.finish()?;
+    let spent = seconds() - begin;
+    spinner.finish_and_clear();
+    Ok((grouped, spent))
+}
+
+impl Grouping {
+    fn of(policy: Policy, grouped: &Grouped, weights: &Weights, temp_dir: &Path) -> anyhow::Result<Self> {
+        let mut counting = Counting::new(temp_dir);
+        for page in grouped.pages_with_contents() {
+            counting.add(&Page {
+                url: &page.line.url,
+                status: page.line.status,
+                of: page.line.duplicate_of.as_ref(),
+                content: page.content,
+                is_copy: page.is_copy,
+                bytes: weights.of(page.line.url.id()),
+            })?;
+        }
+        let savings = counting.finish(policy, false)?;
+        Ok(Self {
+            kept: savings.pages - savings.all.pages,
+            removed: savings.all.pages,
+            groups: grouped.groups.len() as u64,
+            largest: grouped.groups.iter().map(|group| group.pages).max().unwrap_or(0),
+            savings,
+        })
+    }
+}
+
+/// Processor time of all threads.
+fn seconds() -> f64 {
+    let spent = clock_gettime(ClockId::ProcessCPUTime);
+    spent.tv_sec as f64 + spent.tv_nsec as f64 / 1e9
+}

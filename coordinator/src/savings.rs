@@ -1,0 +1,261 @@
+//! What dropping duplicates saves, counted page by page in bounded memory.
+//!
+//! - A page that can be dropped is a redirect, an exact copy, or a near-duplicate. Of the pages of one content all but one are
+//!   copies, whichever page they are duplicates of: so many would be saved by dropping copies alone. To count them the pages
+//!   of groups are sorted by content, outside memory where they are many.
+//! - Pairs of hosts are counted as they come. Past a limit the rarer half is forgotten, and counted as left out.
+
+mod mirrors;
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use doppel_model::pairwise::Policy;
+use doppel_model::{ContentHash, PageUrl};
+use doppel_protocol::Status;
+use doppel_protocol::answer::{Saving, Savings};
+
+use crate::limits::{EXPORT_CHUNK_BYTES, EXPORT_RUNS, MIRRORS, MIRRORS_COUNTED};
+use crate::sort::Sorter;
+use mirrors::{Kind, Mirrors};
+
+/// A live page and what it is told.
+#[derive(Debug, Clone, Copy)]
+pub struct Page<'p> {
+    /// Its URL.
+    pub url: &'p PageUrl,
+    /// Its status.
+    pub status: Status,
+    /// The kept page that it is a duplicate of.
+    pub of: Option<&'p PageUrl>,
+    /// Its content; none for a redirect.
+    pub content: Option<ContentHash>,
+    /// Whether that page has the same content.
+    pub is_copy: bool,
+    /// Bytes of its text or HTML; none where they are not known.
+    pub bytes: Option<u64>,
+}
+
+/// The temporary files failed.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot sort pages in {dir}: {source}", dir = dir.display())]
+pub struct CountingError {
+    dir: PathBuf,
+    source: io::Error,
+}
+
+impl CountingError {
+    /// Whether there is no room for them.
+    #[must_use]
+    pub fn is_disk_full(&self) -> bool {
+        self.source.kind() == io::ErrorKind::StorageFull
+    }
+}
+
+/// The pages so far.
+pub struct Counting {
+    dir: PathBuf,
+    all: Amount,
+    redirects: Amount,
+    undecided: u64,
+    mirrors: Mirrors,
+    /// Pages of groups that have a content, by content.
+    contents: Sorter,
+}
+
+/// Pages and their bytes, as long as those are known.
+#[derive(Debug, Clone, Copy)]
+struct Amount {
+    pages: u64,
+    bytes: Option<u64>,
+}
+
+/// A page of a group, in the form in which it is sorted: the content, the bytes, and whether it can be dropped.
+const RECORD_BYTES: usize = 16 + 8 + 1;
+/// Stands for bytes that are not known.
+const UNKNOWN: u64 = u64::MAX;
+
+/// The pages of one content, so far.
+#[derive(Debug)]
+struct OneContent {
+    content: [u8; 16],
+    pages: u64,
+    /// Bytes of the first that can be dropped.
+    first: Option<Option<u64>>,
+    /// The others that can be dropped.
+    others: Amount,
+}
+
+/// What all contents so far save.
+#[derive(Debug)]
+struct Sums {
+    copies: Amount,
+    near: Amount,
+    held_back: u64,
+}
+
+impl Amount {
+    const NONE: Self = Self { pages: 0, bytes: Some(0) };
+
+    fn add(&mut self, bytes: Option<u64>) {
+        self.pages += 1;
+        self.bytes = self.bytes.zip(bytes).map(|(sum, bytes)| sum + bytes);
+    }
+
+    fn plus(self, other: Self) -> Self {
+        let bytes = self.bytes.zip(other.bytes).map(|(a, b)| a + b);
+        Self { pages: self.pages + other.pages, bytes }
+    }
+
+    /// As a share of everything.
+    fn of(self, all: Self) -> Saving {
+        let share = |part: u64, whole: u64| if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
+        Saving {
+            pages: self.pages,
+            share: share(self.pages, all.pages),
+            bytes: self.bytes,
+            bytes_share: self.bytes.zip(all.bytes).map(|(part, whole)| share(part, whole)),
+        }
+    }
+}
+
+impl Counting {
+    /// No pages yet. What does not fit in memory is sorted in files in `temp_dir`, which have no names.
+    #[must_use]
+    pub fn new(temp_dir: &Path) -> Self {
+        Self::with(temp_dir, EXPORT_CHUNK_BYTES, MIRRORS_COUNTED)
+    }
+
+    fn with(temp_dir: &Path, chunk_bytes: usize, mirrors_max: usize) -> Self {
+        Self {
+            dir: temp_dir.to_owned(),
+            all: Amount::NONE,
+            redirects: Amount::NONE,
+            undecided: 0,
+            mirrors: Mirrors::new(mirrors_max),
+            contents: Sorter::new(temp_dir, chunk_bytes, EXPORT_RUNS),
+        }
+    }
+
+    /// Pages so far that are live.
+    #[must_use]
+    pub fn pages(&self) -> u64 {
+        self.all.pages
+    }
+
+    /// Takes a page. One that is not live does not count.
+    ///
+    /// # Errors
+    /// When a temporary file fails.
+    pub fn add(&mut self, page: &Page<'_>) -> Result<(), CountingError> {
+        if matches!(page.status, Status::Dead | Status::Unknown) {
+            return Ok(());
+        }
+        self.all.add(page.bytes);
+        self.undecided += u64::from(page.status == Status::Pending);
+        let is_dropped = page.status == Status::Duplicate;
+        if is_dropped {
+            let kind = match page.content {
+                None => Kind::Redirect,
+                Some(_) if page.is_copy => Kind::Copy,
+                Some(_) => Kind::Near,
+            };
+            if let Some(of) = page.of {
+                self.mirrors.add(page.url.host(), of.host(), kind, page.bytes);
+            }
+            if kind == Kind::Redirect {
+                self.redirects.add(page.bytes);
+            }
+        }
+        // Pages without words have equal contents, and are duplicates of nothing.
+        let Some(content) = page.content.filter(|_| page.status != Status::Unique) else { return Ok(()) };
+        let written = self.contents.push(&content.0, |out| {
+            out.extend(content.0);
+            out.extend(page.bytes.unwrap_or(UNKNOWN).to_le_bytes());
+            out.push(u8::from(is_dropped));
+            Ok(())
+        });
+        written.map_err(|source| CountingError { dir: self.dir.clone(), source })
+    }
+
+    /// The report; `truncated` says that there are more pages.
+    ///
+    /// # Errors
+    /// When a temporary file fails.
+    pub fn finish(self, policy: Policy, truncated: bool) -> Result<Savings, CountingError> {
+        let Self { dir, all, redirects, undecided, mirrors, contents } = self;
+        let mut sums = Sums { copies: Amount::NONE, near: Amount::NONE, held_back: 0 };
+        let mut now: Option<OneContent> = None;
+        let sorted = contents.finish(&mut |record| {
+            let (content, bytes, is_dropped) = parse(record)?;
+            if now.as_ref().is_some_and(|now| now.content != content) {
+                sums.add(now.take());
+            }
+            now.get_or_insert(OneContent::new(content)).add(bytes, is_dropped);
+            Ok(())
+        });
+        sorted.map_err(|source| CountingError { dir, source })?;
+        sums.add(now);
+        let Sums { copies, near, held_back } = sums;
+        let found = mirrors.finish(MIRRORS);
+        Ok(Savings {
+            policy: policy.to_string(),
+            pages: all.pages,
+            bytes: all.bytes,
+            truncated,
+            redirects: redirects.of(all),
+            copies: copies.of(all),
+            near: near.of(all),
+            all: redirects.plus(copies).plus(near).of(all),
+            held_back,
+            undecided,
+            on_one_host: found.on_one_host,
+            across_hosts: found.across_hosts,
+            mirrors: found.mirrors,
+            mirrors_left_out: found.left_out,
+            mirrors_cut: found.cut,
+        })
+    }
+}
+
+impl OneContent {
+    fn new(content: [u8; 16]) -> Self {
+        Self { content, pages: 0, first: None, others: Amount::NONE }
+    }
+
+    fn add(&mut self, bytes: Option<u64>, is_dropped: bool) {
+        self.pages += 1;
+        match self.first {
+            _ if !is_dropped => {}
+            None => self.first = Some(bytes),
+            Some(_) => self.others.add(bytes),
+        }
+    }
+}
+
+impl Sums {
+    /// Adds a content. Where no page of it is kept, one is dropped for a near-duplicate, and the others are copies of that one.
+    fn add(&mut self, content: Option<OneContent>) {
+        let Some(OneContent { pages, first, others, .. }) = content else { return };
+        self.copies = self.copies.plus(others);
+        let kept = pages - others.pages - u64::from(first.is_some());
+        if let Some(bytes) = first {
+            let one = if kept == 0 { &mut self.near } else { &mut self.copies };
+            one.add(bytes);
+        }
+        self.held_back += kept.saturating_sub(1);
+    }
+}
+
+fn parse(record: &[u8]) -> io::Result<([u8; 16], Option<u64>, bool)> {
+    let parts = record.first_chunk::<RECORD_BYTES>().and_then(|record| {
+        let (content, rest) = record.split_first_chunk::<16>()?;
+        let (bytes, rest) = rest.split_first_chunk::<8>()?;
+        Some((*content, u64::from_le_bytes(*bytes), *rest.first()? != 0))
+    });
+    let (content, bytes, is_dropped) = parts.ok_or(io::ErrorKind::UnexpectedEof)?;
+    Ok((content, Some(bytes).filter(|bytes| *bytes != UNKNOWN), is_dropped))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,134 @@
+//! Which hosts have pages that can be dropped for pages of which other hosts.
+
+use std::collections::HashMap;
+
+use doppel_protocol::answer::Mirror;
+
+/// Why a page can be dropped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Redirect,
+    Copy,
+    Near,
+}
+
+/// The pairs of hosts so far.
+#[derive(Debug)]
+pub(super) struct Mirrors {
+    pairs: HashMap<(Box<str>, Box<str>), Counts>,
+    pairs_max: usize,
+    on_one_host: u64,
+    across_hosts: u64,
+    cut: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Counts {
+    copies: u64,
+    near: u64,
+    redirects: u64,
+    bytes: Option<u64>,
+}
+
+/// What was counted.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub(super) mirrors: Vec<Mirror>,
+    pub(super) on_one_host: u64,
+    pub(super) across_hosts: u64,
+    pub(super) left_out: u64,
+    pub(super) cut: bool,
+}
+
+impl Counts {
+    fn pages(&self) -> u64 {
+        self.copies + self.near + self.redirects
+    }
+}
+
+impl Mirrors {
+    pub(super) fn new(pairs_max: usize) -> Self {
+        Self { pairs: HashMap::new(), pairs_max, on_one_host: 0, across_hosts: 0, cut: false }
+    }
+
+    /// A page of `host` can be dropped for a page of `of`.
+    pub(super) fn add(&mut self, host: String, of: String, kind: Kind, bytes: Option<u64>) {
+        if host == of {
+            self.on_one_host += 1;
+            return;
+        }
+        self.across_hosts += 1;
+        let none = Counts { copies: 0, near: 0, redirects: 0, bytes: Some(0) };
+        let counts = self.pairs.entry((host.into(), of.into())).or_insert(none);
+        *match kind {
+            Kind::Redirect => &mut counts.redirects,
+            Kind::Copy => &mut counts.copies,
+            Kind::Near => &mut counts.near,
+        } += 1;
+        counts.bytes = counts.bytes.zip(bytes).map(|(sum, bytes)| sum + bytes);
+        if self.pairs.len() > self.pairs_max {
+            self.forget_rare();
+        }
+    }
+
+    /// Forgets the rarer half.
+    fn forget_rare(&mut self) {
+        self.cut = true;
+        let mut pages: Vec<u64> = self.pairs.values().map(Counts::pages).collect();
+        let middle = pages.len() / 2;
+        let (_, median, _) = pages.select_nth_unstable(middle);
+        let median = *median;
+        self.pairs.retain(|_, counts| counts.pages() > median);
+    }
+
+    /// The pairs with the most pages, up to `list`.
+    pub(super) fn finish(self, list: usize) -> Found {
+        let Self { pairs, on_one_host, across_hosts, cut, .. } = self;
+        let mut mirrors: Vec<Mirror> = pairs
+            .into_iter()
+            .map(|((host, of), counts)| Mirror {
+                host: host.into(),
+                of: of.into(),
+                pages: counts.pages(),
+                copies: counts.copies,
+                near: counts.near,
+                redirects: counts.redirects,
+                bytes: counts.bytes,
+            })
+            .collect();
+        mirrors.sort_unstable_by(|a, b| {
+            b.pages.cmp(&a.pages).then_with(|| (&a.host, &a.of).cmp(&(&b.host, &b.of)))
+        });
+        mirrors.truncate(list);
+        let listed: u64 = mirrors.iter().map(|mirror| mirror.pages).sum();
+        Found { mirrors, on_one_host, across_hosts, left_out: across_hosts - listed, cut }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frequent_pairs_outlive_rare_ones() {
+        let mut mirrors = Mirrors::new(8);
+        for round in 0..100 {
+            mirrors.add("a".to_owned(), "b".to_owned(), Kind::Copy, Some(2));
+            mirrors.add(format!("rare{round}"), "b".to_owned(), Kind::Near, None);
+            mirrors.add("a".to_owned(), "a".to_owned(), Kind::Near, None);
+            assert!(mirrors.pairs.len() <= 8);
+        }
+        let found = mirrors.finish(1);
+        let [first] = &found.mirrors[..] else { panic!("one is listed: {found:?}") };
+        assert_eq!((&*first.host, &*first.of, first.pages, first.bytes), ("a", "b", 100, Some(200)));
+        assert_eq!((found.on_one_host, found.across_hosts, found.left_out, found.cut), (100, 200, 100, true));
+    }
+
+    #[test]
+    fn pairs_that_are_all_as_rare_are_forgotten_together() {
+        let mut mirrors = Mirrors::new(4);
+        (0..5).for_each(|n| mirrors.add(format!("h{n}"), "b".to_owned(), Kind::Redirect, None));
+        assert_eq!(mirrors.pairs.len(), 0);
+        assert_eq!(mirrors.finish(10).left_out, 5);
+    }
+}

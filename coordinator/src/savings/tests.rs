@@ -1,0 +1,133 @@
+//! The counting against a slow one.
+
+use std::collections::BTreeMap;
+
+use doppel_model::Tau;
+use doppel_protocol::answer::Mirror;
+use proptest::prelude::*;
+
+use super::*;
+
+/// A page in a form that is easy to make up.
+#[derive(Debug, Clone)]
+struct Made {
+    host: u8,
+    /// None for a redirect.
+    content: Option<u8>,
+    status: Status,
+    /// The host and the content of the kept page.
+    of: (u8, u8),
+    bytes: Option<u64>,
+}
+
+fn made() -> impl Strategy<Value = Made> {
+    let status = prop_oneof![
+        4 => Just(Status::Duplicate),
+        2 => Just(Status::Winner),
+        1 => Just(Status::Secondary),
+        1 => Just(Status::Unique),
+        1 => Just(Status::Pending),
+        1 => Just(Status::Dead),
+    ];
+    (0..4_u8, prop::option::weighted(0.8, 0..6_u8), status, (0..4_u8, 0..6_u8), 0..1_000_u64)
+        .prop_map(|(host, content, status, of, bytes)| Made { host, content, status, of, bytes: Some(bytes) })
+}
+
+fn count(pages: &[Made], chunk_bytes: usize) -> Savings {
+    let dir = tempfile::tempdir().unwrap();
+    let mut counting = Counting::with(dir.path(), chunk_bytes, 1_000);
+    let url = |host: u8, number: usize| PageUrl::parse(&format!("http://h{host}/{number}")).unwrap();
+    for (number, page) in pages.iter().enumerate() {
+        let of = (page.status == Status::Duplicate).then(|| url(page.of.0, 1_000 + number));
+        counting
+            .add(&Page {
+                url: &url(page.host, number),
+                status: page.status,
+                of: of.as_ref(),
+                content: page.content.map(|content| ContentHash([content; 16])),
+                is_copy: page.content == Some(page.of.1),
+                bytes: page.bytes,
+            })
+            .unwrap();
+    }
+    counting.finish(Policy::jaccard(Tau::DEFAULT), false).unwrap()
+}
+
+/// The number of pages and bytes of redirects, copies and near-duplicates, and the copies that are kept.
+fn slow(pages: &[Made]) -> ([(u64, u64); 3], u64) {
+    let live: Vec<&Made> = pages.iter().filter(|page| page.status != Status::Dead).collect();
+    let sum = |pages: &[&Made]| (pages.len() as u64, pages.iter().map(|page| page.bytes.unwrap()).sum());
+    let redirects: Vec<&Made> =
+        live.iter().copied().filter(|p| p.content.is_none() && p.status == Status::Duplicate).collect();
+    let (mut copies, mut near, mut held_back) = (Vec::new(), Vec::new(), 0);
+    for content in 0..6 {
+        let (dropped, kept): (Vec<&Made>, Vec<&Made>) = live
+            .iter()
+            .copied()
+            .filter(|page| page.content == Some(content) && page.status != Status::Unique)
+            .partition(|page| page.status == Status::Duplicate);
+        let first_is_near = usize::from(kept.is_empty()).min(dropped.len());
+        near.extend(&dropped[..first_is_near]);
+        copies.extend(&dropped[first_is_near..]);
+        held_back += kept.len().saturating_sub(1) as u64;
+    }
+    ([sum(&redirects), sum(&copies), sum(&near)], held_back)
+}
+
+fn slow_mirrors(pages: &[Made]) -> Vec<Mirror> {
+    let mut pairs: BTreeMap<(u8, u8), Mirror> = BTreeMap::new();
+    let dropped = pages.iter().filter(|page| page.status == Status::Duplicate);
+    for page in dropped.filter(|page| page.host != page.of.0) {
+        let mirror = pairs.entry((page.host, page.of.0)).or_insert_with(|| Mirror {
+            host: format!("h{}", page.host),
+            of: format!("h{}", page.of.0),
+            pages: 0,
+            copies: 0,
+            near: 0,
+            redirects: 0,
+            bytes: Some(0),
+        });
+        mirror.pages += 1;
+        mirror.bytes = mirror.bytes.map(|bytes| bytes + page.bytes.unwrap());
+        match page.content {
+            None => mirror.redirects += 1,
+            Some(content) if content == page.of.1 => mirror.copies += 1,
+            Some(_) => mirror.near += 1,
+        }
+    }
+    let mut mirrors: Vec<Mirror> = pairs.into_values().collect();
+    mirrors.sort_by_key(|mirror| std::cmp::Reverse(mirror.pages));
+    mirrors
+}
+
+proptest! {
+    #[test]
+    fn savings_are_those_of_a_slow_count(pages in prop::collection::vec(made(), 0..80), spills: bool) {
+        let savings = count(&pages, if spills { 200 } else { 1 << 20 });
+        let ([redirects, copies, near], held_back) = slow(&pages);
+        let all = |saving: Saving| (saving.pages, saving.bytes.unwrap());
+        prop_assert_eq!(all(savings.redirects), redirects);
+        prop_assert_eq!(all(savings.copies), copies);
+        prop_assert_eq!(all(savings.near), near);
+        prop_assert_eq!(savings.held_back, held_back);
+        let live: Vec<&Made> = pages.iter().filter(|page| page.status != Status::Dead).collect();
+        let dropped = live.iter().filter(|page| page.status == Status::Duplicate).count() as u64;
+        prop_assert_eq!((savings.pages, savings.all.pages), (live.len() as u64, dropped));
+        prop_assert_eq!(savings.on_one_host + savings.across_hosts, dropped);
+        prop_assert_eq!(savings.mirrors, slow_mirrors(&pages));
+    }
+}
+
+#[test]
+fn bytes_that_are_not_known_are_not_guessed() {
+    let page = |host, status, bytes| Made { host, content: Some(0), status, of: (0, 0), bytes };
+    let pages = [
+        page(0, Status::Winner, Some(9)),
+        page(1, Status::Duplicate, None),
+        page(1, Status::Duplicate, Some(3)),
+    ];
+    let savings = count(&pages, 1 << 20);
+    assert_eq!((savings.bytes, savings.copies.bytes, savings.copies.bytes_share), (None, None, None));
+    assert_eq!((savings.copies.pages, savings.near.bytes, savings.mirrors[0].bytes), (2, Some(0), None));
+    assert!((savings.copies.share - 2.0 / 3.0).abs() < 1e-12);
+}

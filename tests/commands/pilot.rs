@@ -1,0 +1,106 @@
+//! `doppel pilot`: its figures are those of `doppel dedup` and of a slow count over what that writes.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::harness::pages::{ndjson, near_copy, text};
+use crate::harness::{lines_of, run, run_ok};
+use crate::{code, errors};
+
+/// Families of long texts; copies and near copies of them on three hosts, and a redirect for each.
+fn crawl(home: &std::path::Path) -> String {
+    let page = |n: u64| {
+        let (family, member) = (n / 8, n % 8);
+        let words = text(family, 300);
+        let words = if member % 4 == 3 { near_copy(&words, n) } else { words };
+        let url = format!("http://site{}.example/{n}", (n + family) % 3);
+        if member == 7 {
+            return json!({"url": url, "redirect_to": format!("http://site{}.example/{}", (n - 1 + family) % 3, n - 1)});
+        }
+        json!({"url": url, "text": words.join(" ")})
+    };
+    let path = home.join("crawl.jsonl");
+    fs::write(&path, ndjson(&(0..80).map(page).collect::<Vec<_>>())).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+fn host(url: &Value) -> String {
+    url.as_str().unwrap().split('/').nth(2).unwrap().to_owned()
+}
+
+/// Pages that can be dropped by the hosts of the page and of the kept one, where these differ.
+fn slow_mirrors(lines: &[Value]) -> BTreeMap<(String, String), u64> {
+    let mut mirrors = BTreeMap::new();
+    for line in lines.iter().filter(|line| line["status"] == "duplicate") {
+        let pair = (host(&line["url"]), host(&line["duplicate_of"]));
+        if pair.0 != pair.1 {
+            *mirrors.entry(pair).or_default() += 1;
+        }
+    }
+    mirrors
+}
+
+#[test]
+fn a_pilot_finds_what_dedup_finds() {
+    let home = tempfile::tempdir().unwrap();
+    let crawl = crawl(home.path());
+    let asked = ["jaccard", "by-site:site=host", "simhash"];
+    let mut arguments = vec!["pilot", "--json"];
+    asked.iter().for_each(|policy| arguments.extend(["--policy", policy]));
+    arguments.push(&crawl);
+    let found: Value = serde_json::from_str(&run_ok(arguments)).unwrap();
+    let trials = found["policies"].as_array().unwrap();
+    assert_eq!(trials.len(), asked.len());
+    for (trial, policy) in trials.iter().zip(asked) {
+        let dedup = |options: &[&str]| {
+            run_ok(["dedup", "--policy", policy].into_iter().chain(options.iter().copied()).chain([&*crawl]))
+        };
+        let summary: Value = serde_json::from_str(&dedup(&["--json"])).unwrap();
+        let savings = &trial["savings"];
+        assert!(savings["policy"].as_str().unwrap().starts_with(policy), "{savings}");
+        assert_eq!(trial["removed"], summary["removed"]["pages"], "{policy}");
+        assert_eq!(trial["kept"], summary["kept"]["pages"], "{policy}");
+        assert_eq!(savings["all"]["bytes"], summary["removed"]["bytes"], "{policy}");
+        let sum = |name: &str| savings[name]["pages"].as_u64().unwrap();
+        assert_eq!(sum("copies") + sum("near") + sum("redirects"), sum("all"));
+        assert!(sum("copies") > 0 && sum("redirects") > 0, "{savings}");
+        assert!(trial["signature_bytes"].as_f64().unwrap() > 0.0 && trial["sign_us"].as_f64().unwrap() > 0.0);
+        let mirrors: BTreeMap<(String, String), u64> = savings["mirrors"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|m| {
+                (
+                    (m["host"].as_str().unwrap().into(), m["of"].as_str().unwrap().into()),
+                    m["pages"].as_u64().unwrap(),
+                )
+            })
+            .collect();
+        assert_eq!(mirrors, slow_mirrors(&lines_of(&dedup(&["--out", "-"]))), "{policy}");
+    }
+    // The near copies have J = 295 / 305.
+    let taus = found["taus"].as_array().unwrap();
+    assert_eq!(taus.len(), 10);
+    let at = |tau: &str| taus.iter().find(|at| at["tau"] == tau).unwrap();
+    assert_eq!(at("0.8")["savings"]["all"], trials[0]["savings"]["all"]);
+    assert!(taus.windows(2).all(|two| two[0]["removed"].as_u64() >= two[1]["removed"].as_u64()));
+}
+
+#[test]
+fn all_policies_are_tried_for_people() {
+    let home = tempfile::tempdir().unwrap();
+    let crawl = crawl(home.path());
+    let human = run_ok(["pilot", "--top", "1", &crawl]);
+    for policy in doppel_model::pairwise::Policy::all() {
+        assert!(human.lines().filter(|line| line.starts_with(&policy.to_string())).count() >= 2, "{human}");
+    }
+    assert!(
+        human.contains("jaccard, by its threshold") && human.contains("which hosts mirror which"),
+        "{human}"
+    );
+    let refused = run(["pilot", "--policy", "nonsense", &crawl]);
+    assert_eq!(code(&refused), 2);
+    assert!(errors(&refused).contains("is no policy"), "{}", errors(&refused));
+}
