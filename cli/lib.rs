@@ -27,7 +27,7 @@ pub mod destination;
 mod dev_cluster;
 mod directory;
 pub mod exit;
-pub mod extracted;
+mod extracted;
 mod interrupt;
 pub mod layout;
 mod manifest;

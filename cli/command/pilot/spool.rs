@@ -9,7 +9,8 @@ use doppel_join::{ContentIndex, JoinError, Signatures};
 use doppel_model::ContentHash;
 use doppel_protocol::{Body, Submission};
 
-use super::trial::SIGNATURES_MAX;
+/// Bytes of signatures in memory; the others are in a temporary file.
+pub(super) const SIGNATURES_MAX: usize = 64 << 20;
 
 /// The pages so far, in order.
 #[derive(Debug)]

@@ -11,14 +11,11 @@ use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 
 use super::sample::Sample;
-use super::spool::Spool;
+use super::spool::{SIGNATURES_MAX, Spool};
 use crate::args::InputArgs;
 use crate::extracted::{self, ExtractedPage};
 use crate::progress;
 use crate::weights::Weights;
-
-/// Bytes of signatures in memory; the others are in a temporary file.
-pub(super) const SIGNATURES_MAX: usize = 64 << 20;
 
 /// What a policy makes of the crawl, and what it costs.
 #[derive(Debug, Serialize)]
