@@ -188,14 +188,16 @@ impl Counting {
         let mut now: Option<OneContent> = None;
         let sorted = contents.finish(&mut |record| {
             let (content, bytes, is_dropped) = parse(record)?;
-            if now.as_ref().is_some_and(|now| now.content != content) {
-                sums.add(now.take());
+            if let Some(before) = now.take_if(|now| now.content != content) {
+                sums.add(&before);
             }
             now.get_or_insert(OneContent::new(content)).add(bytes, is_dropped);
             Ok(())
         });
         sorted.map_err(|source| CountingError { dir, source })?;
-        sums.add(now);
+        if let Some(last) = &now {
+            sums.add(last);
+        }
         let Sums { copies, near, held_back } = sums;
         let found = mirrors.finish(MIRRORS);
         Ok(Savings {
@@ -235,8 +237,8 @@ impl OneContent {
 
 impl Sums {
     /// Adds a content. Where no page of it is kept, one is dropped for a near-duplicate, and the others are copies of that one.
-    fn add(&mut self, content: Option<OneContent>) {
-        let Some(OneContent { pages, first, others, .. }) = content else { return };
+    fn add(&mut self, content: &OneContent) {
+        let OneContent { pages, first, others, .. } = *content;
         self.copies = self.copies.plus(others);
         let kept = pages - others.pages - u64::from(first.is_some());
         if let Some(bytes) = first {

@@ -6,6 +6,12 @@
 //! | `incremental` | what incremental work saves, as the collection grows |
 //! | `mapping` | balance, fan-out and work of mappings to nodes, and pairs lost |
 //! | `served` | whether every reported duplicate is one, at that moment |
+//! | `policies` | every policy on people's grades, judged pairs and transplants, and what it costs |
+//! | `manku` | the structures for fingerprints: distances, distribution, compression, throughput |
+//! | `henzinger` | supershingles, projections and their combination, as their source compares them |
+//! | `popular` | what is removed when only popular pages' groups are, and when all are |
+//! | `labelled`, `transplants` | pairs of pages whose truth is known, from files and by construction |
+//! | `score` | precision, recall and F1 of weighted pairs |
 //! | `pages` | files of pages to measure with: real text and pages made from it, or made-up words |
 //! | `collection` | the pages of a moment and the groups that they must have, by the exact baseline |
 //! | `replay` | crawls read once, for the engine and for the baseline |
@@ -26,13 +32,20 @@ mod drive;
 mod families;
 mod from_scratch;
 mod generator;
+mod henzinger;
 mod incremental;
+mod labelled;
+mod manku;
 mod mapping;
 mod pages;
+mod policies;
+mod popular;
 mod processor;
 mod replay;
 mod report;
+mod score;
 mod served;
+mod transplants;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -42,9 +55,13 @@ use doppel::destination::Destination;
 use doppel::exit::{self, Failure};
 
 use accuracy::Accuracy;
+use henzinger::Henzinger;
 use incremental::Incremental;
+use manku::Manku;
 use mapping::Mapping;
 use pages::Pages;
+use policies::Policies;
+use popular::Popular;
 use report::{Form, give};
 use served::Served;
 
@@ -89,6 +106,10 @@ enum Measure {
     Incremental(Incremental),
     Mapping(Mapping),
     Served(Served),
+    Policies(Policies),
+    Henzinger(Henzinger),
+    Manku(Manku),
+    Popular(Popular),
     Pages(Pages),
 }
 
@@ -108,6 +129,10 @@ impl Eval {
             Measure::Incremental(incremental) => give(&incremental.run()?, form, plot.as_ref()),
             Measure::Mapping(mapping) => give(&mapping.run()?, form, plot.as_ref()),
             Measure::Served(served) => give(&served.run()?, form, plot.as_ref()),
+            Measure::Policies(policies) => give(&policies.run()?, form, plot.as_ref()),
+            Measure::Henzinger(henzinger) => give(&henzinger.run()?, form, plot.as_ref()),
+            Measure::Manku(manku) => give(&manku.run()?, form, plot.as_ref()),
+            Measure::Popular(popular) => give(&popular.run()?, form, plot.as_ref()),
             Measure::Pages(pages) => pages.run(form),
         }
     }

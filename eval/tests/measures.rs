@@ -293,3 +293,85 @@ fn nothing_to_replay_is_an_error() {
         assert!(String::from_utf8_lossy(&output.stderr).contains("no page to replay"), "{output:?}");
     }
 }
+
+/// Pages of two hosts, of which some were labelled; and the labels.
+fn labelled(dir: &Path) -> [std::path::PathBuf; 3] {
+    let words = |kind: &str, changed: usize| {
+        let word = |n| if n < changed { format!("{kind}{n}x") } else { format!("{kind}{n}") };
+        (0..300).map(word).collect::<Vec<_>>().join(" ")
+    };
+    let page = |url: &str, kind: &str, changed: usize| {
+        let html = format!("<div>menu of many words</div><article>{}</article>", words(kind, changed));
+        json!({"url": url, "html": html})
+    };
+    let mut pages = vec![
+        page("https://numpy.org/a", "a", 0),
+        page("https://numpy.org/a2", "a", 0),
+        page("https://flink.apache.org/a", "a", 1),
+        page("https://numpy.org/c", "a", 150),
+    ];
+    for host in ["numpy.org", "flink.apache.org"] {
+        pages.extend((0..4).map(|n| page(&format!("https://{host}/{n}"), &format!("{}{n}y", &host[..3]), 0)));
+    }
+    let line = |a: &str, b: &str, label: Value| json!({"a": format!("https://numpy.org/{a}"), "b": b, "label": label, "weight": 2.0});
+    let graded = [line("a", "https://numpy.org/a2", json!(3)), line("a", "https://numpy.org/c", json!(0))];
+    let judged = [
+        line("a", "https://flink.apache.org/a", json!("correct")),
+        line("a", "https://numpy.org/c", json!("incorrect")),
+        line("a2", "https://numpy.org/c", json!("undecided")),
+    ];
+    [("pages.jsonl", &pages[..]), ("graded.jsonl", &graded), ("judged.jsonl", &judged)]
+        .map(|(name, lines)| write(dir, name, lines))
+}
+
+#[test]
+fn every_policy_is_held_against_every_kind_of_truth() {
+    let dir = tempfile::tempdir().unwrap();
+    let [pages, graded, judged] = labelled(dir.path()).map(|path| path.to_str().unwrap().to_owned());
+    let options = ["--graded", &graded, "--judged", &judged, "--transplants", "10"];
+    let (report, plot) = eval("policies", &options, &[&pages]);
+    let kinds: Vec<&Value> = numbers(&report, "truths").map(|truth| &truth["kind"]).collect();
+    let expected =
+        ["graded", "judged_one_host", "judged_two_hosts", "transplants_one_host", "transplants_two_hosts"];
+    assert_eq!(kinds, expected);
+    assert_eq!(numbers(&report, "policies").count(), doppel_model::pairwise::Policy::all().count());
+    let jaccard = numbers(&report, "policies").find(|of| of["policy"] == "jaccard:tau=0.8").unwrap();
+    let score = |at: usize, name: &str| jaccard["pairs"][at]["f"][name].as_u64().unwrap();
+    // The copy is found, the text of which half differs is not; the near copy on the other host is found.
+    assert_eq!((score(0, "found"), score(0, "refused"), score(0, "wrong")), (1, 1, 0));
+    assert_eq!((score(1, "refused"), score(1, "wrong"), score(2, "found")), (1, 0, 1));
+    // Contents of 300 words are nearly all of these pages, so all transplants are told apart.
+    assert_eq!((score(3, "found"), score(3, "wrong"), score(4, "missed")), (10, 0, 0));
+    assert!(jaccard["cost"]["signature_bytes"].as_f64().unwrap() > 1_000.0);
+    assert!(plot.contains("transplants, two hosts"));
+    let missing = run(["policies", "--graded", &judged, "--transplants", "0", &graded]);
+    assert!(!missing.status.success());
+}
+
+#[test]
+fn the_sources_of_other_policies_are_followed() {
+    let dir = tempfile::tempdir().unwrap();
+    let [pages, _, judged] = labelled(dir.path()).map(|path| path.to_str().unwrap().to_owned());
+    let (report, plot) = eval("henzinger", &["--judged", &judged, "--transplants", "5"], &[&pages]);
+    // The copy is no content of its own.
+    assert_eq!(report["contents"], 11);
+    let pairs = |at: usize| report["algorithms"][at]["graph"]["pairs"].as_u64().unwrap();
+    assert_eq!(numbers(&report, "by_b").map(|row| row["pairs"].as_u64().unwrap()).sum::<u64>(), pairs(0));
+    assert_eq!(numbers(&report, "by_c").map(|row| row["pairs"].as_u64().unwrap()).sum::<u64>(), pairs(1));
+    assert!(pairs(2) <= pairs(0) && pairs(3) <= pairs(0));
+    assert!(plot.contains("precision against recall"));
+
+    let options = ["--judged", &judged, "--transplants", "5", "--stored", "20000", "--batch", "100"];
+    let (report, plot) = eval("manku", &options, &[&pages]);
+    assert_eq!(numbers(&report, "buckets").map(|n| n.as_u64().unwrap()).sum::<u64>(), 11);
+    let tables: Vec<&Value> = numbers(&report, "online").map(|run| &run["tables"]).collect();
+    assert_eq!(tables, [4, 10, 16, 20]);
+    let pairs: Vec<&Value> = numbers(&report, "batches").map(|run| &run["pairs"]).collect();
+    assert!(pairs.len() == 2 && pairs[0] == pairs[1] && pairs[0].as_u64() >= Some(50), "{pairs:?}");
+    assert!(plot.contains("Distribution of the leading 7 bits"));
+
+    let (report, _) = eval("popular", &[], &[&pages]);
+    let rows: Vec<&Value> = numbers(&report, "rows").collect();
+    // The copy and the near copy go, and what else is in their groups.
+    assert_eq!((&report["pages"], &rows[rows.len() - 1]["removed"]), (&json!(12), &json!(2)), "{report}");
+}

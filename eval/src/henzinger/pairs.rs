@@ -1,0 +1,158 @@
+//! All pairs of contents that B or C finds, and the graph that they make.
+
+use std::collections::{HashMap, HashSet};
+
+use doppel_crawls::Fetched;
+use serde::Serialize;
+
+use super::terms::{Differences, Terms};
+use super::{B, C, Measures, Signed};
+
+/// Contents, each once, with the host where it first came.
+#[derive(Default)]
+pub(super) struct Contents {
+    signed: Vec<Signed>,
+    hosts: Vec<String>,
+    known: HashSet<doppel_model::ContentHash>,
+    terms: Terms,
+}
+
+/// Two contents, by their numbers.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Near {
+    pub(super) a: u32,
+    pub(super) b: u32,
+    pub(super) measures: Measures,
+}
+
+/// A graph of near-duplicates.
+#[derive(Debug, Serialize)]
+pub(crate) struct Graph {
+    pub(crate) pairs: u64,
+    /// Contents that are in a pair.
+    pub(crate) contents: u64,
+    pub(crate) mean_degree: f64,
+    /// Share of those contents of degree 100 or more.
+    pub(crate) degree_100: f64,
+    /// Share of the pairs that are on one host.
+    pub(crate) one_host: f64,
+    /// Degrees, with the number of contents that have each.
+    pub(crate) degrees: Vec<(u32, u64)>,
+}
+
+impl Contents {
+    pub(super) fn add(&mut self, signed: Signed, page: &Fetched) {
+        if self.known.insert(signed.b.content()) {
+            self.signed.push(signed);
+            self.hosts.push(page.url.host());
+            self.terms.push(page);
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.signed.len()
+    }
+
+    /// Every pair with two equal supershingles or 372 agreeing bits: such a pair has a key in common.
+    pub(super) fn pairs(&self) -> Vec<Near> {
+        let mut by_key: HashMap<(bool, u64), Vec<u32>> = HashMap::new();
+        for (number, signed) in (0_u32..).zip(&self.signed) {
+            let mut add = |is_b, key| by_key.entry((is_b, key)).or_default().push(number);
+            B.keys(&signed.b, |key| add(true, key));
+            C.keys(&signed.c, |key| add(false, key));
+        }
+        let mut met = HashSet::new();
+        let mut found = Vec::new();
+        for members in by_key.into_values() {
+            for (at, a) in members.iter().enumerate() {
+                for b in &members[at + 1..] {
+                    if a == b || !met.insert((*a, *b)) {
+                        continue;
+                    }
+                    let measures = self.signed[*a as usize].measures(&self.signed[*b as usize]);
+                    if measures.b >= 2 || measures.c >= 372 {
+                        found.push(Near { a: *a, b: *b, measures });
+                    }
+                }
+            }
+        }
+        found.sort_unstable_by_key(|pair| (pair.a, pair.b));
+        found
+    }
+
+    pub(super) fn graph(&self, pairs: &[Near]) -> Graph {
+        let mut degree: HashMap<u32, u32> = HashMap::new();
+        let mut one_host = 0_u64;
+        for Near { a, b, .. } in pairs {
+            *degree.entry(*a).or_default() += 1;
+            *degree.entry(*b).or_default() += 1;
+            one_host += u64::from(self.hosts[*a as usize] == self.hosts[*b as usize]);
+        }
+        let mut degrees: HashMap<u32, u64> = HashMap::new();
+        degree.values().for_each(|degree| *degrees.entry(*degree).or_default() += 1);
+        let mut degrees: Vec<(u32, u64)> = degrees.into_iter().collect();
+        degrees.sort_unstable();
+        let large: u64 = degrees.iter().filter(|(degree, _)| *degree >= 100).map(|(_, n)| n).sum();
+        let share = |part: u64, whole: usize| part as f64 / whole.max(1) as f64;
+        Graph {
+            pairs: pairs.len() as u64,
+            contents: degree.len() as u64,
+            mean_degree: share(2 * pairs.len() as u64, degree.len()),
+            degree_100: share(large, degree.len()),
+            one_host: share(one_host, pairs.len()),
+            degrees,
+        }
+    }
+
+    pub(super) fn differences(&self, pairs: &[Near]) -> Differences {
+        self.terms.differences(pairs.iter().map(|pair| (pair.a, pair.b)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use doppel_crawls::FetchedBody;
+    use doppel_model::{PageUrl, Random};
+    use doppel_text::Extractor;
+
+    use super::*;
+
+    #[test]
+    fn the_pairs_are_those_of_brute_force() {
+        let mut random = Random::new(5);
+        let mut extractors = [B, C].map(Extractor::new);
+        let mut contents = Contents::default();
+        for family in 0..8 {
+            for member in 0..6 {
+                let mut words: Vec<String> = (0..400).map(|n| format!("w{family}x{n}")).collect();
+                (0..member).for_each(|_| words[random.index(400)] = format!("other{}", random.number()));
+                let body = FetchedBody::Text(words.join(" "));
+                let url = PageUrl::parse(&format!("http://h{}/{family}/{member}", member % 2)).unwrap();
+                let page = Fetched { url, fetched_at: None, body, popularity: None, language: None };
+                let signed = super::super::sign(&mut extractors, &page).unwrap();
+                contents.add(signed.clone(), &page);
+                contents.add(signed, &page);
+            }
+        }
+        let mut slow = Vec::new();
+        for a in 0..contents.len() {
+            for b in a + 1..contents.len() {
+                let measures = contents.signed[a].measures(&contents.signed[b]);
+                if measures.b >= 2 || measures.c >= 372 {
+                    slow.push((a as u32, b as u32, measures));
+                }
+            }
+        }
+        assert!(slow.len() > 20 && contents.len() == 48, "{} {}", slow.len(), contents.len());
+        let found = contents.pairs();
+        assert_eq!(found.iter().map(|pair| (pair.a, pair.b, pair.measures)).collect::<Vec<_>>(), slow);
+        let graph = contents.graph(&found);
+        let degrees: u64 = graph.degrees.iter().map(|(degree, n)| u64::from(*degree) * n).sum();
+        assert_eq!((graph.pairs, degrees), (slow.len() as u64, 2 * slow.len() as u64));
+        let one = slow.iter().filter(|(a, b, _)| contents.hosts[*a as usize] == contents.hosts[*b as usize]);
+        assert!((graph.one_host - one.count() as f64 / slow.len() as f64).abs() < 1e-12);
+        // Each replaced word is a term less and a term more.
+        let terms = contents.differences(&found);
+        assert!(terms.pairs == found.len() && terms.mean > 1.0 && terms.mean < 22.0, "{terms:?}");
+    }
+}

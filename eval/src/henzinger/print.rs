@@ -1,0 +1,153 @@
+//! The tables and figures.
+
+use doppel::svg::{Panel, Series};
+
+use super::{BITS, Cutoff, HenzingerResult, OfAlgorithm, Row};
+use crate::report::{Report, Table, percent};
+use crate::score::Score;
+
+impl Report for HenzingerResult {
+    fn tables(&self) -> Vec<Table> {
+        let mut finds = Table::new(
+            &format!("what is found among {} contents (the source: sections 3.2, 3.3, 4.1)", self.contents),
+            [
+                "algorithm",
+                "pairs",
+                "contents in them",
+                "mean degree",
+                "degree 100 or more, %",
+                "on one host, %",
+                "terms differing: mean",
+                "median",
+                "above 200",
+            ],
+        );
+        for OfAlgorithm { algorithm, graph, terms, .. } in &self.algorithms {
+            finds.row([
+                algorithm.name().to_owned(),
+                graph.pairs.to_string(),
+                graph.contents.to_string(),
+                format!("{:.1}", graph.mean_degree),
+                percent(graph.degree_100),
+                percent(graph.one_host),
+                format!("{:.1}", terms.mean),
+                terms.median.to_string(),
+                terms.above_200.to_string(),
+            ]);
+        }
+        let right = |title: &str, of: fn(&OfAlgorithm) -> &[Score; 2]| {
+            let head =
+                ["algorithm", "one host: precision", "recall", "F1", "two hosts: precision", "recall", "F1"];
+            let mut table = Table::new(title, head);
+            for one in &self.algorithms {
+                let cells = of(one).iter().flat_map(Score::cells);
+                table.row(std::iter::once(one.algorithm.name().to_owned()).chain(cells));
+            }
+            table
+        };
+        vec![
+            finds,
+            by_similarity("B-similarity (tables 1, 2 and 9)", "mean C-similarity", &self.by_b),
+            by_similarity("C-similarity (tables 5, 8 and 10)", "mean B-similarity", &self.by_c),
+            right("judged pairs (language model), percent (tables 3, 6, 11 and 12 in shape)", |one| {
+                &one.judged
+            }),
+            right("transplants, percent", |one| &one.transplants),
+        ]
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let correlation = self.correlation.map_or_else(|| "-".to_owned(), |r| format!("{r:.3}"));
+        vec![
+            format!("correlation of the two measures over all pairs that B or C finds: {correlation}"),
+            "recall is in relation to the pairs that have a label, not to all that there are".to_owned(),
+            format!("{:.0} s", self.seconds),
+        ]
+    }
+
+    fn panels(&self) -> Vec<Panel> {
+        let line = |name: &str, dashed, points| Series { name: name.to_owned(), dashed, points };
+        let degrees = self.algorithms.iter().map(|OfAlgorithm { algorithm, graph, .. }| {
+            let points = graph.degrees.iter().map(|(degree, n)| (f64::from(*degree), *n as f64));
+            line(algorithm.name(), false, points.collect())
+        });
+        let degrees = Panel {
+            title: "Degrees of the graph of near-duplicates".to_owned(),
+            x: "degree".to_owned(),
+            y: "contents".to_owned(),
+            logarithmic_x: true,
+            logarithmic_y: true,
+            series: degrees.collect(),
+            ..Panel::default()
+        };
+        let shares = |title: &str, x: &str, rows: &[Row]| Panel {
+            title: title.to_owned(),
+            x: x.to_owned(),
+            y: "%".to_owned(),
+            series: vec![
+                line("share of the pairs", false, points(rows, |row| Some(row.share))),
+                line("precision, judged pairs", true, points(rows, |row| row.judged.precision())),
+            ],
+            ..Panel::default()
+        };
+        let curve = |cutoffs: &[Cutoff]| {
+            let point = |cutoff: &Cutoff| Some((100.0 * cutoff.recall?, 100.0 * cutoff.precision?));
+            cutoffs.iter().filter_map(point).collect()
+        };
+        let by_cutoff = |cutoffs: &[Cutoff]| {
+            let point = |cutoff: &Cutoff| Some((f64::from(cutoff.bits), 100.0 * cutoff.precision?));
+            cutoffs.iter().filter_map(point).collect()
+        };
+        let [judged, transplants] = &self.cutoffs;
+        vec![
+            degrees,
+            shares("Pairs by B-similarity", "equal supershingles", &self.by_b),
+            shares("Pairs by C-similarity", "agreeing bits, least of the band", &self.by_c),
+            Panel {
+                title: format!("B with a cutoff of C, 0 to {BITS}: precision against recall"),
+                x: "R, % of what B finds".to_owned(),
+                y: "precision, %".to_owned(),
+                series: vec![
+                    line("judged pairs", false, curve(judged)),
+                    line("transplants", true, curve(transplants)),
+                ],
+                ..Panel::default()
+            },
+            Panel {
+                title: "The same by the cutoff".to_owned(),
+                x: "least agreeing bits".to_owned(),
+                y: "precision, %".to_owned(),
+                series: vec![
+                    line("judged pairs", false, by_cutoff(judged)),
+                    line("transplants", true, by_cutoff(transplants)),
+                ],
+                ..Panel::default()
+            },
+        ]
+    }
+}
+
+fn points(rows: &[Row], of: impl Fn(&Row) -> Option<f64>) -> Vec<(f64, f64)> {
+    rows.iter().filter_map(|row| Some((f64::from(row.least), 100.0 * of(row)?))).collect()
+}
+
+fn by_similarity(title: &str, other: &str, rows: &[Row]) -> Table {
+    let head =
+        ["similarity", "pairs", "% of all", other, "judged pairs: precision, %", "transplants: precision, %"];
+    let mut table = Table::new(&format!("pairs by {title}"), head);
+    for row in rows {
+        let range =
+            if row.least == row.most { row.least.to_string() } else { format!("{}-{}", row.least, row.most) };
+        let [judged, ..] = row.judged.cells();
+        let [transplants, ..] = row.transplants.cells();
+        table.row([
+            range,
+            row.pairs.to_string(),
+            percent(row.share),
+            format!("{:.2}", row.other_mean),
+            judged,
+            transplants,
+        ]);
+    }
+    table
+}

@@ -1,0 +1,91 @@
+//! In how many terms two contents differ.
+
+use std::collections::HashMap;
+
+use doppel_baseline::tokens::each_token;
+use doppel_crawls::{Fetched, FetchedBody};
+use doppel_text::{Extractor, HtmlText};
+use serde::Serialize;
+
+/// The terms of each content, sorted.
+#[derive(Default)]
+pub(super) struct Terms {
+    extractor: Extractor,
+    numbers: HashMap<Box<str>, u32>,
+    contents: Vec<Box<[u32]>>,
+}
+
+/// How many terms of either are not matched by one of the other, over some pairs.
+#[derive(Debug, Serialize)]
+pub(crate) struct Differences {
+    pub(crate) pairs: usize,
+    pub(crate) mean: f64,
+    pub(crate) median: u32,
+    /// Pairs that differ in more than 200.
+    pub(crate) above_200: usize,
+}
+
+impl Terms {
+    pub(super) fn push(&mut self, page: &Fetched) {
+        let Self { extractor, numbers, contents } = self;
+        let text = match &page.body {
+            FetchedBody::Html { bytes, charset } => {
+                match extractor.html_text(&page.url, bytes, charset.as_deref()) {
+                    HtmlText::Text(text) => text,
+                    HtmlText::Redirect(_) => "".into(),
+                }
+            }
+            FetchedBody::Text(text) => text.as_str().into(),
+            FetchedBody::Redirect(_) | FetchedBody::Dead => "".into(),
+        };
+        let mut terms = Vec::new();
+        each_token(&text, |token| {
+            let next = numbers.len() as u32;
+            terms.push(numbers.get(token).copied().unwrap_or_else(|| {
+                numbers.insert(token.into(), next);
+                next
+            }));
+        });
+        terms.sort_unstable();
+        contents.push(terms.into());
+    }
+
+    pub(super) fn differences(&self, pairs: impl Iterator<Item = (u32, u32)>) -> Differences {
+        let of = |number: u32| &*self.contents[number as usize];
+        let mut all: Vec<u32> = pairs.map(|(a, b)| differing(of(a), of(b))).collect();
+        all.sort_unstable();
+        Differences {
+            pairs: all.len(),
+            mean: all.iter().map(|n| f64::from(*n)).sum::<f64>() / all.len().max(1) as f64,
+            median: all.get(all.len() / 2).copied().unwrap_or(0),
+            above_200: all.iter().filter(|n| **n > 200).count(),
+        }
+    }
+}
+
+/// Terms of two sorted lists that the other has not, each as often as it has more.
+fn differing(mut a: &[u32], mut b: &[u32]) -> u32 {
+    let mut shared = 0;
+    let all = a.len() + b.len();
+    while let ([first, rest_of_a @ ..], [second, rest_of_b @ ..]) = (a, b) {
+        if first <= second {
+            a = rest_of_a;
+        }
+        if second <= first {
+            b = rest_of_b;
+        }
+        shared += usize::from(first == second);
+    }
+    (all - 2 * shared) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn terms_count_as_often_as_they_come() {
+        assert_eq!(differing(&[1, 1, 2, 5], &[1, 2, 2, 7, 8]), 5);
+        assert_eq!((differing(&[], &[3]), differing(&[3], &[3])), (1, 0));
+    }
+}

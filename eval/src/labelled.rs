@@ -1,0 +1,167 @@
+//! Pairs of pages whose truth is known from a file, and the pages that they name.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use doppel::args::InputArgs;
+use doppel::crawl;
+use doppel_crawls::{Fetched, FetchedBody};
+use doppel_model::PageUrl;
+use doppel_model::signature::Signature;
+use doppel_text::{Extracted, Extractor};
+use serde::Deserialize;
+
+/// What is true of a pair.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Truth {
+    Same,
+    Other,
+    Undecided,
+}
+
+/// Two pages.
+#[derive(Debug, Clone)]
+pub(crate) struct Pair {
+    pub(crate) a: PageUrl,
+    pub(crate) b: PageUrl,
+    pub(crate) truth: Truth,
+    /// The number of pairs that it stands for.
+    pub(crate) weight: f64,
+}
+
+impl Pair {
+    pub(crate) fn is_on_one_host(&self) -> bool {
+        self.a.host() == self.b.host()
+    }
+}
+
+#[derive(Deserialize)]
+struct Line {
+    a: String,
+    b: String,
+    label: Label,
+    weight: Option<f64>,
+}
+
+/// A grade, of which 0 is no duplicate, or a verdict.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Label {
+    Grade(u8),
+    Verdict(String),
+}
+
+impl Label {
+    fn truth(&self) -> anyhow::Result<Truth> {
+        match self {
+            Self::Grade(0) => Ok(Truth::Other),
+            Self::Grade(_) => Ok(Truth::Same),
+            Self::Verdict(word) => match word.as_str() {
+                "correct" => Ok(Truth::Same),
+                "incorrect" => Ok(Truth::Other),
+                "undecided" => Ok(Truth::Undecided),
+                _ => bail!("{word:?} is no label; there are grades, correct, incorrect and undecided"),
+            },
+        }
+    }
+}
+
+/// The pairs of a file of JSON lines with `a`, `b`, `label` and perhaps `weight`.
+///
+/// # Errors
+/// When the file cannot be read, or a line is no pair.
+pub(crate) fn pairs(path: &Path) -> anyhow::Result<Vec<Pair>> {
+    let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let parse = |(number, line): (usize, &str)| {
+        let pair = |line: &str| -> anyhow::Result<Pair> {
+            let Line { a, b, label, weight } = serde_json::from_str(line)?;
+            let (a, b, truth) = (PageUrl::parse(&a)?, PageUrl::parse(&b)?, label.truth()?);
+            Ok(Pair { a, b, truth, weight: weight.unwrap_or(1.0) })
+        };
+        pair(line).with_context(|| format!("{}, line {}", path.display(), number + 1))
+    };
+    text.lines().enumerate().map(parse).collect()
+}
+
+/// The newest version of each page that has content, in the order in which pages first came.
+#[derive(Default)]
+pub(crate) struct Crawled {
+    pub(crate) pages: Vec<Fetched>,
+    numbers: HashMap<PageUrl, usize>,
+}
+
+impl Crawled {
+    /// Reads crawls; later ones are newer.
+    ///
+    /// # Errors
+    /// When an input is not there, or has no page.
+    pub(crate) fn read(inputs: &InputArgs) -> anyhow::Result<Self> {
+        let mut crawled = Self::default();
+        let tally = crawl::read(inputs, |page| {
+            crawled.add(page);
+            Ok(())
+        })?;
+        tally.verdict(inputs.strict, 0)?;
+        Ok(crawled)
+    }
+
+    pub(crate) fn add(&mut self, page: Fetched) {
+        if !matches!(page.body, FetchedBody::Html { .. } | FetchedBody::Text(_)) {
+            return;
+        }
+        match self.numbers.get(&page.url) {
+            Some(number) => self.pages[*number] = page,
+            None => {
+                self.numbers.insert(page.url.clone(), self.pages.len());
+                self.pages.push(page);
+            }
+        }
+    }
+
+    /// The number of a page.
+    pub(crate) fn number(&self, url: &PageUrl) -> Option<usize> {
+        self.numbers.get(url).copied()
+    }
+
+    pub(crate) fn page(&self, url: &PageUrl) -> Option<&Fetched> {
+        Some(&self.pages[self.number(url)?])
+    }
+}
+
+/// The signature of a page; none if it redirects.
+pub(crate) fn sign(extractor: &mut Extractor, page: &Fetched) -> Option<Signature> {
+    match &page.body {
+        FetchedBody::Html { bytes, charset } => match extractor.html(&page.url, bytes, charset.as_deref()) {
+            Extracted::Page(page) => Some(page.signature),
+            Extracted::Redirect(_) => None,
+        },
+        FetchedBody::Text(text) => Some(extractor.text_at(&page.url, text).signature),
+        FetchedBody::Redirect(_) | FetchedBody::Dead => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn grades_and_verdicts_are_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("pairs.jsonl");
+        let lines = [
+            r#"{"a":"http://a/1","b":"http://a/2","label":0,"s3":0.5}"#,
+            r#"{"a":"http://a/1","b":"http://a/3","label":2}"#,
+            r#"{"a":"http://a/1","b":"http://b/3","label":"undecided","weight":3.5}"#,
+        ];
+        fs::write(&path, lines.join("\n")).unwrap();
+        let read = pairs(&path).unwrap();
+        let truths: Vec<_> =
+            read.iter().map(|pair| (pair.truth, pair.weight, pair.is_on_one_host())).collect();
+        let expected = [(Truth::Other, 1.0, true), (Truth::Same, 1.0, true), (Truth::Undecided, 3.5, false)];
+        assert_eq!(truths, expected);
+        fs::write(&path, r#"{"a":"http://a/1","b":"http://a/2","label":"perhaps"}"#).unwrap();
+        assert!(format!("{:#}", pairs(&path).unwrap_err()).contains("line 1: \"perhaps\" is no label"));
+    }
+}

@@ -1,0 +1,190 @@
+//! `doppel-eval manku`: the structures for fingerprints, after G. S. Manku, A. Jain and A. Das Sarma, WWW 2007.
+//!
+//! What the paper measured on eight billion pages is measured on ten million fingerprints that cluster as those of a crawl, and
+//! computed for eight billion. Which distances near-duplicates have comes from pairs whose truth is known.
+
+mod distances;
+mod fingerprints;
+mod structures;
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use clap::Args;
+use doppel::args::InputArgs;
+use doppel::svg::{Panel, Series};
+use doppel_model::pairwise::Policy;
+use doppel_model::signature::Signature;
+use doppel_text::Extractor;
+use serde::Serialize;
+
+use crate::labelled::{self, Crawled};
+use crate::report::{Report, Table, percent};
+use crate::transplants::Transplants;
+use distances::{AtDistance, DISTANCE_MAX};
+use structures::{BatchRun, OnlineRun, Storing};
+
+/// Buckets of the distribution: the seven leading bits.
+const BUCKETS: usize = 128;
+
+/// Measure the structures that find near fingerprints.
+///
+/// Of the crawls: which distances pairs have that are the same and that are not (transplants, and judged pairs where they are
+/// given), and how the leading bits of the fingerprints are distributed. Of made-up fingerprints that cluster: how well they
+/// compress, how long an online query takes with each design, and how many fingerprints a batch scans in a second. Times are
+/// processor time. Takes about 3 GB of memory for ten million.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  doppel-eval manku crawl.warc.gz
+  doppel-eval manku --stored 1000000 --judged pairs.jsonl crawl.warc.gz")]
+pub(crate) struct Manku {
+    #[command(flatten)]
+    inputs: InputArgs,
+    /// Pairs that were judged, as JSON lines with a, b, label and weight.
+    #[arg(long, value_name = "FILE")]
+    judged: Vec<PathBuf>,
+    /// Sets of four transplanted pairs.
+    #[arg(long, value_name = "N", default_value_t = 1_000)]
+    transplants: usize,
+    /// Stored fingerprints that are made up.
+    #[arg(long, value_name = "N", default_value_t = 10_000_000, value_parser = clap::value_parser!(u32).range(1_000..=100_000_000))]
+    stored: u32,
+    /// Queries of the batches.
+    #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "10000,1000000")]
+    batch: Vec<u32>,
+    /// Seed of all that is made up.
+    #[arg(long, value_name = "N", default_value_t = 7)]
+    seed: u64,
+}
+
+/// What was found.
+#[derive(Debug, Serialize)]
+pub(crate) struct MankuResult {
+    contents: usize,
+    transplants: Vec<AtDistance>,
+    judged: Vec<AtDistance>,
+    /// Fingerprints by their leading bits.
+    buckets: Vec<u64>,
+    storing: Vec<Storing>,
+    stored: usize,
+    online: Vec<OnlineRun>,
+    batches: Vec<BatchRun>,
+    seconds: f64,
+}
+
+impl Manku {
+    pub(crate) fn run(self) -> anyhow::Result<MankuResult> {
+        let begin = Instant::now();
+        let crawled = Crawled::read(&self.inputs)?;
+        let transplants = Transplants::new(&crawled, self.transplants, self.seed);
+        let mut extractor = Extractor::new(Policy::Simhash { differing: 3 });
+        let mut fingerprint = |page: &_| labelled::sign(&mut extractor, page).as_ref().and_then(of);
+        let transplanted = distances::of_pairs(&transplants.pairs, |url| {
+            fingerprint(transplants.made.page(url).or_else(|| crawled.page(url))?)
+        });
+        let mut judged = Vec::new();
+        for path in &self.judged {
+            judged.extend(labelled::pairs(path)?);
+        }
+        let judged = distances::of_pairs(&judged, |url| fingerprint(crawled.page(url)?));
+        let mut real: Vec<u64> = crawled.pages.iter().filter_map(&mut fingerprint).collect();
+        real.sort_unstable();
+        real.dedup();
+        let mut buckets = vec![0; BUCKETS];
+        real.iter().for_each(|fingerprint| buckets[(fingerprint >> (u64::BITS - 7)) as usize] += 1);
+        let stored = fingerprints::clustered(self.stored as usize, self.seed);
+        let mut sorted = stored.clone();
+        sorted.sort_unstable();
+        Ok(MankuResult {
+            contents: real.len(),
+            transplants: transplanted,
+            judged,
+            buckets,
+            storing: structures::storing(&real, &sorted)?,
+            stored: stored.len(),
+            online: structures::online(&stored, self.seed)?,
+            batches: structures::batches(&sorted, &self.batch, self.seed)?,
+            seconds: begin.elapsed().as_secs_f64(),
+        })
+    }
+}
+
+/// The fingerprint of a page; none for one that is too short to be compared.
+fn of(signature: &Signature) -> Option<u64> {
+    let is_compared = signature.tokens() >= doppel_model::pairwise::TOKENS_MIN;
+    signature.payload().first_chunk().filter(|_| is_compared).map(|bytes| u64::from_le_bytes(*bytes))
+}
+
+impl Report for MankuResult {
+    fn tables(&self) -> Vec<Table> {
+        let mut tables = vec![distances::table("transplants", &self.transplants)];
+        if self.judged.iter().any(|at| at.same + at.other > 0) {
+            tables.push(distances::table("judged pairs (language model)", &self.judged));
+        }
+        let mean = self.contents as f64 / BUCKETS as f64;
+        let title = format!("leading 7 bits of {} fingerprints of the crawl, in 128 buckets", self.contents);
+        let mut table = Table::new(&title, ["mean", "least", "most", "variance / mean", "empty"]);
+        let [least, most] = [self.buckets.iter().min(), self.buckets.iter().max()]
+            .map(|of| of.copied().unwrap_or(0).to_string());
+        let variance: f64 =
+            self.buckets.iter().map(|n| (*n as f64 - mean).powi(2)).sum::<f64>() / BUCKETS as f64;
+        let empty = self.buckets.iter().filter(|n| **n == 0).count().to_string();
+        table.row([format!("{mean:.1}"), least, most, format!("{:.1}", variance / mean.max(1e-9)), empty]);
+        tables.push(table);
+        tables.push(structures::storing_table(&self.storing));
+        tables.push(structures::online_table(self.stored, &self.online));
+        tables.push(structures::batch_table(self.stored, &self.batches));
+        tables.extend(structures::eight_billion(&self.batches));
+        tables
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let best = self.online.iter().map(|run| run.microseconds).fold(f64::INFINITY, f64::min);
+        let fastest = self.batches.iter().map(|run| run.millions_per_second).fold(0.0, f64::max);
+        vec![
+            format!("best design: {best:.2} us a query (wanted: 5 at 10,000,000)"),
+            format!("fastest batch: {fastest:.0} million fingerprints a second and core (wanted: 100)"),
+            format!("{:.0} s", self.seconds),
+        ]
+    }
+
+    fn panels(&self) -> Vec<Panel> {
+        let mut panels = Vec::new();
+        for (name, of) in [("transplants", &self.transplants), ("judged pairs", &self.judged)] {
+            let line = |name: &str, dashed, of: Vec<Option<f64>>| Series {
+                name: name.to_owned(),
+                dashed,
+                points: (1..=DISTANCE_MAX)
+                    .zip(of)
+                    .filter_map(|(k, share)| Some((f64::from(k), 100.0 * share?)))
+                    .collect(),
+            };
+            let (precision, recall) = distances::curves(of);
+            panels.push(Panel {
+                title: format!("Simhash, equal samples at each distance: {name}"),
+                x: "k, bits that may differ".to_owned(),
+                y: "%".to_owned(),
+                series: vec![line("precision", false, precision), line("recall", true, recall)],
+                ..Panel::default()
+            });
+        }
+        let points = self.buckets.iter().enumerate();
+        let points =
+            points.map(|(bucket, n)| (bucket as f64, 100.0 * *n as f64 / self.contents.max(1) as f64));
+        panels.push(Panel {
+            title: "Distribution of the leading 7 bits".to_owned(),
+            x: "bucket".to_owned(),
+            y: "% of the fingerprints".to_owned(),
+            series: vec![Series { name: "the crawl".to_owned(), dashed: false, points: points.collect() }],
+            marks: vec![(100.0 / BUCKETS as f64, "uniform".to_owned())],
+            ..Panel::default()
+        });
+        panels
+    }
+}
+
+/// A share in percent, or nothing.
+fn share_cell(share: Option<f64>) -> String {
+    share.map_or_else(|| "-".to_owned(), percent)
+}
