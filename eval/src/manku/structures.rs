@@ -88,7 +88,7 @@ pub(super) fn online(stored: &[u64], seed: u64) -> anyhow::Result<Vec<OnlineRun>
 
 fn online_with(splits: &[u32], stored: &[u64], seed: u64) -> anyhow::Result<OnlineRun> {
     let design = Design::new(WIDTH, DISTANCE, splits)?;
-    let leading_bits = design.layouts().iter().map(|layout| layout.leading()).min().unwrap_or(0);
+    let leading_bits = design.layouts().iter().map(doppel_hamming::Layout::leading).min().unwrap_or(0);
     let index = Index::build(design, Options::default(), stored.iter().copied().zip(0..))?;
     let mut best = f64::INFINITY;
     // The first round warms up; each has other queries.
