@@ -1,9 +1,11 @@
 //! What every command shares of the command line.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::Args;
 use doppel_model::Tau;
+use doppel_model::pairwise::{Policy, PolicyError};
 use doppel_partitioning::DIMENSIONS_MAX;
 use doppel_tier1::Retention;
 
@@ -30,13 +32,60 @@ pub(crate) struct AskArgs {
     pub(crate) json: bool,
 }
 
+/// How pages are compared.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub struct PolicyArgs {
+    /// How pages are compared: jaccard (by shingles of 5 words), supershingle, projection, combined, by-site or simhash
+    /// (docs/POLICIES.md), with parameters as in by-site:site=host,across=376. Fixed when a data directory is created
+    /// [default there: jaccard:tau=0.8].
+    #[arg(long, value_name = "NAME[:KEY=VALUE,...]")]
+    pub policy: Option<NamedPolicy>,
+    /// Two pages are near-duplicates when the Jaccard coefficient of their 5-word shingles is above
+    /// this, 0.5 to 0.9999: short for --policy jaccard:tau=TAU.
+    #[arg(long)]
+    pub tau: Option<Tau>,
+}
+
+impl PolicyArgs {
+    /// The policy that is asked for; none where none is.
+    ///
+    /// # Errors
+    /// When tau is asked of a policy that has none.
+    pub fn policy(self) -> anyhow::Result<Option<Policy>> {
+        let Some(tau) = self.tau else { return Ok(self.policy.map(|named| named.policy)) };
+        match self.policy {
+            Some(NamedPolicy { policy, .. }) if policy.metric().is_none() => {
+                anyhow::bail!("the policy {} has no tau: leave --tau away", policy.name())
+            }
+            Some(NamedPolicy { policy, with_tau: true }) if policy != Policy::jaccard(tau) => {
+                anyhow::bail!("--policy {policy} and --tau {tau} are two values for tau: leave one away")
+            }
+            _ => Ok(Some(Policy::jaccard(tau))),
+        }
+    }
+}
+
+/// A policy, and whether its text says tau.
+#[derive(Debug, Clone, Copy)]
+pub struct NamedPolicy {
+    policy: Policy,
+    with_tau: bool,
+}
+
+impl FromStr for NamedPolicy {
+    type Err = PolicyError;
+
+    fn from_str(text: &str) -> Result<Self, PolicyError> {
+        Ok(Self { policy: text.parse()?, with_tau: text.contains("tau=") })
+    }
+}
+
 /// The engine in this process.
 #[derive(Debug, Clone, Args)]
 pub struct EngineArgs {
-    /// Two pages are near-duplicates when the Jaccard coefficient of their 5-word shingles is above
-    /// this, 0.5 to 0.9999. Fixed when a data directory is created [default there: 0.8].
-    #[arg(long)]
-    pub tau: Option<Tau>,
+    /// How pages are compared.
+    #[command(flatten)]
+    pub policy: PolicyArgs,
     /// Tier-1 shards, 1 to 256. Fixed when a data directory is created [default there: 16, or as many as there are
     /// ranges if that is more].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]

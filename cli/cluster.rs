@@ -30,7 +30,8 @@ pub(crate) mod unread;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use doppel_model::{NodeId, RangeId, ShardId, Tau};
+use doppel_model::pairwise::Policy;
+use doppel_model::{NodeId, RangeId, ShardId};
 use doppel_protocol::WinnerOrder;
 use doppel_protocol::answer::Attention;
 use doppel_protocol::membership::Membership;
@@ -55,8 +56,8 @@ pub(crate) use log::LogSettings;
 pub(crate) struct Cluster {
     /// Names it: no other cluster has the same.
     pub(crate) id: Arc<str>,
-    /// The pairwise function's threshold.
-    pub(crate) tau: Tau,
+    /// The pairwise function.
+    pub(crate) policy: Policy,
     /// By which rules winners are elected.
     pub(crate) winners: WinnerOrder,
     /// All that is said of it.
@@ -102,8 +103,8 @@ impl Cluster {
         let map = RangeMap::new(description.shards, description.ranges)
             .map_err(|error| ClusterError::Ranges(error.to_string()))?;
         let (id, secret, reach) = (Arc::clone(&file.id), file.secret.clone(), file.reach());
-        let Description { tau, winners, .. } = description;
-        Ok(Self { id, tau, winners, description, map, reach, secret })
+        let Description { policy, winners, .. } = description;
+        Ok(Self { id, policy, winners, description, map, reach, secret })
     }
 
     /// A process of this cluster.
@@ -114,7 +115,7 @@ impl Cluster {
     /// What a node of tier 1 opens its directory with.
     pub(crate) fn wanted(&self) -> Wanted {
         Wanted {
-            tau: Some(self.tau),
+            policy: Some(self.policy),
             shards: Some(self.map.shards()),
             ranges: Some(self.map.count() as u16),
             winners: Some(self.winners),

@@ -6,6 +6,7 @@ use std::thread;
 
 use anyhow::{Context, anyhow};
 use doppel_coordinator::ingest::{Batch, Ingest, Source};
+use doppel_model::pairwise::Policy;
 use doppel_protocol::Submission;
 
 use crate::args::InputArgs;
@@ -30,13 +31,14 @@ pub(crate) struct ExtractedPage {
 /// Pages that are being extracted, and the bytes of each.
 type Reading = (Batch, Vec<u64>);
 
-/// Extractors on all cores.
+/// Extractors of signatures of a policy, on all cores.
 ///
 /// # Errors
 /// When the operating system gives no thread.
-pub(crate) fn extractors(detect_language: bool) -> anyhow::Result<Ingest> {
+pub(crate) fn extractors(policy: Policy, detect_language: bool) -> anyhow::Result<Ingest> {
     let threads = thread::available_parallelism().map_or(1, usize::from);
-    let ingest = if detect_language { Ingest::detecting_language(threads) } else { Ingest::new(threads) };
+    let new = if detect_language { Ingest::detecting_language } else { Ingest::new };
+    let ingest = new(threads, policy);
     ingest.context("cannot start the extractors")
 }
 
@@ -46,10 +48,10 @@ pub(crate) fn extractors(detect_language: bool) -> anyhow::Result<Ingest> {
 /// When an input is not there, or what `take` fails with.
 pub(crate) fn pages(
     inputs: &InputArgs,
-    detect_language: bool,
+    (policy, detect_language): (Policy, bool),
     take: impl FnMut(Vec<ExtractedPage>) -> anyhow::Result<()>,
 ) -> anyhow::Result<Tally> {
-    let ingest = extractors(detect_language)?;
+    let ingest = extractors(policy, detect_language)?;
     thread::scope(|scope| {
         let (sender, batches) = sync_channel(BATCHES_AHEAD);
         let ingest = &ingest;

@@ -14,7 +14,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use doppel_model::{Tau, random_number, stable_hash64};
+use doppel_model::pairwise::Policy;
+use doppel_model::{random_number, stable_hash64};
 use doppel_protocol::WinnerOrder;
 use doppel_text::TOKENISER_VERSION;
 use doppel_tier1::RangeMap;
@@ -23,9 +24,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use error::ManifestError;
 
 /// The layout of the data directory that this program reads and writes.
-const FORMAT: u32 = 7;
-/// Words of a shingle in the policy `jaccard`.
-const SHINGLE_WORDS: u32 = 5;
+const FORMAT: u32 = 8;
 pub(crate) const NAME: &str = "manifest.json";
 /// Where everything is while a directory is made as a whole.
 pub(crate) const UNFINISHED: &str = "unfinished";
@@ -61,8 +60,10 @@ pub(crate) struct Manifest {
     format: u32,
     /// 16 hex digits, drawn at random: names the collection in feed cursors.
     collection: String,
-    /// The pairwise function.
-    pub(crate) policy: PolicyRecord,
+    /// The pairwise function, with its parameters.
+    pub(crate) policy: Policy,
+    /// The version of the tokeniser that its signatures depend on.
+    tokeniser: u16,
     /// Tier-1 shards.
     pub(crate) shards: u16,
     /// Their ranges.
@@ -76,22 +77,11 @@ fn is_default(order: &WinnerOrder) -> bool {
     *order == WinnerOrder::DEFAULT
 }
 
-/// The pairwise function and all that its signatures depend on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct PolicyRecord {
-    name: String,
-    /// The threshold.
-    pub(crate) tau: Tau,
-    shingle_words: u32,
-    tokeniser: u16,
-}
-
 /// What the command line asks for; none leaves what the directory has.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Wanted {
-    /// `--tau`.
-    pub(crate) tau: Option<Tau>,
+    /// `--policy` and `--tau`.
+    pub(crate) policy: Option<Policy>,
     /// `--shards`.
     pub(crate) shards: Option<u16>,
     /// `--ranges`.
@@ -127,7 +117,8 @@ impl Manifest {
         Ok(Self {
             format: FORMAT,
             collection: format!("{:016x}", random_number()),
-            policy: PolicyRecord::current(wanted.tau.unwrap_or(Tau::DEFAULT)),
+            policy: wanted.policy.unwrap_or_default(),
+            tokeniser: TOKENISER_VERSION,
             shards: map.shards(),
             ranges,
             winners: wanted.winners.unwrap_or_default(),
@@ -271,13 +262,9 @@ impl Manifest {
         }
         let manifest: Self = serde_json::from_value(manifest).map_err(|e| damaged(e.to_string()))?;
         manifest.map()?;
-        let expected = PolicyRecord::current(manifest.policy.tau);
-        if manifest.policy != expected {
-            return Err(ManifestError::Policy {
-                path: path.to_owned(),
-                found: manifest.policy.to_string(),
-                expected: expected.to_string(),
-            });
+        if manifest.tokeniser != TOKENISER_VERSION {
+            let (path, found) = (path.to_owned(), manifest.tokeniser);
+            return Err(ManifestError::Tokeniser { path, found, expected: TOKENISER_VERSION });
         }
         Ok(manifest)
     }
@@ -287,8 +274,8 @@ impl Manifest {
             Err(ManifestError::Conflict { path: dir.to_owned(), option, has, wanted })
         };
         match wanted {
-            Wanted { tau: Some(tau), .. } if tau != self.policy.tau => {
-                conflict("tau", self.policy.tau.to_string(), tau.to_string())
+            Wanted { policy: Some(policy), .. } if policy != self.policy => {
+                conflict("policy", self.policy.to_string(), policy.to_string())
             }
             Wanted { shards: Some(shards), .. } if shards != self.shards => {
                 conflict("shards", self.shards.to_string(), shards.to_string())
@@ -301,19 +288,6 @@ impl Manifest {
             }
             _ => Ok(()),
         }
-    }
-}
-
-impl PolicyRecord {
-    fn current(tau: Tau) -> Self {
-        Self { name: "jaccard".to_owned(), tau, shingle_words: SHINGLE_WORDS, tokeniser: TOKENISER_VERSION }
-    }
-}
-
-impl std::fmt::Display for PolicyRecord {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { name, tau, shingle_words, tokeniser } = self;
-        write!(f, "{name} (tau {tau}, {shingle_words}-word shingles, tokeniser version {tokeniser})")
     }
 }
 

@@ -63,7 +63,8 @@ pub struct Engine {
 /// When the file of `--winners` cannot be used.
 pub(crate) fn wanted(args: &EngineArgs) -> anyhow::Result<(Wanted, Markets)> {
     let Winners { order, markets } = winners(&args.tuning)?;
-    Ok((Wanted { tau: args.tau, shards: args.shards, ranges: args.ranges, winners: order }, markets))
+    let policy = args.policy.policy()?;
+    Ok((Wanted { policy, shards: args.shards, ranges: args.ranges, winners: order }, markets))
 }
 
 /// The rules and markets of the file of `--winners`; none where there is none.
@@ -110,7 +111,7 @@ impl Engine {
         let tier2 = Tier2::open_beside(config, source, tier1.stored_signatures().as_ref());
         let tier2 = tier2.with_context(|| format!("cannot open the index in {}", dir.display()))?;
         tier1.start(Arc::clone(&tier2) as Arc<dyn IndexOrders>).context("cannot start tier 1")?;
-        let (policy, winners) = (Policy { tau: manifest.policy.tau }, manifest.winners);
+        let (policy, winners) = (manifest.policy, manifest.winners);
         Ok(Self { tier1, tier2, policy, winners, markets, shards: manifest.shards })
     }
 
@@ -172,7 +173,7 @@ fn config(
         dir: dir.join("tier1"),
         shards: map.shards(),
         ranges: map.count() as u16,
-        policy: Policy { tau: manifest.policy.tau },
+        policy: manifest.policy,
         winners: manifest.winners,
         pending_max: args.pending_max,
         group_members_max: args.group_members_max,
@@ -210,6 +211,6 @@ fn index(dir: &Path, manifest: &Manifest, args: &TuningArgs) -> doppel_tier2::Co
         partitions: args.partitions,
         dimensions: args.dimensions,
         snapshot_pause: args.snapshot_every.0,
-        ..doppel_tier2::Config::new(dir.join("tier2"), Policy { tau: manifest.policy.tau })
+        ..doppel_tier2::Config::new(dir.join("tier2"), manifest.policy)
     }
 }

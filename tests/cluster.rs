@@ -204,6 +204,26 @@ fn ranges_on_several_nodes_come_to_the_groups_of_one_process() {
 }
 
 #[test]
+fn all_roles_compare_by_the_policy_of_the_cluster() {
+    // Coordinators make the signatures, with the sites of the pages; the index finds candidates; tier 1 groups.
+    let policy = ["--policy", "by-site:site=host,across=380"];
+    let rounds = rounds(2, 60, 11);
+    let home = tempfile::tempdir().unwrap();
+    let one = Server::start(&home.path().join("one"), &policy);
+    rounds.iter().for_each(|pages| one.push_all(pages));
+    one.flush();
+    let expected = meaning(&one.export());
+    assert!(expected != of_one_process(&rounds), "another policy has other groups");
+    let records = ["record-0", "record-1"];
+    let cluster = Cluster::start_spread(&records, 2, &policy, &["--partitions", "4"]);
+    let (first, second) = (cluster.coordinator("front-1"), cluster.coordinator("front-2"));
+    rounds.iter().for_each(|pages| push_by_turns([&first, &second], pages));
+    second.flush();
+    assert_eq!(meaning(&first.export()), expected);
+    back_up(&first, home.path(), &expected);
+}
+
+#[test]
 fn a_node_of_tier_1_that_is_away_keeps_nothing_but_its_own_pages_from_being_taken() {
     let page = |n: usize| format!("http://p{n}.example/");
     let pages: Vec<Value> =

@@ -146,7 +146,7 @@ fn a_node_comes_and_another_goes_and_all_pages_are_there() {
     front.push_patiently(&pages[0]);
     front.flush_patiently();
     let file = fs::read_to_string(trial.data("cluster.toml")).unwrap();
-    assert!(!file.contains("tier1") && !file.contains("tau"), "{file}");
+    assert!(!file.contains("tier1") && !file.contains("policy"), "{file}");
 
     // It comes, takes a range over, and the others are restarted.
     let told = cluster.change(&["add", "--tier1", &format!("record-4={}", free_address())]);

@@ -275,15 +275,17 @@ fn pairs_are_explained() {
     let server = three();
     let near = server.ask("/v1/explain", &[("a", A), ("b", B)]);
     assert_eq!(near["duplicate"], true, "{near}");
-    let measures = &near["measures"];
-    let [shared, only_a, only_b] =
-        ["shared", "only_a", "only_b"].map(|name| measures[name].as_f64().unwrap());
-    assert!(
-        (measures["jaccard"].as_f64().unwrap() - shared / (shared + only_a + only_b)).abs() < 1e-9,
-        "{near}"
-    );
+    let (measures, criterion) = (&near["measures"], &near["measures"]["criteria"][0]);
+    let [shared, of] = ["shared", "of"].map(|name| criterion[name].as_f64().unwrap());
+    let [only_a, only_b] = ["only_a", "only_b"].map(|name| measures["shingles"][name].as_f64().unwrap());
+    assert_eq!(of, shared + only_a + only_b, "{near}");
+    assert!((measures["similarity"].as_f64().unwrap() - shared / of).abs() < 1e-9, "{near}");
     let far = server.ask("/v1/explain", &[("a", A), ("b", C)]);
-    assert_eq!((&far["duplicate"], &far["measures"]["shared"]), (&json!(false), &json!(0)), "{far}");
+    assert_eq!(
+        (&far["duplicate"], &far["measures"]["criteria"][0]["shared"]),
+        (&json!(false), &json!(0)),
+        "{far}"
+    );
     assert_eq!(server.query("/v1/explain", &[("a", A), ("b", "http://x.example/")]).status(), 404);
 }
 

@@ -87,11 +87,12 @@ fn explained(seed: u64, mistake: Option<Mistake>) -> Option<String> {
         TRACED.store(true, Ordering::Relaxed);
         drop(run(&small, mistake));
     }
-    let Plan { shards, ranges, pages, tau, step_rows, group_members_max, low_cohesion_percent, .. } = small;
+    let Plan { shards, ranges, pages, policy, step_rows, group_members_max, low_cohesion_percent, .. } =
+        small;
     let Plan { rules, actions, replicas, part_bytes, loses_tail, .. } = small;
     let actions: Vec<String> = actions.iter().map(|action| format!("  {action:?}")).collect();
     Some(format!(
-        "seed {seed}: {violation}\n{shards} shards in {ranges} ranges of {replicas} replicas (parts of {part_bytes} bytes, the log loses its tail: {loses_tail}), {pages} pages, tau 0.{tau}, steps of \
+        "seed {seed}: {violation}\n{shards} shards in {ranges} ranges of {replicas} replicas (parts of {part_bytes} bytes, the log loses its tail: {loses_tail}), {pages} pages, {policy}, steps of \
          {step_rows} rows, groups of {group_members_max}, low cohesion from {low_cohesion_percent} %, winners by {rules:?}; {} actions:\n{}\nagain: DOPPEL_SIM_SEED={seed} \
          DOPPEL_SIM_SEEDS=1 cargo test --test sim no_seed",
         actions.len(),

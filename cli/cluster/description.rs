@@ -5,7 +5,8 @@
 
 use std::net::IpAddr;
 
-use doppel_model::{RangeId, Tau};
+use doppel_model::RangeId;
+use doppel_model::pairwise::Policy;
 use doppel_protocol::WinnerOrder;
 use doppel_tier1::Settlement;
 use doppel_wire::{NodeName, Secret};
@@ -22,7 +23,7 @@ pub(crate) struct Description {
     /// That of the secret; none where each process has it beside the description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) secret_mark: Option<String>,
-    pub(crate) tau: Tau,
+    pub(crate) policy: Policy,
     pub(crate) shards: u16,
     pub(crate) ranges: u16,
     #[serde(default)]

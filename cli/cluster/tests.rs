@@ -21,7 +21,7 @@ fn alone(change: impl Fn(&mut Description)) -> Description {
     let mut written = Description {
         cluster: "0123456789abcdef0123456789abcdef".to_owned(),
         secret_mark: None,
-        tau: Tau::DEFAULT,
+        policy: Policy::default(),
         shards: 16,
         ranges: 2,
         winners: WinnerOrder::DEFAULT,
@@ -154,7 +154,7 @@ fn with_a_log_the_file_says_only_how_to_reach_it() {
     assert!(said.contains("names gone, and the cluster has no such node; it has record, other"), "{said}");
     for (text, says) in [
         // An old copy of what is in META now.
-        ("tau = 0.8\n[log]\nservers = ['nats://a:1']\n", "line 3: unknown field `tau`"),
+        ("policy = 'jaccard'\n[log]\nservers = ['nats://a:1']\n", "line 3: unknown field `policy`"),
         ("[log]\nservers = []\n", "log: servers: 1 to 16"),
         ("[log]\nservers = ['http://a:1']\n", "servers: URL 1: a URL such as nats://"),
         ("[log]\nservers = ['nats://']\n", "URL 1: a URL such as"),

@@ -10,7 +10,7 @@ use doppel_protocol::WinnerOrder;
 use doppel_tier1::check::{Finding, Invariant};
 use serde::Serialize;
 
-use crate::manifest::{Manifest, PolicyRecord};
+use crate::manifest::Manifest;
 use crate::output::{Output, bytes, count, plural};
 
 /// Verify a data directory: every row, what the rows say of each other, and the index's files.
@@ -38,7 +38,7 @@ pub(crate) struct Check {
 #[derive(Debug, Serialize)]
 pub(crate) struct Checked {
     sound: bool,
-    policy: PolicyRecord,
+    policy: Policy,
     winners: WinnerOrder,
     shards: u16,
     ranges: u16,
@@ -64,7 +64,7 @@ impl Checked {
     /// Checks a directory with this manifest.
     pub(crate) fn of(dir: &Path, manifest: &Manifest) -> anyhow::Result<Self> {
         let tier2 = doppel_tier2::check::of_directory(&dir.join("tier2"))?;
-        let policy = Policy { tau: manifest.policy.tau };
+        let policy = manifest.policy;
         let mut tier1 =
             doppel_tier1::check::of_directory(&dir.join("tier1"), manifest.map()?, policy, manifest.winners)?;
         if tier1.rows == 0 && !doppel_tier2::check::is_empty(&dir.join("tier2")) {

@@ -115,7 +115,7 @@ impl Coordinator {
             winners: collection.winners,
             markets,
             shard_map,
-            ingest: Arc::new(extractors(self.detect_language)?),
+            ingest: Arc::new(extractors(collection.policy, self.detect_language)?),
             registry: Registry::default(),
             clock: system_clock(),
             temp_dir,

@@ -208,7 +208,7 @@ impl Dedup {
         let mut outcomes = Outcomes::default();
         // Nobody can ask a temporary collection for the language of a page.
         let detect_language = self.data.is_some() && self.engine.detect_language;
-        let input = extracted::pages(&self.inputs, detect_language, |pages| {
+        let input = extracted::pages(&self.inputs, (engine.policy, detect_language), |pages| {
             let (pages, bytes): (Vec<_>, Vec<_>) =
                 pages.into_iter().map(|page| (page.submission, page.bytes)).unzip();
             let taken = submit(engine, &pages)?;

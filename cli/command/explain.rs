@@ -4,7 +4,9 @@ use std::io::{self, Write};
 
 use clap::Args;
 use doppel_protocol::Status;
-use doppel_protocol::answer::{Advice, Content, Explanation, KeptBefore, Measures, Side};
+use doppel_protocol::answer::{
+    Advice, Content, Criterion, Explanation, KeptBefore, Measures, Shingles, Side,
+};
 use doppel_protocol::client::{Answer, Method};
 use doppel_protocol::words;
 
@@ -67,16 +69,23 @@ fn print(explanation: &Explanation, out: &mut dyn Write) -> io::Result<()> {
         }
         for KeptBefore { url, similarity, duplicate, .. } in &side.kept_before {
             let verdict = if *duplicate { "near-duplicates" } else { "no near-duplicates" };
-            writeln!(out, "{name} and the kept page {url}: J = {similarity:.4}, {verdict}")?;
+            writeln!(out, "{name} and the kept page {url}: similarity {similarity:.4}, {verdict}")?;
         }
     }
     if let Some(measures) = &explanation.measures {
-        let Measures { shared, only_a, only_b, jaccard, sketch_estimate, equal_bands, bands, .. } = measures;
-        writeln!(
-            out,
-            "shingles: {shared} in both, {only_a} only in a, {only_b} only in b: J = {jaccard:.4}"
-        )?;
-        writeln!(out, "sketches: {equal_bands} of {bands} bands equal, estimate of J {sketch_estimate:.2}")?;
+        let Measures { similarity, criteria, shingles, .. } = measures;
+        writeln!(out, "similarity under {}: {similarity:.4}", explanation.policy)?;
+        for Criterion { what, shared, of, needed, met } in criteria {
+            let verdict = if *met { "met" } else { "not met" };
+            writeln!(out, "{what}: {shared} of {of} in both; {needed} is asked for: {verdict}")?;
+        }
+        if let Some(Shingles { only_a, only_b, sketch_estimate, equal_bands, bands, .. }) = shingles {
+            writeln!(out, "only in a: {only_a}, only in b: {only_b}")?;
+            writeln!(
+                out,
+                "sketches: {equal_bands} of {bands} bands equal, estimate of J {sketch_estimate:.2}"
+            )?;
+        }
     }
     Ok(())
 }
@@ -90,7 +99,7 @@ fn column(side: &Side, name: &str) -> Vec<String> {
         Some(Content { tokens, shingles, language, lengths, home, probed_partitions, .. }) => {
             column.extend([
                 tokens.to_string(),
-                shingles.to_string(),
+                shingles.map_or_else(|| "-".to_owned(), |shingles| shingles.to_string()),
                 language.clone().unwrap_or_else(|| "-".to_owned()),
                 listed(lengths),
                 format!("partition {home}"),

@@ -9,11 +9,12 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use clap::Args;
-use doppel_model::{RangeId, Tau};
+use doppel_model::RangeId;
 use doppel_shared_log::EngineError;
 use doppel_tier1::Settlement;
 use doppel_wire::Secret;
 
+use crate::args::PolicyArgs;
 use crate::cluster::description::unspecified;
 use crate::cluster::file::{Contents, NewFiles, Way};
 use crate::cluster::log::{
@@ -57,10 +58,8 @@ pub(crate) struct Init {
     /// A node of tier 2, the index; given once for each, 1 to 128.
     #[arg(long, value_name = "NAME=HOST:PORT", required = true, value_parser = node)]
     tier2: Vec<Node>,
-    /// Two pages are near-duplicates when the Jaccard coefficient of their 5-word shingles is above this, 0.5 to 0.9999
-    /// [default: 0.8].
-    #[arg(long)]
-    tau: Option<Tau>,
+    #[command(flatten)]
+    policy: PolicyArgs,
     /// Tier-1 shards, 1 to 256 [default: 16, or as many as ranges].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     shards: Option<u16>,
@@ -151,7 +150,7 @@ impl Init {
             file,
             tier1,
             tier2,
-            tau: None,
+            policy: PolicyArgs::default(),
             shards: None,
             ranges: None,
             winners: None,
@@ -180,10 +179,11 @@ impl Init {
     /// # Errors
     /// When it does not.
     pub(crate) fn description(&self, settlement: Settlement) -> anyhow::Result<Description> {
-        let Self { file, tier1, tier2, tau, shards, ranges, winners, log, .. } = self;
+        let Self { file, tier1, tier2, policy, shards, ranges, winners, log, .. } = self;
         let of_nodes = if tier1.len() > 1 { Some((tier1.len() * 2).min(64) as u16) } else { None };
         let winners = winners.as_deref().map(Winners::read).transpose()?.unwrap_or_default().order;
-        let wanted = Wanted { tau: *tau, shards: *shards, ranges: ranges.or(of_nodes), winners };
+        let wanted =
+            Wanted { policy: policy.policy()?, shards: *shards, ranges: ranges.or(of_nodes), winners };
         let manifest = Manifest::new(wanted, DEFAULTS)?;
         let count = tier1.len();
         if count > usize::from(manifest.ranges) {
@@ -216,7 +216,7 @@ impl Init {
         let description = Description {
             cluster: random_hex(16)?,
             secret_mark: None,
-            tau: manifest.policy.tau,
+            policy: manifest.policy,
             shards: manifest.shards,
             ranges: manifest.ranges,
             winners: manifest.winners,

@@ -8,7 +8,6 @@ use std::path::PathBuf;
 
 use anyhow::{Context, bail, ensure};
 use clap::Args;
-use doppel_model::pairwise::Policy;
 use doppel_protocol::BackupSummary;
 use doppel_tier1::backup::{Reader, restore};
 
@@ -63,7 +62,7 @@ impl Restore {
         let manifest = Manifest::read(reader.head().manifest.as_bytes(), &self.backup)?;
         let new = NewDirectory::begin(dir)?;
         let bar = progress::waiting("restoring");
-        let policy = Policy { tau: manifest.policy.tau };
+        let policy = manifest.policy;
         let restored = restore(reader, &new.tier1(), manifest.map()?, policy, manifest.winners);
         let (summary, report) = restored.with_context(of)?;
         let checked = Checked::new(&manifest, report, doppel_tier2::check::Report::default());

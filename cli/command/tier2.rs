@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use clap::Args;
-use doppel_model::pairwise::Policy;
 use doppel_protocol::SignatureSource;
 use doppel_protocol::index_node::IndexNode;
 use doppel_tier2::{Node, NodeSettings};
@@ -69,7 +68,7 @@ impl Tier2 {
         let settings = NodeSettings {
             dir: data.join("index"),
             id,
-            policy: Policy { tau: cluster.tau },
+            policy: cluster.policy,
             threads: self.threads.map_or(cores, usize::from),
         };
         let identity = own.clone();

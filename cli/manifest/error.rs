@@ -61,18 +61,19 @@ pub(crate) enum ManifestError {
     /// Numbers of shards and ranges that do not go together.
     #[error("{0}: give another --ranges or --shards")]
     Ranges(RangeMapError),
-    /// Another pairwise function than this program has.
+    /// Its contents are of another version of the tokeniser.
     #[error(
-        "{} was made for policy {found}, and this program has {expected}; make a new directory and load the pages again",
+        "{} was made by tokeniser version {found}, and this program has {expected}; make a new directory and load the pages \
+         again",
         path.display()
     )]
-    Policy {
+    Tokeniser {
         /// The manifest.
         path: PathBuf,
-        /// Its policy.
-        found: String,
+        /// Its tokeniser.
+        found: u16,
         /// This program's.
-        expected: String,
+        expected: u16,
     },
     /// The command line contradicts it.
     #[error(

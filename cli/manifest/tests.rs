@@ -5,7 +5,7 @@ use doppel_protocol::Rule;
 use super::*;
 
 fn wanted(tau: &str, shards: u16) -> Wanted {
-    Wanted { tau: Some(tau.parse().unwrap()), shards: Some(shards), ..Wanted::default() }
+    Wanted { policy: Some(Policy::jaccard(tau.parse().unwrap())), shards: Some(shards), ..Wanted::default() }
 }
 
 const DEFAULTS: Defaults = Defaults { shards: 4, ranges: 1 };
@@ -17,9 +17,9 @@ fn created_once_then_kept() {
     let made = Manifest::open_or_create(&dir, wanted("0.9", 3), DEFAULTS).unwrap();
     assert_eq!(Manifest::open_or_create(&dir, Wanted::default(), DEFAULTS).unwrap(), made);
     assert_eq!(Manifest::open_or_create(&dir, wanted("0.90", 3), DEFAULTS).unwrap(), made);
-    assert_eq!((made.policy.tau.to_string().as_str(), made.shards), ("0.9", 3));
+    assert_eq!((made.policy.to_string().as_str(), made.shards), ("jaccard:tau=0.9", 3));
     let tau = Manifest::open_or_create(&dir, wanted("0.8", 3), DEFAULTS).unwrap_err();
-    assert!(tau.to_string().contains("made with --tau 0.9, not 0.8"), "{tau}");
+    assert!(tau.to_string().contains("made with --policy jaccard:tau=0.9, not jaccard:tau=0.8"), "{tau}");
     let shards = Manifest::open_or_create(&dir, wanted("0.9", 4), DEFAULTS).unwrap_err();
     assert!(shards.to_string().contains("made with --shards 3, not 4"), "{shards}");
 }
@@ -136,16 +136,15 @@ fn other_versions_are_named() {
     let older = read(serde_json::json!({"format": 1, "shards": 4}));
     let says = format!("format 1, and this program reads format {FORMAT}; load the pages");
     assert!(older.to_string().contains(&says), "{older}");
-    let mut other = PolicyRecord::current(Tau::DEFAULT);
-    other.tokeniser += 1;
     let manifest = Manifest {
         format: FORMAT,
         collection: String::new(),
-        policy: other,
+        policy: Policy::default(),
+        tokeniser: TOKENISER_VERSION + 1,
         shards: 1,
         ranges: 1,
         winners: WinnerOrder::DEFAULT,
     };
     let policy = read(serde_json::to_value(&manifest).unwrap());
-    assert!(matches!(policy, ManifestError::Policy { .. }), "{policy}");
+    assert!(matches!(policy, ManifestError::Tokeniser { .. }), "{policy}");
 }

@@ -4,7 +4,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context;
-use doppel_model::pairwise::Policy;
 use doppel_protocol::index_node::IndexNode;
 use doppel_protocol::range_owner::RangeOwner;
 use doppel_protocol::{ContentSource, IndexOrders};
@@ -88,7 +87,7 @@ impl RecordNode {
             Index::There(RemoteOrders::start(peer).context("cannot start the thread of orders")?)
         };
         tier1.start(index.orders()).context("cannot start tier 1")?;
-        let policy = Policy { tau: manifest.policy.tau };
+        let policy = manifest.policy;
         let collection = Collection { policy, winners: manifest.winners, shards: manifest.shards };
         Ok(Self { tier1, seat, collection, index })
     }

@@ -8,7 +8,6 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::Context;
-use doppel_model::pairwise::Policy;
 use doppel_model::{Epoch, RangeId, ShardId, stable_hash64};
 use doppel_protocol::index_node::IndexNode;
 use doppel_protocol::membership::Membership;
@@ -89,7 +88,7 @@ impl ReplicatedNode {
         let replication = replication(cluster, name, &hearing, &router);
         let keeper = Keeper::start(&tier1, &config, replication).context("cannot start the replicas")?;
         let keeper = Arc::new(keeper);
-        let policy = Policy { tau: manifest.policy.tau };
+        let policy = manifest.policy;
         let collection = Collection { policy, winners: manifest.winners, shards: manifest.shards };
         Ok(Self { tier1, seat, collection, keeper, orders, router, hearing })
     }

@@ -9,6 +9,7 @@ use divan::counter::{BytesCount, ItemsCount};
 use doppel_coordinator::ingest::{Ingest, Source};
 use doppel_crawls::{Fetched, FetchedBody, Item, Limits};
 use doppel_model::Timestamp;
+use doppel_model::pairwise::Policy;
 use doppel_protocol::page::{PageBody, PageItem};
 use doppel_text::decode;
 
@@ -60,7 +61,7 @@ fn content_bytes(page: &Fetched) -> usize {
 
 #[divan::bench(args = [1, 2], sample_count = 10)]
 fn crawl(bencher: Bencher<'_, '_>, threads: usize) {
-    let ingest = Ingest::new(threads).expect("threads start");
+    let ingest = Ingest::new(threads, Policy::default()).expect("threads start");
     let pages = pages();
     bencher
         .counter(ItemsCount::new(pages.len()))
@@ -71,7 +72,7 @@ fn crawl(bencher: Bencher<'_, '_>, threads: usize) {
 
 #[divan::bench(args = [1, 2], sample_count = 10)]
 fn json_lines(bencher: Bencher<'_, '_>, threads: usize) {
-    let ingest = Ingest::new(threads).expect("threads start");
+    let ingest = Ingest::new(threads, Policy::default()).expect("threads start");
     let lines = lines(&pages());
     bencher
         .counter(ItemsCount::new(lines.len()))

@@ -265,7 +265,7 @@ impl<'a> Advisor<'a> {
         let b = self.tier1.signature(told.page)?.filter(|b| b.content() == other_content);
         let (Some(a), Some(b)) = (a, b) else { return Ok(None) };
         let comparison = self.policy.compare(&a, &b);
-        let similarity = Some(comparison.jaccard());
+        let similarity = Some(comparison.similarity.as_f64());
         Ok(Some(comparison.similar.then_some(DuplicateOf { rank: other.rank, similarity })))
     }
 

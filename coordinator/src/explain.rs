@@ -6,9 +6,11 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use doppel_model::PageUrl;
-use doppel_model::pairwise::{Comparison, Policy, TOKENS_MIN};
-use doppel_model::signature::Signature;
-use doppel_protocol::answer::{Advice, Content, Examples, Explanation, KeptBefore, Measures, Side};
+use doppel_model::pairwise::{Bands, Comparison, Policy, TOKENS_MIN};
+use doppel_model::signature::{Kind, Signature};
+use doppel_protocol::answer::{
+    Advice, Content, Criterion, Examples, Explanation, KeptBefore, Measures, Shingles, Side,
+};
 use doppel_protocol::{Aged, PageView, Rank, Tier1Reads, words};
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -50,9 +52,9 @@ pub(crate) async fn get(
         let compared = first.as_deref().zip(second.as_deref());
         let measured = compared.map(|(x, y)| (policy.compare(x, y), measures(policy, x, y)));
         Ok(Json(Explanation {
-            tau: policy.tau.to_string(),
+            policy: policy.to_string(),
             duplicate: measured.as_ref().is_some_and(|(comparison, _)| comparison.similar),
-            reason: reason(policy, &a, &b, measured.as_ref()),
+            reason: reason(&a, &b, measured.as_ref()),
             measures: measured.map(|(_, measures)| measures),
             age_ms: age.map(millis),
             a,
@@ -87,7 +89,7 @@ fn side(app: &App, reads: &dyn Tier1Reads, field: &str, url: &PageUrl) -> Result
     let content = Content {
         hash: signature.content().to_string(),
         tokens: signature.tokens(),
-        shingles: signature.shingles(),
+        shingles: (signature.kind() == Kind::Shingles).then(|| signature.size()),
         comparable: app.policy().comparable(&signature),
         language: end.language.map(String::from),
         lengths: lookup.lengths,
@@ -113,29 +115,44 @@ fn kept_before(
         let (_, rule) = before(&rank);
         let Some(other) = reads.signature(rank.url.id())? else { continue };
         let comparison = app.policy().compare(signature, &other);
-        let (similarity, duplicate) = (comparison.jaccard(), comparison.similar);
+        let (similarity, duplicate) = (comparison.similarity.as_f64(), comparison.similar);
         compared.push(KeptBefore { url: rank.url.to_string(), rule, similarity, duplicate });
     }
     Ok(compared)
 }
 
 fn measures(policy: Policy, a: &Signature, b: &Signature) -> Measures {
-    let Comparison { shared, a: shingles_a, b: shingles_b, same_content, .. } = policy.compare(a, b);
+    let Comparison { similarity, same_content, .. } = policy.compare(a, b);
+    let criteria = policy.criteria(a, b).into_iter().map(|criterion| Criterion {
+        what: criterion.what.to_owned(),
+        shared: criterion.has.shared,
+        of: criterion.has.of,
+        needed: criterion.needed,
+        met: criterion.is_met,
+    });
+    Measures {
+        same_content,
+        similarity: similarity.as_f64(),
+        criteria: criteria.collect(),
+        shingles: policy.bands().map(|bands| shingles(bands, a, b)),
+    }
+}
+
+/// What the sets and sketches of two contents say.
+fn shingles(bands: Bands, a: &Signature, b: &Signature) -> Shingles {
+    let shared = a.shared_with(b);
     let equal = a.sketch().iter().zip(b.sketch()).filter(|(x, y)| x == y).count();
     // The low bytes of different minima agree by chance one time in 256.
     let share = equal as f64 / a.sketch().len() as f64;
     let estimate = ((share - 1.0 / 256.0) / (1.0 - 1.0 / 256.0)).max(0.0);
-    let has_sketch = shingles_a > 0 && shingles_b > 0;
-    let bands = policy.band_keys(a).zip(policy.band_keys(b));
-    Measures {
-        same_content,
-        shared,
-        only_a: shingles_a - shared,
-        only_b: shingles_b - shared,
-        jaccard: policy.compare(a, b).jaccard(),
+    let has_sketch = a.size() > 0 && b.size() > 0;
+    let keys = bands.keys(a.sketch()).zip(bands.keys(b.sketch()));
+    Shingles {
+        only_a: a.size().saturating_sub(shared),
+        only_b: b.size().saturating_sub(shared),
         sketch_estimate: if has_sketch { estimate } else { 0.0 },
-        equal_bands: if has_sketch { bands.filter(|(x, y)| x == y).count() } else { 0 },
-        bands: policy.bands().count,
+        equal_bands: if has_sketch { keys.filter(|(x, y)| x == y).count() } else { 0 },
+        bands: bands.count,
         examples: examples(a, b),
     }
 }
@@ -163,7 +180,7 @@ fn examples(a: &Signature, b: &Signature) -> Examples {
     }
 }
 
-fn reason(policy: Policy, a: &Side, b: &Side, measured: Option<&(Comparison, Measures)>) -> String {
+fn reason(a: &Side, b: &Side, measured: Option<&(Comparison, Measures)>) -> String {
     let Some(measured) = measured else {
         let side = if a.content.is_none() { a } else { b };
         return lacks_content(side);
@@ -174,7 +191,7 @@ fn reason(policy: Policy, a: &Side, b: &Side, measured: Option<&(Comparison, Mea
     };
     let compared = match a.compared_url == b.compared_url {
         true => "both have the content of one page".to_owned(),
-        false => compared(policy, a, b, measured),
+        false => compared(a, b, measured),
     };
     let parts: Vec<String> = [a, b].into_iter().filter_map(leads).chain([compared]).collect();
     parts.join("; ")
@@ -191,7 +208,7 @@ fn lacks_content(side: &Side) -> String {
 }
 
 /// What a comparison of two pages' contents says.
-fn compared(policy: Policy, a: &Side, b: &Side, (comparison, measures): &(Comparison, Measures)) -> String {
+fn compared(a: &Side, b: &Side, (comparison, measures): &(Comparison, Measures)) -> String {
     let short = |side: &Side| side.content.as_ref().map(|content| content.tokens).filter(|&n| n < TOKENS_MIN);
     let few = short(a).or(short(b));
     match (comparison.same_content, comparison.similar, few) {
@@ -200,17 +217,22 @@ fn compared(policy: Policy, a: &Side, b: &Side, (comparison, measures): &(Compar
         (false, _, Some(tokens)) => {
             format!("one has {tokens} tokens; below {TOKENS_MIN} only the same content makes a duplicate")
         }
-        (false, similar, None) => {
-            let tau = policy.tau;
-            let union = measures.shared + measures.only_a + measures.only_b;
-            let of = format!("{} of {union} shingles are in both", measures.shared);
-            match (similar, measures.equal_bands) {
-                (false, _) => format!("{of}, which is not above {tau}"),
-                (true, 0) => format!(
-                    "{of}, which is above {tau}; no band of the sketches is equal, so this pair alone links no groups"
-                ),
-                (true, _) => format!("{of}, which is above {tau}"),
+        (false, _, None) => {
+            let mut said = said(&measures.criteria);
+            let is_apart = measures.shingles.as_ref().is_some_and(|shingles| shingles.equal_bands == 0);
+            if comparison.similar && is_apart {
+                said += "; no band of the sketches is equal, so this pair alone links no groups";
             }
+            said
         }
     }
+}
+
+/// What F asks for, and whether the pair has it, in words.
+fn said(criteria: &[Criterion]) -> String {
+    let each = criteria.iter().map(|Criterion { what, shared, of, needed, met }| {
+        let verdict = if *met { "" } else { "not " };
+        format!("{shared} of {of} {what} are in both, which is {verdict}{needed}")
+    });
+    each.collect::<Vec<_>>().join("; ")
 }

@@ -13,6 +13,7 @@ use axum::body::Bytes;
 use crossbeam::channel::{Receiver, Sender, bounded};
 use doppel_crawls::{Fetched, FetchedBody};
 use doppel_model::Timestamp;
+use doppel_model::pairwise::Policy;
 use doppel_protocol::page::{ItemError, LINE_BYTES_MAX, PageBody, PageItem};
 use doppel_protocol::{Body, Submission};
 use doppel_text::{Extracted, Extractor};
@@ -86,13 +87,13 @@ pub struct KeyedBatch<K> {
 }
 
 impl Ingest {
-    /// Starts `threads` extractors (at least one). They do not detect languages: a page has the one that its record
+    /// Starts `threads` extractors (at least one), which make the signatures of a policy. They do not detect languages: a page has the one that its record
     /// gives.
     ///
     /// # Errors
     /// When the operating system gives no thread.
-    pub fn new(threads: usize) -> io::Result<Self> {
-        Self::with(threads, Extractor::new)
+    pub fn new(threads: usize, policy: Policy) -> io::Result<Self> {
+        Self::with(threads, move || Extractor::new(policy))
     }
 
     /// The same, but the extractors detect the language of a page whose record gives none. That takes as long as all the
@@ -100,15 +101,15 @@ impl Ingest {
     ///
     /// # Errors
     /// When the operating system gives no thread.
-    pub fn detecting_language(threads: usize) -> io::Result<Self> {
-        Self::with(threads, || Extractor::new().detecting_language())
+    pub fn detecting_language(threads: usize, policy: Policy) -> io::Result<Self> {
+        Self::with(threads, move || Extractor::new(policy).detecting_language())
     }
 
-    fn with(threads: usize, extractor: fn() -> Extractor) -> io::Result<Self> {
+    fn with(threads: usize, extractor: impl Fn() -> Extractor + Clone + Send + 'static) -> io::Result<Self> {
         let (jobs, queue) = bounded::<Job>(QUEUE);
         let spawn = |number| {
-            let queue = queue.clone();
-            thread::Builder::new().name(format!("ingest-{number}")).spawn(move || work(&queue, extractor))
+            let (queue, extractor) = (queue.clone(), extractor.clone());
+            thread::Builder::new().name(format!("ingest-{number}")).spawn(move || work(&queue, &extractor))
         };
         let threads = (0..threads.max(1)).map(spawn).collect::<io::Result<_>>()?;
         Ok(Self { jobs: Some(jobs), threads })
@@ -195,7 +196,7 @@ impl Batch {
     }
 }
 
-fn work(queue: &Receiver<Job>, new: fn() -> Extractor) {
+fn work(queue: &Receiver<Job>, new: &impl Fn() -> Extractor) {
     give_way(GiveWay::ToAnswers);
     let mut extractor = new();
     for Job { sources, now, position, answers } in queue {
@@ -250,7 +251,7 @@ fn submission(extractor: &mut Extractor, source: Source, now: Timestamp) -> Inge
     let given = language.map(String::into_boxed_str);
     let extracted = match body {
         FetchedBody::Html { bytes, charset } => Some(extractor.html(&url, &bytes, charset.as_deref())),
-        FetchedBody::Text(text) => Some(Extracted::Page(extractor.text(&text))),
+        FetchedBody::Text(text) => Some(Extracted::Page(extractor.text_at(&url, &text))),
         FetchedBody::Redirect(target) => Some(Extracted::Redirect(target)),
         FetchedBody::Dead => None,
     };
@@ -285,13 +286,16 @@ mod tests {
             answers.into_iter().map(|answer| answer.unwrap().language.map(String::from)).collect::<Vec<_>>()
         };
         let given = Some("en-GB".to_owned());
-        assert_eq!(languages(Ingest::new(1)), [None, given.clone()]);
-        assert_eq!(languages(Ingest::detecting_language(1)), [Some("eng".to_owned()), given]);
+        assert_eq!(languages(Ingest::new(1, Policy::default())), [None, given.clone()]);
+        assert_eq!(
+            languages(Ingest::detecting_language(1, Policy::default())),
+            [Some("eng".to_owned()), given]
+        );
     }
 
     #[test]
     fn many_more_than_the_queue_in_order() {
-        let ingest = Ingest::new(3).unwrap();
+        let ingest = Ingest::new(3, Policy::default()).unwrap();
         let answers = ingest.run((0..3 * QUEUE).map(json).collect(), NOW);
         assert_eq!(answers.len(), 3 * QUEUE);
         for (n, answer) in answers.into_iter().enumerate() {
@@ -304,7 +308,7 @@ mod tests {
 
     #[test]
     fn a_key_comes_back_beside_the_answer_to_its_source() {
-        let ingest = Ingest::new(3).unwrap();
+        let ingest = Ingest::new(3, Policy::default()).unwrap();
         // Every third one is no page, and long pages come back after short ones.
         let source =
             |n: usize| if n.is_multiple_of(3) { Source::Json("nonsense".into()) } else { json(600 - n) };
@@ -320,7 +324,7 @@ mod tests {
 
     #[test]
     fn batches_of_several_callers_do_not_mix() {
-        let ingest = Ingest::new(2).unwrap();
+        let ingest = Ingest::new(2, Policy::default()).unwrap();
         thread::scope(|scope| {
             for caller in 0..4 {
                 let ingest = &ingest;
@@ -336,7 +340,7 @@ mod tests {
 
     #[test]
     fn a_line_longer_than_any_page_is_not_parsed() {
-        let ingest = Ingest::new(1).unwrap();
+        let ingest = Ingest::new(1, Policy::default()).unwrap();
         let long = Source::Json(vec![b' '; LINE_BYTES_MAX + 1].into());
         let answers = ingest.run(vec![json(1), long, json(2)], NOW);
         assert!(answers[0].is_ok() && answers[2].is_ok());

@@ -166,7 +166,12 @@ pub(crate) async fn what_if(State(app): State<App>) -> Result<Json<WhatIfs>, Pro
         let _permit = permit;
         let mapping = mapping(app)?;
         let (plan, sample) = (mapping.plan()?, mapping.sample(SAMPLE_CONTENTS)?);
-        let rows = figures(&sample, plan.map().tau()).map_err(|error| {
+        let Some(tau) = plan.map().tau() else {
+            return Err(Problem::not_found(
+                "the policy has no bound on lengths, so every search goes to all nodes",
+            ));
+        };
+        let rows = figures(&sample, tau).map_err(|error| {
             tracing::error!(%error, "the what-if report was not made");
             Problem::internal()
         })?;

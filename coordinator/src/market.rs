@@ -104,7 +104,7 @@ impl<'a> MarketWinners<'a> {
 
     fn similarity(&self, a: &PageUrl, b: &PageUrl) -> Result<Option<f64>, Tier1Error> {
         let both = self.tier1.signature(a.id())?.zip(self.tier1.signature(b.id())?);
-        Ok(both.map(|(a, b)| self.policy.compare(&a, &b).jaccard()))
+        Ok(both.map(|(a, b)| self.policy.compare(&a, &b).similarity.as_f64()))
     }
 
     fn choose(&mut self, group: GroupId, usual: &PageUrl) -> Result<Choice, Tier1Error> {

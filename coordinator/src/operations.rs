@@ -130,7 +130,7 @@ const PAGE_POLICY: &str = "default-src 'none'; connect-src 'self'; style-src 'un
 pub(crate) async fn page(State(app): State<App>) -> Response {
     let page = include_str!("page.html")
         .replace("{version}", env!("CARGO_PKG_VERSION"))
-        .replace("{tau}", &app.policy().tau.to_string());
+        .replace("{policy}", &app.policy().to_string());
     let policy = [(HeaderName::from_static("content-security-policy"), PAGE_POLICY)];
     (policy, Html(page)).into_response()
 }

@@ -46,13 +46,8 @@ impl Advisor<'_> {
         own: Option<&PageUrl>,
     ) -> Result<Advice, Problem> {
         let mut pairs = tier2.probe(signature)?;
-        let union =
-            |pair: &Pair| u64::from(signature.shingles()) + u64::from(pair.shingles) - u64::from(pair.shared);
-        // The most similar first: shared / union, compared without division.
-        pairs.sort_by(|a, b| {
-            let (left, right) = (u64::from(a.shared) * union(b), u64::from(b.shared) * union(a));
-            right.cmp(&left).then(a.page.cmp(&b.page))
-        });
+        // The most similar first.
+        pairs.sort_by(|a, b| b.similarity.compare(a.similarity).then(a.page.cmp(&b.page)));
         pairs.truncate(PROBE_PARTNERS);
         advice.status = Status::Unique;
         let mut seen = HashSet::new();
@@ -76,7 +71,7 @@ impl Advisor<'_> {
                 None if own == Some(&view.rank.url) => continue,
                 None if view.line.status == Status::Unique => {
                     found.winner = Some(view.rank.url.clone());
-                    become_duplicate(&mut found, &view.rank.url, jaccard(signature, pair));
+                    become_duplicate(&mut found, &view.rank.url, pair.similarity.as_f64());
                 }
                 None => found.status = Status::Pending,
             }
@@ -129,7 +124,9 @@ impl Advisor<'_> {
     fn similarity(&self, signature: &Signature, url: &PageUrl) -> Result<Option<f64>, Tier1Error> {
         let other = self.tier1.signature(url.id())?;
         let comparison = other.map(|other| self.policy.compare(signature, &other));
-        Ok(comparison.filter(|comparison| comparison.similar).map(|comparison| comparison.jaccard()))
+        Ok(comparison
+            .filter(|comparison| comparison.similar)
+            .map(|comparison| comparison.similarity.as_f64()))
     }
 
     fn probe_redirect(&mut self, advice: &Advice, target: &PageUrl) -> Result<Advice, Tier1Error> {
@@ -178,12 +175,6 @@ fn informativeness(status: Status) -> u8 {
 fn become_duplicate(advice: &mut Advice, of: &PageUrl, similarity: f64) {
     advice.status = Status::Duplicate;
     (advice.duplicate_of, advice.similarity) = (Some(of.clone()), Some(similarity));
-}
-
-/// The Jaccard coefficient of a signature and its partner.
-fn jaccard(signature: &Signature, pair: &Pair) -> f64 {
-    let union = f64::from(signature.shingles()) + f64::from(pair.shingles) - f64::from(pair.shared);
-    if union > 0.0 { f64::from(pair.shared) / union } else { 1.0 }
 }
 
 /// A redirect that ends at no content.

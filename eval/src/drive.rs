@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use clap::Parser;
-use doppel::args::{EngineArgs, TuningArgs};
+use doppel::args::{EngineArgs, PolicyArgs, TuningArgs};
 use doppel::scratch::Scratch;
 use doppel::wire::Engine;
 use doppel_model::{GroupId, PageUrl, Tau};
@@ -43,7 +43,7 @@ impl Driver {
         let defaults = Defaults::parse_from(["doppel"]).engine;
         let tuning = defaults.tuning.clone();
         let args = EngineArgs {
-            tau: Some(tau),
+            policy: PolicyArgs { tau: Some(tau), ..PolicyArgs::default() },
             tuning: TuningArgs {
                 partitions: Some(partitions),
                 // The driver limits the pending pages itself, and no group may be left out of the comparison.

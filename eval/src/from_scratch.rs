@@ -34,7 +34,7 @@ pub(crate) struct FromScratch {
 pub(crate) fn from_scratch(pages: &[(PageUrl, Arc<Signature>)], tau: Tau) -> anyhow::Result<FromScratch> {
     let scratch = Scratch::new()?;
     // One partition is the fastest in one process, because no map is learned.
-    let config = Config { partitions: Some(1), ..Config::new(scratch.path(), Policy { tau }) };
+    let config = Config { partitions: Some(1), ..Config::new(scratch.path(), Policy::jaccard(tau)) };
     let (sender, answers) = channel();
     let index = Tier2::open(config, Arc::new(Nobody(sender)))?;
     let orders = pages.iter().map(|(url, signature)| IndexCommand::Put {
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn groups_are_components() {
-        let mut extractor = Extractor::new();
+        let mut extractor = Extractor::default();
         // Each text differs from the one before in its last three of 100 words; the last is like none.
         let text = |page: usize| {
             let changed = if page == 5 { 100 } else { 3 * page };

@@ -12,6 +12,7 @@ use doppel::exit::Failure;
 use doppel_baseline::Contents;
 use doppel_coordinator::ingest::{Batch, Ingest, Source};
 use doppel_crawls::{Fetched, FetchedBody};
+use doppel_model::pairwise::Policy;
 use doppel_model::{PageUrl, Timestamp};
 use doppel_protocol::Submission;
 use doppel_text::{Extractor, HtmlText};
@@ -100,9 +101,9 @@ impl Reader {
     fn new() -> anyhow::Result<Self> {
         let threads = thread::available_parallelism().map_or(1, usize::from);
         Ok(Self {
-            ingest: Ingest::new(threads).context("cannot start the extractors")?,
+            ingest: Ingest::new(threads, Policy::default()).context("cannot start the extractors")?,
             now: crawl::now(),
-            extractor: Extractor::new(),
+            extractor: Extractor::default(),
             contents: Contents::default(),
             collection: Collection::default(),
             waiting: Vec::new(),

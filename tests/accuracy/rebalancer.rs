@@ -31,7 +31,7 @@ fn arrivals() -> Result<Option<Vec<Signature>>> {
     let Some(files) = MID_AND_TRACE.files()? else { return Ok(None) };
     let limits = Limits::at(Timestamp::from_millis(1_900_000_000_000));
     let mut newest: BTreeMap<PageUrl, Option<Signature>> = BTreeMap::new();
-    let mut extractor = Extractor::new();
+    let mut extractor = Extractor::default();
     for file in files {
         for item in doppel_crawls::open(&file, limits).with_context(|| file.display().to_string())? {
             let Item::Page(page) = item else { continue };

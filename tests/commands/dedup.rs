@@ -143,7 +143,11 @@ fn a_directory_is_opened_as_it_was_made() {
     assert_eq!(code(&dedup(&["--tau", "0.9"])), 0);
     let other = dedup(&["--tau", "0.8"]);
     assert_eq!(code(&other), 1);
-    assert!(errors(&other).contains("was made with --tau 0.9, not 0.8"), "{}", errors(&other));
+    assert!(
+        errors(&other).contains("was made with --policy jaccard:tau=0.9, not jaccard:tau=0.8"),
+        "{}",
+        errors(&other)
+    );
     let other = dedup(&["--shards", "7"]);
     assert!(errors(&other).contains("was made with --shards 16, not 7"), "{}", errors(&other));
     let other = dedup(&["--ranges", "2"]);

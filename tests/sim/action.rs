@@ -1,6 +1,7 @@
 //! What happens in a run, as data: a list that is made from the seed alone and can be replayed with parts
 //! left out. Every number in it is taken modulo what there is, so an action makes sense in any state.
 
+use doppel_model::pairwise::Policy;
 use doppel_protocol::Rule;
 use doppel_tier1::simulation::Kind;
 
@@ -206,8 +207,7 @@ pub(crate) struct Plan {
     /// Envelopes of a post at most.
     pub(crate) post_envelopes: usize,
     pub(crate) pages: usize,
-    /// The threshold in tenths.
-    pub(crate) tau: u32,
+    pub(crate) policy: Policy,
     pub(crate) step_rows: usize,
     pub(crate) group_members_max: u64,
     /// Share of members dissimilar to the winner from which a group is recomputed; 0 for never.
@@ -217,16 +217,35 @@ pub(crate) struct Plan {
     pub(crate) actions: Vec<Action>,
 }
 
+/// The other policies than `jaccard`, as lenient as makes families of the contents here.
+const LENIENT: [&str; 5] = [
+    "supershingle:equal=1",
+    "projection:agreeing=361",
+    "combined:equal=1,agreeing=300",
+    "by-site:across=361,equal=1,agreeing=300",
+    "simhash:differing=6",
+];
+
+/// `jaccard` with this threshold, or now and then another policy.
+fn policy(random: &mut Random, tau: &str) -> Policy {
+    let policy = match random.once_in(3) {
+        true => LENIENT[random.below(LENIENT.len() as u64) as usize].to_owned(),
+        false => format!("jaccard:tau={tau}"),
+    };
+    policy.parse().expect("a policy")
+}
+
 impl Plan {
     pub(crate) fn of(seed: u64, steps: usize) -> Self {
         let mut random = Random::new(seed);
         let shards = 1 + random.below(7) as u16;
         let ranges = 1 + random.below(u64::from(shards).min(4)) as u16;
         let pages = 6 + random.below(30) as usize;
-        let tau = if random.once_in(4) { 9 } else { 8 };
+        let tau = if random.once_in(4) { "0.9" } else { "0.8" };
         let step_rows = [2, 3, 256][random.below(3) as usize];
         let group_members_max = if random.once_in(8) { 4 } else { 1_000 };
         let post_envelopes = [1, 3, 8, 256][random.below(4) as usize];
+        let policy = policy(&mut Random::new(seed.rotate_left(20)), tau);
         // They have random numbers of their own, so the other actions of a seed do not depend on them.
         let rules = order::rules(&mut Random::new(seed.rotate_left(32)));
         let mut delaying = Random::new(seed.rotate_left(16));
@@ -246,7 +265,7 @@ impl Plan {
         let pages = if delays { pages.max(12) } else { pages };
         let mut making = Making::new(&mut random, pages);
         if delays {
-            making.families = islands(tau).to_vec();
+            making.families = islands(policy).to_vec();
         }
         let mut actions: Vec<Action> = Vec::with_capacity(steps + 3);
         let mut beginning = Random::new(seed.rotate_left(8));
@@ -294,7 +313,7 @@ impl Plan {
             part_bytes,
             post_envelopes,
             pages,
-            tau,
+            policy,
             step_rows,
             group_members_max,
             low_cohesion_percent,

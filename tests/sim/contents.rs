@@ -1,27 +1,31 @@
-//! The contents that pages can have: families built around the threshold, and the links between them by
-//! a definition that shares no code with the product.
+//! The contents that pages can have: families built around the threshold, and the links between them. Those of `jaccard` are by a
+//! definition that shares no code with the product; for other policies the tests of their signatures have one.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, OnceLock};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
 
-use doppel_model::pairwise::Policy;
-use doppel_model::signature::{Builder, Signature};
+use doppel_model::pairwise::{Features, Policy, Signer};
+use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, Tau, stable_hash64};
 
 /// First number and size of each family of contents that have to do with each other.
 pub(crate) const FAMILIES: [(usize, usize); 9] =
     [(0, 8), (8, 8), (16, 7), (23, 6), (29, 4), (33, 6), (39, 3), (42, 1), (43, 5)];
 
-/// First number and size of parts of the chains: groups that a content between two of them links, for a threshold
-/// in tenths.
-pub(crate) const fn islands(tenths: u32) -> &'static [(usize, usize)] {
-    if tenths == 9 { &[(8, 2), (11, 2), (14, 2)] } else { &[(0, 2), (3, 2), (6, 2), (33, 2), (36, 2)] }
+/// First number and size of parts of the chains: groups that a content between two of them links.
+pub(crate) fn islands(policy: Policy) -> &'static [(usize, usize)] {
+    if policy.metric().is_some_and(|tau| tau > Tau::DEFAULT) {
+        &[(8, 2), (11, 2), (14, 2)]
+    } else {
+        &[(0, 2), (3, 2), (6, 2), (33, 2), (36, 2)]
+    }
 }
 
 /// Words of a text, each a number.
 type Text = Vec<u32>;
 
-/// Everything that is the same for all runs of one threshold.
+/// Everything that is the same for all runs of one policy.
 pub(crate) struct Contents {
     pub(crate) policy: Policy,
     pub(crate) signatures: Vec<Arc<Signature>>,
@@ -30,31 +34,39 @@ pub(crate) struct Contents {
 }
 
 impl Contents {
-    /// For tau 0.8 or 0.9, in tenths.
-    pub(crate) fn of(tenths: u32) -> &'static Self {
-        static EIGHT: OnceLock<Contents> = OnceLock::new();
-        static NINE: OnceLock<Contents> = OnceLock::new();
-        if tenths == 9 { &NINE } else { &EIGHT }.get_or_init(|| Self::make(tenths))
+    /// Those of a policy.
+    pub(crate) fn of(policy: Policy) -> &'static Self {
+        static ALL: Mutex<Option<HashMap<Policy, &'static Contents>>> = Mutex::new(None);
+        let mut all = ALL.lock().unwrap();
+        let all = all.get_or_insert_default();
+        // Few, and as long as the tests run.
+        all.entry(policy).or_insert_with(|| Box::leak(Box::new(Self::make(policy))))
     }
 
-    fn make(tenths: u32) -> Self {
-        let tau: Tau = format!("0.{tenths}").parse().expect("a threshold");
-        let policy = Policy { tau };
+    fn make(policy: Policy) -> Self {
         let mut texts: Vec<Text> = Vec::new();
         for (family, range) in texts_by_family().into_iter().zip(FAMILIES) {
             assert_eq!((texts.len(), family.len()), range);
             texts.extend(family);
         }
-        let mut builder = Builder::new();
+        let mut signer = Signer::new(policy);
         let signatures: Vec<Arc<Signature>> = texts
             .iter()
             .map(|text| text.iter().map(|word| stable_hash64(&word.to_le_bytes())).collect::<Vec<_>>())
-            .map(|tokens| Arc::new(builder.build(&tokens)))
+            .zip(0..)
+            // They are on two sites, where that matters.
+            .map(|(tokens, number)| signer.sign(Features { tokens: &tokens, site: Some(number % 2) }))
+            .map(Arc::new)
             .collect();
-        let similar: Vec<Vec<bool>> = texts
-            .iter()
-            .map(|a| texts.iter().map(|b| is_near_duplicate(a, b, tenths as usize)).collect())
-            .collect();
+        let each = 0..texts.len();
+        let is_similar = |a: usize, b: usize| match policy.metric() {
+            Some(tau) => is_near_duplicate(&texts[a], &texts[b], tau),
+            None => policy.similar(&signatures[a], &signatures[b]),
+        };
+        let similar: Vec<Vec<bool>> =
+            each.clone().map(|a| each.clone().map(|b| is_similar(a, b)).collect()).collect();
+        let near = similar.iter().flatten().filter(|similar| **similar).count();
+        assert!(near > texts.len() + 10 && near < texts.len() * texts.len() / 2, "{policy}: {near} pairs");
         for (a, row) in similar.iter().enumerate() {
             for (b, similar) in row.iter().enumerate() {
                 let linked = policy.linked(&signatures[a], &signatures[b]);
@@ -79,7 +91,7 @@ impl Contents {
 
 /// F by its definition, on words: exact Jaccard of the sets of five consecutive words, the text being
 /// followed by four dummies.
-fn is_near_duplicate(a: &[u32], b: &[u32], tenths: usize) -> bool {
+fn is_near_duplicate(a: &[u32], b: &[u32], tau: Tau) -> bool {
     if a == b {
         return !a.is_empty();
     }
@@ -89,7 +101,7 @@ fn is_near_duplicate(a: &[u32], b: &[u32], tenths: usize) -> bool {
     let (x, y) = (set(a), set(b));
     let shared = x.intersection(&y).count();
     let all = x.len() + y.len() - shared;
-    a.len() >= 20 && b.len() >= 20 && 10 * shared > tenths * all
+    a.len() >= 20 && b.len() >= 20 && 10_000 * shared > tau.numerator() as usize * all
 }
 
 /// A text of its own.

@@ -101,7 +101,7 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new(plan: &Plan, mistake: Option<Mistake>) -> Checked<Self> {
-        let contents = Contents::of(plan.tau);
+        let contents = Contents::of(plan.policy);
         let planted = Planted::new(mistake, plan.seed);
         let settings = Settings {
             shards: plan.shards,

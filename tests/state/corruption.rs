@@ -132,24 +132,27 @@ fn only_file(dir: &Path, damage: impl FnOnce(&Path)) {
 type Damage = (&'static str, &'static str, fn(&Path));
 
 /// Damage of files.
-const FILES: [Damage; 23] = [
+const FILES: [Damage; 24] = [
     ("an edited manifest", "its checksum does not fit", |dir| {
         edit(&dir.join("manifest.json"), "\"shards\": 3", "\"shards\": 4");
     }),
     ("a manifest cut off", "manifest.json is damaged", |dir| cut(&dir.join("manifest.json"), |n| n - 9)),
     ("no manifest", "has no manifest.json", |dir| fs::remove_file(dir.join("manifest.json")).unwrap()),
-    ("a manifest of a later format", "format 8", |dir| forge(dir, |manifest| manifest["format"] = 8.into())),
+    ("a manifest of a later format", "format 9", |dir| forge(dir, |manifest| manifest["format"] = 9.into())),
     ("a manifest of another tokeniser", "tokeniser version 9", |dir| {
-        forge(dir, |manifest| manifest["policy"]["tokeniser"] = 9.into());
+        forge(dir, |manifest| manifest["tokeniser"] = 9.into());
     }),
     ("a manifest of the first tokeniser", "tokeniser version 1", |dir| {
-        forge(dir, |manifest| manifest["policy"]["tokeniser"] = 1.into());
+        forge(dir, |manifest| manifest["tokeniser"] = 1.into());
     }),
     ("a manifest of fewer shards", "is of shard 2, and there are 2", |dir| {
         forge(dir, |manifest| manifest["shards"] = 2.into());
     }),
-    ("a manifest of another tau", "is compared with", |dir| {
-        forge(dir, |manifest| manifest["policy"]["tau"] = "0.9".into());
+    ("a manifest of another policy", "is compared with", |dir| {
+        forge(dir, |manifest| manifest["policy"] = "jaccard:tau=0.9".into());
+    }),
+    ("a manifest of a policy of other signatures", "which is none of the policy simhash", |dir| {
+        forge(dir, |manifest| manifest["policy"] = "simhash:differing=3".into());
     }),
     ("no database", "there is no database", |dir| fs::remove_dir_all(dir.join("tier1")).unwrap()),
     ("a database without its file", "there is no database", |dir| {

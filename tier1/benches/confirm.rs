@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use divan::Bencher;
 use divan::counter::ItemsCount;
-use doppel_model::pairwise::Policy;
+use doppel_model::pairwise::{Policy, Similarity};
 use doppel_model::signature::{Builder, Signature};
 use doppel_model::{ContentHash, PageId, PageUrl, PartitionId, Random, Timestamp};
 use doppel_protocol::{
@@ -184,5 +184,6 @@ impl Tier2Api for Families {
 }
 
 fn pair(page: PageId, content: ContentHash, signature: &Signature) -> Pair {
-    Pair { page, content, shared: signature.shingles() - 5, shingles: signature.shingles() }
+    let (size, shared) = (signature.size(), signature.size() - 5);
+    Pair { page, content, similarity: Similarity { shared, of: size + 5 } }
 }

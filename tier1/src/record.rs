@@ -3,6 +3,7 @@
 mod encoding;
 mod group;
 
+use doppel_model::pairwise::Similarity;
 use doppel_model::{ContentHash, GroupId, PageId, PageUrl, Timestamp};
 use doppel_protocol::{Counters, Rank, Status, Unresolved};
 use serde::{Deserialize, Serialize};
@@ -63,7 +64,8 @@ pub(crate) fn is_purged_page(key: &[u8], row: &[u8]) -> bool {
 pub(crate) struct ContentState {
     pub(crate) content: ContentHash,
     pub(crate) tokens: u32,
-    pub(crate) shingles: u32,
+    /// That of its signature.
+    pub(crate) size: u32,
     pub(crate) search: SearchState,
     pub(crate) asking: Option<Asking>,
     pub(crate) membership: Option<Membership>,
@@ -102,8 +104,7 @@ pub(crate) struct Found {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Measured {
     pub(crate) content: ContentHash,
-    pub(crate) shared: u32,
-    pub(crate) shingles: u32,
+    pub(crate) similarity: Similarity,
     pub(crate) similar: bool,
 }
 
@@ -195,21 +196,6 @@ pub(crate) struct Published {
     pub(crate) duplicate_of: Option<PageUrl>,
     pub(crate) similarity: Option<Similarity>,
     pub(crate) reason: Option<Unresolved>,
-}
-
-/// A Jaccard coefficient as its exact counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Similarity {
-    pub(crate) shared: u32,
-    pub(crate) a: u32,
-    pub(crate) b: u32,
-}
-
-impl Similarity {
-    pub(crate) fn jaccard(self) -> f64 {
-        let union = f64::from(self.a) + f64::from(self.b) - f64::from(self.shared);
-        if union > 0.0 { f64::from(self.shared) / union } else { 1.0 }
-    }
 }
 
 /// A shard's counters and sequence numbers: one row, in memory while the shard runs.

@@ -8,7 +8,8 @@
 //! center and all that are linked to it and to no center before it. Two stars are linked when a content of one is
 //! linked to a content of the other. Each content is compared with the center of the other star, and with its other
 //! contents only where that leaves a doubt: Jaccard distance is a metric, so x is not linked to z in the star of b if
-//! d(x, b) - d(b, z) >= 1 - tau.
+//! d(x, b) - d(b, z) >= 1 - tau. Under a policy whose measure is no metric, it is compared with all that share a key with it, until
+//! two stars are linked.
 //!
 //! Signatures are read when they are needed and kept up to a limit, so memory beside it grows by the
 //! bands and the parity bitmap of a content only. A pair that the bitmaps reject is not read.
@@ -16,7 +17,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use doppel_model::pairwise::{Bands, Comparison, Policy};
+use doppel_model::pairwise::{Comparison, Key, Policy};
 use doppel_model::parity;
 use doppel_model::signature::Signature;
 use doppel_model::{Tau, UnionFind};
@@ -106,12 +107,8 @@ struct Ray {
 /// Takes a center, a content that is dealt to it, and how they compare.
 type Dealt<'d> = dyn FnMut(usize, usize, &Comparison) + 'd;
 
-/// A band of a sketch and its key.
-type Key = (usize, u32);
-
 struct Stars<'r, E> {
     policy: Policy,
-    cut: Bands,
     kept: Kept<'r, E>,
     /// None for a content that cannot be had.
     rays: Vec<Option<Ray>>,
@@ -126,7 +123,6 @@ struct Stars<'r, E> {
 
 impl<'r, E> Stars<'r, E> {
     fn new(policy: Policy, count: usize, mut kept: Kept<'r, E>) -> Result<Self, E> {
-        let cut = policy.bands();
         let mut keys: HashMap<Key, Vec<usize>> = HashMap::new();
         let mut rays = Vec::with_capacity(count);
         let mut bitmaps = Vec::with_capacity(count);
@@ -137,16 +133,14 @@ impl<'r, E> Stars<'r, E> {
             let bitmap = |signature: &Arc<Signature>| {
                 let mut bitmap = Vec::new();
                 parity::append(signature, &mut bitmap);
-                (signature.shingles(), bitmap.into())
+                (signature.size(), bitmap.into())
             };
             bitmaps.push(signature.as_ref().map(bitmap).unwrap_or_default());
             if let Some(signature) = signature.filter(|signature| policy.comparable(signature)) {
-                for key in cut.keys(signature.sketch()).enumerate() {
-                    keys.entry(key).or_default().push(number);
-                }
+                policy.keys(&signature, |key| keys.entry(key).or_default().push(number));
             }
         }
-        Ok(Self { policy, cut, kept, rays, bitmaps, keys, linked: UnionFind::new(count) })
+        Ok(Self { policy, kept, rays, bitmaps, keys, linked: UnionFind::new(count) })
     }
 
     /// The signature of a content that may be linked to others.
@@ -162,8 +156,11 @@ impl<'r, E> Stars<'r, E> {
         self.policy.admits(shared_max, *a, *b)
     }
 
+    /// The keys of a content, each once.
     fn keys_of(&self, signature: &Signature) -> Vec<Key> {
-        self.cut.keys(signature.sketch()).enumerate().collect()
+        let mut keys = Vec::new();
+        self.policy.keys(signature, |key| keys.push(key));
+        keys
     }
 
     /// Deals the contents out to stars, beginning with that of `first`.
@@ -198,7 +195,8 @@ impl<'r, E> Stars<'r, E> {
                 let comparison = self.policy.compare(&signature, &candidate);
                 if comparison.similar {
                     dealt[number] = true;
-                    self.rays[number] = Some(Ray { center, distance: distance(&comparison).1 });
+                    self.rays[number] =
+                        Some(Ray { center, distance: comparison.similarity.distance(PARTS).1 });
                     each(center, number, &comparison);
                 }
             }
@@ -226,9 +224,10 @@ impl<'r, E> Stars<'r, E> {
 
     /// Links stars.
     fn link(&mut self) -> Result<(), E> {
-        let apart = self.policy.tau.numerator();
-        // The least distance of two that are not linked, rounded up.
-        let apart = ((Tau::DENOMINATOR - apart) * PARTS).div_ceil(Tau::DENOMINATOR);
+        // The least distance of two that are not linked, rounded up. Without a metric none is known.
+        let apart = self.policy.metric().map_or(u64::MAX, |tau| {
+            ((Tau::DENOMINATOR - tau.numerator()) * PARTS).div_ceil(Tau::DENOMINATOR)
+        });
         let mut centers: HashMap<usize, u64> = HashMap::new();
         for number in 0..self.rays.len() {
             let Some(signature) = self.comparable(number)? else { continue };
@@ -276,7 +275,8 @@ impl<'r, E> Stars<'r, E> {
                         continue;
                     }
                     // Similar, but without a common band: nothing follows for the others.
-                    let at_most = if comparison.similar { 0 } else { distance(&comparison).0 };
+                    let at_most =
+                        if comparison.similar { 0 } else { comparison.similarity.distance(PARTS).0 };
                     centers.insert(center, at_most);
                     at_most
                 }
@@ -317,14 +317,6 @@ impl<'r, E> Stars<'r, E> {
         });
         components
     }
-}
-
-/// The Jaccard distance of two contents, rounded down and up.
-fn distance(comparison: &Comparison) -> (u64, u64) {
-    let Comparison { shared, a, b, .. } = *comparison;
-    let union = (u64::from(a) + u64::from(b)).saturating_sub(u64::from(shared)).max(1);
-    let apart = PARTS * union.saturating_sub(u64::from(shared));
-    (apart / union, apart.div_ceil(union))
 }
 
 #[cfg(test)]

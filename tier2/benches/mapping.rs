@@ -48,7 +48,7 @@ fn halves() -> &'static (Vec<Signature>, Vec<Signature>) {
         let mut files: Vec<String> = (0..2).map(|i| format!("mid/mid-{i:02}")).collect();
         files.extend((0..10).map(|i| format!("trace/round-{i:02}")));
         let files: Vec<&str> = files.iter().map(String::as_str).collect();
-        let mut extractor = Extractor::new();
+        let mut extractor = Extractor::default();
         let mut contents: Vec<Signature> = Vec::new();
         for page in crawl::html(&files).unwrap_or_default() {
             if let Extracted::Page(page) = extractor.html(&page.url, &page.bytes, page.charset.as_deref()) {

@@ -63,8 +63,7 @@ impl Exhaustive {
         let pair = |(page, other): &(PageId, Arc<Signature>)| Pair {
             page: *page,
             content: other.content(),
-            shared: self.policy.compare(signature, other).shared,
-            shingles: other.shingles(),
+            similarity: self.policy.compare(signature, other).similarity,
         };
         linked.map(pair).collect()
     }
@@ -116,7 +115,7 @@ impl Tier2Api for Exhaustive {
 
     fn locate(&self, signature: &Signature) -> Result<PartitionLookup, IndexError> {
         let only = PartitionId(0);
-        Ok(PartitionLookup { lengths: vec![signature.shingles()], home: only, probed_partitions: vec![only] })
+        Ok(PartitionLookup { lengths: vec![signature.size()], home: only, probed_partitions: vec![only] })
     }
 
     fn load(&self) -> Result<LoadReport, IndexError> {

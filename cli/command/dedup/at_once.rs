@@ -6,8 +6,6 @@ use std::path::Path;
 use std::time::Instant;
 
 use anyhow::Context;
-use doppel_model::Tau;
-use doppel_model::pairwise::Policy;
 use doppel_protocol::answer::ExportLine;
 use doppel_tier1::bulk::{Bulk, BulkConfig, Grouped, Keep};
 
@@ -30,10 +28,10 @@ impl Dedup {
     /// Groups a collection of which nothing is kept.
     pub(super) fn at_once(&self, out: Option<&Destination>) -> anyhow::Result<Done> {
         let scratch = Scratch::new()?;
-        let (Wanted { tau, winners, .. }, markets) = wanted(&self.engine)?;
+        let (Wanted { policy, winners, .. }, markets) = wanted(&self.engine)?;
         let begin = Instant::now();
         let config = BulkConfig {
-            policy: Policy { tau: tau.unwrap_or(Tau::DEFAULT) },
+            policy: policy.unwrap_or_default(),
             winners: winners.unwrap_or_default(),
             market: self.market(&markets)?,
             group_members_max: self.engine.tuning.group_members_max,
@@ -53,7 +51,7 @@ impl Dedup {
         let begin = Instant::now();
         let (tier1, map) = (new.tier1(), manifest.map()?);
         let config = BulkConfig {
-            policy: Policy { tau: manifest.policy.tau },
+            policy: manifest.policy,
             winners: manifest.winners,
             market,
             group_members_max: self.engine.tuning.group_members_max,
@@ -78,15 +76,19 @@ impl Dedup {
         let mut bulk = Bulk::new(config)?;
         let (mut outcomes, mut weights) = (Outcomes::default(), Weights::default());
         // Nobody can ask for the language of a page that is not kept.
-        let input = extracted::pages(&self.inputs, is_kept && self.engine.detect_language, |pages| {
-            for ExtractedPage { submission, bytes } in pages {
-                let page = submission.url.id();
-                let outcome = bulk.submit(submission)?;
-                weights.note(page, bytes, outcome);
-                outcomes.add(&[outcome]);
-            }
-            Ok(())
-        })?;
+        let input = extracted::pages(
+            &self.inputs,
+            (config.policy, is_kept && self.engine.detect_language),
+            |pages| {
+                for ExtractedPage { submission, bytes } in pages {
+                    let page = submission.url.id();
+                    let outcome = bulk.submit(submission)?;
+                    weights.note(page, bytes, outcome);
+                    outcomes.add(&[outcome]);
+                }
+                Ok(())
+            },
+        )?;
         let mut fed = Fed { input, outcomes, ..Fed::default() };
         if is_kept {
             let gone = directory::gone(bulk.live().cloned().map(Ok), self.directories())?;

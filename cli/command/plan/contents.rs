@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, ensure};
 use doppel_coordinator::limits::SAMPLE_CONTENTS;
+use doppel_model::pairwise::Policy;
 use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, PageUrl, Timestamp};
 use doppel_protocol::Body;
@@ -32,7 +33,7 @@ pub(super) type Contents = BTreeMap<ContentHash, Content>;
 /// When an input is not there, or no content is.
 pub(super) fn read(inputs: &InputArgs) -> anyhow::Result<(Contents, Tally)> {
     let mut newest: HashMap<PageUrl, (Timestamp, Option<Arc<Signature>>)> = HashMap::new();
-    let tally = extracted::pages(inputs, false, |pages| {
+    let tally = extracted::pages(inputs, (Policy::default(), false), |pages| {
         for page in pages.into_iter().map(|page| page.submission) {
             let content = match page.body {
                 Body::Content(signature) => Some(signature),
@@ -77,6 +78,11 @@ pub(super) fn sample(server: &str) -> anyhow::Result<Contents> {
         ensure!(
             contents.len() < SAMPLE_CONTENTS,
             "the server sends more than a sample; is it the same version?"
+        );
+        ensure!(
+            Policy::default().accepts(&signature),
+            "the server compares pages by other signatures than those of shingles, and a plan is made of shingles: only a server \
+             under the policy jaccard has one"
         );
         contents.insert(signature.content(), Content { url: None, signature: Arc::new(signature) });
     }

@@ -1,6 +1,6 @@
 //! Candidates by band, rejection by length and bitmap, and exact comparison of what is left.
 //!
-//! For every band the contents are sorted by key and number of shingles. Within a run of equal keys, those that are known
+//! For every band, or key of a number, the contents are sorted by key and size. Within a run of equal keys, those that are known
 //! to be connected are kept together as a tree. Each content is compared with the trees before it, and with each only up
 //! to the first link: so the cost of a family does not grow with the square of its size. A pair that shares several bands
 //! is compared in the first of them only.
@@ -10,13 +10,14 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use doppel_model::pairwise::{Bands, Policy};
+use doppel_model::pairwise::Policy;
 use doppel_model::parity;
 use doppel_model::signature::Signature;
-use doppel_model::sketch::Sketch;
 use rayon::prelude::*;
+use smallvec::SmallVec;
 
 use crate::atomic_union_find::AtomicUnionFind;
+use crate::keyed;
 
 /// From so many trees on, a content is compared with them on all threads.
 const TREES: usize = 64;
@@ -24,8 +25,8 @@ const TREES: usize = 64;
 /// What a candidate is judged by.
 pub(crate) struct Columns<'c> {
     pub(crate) policy: Policy,
-    pub(crate) shingles: &'c [u32],
-    pub(crate) sketches: &'c [Sketch],
+    pub(crate) sizes: &'c [u32],
+    pub(crate) keyed: &'c keyed::Keyed,
     pub(crate) bitmaps: &'c [u64],
     pub(crate) bitmap_starts: &'c [u64],
 }
@@ -34,19 +35,19 @@ pub(crate) struct Columns<'c> {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Keyed {
     key: u32,
-    shingles: u32,
+    size: u32,
     content: u32,
 }
 
 /// Reads the signature of a content.
 type Read<'r, E> = dyn Fn(u32) -> Result<Arc<Signature>, E> + Sync + 'r;
 
-/// Contents of a run that are connected: lists by number of shingles, ascending.
+/// Contents of a run that are connected: lists by size, ascending.
 #[derive(Default)]
 struct Tree {
     lists: Vec<Vec<Keyed>>,
-    /// The most shingles of a member.
-    shingles_max: u32,
+    /// The size of the largest member.
+    size_max: u32,
 }
 
 impl Columns<'_> {
@@ -56,17 +57,16 @@ impl Columns<'_> {
         compared: &[u32],
         read: &Read<'_, E>,
     ) -> Result<Vec<u32>, E> {
-        let connected = AtomicUnionFind::new(self.shingles.len());
-        let bands = self.policy.bands();
+        let connected = AtomicUnionFind::new(self.sizes.len());
         let failure = OnceLock::new();
         let stop = AtomicBool::new(false);
-        for band in 0..bands.count {
+        for turn in 0..self.keyed.turns() {
             let mut keyed: Vec<Keyed> =
-                compared.par_iter().map(|content| self.keyed(bands, band, *content)).collect();
+                compared.par_iter().flat_map_iter(|content| self.in_turn(turn, *content)).collect();
             keyed.par_sort_unstable();
             let runs: Vec<&[Keyed]> =
                 keyed.chunk_by(|a, b| a.key == b.key).filter(|run| run.len() > 1).collect();
-            let band = Band { columns: self, bands, band, connected: &connected, read, stop: &stop };
+            let band = Turn { columns: self, turn, connected: &connected, read, stop: &stop };
             runs.par_iter().for_each(|run| {
                 if let Err(error) = band.connect_run(run) {
                     stop.store(true, Ordering::Relaxed);
@@ -83,9 +83,10 @@ impl Columns<'_> {
         }
     }
 
-    fn keyed(&self, bands: Bands, band: usize, content: u32) -> Keyed {
-        let key = bands.keys(&self.sketches[content as usize]).nth(band).unwrap_or_default();
-        Keyed { key, shingles: self.shingles[content as usize], content }
+    fn in_turn(&self, turn: usize, content: u32) -> SmallVec<[Keyed; 1]> {
+        let (size, mut keyed) = (self.sizes[content as usize], SmallVec::new());
+        self.keyed.in_turn(turn, content, |key| keyed.push(Keyed { key, size, content }));
+        keyed
     }
 
     fn bitmap(&self, content: u32) -> &[u64] {
@@ -95,17 +96,16 @@ impl Columns<'_> {
     }
 }
 
-/// One band of the join.
-struct Band<'b, E> {
+/// One turn of the join: a band, or the keys of a number.
+struct Turn<'b, E> {
     columns: &'b Columns<'b>,
-    bands: Bands,
-    band: usize,
+    turn: usize,
     connected: &'b AtomicUnionFind,
     read: &'b Read<'b, E>,
     stop: &'b AtomicBool,
 }
 
-impl<E: Send> Band<'_, E> {
+impl<E: Send> Turn<'_, E> {
     /// Connects the contents of a run.
     fn connect_run(&self, run: &[Keyed]) -> Result<(), E> {
         let mut trees: Vec<Tree> = Vec::new();
@@ -114,7 +114,7 @@ impl<E: Send> Band<'_, E> {
                 return Ok(());
             }
             // Those of which all are too short for this content are so for all that follow.
-            trees.retain(|tree| self.admits_lengths(tree.shingles_max, *content));
+            trees.retain(|tree| self.admits_lengths(tree.size_max, *content));
             let mut links = self.links(*content, &trees)?.into_iter();
             let mut own = Tree::default();
             trees.retain_mut(|tree| {
@@ -151,10 +151,10 @@ impl<E: Send> Band<'_, E> {
         let bitmap = self.columns.bitmap(content.content);
         for list in &tree.lists {
             // From the nearest in length on; the first that is too short ends the list.
-            for other in list.iter().rev().take_while(|other| self.admits_lengths(other.shingles, content)) {
+            for other in list.iter().rev().take_while(|other| self.admits_lengths(other.size, content)) {
                 let differing = parity::differing(bitmap, self.columns.bitmap(other.content));
-                let shared_max = parity::shared_max(content.shingles, other.shingles, differing);
-                if !policy.admits(shared_max, content.shingles, other.shingles)
+                let shared_max = parity::shared_max(content.size, other.size, differing);
+                if !policy.admits(shared_max, content.size, other.size)
                     || self.meet_before(content.content, other.content)
                 {
                     continue;
@@ -175,15 +175,14 @@ impl<E: Send> Band<'_, E> {
         Ok(false)
     }
 
-    /// Whether a content of so many shingles can be linked to one that has as many or more.
-    fn admits_lengths(&self, shingles: u32, content: Keyed) -> bool {
-        self.columns.policy.admits(shingles, content.shingles, shingles)
+    /// Whether a content of this size can be linked to one that is as large or larger.
+    fn admits_lengths(&self, size: u32, content: Keyed) -> bool {
+        self.columns.policy.admits(size, content.size, size)
     }
 
-    /// Whether two contents share one of the bands before this one, where they were compared.
+    /// Whether two contents were candidates before, and compared.
     fn meet_before(&self, a: u32, b: u32) -> bool {
-        let keys = |content: u32| self.bands.keys(&self.columns.sketches[content as usize]).take(self.band);
-        keys(a).zip(keys(b)).any(|(a, b)| a == b)
+        self.columns.keyed.meet_before(self.turn, a, b)
     }
 }
 
@@ -198,7 +197,7 @@ impl Tree {
 
     /// Adds a member that is as long as any.
     fn push(&mut self, content: Keyed) {
-        self.shingles_max = content.shingles;
+        self.size_max = content.size;
         match self.lists.first_mut() {
             Some(list) => list.push(content),
             None => self.lists.push(vec![content]),

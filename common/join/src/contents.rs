@@ -8,10 +8,10 @@ use doppel_model::ContentHash;
 use doppel_model::pairwise::{Comparison, Policy};
 use doppel_model::parity;
 use doppel_model::signature::Signature;
-use doppel_model::sketch::Sketch;
 use rayon::prelude::*;
 
 use crate::candidates::Columns;
+use crate::keyed::Keyed;
 
 /// The number of a content, in the order in which contents came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -27,8 +27,8 @@ pub struct Contents {
     numbers: HashMap<ContentHash, u32, foldhash::fast::RandomState>,
     hashes: Vec<ContentHash>,
     tokens: Vec<u32>,
-    shingles: Vec<u32>,
-    sketches: Vec<Sketch>,
+    sizes: Vec<u32>,
+    keyed: Keyed,
     /// The bitmaps one after the other, and where each begins.
     bitmaps: Vec<u64>,
     bitmap_starts: Vec<u64>,
@@ -43,8 +43,8 @@ impl Contents {
             numbers: HashMap::default(),
             hashes: Vec::new(),
             tokens: Vec::new(),
-            shingles: Vec::new(),
-            sketches: Vec::new(),
+            sizes: Vec::new(),
+            keyed: Keyed::new(policy),
             bitmaps: Vec::new(),
             bitmap_starts: Vec::new(),
         }
@@ -62,8 +62,8 @@ impl Contents {
         };
         self.hashes.push(signature.content());
         self.tokens.push(signature.tokens());
-        self.shingles.push(signature.shingles());
-        self.sketches.push(*signature.sketch());
+        self.sizes.push(signature.size());
+        self.keyed.push(signature);
         self.bitmap_starts.push(self.bitmaps.len() as u64);
         // What is never compared by similarity needs no bitmap.
         if self.policy.comparable(signature) {
@@ -81,7 +81,7 @@ impl Contents {
     /// Frees what only the join needs.
     pub fn forget_columns(&mut self) {
         self.numbers = HashMap::default();
-        self.sketches = Vec::new();
+        self.keyed = Keyed::new(self.policy);
         self.bitmaps = Vec::new();
         self.bitmap_starts = Vec::new();
     }
@@ -110,10 +110,10 @@ impl Contents {
         self.tokens[content.0 as usize]
     }
 
-    /// How many distinct shingles a content has.
+    /// The size of a content's signature.
     #[must_use]
-    pub fn shingles(&self, content: ContentIndex) -> u32 {
-        self.shingles[content.0 as usize]
+    pub fn size(&self, content: ContentIndex) -> u32 {
+        self.sizes[content.0 as usize]
     }
 
     /// The connected components of the link relation among the contents for which `counts` is true: for each content
@@ -128,8 +128,8 @@ impl Contents {
     ) -> Result<Vec<ContentIndex>, E> {
         let columns = Columns {
             policy: self.policy,
-            shingles: &self.shingles,
-            sketches: &self.sketches,
+            sizes: &self.sizes,
+            keyed: &self.keyed,
             bitmaps: &self.bitmaps,
             bitmap_starts: &self.bitmap_starts,
         };

@@ -106,14 +106,20 @@ pub struct BoundingSpace {
 }
 
 impl BoundingSpace {
-    /// The bounding space of a content with the given vector.
+    /// The bounding space of a content with the given vector; without a threshold, everything: then lengths say nothing.
     #[must_use]
-    pub fn new(lengths: LengthVector, tau: Tau) -> Self {
+    pub fn new(lengths: LengthVector, tau: impl Into<Option<Tau>>) -> Self {
+        let Some(tau) = tau.into() else { return Self::everything(lengths) };
         let (t, d) = (tau.numerator() as i64, Tau::DENOMINATOR as i64);
         let features = lengths.features();
         // The integers strictly between tau |A| and |A| / tau.
         let totals = (t * features[0] / d + 1 - SLACK, (d * features[0] + t - 1) / t - 1 + SLACK);
         Self { features, totals, plus: d + t, minus: d - t }
+    }
+
+    fn everything(lengths: LengthVector) -> Self {
+        // No distance is more than nothing times it.
+        Self { features: lengths.features(), totals: (i64::MIN, Bounds::UNLIMITED), plus: 0, minus: 0 }
     }
 
     /// Whether a content of `total` shingles can be a near-duplicate.

@@ -53,6 +53,13 @@ impl LengthVector {
         Ok(Self { lengths: [0; DIMENSIONS_MAX], dimensions })
     }
 
+    /// The same of a content of this size of which no more is known: half of it is in each half.
+    pub(super) fn with_total(mut self, total: u32) -> Self {
+        self.lengths[..self.dimensions].fill(total / 2);
+        self.lengths[0] = total;
+        self
+    }
+
     /// Counts one shingle: in the total, and in the halves whose bits are set in `halves`. The lowest bit is
     /// the first half. Bits beyond the number of dimensions must be 0.
     pub(super) fn count(&mut self, halves: u8) {

@@ -11,7 +11,7 @@ use std::borrow::Borrow;
 
 use serde::{Deserialize, Serialize};
 
-use doppel_model::signature::{BUCKETS, Signature, bucket};
+use doppel_model::signature::{BUCKETS, Kind, Signature, bucket};
 use doppel_model::stable_hash64;
 
 use crate::error::MappingError;
@@ -67,9 +67,13 @@ impl Lexicon {
         self.empty.as_slice().len()
     }
 
-    /// The length vector of a content. Its total is the number of distinct shingles of the content.
+    /// The length vector of a content. Its total is the number of distinct shingles of the content; of a signature that is not
+    /// made of shingles, its size.
     #[must_use]
     pub fn lengths(&self, signature: &Signature) -> LengthVector {
+        if signature.kind() != Kind::Shingles {
+            return self.empty.with_total(signature.size());
+        }
         let mut lengths = self.empty;
         for hash in signature.set() {
             lengths.count(self.table[bucket(hash)]);

@@ -41,7 +41,7 @@ const NEW: Node = Node::Leaf(PartitionIndex(0));
 #[serde(try_from = "StoredPartitionMap", into = "StoredPartitionMap")]
 pub struct PartitionMap {
     version: u64,
-    tau: Tau,
+    tau: Option<Tau>,
     lexicon: Lexicon,
     nodes: Vec<Node>,
     bounds: Vec<Bounds>,
@@ -53,8 +53,8 @@ impl PartitionMap {
     ///
     /// # Errors
     /// When `dimensions` is out of range.
-    pub fn one(dimensions: usize, tau: Tau) -> Result<Self, MappingError> {
-        Self::over(Lexicon::unlearned(dimensions)?, vec![Node::Leaf(PartitionIndex(0))], tau, 0)
+    pub fn one(dimensions: usize, tau: impl Into<Option<Tau>>) -> Result<Self, MappingError> {
+        Self::over(Lexicon::unlearned(dimensions)?, vec![Node::Leaf(PartitionIndex(0))], tau.into(), 0)
     }
 
     /// Learns a map of at most `partitions` partitions for collections like `sample`, together with a lexicon.
@@ -66,14 +66,14 @@ impl PartitionMap {
     pub fn learn<S: Borrow<Signature>>(
         sample: &[S],
         partitions: usize,
-        tau: Tau,
+        tau: impl Into<Option<Tau>>,
         dimensions: usize,
         version: u64,
     ) -> Result<Self, MappingError> {
         if !(1..=PARTITIONS_MAX).contains(&partitions) {
             return Err(MappingError::Partitions(partitions));
         }
-        let (map, _) = Self::learn_parts(sample, (partitions as u32, 1), tau, dimensions, version)?;
+        let (map, _) = Self::learn_parts(sample, (partitions as u32, 1), tau.into(), dimensions, version)?;
         Ok(map)
     }
 
@@ -82,7 +82,7 @@ impl PartitionMap {
     pub(super) fn learn_parts<S: Borrow<Signature>>(
         sample: &[S],
         (parts, each): (u32, u32),
-        tau: Tau,
+        tau: Option<Tau>,
         dimensions: usize,
         version: u64,
     ) -> Result<(Self, Vec<u32>), MappingError> {
@@ -98,7 +98,7 @@ impl PartitionMap {
     pub(super) fn over(
         lexicon: Lexicon,
         nodes: Vec<Node>,
-        tau: Tau,
+        tau: Option<Tau>,
         version: u64,
     ) -> Result<Self, MappingError> {
         let mut bounds = Vec::new();
@@ -118,9 +118,9 @@ impl PartitionMap {
         self.version
     }
 
-    /// The threshold for which the probed partitions contain all near-duplicates.
+    /// The threshold for which the probed partitions contain all near-duplicates; none where all are probed.
     #[must_use]
-    pub fn tau(&self) -> Tau {
+    pub fn tau(&self) -> Option<Tau> {
         self.tau
     }
 
@@ -298,7 +298,7 @@ fn leaves(
 #[serde(deny_unknown_fields)]
 struct StoredPartitionMap {
     version: u64,
-    tau: Tau,
+    tau: Option<Tau>,
     lexicon: Lexicon,
     cuts: Vec<Option<Cut>>,
     sample: Sample,

@@ -60,7 +60,7 @@ impl Plan {
     pub fn learn<S: Borrow<Signature>>(
         sample: &[S],
         (nodes, each): (u32, u32),
-        tau: Tau,
+        tau: impl Into<Option<Tau>>,
         dimensions: usize,
         version: u64,
     ) -> Result<Self, MappingError> {
@@ -68,7 +68,7 @@ impl Plan {
         if !(1..=PARTITIONS_MAX as u64).contains(&partitions) {
             return Err(MappingError::Partitions(usize::try_from(partitions).unwrap_or(usize::MAX)));
         }
-        let (map, parts) = PartitionMap::learn_parts(sample, (nodes, each), tau, dimensions, version)?;
+        let (map, parts) = PartitionMap::learn_parts(sample, (nodes, each), tau.into(), dimensions, version)?;
         Ok(Self::over(map, nodes, parts.into_iter().map(NodeId)))
     }
 

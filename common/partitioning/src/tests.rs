@@ -89,16 +89,16 @@ proptest! {
         let lengths: Vec<LengthVector> = contents.iter().map(|s| map.lexicon().lengths(s)).collect();
         let mut probed_partitions = Vec::new();
         for (a, vector) in contents.iter().zip(&lengths) {
-            prop_assert_eq!(vector.total(), u64::from(a.shingles()));
+            prop_assert_eq!(vector.total(), u64::from(a.size()));
             map.probed_partitions(vector, &mut probed_partitions);
             prop_assert!(probed_partitions.is_sorted());
             prop_assert!(probed_partitions.contains(&map.home(vector)));
             let space = BoundingSpace::new(*vector, tau);
             for (b, other) in contents.iter().zip(&lengths) {
                 let shared = a.shared_with(b).into();
-                if tau.exceeded_by(shared, a.shingles().into(), b.shingles().into()) {
+                if tau.exceeded_by(shared, a.size().into(), b.size().into()) {
                     prop_assert!(probed_partitions.contains(&map.home(other)), "{:?} {:?}", vector, other);
-                    prop_assert!(space.admits(other.as_slice()) && space.admits_total(b.shingles()));
+                    prop_assert!(space.admits(other.as_slice()) && space.admits_total(b.size()));
                 }
             }
         }
@@ -110,7 +110,7 @@ proptest! {
         let lengths: Vec<LengthVector> = vectors.iter().map(|v| LengthVector::new(v).unwrap()).collect();
         let spaces: Vec<BoundingSpace> = lengths.iter().map(|l| BoundingSpace::new(*l, Tau::DEFAULT)).collect();
         let (nodes, _) = cut::grow(&lengths, &spaces, 3, 16, 1);
-        let map = PartitionMap::over(Lexicon::unlearned(3).unwrap(), nodes, Tau::DEFAULT, 1).unwrap();
+        let map = PartitionMap::over(Lexicon::unlearned(3).unwrap(), nodes, Some(Tau::DEFAULT), 1).unwrap();
         for lengths in vectors.iter().chain(&more).map(|v| LengthVector::new(v).unwrap()) {
             let holds = |b: &Bounds| (0..3).all(|m| (b.lo[m]..=b.hi[m]).contains(&lengths.feature(m)));
             let homes: Vec<usize> = (0..map.partitions()).filter(|p| holds(&map.bounds()[*p])).collect();
@@ -165,7 +165,7 @@ proptest! {
     #[test]
     fn features_differ_by_at_most_the_differing_shingles(a in words(), b in words(), dimensions in 1usize..=8) {
         let (a, b) = (signature_of(&a), signature_of(&b));
-        let apart = a.shingles() + b.shingles() - 2 * a.shared_with(&b);
+        let apart = a.size() + b.size() - 2 * a.shared_with(&b);
         let lexicon = Lexicon::unlearned(dimensions).unwrap();
         let (a, b) = (lexicon.lengths(&a), lexicon.lengths(&b));
         prop_assert!((0..dimensions).all(|m| (a.feature(m) - b.feature(m)).abs() <= apart.into()));
@@ -214,7 +214,7 @@ fn learned_halves_separate_topics() {
     let pages = topical_pages();
     // The variance, over the pages, of a feature divided by the total.
     let spread = |lexicon: &Lexicon, m: usize| {
-        let share = |p: &Signature| lexicon.lengths(p).feature(m) as f64 / f64::from(p.shingles());
+        let share = |p: &Signature| lexicon.lengths(p).feature(m) as f64 / f64::from(p.size());
         let mean = pages.iter().map(share).sum::<f64>() / pages.len() as f64;
         pages.iter().map(|p| (share(p) - mean).powi(2)).sum::<f64>() / pages.len() as f64
     };
@@ -280,8 +280,9 @@ fn the_work_of_parts_is_balanced() {
     let lexicon = Lexicon::learn(&pages, 3, 1).unwrap();
     let lengths: Vec<LengthVector> = pages.iter().map(|page| lexicon.lengths(page)).collect();
     let spaces: Vec<BoundingSpace> = lengths.iter().map(|l| BoundingSpace::new(*l, Tau::DEFAULT)).collect();
-    let load =
-        |(nodes, _)| PartitionMap::over(lexicon.clone(), nodes, Tau::DEFAULT, 1).unwrap().measure(&lengths);
+    let load = |(nodes, _)| {
+        PartitionMap::over(lexicon.clone(), nodes, Some(Tau::DEFAULT), 1).unwrap().measure(&lengths)
+    };
     let even = load(cut::grow(&lengths, &spaces, 3, 16, 1));
     let balanced = load(balance::learn(&lengths, &spaces, 3, (16, 1)));
     assert!(balanced.imbalance() <= 1.1, "{balanced:?}");
@@ -402,5 +403,5 @@ fn similar_contents_are_within_the_bound() {
     let (a, b) = (signature_of(&(0..60).collect::<Vec<_>>()), signature_of(&(0..63).collect::<Vec<_>>()));
     assert!(policy.similar(&a, &b));
     let lexicon = Lexicon::unlearned(3).unwrap();
-    assert!(BoundingSpace::new(lexicon.lengths(&a), policy.tau).admits(lexicon.lengths(&b).as_slice()));
+    assert!(BoundingSpace::new(lexicon.lengths(&a), policy.metric()).admits(lexicon.lengths(&b).as_slice()));
 }

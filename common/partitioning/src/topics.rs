@@ -98,10 +98,10 @@ impl Shares {
     }
 
     fn push(&mut self, signature: &Signature) {
-        if signature.shingles() == 0 {
+        if signature.size() == 0 {
             return;
         }
-        let one = 1.0 / f64::from(signature.shingles());
+        let one = 1.0 / f64::from(signature.size());
         let start = self.entries.len();
         // The set is ascending, so equal buckets are adjacent.
         for bucket in signature.set().map(bucket) {

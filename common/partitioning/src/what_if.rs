@@ -123,7 +123,7 @@ fn loads_with_one_tree(
     let spaces: Vec<BoundingSpace> = learned.iter().map(|one| BoundingSpace::new(*one, tau)).collect();
     let most = numbers.last().copied().unwrap_or(1);
     let (tree, _) = grow(&learned, &spaces, dimensions, most * boxes, 1);
-    let map = PartitionMap::over(Lexicon::unlearned(dimensions)?, tree, tau, 0)?;
+    let map = PartitionMap::over(Lexicon::unlearned(dimensions)?, tree, Some(tau), 0)?;
     let homes: Vec<PartitionIndex> = lengths.iter().map(|vector| map.home(vector)).collect();
     let with = |nodes: &u32| {
         let zero = vec![0; *nodes as usize];

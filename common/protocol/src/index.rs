@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use doppel_model::pairwise::Similarity;
 use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, Epoch, PageId, PartitionId, RangeId};
 use serde::{Deserialize, Serialize};
@@ -76,10 +77,8 @@ pub struct Pair {
     pub page: PageId,
     /// The partner's content.
     pub content: ContentHash,
-    /// The number of shingles that both contents have.
-    pub shared: u32,
-    /// The number of distinct shingles of the partner.
-    pub shingles: u32,
+    /// How similar the two contents are.
+    pub similarity: Similarity,
 }
 
 /// The partitions of a signature under the present map.

@@ -95,11 +95,11 @@ fn text_bytes(pages: &[Html]) -> usize {
 }
 
 fn extractor(language: bool) -> Extractor {
-    if language { Extractor::new().detecting_language() } else { Extractor::new() }
+    if language { Extractor::default().detecting_language() } else { Extractor::default() }
 }
 
 fn signatures() -> Vec<Signature> {
-    let mut extractor = Extractor::new();
+    let mut extractor = Extractor::default();
     let read = |page: &Html| match extractor.html(&page.url, &page.bytes, page.charset.as_deref()) {
         Extracted::Page(page) => Some(page.signature),
         Extracted::Redirect(_) => None,
@@ -182,7 +182,7 @@ fn stage_language(bencher: Bencher<'_, '_>) {
 #[divan::bench(sample_count = 5, sample_size = 1)]
 fn shared_of_neighbours(bencher: Bencher<'_, '_>) {
     let signatures = signatures();
-    let shingles: usize = signatures.windows(2).map(|w| (w[0].shingles() + w[1].shingles()) as usize).sum();
+    let shingles: usize = signatures.windows(2).map(|w| (w[0].size() + w[1].size()) as usize).sum();
     bencher.counter(ItemsCount::new(shingles)).bench_local(|| {
         for pair in signatures.windows(2) {
             black_box(pair[0].shared_with(&pair[1]));

@@ -15,6 +15,7 @@ mod prescan;
 mod redirect;
 mod refresh;
 mod script;
+mod site;
 mod token;
 
 pub use charset::decode;
@@ -23,7 +24,8 @@ pub use doppel_model::signature::TOKENISER_VERSION;
 use std::borrow::Cow;
 
 use doppel_model::PageUrl;
-use doppel_model::signature::{Builder, Signature};
+use doppel_model::pairwise::{Features, Policy, Signer};
+use doppel_model::signature::Signature;
 use html::Document;
 use language::language;
 use token::Tokeniser;
@@ -64,7 +66,7 @@ pub struct Page {
 /// use doppel_model::PageUrl;
 /// use doppel_text::{Extracted, Extractor};
 ///
-/// let mut extractor = Extractor::new();
+/// let mut extractor = Extractor::default();
 /// let url = PageUrl::parse("http://example.org/")?;
 /// let html = b"<title>To be</title><p>or n&#111;t <b>to</b> be<script>run()</script>";
 /// let Extracted::Page(page) = extractor.html(&url, html, None) else { panic!("it is no redirect") };
@@ -72,20 +74,32 @@ pub struct Page {
 /// assert_eq!(page.signature, extractor.text("to be or not to be").signature);
 /// # Ok::<(), doppel_model::UrlError>(())
 /// ```
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Extractor {
     detect_language: bool,
     decoded: String,
     document: Document,
     tokeniser: Tokeniser,
-    builder: Builder,
+    signer: Signer,
+}
+
+impl Default for Extractor {
+    fn default() -> Self {
+        Self::new(Policy::default())
+    }
 }
 
 impl Extractor {
-    /// Creates an extractor with empty buffers.
+    /// Creates an extractor with empty buffers, which makes the signatures of a policy.
     #[must_use]
-    pub fn new() -> Self {
-        Self::default()
+    pub fn new(policy: Policy) -> Self {
+        Self {
+            detect_language: false,
+            decoded: String::new(),
+            document: Document::default(),
+            tokeniser: Tokeniser::default(),
+            signer: Signer::new(policy),
+        }
     }
 
     /// The same, but finds [`Page::language`] too, which takes longer than everything else.
@@ -101,7 +115,7 @@ impl Extractor {
             return Extracted::Redirect(target);
         }
         let canonical = self.document.canonical(url);
-        Extracted::Page(self.page(canonical))
+        Extracted::Page(self.page(Some(url), canonical))
     }
 
     /// Reads an HTML page like [`html`](Self::html), but stops before the tokens, for programs that make their own.
@@ -112,11 +126,21 @@ impl Extractor {
         }
     }
 
-    /// Reads plain text or Markdown.
+    /// Reads plain text or Markdown. A policy that reads the site takes all these texts for pages of one.
     pub fn text(&mut self, text: &str) -> Page {
+        self.take(text);
+        self.page(None, None)
+    }
+
+    /// The same of a page that has a URL.
+    pub fn text_at(&mut self, url: &PageUrl, text: &str) -> Page {
+        self.take(text);
+        self.page(Some(url), None)
+    }
+
+    fn take(&mut self, text: &str) {
         self.document.text.clear();
         self.document.text.extend_from_slice(text.as_bytes());
-        self.page(None)
     }
 
     /// Reads an HTML page into the document. Returns the target if the page is a redirect.
@@ -126,10 +150,11 @@ impl Extractor {
         if small { redirect::target(url, &self.document) } else { None }
     }
 
-    fn page(&mut self, canonical: Option<PageUrl>) -> Page {
+    fn page(&mut self, url: Option<&PageUrl>, canonical: Option<PageUrl>) -> Page {
+        let site = url.zip(self.signer.policy().sites()).map(|(url, sites)| site::hash(sites, url));
         let tokens = self.tokeniser.tokens(&mut self.document.text);
         Page {
-            signature: self.builder.build(tokens),
+            signature: self.signer.sign(Features { tokens, site }),
             language: if self.detect_language { language(&self.document.text) } else { None },
             canonical,
         }

@@ -6,7 +6,7 @@ fn url() -> PageUrl {
 }
 
 fn page(html: &str) -> Page {
-    match Extractor::new().html(&url(), html.as_bytes(), None) {
+    match Extractor::default().html(&url(), html.as_bytes(), None) {
         Extracted::Page(page) => page,
         Extracted::Redirect(target) => panic!("a redirect to {target}"),
     }
@@ -14,7 +14,7 @@ fn page(html: &str) -> Page {
 
 /// The content of the given words.
 fn words(words: &str) -> ContentHash {
-    Extractor::new().text(words).signature.content()
+    Extractor::default().text(words).signature.content()
 }
 
 #[test]
@@ -68,12 +68,12 @@ fn frames_hold_markup() {
 #[test]
 fn text_is_as_it_stands() {
     assert_eq!(words("<b>one</b> &amp;"), words("b one b amp"));
-    assert_eq!(Extractor::new().text("a < b").canonical, None);
+    assert_eq!(Extractor::default().text("a < b").canonical, None);
 }
 
 #[test]
 fn any_charset() {
-    let mut extractor = Extractor::new();
+    let mut extractor = Extractor::default();
     let mut content = |bytes: &[u8], declared| match extractor.html(&url(), bytes, declared) {
         Extracted::Page(page) => page.signature.content(),
         Extracted::Redirect(target) => panic!("a redirect to {target}"),
@@ -125,7 +125,7 @@ fn values_past_the_limit_are_absent() {
 
 #[test]
 fn language_where_it_can_be_told() {
-    let language = |text: &str| Extractor::new().detecting_language().text(text).language;
+    let language = |text: &str| Extractor::default().detecting_language().text(text).language;
     let english = "It was the best of times, it was the worst of times, it was the age of wisdom, it was the age of \
         foolishness, it was the epoch of belief, it was the epoch of incredulity, it was the season of light";
     let german = "Als Gregor Samsa eines Morgens aus unruhigen Träumen erwachte, fand er sich in seinem Bett zu \
@@ -139,17 +139,17 @@ fn language_where_it_can_be_told() {
     assert_eq!(language("x y z 1 2 3"), None);
     assert_eq!(language(""), None);
     let html = format!("<style>{german}</style><p>{english}");
-    let Extracted::Page(page) = Extractor::new().detecting_language().html(&url(), html.as_bytes(), None)
+    let Extracted::Page(page) = Extractor::default().detecting_language().html(&url(), html.as_bytes(), None)
     else {
         panic!("it is no redirect")
     };
     assert_eq!(page.language.as_deref(), Some("eng"));
-    assert_eq!(Extractor::new().text(english).language, None, "nobody asked for it");
+    assert_eq!(Extractor::default().text(english).language, None, "nobody asked for it");
 }
 
 #[test]
 fn nothing_of_one_page_is_in_the_next() {
-    let mut extractor = Extractor::new();
+    let mut extractor = Extractor::default();
     let mut read = |html: &str| extractor.html(&url(), html.as_bytes(), None);
     let empty = read("");
     read("<base href='http://b.org'><link rel=canonical href=x><p>日本 caf&eacute; <script>a");

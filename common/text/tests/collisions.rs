@@ -57,7 +57,7 @@ fn shared(a: &[u32], b: &[u32]) -> usize {
 #[ignore = "a measurement, in a release build"]
 fn effect_of_collisions_on_j() {
     let Some(pages) = crawl::html(&["mid/mid-00", "mid/mid-01"]) else { return };
-    let mut extractor = Extractor::new();
+    let mut extractor = Extractor::default();
     let mut numbers = Shingles::default();
     let mut seen = HashSet::new();
     let mut contents: Vec<(Signature, Vec<u32>)> = Vec::new();
@@ -81,8 +81,7 @@ fn effect_of_collisions_on_j() {
     let hashes: HashSet<u64> =
         contents.iter().flat_map(|(signature, _)| signature.set().collect::<Vec<_>>()).collect();
     let shingles: HashSet<u32> = contents.iter().flat_map(|(_, set)| set.iter().copied()).collect();
-    let within: usize =
-        contents.iter().map(|(signature, set)| set.len() - signature.shingles() as usize).sum();
+    let within: usize = contents.iter().map(|(signature, set)| set.len() - signature.size() as usize).sum();
     println!(
         "{} contents ({left_out} left out), {} distinct shingles, {} distinct hashes; {within} shingles lost to a \
          collision within their page",
@@ -91,10 +90,10 @@ fn effect_of_collisions_on_j() {
         hashes.len()
     );
 
-    let loose = Policy { tau: "0.5".parse().unwrap() };
+    let loose = Policy::jaccard("0.5".parse().unwrap());
     let mut bands: HashMap<(usize, u32), Vec<usize>> = HashMap::new();
     for (number, (signature, _)) in contents.iter().enumerate() {
-        for band in loose.band_keys(signature).enumerate() {
+        for band in loose.bands().unwrap().keys(signature.sketch()).enumerate() {
             bands.entry(band).or_default().push(number);
         }
     }
@@ -108,17 +107,18 @@ fn effect_of_collisions_on_j() {
     pairs.sort_unstable();
     pairs.dedup();
 
-    let policies = ["0.8", "0.9"].map(|tau| Policy { tau: tau.parse().unwrap() });
+    let policies = ["0.8", "0.9"].map(|tau| Policy::jaccard(tau.parse().unwrap()));
     let (mut other, mut largest, mut decided) = (0, 0.0f64, [0, 0]);
     for &(a, b) in &pairs {
         let ((a, a_set), (b, b_set)) = (&contents[a], &contents[b]);
         let exact = shared(a_set, b_set);
         let union = a_set.len() + b_set.len() - exact;
-        let difference = (policies[0].compare(a, b).jaccard() - exact as f64 / union as f64).abs();
+        let difference = (policies[0].compare(a, b).similarity.as_f64() - exact as f64 / union as f64).abs();
         other += usize::from(difference > 0.0);
         largest = largest.max(difference);
         for (policy, decided) in policies.iter().zip(&mut decided) {
-            let similar = policy.tau.exceeded_by(exact as u64, a_set.len() as u64, b_set.len() as u64);
+            let similar =
+                policy.metric().unwrap().exceeded_by(exact as u64, a_set.len() as u64, b_set.len() as u64);
             *decided += usize::from(similar != policy.similar(a, b));
         }
     }

@@ -5,8 +5,8 @@
 
 use std::fmt::Write;
 
-use doppel_model::PageUrl;
 use doppel_model::signature::{FORMAT, Signature, SignatureError};
+use doppel_model::{PageUrl, stable_hash64};
 use doppel_text::{Extracted, Extractor, TOKENISER_VERSION};
 
 fn hex(bytes: &[u8]) -> String {
@@ -26,7 +26,7 @@ fn parts(signature: &Signature) -> String {
 
 #[track_caller]
 fn check(text: &str, golden: &str) {
-    let signature = Extractor::new().text(text).signature;
+    let signature = Extractor::default().text(text).signature;
     let golden: String = golden.split_whitespace().collect();
     assert_eq!(hex(signature.as_bytes()), golden, "{text:?} is now\n{}", parts(&signature));
     assert_eq!(Signature::from_bytes(signature.as_bytes()), Ok(signature));
@@ -40,7 +40,7 @@ fn versions() {
 /// Version 1 read the tags inside `noframes` and `iframe` as words.
 #[test]
 fn signatures_of_the_first_tokeniser_are_refused() {
-    let mut bytes = Extractor::new().text("...").signature.as_bytes().to_vec();
+    let mut bytes = Extractor::default().text("...").signature.as_bytes().to_vec();
     let end = bytes.len() - 8;
     bytes[1] = 1;
     bytes[end..].copy_from_slice(&[0x9c, 0x8f, 0xf8, 0x35, 0xb3, 0xe6, 0xcc, 0x44]);
@@ -110,6 +110,30 @@ fn scripts() {
 fn html_is_its_text() {
     let url = PageUrl::parse("http://example.org/").unwrap();
     let html = "<title>To be</title><p>or<!-- a -->&nbsp;n&#111;t<b>to</b> be<style>a</style>: that is the question.";
-    let Extracted::Page(page) = Extractor::new().html(&url, html.as_bytes(), None) else { panic!() };
-    assert_eq!(page.signature, Extractor::new().text("To be, or not to be: that is the question.").signature);
+    let Extracted::Page(page) = Extractor::default().html(&url, html.as_bytes(), None) else { panic!() };
+    assert_eq!(
+        page.signature,
+        Extractor::default().text("To be, or not to be: that is the question.").signature
+    );
+}
+
+/// The other policies, by a hash of the whole signature: the tests of each compare it bit for bit with a slow one.
+#[test]
+fn every_policy() {
+    let url = PageUrl::parse("http://www.example.co.uk/a").unwrap();
+    let words: Vec<String> = (0..60).map(|n| format!("word{} the", n % 45)).collect();
+    let golden = [
+        ("jaccard", 0x6f61_ba95_a896_0355),
+        ("supershingle", 0x4c99_f5ee_2737_5198),
+        ("projection", 0xb6ac_e973_3929_0e55),
+        ("combined", 0x0f95_6f5e_a20d_0aff),
+        ("by-site", 0x2872_40ed_de7e_d9dc),
+        ("simhash", 0x691f_e4d3_82e6_cf44),
+    ];
+    let now = golden.map(|(policy, _)| {
+        let signature = Extractor::new(policy.parse().unwrap()).text_at(&url, &words.join(" ")).signature;
+        assert_eq!(Signature::from_bytes(signature.as_bytes()).as_ref(), Ok(&signature));
+        (policy, stable_hash64(signature.as_bytes()))
+    });
+    assert_eq!(now, golden);
 }

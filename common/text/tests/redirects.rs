@@ -43,7 +43,7 @@ fn described(url: &str) -> String {
 
 /// Reads all `pages`. Returns the number of correct redirects, and the differences.
 fn check(pages: &[Html], truth: &HashMap<&str, &str>) -> (usize, Vec<String>) {
-    let mut extractor = Extractor::new();
+    let mut extractor = Extractor::default();
     let mut right = 0;
     let mut differences = Vec::new();
     for page in pages {

@@ -27,18 +27,20 @@ async fn near_far_same_and_short() {
     ])
     .await;
     let near = ask(&door, "http://a/", "http://near/").await;
-    let measures = &near["measures"];
-    assert_eq!((&near["duplicate"], &near["tau"]), (&json!(true), &json!("0.8")));
+    let (measures, shingles) = (&near["measures"], &near["measures"]["shingles"]);
+    assert_eq!((&near["duplicate"], &near["policy"]), (&json!(true), &json!("jaccard:tau=0.8")));
     assert_eq!(
-        (&measures["shared"], &measures["only_a"], &measures["only_b"], &measures["same_content"]),
-        (&json!(94), &json!(6), &json!(6), &json!(false))
+        (&shingles["only_a"], &shingles["only_b"], &measures["same_content"]),
+        (&json!(6), &json!(6), &json!(false))
     );
-    assert!((measures["jaccard"].as_f64().unwrap() - 94.0 / 106.0).abs() < 1e-12);
-    assert!((measures["sketch_estimate"].as_f64().unwrap() - 94.0 / 106.0).abs() < 0.25);
-    assert_eq!(measures["bands"], 16);
-    assert!(measures["equal_bands"].as_u64().unwrap() > 0);
+    let criterion = json!({"what": "shingles", "shared": 94, "of": 106, "needed": "above 0.8", "met": true});
+    assert_eq!(measures["criteria"], json!([criterion]));
+    assert!((measures["similarity"].as_f64().unwrap() - 94.0 / 106.0).abs() < 1e-12);
+    assert!((shingles["sketch_estimate"].as_f64().unwrap() - 94.0 / 106.0).abs() < 0.25);
+    assert_eq!(shingles["bands"], 16);
+    assert!(shingles["equal_bands"].as_u64().unwrap() > 0);
     for kind in ["common", "only_a", "only_b"] {
-        let examples = measures["examples"][kind].as_array().unwrap();
+        let examples = shingles["examples"][kind].as_array().unwrap();
         assert_eq!(examples.len(), 5, "{kind}");
         assert!(examples.iter().all(|hash| hash.as_str().unwrap().len() == 10));
     }
@@ -57,16 +59,16 @@ async fn near_far_same_and_short() {
         (&json!(false), &json!("56 of 144 shingles are in both, which is not above 0.8"))
     );
     let same = ask(&door, "http://a/", "http://same/").await;
-    assert_eq!((&same["duplicate"], &same["measures"]["jaccard"]), (&json!(true), &json!(1.0)));
+    assert_eq!((&same["duplicate"], &same["measures"]["similarity"]), (&json!(true), &json!(1.0)));
     assert_eq!(same["reason"], "they have the same content");
-    assert_eq!(same["measures"]["examples"]["only_a"], json!([]));
+    assert_eq!(same["measures"]["shingles"]["examples"]["only_a"], json!([]));
     let short = ask(&door, "http://short/1", "http://short/2").await;
     assert_eq!((&short["duplicate"], &short["a"]["content"]["comparable"]), (&json!(false), &json!(false)));
     assert!(short["reason"].as_str().unwrap().starts_with("one has 19 tokens"), "{short}");
     let empty = ask(&door, "http://empty/1", "http://empty/2").await;
     assert_eq!((&empty["duplicate"], &empty["reason"]), (&json!(false), &json!("neither has any text")));
     assert_eq!(
-        (&empty["measures"]["equal_bands"], &empty["measures"]["sketch_estimate"]),
+        (&empty["measures"]["shingles"]["equal_bands"], &empty["measures"]["shingles"]["sketch_estimate"]),
         (&json!(0), &json!(0.0))
     );
     let moved = ask(&door, "http://a/", "http://moved/").await;

@@ -103,7 +103,7 @@ impl Door {
             winners,
             markets,
             shard_map: ShardMap::fixed(vec!["local".to_owned(); 2]),
-            ingest: Arc::new(Ingest::new(2).unwrap()),
+            ingest: Arc::new(Ingest::new(2, Policy::default()).unwrap()),
             registry: Registry::default(),
             clock: Arc::new(|| NOW),
             temp_dir: temp.path().to_owned(),

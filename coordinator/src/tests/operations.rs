@@ -106,7 +106,7 @@ async fn the_page_is_self_contained() {
     assert!(reply.headers["content-security-policy"].to_str().unwrap().starts_with("default-src 'none'"));
     let page = reply.text();
     assert!(
-        page.contains("near-duplicates above 0.8") && !page.contains("{version}") && !page.contains("{tau}")
+        page.contains("policy jaccard:tau=0.8") && !page.contains("{version}") && !page.contains("{policy}")
     );
     assert!(!page.contains("innerHTML") && !page.contains("src="));
 }

@@ -70,7 +70,7 @@ impl Collection {
     /// The number of contents of each length.
     pub(super) fn lengths(&self) -> Vec<Bin> {
         let mut bins: Vec<Bin> = Vec::new();
-        let mut lengths: Vec<u32> = self.contents.iter().map(|content| content.shingles()).collect();
+        let mut lengths: Vec<u32> = self.contents.iter().map(|content| content.size()).collect();
         lengths.sort_unstable();
         for power in 0.. {
             let from = |power: i32| 2_f64.powf(f64::from(power) / BINS).round() as u32;

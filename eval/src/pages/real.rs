@@ -34,7 +34,7 @@ impl RealTexts {
     /// When an input does not exist, or there is no page with enough text.
     pub(crate) fn read(inputs: &InputArgs) -> anyhow::Result<Self> {
         let mut newest = Newest::default();
-        let mut extractor = Extractor::new();
+        let mut extractor = Extractor::default();
         let tally = crawl::read(inputs, |page| {
             newest.take(&page, &mut extractor);
             Ok(())

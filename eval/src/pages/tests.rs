@@ -40,20 +40,20 @@ fn read(lines: &[u8]) -> Vec<(PageItem, String)> {
 
 /// The similarities of all pairs that are alike at all.
 fn similarities(pages: &[(PageItem, String)]) -> Vec<f64> {
-    let mut extractor = Extractor::new();
+    let mut extractor = Extractor::default();
     let signatures: Vec<Signature> = pages.iter().map(|(_, text)| extractor.text(text).signature).collect();
     let pairs =
         signatures.iter().enumerate().flat_map(|(at, a)| signatures[..at].iter().map(move |b| (a, b)));
     let of = |(a, b): (&Signature, &Signature)| {
         let shared = a.shared_with(b);
-        f64::from(shared) / f64::from(a.shingles() + b.shingles() - shared)
+        f64::from(shared) / f64::from(a.size() + b.size() - shared)
     };
     pairs.map(of).filter(|similarity| *similarity > 0.3).collect()
 }
 
 /// Families lie around the threshold: one pair of a family in fifteen is at it or above, and many are near it.
 fn lie_around_tau(pages: &[(PageItem, String)]) {
-    let tau = Policy::default().tau.as_f64();
+    let tau = Policy::default().metric().unwrap().as_f64();
     let similarities = similarities(pages);
     let pairs = similarities.len();
     assert!((100..2_000).contains(&pairs), "{pairs} pairs");

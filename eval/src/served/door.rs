@@ -49,7 +49,7 @@ impl Door {
     pub(super) fn open(driver: &Driver) -> anyhow::Result<Self> {
         let temp_dir = driver.scratch.path().join("tmp");
         std::fs::create_dir_all(&temp_dir).context("cannot make a temporary directory")?;
-        let ingest = Ingest::new(1).context("cannot start an extractor")?;
+        let ingest = Ingest::new(1, driver.engine.policy).context("cannot start an extractor")?;
         let app = App::new(driver.engine.services(ingest, temp_dir));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).context("cannot listen")?;

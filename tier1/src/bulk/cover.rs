@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use doppel_join::{ContentIndex, Contents, Read};
+use doppel_model::pairwise::Similarity;
 use doppel_protocol::WinnerOrder;
 use rayon::prelude::*;
 
@@ -48,10 +49,12 @@ pub(super) fn cover(
             let (content, first) = firsts[number];
             match cover[number] {
                 Some((center, comparison)) => {
-                    Some((page, CoveredBy { page: firsts[center].1, shared: comparison.shared }))
+                    Some((page, CoveredBy { page: firsts[center].1, similarity: comparison.similarity }))
                 }
-                None => (page != first)
-                    .then(|| (page, CoveredBy { page: first, shared: contents.shingles(content) })),
+                None => (page != first).then(|| {
+                    let similarity = Similarity::of_copies(contents.size(content));
+                    (page, CoveredBy { page: first, similarity })
+                }),
             }
         });
         Ok(covered.collect::<Vec<_>>())

@@ -3,6 +3,7 @@
 
 use doppel_join::{ContentIndex, Contents, Read};
 use doppel_model::GroupId;
+use doppel_model::pairwise::Similarity;
 use doppel_protocol::{Rank, WinnerOrder};
 
 use super::BulkError;
@@ -21,17 +22,17 @@ pub(super) struct Group {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
     pub(super) group: u32,
-    pub(super) shared: u32,
+    pub(super) similarity: Similarity,
     pub(super) similar: bool,
     /// Of a page that differs from the winner: the kept page that it is a duplicate of.
     pub(super) covered_by: Option<CoveredBy>,
 }
 
-/// A kept page, and the shingles that another has in common with it.
+/// A kept page, and how similar another is to it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CoveredBy {
     pub(super) page: u32,
-    pub(super) shared: u32,
+    pub(super) similarity: Similarity,
 }
 
 /// Pages that a component of contents has, when they are several or redirects end there.
@@ -110,11 +111,11 @@ pub(super) fn places(
             let Some(own) = content(page) else { continue };
             let compared = pairs.binary_search(&(own, winner)).ok().map(|at| comparisons[at]);
             // Those that are not among the pairs have the winner's content.
-            let (shared, similar) = compared.map_or_else(
-                || (contents.shingles(own), contents.tokens(own) > 0),
-                |comparison| (comparison.shared, comparison.similar),
+            let (similarity, similar) = compared.map_or_else(
+                || (Similarity::of_copies(contents.size(own)), contents.tokens(own) > 0),
+                |comparison| (comparison.similarity, comparison.similar),
             );
-            places[page as usize] = Some(Place { group: number, shared, similar, covered_by: None });
+            places[page as usize] = Some(Place { group: number, similarity, similar, covered_by: None });
         }
     }
     Ok(places)

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use doppel_join::{ContentIndex, Contents, Read};
+use doppel_model::pairwise::Similarity;
 use doppel_protocol::{Market, WinnerOrder};
 use rayon::prelude::*;
 
@@ -15,8 +16,8 @@ use super::versions::Versions;
 #[derive(Debug)]
 pub(super) struct Preferred {
     pub(super) page: u32,
-    /// The shingles that it has in common with the winner and each content that is like the winner.
-    pub(super) shared: HashMap<ContentIndex, u32>,
+    /// How similar the winner and each content that is like the winner are to it.
+    pub(super) similarities: HashMap<ContentIndex, Similarity>,
 }
 
 /// Of every group the page that takes the place of its winner, if there is one.
@@ -49,15 +50,15 @@ pub(super) fn preferred(
             return Ok(None);
         }
         let signature = read(own)?;
-        let mut shared = HashMap::from([(own, contents.shingles(own))]);
+        let mut similarities = HashMap::from([(own, Similarity::of_copies(contents.size(own)))]);
         for other in others.into_iter().filter(|other| *other != own) {
             let comparison = contents.policy().compare(&signature, &*read(other)?);
             if !is_copy && !comparison.similar {
                 return Ok(None);
             }
-            shared.insert(other, comparison.shared);
+            similarities.insert(other, comparison.similarity);
         }
-        Ok(Some(Preferred { page, shared }))
+        Ok(Some(Preferred { page, similarities }))
     };
     groups.par_iter().map(of_group).collect()
 }

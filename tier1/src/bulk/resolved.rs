@@ -9,7 +9,6 @@ use super::groups::{CoveredBy, Group, Place, groups, places};
 use super::market::{self, Preferred};
 use super::versions::{State, Versions};
 use super::{BulkError, BulkGroup, DuplicateOf, Grouped, GroupedPage, redirects};
-use crate::record::Similarity;
 use crate::totals;
 
 /// A collection of which all groups are known.
@@ -126,27 +125,23 @@ impl Resolved {
 
     /// What a page with content is told.
     fn told_of_content(&self, page: usize) -> Told {
-        let Some(Place { group, shared, similar, covered_by }) = self.places[page] else {
+        let Some(Place { group, similarity, similar, covered_by }) = self.places[page] else {
             return Told::alone(Status::Unique);
         };
         let (number, page) = (group as usize, page as u32);
         let Group { winner, quarantined, .. } = self.groups[number];
         let kept = |status| Told { group: Some(number), ..Told::alone(status) };
         let of_winner = match self.preferred(number) {
-            Some(Preferred { page: first, shared }) if similar || page == winner => {
-                let content = self.content(page);
-                let shared = content.and_then(|content| shared.get(&content)).copied().unwrap_or(0);
-                Some(CoveredBy { page: *first, shared })
+            Some(Preferred { page: first, similarities }) if similar || page == winner => {
+                let similarity = self.content(page).and_then(|content| similarities.get(&content)).copied();
+                similarity.map(|similarity| CoveredBy { page: *first, similarity })
             }
-            _ => similar.then_some(CoveredBy { page: winner, shared }),
+            _ => similar.then_some(CoveredBy { page: winner, similarity }),
         };
         match of_winner.or(covered_by) {
             _ if page == self.stands_for(number) => kept(Status::Winner),
             Some(of) if !quarantined => {
-                let shingles =
-                    |page: u32| self.content(page).map_or(0, |content| self.contents.shingles(content));
-                let similarity = Similarity { shared: of.shared, a: shingles(page), b: shingles(of.page) };
-                let similarity = Some(similarity.jaccard());
+                let similarity = Some(of.similarity.as_f64());
                 Told { duplicate_of: Some(of.page), similarity, ..kept(Status::Duplicate) }
             }
             _ => kept(Status::Secondary),

@@ -182,8 +182,8 @@ impl<'r> Rows<'r> {
     fn kept(&self, by: CoveredBy) -> Option<Kept> {
         let Page { rank, .. } = self.page(by.page);
         let (contents, content) = (&self.all.contents, self.all.content(by.page)?);
-        let (hash, shingles) = (contents.hash(content), contents.shingles(content));
-        let with = Measured { content: hash, shared: by.shared, shingles, similar: true };
+        let content = contents.hash(content);
+        let with = Measured { content, similarity: by.similarity, similar: true };
         Some(Kept { page: rank.url.id(), url: rank.url.clone(), with })
     }
 
@@ -231,7 +231,7 @@ impl<'r> Rows<'r> {
         let contents = &self.all.contents;
         let hash = contents.hash(content);
         let membership =
-            self.all.places[page as usize].map(|Place { group, shared, similar, covered_by }| {
+            self.all.places[page as usize].map(|Place { group, similarity, similar, covered_by }| {
                 let group = &self.all.groups[group as usize];
                 let is_winner = page == group.winner;
                 let with = self.all.content(group.winner).unwrap_or(content);
@@ -241,8 +241,7 @@ impl<'r> Rows<'r> {
                     url: self.page(group.winner).rank.url.clone(),
                     quarantined: group.quarantined,
                 };
-                let verdict =
-                    Measured { content: winner.content, shared, shingles: contents.shingles(with), similar };
+                let verdict = Measured { content: winner.content, similarity, similar };
                 Membership {
                     group: group.id,
                     enrolled_at: group.id,
@@ -259,7 +258,7 @@ impl<'r> Rows<'r> {
         ContentState {
             content: hash,
             tokens: contents.tokens(content),
-            shingles: contents.shingles(content),
+            size: contents.size(content),
             search: SearchState::Compared,
             asking: None,
             membership,

@@ -1,5 +1,6 @@
 //! A page's row: by itself, its signature, its event, and its side of a membership.
 
+use doppel_model::pairwise::Similarity;
 use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, GroupId, PageId};
 
@@ -100,12 +101,20 @@ impl Checker<'_> {
             Found::Unreadable => return,
             Found::Missing => "has a content and no signature".to_owned(),
             Found::Row(signature) => {
-                let has = (signature.content(), signature.tokens(), signature.shingles());
-                if has == (state.content, state.tokens, state.shingles) {
-                    return;
+                let has = (signature.content(), signature.tokens(), signature.size());
+                let says = (state.content, state.tokens, state.size);
+                match self.policy {
+                    _ if has != says => {
+                        format!("has the content, tokens and size {says:?}, and its signature {has:?}")
+                    }
+                    Some(policy) if !policy.accepts(&signature) => {
+                        format!(
+                            "has a signature of {:?}, which is none of the policy {policy}",
+                            signature.kind()
+                        )
+                    }
+                    _ => return,
                 }
-                let says = (state.content, state.tokens, state.shingles);
-                format!("has the content, tokens and shingles {says:?}, and its signature {has:?}")
             }
         };
         self.find(Invariant::Signature, record.url().to_string(), detail);
@@ -297,10 +306,9 @@ impl Checker<'_> {
         let Some(policy) = self.policy else { return };
         let Some(expected) = self.measured(page, state, winner.page, winner.content, policy) else { return };
         if expected != verdict {
-            let Measured { shared, shingles, similar, .. } = expected;
+            let Measured { similarity: Similarity { shared, of }, similar, .. } = expected;
             let detail = format!(
-                "is compared with {} as {verdict:?}, and they share {shared} shingles, the winner having \
-                 {shingles}: similar is {similar}",
+                "is compared with {} as {verdict:?}, and they share {shared} of {of}: similar is {similar}",
                 winner.url
             );
             self.find(Invariant::Verdict, record.url().to_string(), detail);
@@ -331,7 +339,6 @@ impl Checker<'_> {
         }
         let (_, _, representative) = self.winner.as_ref()?;
         let comparison = policy.compare(&signature, representative);
-        let shingles = representative.shingles();
-        Some(Measured { content, shared: comparison.shared, shingles, similar: comparison.similar })
+        Some(Measured { content, similarity: comparison.similarity, similar: comparison.similar })
     }
 }

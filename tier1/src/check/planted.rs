@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use doppel_model::signature::{Builder, Kind as SignatureKind};
 use doppel_model::{ContentHash, GroupId, PageId, ShardId, Timestamp};
 use doppel_protocol::{IndexStateItem, Status};
 
@@ -194,6 +195,14 @@ impl Sample {
             (signature.clone(), Some(self.value(&other_signature)?)),
             (other_signature, Some(self.value(&signature)?)),
         ];
+        // Of the same content, but by another policy than that of the store.
+        let foreign = Builder::new().with_payload(
+            SignatureKind::Supershingles,
+            state.content,
+            (state.tokens, state.size),
+            &[],
+            &mut Vec::new(),
+        );
         let as_unique = {
             let mut record = record.clone();
             record.published.status = Status::Unique;
@@ -212,7 +221,12 @@ impl Sample {
         };
         let feed = key::feed(page.shard(self.shards), record.event);
         Ok(vec![
-            plant("a page without a signature", Invariant::Signature, vec![(signature, None)]),
+            plant("a page without a signature", Invariant::Signature, vec![(signature.clone(), None)]),
+            plant(
+                "a signature of another policy",
+                Invariant::Signature,
+                vec![(signature, Some(foreign.as_bytes().to_vec()))],
+            ),
             plant("two signatures in each other's place", Invariant::Signature, swapped),
             plant("a state published wrongly", Invariant::Published, vec![self.put_page(page, &as_unique)]),
             plant("a page seen after its fetch", Invariant::Record, vec![self.put_page(page, &future)]),
@@ -280,7 +294,7 @@ impl Sample {
                 "a forged comparison",
                 Invariant::Verdict,
                 vec![page_row(&|m| {
-                    m.verdict.iter_mut().for_each(|v| v.shared += 1);
+                    m.verdict.iter_mut().for_each(|v| v.similarity.shared += 1);
                 })],
             ),
             plant("a wrong count of members", Invariant::Counts, vec![group_row(&|g| g.members += 1)]),

@@ -159,7 +159,7 @@ impl Machine<'_, '_> {
         let compared_before = state.membership.as_ref().is_some_and(|m| m.compared);
         state.content = new.content();
         state.tokens = new.tokens();
-        state.shingles = new.shingles();
+        state.size = new.size();
         state.asking = None;
         state.measured.clear();
         if let Some(m) = &mut state.membership {
@@ -249,7 +249,7 @@ impl Machine<'_, '_> {
                 record.state = State::Content(ContentState {
                     content: signature.content(),
                     tokens: signature.tokens(),
-                    shingles: signature.shingles(),
+                    size: signature.size(),
                     search: SearchState::Pending,
                     asking: None,
                     membership: None,

@@ -1,13 +1,13 @@
 //! A page's public state: derived from its record whenever that is put, and an event when it changed.
 
+use doppel_model::pairwise::Similarity;
 use doppel_model::{PageId, PageUrl};
 use doppel_protocol::Status;
 
 use super::{Effect, Machine, Message};
 use crate::key::{self, Kind};
 use crate::record::{
-    ContentState, Measured, PageRecord, Published, RedirectState, Resolution, SearchState, Similarity, State,
-    TargetLine,
+    ContentState, Measured, PageRecord, Published, RedirectState, Resolution, SearchState, State, TargetLine,
 };
 use crate::store::StoreError;
 
@@ -49,8 +49,8 @@ impl Machine<'_, '_> {
         let Some(membership) = &mut state.membership else { return };
         let Some(winner) = &membership.winner else { return };
         let known = if winner.content == state.content {
-            let (content, shingles) = (state.content, state.shingles);
-            Some(Measured { content, shared: shingles, shingles, similar: state.tokens > 0 })
+            let (content, similarity) = (state.content, Similarity::of_copies(state.size));
+            Some(Measured { content, similarity, similar: state.tokens > 0 })
         } else {
             state.measured.iter().find(|m| m.content == winner.content).copied()
         };
@@ -160,8 +160,7 @@ fn publish_content(page: PageId, state: &ContentState) -> Published {
             (None, None) => (Status::Secondary, None),
         },
     };
-    let similarity =
-        kept.map(|(_, with)| Similarity { shared: with.shared, a: state.shingles, b: with.shingles });
+    let similarity = kept.map(|(_, with)| with.similarity);
     Published {
         status,
         group: membership.filter(|_| winner.is_some()).map(|m| m.group),

@@ -47,8 +47,7 @@ impl Machine<'_, '_> {
             if state.measured.iter().all(|m| m.content != pair.content) {
                 state.measured.push(Measured {
                     content: pair.content,
-                    shared: pair.shared,
-                    shingles: pair.shingles,
+                    similarity: pair.similarity,
                     similar: true,
                 });
             }

@@ -34,7 +34,7 @@ fn a_purged_page_is_told_by_the_beginning_of_its_row() {
     let content = ContentState {
         content: ContentHash([1; 16]),
         tokens: 3,
-        shingles: 3,
+        size: 3,
         search: SearchState::Compared,
         asking: None,
         membership: None,
@@ -63,12 +63,4 @@ fn a_purged_page_is_told_by_the_beginning_of_its_row() {
         }
     }
     assert!(!is_purged_page(b"k", &[]));
-}
-
-#[test]
-fn a_similarity_is_shared_over_union() {
-    let jaccard = |shared, a, b| Similarity { shared, a, b }.jaccard();
-    assert_eq!([jaccard(3, 4, 5), jaccard(0, 4, 5), jaccard(4, 4, 4)], [0.5, 0.0, 1.0]);
-    // Two contents without shingles are equal.
-    assert_eq!(jaccard(0, 0, 0), 1.0);
 }

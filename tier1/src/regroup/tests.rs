@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 
+use doppel_model::pairwise::{Features, Signer};
 use doppel_model::signature::Builder;
 
 use super::*;
@@ -20,18 +21,23 @@ fn chains(chains: u64, length: u64) -> Vec<Arc<Signature>> {
     signatures
 }
 
-fn found(signatures: &[Option<Arc<Signature>>], first: usize, limit: usize) -> Vec<Vec<usize>> {
+fn found(
+    policy: Policy,
+    signatures: &[Option<Arc<Signature>>],
+    first: usize,
+    limit: usize,
+) -> Vec<Vec<usize>> {
     let mut read = |number: usize| Ok::<_, Infallible>(signatures[number].clone());
-    let Ok(components) = components_within(Policy::default(), signatures.len(), first, limit, &mut read);
+    let Ok(components) = components_within(policy, signatures.len(), first, limit, &mut read);
     components
 }
 
 /// By the definition.
-fn expected(signatures: &[Option<Arc<Signature>>]) -> Vec<Vec<usize>> {
+fn expected(policy: Policy, signatures: &[Option<Arc<Signature>>]) -> Vec<Vec<usize>> {
     let mut component: Vec<usize> = (0..signatures.len()).collect();
     for (i, a) in signatures.iter().enumerate() {
         for (j, b) in signatures.iter().enumerate().take(i) {
-            let linked = a.as_ref().zip(b.as_ref()).is_some_and(|(a, b)| Policy::default().linked(a, b));
+            let linked = a.as_ref().zip(b.as_ref()).is_some_and(|(a, b)| policy.linked(a, b));
             if linked && component[i] != component[j] {
                 let (from, to) = (component[i], component[j]);
                 component.iter_mut().filter(|c| **c == from).for_each(|c| *c = to);
@@ -52,11 +58,11 @@ fn components_are_those_of_the_definition_whatever_is_kept() {
     let mut signatures: Vec<_> = chains(3, 12).into_iter().map(Some).collect();
     // One chain is torn apart where a content has gone.
     signatures[16..20].fill(None);
-    let mut expected = expected(&signatures);
+    let mut expected = expected(Policy::default(), &signatures);
     expected.sort();
     assert!(expected.len() > 3, "{expected:?}");
     for (limit, first) in [(usize::MAX, 0), (0, 30), (3_000, 17)] {
-        let found = found(&signatures, first, limit);
+        let found = found(Policy::default(), &signatures, first, limit);
         assert!(first == 17 || found[0].contains(&first));
         assert!(found[1..].is_sorted_by_key(|component| std::cmp::Reverse(component.len())));
         let mut found = found;
@@ -67,8 +73,8 @@ fn components_are_those_of_the_definition_whatever_is_kept() {
 
 /// Families whose members differ from a base, and from each other, in a few words, so that many pairs are
 /// on either side of tau.
-fn families(seed: u64, count: u64) -> Vec<Arc<Signature>> {
-    let mut builder = Builder::new();
+fn families(policy: Policy, seed: u64, count: u64) -> Vec<Arc<Signature>> {
+    let mut signer = Signer::new(policy);
     let mut state = seed;
     let mut below = |limit: u64| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -82,24 +88,39 @@ fn families(seed: u64, count: u64) -> Vec<Arc<Signature>> {
         }
         let tokens: Vec<u64> =
             tokens.into_iter().map(|t| (t + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
-        Arc::new(builder.build(&tokens))
+        Arc::new(signer.sign(Features { tokens: &tokens, site: Some(number % 2) }))
     };
     (0..count).map(&mut signature).collect()
 }
 
 #[test]
 fn components_near_the_threshold_are_those_of_the_definition() {
-    let mut torn = 0;
-    for seed in 0..60 {
-        let signatures: Vec<_> = families(seed, 40).into_iter().map(Some).collect();
-        let mut expected = expected(&signatures);
-        expected.sort();
-        let mut found = found(&signatures, (seed % 40) as usize, usize::MAX);
-        found.sort();
-        assert_eq!(found, expected, "seed {seed}");
-        torn += usize::from(expected.len() > 3);
+    for policy in [
+        "jaccard",
+        "supershingle:equal=1",
+        "projection:agreeing=361",
+        "combined:equal=1,agreeing=300",
+        "by-site:across=361,equal=1,agreeing=300",
+        "simhash:differing=6",
+    ] {
+        let policy: Policy = policy.parse().unwrap();
+        let (mut torn, mut joined) = (0, 0);
+        for seed in 0..60 {
+            let signatures: Vec<_> = families(policy, seed, 40).into_iter().map(Some).collect();
+            let mut expected = expected(policy, &signatures);
+            expected.sort();
+            let mut found = found(policy, &signatures, (seed % 40) as usize, usize::MAX);
+            found.sort();
+            assert_eq!(found, expected, "{policy}, seed {seed}");
+            torn += usize::from(expected.len() > 3);
+            let differs = |a: usize, b: usize| signatures[a] != signatures[b];
+            joined += usize::from(
+                expected.iter().any(|component| differs(component[0], component[component.len() - 1])),
+            );
+        }
+        assert!(torn > 10, "{policy}: only {torn} collections had pairs beyond the threshold");
+        assert!(joined > 10, "{policy}: only {joined} collections had pairs within it");
     }
-    assert!(torn > 10, "only {torn} collections had pairs beyond the threshold");
 }
 
 /// A text of 1,000 words and what is made of it.
@@ -140,7 +161,7 @@ fn a_partner_at_the_edge_of_far_is_found() {
         }
         assert!(!policy.similar(&front, &center_of_whole) && !policy.similar(&whole, &center_of_front));
         assert!(!policy.similar(&center_of_front, &center_of_whole));
-        let apart = |a: &Signature, b: &Signature| 1.0 - policy.compare(a, b).jaccard();
+        let apart = |a: &Signature, b: &Signature| 1.0 - policy.compare(a, b).similarity.as_f64();
         let gaps = [
             apart(&front, &center_of_whole) - apart(&center_of_whole, &whole),
             apart(&whole, &center_of_front) - apart(&center_of_front, &front),
@@ -149,7 +170,7 @@ fn a_partner_at_the_edge_of_far_is_found() {
         edges += 1;
         let signatures = [center_of_whole, center_of_front, whole, front].map(Some);
         for first in [0, 1] {
-            assert_eq!(found(&signatures, first, usize::MAX), [[0, 1, 2, 3]], "salt {salt}");
+            assert_eq!(found(policy, &signatures, first, usize::MAX), [[0, 1, 2, 3]], "salt {salt}");
         }
     }
     assert!(edges > 30, "only {edges} texts have their bands in common");
@@ -173,11 +194,11 @@ fn shuffled_chains_of_long_texts_are_the_components_of_the_definition() {
         let mut signatures: Vec<_> = texts.iter().map(|(chain, at)| Some(text(*chain, *at))).collect();
         let gone = texts.iter().position(|text| *text == (1, length / 2)).unwrap();
         signatures[gone] = None;
-        let mut expected = expected(&signatures);
+        let mut expected = expected(Policy::default(), &signatures);
         expected.sort();
         torn += usize::from(expected.len() > 3);
         for first in [0, seed as usize % signatures.len(), signatures.len() - 1] {
-            let mut found = found(&signatures, first, usize::MAX);
+            let mut found = found(Policy::default(), &signatures, first, usize::MAX);
             found.sort();
             assert_eq!(found, expected, "seed {seed}, first {first}");
         }

@@ -4,6 +4,7 @@
 //! content once: what is near an earlier kept one is a duplicate of the first page that has it.
 
 use doppel_model::GroupId;
+use doppel_model::pairwise::Similarity;
 use doppel_protocol::Tier1Error;
 
 use super::Tier1;
@@ -47,27 +48,22 @@ impl Tier1 {
         members.sort_by(|(_, a), (_, b)| winners.compare(&a.rank, &b.rank, None).0);
         let (copies, numbers) = by_content(&members);
         let mut ahead = ReadAhead::default();
-        let mut shingles = vec![0; copies.len()];
+        let mut sizes = vec![0; copies.len()];
         let mut read = |number: usize| -> Result<_, Tier1Error> {
             let signature = self.content_of(group, &members, &copies, &mut ahead, number)?;
-            shingles[number] = signature.as_ref().map_or(0, |signature| signature.shingles());
+            sizes[number] = signature.as_ref().map_or(0, |signature| signature.size());
             Ok(signature)
         };
         let cover = cover(self.settings.policy, copies.len(), &mut read)?;
         let by = |index: usize| -> Option<Kept> {
             let number = numbers[&members[index].1.content];
-            let (first, shared) = match cover[number] {
-                Some((center, comparison)) => (copies[center][0], comparison.shared),
+            let (first, similarity) = match cover[number] {
+                Some((center, comparison)) => (copies[center][0], comparison.similarity),
                 // A copy of a page that is kept.
-                None => (copies[number][0], shingles[number]),
+                None => (copies[number][0], Similarity::of_copies(sizes[number])),
             };
             let (page, kept) = &members[first];
-            let with = Measured {
-                content: kept.content,
-                shared,
-                shingles: shingles[numbers[&kept.content]],
-                similar: true,
-            };
+            let with = Measured { content: kept.content, similarity, similar: true };
             (first != index).then(|| Kept { page: *page, url: kept.rank.url.clone(), with })
         };
         let news = (0..members.len()).filter_map(|index| {

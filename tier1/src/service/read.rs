@@ -1,12 +1,13 @@
 //! Pages as the coordinator sees them.
 
+use doppel_model::pairwise::Similarity;
 use doppel_model::{PageId, ShardId};
 use doppel_protocol::{Compared, Line, LinesPage, PageView, ScanPosition, Status, Tier1Error};
 
 use super::Tier1;
 use super::rows::Rows;
 use crate::key::{self, Kind};
-use crate::record::{Membership, PageRecord, Resolution, Similarity, State, damaged, decode};
+use crate::record::{Membership, PageRecord, Resolution, State, damaged, decode};
 
 /// Pages of a host that are collected at a time.
 const HOST_STEP: usize = 1_000;
@@ -20,7 +21,7 @@ pub(super) fn line(record: &PageRecord) -> Line {
         group: published.group,
         winner: published.winner.clone(),
         duplicate_of: published.duplicate_of.clone(),
-        similarity: published.similarity.map(Similarity::jaccard),
+        similarity: published.similarity.map(Similarity::as_f64),
         reason: published.reason,
     }
 }

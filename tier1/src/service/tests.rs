@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use doppel_model::pairwise::Policy;
+use doppel_model::pairwise::{Policy, Similarity};
 use doppel_model::signature::{Builder, Signature};
 use doppel_model::{ContentHash, Epoch, PageId, PageUrl, PartitionId, RangeId, Timestamp};
 use doppel_protocol::{
@@ -77,8 +77,7 @@ impl IndexOrders for Everybody {
         let pair = |(page, content): &(PageId, ContentHash)| Pair {
             page: *page,
             content: *content,
-            shared: 1,
-            shingles: 2,
+            similarity: Similarity { shared: 1, of: 2 },
         };
         let result = |(page, content, ticket)| {
             let others = known.iter().filter(|(other, _)| *other != page).map(pair);

@@ -1,11 +1,12 @@
 //! What a store holds, as public types.
 
+use doppel_model::pairwise::Similarity;
 use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, GroupId, PageId, PageUrl, ShardId, Timestamp};
 use doppel_protocol::{Status, Unresolved};
 
 use crate::key::{self, Kind};
-use crate::record::{GroupRecord, Member, PageRecord, SearchState, Similarity, State, decode};
+use crate::record::{GroupRecord, Member, PageRecord, SearchState, State, decode};
 use crate::store::{Store, StoreError, each};
 
 /// A page.
@@ -199,7 +200,7 @@ fn page_row(page: PageId, record: &PageRecord) -> Row {
         group: record.published.group,
         winner: record.published.winner.clone(),
         duplicate_of: record.published.duplicate_of.clone(),
-        similarity: record.published.similarity.map(Similarity::jaccard),
+        similarity: record.published.similarity.map(Similarity::as_f64),
         reason: record.published.reason,
     }))
 }

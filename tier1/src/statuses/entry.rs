@@ -3,13 +3,14 @@
 //! A page in a group takes more room than one on its own, so there are two kinds of entries. URLs and contents are hashed
 //! with a secret key.
 
+use doppel_model::pairwise::Similarity;
 use doppel_model::{ContentHash, GroupId, PageId, PageUrl, Timestamp};
 use doppel_protocol::{Rank, Status};
 use serde::{Deserialize, Serialize};
 
 use super::secret::SecretKey;
 use super::slots::Entry;
-use crate::record::{ContentState, GroupRecord, PageRecord, Similarity, State};
+use crate::record::{ContentState, GroupRecord, PageRecord, State};
 
 /// What an entry tells. `Rows` is told of everything that is left to the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -164,7 +165,7 @@ impl Page {
                     return None;
                 }
                 let told = if is_of_winner { Told::Duplicate } else { Told::Secondary };
-                let similarity = record.published.similarity.map_or(0.0, Similarity::jaccard);
+                let similarity = record.published.similarity.map_or(0.0, Similarity::as_f64);
                 (told, hash_of(winner.page, winner.content), similarity)
             }
             _ => return None,

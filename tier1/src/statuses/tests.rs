@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use doppel_model::pairwise::Similarity;
 use doppel_model::{ContentHash, RangeId, ShardId, Timestamp};
 use doppel_protocol::answer::Advice;
 use doppel_protocol::{Rank, Rule, Status, WinnerOrder};
@@ -59,7 +60,7 @@ fn alone(number: u8) -> State {
     State::Content(ContentState {
         content: content(number),
         tokens: 100,
-        shingles: 100,
+        size: 100,
         search: SearchState::Compared,
         asking: None,
         membership: None,
@@ -76,7 +77,8 @@ fn member(number: u8, group: GroupId, winner: (&str, u8)) -> State {
 fn compared(number: u8, group: GroupId, winner: (&str, u8), similar: bool) -> State {
     let State::Content(state) = alone(number) else { unreachable!() };
     let winner_content = content(winner.1);
-    let verdict = Measured { content: winner_content, shared: 95, shingles: 100, similar };
+    let verdict =
+        Measured { content: winner_content, similarity: Similarity { shared: 95, of: 105 }, similar };
     let membership = Membership {
         group,
         enrolled_at: group,

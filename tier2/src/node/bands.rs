@@ -8,7 +8,7 @@ mod ordered_table;
 
 use std::io;
 
-use doppel_model::pairwise::Bands;
+use doppel_model::pairwise::Policy;
 use doppel_model::signature::Signature;
 use doppel_model::stable_hash64_seeded;
 use doppel_snapshot::{Reader, Unreadable, Writer};
@@ -53,16 +53,13 @@ pub(crate) struct BandKey {
 /// The hashed band keys of one signature; 16 at tau 0.8.
 pub(crate) type BandKeys = SmallVec<[BandKey; 16]>;
 
-/// Hashes the band keys of a signature. Keyed, so that nobody can choose pages that crowd a table.
-pub(crate) fn band_keys(bands: Bands, seed: BandSeed, signature: &Signature) -> BandKeys {
-    bands
-        .keys(signature.sketch())
-        .enumerate()
-        .map(|(band, key)| {
-            let bytes = (u64::from(key) << 8 | band as u64).to_le_bytes();
-            BandKey::of(stable_hash64_seeded(&bytes, seed.0))
-        })
-        .collect()
+/// Hashes the keys of a signature. Keyed, so that nobody can choose pages that crowd a table.
+pub(crate) fn band_keys(policy: Policy, seed: BandSeed, signature: &Signature) -> BandKeys {
+    let mut band_keys = BandKeys::new();
+    policy.keys(signature, |key| {
+        band_keys.push(BandKey::of(stable_hash64_seeded(&key.to_le_bytes(), seed.0)));
+    });
+    band_keys
 }
 
 impl BandKey {

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use doppel_model::PageId;
+use doppel_model::pairwise::Similarity;
 use doppel_model::signature::Signature;
 use doppel_partitioning::LengthVector;
 use doppel_protocol::Pair;
@@ -181,21 +182,15 @@ fn search(
 }
 
 fn pairs<'a>(core: &'a Core, found: &'a Found) -> impl Iterator<Item = Pair> + 'a {
-    found.partners.iter().map(|Partner { entry, shared, .. }| {
+    found.partners.iter().map(|Partner { entry, similarity, .. }| {
         let columns = &core.tables.partition(*entry).columns;
-        Pair {
-            page: columns.page(entry.slot),
-            content: columns.content(entry.slot),
-            shared: *shared,
-            shingles: columns.total(entry.slot),
-        }
+        Pair { page: columns.page(entry.slot), content: columns.content(entry.slot), similarity: *similarity }
     })
 }
 
 /// The pair of a content with itself, by way of its first page.
 fn copy(core: &Core, entry: EntryRef) -> Pair {
     let columns = &core.tables.partition(entry).columns;
-    let (page, content, shingles) =
-        (columns.page(entry.slot), columns.content(entry.slot), columns.total(entry.slot));
-    Pair { page, content, shared: shingles, shingles }
+    let similarity = Similarity::of_copies(columns.total(entry.slot));
+    Pair { page: columns.page(entry.slot), content: columns.content(entry.slot), similarity }
 }

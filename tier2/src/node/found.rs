@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use doppel_model::InsertSeq;
+use doppel_model::pairwise::Similarity;
 use doppel_model::signature::Signature;
 
 use super::bands::{BandKey, BandKeys};
@@ -15,8 +16,7 @@ use super::tables::EntryRef;
 pub(crate) struct Partner {
     pub(crate) entry: EntryRef,
     pub(crate) insert_seq: InsertSeq,
-    /// Shingles in common.
-    pub(crate) shared: u32,
+    pub(crate) similarity: Similarity,
 }
 
 /// What a search found out.

@@ -30,7 +30,7 @@
 //! pair of the two would be lost. In one step every entry relied on is a partner in the answer for x, and tier 1 asks
 //! its page.
 //!
-//! **Far.** Jaccard distance is a metric. Where x was compared with y in vain, z with center y cannot be a
+//! **Far.** Jaccard distance is a metric, which no other policy's is. Where x was compared with y in vain, z with center y cannot be a
 //! partner of x if d(x, y) - d(y, z) >= 1 - tau. Where the bitmap rejects y, it says how far x and y are at least.
 //!
 //! **Query order.** All searches of a pass are numbered before the first of them. A search passes over the entries
@@ -44,7 +44,7 @@ use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 use std::sync::Arc;
 
-use doppel_model::pairwise::Comparison;
+use doppel_model::pairwise::{Comparison, Similarity};
 use doppel_model::parity;
 use doppel_model::signature::Signature;
 use doppel_model::{InsertSeq, Tau};
@@ -94,7 +94,7 @@ impl Core {
         scratch: &mut Scratch,
     ) -> Result<Found, Vec<Wanted>> {
         let Subject { signature, lengths, own } = subject;
-        let space = BoundingSpace::new(lengths, self.tables.policy.tau);
+        let space = BoundingSpace::new(lengths, self.tables.policy.metric());
         let mut found = Found::default();
         found.probed_partitions.extend(self.tables.probed(&space).map(|partition| (partition, 0)));
         if !self.tables.policy.comparable(signature) {
@@ -211,7 +211,7 @@ impl<'i> NodeSearch<'i, '_> {
     fn consider(&mut self, probe: usize, entry: EntryRef, insert_seq: InsertSeq) {
         let columns = self.columns(entry.partition);
         let (slot, center) = (entry.slot, columns.center(entry.slot));
-        let (policy, own, other) = (self.index.tables.policy, self.signature.shingles(), columns.total(slot));
+        let (policy, own, other) = (self.index.tables.policy, self.signature.size(), columns.total(slot));
         // With copies, the page that searches later need not be the one that stays.
         let searches_later = center == Center::UNKNOWN
             && columns.query_order(slot) > self.query_order
@@ -226,7 +226,9 @@ impl<'i> NodeSearch<'i, '_> {
         let shared_max = columns.shared_max(slot, own, self.bitmap);
         if !policy.admits(shared_max, own, other) {
             if columns.is_center(slot) {
-                self.far.push(Center { insert_seq, distance: distance(shared_max, own, other).0 });
+                let of = own.saturating_add(other).saturating_sub(shared_max);
+                self.far
+                    .push(Center { insert_seq, distance: distance(Similarity { shared: shared_max, of }).0 });
             }
             return;
         }
@@ -252,13 +254,13 @@ impl<'i> NodeSearch<'i, '_> {
     ) {
         let policy = self.index.tables.policy;
         let comparison = policy.compare(self.signature, candidate);
-        let (shared, a, b) = (comparison.shared, comparison.a, comparison.b);
+        let similarity = comparison.similarity;
         if !comparison.similar {
-            self.far.push(Center { insert_seq, distance: distance(shared, a, b).0 });
+            self.far.push(Center { insert_seq, distance: distance(similarity).0 });
             return;
         }
         // Only hashes of keys are kept: two keys that differ may share a bucket.
-        if !self.meet(self.signature, candidate) {
+        if !policy.meets(self.signature, candidate) {
             return;
         }
         let tables = &self.index.tables;
@@ -270,7 +272,7 @@ impl<'i> NodeSearch<'i, '_> {
             self.found.adopted.push((entry, center, band_keys));
         }
         self.oldest.get_or_insert_with(|| Arc::clone(candidate));
-        self.found.partners.push(Partner { entry, insert_seq, shared });
+        self.found.partners.push(Partner { entry, insert_seq, similarity });
     }
 
     /// The center of a partner that never searched, or whose center has left: the oldest of the entry that searches
@@ -283,14 +285,8 @@ impl<'i> NodeSearch<'i, '_> {
             _ => return Some(center(own, link)),
         };
         let link = self.index.tables.policy.compare(signature, candidate);
-        let linked = link.similar && self.meet(signature, candidate);
+        let linked = link.similar && self.index.tables.policy.meets(signature, candidate);
         Some(if linked { center(oldest, &link) } else { Center::NONE })
-    }
-
-    /// Whether two signatures have a band in common.
-    fn meet(&self, a: &Signature, b: &Signature) -> bool {
-        let bands = self.index.tables.bands;
-        bands.keys(a.sketch()).zip(bands.keys(b.sketch())).any(|(x, y)| x == y)
     }
 
     /// Whether an entry, or all of a run, of that center need not be compared.
@@ -304,11 +300,11 @@ impl<'i> NodeSearch<'i, '_> {
         {
             return true;
         }
+        let Some(tau) = self.index.tables.policy.metric() else { return false };
         let far = self.far.binary_search_by_key(&center.insert_seq, |far| far.insert_seq);
         far.is_ok_and(|at| {
-            let tau = self.index.tables.policy.tau.numerator();
             let gap = u64::from(self.far[at].distance.saturating_sub(center.distance));
-            gap * Tau::DENOMINATOR >= (Tau::DENOMINATOR - tau) * 255
+            gap * Tau::DENOMINATOR >= (Tau::DENOMINATOR - tau.numerator()) * 255
         })
     }
 
@@ -321,7 +317,7 @@ impl<'i> NodeSearch<'i, '_> {
             return;
         };
         let (center, new_center, new_center_signature) = if partner.insert_seq < own_insert_seq {
-            let distance = distance(partner.shared, self.signature.shingles(), signature.shingles()).1;
+            let distance = distance(partner.similarity).1;
             (Center { insert_seq: partner.insert_seq, distance }, partner.entry, &**signature)
         } else {
             (Center::NONE, own, self.signature)
@@ -335,9 +331,9 @@ impl<'i> NodeSearch<'i, '_> {
     /// The nearest of the partners that are older than the entry itself and centers already, but for the oldest.
     fn second_center(&self, own: InsertSeq) -> Center {
         let older = self.found.partners.iter().skip(1).take_while(|partner| partner.insert_seq < own);
-        let as_center = |Partner { entry, insert_seq, shared }: &Partner| {
+        let as_center = |Partner { entry, insert_seq, similarity }: &Partner| {
             let columns = self.columns(entry.partition);
-            let distance = distance(*shared, self.signature.shingles(), columns.total(entry.slot)).1;
+            let distance = distance(*similarity).1;
             columns.is_center(entry.slot).then_some(Center { insert_seq: *insert_seq, distance })
         };
         older.filter_map(as_center).min_by_key(|center| center.distance).unwrap_or(Center::NONE)
@@ -350,13 +346,12 @@ impl<'i> NodeSearch<'i, '_> {
 }
 
 fn center(insert_seq: InsertSeq, link: &Comparison) -> Center {
-    Center { insert_seq, distance: distance(link.shared, link.a, link.b).1 }
+    Center { insert_seq, distance: distance(link.similarity).1 }
 }
 
-/// The Jaccard distance of two sets in 255ths, rounded down and up.
-fn distance(shared: u32, a: u32, b: u32) -> (u8, u8) {
-    let union = (u64::from(a) + u64::from(b)).saturating_sub(u64::from(shared)).max(1);
-    let apart = 255 * union.saturating_sub(u64::from(shared));
+/// A distance in 255ths, rounded down and up.
+fn distance(similarity: Similarity) -> (u8, u8) {
     let byte = |distance: u64| u8::try_from(distance).unwrap_or(u8::MAX);
-    (byte(apart / union), byte(apart.div_ceil(union)))
+    let (down, up) = similarity.distance(255);
+    (byte(down), byte(up))
 }

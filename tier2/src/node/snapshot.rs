@@ -42,7 +42,7 @@ pub(super) type Moments = BTreeMap<RangeId, LogPosition>;
 /// What the partitions were made for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Basis {
-    tau: u64,
+    policy: u64,
     plan: PlanVersion,
     /// XXH3-64 of it, in JSON.
     lexicon: u64,
@@ -99,7 +99,7 @@ impl Basis {
         let lexicon = serde_json::to_vec(tables.lexicon())?;
         let hosted = |one: &Partition| HostedPartition { id: one.id, bounds: one.bounds };
         Ok(Self {
-            tau: tables.policy.tau.numerator(),
+            policy: stable_hash64(tables.policy.to_string().as_bytes()),
             plan,
             lexicon: stable_hash64(&lexicon),
             partitions: tables.serving().map(hosted).collect(),

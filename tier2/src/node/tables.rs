@@ -15,7 +15,7 @@ pub(crate) use stored::Numbers;
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
-use doppel_model::pairwise::{Bands, Policy};
+use doppel_model::pairwise::Policy;
 use doppel_model::parity;
 use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, InsertSeq, PageId, PartitionId};
@@ -46,8 +46,6 @@ pub(crate) struct EntryRef {
 /// All partitions of a node.
 pub(crate) struct Tables {
     pub(crate) policy: Policy,
-    /// Those of the policy.
-    pub(crate) bands: Bands,
     lexicon: Arc<Lexicon>,
     /// The place here of each partition that serves.
     local: HashMap<PartitionId, LocalIndex, Seeded>,
@@ -71,7 +69,6 @@ impl Tables {
     pub(crate) fn new(policy: Policy, lexicon: Arc<Lexicon>) -> Self {
         Self {
             policy,
-            bands: policy.bands(),
             lexicon,
             local: HashMap::default(),
             partitions: Vec::new(),
@@ -356,7 +353,7 @@ impl Tables {
     }
 
     pub(crate) fn band_keys(&self, signature: &Signature) -> BandKeys {
-        bands::band_keys(self.bands, self.band_seed, signature)
+        bands::band_keys(self.policy, self.band_seed, signature)
     }
 
     #[inline]

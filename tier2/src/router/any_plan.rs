@@ -43,8 +43,7 @@ fn any(present: &Plan, sample: &[Arc<Signature>], dice: u64) -> Result<Plan, Map
             // Where there is no sibling, or too many, this is a smaller change.
             1 => drop(plan.join(partition)),
             _ => {
-                let total =
-                    sample.get((dice >> 20) as usize % sample.len().max(1)).map_or(40, |s| s.shingles());
+                let total = sample.get((dice >> 20) as usize % sample.len().max(1)).map_or(40, |s| s.size());
                 drop(plan.split(partition, 0, i64::from(total)));
             }
         }

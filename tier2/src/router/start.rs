@@ -17,9 +17,9 @@ pub(super) fn plan(
     let mut queue = stored_requests::load(state)?;
     let usable = |plan: &Plan| {
         let map = plan.map();
-        map.tau() == config.policy.tau && map.lexicon().dimensions() == config.dimensions
+        map.tau() == config.policy.metric() && map.lexicon().dimensions() == config.dimensions
     };
-    let map = PartitionMap::one(config.dimensions, config.policy.tau)?;
+    let map = PartitionMap::one(config.dimensions, config.policy.metric())?;
     let (before, learned) = match stored_plan::load(state)? {
         Some((plan, learned)) if usable(&plan) && plan.nodes() == config.nodes => {
             return Ok((plan, Some(learned), Requests::new(queue)));

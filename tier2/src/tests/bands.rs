@@ -43,8 +43,8 @@ fn step() -> impl Strategy<Value = Step> {
 
 /// The band keys of a family: all its entries have them, and half of them are those of the next family too.
 fn family_band_keys(seed: BandSeed, family: u32) -> BandKeys {
-    let bands = Policy::default().bands();
-    let of = |n: u32| band_keys(bands, seed, &signature_of(&(n * 100..n * 100 + 60).collect::<Vec<_>>()));
+    let policy = Policy::default();
+    let of = |n: u32| band_keys(policy, seed, &signature_of(&(n * 100..n * 100 + 60).collect::<Vec<_>>()));
     of(family).into_iter().take(8).chain(of(family + 1).into_iter().take(8)).collect()
 }
 
@@ -149,12 +149,12 @@ proptest! {
 #[test]
 fn memory_grows_with_the_entries_and_not_in_jumps() {
     let seed = BandSeed::new();
-    let bands = Policy::default().bands();
+    let policy = Policy::default();
     let mut tables = BandTables::new();
     let mut most: f64 = 0.0;
     for slot in 0..20_000u32 {
         let signature = signature_of(&(slot * 30..slot * 30 + 25).collect::<Vec<_>>());
-        tables.insert(&band_keys(bands, seed, &signature), slot);
+        tables.insert(&band_keys(policy, seed, &signature), slot);
         if slot >= 5_000 {
             most = most.max(tables.bytes() as f64 / f64::from(slot + 1));
         }

@@ -2,17 +2,16 @@
 
 use std::sync::Arc;
 
-use doppel_model::pairwise::Policy;
+use doppel_model::pairwise::{Policy, Similarity};
 use doppel_model::signature::Signature;
 
 use super::model::{World, page, signature_of};
 
 /// The distance of two contents in 255ths, rounded down and up.
 fn distance(a: &Signature, b: &Signature) -> (u32, u32) {
-    let comparison = Policy::default().compare(a, b);
-    let union = comparison.a + comparison.b - comparison.shared;
-    let apart = 255 * (union - comparison.shared);
-    (apart / union, apart.div_ceil(union))
+    let Similarity { shared, of } = Policy::default().compare(a, b).similarity;
+    let apart = 255 * (of - shared);
+    (apart / of, apart.div_ceil(of))
 }
 
 /// A content whose center was compared in vain, and which the metric leaves room for by 1/255 alone.

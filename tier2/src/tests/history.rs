@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use doppel_model::pairwise::Policy;
 
-use super::model::{Components, World, page, signature_of, text};
+use super::model::{Components, World, page, signature_of, signature_under, text};
 
 /// One step of a history.
 #[derive(Debug, Clone, Copy)]
@@ -59,7 +59,18 @@ fn step(removals: bool) -> impl Strategy<Value = Step> {
 }
 
 fn policies() -> impl Strategy<Value = Policy> {
-    prop::sample::select(vec!["0.5", "0.8", "0.9"]).prop_map(|tau| Policy { tau: tau.parse().unwrap() })
+    // The others are as lenient as they can be, or else the families here have no pair.
+    let all = [
+        "jaccard:tau=0.5",
+        "jaccard:tau=0.8",
+        "jaccard:tau=0.9",
+        "supershingle:equal=1",
+        "projection:agreeing=361",
+        "combined:equal=1,agreeing=300",
+        "by-site:across=361,equal=1,agreeing=300",
+        "simhash:differing=6",
+    ];
+    prop::sample::select(all.to_vec()).prop_map(|policy| policy.parse().unwrap())
 }
 
 fn run(policy: Policy, (nodes, partitions): (u32, u32), threads: usize, removals: bool, steps: &[Step]) {
@@ -69,13 +80,13 @@ fn run(policy: Policy, (nodes, partitions): (u32, u32), threads: usize, removals
     for step in steps {
         match *step {
             Step::Put { page: number, family, member, search } if free(&world, number) => {
-                world.put(page(number), signature_of(&text(family, member)), search);
+                world.put(page(number), signature_under(policy, &text(family, member)), search);
             }
             Step::Flood { page: first, family, members } => {
                 for member in 0..members {
                     let number = first + member as usize;
                     if free(&world, number) {
-                        world.put(page(number), signature_of(&text(family, member)), true);
+                        world.put(page(number), signature_under(policy, &text(family, member)), true);
                     }
                 }
             }

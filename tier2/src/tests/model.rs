@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
-use doppel_model::pairwise::Policy;
+use doppel_model::pairwise::{Features, Policy, Signer};
 use doppel_model::signature::{Builder, Signature};
 use doppel_model::{ContentHash, InsertSeq, PageId, stable_hash64};
 use doppel_protocol::index_node::IndexNode;
@@ -25,6 +25,13 @@ pub(super) fn page(number: usize) -> PageId {
 pub(super) fn signature_of(words: &[u32]) -> Arc<Signature> {
     let tokens: Vec<u64> = words.iter().map(|w| stable_hash64(&w.to_le_bytes())).collect();
     Arc::new(Builder::new().build(&tokens))
+}
+
+/// The same under a policy; of two sites, where that matters.
+pub(super) fn signature_under(policy: Policy, words: &[u32]) -> Arc<Signature> {
+    let tokens: Vec<u64> = words.iter().map(|w| stable_hash64(&w.to_le_bytes())).collect();
+    let site = words.iter().map(|word| u64::from(*word)).sum::<u64>() % 2;
+    Arc::new(Signer::new(policy).sign(Features { tokens: &tokens, site: Some(site) }))
 }
 
 /// Member `member` of family `family`: the family's text with a few words replaced. Some members are
@@ -362,7 +369,7 @@ pub(super) fn check_pair(
     let other = pages.get(&pair.page).expect("the partner is a current page");
     assert_eq!(other.content(), pair.content);
     assert!(policy.linked(own, other));
-    assert_eq!((pair.shared, pair.shingles), (policy.compare(own, other).shared, other.shingles()));
+    assert_eq!(pair.similarity, policy.compare(own, other).similarity);
 }
 
 /// Sets of contents that are linked, directly or by way of others.

@@ -45,7 +45,7 @@ fn open(dir: &TempDir, life: u64, source: &Arc<Source>) -> LocalNode {
 impl Alone {
     fn new() -> Self {
         let dir = TempDir::new().unwrap();
-        let map = PartitionMap::one(3, Policy::default().tau).unwrap();
+        let map = PartitionMap::one(3, Policy::default().metric()).unwrap();
         let call = CallContext { plan: PlanVersion(4), incarnation: Incarnation(7) };
         let ranges =
             vec![PageRange { range: RANGE, epoch: Epoch(1), ordered: 0, first: PageId::from_bytes([0; 16]) }];

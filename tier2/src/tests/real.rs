@@ -15,7 +15,7 @@ mod crawl;
 
 /// The contents of a crawl file in crawl order.
 fn contents(files: &[&str]) -> Option<Vec<(PageId, Arc<Signature>)>> {
-    let mut extractor = Extractor::new();
+    let mut extractor = Extractor::default();
     let pages = crawl::html(files)?.into_iter().filter_map(|page| {
         match extractor.html(&page.url, &page.bytes, page.charset.as_deref()) {
             Extracted::Page(content) => Some((PageId::of(page.url.as_str()), Arc::new(content.signature))),
@@ -66,13 +66,12 @@ fn what_the_bands_lose() {
     let Some(pages) = contents(&["mid/mid-01"]) else { return };
     let signatures: BTreeMap<_, _> = pages.iter().map(|(_, s)| (s.content(), s)).collect();
     let mut signatures: Vec<&Arc<Signature>> = signatures.into_values().collect();
-    signatures.sort_by_key(|s| s.shingles());
+    signatures.sort_by_key(|s| s.size());
     let policy = Policy::default();
     let (mut similar, mut linked) = (0, 0);
     for (i, a) in signatures.iter().enumerate() {
-        let (tau, size) = (policy.tau, u64::from(a.shingles()));
-        let near =
-            signatures[i + 1..].iter().take_while(|b| tau.exceeded_by(size, size, b.shingles().into()));
+        let (tau, size) = (policy.metric().unwrap(), u64::from(a.size()));
+        let near = signatures[i + 1..].iter().take_while(|b| tau.exceeded_by(size, size, b.size().into()));
         for b in near {
             if policy.similar(a, b) {
                 similar += 1;

@@ -40,6 +40,12 @@ impl Bands {
         1.0 - (1.0 - jaccard.powf(self.rows as f64)).powf(self.count as f64)
     }
 
+    /// Whether two sketches have a band in common.
+    #[must_use]
+    pub fn meet(self, a: &Sketch, b: &Sketch) -> bool {
+        self.keys(a).zip(self.keys(b)).any(|(a, b)| a == b)
+    }
+
     /// One key per band, in order. With up to 4 rows the key is the bytes themselves; with more rows it is a
     /// hash of them.
     #[must_use]

@@ -1,9 +1,16 @@
-//! The pairwise near-duplicate function F, and the banding that finds candidates for it.
+//! The pairwise near-duplicate function F of each policy, and the keys that find candidates for it.
 //!
-//! The policy is `jaccard`: F is true when the exact Jaccard coefficient of the two sets of shingle hashes is
-//! above tau; this is decided in integers ([`Tau::exceeded_by`]). Two equal contents are near-duplicates,
-//! unless they have no tokens: a content without tokens is never a duplicate. A content of fewer than
-//! [`TOKENS_MIN`] tokens is a near-duplicate only of an equal content, never by similarity.
+//! A [`Policy`] owns its signature, F, its measure, its candidates, and a bound on lengths if it has one. Whatever it is, two equal
+//! contents are near-duplicates, unless they have no tokens: a content without tokens is never a duplicate. A content of fewer
+//! than [`TOKENS_MIN`] tokens is a near-duplicate only of an equal content, never by similarity.
+//!
+//! | module | policy | F |
+//! |---|---|---|
+//! | `jaccard` | `jaccard`, the default | the Jaccard coefficient of the sets of shingles is above tau |
+//! | `supershingle` | `supershingle` | at least two of six supershingles are equal |
+//! | `projection` | `projection` | at least 372 of 384 bits agree |
+//! | `combined` | `combined`, `by-site` | both of these; across sites the projection alone |
+//! | `simhash` | `simhash` | at most 3 of 64 bits differ |
 //!
 //! ```
 //! use doppel_model::pairwise::Policy;
@@ -13,128 +20,242 @@
 //! let mut builder = Builder::new();
 //! let (a, b) = (builder.build(&tokens), builder.build(&tokens[..98]));
 //! let comparison = Policy::default().compare(&a, &b);
-//! assert_eq!((comparison.shared, comparison.a, comparison.b), (94, 100, 98));
+//! assert_eq!((comparison.similarity.shared, comparison.similarity.of), (94, 104));
 //! assert!(comparison.similar);
 //! ```
 
 mod bands;
+mod combined;
+mod criteria;
+mod jaccard;
+mod keys;
+mod named;
+mod projection;
+mod signer;
+mod simhash;
+mod similarity;
+mod sites;
+mod supershingle;
 
 use serde::{Deserialize, Serialize};
 
 pub use bands::{BandKeys, Bands, COLLISION_PROBABILITY};
+pub use criteria::Criterion;
+pub use keys::Key;
+pub use named::PolicyError;
+pub use signer::{Features, Signer};
+pub use similarity::Similarity;
+pub use sites::Sites;
 
 use crate::Tau;
-use crate::signature::Signature;
+use crate::signature::{Kind, Signature};
 
 /// Contents of fewer tokens are never duplicates by similarity. Otherwise unrelated short texts would collapse
 /// into one giant group.
 pub const TOKENS_MIN: u32 = 20;
 
-/// How two contents are compared. It is chosen when the service is created and never changes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Policy {
-    /// Two contents are near-duplicates when their Jaccard coefficient is above this threshold.
-    pub tau: Tau,
+/// How two contents are compared. It is chosen when a collection is created and never changes.
+///
+/// As text it is the name and all parameters, such as `jaccard:tau=0.9`. Text that is read may leave out those that are the default's.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Policy {
+    /// See the module `jaccard`.
+    Jaccard {
+        /// Two contents are near-duplicates when their Jaccard coefficient is above this threshold.
+        tau: Tau,
+    },
+    /// See the module `supershingle`.
+    Supershingle {
+        /// The least number of equal supershingles, 1 to 6.
+        equal: u32,
+    },
+    /// See the module `projection`.
+    Projection {
+        /// The least number of agreeing bits, 361 to 384.
+        agreeing: u32,
+    },
+    /// See the module `combined`.
+    Combined {
+        /// The least number of equal supershingles, 1 to 6.
+        equal: u32,
+        /// The least number of agreeing bits, up to 384.
+        agreeing: u32,
+    },
+    /// See the module `combined`.
+    BySite {
+        /// The least number of agreeing bits of a pair on two sites, 361 to 384.
+        across: u32,
+        /// The least number of equal supershingles of a pair on one site, 1 to 6.
+        equal: u32,
+        /// The least number of agreeing bits of a pair on one site, up to 384.
+        agreeing: u32,
+        /// What a site is.
+        site: Sites,
+    },
+    /// See the module `simhash`.
+    Simhash {
+        /// The greatest number of bits that differ, up to 6.
+        differing: u32,
+    },
 }
 
 impl Default for Policy {
     fn default() -> Self {
-        Self { tau: Tau::DEFAULT }
+        Self::Jaccard { tau: Tau::DEFAULT }
     }
 }
 
 /// The result of comparing two contents.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Comparison {
-    /// Number of shingles that the two have in common.
-    pub shared: u32,
-    /// Number of distinct shingles of the first.
-    pub a: u32,
-    /// Number of distinct shingles of the second.
-    pub b: u32,
-    /// Whether the token sequences are the same.
+    /// The policy's own measure.
+    pub similarity: Similarity,
+    /// Whether the contents are the same.
     pub same_content: bool,
     /// The value of F.
     pub similar: bool,
 }
 
 impl Comparison {
-    /// The Jaccard coefficient of the two sets of shingles. It is 1 for the same content.
-    #[must_use]
-    pub fn jaccard(&self) -> f64 {
-        if self.same_content {
-            return 1.0;
-        }
-        let union = u64::from(self.a) + u64::from(self.b) - u64::from(self.shared);
-        if union == 0 { 0.0 } else { f64::from(self.shared) / union as f64 }
+    /// Of two contents that differ.
+    fn of((shared, of): (u32, u32), similar: bool) -> Self {
+        Self { similarity: Similarity { shared, of }, same_content: false, similar }
     }
 }
 
 impl Policy {
+    /// `jaccard` with this threshold.
+    #[must_use]
+    pub const fn jaccard(tau: Tau) -> Self {
+        Self::Jaccard { tau }
+    }
+
     /// Compares `a` with `b`.
     #[must_use]
     pub fn compare(&self, a: &Signature, b: &Signature) -> Comparison {
-        let same_content = a.content() == b.content();
-        let shared = if same_content { a.shingles() } else { a.shared_with(b) };
-        let similar = if same_content {
-            a.tokens() > 0
-        } else {
-            self.comparable(a) && self.comparable(b) && self.exceeded(shared, a, b)
+        if a.content() == b.content() {
+            let (similarity, similar) = (Similarity::of_copies(a.size()), a.tokens() > 0);
+            return Comparison { similarity, same_content: true, similar };
+        }
+        let mut comparison = match *self {
+            Self::Jaccard { tau } => jaccard::compare(tau, a, b),
+            Self::Supershingle { equal } => {
+                let shared = supershingle::equal(a.payload(), b.payload());
+                Comparison::of((shared, supershingle::SUPERSHINGLES as u32), shared >= equal)
+            }
+            Self::Projection { agreeing } => {
+                let bits = projection::agreeing(a.payload(), b.payload());
+                Comparison::of((bits, projection::BITS), bits >= agreeing)
+            }
+            Self::Combined { equal, agreeing } => {
+                let (supershingles, bits) = combined::measure(a.payload(), b.payload());
+                Comparison::of((bits, projection::BITS), supershingles >= equal && bits >= agreeing)
+            }
+            Self::BySite { across, equal, agreeing, .. } => {
+                let (supershingles, bits) = combined::measure(a.payload(), b.payload());
+                let within = supershingles >= equal && bits >= agreeing;
+                let is_one_site = combined::is_one_site(a.payload(), b.payload());
+                Comparison::of((bits, projection::BITS), if is_one_site { within } else { bits >= across })
+            }
+            Self::Simhash { differing } => {
+                let bits = simhash::agreeing(a.payload(), b.payload());
+                Comparison::of((bits, simhash::BITS), simhash::BITS - bits <= differing)
+            }
         };
-        Comparison { shared, a: a.shingles(), b: b.shingles(), same_content, similar }
+        comparison.similar &= self.comparable(a) && self.comparable(b);
+        comparison
     }
 
     /// F: whether `a` and `b` are near-duplicates.
     #[must_use]
     pub fn similar(&self, a: &Signature, b: &Signature) -> bool {
-        if a.content() == b.content() {
-            return a.tokens() > 0;
+        match *self {
+            // It need not count where the sizes forbid it.
+            Self::Jaccard { tau } if a.content() != b.content() => {
+                self.comparable(a) && self.comparable(b) && jaccard::similar(tau, a, b)
+            }
+            _ => self.compare(a, b).similar,
         }
-        self.comparable(a)
-            && self.comparable(b)
-            && self.exceeded(a.shingles().min(b.shingles()), a, b)
-            && self.exceeded(a.shared_with(b), a, b)
     }
 
-    /// Whether contents of `a` and `b` shingles, of which they have at most `shared_max` in common, may be near-duplicates
-    /// by similarity.
+    /// Whether contents of sizes `a` and `b`, which have at most `shared_max` in common, may be near-duplicates by similarity.
     #[inline]
     #[must_use]
     pub fn admits(&self, shared_max: u32, a: u32, b: u32) -> bool {
-        self.tau.exceeded_by(shared_max.min(a).min(b).into(), a.into(), b.into())
+        match self.metric() {
+            Some(tau) => tau.exceeded_by(shared_max.min(a).min(b).into(), a.into(), b.into()),
+            None => true,
+        }
     }
 
-    /// Whether `signature` has at least [`TOKENS_MIN`] tokens, so that it may be a duplicate by similarity.
+    /// The threshold where F is Jaccard's coefficient above it: the one measure here that is a metric, bounds lengths exactly, and is
+    /// bounded by parity bitmaps. None elsewhere: whatever rests on these does without.
+    #[inline]
+    #[must_use]
+    pub const fn metric(&self) -> Option<Tau> {
+        match self {
+            Self::Jaccard { tau } => Some(*tau),
+            _ => None,
+        }
+    }
+
+    /// The kind of its signatures. No other one is compared.
+    #[must_use]
+    pub const fn kind(&self) -> Kind {
+        match self {
+            Self::Jaccard { .. } => Kind::Shingles,
+            Self::Supershingle { .. } => Kind::Supershingles,
+            Self::Projection { .. } => Kind::Projection,
+            Self::Combined { .. } => Kind::Combined,
+            Self::BySite { .. } => Kind::BySite,
+            Self::Simhash { .. } => Kind::Simhash,
+        }
+    }
+
+    /// Whether a signature is one of this policy.
+    #[must_use]
+    pub fn accepts(&self, signature: &Signature) -> bool {
+        let is_payload = match self {
+            Self::Jaccard { .. } => true,
+            Self::Supershingle { .. } => supershingle::is_payload(signature),
+            Self::Projection { .. } => signature.payload().len() == projection::BYTES,
+            Self::Combined { .. } => combined::is_payload(signature),
+            Self::BySite { .. } => combined::is_payload_with_site(signature),
+            Self::Simhash { .. } => simhash::is_payload(signature),
+        };
+        signature.kind() == self.kind() && is_payload
+    }
+
+    /// Whether F reads the site: then a content is a text on a site, and copies on two sites are two contents.
+    #[must_use]
+    pub const fn reads_site(&self) -> bool {
+        self.sites().is_some()
+    }
+
+    /// What a site is, where F reads it.
+    #[must_use]
+    pub const fn sites(&self) -> Option<Sites> {
+        match self {
+            Self::BySite { site, .. } => Some(*site),
+            _ => None,
+        }
+    }
+
+    /// Whether `signature` may be a duplicate by similarity: it has at least [`TOKENS_MIN`] tokens, and is one of this policy. Of
+    /// another policy's nothing can be told: where both have nothing to compare, all of it would agree.
     #[must_use]
     pub fn comparable(&self, signature: &Signature) -> bool {
-        signature.tokens() >= TOKENS_MIN
+        signature.tokens() >= TOKENS_MIN && self.accepts(signature)
     }
 
-    /// The bands for this tau: a pair at tau shares at least one of them almost surely.
-    #[must_use]
-    pub fn bands(&self) -> Bands {
-        Bands::for_tau(self.tau)
-    }
-
-    /// One key per band of the sketch of `signature`. Two contents that have the same key in the same band are
-    /// candidates.
-    pub fn band_keys<'s>(&self, signature: &'s Signature) -> BandKeys<'s> {
-        self.bands().keys(signature.sketch())
-    }
-
-    /// The link relation, whose connected components are the groups: equal contents, or contents that share a
-    /// band and for which F is true.
+    /// The link relation, whose connected components are the groups: equal contents, or contents for which F is true and that
+    /// [meet](Self::meets).
     ///
     /// It depends on the two contents alone, and not on what was compared earlier.
     #[must_use]
     pub fn linked(&self, a: &Signature, b: &Signature) -> bool {
-        let banded = || self.band_keys(a).zip(self.band_keys(b)).any(|(x, y)| x == y);
-        (a.content() == b.content() || banded()) && self.similar(a, b)
-    }
-
-    fn exceeded(&self, shared: u32, a: &Signature, b: &Signature) -> bool {
-        self.tau.exceeded_by(shared.into(), a.shingles().into(), b.shingles().into())
+        (a.content() == b.content() || self.meets(a, b)) && self.similar(a, b)
     }
 }
 

@@ -8,7 +8,11 @@ fn signature_of(words: impl IntoIterator<Item = u32>) -> Signature {
 }
 
 fn policy(tau: &str) -> Policy {
-    Policy { tau: tau.parse().unwrap() }
+    Policy::jaccard(tau.parse().unwrap())
+}
+
+fn jaccard(comparison: Comparison) -> f64 {
+    comparison.similarity.as_f64()
 }
 
 #[test]
@@ -19,7 +23,7 @@ fn same_content_is_similar_unless_it_is_empty() {
     assert!(!f.compare(&empty, &empty).similar);
     assert!(!f.linked(&empty, &empty));
     assert!(f.similar(&short, &short) && f.linked(&short, &short));
-    assert_eq!(f.compare(&short, &short).jaccard(), 1.0);
+    assert_eq!(jaccard(f.compare(&short, &short)), 1.0);
 }
 
 #[test]
@@ -39,8 +43,8 @@ fn decides_exactly_at_tau() {
     let f = Policy::default();
     let at = |n: u32| f.compare(&signature_of(0..n), &signature_of(0..n + 1));
     let equal = at(40);
-    assert_eq!((equal.shared, equal.a, equal.b), (36, 40, 41));
-    assert_eq!(equal.jaccard(), 0.8);
+    assert_eq!(equal.similarity, Similarity { shared: 36, of: 45 });
+    assert_eq!(jaccard(equal), 0.8);
     assert!(!equal.similar);
     assert!(at(41).similar);
 }
@@ -73,17 +77,139 @@ fn bands_have_the_most_rows_that_reach_the_collision_probability() {
 #[test]
 fn keys_of_four_rows_are_the_bytes() {
     let signature = signature_of(0..50);
-    let keys: Vec<u32> = Policy::default().band_keys(&signature).collect();
-    assert_eq!(keys.len(), 16);
-    let bytes: Vec<u8> = keys.iter().flat_map(|k| k.to_le_bytes()).collect();
+    let keys = |policy: Policy| {
+        let mut all = Vec::new();
+        policy.keys(&signature, |key| all.push(key));
+        all
+    };
+    let all = keys(Policy::default());
+    assert!(all.iter().map(|key| key & 255).eq(0..16));
+    let bytes: Vec<u8> = all.iter().flat_map(|key| ((key >> 8) as u32).to_le_bytes()).collect();
     assert_eq!(bytes, signature.sketch());
-    assert_eq!(policy("0.9").band_keys(&signature).count(), 12);
+    assert_eq!(keys(policy("0.9")).len(), 12);
 }
 
 #[test]
-fn policies_are_strict_json() {
-    let f: Policy = serde_json::from_str(r#"{"tau":"0.9"}"#).unwrap();
+fn policies_are_text_in_json() {
+    let f: Policy = serde_json::from_str(r#""jaccard:tau=0.9""#).unwrap();
     assert_eq!(f, policy("0.9"));
-    assert_eq!(serde_json::to_string(&f).unwrap(), r#"{"tau":"0.9"}"#);
-    assert!(serde_json::from_str::<Policy>(r#"{"tau":"0.9","k":5}"#).is_err());
+    assert_eq!(serde_json::to_string(&f).unwrap(), r#""jaccard:tau=0.9""#);
+    assert!(serde_json::from_str::<Policy>(r#"{"tau":"0.9"}"#).is_err());
+}
+
+/// Texts with changes of all sizes between them.
+fn families() -> Vec<Vec<u64>> {
+    let mut random = crate::Random::new(11);
+    let mut texts = Vec::new();
+    for family in 0..12_u64 {
+        let length = 15 + 40 * family;
+        let text: Vec<u64> = (0..length)
+            .map(|at| stable_hash64(&((family << 32) | (at % (length / 2 + 9))).to_le_bytes()))
+            .collect();
+        for changes in [0, 0, 1, 2, 5, 20] {
+            let mut changed = text.clone();
+            for _ in 0..changes {
+                let at = random.below(length) as usize;
+                changed[at] = random.number();
+            }
+            texts.push(changed);
+        }
+    }
+    texts
+}
+
+#[test]
+fn every_policy_keeps_to_what_all_have_in_common() {
+    for policy in Policy::all() {
+        let mut signer = Signer::new(policy);
+        let mut signatures = Vec::new();
+        for (at, tokens) in families().iter().enumerate() {
+            let site = Some(at as u64 % 2);
+            signatures.push(signer.sign(Features { tokens, site }));
+        }
+        let (mut similar, mut not) = (0, 0);
+        for a in &signatures {
+            assert!(policy.accepts(a) && Signature::from_bytes(a.as_bytes()).as_ref() == Ok(a));
+            assert!(Policy::all().filter(|other| other.accepts(a)).count() == 1);
+            for b in &signatures {
+                let comparison = policy.compare(a, b);
+                assert_eq!(policy.similar(a, b), comparison.similar, "{policy}");
+                assert_eq!(policy.similar(a, b), policy.similar(b, a), "{policy}");
+                let is_met = policy.criteria(a, b).iter().all(|criterion| criterion.is_met);
+                let is_comparable = policy.comparable(a) && policy.comparable(b);
+                assert!(
+                    comparison.same_content || comparison.similar == (is_met && is_comparable),
+                    "{policy}"
+                );
+                let similarity = comparison.similarity.as_f64();
+                assert!((0.0..=1.0).contains(&similarity), "{policy}: {similarity}");
+                assert!(a.content() != b.content() || similarity == 1.0 && comparison.similar, "{policy}");
+                assert!(
+                    a.tokens() >= TOKENS_MIN || a.content() == b.content() || !comparison.similar,
+                    "{policy}"
+                );
+                let keys = |signature: &Signature| {
+                    let mut all = Vec::new();
+                    policy.keys(signature, |key| all.push(key));
+                    all
+                };
+                // But for the bands, a pair that is F has a key in common, whatever else.
+                let meets = a.content() == b.content() || keys(a).iter().any(|key| keys(b).contains(key));
+                assert!(!policy.linked(a, b) || meets, "{policy}");
+                assert!(policy.metric().is_some() || policy.linked(a, b) == policy.similar(a, b), "{policy}");
+                (similar, not) =
+                    (similar + u32::from(comparison.similar), not + u32::from(!comparison.similar));
+            }
+        }
+        assert!(
+            similar as usize > signatures.len() && not as usize > signatures.len(),
+            "{policy}: {similar}"
+        );
+    }
+}
+
+#[test]
+fn signatures_of_another_policy_are_no_near_duplicates() {
+    let tokens: Vec<u64> = (0..100_u64).map(|n| stable_hash64(&n.to_le_bytes())).collect();
+    for of in Policy::all() {
+        let mut signer = Signer::new(of);
+        let mut sign = |tokens: &[u64]| signer.sign(Features { tokens, site: Some(1) });
+        let (a, b) = (sign(&tokens), sign(&tokens[..99]));
+        for policy in Policy::all() {
+            assert_eq!(policy.comparable(&a), policy == of, "{policy}, {of}");
+            let is_similar =
+                policy.similar(&a, &b) || policy.compare(&a, &b).similar || policy.linked(&a, &b);
+            assert!(policy == of || !is_similar, "{policy}, {of}");
+        }
+    }
+}
+
+#[test]
+fn texts_too_short_for_a_supershingle_have_none_in_common() {
+    let tokens: Vec<u64> = (0..9_u64).map(|n| stable_hash64(&n.to_le_bytes())).collect();
+    for name in ["supershingle", "combined", "by-site"] {
+        let policy: Policy = name.parse().unwrap();
+        let mut signer = Signer::new(policy);
+        let mut sign = |tokens: &[u64]| signer.sign(Features { tokens, site: Some(1) });
+        let (a, b) = (sign(&tokens[..5]), sign(&tokens[4..]));
+        let supershingles = &policy.criteria(&a, &b)[0];
+        assert_eq!((supershingles.what, supershingles.has.shared), ("supershingles", 0), "{policy}");
+    }
+}
+
+#[test]
+fn a_text_on_two_sites_is_two_contents_which_are_similar_unless_it_is_short() {
+    let tokens: Vec<u64> = (0..100_u64).map(|n| stable_hash64(&n.to_le_bytes())).collect();
+    let policy: Policy = "by-site".parse().unwrap();
+    let mut signer = Signer::new(policy);
+    let mut sign =
+        |length: usize, site| signer.sign(Features { tokens: &tokens[..length], site: Some(site) });
+    for length in [1, 19, 20, 100] {
+        let (a, same, other) = (sign(length, 1), sign(length, 1), sign(length, 2));
+        assert!(policy.linked(&a, &same) && a == same, "{length}");
+        assert!(a.content() != other.content(), "{length}");
+        assert_eq!(policy.linked(&a, &other), length >= 20, "{length}");
+        let comparison = policy.compare(&a, &other);
+        assert_eq!((comparison.same_content, comparison.similar), (false, length >= 20), "{length}");
+    }
 }

@@ -1,6 +1,7 @@
 //! Builds a signature from token hashes.
 
-use super::{BUCKET_SHIFT, FORMAT, SHINGLE_BITS, SHINGLE_TOKENS, Signature, TOKENISER_VERSION, set};
+use super::{BUCKET_SHIFT, FORMAT, Kind, SHINGLE_BITS, SHINGLE_TOKENS, Signature, TOKENISER_VERSION, set};
+use crate::ContentHash;
 use crate::sketch::sketch;
 use crate::{stable_hash64, stable_hash128};
 
@@ -38,20 +39,54 @@ impl Builder {
         self.shingles.sort_unstable();
         self.shingles.dedup();
 
+        self.begin(Kind::Shingles, content, (count, self.shingles.len() as u32));
+        self.bytes.extend(sketch(&self.shingles));
+        set::pack(&self.shingles, &mut self.bytes);
+        self.finish()
+    }
+
+    /// Builds a signature of another kind: of a content of so many tokens and of this size, with a payload and a set of hashes,
+    /// of which the low 40 bits are taken. The set is sorted, and loses what it has twice.
+    ///
+    /// # Panics
+    /// When the payload is longer than 2^32 - 1 bytes.
+    pub fn with_payload(
+        &mut self,
+        kind: Kind,
+        content: ContentHash,
+        (tokens, size): (u32, u32),
+        payload: &[u8],
+        hashes: &mut Vec<u64>,
+    ) -> Signature {
+        hashes.iter_mut().for_each(|hash| *hash &= (1 << SHINGLE_BITS) - 1);
+        hashes.sort_unstable();
+        hashes.dedup();
+        self.begin(kind, content.0, (tokens, size));
+        let bytes = u32::try_from(payload.len()).expect("a payload of bounded length");
+        self.bytes.extend(bytes.to_le_bytes());
+        self.bytes.extend((hashes.len() as u32).to_le_bytes());
+        self.bytes.extend(payload);
+        set::pack(hashes, &mut self.bytes);
+        self.finish()
+    }
+
+    fn begin(&mut self, kind: Kind, content: [u8; 16], (tokens, size): (u32, u32)) {
         self.bytes.clear();
         self.bytes.push(FORMAT);
         self.bytes.extend(TOKENISER_VERSION.to_le_bytes());
-        self.bytes.push(SHINGLE_TOKENS as u8);
+        self.bytes.push(kind as u8);
         self.bytes.extend(content);
-        self.bytes.extend(count.to_le_bytes());
-        self.bytes.extend((self.shingles.len() as u32).to_le_bytes());
-        self.bytes.extend(sketch(&self.shingles));
-        set::pack(&self.shingles, &mut self.bytes);
+        self.bytes.extend(tokens.to_le_bytes());
+        self.bytes.extend(size.to_le_bytes());
+    }
+
+    fn finish(&mut self) -> Signature {
         self.bytes.extend(stable_hash64(&self.bytes).to_le_bytes());
         Signature(self.bytes.as_slice().into())
     }
 
-    fn content(&mut self, tokens: &[u64]) -> [u8; 16] {
+    /// The hash of a sequence of tokens.
+    pub(crate) fn content(&mut self, tokens: &[u64]) -> [u8; 16] {
         self.bytes.clear();
         self.bytes.resize(size_of_val(tokens), 0);
         for (bytes, token) in self.bytes.chunks_exact_mut(8).zip(tokens) {
@@ -98,7 +133,7 @@ mod tests {
             let tokens: Vec<u64> = (0..n).map(|i| stable_hash64(&i.to_le_bytes())).collect();
             let signature = Builder::new().build(&tokens);
             assert_eq!(u64::from(signature.tokens()), n);
-            assert_eq!(u64::from(signature.shingles()), n);
+            assert_eq!(u64::from(signature.size()), n);
         }
     }
 

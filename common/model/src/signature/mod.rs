@@ -7,13 +7,28 @@
 //! |---|---|---|
 //! | 0 | 1 | format, [`FORMAT`] |
 //! | 1 | 2 | version of the tokeniser, [`TOKENISER_VERSION`] |
-//! | 3 | 1 | k, [`SHINGLE_TOKENS`] |
+//! | 3 | 1 | the [`Kind`] |
 //! | 4 | 16 | content: XXH3-128 of the token hashes, 8 bytes each; as a number, most significant byte first |
 //! | 20 | 4 | number of tokens, n |
-//! | 24 | 4 | number of distinct shingles, s; `s <= n`, and 0 only when n is |
+//! | 24 | 4 | size, s: how large the content is as the kind counts it; 0 only when n is |
+//! | 28 | | what the kind has |
+//! | end - 8 | 8 | XXH3-64 of all bytes before |
+//!
+//! Of the kind [`Shingles`](Kind::Shingles), whose size is the number of distinct shingles, `s <= n`:
+//!
+//! | offset | bytes | field |
+//! |---|---|---|
 //! | 28 | 64 | sketch, one byte per bin |
 //! | 92 | 5 s | shingle hashes of 40 bits, strictly ascending |
-//! | 92 + 5 s | 8 | XXH3-64 of all bytes before |
+//!
+//! Of every other kind:
+//!
+//! | offset | bytes | field |
+//! |---|---|---|
+//! | 28 | 4 | bytes of the payload, p |
+//! | 32 | 4 | number of hashes in the set, e |
+//! | 36 | p | payload |
+//! | 36 + p | 5 e | hashes of 40 bits, strictly ascending |
 //!
 //! The top 12 bits of a shingle hash are the bucket of the shingle's first word. Length vectors count buckets
 //! under a learned table, so they can be computed from the set and are not stored.
@@ -21,6 +36,7 @@
 //! Invariant: the bytes of every [`Signature`] are accepted by [`Signature::from_bytes`].
 
 mod build;
+mod kind;
 mod read;
 mod set;
 mod wire;
@@ -28,6 +44,7 @@ mod wire;
 use std::fmt;
 
 pub use build::Builder;
+pub use kind::Kind;
 
 use crate::sketch::BINS;
 use crate::{ContentHash, stable_hash64};
@@ -39,7 +56,7 @@ pub const FORMAT: u8 = 0xd1;
 /// Version 2 reads markup inside `iframe` and `noframes`.
 pub const TOKENISER_VERSION: u16 = 2;
 
-/// k, the number of tokens in a shingle.
+/// k, the number of tokens in a shingle of [`Kind::Shingles`].
 pub const SHINGLE_TOKENS: usize = 5;
 
 /// Number of buckets of first words: the top 12 bits of a 40-bit shingle hash.
@@ -58,11 +75,17 @@ pub fn bucket(hash: u64) -> usize {
     (hash >> BUCKET_SHIFT) as usize % BUCKETS
 }
 
+const KIND: usize = 3;
 const CONTENT: usize = 4;
 const TOKENS: usize = 20;
-const SHINGLES: usize = 24;
-const SKETCH: usize = 28;
-const SET: usize = 92;
+const SIZE: usize = 24;
+/// Where what the kind has begins.
+const OWN: usize = 28;
+const SKETCH: usize = OWN;
+const SHINGLE_SET: usize = SKETCH + BINS;
+const PAYLOAD_BYTES: usize = OWN;
+const SET_LENGTH: usize = 32;
+const PAYLOAD: usize = 36;
 const CHECKSUM_BYTES: usize = 8;
 
 /// A validated signature. Equal signatures have equal contents.
@@ -72,12 +95,10 @@ pub struct Signature(Box<[u8]>);
 /// The bytes are not a valid signature.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SignatureError {
-    /// The length does not match the stated number of shingles.
-    #[error("a signature of {shingles} shingles has {expected} bytes, this has {actual}")]
+    /// The length does not match the stated counts.
+    #[error("a signature of this size has {expected} bytes, this has {actual}")]
     Length {
-        /// The stated number of shingles; 0 if the input is too short to state one.
-        shingles: u32,
-        /// The length, in bytes, of a signature with that many shingles.
+        /// The length, in bytes, of a signature with these counts; the least there is if the input is too short to state one.
         expected: u64,
         /// The actual length in bytes.
         actual: usize,
@@ -88,19 +109,19 @@ pub enum SignatureError {
     /// The signature was made by another tokeniser version and is not comparable.
     #[error("the tokeniser is version {0}, this is version {TOKENISER_VERSION}")]
     Tokeniser(u16),
-    /// The signature has shingles of another length and is not comparable.
-    #[error("shingles have {0} tokens, this version takes {SHINGLE_TOKENS}")]
-    ShingleTokens(u8),
+    /// The signature is of no kind that this version knows.
+    #[error("{0} is no kind of signature that this version knows")]
+    Kind(u8),
     /// The bytes were damaged.
     #[error("the checksum does not match")]
     Checksum,
     /// The counts contradict each other.
-    #[error("{tokens} tokens cannot give {shingles} shingles")]
+    #[error("{tokens} tokens cannot give a signature of size {size}")]
     Counts {
         /// Stated number of tokens.
         tokens: u32,
-        /// Stated number of shingles.
-        shingles: u32,
+        /// Stated size.
+        size: u32,
     },
     /// The set is not strictly ascending.
     #[error("shingle {0} is not above the one before it")]
@@ -138,36 +159,70 @@ impl Signature {
         u32::from_le_bytes(array(&self.0, TOKENS))
     }
 
-    /// Number of distinct shingles.
+    /// How large the content is, as its kind counts it: of [`Kind::Shingles`], its distinct shingles.
     #[inline]
     #[must_use]
-    pub fn shingles(&self) -> u32 {
-        u32::from_le_bytes(array(&self.0, SHINGLES))
+    pub fn size(&self) -> u32 {
+        u32::from_le_bytes(array(&self.0, SIZE))
     }
 
-    /// The MinHash sketch: the low byte of each of 64 minima. All zero when there are no tokens.
+    /// What it is made of.
+    #[inline]
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        // It was checked when the signature was made.
+        Kind::of(self.0[KIND]).unwrap_or(Kind::Shingles)
+    }
+
+    /// The MinHash sketch: the low byte of each of 64 minima. All zero when there are no tokens, and of a kind that has none.
     #[inline]
     #[must_use]
     pub fn sketch(&self) -> &[u8; BINS] {
-        self.0[SKETCH..SET].first_chunk().unwrap_or(&[0; BINS])
+        let sketch = if self.kind() == Kind::Shingles { self.0[SKETCH..].first_chunk() } else { None };
+        sketch.unwrap_or(&[0; BINS])
     }
 
-    /// The distinct 40-bit shingle hashes, in ascending order.
+    /// The bytes that the kind has beside its set; none of [`Kind::Shingles`].
+    #[inline]
+    #[must_use]
+    pub fn payload(&self) -> &[u8] {
+        match self.kind() {
+            Kind::Shingles => &[],
+            _ => &self.0[PAYLOAD..PAYLOAD + u32::from_le_bytes(array(&self.0, PAYLOAD_BYTES)) as usize],
+        }
+    }
+
+    /// Where the set begins, and how many hashes it has.
+    #[inline]
+    fn set_at(&self) -> (usize, usize) {
+        match self.kind() {
+            Kind::Shingles => (SHINGLE_SET, self.size() as usize),
+            _ => (
+                PAYLOAD + u32::from_le_bytes(array(&self.0, PAYLOAD_BYTES)) as usize,
+                u32::from_le_bytes(array(&self.0, SET_LENGTH)) as usize,
+            ),
+        }
+    }
+
+    /// The distinct 40-bit hashes of the set, in ascending order; of [`Kind::Shingles`], those of the shingles.
     #[inline]
     pub fn set(&self) -> impl ExactSizeIterator<Item = u64> + '_ {
-        set::entries(&self.0[SET..], self.shingles() as usize)
+        let (at, length) = self.set_at();
+        set::entries(&self.0[at..], length)
     }
 
-    /// Number of shingle hashes that both signatures have.
+    /// Number of hashes that both sets have.
     #[must_use]
     pub fn shared_with(&self, other: &Self) -> u32 {
-        set::shared(&self.0[SET..], self.shingles() as usize, &other.0[SET..], other.shingles() as usize)
+        let ((a, a_length), (b, b_length)) = (self.set_at(), other.set_at());
+        set::shared(&self.0[a..], a_length, &other.0[b..], b_length)
     }
 }
 
 impl fmt::Debug for Signature {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Signature({:?}, {} tokens, {} shingles)", self.content(), self.tokens(), self.shingles())
+        let (content, tokens, size) = (self.content(), self.tokens(), self.size());
+        write!(f, "Signature({content:?}, {:?}, {tokens} tokens, size {size})", self.kind())
     }
 }
 
@@ -186,44 +241,44 @@ fn array<const N: usize>(bytes: &[u8], offset: usize) -> [u8; N] {
     out
 }
 
-/// The length, in bytes, of a signature with this many shingles.
-fn length(shingles: u32) -> u64 {
-    (SET + CHECKSUM_BYTES) as u64 + set::ENTRY_BYTES as u64 * u64::from(shingles)
+/// How long the signature is whose first [`PAYLOAD`] bytes these are, or all bytes if it is shorter; and where its set begins,
+/// and how many hashes that has.
+fn extent(kind: Kind, head: &[u8]) -> (u64, usize, u32) {
+    let count = |at: usize| {
+        let bytes = head.get(at..at + 4).and_then(|bytes| bytes.first_chunk());
+        bytes.map_or(0, |bytes| u32::from_le_bytes(*bytes))
+    };
+    let (at, hashes) = match kind {
+        Kind::Shingles => (SHINGLE_SET as u64, count(SIZE)),
+        _ => (PAYLOAD as u64 + u64::from(count(PAYLOAD_BYTES)), count(SET_LENGTH)),
+    };
+    (at + set::ENTRY_BYTES as u64 * u64::from(hashes) + CHECKSUM_BYTES as u64, at as usize, hashes)
 }
 
 fn check(bytes: &[u8]) -> Result<(), SignatureError> {
-    let length = |shingles: u32| {
-        let expected = length(shingles);
-        if bytes.len() as u64 == expected {
-            Ok(())
-        } else {
-            Err(SignatureError::Length { shingles, expected, actual: bytes.len() })
-        }
-    };
-    if bytes.len() < SET + CHECKSUM_BYTES {
-        return length(0);
+    let wrong_length = |expected: u64| SignatureError::Length { expected, actual: bytes.len() };
+    let Some(head) = bytes.get(..OWN) else { return Err(wrong_length((PAYLOAD + CHECKSUM_BYTES) as u64)) };
+    if head[0] != FORMAT {
+        return Err(SignatureError::Format(head[0]));
     }
-    if bytes[0] != FORMAT {
-        return Err(SignatureError::Format(bytes[0]));
-    }
-    let tokeniser = u16::from_le_bytes(array(bytes, 1));
+    let tokeniser = u16::from_le_bytes(array(head, 1));
     if tokeniser != TOKENISER_VERSION {
         return Err(SignatureError::Tokeniser(tokeniser));
     }
-    if usize::from(bytes[3]) != SHINGLE_TOKENS {
-        return Err(SignatureError::ShingleTokens(bytes[3]));
+    let kind = Kind::of(head[KIND]).ok_or(SignatureError::Kind(head[KIND]))?;
+    let (length, set, hashes) = extent(kind, bytes);
+    if bytes.len() as u64 != length {
+        return Err(wrong_length(length));
     }
-    let shingles = u32::from_le_bytes(array(bytes, SHINGLES));
-    length(shingles)?;
     let (body, checksum) = bytes.split_at(bytes.len() - CHECKSUM_BYTES);
     if stable_hash64(body) != u64::from_le_bytes(array(checksum, 0)) {
         return Err(SignatureError::Checksum);
     }
-    let tokens = u32::from_le_bytes(array(bytes, TOKENS));
-    if shingles > tokens || (shingles == 0) != (tokens == 0) {
-        return Err(SignatureError::Counts { tokens, shingles });
+    let (tokens, size) = (u32::from_le_bytes(array(bytes, TOKENS)), u32::from_le_bytes(array(bytes, SIZE)));
+    if kind == Kind::Shingles && size > tokens || (size == 0) != (tokens == 0) {
+        return Err(SignatureError::Counts { tokens, size });
     }
-    match set::first_out_of_order(&bytes[SET..], shingles as usize) {
+    match set::first_out_of_order(&bytes[set..], hashes as usize) {
         Some(at) => Err(SignatureError::Order(at)),
         None => Ok(()),
     }

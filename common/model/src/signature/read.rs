@@ -2,7 +2,7 @@
 
 use std::io::{self, ErrorKind, Read};
 
-use super::{FORMAT, SET, SHINGLES, Signature, SignatureError, array, length};
+use super::{FORMAT, KIND, Kind, PAYLOAD, Signature, SignatureError, extent};
 
 impl Signature {
     /// Reads the next signature. Returns `None` at the end of the input.
@@ -10,20 +10,21 @@ impl Signature {
     /// # Errors
     /// When the input fails, ends within a signature, or does not hold a valid signature.
     pub fn read(input: &mut impl Read) -> io::Result<Option<Self>> {
+        let invalid = |error| io::Error::new(ErrorKind::InvalidData, error);
         let mut bytes = Vec::new();
-        if input.by_ref().take(SET as u64).read_to_end(&mut bytes)? == 0 {
+        if input.by_ref().take(PAYLOAD as u64).read_to_end(&mut bytes)? == 0 {
             return Ok(None);
         }
-        let format = bytes[0];
-        if format != FORMAT {
-            return Err(io::Error::new(ErrorKind::InvalidData, SignatureError::Format(format)));
+        if bytes[0] != FORMAT {
+            return Err(invalid(SignatureError::Format(bytes[0])));
         }
-        if bytes.len() == SET {
-            let rest = length(u32::from_le_bytes(array(&bytes, SHINGLES))) - SET as u64;
+        if bytes.len() == PAYLOAD {
+            let kind = Kind::of(bytes[KIND]).ok_or_else(|| invalid(SignatureError::Kind(bytes[KIND])))?;
             // The stated length is untrusted: reading grows the buffer only as far as there is data.
+            let rest = extent(kind, &bytes).0.saturating_sub(PAYLOAD as u64);
             input.by_ref().take(rest).read_to_end(&mut bytes)?;
         }
-        Self::from_bytes(&bytes).map(Some).map_err(|error| io::Error::new(ErrorKind::InvalidData, error))
+        Self::from_bytes(&bytes).map(Some).map_err(invalid)
     }
 }
 

@@ -21,7 +21,7 @@ proptest! {
         let again = Signature::from_bytes(signature.as_bytes()).unwrap();
         prop_assert_eq!(&again, &signature);
         prop_assert_eq!(again.tokens() as usize, words.len());
-        prop_assert_eq!(again.set().len(), again.shingles() as usize);
+        prop_assert_eq!(again.set().len(), again.size() as usize);
     }
 
     #[test]
@@ -30,7 +30,7 @@ proptest! {
         let sets: [BTreeSet<u64>; 2] = [a.set().collect(), b.set().collect()];
         prop_assert_eq!(a.shared_with(&b) as usize, sets[0].intersection(&sets[1]).count());
         prop_assert_eq!(a.shared_with(&b), b.shared_with(&a));
-        prop_assert_eq!(a.shared_with(&a), a.shingles());
+        prop_assert_eq!(a.shared_with(&a), a.size());
     }
 
     #[test]
@@ -91,12 +91,12 @@ fn each_field_is_checked_when_the_checksum_is_right() {
     assert!(forged(&words, |_| ()).is_ok());
     assert_eq!(forged(&words, |b| b[0] = 0), Err(SignatureError::Format(0)));
     assert_eq!(forged(&words, |b| b[1] = 9), Err(SignatureError::Tokeniser(9)));
-    assert_eq!(forged(&words, |b| b[3] = 4), Err(SignatureError::ShingleTokens(4)));
-    assert_eq!(forged(&words, |b| b[TOKENS] = 5), Err(SignatureError::Counts { tokens: 5, shingles: 6 }));
+    assert_eq!(forged(&words, |b| b[3] = 4), Err(SignatureError::Kind(4)));
+    assert_eq!(forged(&words, |b| b[TOKENS] = 5), Err(SignatureError::Counts { tokens: 5, size: 6 }));
+    assert_eq!(forged(&words, |b| b[SIZE] = 5), Err(SignatureError::Length { expected: 125, actual: 130 }));
     assert_eq!(
-        forged(&words, |b| b[SHINGLES] = 5),
-        Err(SignatureError::Length { shingles: 5, expected: 125, actual: 130 })
+        forged(&words, |b| b.copy_within(SHINGLE_SET..SHINGLE_SET + 5, SHINGLE_SET + 5)),
+        Err(SignatureError::Order(1))
     );
-    assert_eq!(forged(&words, |b| b.copy_within(SET..SET + 5, SET + 5)), Err(SignatureError::Order(1)));
-    assert_eq!(forged(&[], |b| b[TOKENS] = 1), Err(SignatureError::Counts { tokens: 1, shingles: 0 }));
+    assert_eq!(forged(&[], |b| b[TOKENS] = 1), Err(SignatureError::Counts { tokens: 1, size: 0 }));
 }

@@ -67,9 +67,9 @@ impl Deviation {
         if signature.tokens() == 0 {
             return Self { delta: 0.0, epsilon: 0.0 };
         }
-        let mean = f64::from(signature.shingles()) / lengths.len() as f64;
+        let mean = f64::from(signature.size()) / lengths.len() as f64;
         let delta = lengths.iter().map(|length| (mean / f64::from(*length) - 1.0).abs()).fold(0.0, f64::max);
-        let epsilon = (f64::from(signature.shingles()) / f64::from(signature.tokens()) - 1.0).abs();
+        let epsilon = (f64::from(signature.size()) / f64::from(signature.tokens()) - 1.0).abs();
         Self { delta, epsilon }
     }
 }

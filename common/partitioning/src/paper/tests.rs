@@ -102,7 +102,7 @@ proptest! {
         let wide = rho.get() / 0.8;
         let mut probed = Vec::new();
         for (a, signature) in lengths.iter().zip(&contents) {
-            prop_assert_eq!(a.0.iter().sum::<u32>(), signature.shingles());
+            prop_assert_eq!(a.0.iter().sum::<u32>(), signature.size());
             map.probed(a, &mut probed);
             prop_assert!(probed.is_sorted_by(|a, b| a < b) && probed.contains(&map.node(map.home(a))));
             prop_assert!(probed.iter().all(|node| node.0 < nodes));
@@ -124,7 +124,7 @@ proptest! {
         for a in &contents {
             map.probed(&map.lengths(a), &mut probed);
             for b in &contents {
-                if Tau::DEFAULT.exceeded_by(a.shared_with(b).into(), a.shingles().into(), b.shingles().into()) {
+                if Tau::DEFAULT.exceeded_by(a.shared_with(b).into(), a.size().into(), b.size().into()) {
                     prop_assert!(probed.contains(&map.node(map.home(&map.lengths(b)))));
                 }
             }

@@ -14,8 +14,8 @@ pub struct Explanation {
     pub a: Side,
     /// The other.
     pub b: Side,
-    /// The threshold: near-duplicates have a Jaccard coefficient above it.
-    pub tau: String,
+    /// The policy with its parameters, such as `jaccard:tau=0.8`.
+    pub policy: String,
     /// Every measure of F; none where a page has no content.
     pub measures: Option<Measures>,
     /// Whether the two contents are near-duplicates, F.
@@ -50,7 +50,7 @@ pub struct KeptBefore {
     pub url: String,
     /// The rule by which it precedes the page.
     pub rule: Rule,
-    /// The Jaccard coefficient of the two.
+    /// How similar the two are, by the policy's own measure.
     pub similarity: f64,
     /// Whether they are near-duplicates, F.
     pub duplicate: bool,
@@ -63,13 +63,15 @@ pub struct Content {
     pub hash: String,
     /// Tokens.
     pub tokens: u32,
-    /// Distinct shingles.
-    pub shingles: u32,
+    /// Under the policy `jaccard`: distinct shingles.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shingles: Option<u32>,
     /// Whether it has the 20 tokens that a duplicate by similarity needs.
     pub comparable: bool,
     /// Language of the page: given with it, or detected by a server that was started with `--detect-language`.
     pub language: Option<String>,
-    /// Distinct shingles whose first word is in each sub-dictionary.
+    /// Distinct shingles, and those whose first word is in each half of the dictionary; under a policy without shingles its
+    /// tokens, of which half are taken to be in each.
     pub lengths: Vec<u32>,
     /// The partition that stores it.
     #[schema(value_type = u32)]
@@ -84,14 +86,37 @@ pub struct Content {
 pub struct Measures {
     /// Whether the token sequences are the same.
     pub same_content: bool,
-    /// Shingles that both have.
+    /// The policy's own measure, from 0 to 1.
+    pub similarity: f64,
+    /// What F asks for, all of which a pair of different contents has to have.
+    pub criteria: Vec<Criterion>,
+    /// Under the policy `jaccard`: what its shingles and sketches say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shingles: Option<Shingles>,
+}
+
+/// One thing that F asks of a pair.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Criterion {
+    /// What is counted, such as `shingles`.
+    pub what: String,
+    /// What the two have in common.
     pub shared: u32,
+    /// Of so much.
+    pub of: u32,
+    /// What F asks for, such as `above 0.8`.
+    pub needed: String,
+    /// Whether the pair has it.
+    pub met: bool,
+}
+
+/// What the sets of shingles of two contents say, and their sketches.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Shingles {
     /// Shingles that only `a` has.
     pub only_a: u32,
     /// Shingles that only `b` has.
     pub only_b: u32,
-    /// The Jaccard coefficient, exact.
-    pub jaccard: f64,
     /// The Jaccard coefficient as estimated by the sketches. It decides nothing.
     pub sketch_estimate: f64,
     /// Bands of the sketch that are equal: at least one makes the pair a candidate.

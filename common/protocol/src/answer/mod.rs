@@ -24,7 +24,7 @@ mod winners;
 pub use advice::{Advice, StatusAnswer, StatusAnswers};
 pub use cluster::{Attention, ClusterNode, ClusterRange, ClusterStatus, NodeRole, Standby};
 pub use engine::{EngineServer, EngineStatus, EngineStream};
-pub use explanation::{Content, Examples, Explanation, KeptBefore, Measures, Side};
+pub use explanation::{Content, Criterion, Examples, Explanation, KeptBefore, Measures, Shingles, Side};
 pub use feed::{ChangeLine, ChangesAnswer, ExportLine};
 pub use flushed::Flushed;
 pub use group::{Group, GroupList, GroupPage, GroupSizes, Member, SizeClass};

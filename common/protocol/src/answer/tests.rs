@@ -50,9 +50,9 @@ fn advice() {
 #[test]
 fn explanations() {
     let content = r#"{"hash":"00","tokens":30,"shingles":26,"comparable":true,"language":null,"lengths":[20,6],"home":1,"probed_partitions":[1,2]}"#;
-    let measures = r#"{"same_content":false,"shared":24,"only_a":2,"only_b":1,"jaccard":0.5,"sketch_estimate":0.25,"equal_bands":3,"bands":20,"examples":{"common":["01"],"only_a":[],"only_b":["02"]}}"#;
+    let measures = r#"{"same_content":false,"similarity":0.5,"criteria":[{"what":"shingles","shared":24,"of":27,"needed":"above 0.8","met":true}],"shingles":{"only_a":2,"only_b":1,"sketch_estimate":0.25,"equal_bands":3,"bands":20,"examples":{"common":["01"],"only_a":[],"only_b":["02"]}}}"#;
     pinned::<Explanation>(&format!(
-        r#"{{"a":{{"advice":{ADVICE},"compared_url":"http://a/","content":{content},"kept_before":[{{"url":"http://b/","rule":"shorter_url","similarity":0.5,"duplicate":false}}]}},"b":{{"advice":{REDIRECT},"compared_url":null,"content":null,"kept_before":[]}},"tau":"0.8","measures":{measures},"duplicate":false,"reason":"few"}}"#
+        r#"{{"a":{{"advice":{ADVICE},"compared_url":"http://a/","content":{content},"kept_before":[{{"url":"http://b/","rule":"shorter_url","similarity":0.5,"duplicate":false}}]}},"b":{{"advice":{REDIRECT},"compared_url":null,"content":null,"kept_before":[]}},"policy":"jaccard:tau=0.8","measures":{measures},"duplicate":false,"reason":"few"}}"#
     ));
 }
 

@@ -4,7 +4,7 @@ use crate::{Extracted, Extractor};
 const URL: &str = "http://a.org/d/page.html";
 
 fn redirect(html: &str) -> Option<String> {
-    match Extractor::new().html(&PageUrl::parse(URL).unwrap(), html.as_bytes(), None) {
+    match Extractor::default().html(&PageUrl::parse(URL).unwrap(), html.as_bytes(), None) {
         Extracted::Redirect(target) => Some(target.as_str().to_owned()),
         Extracted::Page(_) => None,
     }

@@ -22,7 +22,7 @@ fn contents(extractor: &mut Extractor, html: &[u8], charset: Option<&str>) -> Op
 
 #[track_caller]
 fn check(html: &str) {
-    let mut extractor = Extractor::new();
+    let mut extractor = Extractor::default();
     if let Some([read, expected]) = contents(&mut extractor, html.as_bytes(), Some("utf-8")) {
         assert_eq!(read, expected, "{html}\noracle: {:?}", oracle::text(html));
     }
@@ -45,7 +45,7 @@ fn real_pages_read_as_the_parser_does() {
     files.extend([0, 4, 9].map(|round| format!("trace/round-{round:02}")));
     let files: Vec<&str> = files.iter().map(String::as_str).collect();
     let Some(pages) = crawl::html(&files) else { return };
-    let mut extractor = Extractor::new();
+    let mut extractor = Extractor::default();
     let mut differ = Vec::new();
     for page in &pages {
         let contents = contents(&mut extractor, &page.bytes, page.charset.as_deref());
@@ -62,7 +62,7 @@ fn nesting_costs_nothing() {
     for tag in ["div", "b", "svg", "a", "table", "template", "svg><foreignObject"] {
         let html = format!("{}deep", format!("<{tag}>").repeat(200_000));
         let url = PageUrl::parse("http://example.org/").unwrap();
-        let Extracted::Page(page) = Extractor::new().html(&url, html.as_bytes(), None) else { panic!() };
+        let Extracted::Page(page) = Extractor::default().html(&url, html.as_bytes(), None) else { panic!() };
         assert_eq!(page.signature.tokens(), 1);
     }
 }

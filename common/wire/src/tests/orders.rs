@@ -2,6 +2,7 @@
 
 use std::sync::Mutex;
 
+use doppel_model::pairwise::Similarity;
 use doppel_model::{ContentHash, Epoch, RangeId};
 use doppel_partitioning::Plan;
 use doppel_protocol::{
@@ -36,7 +37,7 @@ impl IndexOrders for Router {
 impl Tier2Api for Router {
     fn probe(&self, _: &Signature) -> Result<Vec<Pair>, IndexError> {
         let (page, content) = (PageId::from_bytes([1; 16]), ContentHash([2; 16]));
-        Ok(vec![Pair { page, content, shared: self.1, shingles: 9 }])
+        Ok(vec![Pair { page, content, similarity: Similarity { shared: self.1, of: 9 } }])
     }
 
     fn locate(&self, _: &Signature) -> Result<PartitionLookup, IndexError> {
@@ -104,7 +105,7 @@ fn node_with_seat() -> (Node, Arc<RouterSeat>) {
 
 /// The number of the router that answers.
 fn answering(tier2: &dyn Tier2Api) -> Result<u32, IndexError> {
-    tier2.probe(&Builder::new().build(&[1])).map(|pairs| pairs[0].shared)
+    tier2.probe(&Builder::new().build(&[1])).map(|pairs| pairs[0].similarity.shared)
 }
 
 fn until(what: impl Fn() -> bool) {

@@ -3,6 +3,7 @@
 use std::sync::Mutex;
 use std::sync::mpsc;
 
+use doppel_model::pairwise::Similarity;
 use doppel_model::{ContentHash, Epoch, GroupId, PageUrl, RangeId, ShardId, Timestamp};
 use doppel_protocol::range_owner::{
     AppliedUpTo, BackupId, EncodedPost, PeerError, PostDone, RangeOwner, RangeReport, RangeState, Receipt,
@@ -342,7 +343,7 @@ fn what_is_too_large_for_a_call_comes_in_parts() {
     asked(&owner);
     let result = |pairs| {
         let (page, content) = (PageId::from_bytes([5; 16]), ContentHash([2; 16]));
-        let pair = Pair { page, content, shared: 1, shingles: 1 };
+        let pair = Pair { page, content, similarity: Similarity { shared: 1, of: 1 } };
         SearchResult { page, content, ticket: 1, pairs: vec![pair; pairs] }
     };
     remote.deliver(RANGE, vec![result(1); 2_500]).unwrap();

@@ -147,7 +147,7 @@ impl State {
                     None if *id == winner => Status::Winner,
                     None => Status::Secondary,
                 };
-                let similarity = of.filter(|_| subject == *id).map(|of| compare(id, &of).jaccard());
+                let similarity = of.filter(|_| subject == *id).map(|of| compare(id, &of).similarity.as_f64());
                 (*id, status, of, similarity)
             })
             .collect();

@@ -24,8 +24,7 @@ impl Tier2Api for Fake {
             comparison.similar.then(|| Pair {
                 page,
                 content: other.content(),
-                shared: comparison.shared,
-                shingles: comparison.b,
+                similarity: comparison.similarity,
             })
         };
         Ok(stored.filter_map(pair).collect())
@@ -34,7 +33,7 @@ impl Tier2Api for Fake {
     fn locate(&self, signature: &Signature) -> Result<PartitionLookup, IndexError> {
         self.state().index()?;
         let (home, probed_partitions) = (PartitionId(1), vec![PartitionId(0), PartitionId(1)]);
-        Ok(PartitionLookup { lengths: vec![signature.shingles(), 0, 0], home, probed_partitions })
+        Ok(PartitionLookup { lengths: vec![signature.size(), 0, 0], home, probed_partitions })
     }
 
     fn load(&self) -> Result<LoadReport, IndexError> {

@@ -1,5 +1,6 @@
 //! Single rules at their limits, where random runs are too coarse to see a fault.
 
+use doppel_model::pairwise::Similarity;
 use doppel_protocol::Outcome;
 
 use super::*;
@@ -83,7 +84,8 @@ fn a_comparison_of_another_content_is_no_verdict() {
         world.compare_all();
     }
     let (page, content, _, winner_content) = world.verify.pop().unwrap();
-    let with = Measured { content: winner_content, shared: 1, shingles: 2, similar: true };
+    let with =
+        Measured { content: winner_content, similarity: Similarity { shared: 1, of: 2 }, similar: true };
     let status = |world: &World| world.record(page).unwrap().published.status;
     let other = world.signatures[30].content();
     world.commit(vec![Command::Verified { page, content: other, with }], usize::MAX);

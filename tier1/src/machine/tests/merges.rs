@@ -1,5 +1,7 @@
 //! Merges, the forwards they leave behind, and what is written down of the pair that caused them.
 
+use doppel_model::pairwise::Similarity;
+
 use super::*;
 use crate::machine::{Message, Transfer, TransferEnd};
 use crate::record::{ContentState, Evidence, Forward, Found, Linked, SearchState};
@@ -262,7 +264,7 @@ fn a_comparison_that_fails_is_counted() {
                 state.membership.as_mut().unwrap().verdict = None;
             }
         });
-        let with = Measured { content: winner, shared: 1, shingles: 2, similar };
+        let with = Measured { content: winner, similarity: Similarity { shared: 1, of: 2 }, similar };
         world.commit_only(|machine| machine.command(Command::Verified { page, content, with }).unwrap());
         assert_eq!(counted(&world), (verified + number, rejected + 1));
     }
@@ -272,7 +274,7 @@ fn a_comparison_that_fails_is_counted() {
 fn an_update_is_confirmed_only_by_a_comparison_that_is_still_about_it() {
     let hint = |world: &World, page: PageId| {
         let (_, membership_number, previous) = world.named(page);
-        let with = Measured { content: previous, shared: 1, shingles: 1, similar: true };
+        let with = Measured { content: previous, similarity: Similarity { shared: 1, of: 1 }, similar: true };
         Hint { previous, membership_number, with }
     };
     let other = |world: &World| world.signatures[30].content();

@@ -1,5 +1,7 @@
 //! What happens to the machine in a run: one random thing after the other.
 
+use doppel_model::pairwise::Similarity;
+
 use super::*;
 use crate::machine::{Covered, CoveredMember};
 use crate::record::Kept;
@@ -44,8 +46,7 @@ impl World {
                 let pair = |(k, page): (u64, PageId)| Pair {
                     page,
                     content: self.signatures[k as usize].content(),
-                    shared: 1,
-                    shingles: 2,
+                    similarity: Similarity { shared: 1, of: 2 },
                 };
                 let pairs = self.index.named(k, found.as_ref()).into_iter().map(pair).collect();
                 if let Some(found) = found {
@@ -58,7 +59,7 @@ impl World {
 
     pub(super) fn measured(&self, a: ContentHash, b: ContentHash) -> Measured {
         let similar = linked(self.numbers[&a], self.numbers[&b]);
-        Measured { content: b, shared: 1, shingles: 2, similar }
+        Measured { content: b, similarity: Similarity { shared: 1, of: 2 }, similar }
     }
 
     pub(super) fn verify_step(&mut self) {

@@ -92,10 +92,5 @@ fn compare_all(
 /// The comparison of a content with another, as records keep it.
 pub(crate) fn measure(tier1: &Tier1, signature: &Signature, with: &Signature) -> Measured {
     let comparison = tier1.settings.policy.compare(signature, with);
-    Measured {
-        content: with.content(),
-        shared: comparison.shared,
-        shingles: with.shingles(),
-        similar: comparison.similar,
-    }
+    Measured { content: with.content(), similarity: comparison.similarity, similar: comparison.similar }
 }

@@ -1,0 +1,61 @@
+//! What F of a policy asks of a pair, and what the pair has: the policy's explanation.
+
+use super::{Policy, Similarity, combined, projection, simhash, supershingle};
+use crate::signature::Signature;
+
+/// One thing that F asks of a pair.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Criterion {
+    /// What is counted, such as `shingles`.
+    pub what: &'static str,
+    /// What the two have in common of it.
+    pub has: Similarity,
+    /// What F asks for, such as `at least 2`.
+    pub needed: String,
+    /// Whether the pair has it.
+    pub is_met: bool,
+}
+
+const SUPERSHINGLES: &str = "supershingles";
+const PROJECTION: &str = "bits of the projection";
+
+fn at_least(what: &'static str, (shared, of): (u32, u32), least: u32) -> Criterion {
+    let (has, needed) = (Similarity { shared, of }, format!("at least {least}"));
+    Criterion { what, has, needed, is_met: shared >= least }
+}
+
+impl Policy {
+    /// What F asks of two contents that differ: it is true where all of it is met, and both are
+    /// [comparable](Self::comparable).
+    #[must_use]
+    pub fn criteria(&self, a: &Signature, b: &Signature) -> Vec<Criterion> {
+        let (x, y) = (a.payload(), b.payload());
+        let supershingles =
+            |shared, least| at_least(SUPERSHINGLES, (shared, supershingle::SUPERSHINGLES as u32), least);
+        let bits = |shared, least| at_least(PROJECTION, (shared, projection::BITS), least);
+        match *self {
+            Self::Jaccard { tau } => {
+                let shared = a.shared_with(b);
+                let has = Similarity { shared, of: a.size().saturating_add(b.size()).saturating_sub(shared) };
+                let is_met = tau.exceeded_by(shared.into(), a.size().into(), b.size().into());
+                vec![Criterion { what: "shingles", has, needed: format!("above {tau}"), is_met }]
+            }
+            Self::Supershingle { equal } => vec![supershingles(supershingle::equal(x, y), equal)],
+            Self::Projection { agreeing } => vec![bits(projection::agreeing(x, y), agreeing)],
+            Self::BySite { across, .. } if !combined::is_one_site(x, y) => {
+                vec![bits(combined::measure(x, y).1, across)]
+            }
+            Self::Combined { equal, agreeing } | Self::BySite { equal, agreeing, .. } => {
+                let (shared, agree) = combined::measure(x, y);
+                vec![supershingles(shared, equal), bits(agree, agreeing)]
+            }
+            Self::Simhash { differing } => {
+                vec![at_least(
+                    "bits of the simhash",
+                    (simhash::agreeing(x, y), simhash::BITS),
+                    simhash::BITS - differing,
+                )]
+            }
+        }
+    }
+}

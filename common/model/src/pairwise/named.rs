@@ -1,0 +1,243 @@
+//! A policy as text: its name, and parameters as `key=value`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::{Policy, Sites, projection, simhash, supershingle};
+use crate::Tau;
+
+/// The text names no policy.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PolicyError {
+    /// There is no such policy.
+    #[error("{0:?} is no policy; there are {list}", list = names().join(", "))]
+    Name(String),
+    /// The policy has no such parameter.
+    #[error("the policy {policy} has no parameter {key:?}; it has {}", has.join(", "))]
+    Key {
+        /// The policy.
+        policy: &'static str,
+        /// What was given.
+        key: String,
+        /// Its parameters.
+        has: Vec<&'static str>,
+    },
+    /// A parameter is given twice.
+    #[error("the parameter {0} is given twice")]
+    Twice(&'static str),
+    /// The value is none of this parameter.
+    #[error("{key} of the policy {policy} is {expected}; this is {value:?}")]
+    Value {
+        /// The policy.
+        policy: &'static str,
+        /// The parameter.
+        key: &'static str,
+        /// What it may be.
+        expected: String,
+        /// What was given.
+        value: String,
+    },
+}
+
+/// A parameter: its name, its value, and the least and the greatest one. That of tau is the decimal itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Parameter {
+    Number { key: &'static str, value: u32, least: u32, most: u32 },
+    Tau(Tau),
+    Sites(Sites),
+}
+
+/// The policies with their defaults.
+const DEFAULTS: [Policy; 6] = [
+    Policy::Jaccard { tau: Tau::DEFAULT },
+    Policy::Supershingle { equal: 2 },
+    Policy::Projection { agreeing: 372 },
+    Policy::Combined { equal: 2, agreeing: 355 },
+    Policy::BySite { across: 372, equal: 2, agreeing: 355, site: Sites::Registrable },
+    Policy::Simhash { differing: 3 },
+];
+
+fn names() -> Vec<&'static str> {
+    DEFAULTS.iter().map(Policy::name).collect()
+}
+
+impl Parameter {
+    fn key(self) -> &'static str {
+        match self {
+            Self::Number { key, .. } => key,
+            Self::Tau(_) => "tau",
+            Self::Sites(_) => "site",
+        }
+    }
+
+    fn parse(self, policy: &'static str, text: &str) -> Result<Self, PolicyError> {
+        let wrong = |expected: String| PolicyError::Value {
+            policy,
+            key: self.key(),
+            expected,
+            value: text.to_owned(),
+        };
+        match self {
+            Self::Number { key, least, most, .. } => {
+                let value = text.parse().ok().filter(|value| (least..=most).contains(value));
+                let value = value.ok_or_else(|| wrong(format!("a number from {least} to {most}")))?;
+                Ok(Self::Number { key, value, least, most })
+            }
+            Self::Tau(_) => {
+                let tau = text
+                    .parse()
+                    .map_err(|_| wrong("a decimal from 0.5 to 0.9999, of at most four places".to_owned()));
+                tau.map(Self::Tau)
+            }
+            Self::Sites(_) => {
+                let sites = Sites::of_word(text);
+                sites.map(Self::Sites).ok_or_else(|| wrong(format!("one of {}", Sites::WORDS.join(", "))))
+            }
+        }
+    }
+}
+
+impl fmt::Display for Parameter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number { key, value, .. } => write!(f, "{key}={value}"),
+            Self::Tau(tau) => write!(f, "tau={tau}"),
+            Self::Sites(sites) => write!(f, "site={}", sites.word()),
+        }
+    }
+}
+
+impl Policy {
+    /// All policies, with their default parameters.
+    pub fn all() -> impl Iterator<Item = Self> {
+        DEFAULTS.into_iter()
+    }
+
+    /// Its name.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Jaccard { .. } => "jaccard",
+            Self::Supershingle { .. } => "supershingle",
+            Self::Projection { .. } => "projection",
+            Self::Combined { .. } => "combined",
+            Self::BySite { .. } => "by-site",
+            Self::Simhash { .. } => "simhash",
+        }
+    }
+
+    fn parameters(self) -> Vec<Parameter> {
+        let number = |key, value, least, most| Parameter::Number { key, value, least, most };
+        let equal = |value| number("equal", value, 1, supershingle::SUPERSHINGLES as u32);
+        // Candidates come from the supershingles, so any number of bits may be asked for.
+        let agreeing = |value| number("agreeing", value, 0, projection::BITS);
+        let found_by = |key, value| number(key, value, projection::AGREEING_MIN, projection::BITS);
+        match self {
+            Self::Jaccard { tau } => vec![Parameter::Tau(tau)],
+            Self::Supershingle { equal: of } => vec![equal(of)],
+            Self::Projection { agreeing: of } => vec![found_by("agreeing", of)],
+            Self::Combined { equal: of, agreeing: bits } => vec![equal(of), agreeing(bits)],
+            Self::BySite { across, equal: of, agreeing: bits, site } => {
+                vec![found_by("across", across), equal(of), agreeing(bits), Parameter::Sites(site)]
+            }
+            Self::Simhash { differing } => vec![number("differing", differing, 0, simhash::DIFFERING_MAX)],
+        }
+    }
+
+    fn with(mut self, parameter: Parameter) -> Self {
+        match (&mut self, parameter) {
+            (Self::Jaccard { tau }, Parameter::Tau(to)) => *tau = to,
+            (Self::Supershingle { equal }, Parameter::Number { value, .. }) => *equal = value,
+            (Self::Projection { agreeing }, Parameter::Number { value, .. }) => *agreeing = value,
+            (
+                Self::Combined { equal, agreeing } | Self::BySite { equal, agreeing, .. },
+                Parameter::Number { key: key @ ("equal" | "agreeing"), value, .. },
+            ) => *if key == "equal" { equal } else { agreeing } = value,
+            (Self::BySite { across, .. }, Parameter::Number { value, .. }) => *across = value,
+            (Self::BySite { site, .. }, Parameter::Sites(to)) => *site = to,
+            (Self::Simhash { differing }, Parameter::Number { value, .. }) => *differing = value,
+            _ => {}
+        }
+        self
+    }
+}
+
+impl FromStr for Policy {
+    type Err = PolicyError;
+
+    fn from_str(text: &str) -> Result<Self, PolicyError> {
+        let (name, parameters) = text.split_once(':').unwrap_or((text, ""));
+        let mut policy = Self::all()
+            .find(|policy| policy.name() == name)
+            .ok_or_else(|| PolicyError::Name(name.to_owned()))?;
+        let mut given = Vec::new();
+        for one in parameters.split(',').filter(|one| !one.is_empty()) {
+            let (key, value) = one.split_once('=').unwrap_or((one, ""));
+            let has = policy.parameters();
+            let parameter = has.iter().find(|parameter| parameter.key() == key).copied();
+            let parameter = parameter.ok_or_else(|| PolicyError::Key {
+                policy: policy.name(),
+                key: key.to_owned(),
+                has: has.iter().map(|parameter| parameter.key()).collect(),
+            })?;
+            if given.contains(&parameter.key()) {
+                return Err(PolicyError::Twice(parameter.key()));
+            }
+            given.push(parameter.key());
+            policy = policy.with(parameter.parse(policy.name(), value)?);
+        }
+        Ok(policy)
+    }
+}
+
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())?;
+        for (at, parameter) in self.parameters().into_iter().enumerate() {
+            write!(f, "{}{parameter}", if at == 0 { ':' } else { ',' })?;
+        }
+        Ok(())
+    }
+}
+
+impl TryFrom<String> for Policy {
+    type Error = PolicyError;
+
+    fn try_from(text: String) -> Result<Self, PolicyError> {
+        text.parse()
+    }
+}
+
+impl From<Policy> for String {
+    fn from(policy: Policy) -> Self {
+        policy.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_and_policy_are_one_to_one() {
+        for policy in Policy::all() {
+            assert_eq!(policy.to_string().parse(), Ok(policy));
+            assert_eq!(policy.name().parse(), Ok(policy));
+        }
+        assert_eq!("jaccard:tau=0.9".parse(), Ok(Policy::jaccard("0.9".parse().unwrap())));
+        let all = Policy::BySite { across: 380, equal: 3, agreeing: 300, site: Sites::Host };
+        assert_eq!("by-site:agreeing=300,across=380,site=host,equal=3".parse(), Ok(all));
+        assert_eq!(all.to_string(), "by-site:across=380,equal=3,agreeing=300,site=host");
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let refused = |text: &str| text.parse::<Policy>().unwrap_err().to_string();
+        assert!(refused("minhash").contains("there are jaccard, supershingle"));
+        assert!(refused("projection:tau=0.8").contains("no parameter \"tau\"; it has agreeing"));
+        assert!(refused("projection:agreeing=12").contains("a number from 361 to 384; this is \"12\""));
+        assert!(refused("jaccard:tau=1").contains("a decimal from 0.5"));
+        assert!(refused("combined:equal=2,equal=3").contains("twice"));
+        assert!(refused("simhash:differing").contains("this is \"\""));
+    }
+}

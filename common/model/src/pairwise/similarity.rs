@@ -1,0 +1,62 @@
+//! How similar two contents are, as an exact fraction.
+
+use std::cmp::Ordering;
+
+use serde::{Deserialize, Serialize};
+
+/// How similar two contents are: what they share, of what there is, as their policy counts it. For `jaccard` these are the shingles
+/// of both and of either; elsewhere supershingles or bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Similarity {
+    /// What they share.
+    pub shared: u32,
+    /// Of so much; 0 only where neither has anything.
+    pub of: u32,
+}
+
+impl Similarity {
+    /// That of two equal contents of this size.
+    #[must_use]
+    pub const fn of_copies(size: u32) -> Self {
+        Self { shared: size, of: size }
+    }
+
+    /// From 0 to 1; 1 where neither has anything.
+    #[must_use]
+    pub fn as_f64(self) -> f64 {
+        if self.of == 0 { 1.0 } else { f64::from(self.shared) / f64::from(self.of) }
+    }
+
+    /// The distance, which is 1 less this, in so many parts of 1, rounded down and up.
+    #[inline]
+    #[must_use]
+    pub fn distance(self, parts: u64) -> (u64, u64) {
+        let of = u64::from(self.of).max(1);
+        let apart = parts * u64::from(self.of.saturating_sub(self.shared));
+        (apart / of, apart.div_ceil(of))
+    }
+
+    /// Compares two exactly.
+    #[must_use]
+    pub fn compare(self, other: Self) -> Ordering {
+        let fraction =
+            |one: Self| if one.of == 0 { (1, 1) } else { (u64::from(one.shared), u64::from(one.of)) };
+        let ((a, a_of), (b, b_of)) = (fraction(self), fraction(other));
+        (a * b_of).cmp(&(b * a_of))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fraction_is_exact() {
+        let of = |shared, of| Similarity { shared, of };
+        assert_eq!([of(3, 6), of(0, 9), of(4, 4), of(0, 0)].map(Similarity::as_f64), [0.5, 0.0, 1.0, 1.0]);
+        assert_eq!(of(1, 3).compare(of(333_333, 1_000_000)), Ordering::Greater);
+        assert_eq!(of(0, 0).compare(Similarity::of_copies(7)), Ordering::Equal);
+        assert_eq!((of(1, 3).distance(255), of(1, 2).distance(10)), ((170, 170), (5, 5)));
+        assert_eq!((of(2, 7).distance(10), of(0, 0).distance(9)), ((7, 8), (0, 0)));
+    }
+}

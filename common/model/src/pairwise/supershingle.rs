@@ -1,0 +1,145 @@
+//! `supershingle`: at least so many of six supershingles are equal.
+//!
+//! Algorithm B of Henzinger, *Finding Near-Duplicate Web Pages: A Large-Scale Evaluation of Algorithms*, SIGIR 2006, section 2.1,
+//! after Broder: every sequence of k = 8 tokens is hashed to 64 bits, without padding, so that n tokens have n - k + 1 shingles;
+//! each of m = 84 functions gives its minimum over them; each of m' = 6 runs of l = 14 minima is hashed to a supershingle. Near-duplicates
+//! have at least two supershingles in common. A content of fewer than k tokens has none, and is F with equal contents only.
+
+use crate::signature::Signature;
+use crate::sketch::mix;
+use crate::stable_hash64;
+
+/// k, tokens of a shingle.
+pub(super) const SHINGLE_TOKENS: usize = 8;
+
+/// m, the functions that have a minimum each.
+pub(super) const MINIMA: usize = 84;
+
+/// m', supershingles of a content.
+pub(super) const SUPERSHINGLES: usize = 6;
+
+/// l, minima of a supershingle.
+pub(super) const MINIMA_EACH: usize = MINIMA / SUPERSHINGLES;
+
+/// Bytes of a payload, which is none where there are fewer than k tokens.
+pub(super) const BYTES: usize = 8 * SUPERSHINGLES;
+
+/// Stands for a supershingle where there is none and its place is kept.
+const NONE: u64 = 0;
+
+/// Multiplier of the polynomial over the tokens of a shingle: 2^64 / golden ratio, odd.
+const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// The seed of a function.
+const fn seed(function: usize) -> u64 {
+    mix(MULTIPLIER.wrapping_mul(function as u64 + 1))
+}
+
+/// The 64-bit hash of a shingle.
+#[inline]
+pub(super) fn shingle(tokens: &[u64]) -> u64 {
+    mix(tokens.iter().fold(0, |sum: u64, token| sum.wrapping_mul(MULTIPLIER).wrapping_add(*token)))
+}
+
+/// Appends the supershingles of a sequence of tokens. `shingles` is scratch.
+pub(super) fn sign(tokens: &[u64], shingles: &mut Vec<u64>, payload: &mut Vec<u8>) {
+    shingles.clear();
+    shingles.extend(tokens.windows(SHINGLE_TOKENS).map(shingle));
+    if shingles.is_empty() {
+        return;
+    }
+    let mut minima = [u64::MAX; MINIMA_EACH];
+    for first in (0..MINIMA).step_by(MINIMA_EACH) {
+        minima.fill(u64::MAX);
+        for (at, minimum) in minima.iter_mut().enumerate() {
+            let seed = seed(first + at);
+            *minimum = shingles.iter().fold(u64::MAX, |least, shingle| least.min(mix(shingle ^ seed)));
+        }
+        let mut bytes = [0; 8 * MINIMA_EACH];
+        for (bytes, minimum) in bytes.chunks_exact_mut(8).zip(minima) {
+            bytes.copy_from_slice(&minimum.to_le_bytes());
+        }
+        payload.extend(stable_hash64(&bytes).to_le_bytes());
+    }
+}
+
+fn entries(supershingles: &[u8]) -> impl Iterator<Item = u64> + '_ {
+    let bytes = supershingles.get(..BYTES).unwrap_or_default();
+    bytes.chunks_exact(8).filter_map(|bytes| bytes.first_chunk()).map(|bytes| u64::from_le_bytes(*bytes))
+}
+
+/// The B-similarity: how many supershingles are equal, of those in the first bytes of two payloads.
+pub(super) fn equal(a: &[u8], b: &[u8]) -> u32 {
+    entries(a).zip(entries(b)).filter(|(a, b)| a == b && *a != NONE).count() as u32
+}
+
+/// The keys of supershingles: each is one. Every pair that is F has one in common.
+pub(super) fn keys(payload: &[u8], mut each: impl FnMut(u64)) {
+    for (number, supershingle) in
+        entries(payload).enumerate().filter(|(_, supershingle)| *supershingle != NONE)
+    {
+        each(supershingle << 8 | number as u64);
+    }
+}
+
+/// Whether a payload has the length of one.
+pub(super) fn is_payload(signature: &Signature) -> bool {
+    [0, BYTES].contains(&signature.payload().len())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// As the paper says it, one function and one shingle at a time.
+    fn slow(tokens: &[u64]) -> Vec<u64> {
+        let mut supershingles = Vec::new();
+        if tokens.len() < 8 {
+            return supershingles;
+        }
+        for group in 0..6 {
+            let mut minima: Vec<u64> = Vec::new();
+            for function in 14 * group..14 * (group + 1) {
+                let mut values = Vec::new();
+                for start in 0..=tokens.len() - 8 {
+                    let mut polynomial: u128 = 0;
+                    for (power, token) in tokens[start..start + 8].iter().rev().enumerate() {
+                        let factor = (0..power).fold(1_u64, |product, _| product.wrapping_mul(MULTIPLIER));
+                        polynomial += u128::from(token.wrapping_mul(factor));
+                    }
+                    values.push(mix(mix(polynomial as u64) ^ mix(MULTIPLIER.wrapping_mul(function + 1))));
+                }
+                minima.push(values.into_iter().min().unwrap());
+            }
+            let bytes: Vec<u8> = minima.iter().flat_map(|minimum| minimum.to_le_bytes()).collect();
+            supershingles.push(stable_hash64(&bytes));
+        }
+        supershingles
+    }
+
+    proptest! {
+        #[test]
+        fn signatures_are_those_of_the_paper_bit_for_bit(tokens in prop::collection::vec(any::<u64>(), 0..40)) {
+            let mut payload = Vec::new();
+            sign(&tokens, &mut Vec::new(), &mut payload);
+            let expected: Vec<u8> = slow(&tokens).iter().flat_map(|one| one.to_le_bytes()).collect();
+            prop_assert_eq!(payload, expected);
+        }
+    }
+
+    #[test]
+    fn two_equal_ones_share_a_key_and_are_counted() {
+        let payload = |values: [u64; 6]| values.iter().flat_map(|one| one.to_le_bytes()).collect::<Vec<u8>>();
+        let (a, b) = (payload([1, 2, 3, 4, 5, 6]), payload([9, 2, 9, 9, 5, 1]));
+        assert_eq!((equal(&a, &b), equal(&a, &a), equal(&a, &[])), (2, 6, 0));
+        let keys = |payload: &[u8]| {
+            let mut all = Vec::new();
+            keys(payload, |key| all.push(key));
+            all
+        };
+        let shared = keys(&a).into_iter().filter(|key| keys(&b).contains(key)).count();
+        assert_eq!((shared, keys(&[]).len()), (2, 0));
+    }
+}

@@ -1,0 +1,34 @@
+//! What a signature is made of: of which family of policies it is.
+
+/// What a signature is made of. Only signatures of one kind are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Kind {
+    /// The set of 5-token shingles, and its sketch. Its number is that of the tokens of a shingle, which the byte was first.
+    Shingles = 5,
+    /// Supershingles.
+    Supershingles = 0x80,
+    /// A random projection of token frequencies.
+    Projection,
+    /// Supershingles and a projection.
+    Combined,
+    /// The same, and the site.
+    BySite,
+    /// A simhash of weighted features.
+    Simhash,
+}
+
+impl Kind {
+    const ALL: [Self; 6] =
+        [Self::Shingles, Self::Supershingles, Self::Projection, Self::Combined, Self::BySite, Self::Simhash];
+
+    /// The kind with this number.
+    #[inline]
+    #[must_use]
+    pub fn of(number: u8) -> Option<Self> {
+        if number == Self::Shingles as u8 {
+            return Some(Self::Shingles);
+        }
+        Self::ALL.into_iter().find(|kind| *kind as u8 == number)
+    }
+}

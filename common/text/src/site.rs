@@ -1,0 +1,42 @@
+//! The site of a page.
+
+use std::net::Ipv4Addr;
+
+use doppel_model::pairwise::Sites;
+use doppel_model::{PageUrl, stable_hash64};
+
+/// The hash of the name of a page's site.
+pub(crate) fn hash(sites: Sites, url: &PageUrl) -> u64 {
+    stable_hash64(name(sites, &url.host()).as_bytes())
+}
+
+fn name(sites: Sites, host: &str) -> &str {
+    // An address has no domain.
+    if host.starts_with('[') || host.parse::<Ipv4Addr>().is_ok() {
+        return host;
+    }
+    match sites {
+        Sites::Host => host,
+        Sites::Registrable => psl::domain_str(host).unwrap_or(host),
+        Sites::Parent => match host.split_once('.') {
+            Some((_, parent)) if parent.contains('.') => parent,
+            _ => host,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_site_is_what_is_asked_for() {
+        let all = |host| [Sites::Registrable, Sites::Host, Sites::Parent].map(|sites| name(sites, host));
+        assert_eq!(all("docs.example.co.uk"), ["example.co.uk", "docs.example.co.uk", "example.co.uk"]);
+        assert_eq!(all("a.github.io"), ["a.github.io", "a.github.io", "github.io"]);
+        assert_eq!(all("example.org"), ["example.org"; 3]);
+        assert_eq!(all("10.0.0.1"), ["10.0.0.1"; 3]);
+        assert_eq!(all("[2001:db8::1]"), ["[2001:db8::1]"; 3]);
+        assert_eq!(all("localhost"), ["localhost"; 3]);
+    }
+}
