@@ -21,6 +21,7 @@ use prometheus_client::registry::Registry;
 use crate::cluster::steps::Role;
 use crate::cluster::{ClusterFile, Told};
 use crate::extracted::extractors;
+use crate::policy_tables;
 use crate::process;
 use crate::winners::Winners;
 use crate::wire::hearing::{self, Joined};
@@ -53,6 +54,9 @@ pub(crate) struct Coordinator {
     /// --winners` fixes those.
     #[arg(long, value_name = "FILE")]
     winners: Option<PathBuf>,
+    /// The tables of the cluster's policy, if it reads any: the file that `doppel init --policy-tables` was given.
+    #[arg(long, value_name = "FILE")]
+    policy_tables: Option<PathBuf>,
     /// Detect the language of a page whose record gives none; give it to all coordinators or none.
     #[arg(long)]
     detect_language: bool,
@@ -73,6 +77,9 @@ impl Coordinator {
         let joined: Option<Joined> = hearing::join(&file, &self.name, &mut shutdown).await?;
         let Some((cluster, hearing)) = joined else { return Ok(()) };
         let own = cluster.identity(&self.name);
+        let tables = self.policy_tables.as_deref().map(policy_tables::read).transpose()?;
+        let has = (cluster.policy, cluster.description.tables);
+        let signer = policy_tables::of_cluster(has, tables)?;
         let markets = self.winners.as_deref().map(Winners::read).transpose()?.unwrap_or_default().markets;
         let temp_dir = self.temp.unwrap_or_else(std::env::temp_dir);
         std::fs::create_dir_all(&temp_dir)
@@ -91,6 +98,12 @@ impl Coordinator {
         }
         let all = if hearing.is_some() { Waits::ForOne } else { Waits::ForAll };
         let Some(collection) = ask(&nodes, all, &runtime, &mut shutdown).await? else { return Ok(()) };
+        anyhow::ensure!(
+            collection.policy == signer.policy(),
+            "tier 1 has a collection of the policy {}, and the cluster is described with {}; start all with copies of one file",
+            collection.policy,
+            signer.policy()
+        );
         let names = cluster.owners().into_iter().map(|node| cluster.tier1_nodes()[node].name.to_string());
         let shard_map = ShardMap::fixed(names.collect());
         let nodes = nodes.into_iter().map(|node| Arc::new(node) as Arc<dyn Tier1Api>);
@@ -115,7 +128,7 @@ impl Coordinator {
             winners: collection.winners,
             markets,
             shard_map,
-            ingest: Arc::new(extractors(collection.policy, self.detect_language)?),
+            ingest: Arc::new(extractors(signer, self.detect_language)?),
             registry: Registry::default(),
             clock: system_clock(),
             temp_dir,
