@@ -13,6 +13,7 @@ mod group;
 pub(crate) mod init;
 mod load;
 mod plan;
+mod policy_tables;
 mod rebalance;
 mod repair;
 mod repairs;
@@ -64,6 +65,7 @@ pub(crate) enum Command {
     Backup(backup::Backup),
     Restore(restore::Restore),
     Plan(plan::Plan),
+    PolicyTables(policy_tables::PolicyTables),
 }
 
 /// Runs the command that was given.
@@ -94,5 +96,6 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Backup(backup) => backup.run(),
         Command::Restore(restore) => restore.run(),
         Command::Plan(plan) => plan.run(),
+        Command::PolicyTables(tables) => tables.run(),
     }
 }

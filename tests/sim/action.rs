@@ -218,12 +218,14 @@ pub(crate) struct Plan {
 }
 
 /// The other policies than `jaccard`, as lenient as makes families of the contents here.
-const LENIENT: [&str; 5] = [
+const LENIENT: [&str; 7] = [
     "supershingle:equal=1",
     "projection:agreeing=361",
     "combined:equal=1,agreeing=300",
     "by-site:across=361,equal=1,agreeing=300",
     "simhash:differing=6",
+    "imatch:idf-from=0,idf-to=100",
+    "multi-simhash:below=7",
 ];
 
 /// `jaccard` with this threshold, or now and then another policy.

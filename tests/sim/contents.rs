@@ -49,14 +49,15 @@ impl Contents {
             assert_eq!((texts.len(), family.len()), range);
             texts.extend(family);
         }
-        let mut signer = Signer::new(policy);
-        let signatures: Vec<Arc<Signature>> = texts
+        let tokens = |text: &Text| text.iter().map(|word| stable_hash64(&word.to_le_bytes())).collect();
+        let tokens: Vec<Vec<u64>> = texts.iter().map(tokens).collect();
+        let mut signer = Signer::learnt(policy, &tokens);
+        let signatures: Vec<Arc<Signature>> = tokens
             .iter()
-            .map(|text| text.iter().map(|word| stable_hash64(&word.to_le_bytes())).collect::<Vec<_>>())
             .zip(0..)
             // They are on two sites, where that matters.
-            .map(|(tokens, number)| signer.sign(Features { tokens: &tokens, site: Some(number % 2) }))
-            .map(Arc::new)
+            .map(|(tokens, number)| Features { tokens, site: Some(number % 2), terms: tokens })
+            .map(|features| Arc::new(signer.sign(features)))
             .collect();
         let each = 0..texts.len();
         let is_similar = |a: usize, b: usize| match policy.metric() {

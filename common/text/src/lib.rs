@@ -16,6 +16,7 @@ mod redirect;
 mod refresh;
 mod script;
 mod site;
+mod term;
 mod token;
 
 pub use charset::decode;
@@ -23,11 +24,12 @@ pub use doppel_model::signature::TOKENISER_VERSION;
 
 use std::borrow::Cow;
 
-use doppel_model::PageUrl;
 use doppel_model::pairwise::{Features, Policy, Signer};
-use doppel_model::signature::Signature;
+use doppel_model::signature::{Builder, Signature};
+use doppel_model::{ContentHash, PageUrl};
 use html::Document;
 use language::language;
+use term::Terms;
 use token::Tokeniser;
 
 /// The result of reading a page.
@@ -60,6 +62,15 @@ pub struct Page {
     pub canonical: Option<PageUrl>,
 }
 
+/// The words of a page, for tables that are learnt of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PageTerms<'t> {
+    /// The page's content.
+    pub content: ContentHash,
+    /// Its terms ([`Features::terms`]), in text order.
+    pub terms: &'t [u64],
+}
+
 /// Reads pages. It reuses its buffers, which grow to the size of the largest page. Each worker thread has its own.
 ///
 /// ```
@@ -80,6 +91,8 @@ pub struct Extractor {
     decoded: String,
     document: Document,
     tokeniser: Tokeniser,
+    /// None before the first page of which terms are needed.
+    terms: Option<Terms>,
     signer: Signer,
 }
 
@@ -91,14 +104,24 @@ impl Default for Extractor {
 
 impl Extractor {
     /// Creates an extractor with empty buffers, which makes the signatures of a policy.
+    ///
+    /// # Panics
+    /// When the policy reads tables: [`signing`](Self::signing) makes its extractors.
     #[must_use]
     pub fn new(policy: Policy) -> Self {
+        Self::signing(Signer::new(policy))
+    }
+
+    /// Creates an extractor with empty buffers, which makes signatures with this signer.
+    #[must_use]
+    pub fn signing(signer: Signer) -> Self {
         Self {
             detect_language: false,
             decoded: String::new(),
             document: Document::default(),
             tokeniser: Tokeniser::default(),
-            signer: Signer::new(policy),
+            terms: None,
+            signer,
         }
     }
 
@@ -138,6 +161,34 @@ impl Extractor {
         self.page(Some(url), None)
     }
 
+    /// Reads an HTML page like [`html`](Self::html), but gives its words instead of a signature; none of a redirect.
+    pub fn html_terms(
+        &mut self,
+        url: &PageUrl,
+        html: &[u8],
+        declared: Option<&str>,
+    ) -> Option<PageTerms<'_>> {
+        match self.read(url, html, declared) {
+            Some(_) => None,
+            None => Some(self.page_terms()),
+        }
+    }
+
+    /// Reads plain text or Markdown like [`text`](Self::text), but gives its words.
+    pub fn text_terms(&mut self, text: &str) -> PageTerms<'_> {
+        self.take(text);
+        self.page_terms()
+    }
+
+    fn page_terms(&mut self) -> PageTerms<'_> {
+        let terms = self.terms.get_or_insert_with(Terms::new);
+        terms.clear();
+        let each = |token: &[u8], hash| terms.push(token, hash);
+        let tokens = self.tokeniser.tokens_and(&mut self.document.text, each);
+        let content = Builder::new().content_of(tokens);
+        PageTerms { content, terms: terms.get() }
+    }
+
     fn take(&mut self, text: &str) {
         self.document.text.clear();
         self.document.text.extend_from_slice(text.as_bytes());
@@ -152,9 +203,17 @@ impl Extractor {
 
     fn page(&mut self, url: Option<&PageUrl>, canonical: Option<PageUrl>) -> Page {
         let site = url.zip(self.signer.policy().sites()).map(|(url, sites)| site::hash(sites, url));
-        let tokens = self.tokeniser.tokens(&mut self.document.text);
+        let text = &mut self.document.text;
+        let (tokens, terms) = if self.signer.policy().reads_terms() {
+            let terms = self.terms.get_or_insert_with(Terms::new);
+            terms.clear();
+            let tokens = self.tokeniser.tokens_and(text, |token, hash| terms.push(token, hash));
+            (tokens, terms.get())
+        } else {
+            (self.tokeniser.tokens(text), &[][..])
+        };
         Page {
-            signature: self.signer.sign(Features { tokens, site }),
+            signature: self.signer.sign(Features { tokens, site, terms }),
             language: if self.detect_language { language(&self.document.text) } else { None },
             canonical,
         }

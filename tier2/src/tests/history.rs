@@ -69,6 +69,8 @@ fn policies() -> impl Strategy<Value = Policy> {
         "combined:equal=1,agreeing=300",
         "by-site:across=361,equal=1,agreeing=300",
         "simhash:differing=6",
+        "imatch:idf-from=0,idf-to=100",
+        "multi-simhash:below=7",
     ];
     prop::sample::select(all.to_vec()).prop_map(|policy| policy.parse().unwrap())
 }

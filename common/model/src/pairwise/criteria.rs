@@ -1,6 +1,8 @@
 //! What F of a policy asks of a pair, and what the pair has: the policy's explanation.
 
-use super::{Policy, Similarity, combined, projection, simhash, supershingle};
+use super::{
+    Policy, Similarity, combined, fingerprints, imatch, multi_simhash, projection, simhash, supershingle,
+};
 use crate::signature::Signature;
 
 /// One thing that F asks of a pair.
@@ -40,7 +42,7 @@ impl Policy {
                 let is_met = tau.exceeded_by(shared.into(), a.size().into(), b.size().into());
                 vec![Criterion { what: "shingles", has, needed: format!("above {tau}"), is_met }]
             }
-            Self::Supershingle { equal } => vec![supershingles(supershingle::equal(x, y), equal)],
+            Self::Supershingle { equal, .. } => vec![supershingles(supershingle::equal(x, y), equal)],
             Self::Projection { agreeing } => vec![bits(projection::agreeing(x, y), agreeing)],
             Self::BySite { across, .. } if !combined::is_one_site(x, y) => {
                 vec![bits(combined::measure(x, y).1, across)]
@@ -54,6 +56,18 @@ impl Policy {
                     "bits of the simhash",
                     (simhash::agreeing(x, y), simhash::BITS),
                     simhash::BITS - differing,
+                )]
+            }
+            Self::Imatch { lexicons, .. } => {
+                let shared = (fingerprints::equal(x, y), imatch::fingerprints(lexicons));
+                vec![at_least("fingerprints", shared, 1)]
+            }
+            Self::MultiSimhash { below, .. } => {
+                let agreeing = (multi_simhash::agreeing(x, y), multi_simhash::BITS);
+                vec![at_least(
+                    "bits of the simhash of one lexicon",
+                    agreeing,
+                    multi_simhash::BITS + 1 - below,
                 )]
             }
         }

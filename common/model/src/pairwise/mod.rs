@@ -11,6 +11,8 @@
 //! | `projection` | `projection` | at least 372 of 384 bits agree |
 //! | `combined` | `combined`, `by-site` | both of these; across sites the projection alone |
 //! | `simhash` | `simhash` | at most 3 of 64 bits differ |
+//! | `imatch` | `imatch` | one of eleven fingerprints of words is equal |
+//! | `multi_simhash` | `multi-simhash` | in one of five lexicons, fewer than 3 of 32 bits differ |
 //!
 //! ```
 //! use doppel_model::pairwise::Policy;
@@ -27,8 +29,11 @@
 mod bands;
 mod combined;
 mod criteria;
+mod fingerprints;
+mod imatch;
 mod jaccard;
 mod keys;
+mod multi_simhash;
 mod named;
 mod projection;
 mod signer;
@@ -69,6 +74,8 @@ pub enum Policy {
     Supershingle {
         /// The least number of equal supershingles, 1 to 6.
         equal: u32,
+        /// Words of a shingle.
+        words: u32,
     },
     /// See the module `projection`.
     Projection {
@@ -97,6 +104,24 @@ pub enum Policy {
     Simhash {
         /// The greatest number of bits that differ, up to 6.
         differing: u32,
+    },
+    /// See the module `imatch`.
+    Imatch {
+        /// Random lexicons, beside the one that they are parts of.
+        lexicons: u32,
+        /// The least weight of a word in a lexicon, in percent of the greatest weight.
+        idf_from: u32,
+        /// The greatest one.
+        idf_to: u32,
+    },
+    /// See the module `multi_simhash`.
+    MultiSimhash {
+        /// Words of a feature.
+        words: u32,
+        /// Lexicons, of which the first has all words.
+        lexicons: u32,
+        /// The least distance that is too great.
+        below: u32,
     },
 }
 
@@ -140,7 +165,7 @@ impl Policy {
         }
         let mut comparison = match *self {
             Self::Jaccard { tau } => jaccard::compare(tau, a, b),
-            Self::Supershingle { equal } => {
+            Self::Supershingle { equal, .. } => {
                 let shared = supershingle::equal(a.payload(), b.payload());
                 Comparison::of((shared, supershingle::SUPERSHINGLES as u32), shared >= equal)
             }
@@ -161,6 +186,14 @@ impl Policy {
             Self::Simhash { differing } => {
                 let bits = simhash::agreeing(a.payload(), b.payload());
                 Comparison::of((bits, simhash::BITS), simhash::BITS - bits <= differing)
+            }
+            Self::Imatch { lexicons, .. } => {
+                let shared = fingerprints::equal(a.payload(), b.payload());
+                Comparison::of((shared, imatch::fingerprints(lexicons)), shared > 0)
+            }
+            Self::MultiSimhash { below, .. } => {
+                let bits = multi_simhash::agreeing(a.payload(), b.payload());
+                Comparison::of((bits, multi_simhash::BITS), multi_simhash::BITS - bits < below)
             }
         };
         comparison.similar &= self.comparable(a) && self.comparable(b);
@@ -210,6 +243,8 @@ impl Policy {
             Self::Combined { .. } => Kind::Combined,
             Self::BySite { .. } => Kind::BySite,
             Self::Simhash { .. } => Kind::Simhash,
+            Self::Imatch { .. } => Kind::Imatch,
+            Self::MultiSimhash { .. } => Kind::MultiSimhash,
         }
     }
 
@@ -223,6 +258,12 @@ impl Policy {
             Self::Combined { .. } => combined::is_payload(signature),
             Self::BySite { .. } => combined::is_payload_with_site(signature),
             Self::Simhash { .. } => simhash::is_payload(signature),
+            Self::Imatch { lexicons, .. } => {
+                signature.payload().len() == 8 * imatch::fingerprints(*lexicons) as usize
+            }
+            Self::MultiSimhash { lexicons, .. } => {
+                signature.payload().len() == multi_simhash::bytes(*lexicons)
+            }
         };
         signature.kind() == self.kind() && is_payload
     }
@@ -240,6 +281,18 @@ impl Policy {
             Self::BySite { site, .. } => Some(*site),
             _ => None,
         }
+    }
+
+    /// Whether its signatures are made of the words of a page rather than of its tokens ([`Features::terms`]).
+    #[must_use]
+    pub const fn reads_terms(&self) -> bool {
+        matches!(self, Self::Imatch { .. } | Self::MultiSimhash { .. })
+    }
+
+    /// Whether its signatures depend on [`Tables`](crate::tables::Tables), too, which are then learnt before the first of them is made.
+    #[must_use]
+    pub const fn reads_tables(&self) -> bool {
+        matches!(self, Self::Imatch { .. } | Self::MultiSimhash { .. })
     }
 
     /// Whether `signature` may be a duplicate by similarity: it has at least [`TOKENS_MIN`] tokens, and is one of this policy. Of

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::{Policy, Sites, projection, simhash, supershingle};
+use super::{Policy, Sites, imatch, multi_simhash, projection, simhash, supershingle};
 use crate::Tau;
 
 /// The text names no policy.
@@ -48,13 +48,15 @@ enum Parameter {
 }
 
 /// The policies with their defaults.
-const DEFAULTS: [Policy; 6] = [
+const DEFAULTS: [Policy; 8] = [
     Policy::Jaccard { tau: Tau::DEFAULT },
-    Policy::Supershingle { equal: 2 },
+    Policy::Supershingle { equal: 2, words: supershingle::SHINGLE_TOKENS },
     Policy::Projection { agreeing: 372 },
     Policy::Combined { equal: 2, agreeing: 355 },
     Policy::BySite { across: 372, equal: 2, agreeing: 355, site: Sites::Registrable },
     Policy::Simhash { differing: 3 },
+    Policy::Imatch { lexicons: 10, idf_from: 20, idf_to: 85 },
+    Policy::MultiSimhash { words: 2, lexicons: 5, below: 3 },
 ];
 
 fn names() -> Vec<&'static str> {
@@ -123,6 +125,8 @@ impl Policy {
             Self::Combined { .. } => "combined",
             Self::BySite { .. } => "by-site",
             Self::Simhash { .. } => "simhash",
+            Self::Imatch { .. } => "imatch",
+            Self::MultiSimhash { .. } => "multi-simhash",
         }
     }
 
@@ -134,20 +138,34 @@ impl Policy {
         let found_by = |key, value| number(key, value, projection::AGREEING_MIN, projection::BITS);
         match self {
             Self::Jaccard { tau } => vec![Parameter::Tau(tau)],
-            Self::Supershingle { equal: of } => vec![equal(of)],
+            Self::Supershingle { equal: of, words } => {
+                vec![equal(of), number("words", words, 1, supershingle::SHINGLE_TOKENS_MAX)]
+            }
             Self::Projection { agreeing: of } => vec![found_by("agreeing", of)],
             Self::Combined { equal: of, agreeing: bits } => vec![equal(of), agreeing(bits)],
             Self::BySite { across, equal: of, agreeing: bits, site } => {
                 vec![found_by("across", across), equal(of), agreeing(bits), Parameter::Sites(site)]
             }
             Self::Simhash { differing } => vec![number("differing", differing, 0, simhash::DIFFERING_MAX)],
+            Self::Imatch { lexicons, idf_from, idf_to } => vec![
+                number("lexicons", lexicons, 0, imatch::LEXICONS_MAX),
+                number("idf-from", idf_from, 0, 49),
+                number("idf-to", idf_to, 50, 100),
+            ],
+            Self::MultiSimhash { words, lexicons, below } => vec![
+                number("words", words, 1, multi_simhash::WORDS_MAX),
+                number("lexicons", lexicons, 1, multi_simhash::LEXICONS_MAX),
+                number("below", below, 1, multi_simhash::BELOW_MAX),
+            ],
         }
     }
 
     fn with(mut self, parameter: Parameter) -> Self {
         match (&mut self, parameter) {
             (Self::Jaccard { tau }, Parameter::Tau(to)) => *tau = to,
-            (Self::Supershingle { equal }, Parameter::Number { value, .. }) => *equal = value,
+            (Self::Supershingle { equal, words }, Parameter::Number { key, value, .. }) => {
+                *if key == "equal" { equal } else { words } = value;
+            }
             (Self::Projection { agreeing }, Parameter::Number { value, .. }) => *agreeing = value,
             (
                 Self::Combined { equal, agreeing } | Self::BySite { equal, agreeing, .. },
@@ -156,6 +174,20 @@ impl Policy {
             (Self::BySite { across, .. }, Parameter::Number { value, .. }) => *across = value,
             (Self::BySite { site, .. }, Parameter::Sites(to)) => *site = to,
             (Self::Simhash { differing }, Parameter::Number { value, .. }) => *differing = value,
+            (Self::Imatch { lexicons, idf_from, idf_to }, Parameter::Number { key, value, .. }) => {
+                match key {
+                    "lexicons" => *lexicons = value,
+                    "idf-from" => *idf_from = value,
+                    _ => *idf_to = value,
+                }
+            }
+            (Self::MultiSimhash { words, lexicons, below }, Parameter::Number { key, value, .. }) => {
+                match key {
+                    "words" => *words = value,
+                    "lexicons" => *lexicons = value,
+                    _ => *below = value,
+                }
+            }
             _ => {}
         }
         self
@@ -228,6 +260,12 @@ mod tests {
         let all = Policy::BySite { across: 380, equal: 3, agreeing: 300, site: Sites::Host };
         assert_eq!("by-site:agreeing=300,across=380,site=host,equal=3".parse(), Ok(all));
         assert_eq!(all.to_string(), "by-site:across=380,equal=3,agreeing=300,site=host");
+        assert_eq!("supershingle:words=5".parse(), Ok(Policy::Supershingle { equal: 2, words: 5 }));
+        let all = Policy::Imatch { lexicons: 3, idf_from: 10, idf_to: 90 };
+        assert_eq!("imatch:idf-to=90,lexicons=3,idf-from=10".parse(), Ok(all));
+        let all = Policy::MultiSimhash { words: 1, lexicons: 10, below: 4 };
+        assert_eq!("multi-simhash:below=4,words=1,lexicons=10".parse(), Ok(all));
+        assert_eq!(all.to_string(), "multi-simhash:words=1,lexicons=10,below=4");
     }
 
     #[test]

@@ -13,7 +13,7 @@ const DUMMY: u64 = 0xc44b_dff4_074e_ecdb;
 const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Builds signatures. It reuses its buffers from one signature to the next.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Builder {
     shingles: Vec<u64>,
     bytes: Vec<u8>,
@@ -83,6 +83,12 @@ impl Builder {
     fn finish(&mut self) -> Signature {
         self.bytes.extend(stable_hash64(&self.bytes).to_le_bytes());
         Signature(self.bytes.as_slice().into())
+    }
+
+    /// The content of a sequence of tokens, without its signature.
+    #[must_use]
+    pub fn content_of(&mut self, tokens: &[u64]) -> ContentHash {
+        ContentHash(self.content(tokens))
     }
 
     /// The hash of a sequence of tokens.

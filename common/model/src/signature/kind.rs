@@ -16,11 +16,23 @@ pub enum Kind {
     BySite,
     /// A simhash of weighted features.
     Simhash,
+    /// Fingerprints of the words of a text in several lexicons.
+    Imatch = 0x85,
+    /// A simhash of sequences of words in each of several lexicons.
+    MultiSimhash = 0x86,
 }
 
 impl Kind {
-    const ALL: [Self; 6] =
-        [Self::Shingles, Self::Supershingles, Self::Projection, Self::Combined, Self::BySite, Self::Simhash];
+    const ALL: [Self; 8] = [
+        Self::Shingles,
+        Self::Supershingles,
+        Self::Projection,
+        Self::Combined,
+        Self::BySite,
+        Self::Simhash,
+        Self::Imatch,
+        Self::MultiSimhash,
+    ];
 
     /// The kind with this number.
     #[inline]
