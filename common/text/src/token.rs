@@ -64,6 +64,11 @@ impl Tokeniser {
         &self.hashes
     }
 
+    /// The tokens that were found last.
+    pub(super) fn found(&self) -> &[u64] {
+        &self.hashes
+    }
+
     #[inline]
     fn segment(&mut self, segment: &[u8], ascii: bool) {
         if ascii {

@@ -16,11 +16,23 @@ pub enum Kind {
     BySite,
     /// A simhash of weighted features.
     Simhash,
+    /// The set of 5-token shingles of the main content, and its sketch.
+    Content = 0x88,
+    /// The set of 2-token shingles of the main content, its sketch, the site, and whether the page is plain text.
+    Copies,
 }
 
 impl Kind {
-    const ALL: [Self; 6] =
-        [Self::Shingles, Self::Supershingles, Self::Projection, Self::Combined, Self::BySite, Self::Simhash];
+    const ALL: [Self; 8] = [
+        Self::Shingles,
+        Self::Supershingles,
+        Self::Projection,
+        Self::Combined,
+        Self::BySite,
+        Self::Simhash,
+        Self::Content,
+        Self::Copies,
+    ];
 
     /// The kind with this number.
     #[inline]
@@ -30,5 +42,13 @@ impl Kind {
             return Some(Self::Shingles);
         }
         Self::ALL.into_iter().find(|kind| *kind as u8 == number)
+    }
+
+    /// Whether the set is one of shingles, which has a sketch, and whose hashes tell their first tokens: of such a set there are length
+    /// vectors.
+    #[inline]
+    #[must_use]
+    pub const fn is_of_shingles(self) -> bool {
+        matches!(self, Self::Shingles | Self::Content | Self::Copies)
     }
 }
