@@ -42,13 +42,15 @@ enum Meaning {
 fn meaning(word: &[u8]) -> Meaning {
     match word {
         b"nav" | b"navbar" | b"navigation" | b"menu" | b"sidebar" => Meaning::Navigation,
-        b"breadcrumb" | b"breadcrumbs" | b"copyright" | b"legal" | b"cookie" | b"pagination" => Meaning::Any,
+        b"breadcrumb" | b"breadcrumbs" | b"copyright" | b"legal" | b"cookie" | b"pagination" | b"skip" => {
+            Meaning::Any
+        }
         b"prev" | b"previous" => Meaning::Previous,
         b"next" => Meaning::Next,
-        b"navbars" | b"navigator" | b"navheader" | b"navfooter" | b"navlinks" | b"menubar" | b"crumbs" | b"sidenav"
-        | b"footer" | b"toc" | b"skip" | b"skiplink" | b"search" | b"searchbox" | b"pager" | b"ad" | b"ads"
-        | b"advert" | b"advertisement" | b"social" | b"share" | b"sharing" | b"cookies" | b"modal" | b"popup"
-        | b"related" | b"banner" | b"masthead" | b"headerlink" => Meaning::Last,
+        b"navbars" | b"navigator" | b"navheader" | b"navfooter" | b"navlinks" | b"menubar" | b"crumbs"
+        | b"sidenav" | b"footer" | b"toc" | b"skiplink" | b"search" | b"searchbox" | b"pager" | b"ad"
+        | b"ads" | b"advert" | b"advertisement" | b"social" | b"share" | b"sharing" | b"cookies"
+        | b"modal" | b"popup" | b"related" | b"banner" | b"masthead" | b"headerlink" => Meaning::Last,
         _ => Meaning::None,
     }
 }
@@ -123,23 +125,37 @@ impl Marks {
     /// which it may be the header.
     pub(super) fn leave_out(self, element: &[u8], is_inside: bool) -> bool {
         match element {
-            b"nav" | b"noscript" | b"iframe" | b"button" | b"select" | b"dialog" | b"template" => return true,
+            b"nav" | b"noscript" | b"iframe" | b"button" | b"select" | b"dialog" | b"template" => {
+                return true;
+            }
             b"aside" | b"header" | b"footer" if !is_inside => return true,
             // They are around everything, or nothing says where they end.
-            b"html" | b"head" | b"body" | b"main" | b"title" | b"option" | b"optgroup" | b"caption" | b"colgroup"
-            | b"rp" | b"rt" => return false,
+            b"html" | b"head" | b"body" | b"main" | b"title" | b"option" | b"optgroup" | b"caption"
+            | b"colgroup" | b"rp" | b"rt" => return false,
             _ => {}
         }
         let is_list = matches!(element, b"ul" | b"ol" | b"table" | b"td");
         let may_be_named = is_list
             || matches!(
                 element,
-                b"div" | b"section" | b"header" | b"footer" | b"aside" | b"form" | b"p" | b"span" | b"a" | b"li"
-                    | b"dl" | b"details" | b"h1" | b"h2" | b"h3" | b"h4"
+                b"div"
+                    | b"section"
+                    | b"header"
+                    | b"footer"
+                    | b"aside"
+                    | b"form"
+                    | b"p"
+                    | b"span"
+                    | b"a"
+                    | b"li"
+                    | b"dl"
+                    | b"details"
+                    | b"h1"
+                    | b"h2"
+                    | b"h3"
+                    | b"h4"
             );
-        self.has_role
-            || self.is_hidden
-            || may_be_named && (self.is_named || is_list && self.is_navigational)
+        self.has_role || self.is_hidden || may_be_named && (self.is_named || is_list && self.is_navigational)
     }
 }
 
@@ -165,11 +181,23 @@ mod tests {
 
     #[test]
     fn a_name_is_read_by_its_words() {
-        for name in ["nav", "topNav", "top-nav", "site_footer", "x sub-nav", "legal-copy", "prev-next-area", "NAV"] {
+        for name in [
+            "nav",
+            "topNav",
+            "top-nav",
+            "site_footer",
+            "x sub-nav",
+            "legal-copy",
+            "prev-next-area",
+            "skip-link",
+            "NAV",
+        ] {
             assert!(leaves_out("div", &[("class", name)]), "{name}");
             assert!(leaves_out("div", &[("id", name)]), "{name}");
         }
-        for name in ["", "-", "navPusher", "canvas", "header", "next-step", "footerless", "nav2x-body", "naviere"] {
+        for name in
+            ["", "-", "navPusher", "canvas", "header", "next-step", "footerless", "nav2x-body", "naviere"]
+        {
             assert!(!leaves_out("div", &[("class", name)]), "{name}");
         }
         assert!(leaves_out("ul", &[("class", "nav-list")]) && leaves_out("td", &[("class", "NavBarCell1")]));

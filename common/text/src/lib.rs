@@ -132,6 +132,16 @@ impl Extractor {
         }
     }
 
+    /// The same of the main content, which policies that read it compare, whatever the policy here. It is the text of the whole page where
+    /// nothing else has enough tokens. ASCII letters may be in lower case.
+    pub fn html_main_text(&mut self, url: &PageUrl, html: &[u8], declared: Option<&str>) -> HtmlText<'_> {
+        if let Some(target) = self.read_for(url, html, declared, true) {
+            return HtmlText::Redirect(target);
+        }
+        let found = self.find_main();
+        HtmlText::Text(String::from_utf8_lossy(if found { &self.main } else { &self.document.text }))
+    }
+
     /// Reads plain text or Markdown. A policy that reads the site takes all these texts for pages of one.
     pub fn text(&mut self, text: &str) -> Page {
         self.take(text);
@@ -151,8 +161,17 @@ impl Extractor {
 
     /// Reads an HTML page into the document. Returns the target if the page is a redirect.
     fn read(&mut self, url: &PageUrl, html: &[u8], declared: Option<&str>) -> Option<PageUrl> {
+        self.read_for(url, html, declared, self.signer.policy().reads_main())
+    }
+
+    fn read_for(
+        &mut self,
+        url: &PageUrl,
+        html: &[u8],
+        declared: Option<&str>,
+        finds_main: bool,
+    ) -> Option<PageUrl> {
         let small = html.len() < redirect::HTML_BYTES;
-        let finds_main = self.signer.policy().reads_main();
         self.document.read(decode(html, declared, &mut self.decoded), small, finds_main);
         if small { redirect::target(url, &self.document) } else { None }
     }

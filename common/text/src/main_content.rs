@@ -91,13 +91,50 @@ const IMPLIED: [Implied; 5] = [
     Implied {
         names: &["p"],
         starts: &[
-            "address", "article", "aside", "blockquote", "details", "div", "dl", "fieldset", "figure", "footer",
-            "form", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hr", "main", "nav", "ol", "p", "pre", "section",
-            "table", "ul",
+            "address",
+            "article",
+            "aside",
+            "blockquote",
+            "details",
+            "div",
+            "dl",
+            "fieldset",
+            "figure",
+            "footer",
+            "form",
+            "h1",
+            "h2",
+            "h3",
+            "h4",
+            "h5",
+            "h6",
+            "header",
+            "hr",
+            "main",
+            "nav",
+            "ol",
+            "p",
+            "pre",
+            "section",
+            "table",
+            "ul",
         ],
         ends: &[
-            "article", "aside", "blockquote", "body", "details", "div", "dd", "footer", "form", "header", "li",
-            "main", "p", "section", "td",
+            "article",
+            "aside",
+            "blockquote",
+            "body",
+            "details",
+            "div",
+            "dd",
+            "footer",
+            "form",
+            "header",
+            "li",
+            "main",
+            "p",
+            "section",
+            "td",
         ],
         containers: &[],
     },
@@ -107,8 +144,20 @@ const IMPLIED: [Implied; 5] = [
 fn is_void(name: &[u8]) -> bool {
     matches!(
         name,
-        b"area" | b"base" | b"br" | b"col" | b"embed" | b"hr" | b"img" | b"input" | b"link" | b"meta" | b"param"
-            | b"source" | b"track" | b"wbr"
+        b"area"
+            | b"base"
+            | b"br"
+            | b"col"
+            | b"embed"
+            | b"hr"
+            | b"img"
+            | b"input"
+            | b"link"
+            | b"meta"
+            | b"param"
+            | b"source"
+            | b"track"
+            | b"wbr"
     )
 }
 

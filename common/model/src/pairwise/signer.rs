@@ -1,6 +1,6 @@
 //! Features of a page to its signature under a policy.
 
-use super::{Policy, content, copies, combined, projection, simhash, supershingle};
+use super::{Policy, combined, content, copies, projection, simhash, supershingle};
 use crate::ContentHash;
 use crate::signature::{Builder, Kind, Signature};
 use crate::stable_hash128;
@@ -74,7 +74,13 @@ impl Signer {
                 Kind::Content
             }
             Policy::Copies { .. } => {
-                copies::sign(tokens, features.site.unwrap_or_default(), features.main.is_none(), scratch, payload);
+                copies::sign(
+                    tokens,
+                    features.site.unwrap_or_default(),
+                    features.main.is_none(),
+                    scratch,
+                    payload,
+                );
                 Kind::Copies
             }
         };

@@ -125,7 +125,11 @@ fn every_policy_keeps_to_what_all_have_in_common() {
         let mut signatures = Vec::new();
         for (at, tokens) in families().iter().enumerate() {
             let site = Some(at as u64 % 2);
-            signatures.push(signer.sign(Features { tokens, site, main: at.is_multiple_of(3).then_some(tokens) }));
+            signatures.push(signer.sign(Features {
+                tokens,
+                site,
+                main: at.is_multiple_of(3).then_some(tokens),
+            }));
         }
         let (mut similar, mut not) = (0, 0);
         for a in &signatures {
@@ -202,8 +206,9 @@ fn a_text_on_two_sites_is_two_contents_which_are_similar_unless_it_is_short() {
     let tokens: Vec<u64> = (0..100_u64).map(|n| stable_hash64(&n.to_le_bytes())).collect();
     let policy: Policy = "by-site".parse().unwrap();
     let mut signer = Signer::new(policy);
-    let mut sign =
-        |length: usize, site| signer.sign(Features { tokens: &tokens[..length], site: Some(site) });
+    let mut sign = |length: usize, site| {
+        signer.sign(Features { tokens: &tokens[..length], site: Some(site), main: Some(&tokens[..length]) })
+    };
     for length in [1, 19, 20, 100] {
         let (a, same, other) = (sign(length, 1), sign(length, 1), sign(length, 2));
         assert!(policy.linked(&a, &same) && a == same, "{length}");
