@@ -103,6 +103,8 @@ fn components_near_the_threshold_are_those_of_the_definition() {
         "combined:equal=1,agreeing=300",
         "by-site:across=361,equal=1,agreeing=300",
         "simhash:differing=6",
+        "content",
+        "copies:text=0.9,within=0.92,across=0.88",
     ] {
         let policy: Policy = policy.parse().unwrap();
         let (mut torn, mut joined) = (0, 0);

@@ -69,6 +69,8 @@ fn policies() -> impl Strategy<Value = Policy> {
         "combined:equal=1,agreeing=300",
         "by-site:across=361,equal=1,agreeing=300",
         "simhash:differing=6",
+        "content",
+        "copies:text=0.8,within=0.9,across=0.75",
     ];
     prop::sample::select(all.to_vec()).prop_map(|policy| policy.parse().unwrap())
 }
