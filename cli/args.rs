@@ -37,8 +37,8 @@ pub(crate) struct AskArgs {
 /// How pages are compared.
 #[derive(Debug, Clone, Default, Args)]
 pub struct PolicyArgs {
-    /// How pages are compared: jaccard (by shingles of 5 words), supershingle, projection, combined, by-site, simhash, imatch or
-    /// multi-simhash (docs/POLICIES.md), with parameters as in by-site:site=host,across=376. Fixed when a data directory is created
+    /// How pages are compared: jaccard (by shingles of 5 words), supershingle, projection, combined, by-site, simhash, imatch,
+    /// multi-simhash, content or copies (docs/POLICIES.md), with parameters as in by-site:site=host,across=376. Fixed when a data directory is created
     /// [default there: jaccard:tau=0.8].
     #[arg(long, value_name = "NAME[:KEY=VALUE,...]")]
     pub policy: Option<NamedPolicy>,
@@ -63,7 +63,10 @@ impl PolicyArgs {
     pub fn policy(&self) -> anyhow::Result<Option<Policy>> {
         let Some(tau) = self.tau else { return Ok(self.policy.map(|named| named.policy)) };
         match self.policy {
-            Some(NamedPolicy { policy, .. }) if policy.metric().is_none() => {
+            Some(NamedPolicy { policy: policy @ Policy::Content { .. }, .. }) => {
+                anyhow::bail!("--tau is one of jaccard: say --policy {}:tau={tau}", policy.name())
+            }
+            Some(NamedPolicy { policy, .. }) if !matches!(policy, Policy::Jaccard { .. }) => {
                 anyhow::bail!("the policy {} has no tau: leave --tau away", policy.name())
             }
             Some(NamedPolicy { policy, with_tau: true }) if policy != Policy::jaccard(tau) => {

@@ -6,6 +6,7 @@
 //! | `incremental` | what incremental work saves, as the collection grows |
 //! | `mapping` | balance, fan-out and work of mappings to nodes, and pairs lost |
 //! | `served` | whether every reported duplicate is one, at that moment |
+//! | `copies` | whether policies call copies what people call so |
 //! | `pages` | files of pages to measure with: real text and pages made from it, or made-up words |
 //! | `collection` | the pages of a moment and the groups that they must have, by the exact baseline |
 //! | `replay` | crawls read once, for the engine and for the baseline |
@@ -22,6 +23,7 @@
 mod accuracy;
 mod collection;
 mod compare;
+mod copies;
 mod drive;
 mod families;
 mod from_scratch;
@@ -42,6 +44,7 @@ use doppel::destination::Destination;
 use doppel::exit::{self, Failure};
 
 use accuracy::Accuracy;
+use copies::Copies;
 use incremental::Incremental;
 use mapping::Mapping;
 use pages::Pages;
@@ -89,6 +92,7 @@ enum Measure {
     Incremental(Incremental),
     Mapping(Mapping),
     Served(Served),
+    Copies(Copies),
     Pages(Pages),
 }
 
@@ -108,6 +112,7 @@ impl Eval {
             Measure::Incremental(incremental) => give(&incremental.run()?, form, plot.as_ref()),
             Measure::Mapping(mapping) => give(&mapping.run()?, form, plot.as_ref()),
             Measure::Served(served) => give(&served.run()?, form, plot.as_ref()),
+            Measure::Copies(copies) => give(&copies.run()?, form, plot.as_ref()),
             Measure::Pages(pages) => pages.run(form),
         }
     }

@@ -11,8 +11,21 @@ use crate::harness::pages::{ndjson, text};
 use crate::harness::{Server, doppel, meaning, run, run_ok};
 use crate::{code, errors};
 
-const POLICIES: [&str; 8] =
-    ["jaccard", "supershingle", "projection", "combined", "by-site", "simhash", "imatch", "multi-simhash"];
+const POLICIES: [&str; 10] = [
+    "jaccard",
+    "supershingle",
+    "projection",
+    "combined",
+    "by-site",
+    "simhash",
+    "imatch",
+    "multi-simhash",
+    "content",
+    "copies",
+];
+
+/// Those whose signatures are of shingles, so that lengths say where to search.
+const OF_SHINGLES: [&str; 3] = ["jaccard", "content", "copies"];
 
 /// The policies that need tables.
 const WITH_TABLES: [&str; 2] = ["imatch", "multi-simhash"];
@@ -72,12 +85,17 @@ fn every_policy_groups_at_once_as_page_by_page_and_as_a_server_does() {
         assert_eq!(explained["duplicate"], true, "{explained}");
         assert!(explained["policy"].as_str().unwrap().starts_with(policy), "{explained}");
         // The same text is one content, but where F reads the site.
-        assert_eq!(explained["measures"]["same_content"], policy != "by-site", "{explained}");
+        assert_eq!(
+            explained["measures"]["same_content"],
+            !["by-site", "copies"].contains(&policy),
+            "{explained}"
+        );
         for of_shingles in [&explained["measures"]["shingles"], &explained["a"]["content"]["shingles"]] {
-            assert_eq!(of_shingles.is_null(), policy != "jaccard", "{explained}");
+            assert_eq!(of_shingles.is_null(), !OF_SHINGLES.contains(&policy), "{explained}");
         }
+        let what_if = server.query("/v1/reports/load-balance/what-if", &[]).status();
+        assert_eq!(what_if, if OF_SHINGLES.contains(&policy) { 200 } else { 404 }, "{policy}");
         if policy != "jaccard" {
-            assert_eq!(server.query("/v1/reports/load-balance/what-if", &[]).status(), 404, "{policy}");
             let refused = run(["plan", "--from-server", &server.url]);
             assert!(code(&refused) == 1 && errors(&refused).contains("policy jaccard"), "{refused:?}");
         }
@@ -101,6 +119,9 @@ fn what_is_no_policy_or_another_is_refused_with_the_reason() {
         (&["--policy", "projection:agreeing=400"], "a number from 361 to 384"),
         (&["--policy", "by-site:site=page"], "one of registrable, host, parent"),
         (&["--policy", "simhash", "--tau", "0.9"], "the policy simhash has no tau"),
+        (&["--policy", "copies", "--tau", "0.9"], "the policy copies has no tau"),
+        (&["--policy", "content", "--tau", "0.9"], "say --policy content:tau=0.9"),
+        (&["--policy", "copies:within=1"], "a decimal from 0.5"),
         (&["--policy", "jaccard:tau=0.7", "--tau", "0.9"], "two values for tau"),
         (&["--policy", "jaccard:tau=0.8", "--tau", "0.9"], "two values for tau"),
     ] {
@@ -214,4 +235,46 @@ fn tables_do_not_depend_on_the_order_of_pages_and_are_learnt_from_standard_input
         code(&refused) == 5 && errors(&refused).contains("no page of the input has a word"),
         "{refused:?}"
     );
+}
+
+/// The same article in two templates, and other articles in one of them.
+#[test]
+fn main_contents_are_compared_whatever_is_around_them() {
+    let home = tempfile::tempdir().unwrap();
+    let article = |n: u64| text(n, 150).join(" ");
+    let menu = |site: u64| text(100 + site, 600).join("</a><li><a href=/x>");
+    let page = |url: &str, site: u64, body: String| {
+        let html = format!(
+            "<title>t</title><ul class=site-menu><li><a>{}</ul><div>{body}</div><footer>{url}</footer>",
+            menu(site)
+        );
+        json!({"url": url, "html": html})
+    };
+    let pages = [
+        page("http://a.example/1", 1, article(1)),
+        page("http://a.example/2", 1, article(2)),
+        page("http://a.example/copy", 2, article(1)),
+        page("http://b.example/1", 3, article(1)),
+        json!({"url": "http://b.example/1.txt", "text": article(1)}),
+    ];
+    let crawl = home.path().join("crawl.jsonl");
+    fs::write(&crawl, ndjson(&pages)).unwrap();
+    let crawl = crawl.to_str().unwrap();
+    for (policy, groups) in
+        [("jaccard", vec![vec!["a.example/1", "a.example/2"]]), ("content", copies()), ("copies", copies())]
+    {
+        let out = run_ok(["dedup", "--out", "-", "--policy", policy, crawl]);
+        let url = |url: &String| url.trim_start_matches("http://").to_owned();
+        let groups_of =
+            |(_, groups): crate::harness::Meaning| groups.into_iter().filter(|group| group.len() > 1);
+        let mut found: Vec<Vec<String>> =
+            groups_of(meaning(&out)).map(|group| group.iter().map(url).collect()).collect();
+        found.iter_mut().for_each(|group| group.sort());
+        assert_eq!(found, groups, "{policy}: {out}");
+    }
+}
+
+/// The group of the article.
+fn copies() -> Vec<Vec<&'static str>> {
+    vec![vec!["a.example/1", "a.example/copy", "b.example/1", "b.example/1.txt"]]
 }

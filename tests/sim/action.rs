@@ -218,7 +218,7 @@ pub(crate) struct Plan {
 }
 
 /// The other policies than `jaccard`, as lenient as makes families of the contents here.
-const LENIENT: [&str; 7] = [
+const LENIENT: [&str; 9] = [
     "supershingle:equal=1",
     "projection:agreeing=361",
     "combined:equal=1,agreeing=300",
@@ -226,6 +226,8 @@ const LENIENT: [&str; 7] = [
     "simhash:differing=6",
     "imatch:idf-from=0,idf-to=100",
     "multi-simhash:below=7",
+    "content:tau=0.7",
+    "copies:text=0.8,within=0.9,across=0.75",
 ];
 
 /// `jaccard` with this threshold, or now and then another policy.

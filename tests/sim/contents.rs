@@ -55,9 +55,12 @@ impl Contents {
         let signatures: Vec<Arc<Signature>> = tokens
             .iter()
             .zip(0..)
-            // They are on two sites, where that matters.
-            .map(|(tokens, number)| Features { tokens, site: Some(number % 2), terms: tokens })
-            .map(|features| Arc::new(signer.sign(features)))
+            // They are on two sites, and some are plain text, where that matters.
+            .map(|(tokens, number)| {
+                let main = (number % 3 > 0).then_some(&**tokens);
+                signer.sign(Features { tokens, site: Some(number % 2), main, terms: tokens })
+            })
+            .map(Arc::new)
             .collect();
         let each = 0..texts.len();
         let is_similar = |a: usize, b: usize| match policy.metric() {

@@ -41,8 +41,9 @@ fn signatures(policy: Policy, seed: u64, count: usize) -> Vec<Arc<Signature>> {
                 families[family][at] = random.below(1 << 40);
             }
             let site = Some(random.below(2));
-            let tokens = &families[family];
-            Arc::new(signer.sign(Features { tokens, site, terms: tokens }))
+            let tokens = &*families[family];
+            let main = (random.below(3) > 0).then_some(tokens);
+            Arc::new(signer.sign(Features { tokens, site, main, terms: tokens }))
         })
         .collect()
 }

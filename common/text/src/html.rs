@@ -4,14 +4,17 @@
 //! meaning of their own, and their content is ordinary markup.
 //!
 //! Besides the text, [`Document`] records what the page says about itself: `<base>`, the canonical link and, for small
-//! pages, the signs of a redirect in the content. No HTML tokens are built: text, names and the few attributes of
+//! pages, the signs of a redirect in the content; and, where it is asked for, which text is the main content. No HTML tokens are built: text, names and the few attributes of
 //! interest go to buffers that are reused.
 
 use std::convert::Infallible;
 
 use html5gum::{Emitter, Error, State, Tokenizer};
 
+use super::boilerplate::{self, Marks};
 use super::foreign::Foreign;
+use super::main_content::MainContent;
+use super::name::Name;
 use super::refresh;
 use doppel_model::PageUrl;
 
@@ -32,21 +35,25 @@ pub(super) struct Document {
     /// Whether there is a letter, a digit, a form or an embedded document outside of title and noscript. Small
     /// pages only.
     pub(super) has_body: bool,
+    /// Which text is the main content. Only where it is asked for.
+    pub(super) main: MainContent,
     attributes: Attributes,
 }
 
 impl Document {
-    /// Reads `html` in place of the previous page. `small` pages may be redirects.
-    pub(super) fn read(&mut self, html: &str, small: bool) {
+    /// Reads `html` in place of the previous page. `small` pages may be redirects. `finds_main` asks for the main content.
+    pub(super) fn read(&mut self, html: &str, small: bool, finds_main: bool) {
         self.text.clear();
         self.base = None;
         self.canonical = None;
         self.refresh = None;
         self.script.clear();
         self.has_body = false;
+        self.main.clear();
         let reader = Reader {
             document: self,
             small,
+            finds_main,
             tag: Tag::default(),
             last_start: Name::default(),
             foreign: Foreign::default(),
@@ -69,27 +76,6 @@ impl Document {
     }
 }
 
-/// The name of a tag or attribute. No name of interest is longer than this.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-struct Name {
-    bytes: [u8; 16],
-    len: usize,
-}
-
-impl Name {
-    fn push(&mut self, piece: &[u8]) {
-        if let Some(room) = self.bytes.get_mut(self.len..self.len + piece.len()) {
-            room.copy_from_slice(piece);
-        }
-        // A name that is too long equals no name of interest.
-        self.len += piece.len();
-    }
-
-    fn get(&self) -> &[u8] {
-        self.bytes.get(..self.len).unwrap_or(b"\0")
-    }
-}
-
 /// The tag being read.
 #[derive(Debug, Default)]
 struct Tag {
@@ -98,7 +84,7 @@ struct Tag {
     self_closing: bool,
 }
 
-/// The attributes of a meta, link or base tag. Those of other tags are not read.
+/// The attributes of a meta, link or base tag, and where the main content is asked for, what those of a tag say about it. No others are read.
 #[derive(Debug, Default)]
 struct Attributes {
     /// Whether an attribute is being read.
@@ -109,6 +95,8 @@ struct Attributes {
     kind: Value,
     /// `content` of a meta, `href` of a link or base.
     target: Value,
+    /// What is said about the main content.
+    marks: Marks,
 }
 
 /// The value of an attribute. A value that is too long counts as absent.
@@ -131,6 +119,10 @@ impl Value {
         }
     }
 
+    fn has_begun(&self) -> bool {
+        !self.bytes.is_empty()
+    }
+
     fn get(&self) -> Option<&str> {
         std::str::from_utf8(&self.bytes).ok().filter(|_| self.present)
     }
@@ -141,6 +133,7 @@ impl Attributes {
         self.open = false;
         self.kind.present = false;
         self.target.present = false;
+        self.marks = Marks::default();
     }
 
     fn begin(&mut self) {
@@ -157,7 +150,12 @@ impl Attributes {
         let field = match (tag, self.name.get()) {
             (b"meta", b"http-equiv") | (b"link", b"rel") => &mut self.kind,
             (b"meta", b"content") | (b"link" | b"base", b"href") => &mut self.target,
-            _ => return,
+            (_, name) => {
+                if let Some(value) = boilerplate::is_read(name).then(|| self.value.get()).flatten() {
+                    self.marks.read(name, value);
+                }
+                return;
+            }
         };
         if !field.present {
             std::mem::swap(field, &mut self.value);
@@ -187,6 +185,7 @@ impl Dropped {
 struct Reader<'a> {
     document: &'a mut Document,
     small: bool,
+    finds_main: bool,
     tag: Tag,
     last_start: Name,
     foreign: Foreign,
@@ -213,6 +212,10 @@ impl Reader<'_> {
             }
             return None;
         }
+        if self.finds_main {
+            let Document { main, text, attributes, .. } = &mut *self.document;
+            main.start(name, attributes.marks, text.len());
+        }
         match name.get() {
             b"meta" | b"link" | b"base" if self.templates == 0 => self.note(),
             b"template" => self.templates += 1,
@@ -238,6 +241,9 @@ impl Reader<'_> {
         let name = self.tag.name;
         let was_foreign = self.foreign.inside();
         self.foreign.end(name.get());
+        if self.finds_main && !(was_foreign && self.foreign.inside()) {
+            self.document.main.end(name, self.document.text.len());
+        }
         if self.dropped == Dropped::by(name.get()) || was_foreign && !self.foreign.inside() {
             self.dropped = Dropped::Nothing;
         }
@@ -305,7 +311,7 @@ impl Emitter for Reader<'_> {
     fn init_attribute(&mut self) {
         let tag = self.tag.name.get();
         self.document.attributes.end(tag);
-        if !self.tag.end && matches!(tag, b"meta" | b"link" | b"base") {
+        if !self.tag.end && (self.finds_main || matches!(tag, b"meta" | b"link" | b"base")) {
             self.document.attributes.begin();
         }
     }
@@ -317,8 +323,13 @@ impl Emitter for Reader<'_> {
     }
 
     fn push_attribute_value(&mut self, piece: &[u8]) {
-        if self.document.attributes.open {
-            self.document.attributes.value.push(piece);
+        let attributes = &mut self.document.attributes;
+        if attributes.open {
+            // Most values are links, which are of no interest here.
+            let is_read = attributes.value.has_begun()
+                || boilerplate::is_read(attributes.name.get())
+                || matches!(self.tag.name.get(), b"meta" | b"link" | b"base");
+            attributes.value.push(if is_read { piece } else { b"" });
         }
     }
 

@@ -1,16 +1,19 @@
-//! Pages to signatures: charset, HTML, tokens, redirects in content, language.
+//! Pages to signatures: charset, HTML, main content, tokens, redirects in content, language.
 //!
 //! The text of a page: every tag separates words. Entities are decoded and comments are dropped, and neither separates.
 //! Script and style are dropped; the text of title, textarea, noscript, noframes, iframe and template stays. Attributes
-//! are not text. No page is refused: any bytes have a signature. Time and memory are linear in the size of the page,
+//! are not text. For policies that read it, boilerplate is left out (`main_content`). No page is refused: any bytes have a signature. Time and memory are linear in the size of the page,
 //! however deep it is nested.
 #![forbid(unsafe_code)]
 
+mod boilerplate;
 mod charset;
 mod foreign;
 mod html;
 mod language;
 mod letter;
+mod main_content;
+mod name;
 mod prescan;
 mod redirect;
 mod refresh;
@@ -24,11 +27,12 @@ pub use doppel_model::signature::TOKENISER_VERSION;
 
 use std::borrow::Cow;
 
-use doppel_model::pairwise::{Features, Policy, Signer};
+use doppel_model::pairwise::{Features, Policy, Signer, TOKENS_MIN};
 use doppel_model::signature::{Builder, Signature};
 use doppel_model::{ContentHash, PageUrl};
 use html::Document;
 use language::language;
+use main_content::Part;
 use term::Terms;
 use token::Tokeniser;
 
@@ -89,6 +93,7 @@ pub struct PageTerms<'t> {
 pub struct Extractor {
     detect_language: bool,
     decoded: String,
+    main: Vec<u8>,
     document: Document,
     tokeniser: Tokeniser,
     /// None before the first page of which terms are needed.
@@ -118,6 +123,7 @@ impl Extractor {
         Self {
             detect_language: false,
             decoded: String::new(),
+            main: Vec::new(),
             document: Document::default(),
             tokeniser: Tokeniser::default(),
             terms: None,
@@ -138,7 +144,7 @@ impl Extractor {
             return Extracted::Redirect(target);
         }
         let canonical = self.document.canonical(url);
-        Extracted::Page(self.page(Some(url), canonical))
+        Extracted::Page(self.page(Some(url), canonical, true))
     }
 
     /// Reads an HTML page like [`html`](Self::html), but stops before the tokens, for programs that make their own.
@@ -149,16 +155,26 @@ impl Extractor {
         }
     }
 
+    /// The same of the main content, which policies that read it compare, whatever the policy here. It is the text of the whole page where
+    /// nothing else has enough tokens. ASCII letters may be in lower case.
+    pub fn html_main_text(&mut self, url: &PageUrl, html: &[u8], declared: Option<&str>) -> HtmlText<'_> {
+        if let Some(target) = self.read_for(url, html, declared, true) {
+            return HtmlText::Redirect(target);
+        }
+        let found = self.find_main();
+        HtmlText::Text(String::from_utf8_lossy(if found { &self.main } else { &self.document.text }))
+    }
+
     /// Reads plain text or Markdown. A policy that reads the site takes all these texts for pages of one.
     pub fn text(&mut self, text: &str) -> Page {
         self.take(text);
-        self.page(None, None)
+        self.page(None, None, false)
     }
 
     /// The same of a page that has a URL.
     pub fn text_at(&mut self, url: &PageUrl, text: &str) -> Page {
         self.take(text);
-        self.page(Some(url), None)
+        self.page(Some(url), None, false)
     }
 
     /// Reads an HTML page like [`html`](Self::html), but gives its words instead of a signature; none of a redirect.
@@ -196,27 +212,53 @@ impl Extractor {
 
     /// Reads an HTML page into the document. Returns the target if the page is a redirect.
     fn read(&mut self, url: &PageUrl, html: &[u8], declared: Option<&str>) -> Option<PageUrl> {
+        self.read_for(url, html, declared, self.signer.policy().reads_main())
+    }
+
+    fn read_for(
+        &mut self,
+        url: &PageUrl,
+        html: &[u8],
+        declared: Option<&str>,
+        finds_main: bool,
+    ) -> Option<PageUrl> {
         let small = html.len() < redirect::HTML_BYTES;
-        self.document.read(decode(html, declared, &mut self.decoded), small);
+        self.document.read(decode(html, declared, &mut self.decoded), small, finds_main);
         if small { redirect::target(url, &self.document) } else { None }
     }
 
-    fn page(&mut self, url: Option<&PageUrl>, canonical: Option<PageUrl>) -> Page {
+    fn page(&mut self, url: Option<&PageUrl>, canonical: Option<PageUrl>, is_html: bool) -> Page {
         let site = url.zip(self.signer.policy().sites()).map(|(url, sites)| site::hash(sites, url));
+        let finds_main = is_html && self.signer.policy().reads_main();
+        let found = finds_main && self.find_main();
         let text = &mut self.document.text;
         let (tokens, terms) = if self.signer.policy().reads_terms() {
             let terms = self.terms.get_or_insert_with(Terms::new);
             terms.clear();
             let tokens = self.tokeniser.tokens_and(text, |token, hash| terms.push(token, hash));
             (tokens, terms.get())
+        } else if found {
+            (self.tokeniser.found(), &[][..])
         } else {
             (self.tokeniser.tokens(text), &[][..])
         };
+        // Where the main content is asked for, it alone is compared: of the rest the tokens are not even made.
+        let main = finds_main.then_some(tokens);
         Page {
-            signature: self.signer.sign(Features { tokens, site, terms }),
+            signature: self.signer.sign(Features { tokens, site, main, terms }),
             language: if self.detect_language { language(&self.document.text) } else { None },
             canonical,
         }
+    }
+}
+
+impl Extractor {
+    /// Finds the tokens of the main content. Returns whether there are enough.
+    fn find_main(&mut self) -> bool {
+        Part::ALL.into_iter().any(|part| {
+            self.document.main.copy(part, &self.document.text, &mut self.main)
+                && self.tokeniser.tokens(&mut self.main).len() >= TOKENS_MIN as usize
+        })
     }
 }
 

@@ -61,6 +61,11 @@ impl Tokeniser {
         Reader { tokens: &mut And(&mut self.hashes, each), word: &mut self.word }.read(text);
         &self.hashes
     }
+
+    /// The tokens that were found last.
+    pub(super) fn found(&self) -> &[u64] {
+        &self.hashes
+    }
 }
 
 /// Reads one text.

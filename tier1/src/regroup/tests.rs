@@ -89,7 +89,8 @@ fn families(policy: Policy, seed: u64, count: u64) -> Vec<Arc<Signature>> {
         }
         let tokens: Vec<u64> =
             tokens.into_iter().map(|t| (t + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
-        Arc::new(signer.sign(Features { tokens: &tokens, site: Some(number % 2), terms: &tokens }))
+        let main = (number % 3 > 0).then_some(&*tokens);
+        Arc::new(signer.sign(Features { tokens: &tokens, site: Some(number % 2), main, terms: &tokens }))
     };
     (0..count).map(&mut signature).collect()
 }
@@ -105,6 +106,8 @@ fn components_near_the_threshold_are_those_of_the_definition() {
         "simhash:differing=6",
         "imatch:idf-from=0,idf-to=100",
         "multi-simhash:below=7",
+        "content",
+        "copies:text=0.9,within=0.92,across=0.88",
     ] {
         let policy: Policy = policy.parse().unwrap();
         let (mut torn, mut joined) = (0, 0);

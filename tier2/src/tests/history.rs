@@ -71,6 +71,8 @@ fn policies() -> impl Strategy<Value = Policy> {
         "simhash:differing=6",
         "imatch:idf-from=0,idf-to=100",
         "multi-simhash:below=7",
+        "content",
+        "copies:text=0.8,within=0.9,across=0.75",
     ];
     prop::sample::select(all.to_vec()).prop_map(|policy| policy.parse().unwrap())
 }

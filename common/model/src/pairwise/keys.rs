@@ -1,7 +1,7 @@
 //! Keys: two contents are candidates when they have one in common.
 //!
-//! For `jaccard` they are the bands of the sketch, of which a pair at tau shares one almost surely, and the link relation asks
-//! for it. For every other policy each pair that is F shares a key, so the relation is F alone.
+//! Where F is a coefficient of Jaccard they are the bands of the sketch, of which a pair at tau shares one almost surely, and the link
+//! relation asks for it. For every other policy each pair that is F shares a key, so the relation is F alone.
 
 use super::{Bands, Policy, combined, fingerprints, multi_simhash, projection, simhash, supershingle};
 use crate::signature::Signature;
@@ -21,8 +21,9 @@ impl Policy {
     pub fn keys(&self, signature: &Signature, mut each: impl FnMut(Key)) {
         let payload = signature.payload();
         match *self {
-            Self::Jaccard { tau } => {
-                let keys = Bands::for_tau(tau).keys(signature.sketch()).enumerate();
+            Self::Jaccard { .. } | Self::Content { .. } | Self::Copies { .. } => {
+                let Some(bands) = self.bands() else { return };
+                let keys = bands.keys(signature.sketch()).enumerate();
                 keys.for_each(|(band, key)| each(u64::from(key) << 8 | band as u64));
             }
             Self::Supershingle { .. } => supershingle::keys(payload, each),

@@ -13,6 +13,8 @@
 //! | `simhash` | `simhash` | at most 3 of 64 bits differ |
 //! | `imatch` | `imatch` | one of eleven fingerprints of words is equal |
 //! | `multi_simhash` | `multi-simhash` | in one of five lexicons, fewer than 3 of 32 bits differ |
+//! | `content` | `content` | as `jaccard`, over the main content |
+//! | `copies` | `copies` | the Jaccard coefficient of the sets of pairs of words of the main content is above one of three thresholds |
 //!
 //! ```
 //! use doppel_model::pairwise::Policy;
@@ -28,6 +30,8 @@
 
 mod bands;
 mod combined;
+mod content;
+mod copies;
 mod criteria;
 mod fingerprints;
 mod imatch;
@@ -123,6 +127,22 @@ pub enum Policy {
         /// The least distance that is too great.
         below: u32,
     },
+    /// See the module `content`.
+    Content {
+        /// Two contents are near-duplicates when the Jaccard coefficient of their main contents is above this threshold.
+        tau: Tau,
+    },
+    /// See the module `copies`.
+    Copies {
+        /// The threshold of two plain texts.
+        text: Tau,
+        /// That of a pair on one site.
+        within: Tau,
+        /// That of a pair on two sites.
+        across: Tau,
+        /// What a site is.
+        site: Sites,
+    },
 }
 
 impl Default for Policy {
@@ -164,7 +184,10 @@ impl Policy {
             return Comparison { similarity, same_content: true, similar };
         }
         let mut comparison = match *self {
-            Self::Jaccard { tau } => jaccard::compare(tau, a, b),
+            Self::Jaccard { tau } | Self::Content { tau } => jaccard::compare(tau, a, b),
+            Self::Copies { text, within, across, .. } => {
+                jaccard::compare(copies::Pair::of(a, b).threshold(text, within, across), a, b)
+            }
             Self::Supershingle { equal, .. } => {
                 let shared = supershingle::equal(a.payload(), b.payload());
                 Comparison::of((shared, supershingle::SUPERSHINGLES as u32), shared >= equal)
@@ -205,7 +228,11 @@ impl Policy {
     pub fn similar(&self, a: &Signature, b: &Signature) -> bool {
         match *self {
             // It need not count where the sizes forbid it.
-            Self::Jaccard { tau } if a.content() != b.content() => {
+            Self::Jaccard { tau } | Self::Content { tau } if a.content() != b.content() => {
+                self.comparable(a) && self.comparable(b) && jaccard::similar(tau, a, b)
+            }
+            Self::Copies { text, within, across, .. } if a.content() != b.content() => {
+                let tau = copies::Pair::of(a, b).threshold(text, within, across);
                 self.comparable(a) && self.comparable(b) && jaccard::similar(tau, a, b)
             }
             _ => self.compare(a, b).similar,
@@ -222,13 +249,15 @@ impl Policy {
         }
     }
 
-    /// The threshold where F is Jaccard's coefficient above it: the one measure here that is a metric, bounds lengths exactly, and is
-    /// bounded by parity bitmaps. None elsewhere: whatever rests on these does without.
+    /// The threshold where F is Jaccard's coefficient above it, and the least one where it depends on the pair: the one measure here that
+    /// is a metric, bounds lengths exactly, and is bounded by parity bitmaps. No pair is F that is not above it. None elsewhere: whatever
+    /// rests on these does without.
     #[inline]
     #[must_use]
     pub const fn metric(&self) -> Option<Tau> {
         match self {
-            Self::Jaccard { tau } => Some(*tau),
+            Self::Jaccard { tau } | Self::Content { tau } => Some(*tau),
+            Self::Copies { text, within, across, .. } => Some(copies::least(*text, *within, *across)),
             _ => None,
         }
     }
@@ -245,6 +274,8 @@ impl Policy {
             Self::Simhash { .. } => Kind::Simhash,
             Self::Imatch { .. } => Kind::Imatch,
             Self::MultiSimhash { .. } => Kind::MultiSimhash,
+            Self::Content { .. } => Kind::Content,
+            Self::Copies { .. } => Kind::Copies,
         }
     }
 
@@ -264,6 +295,8 @@ impl Policy {
             Self::MultiSimhash { lexicons, .. } => {
                 signature.payload().len() == multi_simhash::bytes(*lexicons)
             }
+            Self::Content { .. } => content::is_payload(signature),
+            Self::Copies { .. } => copies::is_payload(signature),
         };
         signature.kind() == self.kind() && is_payload
     }
@@ -278,7 +311,7 @@ impl Policy {
     #[must_use]
     pub const fn sites(&self) -> Option<Sites> {
         match self {
-            Self::BySite { site, .. } => Some(*site),
+            Self::BySite { site, .. } | Self::Copies { site, .. } => Some(*site),
             _ => None,
         }
     }
@@ -293,6 +326,12 @@ impl Policy {
     #[must_use]
     pub const fn reads_tables(&self) -> bool {
         matches!(self, Self::Imatch { .. } | Self::MultiSimhash { .. })
+    }
+
+    /// Whether F reads the main content of a page in place of all its text.
+    #[must_use]
+    pub const fn reads_main(&self) -> bool {
+        matches!(self, Self::Content { .. } | Self::Copies { .. })
     }
 
     /// Whether `signature` may be a duplicate by similarity: it has at least [`TOKENS_MIN`] tokens, and is one of this policy. Of

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Policy, combined, imatch, multi_simhash, projection, simhash, supershingle};
+use super::{Policy, combined, content, copies, imatch, multi_simhash, projection, simhash, supershingle};
 use crate::ContentHash;
 use crate::signature::{Builder, Kind, Signature};
 use crate::stable_hash128;
@@ -18,6 +18,9 @@ pub struct Features<'f> {
     /// The hashes of its words, in text order: tokens without stop words, each reduced to its stem. Policies that
     /// [read terms](Policy::reads_terms) need them.
     pub terms: &'f [u64],
+    /// The hashes of the tokens of its main content; none where the page is plain text, and is compared as it is. Policies that
+    /// [read it](Policy::reads_main) need it, and look at `tokens` only where there is none.
+    pub main: Option<&'f [u64]>,
 }
 
 /// Makes the signatures of a policy. It reuses its buffers from one signature to the next.
@@ -96,8 +99,9 @@ impl Signer {
 
     /// The signature of a page. Tokens after the first 2^32 - 1 are ignored; input limits keep real contents far below that.
     pub fn sign(&mut self, features: Features<'_>) -> Signature {
-        let count = u32::try_from(features.tokens.len()).unwrap_or(u32::MAX);
-        let tokens = &features.tokens[..count as usize];
+        let compared = features.main.filter(|_| self.policy.reads_main()).unwrap_or(features.tokens);
+        let count = u32::try_from(compared.len()).unwrap_or(u32::MAX);
+        let tokens = &compared[..count as usize];
         self.payload.clear();
         let (scratch, payload) = (&mut self.scratch, &mut self.payload);
         let numbers = &mut scratch.numbers;
@@ -138,13 +142,33 @@ impl Signer {
                 tables.into_iter().for_each(sign);
                 Kind::MultiSimhash
             }
+            (Policy::Content { .. }, _) => {
+                content::sign(tokens, numbers, payload);
+                Kind::Content
+            }
+            (Policy::Copies { .. }, _) => {
+                copies::sign(
+                    tokens,
+                    features.site.unwrap_or_default(),
+                    features.main.is_none(),
+                    numbers,
+                    payload,
+                );
+                Kind::Copies
+            }
         };
         let mut content = self.builder.content(tokens);
         if self.policy.reads_site() {
             // Copies on two sites are two contents.
             let site = features.site.unwrap_or_default().to_be_bytes();
-            content = stable_hash128(&[&content[..], &site].concat()).to_be_bytes();
+            let form: &[u8] = if kind == Kind::Copies { copies::form(features.main.is_none()) } else { &[] };
+            content = stable_hash128(&[&content[..], &site, form].concat()).to_be_bytes();
         }
-        self.builder.with_payload(kind, ContentHash(content), (count, count), &self.payload, &mut Vec::new())
+        let hashes = &mut self.scratch.numbers;
+        let size = if kind.is_of_shingles() { hashes.len() as u32 } else { count };
+        if !kind.is_of_shingles() {
+            hashes.clear();
+        }
+        self.builder.with_payload(kind, ContentHash(content), (count, size), &self.payload, hashes)
     }
 }

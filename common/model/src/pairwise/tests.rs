@@ -128,7 +128,12 @@ fn every_policy_keeps_to_what_all_have_in_common() {
         let mut signatures = Vec::new();
         for (at, tokens) in families().iter().enumerate() {
             let site = Some(at as u64 % 2);
-            signatures.push(signer.sign(Features { tokens, site, terms: tokens }));
+            signatures.push(signer.sign(Features {
+                tokens,
+                site,
+                main: at.is_multiple_of(3).then_some(tokens),
+                terms: tokens,
+            }));
         }
         let (mut similar, mut not) = (0, 0);
         for a in &signatures {
@@ -176,7 +181,9 @@ fn signatures_of_another_policy_are_no_near_duplicates() {
     let tokens: Vec<u64> = (0..100_u64).map(|n| stable_hash64(&n.to_le_bytes())).collect();
     for of in Policy::all() {
         let mut signer = Signer::learnt(of, families());
-        let mut sign = |tokens: &[u64]| signer.sign(Features { tokens, site: Some(1), terms: tokens });
+        let mut sign = |tokens: &[u64]| {
+            signer.sign(Features { tokens, site: Some(1), main: Some(tokens), terms: tokens })
+        };
         let (a, b) = (sign(&tokens), sign(&tokens[..99]));
         for policy in Policy::all() {
             assert_eq!(policy.comparable(&a), policy == of, "{policy}, {of}");
@@ -193,7 +200,9 @@ fn texts_too_short_for_a_supershingle_have_none_in_common() {
     for name in ["supershingle", "combined", "by-site"] {
         let policy: Policy = name.parse().unwrap();
         let mut signer = Signer::new(policy);
-        let mut sign = |tokens: &[u64]| signer.sign(Features { tokens, site: Some(1), terms: tokens });
+        let mut sign = |tokens: &[u64]| {
+            signer.sign(Features { tokens, site: Some(1), main: Some(tokens), terms: tokens })
+        };
         let (a, b) = (sign(&tokens[..5]), sign(&tokens[4..]));
         let supershingles = &policy.criteria(&a, &b)[0];
         assert_eq!((supershingles.what, supershingles.has.shared), ("supershingles", 0), "{policy}");
@@ -224,7 +233,8 @@ fn a_text_on_two_sites_is_two_contents_which_are_similar_unless_it_is_short() {
     let policy: Policy = "by-site".parse().unwrap();
     let mut signer = Signer::new(policy);
     let mut sign = |length: usize, site| {
-        signer.sign(Features { tokens: &tokens[..length], site: Some(site), terms: &[] })
+        let tokens = &tokens[..length];
+        signer.sign(Features { tokens, site: Some(site), main: Some(tokens), terms: &[] })
     };
     for length in [1, 19, 20, 100] {
         let (a, same, other) = (sign(length, 1), sign(length, 1), sign(length, 2));

@@ -20,10 +20,14 @@ pub enum Kind {
     Imatch = 0x85,
     /// A simhash of sequences of words in each of several lexicons.
     MultiSimhash = 0x86,
+    /// The set of 5-token shingles of the main content, and its sketch.
+    Content = 0x88,
+    /// The set of 2-token shingles of the main content, its sketch, the site, and whether the page is plain text.
+    Copies,
 }
 
 impl Kind {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 10] = [
         Self::Shingles,
         Self::Supershingles,
         Self::Projection,
@@ -32,6 +36,8 @@ impl Kind {
         Self::Simhash,
         Self::Imatch,
         Self::MultiSimhash,
+        Self::Content,
+        Self::Copies,
     ];
 
     /// The kind with this number.
@@ -42,5 +48,13 @@ impl Kind {
             return Some(Self::Shingles);
         }
         Self::ALL.into_iter().find(|kind| *kind as u8 == number)
+    }
+
+    /// Whether the set is one of shingles, which has a sketch, and whose hashes tell their first tokens: of such a set there are length
+    /// vectors.
+    #[inline]
+    #[must_use]
+    pub const fn is_of_shingles(self) -> bool {
+        matches!(self, Self::Shingles | Self::Content | Self::Copies)
     }
 }
