@@ -105,9 +105,9 @@ fn components_near_the_threshold_are_those_of_the_definition() {
         "by-site:across=361,equal=1,agreeing=300",
         "simhash:differing=6",
         "imatch:idf-from=0,idf-to=100",
-        "multi-simhash:below=7",
         "content",
         "copies:text=0.9,within=0.92,across=0.88",
+        "multi-simhash:lexicons=1,below=2",
     ] {
         let policy: Policy = policy.parse().unwrap();
         let (mut torn, mut joined) = (0, 0);

@@ -131,7 +131,7 @@ pub(super) fn keys(payload: &[u8], below: u32, mut each: impl FnMut(u64)) {
         let mut number = u64::from(lexicon * choices_each);
         choices(BITS, differing, |mask| {
             let chosen = mix(SEED.wrapping_mul(number + 1)) ^ (u64::from(fingerprint) & mask);
-            each(mix(chosen) << 8 | number % 256);
+            each((mix(chosen) << 8) | (number % 256));
             number += 1;
         });
     }

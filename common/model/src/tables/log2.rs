@@ -22,7 +22,7 @@ pub fn log2(n: u64, d: u64) -> u32 {
     let mut rest = (n << POINT) / (d << whole);
     let mut log = whole;
     for _ in 0..WEIGHT_BITS {
-        rest = rest * rest >> POINT;
+        rest = (rest * rest) >> POINT;
         let bit = (rest >> (POINT + 1)) as u32 & 1;
         rest >>= bit;
         log = log << 1 | bit;
