@@ -134,7 +134,8 @@ fn main_contents_are_compared_whatever_is_around_them() {
     {
         let out = run_ok(["dedup", "--out", "-", "--policy", policy, crawl]);
         let url = |url: &String| url.trim_start_matches("http://").to_owned();
-        let groups_of = |(_, groups): crate::harness::Meaning| groups.into_iter().filter(|group| group.len() > 1);
+        let groups_of =
+            |(_, groups): crate::harness::Meaning| groups.into_iter().filter(|group| group.len() > 1);
         let mut found: Vec<Vec<String>> =
             groups_of(meaning(&out)).map(|group| group.iter().map(url).collect()).collect();
         found.iter_mut().for_each(|group| group.sort());
