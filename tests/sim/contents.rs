@@ -56,7 +56,7 @@ impl Contents {
             .zip(0..)
             // They are on two sites, and some are plain text, where that matters.
             .map(|(tokens, number)| {
-                let main = (number % 3 > 0).then_some(&*tokens);
+                let main = (!number.is_multiple_of(3)).then_some(&*tokens);
                 signer.sign(Features { tokens: &tokens, site: Some(number % 2), main })
             })
             .map(Arc::new)

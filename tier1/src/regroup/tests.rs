@@ -88,7 +88,7 @@ fn families(policy: Policy, seed: u64, count: u64) -> Vec<Arc<Signature>> {
         }
         let tokens: Vec<u64> =
             tokens.into_iter().map(|t| (t + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
-        let main = (number % 3 > 0).then_some(&*tokens);
+        let main = (!number.is_multiple_of(3)).then_some(&*tokens);
         Arc::new(signer.sign(Features { tokens: &tokens, site: Some(number % 2), main }))
     };
     (0..count).map(&mut signature).collect()

@@ -31,7 +31,7 @@ pub(super) fn signature_of(words: &[u32]) -> Arc<Signature> {
 pub(super) fn signature_under(policy: Policy, words: &[u32]) -> Arc<Signature> {
     let tokens: Vec<u64> = words.iter().map(|w| stable_hash64(&w.to_le_bytes())).collect();
     let site = words.iter().map(|word| u64::from(*word)).sum::<u64>() % 2;
-    let main = (words.len() % 3 > 0).then_some(&*tokens);
+    let main = (!words.len().is_multiple_of(3)).then_some(&*tokens);
     Arc::new(Signer::new(policy).sign(Features { tokens: &tokens, site: Some(site), main }))
 }
 
