@@ -113,7 +113,7 @@ pub(super) fn choose(pairs: &[&Pair], similarity: &[f64]) -> Chosen {
         });
         let threshold = best.unwrap_or(1.0);
         *chosen.entry((100.0 * threshold).round() as u32).or_default() += 1;
-        for (at, _) in pairs.iter().enumerate().filter(|(_, pair)| fold(pair) == number) {
+        for at in (0..pairs.len()).filter(|at| fold(pairs[*at]) == number) {
             accepted[at] = similarity[at] > threshold;
         }
     }

@@ -5,7 +5,7 @@
 //! where the template differs around the same content. A pair of a page and a plain text is judged by their sites. Pairs of words
 //! and not shingles of five: a changed word, such as a version or another package name, touches two of them and not five, so copies
 //! stay further from pages that only resemble each other. The defaults are round figures in the gaps between pairs that were judged
-//! (`doppel-eval copies`).
+//! (`doppel-eval copies`, docs/POLICIES.md).
 //!
 //! The coefficient is a metric, and F asks for more than the least threshold of every pair: all that rests on one takes that threshold.
 //! Whether a pair is F is decided by its own.
