@@ -218,12 +218,13 @@ pub(crate) struct Plan {
 }
 
 /// The other policies than `jaccard`, as lenient as makes families of the contents here.
-const LENIENT: [&str; 5] = [
+const LENIENT: [&str; 6] = [
     "supershingle:equal=1",
     "projection:agreeing=361",
     "combined:equal=1,agreeing=300",
     "by-site:across=361,equal=1,agreeing=300",
     "simhash:differing=6",
+    "overlap:lines=2,shared=48",
 ];
 
 /// `jaccard` with this threshold, or now and then another policy.

@@ -54,8 +54,10 @@ impl Contents {
             .iter()
             .map(|text| text.iter().map(|word| stable_hash64(&word.to_le_bytes())).collect::<Vec<_>>())
             .zip(0..)
-            // They are on two sites, where that matters.
-            .map(|(tokens, number)| signer.sign(Features { tokens: &tokens, site: Some(number % 2) }))
+            // They are on two sites, where that matters, and have a word a line.
+            .map(|(tokens, number)| {
+                signer.sign(Features { tokens: &tokens, site: Some(number % 2), lines: &tokens })
+            })
             .map(Arc::new)
             .collect();
         let each = 0..texts.len();

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use super::*;
 
 /// All, those without a metric as lenient as makes families of the texts here.
-const POLICIES: [&str; 8] = [
+const POLICIES: [&str; 9] = [
     "jaccard:tau=0.5",
     "jaccard:tau=0.8",
     "jaccard:tau=0.9",
@@ -19,6 +19,7 @@ const POLICIES: [&str; 8] = [
     "combined:equal=1,agreeing=300",
     "by-site:across=361,equal=1,agreeing=300",
     "simhash:differing=6",
+    "overlap:lines=2,shared=48",
 ];
 
 /// Families of texts that drift apart, copies among them.
@@ -39,7 +40,8 @@ fn signatures(policy: Policy, seed: u64, count: usize) -> Vec<Arc<Signature>> {
                 families[family][at] = random.below(1 << 40);
             }
             let site = Some(random.below(2));
-            Arc::new(signer.sign(Features { tokens: &families[family], site }))
+            let (tokens, lines) = (&families[family][..], &families[family][..]);
+            Arc::new(signer.sign(Features { tokens, site, lines }))
         })
         .collect()
 }

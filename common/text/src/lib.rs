@@ -3,7 +3,7 @@
 //! The text of a page: every tag separates words. Entities are decoded and comments are dropped, and neither separates.
 //! Script and style are dropped; the text of title, textarea, noscript, noframes, iframe and template stays. Attributes
 //! are not text. No page is refused: any bytes have a signature. Time and memory are linear in the size of the page,
-//! however deep it is nested.
+//! however deep it is nested. Policies that read lines get them as a browser shows them (the module `lines`).
 #![forbid(unsafe_code)]
 
 mod charset;
@@ -11,6 +11,7 @@ mod foreign;
 mod html;
 mod language;
 mod letter;
+mod lines;
 mod prescan;
 mod redirect;
 mod refresh;
@@ -23,7 +24,7 @@ pub use doppel_model::signature::TOKENISER_VERSION;
 
 use std::borrow::Cow;
 
-use doppel_model::PageUrl;
+use doppel_model::{PageUrl, stable_hash64};
 use doppel_model::pairwise::{Features, Policy, Signer};
 use doppel_model::signature::Signature;
 use html::Document;
@@ -46,6 +47,15 @@ pub enum HtmlText<'a> {
     Text(Cow<'a, str>),
     /// A redirect in the content: its target, resolved and without a fragment.
     Redirect(PageUrl),
+}
+
+/// A page as the hashes of its text and of its lines, without a signature.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HashedLines<'e> {
+    /// The hash of the tokens; none where there are no tokens.
+    pub text: Option<u64>,
+    /// The hashes of the lines, in order.
+    pub lines: &'e [u64],
 }
 
 /// A page with content.
@@ -111,7 +121,8 @@ impl Extractor {
 
     /// Reads an HTML page of any charset. `declared` is the charset of its Content-Type header, if any.
     pub fn html(&mut self, url: &PageUrl, html: &[u8], declared: Option<&str>) -> Extracted {
-        if let Some(target) = self.read(url, html, declared) {
+        let lines = self.signer.policy().reads_lines();
+        if let Some(target) = self.read(url, html, declared, lines) {
             return Extracted::Redirect(target);
         }
         let canonical = self.document.canonical(url);
@@ -120,10 +131,37 @@ impl Extractor {
 
     /// Reads an HTML page like [`html`](Self::html), but stops before the tokens, for programs that make their own.
     pub fn html_text(&mut self, url: &PageUrl, html: &[u8], declared: Option<&str>) -> HtmlText<'_> {
-        match self.read(url, html, declared) {
+        match self.read(url, html, declared, false) {
             Some(target) => HtmlText::Redirect(target),
             None => HtmlText::Text(String::from_utf8_lossy(&self.document.text)),
         }
+    }
+
+    /// Reads an HTML page like [`html`](Self::html), but makes no signature. None of a redirect.
+    pub fn html_lines(
+        &mut self,
+        url: &PageUrl,
+        html: &[u8],
+        declared: Option<&str>,
+    ) -> Option<HashedLines<'_>> {
+        match self.read(url, html, declared, true) {
+            Some(_) => None,
+            None => Some(self.hashed_lines()),
+        }
+    }
+
+    /// The same of plain text.
+    pub fn text_lines(&mut self, text: &str) -> HashedLines<'_> {
+        self.take(text);
+        self.document.lines.take(text);
+        self.hashed_lines()
+    }
+
+    fn hashed_lines(&mut self) -> HashedLines<'_> {
+        let tokens = self.tokeniser.tokens(&mut self.document.text);
+        let bytes: Vec<u8> = tokens.iter().flat_map(|token| token.to_le_bytes()).collect();
+        let text = (!tokens.is_empty()).then(|| stable_hash64(&bytes));
+        HashedLines { text, lines: self.document.lines.hashes() }
     }
 
     /// Reads plain text or Markdown. A policy that reads the site takes all these texts for pages of one.
@@ -141,20 +179,30 @@ impl Extractor {
     fn take(&mut self, text: &str) {
         self.document.text.clear();
         self.document.text.extend_from_slice(text.as_bytes());
+        if self.signer.policy().reads_lines() {
+            self.document.lines.take(text);
+        }
     }
 
     /// Reads an HTML page into the document. Returns the target if the page is a redirect.
-    fn read(&mut self, url: &PageUrl, html: &[u8], declared: Option<&str>) -> Option<PageUrl> {
+    fn read(
+        &mut self,
+        url: &PageUrl,
+        html: &[u8],
+        declared: Option<&str>,
+        lines: bool,
+    ) -> Option<PageUrl> {
         let small = html.len() < redirect::HTML_BYTES;
-        self.document.read(decode(html, declared, &mut self.decoded), small);
+        self.document.read(decode(html, declared, &mut self.decoded), small, lines);
         if small { redirect::target(url, &self.document) } else { None }
     }
 
     fn page(&mut self, url: Option<&PageUrl>, canonical: Option<PageUrl>) -> Page {
         let site = url.zip(self.signer.policy().sites()).map(|(url, sites)| site::hash(sites, url));
         let tokens = self.tokeniser.tokens(&mut self.document.text);
+        let lines = if self.signer.policy().reads_lines() { self.document.lines.hashes() } else { &[] };
         Page {
-            signature: self.signer.sign(Features { tokens, site }),
+            signature: self.signer.sign(Features { tokens, site, lines }),
             language: if self.detect_language { language(&self.document.text) } else { None },
             canonical,
         }

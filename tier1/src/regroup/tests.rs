@@ -88,7 +88,7 @@ fn families(policy: Policy, seed: u64, count: u64) -> Vec<Arc<Signature>> {
         }
         let tokens: Vec<u64> =
             tokens.into_iter().map(|t| (t + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
-        Arc::new(signer.sign(Features { tokens: &tokens, site: Some(number % 2) }))
+        Arc::new(signer.sign(Features { tokens: &tokens, site: Some(number % 2), lines: &tokens }))
     };
     (0..count).map(&mut signature).collect()
 }
@@ -102,6 +102,7 @@ fn components_near_the_threshold_are_those_of_the_definition() {
         "combined:equal=1,agreeing=300",
         "by-site:across=361,equal=1,agreeing=300",
         "simhash:differing=6",
+        "overlap:lines=2,shared=48",
     ] {
         let policy: Policy = policy.parse().unwrap();
         let (mut torn, mut joined) = (0, 0);

@@ -69,6 +69,7 @@ fn policies() -> impl Strategy<Value = Policy> {
         "combined:equal=1,agreeing=300",
         "by-site:across=361,equal=1,agreeing=300",
         "simhash:differing=6",
+        "overlap:lines=2,shared=20",
     ];
     prop::sample::select(all.to_vec()).prop_map(|policy| policy.parse().unwrap())
 }

@@ -1,6 +1,6 @@
 //! What F of a policy asks of a pair, and what the pair has: the policy's explanation.
 
-use super::{Policy, Similarity, combined, projection, simhash, supershingle};
+use super::{Policy, Similarity, combined, overlap, projection, simhash, supershingle};
 use crate::signature::Signature;
 
 /// One thing that F asks of a pair.
@@ -55,6 +55,12 @@ impl Policy {
                     (simhash::agreeing(x, y), simhash::BITS),
                     simhash::BITS - differing,
                 )]
+            }
+            Self::Overlap { .. } if overlap::is_one_text(a, b) => vec![at_least("text", (1, 1), 1)],
+            Self::Overlap { lines, shared: least } => {
+                let (has, needed) = (overlap::measure(a, b), format!("at least {least}"));
+                let what = if lines == 1 { "lines" } else { "chunks of lines" };
+                vec![Criterion { what, has, needed, is_met: has.shared >= least }]
             }
         }
     }

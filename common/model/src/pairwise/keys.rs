@@ -3,7 +3,7 @@
 //! For `jaccard` they are the bands of the sketch, of which a pair at tau shares one almost surely, and the link relation asks
 //! for it. For every other policy each pair that is F shares a key, so the relation is F alone.
 
-use super::{Bands, Policy, combined, projection, simhash, supershingle};
+use super::{Bands, Policy, combined, overlap, projection, simhash, supershingle};
 use crate::signature::Signature;
 
 /// A key: what it is compared by above the low byte, which is the number of the key among those of a signature.
@@ -32,6 +32,7 @@ impl Policy {
                 combined::keys_across(payload, across, each);
             }
             Self::Simhash { differing } => simhash::keys(payload, differing, each),
+            Self::Overlap { shared, .. } => overlap::keys(signature, shared, each),
         }
     }
 

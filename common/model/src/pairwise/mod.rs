@@ -11,6 +11,7 @@
 //! | `projection` | `projection` | at least 372 of 384 bits agree |
 //! | `combined` | `combined`, `by-site` | both of these; across sites the projection alone |
 //! | `simhash` | `simhash` | at most 3 of 64 bits differ |
+//! | `overlap` | `overlap` | at least 15 fingerprints of every four lines are shared |
 //!
 //! ```
 //! use doppel_model::pairwise::Policy;
@@ -30,6 +31,7 @@ mod criteria;
 mod jaccard;
 mod keys;
 mod named;
+mod overlap;
 mod projection;
 mod signer;
 mod simhash;
@@ -43,6 +45,7 @@ pub use bands::{BandKeys, Bands, COLLISION_PROBABILITY};
 pub use criteria::Criterion;
 pub use keys::Key;
 pub use named::PolicyError;
+pub use overlap::chunks;
 pub use signer::{Features, Signer};
 pub use similarity::Similarity;
 pub use sites::Sites;
@@ -97,6 +100,13 @@ pub enum Policy {
     Simhash {
         /// The greatest number of bits that differ, up to 6.
         differing: u32,
+    },
+    /// See the module `overlap`.
+    Overlap {
+        /// Lines of a chunk, 1 to 64.
+        lines: u32,
+        /// The least number of shared chunks, 1 to 255.
+        shared: u32,
     },
 }
 
@@ -162,6 +172,7 @@ impl Policy {
                 let bits = simhash::agreeing(a.payload(), b.payload());
                 Comparison::of((bits, simhash::BITS), simhash::BITS - bits <= differing)
             }
+            Self::Overlap { shared, .. } => overlap::compare(shared, a, b),
         };
         comparison.similar &= self.comparable(a) && self.comparable(b);
         comparison
@@ -210,6 +221,7 @@ impl Policy {
             Self::Combined { .. } => Kind::Combined,
             Self::BySite { .. } => Kind::BySite,
             Self::Simhash { .. } => Kind::Simhash,
+            Self::Overlap { .. } => Kind::Overlap,
         }
     }
 
@@ -223,6 +235,7 @@ impl Policy {
             Self::Combined { .. } => combined::is_payload(signature),
             Self::BySite { .. } => combined::is_payload_with_site(signature),
             Self::Simhash { .. } => simhash::is_payload(signature),
+            Self::Overlap { .. } => overlap::is_payload(signature),
         };
         signature.kind() == self.kind() && is_payload
     }
@@ -231,6 +244,12 @@ impl Policy {
     #[must_use]
     pub const fn reads_site(&self) -> bool {
         self.sites().is_some()
+    }
+
+    /// Whether its signatures are made of the lines of a page.
+    #[must_use]
+    pub const fn reads_lines(&self) -> bool {
+        matches!(self, Self::Overlap { .. })
     }
 
     /// What a site is, where F reads it.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::{Policy, Sites, projection, simhash, supershingle};
+use super::{Policy, Sites, overlap, projection, simhash, supershingle};
 use crate::Tau;
 
 /// The text names no policy.
@@ -48,13 +48,14 @@ enum Parameter {
 }
 
 /// The policies with their defaults.
-const DEFAULTS: [Policy; 6] = [
+const DEFAULTS: [Policy; 7] = [
     Policy::Jaccard { tau: Tau::DEFAULT },
     Policy::Supershingle { equal: 2 },
     Policy::Projection { agreeing: 372 },
     Policy::Combined { equal: 2, agreeing: 355 },
     Policy::BySite { across: 372, equal: 2, agreeing: 355, site: Sites::Registrable },
     Policy::Simhash { differing: 3 },
+    Policy::Overlap { lines: 4, shared: overlap::shared_by_default(4) },
 ];
 
 fn names() -> Vec<&'static str> {
@@ -123,6 +124,7 @@ impl Policy {
             Self::Combined { .. } => "combined",
             Self::BySite { .. } => "by-site",
             Self::Simhash { .. } => "simhash",
+            Self::Overlap { .. } => "overlap",
         }
     }
 
@@ -141,6 +143,10 @@ impl Policy {
                 vec![found_by("across", across), equal(of), agreeing(bits), Parameter::Sites(site)]
             }
             Self::Simhash { differing } => vec![number("differing", differing, 0, simhash::DIFFERING_MAX)],
+            Self::Overlap { lines, shared } => vec![
+                number("lines", lines, 1, overlap::LINES_MAX),
+                number("shared", shared, 1, overlap::SHARED_MAX),
+            ],
         }
     }
 
@@ -156,6 +162,8 @@ impl Policy {
             (Self::BySite { across, .. }, Parameter::Number { value, .. }) => *across = value,
             (Self::BySite { site, .. }, Parameter::Sites(to)) => *site = to,
             (Self::Simhash { differing }, Parameter::Number { value, .. }) => *differing = value,
+            (Self::Overlap { lines, .. }, Parameter::Number { key: "lines", value, .. }) => *lines = value,
+            (Self::Overlap { shared, .. }, Parameter::Number { value, .. }) => *shared = value,
             _ => {}
         }
         self
@@ -185,6 +193,11 @@ impl FromStr for Policy {
             }
             given.push(parameter.key());
             policy = policy.with(parameter.parse(policy.name(), value)?);
+        }
+        if let Self::Overlap { lines, shared } = &mut policy
+            && !given.contains(&"shared")
+        {
+            *shared = overlap::shared_by_default(*lines);
         }
         Ok(policy)
     }
@@ -228,6 +241,11 @@ mod tests {
         let all = Policy::BySite { across: 380, equal: 3, agreeing: 300, site: Sites::Host };
         assert_eq!("by-site:agreeing=300,across=380,site=host,equal=3".parse(), Ok(all));
         assert_eq!(all.to_string(), "by-site:across=380,equal=3,agreeing=300,site=host");
+        // How many chunks are to be shared depends on how long they are.
+        for (text, lines, shared) in [("", 4, 15), ("lines=2", 2, 25), ("shared=9", 4, 9), ("shared=9,lines=2", 2, 9)]
+        {
+            assert_eq!(format!("overlap:{text}").parse(), Ok(Policy::Overlap { lines, shared }));
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Features of a page to its signature under a policy.
 
-use super::{Policy, combined, projection, simhash, supershingle};
+use super::{Policy, TOKENS_MIN, combined, overlap, projection, simhash, supershingle};
 use crate::ContentHash;
 use crate::signature::{Builder, Kind, Signature};
 use crate::stable_hash128;
@@ -12,6 +12,8 @@ pub struct Features<'f> {
     pub tokens: &'f [u64],
     /// The hash of its site. Policies that [read the site](Policy::reads_site) need it.
     pub site: Option<u64>,
+    /// The hashes of its lines, in text order. Policies that [read lines](Policy::reads_lines) need them.
+    pub lines: &'f [u64],
 }
 
 /// Makes the signatures of a policy. It reuses its buffers from one signature to the next.
@@ -64,6 +66,13 @@ impl Signer {
             Policy::Simhash { .. } => {
                 simhash::sign(tokens, scratch, payload);
                 Kind::Simhash
+            }
+            Policy::Overlap { lines, .. } => {
+                let text = self.builder.content(tokens);
+                // A text that is compared with its copies alone is one content, whatever its lines are.
+                overlap::sign(if count < TOKENS_MIN { &[] } else { features.lines }, lines, scratch);
+                let content = ContentHash(overlap::content(text, scratch));
+                return self.builder.with_payload(Kind::Overlap, content, (count, count), &text, scratch);
             }
         };
         let mut content = self.builder.content(tokens);

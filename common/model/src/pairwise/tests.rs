@@ -125,7 +125,7 @@ fn every_policy_keeps_to_what_all_have_in_common() {
         let mut signatures = Vec::new();
         for (at, tokens) in families().iter().enumerate() {
             let site = Some(at as u64 % 2);
-            signatures.push(signer.sign(Features { tokens, site }));
+            signatures.push(signer.sign(Features { tokens, site, lines: tokens }));
         }
         let (mut similar, mut not) = (0, 0);
         for a in &signatures {
@@ -173,7 +173,7 @@ fn signatures_of_another_policy_are_no_near_duplicates() {
     let tokens: Vec<u64> = (0..100_u64).map(|n| stable_hash64(&n.to_le_bytes())).collect();
     for of in Policy::all() {
         let mut signer = Signer::new(of);
-        let mut sign = |tokens: &[u64]| signer.sign(Features { tokens, site: Some(1) });
+        let mut sign = |tokens: &[u64]| signer.sign(Features { tokens, site: Some(1), lines: tokens });
         let (a, b) = (sign(&tokens), sign(&tokens[..99]));
         for policy in Policy::all() {
             assert_eq!(policy.comparable(&a), policy == of, "{policy}, {of}");
@@ -190,7 +190,7 @@ fn texts_too_short_for_a_supershingle_have_none_in_common() {
     for name in ["supershingle", "combined", "by-site"] {
         let policy: Policy = name.parse().unwrap();
         let mut signer = Signer::new(policy);
-        let mut sign = |tokens: &[u64]| signer.sign(Features { tokens, site: Some(1) });
+        let mut sign = |tokens: &[u64]| signer.sign(Features { tokens, site: Some(1), ..Features::default() });
         let (a, b) = (sign(&tokens[..5]), sign(&tokens[4..]));
         let supershingles = &policy.criteria(&a, &b)[0];
         assert_eq!((supershingles.what, supershingles.has.shared), ("supershingles", 0), "{policy}");

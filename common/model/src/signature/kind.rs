@@ -16,11 +16,20 @@ pub enum Kind {
     BySite,
     /// A simhash of weighted features.
     Simhash,
+    /// Fingerprints of chunks of lines, in the set, and the hash of the text.
+    Overlap = 0x87,
 }
 
 impl Kind {
-    const ALL: [Self; 6] =
-        [Self::Shingles, Self::Supershingles, Self::Projection, Self::Combined, Self::BySite, Self::Simhash];
+    const ALL: [Self; 7] = [
+        Self::Shingles,
+        Self::Supershingles,
+        Self::Projection,
+        Self::Combined,
+        Self::BySite,
+        Self::Simhash,
+        Self::Overlap,
+    ];
 
     /// The kind with this number.
     #[inline]
