@@ -39,11 +39,15 @@ impl Urls {
     pub(crate) fn get(&self, document: u32) -> Result<String, OverlapError> {
         let at = document as usize;
         let from = at.checked_sub(1).map_or(0, |before| self.ends[before]);
-        let mut bytes = vec![0; (self.ends[at] - from) as usize];
-        match from.checked_sub(self.spill.len()) {
-            Some(from) => bytes.copy_from_slice(&self.text[from as usize..][..bytes.len()]),
-            None => self.spill.read(&mut bytes, from)?,
-        }
+        let length = (self.ends[at] - from) as usize;
+        let bytes = match from.checked_sub(self.spill.len()) {
+            Some(from) => self.text[from as usize..][..length].to_vec(),
+            None => {
+                let mut bytes = vec![0; length];
+                self.spill.read(&mut bytes, from)?;
+                bytes
+            }
+        };
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 }
