@@ -1,5 +1,6 @@
 //! Puts the roles together on one data directory: the one place that names them all.
 
+pub(crate) mod awaited;
 pub(crate) mod cluster_status;
 pub(crate) mod hearing;
 pub(crate) mod in_cluster;

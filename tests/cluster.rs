@@ -6,6 +6,7 @@ mod harness;
 use std::collections::HashMap;
 use std::fs;
 use std::io::{BufRead as _, BufReader};
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -86,6 +87,37 @@ fn whatever_dies_the_groups_are_those_of_one_process() {
     back_up(&first, home.path(), &expected);
     assert!(cluster.terminate("record"));
     run_ok([Path::new("check"), &cluster.data("record").join("collection")]);
+}
+
+#[test]
+fn a_front_door_that_starts_first_says_what_it_waits_for() {
+    let mut cluster = Cluster::start(1, &[], &[]);
+    cluster.kill("record");
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let url = format!("http://127.0.0.1:{port}");
+    let mut command = cluster.command("coordinator", "front-1");
+    command.args(["--listen", &format!("127.0.0.1:{port}")]).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut front = Running(command.spawn().unwrap());
+    let client = Server::at(&url);
+    wait_until("the front door to listen", PATIENCE, || TcpStream::connect(("127.0.0.1", port)).ok());
+    wait_until("the front door to say that it waits for tier 1", PATIENCE, || {
+        let ready = client.get("/readyz");
+        assert_eq!(ready.status(), 503);
+        assert!(ready.headers().contains_key("retry-after"));
+        ready.text().unwrap().contains("waiting for tier 1").then_some(())
+    });
+    assert_eq!(client.get("/healthz").status(), 200);
+    let asked = client.query("/v1/status", &[("url", "http://a.example/")]);
+    assert_eq!(asked.status(), 503);
+    cluster.start_node("record");
+    // One connection after the other is answered; none is lost on the way.
+    wait_until("the front door to be ready", PATIENCE, || {
+        let status = client.get("/readyz").status();
+        assert!(status == 200 || status == 503, "{status}");
+        (status == 200).then_some(())
+    });
+    assert_eq!(client.status("http://a.example/")["status"], "unknown");
+    assert!(front.end());
 }
 
 #[test]
@@ -172,6 +204,26 @@ fn ranges_on_several_nodes_come_to_the_groups_of_one_process() {
 }
 
 #[test]
+fn all_roles_compare_by_the_policy_of_the_cluster() {
+    // Coordinators make the signatures, with the sites of the pages; the index finds candidates; tier 1 groups.
+    let policy = ["--policy", "by-site:site=host,across=380"];
+    let rounds = rounds(2, 60, 11);
+    let home = tempfile::tempdir().unwrap();
+    let one = Server::start(&home.path().join("one"), &policy);
+    rounds.iter().for_each(|pages| one.push_all(pages));
+    one.flush();
+    let expected = meaning(&one.export());
+    assert!(expected != of_one_process(&rounds), "another policy has other groups");
+    let records = ["record-0", "record-1"];
+    let cluster = Cluster::start_spread(&records, 2, &policy, &["--partitions", "4"]);
+    let (first, second) = (cluster.coordinator("front-1"), cluster.coordinator("front-2"));
+    rounds.iter().for_each(|pages| push_by_turns([&first, &second], pages));
+    second.flush();
+    assert_eq!(meaning(&first.export()), expected);
+    back_up(&first, home.path(), &expected);
+}
+
+#[test]
 fn a_node_of_tier_1_that_is_away_keeps_nothing_but_its_own_pages_from_being_taken() {
     let page = |n: usize| format!("http://p{n}.example/");
     let pages: Vec<Value> =
@@ -222,9 +274,9 @@ fn a_cluster_to_try_is_started_broken_mended_and_ended() {
             "0",
             "--json",
         ]);
-        Trial(command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap())
+        Running(command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap())
     };
-    let ready = |trial: &mut Trial| -> Value {
+    let ready = |trial: &mut Running| -> Value {
         let mut line = String::new();
         BufReader::new(trial.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
         serde_json::from_str(&line).unwrap()
@@ -277,10 +329,10 @@ fn a_cluster_to_try_is_started_broken_mended_and_ended() {
     assert!(running.end());
 }
 
-/// A cluster to try. Ended when it is dropped.
-struct Trial(Child);
+/// A process. Ended when it is dropped.
+struct Running(Child);
 
-impl Trial {
+impl Running {
     /// Ends it as Ctrl-C does. Whether it exited with 0.
     fn end(&mut self) -> bool {
         let id = self.0.id().to_string();
@@ -289,7 +341,7 @@ impl Trial {
     }
 }
 
-impl Drop for Trial {
+impl Drop for Running {
     fn drop(&mut self) {
         if self.0.try_wait().unwrap().is_none() {
             self.end();

@@ -4,7 +4,8 @@
 mod harness;
 
 use std::fs;
-use std::process::Command;
+use std::net::TcpListener;
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -505,5 +506,27 @@ fn a_cluster_is_made_only_where_its_log_answers() {
         .unwrap();
     assert!(!refused.status.success() && !file.exists(), "{refused:?}");
     assert!(String::from_utf8_lossy(&refused.stderr).contains("127.0.0.1:9"), "{refused:?}");
-    assert!(Command::new(program).arg("--version").status().unwrap().success());
+
+    // One that looks for others elects no leader, and makes no stream.
+    let ports = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+    let [clients, routes] = ports.map(|listener| listener.local_addr().unwrap());
+    let configuration = home.path().join("log.conf");
+    let text = format!(
+        "server_name: log-1\nlisten: \"{clients}\"\njetstream {{ store_dir: \"{}\" }}\n\
+         cluster {{ name: log, listen: \"{routes}\", routes: [\"nats://{routes}\"] }}\n",
+        home.path().join("log").display()
+    );
+    fs::write(&configuration, text).unwrap();
+    let mut server =
+        Command::new(program).arg("-c").arg(configuration).stderr(Stdio::null()).spawn().unwrap();
+    let refused = harness::doppel()
+        .args(["init", "--tier1", "a=127.0.0.1:1", "--tier1", "b=127.0.0.1:2", "--tier2", "c=127.0.0.1:3"])
+        .args(["--log", &format!("nats://{clients}")])
+        .arg(&file)
+        .output();
+    server.kill().unwrap();
+    server.wait().unwrap();
+    let refused = refused.unwrap();
+    assert!(!refused.status.success() && !file.exists(), "{refused:?}");
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("no `cluster` block"), "{refused:?}");
 }

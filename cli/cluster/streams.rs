@@ -77,6 +77,11 @@ impl Connection {
                         log.max_bytes,
                         ranges.len()
                     ),
+                    EngineError::Log(LogError::Unavailable { .. }) => {
+                        "; see that more than half of the log servers run, and reach each other by their `routes`; a single log server \
+                         has no `cluster` block in its configuration"
+                            .to_owned()
+                    }
                     _ => String::new(),
                 };
                 anyhow!("{error}{room}").context(left(&made))

@@ -214,7 +214,12 @@ fn range_row(range: &ClusterRange) -> Vec<String> {
 fn server_row(server: &EngineServer) -> Vec<String> {
     let shown = |text: &Option<String>| text.clone().unwrap_or_else(|| NO_FIGURE.to_owned());
     let state = if server.answers { "there" } else { "away" };
-    vec![shown(&server.name), server.address.clone(), shown(&server.version), state.to_owned()]
+    vec![
+        server.name.clone().unwrap_or_else(|| "unknown".to_owned()),
+        server.address.clone(),
+        shown(&server.version),
+        state.to_owned(),
+    ]
 }
 
 fn stream_row(stream: &EngineStream) -> Vec<String> {

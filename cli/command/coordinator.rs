@@ -19,11 +19,12 @@ use doppel_wire::{NodeName, Runtime};
 use prometheus_client::registry::Registry;
 
 use crate::cluster::steps::Role;
-use crate::cluster::{ClusterFile, Told};
+use crate::cluster::{Cluster, ClusterFile, Told};
 use crate::extracted::extractors;
 use crate::process;
 use crate::winners::Winners;
-use crate::wire::hearing::{self, Joined};
+use crate::wire::awaited::Awaited;
+use crate::wire::hearing::{self, Hearing, Joined};
 use crate::wire::watch::Watch;
 
 /// How long the first answer of tier 1 is waited for between two attempts.
@@ -32,8 +33,9 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// Run a coordinator, a front door of a cluster.
 ///
 /// It answers the public HTTP interface, as `doppel serve` does, and keeps nothing, so any number may run. Prints one line
-/// with its address when it takes requests: with a log as soon as one node of tier 1 answers, without one when all do. Whether
-/// every range has an owner is another question, and `doppel cluster status` answers it.
+/// with its address when it takes requests: with a log as soon as one node of tier 1 answers, without one when all do. Before
+/// that, `/healthz` says that it lives, and `/readyz` and everything else, with status 503, what it waits for. Whether every
+/// range has an owner is another question, and `doppel cluster status` answers it.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
@@ -70,27 +72,25 @@ impl Coordinator {
         let shutdown = process::shutdown()?;
         tokio::pin!(shutdown);
         let file = ClusterFile::read(&self.cluster)?;
-        let joined: Option<Joined> = hearing::join(&file, &self.name, &mut shutdown).await?;
-        let Some((cluster, hearing)) = joined else { return Ok(()) };
-        let own = cluster.identity(&self.name);
         let markets = self.winners.as_deref().map(Winners::read).transpose()?.unwrap_or_default().markets;
         let temp_dir = self.temp.unwrap_or_else(std::env::temp_dir);
         std::fs::create_dir_all(&temp_dir)
             .with_context(|| format!("cannot create {}", temp_dir.display()))?;
         let listener = process::listen(self.listen).await?;
         let address = listener.local_addr()?;
-        let runtime =
-            Runtime::new(tokio::runtime::Handle::current()).context("cannot start the HTTP client")?;
-        hearing::count(&runtime, hearing.as_deref());
+        let awaited = Awaited::default();
+        let mut reached = Ok(None);
+        let reach = async { reached = reach(&file, &self.name, &awaited, &mut shutdown).await };
+        let text = {
+            let awaited = awaited.clone();
+            move || awaited.text()
+        };
+        doppel_coordinator::wait(&listener, text, reach).await.context("the server did not end well")?;
+        let Some(Reached { cluster, hearing, runtime, nodes, routers, collection }) = reached? else {
+            return Ok(());
+        };
+        let own = cluster.identity(&self.name);
         let owners = hearing::owners(&cluster, hearing.as_deref(), None);
-        let (mut nodes, mut routers) = (Vec::new(), Vec::new());
-        for node in cluster.tier1_nodes() {
-            let peer = cluster.peer(&runtime, &own, &node.name, &node.address)?;
-            nodes.push(RemoteTier1::new(peer.clone()));
-            routers.push(RemoteTier2::new(peer));
-        }
-        let all = if hearing.is_some() { Waits::ForOne } else { Waits::ForAll };
-        let Some(collection) = ask(&nodes, all, &runtime, &mut shutdown).await? else { return Ok(()) };
         let names = cluster.owners().into_iter().map(|node| cluster.tier1_nodes()[node].name.to_string());
         let shard_map = ShardMap::fixed(names.collect());
         let nodes = nodes.into_iter().map(|node| Arc::new(node) as Arc<dyn Tier1Api>);
@@ -131,6 +131,39 @@ impl Coordinator {
     }
 }
 
+/// A cluster that a front door can be of.
+struct Reached {
+    cluster: Cluster,
+    hearing: Option<Box<Hearing>>,
+    runtime: Runtime,
+    nodes: Vec<RemoteTier1>,
+    routers: Vec<RemoteTier2>,
+    collection: Collection,
+}
+
+/// Waits for the log of the cluster, where it has one, and for its nodes of tier 1. None when the process is to end.
+async fn reach(
+    file: &ClusterFile,
+    name: &NodeName,
+    awaited: &Awaited,
+    mut shutdown: impl Future<Output = ()> + Unpin,
+) -> anyhow::Result<Option<Reached>> {
+    let joined: Option<Joined> = hearing::join(file, name, awaited, &mut shutdown).await?;
+    let Some((cluster, hearing)) = joined else { return Ok(None) };
+    let own = cluster.identity(name);
+    let runtime = Runtime::new(tokio::runtime::Handle::current()).context("cannot start the HTTP client")?;
+    hearing::count(&runtime, hearing.as_deref());
+    let (mut nodes, mut routers) = (Vec::new(), Vec::new());
+    for node in cluster.tier1_nodes() {
+        let peer = cluster.peer(&runtime, &own, &node.name, &node.address)?;
+        nodes.push(RemoteTier1::new(peer.clone()));
+        routers.push(RemoteTier2::new(peer));
+    }
+    let waits = if hearing.is_some() { Waits::ForOne } else { Waits::ForAll };
+    let collection = ask(&nodes, waits, &runtime, awaited, &mut shutdown).await?;
+    Ok(collection.map(|collection| Reached { cluster, hearing, runtime, nodes, routers, collection }))
+}
+
 /// Which nodes of tier 1 have to answer first.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Waits {
@@ -146,9 +179,9 @@ async fn ask(
     nodes: &[RemoteTier1],
     waits: Waits,
     runtime: &Runtime,
+    awaited: &Awaited,
     mut shutdown: impl Future<Output = ()> + Unpin,
 ) -> anyhow::Result<Option<Collection>> {
-    let mut said = String::new();
     loop {
         let asking = nodes.to_vec();
         let ask = move || {
@@ -184,10 +217,7 @@ async fn ask(
             }
             Err(error) if error.is_final() => return Err(error.into()),
             Err(error) => {
-                if error.to_string() != said {
-                    said = error.to_string();
-                    tracing::warn!(%error, "waiting for tier 1");
-                }
+                awaited.note("tier 1", &error.to_string());
                 tokio::select! {
                     () = tokio::time::sleep(PAUSE) => {}
                     () = &mut shutdown => return Ok(None),

@@ -81,7 +81,9 @@ struct Run {
 enum Act {
     /// Kill a process of a running cluster at once, as `kill -9` does.
     Kill(Named),
-    /// Start a process of a running cluster again, and wait until it is ready.
+    /// Start a process of a running cluster again, and wait until it answers.
+    ///
+    /// A node then goes on to catch up with what it has missed; `doppel cluster status` says how far it is.
     Start(Named),
 }
 

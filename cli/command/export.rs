@@ -1,6 +1,7 @@
 //! `doppel export`: every live page of a server.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
@@ -10,10 +11,13 @@ use crate::args::ServerArgs;
 use crate::client::connect;
 use crate::destination::Destination;
 
+/// How long it is tried while the server is away or busy, as while a range of a cluster has no owner.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// Write every live page as JSON lines, sorted by URL.
 ///
 /// One line a page: `url`, `status`, `group`, `winner`, `duplicate_of`, `similarity`. The lines are those of
-/// `doppel dedup --out`.
+/// `doppel dedup --out`. While the server is away or busy it is tried for a minute.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -36,7 +40,7 @@ impl Export {
         let out = Destination::open(&self.out)?;
         let market = self.market.as_ref().map(|market| ("market", market));
         let request = client.request(Method::GET, &["v1", "export"]).query(&market.as_slice());
-        let response = client.send(request)?;
+        let response = client.open_patiently(&request, PATIENCE)?;
         out.write(|out| {
             copy(response, out).context("the export is incomplete")?;
             Ok(())

@@ -76,6 +76,8 @@ struct Summary {
     input: Tally,
     /// Pages by what became of them.
     outcomes: BTreeMap<String, u64>,
+    /// Whether all that the server had taken was decided at the end: `--flush` waited for it.
+    flushed: bool,
     seconds: f64,
     pages_per_second: f64,
 }
@@ -116,7 +118,8 @@ impl Load {
         let refused = post.refused();
         let seconds = begin.elapsed().as_secs_f64();
         let pages_per_second = input.records as f64 / seconds;
-        let summary = Summary { input, outcomes: post.into_outcomes(), seconds, pages_per_second };
+        let (outcomes, flushed) = (post.into_outcomes(), self.flush);
+        let summary = Summary { input, outcomes, flushed, seconds, pages_per_second };
         Output { json: self.json }.print(&summary, |out| print(&summary, out))?;
         summary.input.left_out("doppel load").inspect(|left_out| eprintln!("doppel: {left_out}"));
         Ok(summary.input.verdict(self.inputs.strict, refused)?)
@@ -186,9 +189,12 @@ fn flush(client: &Client, patience: Duration) -> anyhow::Result<()> {
 }
 
 fn print(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
-    let Summary { input, outcomes, seconds, pages_per_second } = summary;
+    let Summary { input, outcomes, flushed, seconds, pages_per_second } = summary;
     let mut rows = vec![vec!["records".to_owned(), count(input.records), bytes(input.bytes)]];
     rows.extend(outcomes.iter().map(|(outcome, pages)| vec![format!("  {outcome}"), count(*pages)]));
+    if *flushed {
+        rows.push(vec!["flushed".to_owned(), "all are decided".to_owned()]);
+    }
     let left = |name: &str, reasons: &BTreeMap<String, u64>| {
         let row = |(reason, records): (&String, &u64)| vec![format!("{name}: {reason}"), count(*records)];
         reasons.iter().map(row).collect::<Vec<_>>()

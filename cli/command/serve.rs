@@ -25,7 +25,7 @@ Examples:
   doppel serve --data collection --listen 127.0.0.1:0 --tau 0.9
   doppel serve --data /var/lib/doppel --winners /etc/doppel/winners.toml")]
 pub(crate) struct Serve {
-    /// The data directory; created with --tau, --shards and the rules of --winners when it is not
+    /// The data directory; created with --policy, --shards and the rules of --winners when it is not
     /// there.
     #[arg(long, value_name = "DIR")]
     data: PathBuf,

@@ -21,6 +21,7 @@ use crate::cluster::node_dir::{self, Restored};
 use crate::cluster::steps::Role;
 use crate::cluster::{Cluster, ClusterFile, Description};
 use crate::process::{self, NodeArgs, announce};
+use crate::wire::awaited::Awaited;
 use crate::wire::hearing::{self, Joined};
 use crate::wire::in_cluster::{Peers, RecordNode};
 use crate::wire::replicated::ReplicatedNode;
@@ -67,7 +68,7 @@ impl Tier1 {
         tokio::pin!(shutdown);
         let (NodeArgs { cluster, name, data, listen }, tuning) = (self.node, self.tuning);
         let file = ClusterFile::read(&cluster)?;
-        let joined: Option<Joined> = hearing::join(&file, &name, &mut shutdown).await?;
+        let joined: Option<Joined> = hearing::join(&file, &name, &Awaited::default(), &mut shutdown).await?;
         let Some((cluster, hearing)) = joined else { return Ok(()) };
         let node = cluster.tier1_node(&name)?;
         let own = cluster.identity(&name);

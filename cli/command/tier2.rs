@@ -15,6 +15,7 @@ use crate::cluster::ClusterFile;
 use crate::cluster::node_dir::{self, Restored};
 use crate::cluster::steps::Role;
 use crate::process::{self, NodeArgs, announce};
+use crate::wire::awaited::Awaited;
 use crate::wire::hearing::{self, Joined};
 use crate::wire::watch::Watch;
 
@@ -47,7 +48,7 @@ impl Tier2 {
         tokio::pin!(shutdown);
         let NodeArgs { cluster, name, data, listen } = self.node;
         let file = ClusterFile::read(&cluster)?;
-        let joined: Option<Joined> = hearing::join(&file, &name, &mut shutdown).await?;
+        let joined: Option<Joined> = hearing::join(&file, &name, &Awaited::default(), &mut shutdown).await?;
         let Some((cluster, hearing)) = joined else { return Ok(()) };
         let (id, node) = cluster.tier2_node(&name)?;
         let own = cluster.identity(&name);

@@ -206,7 +206,7 @@ impl ClusterNodes {
         waiting: Option<usize>,
         engine: Option<LogSaid>,
     ) -> ClusterStatus {
-        let mut attention: Vec<Attention> = self.file.iter().cloned().collect();
+        let (mut attention, mut causes) = (Vec::new(), Vec::new());
         let running = Running::heard(self.replicas.as_ref(), Instant::now());
         let all_states: BTreeMap<RangeId, &RangeState> =
             states.iter().flatten().flatten().map(|(range, state)| (*range, state)).collect();
@@ -270,9 +270,12 @@ impl ClusterNodes {
                 });
             }
         }
-        attention.extend(engine.iter().flat_map(|log| log::troubles(&log.status, &ranges)));
+        // Without its log most of a cluster is not as it should be, so what is wrong with the log comes first.
+        causes.extend(self.file.clone());
+        causes.extend(engine.iter().flat_map(|log| log::troubles(&log.status, &ranges)));
         let (engine, meta) = engine.map(|LogSaid { status, meta }| (status, meta)).unzip();
-        attention.extend(meta.flatten());
+        causes.extend(meta.flatten());
+        causes.append(&mut attention);
         let orders_waiting = waiting.map(|waiting| waiting as u64);
         ClusterStatus {
             cluster: Some(self.cluster.to_string()),
@@ -281,7 +284,7 @@ impl ClusterNodes {
             ranges,
             engine,
             orders_waiting,
-            attention,
+            attention: causes,
         }
     }
 

@@ -14,6 +14,7 @@ use doppel_wire::spread::{FixedOwners, Owners};
 use doppel_wire::{NodeName, Runtime};
 use tokio::runtime::Handle;
 
+use super::awaited::Awaited;
 use crate::cluster::file::Contents;
 use crate::cluster::meta::{Described, Meta, MetaError};
 use crate::cluster::unread::Unread;
@@ -44,13 +45,14 @@ pub(crate) type Joined = (Cluster, Option<Box<Hearing>>);
 pub(crate) async fn join(
     file: &ClusterFile,
     name: &NodeName,
+    awaited: &Awaited,
     mut shutdown: impl Future<Output = ()> + Unpin,
 ) -> anyhow::Result<Option<Joined>> {
     let servers = match &file.contents {
         Contents::All(description) => return Ok(Some((Cluster::new(file, description.clone())?, None))),
         Contents::Way(way) => way.servers.clone(),
     };
-    let (mut engine, mut said) = (None, String::new());
+    let mut engine = None;
     let shared = Arc::new(file.clone());
     loop {
         let (servers, name, shared) = (servers.clone(), name.to_string(), Arc::clone(&shared));
@@ -67,10 +69,7 @@ pub(crate) async fn join(
             }
             Reached::NotYet(connected, reason) => {
                 engine = connected;
-                if reason != said {
-                    said = reason;
-                    tracing::warn!(error = said, "waiting for the log");
-                }
+                awaited.note("the log", &reason);
             }
         }
         tokio::select! {

@@ -148,8 +148,8 @@ fn shingles(bands: Bands, a: &Signature, b: &Signature) -> Shingles {
     let has_sketch = a.size() > 0 && b.size() > 0;
     let keys = bands.keys(a.sketch()).zip(bands.keys(b.sketch()));
     Shingles {
-        only_a: a.size() - shared,
-        only_b: b.size() - shared,
+        only_a: a.size().saturating_sub(shared),
+        only_b: b.size().saturating_sub(shared),
         sketch_estimate: if has_sketch { estimate } else { 0.0 },
         equal_bands: if has_sketch { keys.filter(|(x, y)| x == y).count() } else { 0 },
         bands: bands.count,

@@ -62,8 +62,10 @@ mod stream;
 mod submit;
 #[cfg(test)]
 mod tests;
+mod waiting;
 mod winners;
 
 pub use problem::Problem;
 pub use router::{app, openapi};
 pub use server::serve;
+pub use waiting::wait;

@@ -251,7 +251,11 @@ fn encode_tier1(out: &mut DescriptorEncoder<'_>, totals: &Totals) -> fmt::Result
         ("doppel_tier1_confirmed_updates", "Updates confirmed by the representative", counters.confirmed),
         ("doppel_tier1_compared_updates", "Updates that waited for tier 2", counters.compared_updates),
         ("doppel_tier1_verifications", "Comparisons with the winner", counters.verified),
-        ("doppel_tier1_rejected_verifications", "Comparisons with the winner below tau", counters.rejected),
+        (
+            "doppel_tier1_rejected_verifications",
+            "Comparisons with the winner that found no near-duplicate",
+            counters.rejected,
+        ),
         ("doppel_tier1_merges", "Groups merged into another", counters.merges),
         (
             "doppel_tier1_rechecks",

@@ -138,12 +138,12 @@ const FILES: [Damage; 24] = [
     }),
     ("a manifest cut off", "manifest.json is damaged", |dir| cut(&dir.join("manifest.json"), |n| n - 9)),
     ("no manifest", "has no manifest.json", |dir| fs::remove_file(dir.join("manifest.json")).unwrap()),
-    ("a manifest of a later format", "format 8", |dir| forge(dir, |manifest| manifest["format"] = 8.into())),
+    ("a manifest of a later format", "format 9", |dir| forge(dir, |manifest| manifest["format"] = 9.into())),
     ("a manifest of another tokeniser", "tokeniser version 9", |dir| {
-        forge(dir, |manifest| manifest["policy"]["tokeniser"] = 9.into());
+        forge(dir, |manifest| manifest["tokeniser"] = 9.into());
     }),
     ("a manifest of the first tokeniser", "tokeniser version 1", |dir| {
-        forge(dir, |manifest| manifest["policy"]["tokeniser"] = 1.into());
+        forge(dir, |manifest| manifest["tokeniser"] = 1.into());
     }),
     ("a manifest of fewer shards", "is of shard 2, and there are 2", |dir| {
         forge(dir, |manifest| manifest["shards"] = 2.into());

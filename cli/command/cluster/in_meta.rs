@@ -96,6 +96,10 @@ impl<'f> InMeta<'f> {
         force: bool,
         is_enough: impl Fn(&Heard) -> bool,
     ) -> Heard {
+        let _said = Said::soon(format!(
+            "hearing the nodes of the cluster, for {} s at most",
+            LISTENS_AGAIN.as_secs()
+        ));
         let membership = Arc::new(Membership::new());
         let _listening = hear(&self.connection.engine.bulletin(&beats(&description.cluster)), &membership);
         let began = Instant::now();

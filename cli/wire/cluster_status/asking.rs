@@ -40,12 +40,20 @@ pub(super) fn states_of(owner: &RemoteRanges, ranges: &[RangeId]) -> Said<BTreeM
         match owner.state(*range) {
             Ok(state) => drop(states.insert(*range, state)),
             Err(PeerError::NotOwner(_)) => {}
-            Err(error) => return Err(error.to_string()),
+            Err(error) => return Err(reason(error)),
         }
     }
     match owner.state(RangeId(0)) {
-        Err(error @ PeerError::Unreachable { .. }) if ranges.is_empty() => Err(error.to_string()),
+        Err(error @ PeerError::Unreachable { .. }) if ranges.is_empty() => Err(reason(error)),
         _ => Ok(states),
+    }
+}
+
+/// Why a node does not answer; which of its ranges was asked for says nothing.
+fn reason(error: PeerError) -> String {
+    match error {
+        PeerError::Unreachable { why, .. } => why,
+        other => other.to_string(),
     }
 }
 

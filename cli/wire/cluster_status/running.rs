@@ -38,8 +38,8 @@ impl Running {
     fn remedy(&self, node: &str, address: &str, start: &str) -> String {
         match self.0.get(node) {
             Some(silence) => format!(
-                "it runs, for it was heard by way of the log {:.1} s ago: where the reason does not say what to do, see that this machine \
-                 reaches {address} (its `--listen`, the network), and what its log says",
+                "it was heard by way of the log {:.1} s ago: ask again in some seconds. Where it is still heard then, it runs, so see that \
+                 this machine reaches {address} (its `--listen`, the network), and what its log says",
                 silence.as_secs_f32()
             ),
             None if self.is_empty() => {
@@ -125,7 +125,7 @@ mod tests {
             "{cut_off:?}"
         );
         assert!(
-            cut_off.remedy.starts_with("it runs, for it was heard by way of the log 0.3 s ago"),
+            cut_off.remedy.starts_with("it was heard by way of the log 0.3 s ago: ask again in some seconds"),
             "{cut_off:?}"
         );
         // Nobody is heard: the log is away, or there is none.

@@ -77,7 +77,7 @@ fn lost(ClusterRange { range, .. }: &ClusterRange, standby: &Standby, running: &
     let is_there = running.has(node);
     let reason = reason.as_deref().unwrap_or("it does not say why");
     let remedy = match is_there {
-        true => format!("{node} runs: wait, or do what the reason says; its log says more"),
+        true => format!("{node} was heard a moment ago: wait, or do what the reason says; its log says more"),
         false if running.is_empty() => format!("start `doppel tier1 --name {node}`, if it does not run"),
         false => format!("start `doppel tier1 --name {node}`"),
     };
@@ -232,7 +232,10 @@ mod tests {
         );
         let there = [("record-1", claim(true, None)), ("record-2", claim(false, Some("it copies")))];
         let running = remedies(&there, owner(vec![standby("record-2", Some("it copies"))]), &log(3, 50));
-        assert!(running[0].starts_with("record-2 runs: wait") && running.len() == 1, "{running:?}");
+        assert!(
+            running[0].starts_with("record-2 was heard a moment ago: wait") && running.len() == 1,
+            "{running:?}"
+        );
         // Nobody owns it.
         let none = || range(None, vec![standby("record-1", None), standby("record-2", None)]);
         let dead = remedies(&[], none(), &log(3, 50));

@@ -2,6 +2,7 @@
 //! read, and drained at the end. The public front door and the listeners between roles answer through [`serve`].
 #![forbid(unsafe_code)]
 
+use std::borrow::Borrow;
 use std::convert::Infallible;
 use std::future::Future;
 use std::io;
@@ -44,10 +45,12 @@ pub struct Connections {
 /// Answers connections of `listener` until `shutdown` completes; then takes no more, calls `drain`, which is to end
 /// requests that wait, and lets those in work go on for the time of [`Connections::drain`] at most.
 ///
+/// A listener that is lent goes on to queue connections meanwhile, for whoever answers next; one that is given is closed.
+///
 /// # Errors
 /// When no connection could be accepted for a minute.
 pub async fn serve<S>(
-    listener: TcpListener,
+    listener: impl Borrow<TcpListener>,
     routes: S,
     limits: Connections,
     shutdown: impl Future<Output = ()>,
@@ -66,7 +69,7 @@ where
     let mut shutdown = pin!(shutdown);
     loop {
         let accepted = tokio::select! {
-            accepted = accept(&listener, &permits) => accepted,
+            accepted = accept(listener.borrow(), &permits) => accepted,
             () = &mut shutdown => break,
         };
         let (stream, permit) = match accepted {

@@ -64,7 +64,7 @@ pub struct Line {
     pub winner: Option<PageUrl>,
     /// The kept page that it is a duplicate of.
     pub duplicate_of: Option<PageUrl>,
-    /// The Jaccard coefficient with that page. `None` for redirects.
+    /// How similar it is to that page, by the policy's measure. `None` for redirects.
     pub similarity: Option<f64>,
     /// Why a redirect is unresolved. Not part of the export.
     pub reason: Option<Unresolved>,

@@ -5,8 +5,8 @@
 
 use std::fmt::Write;
 
-use doppel_model::PageUrl;
 use doppel_model::signature::{FORMAT, Signature, SignatureError};
+use doppel_model::{PageUrl, stable_hash64};
 use doppel_text::{Extracted, Extractor, TOKENISER_VERSION};
 
 fn hex(bytes: &[u8]) -> String {
@@ -115,4 +115,25 @@ fn html_is_its_text() {
         page.signature,
         Extractor::default().text("To be, or not to be: that is the question.").signature
     );
+}
+
+/// The other policies, by a hash of the whole signature: the tests of each compare it bit for bit with a slow one.
+#[test]
+fn every_policy() {
+    let url = PageUrl::parse("http://www.example.co.uk/a").unwrap();
+    let words: Vec<String> = (0..60).map(|n| format!("word{} the", n % 45)).collect();
+    let golden = [
+        ("jaccard", 0x6f61_ba95_a896_0355),
+        ("supershingle", 0x4c99_f5ee_2737_5198),
+        ("projection", 0xb6ac_e973_3929_0e55),
+        ("combined", 0x0f95_6f5e_a20d_0aff),
+        ("by-site", 0x2872_40ed_de7e_d9dc),
+        ("simhash", 0x691f_e4d3_82e6_cf44),
+    ];
+    let now = golden.map(|(policy, _)| {
+        let signature = Extractor::new(policy.parse().unwrap()).text_at(&url, &words.join(" ")).signature;
+        assert_eq!(Signature::from_bytes(signature.as_bytes()).as_ref(), Ok(&signature));
+        (policy, stable_hash64(signature.as_bytes()))
+    });
+    assert_eq!(now, golden);
 }

@@ -196,3 +196,20 @@ fn texts_too_short_for_a_supershingle_have_none_in_common() {
         assert_eq!((supershingles.what, supershingles.has.shared), ("supershingles", 0), "{policy}");
     }
 }
+
+#[test]
+fn a_text_on_two_sites_is_two_contents_which_are_similar_unless_it_is_short() {
+    let tokens: Vec<u64> = (0..100_u64).map(|n| stable_hash64(&n.to_le_bytes())).collect();
+    let policy: Policy = "by-site".parse().unwrap();
+    let mut signer = Signer::new(policy);
+    let mut sign =
+        |length: usize, site| signer.sign(Features { tokens: &tokens[..length], site: Some(site) });
+    for length in [1, 19, 20, 100] {
+        let (a, same, other) = (sign(length, 1), sign(length, 1), sign(length, 2));
+        assert!(policy.linked(&a, &same) && a == same, "{length}");
+        assert!(a.content() != other.content(), "{length}");
+        assert_eq!(policy.linked(&a, &other), length >= 20, "{length}");
+        let comparison = policy.compare(&a, &other);
+        assert_eq!((comparison.same_content, comparison.similar), (false, length >= 20), "{length}");
+    }
+}

@@ -22,7 +22,7 @@ pub struct Advice {
     /// The kept page that it is a duplicate of: the winner, or a secondary page of the group.
     #[schema(value_type = Option<String>)]
     pub duplicate_of: Option<PageUrl>,
-    /// Jaccard coefficient with that page; none for redirects.
+    /// How similar it is to that page, by the policy's measure; none for redirects.
     pub similarity: Option<f64>,
     /// The time of the newest fetch, RFC 3339.
     pub fetched_at: Option<String>,

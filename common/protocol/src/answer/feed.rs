@@ -28,7 +28,7 @@ pub struct ExportLine<'l> {
     /// The kept page that it is a duplicate of.
     #[schema(value_type = Option<String>)]
     pub duplicate_of: Option<Cow<'l, str>>,
-    /// Jaccard coefficient with that page; none for redirects.
+    /// How similar it is to that page, by the policy's measure; none for redirects.
     pub similarity: Option<f64>,
 }
 
@@ -45,7 +45,7 @@ pub struct ChangeLine {
     pub winner: Option<String>,
     /// The kept page that it is a duplicate of.
     pub duplicate_of: Option<String>,
-    /// Jaccard coefficient with that page; none for redirects.
+    /// How similar it is to that page, by the policy's measure; none for redirects.
     pub similarity: Option<f64>,
     /// Why a redirect is unresolved.
     pub reason: Option<Unresolved>,

@@ -82,7 +82,7 @@ pub struct Member {
     pub status: Status,
     /// The kept page that it is a duplicate of.
     pub duplicate_of: Option<String>,
-    /// Jaccard coefficient with that page.
+    /// How similar it is to that page, by the policy's measure.
     pub similarity: Option<f64>,
     /// Hash of its content; none for a redirect.
     pub content: Option<String>,

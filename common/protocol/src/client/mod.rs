@@ -2,7 +2,7 @@
 //! bounded retries. It blocks.
 //!
 //! Invariants: a JSON answer is read up to a limit. A patient call returns an answer or an error within twice the given
-//! time. Every error of the server contains the server's own words.
+//! time; one for an answer that is read while it arrives has no such limit once the server has taken it. Every error of the server contains the server's own words.
 
 mod error;
 mod notice;
@@ -161,21 +161,44 @@ impl Client {
         request: &RequestBuilder,
         patience: Duration,
     ) -> Result<String, ClientError> {
+        self.repeat(request, patience, |request| {
+            let response = request.timeout(patience).send()?;
+            if response.status().is_success() { Ok(Ok(response.text()?)) } else { Ok(Err(response)) }
+        })
+    }
+
+    /// The same for an answer that is read while it arrives, for as long as that takes.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn open_patiently(
+        &self,
+        request: &RequestBuilder,
+        patience: Duration,
+    ) -> Result<Response, ClientError> {
+        self.repeat(request, patience, |request| {
+            let response = request.send()?;
+            Ok(if response.status().is_success() { Ok(response) } else { Err(response) })
+        })
+    }
+
+    /// Repeats an attempt until its answer is no error, or one that does not pass.
+    fn repeat<T>(
+        &self,
+        request: &RequestBuilder,
+        patience: Duration,
+        attempt: impl Fn(RequestBuilder) -> reqwest::Result<Result<T, Response>>,
+    ) -> Result<T, ClientError> {
         let begin = Instant::now();
         let (mut backoff, mut said) = (BACKOFF_FIRST, None);
         loop {
-            let request = request.try_clone().ok_or(ClientError::Stream)?;
-            let answer = request.timeout(patience).send().and_then(|response| match response.status() {
-                status if status.is_success() => Ok(Ok(response.text()?)),
-                _ => Ok(Err(response)),
-            });
-            let (error, pause) = match answer {
-                Ok(Ok(text)) => {
+            let (error, pause) = match attempt(request.try_clone().ok_or(ClientError::Stream)?) {
+                Ok(Ok(answer)) => {
                     self.told.busy.store(false, Ordering::Relaxed);
                     if self.told.away.swap(false, Ordering::Relaxed) {
                         (self.notify)(&Notice::Back);
                     }
-                    return Ok(text);
+                    return Ok(answer);
                 }
                 Ok(Err(response)) if is_busy(response.status()) => {
                     let pause = retry_after(&response).unwrap_or(backoff);

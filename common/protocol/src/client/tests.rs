@@ -94,6 +94,16 @@ fn patience_ends_and_outlasts_a_busy_server() {
 }
 
 #[test]
+fn an_answer_that_is_read_while_it_arrives_is_waited_for_as_patiently() {
+    let client =
+        Client::new(&server(vec![("503 Service Unavailable\r\nretry-after: 0", ""), ("200 OK", "done")]));
+    let client = client.unwrap();
+    let answer = client.open_patiently(&get(&client), Duration::from_secs(20)).unwrap();
+    let mut read = Vec::new();
+    assert_eq!((copy(answer, &mut read).unwrap(), &*read), (4, &b"done"[..]));
+}
+
+#[test]
 fn a_server_that_is_away_is_noted_once_and_its_return_once() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

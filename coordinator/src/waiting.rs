@@ -1,0 +1,94 @@
+//! What a front door answers before it has reached its cluster: that it is alive, and what it waits for.
+
+use std::future::Future;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::Request;
+use axum::middleware::{Next, from_fn};
+use axum::response::Response;
+use axum::routing::get;
+use doppel_http::Connections;
+use tokio::net::TcpListener;
+
+use crate::limits::{CONNECTIONS, HEAD_TIME, WRITE_PAUSE};
+use crate::operations;
+use crate::problem::Problem;
+use crate::request_id::{REQUEST_ID, RequestIds};
+
+/// How long an answer may take to leave once the cluster is reached. It is made at once.
+const DRAIN: Duration = Duration::from_secs(1);
+
+/// Answers connections of `listener` until `reached` completes: `/healthz` as ever, everything else, `/readyz` too, with 503 and
+/// what is awaited. Connections that come later wait in the listener's queue.
+///
+/// # Errors
+/// When no connection could be accepted for a minute.
+pub async fn wait(
+    listener: &TcpListener,
+    awaited: impl Fn() -> String + Clone + Send + Sync + 'static,
+    reached: impl Future<Output = ()>,
+) -> io::Result<()> {
+    let limits =
+        Connections { open: CONNECTIONS, head_time: HEAD_TIME, write_pause: WRITE_PAUSE, drain: DRAIN };
+    doppel_http::serve(listener, routes(awaited), limits, reached, || ()).await
+}
+
+fn routes(awaited: impl Fn() -> String + Clone + Send + Sync + 'static) -> Router {
+    let ids = Arc::new(RequestIds::default());
+    let identify = move |request: Request, next: Next| {
+        let id = ids.id_of(request.headers());
+        async move {
+            let mut response: Response = Problem::of_request(next.run(request).await, &id);
+            response.headers_mut().insert(REQUEST_ID, id.into_header());
+            response
+        }
+    };
+    Router::new()
+        .route("/healthz", get(operations::healthz))
+        .fallback(move || {
+            let awaited = awaited();
+            async move { Problem::not_ready(awaited) }
+        })
+        .layer(from_fn(identify))
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::{Body, to_bytes};
+    use axum::http::{StatusCode, header};
+    use tower::ServiceExt;
+
+    use super::*;
+
+    async fn answer(method: &str, path: &str) -> (StatusCode, Option<String>, String) {
+        let request = Request::builder().method(method).uri(path).header(REQUEST_ID, "mine");
+        let request = request.body(Body::empty()).unwrap();
+        let response = routes(|| "waiting for a friend".to_owned()).oneshot(request).await.unwrap();
+        assert_eq!(response.headers()[REQUEST_ID], "mine");
+        let again = response.headers().get(header::RETRY_AFTER);
+        let again = again.map(|seconds| seconds.to_str().unwrap().to_owned());
+        let status = response.status();
+        let body = to_bytes(response.into_body(), 10_000).await.unwrap();
+        (status, again, String::from_utf8(body.to_vec()).unwrap())
+    }
+
+    #[tokio::test]
+    async fn what_is_awaited_is_said_and_that_the_process_lives() {
+        assert_eq!(answer("GET", "/healthz").await, (StatusCode::OK, None, "ok\n".to_owned()));
+        for (method, path) in
+            [("GET", "/readyz"), ("POST", "/v1/pages"), ("GET", "/v1/status?url=http://a.example/")]
+        {
+            let (status, again, body) = answer(method, path).await;
+            assert_eq!((status, again.as_deref()), (StatusCode::SERVICE_UNAVAILABLE, Some("2")), "{path}");
+            let problem: serde_json::Value = serde_json::from_str(&body).unwrap();
+            assert_eq!(problem["detail"], "waiting for a friend");
+            assert_eq!(
+                (&problem["type"], &problem["request_id"]),
+                (&"urn:doppel:problem:not-ready".into(), &"mine".into())
+            );
+        }
+    }
+}
