@@ -203,7 +203,7 @@ fn a_text_on_two_sites_is_two_contents_which_are_similar_unless_it_is_short() {
     let policy: Policy = "by-site".parse().unwrap();
     let mut signer = Signer::new(policy);
     let mut sign =
-        |length: usize, site| signer.sign(Features { tokens: &tokens[..length], site: Some(site) });
+        |length: usize, site| signer.sign(Features { tokens: &tokens[..length], site: Some(site), ..Features::default() });
     for length in [1, 19, 20, 100] {
         let (a, same, other) = (sign(length, 1), sign(length, 1), sign(length, 2));
         assert!(policy.linked(&a, &same) && a == same, "{length}");
