@@ -35,8 +35,8 @@ pub(crate) struct AskArgs {
 /// How pages are compared.
 #[derive(Debug, Clone, Copy, Default, Args)]
 pub struct PolicyArgs {
-    /// How pages are compared: jaccard (by shingles of 5 words), supershingle, projection, combined, by-site or simhash
-    /// (docs/POLICIES.md), with parameters as in by-site:site=host,across=376. Fixed when a data directory is created
+    /// How pages are compared: jaccard (by shingles of 5 words), supershingle, projection, combined, by-site,
+    /// simhash or overlap (docs/POLICIES.md), with parameters as in by-site:site=host,across=376. Fixed when a data directory is created
     /// [default there: jaccard:tau=0.8].
     #[arg(long, value_name = "NAME[:KEY=VALUE,...]")]
     pub policy: Option<NamedPolicy>,

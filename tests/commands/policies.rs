@@ -8,7 +8,8 @@ use crate::harness::pages::{ndjson, text};
 use crate::harness::{Server, meaning, run, run_ok};
 use crate::{code, errors};
 
-const POLICIES: [&str; 6] = ["jaccard", "supershingle", "projection", "combined", "by-site", "simhash"];
+const POLICIES: [&str; 7] =
+    ["jaccard", "supershingle", "projection", "combined", "by-site", "simhash", "overlap"];
 
 /// Families of long texts that differ in a word or two, each text on two sites.
 fn crawl(home: &std::path::Path) -> String {
@@ -16,7 +17,7 @@ fn crawl(home: &std::path::Path) -> String {
         let (family, member) = (n / 6, n % 6);
         let mut words = text(family, 400);
         (0..member / 2).for_each(|at| words[100 * at as usize + 7] = format!("changed{member}"));
-        json!({"url": format!("http://site{}.example/{n}", n % 2), "text": words.join(" ")})
+        json!({"url": format!("http://site{}.example/{n}", n % 2), "text": words.join("\n")})
     };
     let path = home.join("crawl.jsonl");
     fs::write(&path, ndjson(&(0..60).map(page).collect::<Vec<_>>())).unwrap();

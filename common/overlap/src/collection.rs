@@ -27,8 +27,8 @@ pub struct Document<'d> {
     pub host: &'d str,
     /// Its bytes.
     pub bytes: u64,
-    /// The hash of its text, 64 bits: by 32, as in the paper, one of some ten thousand pairs that are no copies would be taken for one
-    /// among 10 million pages. A document without one has no copies.
+    /// The hash of its text. By 32 bits, as in the paper, some ten thousand pairs among 10 million pages would be copies that are none. A
+    /// document without one has no copies.
     pub text: Option<u64>,
     /// The hashes of its lines.
     pub lines: &'d [u64],

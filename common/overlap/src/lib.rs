@@ -36,10 +36,10 @@ mod sorted;
 mod sorter;
 mod source;
 mod spill;
-mod urls;
-mod way;
 #[cfg(test)]
 mod tests;
+mod urls;
+mod way;
 
 pub use budget::Budget;
 pub use collection::{Builder, Collection, Document, Found, Outcome, Space};

@@ -151,7 +151,6 @@ pub(crate) fn choose(estimate: &Estimate, counters: RangeInclusive<u32>) -> Para
     best.1
 }
 
-
 #[cfg(test)]
 mod tests {
     use super::*;

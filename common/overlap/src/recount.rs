@@ -24,7 +24,8 @@ impl Recount {
         let claim = budget.claim(pairs.len() as u64 * CANDIDATE_BYTES, "the candidates")?;
         let slots = (2 * pairs.len()).next_power_of_two().max(2);
         let shift = 64 - slots.trailing_zeros();
-        let mut recount = Self { counts: vec![0; pairs.len()], slots: vec![0; slots], pairs, shift, _claim: claim };
+        let mut recount =
+            Self { counts: vec![0; pairs.len()], slots: vec![0; slots], pairs, shift, _claim: claim };
         for number in 0..recount.pairs.len() {
             let slot = recount.slot(recount.pairs[number]);
             recount.slots[slot] = number as u32 + 1;

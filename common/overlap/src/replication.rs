@@ -75,8 +75,7 @@ impl<'d> Tally<'d> {
             Replication { pages, bytes, replicated: 0, replicas: Vec::new(), saved_pages: 0, saved_bytes: 0 };
         for document in self.documents.live() {
             let central = self.documents.central(document);
-            let replicas =
-                u64::from(self.documents.copies(central)) + u64::from(self.near[central as usize]);
+            let replicas = u64::from(self.documents.copies(central)) + u64::from(self.near[central as usize]);
             let bytes = self.documents.bytes(document);
             let is_saved = central != document || self.left_out.get(document as usize);
             all.pages += 1;

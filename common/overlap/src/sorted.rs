@@ -174,7 +174,8 @@ struct Reader<'s> {
 impl Reader<'_> {
     fn next<R: Record>(&mut self) -> Result<Option<R>, OverlapError> {
         if self.at == self.piece.len() {
-            let bytes = (self.end - self.next).min(self.piece.capacity() as u64 / R::BYTES as u64 * R::BYTES as u64);
+            let bytes =
+                (self.end - self.next).min(self.piece.capacity() as u64 / R::BYTES as u64 * R::BYTES as u64);
             if bytes == 0 {
                 return Ok(None);
             }

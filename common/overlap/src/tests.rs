@@ -19,7 +19,9 @@ struct Page {
 impl Page {
     fn text(&self) -> Option<u64> {
         let lines = self.lines.as_ref().filter(|lines| !lines.is_empty())?;
-        Some(lines.iter().fold(7, |hash, line| hash.rotate_left(9) ^ line.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
+        Some(
+            lines.iter().fold(7, |hash, line| hash.rotate_left(9) ^ line.wrapping_mul(0x9e37_79b9_7f4a_7c15)),
+        )
     }
 
     fn bytes(&self) -> u64 {
@@ -30,9 +32,8 @@ impl Page {
 /// Families that drift apart, with copies, new versions, deaths, and a menu that all pages of a host share.
 fn pages(seed: u64, count: usize) -> Vec<Page> {
     let mut random = Random::new(seed);
-    let mut families: Vec<Vec<u64>> = (0..5)
-        .map(|_| (0..5 + random.below(70)).map(|_| random.below(1 << 30)).collect())
-        .collect();
+    let mut families: Vec<Vec<u64>> =
+        (0..5).map(|_| (0..5 + random.below(70)).map(|_| random.below(1 << 30)).collect()).collect();
     (0..count)
         .map(|at| {
             let family = random.index(families.len());
@@ -132,7 +133,10 @@ impl<'p> Slow<'p> {
         for (at, _) in &self.live {
             replicas.insert(*at, self.live.iter().filter(|(other, _)| near(*at, *other)).count() as u64);
             let is_saved = visited.iter().any(|other| near(*at, *other));
-            if is_saved { drop(saved.insert(*at)) } else { visited.push(*at) }
+            match is_saved {
+                true => assert!(saved.insert(*at)),
+                false => visited.push(*at),
+            }
         }
         (replicas, saved)
     }
@@ -252,7 +256,9 @@ fn a_small_budget_is_kept_by_writing_to_disk() {
     for (memory, is_small) in [(SMALL, true), (64 << 20, false)] {
         let budget = Budget::new(memory, 1 << 30, dir.path());
         let collection = collection(&budget, &FOUR, &pages, false);
-        for way in [Way::Sort, Way::Coarse(None), Way::Coarse(Some(Parameters { counters_log2: 6, functions: 1 }))] {
+        for way in
+            [Way::Sort, Way::Coarse(None), Way::Coarse(Some(Parameters { counters_log2: 6, functions: 1 }))]
+        {
             let (found, Outcome { work, digest, .. }) = all(&collection, 0, way);
             assert_eq!(found.len(), 200 * 199 / 2);
             assert_eq!(work.occurrences, 40 * found.len() as u64);

@@ -24,9 +24,9 @@ pub use doppel_model::signature::TOKENISER_VERSION;
 
 use std::borrow::Cow;
 
-use doppel_model::{PageUrl, stable_hash64};
 use doppel_model::pairwise::{Features, Policy, Signer};
 use doppel_model::signature::Signature;
+use doppel_model::{PageUrl, stable_hash64};
 use html::Document;
 use language::language;
 use token::Tokeniser;
@@ -185,13 +185,7 @@ impl Extractor {
     }
 
     /// Reads an HTML page into the document. Returns the target if the page is a redirect.
-    fn read(
-        &mut self,
-        url: &PageUrl,
-        html: &[u8],
-        declared: Option<&str>,
-        lines: bool,
-    ) -> Option<PageUrl> {
+    fn read(&mut self, url: &PageUrl, html: &[u8], declared: Option<&str>, lines: bool) -> Option<PageUrl> {
         let small = html.len() < redirect::HTML_BYTES;
         self.document.read(decode(html, declared, &mut self.decoded), small, lines);
         if small { redirect::target(url, &self.document) } else { None }

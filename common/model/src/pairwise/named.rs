@@ -242,7 +242,8 @@ mod tests {
         assert_eq!("by-site:agreeing=300,across=380,site=host,equal=3".parse(), Ok(all));
         assert_eq!(all.to_string(), "by-site:across=380,equal=3,agreeing=300,site=host");
         // How many chunks are to be shared depends on how long they are.
-        for (text, lines, shared) in [("", 4, 15), ("lines=2", 2, 25), ("shared=9", 4, 9), ("shared=9,lines=2", 2, 9)]
+        for (text, lines, shared) in
+            [("", 4, 15), ("lines=2", 2, 25), ("shared=9", 4, 9), ("shared=9,lines=2", 2, 9)]
         {
             assert_eq!(format!("overlap:{text}").parse(), Ok(Policy::Overlap { lines, shared }));
         }

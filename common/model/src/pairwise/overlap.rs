@@ -143,7 +143,10 @@ mod tests {
     }
 
     fn tokens(lines: &[u64]) -> Vec<u64> {
-        lines.iter().flat_map(|line| (0..7).map(|at| stable_hash64(&line.wrapping_add(at).to_le_bytes()))).collect()
+        lines
+            .iter()
+            .flat_map(|line| (0..7).map(|at| stable_hash64(&line.wrapping_add(at).to_le_bytes())))
+            .collect()
     }
 
     fn sign(policy: Policy, lines: &[u64]) -> Signature {
@@ -201,7 +204,8 @@ mod tests {
     fn one_text_in_other_lines_is_a_content_of_its_own_and_a_near_duplicate() {
         let policy: Policy = "overlap".parse().unwrap();
         let tokens = tokens(&[1, 2, 3, 4]);
-        let sign = |tokens, lines| Signer::new(policy).sign(Features { tokens, lines, ..Features::default() });
+        let sign =
+            |tokens, lines| Signer::new(policy).sign(Features { tokens, lines, ..Features::default() });
         let (a, b) = (sign(&tokens, &[1, 2]), sign(&tokens, &[7]));
         let comparison = policy.compare(&a, &b);
         assert!(comparison.similar && !comparison.same_content && policy.linked(&a, &b));

@@ -190,7 +190,8 @@ fn texts_too_short_for_a_supershingle_have_none_in_common() {
     for name in ["supershingle", "combined", "by-site"] {
         let policy: Policy = name.parse().unwrap();
         let mut signer = Signer::new(policy);
-        let mut sign = |tokens: &[u64]| signer.sign(Features { tokens, site: Some(1), ..Features::default() });
+        let mut sign =
+            |tokens: &[u64]| signer.sign(Features { tokens, site: Some(1), ..Features::default() });
         let (a, b) = (sign(&tokens[..5]), sign(&tokens[4..]));
         let supershingles = &policy.criteria(&a, &b)[0];
         assert_eq!((supershingles.what, supershingles.has.shared), ("supershingles", 0), "{policy}");
@@ -202,8 +203,9 @@ fn a_text_on_two_sites_is_two_contents_which_are_similar_unless_it_is_short() {
     let tokens: Vec<u64> = (0..100_u64).map(|n| stable_hash64(&n.to_le_bytes())).collect();
     let policy: Policy = "by-site".parse().unwrap();
     let mut signer = Signer::new(policy);
-    let mut sign =
-        |length: usize, site| signer.sign(Features { tokens: &tokens[..length], site: Some(site), ..Features::default() });
+    let mut sign = |length: usize, site| {
+        signer.sign(Features { tokens: &tokens[..length], site: Some(site), ..Features::default() })
+    };
     for length in [1, 19, 20, 100] {
         let (a, same, other) = (sign(length, 1), sign(length, 1), sign(length, 2));
         assert!(policy.linked(&a, &same) && a == same, "{length}");
