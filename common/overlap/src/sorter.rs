@@ -81,8 +81,11 @@ impl<R: Record> Sorter<R> {
     pub(crate) fn finish(mut self) -> Result<Sorted<R>, OverlapError> {
         self.sort();
         if self.runs.is_empty() {
-            self.buffer.shrink_to_fit();
-            self.claim.shrink((self.buffer.len() * size_of::<R>()) as u64);
+            // A copy of half the buffer, the rest of which was never touched, takes no more than was claimed.
+            if !self.distinct && self.buffer.len() <= self.capacity / 2 {
+                self.buffer = self.buffer.as_slice().into();
+                self.claim.shrink((self.buffer.len() * size_of::<R>()) as u64);
+            }
             return Ok(Sorted::in_memory(self.buffer, self.claim));
         }
         self.write_run()?;
