@@ -38,7 +38,7 @@ pub(crate) struct AskArgs {
 #[derive(Debug, Clone, Default, Args)]
 pub struct PolicyArgs {
     /// How pages are compared: jaccard (by shingles of 5 words), supershingle, projection, combined, by-site, simhash, imatch,
-    /// multi-simhash, content or copies (docs/POLICIES.md), with parameters as in by-site:site=host,across=376. Fixed when a data directory is created
+    /// multi-simhash, overlap, content or copies (docs/POLICIES.md), with parameters as in by-site:site=host,across=376. Fixed when a data directory is created
     /// [default there: jaccard:tau=0.8].
     #[arg(long, value_name = "NAME[:KEY=VALUE,...]")]
     pub policy: Option<NamedPolicy>,

@@ -11,6 +11,7 @@ mod commands {
     mod load;
     mod new_directory;
     mod output_file;
+    mod overlap;
     mod policies;
     mod queries;
 }

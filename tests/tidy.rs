@@ -12,10 +12,11 @@ use std::path::{Path, PathBuf};
 use tidy::{imports, source};
 
 /// Every crate below the root package, its folder, and the crates of the workspace that it may name outside its tests.
-const CRATES: [(&str, &str, &[&str]); 16] = [
+const CRATES: [(&str, &str, &[&str]); 17] = [
     ("model", "common/model", &[]),
     ("text", "common/text", &["model"]),
     ("join", "common/join", &["model"]),
+    ("overlap", "common/overlap", &["model"]),
     ("snapshot", "common/snapshot", &["model"]),
     ("partitioning", "common/partitioning", &["model"]),
     ("protocol", "common/protocol", &["model", "partitioning"]),

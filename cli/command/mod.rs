@@ -12,6 +12,7 @@ mod export;
 mod group;
 pub(crate) mod init;
 mod load;
+mod overlap;
 mod plan;
 mod policy_tables;
 mod rebalance;
@@ -52,6 +53,7 @@ pub(crate) enum Command {
     DevCluster(dev_cluster::DevCluster),
     Load(load::Load),
     Dedup(dedup::Dedup),
+    Overlap(overlap::Overlap),
     Status(status::Status),
     Changes(changes::Changes),
     Group(group::Group),
@@ -83,6 +85,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
         Command::DevCluster(cluster) => cluster.run(),
         Command::Load(load) => load.run(),
         Command::Dedup(dedup) => dedup.run(),
+        Command::Overlap(overlap) => overlap.run(),
         Command::Status(status) => status.run(),
         Command::Changes(changes) => changes.run(),
         Command::Group(group) => group.run(),

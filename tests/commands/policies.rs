@@ -11,7 +11,7 @@ use crate::harness::pages::{ndjson, text};
 use crate::harness::{Server, doppel, meaning, run, run_ok};
 use crate::{code, errors};
 
-const POLICIES: [&str; 10] = [
+const POLICIES: [&str; 11] = [
     "jaccard",
     "supershingle",
     "projection",
@@ -20,6 +20,7 @@ const POLICIES: [&str; 10] = [
     "simhash",
     "imatch",
     "multi-simhash",
+    "overlap",
     "content",
     "copies",
 ];
@@ -43,7 +44,7 @@ fn crawl(home: &Path) -> String {
         let (family, member) = (n / 6, n % 6);
         let mut words = text(family, 400);
         (0..member / 2).for_each(|at| words[100 * at as usize + 7] = format!("changed{member}"));
-        json!({"url": format!("http://site{}.example/{n}", n % 2), "text": words.join(" ")})
+        json!({"url": format!("http://site{}.example/{n}", n % 2), "text": words.join("\n")})
     };
     let path = home.join("crawl.jsonl");
     fs::write(&path, ndjson(&(0..60).map(page).collect::<Vec<_>>())).unwrap();

@@ -218,7 +218,7 @@ pub(crate) struct Plan {
 }
 
 /// The other policies than `jaccard`, as lenient as makes families of the contents here.
-const LENIENT: [&str; 9] = [
+const LENIENT: [&str; 10] = [
     "supershingle:equal=1",
     "projection:agreeing=361",
     "combined:equal=1,agreeing=300",
@@ -228,6 +228,7 @@ const LENIENT: [&str; 9] = [
     "multi-simhash:below=7",
     "content:tau=0.7",
     "copies:text=0.8,within=0.9,across=0.75",
+    "overlap:lines=2,shared=48",
 ];
 
 /// `jaccard` with this threshold, or now and then another policy.

@@ -55,10 +55,10 @@ impl Contents {
         let signatures: Vec<Arc<Signature>> = tokens
             .iter()
             .zip(0..)
-            // They are on two sites, and some are plain text, where that matters.
+            // They are on two sites, and some are plain text, where that matters; they have a word a line.
             .map(|(tokens, number)| {
                 let main = (number % 3 > 0).then_some(&**tokens);
-                signer.sign(Features { tokens, site: Some(number % 2), main, terms: tokens })
+                signer.sign(Features { tokens, site: Some(number % 2), main, terms: tokens, lines: tokens })
             })
             .map(Arc::new)
             .collect();

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use super::*;
 
 /// All, those without a metric as lenient as makes families of the texts here.
-const POLICIES: [&str; 10] = [
+const POLICIES: [&str; 11] = [
     "jaccard:tau=0.5",
     "jaccard:tau=0.8",
     "jaccard:tau=0.9",
@@ -21,6 +21,7 @@ const POLICIES: [&str; 10] = [
     "simhash:differing=6",
     "imatch:idf-from=0,idf-to=100",
     "multi-simhash:below=7",
+    "overlap:lines=2,shared=48",
 ];
 
 /// Families of texts that drift apart, copies among them.
@@ -43,7 +44,7 @@ fn signatures(policy: Policy, seed: u64, count: usize) -> Vec<Arc<Signature>> {
             let site = Some(random.below(2));
             let tokens = &*families[family];
             let main = (random.below(3) > 0).then_some(tokens);
-            Arc::new(signer.sign(Features { tokens, site, main, terms: tokens }))
+            Arc::new(signer.sign(Features { tokens, site, main, terms: tokens, lines: tokens }))
         })
         .collect()
 }

@@ -4,8 +4,9 @@
 //! meaning of their own, and their content is ordinary markup.
 //!
 //! Besides the text, [`Document`] records what the page says about itself: `<base>`, the canonical link and, for small
-//! pages, the signs of a redirect in the content; and, where it is asked for, which text is the main content. No HTML tokens are built: text, names and the few attributes of
-//! interest go to buffers that are reused.
+//! pages, the signs of a redirect in the content; and, where it is asked for, which text is the main content. No HTML tokens are built:
+//! text, names and the few attributes of interest go to buffers that are reused. Lines are made only where they are asked for: whether
+//! they are is known to the compiler, so that other readers have no work for them.
 
 use std::convert::Infallible;
 
@@ -13,6 +14,7 @@ use html5gum::{Emitter, Error, State, Tokenizer};
 
 use super::boilerplate::{self, Marks};
 use super::foreign::Foreign;
+use super::lines::Lines;
 use super::main_content::MainContent;
 use super::name::Name;
 use super::refresh;
@@ -26,6 +28,8 @@ const VALUE_BYTES: usize = PageUrl::BYTES_MAX;
 pub(super) struct Document {
     /// The text in UTF-8, with a space for every tag.
     pub(super) text: Vec<u8>,
+    /// Its lines, where they were asked for.
+    pub(super) lines: Lines,
     base: Option<String>,
     canonical: Option<String>,
     /// The target of the first valid meta refresh of at most 10 s, not yet resolved. Small pages only.
@@ -41,8 +45,18 @@ pub(super) struct Document {
 }
 
 impl Document {
-    /// Reads `html` in place of the previous page. `small` pages may be redirects. `finds_main` asks for the main content.
-    pub(super) fn read(&mut self, html: &str, small: bool, finds_main: bool) {
+    /// Reads `html` in place of the previous page. `small` pages may be redirects. `finds_main` asks for the main content, `lines` for
+    /// lines.
+    pub(super) fn read(&mut self, html: &str, small: bool, finds_main: bool, lines: bool) {
+        if lines {
+            self.lines.clear();
+            self.read_as::<true>(html, small, finds_main);
+        } else {
+            self.read_as::<false>(html, small, finds_main);
+        }
+    }
+
+    fn read_as<const LINES: bool>(&mut self, html: &str, small: bool, finds_main: bool) {
         self.text.clear();
         self.base = None;
         self.canonical = None;
@@ -50,7 +64,7 @@ impl Document {
         self.script.clear();
         self.has_body = false;
         self.main.clear();
-        let reader = Reader {
+        let reader = Reader::<LINES> {
             document: self,
             small,
             finds_main,
@@ -181,8 +195,8 @@ impl Dropped {
     }
 }
 
-/// Receives what the tokenizer finds.
-struct Reader<'a> {
+/// Receives what the tokenizer finds, with lines or without.
+struct Reader<'a, const LINES: bool> {
     document: &'a mut Document,
     small: bool,
     finds_main: bool,
@@ -196,7 +210,7 @@ struct Reader<'a> {
     templates: u32,
 }
 
-impl Reader<'_> {
+impl<const LINES: bool> Reader<'_, LINES> {
     fn init_tag(&mut self, end: bool) {
         self.tag = Tag { end, ..Tag::default() };
         self.document.attributes.clear();
@@ -274,7 +288,7 @@ impl Reader<'_> {
     }
 }
 
-impl Emitter for Reader<'_> {
+impl<const LINES: bool> Emitter for Reader<'_, LINES> {
     type Token = Infallible;
 
     fn emit_string(&mut self, piece: &[u8]) {
@@ -283,6 +297,9 @@ impl Emitter for Reader<'_> {
             Dropped::Nothing if piece == b"\0" && !self.foreign.inside() => {}
             Dropped::Nothing => {
                 self.document.text.extend_from_slice(piece);
+                if LINES {
+                    self.document.lines.push(piece);
+                }
                 if self.small && !self.aside && !self.document.has_body {
                     self.document.has_body = piece.iter().any(|b| b.is_ascii_alphanumeric() || !b.is_ascii());
                 }
@@ -337,6 +354,10 @@ impl Emitter for Reader<'_> {
         self.document.attributes.end(self.tag.name.get());
         if self.dropped == Dropped::Nothing {
             self.document.text.push(b' ');
+        }
+        if LINES {
+            let lines = &mut self.document.lines;
+            if self.tag.end { lines.end(self.tag.name.get()) } else { lines.start(self.tag.name.get()) }
         }
         if self.tag.end {
             self.end_tag();

@@ -2,7 +2,8 @@
 //!
 //! The text of a page: every tag separates words. Entities are decoded and comments are dropped, and neither separates.
 //! Script and style are dropped; the text of title, textarea, noscript, noframes, iframe and template stays. Attributes
-//! are not text. For policies that read it, boilerplate is left out (`main_content`). No page is refused: any bytes have a signature. Time and memory are linear in the size of the page,
+//! are not text. For policies that read it, boilerplate is left out (`main_content`); those that read lines get them as a browser shows
+//! them (`lines`). No page is refused: any bytes have a signature. Time and memory are linear in the size of the page,
 //! however deep it is nested.
 #![forbid(unsafe_code)]
 
@@ -12,6 +13,7 @@ mod foreign;
 mod html;
 mod language;
 mod letter;
+mod lines;
 mod main_content;
 mod name;
 mod prescan;
@@ -29,7 +31,7 @@ use std::borrow::Cow;
 
 use doppel_model::pairwise::{Features, Policy, Signer, TOKENS_MIN};
 use doppel_model::signature::{Builder, Signature};
-use doppel_model::{ContentHash, PageUrl};
+use doppel_model::{ContentHash, PageUrl, stable_hash64};
 use html::Document;
 use language::language;
 use main_content::Part;
@@ -52,6 +54,15 @@ pub enum HtmlText<'a> {
     Text(Cow<'a, str>),
     /// A redirect in the content: its target, resolved and without a fragment.
     Redirect(PageUrl),
+}
+
+/// A page as the hashes of its text and of its lines, without a signature.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HashedLines<'e> {
+    /// The hash of the tokens; none where there are no tokens.
+    pub text: Option<u64>,
+    /// The hashes of the lines, in order.
+    pub lines: &'e [u64],
 }
 
 /// A page with content.
@@ -149,7 +160,7 @@ impl Extractor {
 
     /// Reads an HTML page like [`html`](Self::html), but stops before the tokens, for programs that make their own.
     pub fn html_text(&mut self, url: &PageUrl, html: &[u8], declared: Option<&str>) -> HtmlText<'_> {
-        match self.read(url, html, declared) {
+        match self.read_for(url, html, declared, (false, false)) {
             Some(target) => HtmlText::Redirect(target),
             None => HtmlText::Text(String::from_utf8_lossy(&self.document.text)),
         }
@@ -158,11 +169,38 @@ impl Extractor {
     /// The same of the main content, which policies that read it compare, whatever the policy here. It is the text of the whole page where
     /// nothing else has enough tokens. ASCII letters may be in lower case.
     pub fn html_main_text(&mut self, url: &PageUrl, html: &[u8], declared: Option<&str>) -> HtmlText<'_> {
-        if let Some(target) = self.read_for(url, html, declared, true) {
+        if let Some(target) = self.read_for(url, html, declared, (true, false)) {
             return HtmlText::Redirect(target);
         }
         let found = self.find_main();
         HtmlText::Text(String::from_utf8_lossy(if found { &self.main } else { &self.document.text }))
+    }
+
+    /// Reads an HTML page like [`html`](Self::html), but makes no signature. None of a redirect.
+    pub fn html_lines(
+        &mut self,
+        url: &PageUrl,
+        html: &[u8],
+        declared: Option<&str>,
+    ) -> Option<HashedLines<'_>> {
+        match self.read_for(url, html, declared, (false, true)) {
+            Some(_) => None,
+            None => Some(self.hashed_lines()),
+        }
+    }
+
+    /// The same of plain text.
+    pub fn text_lines(&mut self, text: &str) -> HashedLines<'_> {
+        self.take(text);
+        self.document.lines.take(text);
+        self.hashed_lines()
+    }
+
+    fn hashed_lines(&mut self) -> HashedLines<'_> {
+        let tokens = self.tokeniser.tokens(&mut self.document.text);
+        let bytes: Vec<u8> = tokens.iter().flat_map(|token| token.to_le_bytes()).collect();
+        let text = (!tokens.is_empty()).then(|| stable_hash64(&bytes));
+        HashedLines { text, lines: self.document.lines.hashes() }
     }
 
     /// Reads plain text or Markdown. A policy that reads the site takes all these texts for pages of one.
@@ -208,11 +246,15 @@ impl Extractor {
     fn take(&mut self, text: &str) {
         self.document.text.clear();
         self.document.text.extend_from_slice(text.as_bytes());
+        if self.signer.policy().reads_lines() {
+            self.document.lines.take(text);
+        }
     }
 
     /// Reads an HTML page into the document. Returns the target if the page is a redirect.
     fn read(&mut self, url: &PageUrl, html: &[u8], declared: Option<&str>) -> Option<PageUrl> {
-        self.read_for(url, html, declared, self.signer.policy().reads_main())
+        let policy = self.signer.policy();
+        self.read_for(url, html, declared, (policy.reads_main(), policy.reads_lines()))
     }
 
     fn read_for(
@@ -220,10 +262,10 @@ impl Extractor {
         url: &PageUrl,
         html: &[u8],
         declared: Option<&str>,
-        finds_main: bool,
+        (finds_main, lines): (bool, bool),
     ) -> Option<PageUrl> {
         let small = html.len() < redirect::HTML_BYTES;
-        self.document.read(decode(html, declared, &mut self.decoded), small, finds_main);
+        self.document.read(decode(html, declared, &mut self.decoded), small, finds_main, lines);
         if small { redirect::target(url, &self.document) } else { None }
     }
 
@@ -244,8 +286,9 @@ impl Extractor {
         };
         // Where the main content is asked for, it alone is compared: of the rest the tokens are not even made.
         let main = finds_main.then_some(tokens);
+        let lines = if self.signer.policy().reads_lines() { self.document.lines.hashes() } else { &[] };
         Page {
-            signature: self.signer.sign(Features { tokens, site, main, terms }),
+            signature: self.signer.sign(Features { tokens, site, main, terms, lines }),
             language: if self.detect_language { language(&self.document.text) } else { None },
             canonical,
         }

@@ -142,6 +142,7 @@ fn every_policy() {
         ("simhash", 0x691f_e4d3_82e6_cf44),
         ("imatch", 0x78f8_7833_ded1_f5cc),
         ("multi-simhash", 0x9904_c510_a97e_aafd),
+        ("overlap:lines=1", 0xfebe_32ca_8888_91f4),
     ];
     let now = golden.map(|(policy, _)| {
         let signer = Signer::learnt(policy.parse().unwrap(), sample());

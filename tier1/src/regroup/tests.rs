@@ -90,7 +90,13 @@ fn families(policy: Policy, seed: u64, count: u64) -> Vec<Arc<Signature>> {
         let tokens: Vec<u64> =
             tokens.into_iter().map(|t| (t + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
         let main = (!number.is_multiple_of(3)).then_some(&*tokens);
-        Arc::new(signer.sign(Features { tokens: &tokens, site: Some(number % 2), main, terms: &tokens }))
+        Arc::new(signer.sign(Features {
+            tokens: &tokens,
+            site: Some(number % 2),
+            main,
+            terms: &tokens,
+            lines: &tokens,
+        }))
     };
     (0..count).map(&mut signature).collect()
 }
@@ -108,6 +114,7 @@ fn components_near_the_threshold_are_those_of_the_definition() {
         "content",
         "copies:text=0.9,within=0.92,across=0.88",
         "multi-simhash:lexicons=1,below=2",
+        "overlap:lines=2,shared=48",
     ] {
         let policy: Policy = policy.parse().unwrap();
         let (mut torn, mut joined) = (0, 0);

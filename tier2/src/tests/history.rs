@@ -73,6 +73,7 @@ fn policies() -> impl Strategy<Value = Policy> {
         "multi-simhash:below=7",
         "content",
         "copies:text=0.8,within=0.9,across=0.75",
+        "overlap:lines=2,shared=20",
     ];
     prop::sample::select(all.to_vec()).prop_map(|policy| policy.parse().unwrap())
 }

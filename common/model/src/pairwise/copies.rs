@@ -123,7 +123,7 @@ mod tests {
         // The whole page has more, which nothing reads.
         let whole: Vec<u64> = tokens.iter().copied().chain(0..*site).collect();
         let (main, tokens) = if *is_text { (None, &tokens) } else { (Some(&*tokens), &whole) };
-        signer.sign(Features { tokens, site: Some(*site), main, terms: &[] })
+        signer.sign(Features { tokens, site: Some(*site), main, ..Features::default() })
     }
 
     /// F by its definition, on words and in percent: what `SHINGLE` words each begin with a word, of which the last ones are followed by none.

@@ -1,7 +1,7 @@
 //! What F of a policy asks of a pair, and what the pair has: the policy's explanation.
 
 use super::{
-    Policy, Similarity, combined, copies, fingerprints, imatch, multi_simhash, projection, simhash,
+    Policy, Similarity, combined, copies, fingerprints, imatch, multi_simhash, overlap, projection, simhash,
     supershingle,
 };
 use crate::Tau;
@@ -80,6 +80,12 @@ impl Policy {
                     agreeing,
                     multi_simhash::BITS + 1 - below,
                 )]
+            }
+            Self::Overlap { .. } if overlap::is_one_text(a, b) => vec![at_least("text", (1, 1), 1)],
+            Self::Overlap { lines, shared: least } => {
+                let (has, needed) = (overlap::measure(a, b), format!("at least {least}"));
+                let what = if lines == 1 { "lines" } else { "chunks of lines" };
+                vec![Criterion { what, has, needed, is_met: has.shared >= least }]
             }
         }
     }

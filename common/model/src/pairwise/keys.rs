@@ -3,7 +3,9 @@
 //! Where F is a coefficient of Jaccard they are the bands of the sketch, of which a pair at tau shares one almost surely, and the link
 //! relation asks for it. For every other policy each pair that is F shares a key, so the relation is F alone.
 
-use super::{Bands, Policy, combined, fingerprints, multi_simhash, projection, simhash, supershingle};
+use super::{
+    Bands, Policy, combined, fingerprints, multi_simhash, overlap, projection, simhash, supershingle,
+};
 use crate::signature::Signature;
 
 /// A key: what it is compared by above the low byte, which is the number of the key among those of a signature; of more than 256 keys
@@ -36,6 +38,7 @@ impl Policy {
             Self::Simhash { differing } => simhash::keys(payload, differing, each),
             Self::Imatch { .. } => fingerprints::keys(payload, each),
             Self::MultiSimhash { below, .. } => multi_simhash::keys(payload, below, each),
+            Self::Overlap { shared, .. } => overlap::keys(signature, shared, each),
         }
     }
 

@@ -15,6 +15,7 @@
 //! | `multi_simhash` | `multi-simhash` | in one of five lexicons, fewer than 3 of 32 bits differ |
 //! | `content` | `content` | as `jaccard`, over the main content |
 //! | `copies` | `copies` | the Jaccard coefficient of the sets of pairs of words of the main content is above one of three thresholds |
+//! | `overlap` | `overlap` | at least 15 fingerprints of every four lines are shared |
 //!
 //! ```
 //! use doppel_model::pairwise::Policy;
@@ -39,6 +40,7 @@ mod jaccard;
 mod keys;
 mod multi_simhash;
 mod named;
+mod overlap;
 mod projection;
 mod signer;
 mod simhash;
@@ -52,6 +54,7 @@ pub use bands::{BandKeys, Bands, COLLISION_PROBABILITY};
 pub use criteria::Criterion;
 pub use keys::Key;
 pub use named::PolicyError;
+pub use overlap::chunks;
 pub use signer::{Features, Signer};
 pub use similarity::Similarity;
 pub use sites::Sites;
@@ -143,6 +146,13 @@ pub enum Policy {
         /// What a site is.
         site: Sites,
     },
+    /// See the module `overlap`.
+    Overlap {
+        /// Lines of a chunk, 1 to 64.
+        lines: u32,
+        /// The least number of shared chunks, 1 to 255.
+        shared: u32,
+    },
 }
 
 impl Default for Policy {
@@ -218,6 +228,7 @@ impl Policy {
                 let bits = multi_simhash::agreeing(a.payload(), b.payload());
                 Comparison::of((bits, multi_simhash::BITS), multi_simhash::BITS - bits < below)
             }
+            Self::Overlap { shared, .. } => overlap::compare(shared, a, b),
         };
         comparison.similar &= self.comparable(a) && self.comparable(b);
         comparison
@@ -276,6 +287,7 @@ impl Policy {
             Self::MultiSimhash { .. } => Kind::MultiSimhash,
             Self::Content { .. } => Kind::Content,
             Self::Copies { .. } => Kind::Copies,
+            Self::Overlap { .. } => Kind::Overlap,
         }
     }
 
@@ -297,6 +309,7 @@ impl Policy {
             }
             Self::Content { .. } => content::is_payload(signature),
             Self::Copies { .. } => copies::is_payload(signature),
+            Self::Overlap { .. } => overlap::is_payload(signature),
         };
         signature.kind() == self.kind() && is_payload
     }
@@ -305,6 +318,12 @@ impl Policy {
     #[must_use]
     pub const fn reads_site(&self) -> bool {
         self.sites().is_some()
+    }
+
+    /// Whether its signatures are made of the lines of a page.
+    #[must_use]
+    pub const fn reads_lines(&self) -> bool {
+        matches!(self, Self::Overlap { .. })
     }
 
     /// What a site is, where F reads it.

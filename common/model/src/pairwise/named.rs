@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::{Policy, Sites, copies, imatch, multi_simhash, projection, simhash, supershingle};
+use super::{Policy, Sites, copies, imatch, multi_simhash, overlap, projection, simhash, supershingle};
 use crate::Tau;
 
 /// The text names no policy.
@@ -48,7 +48,7 @@ enum Parameter {
 }
 
 /// The policies with their defaults.
-const DEFAULTS: [Policy; 10] = [
+const DEFAULTS: [Policy; 11] = [
     Policy::Jaccard { tau: Tau::DEFAULT },
     Policy::Supershingle { equal: 2, words: supershingle::SHINGLE_TOKENS },
     Policy::Projection { agreeing: 372 },
@@ -59,6 +59,7 @@ const DEFAULTS: [Policy; 10] = [
     Policy::MultiSimhash { words: 2, lexicons: 5, below: 3 },
     Policy::Content { tau: Tau::DEFAULT },
     Policy::Copies { text: copies::TEXT, within: copies::WITHIN, across: copies::ACROSS, site: Sites::Host },
+    Policy::Overlap { lines: 4, shared: overlap::shared_by_default(4) },
 ];
 
 fn names() -> Vec<&'static str> {
@@ -130,6 +131,7 @@ impl Policy {
             Self::MultiSimhash { .. } => "multi-simhash",
             Self::Content { .. } => "content",
             Self::Copies { .. } => "copies",
+            Self::Overlap { .. } => "overlap",
         }
     }
 
@@ -167,6 +169,10 @@ impl Policy {
                 threshold("across", across),
                 Parameter::Sites(site),
             ],
+            Self::Overlap { lines, shared } => vec![
+                number("lines", lines, 1, overlap::LINES_MAX),
+                number("shared", shared, 1, overlap::SHARED_MAX),
+            ],
         }
     }
 
@@ -201,6 +207,8 @@ impl Policy {
                     _ => *below = value,
                 }
             }
+            (Self::Overlap { lines, .. }, Parameter::Number { key: "lines", value, .. }) => *lines = value,
+            (Self::Overlap { shared, .. }, Parameter::Number { value, .. }) => *shared = value,
             _ => {}
         }
         self
@@ -230,6 +238,11 @@ impl FromStr for Policy {
             }
             given.push(parameter.key());
             policy = policy.with(parameter.parse(policy.name(), value)?);
+        }
+        if let Self::Overlap { lines, shared } = &mut policy
+            && !given.contains(&"shared")
+        {
+            *shared = overlap::shared_by_default(*lines);
         }
         Ok(policy)
     }
@@ -284,6 +297,12 @@ mod tests {
         let all = Policy::MultiSimhash { words: 1, lexicons: 10, below: 4 };
         assert_eq!("multi-simhash:below=4,words=1,lexicons=10".parse(), Ok(all));
         assert_eq!(all.to_string(), "multi-simhash:words=1,lexicons=10,below=4");
+        // How many chunks are to be shared depends on how long they are.
+        for (text, lines, shared) in
+            [("", 4, 15), ("lines=2", 2, 25), ("shared=9", 4, 9), ("shared=9,lines=2", 2, 9)]
+        {
+            assert_eq!(format!("overlap:{text}").parse(), Ok(Policy::Overlap { lines, shared }));
+        }
     }
 
     #[test]

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{Policy, combined, content, copies, imatch, multi_simhash, projection, simhash, supershingle};
+use super::{
+    Policy, TOKENS_MIN, combined, content, copies, imatch, multi_simhash, overlap, projection, simhash,
+    supershingle,
+};
 use crate::ContentHash;
 use crate::signature::{Builder, Kind, Signature};
 use crate::stable_hash128;
@@ -21,6 +24,8 @@ pub struct Features<'f> {
     /// The hashes of the tokens of its main content; none where the page is plain text, and is compared as it is. Policies that
     /// [read it](Policy::reads_main) need it, and look at `tokens` only where there is none.
     pub main: Option<&'f [u64]>,
+    /// The hashes of its lines, in text order. Policies that [read lines](Policy::reads_lines) need them.
+    pub lines: &'f [u64],
 }
 
 /// Makes the signatures of a policy. It reuses its buffers from one signature to the next.
@@ -155,6 +160,13 @@ impl Signer {
                     payload,
                 );
                 Kind::Copies
+            }
+            (Policy::Overlap { lines, .. }, _) => {
+                let text = self.builder.content(tokens);
+                // A text that is compared with its copies alone is one content, whatever its lines are.
+                overlap::sign(if count < TOKENS_MIN { &[] } else { features.lines }, lines, numbers);
+                let content = ContentHash(overlap::content(text, numbers));
+                return self.builder.with_payload(Kind::Overlap, content, (count, count), &text, numbers);
             }
         };
         let mut content = self.builder.content(tokens);

@@ -133,6 +133,7 @@ fn every_policy_keeps_to_what_all_have_in_common() {
                 site,
                 main: at.is_multiple_of(3).then_some(tokens),
                 terms: tokens,
+                lines: tokens,
             }));
         }
         let (mut similar, mut not) = (0, 0);
@@ -182,7 +183,7 @@ fn signatures_of_another_policy_are_no_near_duplicates() {
     for of in Policy::all() {
         let mut signer = Signer::learnt(of, families());
         let mut sign = |tokens: &[u64]| {
-            signer.sign(Features { tokens, site: Some(1), main: Some(tokens), terms: tokens })
+            signer.sign(Features { tokens, site: Some(1), main: Some(tokens), terms: tokens, lines: tokens })
         };
         let (a, b) = (sign(&tokens), sign(&tokens[..99]));
         for policy in Policy::all() {
@@ -201,7 +202,13 @@ fn texts_too_short_for_a_supershingle_have_none_in_common() {
         let policy: Policy = name.parse().unwrap();
         let mut signer = Signer::new(policy);
         let mut sign = |tokens: &[u64]| {
-            signer.sign(Features { tokens, site: Some(1), main: Some(tokens), terms: tokens })
+            signer.sign(Features {
+                tokens,
+                site: Some(1),
+                main: Some(tokens),
+                terms: tokens,
+                ..Features::default()
+            })
         };
         let (a, b) = (sign(&tokens[..5]), sign(&tokens[4..]));
         let supershingles = &policy.criteria(&a, &b)[0];
@@ -234,7 +241,7 @@ fn a_text_on_two_sites_is_two_contents_which_are_similar_unless_it_is_short() {
     let mut signer = Signer::new(policy);
     let mut sign = |length: usize, site| {
         let tokens = &tokens[..length];
-        signer.sign(Features { tokens, site: Some(site), main: Some(tokens), terms: &[] })
+        signer.sign(Features { tokens, site: Some(site), main: Some(tokens), ..Features::default() })
     };
     for length in [1, 19, 20, 100] {
         let (a, same, other) = (sign(length, 1), sign(length, 1), sign(length, 2));

@@ -20,6 +20,8 @@ pub enum Kind {
     Imatch = 0x85,
     /// A simhash of sequences of words in each of several lexicons.
     MultiSimhash = 0x86,
+    /// Fingerprints of chunks of lines, in the set, and the hash of the text.
+    Overlap = 0x87,
     /// The set of 5-token shingles of the main content, and its sketch.
     Content = 0x88,
     /// The set of 2-token shingles of the main content, its sketch, the site, and whether the page is plain text.
@@ -27,7 +29,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 11] = [
         Self::Shingles,
         Self::Supershingles,
         Self::Projection,
@@ -38,6 +40,7 @@ impl Kind {
         Self::MultiSimhash,
         Self::Content,
         Self::Copies,
+        Self::Overlap,
     ];
 
     /// The kind with this number.
