@@ -19,7 +19,8 @@ use crate::output::Output;
 use crate::progress;
 use report::{Chunks, Report, Whole};
 
-/// Memory of the program beside what is counted with: pages that are being read, and the program itself.
+/// Memory of the program beside what is counted with: pages that are being read, and the program itself. A fifth of all is left to the
+/// allocator, which keeps some of what it was given back.
 const ASIDE: u64 = 64 << 20;
 /// The least memory.
 const MEMORY_MIN: u64 = 96 << 20;
@@ -164,7 +165,7 @@ impl Overlap {
         }
         let out = self.pairs.as_deref().map(Destination::open).transpose()?;
         let dir = self.temp_dir.clone().unwrap_or_else(std::env::temp_dir);
-        let budget = Budget::new(memory - ASIDE, self.disk.0, &dir);
+        let budget = Budget::new(memory - memory / 5 - ASIDE, self.disk.0, &dir);
         let chunkings = match &self.chunks[..] {
             [] => vec![Chunking { lines: 4, shared: 15 }, Chunking { lines: 2, shared: 25 }],
             given => given.to_vec(),

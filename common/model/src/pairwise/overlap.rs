@@ -103,7 +103,7 @@ pub(super) fn keys(signature: &Signature, least: u32, mut each: impl FnMut(u64))
     }
     let first = (signature.set().len() + 1).saturating_sub(least.max(1) as usize).min(CHUNKS_MAX);
     for fingerprint in signature.set().take(first) {
-        each(fingerprint << 8 | fingerprint % NUMBERS);
+        each((fingerprint << 8) | (fingerprint % NUMBERS));
     }
 }
 
