@@ -111,7 +111,7 @@ fn what_is_no_policy_or_another_is_refused_with_the_reason() {
 fn main_contents_are_compared_whatever_is_around_them() {
     let home = tempfile::tempdir().unwrap();
     let article = |n: u64| text(n, 150).join(" ");
-    let menu = |site: u64| text(100 + site, 600).join("</a><li><a href=/x>");
+    let menu = |site: u64| text(100 + site, 2_500).join("</a><li><a href=/x>");
     let page = |url: &str, site: u64, body: String| {
         let html = format!(
             "<title>t</title><ul class=site-menu><li><a>{}</ul><div>{body}</div><footer>{url}</footer>",
