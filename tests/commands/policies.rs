@@ -243,7 +243,7 @@ fn tables_do_not_depend_on_the_order_of_pages_and_are_learnt_from_standard_input
 fn main_contents_are_compared_whatever_is_around_them() {
     let home = tempfile::tempdir().unwrap();
     let article = |n: u64| text(n, 150).join(" ");
-    let menu = |site: u64| text(100 + site, 600).join("</a><li><a href=/x>");
+    let menu = |site: u64| text(100 + site, 2_500).join("</a><li><a href=/x>");
     let page = |url: &str, site: u64, body: String| {
         let html = format!(
             "<title>t</title><ul class=site-menu><li><a>{}</ul><div>{body}</div><footer>{url}</footer>",
