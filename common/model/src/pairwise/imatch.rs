@@ -4,11 +4,11 @@
 //! random lexicons of Kolcz, Chowdhury, Alspector (*Improved robustness of signature-based near-replica detection via lexicon
 //! randomization*, KDD 2004). The first lexicon has the words that are neither common nor rare in the collection: those whose
 //! weight is between two shares of the greatest one. A text's fingerprint is the hash of the set of its words in the lexicon. Each of L
-//! further lexicons is the first one without a random third of its words; ten of them, and this share, are theirs. An edit that changes
+//! further lexicons is the first one without a random third of its words. An edit that changes
 //! the first fingerprint leaves that of a lexicon without the edited words. Near-duplicates have at least one of the L + 1
 //! fingerprints in common.
 //!
-//! The shares are ours. And ours is that a text with fewer than [`WORDS_MIN`] different words in a lexicon has no fingerprint there:
+//! The shares, the third and the number of lexicons are ours. And ours is that a text with fewer than [`WORDS_MIN`] different words in a lexicon has no fingerprint there:
 //! texts that have hardly anything of it in them would otherwise all be one.
 
 use super::fingerprints::NONE;
