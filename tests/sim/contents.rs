@@ -63,9 +63,9 @@ impl Contents {
             .map(Arc::new)
             .collect();
         let each = 0..texts.len();
-        let is_similar = |a: usize, b: usize| match policy.metric() {
-            Some(tau) => is_near_duplicate(&texts[a], &texts[b], tau),
-            None => policy.similar(&signatures[a], &signatures[b]),
+        let is_similar = |a: usize, b: usize| match policy {
+            Policy::Jaccard { tau } => is_near_duplicate(&texts[a], &texts[b], tau),
+            _ => policy.similar(&signatures[a], &signatures[b]),
         };
         let similar: Vec<Vec<bool>> =
             each.clone().map(|a| each.clone().map(|b| is_similar(a, b)).collect()).collect();

@@ -12,16 +12,14 @@ use std::convert::Infallible;
 
 use html5gum::{Emitter, Error, State, Tokenizer};
 
-use super::boilerplate::{self, Marks};
+use super::attributes::Attributes;
+use super::boilerplate;
 use super::foreign::Foreign;
 use super::lines::Lines;
 use super::main_content::MainContent;
 use super::name::Name;
 use super::refresh;
 use doppel_model::PageUrl;
-
-/// The maximum length of an attribute value. A longer value counts as absent.
-const VALUE_BYTES: usize = PageUrl::BYTES_MAX;
 
 /// What was read from a page. The buffers are reused for the next page.
 #[derive(Debug, Default)]
@@ -96,85 +94,6 @@ struct Tag {
     name: Name,
     end: bool,
     self_closing: bool,
-}
-
-/// The attributes of a meta, link or base tag, and where the main content is asked for, what those of a tag say about it. No others are read.
-#[derive(Debug, Default)]
-struct Attributes {
-    /// Whether an attribute is being read.
-    open: bool,
-    name: Name,
-    value: Value,
-    /// `http-equiv` of a meta, `rel` of a link.
-    kind: Value,
-    /// `content` of a meta, `href` of a link or base.
-    target: Value,
-    /// What is said about the main content.
-    marks: Marks,
-}
-
-/// The value of an attribute. A value that is too long counts as absent.
-#[derive(Debug, Default)]
-struct Value {
-    bytes: Vec<u8>,
-    present: bool,
-}
-
-impl Value {
-    fn begin(&mut self) {
-        self.bytes.clear();
-        self.present = true;
-    }
-
-    fn push(&mut self, piece: &[u8]) {
-        self.present &= self.bytes.len() + piece.len() <= VALUE_BYTES;
-        if self.present {
-            self.bytes.extend_from_slice(piece);
-        }
-    }
-
-    fn has_begun(&self) -> bool {
-        !self.bytes.is_empty()
-    }
-
-    fn get(&self) -> Option<&str> {
-        std::str::from_utf8(&self.bytes).ok().filter(|_| self.present)
-    }
-}
-
-impl Attributes {
-    fn clear(&mut self) {
-        self.open = false;
-        self.kind.present = false;
-        self.target.present = false;
-        self.marks = Marks::default();
-    }
-
-    fn begin(&mut self) {
-        self.open = true;
-        self.name = Name::default();
-        self.value.begin();
-    }
-
-    /// Keeps the attribute that was read, if there is one and a tag of this name needs it.
-    fn end(&mut self, tag: &[u8]) {
-        if !std::mem::take(&mut self.open) {
-            return;
-        }
-        let field = match (tag, self.name.get()) {
-            (b"meta", b"http-equiv") | (b"link", b"rel") => &mut self.kind,
-            (b"meta", b"content") | (b"link" | b"base", b"href") => &mut self.target,
-            (_, name) => {
-                if let Some(value) = boilerplate::is_read(name).then(|| self.value.get()).flatten() {
-                    self.marks.read(name, value);
-                }
-                return;
-            }
-        };
-        if !field.present {
-            std::mem::swap(field, &mut self.value);
-        }
-    }
 }
 
 /// The element whose text is being dropped.

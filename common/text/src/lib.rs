@@ -7,6 +7,7 @@
 //! however deep it is nested.
 #![forbid(unsafe_code)]
 
+mod attributes;
 mod boilerplate;
 mod charset;
 mod foreign;
