@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use super::*;
 
 /// All, those without a metric as lenient as makes families of the texts here.
-const POLICIES: [&str; 11] = [
+const POLICIES: [&str; 13] = [
     "jaccard:tau=0.5",
     "jaccard:tau=0.8",
     "jaccard:tau=0.9",
@@ -21,6 +21,8 @@ const POLICIES: [&str; 11] = [
     "simhash:differing=6",
     "imatch:idf-from=0,idf-to=100",
     "multi-simhash:below=7",
+    "content",
+    "copies:text=0.8,within=0.9,across=0.75",
     "overlap:lines=2,shared=48",
 ];
 
