@@ -21,20 +21,14 @@ pub(crate) fn pairs(
         sorter.push(pair)
     })?;
     let sorted = sorter.finish()?;
-    let mut scan = sorted.scan()?;
-    let mut head = scan.next()?;
-    while let Some(pair) = head {
-        let mut shared = 0;
-        while head == Some(pair) {
-            shared += 1;
-            head = scan.next()?;
-        }
+    sorted.scan()?.counted(|pair, shared| {
         work.candidates += 1;
         if shared >= u32::from(least) {
             work.pairs += 1;
             let (a, b) = parted(pair);
             each(a, b, shared)?;
         }
-    }
+        Ok(())
+    })?;
     Ok(work)
 }

@@ -59,18 +59,12 @@ pub(crate) fn estimate(
     }
     drop(groups);
     let sorted = sample.finish()?;
-    let mut scan = sorted.scan()?;
     let each = (1_u64 << (2 * halvings)) as f64;
     let mut estimate = Estimate { occurrences, light: vec![0.0; least.into()], heavy: 0.0 };
-    let mut head = scan.next()?;
-    while let Some(pair) = head {
-        let mut shared = 0;
-        while head == Some(pair) {
-            shared += 1;
-            head = scan.next()?;
-        }
-        *estimate.light.get_mut(shared).unwrap_or(&mut estimate.heavy) += each;
-    }
+    sorted.scan()?.counted(|_, shared| {
+        *estimate.light.get_mut(shared as usize).unwrap_or(&mut estimate.heavy) += each;
+        Ok(())
+    })?;
     Ok((estimate, 2))
 }
 

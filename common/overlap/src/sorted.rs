@@ -93,6 +93,23 @@ impl<R: Record> Scan<'_, R> {
             Self::Runs(merging, _) => merging.next(),
         }
     }
+
+    /// Hands over each record that is left, once, and how often it comes.
+    pub(crate) fn counted(
+        mut self,
+        mut each: impl FnMut(R, u32) -> Result<(), OverlapError>,
+    ) -> Result<(), OverlapError> {
+        let mut head = self.next()?;
+        while let Some(record) = head {
+            let mut count = 0;
+            while head == Some(record) {
+                count += 1;
+                head = self.next()?;
+            }
+            each(record, count)?;
+        }
+        Ok(())
+    }
 }
 
 /// Merges runs into one that is appended to a file.
