@@ -2,10 +2,12 @@
 
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use clap::Args;
 use doppel_model::Tau;
 use doppel_model::pairwise::{Policy, PolicyError};
+use doppel_model::tables::Tables;
 use doppel_partitioning::DIMENSIONS_MAX;
 use doppel_tier1::Retention;
 
@@ -33,10 +35,10 @@ pub(crate) struct AskArgs {
 }
 
 /// How pages are compared.
-#[derive(Debug, Clone, Copy, Default, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub struct PolicyArgs {
-    /// How pages are compared: jaccard (by shingles of 5 words), supershingle, projection, combined, by-site or simhash
-    /// (docs/POLICIES.md), with parameters as in by-site:site=host,across=376. Fixed when a data directory is created
+    /// How pages are compared: jaccard (by shingles of 5 words), supershingle, projection, combined, by-site, simhash, imatch,
+    /// multi-simhash, overlap, content or copies (docs/POLICIES.md), with parameters as in by-site:site=host,across=376. Fixed when a data directory is created
     /// [default there: jaccard:tau=0.8].
     #[arg(long, value_name = "NAME[:KEY=VALUE,...]")]
     pub policy: Option<NamedPolicy>,
@@ -44,6 +46,13 @@ pub struct PolicyArgs {
     /// this, 0.5 to 0.9999: short for --policy jaccard:tau=TAU.
     #[arg(long)]
     pub tau: Option<Tau>,
+    /// The tables of words that imatch and multi-simhash read, as `doppel policy-tables` writes them. Fixed when a data directory is
+    /// created, which has a copy from then on.
+    #[arg(long, value_name = "FILE")]
+    pub policy_tables: Option<PathBuf>,
+    /// Tables that this command has learnt.
+    #[arg(skip)]
+    pub learnt: Option<Arc<Tables>>,
 }
 
 impl PolicyArgs {
@@ -51,10 +60,13 @@ impl PolicyArgs {
     ///
     /// # Errors
     /// When tau is asked of a policy that has none.
-    pub fn policy(self) -> anyhow::Result<Option<Policy>> {
+    pub fn policy(&self) -> anyhow::Result<Option<Policy>> {
         let Some(tau) = self.tau else { return Ok(self.policy.map(|named| named.policy)) };
         match self.policy {
-            Some(NamedPolicy { policy, .. }) if policy.metric().is_none() => {
+            Some(NamedPolicy { policy: policy @ Policy::Content { .. }, .. }) => {
+                anyhow::bail!("--tau is one of jaccard: say --policy {}:tau={tau}", policy.name())
+            }
+            Some(NamedPolicy { policy, .. }) if !matches!(policy, Policy::Jaccard { .. }) => {
                 anyhow::bail!("the policy {} has no tau: leave --tau away", policy.name())
             }
             Some(NamedPolicy { policy, with_tau: true }) if policy != Policy::jaccard(tau) => {

@@ -83,12 +83,12 @@ impl Tally {
             .then(|| format!("{} in directories not read: `{read}` reads them", plural(files, "crawl file")))
     }
 
-    fn bad(&mut self, error: &InputError) {
-        let shown: u64 = self.bad.values().sum();
-        if shown < BAD_SHOWN {
-            eprintln!("doppel: {error}");
-        } else if shown == BAD_SHOWN {
-            eprintln!("doppel: more bad records are only counted");
+    fn bad(&mut self, error: &InputError, tell: bool) {
+        match self.bad.values().sum::<u64>() {
+            _ if !tell => {}
+            ..BAD_SHOWN => eprintln!("doppel: {error}"),
+            BAD_SHOWN => eprintln!("doppel: more bad records are only counted"),
+            _ => {}
         }
         *self.bad.entry(class(error).to_owned()).or_default() += 1;
     }
@@ -132,18 +132,38 @@ pub fn read(
 /// The same.
 pub fn read_numbered(
     inputs: &InputArgs,
+    each: impl FnMut(usize, Fetched) -> anyhow::Result<()>,
+) -> anyhow::Result<Tally> {
+    read_all(inputs, ("reading", true), each)
+}
+
+/// The same for inputs that are read for what is learnt from them; bad records are told of where nobody reads them again.
+///
+/// # Errors
+/// The same.
+pub(crate) fn read_to_learn(
+    inputs: &InputArgs,
+    tell: bool,
+    mut each: impl FnMut(Fetched) -> anyhow::Result<()>,
+) -> anyhow::Result<Tally> {
+    read_all(inputs, ("learning", tell), |_, page| each(page))
+}
+
+fn read_all(
+    inputs: &InputArgs,
+    (doing, tell): (&'static str, bool),
     mut each: impl FnMut(usize, Fetched) -> anyhow::Result<()>,
 ) -> anyhow::Result<Tally> {
     let mut total = 0;
     for path in &inputs.inputs {
         if path == Path::new("-") {
-            let text = "standard input is not read; name a file, or ./- for one of that name";
+            let text = "standard input is not read here; name a file, or ./- for one of that name";
             return Err(Failure::Usage(text.to_owned()).into());
         }
         let metadata = std::fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?;
         total += if metadata.is_file() { metadata.len() } else { 0 };
     }
-    let bar = progress::bytes(total, "reading");
+    let bar = progress::bytes(total, doing);
     let limits = Limits::at(now());
     let mut clock = CrawlClock::new();
     let mut tally = Tally::default();
@@ -152,7 +172,7 @@ pub fn read_numbered(
         let mut input = match doppel_crawls::open(path, limits) {
             Ok(input) => input,
             Err(error) => {
-                bar.suspend(|| tally.bad(&error));
+                bar.suspend(|| tally.bad(&error, tell));
                 tally.incomplete(path);
                 continue;
             }
@@ -170,7 +190,7 @@ pub fn read_numbered(
                     each(number, page)?;
                 }
                 Item::Skipped(skip) => *tally.skipped.entry(skip.to_string()).or_default() += 1,
-                Item::Bad(error) => bar.suspend(|| tally.bad(&error)),
+                Item::Bad(error) => bar.suspend(|| tally.bad(&error, tell)),
             }
             bar.set_position(before + input.bytes_read());
         }

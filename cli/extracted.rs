@@ -6,8 +6,9 @@ use std::thread;
 
 use anyhow::{Context, anyhow};
 use doppel_coordinator::ingest::{Batch, Ingest, Source};
-use doppel_model::pairwise::Policy;
+use doppel_model::pairwise::Signer;
 use doppel_protocol::Submission;
+use doppel_text::Extractor;
 
 use crate::args::InputArgs;
 use crate::crawl::{self, Tally};
@@ -31,14 +32,16 @@ pub(crate) struct ExtractedPage {
 /// Pages that are being extracted, and the bytes of each.
 type Reading = (Batch, Vec<u64>);
 
-/// Extractors of signatures of a policy, on all cores.
+/// Extractors with this signer, on all cores.
 ///
 /// # Errors
 /// When the operating system gives no thread.
-pub(crate) fn extractors(policy: Policy, detect_language: bool) -> anyhow::Result<Ingest> {
+pub(crate) fn extractors(signer: Signer, detect_language: bool) -> anyhow::Result<Ingest> {
     let threads = thread::available_parallelism().map_or(1, usize::from);
-    let new = if detect_language { Ingest::detecting_language } else { Ingest::new };
-    let ingest = new(threads, policy);
+    let ingest = Ingest::with(threads, move || {
+        let extractor = Extractor::signing(signer.clone());
+        if detect_language { extractor.detecting_language() } else { extractor }
+    });
     ingest.context("cannot start the extractors")
 }
 
@@ -48,10 +51,10 @@ pub(crate) fn extractors(policy: Policy, detect_language: bool) -> anyhow::Resul
 /// When an input is not there, or what `take` fails with.
 pub(crate) fn pages(
     inputs: &InputArgs,
-    (policy, detect_language): (Policy, bool),
+    (signer, detect_language): (Signer, bool),
     take: impl FnMut(Vec<ExtractedPage>) -> anyhow::Result<()>,
 ) -> anyhow::Result<Tally> {
-    let ingest = extractors(policy, detect_language)?;
+    let ingest = extractors(signer, detect_language)?;
     thread::scope(|scope| {
         let (sender, batches) = sync_channel(BATCHES_AHEAD);
         let ingest = &ingest;

@@ -4,8 +4,9 @@
 //! | module | what |
 //! |---|---|
 //! | `args`, `span` | options that several commands take |
-//! | `crawl`, `extracted`, `directory` | crawls on disk as pages, and as pages with signatures |
+//! | `crawl`, `extracted`, `directory`, `spool` | crawls on disk, or from standard input, as pages and as pages with signatures |
 //! | `wire`, `manifest`, `winners` | the roles on a data directory |
+//! | `policy_tables` | what a policy has learnt of words, in files and directories |
 //! | `new_directory` | a data directory that one command makes as a whole |
 //! | `layout` | contents laid out on nodes by a mapping |
 //! | `output`, `summary`, `savings`, `svg`, `progress` | what is printed, drawn and shown meanwhile |
@@ -33,11 +34,13 @@ pub mod layout;
 mod manifest;
 mod new_directory;
 pub mod output;
+mod policy_tables;
 mod process;
 pub mod progress;
 mod savings;
 pub mod scratch;
 pub mod span;
+mod spool;
 mod summary;
 pub mod svg;
 mod weights;

@@ -15,11 +15,14 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use doppel_model::pairwise::Policy;
+use doppel_model::tables::TablesHash;
 use doppel_model::{random_number, stable_hash64};
 use doppel_protocol::WinnerOrder;
 use doppel_text::TOKENISER_VERSION;
 use doppel_tier1::RangeMap;
 use serde::{Deserialize, Serialize};
+
+use crate::policy_tables::{self, PolicyTablesError};
 
 pub(crate) use error::ManifestError;
 
@@ -71,6 +74,9 @@ pub(crate) struct Manifest {
     /// By which rules winners are elected; the default is not written.
     #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) winners: WinnerOrder,
+    /// The tables of its policy, if that reads any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) tables: Option<TablesHash>,
 }
 
 fn is_default(order: &WinnerOrder) -> bool {
@@ -82,6 +88,8 @@ fn is_default(order: &WinnerOrder) -> bool {
 pub(crate) struct Wanted {
     /// `--policy` and `--tau`.
     pub(crate) policy: Option<Policy>,
+    /// The tables of `--policy-tables`.
+    pub(crate) tables: Option<TablesHash>,
     /// `--shards`.
     pub(crate) shards: Option<u16>,
     /// `--ranges`.
@@ -114,14 +122,17 @@ impl Manifest {
     pub(crate) fn new(wanted: Wanted, defaults: Defaults) -> Result<Self, ManifestError> {
         let ranges = wanted.ranges.unwrap_or(defaults.ranges);
         let map = RangeMap::new(wanted.shards.unwrap_or(defaults.shards.max(ranges)), ranges)?;
+        let policy = wanted.policy.unwrap_or_default();
+        policy_tables::check(policy, wanted.tables.is_some())?;
         Ok(Self {
             format: FORMAT,
             collection: format!("{:016x}", random_number()),
-            policy: wanted.policy.unwrap_or_default(),
+            policy,
             tokeniser: TOKENISER_VERSION,
             shards: map.shards(),
             ranges,
             winners: wanted.winners.unwrap_or_default(),
+            tables: wanted.tables,
         })
     }
 
@@ -262,6 +273,9 @@ impl Manifest {
         }
         let manifest: Self = serde_json::from_value(manifest).map_err(|e| damaged(e.to_string()))?;
         manifest.map()?;
+        if manifest.policy.reads_tables() != manifest.tables.is_some() {
+            return Err(damaged(format!("the policy {} and its tables do not go together", manifest.policy)));
+        }
         if manifest.tokeniser != TOKENISER_VERSION {
             let (path, found) = (path.to_owned(), manifest.tokeniser);
             return Err(ManifestError::Tokeniser { path, found, expected: TOKENISER_VERSION });
@@ -277,6 +291,10 @@ impl Manifest {
             Wanted { policy: Some(policy), .. } if policy != self.policy => {
                 conflict("policy", self.policy.to_string(), policy.to_string())
             }
+            Wanted { tables: Some(wanted), .. } if self.tables != Some(wanted) => Err(match self.tables {
+                None => PolicyTablesError::Unread(self.policy.name()).into(),
+                Some(has) => ManifestError::Tables { path: dir.to_owned(), has, wanted },
+            }),
             Wanted { shards: Some(shards), .. } if shards != self.shards => {
                 conflict("shards", self.shards.to_string(), shards.to_string())
             }

@@ -18,6 +18,7 @@ use anyhow::{Context, bail, ensure};
 
 use crate::interrupt;
 use crate::manifest::{self, Manifest, NAME, UNFINISHED, is_unfinished};
+use crate::policy_tables;
 
 const TIER1: &str = "tier1";
 const TIER2: &str = "tier2";
@@ -40,9 +41,9 @@ impl NewDirectory {
         let mut names = names(dir)?;
         names.retain(|name| name != "lost+found");
         let is_left = is_unfinished(dir)
-            && self::names(&dir.join(UNFINISHED))?.iter().all(|name| is_tier(name) || name == LOCK);
+            && self::names(&dir.join(UNFINISHED))?.iter().all(|name| is_part(name) || name == LOCK);
         let ours =
-            |name: &OsString| manifest::is_aside(name) || is_left && (name == UNFINISHED || is_tier(name));
+            |name: &OsString| manifest::is_aside(name) || is_left && (name == UNFINISHED || is_part(name));
         Ok(names.iter().all(ours))
     }
 
@@ -66,12 +67,13 @@ impl NewDirectory {
         };
         // Another process may have finished meanwhile.
         check()?;
-        for name in names(dir)?.into_iter().filter(|name| is_tier(name) || manifest::is_aside(name)) {
+        for name in names(dir)?.into_iter().filter(|name| is_part(name) || manifest::is_aside(name)) {
             remove(&dir.join(name))?;
         }
         let this = Self { dir: dir.to_owned(), _lock: lock };
-        for left in [this.tier1(), this.tier2()].iter().filter(|left| left.exists()) {
-            remove(left)?;
+        let unfinished = this.dir.join(UNFINISHED);
+        for left in names(&unfinished)?.into_iter().filter(is_part) {
+            remove(&unfinished.join(left))?;
         }
         interrupt::removable(|| {
             let tier1 = this.tier1();
@@ -104,6 +106,11 @@ impl NewDirectory {
         self.dir.join(UNFINISHED).join(TIER2)
     }
 
+    /// Where the tables of a policy may be written.
+    pub(crate) fn tables(&self) -> PathBuf {
+        self.dir.join(UNFINISHED).join(policy_tables::NAME)
+    }
+
     /// Makes it a data directory. All files of both tiers are on disk, and so are their names.
     ///
     /// # Errors
@@ -115,8 +122,10 @@ impl NewDirectory {
         }
         let cannot = || format!("cannot write {}", dir.display());
         fs::rename(self.tier1(), dir.join(TIER1)).with_context(cannot)?;
-        if self.tier2().exists() {
-            fs::rename(self.tier2(), dir.join(TIER2)).with_context(cannot)?;
+        for (part, name) in [(self.tier2(), TIER2), (self.tables(), policy_tables::NAME)] {
+            if part.exists() {
+                fs::rename(part, dir.join(name)).with_context(cannot)?;
+            }
         }
         sync(dir).with_context(cannot)?;
         Ok(manifest.install(dir)?)
@@ -126,11 +135,11 @@ impl NewDirectory {
 impl Drop for NewDirectory {
     /// Removes what is not finished, or the empty rest. What cannot be removed is removed by the next run.
     fn drop(&mut self) {
-        let is_gone = |path: &PathBuf| fs::remove_dir_all(path).is_ok() || !path.exists();
-        let mut left = vec![self.tier1(), self.tier2()];
+        let is_gone = |path: &PathBuf| remove(path).is_ok() || !path.exists();
+        let mut left = vec![self.tier1(), self.tier2(), self.tables()];
         if !self.dir.join(NAME).exists() {
             // It failed after they were moved.
-            left.extend([TIER1, TIER2].map(|tier| self.dir.join(tier)));
+            left.extend([TIER1, TIER2, policy_tables::NAME].map(|part| self.dir.join(part)));
         }
         if left.iter().all(is_gone) {
             let aside = self.dir.join(UNFINISHED);
@@ -139,8 +148,9 @@ impl Drop for NewDirectory {
     }
 }
 
-fn is_tier(name: &OsString) -> bool {
-    name == TIER1 || name == TIER2
+/// Whether it is a tier, or the tables or what they are written as.
+fn is_part(name: &OsString) -> bool {
+    name == TIER1 || name == TIER2 || policy_tables::is_name(name)
 }
 
 /// Locks the directory; none where another process has removed the file meanwhile.

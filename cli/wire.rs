@@ -16,7 +16,8 @@ use doppel_coordinator::app::{Services, system_clock};
 use doppel_coordinator::ingest::Ingest;
 use doppel_coordinator::limits::Limits;
 use doppel_coordinator::shard_map::ShardMap;
-use doppel_model::pairwise::Policy;
+use doppel_model::pairwise::{Policy, Signer};
+use doppel_model::tables::Tables;
 use doppel_protocol::{ContentSource, IndexOrders, MappingApi, Markets, Tier1Api, Tier2Api, WinnerOrder};
 use doppel_tier1::{OtherRanges, Retention, Rules, Tier1};
 use doppel_tier2::Tier2;
@@ -24,6 +25,7 @@ use prometheus_client::registry::Registry;
 
 use crate::args::{EngineArgs, TuningArgs};
 use crate::manifest::{Defaults, Manifest, Wanted};
+use crate::policy_tables;
 use crate::winners::Winners;
 
 /// What a new data directory has. One range costs the least on two cores (docs/BENCHMARKS.md).
@@ -49,6 +51,8 @@ pub struct Engine {
     pub tier2: Arc<Tier2>,
     /// The pairwise function.
     pub policy: Policy,
+    /// Makes signatures of it.
+    pub signer: Signer,
     /// By which rules winners are elected.
     pub winners: WinnerOrder,
     /// The markets that have a name.
@@ -57,14 +61,27 @@ pub struct Engine {
     pub shards: u16,
 }
 
-/// What the command line asks of a collection, and the markets it names.
+/// What the command line asks for.
+pub(crate) struct Asked {
+    /// Of a collection.
+    pub(crate) wanted: Wanted,
+    /// The tables that it names or has learnt.
+    pub(crate) tables: Option<Arc<Tables>>,
+    /// The markets that it names.
+    pub(crate) markets: Markets,
+}
+
+/// What the command line asks for.
 ///
 /// # Errors
-/// When the file of `--winners` cannot be used.
-pub(crate) fn wanted(args: &EngineArgs) -> anyhow::Result<(Wanted, Markets)> {
+/// When a file that it names cannot be used.
+pub(crate) fn asked(args: &EngineArgs) -> anyhow::Result<Asked> {
     let Winners { order, markets } = winners(&args.tuning)?;
     let policy = args.policy.policy()?;
-    Ok((Wanted { policy, shards: args.shards, ranges: args.ranges, winners: order }, markets))
+    let tables = policy_tables::given(&args.policy)?;
+    let hash = tables.as_deref().map(Tables::hash);
+    let wanted = Wanted { policy, tables: hash, shards: args.shards, ranges: args.ranges, winners: order };
+    Ok(Asked { wanted, tables, markets })
 }
 
 /// The rules and markets of the file of `--winners`; none where there is none.
@@ -102,8 +119,9 @@ impl Engine {
     }
 
     fn open_for(dir: &Path, args: &EngineArgs, purpose: Purpose) -> anyhow::Result<Self> {
-        let (wanted, markets) = wanted(args)?;
+        let Asked { wanted, tables, markets } = asked(args)?;
         let manifest = Manifest::open_or_create(dir, wanted, DEFAULTS)?;
+        let signer = policy_tables::of_directory(dir, (manifest.policy, manifest.tables), tables)?;
         let tier1 = open_tier1(dir, &manifest, &args.tuning, purpose, OtherRanges::new())?;
         ensure_not_lost(dir, &tier1)?;
         let config = doppel_tier2::Config { nodes: args.index_nodes, ..index(dir, &manifest, &args.tuning) };
@@ -112,7 +130,7 @@ impl Engine {
         let tier2 = tier2.with_context(|| format!("cannot open the index in {}", dir.display()))?;
         tier1.start(Arc::clone(&tier2) as Arc<dyn IndexOrders>).context("cannot start tier 1")?;
         let (policy, winners) = (manifest.policy, manifest.winners);
-        Ok(Self { tier1, tier2, policy, winners, markets, shards: manifest.shards })
+        Ok(Self { tier1, tier2, policy, signer, winners, markets, shards: manifest.shards })
     }
 
     /// What a front door over this process alone needs.

@@ -395,9 +395,13 @@ fn missing_or_unsupported_inputs_are_named() {
     let result = dedup(&[&empty]);
     assert_eq!((result.code, result.lines.len()), (Some(5), 0), "{}", result.errors);
     assert!(result.errors.contains("nothing was read: there is nothing in the input"), "{}", result.errors);
+    // Standard input is read, and there is nothing in it here.
     let result = dedup(&[Path::new("-")]);
+    assert_eq!(result.code, Some(5));
+    assert!(result.errors.contains("nothing was read"), "{}", result.errors);
+    let result = dedup(&[Path::new("-"), Path::new("-")]);
     assert_eq!(result.code, Some(2));
-    assert!(result.errors.contains("standard input is not read"), "{}", result.errors);
+    assert!(result.errors.contains("standard input can be read once"), "{}", result.errors);
 }
 
 #[test]

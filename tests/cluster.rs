@@ -493,3 +493,38 @@ fn strangers_do_not_get_in() {
     front.push_all(&[json!({"url": "http://a.example/", "text": "still there"})]);
     front.flush();
 }
+
+#[test]
+fn the_tables_of_a_policy_are_at_the_coordinators_and_are_those_of_the_cluster() {
+    let home = tempfile::tempdir().unwrap();
+    let file = |name: &str| home.path().join(name).to_str().unwrap().to_owned();
+    let (crawl, tables, others) = (file("crawl.jsonl"), file("tables"), file("others"));
+    let pages = rounds(11, 60, 1).remove(0);
+    fs::write(&crawl, harness::pages::ndjson(&pages)).unwrap();
+    let learn = ["policy-tables", "--policy", "multi-simhash", "--out"];
+    run_ok(learn.iter().copied().chain([&*tables, &*crawl]));
+    fs::write(file("other.txt"), "some other words than those").unwrap();
+    run_ok(learn.iter().copied().chain([&*others, &*file("other.txt")]));
+    let init = ["--policy", "multi-simhash", "--policy-tables", &tables];
+    let cluster = Cluster::start(1, &init, &[]);
+    for (options, says) in [
+        (&[][..], "the policy multi-simhash of this cluster reads tables"),
+        (&["--policy-tables", &*others], "and those of --policy-tables are"),
+    ] {
+        let refused = cluster
+            .command("coordinator", "front")
+            .args(["--listen", "127.0.0.1:0"])
+            .args(options)
+            .output()
+            .unwrap();
+        let errors = String::from_utf8_lossy(&refused.stderr);
+        assert!(!refused.status.success() && errors.contains(says), "{options:?}: {errors}");
+    }
+    let mut front = cluster.command("coordinator", "front");
+    front.args(["--listen", "127.0.0.1:0", "--policy-tables", &tables, "--temp"]).arg(home.path());
+    let front = Server::start_command(front);
+    front.push_all(&pages);
+    front.flush();
+    let dedup = run_ok(["dedup", "--out", "-", "--policy", "multi-simhash", &crawl]);
+    assert_eq!(meaning(&front.export()), meaning(&dedup));
+}

@@ -12,6 +12,7 @@ mod commands {
     mod new_directory;
     mod output_file;
     mod pilot;
+    mod overlap;
     mod policies;
     mod queries;
 }

@@ -17,6 +17,7 @@ const CRATES: [(&str, &str, &[&str]); 17] = [
     ("text", "common/text", &["model"]),
     ("join", "common/join", &["model"]),
     ("hamming", "common/hamming", &[]),
+    ("overlap", "common/overlap", &["model"]),
     ("snapshot", "common/snapshot", &["model"]),
     ("partitioning", "common/partitioning", &["model"]),
     ("protocol", "common/protocol", &["model", "partitioning"]),

@@ -7,6 +7,7 @@ use std::net::IpAddr;
 
 use doppel_model::RangeId;
 use doppel_model::pairwise::Policy;
+use doppel_model::tables::TablesHash;
 use doppel_protocol::WinnerOrder;
 use doppel_tier1::Settlement;
 use doppel_wire::{NodeName, Secret};
@@ -24,6 +25,9 @@ pub(crate) struct Description {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) secret_mark: Option<String>,
     pub(crate) policy: Policy,
+    /// The tables of the policy, if it reads any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) tables: Option<TablesHash>,
     pub(crate) shards: u16,
     pub(crate) ranges: u16,
     #[serde(default)]
@@ -96,6 +100,13 @@ impl Description {
     pub(crate) fn check(&self) -> Result<(), String> {
         if !is_id(&self.cluster) {
             return Err("cluster: 32 hex digits are expected, as `doppel init` draws them".to_owned());
+        }
+        if self.policy.reads_tables() != self.tables.is_some() {
+            return Err(format!(
+                "tables: the policy {} {}",
+                self.policy.name(),
+                if self.tables.is_some() { "reads none" } else { "needs the hash of its tables" }
+            ));
         }
         if !(1..=64).contains(&self.tier1.len()) {
             return Err("tier1: 1 to 64 nodes are expected".to_owned());

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use doppel_model::pairwise::Policy;
+use doppel_model::tables::TablesHash;
 use doppel_protocol::WinnerOrder;
 use doppel_wire::{NodeName, Secret, SecretError};
 use serde::de::DeserializeOwned;
@@ -74,6 +75,8 @@ struct Whole {
     /// The file of the secret, beside this one.
     secret: PathBuf,
     policy: Policy,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tables: Option<TablesHash>,
     shards: u16,
     ranges: u16,
     #[serde(default)]
@@ -120,12 +123,22 @@ impl ClusterFile {
             let Pointing { cluster, secret, log: Servers { servers }, reach } = parse(path, &text)?;
             (secret, (cluster, Contents::Way(Way { servers, reach })))
         } else {
-            let Whole { cluster, secret, policy, shards, ranges, winners, log: _, tier1, tier2 } =
+            let Whole { cluster, secret, policy, tables, shards, ranges, winners, log: _, tier1, tier2 } =
                 parse(path, &text)?;
             let id = cluster.clone();
             let (secret_mark, log) = (None, None);
-            let description =
-                Description { cluster, secret_mark, policy, shards, ranges, winners, log, tier1, tier2 };
+            let description = Description {
+                cluster,
+                secret_mark,
+                policy,
+                tables,
+                shards,
+                ranges,
+                winners,
+                log,
+                tier1,
+                tier2,
+            };
             (secret, (id, Contents::All(description)))
         };
         let (id, contents) = contents;
@@ -242,9 +255,10 @@ impl NewFiles<'_> {
     fn text(&self, cluster: &str, contents: &Contents) -> io::Result<(&'static str, String)> {
         let (cluster, secret) = (cluster.to_owned(), self.secret.to_owned());
         match contents.clone() {
-            Contents::All(Description { policy, shards, ranges, winners, tier1, tier2, .. }) => {
+            Contents::All(Description { policy, tables, shards, ranges, winners, tier1, tier2, .. }) => {
                 let log = None;
-                let whole = Whole { cluster, secret, policy, shards, ranges, winners, log, tier1, tier2 };
+                let whole =
+                    Whole { cluster, secret, policy, tables, shards, ranges, winners, log, tier1, tier2 };
                 let text = toml::to_string(&whole).map_err(io::Error::other)?;
                 Ok(("A cluster of Doppel. Every process reads a copy of this file and of the secret.", text))
             }

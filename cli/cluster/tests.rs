@@ -22,6 +22,7 @@ fn alone(change: impl Fn(&mut Description)) -> Description {
         cluster: "0123456789abcdef0123456789abcdef".to_owned(),
         secret_mark: None,
         policy: Policy::default(),
+        tables: None,
         shards: 16,
         ranges: 2,
         winners: WinnerOrder::DEFAULT,

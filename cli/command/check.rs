@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use crate::manifest::Manifest;
 use crate::output::{Output, bytes, count, plural};
+use crate::policy_tables;
 
 /// Verify a data directory: every row, what the rows say of each other, and the index's files.
 ///
@@ -42,6 +43,9 @@ pub(crate) struct Checked {
     winners: WinnerOrder,
     shards: u16,
     ranges: u16,
+    /// What is wrong with the tables of the policy, if it reads any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tables: Option<String>,
     tier1: doppel_tier1::check::Report,
     tier2: doppel_tier2::check::Report,
 }
@@ -75,7 +79,9 @@ impl Checked {
                 detail: "is empty, and the index has contents".to_owned(),
             });
         }
-        Ok(Self::new(manifest, tier1, tier2))
+        let checked = Self::new(manifest, tier1, tier2);
+        let tables = policy_tables::damage(dir, manifest.tables);
+        Ok(Self { sound: checked.sound && tables.is_none(), tables, ..checked })
     }
 
     /// What the two checks of a directory with this manifest found.
@@ -86,7 +92,7 @@ impl Checked {
     ) -> Self {
         let sound = tier1.is_sound() && tier2.damage.is_empty();
         let Manifest { policy, winners, shards, ranges, .. } = manifest.clone();
-        Self { sound, policy, winners, shards, ranges, tier1, tier2 }
+        Self { sound, policy, winners, shards, ranges, tables: None, tier1, tier2 }
     }
 
     /// What to do; none when everything holds.
@@ -94,6 +100,10 @@ impl Checked {
         let counts = &self.tier1.findings.counts;
         if self.sound {
             None
+        } else if counts.is_empty() && self.tables.is_some() {
+            Some(
+                "no page is lost; start once with --policy-tables and the tables of this collection, and look after the disk",
+            )
         } else if counts.is_empty() {
             Some("no page is lost, and the next start makes anew what is damaged; look after the disk")
         } else if counts.contains_key(&Invariant::Version) {
@@ -113,6 +123,9 @@ impl Checked {
         let (shards, ranges) = (plural(self.shards.into(), "shard"), plural(self.ranges.into(), "range"));
         writeln!(out, "{}: {}, {shards} in {ranges}", dir.display(), self.policy)?;
         writeln!(out, "winners by {}", self.winners)?;
+        if let Some(damage) = &self.tables {
+            writeln!(out, "tables of the policy: {damage}")?;
+        }
         let (pages, groups) = (plural(tier1.pages, "page"), plural(tier1.groups, "group"));
         let (rows, size) = (plural(tier1.rows, "row"), bytes(tier1.bytes));
         writeln!(out, "tier 1: {pages} and {groups} in {rows} of {size}")?;

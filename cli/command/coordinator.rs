@@ -11,6 +11,8 @@ use clap::Args;
 use doppel_coordinator::app::{App, Services, system_clock};
 use doppel_coordinator::limits::Limits;
 use doppel_coordinator::shard_map::ShardMap;
+use doppel_model::pairwise::Signer;
+use doppel_model::tables::Tables;
 use doppel_protocol::{ClusterApi, MappingApi, Tier1Api, Tier2Api};
 use doppel_wire::spread::SpreadTier1;
 use doppel_wire::tier1::{Collection, RemoteTier1};
@@ -21,6 +23,7 @@ use prometheus_client::registry::Registry;
 use crate::cluster::steps::Role;
 use crate::cluster::{Cluster, ClusterFile, Told};
 use crate::extracted::extractors;
+use crate::policy_tables;
 use crate::process;
 use crate::winners::Winners;
 use crate::wire::awaited::Awaited;
@@ -55,6 +58,9 @@ pub(crate) struct Coordinator {
     /// --winners` fixes those.
     #[arg(long, value_name = "FILE")]
     winners: Option<PathBuf>,
+    /// The tables of the cluster's policy, if it reads any: the file that `doppel init --policy-tables` was given.
+    #[arg(long, value_name = "FILE")]
+    policy_tables: Option<PathBuf>,
     /// Detect the language of a page whose record gives none; give it to all coordinators or none.
     #[arg(long)]
     detect_language: bool,
@@ -72,6 +78,7 @@ impl Coordinator {
         let shutdown = process::shutdown()?;
         tokio::pin!(shutdown);
         let file = ClusterFile::read(&self.cluster)?;
+        let tables = self.policy_tables.as_deref().map(policy_tables::read).transpose()?;
         let markets = self.winners.as_deref().map(Winners::read).transpose()?.unwrap_or_default().markets;
         let temp_dir = self.temp.unwrap_or_else(std::env::temp_dir);
         std::fs::create_dir_all(&temp_dir)
@@ -80,13 +87,13 @@ impl Coordinator {
         let address = listener.local_addr()?;
         let awaited = Awaited::default();
         let mut reached = Ok(None);
-        let reach = async { reached = reach(&file, &self.name, &awaited, &mut shutdown).await };
+        let reach = async { reached = reach(&file, &self.name, tables, &awaited, &mut shutdown).await };
         let text = {
             let awaited = awaited.clone();
             move || awaited.text()
         };
         doppel_coordinator::wait(&listener, text, reach).await.context("the server did not end well")?;
-        let Some(Reached { cluster, hearing, runtime, nodes, routers, collection }) = reached? else {
+        let Some(Reached { cluster, signer, hearing, runtime, nodes, routers, collection }) = reached? else {
             return Ok(());
         };
         let own = cluster.identity(&self.name);
@@ -115,7 +122,7 @@ impl Coordinator {
             winners: collection.winners,
             markets,
             shard_map,
-            ingest: Arc::new(extractors(collection.policy, self.detect_language)?),
+            ingest: Arc::new(extractors(signer, self.detect_language)?),
             registry: Registry::default(),
             clock: system_clock(),
             temp_dir,
@@ -134,6 +141,7 @@ impl Coordinator {
 /// A cluster that a front door can be of.
 struct Reached {
     cluster: Cluster,
+    signer: Signer,
     hearing: Option<Box<Hearing>>,
     runtime: Runtime,
     nodes: Vec<RemoteTier1>,
@@ -141,15 +149,17 @@ struct Reached {
     collection: Collection,
 }
 
-/// Waits for the log of the cluster, where it has one, and for its nodes of tier 1. None when the process is to end.
+/// Waits for the log of the cluster, where it has one, and for its nodes of tier 1. Tables are refused that are not the cluster's. None when the process is to end.
 async fn reach(
     file: &ClusterFile,
     name: &NodeName,
+    tables: Option<Arc<Tables>>,
     awaited: &Awaited,
     mut shutdown: impl Future<Output = ()> + Unpin,
 ) -> anyhow::Result<Option<Reached>> {
     let joined: Option<Joined> = hearing::join(file, name, awaited, &mut shutdown).await?;
     let Some((cluster, hearing)) = joined else { return Ok(None) };
+    let signer = policy_tables::of_cluster((cluster.policy, cluster.description.tables), tables)?;
     let own = cluster.identity(name);
     let runtime = Runtime::new(tokio::runtime::Handle::current()).context("cannot start the HTTP client")?;
     hearing::count(&runtime, hearing.as_deref());
@@ -161,7 +171,14 @@ async fn reach(
     }
     let waits = if hearing.is_some() { Waits::ForOne } else { Waits::ForAll };
     let collection = ask(&nodes, waits, &runtime, awaited, &mut shutdown).await?;
-    Ok(collection.map(|collection| Reached { cluster, hearing, runtime, nodes, routers, collection }))
+    let Some(collection) = collection else { return Ok(None) };
+    anyhow::ensure!(
+        collection.policy == signer.policy(),
+        "tier 1 has a collection of the policy {}, and the cluster is described with {}; start all with copies of one file",
+        collection.policy,
+        signer.policy()
+    );
+    Ok(Some(Reached { cluster, signer, hearing, runtime, nodes, routers, collection }))
 }
 
 /// Which nodes of tier 1 have to answer first.

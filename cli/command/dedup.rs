@@ -5,6 +5,7 @@ mod at_once;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -24,8 +25,10 @@ use crate::interrupt;
 use crate::manifest;
 use crate::new_directory::NewDirectory;
 use crate::output::Output;
+use crate::policy_tables;
 use crate::progress;
 use crate::scratch::Scratch;
+use crate::spool::Spool;
 use crate::summary::{Fed, Found, Outcomes, Summary};
 use crate::weights::Weights;
 use crate::wire::Engine;
@@ -43,7 +46,8 @@ const FLUSH_STEP: Duration = Duration::from_secs(60);
 /// of groups included. (Ids are names: with --data the same groups have others than without.) When it is interrupted, nothing
 /// is kept, and the same command begins anew. A directory that is made so has no snapshots, so the first `doppel serve` makes
 /// the index of all signatures: status is answered at once, new pages are decided later. A collection that is there goes on
-/// page by page. The options for shards, ranges and languages have an effect with --data or --incremental; those for
+/// page by page. A policy that reads tables (docs/POLICIES.md) learns them from the inputs, which are read twice then, unless
+/// they are given or the collection has them. The options for shards, ranges and languages have an effect with --data or --incremental; those for
 /// partitions, dimensions, nodes, pending pages, cohesion and retention where pages are recorded one by one. A page of a
 /// directory whose file has gone since then stays live, unless --prune is given.
 #[derive(Debug, Args)]
@@ -92,7 +96,26 @@ struct Done {
 }
 
 impl Dedup {
-    pub(crate) fn run(self) -> anyhow::Result<()> {
+    pub(crate) fn run(mut self) -> anyhow::Result<()> {
+        let spool = Spool::of(&mut self.inputs)?;
+        self.learn()?;
+        let done = self.dedup();
+        drop(spool);
+        done
+    }
+
+    /// Learns the tables of the policy from the inputs, unless they are given or the collection has them.
+    fn learn(&mut self) -> anyhow::Result<()> {
+        let policy = self.engine.policy.policy()?.unwrap_or_default();
+        let is_there = self.data.as_deref().is_some_and(|dir| dir.join(manifest::NAME).exists());
+        if policy.reads_tables() && self.engine.policy.policy_tables.is_none() && !is_there {
+            let (tables, _) = policy_tables::learn(&self.inputs, policy, false)?;
+            self.engine.policy.learnt = Some(Arc::new(tables));
+        }
+        Ok(())
+    }
+
+    fn dedup(&self) -> anyhow::Result<()> {
         let data = self.data.as_deref();
         // The output may lie in the directory that is to be made. It is there first, so that the path can be tried before
         // the work.
@@ -208,7 +231,7 @@ impl Dedup {
         let mut outcomes = Outcomes::default();
         // Nobody can ask a temporary collection for the language of a page.
         let detect_language = self.data.is_some() && self.engine.detect_language;
-        let input = extracted::pages(&self.inputs, (engine.policy, detect_language), |pages| {
+        let input = extracted::pages(&self.inputs, (engine.signer.clone(), detect_language), |pages| {
             let (pages, bytes): (Vec<_>, Vec<_>) =
                 pages.into_iter().map(|page| (page.submission, page.bytes)).unzip();
             let taken = submit(engine, &pages)?;

@@ -23,6 +23,7 @@ use crate::cluster::log::{
 use crate::cluster::{Description, LogSettings, Node, Tier1Node, placement, streams};
 use crate::exit::Failure;
 use crate::manifest::{Manifest, Wanted};
+use crate::policy_tables;
 use crate::winners::Winners;
 use crate::wire::DEFAULTS;
 use settle::{promised, replicated, settles};
@@ -182,8 +183,9 @@ impl Init {
         let Self { file, tier1, tier2, policy, shards, ranges, winners, log, .. } = self;
         let of_nodes = if tier1.len() > 1 { Some((tier1.len() * 2).min(64) as u16) } else { None };
         let winners = winners.as_deref().map(Winners::read).transpose()?.unwrap_or_default().order;
-        let wanted =
-            Wanted { policy: policy.policy()?, shards: *shards, ranges: ranges.or(of_nodes), winners };
+        let tables = policy_tables::given(policy)?.map(|tables| tables.hash());
+        let (policy, ranges) = (policy.policy()?, ranges.or(of_nodes));
+        let wanted = Wanted { policy, tables, shards: *shards, ranges, winners };
         let manifest = Manifest::new(wanted, DEFAULTS)?;
         let count = tier1.len();
         if count > usize::from(manifest.ranges) {
@@ -217,6 +219,7 @@ impl Init {
             cluster: random_hex(16)?,
             secret_mark: None,
             policy: manifest.policy,
+            tables: manifest.tables,
             shards: manifest.shards,
             ranges: manifest.ranges,
             winners: manifest.winners,
@@ -348,8 +351,11 @@ impl Init {
         for node in &written.tier2 {
             println!("  doppel tier2 --cluster {file} --name {} --data DIR", node.name);
         }
+        let tables = self.policy.policy_tables.as_ref();
+        let tables =
+            tables.map(|tables| format!(" --policy-tables {}", tables.display())).unwrap_or_default();
         println!(
-            "  doppel coordinator --cluster {file} --name NAME --listen HOST:PORT     (as many as you like)"
+            "  doppel coordinator --cluster {file} --name NAME --listen HOST:PORT{tables}     (as many as you like)"
         );
         Ok(())
     }

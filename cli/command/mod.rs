@@ -13,7 +13,9 @@ mod group;
 pub(crate) mod init;
 mod load;
 mod pilot;
+mod overlap;
 mod plan;
+mod policy_tables;
 mod rebalance;
 mod repair;
 mod repairs;
@@ -53,6 +55,7 @@ pub(crate) enum Command {
     Load(load::Load),
     Dedup(dedup::Dedup),
     Pilot(pilot::Pilot),
+    Overlap(overlap::Overlap),
     Status(status::Status),
     Changes(changes::Changes),
     Group(group::Group),
@@ -66,6 +69,7 @@ pub(crate) enum Command {
     Backup(backup::Backup),
     Restore(restore::Restore),
     Plan(plan::Plan),
+    PolicyTables(policy_tables::PolicyTables),
 }
 
 /// Runs the command that was given.
@@ -84,6 +88,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Load(load) => load.run(),
         Command::Dedup(dedup) => dedup.run(),
         Command::Pilot(pilot) => pilot.run(),
+        Command::Overlap(overlap) => overlap.run(),
         Command::Status(status) => status.run(),
         Command::Changes(changes) => changes.run(),
         Command::Group(group) => group.run(),
@@ -97,5 +102,6 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Backup(backup) => backup.run(),
         Command::Restore(restore) => restore.run(),
         Command::Plan(plan) => plan.run(),
+        Command::PolicyTables(tables) => tables.run(),
     }
 }

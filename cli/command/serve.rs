@@ -25,7 +25,7 @@ Examples:
   doppel serve --data collection --listen 127.0.0.1:0 --tau 0.9
   doppel serve --data /var/lib/doppel --winners /etc/doppel/winners.toml")]
 pub(crate) struct Serve {
-    /// The data directory; created with --policy, --shards and the rules of --winners when it is not
+    /// The data directory; created with --policy, --policy-tables, --shards and the rules of --winners when it is not
     /// there.
     #[arg(long, value_name = "DIR")]
     data: PathBuf,
@@ -55,7 +55,7 @@ impl Serve {
             anyhow::Ok((engine, temp_dir))
         });
         let (engine, temp_dir) = engine.await.context("the recovery panicked")??;
-        let app = App::new(engine.services(extractors(engine.policy, detect_language)?, temp_dir));
+        let app = App::new(engine.services(extractors(engine.signer.clone(), detect_language)?, temp_dir));
         let mut out = io::stdout().lock();
         writeln!(out, "doppel is listening on http://{address}")?;
         out.flush()?;

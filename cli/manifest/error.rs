@@ -3,10 +3,12 @@
 use std::io;
 use std::path::PathBuf;
 
+use doppel_model::tables::TablesHash;
 use doppel_protocol::WinnerOrder;
 use doppel_tier1::RangeMapError;
 
 use super::{FORMAT, NAME};
+use crate::policy_tables::PolicyTablesError;
 
 /// Why a data directory cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -89,6 +91,23 @@ pub(crate) enum ManifestError {
         has: String,
         /// What was asked for.
         wanted: String,
+    },
+    /// Its policy and tables do not go together.
+    #[error(transparent)]
+    PolicyTables(#[from] PolicyTablesError),
+    /// The file of `--policy-tables` contradicts it.
+    #[error(
+        "{} was made with the tables {has}, and those of --policy-tables are {wanted}; leave --policy-tables away, or make a new \
+         directory",
+        path.display()
+    )]
+    Tables {
+        /// The data directory.
+        path: PathBuf,
+        /// What the directory has.
+        has: TablesHash,
+        /// What was asked for.
+        wanted: TablesHash,
     },
     /// The file of `--winners` contradicts it.
     #[error(

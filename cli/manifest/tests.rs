@@ -59,6 +59,31 @@ fn the_order_of_winners_is_kept_and_the_usual_one_not_written() {
     assert!(matches!(open(&usual, by(order)), Err(ManifestError::Winners { .. })));
 }
 
+#[test]
+fn tables_belong_to_the_policy_and_are_kept() {
+    let home = tempfile::tempdir().unwrap();
+    let dir = home.path().join("data");
+    let hash = |digit: &str| Some(digit.repeat(32).parse().unwrap());
+    let wanted =
+        |policy: &str, tables| Wanted { policy: Some(policy.parse().unwrap()), tables, ..Wanted::default() };
+    let open = |wanted| Manifest::open_or_create(&dir, wanted, DEFAULTS);
+    let refused = |wanted| open(wanted).unwrap_err().to_string();
+    assert!(refused(wanted("imatch", None)).contains("the policy imatch needs tables"));
+    assert!(refused(wanted("simhash", hash("1"))).contains("the policy simhash reads no tables"));
+    let made = open(wanted("imatch", hash("1"))).unwrap();
+    assert_eq!(made.tables, hash("1"));
+    assert_eq!(open(wanted("imatch", None)).unwrap(), made);
+    let other = refused(wanted("imatch", hash("2")));
+    assert!(other.contains(&"1".repeat(32)) && other.contains(&"2".repeat(32)), "{other}");
+    // They are not written where there are none, so that an earlier manifest stays as it is.
+    let none = home.path().join("none");
+    Manifest::open_or_create(&none, Wanted::default(), DEFAULTS).unwrap();
+    assert!(!fs::read_to_string(none.join(NAME)).unwrap().contains("tables"));
+    let forged = Manifest { tables: None, ..made };
+    let read = Manifest::read(forged.seal().unwrap().as_bytes(), Path::new("manifest.json"));
+    assert!(matches!(read, Err(ManifestError::Damaged { .. })), "{read:?}");
+}
+
 /// Whoever opens a directory that others create at the same moment gets the one manifest there is, or
 /// is told that it is not what was wanted.
 #[test]
@@ -144,6 +169,7 @@ fn other_versions_are_named() {
         shards: 1,
         ranges: 1,
         winners: WinnerOrder::DEFAULT,
+        tables: None,
     };
     let policy = read(serde_json::to_value(&manifest).unwrap());
     assert!(matches!(policy, ManifestError::Tokeniser { .. }), "{policy}");

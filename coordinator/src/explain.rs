@@ -7,7 +7,7 @@ use axum::Json;
 use axum::extract::State;
 use doppel_model::PageUrl;
 use doppel_model::pairwise::{Bands, Comparison, Policy, TOKENS_MIN};
-use doppel_model::signature::{Kind, Signature};
+use doppel_model::signature::Signature;
 use doppel_protocol::answer::{
     Advice, Content, Criterion, Examples, Explanation, KeptBefore, Measures, Shingles, Side,
 };
@@ -89,7 +89,7 @@ fn side(app: &App, reads: &dyn Tier1Reads, field: &str, url: &PageUrl) -> Result
     let content = Content {
         hash: signature.content().to_string(),
         tokens: signature.tokens(),
-        shingles: (signature.kind() == Kind::Shingles).then(|| signature.size()),
+        shingles: signature.kind().is_of_shingles().then(|| signature.size()),
         comparable: app.policy().comparable(&signature),
         language: end.language.map(String::from),
         lengths: lookup.lengths,

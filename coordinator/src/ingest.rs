@@ -87,8 +87,8 @@ pub struct KeyedBatch<K> {
 }
 
 impl Ingest {
-    /// Starts `threads` extractors (at least one), which make the signatures of a policy. They do not detect languages: a page has the one that its record
-    /// gives.
+    /// Starts `threads` extractors (at least one), which make the signatures of a policy without tables. They do not detect languages:
+    /// a page has the one that its record gives.
     ///
     /// # Errors
     /// When the operating system gives no thread.
@@ -105,7 +105,14 @@ impl Ingest {
         Self::with(threads, move || Extractor::new(policy).detecting_language())
     }
 
-    fn with(threads: usize, extractor: impl Fn() -> Extractor + Clone + Send + 'static) -> io::Result<Self> {
+    /// The same with the extractors that the caller makes, one for each thread, and another one after a panic.
+    ///
+    /// # Errors
+    /// When the operating system gives no thread.
+    pub fn with(
+        threads: usize,
+        extractor: impl Fn() -> Extractor + Clone + Send + 'static,
+    ) -> io::Result<Self> {
         let (jobs, queue) = bounded::<Job>(QUEUE);
         let spawn = |number| {
             let (queue, extractor) = (queue.clone(), extractor.clone());

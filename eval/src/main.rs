@@ -12,6 +12,7 @@
 //! | `popular` | what is removed when only popular pages' groups are, and when all are |
 //! | `labelled`, `transplants` | pairs of pages whose truth is known, from files and by construction |
 //! | `score` | precision, recall and F1 of weighted pairs |
+//! | `copies` | whether policies call copies what people call so |
 //! | `pages` | files of pages to measure with: real text and pages made from it, or made-up words |
 //! | `collection` | the pages of a moment and the groups that they must have, by the exact baseline |
 //! | `replay` | crawls read once, for the engine and for the baseline |
@@ -28,6 +29,7 @@
 mod accuracy;
 mod collection;
 mod compare;
+mod copies;
 mod drive;
 mod families;
 mod from_scratch;
@@ -56,6 +58,7 @@ use doppel::exit::{self, Failure};
 
 use accuracy::Accuracy;
 use henzinger::Henzinger;
+use copies::Copies;
 use incremental::Incremental;
 use manku::Manku;
 use mapping::Mapping;
@@ -110,6 +113,7 @@ enum Measure {
     Henzinger(Henzinger),
     Manku(Manku),
     Popular(Popular),
+    Copies(Copies),
     Pages(Pages),
 }
 
@@ -133,6 +137,7 @@ impl Eval {
             Measure::Henzinger(henzinger) => give(&henzinger.run()?, form, plot.as_ref()),
             Measure::Manku(manku) => give(&manku.run()?, form, plot.as_ref()),
             Measure::Popular(popular) => give(&popular.run()?, form, plot.as_ref()),
+            Measure::Copies(copies) => give(&copies.run()?, form, plot.as_ref()),
             Measure::Pages(pages) => pages.run(form),
         }
     }

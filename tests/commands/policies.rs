@@ -1,22 +1,50 @@
 //! `--policy`: collections under each, and what is refused.
 
 use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::Stdio;
 
 use serde_json::json;
 
 use crate::harness::pages::{ndjson, text};
-use crate::harness::{Server, meaning, run, run_ok};
+use crate::harness::{Server, doppel, meaning, run, run_ok};
 use crate::{code, errors};
 
-const POLICIES: [&str; 6] = ["jaccard", "supershingle", "projection", "combined", "by-site", "simhash"];
+const POLICIES: [&str; 11] = [
+    "jaccard",
+    "supershingle",
+    "projection",
+    "combined",
+    "by-site",
+    "simhash",
+    "imatch",
+    "multi-simhash",
+    "overlap",
+    "content",
+    "copies",
+];
+
+/// Those whose signatures are of shingles, so that lengths say where to search.
+const OF_SHINGLES: [&str; 3] = ["jaccard", "content", "copies"];
+
+/// The policies that need tables.
+const WITH_TABLES: [&str; 2] = ["imatch", "multi-simhash"];
+
+/// Learns the tables of a policy; the path of the file.
+fn tables(home: &Path, policy: &str, crawl: &str) -> String {
+    let path = home.join(format!("{policy}.tables")).to_str().unwrap().to_owned();
+    run_ok(["policy-tables", "--policy", policy, "--out", &path, crawl]);
+    path
+}
 
 /// Families of long texts that differ in a word or two, each text on two sites.
-fn crawl(home: &std::path::Path) -> String {
+fn crawl(home: &Path) -> String {
     let page = |n: u64| {
         let (family, member) = (n / 6, n % 6);
         let mut words = text(family, 400);
         (0..member / 2).for_each(|at| words[100 * at as usize + 7] = format!("changed{member}"));
-        json!({"url": format!("http://site{}.example/{n}", n % 2), "text": words.join(" ")})
+        json!({"url": format!("http://site{}.example/{n}", n % 2), "text": words.join("\n")})
     };
     let path = home.join("crawl.jsonl");
     fs::write(&path, ndjson(&(0..60).map(page).collect::<Vec<_>>())).unwrap();
@@ -40,7 +68,14 @@ fn every_policy_groups_at_once_as_page_by_page_and_as_a_server_does() {
         assert!(at_once.contains("\"duplicate\""), "{policy}");
         assert_eq!(meaning(&dedup(&["--incremental"])), meaning(&at_once), "{policy}");
         let data = home.path().join(policy);
-        let server = Server::start(&data, &["--policy", policy, "--index-nodes", "2", "--partitions", "4"]);
+        let mut options = vec!["--policy", policy, "--index-nodes", "2", "--partitions", "4"];
+        let tables = WITH_TABLES.contains(&policy).then(|| tables(home.path(), policy, &crawl));
+        if let Some(tables) = &tables {
+            // They are the same as those that `dedup` learns by itself.
+            assert_eq!(meaning(&dedup(&["--policy-tables", tables])), meaning(&at_once), "{policy}");
+            options.extend(["--policy-tables", tables]);
+        }
+        let server = Server::start(&data, &options);
         let lines = fs::read_to_string(&crawl).unwrap();
         let pages: Vec<_> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         server.push_all(&pages);
@@ -51,12 +86,17 @@ fn every_policy_groups_at_once_as_page_by_page_and_as_a_server_does() {
         assert_eq!(explained["duplicate"], true, "{explained}");
         assert!(explained["policy"].as_str().unwrap().starts_with(policy), "{explained}");
         // The same text is one content, but where F reads the site.
-        assert_eq!(explained["measures"]["same_content"], policy != "by-site", "{explained}");
+        assert_eq!(
+            explained["measures"]["same_content"],
+            !["by-site", "copies"].contains(&policy),
+            "{explained}"
+        );
         for of_shingles in [&explained["measures"]["shingles"], &explained["a"]["content"]["shingles"]] {
-            assert_eq!(of_shingles.is_null(), policy != "jaccard", "{explained}");
+            assert_eq!(of_shingles.is_null(), !OF_SHINGLES.contains(&policy), "{explained}");
         }
+        let what_if = server.query("/v1/reports/load-balance/what-if", &[]).status();
+        assert_eq!(what_if, if OF_SHINGLES.contains(&policy) { 200 } else { 404 }, "{policy}");
         if policy != "jaccard" {
-            assert_eq!(server.query("/v1/reports/load-balance/what-if", &[]).status(), 404, "{policy}");
             let refused = run(["plan", "--from-server", &server.url]);
             assert!(code(&refused) == 1 && errors(&refused).contains("policy jaccard"), "{refused:?}");
         }
@@ -80,6 +120,9 @@ fn what_is_no_policy_or_another_is_refused_with_the_reason() {
         (&["--policy", "projection:agreeing=400"], "a number from 361 to 384"),
         (&["--policy", "by-site:site=page"], "one of registrable, host, parent"),
         (&["--policy", "simhash", "--tau", "0.9"], "the policy simhash has no tau"),
+        (&["--policy", "copies", "--tau", "0.9"], "the policy copies has no tau"),
+        (&["--policy", "content", "--tau", "0.9"], "say --policy content:tau=0.9"),
+        (&["--policy", "copies:within=1"], "a decimal from 0.5"),
         (&["--policy", "jaccard:tau=0.7", "--tau", "0.9"], "two values for tau"),
         (&["--policy", "jaccard:tau=0.8", "--tau", "0.9"], "two values for tau"),
     ] {
@@ -92,4 +135,147 @@ fn what_is_no_policy_or_another_is_refused_with_the_reason() {
     let error = refused(&["--tau", "0.8"]);
     assert!(error.contains("made with --policy simhash:differing=4, not jaccard:tau=0.8"), "{error}");
     run_ok(["dedup", "--data", data, "--policy", "simhash:differing=4", &crawl]);
+}
+
+#[test]
+fn a_collection_keeps_the_tables_that_it_was_made_with() {
+    let home = tempfile::tempdir().unwrap();
+    let (crawl, data) = (crawl(home.path()), home.path().join("data"));
+    let (tables, data) = (tables(home.path(), "multi-simhash", &crawl), data.to_str().unwrap());
+    let refused = |arguments: &[&str]| {
+        let output = run(arguments);
+        assert_eq!(code(&output), 1, "{arguments:?}");
+        errors(&output)
+    };
+    // A server does not guess.
+    let serve = ["serve", "--listen", "127.0.0.1:0", "--data", data];
+    let error = refused(&[&serve[..], &["--policy", "multi-simhash"]].concat());
+    assert!(error.contains("doppel policy-tables INPUT... --policy multi-simhash --out FILE"), "{error}");
+    let error = refused(&[&serve[..], &["--policy-tables", &tables]].concat());
+    assert!(error.contains("the policy jaccard reads no tables"), "{error}");
+    let error = refused(&[&serve[..], &["--policy", "imatch", "--policy-tables", &tables]].concat());
+    assert!(error.contains("the tables are those of the policy multi-simhash, and not of imatch"), "{error}");
+    assert!(!Path::new(data).exists());
+    // Made with tables, it is opened with these alone, and needs no file any more.
+    let made = ["dedup", "--data", data, "--policy", "multi-simhash", "--policy-tables", &tables, &crawl];
+    run_ok(made);
+    run_ok(["dedup", "--data", data, &crawl]);
+    run_ok(made);
+    let other = home.path().join("other.jsonl");
+    fs::write(&other, ndjson(&[json!({"url": "http://a.example/", "text": "some other words than those"})]))
+        .unwrap();
+    let others = home.path().join("others").to_str().unwrap().to_owned();
+    let learnt =
+        run_ok(["policy-tables", "--policy", "multi-simhash", "--out", &others, other.to_str().unwrap()]);
+    let error = refused(&["dedup", "--data", data, "--policy-tables", &others, &crawl]);
+    let hash = learnt.lines().find_map(|line| line.strip_prefix("hash ")).unwrap();
+    assert!(error.contains("was made with the tables ") && error.contains(hash), "{error}");
+    // Where they are lost or damaged, the same tables put them back, and no others.
+    let kept = Path::new(data).join("policy-tables");
+    let sound = fs::read(&kept).unwrap();
+    assert_eq!(sound, fs::read(&tables).unwrap());
+    let mut damaged = sound.clone();
+    damaged[100] ^= 1;
+    for put in [None, Some(&damaged[..]), Some(b"no tables")] {
+        fs::remove_file(&kept).unwrap();
+        put.inspect(|bytes| fs::write(&kept, bytes).unwrap());
+        let error = refused(&["dedup", "--data", data, &crawl]);
+        assert!(error.contains("policy-tables is missing or damaged"), "{error}");
+        // No page is lost without them.
+        assert_eq!(code(&run(["check", data])), i32::from(put.is_some()));
+        run_ok(made);
+        assert_eq!(fs::read(&kept).unwrap(), sound);
+    }
+    fs::write(&tables, &damaged).unwrap();
+    let error = refused(&made);
+    assert!(error.contains("multi-simhash.tables: it is damaged: the checksum does not match"), "{error}");
+}
+
+#[test]
+fn tables_do_not_depend_on_the_order_of_pages_and_are_learnt_from_standard_input_too() {
+    let home = tempfile::tempdir().unwrap();
+    let crawl = crawl(home.path());
+    let text = fs::read_to_string(&crawl).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    let (first, second) = lines.split_at(23);
+    let part = |name: &str, lines: &[&str]| {
+        let path = home.path().join(name);
+        fs::write(&path, lines.iter().rev().map(|line| format!("{line}\n")).collect::<String>()).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let parts = [part("second.jsonl", second), part("first.jsonl", first), part("again.jsonl", second)];
+    let out = home.path().join("out").to_str().unwrap().to_owned();
+    for policy in WITH_TABLES {
+        let learnt = fs::read(tables(home.path(), policy, &crawl)).unwrap();
+        let options = ["policy-tables", "--policy", policy, "--out", &out];
+        run_ok(options.into_iter().chain(parts.iter().map(String::as_str)));
+        assert_eq!(fs::read(&out).unwrap(), learnt, "{policy}");
+    }
+    let piped = |arguments: &[&str]| {
+        let mut command = doppel();
+        command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut command = command.spawn().unwrap();
+        command.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+        let output = command.wait_with_output().unwrap();
+        assert!(output.status.success(), "{arguments:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let dedup = ["dedup", "--out", "-", "--policy", "imatch"];
+    let from_file = run_ok(dedup.into_iter().chain([&*crawl]));
+    assert_eq!(meaning(&piped(&[&dedup[..], &["-"]].concat())), meaning(&from_file));
+    for (options, says) in [
+        (&["--policy", "simhash"][..], "the policy simhash reads no tables"),
+        (&["--policy", "words"], "there are jaccard, supershingle"),
+    ] {
+        let refused = run(["policy-tables", "--out", &out].iter().chain(options).chain([&&*crawl]));
+        assert!(code(&refused) == 2 && errors(&refused).contains(says), "{refused:?}");
+    }
+    let empty = part("empty.jsonl", &[r#"{"url": "http://a.example/", "text": "the of and"}"#]);
+    let refused = run(["policy-tables", "--policy", "imatch", "--out", &out, &empty]);
+    assert!(
+        code(&refused) == 5 && errors(&refused).contains("no page of the input has a word"),
+        "{refused:?}"
+    );
+}
+
+/// The same article in two templates, and other articles in one of them.
+#[test]
+fn main_contents_are_compared_whatever_is_around_them() {
+    let home = tempfile::tempdir().unwrap();
+    let article = |n: u64| text(n, 150).join(" ");
+    let menu = |site: u64| text(100 + site, 2_500).join("</a><li><a href=/x>");
+    let page = |url: &str, site: u64, body: String| {
+        let html = format!(
+            "<title>t</title><ul class=site-menu><li><a>{}</ul><div>{body}</div><footer>{url}</footer>",
+            menu(site)
+        );
+        json!({"url": url, "html": html})
+    };
+    let pages = [
+        page("http://a.example/1", 1, article(1)),
+        page("http://a.example/2", 1, article(2)),
+        page("http://a.example/copy", 2, article(1)),
+        page("http://b.example/1", 3, article(1)),
+        json!({"url": "http://b.example/1.txt", "text": article(1)}),
+    ];
+    let crawl = home.path().join("crawl.jsonl");
+    fs::write(&crawl, ndjson(&pages)).unwrap();
+    let crawl = crawl.to_str().unwrap();
+    for (policy, groups) in
+        [("jaccard", vec![vec!["a.example/1", "a.example/2"]]), ("content", copies()), ("copies", copies())]
+    {
+        let out = run_ok(["dedup", "--out", "-", "--policy", policy, crawl]);
+        let url = |url: &String| url.trim_start_matches("http://").to_owned();
+        let groups_of =
+            |(_, groups): crate::harness::Meaning| groups.into_iter().filter(|group| group.len() > 1);
+        let mut found: Vec<Vec<String>> =
+            groups_of(meaning(&out)).map(|group| group.iter().map(url).collect()).collect();
+        found.iter_mut().for_each(|group| group.sort());
+        assert_eq!(found, groups, "{policy}: {out}");
+    }
+}
+
+/// The group of the article.
+fn copies() -> Vec<Vec<&'static str>> {
+    vec![vec!["a.example/1", "a.example/copy", "b.example/1", "b.example/1.txt"]]
 }

@@ -14,8 +14,14 @@ use crate::harness::pages::Random;
 /// All is well again by then after the last fault.
 const RECOVERY: Duration = Duration::from_secs(240);
 
+/// An operator who has waited for so long does what the status of the cluster says.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// So long after a disk was lost, what its node has told before is not believed any more.
 const SILENCE: Duration = Duration::from_secs(5);
+
+/// The pause between the restarts of two log servers, in which one takes part again.
+const RESTART: Duration = Duration::from_secs(10);
 
 const POLL: Duration = Duration::from_millis(100);
 
@@ -242,16 +248,34 @@ impl<'a> Faults<'a> {
         }
     }
 
+    /// What an operator does about log servers that say that a stream is not there, though none was deleted.
+    fn restart_log(&mut self) {
+        for at in self.cluster.of(Role::Log) {
+            self.say(&format!(
+                "   a stream is not found, so {} is restarted",
+                self.cluster.processes[at].name
+            ));
+            self.cluster.kill(at);
+            self.cluster.begin(at);
+            self.wait(Instant::now() + RESTART);
+        }
+    }
+
     /// Ends all faults, and waits until all is well.
     fn recover(&mut self) {
         while !self.ends.is_empty() && !self.is_wrong() {
             self.wait(Instant::now() + POLL);
         }
         let began = Instant::now();
+        let mut is_restarted = false;
         while !self.is_wrong() {
             let is_told_anew = self.lost_disk.is_none_or(|lost| lost.elapsed() > SILENCE);
             if is_told_anew && self.cluster.is_well() {
                 return self.say(&format!("   all is well after {:.1} s", began.elapsed().as_secs_f64()));
+            }
+            if began.elapsed() > PATIENCE && !is_restarted && self.cluster.has_lost_sight_of_a_stream() {
+                is_restarted = true;
+                self.restart_log();
             }
             if began.elapsed() > RECOVERY {
                 let status = self.cluster.status();

@@ -284,6 +284,13 @@ impl Cluster {
         })
     }
 
+    /// Whether a stream is said not to be there. None is ever deleted.
+    pub(crate) fn has_lost_sight_of_a_stream(&self) -> bool {
+        let Some(status) = self.status() else { return false };
+        let mut attention = status["attention"].as_array().unwrap().iter();
+        attention.any(|one| one["what"].as_str().unwrap().contains("stream not found"))
+    }
+
     /// The server that leads the stream of a range; none while there is none.
     pub(crate) fn leader(&self, range: usize) -> Option<usize> {
         let alive = self.of(Role::Log).filter(|at| self.processes[*at].child.is_some());

@@ -218,12 +218,17 @@ pub(crate) struct Plan {
 }
 
 /// The other policies than `jaccard`, as lenient as makes families of the contents here.
-const LENIENT: [&str; 5] = [
+const LENIENT: [&str; 10] = [
     "supershingle:equal=1",
     "projection:agreeing=361",
     "combined:equal=1,agreeing=300",
     "by-site:across=361,equal=1,agreeing=300",
     "simhash:differing=6",
+    "imatch:idf-from=0,idf-to=100",
+    "multi-simhash:below=7",
+    "content:tau=0.7",
+    "copies:text=0.8,within=0.9,across=0.75",
+    "overlap:lines=2,shared=48",
 ];
 
 /// `jaccard` with this threshold, or now and then another policy.

@@ -49,19 +49,23 @@ impl Contents {
             assert_eq!((texts.len(), family.len()), range);
             texts.extend(family);
         }
-        let mut signer = Signer::new(policy);
-        let signatures: Vec<Arc<Signature>> = texts
+        let tokens = |text: &Text| text.iter().map(|word| stable_hash64(&word.to_le_bytes())).collect();
+        let tokens: Vec<Vec<u64>> = texts.iter().map(tokens).collect();
+        let mut signer = Signer::learnt(policy, &tokens);
+        let signatures: Vec<Arc<Signature>> = tokens
             .iter()
-            .map(|text| text.iter().map(|word| stable_hash64(&word.to_le_bytes())).collect::<Vec<_>>())
             .zip(0..)
-            // They are on two sites, where that matters.
-            .map(|(tokens, number)| signer.sign(Features { tokens: &tokens, site: Some(number % 2) }))
+            // They are on two sites, and some are plain text, where that matters; they have a word a line.
+            .map(|(tokens, number)| {
+                let main = (number % 3 > 0).then_some(&**tokens);
+                signer.sign(Features { tokens, site: Some(number % 2), main, terms: tokens, lines: tokens })
+            })
             .map(Arc::new)
             .collect();
         let each = 0..texts.len();
-        let is_similar = |a: usize, b: usize| match policy.metric() {
-            Some(tau) => is_near_duplicate(&texts[a], &texts[b], tau),
-            None => policy.similar(&signatures[a], &signatures[b]),
+        let is_similar = |a: usize, b: usize| match policy {
+            Policy::Jaccard { tau } => is_near_duplicate(&texts[a], &texts[b], tau),
+            _ => policy.similar(&signatures[a], &signatures[b]),
         };
         let similar: Vec<Vec<bool>> =
             each.clone().map(|a| each.clone().map(|b| is_similar(a, b)).collect()).collect();

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use anyhow::Context;
+use doppel_model::pairwise::Signer;
 use doppel_protocol::answer::ExportLine;
 use doppel_tier1::bulk::{Bulk, BulkConfig, Grouped, Keep};
 
@@ -17,8 +18,8 @@ use crate::new_directory::NewDirectory;
 use crate::scratch::Scratch;
 use crate::summary::{Fed, Found, Outcomes, Summary};
 use crate::weights::{Balance, Weights};
-use crate::wire::{DEFAULTS, wanted};
-use crate::{crawl, directory, extracted, interrupt, progress};
+use crate::wire::{Asked, DEFAULTS, asked};
+use crate::{crawl, directory, extracted, interrupt, policy_tables, progress};
 
 /// Bytes of signatures that are in memory while a collection is grouped of which nothing is kept; the others are in a
 /// temporary file.
@@ -28,24 +29,26 @@ impl Dedup {
     /// Groups a collection of which nothing is kept.
     pub(super) fn at_once(&self, out: Option<&Destination>) -> anyhow::Result<Done> {
         let scratch = Scratch::new()?;
-        let (Wanted { policy, winners, .. }, markets) = wanted(&self.engine)?;
+        let Asked { wanted: Wanted { policy, winners, .. }, tables, markets } = asked(&self.engine)?;
+        let signer = policy_tables::signer(policy.unwrap_or_default(), tables)?;
         let begin = Instant::now();
         let config = BulkConfig {
-            policy: policy.unwrap_or_default(),
+            policy: signer.policy(),
             winners: winners.unwrap_or_default(),
             market: self.market(&markets)?,
             group_members_max: self.engine.tuning.group_members_max,
             keep: Keep::Answer { memory_max: SIGNATURES_MAX, temp_dir: scratch.path() },
         };
-        let (fed, grouped, balance) = self.group(&config)?;
+        let (fed, grouped, balance) = self.group(&config, signer)?;
         Ok(self.answer(fed, begin, (&grouped, balance), out))
     }
 
     /// Makes a data directory.
     pub(super) fn make_directory(&self, dir: &Path, out: Option<&Destination>) -> anyhow::Result<Done> {
-        let (wanted, markets) = wanted(&self.engine)?;
+        let Asked { wanted, tables, markets } = asked(&self.engine)?;
         let market = self.market(&markets)?;
         let manifest = Manifest::new(wanted, DEFAULTS)?;
+        let signer = policy_tables::signer(manifest.policy, tables)?;
         let new = NewDirectory::begin(dir)?;
         interrupt::announce("interrupted; nothing is kept, and the same command begins anew")?;
         let begin = Instant::now();
@@ -57,7 +60,8 @@ impl Dedup {
             group_members_max: self.engine.tuning.group_members_max,
             keep: Keep::Databases { dir: &tier1, map },
         };
-        let (fed, grouped, balance) = self.group(&config).with_context(|| nothing_is_kept(dir))?;
+        let (fed, grouped, balance) =
+            self.group(&config, signer.clone()).with_context(|| nothing_is_kept(dir))?;
         // An empty collection would take the next command for one that adds to it. The output is not written, because it may
         // lie in the directory, which has to stay empty. The caller says that nothing was read.
         if grouped.counters.submissions == 0 {
@@ -65,21 +69,22 @@ impl Dedup {
         }
         let marked = doppel_tier2::check::mark(&new.tier2());
         marked.with_context(|| format!("cannot write {}", dir.display()))?;
+        if let Some(tables) = signer.tables() {
+            policy_tables::write(&new.tables(), tables)?;
+        }
         new.finish(&manifest)?;
         interrupt::announce("interrupted; the collection is whole")?;
         Ok(self.answer(fed, begin, (&grouped, balance), out))
     }
 
     /// Reads all pages and groups them.
-    fn group(&self, config: &BulkConfig<'_>) -> anyhow::Result<(Fed, Grouped, Balance)> {
+    fn group(&self, config: &BulkConfig<'_>, signer: Signer) -> anyhow::Result<(Fed, Grouped, Balance)> {
         let is_kept = matches!(config.keep, Keep::Databases { .. });
         let mut bulk = Bulk::new(config)?;
         let (mut outcomes, mut weights) = (Outcomes::default(), Weights::default());
         // Nobody can ask for the language of a page that is not kept.
-        let input = extracted::pages(
-            &self.inputs,
-            (config.policy, is_kept && self.engine.detect_language),
-            |pages| {
+        let input =
+            extracted::pages(&self.inputs, (signer, is_kept && self.engine.detect_language), |pages| {
                 for ExtractedPage { submission, bytes } in pages {
                     let page = submission.url.id();
                     let outcome = bulk.submit(submission)?;
@@ -87,8 +92,7 @@ impl Dedup {
                     outcomes.add(&[outcome]);
                 }
                 Ok(())
-            },
-        )?;
+            })?;
         let mut fed = Fed { input, outcomes, ..Fed::default() };
         if is_kept {
             let gone = directory::gone(bulk.live().cloned().map(Ok), self.directories())?;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, ensure};
 use doppel_coordinator::limits::SAMPLE_CONTENTS;
-use doppel_model::pairwise::Policy;
+use doppel_model::pairwise::{Policy, Signer};
 use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, PageUrl, Timestamp};
 use doppel_protocol::Body;
@@ -33,7 +33,7 @@ pub(super) type Contents = BTreeMap<ContentHash, Content>;
 /// When an input is not there, or no content is.
 pub(super) fn read(inputs: &InputArgs) -> anyhow::Result<(Contents, Tally)> {
     let mut newest: HashMap<PageUrl, (Timestamp, Option<Arc<Signature>>)> = HashMap::new();
-    let tally = extracted::pages(inputs, (Policy::default(), false), |pages| {
+    let tally = extracted::pages(inputs, (Signer::new(Policy::default()), false), |pages| {
         for page in pages.into_iter().map(|page| page.submission) {
             let content = match page.body {
                 Body::Content(signature) => Some(signature),

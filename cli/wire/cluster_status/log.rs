@@ -168,7 +168,8 @@ fn copies(behind: &[&str], log: &EngineStatus) -> String {
 /// What to do about a stream that does not answer, as a stream without a leader.
 fn election(away: &[&str]) -> String {
     match away {
-        [] => "wait some seconds for an election".to_owned(),
+        // nats-server 2.9.10 was seen to lose sight of a stream that it has, after all servers were killed and one was cut off.
+        [] => "wait some seconds for an election; where it stays so, restart the log servers, one after the other".to_owned(),
         away => format!("start the log servers that are away: {}", away.join(", ")),
     }
 }

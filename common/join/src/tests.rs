@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use super::*;
 
 /// All, those without a metric as lenient as makes families of the texts here.
-const POLICIES: [&str; 8] = [
+const POLICIES: [&str; 13] = [
     "jaccard:tau=0.5",
     "jaccard:tau=0.8",
     "jaccard:tau=0.9",
@@ -19,18 +19,23 @@ const POLICIES: [&str; 8] = [
     "combined:equal=1,agreeing=300",
     "by-site:across=361,equal=1,agreeing=300",
     "simhash:differing=6",
+    "imatch:idf-from=0,idf-to=100",
+    "multi-simhash:below=7",
+    "content",
+    "copies:text=0.8,within=0.9,across=0.75",
+    "overlap:lines=2,shared=48",
 ];
 
 /// Families of texts that drift apart, copies among them.
 fn signatures(policy: Policy, seed: u64, count: usize) -> Vec<Arc<Signature>> {
     let mut random = Random::new(seed);
-    let mut signer = Signer::new(policy);
     let mut families: Vec<Vec<u64>> = (0..6)
         .map(|_| {
             let words = [10, 30, 120, 700][random.below(4) as usize];
             (0..words).map(|_| random.below(1 << 40)).collect()
         })
         .collect();
+    let mut signer = Signer::learnt(policy, families.clone());
     (0..count)
         .map(|_| {
             let family = random.below(6) as usize;
@@ -39,7 +44,9 @@ fn signatures(policy: Policy, seed: u64, count: usize) -> Vec<Arc<Signature>> {
                 families[family][at] = random.below(1 << 40);
             }
             let site = Some(random.below(2));
-            Arc::new(signer.sign(Features { tokens: &families[family], site }))
+            let tokens = &*families[family];
+            let main = (random.below(3) > 0).then_some(tokens);
+            Arc::new(signer.sign(Features { tokens, site, main, terms: tokens, lines: tokens }))
         })
         .collect()
 }

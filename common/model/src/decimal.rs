@@ -25,6 +25,13 @@ impl Tau {
     /// The denominator of [`numerator`](Self::numerator).
     pub const DENOMINATOR: u64 = 10_000;
 
+    /// A threshold that is known when the program is compiled, in hundredths from 50 to 99.
+    #[must_use]
+    pub(crate) const fn of_hundredths(hundredths: u16) -> Self {
+        assert!(50 <= hundredths && hundredths < 100);
+        Self(100 * hundredths)
+    }
+
     /// tau times [`DENOMINATOR`](Self::DENOMINATOR).
     #[must_use]
     pub const fn numerator(self) -> u64 {

@@ -2,7 +2,7 @@
 //! F.
 //!
 //! Modules depend on each other in one direction only: identifiers, URLs and time stamps, then `sketch`, then
-//! `signature`, then `pairwise` and `parity`. Nothing in this crate knows about stores, sockets or clocks.
+//! `signature` and `tables`, then `pairwise` and `parity`. Nothing in this crate knows about stores, sockets or clocks.
 #![forbid(unsafe_code)]
 
 mod cluster_id;
@@ -15,6 +15,7 @@ mod random;
 mod random_number;
 pub mod signature;
 pub mod sketch;
+pub mod tables;
 mod time;
 mod union_find;
 mod url;

@@ -11,7 +11,7 @@ use std::borrow::Borrow;
 
 use serde::{Deserialize, Serialize};
 
-use doppel_model::signature::{BUCKETS, Kind, Signature, bucket};
+use doppel_model::signature::{BUCKETS, Signature, bucket};
 use doppel_model::stable_hash64;
 
 use crate::error::MappingError;
@@ -71,7 +71,7 @@ impl Lexicon {
     /// made of shingles, its size.
     #[must_use]
     pub fn lengths(&self, signature: &Signature) -> LengthVector {
-        if signature.kind() != Kind::Shingles {
+        if !signature.kind().is_of_shingles() {
             return self.empty.with_total(signature.size());
         }
         let mut lengths = self.empty;

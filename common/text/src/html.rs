@@ -4,25 +4,30 @@
 //! meaning of their own, and their content is ordinary markup.
 //!
 //! Besides the text, [`Document`] records what the page says about itself: `<base>`, the canonical link and, for small
-//! pages, the signs of a redirect in the content. No HTML tokens are built: text, names and the few attributes of
-//! interest go to buffers that are reused.
+//! pages, the signs of a redirect in the content; and, where it is asked for, which text is the main content. No HTML tokens are built:
+//! text, names and the few attributes of interest go to buffers that are reused. Lines are made only where they are asked for: whether
+//! they are is known to the compiler, so that other readers have no work for them.
 
 use std::convert::Infallible;
 
 use html5gum::{Emitter, Error, State, Tokenizer};
 
+use super::attributes::Attributes;
+use super::boilerplate;
 use super::foreign::Foreign;
+use super::lines::Lines;
+use super::main_content::MainContent;
+use super::name::Name;
 use super::refresh;
 use doppel_model::PageUrl;
-
-/// The maximum length of an attribute value. A longer value counts as absent.
-const VALUE_BYTES: usize = PageUrl::BYTES_MAX;
 
 /// What was read from a page. The buffers are reused for the next page.
 #[derive(Debug, Default)]
 pub(super) struct Document {
     /// The text in UTF-8, with a space for every tag.
     pub(super) text: Vec<u8>,
+    /// Its lines, where they were asked for.
+    pub(super) lines: Lines,
     base: Option<String>,
     canonical: Option<String>,
     /// The target of the first valid meta refresh of at most 10 s, not yet resolved. Small pages only.
@@ -32,21 +37,35 @@ pub(super) struct Document {
     /// Whether there is a letter, a digit, a form or an embedded document outside of title and noscript. Small
     /// pages only.
     pub(super) has_body: bool,
+    /// Which text is the main content. Only where it is asked for.
+    pub(super) main: MainContent,
     attributes: Attributes,
 }
 
 impl Document {
-    /// Reads `html` in place of the previous page. `small` pages may be redirects.
-    pub(super) fn read(&mut self, html: &str, small: bool) {
+    /// Reads `html` in place of the previous page. `small` pages may be redirects. `finds_main` asks for the main content, `lines` for
+    /// lines.
+    pub(super) fn read(&mut self, html: &str, small: bool, finds_main: bool, lines: bool) {
+        if lines {
+            self.lines.clear();
+            self.read_as::<true>(html, small, finds_main);
+        } else {
+            self.read_as::<false>(html, small, finds_main);
+        }
+    }
+
+    fn read_as<const LINES: bool>(&mut self, html: &str, small: bool, finds_main: bool) {
         self.text.clear();
         self.base = None;
         self.canonical = None;
         self.refresh = None;
         self.script.clear();
         self.has_body = false;
-        let reader = Reader {
+        self.main.clear();
+        let reader = Reader::<LINES> {
             document: self,
             small,
+            finds_main,
             tag: Tag::default(),
             last_start: Name::default(),
             foreign: Foreign::default(),
@@ -69,100 +88,12 @@ impl Document {
     }
 }
 
-/// The name of a tag or attribute. No name of interest is longer than this.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-struct Name {
-    bytes: [u8; 16],
-    len: usize,
-}
-
-impl Name {
-    fn push(&mut self, piece: &[u8]) {
-        if let Some(room) = self.bytes.get_mut(self.len..self.len + piece.len()) {
-            room.copy_from_slice(piece);
-        }
-        // A name that is too long equals no name of interest.
-        self.len += piece.len();
-    }
-
-    fn get(&self) -> &[u8] {
-        self.bytes.get(..self.len).unwrap_or(b"\0")
-    }
-}
-
 /// The tag being read.
 #[derive(Debug, Default)]
 struct Tag {
     name: Name,
     end: bool,
     self_closing: bool,
-}
-
-/// The attributes of a meta, link or base tag. Those of other tags are not read.
-#[derive(Debug, Default)]
-struct Attributes {
-    /// Whether an attribute is being read.
-    open: bool,
-    name: Name,
-    value: Value,
-    /// `http-equiv` of a meta, `rel` of a link.
-    kind: Value,
-    /// `content` of a meta, `href` of a link or base.
-    target: Value,
-}
-
-/// The value of an attribute. A value that is too long counts as absent.
-#[derive(Debug, Default)]
-struct Value {
-    bytes: Vec<u8>,
-    present: bool,
-}
-
-impl Value {
-    fn begin(&mut self) {
-        self.bytes.clear();
-        self.present = true;
-    }
-
-    fn push(&mut self, piece: &[u8]) {
-        self.present &= self.bytes.len() + piece.len() <= VALUE_BYTES;
-        if self.present {
-            self.bytes.extend_from_slice(piece);
-        }
-    }
-
-    fn get(&self) -> Option<&str> {
-        std::str::from_utf8(&self.bytes).ok().filter(|_| self.present)
-    }
-}
-
-impl Attributes {
-    fn clear(&mut self) {
-        self.open = false;
-        self.kind.present = false;
-        self.target.present = false;
-    }
-
-    fn begin(&mut self) {
-        self.open = true;
-        self.name = Name::default();
-        self.value.begin();
-    }
-
-    /// Keeps the attribute that was read, if there is one and a tag of this name needs it.
-    fn end(&mut self, tag: &[u8]) {
-        if !std::mem::take(&mut self.open) {
-            return;
-        }
-        let field = match (tag, self.name.get()) {
-            (b"meta", b"http-equiv") | (b"link", b"rel") => &mut self.kind,
-            (b"meta", b"content") | (b"link" | b"base", b"href") => &mut self.target,
-            _ => return,
-        };
-        if !field.present {
-            std::mem::swap(field, &mut self.value);
-        }
-    }
 }
 
 /// The element whose text is being dropped.
@@ -183,10 +114,11 @@ impl Dropped {
     }
 }
 
-/// Receives what the tokenizer finds.
-struct Reader<'a> {
+/// Receives what the tokenizer finds, with lines or without.
+struct Reader<'a, const LINES: bool> {
     document: &'a mut Document,
     small: bool,
+    finds_main: bool,
     tag: Tag,
     last_start: Name,
     foreign: Foreign,
@@ -197,7 +129,7 @@ struct Reader<'a> {
     templates: u32,
 }
 
-impl Reader<'_> {
+impl<const LINES: bool> Reader<'_, LINES> {
     fn init_tag(&mut self, end: bool) {
         self.tag = Tag { end, ..Tag::default() };
         self.document.attributes.clear();
@@ -212,6 +144,10 @@ impl Reader<'_> {
                 self.dropped = Dropped::by(name.get());
             }
             return None;
+        }
+        if self.finds_main {
+            let Document { main, text, attributes, .. } = &mut *self.document;
+            main.start(name, attributes.marks, text.len());
         }
         match name.get() {
             b"meta" | b"link" | b"base" if self.templates == 0 => self.note(),
@@ -238,6 +174,9 @@ impl Reader<'_> {
         let name = self.tag.name;
         let was_foreign = self.foreign.inside();
         self.foreign.end(name.get());
+        if self.finds_main && !(was_foreign && self.foreign.inside()) {
+            self.document.main.end(name, self.document.text.len());
+        }
         if self.dropped == Dropped::by(name.get()) || was_foreign && !self.foreign.inside() {
             self.dropped = Dropped::Nothing;
         }
@@ -268,7 +207,7 @@ impl Reader<'_> {
     }
 }
 
-impl Emitter for Reader<'_> {
+impl<const LINES: bool> Emitter for Reader<'_, LINES> {
     type Token = Infallible;
 
     fn emit_string(&mut self, piece: &[u8]) {
@@ -277,6 +216,9 @@ impl Emitter for Reader<'_> {
             Dropped::Nothing if piece == b"\0" && !self.foreign.inside() => {}
             Dropped::Nothing => {
                 self.document.text.extend_from_slice(piece);
+                if LINES {
+                    self.document.lines.push(piece);
+                }
                 if self.small && !self.aside && !self.document.has_body {
                     self.document.has_body = piece.iter().any(|b| b.is_ascii_alphanumeric() || !b.is_ascii());
                 }
@@ -305,7 +247,7 @@ impl Emitter for Reader<'_> {
     fn init_attribute(&mut self) {
         let tag = self.tag.name.get();
         self.document.attributes.end(tag);
-        if !self.tag.end && matches!(tag, b"meta" | b"link" | b"base") {
+        if !self.tag.end && (self.finds_main || matches!(tag, b"meta" | b"link" | b"base")) {
             self.document.attributes.begin();
         }
     }
@@ -317,8 +259,13 @@ impl Emitter for Reader<'_> {
     }
 
     fn push_attribute_value(&mut self, piece: &[u8]) {
-        if self.document.attributes.open {
-            self.document.attributes.value.push(piece);
+        let attributes = &mut self.document.attributes;
+        if attributes.open {
+            // Most values are links, which are of no interest here.
+            let is_read = attributes.value.has_begun()
+                || boilerplate::is_read(attributes.name.get())
+                || matches!(self.tag.name.get(), b"meta" | b"link" | b"base");
+            attributes.value.push(if is_read { piece } else { b"" });
         }
     }
 
@@ -326,6 +273,10 @@ impl Emitter for Reader<'_> {
         self.document.attributes.end(self.tag.name.get());
         if self.dropped == Dropped::Nothing {
             self.document.text.push(b' ');
+        }
+        if LINES {
+            let lines = &mut self.document.lines;
+            if self.tag.end { lines.end(self.tag.name.get()) } else { lines.start(self.tag.name.get()) }
         }
         if self.tag.end {
             self.end_tag();

@@ -1,21 +1,28 @@
-//! Pages to signatures: charset, HTML, tokens, redirects in content, language.
+//! Pages to signatures: charset, HTML, main content, tokens, redirects in content, language.
 //!
 //! The text of a page: every tag separates words. Entities are decoded and comments are dropped, and neither separates.
 //! Script and style are dropped; the text of title, textarea, noscript, noframes, iframe and template stays. Attributes
-//! are not text. No page is refused: any bytes have a signature. Time and memory are linear in the size of the page,
+//! are not text. For policies that read it, boilerplate is left out (`main_content`); those that read lines get them as a browser shows
+//! them (`lines`). No page is refused: any bytes have a signature. Time and memory are linear in the size of the page,
 //! however deep it is nested.
 #![forbid(unsafe_code)]
 
+mod attributes;
+mod boilerplate;
 mod charset;
 mod foreign;
 mod html;
 mod language;
 mod letter;
+mod lines;
+mod main_content;
+mod name;
 mod prescan;
 mod redirect;
 mod refresh;
 mod script;
 mod site;
+mod term;
 mod token;
 
 pub use charset::decode;
@@ -23,11 +30,13 @@ pub use doppel_model::signature::TOKENISER_VERSION;
 
 use std::borrow::Cow;
 
-use doppel_model::PageUrl;
-use doppel_model::pairwise::{Features, Policy, Signer};
-use doppel_model::signature::Signature;
+use doppel_model::pairwise::{Features, Policy, Signer, TOKENS_MIN};
+use doppel_model::signature::{Builder, Signature};
+use doppel_model::{ContentHash, PageUrl, stable_hash64};
 use html::Document;
 use language::language;
+use main_content::Part;
+use term::Terms;
 use token::Tokeniser;
 
 /// The result of reading a page.
@@ -48,6 +57,15 @@ pub enum HtmlText<'a> {
     Redirect(PageUrl),
 }
 
+/// A page as the hashes of its text and of its lines, without a signature.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HashedLines<'e> {
+    /// The hash of the tokens; none where there are no tokens.
+    pub text: Option<u64>,
+    /// The hashes of the lines, in order.
+    pub lines: &'e [u64],
+}
+
 /// A page with content.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Page {
@@ -58,6 +76,15 @@ pub struct Page {
     pub language: Option<Box<str>>,
     /// The canonical URL that the page names (`<link rel=canonical>`), resolved.
     pub canonical: Option<PageUrl>,
+}
+
+/// The words of a page, for tables that are learnt of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PageTerms<'t> {
+    /// The page's content.
+    pub content: ContentHash,
+    /// Its terms ([`Features::terms`]), in text order.
+    pub terms: &'t [u64],
 }
 
 /// Reads pages. It reuses its buffers, which grow to the size of the largest page. Each worker thread has its own.
@@ -78,8 +105,11 @@ pub struct Page {
 pub struct Extractor {
     detect_language: bool,
     decoded: String,
+    main: Vec<u8>,
     document: Document,
     tokeniser: Tokeniser,
+    /// None before the first page of which terms are needed.
+    terms: Option<Terms>,
     signer: Signer,
 }
 
@@ -91,14 +121,25 @@ impl Default for Extractor {
 
 impl Extractor {
     /// Creates an extractor with empty buffers, which makes the signatures of a policy.
+    ///
+    /// # Panics
+    /// When the policy reads tables: [`signing`](Self::signing) makes its extractors.
     #[must_use]
     pub fn new(policy: Policy) -> Self {
+        Self::signing(Signer::new(policy))
+    }
+
+    /// Creates an extractor with empty buffers, which makes signatures with this signer.
+    #[must_use]
+    pub fn signing(signer: Signer) -> Self {
         Self {
             detect_language: false,
             decoded: String::new(),
+            main: Vec::new(),
             document: Document::default(),
             tokeniser: Tokeniser::default(),
-            signer: Signer::new(policy),
+            terms: None,
+            signer,
         }
     }
 
@@ -115,49 +156,153 @@ impl Extractor {
             return Extracted::Redirect(target);
         }
         let canonical = self.document.canonical(url);
-        Extracted::Page(self.page(Some(url), canonical))
+        Extracted::Page(self.page(Some(url), canonical, true))
     }
 
     /// Reads an HTML page like [`html`](Self::html), but stops before the tokens, for programs that make their own.
     pub fn html_text(&mut self, url: &PageUrl, html: &[u8], declared: Option<&str>) -> HtmlText<'_> {
-        match self.read(url, html, declared) {
+        match self.read_for(url, html, declared, (false, false)) {
             Some(target) => HtmlText::Redirect(target),
             None => HtmlText::Text(String::from_utf8_lossy(&self.document.text)),
         }
     }
 
+    /// The same of the main content, which policies that read it compare, whatever the policy here. It is the text of the whole page where
+    /// nothing else has enough tokens. ASCII letters may be in lower case.
+    pub fn html_main_text(&mut self, url: &PageUrl, html: &[u8], declared: Option<&str>) -> HtmlText<'_> {
+        if let Some(target) = self.read_for(url, html, declared, (true, false)) {
+            return HtmlText::Redirect(target);
+        }
+        let found = self.find_main();
+        HtmlText::Text(String::from_utf8_lossy(if found { &self.main } else { &self.document.text }))
+    }
+
+    /// Reads an HTML page like [`html`](Self::html), but makes no signature. None of a redirect.
+    pub fn html_lines(
+        &mut self,
+        url: &PageUrl,
+        html: &[u8],
+        declared: Option<&str>,
+    ) -> Option<HashedLines<'_>> {
+        match self.read_for(url, html, declared, (false, true)) {
+            Some(_) => None,
+            None => Some(self.hashed_lines()),
+        }
+    }
+
+    /// The same of plain text.
+    pub fn text_lines(&mut self, text: &str) -> HashedLines<'_> {
+        self.take(text);
+        self.document.lines.take(text);
+        self.hashed_lines()
+    }
+
+    fn hashed_lines(&mut self) -> HashedLines<'_> {
+        let tokens = self.tokeniser.tokens(&mut self.document.text);
+        let bytes: Vec<u8> = tokens.iter().flat_map(|token| token.to_le_bytes()).collect();
+        let text = (!tokens.is_empty()).then(|| stable_hash64(&bytes));
+        HashedLines { text, lines: self.document.lines.hashes() }
+    }
+
     /// Reads plain text or Markdown. A policy that reads the site takes all these texts for pages of one.
     pub fn text(&mut self, text: &str) -> Page {
         self.take(text);
-        self.page(None, None)
+        self.page(None, None, false)
     }
 
     /// The same of a page that has a URL.
     pub fn text_at(&mut self, url: &PageUrl, text: &str) -> Page {
         self.take(text);
-        self.page(Some(url), None)
+        self.page(Some(url), None, false)
+    }
+
+    /// Reads an HTML page like [`html`](Self::html), but gives its words instead of a signature; none of a redirect.
+    pub fn html_terms(
+        &mut self,
+        url: &PageUrl,
+        html: &[u8],
+        declared: Option<&str>,
+    ) -> Option<PageTerms<'_>> {
+        match self.read(url, html, declared) {
+            Some(_) => None,
+            None => Some(self.page_terms()),
+        }
+    }
+
+    /// Reads plain text or Markdown like [`text`](Self::text), but gives its words.
+    pub fn text_terms(&mut self, text: &str) -> PageTerms<'_> {
+        self.take(text);
+        self.page_terms()
+    }
+
+    fn page_terms(&mut self) -> PageTerms<'_> {
+        let terms = self.terms.get_or_insert_with(Terms::new);
+        terms.clear();
+        let each = |token: &[u8], hash| terms.push(token, hash);
+        let tokens = self.tokeniser.tokens_and(&mut self.document.text, each);
+        let content = Builder::new().content_of(tokens);
+        PageTerms { content, terms: terms.get() }
     }
 
     fn take(&mut self, text: &str) {
         self.document.text.clear();
         self.document.text.extend_from_slice(text.as_bytes());
+        if self.signer.policy().reads_lines() {
+            self.document.lines.take(text);
+        }
     }
 
     /// Reads an HTML page into the document. Returns the target if the page is a redirect.
     fn read(&mut self, url: &PageUrl, html: &[u8], declared: Option<&str>) -> Option<PageUrl> {
+        let policy = self.signer.policy();
+        self.read_for(url, html, declared, (policy.reads_main(), policy.reads_lines()))
+    }
+
+    fn read_for(
+        &mut self,
+        url: &PageUrl,
+        html: &[u8],
+        declared: Option<&str>,
+        (finds_main, lines): (bool, bool),
+    ) -> Option<PageUrl> {
         let small = html.len() < redirect::HTML_BYTES;
-        self.document.read(decode(html, declared, &mut self.decoded), small);
+        self.document.read(decode(html, declared, &mut self.decoded), small, finds_main, lines);
         if small { redirect::target(url, &self.document) } else { None }
     }
 
-    fn page(&mut self, url: Option<&PageUrl>, canonical: Option<PageUrl>) -> Page {
+    fn page(&mut self, url: Option<&PageUrl>, canonical: Option<PageUrl>, is_html: bool) -> Page {
         let site = url.zip(self.signer.policy().sites()).map(|(url, sites)| site::hash(sites, url));
-        let tokens = self.tokeniser.tokens(&mut self.document.text);
+        let finds_main = is_html && self.signer.policy().reads_main();
+        let found = finds_main && self.find_main();
+        let text = &mut self.document.text;
+        let (tokens, terms) = if self.signer.policy().reads_terms() {
+            let terms = self.terms.get_or_insert_with(Terms::new);
+            terms.clear();
+            let tokens = self.tokeniser.tokens_and(text, |token, hash| terms.push(token, hash));
+            (tokens, terms.get())
+        } else if found {
+            (self.tokeniser.found(), &[][..])
+        } else {
+            (self.tokeniser.tokens(text), &[][..])
+        };
+        // Where the main content is asked for, it alone is compared: of the rest the tokens are not even made.
+        let main = finds_main.then_some(tokens);
+        let lines = if self.signer.policy().reads_lines() { self.document.lines.hashes() } else { &[] };
         Page {
-            signature: self.signer.sign(Features { tokens, site }),
+            signature: self.signer.sign(Features { tokens, site, main, terms, lines }),
             language: if self.detect_language { language(&self.document.text) } else { None },
             canonical,
         }
+    }
+}
+
+impl Extractor {
+    /// Finds the tokens of the main content. Returns whether there are enough.
+    fn find_main(&mut self) -> bool {
+        Part::ALL.into_iter().any(|part| {
+            self.document.main.copy(part, &self.document.text, &mut self.main)
+                && self.tokeniser.tokens(&mut self.main).len() >= TOKENS_MIN as usize
+        })
     }
 }
 

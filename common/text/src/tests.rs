@@ -156,3 +156,28 @@ fn nothing_of_one_page_is_in_the_next() {
     read("<meta http-equiv=refresh content='0;x'><script>location='x'</script>");
     assert_eq!(read(""), empty);
 }
+
+#[test]
+fn policies_of_words_read_the_same_of_every_form_of_a_page() {
+    use doppel_model::pairwise::Signer;
+
+    let policy: Policy = "multi-simhash".parse().unwrap();
+    let text = "The runners were running past a house of cards, and the dogs barked at passing cars";
+    let mut reader = Extractor::default();
+    let PageTerms { content, terms } = reader.text_terms(text);
+    let signer = Signer::learnt(policy, [terms]);
+    assert_eq!((content, terms.len()), (words(text), 9));
+    let html = format!("<title>The runners</title><p>{}", &text[12..]);
+    let of_html = Extractor::default();
+    assert_eq!({ of_html }.html_terms(&url(), html.as_bytes(), None).map(|of| of.content), Some(content));
+    let redirect = b"<meta http-equiv=refresh content='0;x'>";
+    assert_eq!(Extractor::default().html_terms(&url(), redirect, None), None);
+    let sign = |text: &str| Extractor::signing(signer.clone()).text(text).signature;
+    // Stop words and endings are not seen, so that only the content tells these two apart.
+    let (a, b) =
+        (sign(text), sign("Runner runs past houses of the card; dog barking at some passes of a car"));
+    assert!(a.payload() == b.payload() && a.content() != b.content());
+    assert_eq!(policy.compare(&a, &b).similarity.as_f64(), 1.0);
+    // Too short to be a near-duplicate by similarity.
+    assert!(!policy.similar(&a, &b));
+}

@@ -16,20 +16,68 @@ use doppel_model::stable_hash64;
 const BLOCK: usize = 64;
 
 /// Turns texts into token hashes. It reuses its buffers.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Tokeniser {
     hashes: Vec<u64>,
     word: Vec<u8>,
 }
 
+/// Takes the tokens of a text, one after another.
+pub(super) trait Tokens {
+    /// Takes the next token, in lower case.
+    fn token(&mut self, token: &[u8]);
+}
+
+impl Tokens for Vec<u64> {
+    #[inline]
+    fn token(&mut self, token: &[u8]) {
+        self.push(stable_hash64(token));
+    }
+}
+
+/// Hashes, and whatever else takes each token with its hash.
+struct And<'t, F>(&'t mut Vec<u64>, F);
+
+impl<F: FnMut(&[u8], u64)> Tokens for And<'_, F> {
+    fn token(&mut self, token: &[u8]) {
+        let hash = stable_hash64(token);
+        self.0.push(hash);
+        (self.1)(token, hash);
+    }
+}
+
 impl Tokeniser {
     /// The hashes of the tokens of `text`. Its ASCII letters are changed to lower case in place. Bytes that are not
     /// UTF-8 separate tokens.
-    ///
-    /// The text is cut into segments of ASCII letters, digits and bytes above ASCII; all other characters separate
-    /// tokens. Almost all segments are pure ASCII, and each of these is one token.
     pub(super) fn tokens(&mut self, text: &mut [u8]) -> &[u64] {
         self.hashes.clear();
+        Reader { tokens: &mut self.hashes, word: &mut self.word }.read(text);
+        &self.hashes
+    }
+
+    /// The same; `each` is given every token, in lower case, with its hash.
+    pub(super) fn tokens_and(&mut self, text: &mut [u8], each: impl FnMut(&[u8], u64)) -> &[u64] {
+        self.hashes.clear();
+        Reader { tokens: &mut And(&mut self.hashes, each), word: &mut self.word }.read(text);
+        &self.hashes
+    }
+
+    /// The tokens that were found last.
+    pub(super) fn found(&self) -> &[u64] {
+        &self.hashes
+    }
+}
+
+/// Reads one text.
+struct Reader<'t, T> {
+    tokens: &'t mut T,
+    word: &'t mut Vec<u8>,
+}
+
+impl<T: Tokens> Reader<'_, T> {
+    /// The text is cut into segments of ASCII letters, digits and bytes above ASCII; all other characters separate
+    /// tokens. Almost all segments are pure ASCII, and each of these is one token.
+    fn read(&mut self, text: &mut [u8]) {
         text.make_ascii_lowercase();
         let mut start = 0;
         let mut inside = 0;
@@ -61,13 +109,12 @@ impl Tokeniser {
         if inside == 1 {
             self.segment(&text[start..], above == 0);
         }
-        &self.hashes
     }
 
     #[inline]
     fn segment(&mut self, segment: &[u8], ascii: bool) {
         if ascii {
-            self.hashes.push(stable_hash64(segment));
+            self.tokens.token(segment);
         } else {
             self.mixed(segment);
         }
@@ -77,8 +124,8 @@ impl Tokeniser {
     fn mixed(&mut self, segment: &[u8]) {
         let mut run = Run {
             letters: Letters::new(),
-            hashes: &mut self.hashes,
-            word: &mut self.word,
+            tokens: &mut *self.tokens,
+            word: &mut *self.word,
             class: Class::Spaced,
             paired: false,
         };
@@ -127,9 +174,9 @@ fn classify(block: &[u8]) -> (u64, u64) {
 }
 
 /// A run of alphanumeric characters being read.
-struct Run<'a> {
+struct Run<'a, T> {
     letters: Letters,
-    hashes: &'a mut Vec<u64>,
+    tokens: &'a mut T,
     /// In lower case: the open token in a script with spaces, otherwise the last character of the run.
     word: &'a mut Vec<u8>,
     class: Class,
@@ -137,7 +184,7 @@ struct Run<'a> {
     paired: bool,
 }
 
-impl Run<'_> {
+impl<T: Tokens> Run<'_, T> {
     fn push(&mut self, c: char) {
         let Some(lower) = self.letters.lower(c) else { return self.end() };
         let class = Class::of(c);
@@ -151,7 +198,7 @@ impl Run<'_> {
             Lower::All(all) => all.for_each(|one| self.append(one)),
         }
         if class != Class::Spaced && previous > 0 {
-            self.hashes.push(stable_hash64(self.word));
+            self.tokens.token(self.word);
             self.paired = true;
             self.word.drain(..previous);
         }
@@ -164,7 +211,7 @@ impl Run<'_> {
     /// Ends the run, if one is open.
     fn end(&mut self) {
         if !self.word.is_empty() && !self.paired {
-            self.hashes.push(stable_hash64(self.word));
+            self.tokens.token(self.word);
         }
         self.word.clear();
         self.class = Class::Spaced;

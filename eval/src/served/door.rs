@@ -7,6 +7,7 @@ use doppel_coordinator::app::App;
 use doppel_coordinator::ingest::Ingest;
 use doppel_model::PageUrl;
 use doppel_protocol::Status;
+use doppel_text::Extractor;
 use reqwest::blocking::Client;
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
@@ -49,7 +50,9 @@ impl Door {
     pub(super) fn open(driver: &Driver) -> anyhow::Result<Self> {
         let temp_dir = driver.scratch.path().join("tmp");
         std::fs::create_dir_all(&temp_dir).context("cannot make a temporary directory")?;
-        let ingest = Ingest::new(1, driver.engine.policy).context("cannot start an extractor")?;
+        let signer = driver.engine.signer.clone();
+        let ingest = Ingest::with(1, move || Extractor::signing(signer.clone()));
+        let ingest = ingest.context("cannot start an extractor")?;
         let app = App::new(driver.engine.services(ingest, temp_dir));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).context("cannot listen")?;

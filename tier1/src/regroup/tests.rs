@@ -74,7 +74,8 @@ fn components_are_those_of_the_definition_whatever_is_kept() {
 /// Families whose members differ from a base, and from each other, in a few words, so that many pairs are
 /// on either side of tau.
 fn families(policy: Policy, seed: u64, count: u64) -> Vec<Arc<Signature>> {
-    let mut signer = Signer::new(policy);
+    // Of no content, so that all words weigh the same.
+    let mut signer = Signer::learnt(policy, Vec::<Vec<u64>>::new());
     let mut state = seed;
     let mut below = |limit: u64| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -88,7 +89,14 @@ fn families(policy: Policy, seed: u64, count: u64) -> Vec<Arc<Signature>> {
         }
         let tokens: Vec<u64> =
             tokens.into_iter().map(|t| (t + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
-        Arc::new(signer.sign(Features { tokens: &tokens, site: Some(number % 2) }))
+        let main = (!number.is_multiple_of(3)).then_some(&*tokens);
+        Arc::new(signer.sign(Features {
+            tokens: &tokens,
+            site: Some(number % 2),
+            main,
+            terms: &tokens,
+            lines: &tokens,
+        }))
     };
     (0..count).map(&mut signature).collect()
 }
@@ -102,6 +110,11 @@ fn components_near_the_threshold_are_those_of_the_definition() {
         "combined:equal=1,agreeing=300",
         "by-site:across=361,equal=1,agreeing=300",
         "simhash:differing=6",
+        "imatch:idf-from=0,idf-to=100",
+        "content",
+        "copies:text=0.9,within=0.92,across=0.88",
+        "multi-simhash:lexicons=1,below=2",
+        "overlap:lines=2,shared=48",
     ] {
         let policy: Policy = policy.parse().unwrap();
         let (mut torn, mut joined) = (0, 0);

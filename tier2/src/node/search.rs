@@ -30,7 +30,7 @@
 //! pair of the two would be lost. In one step every entry relied on is a partner in the answer for x, and tier 1 asks
 //! its page.
 //!
-//! **Far.** Jaccard distance is a metric, which no other policy's is. Where x was compared with y in vain, z with center y cannot be a
+//! **Far.** Jaccard distance is a metric, which no other measure is. Where x was compared with y in vain, z with center y cannot be a
 //! partner of x if d(x, y) - d(y, z) >= 1 - tau. Where the bitmap rejects y, it says how far x and y are at least.
 //!
 //! **Query order.** All searches of a pass are numbered before the first of them. A search passes over the entries

@@ -69,6 +69,11 @@ fn policies() -> impl Strategy<Value = Policy> {
         "combined:equal=1,agreeing=300",
         "by-site:across=361,equal=1,agreeing=300",
         "simhash:differing=6",
+        "imatch:idf-from=0,idf-to=100",
+        "multi-simhash:below=7",
+        "content",
+        "copies:text=0.8,within=0.9,across=0.75",
+        "overlap:lines=2,shared=20",
     ];
     prop::sample::select(all.to_vec()).prop_map(|policy| policy.parse().unwrap())
 }

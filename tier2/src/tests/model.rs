@@ -27,11 +27,20 @@ pub(super) fn signature_of(words: &[u32]) -> Arc<Signature> {
     Arc::new(Builder::new().build(&tokens))
 }
 
-/// The same under a policy; of two sites, where that matters.
+/// The same under a policy; of two sites, where that matters, with a word a line.
 pub(super) fn signature_under(policy: Policy, words: &[u32]) -> Arc<Signature> {
     let tokens: Vec<u64> = words.iter().map(|w| stable_hash64(&w.to_le_bytes())).collect();
     let site = words.iter().map(|word| u64::from(*word)).sum::<u64>() % 2;
-    Arc::new(Signer::new(policy).sign(Features { tokens: &tokens, site: Some(site) }))
+    let main = (!words.len().is_multiple_of(3)).then_some(&*tokens);
+    // Tables of no content, so that all words weigh the same.
+    let mut signer = Signer::learnt(policy, Vec::<Vec<u64>>::new());
+    Arc::new(signer.sign(Features {
+        tokens: &tokens,
+        site: Some(site),
+        main,
+        terms: &tokens,
+        lines: &tokens,
+    }))
 }
 
 /// Member `member` of family `family`: the family's text with a few words replaced. Some members are

@@ -12,7 +12,7 @@ const SITE_BYTES: usize = 8;
 
 /// Appends both parts.
 pub(super) fn sign(tokens: &[u64], shingles: &mut Vec<u64>, payload: &mut Vec<u8>) {
-    supershingle::sign(tokens, shingles, payload);
+    supershingle::sign(tokens, supershingle::SHINGLE_TOKENS, shingles, payload);
     // Of few tokens there are no supershingles, and what comes behind keeps its place.
     payload.resize(supershingle::BYTES, 0);
     projection::sign(tokens, payload);

@@ -1,12 +1,15 @@
 //! Keys: two contents are candidates when they have one in common.
 //!
-//! For `jaccard` they are the bands of the sketch, of which a pair at tau shares one almost surely, and the link relation asks
-//! for it. For every other policy each pair that is F shares a key, so the relation is F alone.
+//! Where F is a coefficient of Jaccard they are the bands of the sketch, of which a pair at tau shares one almost surely, and the link
+//! relation asks for it. For every other policy each pair that is F shares a key, so the relation is F alone.
 
-use super::{Bands, Policy, combined, projection, simhash, supershingle};
+use super::{
+    Bands, Policy, combined, fingerprints, multi_simhash, overlap, projection, simhash, supershingle,
+};
 use crate::signature::Signature;
 
-/// A key: what it is compared by above the low byte, which is the number of the key among those of a signature.
+/// A key: what it is compared by above the low byte, which is the number of the key among those of a signature; of more than 256 keys
+/// several have one number.
 pub type Key = u64;
 
 impl Policy {
@@ -20,8 +23,9 @@ impl Policy {
     pub fn keys(&self, signature: &Signature, mut each: impl FnMut(Key)) {
         let payload = signature.payload();
         match *self {
-            Self::Jaccard { tau } => {
-                let keys = Bands::for_tau(tau).keys(signature.sketch()).enumerate();
+            Self::Jaccard { .. } | Self::Content { .. } | Self::Copies { .. } => {
+                let Some(bands) = self.bands() else { return };
+                let keys = bands.keys(signature.sketch()).enumerate();
                 keys.for_each(|(band, key)| each(u64::from(key) << 8 | band as u64));
             }
             Self::Supershingle { .. } => supershingle::keys(payload, each),
@@ -32,6 +36,9 @@ impl Policy {
                 combined::keys_across(payload, across, each);
             }
             Self::Simhash { differing } => simhash::keys(payload, differing, each),
+            Self::Imatch { .. } => fingerprints::keys(payload, each),
+            Self::MultiSimhash { below, .. } => multi_simhash::keys(payload, below, each),
+            Self::Overlap { shared, .. } => overlap::keys(signature, shared, each),
         }
     }
 

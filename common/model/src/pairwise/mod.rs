@@ -11,6 +11,11 @@
 //! | `projection` | `projection` | at least 372 of 384 bits agree |
 //! | `combined` | `combined`, `by-site` | both of these; across sites the projection alone |
 //! | `simhash` | `simhash` | at most 3 of 64 bits differ |
+//! | `imatch` | `imatch` | one of eleven fingerprints of words is equal |
+//! | `multi_simhash` | `multi-simhash` | in one of five lexicons, fewer than 3 of 32 bits differ |
+//! | `content` | `content` | as `jaccard`, over the main content |
+//! | `copies` | `copies` | the Jaccard coefficient of the sets of pairs of words of the main content is above one of three thresholds |
+//! | `overlap` | `overlap` | at least 15 fingerprints of every four lines are shared |
 //!
 //! ```
 //! use doppel_model::pairwise::Policy;
@@ -26,10 +31,16 @@
 
 mod bands;
 mod combined;
+mod content;
+mod copies;
 mod criteria;
+mod fingerprints;
+mod imatch;
 mod jaccard;
 mod keys;
+mod multi_simhash;
 mod named;
+mod overlap;
 mod projection;
 mod signer;
 mod simhash;
@@ -43,6 +54,7 @@ pub use bands::{BandKeys, Bands, COLLISION_PROBABILITY};
 pub use criteria::Criterion;
 pub use keys::Key;
 pub use named::PolicyError;
+pub use overlap::chunks;
 pub use signer::{Features, Signer};
 pub use similarity::Similarity;
 pub use sites::Sites;
@@ -69,6 +81,8 @@ pub enum Policy {
     Supershingle {
         /// The least number of equal supershingles, 1 to 6.
         equal: u32,
+        /// Words of a shingle.
+        words: u32,
     },
     /// See the module `projection`.
     Projection {
@@ -97,6 +111,47 @@ pub enum Policy {
     Simhash {
         /// The greatest number of bits that differ, up to 6.
         differing: u32,
+    },
+    /// See the module `imatch`.
+    Imatch {
+        /// Random lexicons, beside the one that they are parts of.
+        lexicons: u32,
+        /// The least weight of a word in a lexicon, in percent of the greatest weight.
+        idf_from: u32,
+        /// The greatest one.
+        idf_to: u32,
+    },
+    /// See the module `multi_simhash`.
+    MultiSimhash {
+        /// Words of a feature.
+        words: u32,
+        /// Lexicons, of which the first has all words.
+        lexicons: u32,
+        /// The least distance that is too great.
+        below: u32,
+    },
+    /// See the module `content`.
+    Content {
+        /// Two contents are near-duplicates when the Jaccard coefficient of their main contents is above this threshold.
+        tau: Tau,
+    },
+    /// See the module `copies`.
+    Copies {
+        /// The threshold of two plain texts.
+        text: Tau,
+        /// That of a pair on one site.
+        within: Tau,
+        /// That of a pair on two sites.
+        across: Tau,
+        /// What a site is.
+        site: Sites,
+    },
+    /// See the module `overlap`.
+    Overlap {
+        /// Lines of a chunk, 1 to 64.
+        lines: u32,
+        /// The least number of shared chunks, 1 to 255.
+        shared: u32,
     },
 }
 
@@ -139,8 +194,11 @@ impl Policy {
             return Comparison { similarity, same_content: true, similar };
         }
         let mut comparison = match *self {
-            Self::Jaccard { tau } => jaccard::compare(tau, a, b),
-            Self::Supershingle { equal } => {
+            Self::Jaccard { tau } | Self::Content { tau } => jaccard::compare(tau, a, b),
+            Self::Copies { text, within, across, .. } => {
+                jaccard::compare(copies::Pair::of(a, b).threshold(text, within, across), a, b)
+            }
+            Self::Supershingle { equal, .. } => {
                 let shared = supershingle::equal(a.payload(), b.payload());
                 Comparison::of((shared, supershingle::SUPERSHINGLES as u32), shared >= equal)
             }
@@ -162,6 +220,15 @@ impl Policy {
                 let bits = simhash::agreeing(a.payload(), b.payload());
                 Comparison::of((bits, simhash::BITS), simhash::BITS - bits <= differing)
             }
+            Self::Imatch { lexicons, .. } => {
+                let shared = fingerprints::equal(a.payload(), b.payload());
+                Comparison::of((shared, imatch::fingerprints(lexicons)), shared > 0)
+            }
+            Self::MultiSimhash { below, .. } => {
+                let bits = multi_simhash::agreeing(a.payload(), b.payload());
+                Comparison::of((bits, multi_simhash::BITS), multi_simhash::BITS - bits < below)
+            }
+            Self::Overlap { shared, .. } => overlap::compare(shared, a, b),
         };
         comparison.similar &= self.comparable(a) && self.comparable(b);
         comparison
@@ -172,7 +239,11 @@ impl Policy {
     pub fn similar(&self, a: &Signature, b: &Signature) -> bool {
         match *self {
             // It need not count where the sizes forbid it.
-            Self::Jaccard { tau } if a.content() != b.content() => {
+            Self::Jaccard { tau } | Self::Content { tau } if a.content() != b.content() => {
+                self.comparable(a) && self.comparable(b) && jaccard::similar(tau, a, b)
+            }
+            Self::Copies { text, within, across, .. } if a.content() != b.content() => {
+                let tau = copies::Pair::of(a, b).threshold(text, within, across);
                 self.comparable(a) && self.comparable(b) && jaccard::similar(tau, a, b)
             }
             _ => self.compare(a, b).similar,
@@ -189,13 +260,15 @@ impl Policy {
         }
     }
 
-    /// The threshold where F is Jaccard's coefficient above it: the one measure here that is a metric, bounds lengths exactly, and is
-    /// bounded by parity bitmaps. None elsewhere: whatever rests on these does without.
+    /// The threshold where F is Jaccard's coefficient above it, and the least one where it depends on the pair: the one measure here that
+    /// is a metric, bounds lengths exactly, and is bounded by parity bitmaps. No pair is F that is not above it. None elsewhere: whatever
+    /// rests on these does without.
     #[inline]
     #[must_use]
     pub const fn metric(&self) -> Option<Tau> {
         match self {
-            Self::Jaccard { tau } => Some(*tau),
+            Self::Jaccard { tau } | Self::Content { tau } => Some(*tau),
+            Self::Copies { text, within, across, .. } => Some(copies::least(*text, *within, *across)),
             _ => None,
         }
     }
@@ -210,6 +283,11 @@ impl Policy {
             Self::Combined { .. } => Kind::Combined,
             Self::BySite { .. } => Kind::BySite,
             Self::Simhash { .. } => Kind::Simhash,
+            Self::Imatch { .. } => Kind::Imatch,
+            Self::MultiSimhash { .. } => Kind::MultiSimhash,
+            Self::Content { .. } => Kind::Content,
+            Self::Copies { .. } => Kind::Copies,
+            Self::Overlap { .. } => Kind::Overlap,
         }
     }
 
@@ -223,6 +301,15 @@ impl Policy {
             Self::Combined { .. } => combined::is_payload(signature),
             Self::BySite { .. } => combined::is_payload_with_site(signature),
             Self::Simhash { .. } => simhash::is_payload(signature),
+            Self::Imatch { lexicons, .. } => {
+                signature.payload().len() == 8 * imatch::fingerprints(*lexicons) as usize
+            }
+            Self::MultiSimhash { lexicons, .. } => {
+                signature.payload().len() == multi_simhash::bytes(*lexicons)
+            }
+            Self::Content { .. } => content::is_payload(signature),
+            Self::Copies { .. } => copies::is_payload(signature),
+            Self::Overlap { .. } => overlap::is_payload(signature),
         };
         signature.kind() == self.kind() && is_payload
     }
@@ -233,13 +320,37 @@ impl Policy {
         self.sites().is_some()
     }
 
+    /// Whether its signatures are made of the lines of a page.
+    #[must_use]
+    pub const fn reads_lines(&self) -> bool {
+        matches!(self, Self::Overlap { .. })
+    }
+
     /// What a site is, where F reads it.
     #[must_use]
     pub const fn sites(&self) -> Option<Sites> {
         match self {
-            Self::BySite { site, .. } => Some(*site),
+            Self::BySite { site, .. } | Self::Copies { site, .. } => Some(*site),
             _ => None,
         }
+    }
+
+    /// Whether its signatures are made of the words of a page rather than of its tokens ([`Features::terms`]).
+    #[must_use]
+    pub const fn reads_terms(&self) -> bool {
+        matches!(self, Self::Imatch { .. } | Self::MultiSimhash { .. })
+    }
+
+    /// Whether its signatures depend on [`Tables`](crate::tables::Tables), too, which are then learnt before the first of them is made.
+    #[must_use]
+    pub const fn reads_tables(&self) -> bool {
+        matches!(self, Self::Imatch { .. } | Self::MultiSimhash { .. })
+    }
+
+    /// Whether F reads the main content of a page in place of all its text.
+    #[must_use]
+    pub const fn reads_main(&self) -> bool {
+        matches!(self, Self::Content { .. } | Self::Copies { .. })
     }
 
     /// Whether `signature` may be a duplicate by similarity: it has at least [`TOKENS_MIN`] tokens, and is one of this policy. Of

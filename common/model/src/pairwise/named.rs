@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::{Policy, Sites, projection, simhash, supershingle};
+use super::{Policy, Sites, copies, imatch, multi_simhash, overlap, projection, simhash, supershingle};
 use crate::Tau;
 
 /// The text names no policy.
@@ -39,22 +39,27 @@ pub enum PolicyError {
     },
 }
 
-/// A parameter: its name, its value, and the least and the greatest one. That of tau is the decimal itself.
+/// A parameter: its name, its value, and the least and the greatest one. That of a threshold is the decimal itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Parameter {
     Number { key: &'static str, value: u32, least: u32, most: u32 },
-    Tau(Tau),
+    Tau { key: &'static str, tau: Tau },
     Sites(Sites),
 }
 
 /// The policies with their defaults.
-const DEFAULTS: [Policy; 6] = [
+const DEFAULTS: [Policy; 11] = [
     Policy::Jaccard { tau: Tau::DEFAULT },
-    Policy::Supershingle { equal: 2 },
+    Policy::Supershingle { equal: 2, words: supershingle::SHINGLE_TOKENS },
     Policy::Projection { agreeing: 372 },
     Policy::Combined { equal: 2, agreeing: 355 },
     Policy::BySite { across: 372, equal: 2, agreeing: 355, site: Sites::Registrable },
     Policy::Simhash { differing: 3 },
+    Policy::Imatch { lexicons: 10, idf_from: 20, idf_to: 85 },
+    Policy::MultiSimhash { words: 2, lexicons: 5, below: 3 },
+    Policy::Content { tau: Tau::DEFAULT },
+    Policy::Copies { text: copies::TEXT, within: copies::WITHIN, across: copies::ACROSS, site: Sites::Host },
+    Policy::Overlap { lines: 4, shared: overlap::shared_by_default(4) },
 ];
 
 fn names() -> Vec<&'static str> {
@@ -64,8 +69,7 @@ fn names() -> Vec<&'static str> {
 impl Parameter {
     fn key(self) -> &'static str {
         match self {
-            Self::Number { key, .. } => key,
-            Self::Tau(_) => "tau",
+            Self::Number { key, .. } | Self::Tau { key, .. } => key,
             Self::Sites(_) => "site",
         }
     }
@@ -83,11 +87,11 @@ impl Parameter {
                 let value = value.ok_or_else(|| wrong(format!("a number from {least} to {most}")))?;
                 Ok(Self::Number { key, value, least, most })
             }
-            Self::Tau(_) => {
+            Self::Tau { key, .. } => {
                 let tau = text
                     .parse()
                     .map_err(|_| wrong("a decimal from 0.5 to 0.9999, of at most four places".to_owned()));
-                tau.map(Self::Tau)
+                tau.map(|tau| Self::Tau { key, tau })
             }
             Self::Sites(_) => {
                 let sites = Sites::of_word(text);
@@ -101,7 +105,7 @@ impl fmt::Display for Parameter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Number { key, value, .. } => write!(f, "{key}={value}"),
-            Self::Tau(tau) => write!(f, "tau={tau}"),
+            Self::Tau { key, tau } => write!(f, "{key}={tau}"),
             Self::Sites(sites) => write!(f, "site={}", sites.word()),
         }
     }
@@ -123,39 +127,88 @@ impl Policy {
             Self::Combined { .. } => "combined",
             Self::BySite { .. } => "by-site",
             Self::Simhash { .. } => "simhash",
+            Self::Imatch { .. } => "imatch",
+            Self::MultiSimhash { .. } => "multi-simhash",
+            Self::Content { .. } => "content",
+            Self::Copies { .. } => "copies",
+            Self::Overlap { .. } => "overlap",
         }
     }
 
     fn parameters(self) -> Vec<Parameter> {
+        let threshold = |key, tau| Parameter::Tau { key, tau };
         let number = |key, value, least, most| Parameter::Number { key, value, least, most };
         let equal = |value| number("equal", value, 1, supershingle::SUPERSHINGLES as u32);
         // Candidates come from the supershingles, so any number of bits may be asked for.
         let agreeing = |value| number("agreeing", value, 0, projection::BITS);
         let found_by = |key, value| number(key, value, projection::AGREEING_MIN, projection::BITS);
         match self {
-            Self::Jaccard { tau } => vec![Parameter::Tau(tau)],
-            Self::Supershingle { equal: of } => vec![equal(of)],
+            Self::Jaccard { tau } | Self::Content { tau } => vec![threshold("tau", tau)],
+            Self::Supershingle { equal: of, words } => {
+                vec![equal(of), number("words", words, 1, supershingle::SHINGLE_TOKENS_MAX)]
+            }
             Self::Projection { agreeing: of } => vec![found_by("agreeing", of)],
             Self::Combined { equal: of, agreeing: bits } => vec![equal(of), agreeing(bits)],
             Self::BySite { across, equal: of, agreeing: bits, site } => {
                 vec![found_by("across", across), equal(of), agreeing(bits), Parameter::Sites(site)]
             }
             Self::Simhash { differing } => vec![number("differing", differing, 0, simhash::DIFFERING_MAX)],
+            Self::Imatch { lexicons, idf_from, idf_to } => vec![
+                number("lexicons", lexicons, 0, imatch::LEXICONS_MAX),
+                number("idf-from", idf_from, 0, 49),
+                number("idf-to", idf_to, 50, 100),
+            ],
+            Self::MultiSimhash { words, lexicons, below } => vec![
+                number("words", words, 1, multi_simhash::WORDS_MAX),
+                number("lexicons", lexicons, 1, multi_simhash::LEXICONS_MAX),
+                number("below", below, 1, multi_simhash::BELOW_MAX),
+            ],
+            Self::Copies { text, within, across, site } => vec![
+                threshold("text", text),
+                threshold("within", within),
+                threshold("across", across),
+                Parameter::Sites(site),
+            ],
+            Self::Overlap { lines, shared } => vec![
+                number("lines", lines, 1, overlap::LINES_MAX),
+                number("shared", shared, 1, overlap::SHARED_MAX),
+            ],
         }
     }
 
     fn with(mut self, parameter: Parameter) -> Self {
         match (&mut self, parameter) {
-            (Self::Jaccard { tau }, Parameter::Tau(to)) => *tau = to,
-            (Self::Supershingle { equal }, Parameter::Number { value, .. }) => *equal = value,
+            (Self::Jaccard { tau } | Self::Content { tau }, Parameter::Tau { tau: to, .. }) => *tau = to,
+            (Self::Copies { text, .. }, Parameter::Tau { key: "text", tau }) => *text = tau,
+            (Self::Copies { within, .. }, Parameter::Tau { key: "within", tau }) => *within = tau,
+            (Self::Copies { across, .. }, Parameter::Tau { tau, .. }) => *across = tau,
+            (Self::Supershingle { equal, words }, Parameter::Number { key, value, .. }) => {
+                *if key == "equal" { equal } else { words } = value;
+            }
             (Self::Projection { agreeing }, Parameter::Number { value, .. }) => *agreeing = value,
             (
                 Self::Combined { equal, agreeing } | Self::BySite { equal, agreeing, .. },
                 Parameter::Number { key: key @ ("equal" | "agreeing"), value, .. },
             ) => *if key == "equal" { equal } else { agreeing } = value,
             (Self::BySite { across, .. }, Parameter::Number { value, .. }) => *across = value,
-            (Self::BySite { site, .. }, Parameter::Sites(to)) => *site = to,
+            (Self::BySite { site, .. } | Self::Copies { site, .. }, Parameter::Sites(to)) => *site = to,
             (Self::Simhash { differing }, Parameter::Number { value, .. }) => *differing = value,
+            (Self::Imatch { lexicons, idf_from, idf_to }, Parameter::Number { key, value, .. }) => {
+                match key {
+                    "lexicons" => *lexicons = value,
+                    "idf-from" => *idf_from = value,
+                    _ => *idf_to = value,
+                }
+            }
+            (Self::MultiSimhash { words, lexicons, below }, Parameter::Number { key, value, .. }) => {
+                match key {
+                    "words" => *words = value,
+                    "lexicons" => *lexicons = value,
+                    _ => *below = value,
+                }
+            }
+            (Self::Overlap { lines, .. }, Parameter::Number { key: "lines", value, .. }) => *lines = value,
+            (Self::Overlap { shared, .. }, Parameter::Number { value, .. }) => *shared = value,
             _ => {}
         }
         self
@@ -185,6 +238,11 @@ impl FromStr for Policy {
             }
             given.push(parameter.key());
             policy = policy.with(parameter.parse(policy.name(), value)?);
+        }
+        if let Self::Overlap { lines, shared } = &mut policy
+            && !given.contains(&"shared")
+        {
+            *shared = overlap::shared_by_default(*lines);
         }
         Ok(policy)
     }
@@ -225,9 +283,26 @@ mod tests {
             assert_eq!(policy.name().parse(), Ok(policy));
         }
         assert_eq!("jaccard:tau=0.9".parse(), Ok(Policy::jaccard("0.9".parse().unwrap())));
+        let changed = "copies:site=registrable,across=0.75,within=0.95";
+        assert_eq!(
+            changed.parse::<Policy>().unwrap().to_string(),
+            "copies:text=0.85,within=0.95,across=0.75,site=registrable"
+        );
         let all = Policy::BySite { across: 380, equal: 3, agreeing: 300, site: Sites::Host };
         assert_eq!("by-site:agreeing=300,across=380,site=host,equal=3".parse(), Ok(all));
         assert_eq!(all.to_string(), "by-site:across=380,equal=3,agreeing=300,site=host");
+        assert_eq!("supershingle:words=5".parse(), Ok(Policy::Supershingle { equal: 2, words: 5 }));
+        let all = Policy::Imatch { lexicons: 3, idf_from: 10, idf_to: 90 };
+        assert_eq!("imatch:idf-to=90,lexicons=3,idf-from=10".parse(), Ok(all));
+        let all = Policy::MultiSimhash { words: 1, lexicons: 10, below: 4 };
+        assert_eq!("multi-simhash:below=4,words=1,lexicons=10".parse(), Ok(all));
+        assert_eq!(all.to_string(), "multi-simhash:words=1,lexicons=10,below=4");
+        // How many chunks are to be shared depends on how long they are.
+        for (text, lines, shared) in
+            [("", 4, 15), ("lines=2", 2, 25), ("shared=9", 4, 9), ("shared=9,lines=2", 2, 9)]
+        {
+            assert_eq!(format!("overlap:{text}").parse(), Ok(Policy::Overlap { lines, shared }));
+        }
     }
 
     #[test]
@@ -237,6 +312,7 @@ mod tests {
         assert!(refused("projection:tau=0.8").contains("no parameter \"tau\"; it has agreeing"));
         assert!(refused("projection:agreeing=12").contains("a number from 361 to 384; this is \"12\""));
         assert!(refused("jaccard:tau=1").contains("a decimal from 0.5"));
+        assert!(refused("copies:across=0.3").contains("across of the policy copies is a decimal from 0.5"));
         assert!(refused("combined:equal=2,equal=3").contains("twice"));
         assert!(refused("simhash:differing").contains("this is \"\""));
     }

@@ -1,9 +1,15 @@
 //! Features of a page to its signature under a policy.
 
-use super::{Policy, combined, projection, simhash, supershingle};
+use std::sync::Arc;
+
+use super::{
+    Policy, TOKENS_MIN, combined, content, copies, imatch, multi_simhash, overlap, projection, simhash,
+    supershingle,
+};
 use crate::ContentHash;
 use crate::signature::{Builder, Kind, Signature};
 use crate::stable_hash128;
+use crate::tables::{Sample, Tables, TablesError};
 
 /// What a policy is given of a page.
 #[derive(Debug, Clone, Copy, Default)]
@@ -12,22 +18,76 @@ pub struct Features<'f> {
     pub tokens: &'f [u64],
     /// The hash of its site. Policies that [read the site](Policy::reads_site) need it.
     pub site: Option<u64>,
+    /// The hashes of its words, in text order: tokens without stop words, each reduced to its stem. Policies that
+    /// [read terms](Policy::reads_terms) need them.
+    pub terms: &'f [u64],
+    /// The hashes of the tokens of its main content; none where the page is plain text, and is compared as it is. Policies that
+    /// [read it](Policy::reads_main) need it, and look at `tokens` only where there is none.
+    pub main: Option<&'f [u64]>,
+    /// The hashes of its lines, in text order. Policies that [read lines](Policy::reads_lines) need them.
+    pub lines: &'f [u64],
 }
 
 /// Makes the signatures of a policy. It reuses its buffers from one signature to the next.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Signer {
     policy: Policy,
+    tables: Option<Arc<Tables>>,
     builder: Builder,
-    scratch: Vec<u64>,
+    scratch: Scratch,
     payload: Vec<u8>,
 }
 
+/// Buffers of the policies.
+#[derive(Debug, Clone, Default)]
+struct Scratch {
+    numbers: Vec<u64>,
+    multi_simhash: multi_simhash::Scratch,
+}
+
 impl Signer {
-    /// Creates a signer with empty buffers.
+    /// Creates a signer with empty buffers, of a policy that reads no tables.
+    ///
+    /// # Panics
+    /// When it [reads tables](Policy::reads_tables): [`with_tables`](Self::with_tables) makes its signers.
     #[must_use]
     pub fn new(policy: Policy) -> Self {
-        Self { policy, builder: Builder::new(), scratch: Vec::new(), payload: Vec::new() }
+        assert!(!policy.reads_tables(), "a signer of the policy {policy} needs tables");
+        Self::of(policy, None)
+    }
+
+    /// Creates a signer with empty buffers, of a policy that reads tables.
+    ///
+    /// # Errors
+    /// When the tables are those of another policy, or this one reads none.
+    pub fn with_tables(policy: Policy, tables: Arc<Tables>) -> Result<Self, TablesError> {
+        if !policy.reads_tables() {
+            return Err(TablesError::Unread(policy.name()));
+        }
+        if tables.policy() != policy.name() {
+            let of = tables.policy().to_owned();
+            return Err(TablesError::Policy { policy: policy.name(), of });
+        }
+        Ok(Self::of(policy, Some(tables)))
+    }
+
+    /// Creates a signer of any policy. If it reads tables, they are learnt from the terms of these contents.
+    #[must_use]
+    pub fn learnt<T: AsRef<[u64]>>(policy: Policy, contents: impl IntoIterator<Item = T>) -> Self {
+        if !policy.reads_tables() {
+            return Self::of(policy, None);
+        }
+        let (mut sample, mut builder) = (Sample::new(), Builder::new());
+        for terms in contents {
+            let content = builder.content_of(terms.as_ref());
+            sample.add(content, &mut terms.as_ref().to_vec());
+        }
+        Self::of(policy, Some(Arc::new(Tables::learn(policy.name(), &sample))))
+    }
+
+    fn of(policy: Policy, tables: Option<Arc<Tables>>) -> Self {
+        let (builder, scratch, payload) = (Builder::new(), Scratch::default(), Vec::new());
+        Self { policy, tables, builder, scratch, payload }
     }
 
     /// The policy.
@@ -36,42 +96,91 @@ impl Signer {
         self.policy
     }
 
+    /// The tables, if the policy reads any.
+    #[must_use]
+    pub fn tables(&self) -> Option<&Arc<Tables>> {
+        self.tables.as_ref()
+    }
+
     /// The signature of a page. Tokens after the first 2^32 - 1 are ignored; input limits keep real contents far below that.
     pub fn sign(&mut self, features: Features<'_>) -> Signature {
-        let count = u32::try_from(features.tokens.len()).unwrap_or(u32::MAX);
-        let tokens = &features.tokens[..count as usize];
+        let compared = features.main.filter(|_| self.policy.reads_main()).unwrap_or(features.tokens);
+        let count = u32::try_from(compared.len()).unwrap_or(u32::MAX);
+        let tokens = &compared[..count as usize];
         self.payload.clear();
         let (scratch, payload) = (&mut self.scratch, &mut self.payload);
-        let kind = match self.policy {
-            Policy::Jaccard { .. } => return self.builder.build(tokens),
-            Policy::Supershingle { .. } => {
-                supershingle::sign(tokens, scratch, payload);
+        let numbers = &mut scratch.numbers;
+        let kind = match (self.policy, self.tables.as_deref()) {
+            (Policy::Jaccard { .. }, _) => return self.builder.build(tokens),
+            (Policy::Supershingle { words, .. }, _) => {
+                supershingle::sign(tokens, words, numbers, payload);
                 Kind::Supershingles
             }
-            Policy::Projection { .. } => {
+            (Policy::Projection { .. }, _) => {
                 projection::sign(tokens, payload);
                 Kind::Projection
             }
-            Policy::Combined { .. } => {
-                combined::sign(tokens, scratch, payload);
+            (Policy::Combined { .. }, _) => {
+                combined::sign(tokens, numbers, payload);
                 Kind::Combined
             }
-            Policy::BySite { .. } => {
-                combined::sign(tokens, scratch, payload);
+            (Policy::BySite { .. }, _) => {
+                combined::sign(tokens, numbers, payload);
                 payload.extend(features.site.unwrap_or_default().to_le_bytes());
                 Kind::BySite
             }
-            Policy::Simhash { .. } => {
-                simhash::sign(tokens, scratch, payload);
+            (Policy::Simhash { .. }, _) => {
+                simhash::sign(tokens, numbers, payload);
                 Kind::Simhash
+            }
+            (Policy::Imatch { lexicons: random, idf_from, idf_to }, tables) => {
+                let lexicons = imatch::Lexicons { random, idf_from, idf_to };
+                // There are tables wherever they are read.
+                let sign = |tables| imatch::sign(features.terms, lexicons, tables, numbers, payload);
+                tables.into_iter().for_each(sign);
+                Kind::Imatch
+            }
+            (Policy::MultiSimhash { words, lexicons, .. }, tables) => {
+                let scratch = &mut scratch.multi_simhash;
+                let parameters = (words, lexicons);
+                let sign = |tables| multi_simhash::sign(features.terms, parameters, tables, scratch, payload);
+                tables.into_iter().for_each(sign);
+                Kind::MultiSimhash
+            }
+            (Policy::Content { .. }, _) => {
+                content::sign(tokens, numbers, payload);
+                Kind::Content
+            }
+            (Policy::Copies { .. }, _) => {
+                copies::sign(
+                    tokens,
+                    features.site.unwrap_or_default(),
+                    features.main.is_none(),
+                    numbers,
+                    payload,
+                );
+                Kind::Copies
+            }
+            (Policy::Overlap { lines, .. }, _) => {
+                let text = self.builder.content(tokens);
+                // A text that is compared with its copies alone is one content, whatever its lines are.
+                overlap::sign(if count < TOKENS_MIN { &[] } else { features.lines }, lines, numbers);
+                let content = ContentHash(overlap::content(text, numbers));
+                return self.builder.with_payload(Kind::Overlap, content, (count, count), &text, numbers);
             }
         };
         let mut content = self.builder.content(tokens);
         if self.policy.reads_site() {
             // Copies on two sites are two contents.
             let site = features.site.unwrap_or_default().to_be_bytes();
-            content = stable_hash128(&[&content[..], &site].concat()).to_be_bytes();
+            let form: &[u8] = if kind == Kind::Copies { copies::form(features.main.is_none()) } else { &[] };
+            content = stable_hash128(&[&content[..], &site, form].concat()).to_be_bytes();
         }
-        self.builder.with_payload(kind, ContentHash(content), (count, count), &self.payload, &mut Vec::new())
+        let hashes = &mut self.scratch.numbers;
+        let size = if kind.is_of_shingles() { hashes.len() as u32 } else { count };
+        if !kind.is_of_shingles() {
+            hashes.clear();
+        }
+        self.builder.with_payload(kind, ContentHash(content), (count, size), &self.payload, hashes)
     }
 }

@@ -57,18 +57,24 @@ pub(super) fn agreeing(a: &[u8], b: &[u8]) -> u32 {
 /// One key for each choice of three of the pieces.
 pub(super) fn keys(payload: &[u8], differing: u32, mut each: impl FnMut(u64)) {
     let fingerprint = fingerprint(payload);
-    let pieces = differing.min(DIFFERING_MAX) + EQUAL;
+    let mut number = 0;
+    choices(BITS, differing.min(DIFFERING_MAX), |mask| {
+        each(mix(fingerprint & mask) << 8 | number);
+        number += 1;
+    });
+}
+
+/// The bits of each choice of three of the pieces of a fingerprint of so many bits. Where at most so many differ, some choice is equal.
+pub(super) fn choices(bits: u32, differing: u32, mut each: impl FnMut(u64)) {
+    let pieces = differing + EQUAL;
     let mask = |piece: u32| {
-        let (from, to) = (BITS * piece / pieces, BITS * (piece + 1) / pieces);
+        let (from, to) = (bits * piece / pieces, bits * (piece + 1) / pieces);
         ((1_u128 << to) - (1_u128 << from)) as u64
     };
-    let mut number = 0;
     for a in 0..pieces {
         for b in a + 1..pieces {
             for c in b + 1..pieces {
-                let chosen = fingerprint & (mask(a) | mask(b) | mask(c));
-                each(mix(chosen) << 8 | number);
-                number += 1;
+                each(mask(a) | mask(b) | mask(c));
             }
         }
     }

@@ -1,16 +1,20 @@
 //! `supershingle`: at least so many of six supershingles are equal.
 //!
 //! Algorithm B of Henzinger, *Finding Near-Duplicate Web Pages: A Large-Scale Evaluation of Algorithms*, SIGIR 2006, section 2.1,
-//! after Broder: every sequence of k = 8 tokens is hashed to 64 bits, without padding, so that n tokens have n - k + 1 shingles;
+//! after Broder: every sequence of k tokens, 8 there, is hashed to 64 bits, without padding, so that n tokens have n - k + 1 shingles;
 //! each of m = 84 functions gives its minimum over them; each of m' = 6 runs of l = 14 minima is hashed to a supershingle. Near-duplicates
 //! have at least two supershingles in common. A content of fewer than k tokens has none, and is F with equal contents only.
 
+use super::fingerprints;
 use crate::signature::Signature;
 use crate::sketch::mix;
 use crate::stable_hash64;
 
-/// k, tokens of a shingle.
-pub(super) const SHINGLE_TOKENS: usize = 8;
+/// k of the paper, tokens of a shingle.
+pub(super) const SHINGLE_TOKENS: u32 = 8;
+
+/// The largest k that may be asked for: below [`TOKENS_MIN`](super::TOKENS_MIN), so whatever is compared has a shingle.
+pub(super) const SHINGLE_TOKENS_MAX: u32 = 16;
 
 /// m, the functions that have a minimum each.
 pub(super) const MINIMA: usize = 84;
@@ -23,9 +27,6 @@ pub(super) const MINIMA_EACH: usize = MINIMA / SUPERSHINGLES;
 
 /// Bytes of a payload, which is none where there are fewer than k tokens.
 pub(super) const BYTES: usize = 8 * SUPERSHINGLES;
-
-/// Stands for a supershingle where there is none and its place is kept.
-const NONE: u64 = 0;
 
 /// Multiplier of the polynomial over the tokens of a shingle: 2^64 / golden ratio, odd.
 const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -41,10 +42,10 @@ pub(super) fn shingle(tokens: &[u64]) -> u64 {
     mix(tokens.iter().fold(0, |sum: u64, token| sum.wrapping_mul(MULTIPLIER).wrapping_add(*token)))
 }
 
-/// Appends the supershingles of a sequence of tokens. `shingles` is scratch.
-pub(super) fn sign(tokens: &[u64], shingles: &mut Vec<u64>, payload: &mut Vec<u8>) {
+/// Appends the supershingles of a sequence of tokens, with shingles of k of them. `shingles` is scratch.
+pub(super) fn sign(tokens: &[u64], k: u32, shingles: &mut Vec<u64>, payload: &mut Vec<u8>) {
     shingles.clear();
-    shingles.extend(tokens.windows(SHINGLE_TOKENS).map(shingle));
+    shingles.extend(tokens.windows(k.clamp(1, SHINGLE_TOKENS_MAX) as usize).map(shingle));
     if shingles.is_empty() {
         return;
     }
@@ -63,23 +64,19 @@ pub(super) fn sign(tokens: &[u64], shingles: &mut Vec<u64>, payload: &mut Vec<u8
     }
 }
 
-fn entries(supershingles: &[u8]) -> impl Iterator<Item = u64> + '_ {
-    let bytes = supershingles.get(..BYTES).unwrap_or_default();
-    bytes.chunks_exact(8).filter_map(|bytes| bytes.first_chunk()).map(|bytes| u64::from_le_bytes(*bytes))
+/// Those in the first bytes of a payload. Of [`NONE`](fingerprints::NONE) are those of few tokens, whose places are kept.
+fn supershingles(payload: &[u8]) -> &[u8] {
+    payload.get(..BYTES).unwrap_or_default()
 }
 
 /// The B-similarity: how many supershingles are equal, of those in the first bytes of two payloads.
 pub(super) fn equal(a: &[u8], b: &[u8]) -> u32 {
-    entries(a).zip(entries(b)).filter(|(a, b)| a == b && *a != NONE).count() as u32
+    fingerprints::equal(supershingles(a), supershingles(b))
 }
 
 /// The keys of supershingles: each is one. Every pair that is F has one in common.
-pub(super) fn keys(payload: &[u8], mut each: impl FnMut(u64)) {
-    for (number, supershingle) in
-        entries(payload).enumerate().filter(|(_, supershingle)| *supershingle != NONE)
-    {
-        each(supershingle << 8 | number as u64);
-    }
+pub(super) fn keys(payload: &[u8], each: impl FnMut(u64)) {
+    fingerprints::keys(supershingles(payload), each);
 }
 
 /// Whether a payload has the length of one.
@@ -94,18 +91,18 @@ mod tests {
     use super::*;
 
     /// As the paper says it, one function and one shingle at a time.
-    fn slow(tokens: &[u64]) -> Vec<u64> {
+    fn slow(tokens: &[u64], k: usize) -> Vec<u64> {
         let mut supershingles = Vec::new();
-        if tokens.len() < 8 {
+        if tokens.len() < k {
             return supershingles;
         }
         for group in 0..6 {
             let mut minima: Vec<u64> = Vec::new();
             for function in 14 * group..14 * (group + 1) {
                 let mut values = Vec::new();
-                for start in 0..=tokens.len() - 8 {
+                for start in 0..=tokens.len() - k {
                     let mut polynomial: u128 = 0;
-                    for (power, token) in tokens[start..start + 8].iter().rev().enumerate() {
+                    for (power, token) in tokens[start..start + k].iter().rev().enumerate() {
                         let factor = (0..power).fold(1_u64, |product, _| product.wrapping_mul(MULTIPLIER));
                         polynomial += u128::from(token.wrapping_mul(factor));
                     }
@@ -121,10 +118,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn signatures_are_those_of_the_paper_bit_for_bit(tokens in prop::collection::vec(any::<u64>(), 0..40)) {
+        fn signatures_are_those_of_the_paper_bit_for_bit(
+            tokens in prop::collection::vec(any::<u64>(), 0..40), k in prop::sample::select(vec![1, 5, 8, SHINGLE_TOKENS_MAX]),
+        ) {
             let mut payload = Vec::new();
-            sign(&tokens, &mut Vec::new(), &mut payload);
-            let expected: Vec<u8> = slow(&tokens).iter().flat_map(|one| one.to_le_bytes()).collect();
+            sign(&tokens, k, &mut Vec::new(), &mut payload);
+            let expected: Vec<u8> = slow(&tokens, k as usize).iter().flat_map(|one| one.to_le_bytes()).collect();
             prop_assert_eq!(payload, expected);
         }
     }

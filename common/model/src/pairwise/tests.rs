@@ -1,6 +1,9 @@
+use std::sync::Arc;
+
 use super::*;
 use crate::signature::Builder;
 use crate::stable_hash64;
+use crate::tables::{Sample, Tables};
 
 fn signature_of(words: impl IntoIterator<Item = u32>) -> Signature {
     let tokens: Vec<u64> = words.into_iter().map(|w| stable_hash64(&w.to_le_bytes())).collect();
@@ -121,11 +124,17 @@ fn families() -> Vec<Vec<u64>> {
 #[test]
 fn every_policy_keeps_to_what_all_have_in_common() {
     for policy in Policy::all() {
-        let mut signer = Signer::new(policy);
+        let mut signer = Signer::learnt(policy, families());
         let mut signatures = Vec::new();
         for (at, tokens) in families().iter().enumerate() {
             let site = Some(at as u64 % 2);
-            signatures.push(signer.sign(Features { tokens, site }));
+            signatures.push(signer.sign(Features {
+                tokens,
+                site,
+                main: at.is_multiple_of(3).then_some(tokens),
+                terms: tokens,
+                lines: tokens,
+            }));
         }
         let (mut similar, mut not) = (0, 0);
         for a in &signatures {
@@ -172,8 +181,10 @@ fn every_policy_keeps_to_what_all_have_in_common() {
 fn signatures_of_another_policy_are_no_near_duplicates() {
     let tokens: Vec<u64> = (0..100_u64).map(|n| stable_hash64(&n.to_le_bytes())).collect();
     for of in Policy::all() {
-        let mut signer = Signer::new(of);
-        let mut sign = |tokens: &[u64]| signer.sign(Features { tokens, site: Some(1) });
+        let mut signer = Signer::learnt(of, families());
+        let mut sign = |tokens: &[u64]| {
+            signer.sign(Features { tokens, site: Some(1), main: Some(tokens), terms: tokens, lines: tokens })
+        };
         let (a, b) = (sign(&tokens), sign(&tokens[..99]));
         for policy in Policy::all() {
             assert_eq!(policy.comparable(&a), policy == of, "{policy}, {of}");
@@ -190,10 +201,36 @@ fn texts_too_short_for_a_supershingle_have_none_in_common() {
     for name in ["supershingle", "combined", "by-site"] {
         let policy: Policy = name.parse().unwrap();
         let mut signer = Signer::new(policy);
-        let mut sign = |tokens: &[u64]| signer.sign(Features { tokens, site: Some(1) });
+        let mut sign = |tokens: &[u64]| {
+            signer.sign(Features {
+                tokens,
+                site: Some(1),
+                main: Some(tokens),
+                terms: tokens,
+                ..Features::default()
+            })
+        };
         let (a, b) = (sign(&tokens[..5]), sign(&tokens[4..]));
         let supershingles = &policy.criteria(&a, &b)[0];
         assert_eq!((supershingles.what, supershingles.has.shared), ("supershingles", 0), "{policy}");
+    }
+}
+
+#[test]
+fn tables_of_another_policy_are_refused() {
+    let policy = |name: &str| name.parse::<Policy>().unwrap();
+    let tables = || Arc::new(Tables::learn("imatch", &Sample::new()));
+    let refused = |name: &str| Signer::with_tables(policy(name), tables()).unwrap_err().to_string();
+    assert_eq!(
+        refused("multi-simhash"),
+        "the tables are those of the policy imatch, and not of multi-simhash"
+    );
+    assert_eq!(refused("simhash"), "the policy simhash reads no tables");
+    let signer = Signer::with_tables(policy("imatch:lexicons=3"), tables()).unwrap();
+    assert_eq!(signer.tables().map(|tables| tables.hash()), Some(tables().hash()));
+    for policy in Policy::all() {
+        let is_refused = std::panic::catch_unwind(|| Signer::new(policy)).is_err();
+        assert_eq!(is_refused, policy.reads_tables(), "{policy}");
     }
 }
 
@@ -202,8 +239,10 @@ fn a_text_on_two_sites_is_two_contents_which_are_similar_unless_it_is_short() {
     let tokens: Vec<u64> = (0..100_u64).map(|n| stable_hash64(&n.to_le_bytes())).collect();
     let policy: Policy = "by-site".parse().unwrap();
     let mut signer = Signer::new(policy);
-    let mut sign =
-        |length: usize, site| signer.sign(Features { tokens: &tokens[..length], site: Some(site) });
+    let mut sign = |length: usize, site| {
+        let tokens = &tokens[..length];
+        signer.sign(Features { tokens, site: Some(site), main: Some(tokens), ..Features::default() })
+    };
     for length in [1, 19, 20, 100] {
         let (a, same, other) = (sign(length, 1), sign(length, 1), sign(length, 2));
         assert!(policy.linked(&a, &same) && a == same, "{length}");

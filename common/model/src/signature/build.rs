@@ -13,7 +13,7 @@ const DUMMY: u64 = 0xc44b_dff4_074e_ecdb;
 const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Builds signatures. It reuses its buffers from one signature to the next.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Builder {
     shingles: Vec<u64>,
     bytes: Vec<u8>,
@@ -34,11 +34,7 @@ impl Builder {
         let count = u32::try_from(tokens.len()).unwrap_or(u32::MAX);
         let tokens = &tokens[..count as usize];
         let content = self.content(tokens);
-        self.shingles.clear();
-        shingle(tokens, &mut self.shingles);
-        self.shingles.sort_unstable();
-        self.shingles.dedup();
-
+        shingles::<SHINGLE_TOKENS>(tokens, &mut self.shingles);
         self.begin(Kind::Shingles, content, (count, self.shingles.len() as u32));
         self.bytes.extend(sketch(&self.shingles));
         set::pack(&self.shingles, &mut self.bytes);
@@ -85,6 +81,12 @@ impl Builder {
         Signature(self.bytes.as_slice().into())
     }
 
+    /// The content of a sequence of tokens, without its signature.
+    #[must_use]
+    pub fn content_of(&mut self, tokens: &[u64]) -> ContentHash {
+        ContentHash(self.content(tokens))
+    }
+
     /// The hash of a sequence of tokens.
     pub(crate) fn content(&mut self, tokens: &[u64]) -> [u8; 16] {
         self.bytes.clear();
@@ -96,19 +98,22 @@ impl Builder {
     }
 }
 
-/// Appends the hash of the shingle that begins at each token.
-fn shingle(tokens: &[u64], out: &mut Vec<u64>) {
-    out.extend(tokens.windows(SHINGLE_TOKENS).map(hash));
-    let last = tokens.len().saturating_sub(SHINGLE_TOKENS - 1);
+/// The distinct hashes of the shingles of `K` tokens, of which one begins at each token, in ascending order.
+pub(crate) fn shingles<const K: usize>(tokens: &[u64], out: &mut Vec<u64>) {
+    out.clear();
+    out.extend(tokens.windows(K).map(hash));
+    let last = tokens.len().saturating_sub(K - 1);
     for start in last..tokens.len() {
-        let mut window = [DUMMY; SHINGLE_TOKENS];
+        let mut window = [DUMMY; K];
         window[..tokens.len() - start].copy_from_slice(&tokens[start..]);
         out.push(hash(&window));
     }
+    out.sort_unstable();
+    out.dedup();
 }
 
 /// The hash of one shingle: the bucket of the first token in the top bits, above 28 bits of a polynomial over
-/// all five tokens. Tokens are already hashes and need no further mixing; the top bits of the product depend on
+/// all its tokens. Tokens are already hashes and need no further mixing; the top bits of the product depend on
 /// all bits below them.
 #[inline]
 fn hash(window: &[u64]) -> u64 {

@@ -16,11 +16,32 @@ pub enum Kind {
     BySite,
     /// A simhash of weighted features.
     Simhash,
+    /// Fingerprints of the words of a text in several lexicons.
+    Imatch = 0x85,
+    /// A simhash of sequences of words in each of several lexicons.
+    MultiSimhash = 0x86,
+    /// Fingerprints of chunks of lines, in the set, and the hash of the text.
+    Overlap = 0x87,
+    /// The set of 5-token shingles of the main content, and its sketch.
+    Content = 0x88,
+    /// The set of 2-token shingles of the main content, its sketch, the site, and whether the page is plain text.
+    Copies,
 }
 
 impl Kind {
-    const ALL: [Self; 6] =
-        [Self::Shingles, Self::Supershingles, Self::Projection, Self::Combined, Self::BySite, Self::Simhash];
+    const ALL: [Self; 11] = [
+        Self::Shingles,
+        Self::Supershingles,
+        Self::Projection,
+        Self::Combined,
+        Self::BySite,
+        Self::Simhash,
+        Self::Imatch,
+        Self::MultiSimhash,
+        Self::Content,
+        Self::Copies,
+        Self::Overlap,
+    ];
 
     /// The kind with this number.
     #[inline]
@@ -30,5 +51,13 @@ impl Kind {
             return Some(Self::Shingles);
         }
         Self::ALL.into_iter().find(|kind| *kind as u8 == number)
+    }
+
+    /// Whether the set is one of shingles, which has a sketch, and whose hashes tell their first tokens: of such a set there are length
+    /// vectors.
+    #[inline]
+    #[must_use]
+    pub const fn is_of_shingles(self) -> bool {
+        matches!(self, Self::Shingles | Self::Content | Self::Copies)
     }
 }

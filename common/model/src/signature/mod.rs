@@ -21,7 +21,7 @@
 //! | 28 | 64 | sketch, one byte per bin |
 //! | 92 | 5 s | shingle hashes of 40 bits, strictly ascending |
 //!
-//! Of every other kind:
+//! Of every other kind, which has its sketch, if there is one, at the beginning of the payload:
 //!
 //! | offset | bytes | field |
 //! |---|---|---|
@@ -44,6 +44,7 @@ mod wire;
 use std::fmt;
 
 pub use build::Builder;
+pub(crate) use build::shingles;
 pub use kind::Kind;
 
 use crate::sketch::BINS;
@@ -178,7 +179,11 @@ impl Signature {
     #[inline]
     #[must_use]
     pub fn sketch(&self) -> &[u8; BINS] {
-        let sketch = if self.kind() == Kind::Shingles { self.0[SKETCH..].first_chunk() } else { None };
+        let sketch = match self.kind() {
+            Kind::Shingles => self.0[SKETCH..].first_chunk(),
+            kind if kind.is_of_shingles() => self.payload().first_chunk(),
+            _ => None,
+        };
         sketch.unwrap_or(&[0; BINS])
     }
 

@@ -1,0 +1,295 @@
+//! Tables of a policy: read from a file, learnt from crawls, and kept in a data directory.
+//!
+//! A collection of a policy that reads tables names them in its manifest, by their hash, and has them beside it under [`NAME`]. From
+//! then on it is opened with these alone: signatures that were made with others mean something else. Where the file is
+//! gone or damaged, as after `doppel restore`, the same tables put it back.
+//!
+//! In a cluster the description has the hash. Only coordinators make signatures, so only they need the file.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use anyhow::anyhow;
+use doppel_crawls::{Fetched, FetchedBody};
+use doppel_model::pairwise::{Policy, Signer};
+use doppel_model::tables::{FILE_BYTES_MAX, Sample, Tables, TablesError, TablesHash};
+use doppel_text::Extractor;
+
+use crate::args::{InputArgs, PolicyArgs};
+use crate::crawl::{self, Tally};
+
+/// The name of the file in a data directory.
+pub(crate) const NAME: &str = "policy-tables";
+/// How the names begin under which it is written.
+const ASIDE: &str = "policy-tables.new";
+/// Pages of a batch ...
+const BATCH_PAGES: usize = 256;
+/// ... or bytes of them; one page may be larger.
+const BATCH_BYTES: u64 = 4 << 20;
+
+/// Why there are no tables, or not those that are needed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PolicyTablesError {
+    /// The operating system said no.
+    #[error("cannot {action} {}", path.display())]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// On which path.
+        path: PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
+    /// A file that cannot be used.
+    #[error("{}: {reason}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: TablesError,
+    },
+    /// Tables of another policy.
+    #[error("--policy-tables: {0}")]
+    Another(#[from] TablesError),
+    /// The policy needs tables.
+    #[error(
+        "the policy {0} needs tables of the words in the collection: learn them from pages like those to come, with `doppel \
+         policy-tables INPUT... --policy {0} --out FILE`, and give --policy-tables FILE"
+    )]
+    Needed(&'static str),
+    /// The policy needs none.
+    #[error("the policy {0} reads no tables: leave --policy-tables away")]
+    Unread(&'static str),
+    /// A collection without its tables.
+    #[error(
+        "{} is missing or damaged ({reason}), and no page can be read without it: give the tables of this collection with \
+         --policy-tables FILE; their hash is {hash}", path.display()
+    )]
+    Missing {
+        /// Where they should be.
+        path: PathBuf,
+        /// What was found.
+        reason: String,
+        /// Which they are.
+        hash: TablesHash,
+    },
+    /// A cluster whose tables are not given.
+    #[error(
+        "the policy {policy} of this cluster reads tables: give --policy-tables FILE, the file that `doppel init` was given; its \
+         hash is {has}"
+    )]
+    NotGiven {
+        /// The policy.
+        policy: &'static str,
+        /// What the cluster has.
+        has: TablesHash,
+    },
+    /// Other tables than a cluster has.
+    #[error(
+        "the tables of the cluster are {has}, and those of --policy-tables are {given}: give this process the file that `doppel init` was given"
+    )]
+    Unlike {
+        /// What the cluster has.
+        has: TablesHash,
+        /// What was given.
+        given: TablesHash,
+    },
+}
+
+/// Whether a policy has tables exactly where it reads some.
+///
+/// # Errors
+/// When it needs some, or has some that it does not read.
+pub(crate) fn check(policy: Policy, has_tables: bool) -> Result<(), PolicyTablesError> {
+    match (policy.reads_tables(), has_tables) {
+        (true, false) => Err(PolicyTablesError::Needed(policy.name())),
+        (false, true) => Err(PolicyTablesError::Unread(policy.name())),
+        _ => Ok(()),
+    }
+}
+
+/// Reads a file.
+///
+/// # Errors
+/// When it cannot be read or used; the message names the file and the reason.
+pub(crate) fn read(path: &Path) -> Result<Arc<Tables>, PolicyTablesError> {
+    let mut bytes = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes));
+    read.map_err(|source| PolicyTablesError::Io { action: "read", path: path.to_owned(), source })?;
+    let tables = Tables::from_file(&bytes);
+    tables.map(Arc::new).map_err(|reason| PolicyTablesError::File { path: path.to_owned(), reason })
+}
+
+/// The tables that the command line names, or the command has learnt.
+///
+/// # Errors
+/// When the file cannot be used, or its tables are those of another policy than the one that is named.
+pub(crate) fn given(args: &PolicyArgs) -> anyhow::Result<Option<Arc<Tables>>> {
+    let tables = match (&args.policy_tables, &args.learnt) {
+        (Some(path), _) => read(path)?,
+        (None, learnt) => return Ok(learnt.clone()),
+    };
+    if let Some(policy) = args.policy()? {
+        signer(policy, Some(Arc::clone(&tables)))?;
+    }
+    Ok(Some(tables))
+}
+
+/// A signer of a policy with the tables given.
+///
+/// # Errors
+/// When they do not go together.
+pub(crate) fn signer(policy: Policy, tables: Option<Arc<Tables>>) -> Result<Signer, PolicyTablesError> {
+    check(policy, tables.is_some())?;
+    match tables {
+        None => Ok(Signer::new(policy)),
+        Some(tables) => Ok(Signer::with_tables(policy, tables)?),
+    }
+}
+
+/// A signer of a collection in a data directory, whose manifest has this policy and names these tables. Tables that are given have
+/// that name.
+///
+/// # Errors
+/// When the tables of the collection are not there and not given, or cannot be written.
+pub(crate) fn of_directory(
+    dir: &Path,
+    (policy, has): (Policy, Option<TablesHash>),
+    given: Option<Arc<Tables>>,
+) -> Result<Signer, PolicyTablesError> {
+    let Some(hash) = has else { return signer(policy, None) };
+    let path = dir.join(NAME);
+    let reason = match read(&path) {
+        Ok(tables) if tables.hash() == hash => return signer(policy, Some(tables)),
+        Ok(tables) => format!("it has other tables, {}", tables.hash()),
+        Err(PolicyTablesError::Io { source, .. }) => source.to_string(),
+        Err(error) => error.to_string(),
+    };
+    let Some(tables) = given.filter(|given| given.hash() == hash) else {
+        return Err(PolicyTablesError::Missing { path, reason, hash });
+    };
+    write(&path, &tables)?;
+    signer(policy, Some(tables))
+}
+
+/// What is wrong with the file of a directory whose manifest names these tables; none where there is none, as in the directories of a
+/// cluster.
+pub(crate) fn damage(dir: &Path, has: Option<TablesHash>) -> Option<String> {
+    let has = has?;
+    match read(&dir.join(NAME)) {
+        Ok(tables) if tables.hash() == has => None,
+        Ok(tables) => Some(format!("{NAME} has {}, and the collection {has}", tables.hash())),
+        Err(PolicyTablesError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => Some(error.to_string()),
+    }
+}
+
+/// A signer of a cluster.
+///
+/// # Errors
+/// When its tables are not given, or others are.
+pub(crate) fn of_cluster(
+    (policy, has): (Policy, Option<TablesHash>),
+    given: Option<Arc<Tables>>,
+) -> Result<Signer, PolicyTablesError> {
+    match (has, given.as_deref().map(Tables::hash)) {
+        (Some(has), Some(given)) if has != given => Err(PolicyTablesError::Unlike { has, given }),
+        (Some(has), None) => Err(PolicyTablesError::NotGiven { policy: policy.name(), has }),
+        _ => signer(policy, given),
+    }
+}
+
+/// Writes the file of a directory: there is a whole one or none.
+///
+/// # Errors
+/// When it cannot be written.
+pub(crate) fn write(path: &Path, tables: &Tables) -> Result<(), PolicyTablesError> {
+    let put = || {
+        let dir = path.parent().unwrap_or(Path::new("."));
+        let mut file = tempfile::Builder::new().prefix(ASIDE).tempfile_in(dir)?;
+        file.write_all(&tables.to_file())?;
+        file.as_file().sync_all()?;
+        file.persist(path)?;
+        File::open(dir)?.sync_all()
+    };
+    put().map_err(|source| PolicyTablesError::Io { action: "write", path: path.to_owned(), source })
+}
+
+/// Whether a name in a directory is that of the file, or of what is being written.
+pub(crate) fn is_name(name: &OsStr) -> bool {
+    name == NAME || name.as_encoded_bytes().starts_with(ASIDE.as_bytes())
+}
+
+/// Learns the tables of a policy from crawls, on all cores. Redirects and dead pages have no words. Bad records are counted, and
+/// with `tell` told.
+///
+/// # Errors
+/// When an input is not there, or a thread cannot be started.
+pub(crate) fn learn(inputs: &InputArgs, policy: Policy, tell: bool) -> anyhow::Result<(Tables, Tally)> {
+    let sample = Mutex::new(Sample::new());
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    let (sender, batches) = sync_channel::<Vec<Fetched>>(threads);
+    let batches = Mutex::new(batches);
+    let tally = thread::scope(|scope| {
+        for number in 0..threads {
+            let learner = thread::Builder::new().name(format!("learn-{number}"));
+            learner.spawn_scoped(scope, || read_words(&batches, &sample))?;
+        }
+        let (mut batch, mut bytes) = (Vec::new(), 0);
+        let send = |batch| sender.send(batch).map_err(|_| anyhow!("nobody takes the pages"));
+        let tally = crawl::read_to_learn(inputs, tell, |page| {
+            bytes += crawl::content_bytes(&page);
+            batch.push(page);
+            if batch.len() >= BATCH_PAGES || bytes >= BATCH_BYTES {
+                bytes = 0;
+                send(std::mem::take(&mut batch))?;
+            }
+            Ok(())
+        })?;
+        send(batch)?;
+        drop(sender);
+        anyhow::Ok(tally)
+    })?;
+    let sample = sample.into_inner().unwrap_or_else(PoisonError::into_inner);
+    Ok((Tables::learn(policy.name(), &sample), tally))
+}
+
+/// Takes the words of pages to the sample.
+fn read_words(batches: &Mutex<Receiver<Vec<Fetched>>>, sample: &Mutex<Sample>) {
+    let mut extractor = Extractor::default();
+    let next = || batches.lock().unwrap_or_else(PoisonError::into_inner).recv();
+    let mut own = Vec::new();
+    while let Ok(batch) = next() {
+        for page in batch {
+            // A page that the extractor fails on has no words; it is told of when it is read for good.
+            let read = catch_unwind(AssertUnwindSafe(|| take_words(&mut extractor, &page, sample, &mut own)));
+            if read.is_err() {
+                extractor = Extractor::default();
+            }
+        }
+    }
+}
+
+fn take_words(extractor: &mut Extractor, page: &Fetched, sample: &Mutex<Sample>, own: &mut Vec<u64>) {
+    let words = match &page.body {
+        FetchedBody::Html { bytes, charset } => extractor.html_terms(&page.url, bytes, charset.as_deref()),
+        FetchedBody::Text(text) => Some(extractor.text_terms(text)),
+        FetchedBody::Redirect(_) | FetchedBody::Dead => None,
+    };
+    let Some(words) = words else { return };
+    let sample = || sample.lock().unwrap_or_else(PoisonError::into_inner);
+    if sample().wants(words.content) {
+        own.clear();
+        own.extend(words.terms);
+        // Sorted before the lock is taken again.
+        own.sort_unstable();
+        own.dedup();
+        sample().add(words.content, own);
+    }
+}

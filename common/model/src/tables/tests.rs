@@ -1,0 +1,166 @@
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::{ContentHash, Random, stable_hash64, stable_hash128};
+
+fn hash_of(text: &[u64]) -> ContentHash {
+    let bytes: Vec<u8> = text.iter().flat_map(|term| term.to_le_bytes()).collect();
+    ContentHash(stable_hash128(&bytes).to_be_bytes())
+}
+
+fn sample(mut sample: Sample, texts: &[Vec<u64>]) -> Sample {
+    for text in texts {
+        sample.add(hash_of(text), &mut text.clone());
+    }
+    sample
+}
+
+fn learnt(texts: &[Vec<u64>]) -> Tables {
+    Tables::learn("imatch", &sample(Sample::new(), texts))
+}
+
+fn texts() -> impl Strategy<Value = Vec<Vec<u64>>> {
+    let term = (0..40_u64).prop_map(|number| stable_hash64(&number.to_le_bytes()));
+    prop::collection::vec(prop::collection::vec(term, 0..20), 0..30)
+}
+
+proptest! {
+    #[test]
+    fn weights_count_contents_and_nothing_else(texts in texts()) {
+        let tables = learnt(&texts);
+        let distinct: BTreeSet<&Vec<u64>> = texts.iter().filter(|text| !text.is_empty()).collect();
+        let mut with: BTreeMap<u64, u64> = BTreeMap::new();
+        for text in &distinct {
+            for term in text.iter().collect::<BTreeSet<_>>() {
+                *with.entry(*term).or_default() += 1;
+            }
+        }
+        let contents = distinct.len() as u64;
+        prop_assert_eq!(u64::from(tables.contents()), contents);
+        prop_assert_eq!(tables.terms(), with.values().filter(|count| **count > 1).count());
+        for (term, count) in with {
+            prop_assert_eq!(tables.weight(term), log2(contents + 1, count));
+        }
+        // A word that nobody has seen weighs as much as one that was seen once.
+        prop_assert_eq!(tables.weight(7), log2(contents.max(1) + 1, 1));
+    }
+
+    #[test]
+    fn neither_order_nor_copies_matter(texts in texts(), seed in any::<u64>(), room in (1..12_usize, 20..200_usize)) {
+        let learn = |texts: &[Vec<u64>]| Tables::learn("imatch", &sample(Sample::with_room(room.0, room.1), texts));
+        let mut others = [texts.clone(), texts.clone()].concat();
+        Random::new(seed).shuffle(&mut others);
+        let (tables, other) = (learn(&texts), learn(&others));
+        prop_assert_eq!(&tables, &other);
+        prop_assert_eq!(tables.hash(), other.hash());
+    }
+
+    #[test]
+    fn a_sample_is_what_fits_of_the_contents_with_the_least_hashes(texts in texts(), contents in 1..12_usize, terms in 20..200_usize) {
+        let sample = sample(Sample::with_room(contents, terms), &texts);
+        let mut by_hash: BTreeMap<ContentHash, usize> = BTreeMap::new();
+        for text in texts.iter().filter(|text| !text.is_empty()) {
+            by_hash.insert(hash_of(text), text.iter().collect::<BTreeSet<_>>().len());
+        }
+        let (mut fits, mut sum) = (0, 0);
+        for own in by_hash.values() {
+            sum += own;
+            if fits == contents || sum > terms {
+                break;
+            }
+            fits += 1;
+        }
+        prop_assert_eq!(sample.contents(), fits);
+    }
+
+    #[test]
+    fn a_file_is_read_as_it_was_written_and_any_change_is_noticed(texts in texts(), at in any::<prop::sample::Index>(), flip in 1..=255_u8) {
+        let tables = learnt(&texts);
+        let file = tables.to_file();
+        let read = Tables::from_file(&file);
+        prop_assert_eq!(read.as_ref(), Ok(&tables));
+        prop_assert_eq!(read.unwrap().hash(), tables.hash());
+        let mut changed = file.clone();
+        changed[at.index(file.len())] ^= flip;
+        prop_assert!(Tables::from_file(&changed).is_err());
+        prop_assert!(Tables::from_file(&file[..at.index(file.len())]).is_err());
+        prop_assert!(Tables::from_file(&[&file[..], &[flip]].concat()).is_err());
+    }
+
+    #[test]
+    fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        let forged = [b"doppel tables 1\n".as_slice(), &bytes].concat();
+        let sealed = [&forged[..], &stable_hash64(&forged).to_le_bytes()].concat();
+        for bytes in [&bytes[..], &forged, &sealed] {
+            prop_assert!(Tables::from_file(bytes).is_err());
+        }
+    }
+}
+
+/// Changes the bytes of sound tables, and seals them again, so that only this is wrong.
+fn forged(forge: impl FnOnce(&mut Vec<u8>)) -> Result<Tables, TablesError> {
+    let texts: Vec<Vec<u64>> = (0..9).map(|text| (text..text + 5).collect()).collect();
+    let mut bytes = learnt(&texts).to_bytes();
+    forge(&mut bytes);
+    let checksum = stable_hash64(&bytes);
+    Tables::from_file(&[&bytes[..], &checksum.to_le_bytes()].concat())
+}
+
+#[test]
+fn what_is_wrong_with_a_file_is_said() {
+    // Behind the magic: the version of terms, the name, the contents, the seeds, the number of terms.
+    let (name, contents) = (16 + 2, 16 + 2 + 1 + 6);
+    let terms = contents + 4 + 8 * (LEXICONS - 1) + 4;
+    assert!(forged(|_| ()).is_ok());
+    assert_eq!(forged(|bytes| bytes[0] = b'D'), Err(TablesError::Magic));
+    assert_eq!(forged(|bytes| bytes[14] = b'9'), Err(TablesError::Version));
+    assert_eq!(forged(|bytes| bytes[16] = 9), Err(TablesError::Terms(9)));
+    assert!(matches!(forged(|bytes| bytes[name] = 200), Err(TablesError::Content(_))));
+    assert!(matches!(forged(|bytes| bytes[name + 1] = 0xff), Err(TablesError::Content(_))));
+    assert!(matches!(forged(|bytes| bytes[contents + 3] = 1), Err(TablesError::Content(_))));
+    assert!(matches!(forged(|bytes| bytes[terms - 1] = 1), Err(TablesError::Content(_))));
+    assert!(matches!(forged(|bytes| bytes[terms - 4] -= 1), Err(TablesError::Length(_))));
+    assert!(matches!(forged(|bytes| bytes.push(0)), Err(TablesError::Length(_))));
+    assert!(matches!(
+        forged(|bytes| bytes.copy_within(terms..terms + 8, terms + 8)),
+        Err(TablesError::Content(_))
+    ));
+    let weight = |bytes: &mut Vec<u8>, to: u32| {
+        let end = bytes.len();
+        bytes[end - 4..].copy_from_slice(&to.to_le_bytes());
+    };
+    for to in [0, log2(10, 1)] {
+        assert!(matches!(forged(|bytes| weight(bytes, to)), Err(TablesError::Content(_))), "{to}");
+    }
+    assert_eq!(Tables::from_file(b"doppel"), Err(TablesError::Magic));
+}
+
+#[test]
+fn a_random_lexicon_has_two_thirds_of_all_terms_and_no_two_are_the_same() {
+    let tables = learnt(&[]);
+    let has = |lexicon: usize| -> Vec<bool> {
+        (0..3_000_u64).map(|term| tables.has(lexicon, stable_hash64(&term.to_le_bytes()))).collect()
+    };
+    assert!(has(0).iter().all(|has| *has));
+    for lexicon in 1..LEXICONS {
+        let own = has(lexicon);
+        let kept = own.iter().filter(|has| **has).count();
+        assert!((1_900..2_100).contains(&kept), "{kept}");
+        // Of two independent lexicons five of nine terms are in both or in neither.
+        let same = has(lexicon % 16 + 1).iter().zip(&own).filter(|(a, b)| a == b).count();
+        assert!((1_550..1_780).contains(&same), "{same}");
+    }
+    assert!(!has(LEXICONS).contains(&true));
+}
+
+#[test]
+fn a_hash_is_text_and_says_when_it_is_none() {
+    let hash = learnt(&[]).hash();
+    assert_eq!(hash.to_string().parse(), Ok(hash));
+    assert_eq!(serde_json::from_str::<TablesHash>(&serde_json::to_string(&hash).unwrap()).unwrap(), hash);
+    for wrong in ["", "12", "+1234567890123456789012345678901", &"g".repeat(32)] {
+        assert!(wrong.parse::<TablesHash>().is_err(), "{wrong}");
+    }
+}

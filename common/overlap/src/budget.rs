@@ -1,0 +1,129 @@
+//! The limits of memory and disk.
+//!
+//! Whoever holds much memory claims it first, and gives it back when the [`Claim`] is dropped. Small and fixed things are not
+//! claimed.
+
+use std::cell::Cell;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use crate::OverlapError;
+
+/// What may be used. Clones share it.
+#[derive(Debug, Clone)]
+pub struct Budget(Rc<Limits>);
+
+#[derive(Debug)]
+struct Limits {
+    memory: Gauge,
+    disk: Gauge,
+    dir: PathBuf,
+}
+
+#[derive(Debug)]
+struct Gauge {
+    limit: u64,
+    used: Cell<u64>,
+    peak: Cell<u64>,
+}
+
+impl Gauge {
+    fn new(limit: u64) -> Self {
+        Self { limit, used: Cell::new(0), peak: Cell::new(0) }
+    }
+
+    fn free(&self) -> u64 {
+        self.limit.saturating_sub(self.used.get())
+    }
+
+    fn take(&self, bytes: u64) -> bool {
+        let used = self.used.get().saturating_add(bytes);
+        let fits = used <= self.limit;
+        if fits {
+            self.used.set(used);
+            self.peak.set(self.peak.get().max(used));
+        }
+        fits
+    }
+
+    fn give(&self, bytes: u64) {
+        self.used.set(self.used.get().saturating_sub(bytes));
+    }
+}
+
+impl Budget {
+    /// So many bytes of memory, and of temporary files in a directory.
+    #[must_use]
+    pub fn new(memory: u64, disk: u64, dir: &Path) -> Self {
+        Self(Rc::new(Limits { memory: Gauge::new(memory), disk: Gauge::new(disk), dir: dir.to_owned() }))
+    }
+
+    /// Bytes of memory that nobody has claimed.
+    pub(crate) fn free(&self) -> u64 {
+        self.0.memory.free()
+    }
+
+    /// Where temporary files are.
+    pub(crate) fn dir(&self) -> &Path {
+        &self.0.dir
+    }
+
+    /// Claims memory for something.
+    pub(crate) fn claim(&self, bytes: u64, what: &'static str) -> Result<Claim, OverlapError> {
+        let mut claim = Claim { budget: self.clone(), bytes: 0 };
+        claim.grow(bytes, what)?;
+        Ok(claim)
+    }
+
+    /// Takes room on disk, which [`give_disk`](Self::give_disk) gives back.
+    pub(crate) fn take_disk(&self, bytes: u64) -> Result<(), OverlapError> {
+        match self.0.disk.take(bytes) {
+            true => Ok(()),
+            false => Err(OverlapError::Disk { dir: self.0.dir.clone(), limit: self.0.disk.limit }),
+        }
+    }
+
+    pub(crate) fn give_disk(&self, bytes: u64) {
+        self.0.disk.give(bytes);
+    }
+
+    /// The most bytes of memory, and of disk, that were in use since the last call.
+    #[must_use]
+    pub fn peaks(&self) -> (u64, u64) {
+        let peak = |gauge: &Gauge| gauge.peak.replace(gauge.used.get());
+        (peak(&self.0.memory), peak(&self.0.disk))
+    }
+}
+
+/// Memory that is in use until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Claim {
+    budget: Budget,
+    bytes: u64,
+}
+
+impl Claim {
+    /// Claims more.
+    pub(crate) fn grow(&mut self, bytes: u64, what: &'static str) -> Result<(), OverlapError> {
+        let memory = &self.budget.0.memory;
+        if !memory.take(bytes) {
+            let (free, limit) = (memory.free(), memory.limit);
+            return Err(OverlapError::Memory { what, needed: bytes, free, limit });
+        }
+        self.bytes += bytes;
+        Ok(())
+    }
+
+    /// Gives back all but so many bytes.
+    pub(crate) fn shrink(&mut self, to: u64) {
+        let surplus = self.bytes.saturating_sub(to);
+        self.budget.0.memory.give(surplus);
+        self.bytes -= surplus;
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        self.shrink(0);
+    }
+}

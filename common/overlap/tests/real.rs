@@ -1,0 +1,60 @@
+//! Both ways on real pages, against a comparison of every pair by another program: sets of the lines themselves.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::collections::{BTreeMap, BTreeSet};
+
+#[path = "../../text/tests/crawl/mod.rs"]
+mod crawl;
+
+use doppel_model::pairwise::Policy;
+use doppel_overlap::{Budget, Builder, Chunking, Document, Found, Way};
+use doppel_text::Extractor;
+
+#[test]
+fn pairs_of_a_crawl_are_those_of_a_comparison_of_all() {
+    let Some(pages) = crawl::html(&["quick/round-00", "quick/round-01", "quick/round-02"]) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let budget = Budget::new(1 << 20, 1 << 30, dir.path());
+    let chunkings = [Chunking { lines: 4, shared: 15 }, Chunking { lines: 2, shared: 25 }];
+    let mut builder = Builder::new(&budget, &chunkings, true).unwrap();
+    let mut extractor = Extractor::new(Policy::default());
+    let (mut all_lines, mut texts) = (Vec::new(), Vec::new());
+    for crawl::Html { url, charset, bytes } in &pages {
+        let Some(hashed) = extractor.html_lines(url, bytes, charset.as_deref()) else { continue };
+        let (host, bytes) = (url.host(), bytes.len() as u64);
+        let (url, text, lines) = (url.as_str(), hashed.text, hashed.lines);
+        builder.push(&Document { url, host: &host, bytes, text, lines }).unwrap();
+        texts.push(text);
+        all_lines.push(lines.to_vec());
+    }
+    let collection = builder.finish().unwrap();
+    let mut first = BTreeMap::new();
+    let is_central = |at: &usize| *first.entry(texts[*at]).or_insert(*at) == *at || texts[*at].is_none();
+    let central: Vec<usize> = (0..texts.len()).filter(is_central).collect();
+    assert_eq!(collection.copies().count(), texts.len() - central.len());
+    assert!(central.len() > 300 && central.len() < texts.len());
+    for (number, Chunking { lines, shared }) in chunkings.into_iter().enumerate() {
+        let sets: Vec<BTreeSet<&[u64]>> =
+            all_lines.iter().map(|all| all.chunks(lines as usize).collect()).collect();
+        let mut expected = Vec::new();
+        for (at, a) in central.iter().enumerate() {
+            for b in &central[at + 1..] {
+                let common = sets[*a].intersection(&sets[*b]).count() as u32;
+                if common >= u32::from(shared) {
+                    let of = (sets[*a].len() as u32, sets[*b].len() as u32);
+                    expected.push(Found { a: *a as u32, b: *b as u32, shared: common, of });
+                }
+            }
+        }
+        assert!(expected.len() > 50, "{}", expected.len());
+        for way in [Way::Sort, Way::Coarse(None)] {
+            let mut found = Vec::new();
+            let outcome = collection.overlap(number, way, |one| {
+                found.push(one);
+                Ok(())
+            });
+            assert!(found == expected, "{way:?}, {lines} lines: {} and {}", found.len(), expected.len());
+            assert!(outcome.unwrap().work.memory_bytes <= 1 << 20);
+        }
+    }
+}

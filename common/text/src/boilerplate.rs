@@ -1,0 +1,214 @@
+//! What of a page is boilerplate: navigation, header, footer, side bars, breadcrumbs, skip links, search forms and the like, by
+//! element, ARIA role, and the words of class and id.
+//!
+//! The rules follow those of the main-content extraction of resiliparse (Bevendorff et al., `resiliparse.extract.html2text`), which
+//! works on such pages by the same three signs. They differ in what a stream allows, which does not know what comes behind, and
+//! in how names are read: class and id are split into words at hyphens, underscores and capitals, so `topNav`, `top-nav` and `top_nav`
+//! are the same, and a name is that of boilerplate when its last word is (`sub-nav`, but not `nav-pusher`, which is around the whole page).
+
+use super::name::Name;
+
+/// What the attributes of a start tag say.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Marks {
+    /// It has the role of the main content.
+    pub(super) is_main: bool,
+    /// It has the role of boilerplate.
+    has_role: bool,
+    /// It is not shown.
+    is_hidden: bool,
+    /// Its class or id names boilerplate.
+    is_named: bool,
+    /// A word of its class or id names navigation.
+    is_navigational: bool,
+}
+
+/// What a word says in a class or id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Meaning {
+    /// Nothing.
+    None,
+    /// Boilerplate, as the last word of a name.
+    Last,
+    /// The same, and in a list or table as any word.
+    Navigation,
+    /// Boilerplate, as any word.
+    Any,
+    /// Boilerplate, where both are in one name.
+    Previous,
+    Next,
+}
+
+fn meaning(word: &[u8]) -> Meaning {
+    match word {
+        b"nav" | b"navbar" | b"navigation" | b"menu" | b"sidebar" => Meaning::Navigation,
+        b"breadcrumb" | b"breadcrumbs" | b"copyright" | b"legal" | b"cookie" | b"pagination" | b"skip" => {
+            Meaning::Any
+        }
+        b"prev" | b"previous" => Meaning::Previous,
+        b"next" => Meaning::Next,
+        b"navbars" | b"navigator" | b"navheader" | b"navfooter" | b"navlinks" | b"menubar" | b"crumbs"
+        | b"sidenav" | b"footer" | b"toc" | b"skiplink" | b"search" | b"searchbox" | b"pager" | b"ad"
+        | b"ads" | b"advert" | b"advertisement" | b"social" | b"share" | b"sharing" | b"cookies"
+        | b"modal" | b"popup" | b"related" | b"banner" | b"masthead" | b"headerlink" => Meaning::Last,
+        _ => Meaning::None,
+    }
+}
+
+/// Whether an attribute of this name says anything.
+pub(super) fn is_read(attribute: &[u8]) -> bool {
+    matches!(attribute, b"class" | b"id" | b"role" | b"hidden" | b"aria-hidden" | b"style")
+}
+
+impl Marks {
+    /// Reads an attribute.
+    pub(super) fn read(&mut self, attribute: &[u8], value: &str) {
+        match attribute {
+            b"class" | b"id" => value.split_ascii_whitespace().for_each(|name| self.name(name.as_bytes())),
+            b"role" => self.role(value),
+            // What is hidden until it is found is content.
+            b"hidden" => self.is_hidden |= !value.eq_ignore_ascii_case("until-found"),
+            b"aria-hidden" => self.is_hidden |= value.eq_ignore_ascii_case("true"),
+            b"style" => self.is_hidden |= value.split(';').any(hides),
+            _ => {}
+        }
+    }
+
+    fn role(&mut self, value: &str) {
+        let role = value.split_ascii_whitespace().next().unwrap_or_default();
+        let is = |known: &str| role.eq_ignore_ascii_case(known);
+        self.is_main |= is("main");
+        self.has_role |= [
+            "navigation",
+            "banner",
+            "contentinfo",
+            "search",
+            "menu",
+            "menubar",
+            "complementary",
+            "dialog",
+            "alert",
+        ]
+        .into_iter()
+        .any(is);
+    }
+
+    fn name(&mut self, name: &[u8]) {
+        let (mut last, mut has_previous, mut has_next) = (Meaning::None, false, false);
+        let mut word = Name::default();
+        let mut end = |word: &mut Name| {
+            if word.is_empty() {
+                return;
+            }
+            last = meaning(word.get());
+            *word = Name::default();
+            self.is_navigational |= last == Meaning::Navigation;
+            self.is_named |= last == Meaning::Any;
+            has_previous |= last == Meaning::Previous;
+            has_next |= last == Meaning::Next;
+        };
+        let mut before = 0_u8;
+        for byte in name {
+            if !byte.is_ascii_alphabetic() || byte.is_ascii_uppercase() && before.is_ascii_lowercase() {
+                end(&mut word);
+            }
+            if byte.is_ascii_alphabetic() {
+                word.push(&[byte.to_ascii_lowercase()]);
+            }
+            before = *byte;
+        }
+        end(&mut word);
+        self.is_named |= matches!(last, Meaning::Last | Meaning::Navigation) || has_previous && has_next;
+    }
+
+    /// Whether an element of this name is left out. `is_inside` says whether it is part of a main element, an article or a section, of
+    /// which it may be the header.
+    pub(super) fn leave_out(self, element: &[u8], is_inside: bool) -> bool {
+        match element {
+            b"nav" | b"noscript" | b"iframe" | b"button" | b"select" | b"dialog" | b"template" => {
+                return true;
+            }
+            b"aside" | b"header" | b"footer" if !is_inside => return true,
+            // They are around everything, or nothing says where they end.
+            b"html" | b"head" | b"body" | b"main" | b"title" | b"option" | b"optgroup" | b"caption"
+            | b"colgroup" | b"rp" | b"rt" => return false,
+            _ => {}
+        }
+        let is_list = matches!(element, b"ul" | b"ol" | b"table" | b"td");
+        let may_be_named = is_list
+            || matches!(
+                element,
+                b"div"
+                    | b"section"
+                    | b"header"
+                    | b"footer"
+                    | b"aside"
+                    | b"form"
+                    | b"p"
+                    | b"span"
+                    | b"a"
+                    | b"li"
+                    | b"dl"
+                    | b"details"
+                    | b"h1"
+                    | b"h2"
+                    | b"h3"
+                    | b"h4"
+            );
+        self.has_role || self.is_hidden || may_be_named && (self.is_named || is_list && self.is_navigational)
+    }
+}
+
+/// Whether a declaration of a style hides the element.
+fn hides(declaration: &str) -> bool {
+    let Some((property, value)) = declaration.split_once(':') else { return false };
+    let begins = |with: &str| {
+        value.trim_start().get(..with.len()).is_some_and(|value| value.eq_ignore_ascii_case(with))
+    };
+    let is = |name: &str| property.trim().eq_ignore_ascii_case(name);
+    is("display") && begins("none") || is("visibility") && begins("hidden")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn leaves_out(element: &str, attributes: &[(&str, &str)]) -> bool {
+        let mut marks = Marks::default();
+        attributes.iter().for_each(|(name, value)| marks.read(name.as_bytes(), value));
+        marks.leave_out(element.as_bytes(), false)
+    }
+
+    #[test]
+    fn a_name_is_read_by_its_words() {
+        for name in [
+            "nav",
+            "topNav",
+            "top-nav",
+            "site_footer",
+            "x sub-nav",
+            "legal-copy",
+            "prev-next-area",
+            "skip-link",
+            "NAV",
+        ] {
+            assert!(leaves_out("div", &[("class", name)]), "{name}");
+            assert!(leaves_out("div", &[("id", name)]), "{name}");
+        }
+        for name in
+            ["", "-", "navPusher", "canvas", "header", "next-step", "footerless", "nav2x-body", "naviere"]
+        {
+            assert!(!leaves_out("div", &[("class", name)]), "{name}");
+        }
+        assert!(leaves_out("ul", &[("class", "nav-list")]) && leaves_out("td", &[("class", "NavBarCell1")]));
+        assert!(!leaves_out("body", &[("class", "nav")]) && !leaves_out("code", &[("class", "menu")]));
+    }
+
+    #[test]
+    fn roles_and_what_is_hidden_count_for_any_element() {
+        assert!(leaves_out("x-bar", &[("role", "Navigation")]) && leaves_out("p", &[("hidden", "")]));
+        assert!(leaves_out("p", &[("style", "color: red; DISPLAY : none !important")]));
+        assert!(!leaves_out("p", &[("style", "display:block;visibility:visible")]));
+        assert!(!leaves_out("p", &[("role", "presentation"), ("hidden", "until-found")]));
+    }
+}

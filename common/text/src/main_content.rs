@@ -1,0 +1,304 @@
+//! Which text of a page is its main content, found while the page is read.
+//!
+//! Elements that are [boilerplate](super::boilerplate) are left out with all that is in them. `main`, or an element with its role, is
+//! never left out, whatever is around it. The main content is the first of these that has at least so many tokens:
+//!
+//! 1. what stands in `main`;
+//! 2. what is on the page, without its title;
+//! 3. that with the title.
+//!
+//! Where none has, the caller takes the whole page: then the rules have found the content itself to be boilerplate, or there is
+//! next to none.
+//!
+//! There is no tree: of what is open, only the element that is left out and the main element are known, by name and depth. An element
+//! whose end tag may be missing ends where HTML lets it end. What is left out by mistake ends with the page at the latest. Memory is
+//! bounded by the number of tags, and a tag costs the same however deep it is.
+
+use super::boilerplate::Marks;
+use super::name::Name;
+
+/// Where text stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Title,
+    LeftOut,
+    /// On the page, outside of `main`.
+    Page,
+    Main,
+}
+
+/// What is taken for the main content, in the order in which it is tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    Main,
+    Page,
+    PageAndTitle,
+}
+
+impl Part {
+    pub(super) const ALL: [Self; 3] = [Self::Main, Self::Page, Self::PageAndTitle];
+
+    fn has(self, place: Place) -> bool {
+        match place {
+            Place::LeftOut => false,
+            Place::Main => true,
+            Place::Page => self != Self::Main,
+            Place::Title => self == Self::PageAndTitle,
+        }
+    }
+}
+
+/// An element that ends with the end tag that belongs to it.
+#[derive(Debug, Clone, Copy)]
+struct Element {
+    name: Name,
+    depth: u32,
+}
+
+/// An element that is left out.
+#[derive(Debug, Clone, Copy)]
+enum LeftOut {
+    Element(Element),
+    /// One whose end tag may be missing, and how deep in elements of its container the place is.
+    Implied(&'static Implied, u32),
+}
+
+/// Where an element ends whose end tag may be missing.
+#[derive(Debug)]
+struct Implied {
+    /// Names of such elements.
+    names: &'static [&'static str],
+    /// Start tags that end it.
+    starts: &'static [&'static str],
+    /// End tags that end it.
+    ends: &'static [&'static str],
+    /// Elements in which other elements of these names are not its concern. Their end tag ends it where they are around it.
+    containers: &'static [&'static str],
+}
+
+const ROWS: &[&str] = &["tr", "tbody", "thead", "tfoot"];
+
+const IMPLIED: [Implied; 5] = [
+    Implied {
+        names: &["td", "th"],
+        starts: &["td", "th", "tr", "tbody", "thead", "tfoot"],
+        ends: &["td", "th", "tr", "tbody", "thead", "tfoot"],
+        containers: &["table"],
+    },
+    Implied { names: ROWS, starts: ROWS, ends: ROWS, containers: &["table"] },
+    Implied { names: &["li"], starts: &["li"], ends: &["li"], containers: &["ul", "ol", "menu"] },
+    Implied { names: &["dt", "dd"], starts: &["dt", "dd"], ends: &["dt", "dd"], containers: &["dl"] },
+    Implied {
+        names: &["p"],
+        starts: &[
+            "address",
+            "article",
+            "aside",
+            "blockquote",
+            "details",
+            "div",
+            "dl",
+            "fieldset",
+            "figure",
+            "footer",
+            "form",
+            "h1",
+            "h2",
+            "h3",
+            "h4",
+            "h5",
+            "h6",
+            "header",
+            "hr",
+            "main",
+            "nav",
+            "ol",
+            "p",
+            "pre",
+            "section",
+            "table",
+            "ul",
+        ],
+        ends: &[
+            "article",
+            "aside",
+            "blockquote",
+            "body",
+            "details",
+            "div",
+            "dd",
+            "footer",
+            "form",
+            "header",
+            "li",
+            "main",
+            "p",
+            "section",
+            "td",
+        ],
+        containers: &[],
+    },
+];
+
+/// Elements without content.
+fn is_void(name: &[u8]) -> bool {
+    matches!(
+        name,
+        b"area"
+            | b"base"
+            | b"br"
+            | b"col"
+            | b"embed"
+            | b"hr"
+            | b"img"
+            | b"input"
+            | b"link"
+            | b"meta"
+            | b"param"
+            | b"source"
+            | b"track"
+            | b"wbr"
+    )
+}
+
+fn is_among(name: &[u8], names: &[&str]) -> bool {
+    names.iter().any(|known| known.as_bytes() == name)
+}
+
+impl LeftOut {
+    fn of(name: Name) -> Self {
+        match IMPLIED.iter().find(|implied| is_among(name.get(), implied.names)) {
+            Some(implied) => Self::Implied(implied, 0),
+            None => Self::Element(Element { name, depth: 1 }),
+        }
+    }
+
+    /// Whether it ends before a start tag.
+    fn ends_at_start(&mut self, name: Name) -> bool {
+        match self {
+            Self::Element(element) => {
+                element.depth += u32::from(element.name == name);
+                false
+            }
+            Self::Implied(implied, depth) => {
+                let is_end = *depth == 0 && is_among(name.get(), implied.starts);
+                *depth += u32::from(!is_end && is_among(name.get(), implied.containers));
+                is_end
+            }
+        }
+    }
+
+    /// Whether it ends with an end tag.
+    fn ends_at_end(&mut self, name: Name) -> bool {
+        match self {
+            Self::Element(element) => element.ends(name),
+            Self::Implied(implied, depth) if is_among(name.get(), implied.containers) => {
+                let is_end = *depth == 0;
+                *depth = depth.saturating_sub(1);
+                is_end
+            }
+            Self::Implied(implied, depth) => *depth == 0 && is_among(name.get(), implied.ends),
+        }
+    }
+}
+
+impl Element {
+    /// Whether it ends with an end tag.
+    fn ends(&mut self, name: Name) -> bool {
+        self.depth -= u32::from(self.name == name);
+        self.depth == 0
+    }
+}
+
+/// The places of the text of a page.
+#[derive(Debug, Default)]
+pub(super) struct MainContent {
+    /// Where in the text each place begins, in ascending order. Before the first one it is the page.
+    places: Vec<(usize, Place)>,
+    is_title: bool,
+    left_out: Option<LeftOut>,
+    main: Option<Element>,
+    /// The number of open articles and sections.
+    sections: u32,
+}
+
+impl MainContent {
+    /// Begins another page.
+    pub(super) fn clear(&mut self) {
+        self.places.clear();
+        (self.is_title, self.left_out, self.main, self.sections) = (false, None, None, 0);
+    }
+
+    /// Takes a start tag of HTML, behind which the text goes on at `at`.
+    pub(super) fn start(&mut self, name: Name, marks: Marks, at: usize) {
+        if !is_void(name.get()) {
+            self.open(name, marks);
+        }
+        self.note(at);
+    }
+
+    /// Takes an end tag of HTML.
+    pub(super) fn end(&mut self, name: Name, at: usize) {
+        match name.get() {
+            b"title" => self.is_title = false,
+            b"section" | b"article" => self.sections = self.sections.saturating_sub(1),
+            _ => {}
+        }
+        if self.main.as_mut().is_some_and(|main| main.ends(name)) {
+            self.main = None;
+        }
+        if self.left_out.as_mut().is_some_and(|left_out| left_out.ends_at_end(name)) {
+            self.left_out = None;
+        }
+        self.note(at);
+    }
+
+    fn open(&mut self, name: Name, marks: Marks) {
+        if let Some(main) = self.main.as_mut().filter(|main| main.name == name) {
+            main.depth += 1;
+        }
+        if marks.is_main || name.get() == b"main" {
+            self.left_out = None;
+            self.main.get_or_insert(Element { name, depth: 1 });
+            return;
+        }
+        if self.left_out.as_mut().is_some_and(|left_out| left_out.ends_at_start(name)) {
+            self.left_out = None;
+        }
+        let is_inside = self.main.is_some() || self.sections > 0;
+        if self.left_out.is_none() && marks.leave_out(name.get(), is_inside) {
+            self.left_out = Some(LeftOut::of(name));
+        }
+        match name.get() {
+            b"title" => self.is_title = true,
+            b"section" | b"article" => self.sections += 1,
+            _ => {}
+        }
+    }
+
+    /// Notes where the text goes on.
+    fn note(&mut self, at: usize) {
+        let place = match (self.is_title, self.left_out, self.main) {
+            (true, ..) => Place::Title,
+            (_, Some(_), _) => Place::LeftOut,
+            (.., None) => Place::Page,
+            (.., Some(_)) => Place::Main,
+        };
+        if self.places.last().map_or(Place::Page, |(_, last)| *last) != place {
+            self.places.push((at, place));
+        }
+    }
+
+    /// Copies a part of the text. Returns whether there is anything of it.
+    pub(super) fn copy(&self, part: Part, text: &[u8], out: &mut Vec<u8>) -> bool {
+        out.clear();
+        let begins = std::iter::once((0, Place::Page)).chain(self.places.iter().copied());
+        let ends = self.places.iter().map(|(at, _)| *at).chain([text.len()]);
+        for ((begin, place), end) in begins.zip(ends) {
+            if part.has(place) {
+                out.extend_from_slice(text.get(begin..end).unwrap_or_default());
+            }
+        }
+        !out.is_empty()
+    }
+}

@@ -1,0 +1,215 @@
+//! The main content of pages, on written examples and on any bytes.
+#![allow(clippy::unwrap_used)]
+
+use doppel_model::PageUrl;
+use doppel_model::pairwise::{Policy, Signer};
+use doppel_model::signature::Signature;
+use doppel_text::{Extracted, Extractor, HtmlText};
+use proptest::prelude::*;
+
+fn url() -> PageUrl {
+    PageUrl::parse("http://example.org/d/page.html").unwrap()
+}
+
+/// Enough words for a main content.
+fn words(of: &str) -> String {
+    (0..20).map(|n| format!("{of}{n} ")).collect()
+}
+
+fn main_words(html: &str) -> Vec<String> {
+    let mut extractor = Extractor::default();
+    let HtmlText::Text(text) = extractor.html_main_text(&url(), html.as_bytes(), None) else {
+        panic!("a redirect")
+    };
+    text.split_whitespace().map(str::to_owned).collect()
+}
+
+fn expect(html: &str, words: &str) {
+    let expected: Vec<&str> = words.split_whitespace().collect();
+    assert_eq!(main_words(html), expected, "{html}");
+}
+
+#[test]
+fn boilerplate_is_left_out() {
+    let article = words("w");
+    for before in [
+        "<nav>a <ul><li>b</ul></nav>",
+        "<header><h1>site</h1><nav>a</nav>b</header>",
+        "<div class=topNav>a<div>b</div>c</div>",
+        "<div id='site-navigation'>a<p>b</div>",
+        "<ul class='nav-list'><li>a<li>b<ul><li>c</ul></ul>",
+        "<div role=search><form>a <input> b</form></div>",
+        "<form class=search-form-box id=search>a</form>",
+        "<a class='skip-link' href=#b>skip to the text</a>",
+        "<ol class=breadcrumb><li>a<li>b</ol>",
+        "<aside>a</aside><noscript>b</noscript><button>c</button>",
+        "<p class='legalCopy'><small>copyright</small>",
+        "<table><tr><td class=NavBarCell1>a<table><tr><td>b</table>c<td></table>",
+        "<div hidden>a</div><p style='display:none'>b</p><span aria-hidden=true>c</span>",
+        "<title>t</title>",
+    ] {
+        expect(&format!("{before}<p>{article}</p>"), &article);
+        expect(
+            &format!("<body class='nav sidebar'>{before}<div class='nav-pusher'>{article}</div>"),
+            &article,
+        );
+        expect(&format!("<div class=header>{article}</div>{before}"), &article);
+    }
+}
+
+#[test]
+fn what_ends_an_element_without_an_end_tag_ends_what_is_left_out() {
+    let article = words("w");
+    for html in [
+        format!("<ul><li class=skip>a<li>{article}</ul>"),
+        format!("<ul><li class=skip>a<ol><li>b</ol></ul>{article}"),
+        format!("<p class=copyright>a<div>{article}</div>"),
+        format!("<table><tr><td role=navigation>a<td>{article}</table>"),
+        format!("<table><tr hidden><td>a<tr><td>{article}</table>"),
+        format!("<table><tr><td class=sidebar>a</table>{article}"),
+        format!("<dl><dt hidden>a<dd>{article}</dl>"),
+        format!("<div><p hidden>a</div>{article}"),
+    ] {
+        expect(&html, &article);
+    }
+}
+
+#[test]
+fn main_is_never_left_out_and_leaves_out_what_is_around() {
+    let article = words("w");
+    expect(&format!("a<main>{article}</main>b"), &article);
+    expect(&format!("a<div role=main>{article}<div>c</div></div>b"), &format!("{article} c"));
+    expect(&format!("<div class=sidebar><main>{article}</main></div>b"), &article);
+    // Its own header is content; navigation in it is not.
+    expect(
+        &format!("<main><header>h</header><nav>n</nav>{article}<footer>f</footer></main>b"),
+        &format!("h {article} f"),
+    );
+    expect(
+        &format!("<article><header>h</header>{article}</article><footer>f</footer>"),
+        &format!("h {article}"),
+    );
+    // An end tag too many in it ends it early; what is behind it counts where the rest is too little.
+    expect(&format!("<div role=main>few</div></div>{article}"), &format!("few {article}"));
+}
+
+#[test]
+fn a_page_without_enough_of_it_is_taken_with_its_title_and_then_as_a_whole() {
+    let article = words("w");
+    let few: String = (0..17).map(|n| format!("f{n} ")).collect();
+    expect(&format!("<title>A title too</title><nav>n</nav><p>{few}"), &format!("a title too {few}"));
+    expect(&format!("<title>T</title><nav>{article}</nav><p>{few}"), &format!("T {article} {few}"));
+    expect("<title>T</title><nav>n</nav>", "T n");
+    expect("", "");
+}
+
+#[test]
+fn svg_is_no_markup_of_the_page() {
+    let article = words("w");
+    expect(&format!("<a class=skip>a<svg><a>b</a><title>c</title></svg>d</a>{article}"), &article);
+    expect(&format!("<nav><svg><nav/></svg>a</nav>{article}"), &article);
+}
+
+/// Where a policy reads tables, with some.
+fn extractor(policy: Policy) -> Extractor {
+    Extractor::signing(Signer::learnt(policy, [vec![1, 2, 3], vec![4]]))
+}
+
+fn signature(policy: &str, html: &str) -> Signature {
+    let mut extractor = extractor(policy.parse().unwrap());
+    let Extracted::Page(page) = extractor.html(&url(), html.as_bytes(), None) else { panic!("a redirect") };
+    page.signature
+}
+
+#[test]
+fn policies_compare_main_contents_and_others_whole_pages() {
+    let article = words("w");
+    let page = |menu: &str| format!("<nav>{menu}</nav>{article}");
+    for policy in Policy::all() {
+        let name = policy.name();
+        let (a, b) = (signature(name, &page("a b c")), signature(name, &page("d e")));
+        assert_eq!(a.content() == b.content(), policy.reads_main(), "{policy}");
+        // Plain text is compared as it is, and is another form of a page.
+        let text = extractor(policy).text_at(&url(), &article).signature;
+        assert_eq!(text.content() == a.content(), name == "content", "{policy}");
+        assert!(!policy.reads_main() || policy.similar(&text, &a), "{policy}");
+    }
+}
+
+const PIECES: &[&str] = &[
+    "<div class=nav>",
+    "<div>",
+    "</div>",
+    "<main>",
+    "</main>",
+    "<div role=main>",
+    "<nav>",
+    "</nav>",
+    "<ul class=menu>",
+    "<ul>",
+    "</ul>",
+    "<li class=skip>",
+    "<li>",
+    "</li>",
+    "<table>",
+    "</table>",
+    "<td class=sidebar>",
+    "<td>",
+    "<tr hidden>",
+    "<p class=legal>",
+    "<p>",
+    "</p>",
+    "<title>",
+    "</title>",
+    "<svg>",
+    "</svg>",
+    "<section>",
+    "</section>",
+    "<header>",
+    "</header>",
+    "<script>",
+    "</script>",
+    "<br class=nav>",
+    "<div class='",
+    "'",
+    "word ",
+    "w1 w2 w3 w4 w5 w6 w7 ",
+    "<!--",
+    "-->",
+    "<template>",
+    "</template>",
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
+
+    /// The main content is a part of the page, in its order; the rest is unchanged.
+    #[test]
+    fn it_is_a_part_of_the_page(pieces in prop::collection::vec(prop::sample::select(PIECES), 0..80)) {
+        let html = pieces.concat();
+        let main = main_words(&html);
+        let mut extractor = Extractor::default();
+        let HtmlText::Text(text) = extractor.html_text(&url(), html.as_bytes(), None) else { panic!("a redirect") };
+        let mut page = text.split_whitespace().map(str::to_lowercase);
+        prop_assert!(main.iter().all(|word| page.any(|other| other == word.to_lowercase())), "{} {:?}", html, main);
+    }
+
+    #[test]
+    fn any_bytes_have_one(bytes in prop::collection::vec(any::<u8>(), 0..2_000)) {
+        let mut extractor = Extractor::new("copies".parse().unwrap());
+        let _ = extractor.html(&url(), &bytes, None);
+        let _ = extractor.html_main_text(&url(), &bytes, Some("utf-16"));
+    }
+}
+
+#[test]
+fn depth_and_tags_without_end_cost_no_more_than_others() {
+    for piece in
+        ["<div class=nav>", "<td>", "<li class=skip>", "<section>", "<main>", "<div role=main>", "<p hidden>"]
+    {
+        let html = piece.repeat(300_000) + "end";
+        assert_eq!(main_words(&html), ["end"]);
+        let names = format!("<div class='{}'>end", "a-nav ".repeat(300));
+        assert_eq!(main_words(&names), ["end"]);
+    }
+}

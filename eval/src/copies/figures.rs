@@ -1,0 +1,159 @@
+//! Precision and recall by weight, with intervals by the bootstrap over families; and a threshold by cross-validation.
+
+use std::collections::BTreeMap;
+
+use doppel_model::Random;
+use serde::Serialize;
+
+use super::pairs::Pair;
+
+/// Samples of the bootstrap.
+const SAMPLES: usize = 1_000;
+
+/// Parts into which families are dealt.
+const FOLDS: usize = 10;
+
+/// The precision for which a threshold is chosen.
+const PRECISION: f64 = 0.95;
+
+const SEED: u64 = 1;
+
+/// A share of weight; none where there is nothing.
+type Share = Option<f64>;
+
+/// Precision and recall, each with the bounds of its interval.
+#[derive(Debug, Serialize)]
+pub(super) struct Figures {
+    pub(super) precision: Share,
+    pub(super) precision_interval: Option<(f64, f64)>,
+    pub(super) recall: Share,
+    pub(super) recall_interval: Option<(f64, f64)>,
+    /// Pairs that were accepted: correct and incorrect.
+    pub(super) accepted: (usize, usize),
+}
+
+/// A threshold of which the figures are of pairs that had no part in choosing it.
+#[derive(Debug, Serialize)]
+pub(super) struct Chosen {
+    pub(super) figures: Figures,
+    /// How often each was chosen, in hundredths.
+    pub(super) thresholds: BTreeMap<u32, usize>,
+}
+
+/// The round thresholds that are tried.
+pub(super) fn thresholds() -> impl Iterator<Item = f64> {
+    (50..100).step_by(5).map(|hundredths| f64::from(hundredths) / 100.0)
+}
+
+fn shares<'p>(pairs: impl Iterator<Item = (&'p Pair, bool)>) -> (Share, Share) {
+    let (mut accepted, mut correct, mut both) = (0.0, 0.0, 0.0);
+    for (pair, is_accepted) in pairs {
+        accepted += if is_accepted { pair.weight } else { 0.0 };
+        correct += if pair.is_copy { pair.weight } else { 0.0 };
+        both += if is_accepted && pair.is_copy { pair.weight } else { 0.0 };
+    }
+    let share = |of: f64| (of > 0.0).then(|| both / of);
+    (share(accepted), share(correct))
+}
+
+fn interval(mut values: Vec<f64>) -> Option<(f64, f64)> {
+    values.sort_by(f64::total_cmp);
+    let at = |part: f64| values.get((part * (values.len() as f64 - 1.0)).round() as usize).copied();
+    at(0.025).zip(at(0.975))
+}
+
+/// The figures of pairs of which some are accepted.
+pub(super) fn of(pairs: &[&Pair], accepted: &[bool]) -> Figures {
+    let all = || pairs.iter().copied().zip(accepted.iter().copied());
+    let (precision, recall) = shares(all());
+    let mut families: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for (number, pair) in pairs.iter().enumerate() {
+        families.entry(pair.family).or_default().push(number);
+    }
+    let families: Vec<Vec<usize>> = families.into_values().collect();
+    let mut random = Random::new(SEED);
+    let (mut precisions, mut recalls) = (Vec::new(), Vec::new());
+    for _ in 0..SAMPLES {
+        let sample = (0..families.len()).flat_map(|_| &families[random.index(families.len())]);
+        let (precision, recall) = shares(sample.map(|number| (pairs[*number], accepted[*number])));
+        precisions.extend(precision);
+        recalls.extend(recall);
+    }
+    let count = |is_copy: bool| all().filter(|(pair, accepted)| *accepted && pair.is_copy == is_copy).count();
+    Figures {
+        precision,
+        precision_interval: interval(precisions),
+        recall,
+        recall_interval: interval(recalls),
+        accepted: (count(true), count(false)),
+    }
+}
+
+/// For each fold, the threshold of the most recall at the precision wanted over the other folds, and the least of several.
+pub(super) fn choose(pairs: &[&Pair], similarity: &[f64]) -> Chosen {
+    let mut families: Vec<usize> = pairs.iter().map(|pair| pair.family).collect();
+    families.sort_unstable();
+    families.dedup();
+    Random::new(SEED).shuffle(&mut families);
+    let fold = |pair: &Pair| families.iter().position(|family| *family == pair.family).unwrap_or(0) % FOLDS;
+    let mut accepted = vec![false; pairs.len()];
+    let mut chosen: BTreeMap<u32, usize> = BTreeMap::new();
+    for number in 0..FOLDS {
+        let figures_at = |threshold: f64| {
+            let rest = pairs.iter().zip(similarity).filter(|(pair, _)| fold(pair) != number);
+            let (precision, recall) = shares(rest.map(|(pair, similarity)| (*pair, *similarity > threshold)));
+            (precision.unwrap_or(0.0), recall.unwrap_or(0.0))
+        };
+        let best = thresholds().max_by(|a, b| {
+            let ((p, r), (q, s)) = (figures_at(*a), figures_at(*b));
+            // Enough precision before more recall; without it, more precision. The first of equals is the last here.
+            let order = (p >= PRECISION).cmp(&(q >= PRECISION));
+            let by_figure = if p >= PRECISION { r.total_cmp(&s) } else { p.total_cmp(&q) };
+            order.then(by_figure).then(b.total_cmp(a))
+        });
+        let threshold = best.unwrap_or(1.0);
+        *chosen.entry((100.0 * threshold).round() as u32).or_default() += 1;
+        for at in (0..pairs.len()).filter(|at| fold(pairs[*at]) == number) {
+            accepted[at] = similarity[at] > threshold;
+        }
+    }
+    Chosen { figures: of(pairs, &accepted), thresholds: chosen }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::pairs::Truth;
+    use super::*;
+
+    fn pair(family: usize, is_copy: bool, weight: f64) -> Pair {
+        let url = |name: &str| doppel_model::PageUrl::parse(&format!("http://{name}.example/")).unwrap();
+        Pair { a: url("a"), b: url("b"), truth: Truth::OneHost, is_copy, weight, family }
+    }
+
+    #[test]
+    fn shares_are_by_weight_and_intervals_are_around_them() {
+        let pairs: Vec<Pair> =
+            (0..40).map(|n| pair(n, n % 4 != 0, if n % 4 == 0 { 3.0 } else { 1.0 })).collect();
+        let pairs: Vec<&Pair> = pairs.iter().collect();
+        let all = of(&pairs, &[true; 40]);
+        assert_eq!((all.precision, all.recall, all.accepted), (Some(0.5), Some(1.0), (30, 10)));
+        let (low, high) = all.precision_interval.unwrap();
+        assert!(0.25 < low && low < 0.5 && 0.5 < high && high < 0.75, "{low} {high}");
+        let none = of(&pairs, &[false; 40]);
+        assert_eq!((none.precision, none.precision_interval, none.recall), (None, None, Some(0.0)));
+        // One family gives no other samples.
+        let one: Vec<Pair> = (0..8).map(|n| pair(1, n % 2 == 0, 1.0)).collect();
+        let one = of(&one.iter().collect::<Vec<_>>(), &[true; 8]);
+        assert_eq!(one.precision_interval, Some((0.5, 0.5)));
+    }
+
+    #[test]
+    fn a_threshold_parts_what_can_be_parted() {
+        let pairs: Vec<Pair> = (0..60).map(|n| pair(n, n % 2 == 0, 1.0)).collect();
+        let pairs: Vec<&Pair> = pairs.iter().collect();
+        let similarity: Vec<f64> = pairs.iter().map(|pair| if pair.is_copy { 0.83 } else { 0.72 }).collect();
+        let chosen = choose(&pairs, &similarity);
+        assert_eq!((chosen.figures.precision, chosen.figures.recall), (Some(1.0), Some(1.0)));
+        assert_eq!(chosen.thresholds, BTreeMap::from([(75, FOLDS)]));
+    }
+}

@@ -1,0 +1,151 @@
+//! What is compared: policies, and the measure of `copies` over what other extractors take for the main content.
+
+use std::collections::HashMap;
+use std::time::Instant;
+
+use doppel_crawls::FetchedBody;
+use doppel_model::PageUrl;
+use doppel_model::pairwise::Policy;
+use doppel_model::signature::Signature;
+use doppel_text::{Extracted, Extractor};
+
+use super::pairs::{Pair, Set, Truth};
+
+/// The method of which the thresholds are varied.
+pub(super) const COPIES: &str = "copies";
+
+const POLICIES: [&str; 14] = [
+    "jaccard:tau=0.6",
+    "jaccard:tau=0.7",
+    "jaccard:tau=0.8",
+    "jaccard:tau=0.9",
+    "supershingle",
+    "projection",
+    "combined",
+    "by-site:site=host",
+    "simhash",
+    "content:tau=0.6",
+    "content:tau=0.7",
+    "content:tau=0.8",
+    "content:tau=0.9",
+    COPIES,
+];
+
+/// What a method says of each pair.
+pub(super) struct Method {
+    pub(super) name: String,
+    /// Whether it is one of near-duplicates.
+    pub(super) accepted: Vec<bool>,
+    /// How similar the two are; 0 where they cannot be compared.
+    pub(super) similarity: Vec<f64>,
+    /// For all pages.
+    pub(super) seconds: f64,
+}
+
+/// The text that an extractor takes for the main content.
+type Extract = fn(&str) -> Option<String>;
+
+/// All methods.
+///
+/// # Errors
+/// When a page is a redirect.
+pub(super) fn all(set: &Set) -> anyhow::Result<Vec<Method>> {
+    let mut methods = Vec::new();
+    for name in POLICIES {
+        let policy: Policy = name.parse()?;
+        methods.push(method(name.to_owned(), policy, set, None)?);
+    }
+    for (name, extract) in OTHERS {
+        methods.push(method(format!("copies, by {name}"), COPIES.parse()?, set, Some(extract))?);
+    }
+    Ok(methods)
+}
+
+fn method(name: String, policy: Policy, set: &Set, extract: Option<Extract>) -> anyhow::Result<Method> {
+    let begin = Instant::now();
+    let mut extractor = Extractor::new(policy);
+    let mut signatures: HashMap<&PageUrl, Signature> = HashMap::new();
+    for (url, body) in &set.pages {
+        signatures.insert(url, sign(&mut extractor, url, body, extract)?);
+    }
+    let seconds = begin.elapsed().as_secs_f64();
+    let mut method = Method { name, accepted: Vec::new(), similarity: Vec::new(), seconds };
+    for Pair { a, b, truth, .. } in &set.pairs {
+        let (Some(a), Some(b)) = (signatures.get(a), signatures.get(b)) else { continue };
+        let comparison = policy.compare(a, b);
+        let is_compared = comparison.same_content || policy.comparable(a) && policy.comparable(b);
+        let similarity = if is_compared { comparison.similarity.as_f64() } else { 0.0 };
+        // Of another extractor the signature is one of plain text, whatever the page: then the thresholds are those of the truth.
+        let accepted = match (extract, policy) {
+            (Some(_), Policy::Copies { text, within, across, .. }) => {
+                let tau = match truth {
+                    Truth::Graded => text,
+                    Truth::OneHost => within,
+                    Truth::TwoHosts => across,
+                };
+                similarity > tau.as_f64()
+            }
+            _ => comparison.similar,
+        };
+        method.accepted.push(accepted);
+        method.similarity.push(similarity);
+    }
+    Ok(method)
+}
+
+fn sign(
+    extractor: &mut Extractor,
+    url: &PageUrl,
+    body: &FetchedBody,
+    extract: Option<Extract>,
+) -> anyhow::Result<Signature> {
+    match (body, extract) {
+        (FetchedBody::Html { bytes, charset }, Some(extract)) => {
+            let mut decoded = String::new();
+            let html = doppel_text::decode(bytes, charset.as_deref(), &mut decoded);
+            if let Some(text) = extract(html) {
+                let page = extractor.text_at(url, &text);
+                if is_enough(&page.signature) {
+                    return Ok(page.signature);
+                }
+            }
+            // As here, the whole page stands for a main content that is too short.
+            let whole = match Extractor::default().html_text(url, bytes, charset.as_deref()) {
+                doppel_text::HtmlText::Text(text) => text.into_owned(),
+                doppel_text::HtmlText::Redirect(_) => anyhow::bail!("{url} is a redirect"),
+            };
+            Ok(extractor.text_at(url, &whole).signature)
+        }
+        (FetchedBody::Html { bytes, charset }, None) => {
+            match extractor.html(url, bytes, charset.as_deref()) {
+                Extracted::Page(page) => Ok(page.signature),
+                Extracted::Redirect(_) => anyhow::bail!("{url} is a redirect"),
+            }
+        }
+        (FetchedBody::Text(text), _) => Ok(extractor.text_at(url, text).signature),
+        _ => anyhow::bail!("{url} has no content"),
+    }
+}
+
+fn is_enough(signature: &Signature) -> bool {
+    signature.tokens() >= doppel_model::pairwise::TOKENS_MIN
+}
+
+#[cfg(not(feature = "extractors"))]
+const OTHERS: [(&str, Extract); 0] = [];
+
+#[cfg(feature = "extractors")]
+const OTHERS: [(&str, Extract); 2] =
+    [("dom_smoothie", others::dom_smoothie), ("trafilatura", others::trafilatura)];
+
+#[cfg(feature = "extractors")]
+mod others {
+    pub(super) fn dom_smoothie(html: &str) -> Option<String> {
+        let mut readability = dom_smoothie::Readability::new(html, None, None).ok()?;
+        readability.parse().ok().map(|article| article.text_content.to_string())
+    }
+
+    pub(super) fn trafilatura(html: &str) -> Option<String> {
+        trafilatura::extract(html, &trafilatura::Options::default()).ok().map(|found| found.content_text)
+    }
+}
