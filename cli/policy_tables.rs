@@ -226,12 +226,21 @@ pub(crate) fn is_name(name: &OsStr) -> bool {
     name == NAME || name.as_encoded_bytes().starts_with(ASIDE.as_bytes())
 }
 
-/// Learns the tables of a policy from crawls, on all cores. Redirects and dead pages have no words. Bad records are counted, and
-/// with `tell` told.
+/// Learns the tables of a policy from crawls.
+///
+/// # Errors
+/// Those of [`sample`].
+pub(crate) fn learn(inputs: &InputArgs, policy: Policy, tell: bool) -> anyhow::Result<(Tables, Tally)> {
+    let (sample, tally) = sample(inputs, tell)?;
+    Ok((Tables::learn(policy.name(), &sample), tally))
+}
+
+/// The words of crawls, from which the tables of any policy are learnt, read on all cores. Redirects and dead pages have none.
+/// Bad records are counted, and with `tell` told.
 ///
 /// # Errors
 /// When an input is not there, or a thread cannot be started.
-pub(crate) fn learn(inputs: &InputArgs, policy: Policy, tell: bool) -> anyhow::Result<(Tables, Tally)> {
+pub(crate) fn sample(inputs: &InputArgs, tell: bool) -> anyhow::Result<(Sample, Tally)> {
     let sample = Mutex::new(Sample::new());
     let threads = thread::available_parallelism().map_or(1, usize::from);
     let (sender, batches) = sync_channel::<Vec<Fetched>>(threads);
@@ -256,8 +265,7 @@ pub(crate) fn learn(inputs: &InputArgs, policy: Policy, tell: bool) -> anyhow::R
         drop(sender);
         anyhow::Ok(tally)
     })?;
-    let sample = sample.into_inner().unwrap_or_else(PoisonError::into_inner);
-    Ok((Tables::learn(policy.name(), &sample), tally))
+    Ok((sample.into_inner().unwrap_or_else(PoisonError::into_inner), tally))
 }
 
 /// Takes the words of pages to the sample.

@@ -11,8 +11,8 @@ mod commands {
     mod load;
     mod new_directory;
     mod output_file;
-    mod pilot;
     mod overlap;
+    mod pilot;
     mod policies;
     mod queries;
 }

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use tidy::{imports, source};
 
 /// Every crate below the root package, its folder, and the crates of the workspace that it may name outside its tests.
-const CRATES: [(&str, &str, &[&str]); 17] = [
+const CRATES: [(&str, &str, &[&str]); 18] = [
     ("model", "common/model", &[]),
     ("text", "common/text", &["model"]),
     ("join", "common/join", &["model"]),

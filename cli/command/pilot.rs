@@ -1,6 +1,7 @@
 //! `doppel pilot`: what every policy would make of a crawl, before a collection is created and its policy fixed.
 //!
-//! Policies are tried one after the other, and each reads the inputs anew, so memory is that of one `doppel dedup`.
+//! Policies are tried one after the other, and each reads the inputs anew, so memory is that of one `doppel dedup`. Tables are
+//! learnt from the inputs, as `doppel dedup` does.
 
 mod print;
 mod sample;
@@ -8,16 +9,19 @@ mod spool;
 mod trial;
 
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::Instant;
 
 use clap::Args;
 use doppel_model::Tau;
 use doppel_model::pairwise::Policy;
+use doppel_model::tables::Tables;
 use serde::Serialize;
 
 use crate::args::InputArgs;
 use crate::crawl::{self, Tally};
 use crate::output::Output;
+use crate::policy_tables;
 use crate::scratch::Scratch;
 use sample::Sample;
 use spool::Spool;
@@ -87,12 +91,20 @@ impl Pilot {
         })?;
         input.verdict(self.inputs.strict, 0)?;
         let (mut policies, mut taus) = (Vec::new(), Vec::new());
-        for policy in self.policies() {
-            // Signatures of shingles serve for every threshold, so they are kept until all are tried.
-            let is_swept = taus.is_empty() && policy.metric().is_some();
+        let asked = self.policies();
+        let words = match asked.iter().any(Policy::reads_tables) {
+            true => Some(policy_tables::sample(&self.inputs, false)?.0),
+            false => None,
+        };
+        for policy in asked {
+            let learn = |words| Arc::new(Tables::learn(policy.name(), words));
+            let tables = words.as_ref().filter(|_| policy.reads_tables()).map(learn);
+            let signer = policy_tables::signer(policy, tables)?;
+            // Signatures of `jaccard` serve for every threshold, so they are kept until all are tried.
+            let is_swept = taus.is_empty() && matches!(policy, Policy::Jaccard { .. });
             let mut spool = is_swept.then(|| Spool::new(scratch.path()));
             let reading = (&self.inputs, self.group_members_max, scratch.path());
-            let (trial, weights) = trial::of_policy(policy, reading, &sample, spool.as_mut())?;
+            let (trial, weights) = trial::of_policy(&signer, reading, &sample, spool.as_mut())?;
             policies.push(trial);
             if let Some(spool) = &mut spool {
                 for text in TAUS {

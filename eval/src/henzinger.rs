@@ -115,7 +115,7 @@ impl Signed {
     }
 }
 
-const B: Policy = Policy::Supershingle { equal: 2 };
+const B: Policy = Policy::Supershingle { equal: 2, words: 8 };
 const C: Policy = Policy::Projection { agreeing: 372 };
 
 /// All figures.

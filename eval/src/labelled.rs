@@ -3,13 +3,16 @@
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use doppel::args::InputArgs;
 use doppel::crawl;
 use doppel_crawls::{Fetched, FetchedBody};
 use doppel_model::PageUrl;
+use doppel_model::pairwise::{Policy, Signer};
 use doppel_model::signature::Signature;
+use doppel_model::tables::{Sample, Tables};
 use doppel_text::{Extracted, Extractor};
 use serde::Deserialize;
 
@@ -118,6 +121,27 @@ impl Crawled {
                 self.pages.push(page);
             }
         }
+    }
+
+    /// A signer of a policy. Tables that it reads are learnt from all pages, as `doppel dedup` does.
+    pub(crate) fn signer(&self, policy: Policy) -> anyhow::Result<Signer> {
+        if !policy.reads_tables() {
+            return Ok(Signer::new(policy));
+        }
+        let (mut extractor, mut sample) = (Extractor::default(), Sample::new());
+        for page in &self.pages {
+            let words = match &page.body {
+                FetchedBody::Html { bytes, charset } => {
+                    extractor.html_terms(&page.url, bytes, charset.as_deref())
+                }
+                FetchedBody::Text(text) => Some(extractor.text_terms(text)),
+                FetchedBody::Redirect(_) | FetchedBody::Dead => None,
+            };
+            if let Some(words) = words {
+                sample.add(words.content, &mut words.terms.to_vec());
+            }
+        }
+        Ok(Signer::with_tables(policy, Arc::new(Tables::learn(policy.name(), &sample)))?)
     }
 
     /// The number of a page.

@@ -57,8 +57,8 @@ use doppel::destination::Destination;
 use doppel::exit::{self, Failure};
 
 use accuracy::Accuracy;
-use henzinger::Henzinger;
 use copies::Copies;
+use henzinger::Henzinger;
 use incremental::Incremental;
 use manku::Manku;
 use mapping::Mapping;

@@ -198,7 +198,7 @@ struct Collection<'c> {
 }
 
 fn of_policy(policy: Policy, crawled: &Crawled, made: &Crawled, sets: &[Set]) -> anyhow::Result<OfPolicy> {
-    let mut extractor = Extractor::new(policy);
+    let mut extractor = Extractor::signing(crawled.signer(policy)?);
     let mut contents = Contents::new(policy);
     let (mut of_pages, mut signatures, mut bytes) = (Vec::new(), Vec::new(), 0);
     let begin = processor::seconds();

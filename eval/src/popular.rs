@@ -64,7 +64,7 @@ impl Popular {
         let begin = Instant::now();
         let crawled = Crawled::read(&self.inputs)?;
         let mut contents = Contents::new(self.policy);
-        let mut extractor = Extractor::new(self.policy);
+        let mut extractor = Extractor::signing(crawled.signer(self.policy)?);
         let (mut pages, mut signatures) = (Vec::new(), Vec::new());
         for page in &crawled.pages {
             let Some(signature) = labelled::sign(&mut extractor, page) else { continue };

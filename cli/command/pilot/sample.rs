@@ -5,7 +5,7 @@ use std::hint::black_box;
 
 use doppel_crawls::{Fetched, FetchedBody};
 use doppel_model::PageId;
-use doppel_model::pairwise::Policy;
+use doppel_model::pairwise::Signer;
 use doppel_text::Extractor;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -41,8 +41,8 @@ impl Sample {
     }
 
     /// Microseconds of processor time from a page as it was fetched to its signature; none where there is no page.
-    pub(super) fn microseconds(&self, policy: Policy) -> Option<f64> {
-        let mut extractor = Extractor::new(policy);
+    pub(super) fn microseconds(&self, signer: &Signer) -> Option<f64> {
+        let mut extractor = Extractor::signing(signer.clone());
         self.pages.values().take(WARM_UP).for_each(|page| read(&mut extractor, page));
         let begin = seconds();
         self.pages.values().for_each(|page| read(&mut extractor, page));
@@ -72,6 +72,7 @@ fn seconds() -> f64 {
 #[cfg(test)]
 mod tests {
     use doppel_model::PageUrl;
+    use doppel_model::pairwise::Policy;
 
     use super::*;
 
@@ -92,7 +93,8 @@ mod tests {
         assert!(forth.pages.keys().eq(back.pages.keys()) && forth.bytes == back.bytes);
         let bytes: u64 = forth.pages.values().map(content_bytes).sum();
         assert_eq!(forth.bytes, bytes);
-        assert!(forth.microseconds(Policy::default()).is_some());
-        assert!(Sample::default().microseconds(Policy::default()).is_none());
+        let signer = Signer::new(Policy::default());
+        assert!(forth.microseconds(&signer).is_some());
+        assert!(Sample::default().microseconds(&signer).is_none());
     }
 }

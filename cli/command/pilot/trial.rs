@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use doppel_coordinator::savings::{Counting, Page};
-use doppel_model::pairwise::Policy;
+use doppel_model::pairwise::{Policy, Signer};
 use doppel_protocol::answer::Savings;
 use doppel_protocol::{Body, Outcome, WinnerOrder};
 use doppel_tier1::bulk::{Bulk, BulkConfig, Grouped, Keep};
@@ -43,14 +43,15 @@ pub(super) struct Grouping {
 
 /// Reads all pages and groups them; what is read goes into the spool, too.
 pub(super) fn of_policy(
-    policy: Policy,
+    signer: &Signer,
     (inputs, group_members_max, temp_dir): (&InputArgs, u64, &Path),
     sample: &Sample,
     mut spool: Option<&mut Spool>,
 ) -> anyhow::Result<(Trial, Weights)> {
+    let policy = signer.policy();
     let mut bulk = Bulk::new(&config(policy, group_members_max, temp_dir))?;
     let (mut weights, mut contents, mut bytes) = (Weights::default(), 0_u64, 0_u64);
-    extracted::pages(inputs, (policy, false), |pages| {
+    extracted::pages(inputs, (signer.clone(), false), |pages| {
         for ExtractedPage { submission, bytes: own } in pages {
             if let Body::Content(signature) = &submission.body {
                 contents += 1;
@@ -72,7 +73,7 @@ pub(super) fn of_policy(
     let trial = Trial {
         grouping: Grouping::of(policy, &grouped, &weights, temp_dir)?,
         signature_bytes: a_page(bytes as f64),
-        sign_us: sample.microseconds(policy),
+        sign_us: sample.microseconds(signer),
         find_us: a_page(seconds * 1e6),
     };
     Ok((trial, weights))
