@@ -37,7 +37,19 @@ const CRATES: [(&str, &str, &[&str]); 18] = [
     (
         "eval",
         "eval",
-        &["model", "text", "partitioning", "protocol", "crawls", "tier1", "tier2", "coordinator", "baseline"],
+        &[
+            "model",
+            "text",
+            "join",
+            "hamming",
+            "partitioning",
+            "protocol",
+            "crawls",
+            "tier1",
+            "tier2",
+            "coordinator",
+            "baseline",
+        ],
     ),
 ];
 /// The most lines of a file of the product, and of one that holds nothing but tests.
