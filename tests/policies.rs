@@ -1,0 +1,151 @@
+//! Real crawls in `serve`, whose pages change, move and die, under policies that read sites, main contents and tables: at every
+//! stop, and after the process was killed, the groups are the components of the policy's own F and of redirects.
+//!
+//! Signatures are the product's, which its own tests hold against slow ones. Everything else is counted here in the most direct way:
+//! every pair of contents is compared. Groups stay far below the number of members at which one is quarantined.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod harness;
+mod oracle;
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use doppel_model::pairwise::{Policy, Signer};
+use doppel_model::signature::Signature;
+use doppel_model::tables::Tables;
+use doppel_model::{ContentHash, PageUrl, UnionFind};
+use doppel_text::{Extracted, Extractor};
+use harness::{Server, crawl, crawls, meaning, run_ok};
+use oracle::crawl::Found;
+use oracle::{Collection, Crawl, Resolution};
+
+/// Rounds after which the groups are looked at; the process is killed after the first.
+const STOPS: [usize; 2] = [6, 12];
+
+/// What is loaded: pages of many hosts, and rounds in which pages of a few change.
+fn rounds(data: &Path) -> Vec<PathBuf> {
+    let rounds = crawl(data, "quick").into_iter().chain(crawl(data, "trace"));
+    rounds.collect()
+}
+
+/// The tables of a policy, if it reads any, learnt from the first rounds; and the options that give them to a server.
+fn tables(policy: Policy, home: &Path, rounds: &[PathBuf]) -> (Option<Arc<Tables>>, Vec<String>) {
+    if !policy.reads_tables() {
+        return (None, Vec::new());
+    }
+    let path = home.join("tables").to_str().unwrap().to_owned();
+    let learn = ["policy-tables", "--policy", policy.name(), "--out", &path];
+    run_ok(learn.into_iter().chain(rounds[..4].iter().map(|round| round.to_str().unwrap())));
+    let tables = Tables::from_file(&std::fs::read(&path).unwrap()).unwrap();
+    (Some(Arc::new(tables)), vec!["--policy-tables".to_owned(), path])
+}
+
+/// The contents of pages, each once, with the pages that have it.
+#[derive(Default)]
+struct Contents<'c> {
+    numbers: HashMap<ContentHash, usize>,
+    signatures: Vec<Signature>,
+    of_pages: HashMap<&'c str, usize>,
+}
+
+/// The groups of several live pages, and how many pairs of contents are near-duplicates.
+fn groups(crawl: &Crawl, mut extractor: Extractor, policy: Policy) -> (Vec<Vec<String>>, usize) {
+    let collection = Collection::new(crawl);
+    let mut contents = Contents::default();
+    for (url, found) in crawl.newest() {
+        let (Found::Html(html), Ok(page)) = (found, PageUrl::parse(url)) else { continue };
+        let Extracted::Page(page) = extractor.html(&page, html.as_bytes(), Some("utf-8")) else { continue };
+        let next = contents.signatures.len();
+        let number = *contents.numbers.entry(page.signature.content()).or_insert(next);
+        if number == next {
+            contents.signatures.push(page.signature);
+        }
+        contents.of_pages.insert(url, number);
+    }
+    let mut components = UnionFind::new(contents.signatures.len());
+    let mut pairs = 0;
+    for (a, first) in contents.signatures.iter().enumerate() {
+        for (b, second) in contents.signatures[..a].iter().enumerate() {
+            if policy.similar(first, second) {
+                components.union(a, b);
+                pairs += 1;
+            }
+        }
+    }
+    let mut groups: BTreeMap<(usize, Option<&str>), Vec<String>> = BTreeMap::new();
+    for url in collection.pages.keys() {
+        if let Resolution::At(at, _) = collection.resolve(url) {
+            let content = contents.of_pages[at];
+            // A page without words is alone, but for what redirects to it.
+            let is_empty = contents.signatures[content].tokens() == 0;
+            let group = (components.root(content), is_empty.then_some(at));
+            groups.entry(group).or_default().push(url.clone());
+        }
+    }
+    let mut groups: Vec<_> = groups.into_values().filter(|group| group.len() > 1).collect();
+    groups.sort();
+    (groups, pairs)
+}
+
+/// The groups of several pages that a server has.
+fn served(server: &Server) -> Vec<Vec<String>> {
+    let (_, mut groups) = meaning(&server.export());
+    groups.iter_mut().for_each(|group| group.sort());
+    groups.sort();
+    groups
+}
+
+fn groups_are_components(policy: &str) {
+    let Some(data) = crawls("groups_are_components") else { return };
+    let home = tempfile::tempdir().unwrap();
+    let rounds = rounds(&data);
+    let policy: Policy = policy.parse().unwrap();
+    let (tables, options) = tables(policy, home.path(), &rounds);
+    let signer = match tables {
+        Some(tables) => Signer::with_tables(policy, tables).unwrap(),
+        None => Signer::new(policy),
+    };
+    let name = policy.to_string();
+    let options: Vec<&str> = ["--policy", &name, "--index-nodes", "2", "--partitions", "6"]
+        .into_iter()
+        .chain(options.iter().map(String::as_str))
+        .collect();
+    let data = home.path().join("collection");
+    let mut server = Server::start(&data, &options);
+    let mut crawl = Crawl::default();
+    for (number, round) in rounds.iter().enumerate() {
+        run_ok(["load", "--server", &server.url, round.to_str().unwrap()]);
+        crawl.read_on(round).unwrap();
+        if !STOPS.contains(&number) {
+            continue;
+        }
+        if number == STOPS[0] {
+            server.kill();
+            server = Server::start(&data, &options);
+        }
+        server.flush();
+        let (expected, pairs) = groups(&crawl, Extractor::signing(signer.clone()), policy);
+        println!("{policy}, round {number}: {pairs} pairs, {} groups", expected.len());
+        assert!(expected.len() > 100, "{} groups", expected.len());
+        let served = served(&server);
+        let differing: Vec<_> = served.iter().filter(|group| !expected.contains(group)).take(5).collect();
+        assert!(served == expected, "{policy}, round {number}: {} groups, {differing:#?}", served.len());
+    }
+}
+
+#[test]
+fn by_site() {
+    groups_are_components("by-site:site=host");
+}
+
+#[test]
+fn copies() {
+    groups_are_components("copies");
+}
+
+#[test]
+fn multi_simhash() {
+    groups_are_components("multi-simhash");
+}
