@@ -22,6 +22,7 @@ use serde::Serialize;
 use crate::labelled::{self, Crawled, Pair};
 use crate::score::Score;
 use crate::transplants::Transplants;
+use crate::variants::{Reason, Variants};
 use pairs::Graph;
 use terms::Differences;
 
@@ -35,7 +36,7 @@ const BANDS: [(u32, u32); 4] = [(372, 375), (376, 378), (379, 381), (382, 384)];
 /// Compare supershingles, projections and their combination as their source does.
 ///
 /// Pairs of each similarity and what share of them is right; degrees; pairs on one host and on two; the terms in which pairs
-/// differ; how the two measures go together; precision against recall for every cutoff of the combination; and three equal
+/// differ; which pairs are found by why they differ; how the two measures go together; precision against recall for every cutoff of the combination; and three equal
 /// supershingles as control.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -50,7 +51,10 @@ pub(crate) struct Henzinger {
     /// Sets of four transplanted pairs.
     #[arg(long, value_name = "N", default_value_t = 500)]
     transplants: usize,
-    /// Seed of the transplants.
+    /// Pairs of pages that differ for each known reason.
+    #[arg(long, value_name = "N", default_value_t = 300)]
+    variants: usize,
+    /// Seed of the transplants and the pairs by reason.
     #[arg(long, value_name = "N", default_value_t = 7)]
     seed: u64,
 }
@@ -127,6 +131,10 @@ pub(crate) struct HenzingerResult {
     /// Pairs of each band of C-similarity, with the mean B-similarity.
     by_c: Vec<Row>,
     algorithms: Vec<OfAlgorithm>,
+    /// Pairs by why they differ.
+    reasons: Vec<OfReason>,
+    /// All of them, by algorithm; on one host and on two.
+    by_reason: Vec<[Score; 2]>,
     /// Correlation of the two measures over all pairs that B or C finds.
     correlation: Option<f64>,
     /// Precision and recall of B with a cutoff of C: judged pairs, and transplants.
@@ -158,6 +166,17 @@ struct OfAlgorithm {
     transplants: [Score; 2],
 }
 
+/// Pairs that differ for one reason.
+#[derive(Debug, Serialize)]
+struct OfReason {
+    reason: Reason,
+    pairs: u64,
+    /// How many of them each algorithm finds.
+    found: Vec<u64>,
+    mean_b: f64,
+    mean_c: f64,
+}
+
 #[derive(Debug, Serialize)]
 struct Cutoff {
     bits: u32,
@@ -176,17 +195,25 @@ impl Henzinger {
         let begin = Instant::now();
         let crawled = Crawled::read(&self.inputs)?;
         let transplants = Transplants::new(&crawled, self.transplants, self.seed);
+        let variants = Variants::new(&crawled, self.variants, self.seed);
         let mut extractors = [B, C].map(Extractor::new);
         let mut judged = Vec::new();
         for path in &self.judged {
             judged.extend(labelled::pairs(path)?);
         }
         let mut sign = |url: &PageUrl| {
-            let page = transplants.made.page(url).or_else(|| crawled.page(url))?;
+            let made = transplants.made.page(url).or_else(|| variants.made.page(url));
+            let page = made.or_else(|| crawled.page(url))?;
             sign(&mut extractors, page)
         };
         let judged = measured(&judged, &mut sign);
         let transplanted = measured(&transplants.pairs, &mut sign);
+        let (kinds, pairs): (Vec<Reason>, Vec<Pair>) = variants.pairs.iter().cloned().unzip();
+        // One that is not compared has no measures, and is found by none.
+        let mut by_reason: Vec<(Reason, Measured<'_>)> = Vec::new();
+        for (reason, pair) in kinds.into_iter().zip(&pairs) {
+            by_reason.extend(measured(std::slice::from_ref(pair), &mut sign).pop().map(|one| (reason, one)));
+        }
         let mut contents = pairs::Contents::default();
         for page in &crawled.pages {
             if let Some(signed) = sign(&page.url) {
@@ -216,6 +243,8 @@ impl Henzinger {
             by_b,
             by_c,
             algorithms: algorithms.into(),
+            reasons: Reason::ALL.map(|reason| of_reason(reason, &by_reason)).into(),
+            by_reason: Algorithm::ALL.map(|algorithm| scores_by_reason(algorithm, &by_reason)).into(),
             correlation: correlation(&all),
             cutoffs: [&judged, &transplanted].map(|pairs| cutoffs(pairs)),
             seconds: begin.elapsed().as_secs_f64(),
@@ -274,6 +303,30 @@ fn score(pairs: &[Measured<'_>], one_host: bool, holds: impl Fn(Measures) -> boo
         score.add(pair.truth, holds(*measures), pair.weight);
     }
     score
+}
+
+fn of_reason(reason: Reason, pairs: &[(Reason, Measured<'_>)]) -> OfReason {
+    let own: Vec<Measures> =
+        pairs.iter().filter(|(of, _)| *of == reason).map(|(_, pair)| pair.measures).collect();
+    let mean =
+        |of: fn(&Measures) -> u32| own.iter().map(of).map(f64::from).sum::<f64>() / own.len().max(1) as f64;
+    let found = |algorithm: Algorithm| own.iter().filter(|measures| algorithm.holds(**measures)).count();
+    OfReason {
+        reason,
+        pairs: own.len() as u64,
+        found: Algorithm::ALL.map(|algorithm| found(algorithm) as u64).into(),
+        mean_b: mean(|measures| measures.b),
+        mean_c: mean(|measures| measures.c),
+    }
+}
+
+fn scores_by_reason(algorithm: Algorithm, pairs: &[(Reason, Measured<'_>)]) -> [Score; 2] {
+    [true, false].map(|one_host| {
+        let mut score = Score::default();
+        let on_hosts = pairs.iter().map(|(_, pair)| pair).filter(|one| one.pair.is_on_one_host() == one_host);
+        on_hosts.for_each(|one| score.add(one.pair.truth, algorithm.holds(one.measures), 1.0));
+        score
+    })
 }
 
 /// B with a cutoff of C, for every cutoff. Recall is in relation to what B alone finds.

@@ -10,7 +10,8 @@
 //! | `manku` | the structures for fingerprints: distances, distribution, compression, throughput |
 //! | `henzinger` | supershingles, projections and their combination, as their source compares them |
 //! | `popular` | what is removed when only popular pages' groups are, and when all are |
-//! | `labelled`, `transplants` | pairs of pages whose truth is known, from files and by construction |
+//! | `labelled` | pairs of pages whose truth is known, from files |
+//! | `containers`, `transplants`, `variants` | where the main content of pages is; pairs whose truth is known by construction |
 //! | `score` | precision, recall and F1 of weighted pairs |
 //! | `copies` | whether policies call copies what people call so |
 //! | `pages` | files of pages to measure with: real text and pages made from it, or made-up words |
@@ -29,6 +30,7 @@
 mod accuracy;
 mod collection;
 mod compare;
+mod containers;
 mod copies;
 mod drive;
 mod families;
@@ -48,6 +50,7 @@ mod report;
 mod score;
 mod served;
 mod transplants;
+mod variants;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

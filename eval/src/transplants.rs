@@ -9,50 +9,18 @@
 //! | Q, and Q with P's content | other | on one host: two items in one template |
 //! | Q on a mirror, and Q with P's content | other | the same on two hosts |
 //!
-//! Where the main content of a page is, is said for each host by the element that holds it ([`CONTAINERS`]). Contents that have
+//! Where the main content of a page is, is said for each host (`containers`). Contents that have
 //! much in common, such as versions of one item, are not put in place of each other.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 
 use doppel_baseline::Contents;
 use doppel_crawls::{Fetched, FetchedBody};
 use doppel_model::{PageUrl, Random};
-use doppel_text::{Extractor, HtmlText};
 
+use crate::containers::{Page, Pages};
 use crate::labelled::{Crawled, Pair, Truth};
 
-/// An element by its name and what its tag has to contain.
-type Element = (&'static str, &'static str);
-
-const JAVADOC: &[Element] = &[("div", "class=\"contentContainer\""), ("main", "")];
-const DOCBOOK: &[Element] =
-    &[("div", "class=\"refentry\""), ("div", "class=\"sect1\""), ("div", "class=\"section\"")];
-
-/// The element that holds the main content of a page, by host; the first that is there.
-const CONTAINERS: &[(&str, &[Element])] = &[
-    ("curator.apache.org", &[("main", "")]),
-    ("doc.rust-lang.org", &[("section", "id=\"main-content\""), ("main", "")]),
-    ("docs.jboss.org", JAVADOC),
-    ("docs.oracle.com", JAVADOC),
-    ("docs.osgi.org", JAVADOC),
-    ("docs.python.org", &[("div", "class=\"body\"")]),
-    ("druid.apache.org", &[("article", "")]),
-    ("eclipse-ee4j.github.io", JAVADOC),
-    ("felix.apache.org", JAVADOC),
-    ("flink.apache.org", &[("article", "")]),
-    ("geronimo.apache.org", JAVADOC),
-    ("jakartaee.github.io", JAVADOC),
-    ("javaee.github.io", JAVADOC),
-    ("jsr311.java.net", JAVADOC),
-    ("kafka.apache.org", JAVADOC),
-    ("numpy.org", &[("article", ""), ("main", ""), ("div", "class=\"body\"")]),
-    ("www.boost.org", DOCBOOK),
-    ("www.postgresql.org", DOCBOOK),
-];
-
-/// Main contents of fewer tokens are not moved.
-const TOKENS_MIN: usize = 100;
 /// Main contents with a larger Jaccard coefficient are not put in place of each other.
 const ALIKE: f64 = 0.2;
 /// Draws for each set of pairs until one fits.
@@ -66,36 +34,10 @@ pub(crate) struct Transplants {
     pub(crate) hosts: BTreeMap<String, usize>,
 }
 
-/// A page with its main content.
-struct Page<'c> {
-    url: &'c PageUrl,
-    html: &'c [u8],
-    main: Range<usize>,
-    content: doppel_baseline::ContentId,
-}
-
 impl Transplants {
     /// Makes `sets` times four pairs from pages of a crawl.
     pub(crate) fn new(crawled: &Crawled, sets: usize, seed: u64) -> Self {
-        let mut contents = Contents::default();
-        let mut extractor = Extractor::default();
-        let mut by_host: BTreeMap<String, Vec<Page<'_>>> = BTreeMap::new();
-        for page in &crawled.pages {
-            let host = page.url.host();
-            let (Some(elements), FetchedBody::Html { bytes, .. }) = (elements(&host), &page.body) else {
-                continue;
-            };
-            let Some(main) = container(bytes, elements) else { continue };
-            let HtmlText::Text(text) = extractor.html_text(&page.url, &bytes[main.clone()], Some("utf-8"))
-            else {
-                continue;
-            };
-            let content = contents.intern(&text);
-            if contents.get(content).tokens >= TOKENS_MIN {
-                by_host.entry(host).or_default().push(Page { url: &page.url, html: bytes, main, content });
-            }
-        }
-        by_host.retain(|_, pages| pages.len() > 1);
+        let Pages { by_host, contents } = Pages::of(crawled);
         let hosts = by_host.iter().map(|(host, pages)| (host.clone(), pages.len())).collect();
         let by_host: Vec<Vec<Page<'_>>> = by_host.into_values().collect();
         let mut transplants = Self { pairs: Vec::new(), made: Crawled::default(), hosts };
@@ -130,10 +72,6 @@ impl Transplants {
             pair(&mirror, &abroad, Truth::Other),
         ]);
     }
-}
-
-fn elements(host: &str) -> Option<&'static [Element]> {
-    CONTAINERS.iter().find(|(name, _)| *name == host).map(|(_, elements)| *elements)
 }
 
 /// A host as one label.
@@ -173,64 +111,10 @@ fn transplanted(p: &Page<'_>, q: &Page<'_>) -> Vec<u8> {
     [&q.html[..q.main.start], &p.html[p.main.clone()], &q.html[q.main.end..]].concat()
 }
 
-/// What is between the tags of the first of these elements that is there.
-fn container(html: &[u8], elements: &[Element]) -> Option<Range<usize>> {
-    elements.iter().find_map(|(name, has)| {
-        let mut from = 0;
-        loop {
-            let tag = next_tag(html, from, name)?;
-            if !tag.is_end && contains(&html[tag.range.clone()], has.as_bytes()) {
-                return Some(tag.range.end..end_of(html, tag.range.end, name)?);
-            }
-            from = tag.range.end;
-        }
-    })
-}
-
-/// Where the end tag begins that closes an element whose content begins here.
-fn end_of(html: &[u8], from: usize, name: &str) -> Option<usize> {
-    let (mut at, mut depth) = (from, 0_usize);
-    loop {
-        let tag = next_tag(html, at, name)?;
-        match (tag.is_end, depth) {
-            (true, 0) => return Some(tag.range.start),
-            (true, _) => depth -= 1,
-            (false, _) => depth += 1,
-        }
-        at = tag.range.end;
-    }
-}
-
-struct Tag {
-    range: Range<usize>,
-    is_end: bool,
-}
-
-/// The next tag of this name.
-fn next_tag(html: &[u8], mut from: usize, name: &str) -> Option<Tag> {
-    loop {
-        let start = from + html.get(from..)?.iter().position(|byte| *byte == b'<')?;
-        let is_end = html.get(start + 1) == Some(&b'/');
-        let own = start + 1 + usize::from(is_end);
-        let end = own + name.len();
-        let is_named = html.get(own..end).is_some_and(|own| own.eq_ignore_ascii_case(name.as_bytes()));
-        let is_whole =
-            html.get(end).is_some_and(|byte| matches!(byte, b'>' | b'/') || byte.is_ascii_whitespace());
-        if is_named && is_whole {
-            let close = end + html.get(end..)?.iter().position(|byte| *byte == b'>')?;
-            return Some(Tag { range: start..close + 1, is_end });
-        }
-        from = start + 1;
-    }
-}
-
-fn contains(bytes: &[u8], part: &[u8]) -> bool {
-    part.is_empty() || bytes.windows(part.len()).any(|window| window == part)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::containers::{container, elements};
 
     fn words(kind: &str) -> String {
         (0..150).map(|n| format!("{kind}{n} ")).collect()
@@ -250,15 +134,6 @@ mod tests {
         let body = FetchedBody::Html { bytes: html.into_bytes(), charset: None };
         let url = PageUrl::parse(&format!("https://{host}/{number}")).unwrap();
         Fetched { url, fetched_at: None, body, popularity: None, language: None }
-    }
-
-    #[test]
-    fn a_container_ends_where_its_element_does() {
-        let html = b"<div id=a><p>x</div><DIV class=\"body\">in <div>deep</div> side</DIV> out</div>";
-        let inner = container(html, &[("main", ""), ("div", "class=\"body\"")]).unwrap();
-        assert_eq!(&html[inner], b"in <div>deep</div> side");
-        assert_eq!(container(b"<divide class=\"body\">x</divide>", &[("div", "class=\"body\"")]), None);
-        assert_eq!(container(b"<main>never closed", &[("main", "")]), None);
     }
 
     #[test]

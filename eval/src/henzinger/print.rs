@@ -2,7 +2,8 @@
 
 use doppel::svg::{Panel, Series};
 
-use super::{BITS, Cutoff, HenzingerResult, OfAlgorithm, Row};
+use super::{Algorithm, BITS, Cutoff, HenzingerResult, OfAlgorithm, OfReason, Row};
+use crate::labelled::Truth;
 use crate::report::{Report, Table, percent};
 use crate::score::Score;
 
@@ -36,9 +37,7 @@ impl Report for HenzingerResult {
             ]);
         }
         let right = |title: &str, of: fn(&OfAlgorithm) -> &[Score; 2]| {
-            let head =
-                ["algorithm", "one host: precision", "recall", "F1", "two hosts: precision", "recall", "F1"];
-            let mut table = Table::new(title, head);
+            let mut table = Table::new(title, BY_HOSTS);
             for one in &self.algorithms {
                 let cells = of(one).iter().flat_map(Score::cells);
                 table.row(std::iter::once(one.algorithm.name().to_owned()).chain(cells));
@@ -53,6 +52,8 @@ impl Report for HenzingerResult {
                 &one.judged
             }),
             right("transplants, percent", |one| &one.transplants),
+            self.reasons(),
+            self.by_reason(),
         ]
     }
 
@@ -126,6 +127,38 @@ impl Report for HenzingerResult {
         ]
     }
 }
+
+impl HenzingerResult {
+    /// What pairs differ in, and which are found.
+    fn reasons(&self) -> Table {
+        let title = "pairs made to differ for one reason (tables 3, 4, 6 and 7 in shape): how many are found";
+        let names = Algorithm::ALL.map(Algorithm::name);
+        let head = ["reason", "truth", "pairs"].into_iter().chain(names);
+        let mut table = Table::new(title, head.chain(["mean B-similarity", "mean C-similarity"]));
+        for OfReason { reason, pairs, found, mean_b, mean_c } in &self.reasons {
+            let truth = if reason.truth() == Truth::Same { "same" } else { "other" };
+            let mut row = vec![reason.name().to_owned(), truth.to_owned(), pairs.to_string()];
+            row.extend(found.iter().map(u64::to_string));
+            row.extend([format!("{mean_b:.2}"), format!("{mean_c:.1}")]);
+            table.row(row);
+        }
+        table
+    }
+
+    fn by_reason(&self) -> Table {
+        let title = "all these pairs, each reason with as many, percent (tables 2, 5 and 12 in shape)";
+        let mut table = Table::new(title, BY_HOSTS);
+        for (algorithm, scores) in Algorithm::ALL.into_iter().zip(&self.by_reason) {
+            let cells = scores.iter().flat_map(Score::cells);
+            table.row(std::iter::once(algorithm.name().to_owned()).chain(cells));
+        }
+        table
+    }
+}
+
+/// The head of a table of what is right on one host and on two.
+const BY_HOSTS: [&str; 7] =
+    ["algorithm", "one host: precision", "recall", "F1", "two hosts: precision", "recall", "F1"];
 
 fn points(rows: &[Row], of: impl Fn(&Row) -> Option<f64>) -> Vec<(f64, f64)> {
     rows.iter().filter_map(|row| Some((f64::from(row.least), 100.0 * of(row)?))).collect()
