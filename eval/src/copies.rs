@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `pairs` | the labelled pairs and their pages |
 //! | `methods` | what is compared: policies, and `copies` over what other extractors find |
+//! | `weighted` | an experiment: shingles weighted by how common they are on a site |
 //! | `figures` | precision and recall with intervals, and thresholds by cross-validation |
 //! | `report` | tables and plots |
 
@@ -11,6 +12,7 @@ mod figures;
 mod methods;
 mod pairs;
 mod report;
+mod weighted;
 
 use std::path::PathBuf;
 
@@ -18,8 +20,10 @@ use clap::Args;
 use serde::Serialize;
 
 use figures::{Chosen, Figures};
-use methods::Method;
-use pairs::{Pair, Truth};
+use methods::{CONTENT, COPIES, JACCARD, Method};
+use pairs::Pair;
+
+use crate::kind::Kind;
 
 /// Compare policies with what people call a copy, on labelled pairs of pages.
 ///
@@ -38,7 +42,7 @@ pub(crate) struct Copies {
 #[derive(Debug, Serialize)]
 pub(crate) struct CopiesResult {
     /// Pairs of each kind of truth: correct, incorrect.
-    pairs: Vec<(Truth, usize, usize)>,
+    pairs: Vec<(Kind, usize, usize)>,
     rows: Vec<Row>,
     sweep: Vec<Sweep>,
     chosen: Vec<ChosenRow>,
@@ -49,7 +53,7 @@ pub(crate) struct CopiesResult {
 /// A method on pairs of one kind.
 #[derive(Debug, Serialize)]
 struct Row {
-    truth: Truth,
+    kind: Kind,
     method: String,
     #[serde(flatten)]
     figures: Figures,
@@ -58,16 +62,17 @@ struct Row {
 /// `copies` with one threshold for all pairs of a kind.
 #[derive(Debug, Serialize)]
 struct Sweep {
-    truth: Truth,
+    kind: Kind,
     threshold: f64,
     #[serde(flatten)]
     figures: Figures,
 }
 
-/// The threshold of `copies` by cross-validation.
+/// The threshold of a measure by cross-validation.
 #[derive(Debug, Serialize)]
 struct ChosenRow {
-    truth: Truth,
+    kind: Kind,
+    method: String,
     #[serde(flatten)]
     chosen: Chosen,
 }
@@ -75,38 +80,47 @@ struct ChosenRow {
 impl Copies {
     pub(crate) fn run(self) -> anyhow::Result<CopiesResult> {
         let set = pairs::read(&self.data)?;
-        let of = |truth: Truth| -> Vec<usize> {
-            (0..set.pairs.len()).filter(|at| set.pairs[*at].truth == truth).collect()
+        let of = |kind: Kind| -> Vec<usize> {
+            (0..set.pairs.len()).filter(|at| set.pairs[*at].kind == kind).collect()
         };
         let methods = methods::all(&set)?;
+        let weighted = weighted::all(&set)?;
         let mut result = CopiesResult {
             pairs: Vec::new(),
             rows: Vec::new(),
             sweep: Vec::new(),
             chosen: Vec::new(),
-            seconds: methods.iter().map(|method| (method.name.clone(), method.seconds)).collect(),
+            seconds: methods
+                .iter()
+                .chain(&weighted)
+                .map(|method| (method.name.clone(), method.seconds))
+                .collect(),
         };
-        for truth in Truth::ALL {
-            let numbers = of(truth);
+        for kind in Kind::LABELLED {
+            let numbers = of(kind);
             let pairs: Vec<&Pair> = numbers.iter().map(|at| &set.pairs[*at]).collect();
-            let correct = pairs.iter().filter(|pair| pair.is_copy).count();
-            result.pairs.push((truth, correct, pairs.len() - correct));
+            let correct = pairs.iter().filter(|pair| pair.is_copy()).count();
+            result.pairs.push((kind, correct, pairs.len() - correct));
             for Method { name, accepted, .. } in &methods {
                 let accepted: Vec<bool> = numbers.iter().map(|at| accepted[*at]).collect();
-                result.rows.push(Row {
-                    truth,
-                    method: name.clone(),
-                    figures: figures::of(&pairs, &accepted),
-                });
+                result.rows.push(Row { kind, method: name.clone(), figures: figures::of(&pairs, &accepted) });
             }
-            let copies = methods.iter().find(|method| method.name == methods::COPIES);
-            let Some(copies) = copies else { continue };
-            let similarity: Vec<f64> = numbers.iter().map(|at| copies.similarity[*at]).collect();
-            for threshold in figures::thresholds() {
+            let similarity =
+                |method: &Method| numbers.iter().map(|at| method.similarity[*at]).collect::<Vec<f64>>();
+            let is_swept = |method: &&Method| [JACCARD, CONTENT, COPIES].contains(&&*method.name);
+            let swept = methods.iter().filter(is_swept).map(|method| (method, figures::POLICY_LEAST));
+            for (method, least) in swept.chain(weighted.iter().map(|method| (method, weighted::LEAST))) {
+                // The measure of a policy does not depend on its threshold.
+                let name = method.name.split(':').next().unwrap_or_default().to_owned();
+                let chosen = figures::choose(&pairs, &similarity(method), least);
+                result.chosen.push(ChosenRow { kind, method: name, chosen });
+            }
+            let copies = methods.iter().find(|method| method.name == COPIES).map(similarity);
+            let Some(similarity) = copies else { continue };
+            for threshold in figures::thresholds(figures::POLICY_LEAST) {
                 let accepted: Vec<bool> = similarity.iter().map(|one| *one > threshold).collect();
-                result.sweep.push(Sweep { truth, threshold, figures: figures::of(&pairs, &accepted) });
+                result.sweep.push(Sweep { kind, threshold, figures: figures::of(&pairs, &accepted) });
             }
-            result.chosen.push(ChosenRow { truth, chosen: figures::choose(&pairs, &similarity) });
         }
         Ok(result)
     }

@@ -10,6 +10,7 @@
 //! | `manku` | the structures for fingerprints: distances, distribution, compression, throughput |
 //! | `henzinger` | supershingles, projections and their combination, as their source compares them |
 //! | `popular` | what is removed when only popular pages' groups are, and when all are |
+//! | `kind` | the kinds of truth, which are never mixed |
 //! | `labelled` | pairs of pages whose truth is known, from files |
 //! | `containers`, `transplants`, `variants` | where the main content of pages is; pairs whose truth is known by construction |
 //! | `score` | precision, recall and F1 of weighted pairs |
@@ -38,6 +39,7 @@ mod from_scratch;
 mod generator;
 mod henzinger;
 mod incremental;
+mod kind;
 mod labelled;
 mod manku;
 mod mapping;

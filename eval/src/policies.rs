@@ -4,7 +4,9 @@
 //! as the product compares pages, also those of fewer than 20 words.
 
 mod cost;
+mod summary;
 
+use std::collections::{BTreeMap, HashSet};
 use std::convert::Infallible;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,6 +24,7 @@ use doppel_model::signature::Signature;
 use doppel_text::Extractor;
 use serde::Serialize;
 
+use crate::kind::Kind;
 use crate::labelled::{self, Crawled, Pair, Truth};
 use crate::processor;
 use crate::report::{Report, Table};
@@ -58,40 +61,10 @@ pub(crate) struct Policies {
     /// Seed of the transplants.
     #[arg(long, value_name = "N", default_value_t = 7)]
     seed: u64,
-    /// Compare this policy, with its parameters; may be given several times. All with their defaults unless it is.
+    /// Compare this policy, with its parameters; may be given several times. All with their defaults unless it is, and shingling
+    /// of five words and a single lexicon as baselines.
     #[arg(long = "policy", value_name = "NAME[:KEY=VALUE,...]")]
     policies: Vec<Policy>,
-}
-
-/// A kind of truth.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-enum Kind {
-    Graded,
-    JudgedOneHost,
-    JudgedTwoHosts,
-    TransplantsOneHost,
-    TransplantsTwoHosts,
-}
-
-impl Kind {
-    const ALL: [Self; 5] = [
-        Self::Graded,
-        Self::JudgedOneHost,
-        Self::JudgedTwoHosts,
-        Self::TransplantsOneHost,
-        Self::TransplantsTwoHosts,
-    ];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Graded => "people's grades",
-            Self::JudgedOneHost => "judged pairs (language model), one host",
-            Self::JudgedTwoHosts => "judged pairs (language model), two hosts",
-            Self::TransplantsOneHost => "transplants, one host",
-            Self::TransplantsTwoHosts => "transplants, two hosts",
-        }
-    }
 }
 
 /// All policies.
@@ -101,7 +74,7 @@ pub(crate) struct PoliciesResult {
     truths: Vec<TruthSet>,
     policies: Vec<OfPolicy>,
     /// Hosts with the pages whose main content can be moved.
-    transplant_hosts: std::collections::BTreeMap<String, usize>,
+    transplant_hosts: BTreeMap<String, usize>,
     seconds: f64,
 }
 
@@ -121,6 +94,8 @@ struct OfPolicy {
     /// By kind of truth, in the order of `truths`.
     pairs: Vec<Scores>,
     cost: Cost,
+    /// The share of the pages that are in the group of a page that is kept.
+    removed: f64,
 }
 
 /// What F finds, and what groups join.
@@ -142,7 +117,7 @@ impl Policies {
         let sets = self.sets(&transplants)?;
         ensure!(!sets.is_empty(), "there is no pair: give --graded, --judged or --transplants");
         let policies: Vec<Policy> =
-            if self.policies.is_empty() { Policy::all().collect() } else { self.policies };
+            if self.policies.is_empty() { all_and_baselines()? } else { self.policies };
         let bar = progress::pages((policies.len() * crawled.pages.len()) as u64, "comparing");
         let mut results = Vec::new();
         for policy in policies {
@@ -186,6 +161,13 @@ impl Policies {
     }
 }
 
+/// All with their defaults, and what the literature compares with.
+fn all_and_baselines() -> anyhow::Result<Vec<Policy>> {
+    let baselines = ["supershingle:words=5", "imatch:lexicons=0"].map(str::parse);
+    let baselines = baselines.into_iter().collect::<Result<Vec<Policy>, _>>()?;
+    Ok(Policy::all().chain(baselines).collect())
+}
+
 /// Pages under a policy: their contents, and the group of each.
 struct Collection<'c> {
     crawled: &'c Crawled,
@@ -219,9 +201,15 @@ fn of_policy(policy: Policy, crawled: &Crawled, made: &Crawled, sets: &[Set]) ->
     let found = processor::seconds();
     let pages = of_pages.iter().flatten().count();
     let cost = Cost::new(pages, bytes, signed - begin, found - signed);
+    let number = |content: &ContentIndex| content.0 as usize;
+    // Pages without words are in no group.
+    let grouped: Vec<_> =
+        of_pages.iter().flatten().filter(|content| signatures[number(content)].tokens() > 0).collect();
+    let kept: HashSet<ContentIndex> = grouped.iter().map(|content| roots[number(content)]).collect();
+    let removed = (grouped.len() - kept.len()) as f64 / pages.max(1) as f64;
     let collection = Collection { crawled, made, contents: of_pages, signatures, roots };
     let pairs = sets.iter().map(|(kind, pairs)| collection.scores(policy, &mut extractor, *kind, pairs));
-    Ok(OfPolicy { policy, pairs: pairs.collect::<anyhow::Result<_>>()?, cost })
+    Ok(OfPolicy { policy, pairs: pairs.collect::<anyhow::Result<_>>()?, cost, removed })
 }
 
 impl Collection<'_> {
@@ -232,7 +220,6 @@ impl Collection<'_> {
         kind: Kind,
         pairs: &[Pair],
     ) -> anyhow::Result<Scores> {
-        let is_made = matches!(kind, Kind::TransplantsOneHost | Kind::TransplantsTwoHosts);
         let (mut f, mut grouped) = (Score::default(), Score::default());
         for Pair { a, b, truth, weight } in pairs {
             let mut signed = |url: &PageUrl| self.signature(extractor, url);
@@ -240,14 +227,14 @@ impl Collection<'_> {
                 anyhow::bail!("the inputs do not have both pages of the pair {a} and {b}, or one redirects");
             };
             f.add(*truth, policy.similar(&first, &second), *weight);
-            if !is_made {
+            if !kind.is_made() {
                 let group = |url| self.content(url).map(|content| self.roots[content.0 as usize]);
                 // Pages without words are in no group.
                 let is_joined = group(a) == group(b) && first.tokens() > 0;
                 grouped.add(*truth, is_joined, *weight);
             }
         }
-        Ok(Scores { f, grouped: (!is_made).then_some(grouped) })
+        Ok(Scores { f, grouped: (!kind.is_made()).then_some(grouped) })
     }
 
     fn content(&self, url: &PageUrl) -> Option<ContentIndex> {
@@ -292,7 +279,7 @@ impl Report for PoliciesResult {
                 table
             })
             .collect();
-        tables.push(cost::table(self.policies.iter().map(|of| (of.policy, of.cost)), self.pages));
+        tables.push(summary::table(&self.truths, &self.policies, self.pages));
         tables
     }
 

@@ -6,6 +6,7 @@ use doppel_model::Random;
 use serde::Serialize;
 
 use super::pairs::Pair;
+use crate::score::Score;
 
 /// Samples of the bootstrap.
 const SAMPLES: usize = 1_000;
@@ -40,20 +41,18 @@ pub(super) struct Chosen {
     pub(super) thresholds: BTreeMap<u32, usize>,
 }
 
-/// The round thresholds that are tried.
-pub(super) fn thresholds() -> impl Iterator<Item = f64> {
-    (50..100).step_by(5).map(|hundredths| f64::from(hundredths) / 100.0)
+/// The least threshold that a policy can have, in hundredths.
+pub(super) const POLICY_LEAST: u32 = 50;
+
+/// The round thresholds that are tried, from one in hundredths on.
+pub(super) fn thresholds(least: u32) -> impl Iterator<Item = f64> {
+    (least..100).step_by(5).map(|hundredths| f64::from(hundredths) / 100.0)
 }
 
 fn shares<'p>(pairs: impl Iterator<Item = (&'p Pair, bool)>) -> (Share, Share) {
-    let (mut accepted, mut correct, mut both) = (0.0, 0.0, 0.0);
-    for (pair, is_accepted) in pairs {
-        accepted += if is_accepted { pair.weight } else { 0.0 };
-        correct += if pair.is_copy { pair.weight } else { 0.0 };
-        both += if is_accepted && pair.is_copy { pair.weight } else { 0.0 };
-    }
-    let share = |of: f64| (of > 0.0).then(|| both / of);
-    (share(accepted), share(correct))
+    let mut score = Score::default();
+    pairs.for_each(|(Pair { pair, .. }, accepted)| score.add(pair.truth, accepted, pair.weight));
+    (score.precision(), score.recall())
 }
 
 fn interval(mut values: Vec<f64>) -> Option<(f64, f64)> {
@@ -79,7 +78,8 @@ pub(super) fn of(pairs: &[&Pair], accepted: &[bool]) -> Figures {
         precisions.extend(precision);
         recalls.extend(recall);
     }
-    let count = |is_copy: bool| all().filter(|(pair, accepted)| *accepted && pair.is_copy == is_copy).count();
+    let count =
+        |is_copy: bool| all().filter(|(pair, accepted)| *accepted && pair.is_copy() == is_copy).count();
     Figures {
         precision,
         precision_interval: interval(precisions),
@@ -90,7 +90,7 @@ pub(super) fn of(pairs: &[&Pair], accepted: &[bool]) -> Figures {
 }
 
 /// For each fold, the threshold of the most recall at the precision wanted over the other folds, and the least of several.
-pub(super) fn choose(pairs: &[&Pair], similarity: &[f64]) -> Chosen {
+pub(super) fn choose(pairs: &[&Pair], similarity: &[f64], least: u32) -> Chosen {
     let mut families: Vec<usize> = pairs.iter().map(|pair| pair.family).collect();
     families.sort_unstable();
     families.dedup();
@@ -104,7 +104,7 @@ pub(super) fn choose(pairs: &[&Pair], similarity: &[f64]) -> Chosen {
             let (precision, recall) = shares(rest.map(|(pair, similarity)| (*pair, *similarity > threshold)));
             (precision.unwrap_or(0.0), recall.unwrap_or(0.0))
         };
-        let best = thresholds().max_by(|a, b| {
+        let best = thresholds(least).max_by(|a, b| {
             let ((p, r), (q, s)) = (figures_at(*a), figures_at(*b));
             // Enough precision before more recall; without it, more precision. The first of equals is the last here.
             let order = (p >= PRECISION).cmp(&(q >= PRECISION));
@@ -122,12 +122,15 @@ pub(super) fn choose(pairs: &[&Pair], similarity: &[f64]) -> Chosen {
 
 #[cfg(test)]
 mod tests {
-    use super::super::pairs::Truth;
     use super::*;
+    use crate::kind::Kind;
+    use crate::labelled::{self, Truth};
 
     fn pair(family: usize, is_copy: bool, weight: f64) -> Pair {
         let url = |name: &str| doppel_model::PageUrl::parse(&format!("http://{name}.example/")).unwrap();
-        Pair { a: url("a"), b: url("b"), truth: Truth::OneHost, is_copy, weight, family }
+        let truth = if is_copy { Truth::Same } else { Truth::Other };
+        let pair = labelled::Pair { a: url("a"), b: url("b"), truth, weight };
+        Pair { pair, kind: Kind::JudgedOneHost, family }
     }
 
     #[test]
@@ -151,8 +154,9 @@ mod tests {
     fn a_threshold_parts_what_can_be_parted() {
         let pairs: Vec<Pair> = (0..60).map(|n| pair(n, n % 2 == 0, 1.0)).collect();
         let pairs: Vec<&Pair> = pairs.iter().collect();
-        let similarity: Vec<f64> = pairs.iter().map(|pair| if pair.is_copy { 0.83 } else { 0.72 }).collect();
-        let chosen = choose(&pairs, &similarity);
+        let similarity: Vec<f64> =
+            pairs.iter().map(|pair| if pair.is_copy() { 0.83 } else { 0.72 }).collect();
+        let chosen = choose(&pairs, &similarity, POLICY_LEAST);
         assert_eq!((chosen.figures.precision, chosen.figures.recall), (Some(1.0), Some(1.0)));
         assert_eq!(chosen.thresholds, BTreeMap::from([(75, FOLDS)]));
     }

@@ -9,15 +9,18 @@ use doppel_model::pairwise::Policy;
 use doppel_model::signature::Signature;
 use doppel_text::{Extracted, Extractor};
 
-use super::pairs::{Pair, Set, Truth};
+use super::pairs::{Pair, Set};
+use crate::kind::Kind;
 
-/// The method of which the thresholds are varied.
+/// The methods whose thresholds are varied.
 pub(super) const COPIES: &str = "copies";
+pub(super) const JACCARD: &str = "jaccard:tau=0.8";
+pub(super) const CONTENT: &str = "content:tau=0.8";
 
 const POLICIES: [&str; 14] = [
     "jaccard:tau=0.6",
     "jaccard:tau=0.7",
-    "jaccard:tau=0.8",
+    JACCARD,
     "jaccard:tau=0.9",
     "supershingle",
     "projection",
@@ -26,7 +29,7 @@ const POLICIES: [&str; 14] = [
     "simhash",
     "content:tau=0.6",
     "content:tau=0.7",
-    "content:tau=0.8",
+    CONTENT,
     "content:tau=0.9",
     COPIES,
 ];
@@ -70,18 +73,18 @@ fn method(name: String, policy: Policy, set: &Set, extract: Option<Extract>) -> 
     }
     let seconds = begin.elapsed().as_secs_f64();
     let mut method = Method { name, accepted: Vec::new(), similarity: Vec::new(), seconds };
-    for Pair { a, b, truth, .. } in &set.pairs {
-        let (Some(a), Some(b)) = (signatures.get(a), signatures.get(b)) else { continue };
+    for Pair { pair, kind, .. } in &set.pairs {
+        let (Some(a), Some(b)) = (signatures.get(&pair.a), signatures.get(&pair.b)) else { continue };
         let comparison = policy.compare(a, b);
         let is_compared = comparison.same_content || policy.comparable(a) && policy.comparable(b);
         let similarity = if is_compared { comparison.similarity.as_f64() } else { 0.0 };
-        // Of another extractor the signature is one of plain text, whatever the page: then the thresholds are those of the truth.
+        // Of another extractor the signature is one of plain text, whatever the page: then the thresholds are those of the kind.
         let accepted = match (extract, policy) {
             (Some(_), Policy::Copies { text, within, across, .. }) => {
-                let tau = match truth {
-                    Truth::Graded => text,
-                    Truth::OneHost => within,
-                    Truth::TwoHosts => across,
+                let tau = match kind {
+                    Kind::Graded => text,
+                    Kind::JudgedOneHost | Kind::TransplantsOneHost => within,
+                    Kind::JudgedTwoHosts | Kind::TransplantsTwoHosts => across,
                 };
                 similarity > tau.as_f64()
             }

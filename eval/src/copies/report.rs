@@ -2,17 +2,10 @@
 
 use doppel::svg::{Panel, Series};
 
+use super::CopiesResult;
 use super::figures::Figures;
-use super::{CopiesResult, Truth};
+use crate::kind::Kind;
 use crate::report::{Report, Table};
-
-fn name(truth: Truth) -> &'static str {
-    match truth {
-        Truth::Graded => "graded texts",
-        Truth::OneHost => "one host",
-        Truth::TwoHosts => "two hosts",
-    }
-}
 
 fn share(value: Option<f64>, interval: Option<(f64, f64)>) -> String {
     match (value, interval) {
@@ -36,29 +29,29 @@ const FIGURES: [&str; 3] = ["precision [95 %]", "recall [95 %]", "accepted: corr
 impl Report for CopiesResult {
     fn tables(&self) -> Vec<Table> {
         let mut tables = Vec::new();
-        for (truth, correct, incorrect) in &self.pairs {
-            let title = format!("{}: {correct} correct and {incorrect} incorrect pairs", name(*truth));
+        for (kind, correct, incorrect) in &self.pairs {
+            let title = format!("{}: {correct} correct and {incorrect} incorrect pairs", kind.name());
             let mut methods = Table::new(&title, [&["method"][..], &FIGURES].concat());
-            for row in self.rows.iter().filter(|row| row.truth == *truth) {
+            for row in self.rows.iter().filter(|row| row.kind == *kind) {
                 methods.row([row.method.clone()].into_iter().chain(cells(&row.figures)));
             }
             tables.push(methods);
-            let title = format!("{}: the measure of copies above a threshold", name(*truth));
+            let title = format!("{}: the measure of copies above a threshold", kind.name());
             let mut sweep = Table::new(&title, [&["threshold"][..], &FIGURES].concat());
-            for row in self.sweep.iter().filter(|row| row.truth == *truth) {
+            for row in self.sweep.iter().filter(|row| row.kind == *kind) {
                 sweep.row([format!("{:.2}", row.threshold)].into_iter().chain(cells(&row.figures)));
             }
             tables.push(sweep);
         }
         let mut chosen = Table::new(
-            "the measure of copies, its threshold chosen on other families (times of ten)",
-            [&["pairs"][..], &FIGURES, &["thresholds"]].concat(),
+            "each measure, its threshold chosen on other families (times of ten)",
+            [&["pairs", "measure"][..], &FIGURES, &["thresholds"]].concat(),
         );
         for row in &self.chosen {
             let thresholds = row.chosen.thresholds.iter().map(|(at, times)| format!("0.{at} x {times}"));
             let thresholds = thresholds.collect::<Vec<_>>().join(", ");
             chosen.row(
-                [name(row.truth).to_owned()]
+                [row.kind.name().to_owned(), row.method.clone()]
                     .into_iter()
                     .chain(cells(&row.chosen.figures))
                     .chain([thresholds]),
@@ -81,16 +74,16 @@ impl Report for CopiesResult {
     }
 
     fn panels(&self) -> Vec<Panel> {
-        let panel = |(truth, ..): &(Truth, usize, usize)| {
+        let panel = |(kind, ..): &(Kind, usize, usize)| {
             let line = |name: &str, dashed, of: fn(&Figures) -> Option<f64>| Series {
                 name: name.to_owned(),
                 dashed,
-                points: (self.sweep.iter().filter(|row| row.truth == *truth))
+                points: (self.sweep.iter().filter(|row| row.kind == *kind))
                     .filter_map(|row| of(&row.figures).map(|share| (row.threshold, share)))
                     .collect(),
             };
             Panel {
-                title: format!("copies, {}", name(*truth)),
+                title: format!("copies, {}", kind.name()),
                 x: "threshold".to_owned(),
                 y: "share of weight".to_owned(),
                 series: vec![

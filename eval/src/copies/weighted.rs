@@ -1,0 +1,166 @@
+//! An experiment: the Jaccard coefficient weighted by how common a shingle is on its site.
+//!
+//! A shingle that d of n pages of a host have weighs log2((n + 1) / d) there, so that what a template repeats counts little. A pair has the sum
+//! of the lesser weights of what both have, of the greater weights of what either has. The table is frozen: it is made of all pages
+//! of the corpora before anything is compared, and of shingles of labelled pages only, as no others are compared.
+
+use std::collections::{HashMap, HashSet};
+use std::time::Instant;
+
+use doppel::crawl;
+use doppel_baseline::tokens::each_token;
+use doppel_crawls::FetchedBody;
+use doppel_model::pairwise::TOKENS_MIN;
+use doppel_model::{PageUrl, stable_hash64};
+use doppel_text::{Extractor, HtmlText};
+
+use super::methods::Method;
+use super::pairs::{Pair, Set};
+
+/// What is compared of a page.
+#[derive(Debug, Clone, Copy)]
+struct Measure {
+    name: &'static str,
+    words: usize,
+    main: bool,
+}
+
+const MEASURES: [Measure; 4] = [
+    Measure { name: "weighted, 5 words of whole pages", words: 5, main: false },
+    Measure { name: "weighted, 2 words of whole pages", words: 2, main: false },
+    Measure { name: "weighted, 5 words of main contents", words: 5, main: true },
+    Measure { name: "weighted, 2 words of main contents", words: 2, main: true },
+];
+
+/// The least threshold that is tried, in hundredths: weights make similarities smaller.
+pub(super) const LEAST: u32 = 10;
+
+/// Every measure on every pair; none is accepted, since no threshold is fixed.
+///
+/// # Errors
+/// When the corpora cannot be read.
+pub(super) fn all(set: &Set) -> anyhow::Result<Vec<Method>> {
+    MEASURES.into_iter().map(|measure| method(measure, set)).collect()
+}
+
+/// How common shingles are on each host.
+#[derive(Default)]
+struct Table {
+    pages: HashMap<String, u32>,
+    counts: HashMap<(String, u64), u32>,
+}
+
+impl Table {
+    fn weight(&self, host: &str, shingle: u64) -> f64 {
+        let pages = self.pages.get(host).copied().unwrap_or(0);
+        // One that no page of the table has weighs as much as one of a single page.
+        let count = self.counts.get(&(host.to_owned(), shingle)).copied().unwrap_or(0).max(1);
+        (f64::from(pages + 1) / f64::from(count)).log2()
+    }
+}
+
+fn method(measure: Measure, set: &Set) -> anyhow::Result<Method> {
+    let begin = Instant::now();
+    let mut extractor = Extractor::default();
+    let mut shingles: HashMap<&PageUrl, HashSet<u64>> = HashMap::new();
+    for (url, body) in &set.pages {
+        let found = shingles_of(&mut extractor, url, body, measure).unwrap_or_default();
+        shingles.insert(url, found);
+    }
+    let table = table(measure, set, &shingles)?;
+    let mut method = Method {
+        name: measure.name.to_owned(),
+        accepted: vec![false; set.pairs.len()],
+        similarity: Vec::new(),
+        seconds: begin.elapsed().as_secs_f64(),
+    };
+    for Pair { pair, .. } in &set.pairs {
+        let similarity = match (shingles.get(&pair.a), shingles.get(&pair.b)) {
+            (Some(a), Some(b)) => similarity(&table, (&pair.a.host(), a), (&pair.b.host(), b)),
+            _ => 0.0,
+        };
+        method.similarity.push(similarity);
+    }
+    Ok(method)
+}
+
+fn table(measure: Measure, set: &Set, labelled: &HashMap<&PageUrl, HashSet<u64>>) -> anyhow::Result<Table> {
+    let wanted: HashSet<u64> = labelled.values().flatten().copied().collect();
+    let (mut table, mut extractor) = (Table::default(), Extractor::default());
+    let tally = crawl::read(&set.inputs, |page| {
+        if let Some(shingles) = shingles_of(&mut extractor, &page.url, &page.body, measure) {
+            let host = page.url.host();
+            for shingle in shingles.into_iter().filter(|shingle| wanted.contains(shingle)) {
+                *table.counts.entry((host.clone(), shingle)).or_default() += 1;
+            }
+            *table.pages.entry(host).or_default() += 1;
+        }
+        Ok(())
+    })?;
+    tally.verdict(set.inputs.strict, 0)?;
+    Ok(table)
+}
+
+/// The set of shingles of a page; none of one without content, and an empty one of a page of too few words.
+fn shingles_of(
+    extractor: &mut Extractor,
+    url: &PageUrl,
+    body: &FetchedBody,
+    measure: Measure,
+) -> Option<HashSet<u64>> {
+    let mut words = Vec::new();
+    let mut each = |word: &str| words.push(stable_hash64(word.as_bytes()));
+    match body {
+        FetchedBody::Html { bytes, charset } => {
+            let text = match measure.main {
+                true => extractor.html_main_text(url, bytes, charset.as_deref()),
+                false => extractor.html_text(url, bytes, charset.as_deref()),
+            };
+            let HtmlText::Text(text) = text else { return None };
+            each_token(&text, &mut each);
+        }
+        FetchedBody::Text(text) => each_token(text, &mut each),
+        FetchedBody::Redirect(_) | FetchedBody::Dead => return None,
+    }
+    if words.len() < TOKENS_MIN as usize {
+        return Some(HashSet::new());
+    }
+    let hash = |words: &[u64]| {
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        stable_hash64(&bytes)
+    };
+    Some(words.windows(measure.words).map(hash).collect())
+}
+
+fn similarity(table: &Table, (host, a): (&str, &HashSet<u64>), (other, b): (&str, &HashSet<u64>)) -> f64 {
+    let (mut shared, mut either) = (0.0, 0.0);
+    for shingle in a.union(b) {
+        let of = |host: &str, set: &HashSet<u64>| {
+            if set.contains(shingle) { table.weight(host, *shingle) } else { 0.0 }
+        };
+        let (first, second) = (of(host, a), of(other, b));
+        shared += f64::min(first, second);
+        either += f64::max(first, second);
+    }
+    if either > 0.0 { shared / either } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_every_page_of_a_site_has_counts_little() {
+        let mut table = Table::default();
+        table.pages.extend([("h".to_owned(), 100), ("g".to_owned(), 1)]);
+        table.counts.extend([(("h".to_owned(), 1), 100), (("h".to_owned(), 2), 100)]);
+        let set = |shingles: &[u64]| shingles.iter().copied().collect::<HashSet<u64>>();
+        let of = |a: &[u64], b: &[u64]| similarity(&table, ("h", &set(a)), ("h", &set(b)));
+        assert!(of(&[1, 2, 7], &[1, 2, 8]) < 0.01, "the template alone is the same");
+        assert!(of(&[1, 7, 8], &[2, 7, 8]) > 0.99, "the template alone differs");
+        assert_eq!((of(&[7], &[7]), of(&[7], &[8]), of(&[], &[])), (1.0, 0.0, 0.0));
+        // On a small site each shingle weighs less, and the lesser weight is what both have.
+        let across = similarity(&table, ("h", &set(&[7])), ("g", &set(&[7])));
+        assert!((across - 1.0 / 101_f64.log2()).abs() < 1e-9, "{across}");
+    }
+}
