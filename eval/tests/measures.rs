@@ -349,6 +349,27 @@ fn every_policy_is_held_against_every_kind_of_truth() {
 }
 
 #[test]
+fn copies_are_what_people_call_so() {
+    let Some(data) = crawls("doppel-eval copies") else { return };
+    let (report, plot) = eval("copies", &[], &[data]);
+    assert!(plot.contains("<polyline"));
+    for (kind, precision, recall) in
+        [("graded", 0.95, 0.60), ("judged_one_host", 0.95, 0.75), ("judged_two_hosts", 0.95, 0.60)]
+    {
+        let is_row = |row: &&Value| row["kind"] == kind && row["method"] == "copies";
+        let row = numbers(&report, "rows").find(is_row).unwrap();
+        assert!(row["precision"].as_f64().unwrap() >= precision, "{row}");
+        assert!(row["recall"].as_f64().unwrap() >= recall, "{row}");
+        // Each measure has a threshold that was chosen on other pairs, and figures with their intervals.
+        let chosen: Vec<_> = numbers(&report, "chosen").filter(|row| row["kind"] == kind).collect();
+        assert!(
+            chosen.len() == 7 && chosen.iter().all(|row| row["precision_interval"].is_array()),
+            "{chosen:?}"
+        );
+    }
+}
+
+#[test]
 fn the_sources_of_other_policies_are_followed() {
     let dir = tempfile::tempdir().unwrap();
     let [pages, _, judged] = labelled(dir.path()).map(|path| path.to_str().unwrap().to_owned());

@@ -40,7 +40,31 @@ pub(super) const LEAST: u32 = 10;
 /// # Errors
 /// When the corpora cannot be read.
 pub(super) fn all(set: &Set) -> anyhow::Result<Vec<Method>> {
-    MEASURES.into_iter().map(|measure| method(measure, set)).collect()
+    let begin = Instant::now();
+    let mut extractor = Extractor::default();
+    let mut shingles: [HashMap<&PageUrl, HashSet<u64>>; 4] = Default::default();
+    for (url, body) in &set.pages {
+        let found = shingles_of(&mut extractor, url, body).unwrap_or_default();
+        shingles.iter_mut().zip(found).for_each(|(of, found)| drop(of.insert(url, found)));
+    }
+    let tables = tables(set, &shingles)?;
+    // All pages are read once for all of them.
+    let seconds = begin.elapsed().as_secs_f64();
+    let method = |((measure, shingles), table): ((Measure, _), _)| Method {
+        name: measure.name.to_owned(),
+        accepted: vec![false; set.pairs.len()],
+        similarity: similarities(set, shingles, table),
+        seconds,
+    };
+    Ok(MEASURES.into_iter().zip(&shingles).zip(&tables).map(method).collect())
+}
+
+fn similarities(set: &Set, shingles: &HashMap<&PageUrl, HashSet<u64>>, table: &Table) -> Vec<f64> {
+    let similarity = |Pair { pair, .. }: &Pair| match (shingles.get(&pair.a), shingles.get(&pair.b)) {
+        (Some(a), Some(b)) => similarity(table, (&pair.a.host(), a), (&pair.b.host(), b)),
+        _ => 0.0,
+    };
+    set.pairs.iter().map(similarity).collect()
 }
 
 /// How common shingles are on each host.
@@ -59,77 +83,55 @@ impl Table {
     }
 }
 
-fn method(measure: Measure, set: &Set) -> anyhow::Result<Method> {
-    let begin = Instant::now();
-    let mut extractor = Extractor::default();
-    let mut shingles: HashMap<&PageUrl, HashSet<u64>> = HashMap::new();
-    for (url, body) in &set.pages {
-        let found = shingles_of(&mut extractor, url, body, measure).unwrap_or_default();
-        shingles.insert(url, found);
-    }
-    let table = table(measure, set, &shingles)?;
-    let mut method = Method {
-        name: measure.name.to_owned(),
-        accepted: vec![false; set.pairs.len()],
-        similarity: Vec::new(),
-        seconds: begin.elapsed().as_secs_f64(),
-    };
-    for Pair { pair, .. } in &set.pairs {
-        let similarity = match (shingles.get(&pair.a), shingles.get(&pair.b)) {
-            (Some(a), Some(b)) => similarity(&table, (&pair.a.host(), a), (&pair.b.host(), b)),
-            _ => 0.0,
-        };
-        method.similarity.push(similarity);
-    }
-    Ok(method)
-}
-
-fn table(measure: Measure, set: &Set, labelled: &HashMap<&PageUrl, HashSet<u64>>) -> anyhow::Result<Table> {
-    let wanted: HashSet<u64> = labelled.values().flatten().copied().collect();
-    let (mut table, mut extractor) = (Table::default(), Extractor::default());
+fn tables(set: &Set, labelled: &[HashMap<&PageUrl, HashSet<u64>>; 4]) -> anyhow::Result<[Table; 4]> {
+    let wanted = labelled.each_ref().map(|of| of.values().flatten().copied().collect::<HashSet<u64>>());
+    let (mut tables, mut extractor) = (<[Table; 4]>::default(), Extractor::default());
     let tally = crawl::read(&set.inputs, |page| {
-        if let Some(shingles) = shingles_of(&mut extractor, &page.url, &page.body, measure) {
-            let host = page.url.host();
+        let Some(found) = shingles_of(&mut extractor, &page.url, &page.body) else { return Ok(()) };
+        let host = page.url.host();
+        for ((table, wanted), shingles) in tables.iter_mut().zip(&wanted).zip(found) {
             for shingle in shingles.into_iter().filter(|shingle| wanted.contains(shingle)) {
                 *table.counts.entry((host.clone(), shingle)).or_default() += 1;
             }
-            *table.pages.entry(host).or_default() += 1;
+            *table.pages.entry(host.clone()).or_default() += 1;
         }
         Ok(())
     })?;
     tally.verdict(set.inputs.strict, 0)?;
-    Ok(table)
+    Ok(tables)
 }
 
-/// The set of shingles of a page; none of one without content, and an empty one of a page of too few words.
-fn shingles_of(
-    extractor: &mut Extractor,
-    url: &PageUrl,
-    body: &FetchedBody,
-    measure: Measure,
-) -> Option<HashSet<u64>> {
-    let mut words = Vec::new();
-    let mut each = |word: &str| words.push(stable_hash64(word.as_bytes()));
+/// The set of shingles of a page for each measure, empty where there are too few words; none of a page without content.
+fn shingles_of(extractor: &mut Extractor, url: &PageUrl, body: &FetchedBody) -> Option<[HashSet<u64>; 4]> {
+    let [mut whole, mut main] = [Vec::new(), Vec::new()];
+    let read = |text: &str, words: &mut Vec<u64>| {
+        each_token(text, |word| words.push(stable_hash64(word.as_bytes())));
+    };
     match body {
         FetchedBody::Html { bytes, charset } => {
-            let text = match measure.main {
-                true => extractor.html_main_text(url, bytes, charset.as_deref()),
-                false => extractor.html_text(url, bytes, charset.as_deref()),
-            };
-            let HtmlText::Text(text) = text else { return None };
-            each_token(&text, &mut each);
+            let charset = charset.as_deref();
+            let HtmlText::Text(text) = extractor.html_text(url, bytes, charset) else { return None };
+            read(&text, &mut whole);
+            let HtmlText::Text(text) = extractor.html_main_text(url, bytes, charset) else { return None };
+            read(&text, &mut main);
         }
-        FetchedBody::Text(text) => each_token(text, &mut each),
+        FetchedBody::Text(text) => {
+            read(text, &mut whole);
+            main.clone_from(&whole);
+        }
         FetchedBody::Redirect(_) | FetchedBody::Dead => return None,
-    }
-    if words.len() < TOKENS_MIN as usize {
-        return Some(HashSet::new());
     }
     let hash = |words: &[u64]| {
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         stable_hash64(&bytes)
     };
-    Some(words.windows(measure.words).map(hash).collect())
+    Some(MEASURES.map(|measure| {
+        let words = if measure.main { &main } else { &whole };
+        if words.len() < TOKENS_MIN as usize {
+            return HashSet::new();
+        }
+        words.windows(measure.words).map(hash).collect()
+    }))
 }
 
 fn similarity(table: &Table, (host, a): (&str, &HashSet<u64>), (other, b): (&str, &HashSet<u64>)) -> f64 {
