@@ -5,8 +5,8 @@ use std::collections::{HashMap, HashSet};
 use doppel_crawls::Fetched;
 use serde::Serialize;
 
+use super::measures::{B, C, Measures, Signed};
 use super::terms::{Differences, Terms};
-use super::{B, C, Measures, Signed};
 
 /// Contents, each once, with the host where it first came.
 #[derive(Default)]
@@ -129,7 +129,7 @@ mod tests {
                 let body = FetchedBody::Text(words.join(" "));
                 let url = PageUrl::parse(&format!("http://h{}/{family}/{member}", member % 2)).unwrap();
                 let page = Fetched { url, fetched_at: None, body, popularity: None, language: None };
-                let signed = super::super::sign(&mut extractors, &page).unwrap();
+                let signed = super::super::measures::sign(&mut extractors, &page).unwrap();
                 contents.add(signed.clone(), &page);
                 contents.add(signed, &page);
             }

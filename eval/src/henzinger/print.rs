@@ -2,7 +2,9 @@
 
 use doppel::svg::{Panel, Series};
 
-use super::{Algorithm, BITS, Cutoff, HenzingerResult, OfAlgorithm, OfReason, Row};
+use super::figures::{Cutoff, OfReason, Row};
+use super::measures::{Algorithm, BITS};
+use super::{HenzingerResult, OfAlgorithm};
 use crate::labelled::Truth;
 use crate::report::{Report, Table, percent};
 use crate::score::Score;
@@ -100,8 +102,33 @@ impl Report for HenzingerResult {
             cutoffs.iter().filter_map(point).collect()
         };
         let [judged, transplants] = &self.cutoffs;
+        let counts = |counts: &[(u32, u64)]| {
+            counts.iter().map(|(value, pairs)| (f64::from(*value), *pairs as f64)).collect()
+        };
+        let differences = self
+            .algorithms
+            .iter()
+            .map(|OfAlgorithm { algorithm, terms, .. }| line(algorithm.name(), false, counts(&terms.to_200)));
+        let differences = Panel {
+            title: "Pairs by the terms in which they differ, up to 200".to_owned(),
+            x: "terms".to_owned(),
+            y: "pairs".to_owned(),
+            logarithmic_y: true,
+            series: differences.collect(),
+            ..Panel::default()
+        };
+        let by_b = (2_u32..).zip(&self.c_by_b);
+        let by_b = Panel {
+            title: "C-similarity of the pairs of each B-similarity".to_owned(),
+            x: "agreeing bits".to_owned(),
+            y: "pairs".to_owned(),
+            series: by_b.map(|(b, pairs)| line(&format!("B-similarity {b}"), false, counts(pairs))).collect(),
+            ..Panel::default()
+        };
         vec![
             degrees,
+            differences,
+            by_b,
             shares("Pairs by B-similarity", "equal supershingles", &self.by_b),
             shares("Pairs by C-similarity", "agreeing bits, least of the band", &self.by_c),
             Panel {

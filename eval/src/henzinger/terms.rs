@@ -23,6 +23,8 @@ pub(crate) struct Differences {
     pub(crate) median: u32,
     /// Pairs that differ in more than 200.
     pub(crate) above_200: usize,
+    /// How many pairs differ in each number of terms, up to 200.
+    pub(crate) to_200: Vec<(u32, u64)>,
 }
 
 impl Terms {
@@ -54,7 +56,9 @@ impl Terms {
         let of = |number: u32| &*self.contents[number as usize];
         let mut all: Vec<u32> = pairs.map(|(a, b)| differing(of(a), of(b))).collect();
         all.sort_unstable();
+        let to_200 = all.chunk_by(|a, b| a == b).filter(|equal| equal[0] <= 200);
         Differences {
+            to_200: to_200.map(|equal| (equal[0], equal.len() as u64)).collect(),
             pairs: all.len(),
             mean: all.iter().map(|n| f64::from(*n)).sum::<f64>() / all.len().max(1) as f64,
             median: all.get(all.len() / 2).copied().unwrap_or(0),

@@ -1,0 +1,175 @@
+//! Counts over pairs whose measures are known: by similarity, by reason, by cutoff.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::measures::{Algorithm, BITS, Measured, Measures, SUPERSHINGLES};
+use crate::score::Score;
+use crate::variants::Reason;
+
+/// Pairs of one similarity.
+#[derive(Debug, Serialize)]
+pub(super) struct Row {
+    pub(super) least: u32,
+    pub(super) most: u32,
+    pub(super) pairs: u64,
+    pub(super) share: f64,
+    /// The mean of the other measure.
+    pub(super) other_mean: f64,
+    pub(super) judged: Score,
+    pub(super) transplants: Score,
+}
+
+/// Pairs that differ for one reason.
+#[derive(Debug, Serialize)]
+pub(super) struct OfReason {
+    pub(super) reason: Reason,
+    pub(super) pairs: u64,
+    /// How many of them each algorithm finds.
+    pub(super) found: Vec<u64>,
+    pub(super) mean_b: f64,
+    pub(super) mean_c: f64,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Cutoff {
+    pub(super) bits: u32,
+    pub(super) precision: Option<f64>,
+    pub(super) recall: Option<f64>,
+}
+
+/// The pairs whose similarity is in a band, and those of known truth.
+pub(super) fn row(
+    pairs: &[Measures],
+    (least, most): (u32, u32),
+    of: impl Fn(Measures) -> u32,
+    other: impl Fn(Measures) -> f64,
+    (judged, transplants): (&[Measured<'_>], &[Measured<'_>]),
+) -> Row {
+    let is_in = |measures| (least..=most).contains(&of(measures));
+    let own: Vec<Measures> = pairs.iter().copied().filter(|measures| is_in(*measures)).collect();
+    let score = |pairs: &[Measured<'_>]| {
+        let mut score = Score::default();
+        for Measured { pair, measures } in pairs.iter().filter(|pair| is_in(pair.measures)) {
+            let _: &Measures = measures;
+            score.add(pair.truth, true, pair.weight);
+        }
+        score
+    };
+    Row {
+        least,
+        most,
+        pairs: own.len() as u64,
+        share: own.len() as f64 / pairs.len().max(1) as f64,
+        other_mean: own.iter().map(|measures| other(*measures)).sum::<f64>() / own.len().max(1) as f64,
+        judged: score(judged),
+        transplants: score(transplants),
+    }
+}
+
+pub(super) fn score(pairs: &[Measured<'_>], one_host: bool, holds: impl Fn(Measures) -> bool) -> Score {
+    let mut score = Score::default();
+    for Measured { pair, measures } in pairs.iter().filter(|one| one.pair.is_on_one_host() == one_host) {
+        score.add(pair.truth, holds(*measures), pair.weight);
+    }
+    score
+}
+
+pub(super) fn of_reason(reason: Reason, pairs: &[(Reason, Measured<'_>)]) -> OfReason {
+    let own: Vec<Measures> =
+        pairs.iter().filter(|(of, _)| *of == reason).map(|(_, pair)| pair.measures).collect();
+    let mean =
+        |of: fn(&Measures) -> u32| own.iter().map(of).map(f64::from).sum::<f64>() / own.len().max(1) as f64;
+    let found = |algorithm: Algorithm| own.iter().filter(|measures| algorithm.holds(**measures)).count();
+    OfReason {
+        reason,
+        pairs: own.len() as u64,
+        found: Algorithm::ALL.map(|algorithm| found(algorithm) as u64).into(),
+        mean_b: mean(|measures| measures.b),
+        mean_c: mean(|measures| measures.c),
+    }
+}
+
+pub(super) fn scores_by_reason(algorithm: Algorithm, pairs: &[(Reason, Measured<'_>)]) -> [Score; 2] {
+    [true, false].map(|one_host| {
+        let mut score = Score::default();
+        let on_hosts = pairs.iter().map(|(_, pair)| pair).filter(|one| one.pair.is_on_one_host() == one_host);
+        on_hosts.for_each(|one| score.add(one.pair.truth, algorithm.holds(one.measures), 1.0));
+        score
+    })
+}
+
+/// B with a cutoff of C, for every cutoff. Recall is in relation to what B alone finds.
+pub(super) fn cutoffs(pairs: &[Measured<'_>]) -> Vec<Cutoff> {
+    let found: Vec<&Measured<'_>> = pairs.iter().filter(|pair| pair.measures.b >= 2).collect();
+    let cutoff = |bits| {
+        let mut score = Score::default();
+        found.iter().for_each(|one| score.add(one.pair.truth, one.measures.c >= bits, one.pair.weight));
+        Cutoff { bits, precision: score.precision(), recall: score.recall() }
+    };
+    (0..=BITS).map(cutoff).collect()
+}
+
+/// Pearson's correlation of the two measures.
+pub(super) fn correlation(pairs: &[Measures]) -> Option<f64> {
+    let n = pairs.len() as f64;
+    let mean = |of: fn(&Measures) -> u32| pairs.iter().map(|m| f64::from(of(m))).sum::<f64>() / n;
+    let (b, c) = (mean(|m| m.b), mean(|m| m.c));
+    let (mut both, mut of_b, mut of_c) = (0.0, 0.0, 0.0);
+    for measures in pairs {
+        let (x, y) = (f64::from(measures.b) - b, f64::from(measures.c) - c);
+        both += x * y;
+        of_b += x * x;
+        of_c += y * y;
+    }
+    (of_b * of_c > 0.0).then(|| both / (of_b * of_c).sqrt())
+}
+
+/// How many B-similar pairs have each C-similarity, by B-similarity from 2 on.
+pub(super) fn c_by_b(pairs: &[Measures]) -> Vec<Vec<(u32, u64)>> {
+    let counts = |b| {
+        let mut counts = BTreeMap::new();
+        pairs.iter().filter(|pair| pair.b == b).for_each(|pair| *counts.entry(pair.c).or_default() += 1);
+        counts.into_iter().collect()
+    };
+    (2..=SUPERSHINGLES).map(counts).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use doppel_model::PageUrl;
+
+    use super::*;
+    use crate::labelled::{Pair, Truth};
+
+    #[test]
+    fn rows_cutoffs_and_correlation_are_counted() {
+        let url = |n: u32| PageUrl::parse(&format!("http://h{}/{n}", n % 2)).unwrap();
+        let pair = |truth, weight| Pair { a: url(0), b: url(1), truth, weight };
+        let labelled = [pair(Truth::Same, 3.0), pair(Truth::Other, 1.0), pair(Truth::Same, 1.0)];
+        let measures = [(2, 380), (2, 360), (1, 384)].map(|(b, c)| Measures { b, c });
+        let pairs: Vec<_> =
+            labelled.iter().zip(measures).map(|(pair, measures)| Measured { pair, measures }).collect();
+        let of_b: Vec<Measures> = measures[..2].to_vec();
+        let row = row(&of_b, (2, 2), |m| m.b, |m| f64::from(m.c), (&pairs, &[]));
+        assert_eq!((row.pairs, row.share, row.other_mean), (2, 1.0, 370.0));
+        assert_eq!((row.judged.precision(), row.transplants.precision()), (Some(0.75), None));
+        let cutoffs = cutoffs(&pairs);
+        let at = |bits: usize| (cutoffs[bits].precision, cutoffs[bits].recall);
+        assert_eq!(
+            (at(0), at(361), at(381)),
+            ((Some(0.75), Some(1.0)), (Some(1.0), Some(1.0)), (None, Some(0.0)))
+        );
+        let line = [(1, 10), (2, 20), (3, 30)].map(|(b, c)| Measures { b, c });
+        assert!((correlation(&line).unwrap() - 1.0).abs() < 1e-12 && correlation(&line[..1]).is_none());
+        assert_eq!(c_by_b(&measures), [vec![(360, 1), (380, 1)], vec![], vec![], vec![], vec![]]);
+        let found = |algorithm: Algorithm| measures.map(|m| algorithm.holds(m));
+        assert_eq!(found(Algorithm::B), [true, true, false]);
+        assert_eq!(found(Algorithm::C), [true, false, true]);
+        assert_eq!(
+            (found(Algorithm::Combined), found(Algorithm::Control)),
+            ([true, true, false], [false; 3])
+        );
+    }
+}
