@@ -42,15 +42,23 @@ pub(super) struct Document {
     attributes: Attributes,
 }
 
+/// What is to be found beside the text.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Wanted {
+    /// The main content.
+    pub(super) main: bool,
+    /// Lines.
+    pub(super) lines: bool,
+}
+
 impl Document {
-    /// Reads `html` in place of the previous page. `small` pages may be redirects. `finds_main` asks for the main content, `lines` for
-    /// lines.
-    pub(super) fn read(&mut self, html: &str, small: bool, finds_main: bool, lines: bool) {
-        if lines {
+    /// Reads `html` in place of the previous page. `small` pages may be redirects.
+    pub(super) fn read(&mut self, html: &str, small: bool, wanted: Wanted) {
+        if wanted.lines {
             self.lines.clear();
-            self.read_as::<true>(html, small, finds_main);
+            self.read_as::<true>(html, small, wanted.main);
         } else {
-            self.read_as::<false>(html, small, finds_main);
+            self.read_as::<false>(html, small, wanted.main);
         }
     }
 

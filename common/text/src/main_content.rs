@@ -14,36 +14,55 @@
 //! whose end tag may be missing ends where HTML lets it end. What is left out by mistake ends with the page at the latest. Memory is
 //! bounded by the number of tags, and a tag costs the same however deep it is.
 
+use super::Rule;
 use super::boilerplate::Marks;
 use super::name::Name;
 
 /// Where text stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+pub(super) enum Place {
     Title,
-    LeftOut,
+    LeftOut(Rule),
     /// On the page, outside of `main`.
     Page,
     Main,
 }
 
 /// What is taken for the main content, in the order in which it is tried.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Part {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Part {
+    /// What stands in `main`.
     Main,
+    /// What is on the page, without its title.
     Page,
+    /// That with the title.
     PageAndTitle,
+    /// The whole page: nothing is left out.
+    Whole,
 }
 
 impl Part {
     pub(super) const ALL: [Self; 3] = [Self::Main, Self::Page, Self::PageAndTitle];
 
-    fn has(self, place: Place) -> bool {
-        match place {
-            Place::LeftOut => false,
-            Place::Main => true,
-            Place::Page => self != Self::Main,
-            Place::Title => self == Self::PageAndTitle,
+    /// Its name in answers.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Main => "main",
+            Self::Page => "page",
+            Self::PageAndTitle => "page-and-title",
+            Self::Whole => "whole",
+        }
+    }
+
+    /// The rule by which it is without what stands in a place; none where it has that.
+    pub(super) fn leaves_out(self, place: Place) -> Option<Rule> {
+        match (place, self) {
+            (_, Self::Whole) | (Place::Main, _) => None,
+            (Place::LeftOut(rule), _) => Some(rule),
+            (Place::Page, Self::Main) => Some(Rule::OutsideMain),
+            (Place::Title, Self::Main | Self::Page) => Some(Rule::Title),
+            (Place::Page | Place::Title, _) => None,
         }
     }
 }
@@ -216,7 +235,7 @@ pub(super) struct MainContent {
     /// Where in the text each place begins, in ascending order. Before the first one it is the page.
     places: Vec<(usize, Place)>,
     is_title: bool,
-    left_out: Option<LeftOut>,
+    left_out: Option<(LeftOut, Rule)>,
     main: Option<Element>,
     /// The number of open articles and sections.
     sections: u32,
@@ -247,7 +266,7 @@ impl MainContent {
         if self.main.as_mut().is_some_and(|main| main.ends(name)) {
             self.main = None;
         }
-        if self.left_out.as_mut().is_some_and(|left_out| left_out.ends_at_end(name)) {
+        if self.left_out.as_mut().is_some_and(|(left_out, _)| left_out.ends_at_end(name)) {
             self.left_out = None;
         }
         self.note(at);
@@ -262,12 +281,12 @@ impl MainContent {
             self.main.get_or_insert(Element { name, depth: 1 });
             return;
         }
-        if self.left_out.as_mut().is_some_and(|left_out| left_out.ends_at_start(name)) {
+        if self.left_out.as_mut().is_some_and(|(left_out, _)| left_out.ends_at_start(name)) {
             self.left_out = None;
         }
         let is_inside = self.main.is_some() || self.sections > 0;
-        if self.left_out.is_none() && marks.leave_out(name.get(), is_inside) {
-            self.left_out = Some(LeftOut::of(name));
+        if self.left_out.is_none() {
+            self.left_out = marks.leave_out(name.get(), is_inside).map(|rule| (LeftOut::of(name), rule));
         }
         match name.get() {
             b"title" => self.is_title = true,
@@ -280,7 +299,7 @@ impl MainContent {
     fn note(&mut self, at: usize) {
         let place = match (self.is_title, self.left_out, self.main) {
             (true, ..) => Place::Title,
-            (_, Some(_), _) => Place::LeftOut,
+            (_, Some((_, rule)), _) => Place::LeftOut(rule),
             (.., None) => Place::Page,
             (.., Some(_)) => Place::Main,
         };
@@ -289,15 +308,18 @@ impl MainContent {
         }
     }
 
+    /// The text in pieces, in order, each with its place.
+    pub(super) fn runs<'t>(&self, text: &'t [u8]) -> impl Iterator<Item = (Place, &'t [u8])> {
+        let begins = std::iter::once((0, Place::Page)).chain(self.places.iter().copied());
+        let ends = self.places.iter().map(|(at, _)| *at).chain([text.len()]);
+        begins.zip(ends).map(|((begin, place), end)| (place, text.get(begin..end).unwrap_or_default()))
+    }
+
     /// Copies a part of the text. Returns whether there is anything of it.
     pub(super) fn copy(&self, part: Part, text: &[u8], out: &mut Vec<u8>) -> bool {
         out.clear();
-        let begins = std::iter::once((0, Place::Page)).chain(self.places.iter().copied());
-        let ends = self.places.iter().map(|(at, _)| *at).chain([text.len()]);
-        for ((begin, place), end) in begins.zip(ends) {
-            if part.has(place) {
-                out.extend_from_slice(text.get(begin..end).unwrap_or_default());
-            }
+        for (_, run) in self.runs(text).filter(|(place, _)| part.leaves_out(*place).is_none()) {
+            out.extend_from_slice(run);
         }
         !out.is_empty()
     }
