@@ -95,16 +95,27 @@ struct Implied {
     containers: &'static [&'static str],
 }
 
-const ROWS: &[&str] = &["tr", "tbody", "thead", "tfoot"];
+const ROW_GROUPS: &[&str] = &["tbody", "thead", "tfoot"];
 
-const IMPLIED: [Implied; 5] = [
+const IMPLIED: [Implied; 6] = [
     Implied {
         names: &["td", "th"],
-        starts: &["td", "th", "tr", "tbody", "thead", "tfoot"],
+        starts: &["td", "th", "tr", "tbody", "thead", "tfoot", "caption", "colgroup"],
         ends: &["td", "th", "tr", "tbody", "thead", "tfoot"],
         containers: &["table"],
     },
-    Implied { names: ROWS, starts: ROWS, ends: ROWS, containers: &["table"] },
+    Implied {
+        names: &["tr"],
+        starts: &["tr", "tbody", "thead", "tfoot", "caption", "colgroup"],
+        ends: &["tr", "tbody", "thead", "tfoot"],
+        containers: &["table"],
+    },
+    Implied {
+        names: ROW_GROUPS,
+        starts: &["tbody", "thead", "tfoot", "caption", "colgroup"],
+        ends: ROW_GROUPS,
+        containers: &["table"],
+    },
     Implied { names: &["li"], starts: &["li"], ends: &["li"], containers: &["ul", "ol", "menu"] },
     Implied { names: &["dt", "dd"], starts: &["dt", "dd"], ends: &["dt", "dd"], containers: &["dl"] },
     Implied {

@@ -67,6 +67,10 @@ fn what_ends_an_element_without_an_end_tag_ends_what_is_left_out() {
         format!("<table><tr><td role=navigation>a<td>{article}</table>"),
         format!("<table><tr hidden><td>a<tr><td>{article}</table>"),
         format!("<table><tr><td class=sidebar>a</table>{article}"),
+        format!("<table><tbody hidden><tr><td>a<tr><th>b<tbody><tr><td>{article}</table>"),
+        format!("<table><thead style='display:none'><tr><td>a</thead><tr><td>{article}</table>"),
+        format!("<table><tfoot hidden><tr><td>a</td></tr></table>{article}"),
+        format!("<table><tbody hidden><tr><td>a<table><tbody><td>b</tbody></table>c<caption>{article}</table>"),
         format!("<dl><dt hidden>a<dd>{article}</dl>"),
         format!("<div><p hidden>a</div>{article}"),
     ] {
