@@ -97,6 +97,15 @@ struct Implied {
 
 const ROW_GROUPS: &[&str] = &["tbody", "thead", "tfoot"];
 
+/// What a paragraph cannot contain, so that it ends where one begins, and where one around it ends. Its own tags are among them.
+#[rustfmt::skip]
+const BLOCKS: &[&str] = &[
+    "address", "article", "aside", "blockquote", "body", "caption", "center", "dd", "details", "dialog", "dir", "div", "dl", "dt",
+    "fieldset", "figcaption", "figure", "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hgroup", "hr", "li", "listing",
+    "main", "menu", "nav", "ol", "p", "plaintext", "pre", "search", "section", "summary", "table", "tbody", "td", "tfoot", "th",
+    "thead", "tr", "ul", "xmp",
+];
+
 const IMPLIED: [Implied; 6] = [
     Implied {
         names: &["td", "th"],
@@ -120,53 +129,9 @@ const IMPLIED: [Implied; 6] = [
     Implied { names: &["dt", "dd"], starts: &["dt", "dd"], ends: &["dt", "dd"], containers: &["dl"] },
     Implied {
         names: &["p"],
-        starts: &[
-            "address",
-            "article",
-            "aside",
-            "blockquote",
-            "details",
-            "div",
-            "dl",
-            "fieldset",
-            "figure",
-            "footer",
-            "form",
-            "h1",
-            "h2",
-            "h3",
-            "h4",
-            "h5",
-            "h6",
-            "header",
-            "hr",
-            "main",
-            "nav",
-            "ol",
-            "p",
-            "pre",
-            "section",
-            "table",
-            "ul",
-        ],
-        ends: &[
-            "article",
-            "aside",
-            "blockquote",
-            "body",
-            "details",
-            "div",
-            "dd",
-            "footer",
-            "form",
-            "header",
-            "li",
-            "main",
-            "p",
-            "section",
-            "td",
-        ],
-        containers: &[],
+        starts: BLOCKS,
+        ends: BLOCKS,
+        containers: &["applet", "button", "marquee", "object", "template"],
     },
 ];
 
@@ -261,9 +226,7 @@ impl MainContent {
 
     /// Takes a start tag of HTML, behind which the text goes on at `at`.
     pub(super) fn start(&mut self, name: Name, marks: Marks, at: usize) {
-        if !is_void(name.get()) {
-            self.open(name, marks);
-        }
+        self.open(name, marks);
         self.note(at);
     }
 
@@ -287,22 +250,23 @@ impl MainContent {
         if let Some(main) = self.main.as_mut().filter(|main| main.name == name) {
             main.depth += 1;
         }
-        if marks.is_main || name.get() == b"main" {
-            self.left_out = None;
-            self.main.get_or_insert(Element { name, depth: 1 });
-            return;
-        }
         if self.left_out.as_mut().is_some_and(|(left_out, _)| left_out.ends_at_start(name)) {
             self.left_out = None;
         }
-        let is_inside = self.main.is_some() || self.sections > 0;
-        if self.left_out.is_none() {
-            self.left_out = marks.leave_out(name.get(), is_inside).map(|rule| (LeftOut::of(name), rule));
+        if is_void(name.get()) {
+            return;
         }
+        let is_inside = self.main.is_some() || self.sections > 0;
         match name.get() {
             b"title" => self.is_title = true,
             b"section" | b"article" => self.sections += 1,
             _ => {}
+        }
+        if marks.is_main || name.get() == b"main" {
+            self.left_out = None;
+            self.main.get_or_insert(Element { name, depth: 1 });
+        } else if self.left_out.is_none() {
+            self.left_out = marks.leave_out(name.get(), is_inside).map(|rule| (LeftOut::of(name), rule));
         }
     }
 

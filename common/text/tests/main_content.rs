@@ -79,6 +79,37 @@ fn what_ends_an_element_without_an_end_tag_ends_what_is_left_out() {
 }
 
 #[test]
+fn a_paragraph_that_is_left_out_ends_where_html_ends_it() {
+    let article = words("w");
+    for name in [
+        "address article blockquote center dd details dialog dir div dl dt fieldset figcaption figure form h1 h2 h3 h4 h5 h6 hgroup",
+        "hr li listing main menu ol p pre search section summary table ul",
+    ]
+    .into_iter()
+    .flat_map(str::split_whitespace)
+    {
+        if name != "dialog" {
+            expect(&format!("<p class=legal>a<b>b</b><{name}>{article}"), &article);
+        }
+        if name != "hr" {
+            expect(&format!("<{name}><p hidden>a</{name}>{article}"), &article);
+        }
+    }
+    for cell in ["td", "th", "tr", "tbody", "caption"] {
+        expect(&format!("<table><td><p hidden>a<{cell}>{article}</table>"), &article);
+        expect(&format!("<table><{cell}><p hidden>a</{cell}>{article}</table>"), &article);
+    }
+    // What is in an object or button in it is no part of the page around it.
+    expect(&format!("<p hidden>a<object><div>b</div></object>c</p>{article}"), &article);
+}
+
+#[test]
+fn a_section_with_the_role_of_main_is_a_section() {
+    let article = words("w");
+    expect(&format!("<article><section role=main>few</section><header>h</header>{article}"), &format!("few h {article}"));
+}
+
+#[test]
 fn main_is_never_left_out_and_leaves_out_what_is_around() {
     let article = words("w");
     expect(&format!("a<main>{article}</main>b"), &article);
