@@ -11,8 +11,9 @@
 //! next to none.
 //!
 //! There is no tree: of what is open, only the element that is left out and the main element are known, by name and depth. An element
-//! whose end tag may be missing ends where HTML lets it end. What is left out by mistake ends with the page at the latest. Memory is
-//! bounded by the number of tags, and a tag costs the same however deep it is.
+//! whose end tag may be missing ends where HTML lets it end. Where the page, or the main element around it, ends before an element that
+//! is left out, nothing says where it ends: then its text is not left out. Memory is bounded by the number of tags, and a tag costs the
+//! same however deep it is.
 
 use super::Rule;
 use super::boilerplate::Marks;
@@ -93,6 +94,8 @@ struct Implied {
     ends: &'static [&'static str],
     /// Elements in which other elements of these names are not its concern. Their end tag ends it where they are around it.
     containers: &'static [&'static str],
+    /// Whether the page may end without any end tag behind it.
+    ends_with_page: bool,
 }
 
 const ROW_GROUPS: &[&str] = &["tbody", "thead", "tfoot"];
@@ -112,26 +115,42 @@ const IMPLIED: [Implied; 6] = [
         starts: &["td", "th", "tr", "tbody", "thead", "tfoot", "caption", "colgroup"],
         ends: &["td", "th", "tr", "tbody", "thead", "tfoot"],
         containers: &["table"],
+        ends_with_page: false,
     },
     Implied {
         names: &["tr"],
         starts: &["tr", "tbody", "thead", "tfoot", "caption", "colgroup"],
         ends: &["tr", "tbody", "thead", "tfoot"],
         containers: &["table"],
+        ends_with_page: false,
     },
     Implied {
         names: ROW_GROUPS,
         starts: &["tbody", "thead", "tfoot", "caption", "colgroup"],
         ends: ROW_GROUPS,
         containers: &["table"],
+        ends_with_page: false,
     },
-    Implied { names: &["li"], starts: &["li"], ends: &["li"], containers: &["ul", "ol", "menu"] },
-    Implied { names: &["dt", "dd"], starts: &["dt", "dd"], ends: &["dt", "dd"], containers: &["dl"] },
+    Implied {
+        names: &["li"],
+        starts: &["li"],
+        ends: &["li"],
+        containers: &["ul", "ol", "menu"],
+        ends_with_page: false,
+    },
+    Implied {
+        names: &["dt", "dd"],
+        starts: &["dt", "dd"],
+        ends: &["dt", "dd"],
+        containers: &["dl"],
+        ends_with_page: false,
+    },
     Implied {
         names: &["p"],
         starts: BLOCKS,
         ends: BLOCKS,
         containers: &["applet", "button", "marquee", "object", "template"],
+        ends_with_page: true,
     },
 ];
 
@@ -156,6 +175,11 @@ fn is_void(name: &[u8]) -> bool {
     )
 }
 
+/// Elements that end where another one of their name begins.
+fn is_never_nested(name: &[u8]) -> bool {
+    matches!(name, b"a" | b"button" | b"nobr" | b"select")
+}
+
 fn is_among(name: &[u8], names: &[&str]) -> bool {
     names.iter().any(|known| known.as_bytes() == name)
 }
@@ -171,8 +195,11 @@ impl LeftOut {
     /// Whether it ends before a start tag.
     fn ends_at_start(&mut self, name: Name) -> bool {
         match self {
+            Self::Element(element) if element.name != name => false,
+            Self::Element(_) if is_never_nested(name.get()) => true,
             Self::Element(element) => {
-                element.depth += u32::from(element.name == name);
+                // A form in a form is ignored.
+                element.depth += u32::from(name.get() != b"form");
                 false
             }
             Self::Implied(implied, depth) => {
@@ -195,6 +222,11 @@ impl LeftOut {
             Self::Implied(implied, depth) => *depth == 0 && is_among(name.get(), implied.ends),
         }
     }
+
+    /// Whether it may end with what is around it.
+    fn may_be_open(self) -> bool {
+        matches!(self, Self::Implied(Implied { ends_with_page: true, .. }, 0))
+    }
 }
 
 impl Element {
@@ -212,6 +244,8 @@ pub(super) struct MainContent {
     places: Vec<(usize, Place)>,
     is_title: bool,
     left_out: Option<(LeftOut, Rule)>,
+    /// Where in the text it begins.
+    left_out_at: usize,
     main: Option<Element>,
     /// The number of open articles and sections.
     sections: u32,
@@ -224,9 +258,29 @@ impl MainContent {
         (self.is_title, self.left_out, self.main, self.sections) = (false, None, None, 0);
     }
 
+    /// Takes the end of the page.
+    pub(super) fn finish(&mut self) {
+        self.give_back(if self.main.is_some() { Place::Main } else { Place::Page });
+    }
+
+    /// What is around the element that is left out ends, and so does that. If it should have ended before, its text is of this place.
+    fn give_back(&mut self, place: Place) {
+        let Some((left_out, _)) = self.left_out.take() else { return };
+        if left_out.may_be_open() {
+            return;
+        }
+        let first = self.places.partition_point(|(at, _)| *at < self.left_out_at);
+        if self.places.get(first).is_none_or(|(at, _)| *at > self.left_out_at) {
+            // It follows on another that was left out.
+            self.places.insert(first, (self.left_out_at, place));
+        }
+        let own = self.places.iter_mut().skip(first).map(|(_, place)| place);
+        own.filter(|place| matches!(place, Place::LeftOut(_))).for_each(|left_out| *left_out = place);
+    }
+
     /// Takes a start tag of HTML, behind which the text goes on at `at`.
     pub(super) fn start(&mut self, name: Name, marks: Marks, at: usize) {
-        self.open(name, marks);
+        self.open(name, marks, at);
         self.note(at);
     }
 
@@ -237,23 +291,26 @@ impl MainContent {
             b"section" | b"article" => self.sections = self.sections.saturating_sub(1),
             _ => {}
         }
-        if self.main.as_mut().is_some_and(|main| main.ends(name)) {
-            self.main = None;
-        }
         if self.left_out.as_mut().is_some_and(|(left_out, _)| left_out.ends_at_end(name)) {
             self.left_out = None;
+        }
+        if self.main.as_mut().is_some_and(|main| main.ends(name)) {
+            self.give_back(Place::Main);
+            self.main = None;
         }
         self.note(at);
     }
 
-    fn open(&mut self, name: Name, marks: Marks) {
+    fn open(&mut self, name: Name, marks: Marks, at: usize) {
         if let Some(main) = self.main.as_mut().filter(|main| main.name == name) {
             main.depth += 1;
         }
-        if self.left_out.as_mut().is_some_and(|(left_out, _)| left_out.ends_at_start(name)) {
+        let is_end = self.left_out.as_mut().is_some_and(|(left_out, _)| left_out.ends_at_start(name));
+        if is_end {
             self.left_out = None;
         }
-        if is_void(name.get()) {
+        // In a select, the start tag of another is an end tag.
+        if is_void(name.get()) || is_end && name.get() == b"select" {
             return;
         }
         let is_inside = self.main.is_some() || self.sections > 0;
@@ -267,6 +324,7 @@ impl MainContent {
             self.main.get_or_insert(Element { name, depth: 1 });
         } else if self.left_out.is_none() {
             self.left_out = marks.leave_out(name.get(), is_inside).map(|rule| (LeftOut::of(name), rule));
+            self.left_out_at = at;
         }
     }
 

@@ -70,7 +70,9 @@ fn what_ends_an_element_without_an_end_tag_ends_what_is_left_out() {
         format!("<table><tbody hidden><tr><td>a<tr><th>b<tbody><tr><td>{article}</table>"),
         format!("<table><thead style='display:none'><tr><td>a</thead><tr><td>{article}</table>"),
         format!("<table><tfoot hidden><tr><td>a</td></tr></table>{article}"),
-        format!("<table><tbody hidden><tr><td>a<table><tbody><td>b</tbody></table>c<caption>{article}</table>"),
+        format!(
+            "<table><tbody hidden><tr><td>a<table><tbody><td>b</tbody></table>c<caption>{article}</table>"
+        ),
         format!("<dl><dt hidden>a<dd>{article}</dl>"),
         format!("<div><p hidden>a</div>{article}"),
     ] {
@@ -104,9 +106,59 @@ fn a_paragraph_that_is_left_out_ends_where_html_ends_it() {
 }
 
 #[test]
+fn what_a_browser_has_closed_is_not_left_out() {
+    let (few, article) = (words("few"), words("w"));
+    for (before, behind) in [
+        ("<svg aria-hidden=true/>", ""),
+        ("<math hidden/>", ""),
+        ("<svg hidden><path/>x<p>", ""),
+        ("<svg hidden><svg>x<p>", ""),
+        ("<div><svg hidden><g>x</div>", ""),
+        ("<svg hidden><foreignObject><svg>x</svg><p>y</foreignObject></svg>", ""),
+        ("<a class=toc>x<a href=y>", "</a>"),
+        ("<button>x<p>y<button>z</button>", ""),
+        ("<select><option>x<select>", ""),
+        ("<form class=search>x<form>y</form>", ""),
+        ("<svg hidden>x</svg>", ""),
+    ] {
+        expect(&format!("{few}{before}{article}{behind}"), &format!("{few} {article}"));
+    }
+}
+
+#[test]
+fn what_never_ends_is_not_left_out() {
+    let (few, article) = (words("few"), words("w"));
+    for (before, shown) in [
+        ("<a id=x class=toc />", ""),
+        ("<div class=nav>", ""),
+        ("<nav>x<nav>", "x"),
+        ("<ul><li class=skip>x", "x"),
+        ("<table><tr><td class=sidebar>", ""),
+        ("<tr hidden><td>x", "x"),
+        ("<div><span class=share>x</div><span>", "x"),
+        ("<p class=legal><button>x<p>", "x"),
+        ("<a class=skip>n<a class=skip>x", "x"),
+    ] {
+        let html = format!("<nav>n</nav>{few}{before} {article}");
+        let shown = format!("{few} {shown} {article}");
+        expect(&html, &shown);
+        // The title stays one.
+        expect(&format!("{html}<title>t</title>z"), &format!("{shown} z"));
+        expect(&format!("<main>{html}</main>z"), &shown);
+        expect(&format!("y<main>{html}"), &shown);
+    }
+    // The end tag of a paragraph may be missing.
+    expect(&format!("{few}<p class=legal>{article}"), &few);
+    expect(&format!("<main>{few}<p class=legal>{article}</main>"), &few);
+}
+
+#[test]
 fn a_section_with_the_role_of_main_is_a_section() {
     let article = words("w");
-    expect(&format!("<article><section role=main>few</section><header>h</header>{article}"), &format!("few h {article}"));
+    expect(
+        &format!("<article><section role=main>few</section><header>h</header>{article}"),
+        &format!("few h {article}"),
+    );
 }
 
 #[test]
