@@ -117,6 +117,17 @@ fn html(bencher: Bencher<'_, '_>, language: bool) {
     });
 }
 
+/// The same under policies that read the main content, beside the default.
+#[divan::bench(sample_count = 5, sample_size = 1, args = ["jaccard", "content", "copies"])]
+fn html_under(bencher: Bencher<'_, '_>, policy: &str) {
+    let mut extractor = Extractor::new(policy.parse().unwrap());
+    bencher.counter(BytesCount::new(bytes(&PAGES))).bench_local(|| {
+        for page in PAGES.iter() {
+            black_box(extractor.html(&page.url, &page.bytes, page.charset.as_deref()));
+        }
+    });
+}
+
 #[divan::bench(sample_count = 5, sample_size = 1, args = [true, false])]
 fn text(bencher: Bencher<'_, '_>, language: bool) {
     let mut extractor = extractor(language);

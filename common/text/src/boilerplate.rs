@@ -6,6 +6,7 @@
 //! in how names are read: class and id are split into words at hyphens, underscores and capitals, so `topNav`, `top-nav` and `top_nav`
 //! are the same, and a name is that of boilerplate when its last word is (`sub-nav`, but not `nav-pusher`, which is around the whole page).
 
+use super::Rule;
 use super::name::Name;
 
 /// What the attributes of a start tag say.
@@ -14,13 +15,13 @@ pub(super) struct Marks {
     /// It has the role of the main content.
     pub(super) is_main: bool,
     /// It has the role of boilerplate.
-    has_role: bool,
+    role: Option<Rule>,
     /// It is not shown.
     is_hidden: bool,
     /// Its class or id names boilerplate.
-    is_named: bool,
+    named: Option<Rule>,
     /// A word of its class or id names navigation.
-    is_navigational: bool,
+    navigational: Option<Rule>,
 }
 
 /// What a word says in a class or id.
@@ -29,11 +30,11 @@ enum Meaning {
     /// Nothing.
     None,
     /// Boilerplate, as the last word of a name.
-    Last,
+    Last(Rule),
     /// The same, and in a list or table as any word.
-    Navigation,
+    Navigation(Rule),
     /// Boilerplate, as any word.
-    Any,
+    Any(Rule),
     /// Boilerplate, where both are in one name.
     Previous,
     Next,
@@ -41,19 +42,38 @@ enum Meaning {
 
 fn meaning(word: &[u8]) -> Meaning {
     match word {
-        b"nav" | b"navbar" | b"navigation" | b"menu" | b"sidebar" => Meaning::Navigation,
-        b"breadcrumb" | b"breadcrumbs" | b"copyright" | b"legal" | b"cookie" | b"pagination" | b"skip" => {
-            Meaning::Any
-        }
+        b"nav" | b"navbar" | b"navigation" | b"menu" => Meaning::Navigation(Rule::Navigation),
+        b"sidebar" => Meaning::Navigation(Rule::SideBar),
+        b"breadcrumb" | b"breadcrumbs" | b"pagination" | b"skip" => Meaning::Any(Rule::Navigation),
+        b"copyright" | b"legal" => Meaning::Any(Rule::Footer),
+        b"cookie" => Meaning::Any(Rule::Dialog),
         b"prev" | b"previous" => Meaning::Previous,
         b"next" => Meaning::Next,
         b"navbars" | b"navigator" | b"navheader" | b"navfooter" | b"navlinks" | b"menubar" | b"crumbs"
-        | b"sidenav" | b"footer" | b"toc" | b"skiplink" | b"search" | b"searchbox" | b"pager" | b"ad"
-        | b"ads" | b"advert" | b"advertisement" | b"social" | b"share" | b"sharing" | b"cookies"
-        | b"modal" | b"popup" | b"related" | b"banner" | b"masthead" | b"headerlink" => Meaning::Last,
+        | b"sidenav" | b"toc" | b"skiplink" | b"pager" | b"headerlink" => Meaning::Last(Rule::Navigation),
+        b"banner" | b"masthead" => Meaning::Last(Rule::Header),
+        b"footer" => Meaning::Last(Rule::Footer),
+        b"search" | b"searchbox" => Meaning::Last(Rule::Search),
+        b"cookies" | b"modal" | b"popup" => Meaning::Last(Rule::Dialog),
+        b"ad" | b"ads" | b"advert" | b"advertisement" | b"social" | b"share" | b"sharing" | b"related" => {
+            Meaning::Last(Rule::Promotion)
+        }
         _ => Meaning::None,
     }
 }
+
+/// What a role says.
+const ROLES: [(&str, Rule); 9] = [
+    ("navigation", Rule::Navigation),
+    ("menu", Rule::Navigation),
+    ("menubar", Rule::Navigation),
+    ("banner", Rule::Header),
+    ("contentinfo", Rule::Footer),
+    ("search", Rule::Search),
+    ("complementary", Rule::SideBar),
+    ("dialog", Rule::Dialog),
+    ("alert", Rule::Dialog),
+];
 
 /// Whether an attribute of this name says anything.
 pub(super) fn is_read(attribute: &[u8]) -> bool {
@@ -78,19 +98,8 @@ impl Marks {
         let role = value.split_ascii_whitespace().next().unwrap_or_default();
         let is = |known: &str| role.eq_ignore_ascii_case(known);
         self.is_main |= is("main");
-        self.has_role |= [
-            "navigation",
-            "banner",
-            "contentinfo",
-            "search",
-            "menu",
-            "menubar",
-            "complementary",
-            "dialog",
-            "alert",
-        ]
-        .into_iter()
-        .any(is);
+        let known = ROLES.into_iter().find(|(known, _)| is(known));
+        self.role = self.role.or(known.map(|(_, rule)| rule));
     }
 
     fn name(&mut self, name: &[u8]) {
@@ -102,10 +111,13 @@ impl Marks {
             }
             last = meaning(word.get());
             *word = Name::default();
-            self.is_navigational |= last == Meaning::Navigation;
-            self.is_named |= last == Meaning::Any;
-            has_previous |= last == Meaning::Previous;
-            has_next |= last == Meaning::Next;
+            match last {
+                Meaning::Navigation(rule) => self.navigational = self.navigational.or(Some(rule)),
+                Meaning::Any(rule) => self.named = self.named.or(Some(rule)),
+                Meaning::Previous => has_previous = true,
+                Meaning::Next => has_next = true,
+                Meaning::Last(_) | Meaning::None => {}
+            }
         };
         let mut before = 0_u8;
         for byte in name {
@@ -118,20 +130,28 @@ impl Marks {
             before = *byte;
         }
         end(&mut word);
-        self.is_named |= matches!(last, Meaning::Last | Meaning::Navigation) || has_previous && has_next;
+        let whole = match last {
+            Meaning::Last(rule) | Meaning::Navigation(rule) => Some(rule),
+            _ if has_previous && has_next => Some(Rule::Navigation),
+            _ => None,
+        };
+        self.named = self.named.or(whole);
     }
 
-    /// Whether an element of this name is left out. `is_inside` says whether it is part of a main element, an article or a section, of
-    /// which it may be the header.
-    pub(super) fn leave_out(self, element: &[u8], is_inside: bool) -> bool {
+    /// The rule by which an element of this name is left out; none where it is not. `is_inside` says whether it is part of a main
+    /// element, an article or a section, of which it may be the header.
+    pub(super) fn leave_out(self, element: &[u8], is_inside: bool) -> Option<Rule> {
         match element {
-            b"nav" | b"noscript" | b"iframe" | b"button" | b"select" | b"dialog" | b"template" => {
-                return true;
-            }
-            b"aside" | b"header" | b"footer" if !is_inside => return true,
+            b"nav" => return Some(Rule::Navigation),
+            b"noscript" | b"iframe" | b"template" => return Some(Rule::Hidden),
+            b"button" | b"select" => return Some(Rule::Control),
+            b"dialog" => return Some(Rule::Dialog),
+            b"aside" if !is_inside => return Some(Rule::SideBar),
+            b"header" if !is_inside => return Some(Rule::Header),
+            b"footer" if !is_inside => return Some(Rule::Footer),
             // They are around everything, or nothing says where they end.
             b"html" | b"head" | b"body" | b"main" | b"title" | b"option" | b"optgroup" | b"caption"
-            | b"colgroup" | b"rp" | b"rt" => return false,
+            | b"colgroup" | b"rp" | b"rt" => return None,
             _ => {}
         }
         let is_list = matches!(element, b"ul" | b"ol" | b"table" | b"td");
@@ -155,7 +175,9 @@ impl Marks {
                     | b"h3"
                     | b"h4"
             );
-        self.has_role || self.is_hidden || may_be_named && (self.is_named || is_list && self.is_navigational)
+        let navigational = self.navigational.filter(|_| is_list);
+        let named = self.named.or(navigational).filter(|_| may_be_named);
+        self.role.or(self.is_hidden.then_some(Rule::Hidden)).or(named)
     }
 }
 
@@ -173,10 +195,39 @@ fn hides(declaration: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn leaves_out(element: &str, attributes: &[(&str, &str)]) -> bool {
+    fn rule(element: &str, attributes: &[(&str, &str)]) -> Option<Rule> {
         let mut marks = Marks::default();
         attributes.iter().for_each(|(name, value)| marks.read(name.as_bytes(), value));
         marks.leave_out(element.as_bytes(), false)
+    }
+
+    fn leaves_out(element: &str, attributes: &[(&str, &str)]) -> bool {
+        rule(element, attributes).is_some()
+    }
+
+    #[test]
+    fn the_rule_is_that_of_the_first_sign() {
+        for (element, attribute, value, expected) in [
+            ("nav", "class", "footer", Rule::Navigation),
+            ("header", "id", "x", Rule::Header),
+            ("aside", "id", "x", Rule::SideBar),
+            ("template", "id", "x", Rule::Hidden),
+            ("select", "id", "x", Rule::Control),
+            ("footer", "role", "search", Rule::Footer),
+            ("div", "role", "contentinfo", Rule::Footer),
+            ("div", "role", "alert", Rule::Dialog),
+            ("p", "hidden", "", Rule::Hidden),
+            ("div", "class", "page-masthead", Rule::Header),
+            ("div", "class", "copyright-note nav", Rule::Footer),
+            ("div", "id", "cookie-bar", Rule::Dialog),
+            ("div", "id", "siteSearch", Rule::Search),
+            ("div", "id", "previous-and-next-page", Rule::Navigation),
+            ("ul", "class", "sidebar-items", Rule::SideBar),
+            ("ul", "class", "share", Rule::Promotion),
+        ] {
+            assert_eq!(rule(element, &[(attribute, value)]), Some(expected), "{element} {attribute}={value}");
+        }
+        assert_eq!(rule("div", &[("hidden", ""), ("role", "banner"), ("class", "ads")]), Some(Rule::Header));
     }
 
     #[test]

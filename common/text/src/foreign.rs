@@ -36,6 +36,15 @@ impl Foreign {
         matches!(self.open.last(), Some(Open::Svg(_) | Open::Math(_)))
     }
 
+    /// The name of the element that begins the foreign content of the current place.
+    pub(super) fn root(&self) -> Option<&'static [u8]> {
+        match self.open.last() {
+            Some(Open::Svg(_)) => Some(b"svg"),
+            Some(Open::Math(_)) => Some(b"math"),
+            Some(Open::Html(_)) | None => None,
+        }
+    }
+
     /// Takes a start tag. Returns whether the tag itself is foreign. This is the same as [`inside`](Self::inside)
     /// afterwards, except for a foreign element that contains HTML.
     pub(super) fn start(&mut self, name: &[u8], self_closing: bool) -> bool {

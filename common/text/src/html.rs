@@ -42,15 +42,23 @@ pub(super) struct Document {
     attributes: Attributes,
 }
 
+/// What is to be found beside the text.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Wanted {
+    /// The main content.
+    pub(super) main: bool,
+    /// Lines.
+    pub(super) lines: bool,
+}
+
 impl Document {
-    /// Reads `html` in place of the previous page. `small` pages may be redirects. `finds_main` asks for the main content, `lines` for
-    /// lines.
-    pub(super) fn read(&mut self, html: &str, small: bool, finds_main: bool, lines: bool) {
-        if lines {
+    /// Reads `html` in place of the previous page. `small` pages may be redirects.
+    pub(super) fn read(&mut self, html: &str, small: bool, wanted: Wanted) {
+        if wanted.lines {
             self.lines.clear();
-            self.read_as::<true>(html, small, finds_main);
+            self.read_as::<true>(html, small, wanted.main);
         } else {
-            self.read_as::<false>(html, small, finds_main);
+            self.read_as::<false>(html, small, wanted.main);
         }
     }
 
@@ -74,6 +82,9 @@ impl Document {
             templates: 0,
         };
         let Ok(()) = Tokenizer::new_with_emitter(html, reader).finish();
+        if finds_main {
+            self.main.finish();
+        }
     }
 
     /// Resolves a link on this page, against `<base>` if it has a valid one.
@@ -138,7 +149,7 @@ impl<const LINES: bool> Reader<'_, LINES> {
     fn start_tag(&mut self) -> Option<State> {
         let name = self.tag.name;
         self.last_start = name;
-        let was_foreign = self.foreign.inside();
+        let (was_foreign, root) = (self.foreign.inside(), self.foreign.root());
         if self.foreign.start(name.get(), self.tag.self_closing) {
             if self.dropped == Dropped::Nothing && !self.tag.self_closing {
                 self.dropped = Dropped::by(name.get());
@@ -147,7 +158,14 @@ impl<const LINES: bool> Reader<'_, LINES> {
         }
         if self.finds_main {
             let Document { main, text, attributes, .. } = &mut *self.document;
-            main.start(name, attributes.marks, text.len());
+            if let Some(root) = root {
+                // The tag has ended it.
+                main.end(Name::of(root), text.len());
+            }
+            // Of HTML, no element ends with its start tag.
+            if !(self.tag.self_closing && matches!(name.get(), b"svg" | b"math")) {
+                main.start(name, attributes.marks, text.len());
+            }
         }
         match name.get() {
             b"meta" | b"link" | b"base" if self.templates == 0 => self.note(),
@@ -172,10 +190,14 @@ impl<const LINES: bool> Reader<'_, LINES> {
 
     fn end_tag(&mut self) {
         let name = self.tag.name;
-        let was_foreign = self.foreign.inside();
+        let (was_foreign, root) = (self.foreign.inside(), self.foreign.root());
         self.foreign.end(name.get());
         if self.finds_main && !(was_foreign && self.foreign.inside()) {
-            self.document.main.end(name, self.document.text.len());
+            let Document { main, text, .. } = &mut *self.document;
+            if let Some(root) = root.filter(|root| *root != name.get()) {
+                main.end(Name::of(root), text.len());
+            }
+            main.end(name, text.len());
         }
         if self.dropped == Dropped::by(name.get()) || was_foreign && !self.foreign.inside() {
             self.dropped = Dropped::Nothing;

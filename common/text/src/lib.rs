@@ -20,22 +20,26 @@ mod name;
 mod prescan;
 mod redirect;
 mod refresh;
+mod rule;
 mod script;
 mod site;
+mod taken;
 mod term;
 mod token;
 
 pub use charset::decode;
 pub use doppel_model::signature::TOKENISER_VERSION;
+pub use main_content::Part;
+pub use rule::Rule;
+pub use taken::{Omitted, Taken};
 
 use std::borrow::Cow;
 
 use doppel_model::pairwise::{Features, Policy, Signer, TOKENS_MIN};
 use doppel_model::signature::{Builder, Signature};
 use doppel_model::{ContentHash, PageUrl, stable_hash64};
-use html::Document;
+use html::{Document, Wanted};
 use language::language;
-use main_content::Part;
 use term::Terms;
 use token::Tokeniser;
 
@@ -161,7 +165,7 @@ impl Extractor {
 
     /// Reads an HTML page like [`html`](Self::html), but stops before the tokens, for programs that make their own.
     pub fn html_text(&mut self, url: &PageUrl, html: &[u8], declared: Option<&str>) -> HtmlText<'_> {
-        match self.read_for(url, html, declared, (false, false)) {
+        match self.read_for(url, html, declared, Wanted::default()) {
             Some(target) => HtmlText::Redirect(target),
             None => HtmlText::Text(String::from_utf8_lossy(&self.document.text)),
         }
@@ -170,10 +174,11 @@ impl Extractor {
     /// The same of the main content, which policies that read it compare, whatever the policy here. It is the text of the whole page where
     /// nothing else has enough tokens. ASCII letters may be in lower case.
     pub fn html_main_text(&mut self, url: &PageUrl, html: &[u8], declared: Option<&str>) -> HtmlText<'_> {
-        if let Some(target) = self.read_for(url, html, declared, (true, false)) {
+        let wanted = Wanted { main: true, ..Wanted::default() };
+        if let Some(target) = self.read_for(url, html, declared, wanted) {
             return HtmlText::Redirect(target);
         }
-        let found = self.find_main();
+        let found = self.find_main() != Part::Whole;
         HtmlText::Text(String::from_utf8_lossy(if found { &self.main } else { &self.document.text }))
     }
 
@@ -184,7 +189,7 @@ impl Extractor {
         html: &[u8],
         declared: Option<&str>,
     ) -> Option<HashedLines<'_>> {
-        match self.read_for(url, html, declared, (false, true)) {
+        match self.read_for(url, html, declared, Wanted { lines: true, ..Wanted::default() }) {
             Some(_) => None,
             None => Some(self.hashed_lines()),
         }
@@ -255,7 +260,8 @@ impl Extractor {
     /// Reads an HTML page into the document. Returns the target if the page is a redirect.
     fn read(&mut self, url: &PageUrl, html: &[u8], declared: Option<&str>) -> Option<PageUrl> {
         let policy = self.signer.policy();
-        self.read_for(url, html, declared, (policy.reads_main(), policy.reads_lines()))
+        let wanted = Wanted { main: policy.reads_main(), lines: policy.reads_lines() };
+        self.read_for(url, html, declared, wanted)
     }
 
     fn read_for(
@@ -263,17 +269,17 @@ impl Extractor {
         url: &PageUrl,
         html: &[u8],
         declared: Option<&str>,
-        (finds_main, lines): (bool, bool),
+        wanted: Wanted,
     ) -> Option<PageUrl> {
         let small = html.len() < redirect::HTML_BYTES;
-        self.document.read(decode(html, declared, &mut self.decoded), small, finds_main, lines);
+        self.document.read(decode(html, declared, &mut self.decoded), small, wanted);
         if small { redirect::target(url, &self.document) } else { None }
     }
 
     fn page(&mut self, url: Option<&PageUrl>, canonical: Option<PageUrl>, is_html: bool) -> Page {
         let site = url.zip(self.signer.policy().sites()).map(|(url, sites)| site::hash(sites, url));
         let finds_main = is_html && self.signer.policy().reads_main();
-        let found = finds_main && self.find_main();
+        let found = finds_main && self.find_main() != Part::Whole;
         let text = &mut self.document.text;
         let (tokens, terms) = if self.signer.policy().reads_terms() {
             let terms = self.terms.get_or_insert_with(Terms::new);
@@ -297,12 +303,14 @@ impl Extractor {
 }
 
 impl Extractor {
-    /// Finds the tokens of the main content. Returns whether there are enough.
-    fn find_main(&mut self) -> bool {
-        Part::ALL.into_iter().any(|part| {
-            self.document.main.copy(part, &self.document.text, &mut self.main)
+    /// Finds the tokens of the main content: of the first part that has enough of them, or else of none, and the whole page is to be
+    /// taken.
+    fn find_main(&mut self) -> Part {
+        let has_enough = |part: &Part| {
+            self.document.main.copy(*part, &self.document.text, &mut self.main)
                 && self.tokeniser.tokens(&mut self.main).len() >= TOKENS_MIN as usize
-        })
+        };
+        Part::ALL.into_iter().find(has_enough).unwrap_or(Part::Whole)
     }
 }
 

@@ -111,11 +111,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::html::Document;
+    use crate::html::{Document, Wanted};
 
     fn lines_of_html(html: &str) -> Vec<u64> {
         let mut document = Document::default();
-        document.read(html, false, false, true);
+        document.read(html, false, Wanted { lines: true, ..Wanted::default() });
         document.lines.hashes().to_vec()
     }
 

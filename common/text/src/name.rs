@@ -8,6 +8,12 @@ pub(super) struct Name {
 }
 
 impl Name {
+    pub(super) fn of(name: &[u8]) -> Self {
+        let mut new = Self::default();
+        new.push(name);
+        new
+    }
+
     pub(super) fn push(&mut self, piece: &[u8]) {
         if let Some(room) = self.bytes.get_mut(self.len..self.len + piece.len()) {
             room.copy_from_slice(piece);

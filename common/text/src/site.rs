@@ -11,6 +11,8 @@ pub(crate) fn hash(sites: Sites, url: &PageUrl) -> u64 {
 }
 
 fn name(sites: Sites, host: &str) -> &str {
+    // A dot at the end says that the name is complete, as those of links are anyway.
+    let host = host.strip_suffix('.').unwrap_or(host);
     // An address has no domain.
     if host.starts_with('[') || host.parse::<Ipv4Addr>().is_ok() {
         return host;
@@ -38,5 +40,17 @@ mod tests {
         assert_eq!(all("10.0.0.1"), ["10.0.0.1"; 3]);
         assert_eq!(all("[2001:db8::1]"), ["[2001:db8::1]"; 3]);
         assert_eq!(all("localhost"), ["localhost"; 3]);
+    }
+
+    #[test]
+    fn a_host_with_a_dot_at_its_end_is_the_same() {
+        for sites in [Sites::Registrable, Sites::Host, Sites::Parent] {
+            for host in ["docs.example.co.uk", "a.github.io", "example.org", "localhost", "10.0.0.1"] {
+                let url = |host: &str| PageUrl::parse(&format!("http://{host}/x")).unwrap();
+                let complete = url(&format!("{host}."));
+                assert_eq!(name(sites, &complete.host()), name(sites, host));
+                assert_eq!(hash(sites, &complete), hash(sites, &url(host)));
+            }
+        }
     }
 }

@@ -143,6 +143,8 @@ fn every_policy() {
         ("imatch", 0x78f8_7833_ded1_f5cc),
         ("multi-simhash", 0x9904_c510_a97e_aafd),
         ("overlap:lines=1", 0xfebe_32ca_8888_91f4),
+        ("content", 0x4911_ff88_6711_ffcb),
+        ("copies", 0xc7ef_26af_84f4_f360),
     ];
     let now = golden.map(|(policy, _)| {
         let signer = Signer::learnt(policy.parse().unwrap(), sample());
@@ -150,5 +152,47 @@ fn every_policy() {
         assert_eq!(Signature::from_bytes(signature.as_bytes()).as_ref(), Ok(&signature));
         (policy, stable_hash64(signature.as_bytes()))
     });
+    assert_eq!(now, golden);
+}
+
+/// A page with what each rule of the main content leaves out, and what it does not, around an article of this many words.
+fn page(article: u32) -> String {
+    let words: String = (0..article).map(|n| format!("<p>word{n} the")).collect();
+    format!(
+        "<title>A title</title><body class='nav sidebar'><a class=skip-link>b1</a><header>b2</header><nav>b3<ul><li>b4</ul></nav>
+        <div role=banner>b5</div><ul class=nav-list><li>b6</ul><div id=siteSearch>b7</div><ol class=breadcrumb><li>b8<li>b9</ol>
+        <div class=header>c1</div><p class=legalCopy>b10<div hidden>b11</div><p style='display:none'>b12</p><button>b13</button>
+        <div class=nav-pusher>c2</div><ul class=share><li>b14</ul><noscript>b15</noscript><aside>b16</aside>
+        <article><header>c3</header>{words}<aside>c4</aside><nav>b17</nav></article><footer>b18</footer>"
+    )
+}
+
+/// A change of the rules for the main content changes what stores hold, too.
+#[test]
+fn main_contents() {
+    let url = PageUrl::parse("http://www.example.co.uk/a").unwrap();
+    let pages = [page(60), page(7), page(2), format!("{}<main>{}</main>", page(30), page(40))];
+    let now = ["content", "copies"].map(|policy| {
+        let mut extractor = Extractor::new(policy.parse().unwrap());
+        pages.each_ref().map(|html| {
+            let Extracted::Page(page) = extractor.html(&url, html.as_bytes(), None) else { panic!() };
+            (page.signature.tokens(), stable_hash64(page.signature.as_bytes()))
+        })
+    });
+    // All 124 words without the rest; those of 18 and the title; the whole page; what stands in `main`.
+    let golden = [
+        [
+            (124, 0xf489_6ea3_bacd_8221),
+            (20, 0x74af_5df1_656c_0015),
+            (28, 0xe3e4_c036_ca41_a0d9),
+            (87, 0xcdb3_c5bc_1440_92ac),
+        ],
+        [
+            (124, 0xed63_3007_0365_6379),
+            (20, 0x71d2_617d_0bf4_54b7),
+            (28, 0x8427_393a_33ce_d162),
+            (87, 0x4264_dbd3_249b_8432),
+        ],
+    ];
     assert_eq!(now, golden);
 }

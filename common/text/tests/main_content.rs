@@ -4,7 +4,7 @@
 use doppel_model::PageUrl;
 use doppel_model::pairwise::{Policy, Signer};
 use doppel_model::signature::Signature;
-use doppel_text::{Extracted, Extractor, HtmlText};
+use doppel_text::{Extracted, Extractor, HtmlText, Part, Taken};
 use proptest::prelude::*;
 
 fn url() -> PageUrl {
@@ -67,11 +67,98 @@ fn what_ends_an_element_without_an_end_tag_ends_what_is_left_out() {
         format!("<table><tr><td role=navigation>a<td>{article}</table>"),
         format!("<table><tr hidden><td>a<tr><td>{article}</table>"),
         format!("<table><tr><td class=sidebar>a</table>{article}"),
+        format!("<table><tbody hidden><tr><td>a<tr><th>b<tbody><tr><td>{article}</table>"),
+        format!("<table><thead style='display:none'><tr><td>a</thead><tr><td>{article}</table>"),
+        format!("<table><tfoot hidden><tr><td>a</td></tr></table>{article}"),
+        format!(
+            "<table><tbody hidden><tr><td>a<table><tbody><td>b</tbody></table>c<caption>{article}</table>"
+        ),
         format!("<dl><dt hidden>a<dd>{article}</dl>"),
         format!("<div><p hidden>a</div>{article}"),
     ] {
         expect(&html, &article);
     }
+}
+
+#[test]
+fn a_paragraph_that_is_left_out_ends_where_html_ends_it() {
+    let article = words("w");
+    for name in [
+        "address article blockquote center dd details dialog dir div dl dt fieldset figcaption figure form h1 h2 h3 h4 h5 h6 hgroup",
+        "hr li listing main menu ol p pre search section summary table ul",
+    ]
+    .into_iter()
+    .flat_map(str::split_whitespace)
+    {
+        if name != "dialog" {
+            expect(&format!("<p class=legal>a<b>b</b><{name}>{article}"), &article);
+        }
+        if name != "hr" {
+            expect(&format!("<{name}><p hidden>a</{name}>{article}"), &article);
+        }
+    }
+    for cell in ["td", "th", "tr", "tbody", "caption"] {
+        expect(&format!("<table><td><p hidden>a<{cell}>{article}</table>"), &article);
+        expect(&format!("<table><{cell}><p hidden>a</{cell}>{article}</table>"), &article);
+    }
+    // What is in an object or button in it is no part of the page around it.
+    expect(&format!("<p hidden>a<object><div>b</div></object>c</p>{article}"), &article);
+}
+
+#[test]
+fn what_a_browser_has_closed_is_not_left_out() {
+    let (few, article) = (words("few"), words("w"));
+    for (before, behind) in [
+        ("<svg aria-hidden=true/>", ""),
+        ("<math hidden/>", ""),
+        ("<svg hidden><path/>x<p>", ""),
+        ("<svg hidden><svg>x<p>", ""),
+        ("<div><svg hidden><g>x</div>", ""),
+        ("<svg hidden><foreignObject><svg>x</svg><p>y</foreignObject></svg>", ""),
+        ("<a class=toc>x<a href=y>", "</a>"),
+        ("<button>x<p>y<button>z</button>", ""),
+        ("<select><option>x<select>", ""),
+        ("<form class=search>x<form>y</form>", ""),
+        ("<svg hidden>x</svg>", ""),
+    ] {
+        expect(&format!("{few}{before}{article}{behind}"), &format!("{few} {article}"));
+    }
+}
+
+#[test]
+fn what_never_ends_is_not_left_out() {
+    let (few, article) = (words("few"), words("w"));
+    for (before, shown) in [
+        ("<a id=x class=toc />", ""),
+        ("<div class=nav>", ""),
+        ("<nav>x<nav>", "x"),
+        ("<ul><li class=skip>x", "x"),
+        ("<table><tr><td class=sidebar>", ""),
+        ("<tr hidden><td>x", "x"),
+        ("<div><span class=share>x</div><span>", "x"),
+        ("<p class=legal><button>x<p>", "x"),
+        ("<a class=skip>n<a class=skip>x", "x"),
+    ] {
+        let html = format!("<nav>n</nav>{few}{before} {article}");
+        let shown = format!("{few} {shown} {article}");
+        expect(&html, &shown);
+        // The title stays one.
+        expect(&format!("{html}<title>t</title>z"), &format!("{shown} z"));
+        expect(&format!("<main>{html}</main>z"), &shown);
+        expect(&format!("y<main>{html}"), &shown);
+    }
+    // The end tag of a paragraph may be missing.
+    expect(&format!("{few}<p class=legal>{article}"), &few);
+    expect(&format!("<main>{few}<p class=legal>{article}</main>"), &few);
+}
+
+#[test]
+fn a_section_with_the_role_of_main_is_a_section() {
+    let article = words("w");
+    expect(
+        &format!("<article><section role=main>few</section><header>h</header>{article}"),
+        &format!("few h {article}"),
+    );
 }
 
 #[test]
@@ -136,6 +223,56 @@ fn policies_compare_main_contents_and_others_whole_pages() {
     }
 }
 
+fn taken(html: &str) -> Taken {
+    Extractor::default().html_taken(&url(), html.as_bytes(), None, 40).unwrap()
+}
+
+/// What each rule leaves out, with its tokens.
+fn left_out(taken: &Taken) -> Vec<(&str, usize, &str)> {
+    taken.left_out.iter().map(|one| (one.rule.name(), one.tokens, &*one.text)).collect()
+}
+
+#[test]
+fn what_is_left_out_is_told_by_rule() {
+    let article = words("w");
+    let page = format!(
+        "<title>The Title</title><header>Site &amp; Co<nav>in header</nav></header><nav>Home <b>Two</b></nav>{article}\
+        <div class=menu>\n\nThree\u{7}   Four</div><p hidden>secret</p><script>run()</script><footer>--</footer>"
+    );
+    let of_page = taken(&page);
+    assert_eq!((of_page.part, of_page.tokens, of_page.of), (Part::Page, 20, 31));
+    let expected = [
+        ("title", 2, "The Title"),
+        ("header", 4, "Site & Co in header"),
+        ("navigation", 4, "Home Two Three Four"),
+        ("hidden", 1, "secret"),
+    ];
+    assert_eq!(left_out(&of_page), expected);
+    // Of what is outside of `main` the rules leave out the same.
+    let with_main = taken(&format!("{page}<main>{article}{article}<nav>x</nav></main>"));
+    assert_eq!((with_main.part, with_main.tokens, with_main.of), (Part::Main, 40, 72));
+    let shortened = "w0 w1 w2 w3 w4 w5 w6 w7 w8 w9 w10 w11 w…";
+    assert!(left_out(&with_main).contains(&("outside-main", 20, shortened)), "{with_main:?}");
+    // Where next to nothing would be left, nothing is left out.
+    let few = taken("<title>T</title><nav>a b</nav>c");
+    assert_eq!((few.part, few.tokens, few.of, few.left_out), (Part::Whole, 4, 4, Vec::new()));
+    let titled: String = (0..19).map(|n| format!("f{n} ")).collect();
+    let titled = taken(&format!("<title>T</title><nav>a b</nav>{titled}"));
+    assert_eq!((titled.part, titled.tokens, titled.of), (Part::PageAndTitle, 20, 22));
+    let redirect = b"<meta http-equiv=refresh content='0;x'>";
+    assert_eq!(Extractor::default().html_taken(&url(), redirect, None, 40), None);
+}
+
+#[test]
+fn what_is_told_of_a_long_page_is_bounded() {
+    let menu: String = (0..50_000).map(|n| format!("<nav>n{n}</nav><p>p{n}")).collect();
+    let told = taken(&menu);
+    assert_eq!((told.tokens, told.of, told.left_out.len()), (50_000, 100_000, 1));
+    assert_eq!(told.left_out[0].text.chars().count(), 40);
+    let none = Extractor::default().html_taken(&url(), menu.as_bytes(), None, 0).unwrap();
+    assert_eq!((none.left_out[0].tokens, &*none.left_out[0].text), (50_000, ""));
+}
+
 const PIECES: &[&str] = &[
     "<div class=nav>",
     "<div>",
@@ -192,6 +329,17 @@ proptest! {
         let HtmlText::Text(text) = extractor.html_text(&url(), html.as_bytes(), None) else { panic!("a redirect") };
         let mut page = text.split_whitespace().map(str::to_lowercase);
         prop_assert!(main.iter().all(|word| page.any(|other| other == word.to_lowercase())), "{} {:?}", html, main);
+    }
+
+    /// Every token is taken or left out, and those that are taken are compared.
+    #[test]
+    fn tokens_are_taken_or_left_out(pieces in prop::collection::vec(prop::sample::select(PIECES), 0..80)) {
+        let html = pieces.concat();
+        let taken = taken(&html);
+        let left_out: usize = taken.left_out.iter().map(|one| one.tokens).sum();
+        prop_assert_eq!(taken.tokens + left_out, taken.of, "{}", html);
+        prop_assert_eq!(signature("content", &html).tokens() as usize, taken.tokens, "{}", html);
+        prop_assert_eq!(signature("jaccard", &html).tokens() as usize, taken.of, "{}", html);
     }
 
     #[test]
