@@ -21,10 +21,12 @@ mod repair;
 mod tests;
 mod winners;
 
-pub use advice::{Advice, StatusAnswer, StatusAnswers};
+pub use advice::{Advice, Probed, StatusAnswer, StatusAnswers};
 pub use cluster::{Attention, ClusterNode, ClusterRange, ClusterStatus, NodeRole, Standby};
 pub use engine::{EngineServer, EngineStatus, EngineStream};
-pub use explanation::{Content, Criterion, Examples, Explanation, KeptBefore, Measures, Shingles, Side};
+pub use explanation::{
+    Content, Criterion, Examples, Explanation, KeptBefore, LeftOut, MainContent, Measures, Shingles, Side,
+};
 pub use feed::{ChangeLine, ChangesAnswer, ExportLine};
 pub use flushed::Flushed;
 pub use group::{Group, GroupList, GroupPage, GroupSizes, Member, SizeClass};
