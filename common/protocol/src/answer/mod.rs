@@ -13,6 +13,7 @@ mod flushed;
 mod group;
 mod intake;
 mod load;
+mod main_content;
 mod mapping;
 mod problem;
 mod quality;
@@ -24,14 +25,13 @@ mod winners;
 pub use advice::{Advice, Probed, StatusAnswer, StatusAnswers};
 pub use cluster::{Attention, ClusterNode, ClusterRange, ClusterStatus, NodeRole, Standby};
 pub use engine::{EngineServer, EngineStatus, EngineStream};
-pub use explanation::{
-    Content, Criterion, Examples, Explanation, KeptBefore, LeftOut, MainContent, Measures, Shingles, Side,
-};
+pub use explanation::{Content, Criterion, Examples, Explanation, KeptBefore, Measures, Shingles, Side};
 pub use feed::{ChangeLine, ChangesAnswer, ExportLine};
 pub use flushed::Flushed;
 pub use group::{Group, GroupList, GroupPage, GroupSizes, Member, SizeClass};
 pub use intake::{LineAnswer, LineCode, LineError, NotTaken, Purged, Taken};
 pub use load::{LoadBalance, LoadPoint, NodeLoad, ShardAssignment};
+pub use main_content::{LeftOut, MainContent};
 pub use mapping::{Present, WhatIfs};
 pub use problem::Problem;
 pub use quality::Quality;
