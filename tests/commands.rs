@@ -8,6 +8,7 @@ mod commands {
 
     mod dedup;
     mod exit_codes;
+    mod explain;
     mod load;
     mod new_directory;
     mod output_file;

@@ -1,6 +1,9 @@
-//! `doppel explain`: why two pages are, or are not, duplicates.
+//! `doppel explain`: why two pages are, or are not, duplicates. A server is asked about pages on record; pages on disk are compared here.
+
+mod files;
 
 use std::io::{self, Write};
+use std::path::Path;
 
 use clap::Args;
 use doppel_protocol::Status;
@@ -12,33 +15,51 @@ use doppel_protocol::words;
 
 use crate::args::AskArgs;
 use crate::client::connect;
+use crate::exit::Failure;
 use crate::output::{Output, as_of, plural, table};
 
 /// Say why two pages are, or are not, duplicates.
 ///
-/// Shows what each page is, what the two have in common, and where they lie in the index.
+/// Of two URLs it asks the server, and shows what each page is, what the two have in common, and where they lie in the index. Two
+/// files are compared here under any policy, without a server: files of HTML, text or Markdown, or crawl files, of which --url-a and
+/// --url-b name the page. Where the policy reads the main content (docs/POLICIES.md), it shows what of each page that is, and what is
+/// left out by which rule; a server does not keep what is left out.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  doppel explain http://example.org/ http://example.org/index.html")]
+  doppel explain http://example.org/ http://example.org/index.html
+  doppel explain --policy content one.html other.html
+  doppel explain --policy copies --url-a http://a.example/1 --url-b http://b.example/ crawl.warc.gz other.html")]
 pub(crate) struct Explain {
     /// One page.
-    #[arg(value_name = "URL")]
+    #[arg(value_name = "URL|FILE")]
     a: String,
     /// The other.
-    #[arg(value_name = "URL")]
+    #[arg(value_name = "URL|FILE")]
     b: String,
+    #[command(flatten)]
+    files: files::FilesArgs,
     #[command(flatten)]
     ask: AskArgs,
 }
 
 impl Explain {
     pub(crate) fn run(self) -> anyhow::Result<()> {
+        let output = Output { json: self.ask.json };
+        match [&self.a, &self.b].map(|one| Path::new(one).is_file()) {
+            [true, true] => return self.files.run(Path::new(&self.a), Path::new(&self.b), output),
+            [false, false] => self.files.check_unused()?,
+            [is_file, _] => {
+                let (file, other) = if is_file { (&self.a, &self.b) } else { (&self.b, &self.a) };
+                let text = format!("{file} is a file, and {other} is none: give two files or two URLs");
+                return Err(Failure::Usage(text).into());
+            }
+        }
         let client = connect(&self.ask.server)?;
         let request =
             client.request(Method::GET, &["v1", "explain"]).query(&[("a", &self.a), ("b", &self.b)]);
         let Answer { text, value } = client.ask(request)?;
-        Output { json: self.ask.json }.print(&text, |out| print(&value, out))?;
+        output.print(&text, |out| print(&value, out))?;
         Ok(())
     }
 }
@@ -72,20 +93,22 @@ fn print(explanation: &Explanation, out: &mut dyn Write) -> io::Result<()> {
             writeln!(out, "{name} and the kept page {url}: similarity {similarity:.4}, {verdict}")?;
         }
     }
-    if let Some(measures) = &explanation.measures {
-        let Measures { similarity, criteria, shingles, .. } = measures;
-        writeln!(out, "similarity under {}: {similarity:.4}", explanation.policy)?;
-        for Criterion { what, shared, of, needed, met } in criteria {
-            let verdict = if *met { "met" } else { "not met" };
-            writeln!(out, "{what}: {shared} of {of} in both; {needed} is asked for: {verdict}")?;
-        }
-        if let Some(Shingles { only_a, only_b, sketch_estimate, equal_bands, bands, .. }) = shingles {
-            writeln!(out, "only in a: {only_a}, only in b: {only_b}")?;
-            writeln!(
-                out,
-                "sketches: {equal_bands} of {bands} bands equal, estimate of J {sketch_estimate:.2}"
-            )?;
-        }
+    match &explanation.measures {
+        Some(measures) => print_measures(&explanation.policy, measures, out),
+        None => Ok(()),
+    }
+}
+
+fn print_measures(policy: &str, measures: &Measures, out: &mut dyn Write) -> io::Result<()> {
+    let Measures { similarity, criteria, shingles, .. } = measures;
+    writeln!(out, "similarity under {policy}: {similarity:.4}")?;
+    for Criterion { what, shared, of, needed, met } in criteria {
+        let verdict = if *met { "met" } else { "not met" };
+        writeln!(out, "{what}: {shared} of {of} in both; {needed} is asked for: {verdict}")?;
+    }
+    if let Some(Shingles { only_a, only_b, sketch_estimate, equal_bands, bands, .. }) = shingles {
+        writeln!(out, "only in a: {only_a}, only in b: {only_b}")?;
+        writeln!(out, "sketches: {equal_bands} of {bands} bands equal, estimate of J {sketch_estimate:.2}")?;
     }
     Ok(())
 }

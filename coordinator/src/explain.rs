@@ -1,24 +1,21 @@
 //! `GET /v1/explain`: why two pages are, or are not, duplicates.
 
-use std::cmp::Ordering;
 use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
 use doppel_model::PageUrl;
-use doppel_model::pairwise::{Bands, Comparison, Policy, TOKENS_MIN};
 use doppel_model::signature::Signature;
-use doppel_protocol::answer::{
-    Advice, Content, Criterion, Examples, Explanation, KeptBefore, Measures, Shingles, Side,
-};
+use doppel_protocol::answer::{Advice, Content, Explanation, KeptBefore, Side};
 use doppel_protocol::{Aged, PageView, Rank, Tier1Reads, words};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use crate::again::millis;
 use crate::app::App;
+use crate::comparison::{self, Measured};
 use crate::extract::{Query, page_url};
-use crate::limits::{EXAMPLES, KEPT_BEFORE};
+use crate::limits::KEPT_BEFORE;
 use crate::problem::Problem;
 
 #[derive(Debug, Deserialize, IntoParams)]
@@ -50,7 +47,7 @@ pub(crate) async fn get(
         let Aged { answer: ((a, first), (b, second)), age } = app.ask(sides)?;
         let policy = app.policy();
         let compared = first.as_deref().zip(second.as_deref());
-        let measured = compared.map(|(x, y)| (policy.compare(x, y), measures(policy, x, y)));
+        let measured = compared.map(|(x, y)| comparison::measured(policy, x, y));
         Ok(Json(Explanation {
             policy: policy.to_string(),
             duplicate: measured.as_ref().is_some_and(|(comparison, _)| comparison.similar),
@@ -121,66 +118,7 @@ fn kept_before(
     Ok(compared)
 }
 
-fn measures(policy: Policy, a: &Signature, b: &Signature) -> Measures {
-    let Comparison { similarity, same_content, .. } = policy.compare(a, b);
-    let criteria = policy.criteria(a, b).into_iter().map(|criterion| Criterion {
-        what: criterion.what.to_owned(),
-        shared: criterion.has.shared,
-        of: criterion.has.of,
-        needed: criterion.needed,
-        met: criterion.is_met,
-    });
-    Measures {
-        same_content,
-        similarity: similarity.as_f64(),
-        criteria: criteria.collect(),
-        shingles: policy.bands().map(|bands| shingles(bands, a, b)),
-    }
-}
-
-/// What the sets and sketches of two contents say.
-fn shingles(bands: Bands, a: &Signature, b: &Signature) -> Shingles {
-    let shared = a.shared_with(b);
-    let equal = a.sketch().iter().zip(b.sketch()).filter(|(x, y)| x == y).count();
-    // The low bytes of different minima agree by chance one time in 256.
-    let share = equal as f64 / a.sketch().len() as f64;
-    let estimate = ((share - 1.0 / 256.0) / (1.0 - 1.0 / 256.0)).max(0.0);
-    let has_sketch = a.size() > 0 && b.size() > 0;
-    let keys = bands.keys(a.sketch()).zip(bands.keys(b.sketch()));
-    Shingles {
-        only_a: a.size().saturating_sub(shared),
-        only_b: b.size().saturating_sub(shared),
-        sketch_estimate: if has_sketch { estimate } else { 0.0 },
-        equal_bands: if has_sketch { keys.filter(|(x, y)| x == y).count() } else { 0 },
-        bands: bands.count,
-        examples: examples(a, b),
-    }
-}
-
-/// The first few shingles of each kind, by one merge of the two ascending sets.
-fn examples(a: &Signature, b: &Signature) -> Examples {
-    let mut found = Examples::default();
-    let (mut xs, mut ys) = (a.set().peekable(), b.set().peekable());
-    loop {
-        let (list, hash) = match (xs.peek().copied(), ys.peek().copied()) {
-            (None, None) => return found,
-            (Some(x), None) => (&mut found.only_a, x),
-            (None, Some(y)) => (&mut found.only_b, y),
-            (Some(x), Some(y)) => match x.cmp(&y) {
-                Ordering::Less => (&mut found.only_a, x),
-                Ordering::Greater => (&mut found.only_b, y),
-                Ordering::Equal => (&mut found.common, x),
-            },
-        };
-        if list.len() < EXAMPLES {
-            list.push(format!("{hash:010x}"));
-        }
-        xs.next_if_eq(&hash);
-        ys.next_if_eq(&hash);
-    }
-}
-
-fn reason(a: &Side, b: &Side, measured: Option<&(Comparison, Measures)>) -> String {
+fn reason(a: &Side, b: &Side, measured: Option<&Measured>) -> String {
     let Some(measured) = measured else {
         let side = if a.content.is_none() { a } else { b };
         return lacks_content(side);
@@ -191,7 +129,10 @@ fn reason(a: &Side, b: &Side, measured: Option<&(Comparison, Measures)>) -> Stri
     };
     let compared = match a.compared_url == b.compared_url {
         true => "both have the content of one page".to_owned(),
-        false => compared(a, b, measured),
+        false => {
+            let tokens = |side: &Side| side.content.as_ref().map_or(0, |content| content.tokens);
+            comparison::reason((tokens(a), tokens(b)), measured)
+        }
     };
     let parts: Vec<String> = [a, b].into_iter().filter_map(leads).chain([compared]).collect();
     parts.join("; ")
@@ -205,34 +146,4 @@ fn lacks_content(side: &Side) -> String {
         (Some(to), None) => format!("{url} redirects to {to}, which has no content at this moment"),
         (None, _) => format!("{url} has no content at this moment"),
     }
-}
-
-/// What a comparison of two pages' contents says.
-fn compared(a: &Side, b: &Side, (comparison, measures): &(Comparison, Measures)) -> String {
-    let short = |side: &Side| side.content.as_ref().map(|content| content.tokens).filter(|&n| n < TOKENS_MIN);
-    let few = short(a).or(short(b));
-    match (comparison.same_content, comparison.similar, few) {
-        (true, true, _) => "they have the same content".to_owned(),
-        (true, false, _) => "neither has any text".to_owned(),
-        (false, _, Some(tokens)) => {
-            format!("one has {tokens} tokens; below {TOKENS_MIN} only the same content makes a duplicate")
-        }
-        (false, _, None) => {
-            let mut said = said(&measures.criteria);
-            let is_apart = measures.shingles.as_ref().is_some_and(|shingles| shingles.equal_bands == 0);
-            if comparison.similar && is_apart {
-                said += "; no band of the sketches is equal, so this pair alone links no groups";
-            }
-            said
-        }
-    }
-}
-
-/// What F asks for, and whether the pair has it, in words.
-fn said(criteria: &[Criterion]) -> String {
-    let each = criteria.iter().map(|Criterion { what, shared, of, needed, met }| {
-        let verdict = if *met { "" } else { "not " };
-        format!("{shared} of {of} {what} are in both, which is {verdict}{needed}")
-    });
-    each.collect::<Vec<_>>().join("; ")
 }

@@ -16,7 +16,7 @@ use doppel_model::Timestamp;
 use doppel_model::pairwise::Policy;
 use doppel_protocol::page::{ItemError, LINE_BYTES_MAX, PageBody, PageItem};
 use doppel_protocol::{Body, Submission};
-use doppel_text::{Extracted, Extractor};
+use doppel_text::{Extracted, Extractor, Taken};
 use doppel_threads::{GiveWay, give_way};
 
 /// Jobs waiting for a thread: some chunks of a request, so that extraction goes on while a chunk is being stored.
@@ -55,9 +55,21 @@ pub type Ingested = Result<Submission, IngestError>;
 /// A pool of extractors.
 #[derive(Debug)]
 pub struct Ingest {
-    jobs: Option<Sender<Job>>,
+    jobs: Option<Sender<Work>>,
     threads: Vec<JoinHandle<()>>,
 }
+
+/// What a thread is asked for.
+#[derive(Debug)]
+enum Work {
+    /// Submissions of sources.
+    Job(Job),
+    /// What of a page is taken for its main content, with so many characters of what each rule leaves out.
+    Main(Fetched, usize, Sender<Result<Read, IngestError>>),
+}
+
+/// A page that was read, and what of it is its main content; none of what is no HTML, or a redirect.
+type Read = (Fetched, Option<Taken>);
 
 /// Sources that follow each other.
 #[derive(Debug)]
@@ -113,7 +125,7 @@ impl Ingest {
         threads: usize,
         extractor: impl Fn() -> Extractor + Clone + Send + 'static,
     ) -> io::Result<Self> {
-        let (jobs, queue) = bounded::<Job>(QUEUE);
+        let (jobs, queue) = bounded::<Work>(QUEUE);
         let spawn = |number| {
             let (queue, extractor) = (queue.clone(), extractor.clone());
             thread::Builder::new().name(format!("ingest-{number}")).spawn(move || work(&queue, &extractor))
@@ -140,7 +152,7 @@ impl Ingest {
             let job = Job { now, position, answers: answers.clone(), sources };
             position += job.sources.len();
             // Fails only when every thread is gone; `wait` then answers for the missing ones.
-            let _ = self.jobs.as_ref().map(|jobs| jobs.send(job));
+            let _ = self.jobs.as_ref().map(|jobs| jobs.send(Work::Job(job)));
         };
         for source in sources {
             bytes += source.bytes();
@@ -161,6 +173,17 @@ impl Ingest {
     pub fn start_keyed<K>(&self, sources: Vec<(K, Source)>, now: Timestamp) -> KeyedBatch<K> {
         let (keys, sources) = sources.into_iter().unzip();
         KeyedBatch { keys, batch: self.start(sources, now) }
+    }
+
+    /// Says what of a page is taken for its main content, with so many `chars` of what each rule leaves out, and gives the page back.
+    /// None of what is no HTML, or a redirect. Blocks.
+    ///
+    /// # Errors
+    /// When the extractor fails on the page.
+    pub fn main_content(&self, page: Fetched, chars: usize) -> Result<(Fetched, Option<Taken>), IngestError> {
+        let (answer, answered) = bounded(1);
+        let _ = self.jobs.as_ref().map(|jobs| jobs.send(Work::Main(page, chars, answer)));
+        answered.recv().unwrap_or(Err(IngestError::Panicked))
     }
 }
 
@@ -203,21 +226,47 @@ impl Batch {
     }
 }
 
-fn work(queue: &Receiver<Job>, new: &impl Fn() -> Extractor) {
+fn work(queue: &Receiver<Work>, new: &impl Fn() -> Extractor) {
     give_way(GiveWay::ToAnswers);
     let mut extractor = new();
-    for Job { sources, now, position, answers } in queue {
+    for work in queue {
         std::thread::yield_now();
-        let extracted = sources.into_iter().map(|source| {
-            let answer = catch_unwind(AssertUnwindSafe(|| submission(&mut extractor, source, now)));
-            answer.unwrap_or_else(|_| {
-                // Its buffers may be in any state.
-                extractor = new();
-                Err(IngestError::Panicked)
-            })
-        });
-        let _ = answers.send((position, extracted.collect()));
+        match work {
+            Work::Job(Job { sources, now, position, answers }) => {
+                let extracted = sources.into_iter().map(|source| {
+                    guarded(&mut extractor, new, |extractor| submission(extractor, source, now))
+                });
+                let _ = answers.send((position, extracted.collect()));
+            }
+            Work::Main(page, chars, answer) => {
+                let read = guarded(&mut extractor, new, |extractor| Ok(main_content(extractor, page, chars)));
+                let _ = answer.send(read);
+            }
+        }
     }
+}
+
+/// Reads a page; where the extractor panics, there is another one for the next.
+fn guarded<T>(
+    extractor: &mut Extractor,
+    new: &impl Fn() -> Extractor,
+    read: impl FnOnce(&mut Extractor) -> Result<T, IngestError>,
+) -> Result<T, IngestError> {
+    catch_unwind(AssertUnwindSafe(|| read(extractor))).unwrap_or_else(|_| {
+        // Its buffers may be in any state.
+        *extractor = new();
+        Err(IngestError::Panicked)
+    })
+}
+
+fn main_content(extractor: &mut Extractor, page: Fetched, chars: usize) -> Read {
+    let taken = match &page.body {
+        FetchedBody::Html { bytes, charset } => {
+            extractor.html_taken(&page.url, bytes, charset.as_deref(), chars)
+        }
+        FetchedBody::Text(_) | FetchedBody::Redirect(_) | FetchedBody::Dead => None,
+    };
+    (page, taken)
 }
 
 impl Source {
@@ -273,85 +322,4 @@ fn submission(extractor: &mut Extractor, source: Source, now: Timestamp) -> Inge
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
-
-    fn json(n: usize) -> Source {
-        Source::Json(format!(r#"{{"url": "http://a/{n}", "text": "{}"}}"#, "word ".repeat(n % 300)).into())
-    }
-
-    #[test]
-    fn a_language_is_detected_only_when_asked_for_and_never_instead_of_a_given_one() {
-        let english =
-            "It was the best of times, it was the worst of times, it was the age of wisdom, it was the age";
-        let page =
-            |given| Source::Json(format!(r#"{{"url": "http://a/", "text": "{english}"{given}}}"#).into());
-        let languages = |ingest: io::Result<Ingest>| {
-            let answers = ingest.unwrap().run(vec![page(""), page(r#", "language": "en-GB""#)], NOW);
-            answers.into_iter().map(|answer| answer.unwrap().language.map(String::from)).collect::<Vec<_>>()
-        };
-        let given = Some("en-GB".to_owned());
-        assert_eq!(languages(Ingest::new(1, Policy::default())), [None, given.clone()]);
-        assert_eq!(
-            languages(Ingest::detecting_language(1, Policy::default())),
-            [Some("eng".to_owned()), given]
-        );
-    }
-
-    #[test]
-    fn many_more_than_the_queue_in_order() {
-        let ingest = Ingest::new(3, Policy::default()).unwrap();
-        let answers = ingest.run((0..3 * QUEUE).map(json).collect(), NOW);
-        assert_eq!(answers.len(), 3 * QUEUE);
-        for (n, answer) in answers.into_iter().enumerate() {
-            let submission = answer.unwrap();
-            assert_eq!((submission.url.as_str(), submission.fetched_at), (&*format!("http://a/{n}"), NOW));
-            let Body::Content(signature) = submission.body else { panic!("{n} is content") };
-            assert_eq!(signature.tokens() as usize, n % 300);
-        }
-    }
-
-    #[test]
-    fn a_key_comes_back_beside_the_answer_to_its_source() {
-        let ingest = Ingest::new(3, Policy::default()).unwrap();
-        // Every third one is no page, and long pages come back after short ones.
-        let source =
-            |n: usize| if n.is_multiple_of(3) { Source::Json("nonsense".into()) } else { json(600 - n) };
-        let answers = ingest.start_keyed((0..600).map(|n| (n, source(n))).collect(), NOW).wait();
-        assert_eq!(answers.iter().map(|(key, _)| *key).collect::<Vec<_>>(), (0..600).collect::<Vec<_>>());
-        for (key, answer) in answers {
-            let url = answer.map(|submission| submission.url.to_string()).ok();
-            assert_eq!(url, (key % 3 > 0).then(|| format!("http://a/{}", 600 - key)));
-        }
-        let keys = ingest.start_keyed(vec![('a', json(1)), ('b', json(2))], NOW).into_keys();
-        assert_eq!(keys, ['a', 'b']);
-    }
-
-    #[test]
-    fn batches_of_several_callers_do_not_mix() {
-        let ingest = Ingest::new(2, Policy::default()).unwrap();
-        thread::scope(|scope| {
-            for caller in 0..4 {
-                let ingest = &ingest;
-                scope.spawn(move || {
-                    let numbers: Vec<_> = (0..200).map(|n| 1_000 * caller + n).collect();
-                    let answers = ingest.run(numbers.iter().map(|n| json(*n)).collect(), NOW);
-                    let urls: Vec<_> = answers.into_iter().map(|one| one.unwrap().url.to_string()).collect();
-                    assert_eq!(urls, numbers.iter().map(|n| format!("http://a/{n}")).collect::<Vec<_>>());
-                });
-            }
-        });
-    }
-
-    #[test]
-    fn a_line_longer_than_any_page_is_not_parsed() {
-        let ingest = Ingest::new(1, Policy::default()).unwrap();
-        let long = Source::Json(vec![b' '; LINE_BYTES_MAX + 1].into());
-        let answers = ingest.run(vec![json(1), long, json(2)], NOW);
-        assert!(answers[0].is_ok() && answers[2].is_ok());
-        assert_eq!(answers[1].as_ref().unwrap_err(), &IngestError::TooLong(LINE_BYTES_MAX + 1));
-        assert!(ingest.run(Vec::new(), NOW).is_empty());
-    }
-}
+mod tests;

@@ -22,6 +22,7 @@ mod body;
 mod calls;
 mod changes;
 mod cluster;
+pub mod comparison;
 mod explain;
 pub mod export;
 mod extract;

@@ -195,6 +195,9 @@ pub const FLUSH_DEFAULT_S: u64 = 60;
 /// Example shingles of `GET /v1/explain`, of each kind.
 pub const EXAMPLES: usize = 5;
 
+/// Characters of what each rule leaves out of the main content that `POST /v1/probe` shows. There are eleven rules.
+pub const LEFT_OUT_CHARS: usize = 300;
+
 /// Largest groups that the group report lists.
 pub const LARGEST_GROUPS: usize = 20;
 

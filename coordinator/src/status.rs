@@ -5,17 +5,18 @@ use axum::extract::{Request, State};
 use axum::http::{Method, Uri};
 use axum::response::{IntoResponse, Response};
 use doppel_model::PageUrl;
-use doppel_protocol::Submission;
-use doppel_protocol::answer::{Advice, StatusAnswers};
+use doppel_protocol::answer::{Advice, Probed, StatusAnswers};
 use doppel_protocol::page::{PAGE_BYTES_MAX, PageBody, PageItem};
+use doppel_protocol::{Submission, Tier1Reads};
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::again::millis;
 use crate::app::App;
+use crate::comparison;
 use crate::extract::{self, JsonBody, Query, market, page_url};
 use crate::ingest::{Source, fetched};
-use crate::limits::{PROBE_BYTES, STATUS_URLS, STATUS_URLS_AT_ONCE};
+use crate::limits::{LEFT_OUT_CHARS, PROBE_BYTES, STATUS_URLS, STATUS_URLS_AT_ONCE};
 use crate::many::{answers, at_once, look};
 use crate::pages;
 use crate::problem::Problem;
@@ -135,7 +136,7 @@ pub(crate) struct ProbeRequest {
     /// plain text or Markdown of at most 16 MiB.
     text: Option<String>,
     /// Where it was found: relative links of a redirect are resolved against it, and what is stored under
-    /// it is not taken for a partner.
+    /// it is not taken for a partner. Policies that read the site need it.
     url: Option<String>,
     /// A market by its name, which `GET /v1/winners` lists, or a host suffix such as `de`: prefer winners of
     /// such hosts.
@@ -143,15 +144,18 @@ pub(crate) struct ProbeRequest {
 }
 
 /// What would this text be? Nothing is stored.
+///
+/// Under the policies `content` and `copies` the answer to HTML says in `main_content` what of it is compared, and shows the beginning of
+/// what each rule leaves out.
 #[utoipa::path(
     post, path = "/v1/probe", tag = "advice", request_body = ProbeRequest,
     responses(
-        (status = 200, body = Advice),
+        (status = 200, body = Probed),
         (status = 400, description = "Neither or both of html and text", body = Problem, content_type = "application/problem+json"),
         (status = 413, description = "The text is over the limit", body = Problem, content_type = "application/problem+json"),
     ),
 )]
-pub(crate) async fn probe(State(app): State<App>, request: Request) -> Result<Json<Advice>, Problem> {
+pub(crate) async fn probe(State(app): State<App>, request: Request) -> Result<Json<Probed>, Problem> {
     let (probe, share): (ProbeRequest, _) = extract::json(&app, request, PROBE_BYTES).await?;
     let body = match (probe.html, probe.text) {
         (Some(html), None) => PageBody::Html(html),
@@ -165,18 +169,33 @@ pub(crate) async fn probe(State(app): State<App>, request: Request) -> Result<Js
         return Err(Problem::too_large(detail));
     }
     let own = probe.url.as_deref().map(|url| page_url("url", url)).transpose()?;
+    if own.is_none() && app.policy().reads_site() {
+        let detail =
+            format!("the policy {} reads the site: say where the page was found", app.policy().name());
+        return Err(Problem::field("url", detail));
+    }
     let market = market(app.markets(), probe.market.as_deref())?;
-    let aged = app
+    let answer = app
         .blocking(move |app| {
             // The text waits for an extractor, and for as long it counts.
             let _share = share;
             // A name that resolves nowhere (RFC 6761) where the text has none.
             let url = own.clone().map_or_else(|| page_url("url", "http://probe.invalid/"), Ok)?;
             let item = PageItem { url, body, fetched_at: None, popularity: None, language: None };
-            let submission: Submission = pages::extract(app, Source::Fetched(fetched(item)))?;
-            app.ask(|reads| app.advisor(reads, market.as_ref()).probe(app.tier2(), &submission, own.as_ref()))
+            let mut page = fetched(item);
+            let mut main_content = None;
+            if app.policy().reads_main() {
+                let (read, taken) = app.ingest().main_content(page, LEFT_OUT_CHARS)?;
+                (page, main_content) = (read, taken.map(comparison::main_content));
+            }
+            let submission: Submission = pages::extract(app, Source::Fetched(page))?;
+            let advise = |reads: &dyn Tier1Reads| {
+                app.advisor(reads, market.as_ref()).probe(app.tier2(), &submission, own.as_ref())
+            };
+            Ok((app.ask(advise)?, main_content))
         })
         .await?;
+    let (aged, main_content) = answer;
     let (url, age_ms) = (probe.url.unwrap_or_default(), aged.age.map(millis));
-    Ok(Json(Advice { url, age_ms, ..aged.answer }))
+    Ok(Json(Probed { advice: Advice { url, age_ms, ..aged.answer }, main_content }))
 }

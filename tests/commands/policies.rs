@@ -119,6 +119,8 @@ fn what_is_no_policy_or_another_is_refused_with_the_reason() {
         (&["--policy", "projection:tau=0.8"], "it has agreeing"),
         (&["--policy", "projection:agreeing=400"], "a number from 361 to 384"),
         (&["--policy", "by-site:site=page"], "one of registrable, host, parent"),
+        (&["--policy", "combined:tokens=terms"], "one of words, source"),
+        (&["--policy", "overlap:tokens=source"], "no parameter \"tokens\""),
         (&["--policy", "simhash", "--tau", "0.9"], "the policy simhash has no tau"),
         (&["--policy", "copies", "--tau", "0.9"], "the policy copies has no tau"),
         (&["--policy", "content", "--tau", "0.9"], "say --policy content:tau=0.9"),
@@ -135,6 +137,37 @@ fn what_is_no_policy_or_another_is_refused_with_the_reason() {
     let error = refused(&["--tau", "0.8"]);
     assert!(error.contains("made with --policy simhash:differing=4, not jaccard:tau=0.8"), "{error}");
     run_ok(["dedup", "--data", data, "--policy", "simhash:differing=4", &crawl]);
+}
+
+/// Two pages of one text with different images.
+#[test]
+fn with_the_tokens_of_the_source_images_tell_pages_apart() {
+    let home = tempfile::tempdir().unwrap();
+    let words = text(1, 30).join(" ");
+    let page = |n: u32| {
+        let images: String = (0..30).map(|image| format!("<img src=/{n}/{n}-{image}.gif>")).collect();
+        json!({"url": format!("http://a.example/{n}"), "html": format!("<b>{words}</b>{images}")})
+    };
+    let crawl = home.path().join("crawl.jsonl");
+    fs::write(&crawl, ndjson(&[page(1), page(2)])).unwrap();
+    let (crawl, data) = (crawl.to_str().unwrap(), home.path().join("data"));
+    let data = data.to_str().unwrap();
+    for policy in ["supershingle", "projection", "combined", "by-site"] {
+        let duplicates = |policy: &str, options: &[&str]| {
+            let dedup =
+                ["dedup", "--out", "-", "--policy", policy].into_iter().chain(options.iter().copied());
+            run_ok(dedup.chain([crawl])).matches("\"duplicate\"").count()
+        };
+        let source = format!("{policy}:tokens=source");
+        for options in [&[][..], &["--incremental"]] {
+            assert_eq!((duplicates(policy, options), duplicates(&source, options)), (1, 0), "{policy}");
+        }
+    }
+    run_ok(["dedup", "--data", data, "--policy", "projection:tokens=source", crawl]);
+    run_ok(["dedup", "--data", data, "--policy", "projection:tokens=source", crawl]);
+    let refused = errors(&run(["dedup", "--data", data, "--policy", "projection", crawl]));
+    let says = "made with --policy projection:agreeing=372,tokens=source, not projection:agreeing=372";
+    assert!(refused.contains(says), "{refused}");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use super::name::Name;
 /// The maximum length of an attribute value. A longer value counts as absent.
 const VALUE_BYTES: usize = PageUrl::BYTES_MAX;
 
-/// The attributes of a meta, link or base tag, and where the main content is asked for, what those of a tag say about it. No others are read.
+/// The attributes of a meta, link, base or img tag, and where the main content is asked for, what those of a tag say about it. No others are read.
 #[derive(Debug, Default)]
 pub(super) struct Attributes {
     /// Whether an attribute is being read.
@@ -17,7 +17,7 @@ pub(super) struct Attributes {
     pub(super) value: Value,
     /// `http-equiv` of a meta, `rel` of a link.
     pub(super) kind: Value,
-    /// `content` of a meta, `href` of a link or base.
+    /// `content` of a meta, `href` of a link or base, `src` of an img, which is read for the tokens of a source alone.
     pub(super) target: Value,
     /// What is said about the main content.
     pub(super) marks: Marks,
@@ -73,7 +73,7 @@ impl Attributes {
         }
         let field = match (tag, self.name.get()) {
             (b"meta", b"http-equiv") | (b"link", b"rel") => &mut self.kind,
-            (b"meta", b"content") | (b"link" | b"base", b"href") => &mut self.target,
+            (b"meta", b"content") | (b"link" | b"base", b"href") | (b"img", b"src") => &mut self.target,
             (_, name) => {
                 if let Some(value) = boilerplate::is_read(name).then(|| self.value.get()).flatten() {
                     self.marks.read(name, value);

@@ -6,7 +6,7 @@
 //! Besides the text, [`Document`] records what the page says about itself: `<base>`, the canonical link and, for small
 //! pages, the signs of a redirect in the content; and, where it is asked for, which text is the main content. No HTML tokens are built:
 //! text, names and the few attributes of interest go to buffers that are reused. Lines are made only where they are asked for: whether
-//! they are is known to the compiler, so that other readers have no work for them.
+//! they are is known to the compiler, so that other readers have no work for them; so it is with what the tokens of a source are made of.
 
 use std::convert::Infallible;
 
@@ -19,6 +19,7 @@ use super::lines::Lines;
 use super::main_content::MainContent;
 use super::name::Name;
 use super::refresh;
+use super::source::{self, Images};
 use doppel_model::PageUrl;
 
 /// What was read from a page. The buffers are reused for the next page.
@@ -39,6 +40,8 @@ pub(super) struct Document {
     pub(super) has_body: bool,
     /// Which text is the main content. Only where it is asked for.
     pub(super) main: MainContent,
+    /// Its images, where the tokens of a source are asked for. Then formatting is no space in the text.
+    pub(super) images: Images,
     attributes: Attributes,
 }
 
@@ -49,6 +52,8 @@ pub(super) struct Wanted {
     pub(super) main: bool,
     /// Lines.
     pub(super) lines: bool,
+    /// What the tokens of a source are made of. Nobody asks for these and for lines.
+    pub(super) source: bool,
 }
 
 impl Document {
@@ -56,13 +61,15 @@ impl Document {
     pub(super) fn read(&mut self, html: &str, small: bool, wanted: Wanted) {
         if wanted.lines {
             self.lines.clear();
-            self.read_as::<true>(html, small, wanted.main);
+            self.read_as::<true, false>(html, small, wanted.main);
+        } else if wanted.source {
+            self.read_as::<false, true>(html, small, wanted.main);
         } else {
-            self.read_as::<false>(html, small, wanted.main);
+            self.read_as::<false, false>(html, small, wanted.main);
         }
     }
 
-    fn read_as<const LINES: bool>(&mut self, html: &str, small: bool, finds_main: bool) {
+    fn read_as<const LINES: bool, const SOURCE: bool>(&mut self, html: &str, small: bool, finds_main: bool) {
         self.text.clear();
         self.base = None;
         self.canonical = None;
@@ -70,7 +77,8 @@ impl Document {
         self.script.clear();
         self.has_body = false;
         self.main.clear();
-        let reader = Reader::<LINES> {
+        self.images.clear();
+        let reader = Reader::<LINES, SOURCE> {
             document: self,
             small,
             finds_main,
@@ -87,10 +95,14 @@ impl Document {
         }
     }
 
-    /// Resolves a link on this page, against `<base>` if it has a valid one.
+    /// Against what links on this page are resolved: `<base>` if it has a valid one.
+    pub(super) fn base(&self, url: &PageUrl) -> PageUrl {
+        self.base.as_deref().and_then(|base| url.join(base).ok()).unwrap_or_else(|| url.clone())
+    }
+
+    /// Resolves a link on this page.
     pub(super) fn resolve(&self, url: &PageUrl, link: &str) -> Option<PageUrl> {
-        let base = self.base.as_deref().and_then(|base| url.join(base).ok());
-        base.as_ref().unwrap_or(url).join(link).ok()
+        self.base(url).join(link).ok()
     }
 
     /// The canonical URL that the page names.
@@ -125,8 +137,8 @@ impl Dropped {
     }
 }
 
-/// Receives what the tokenizer finds, with lines or without.
-struct Reader<'a, const LINES: bool> {
+/// Receives what the tokenizer finds, with lines or without, and with what a source reads or without.
+struct Reader<'a, const LINES: bool, const SOURCE: bool> {
     document: &'a mut Document,
     small: bool,
     finds_main: bool,
@@ -140,7 +152,7 @@ struct Reader<'a, const LINES: bool> {
     templates: u32,
 }
 
-impl<const LINES: bool> Reader<'_, LINES> {
+impl<const LINES: bool, const SOURCE: bool> Reader<'_, LINES, SOURCE> {
     fn init_tag(&mut self, end: bool) {
         self.tag = Tag { end, ..Tag::default() };
         self.document.attributes.clear();
@@ -166,6 +178,10 @@ impl<const LINES: bool> Reader<'_, LINES> {
             if !(self.tag.self_closing && matches!(name.get(), b"svg" | b"math")) {
                 main.start(name, attributes.marks, text.len());
             }
+        }
+        if SOURCE && name.get() == b"img" {
+            let Document { images, text, attributes, .. } = &mut *self.document;
+            attributes.target.get().into_iter().for_each(|link| images.push(link, text.len()));
         }
         match name.get() {
             b"meta" | b"link" | b"base" if self.templates == 0 => self.note(),
@@ -229,7 +245,7 @@ impl<const LINES: bool> Reader<'_, LINES> {
     }
 }
 
-impl<const LINES: bool> Emitter for Reader<'_, LINES> {
+impl<const LINES: bool, const SOURCE: bool> Emitter for Reader<'_, LINES, SOURCE> {
     type Token = Infallible;
 
     fn emit_string(&mut self, piece: &[u8]) {
@@ -269,7 +285,9 @@ impl<const LINES: bool> Emitter for Reader<'_, LINES> {
     fn init_attribute(&mut self) {
         let tag = self.tag.name.get();
         self.document.attributes.end(tag);
-        if !self.tag.end && (self.finds_main || matches!(tag, b"meta" | b"link" | b"base")) {
+        let is_read =
+            self.finds_main || matches!(tag, b"meta" | b"link" | b"base") || SOURCE && tag == b"img";
+        if !self.tag.end && is_read {
             self.document.attributes.begin();
         }
     }
@@ -286,14 +304,15 @@ impl<const LINES: bool> Emitter for Reader<'_, LINES> {
             // Most values are links, which are of no interest here.
             let is_read = attributes.value.has_begun()
                 || boilerplate::is_read(attributes.name.get())
-                || matches!(self.tag.name.get(), b"meta" | b"link" | b"base");
+                || matches!(self.tag.name.get(), b"meta" | b"link" | b"base")
+                || SOURCE && self.tag.name.get() == b"img";
             attributes.value.push(if is_read { piece } else { b"" });
         }
     }
 
     fn emit_current_tag(&mut self) -> Option<State> {
         self.document.attributes.end(self.tag.name.get());
-        if self.dropped == Dropped::Nothing {
+        if self.dropped == Dropped::Nothing && !(SOURCE && source::is_formatting(self.tag.name.get())) {
             self.document.text.push(b' ');
         }
         if LINES {

@@ -3,8 +3,8 @@
 //! The text of a page: every tag separates words. Entities are decoded and comments are dropped, and neither separates.
 //! Script and style are dropped; the text of title, textarea, noscript, noframes, iframe and template stays. Attributes
 //! are not text. For policies that read it, boilerplate is left out (`main_content`); those that read lines get them as a browser shows
-//! them (`lines`). No page is refused: any bytes have a signature. Time and memory are linear in the size of the page,
-//! however deep it is nested.
+//! them (`lines`), and those that are asked for it the tokens of their source (`source`). No page is refused: any bytes have a signature.
+//! Time and memory are linear in the size of the page, however deep it is nested.
 #![forbid(unsafe_code)]
 
 mod attributes;
@@ -23,6 +23,7 @@ mod refresh;
 mod rule;
 mod script;
 mod site;
+mod source;
 mod taken;
 mod term;
 mod token;
@@ -40,6 +41,7 @@ use doppel_model::signature::{Builder, Signature};
 use doppel_model::{ContentHash, PageUrl, stable_hash64};
 use html::{Document, Wanted};
 use language::language;
+use source::{Links, SourceTokens};
 use term::Terms;
 use token::Tokeniser;
 
@@ -114,6 +116,7 @@ pub struct Extractor {
     tokeniser: Tokeniser,
     /// None before the first page of which terms are needed.
     terms: Option<Terms>,
+    source: SourceTokens,
     signer: Signer,
 }
 
@@ -143,6 +146,7 @@ impl Extractor {
             document: Document::default(),
             tokeniser: Tokeniser::default(),
             terms: None,
+            source: SourceTokens::default(),
             signer,
         }
     }
@@ -250,6 +254,7 @@ impl Extractor {
     }
 
     fn take(&mut self, text: &str) {
+        self.document.images.clear();
         self.document.text.clear();
         self.document.text.extend_from_slice(text.as_bytes());
         if self.signer.policy().reads_lines() {
@@ -260,7 +265,11 @@ impl Extractor {
     /// Reads an HTML page into the document. Returns the target if the page is a redirect.
     fn read(&mut self, url: &PageUrl, html: &[u8], declared: Option<&str>) -> Option<PageUrl> {
         let policy = self.signer.policy();
-        let wanted = Wanted { main: policy.reads_main(), lines: policy.reads_lines() };
+        let wanted = Wanted {
+            main: policy.reads_main(),
+            lines: policy.reads_lines(),
+            source: policy.reads_source_tokens(),
+        };
         self.read_for(url, html, declared, wanted)
     }
 
@@ -280,6 +289,8 @@ impl Extractor {
         let site = url.zip(self.signer.policy().sites()).map(|(url, sites)| site::hash(sites, url));
         let finds_main = is_html && self.signer.policy().reads_main();
         let found = finds_main && self.find_main() != Part::Whole;
+        let reads_source = self.signer.policy().reads_source_tokens();
+        let links = url.filter(|_| reads_source).and_then(|url| Links::of(url, &self.document.base(url)));
         let text = &mut self.document.text;
         let (tokens, terms) = if self.signer.policy().reads_terms() {
             let terms = self.terms.get_or_insert_with(Terms::new);
@@ -288,6 +299,8 @@ impl Extractor {
             (tokens, terms.get())
         } else if found {
             (self.tokeniser.found(), &[][..])
+        } else if reads_source {
+            (self.source.tokens(text, &self.document.images, links.as_ref()), &[][..])
         } else {
             (self.tokeniser.tokens(text), &[][..])
         };

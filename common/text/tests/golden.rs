@@ -196,3 +196,17 @@ fn main_contents() {
     ];
     assert_eq!(now, golden);
 }
+
+/// So does a change of what the tokens of a source are.
+#[test]
+fn tokens_of_a_source() {
+    let url = PageUrl::parse("http://www.example.co.uk/a").unwrap();
+    let html = "<title>A title</title>See <b>f</b>or (http://Www.a-b.org/c_d.html?e=f), <img src=/g/h.png?i>ΟΔΟΣ 東京 \
+        <img src='//cdn.example/j.gif#k'>www.l-m.n/o-p.";
+    let mut extractor = Extractor::new("by-site:tokens=source".parse().unwrap());
+    let Extracted::Page(page) = extractor.html(&url, html.as_bytes(), None) else { panic!() };
+    assert_eq!(
+        (page.signature.tokens(), stable_hash64(page.signature.as_bytes())),
+        (18, 0xa1d2_6a19_f088_f520)
+    );
+}

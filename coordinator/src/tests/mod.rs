@@ -76,20 +76,26 @@ impl Door {
     }
 
     fn under(limits: Limits, winners: WinnerOrder, markets: Markets, has_mapping: bool) -> Self {
-        Self::of(limits, winners, markets, has_mapping, None)
+        Self::of(limits, (winners, markets), has_mapping, None, Policy::default())
+    }
+
+    /// Of pages that are compared by another policy.
+    fn comparing(policy: Policy) -> Self {
+        Self::of(Limits::default(), (WinnerOrder::DEFAULT, Markets::default()), false, None, policy)
     }
 
     /// One of a cluster.
     fn in_cluster(cluster: Arc<dyn ClusterApi>) -> Self {
-        Self::of(Limits::default(), WinnerOrder::DEFAULT, Markets::default(), false, Some(cluster))
+        let elected = (WinnerOrder::DEFAULT, Markets::default());
+        Self::of(Limits::default(), elected, false, Some(cluster), Policy::default())
     }
 
     fn of(
         limits: Limits,
-        winners: WinnerOrder,
-        markets: Markets,
+        (winners, markets): (WinnerOrder, Markets),
         has_mapping: bool,
         cluster: Option<Arc<dyn ClusterApi>>,
+        policy: Policy,
     ) -> Self {
         let temp = tempfile::tempdir().unwrap();
         let tiers = Arc::new(Fake::default());
@@ -99,11 +105,11 @@ impl Door {
             tier2: Arc::clone(&tiers) as Arc<dyn Tier2Api>,
             mapping: has_mapping.then(|| Arc::clone(&tiers) as Arc<dyn MappingApi>),
             cluster,
-            policy: Policy::default(),
+            policy,
             winners,
             markets,
             shard_map: ShardMap::fixed(vec!["local".to_owned(); 2]),
-            ingest: Arc::new(Ingest::new(2, Policy::default()).unwrap()),
+            ingest: Arc::new(Ingest::new(2, policy).unwrap()),
             registry: Registry::default(),
             clock: Arc::new(|| NOW),
             temp_dir: temp.path().to_owned(),

@@ -367,3 +367,42 @@ async fn a_probe_of_a_redirect_follows_it() {
         assert_eq!(advice["redirect_to"], if to == "/" { "http://w/" } else { to });
     }
 }
+
+#[tokio::test]
+async fn a_probe_shows_what_the_main_content_leaves_out() {
+    let html = format!("<title>T</title><nav>{}</nav>{}", words("menu", 0, 200), words("t", 0, 50));
+    let probe = async |policy: &str, body: Value| {
+        let reply = Door::comparing(policy.parse().unwrap()).post_json("/v1/probe", &body).await;
+        assert_eq!(reply.status, 200, "{reply:?}");
+        reply.json()
+    };
+    for policy in ["content", "copies"] {
+        let answer = probe(policy, json!({"html": html, "url": "http://a/"})).await;
+        assert_eq!((&answer["status"], &answer["url"]), (&json!("unique"), &json!("http://a/")));
+        let mut main = answer["main_content"].clone();
+        let shown = main["left_out"][1]["text"].take();
+        let shown = shown.as_str().unwrap();
+        assert!(shown.starts_with("menu0 menu1 ") && shown.ends_with('…'), "{shown}");
+        assert_eq!(shown.chars().count(), crate::limits::LEFT_OUT_CHARS);
+        let expected = json!({
+            "part": "page", "page_tokens": 251, "taken_tokens": 50, "left_out_tokens": 201,
+            "left_out": [
+                {"rule": "title", "tokens": 1, "text": "T"},
+                {"rule": "navigation", "tokens": 200, "text": null},
+            ],
+        });
+        assert_eq!(main, expected);
+        // Plain text is compared as it is, and a redirect has no content.
+        let redirect = "<meta http-equiv=refresh content='0; url=http://b/'>";
+        for other in
+            [json!({"text": "a b", "url": "http://a/"}), json!({"html": redirect, "url": "http://a/"})]
+        {
+            assert_eq!(probe(policy, other).await.get("main_content"), None);
+        }
+    }
+    // Where the site is read, it has to be known.
+    let copies = Door::comparing("copies".parse().unwrap());
+    assert_eq!(copies.post_json("/v1/probe", &json!({"html": html})).await.problem(400)["field"], "url");
+    // Another policy compares the whole page.
+    assert_eq!(probe("jaccard", json!({"html": html})).await.get("main_content"), None);
+}

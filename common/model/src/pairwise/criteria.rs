@@ -54,11 +54,11 @@ impl Policy {
                 vec![above("pairs of words of the main content", tau, a, b, pair.words())]
             }
             Self::Supershingle { equal, .. } => vec![supershingles(supershingle::equal(x, y), equal)],
-            Self::Projection { agreeing } => vec![bits(projection::agreeing(x, y), agreeing)],
+            Self::Projection { agreeing, .. } => vec![bits(projection::agreeing(x, y), agreeing)],
             Self::BySite { across, .. } if !combined::is_one_site(x, y) => {
                 vec![bits(combined::measure(x, y).1, across)]
             }
-            Self::Combined { equal, agreeing } | Self::BySite { equal, agreeing, .. } => {
+            Self::Combined { equal, agreeing, .. } | Self::BySite { equal, agreeing, .. } => {
                 let (shared, agree) = combined::measure(x, y);
                 vec![supershingles(shared, equal), bits(agree, agreeing)]
             }

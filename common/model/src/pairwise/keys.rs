@@ -29,7 +29,7 @@ impl Policy {
                 keys.for_each(|(band, key)| each(u64::from(key) << 8 | band as u64));
             }
             Self::Supershingle { .. } => supershingle::keys(payload, each),
-            Self::Projection { agreeing } => projection::keys(payload, agreeing, each),
+            Self::Projection { agreeing, .. } => projection::keys(payload, agreeing, each),
             Self::Combined { .. } => combined::keys(payload, each),
             Self::BySite { across, .. } => {
                 combined::keys(payload, &mut each);

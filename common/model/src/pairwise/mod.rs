@@ -47,6 +47,7 @@ mod simhash;
 mod similarity;
 mod sites;
 mod supershingle;
+mod tokens;
 
 use serde::{Deserialize, Serialize};
 
@@ -58,6 +59,7 @@ pub use overlap::chunks;
 pub use signer::{Features, Signer};
 pub use similarity::Similarity;
 pub use sites::Sites;
+pub use tokens::Tokens;
 
 use crate::Tau;
 use crate::signature::{Kind, Signature};
@@ -68,7 +70,8 @@ pub const TOKENS_MIN: u32 = 20;
 
 /// How two contents are compared. It is chosen when a collection is created and never changes.
 ///
-/// As text it is the name and all parameters, such as `jaccard:tau=0.9`. Text that is read may leave out those that are the default's.
+/// As text it is the name and all parameters, such as `jaccard:tau=0.9`, but `tokens` where it is the default's. Text that is read may
+/// leave out all that are.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Policy {
@@ -83,11 +86,15 @@ pub enum Policy {
         equal: u32,
         /// Words of a shingle.
         words: u32,
+        /// What is compared.
+        tokens: Tokens,
     },
     /// See the module `projection`.
     Projection {
         /// The least number of agreeing bits, 361 to 384.
         agreeing: u32,
+        /// What is compared.
+        tokens: Tokens,
     },
     /// See the module `combined`.
     Combined {
@@ -95,6 +102,8 @@ pub enum Policy {
         equal: u32,
         /// The least number of agreeing bits, up to 384.
         agreeing: u32,
+        /// What is compared.
+        tokens: Tokens,
     },
     /// See the module `combined`.
     BySite {
@@ -106,6 +115,8 @@ pub enum Policy {
         agreeing: u32,
         /// What a site is.
         site: Sites,
+        /// What is compared.
+        tokens: Tokens,
     },
     /// See the module `simhash`.
     Simhash {
@@ -202,11 +213,11 @@ impl Policy {
                 let shared = supershingle::equal(a.payload(), b.payload());
                 Comparison::of((shared, supershingle::SUPERSHINGLES as u32), shared >= equal)
             }
-            Self::Projection { agreeing } => {
+            Self::Projection { agreeing, .. } => {
                 let bits = projection::agreeing(a.payload(), b.payload());
                 Comparison::of((bits, projection::BITS), bits >= agreeing)
             }
-            Self::Combined { equal, agreeing } => {
+            Self::Combined { equal, agreeing, .. } => {
                 let (supershingles, bits) = combined::measure(a.payload(), b.payload());
                 Comparison::of((bits, projection::BITS), supershingles >= equal && bits >= agreeing)
             }
@@ -345,6 +356,18 @@ impl Policy {
     #[must_use]
     pub const fn reads_tables(&self) -> bool {
         matches!(self, Self::Imatch { .. } | Self::MultiSimhash { .. })
+    }
+
+    /// Whether it is given the tokens of its source.
+    #[must_use]
+    pub const fn reads_source_tokens(&self) -> bool {
+        matches!(
+            self,
+            Self::Supershingle { tokens: Tokens::Source, .. }
+                | Self::Projection { tokens: Tokens::Source, .. }
+                | Self::Combined { tokens: Tokens::Source, .. }
+                | Self::BySite { tokens: Tokens::Source, .. }
+        )
     }
 
     /// Whether F reads the main content of a page in place of all its text.

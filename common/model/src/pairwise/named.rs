@@ -3,7 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::{Policy, Sites, copies, imatch, multi_simhash, overlap, projection, simhash, supershingle};
+use super::{
+    Policy, Sites, Tokens, copies, imatch, multi_simhash, overlap, projection, simhash, supershingle,
+};
 use crate::Tau;
 
 /// The text names no policy.
@@ -45,15 +47,16 @@ enum Parameter {
     Number { key: &'static str, value: u32, least: u32, most: u32 },
     Tau { key: &'static str, tau: Tau },
     Sites(Sites),
+    Tokens(Tokens),
 }
 
 /// The policies with their defaults.
 const DEFAULTS: [Policy; 11] = [
     Policy::Jaccard { tau: Tau::DEFAULT },
-    Policy::Supershingle { equal: 2, words: supershingle::SHINGLE_TOKENS },
-    Policy::Projection { agreeing: 372 },
-    Policy::Combined { equal: 2, agreeing: 355 },
-    Policy::BySite { across: 372, equal: 2, agreeing: 355, site: Sites::Registrable },
+    Policy::Supershingle { equal: 2, words: supershingle::SHINGLE_TOKENS, tokens: Tokens::Words },
+    Policy::Projection { agreeing: 372, tokens: Tokens::Words },
+    Policy::Combined { equal: 2, agreeing: 355, tokens: Tokens::Words },
+    Policy::BySite { across: 372, equal: 2, agreeing: 355, site: Sites::Registrable, tokens: Tokens::Words },
     Policy::Simhash { differing: 3 },
     Policy::Imatch { lexicons: 10, idf_from: 20, idf_to: 85 },
     Policy::MultiSimhash { words: 2, lexicons: 5, below: 3 },
@@ -71,6 +74,7 @@ impl Parameter {
         match self {
             Self::Number { key, .. } | Self::Tau { key, .. } => key,
             Self::Sites(_) => "site",
+            Self::Tokens(_) => "tokens",
         }
     }
 
@@ -97,6 +101,10 @@ impl Parameter {
                 let sites = Sites::of_word(text);
                 sites.map(Self::Sites).ok_or_else(|| wrong(format!("one of {}", Sites::WORDS.join(", "))))
             }
+            Self::Tokens(_) => {
+                let tokens = Tokens::of_word(text);
+                tokens.map(Self::Tokens).ok_or_else(|| wrong(format!("one of {}", Tokens::WORDS.join(", "))))
+            }
         }
     }
 }
@@ -107,6 +115,7 @@ impl fmt::Display for Parameter {
             Self::Number { key, value, .. } => write!(f, "{key}={value}"),
             Self::Tau { key, tau } => write!(f, "{key}={tau}"),
             Self::Sites(sites) => write!(f, "site={}", sites.word()),
+            Self::Tokens(tokens) => write!(f, "tokens={}", tokens.word()),
         }
     }
 }
@@ -144,14 +153,23 @@ impl Policy {
         let found_by = |key, value| number(key, value, projection::AGREEING_MIN, projection::BITS);
         match self {
             Self::Jaccard { tau } | Self::Content { tau } => vec![threshold("tau", tau)],
-            Self::Supershingle { equal: of, words } => {
-                vec![equal(of), number("words", words, 1, supershingle::SHINGLE_TOKENS_MAX)]
+            Self::Supershingle { equal: of, words, tokens } => {
+                let words = number("words", words, 1, supershingle::SHINGLE_TOKENS_MAX);
+                vec![equal(of), words, Parameter::Tokens(tokens)]
             }
-            Self::Projection { agreeing: of } => vec![found_by("agreeing", of)],
-            Self::Combined { equal: of, agreeing: bits } => vec![equal(of), agreeing(bits)],
-            Self::BySite { across, equal: of, agreeing: bits, site } => {
-                vec![found_by("across", across), equal(of), agreeing(bits), Parameter::Sites(site)]
+            Self::Projection { agreeing: of, tokens } => {
+                vec![found_by("agreeing", of), Parameter::Tokens(tokens)]
             }
+            Self::Combined { equal: of, agreeing: bits, tokens } => {
+                vec![equal(of), agreeing(bits), Parameter::Tokens(tokens)]
+            }
+            Self::BySite { across, equal: of, agreeing: bits, site, tokens } => vec![
+                found_by("across", across),
+                equal(of),
+                agreeing(bits),
+                Parameter::Sites(site),
+                Parameter::Tokens(tokens),
+            ],
             Self::Simhash { differing } => vec![number("differing", differing, 0, simhash::DIFFERING_MAX)],
             Self::Imatch { lexicons, idf_from, idf_to } => vec![
                 number("lexicons", lexicons, 0, imatch::LEXICONS_MAX),
@@ -182,12 +200,19 @@ impl Policy {
             (Self::Copies { text, .. }, Parameter::Tau { key: "text", tau }) => *text = tau,
             (Self::Copies { within, .. }, Parameter::Tau { key: "within", tau }) => *within = tau,
             (Self::Copies { across, .. }, Parameter::Tau { tau, .. }) => *across = tau,
-            (Self::Supershingle { equal, words }, Parameter::Number { key, value, .. }) => {
+            (
+                Self::Supershingle { tokens, .. }
+                | Self::Projection { tokens, .. }
+                | Self::Combined { tokens, .. }
+                | Self::BySite { tokens, .. },
+                Parameter::Tokens(to),
+            ) => *tokens = to,
+            (Self::Supershingle { equal, words, .. }, Parameter::Number { key, value, .. }) => {
                 *if key == "equal" { equal } else { words } = value;
             }
-            (Self::Projection { agreeing }, Parameter::Number { value, .. }) => *agreeing = value,
+            (Self::Projection { agreeing, .. }, Parameter::Number { value, .. }) => *agreeing = value,
             (
-                Self::Combined { equal, agreeing } | Self::BySite { equal, agreeing, .. },
+                Self::Combined { equal, agreeing, .. } | Self::BySite { equal, agreeing, .. },
                 Parameter::Number { key: key @ ("equal" | "agreeing"), value, .. },
             ) => *if key == "equal" { equal } else { agreeing } = value,
             (Self::BySite { across, .. }, Parameter::Number { value, .. }) => *across = value,
@@ -251,7 +276,9 @@ impl FromStr for Policy {
 impl fmt::Display for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())?;
-        for (at, parameter) in self.parameters().into_iter().enumerate() {
+        // What was written before there was a choice is what is written now.
+        let is_said = |parameter: &Parameter| *parameter != Parameter::Tokens(Tokens::Words);
+        for (at, parameter) in self.parameters().into_iter().filter(is_said).enumerate() {
             write!(f, "{}{parameter}", if at == 0 { ':' } else { ',' })?;
         }
         Ok(())
@@ -288,10 +315,26 @@ mod tests {
             changed.parse::<Policy>().unwrap().to_string(),
             "copies:text=0.85,within=0.95,across=0.75,site=registrable"
         );
-        let all = Policy::BySite { across: 380, equal: 3, agreeing: 300, site: Sites::Host };
+        let all =
+            Policy::BySite { across: 380, equal: 3, agreeing: 300, site: Sites::Host, tokens: Tokens::Words };
         assert_eq!("by-site:agreeing=300,across=380,site=host,equal=3".parse(), Ok(all));
         assert_eq!(all.to_string(), "by-site:across=380,equal=3,agreeing=300,site=host");
-        assert_eq!("supershingle:words=5".parse(), Ok(Policy::Supershingle { equal: 2, words: 5 }));
+        let all = Policy::Supershingle { equal: 2, words: 5, tokens: Tokens::Words };
+        assert_eq!("supershingle:words=5".parse(), Ok(all));
+        for (text, written) in [
+            ("supershingle:tokens=source", "supershingle:equal=2,words=8,tokens=source"),
+            ("projection:tokens=source,agreeing=380", "projection:agreeing=380,tokens=source"),
+            ("combined:tokens=source", "combined:equal=2,agreeing=355,tokens=source"),
+            (
+                "by-site:tokens=source",
+                "by-site:across=372,equal=2,agreeing=355,site=registrable,tokens=source",
+            ),
+            ("projection:tokens=words", "projection:agreeing=372"),
+        ] {
+            let policy: Policy = text.parse().unwrap();
+            assert_eq!((policy.to_string(), written.parse()), (written.to_owned(), Ok(policy)));
+            assert_eq!(policy.reads_source_tokens(), text.contains("source"), "{text}");
+        }
         let all = Policy::Imatch { lexicons: 3, idf_from: 10, idf_to: 90 };
         assert_eq!("imatch:idf-to=90,lexicons=3,idf-from=10".parse(), Ok(all));
         let all = Policy::MultiSimhash { words: 1, lexicons: 10, below: 4 };
@@ -314,6 +357,8 @@ mod tests {
         assert!(refused("jaccard:tau=1").contains("a decimal from 0.5"));
         assert!(refused("copies:across=0.3").contains("across of the policy copies is a decimal from 0.5"));
         assert!(refused("combined:equal=2,equal=3").contains("twice"));
+        assert!(refused("combined:tokens=terms").contains("one of words, source; this is \"terms\""));
+        assert!(refused("simhash:tokens=source").contains("no parameter \"tokens\"; it has differing"));
         assert!(refused("simhash:differing").contains("this is \"\""));
     }
 }

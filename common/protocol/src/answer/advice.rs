@@ -4,6 +4,7 @@ use doppel_model::PageUrl;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::MainContent;
 use crate::{PageView, Rule, Status, Unresolved};
 
 /// What Doppel says about a page.
@@ -77,6 +78,17 @@ impl Advice {
             ..Self::unknown(view.rank.url.to_string())
         }
     }
+}
+
+/// Advice about a page that is not stored.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Probed {
+    /// What it would be.
+    #[serde(flatten)]
+    pub advice: Advice,
+    /// Under a policy that compares the main content, of HTML: what of it is compared, and what is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub main_content: Option<MainContent>,
 }
 
 /// Advice about many pages.

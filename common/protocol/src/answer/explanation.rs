@@ -61,7 +61,8 @@ pub struct KeptBefore {
 pub struct Content {
     /// Hash of the token sequence.
     pub hash: String,
-    /// Tokens.
+    /// Tokens that are compared: under the policies `content` and `copies` those of the main content. What is left out is not stored;
+    /// `POST /v1/probe` and `doppel explain FILE FILE` read it in the page.
     pub tokens: u32,
     /// Under the policy `jaccard`: distinct shingles.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -48,6 +48,13 @@ fn advice() {
 }
 
 #[test]
+fn probes() {
+    pinned::<Probed>(ADVICE);
+    let main = r#"{"part":"page","page_tokens":30,"taken_tokens":26,"left_out_tokens":4,"left_out":[{"rule":"navigation","tokens":4,"text":"a b c…"}]}"#;
+    pinned::<Probed>(&format!(r#"{},"main_content":{main}}}"#, ADVICE.strip_suffix('}').unwrap()));
+}
+
+#[test]
 fn explanations() {
     let content = r#"{"hash":"00","tokens":30,"shingles":26,"comparable":true,"language":null,"lengths":[20,6],"home":1,"probed_partitions":[1,2]}"#;
     let measures = r#"{"same_content":false,"similarity":0.5,"criteria":[{"what":"shingles","shared":24,"of":27,"needed":"above 0.8","met":true}],"shingles":{"only_a":2,"only_b":1,"sketch_estimate":0.25,"equal_bands":3,"bands":20,"examples":{"common":["01"],"only_a":[],"only_b":["02"]}}}"#;

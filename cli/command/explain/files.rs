@@ -1,0 +1,252 @@
+//! `doppel explain FILE FILE`: two pages on disk, compared under a policy without a server.
+//!
+//! The answer has the form of the server's as far as it does not rest on a collection. It shows what of each page the policy compares and
+//! what is left out, which a signature does not keep.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use clap::Args;
+use doppel_coordinator::comparison;
+use doppel_crawls::{Fetched, FetchedBody, Item, Limits};
+use doppel_model::PageUrl;
+use doppel_model::pairwise::Signer;
+use doppel_model::signature::Signature;
+use doppel_protocol::answer::{LeftOut, MainContent, Measures};
+use doppel_text::{Extracted, Extractor};
+use serde::Serialize;
+
+use super::print_measures;
+use crate::args::PolicyArgs;
+use crate::crawl;
+use crate::exit::Failure;
+use crate::output::{Output, count, plural, table};
+use crate::policy_tables;
+
+/// Characters of left-out text that are shown for a rule unless told otherwise.
+const LEFT_OUT: u32 = 200;
+/// The most of them.
+const LEFT_OUT_MAX: i64 = 100_000;
+
+/// What is said of files.
+#[derive(Debug, Args)]
+pub(super) struct FilesArgs {
+    #[command(flatten)]
+    policy: PolicyArgs,
+    /// Of files: which page of the first file is meant, if it has several, or where the only one was found. A policy that reads the
+    /// site needs it.
+    #[arg(long, value_name = "URL")]
+    url_a: Option<String>,
+    /// The same of the second file.
+    #[arg(long, value_name = "URL")]
+    url_b: Option<String>,
+    /// Of files, where the policy reads the main content: characters that are shown of what each rule leaves out; 0 for none
+    /// [default: 200].
+    #[arg(long, value_name = "CHARACTERS", value_parser = clap::value_parser!(u32).range(0..=LEFT_OUT_MAX))]
+    left_out: Option<u32>,
+}
+
+/// Why two pages on disk are near-duplicates, or are none.
+#[derive(Debug, Serialize)]
+struct Compared {
+    a: Side,
+    b: Side,
+    policy: String,
+    measures: Measures,
+    duplicate: bool,
+    reason: String,
+}
+
+/// What is compared of one page.
+#[derive(Debug, Serialize)]
+struct Side {
+    file: String,
+    url: String,
+    hash: String,
+    tokens: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shingles: Option<u32>,
+    comparable: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    main_content: Option<MainContent>,
+}
+
+/// A file, and the option that names its page.
+struct Named<'f> {
+    file: &'f Path,
+    option: &'static str,
+    url: Option<&'f str>,
+}
+
+impl FilesArgs {
+    /// Compares the pages of two files.
+    pub(super) fn run(self, a: &Path, b: &Path, output: Output) -> anyhow::Result<()> {
+        let policy = self.policy.policy()?.unwrap_or_default();
+        let signer = policy_tables::signer(policy, policy_tables::given(&self.policy)?)?;
+        let chars = self.left_out.unwrap_or(LEFT_OUT) as usize;
+        let [a, b] = [("--url-a", a, &self.url_a), ("--url-b", b, &self.url_b)].map(|(option, file, url)| {
+            let named = Named { file, option, url: url.as_deref() };
+            named.side(&signer, chars)
+        });
+        let ((a, x), (b, y)) = (a?, b?);
+        let measured = comparison::measured(policy, &x, &y);
+        let reason = comparison::reason((x.tokens(), y.tokens()), &measured);
+        let (comparison, measures) = measured;
+        let compared =
+            Compared { a, b, policy: policy.to_string(), measures, duplicate: comparison.similar, reason };
+        output.print(&compared, |out| print(&compared, out))?;
+        Ok(())
+    }
+
+    /// Refuses what a server is not asked.
+    pub(super) fn check_unused(&self) -> Result<(), Failure> {
+        let PolicyArgs { policy, tau, policy_tables, .. } = &self.policy;
+        let is_given = [
+            (policy.is_some(), "--policy"),
+            (tau.is_some(), "--tau"),
+            (policy_tables.is_some(), "--policy-tables"),
+            (self.url_a.is_some(), "--url-a"),
+            (self.url_b.is_some(), "--url-b"),
+            (self.left_out.is_some(), "--left-out"),
+        ];
+        match is_given.into_iter().find(|(is_given, _)| *is_given) {
+            None => Ok(()),
+            Some((_, option)) => Err(Failure::Usage(format!(
+                "{option} is for two files, and these are no files; a server compares by the policy of its collection"
+            ))),
+        }
+    }
+}
+
+impl Named<'_> {
+    fn side(&self, signer: &Signer, chars: usize) -> anyhow::Result<(Side, Signature)> {
+        let (page, policy) = (self.page()?, signer.policy());
+        let file = self.file.display().to_string();
+        if policy.reads_site() && page.url.host().is_empty() {
+            let (name, option) = (policy.name(), self.option);
+            let text = format!(
+                "the policy {name} reads the site of a page: say with {option} where {file} was found"
+            );
+            return Err(Failure::Usage(text).into());
+        }
+        let mut extractor = Extractor::signing(signer.clone());
+        let nothing = |why: String| {
+            Failure::BadInput(format!("{file}: {} {why}: there is nothing to compare", page.url))
+        };
+        let mut main_content = None;
+        let extracted = match &page.body {
+            FetchedBody::Html { bytes, charset } => {
+                let charset = charset.as_deref();
+                if policy.reads_main() {
+                    let taken = extractor.html_taken(&page.url, bytes, charset, chars);
+                    main_content = taken.map(comparison::main_content);
+                }
+                extractor.html(&page.url, bytes, charset)
+            }
+            FetchedBody::Text(text) => Extracted::Page(extractor.text_at(&page.url, text)),
+            FetchedBody::Redirect(target) => Extracted::Redirect(target.clone()),
+            FetchedBody::Dead => return Err(nothing("is dead".to_owned()).into()),
+        };
+        let signature = match extracted {
+            Extracted::Page(page) => page.signature,
+            Extracted::Redirect(target) => return Err(nothing(format!("redirects to {target}")).into()),
+        };
+        let side = Side {
+            url: page.url.to_string(),
+            hash: signature.content().to_string(),
+            tokens: signature.tokens(),
+            shingles: signature.kind().is_of_shingles().then(|| signature.size()),
+            comparable: policy.comparable(&signature),
+            main_content,
+            file,
+        };
+        Ok((side, signature))
+    }
+
+    /// The page that is meant: the newest of the URL that is given, or else the only one of the file, found under that URL.
+    fn page(&self) -> anyhow::Result<Fetched> {
+        let wrong = |text: String| Failure::Usage(format!("{}: {text}", self.file.display()));
+        let parse =
+            |url| PageUrl::parse(url).map_err(|error| wrong(format!("{} {url}: {error}", self.option)));
+        let url = self.url.map(parse).transpose()?;
+        let (mut meant, mut only, mut pages, mut bad) = (None, None, 0_u64, None);
+        let input = doppel_crawls::open(self.file, Limits::at(crawl::now()));
+        for item in input.map_err(|error| Failure::BadInput(error.to_string()))? {
+            match item {
+                Item::Page(page) if url.as_ref() == Some(&page.url) => meant = Some(page),
+                Item::Page(page) if matches!(page.body, FetchedBody::Html { .. } | FetchedBody::Text(_)) => {
+                    pages += 1;
+                    only = Some(page).filter(|_| pages == 1);
+                    if url.is_none() && pages > 1 {
+                        return Err(wrong(format!(
+                            "it has several pages: say which with {} URL",
+                            self.option
+                        ))
+                        .into());
+                    }
+                }
+                Item::Page(_) | Item::Skipped(_) => {}
+                Item::Bad(error) => bad = bad.or(Some(error)),
+            }
+        }
+        match (meant, only, url) {
+            (Some(page), ..) | (None, Some(page), None) => Ok(page),
+            (None, Some(page), Some(url)) => Ok(Fetched { url, ..page }),
+            (None, None, Some(url)) if pages > 1 => Err(Failure::BadInput(format!(
+                "{}: none of {} is {url}",
+                self.file.display(),
+                plural(pages, "page")
+            ))
+            .into()),
+            (None, None, _) => {
+                let why = bad.map_or_else(
+                    || format!("there is no page in {}", self.file.display()),
+                    |bad| bad.to_string(),
+                );
+                Err(Failure::BadInput(why).into())
+            }
+        }
+    }
+}
+
+fn print(compared: &Compared, out: &mut dyn Write) -> io::Result<()> {
+    let Compared { a, b, policy, measures, duplicate, reason } = compared;
+    let verdict = if *duplicate { "near-duplicates" } else { "no near-duplicates" };
+    writeln!(out, "{verdict}: {reason}")?;
+    let row = |name: &str, of: fn(&Side) -> String| vec![name.to_owned(), of(a), of(b)];
+    let mut rows = vec![vec![String::new(), "a".to_owned(), "b".to_owned()]];
+    rows.push(row("file", |side| side.file.clone()));
+    rows.push(row("url", |side| side.url.clone()));
+    rows.push(row("tokens", |side| side.tokens.to_string()));
+    if a.shingles.is_some() {
+        rows.push(row("shingles", |side| side.shingles.unwrap_or_default().to_string()));
+    }
+    table(out, &rows)?;
+    print_measures(policy, measures, out)?;
+    for (name, side) in [("a", a), ("b", b)] {
+        if let Some(main_content) = &side.main_content {
+            print_main_content(name, main_content, out)?;
+        }
+    }
+    Ok(())
+}
+
+fn print_main_content(name: &str, main_content: &MainContent, out: &mut dyn Write) -> io::Result<()> {
+    let MainContent { part, page_tokens, taken_tokens, left_out_tokens, left_out } = main_content;
+    let part = match part.as_str() {
+        "main" => "what stands in main",
+        "page" => "the page by the rules, without its title",
+        "page-and-title" => "the page by the rules, with its title",
+        _ => "the whole page",
+    };
+    let [taken, left] = [*taken_tokens, *left_out_tokens].map(count);
+    writeln!(
+        out,
+        "main content of {name}: {part}; {taken} of {} taken, {left} left out",
+        plural(*page_tokens, "token")
+    )?;
+    let row = |LeftOut { rule, tokens, text }: &LeftOut| {
+        vec![String::new(), rule.clone(), plural(*tokens, "token"), text.clone()]
+    };
+    table(out, &left_out.iter().map(row).collect::<Vec<_>>())
+}

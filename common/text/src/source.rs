@@ -1,0 +1,161 @@
+//! The tokens of a source: those that Henzinger, SIGIR 2006, section 2, makes of a page, for policies that are asked to compare these.
+//!
+//! Every maximal sequence of alphanumeric characters is a term, with two exceptions. A URL in the text is broken at slashes and dots, and each
+//! piece is a term, whatever else is in it. The URL of an image is a term: on another host the whole URL, on the page's own host the file
+//! name alone, so that a mirrored page with its images has the same tokens. Markup separates terms, but for formatting, which is ignored.
+//!
+//! What the source leaves open is ours. A URL in the text begins with `http://`, `https://`, `ftp://` or `www.` where no alphanumeric
+//! character is before it and one is behind, and ends before white space, `<`, `>` or a quotation mark, and before punctuation at its end.
+//! Letters are lower case but in the URLs of images. A file name is what is behind the last slash of the path, with a query, for
+//! that tells images apart; a fragment does not. What is no http, https or file URL, such as an image in the page itself, is no term.
+//! Scripts without spaces have no words of their own: what is not separated is one term.
+
+use std::mem;
+
+use doppel_model::{PageUrl, stable_hash64};
+use url::{Position, Url};
+
+/// The images of a page.
+#[derive(Debug, Default)]
+pub(super) struct Images {
+    /// Their links, one behind the other.
+    links: String,
+    /// For each where in the text it is, and where its link ends.
+    places: Vec<(usize, usize)>,
+}
+
+impl Images {
+    /// Begins another page.
+    pub(super) fn clear(&mut self) {
+        self.links.clear();
+        self.places.clear();
+    }
+
+    /// Takes the link of an image, before which there is so much text.
+    pub(super) fn push(&mut self, link: &str, at: usize) {
+        self.links.push_str(link);
+        self.places.push((at, self.links.len()));
+    }
+
+    /// Where each image is, with its link, in order.
+    fn iter(&self) -> impl Iterator<Item = (usize, &str)> {
+        let begins = [0].into_iter().chain(self.places.iter().map(|(_, end)| *end));
+        self.places.iter().zip(begins).map(|((at, end), begin)| (*at, &self.links[begin..*end]))
+    }
+}
+
+/// Where links lead from a page.
+pub(super) struct Links {
+    page: Url,
+    base: Url,
+}
+
+impl Links {
+    /// Those of a page, which are resolved against `base`. None where either is no URL, which a page URL always is.
+    pub(super) fn of(page: &PageUrl, base: &PageUrl) -> Option<Self> {
+        Some(Self { page: Url::parse(page.as_str()).ok()?, base: Url::parse(base.as_str()).ok()? })
+    }
+
+    /// Takes the term of an image, if it has one.
+    fn image(&self, link: &str, take: impl FnOnce(&str)) {
+        // An empty link is none, although it could be resolved.
+        let Some(image) =
+            Some(link).filter(|link| !link.trim().is_empty()).and_then(|link| self.base.join(link).ok())
+        else {
+            return;
+        };
+        let is_on_this_host = image.host() == self.page.host();
+        let term = match image.scheme() {
+            "http" | "https" | "file" if is_on_this_host => {
+                let path = &image[Position::BeforePath..Position::AfterPath];
+                let folder = path.rfind('/').map_or(0, |slash| slash + 1);
+                &image[Position::BeforePath..Position::AfterQuery][folder..]
+            }
+            "http" | "https" | "file" => &image[..Position::AfterQuery],
+            _ => "",
+        };
+        if !term.is_empty() {
+            take(term);
+        }
+    }
+}
+
+/// Makes these tokens. It reuses its buffers.
+#[derive(Debug, Default)]
+pub(super) struct SourceTokens {
+    hashes: Vec<u64>,
+    word: String,
+}
+
+impl SourceTokens {
+    /// The hashes of the tokens of a text with images, in order. Images of a page without `links` are left out.
+    pub(super) fn tokens(&mut self, text: &[u8], images: &Images, links: Option<&Links>) -> &[u64] {
+        self.hashes.clear();
+        let mut from = 0;
+        for (at, link) in images.iter() {
+            self.text(text.get(from..at).unwrap_or_default());
+            from = at;
+            links.inspect(|links| links.image(link, |term| self.hashes.push(stable_hash64(term.as_bytes()))));
+        }
+        self.text(text.get(from..).unwrap_or_default());
+        &self.hashes
+    }
+
+    fn text(&mut self, text: &[u8]) {
+        let text = String::from_utf8_lossy(text);
+        let mut rest = &*text;
+        while let Some((begin, end)) = url(rest) {
+            self.terms(&rest[..begin], |c| !c.is_alphanumeric());
+            self.terms(&rest[begin..end], |c| matches!(c, '/' | '.'));
+            rest = &rest[end..];
+        }
+        self.terms(rest, |c| !c.is_alphanumeric());
+    }
+
+    fn terms(&mut self, text: &str, separates: impl Fn(char) -> bool) {
+        let mut word = mem::take(&mut self.word);
+        for term in text.split(separates).filter(|term| !term.is_empty()) {
+            word.clear();
+            word.extend(term.chars().flat_map(char::to_lowercase));
+            self.hashes.push(stable_hash64(word.as_bytes()));
+        }
+        self.word = word;
+    }
+}
+
+/// With what URLs in text begin.
+const BEGINS: [&str; 4] = ["http://", "https://", "ftp://", "www."];
+
+/// The first URL in a text: where it begins and ends.
+fn url(text: &str) -> Option<(usize, usize)> {
+    let mut is_inside_word = false;
+    for (at, c) in text.char_indices() {
+        if !is_inside_word && matches!(c, 'h' | 'H' | 'f' | 'F' | 'w' | 'W') {
+            let rest = &text[at..];
+            let behind = BEGINS.into_iter().find_map(|with| {
+                let (own, behind) = rest.split_at_checked(with.len())?;
+                own.eq_ignore_ascii_case(with).then_some(behind)
+            });
+            if behind.is_some_and(|behind| behind.starts_with(char::is_alphanumeric)) {
+                let ends = |c: char| c.is_whitespace() || matches!(c, '<' | '>' | '"');
+                let url = &rest[..rest.find(ends).unwrap_or(rest.len())];
+                return Some((at, at + url.trim_end_matches(is_punctuation).len()));
+            }
+        }
+        is_inside_word = c.is_alphanumeric();
+    }
+    None
+}
+
+/// What ends a sentence or a bracket rather than a URL.
+fn is_punctuation(c: char) -> bool {
+    matches!(c, '.' | ',' | ';' | ':' | '!' | '?' | '\'' | ')' | ']' | '}')
+}
+
+/// Elements that only format text, and so separate nothing: those of HTML 4 for fonts, and for emphasis.
+pub(super) fn is_formatting(element: &[u8]) -> bool {
+    matches!(
+        element,
+        b"b" | b"big" | b"em" | b"font" | b"i" | b"s" | b"small" | b"strike" | b"strong" | b"tt" | b"u"
+    )
+}

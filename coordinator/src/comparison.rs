@@ -1,0 +1,124 @@
+//! What a policy says of two contents, and what of a page it reads, in the form of the public answers: for `GET /v1/explain` and
+//! `POST /v1/probe`, and for programs that compare pages without a server.
+
+use std::cmp::Ordering;
+
+use doppel_model::pairwise::{Bands, Comparison, Policy, TOKENS_MIN};
+use doppel_model::signature::Signature;
+use doppel_protocol::answer::{Criterion, Examples, LeftOut, MainContent, Measures, Shingles};
+use doppel_text::{Omitted, Taken};
+
+use crate::limits::EXAMPLES;
+
+/// A comparison with all that was measured.
+pub type Measured = (Comparison, Measures);
+
+/// Compares two contents.
+#[must_use]
+pub fn measured(policy: Policy, a: &Signature, b: &Signature) -> Measured {
+    let comparison = policy.compare(a, b);
+    let criteria = policy.criteria(a, b).into_iter().map(|criterion| Criterion {
+        what: criterion.what.to_owned(),
+        shared: criterion.has.shared,
+        of: criterion.has.of,
+        needed: criterion.needed,
+        met: criterion.is_met,
+    });
+    let measures = Measures {
+        same_content: comparison.same_content,
+        similarity: comparison.similarity.as_f64(),
+        criteria: criteria.collect(),
+        shingles: policy.bands().map(|bands| shingles(bands, a, b)),
+    };
+    (comparison, measures)
+}
+
+/// What the sets and sketches of two contents say.
+fn shingles(bands: Bands, a: &Signature, b: &Signature) -> Shingles {
+    let shared = a.shared_with(b);
+    let equal = a.sketch().iter().zip(b.sketch()).filter(|(x, y)| x == y).count();
+    // The low bytes of different minima agree by chance one time in 256.
+    let share = equal as f64 / a.sketch().len() as f64;
+    let estimate = ((share - 1.0 / 256.0) / (1.0 - 1.0 / 256.0)).max(0.0);
+    let has_sketch = a.size() > 0 && b.size() > 0;
+    let keys = bands.keys(a.sketch()).zip(bands.keys(b.sketch()));
+    Shingles {
+        only_a: a.size().saturating_sub(shared),
+        only_b: b.size().saturating_sub(shared),
+        sketch_estimate: if has_sketch { estimate } else { 0.0 },
+        equal_bands: if has_sketch { keys.filter(|(x, y)| x == y).count() } else { 0 },
+        bands: bands.count,
+        examples: examples(a, b),
+    }
+}
+
+/// The first few shingles of each kind, by one merge of the two ascending sets.
+fn examples(a: &Signature, b: &Signature) -> Examples {
+    let mut found = Examples::default();
+    let (mut xs, mut ys) = (a.set().peekable(), b.set().peekable());
+    loop {
+        let (list, hash) = match (xs.peek().copied(), ys.peek().copied()) {
+            (None, None) => return found,
+            (Some(x), None) => (&mut found.only_a, x),
+            (None, Some(y)) => (&mut found.only_b, y),
+            (Some(x), Some(y)) => match x.cmp(&y) {
+                Ordering::Less => (&mut found.only_a, x),
+                Ordering::Greater => (&mut found.only_b, y),
+                Ordering::Equal => (&mut found.common, x),
+            },
+        };
+        if list.len() < EXAMPLES {
+            list.push(format!("{hash:010x}"));
+        }
+        xs.next_if_eq(&hash);
+        ys.next_if_eq(&hash);
+    }
+}
+
+/// Why two contents with so many tokens are near-duplicates, or are none.
+#[must_use]
+pub fn reason((a, b): (u32, u32), (comparison, measures): &Measured) -> String {
+    let few = [a, b].into_iter().find(|tokens| *tokens < TOKENS_MIN);
+    match (comparison.same_content, comparison.similar, few) {
+        (true, true, _) => "they have the same content".to_owned(),
+        (true, false, _) => "neither has any text".to_owned(),
+        (false, _, Some(tokens)) => {
+            format!("one has {tokens} tokens; below {TOKENS_MIN} only the same content makes a duplicate")
+        }
+        (false, _, None) => {
+            let mut said = said(&measures.criteria);
+            let is_apart = measures.shingles.as_ref().is_some_and(|shingles| shingles.equal_bands == 0);
+            if comparison.similar && is_apart {
+                said += "; no band of the sketches is equal, so this pair alone links no groups";
+            }
+            said
+        }
+    }
+}
+
+/// What F asks for, and whether the pair has it, in words.
+fn said(criteria: &[Criterion]) -> String {
+    let each = criteria.iter().map(|Criterion { what, shared, of, needed, met }| {
+        let verdict = if *met { "" } else { "not " };
+        format!("{shared} of {of} {what} are in both, which is {verdict}{needed}")
+    });
+    each.collect::<Vec<_>>().join("; ")
+}
+
+/// What of a page is compared as its main content.
+#[must_use]
+pub fn main_content(taken: Taken) -> MainContent {
+    let Taken { part, tokens, of, left_out } = taken;
+    let left_out = left_out.into_iter().map(|Omitted { rule, tokens, text }| LeftOut {
+        rule: rule.name().to_owned(),
+        tokens: tokens as u64,
+        text,
+    });
+    MainContent {
+        part: part.name().to_owned(),
+        page_tokens: of as u64,
+        taken_tokens: tokens as u64,
+        left_out_tokens: of.saturating_sub(tokens) as u64,
+        left_out: left_out.collect(),
+    }
+}

@@ -1,0 +1,94 @@
+//! The pool: order, keys, languages, main contents, limits.
+
+use super::*;
+
+const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
+
+fn json(n: usize) -> Source {
+    Source::Json(format!(r#"{{"url": "http://a/{n}", "text": "{}"}}"#, "word ".repeat(n % 300)).into())
+}
+
+#[test]
+fn a_language_is_detected_only_when_asked_for_and_never_instead_of_a_given_one() {
+    let english =
+        "It was the best of times, it was the worst of times, it was the age of wisdom, it was the age";
+    let page = |given| Source::Json(format!(r#"{{"url": "http://a/", "text": "{english}"{given}}}"#).into());
+    let languages = |ingest: io::Result<Ingest>| {
+        let answers = ingest.unwrap().run(vec![page(""), page(r#", "language": "en-GB""#)], NOW);
+        answers.into_iter().map(|answer| answer.unwrap().language.map(String::from)).collect::<Vec<_>>()
+    };
+    let given = Some("en-GB".to_owned());
+    assert_eq!(languages(Ingest::new(1, Policy::default())), [None, given.clone()]);
+    assert_eq!(languages(Ingest::detecting_language(1, Policy::default())), [Some("eng".to_owned()), given]);
+}
+
+#[test]
+fn many_more_than_the_queue_in_order() {
+    let ingest = Ingest::new(3, Policy::default()).unwrap();
+    let answers = ingest.run((0..3 * QUEUE).map(json).collect(), NOW);
+    assert_eq!(answers.len(), 3 * QUEUE);
+    for (n, answer) in answers.into_iter().enumerate() {
+        let submission = answer.unwrap();
+        assert_eq!((submission.url.as_str(), submission.fetched_at), (&*format!("http://a/{n}"), NOW));
+        let Body::Content(signature) = submission.body else { panic!("{n} is content") };
+        assert_eq!(signature.tokens() as usize, n % 300);
+    }
+}
+
+#[test]
+fn a_key_comes_back_beside_the_answer_to_its_source() {
+    let ingest = Ingest::new(3, Policy::default()).unwrap();
+    // Every third one is no page, and long pages come back after short ones.
+    let source = |n: usize| if n.is_multiple_of(3) { Source::Json("nonsense".into()) } else { json(600 - n) };
+    let answers = ingest.start_keyed((0..600).map(|n| (n, source(n))).collect(), NOW).wait();
+    assert_eq!(answers.iter().map(|(key, _)| *key).collect::<Vec<_>>(), (0..600).collect::<Vec<_>>());
+    for (key, answer) in answers {
+        let url = answer.map(|submission| submission.url.to_string()).ok();
+        assert_eq!(url, (key % 3 > 0).then(|| format!("http://a/{}", 600 - key)));
+    }
+    let keys = ingest.start_keyed(vec![('a', json(1)), ('b', json(2))], NOW).into_keys();
+    assert_eq!(keys, ['a', 'b']);
+}
+
+#[test]
+fn batches_of_several_callers_do_not_mix() {
+    let ingest = Ingest::new(2, Policy::default()).unwrap();
+    thread::scope(|scope| {
+        for caller in 0..4 {
+            let ingest = &ingest;
+            scope.spawn(move || {
+                let numbers: Vec<_> = (0..200).map(|n| 1_000 * caller + n).collect();
+                let answers = ingest.run(numbers.iter().map(|n| json(*n)).collect(), NOW);
+                let urls: Vec<_> = answers.into_iter().map(|one| one.unwrap().url.to_string()).collect();
+                assert_eq!(urls, numbers.iter().map(|n| format!("http://a/{n}")).collect::<Vec<_>>());
+            });
+        }
+    });
+}
+
+#[test]
+fn the_main_content_of_html_is_told_and_the_page_comes_back() {
+    let ingest = Ingest::new(2, Policy::default()).unwrap();
+    let page = |body: &str| {
+        let line = format!(r#"{{"url": "http://a/", {body}}}"#);
+        fetched(PageItem::parse(line.as_bytes(), NOW).unwrap())
+    };
+    let html = page(&format!(r#""html": "<nav>a b c</nav>{}""#, "w ".repeat(20)));
+    let (back, taken) = ingest.main_content(html.clone(), 4).unwrap();
+    let taken = taken.unwrap();
+    assert_eq!((back, taken.tokens, taken.of, &*taken.left_out[0].text), (html, 20, 23, "a b…"));
+    for other in [r#""text": "a b""#, r#""dead": true"#, r#""redirect_to": "http://b/""#] {
+        let other = page(other);
+        assert_eq!(ingest.main_content(other.clone(), 4), Ok((other, None)));
+    }
+}
+
+#[test]
+fn a_line_longer_than_any_page_is_not_parsed() {
+    let ingest = Ingest::new(1, Policy::default()).unwrap();
+    let long = Source::Json(vec![b' '; LINE_BYTES_MAX + 1].into());
+    let answers = ingest.run(vec![json(1), long, json(2)], NOW);
+    assert!(answers[0].is_ok() && answers[2].is_ok());
+    assert_eq!(answers[1].as_ref().unwrap_err(), &IngestError::TooLong(LINE_BYTES_MAX + 1));
+    assert!(ingest.run(Vec::new(), NOW).is_empty());
+}
