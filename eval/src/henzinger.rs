@@ -16,7 +16,7 @@ use std::time::Instant;
 use clap::Args;
 use doppel::args::InputArgs;
 use doppel_model::PageUrl;
-use doppel_text::Extractor;
+use doppel_model::pairwise::Tokens;
 use serde::Serialize;
 
 use crate::labelled::{self, Crawled, Pair};
@@ -24,7 +24,7 @@ use crate::score::Score;
 use crate::transplants::Transplants;
 use crate::variants::{Reason, Variants};
 use figures::{Cutoff, OfReason, Row, correlation, cutoffs, of_reason, row, score, scores_by_reason};
-use measures::{Algorithm, B, C, Measured, Measures, SUPERSHINGLES, measured, sign};
+use measures::{Algorithm, Measured, Measures, SUPERSHINGLES, measured, sign};
 use pairs::Graph;
 use terms::Differences;
 
@@ -52,9 +52,16 @@ pub(crate) struct Henzinger {
     /// Pairs of pages that differ for each known reason.
     #[arg(long, value_name = "N", default_value_t = 300)]
     variants: usize,
+    /// What is compared: `source`, the tokens of the paper, with those of URLs of images; or `words`, those of the product.
+    #[arg(long, value_name = "TOKENS", default_value = "source", value_parser = tokens)]
+    tokens: Tokens,
     /// Seed of the transplants and the pairs by reason.
     #[arg(long, value_name = "N", default_value_t = 7)]
     seed: u64,
+}
+
+fn tokens(word: &str) -> Result<Tokens, String> {
+    Tokens::of_word(word).ok_or_else(|| format!("there are {}", Tokens::WORDS.join(", ")))
 }
 
 /// All figures.
@@ -96,7 +103,7 @@ impl Henzinger {
         let crawled = Crawled::read(&self.inputs)?;
         let transplants = Transplants::new(&crawled, self.transplants, self.seed);
         let variants = Variants::new(&crawled, self.variants, self.seed);
-        let mut extractors = [B, C].map(Extractor::new);
+        let mut extractors = measures::extractors(self.tokens);
         let mut judged = Vec::new();
         for path in &self.judged {
             judged.extend(labelled::pairs(path)?);

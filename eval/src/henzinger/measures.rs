@@ -2,7 +2,7 @@
 
 use doppel_crawls::Fetched;
 use doppel_model::PageUrl;
-use doppel_model::pairwise::{Policy, TOKENS_MIN};
+use doppel_model::pairwise::{Policy, TOKENS_MIN, Tokens};
 use doppel_model::signature::Signature;
 use doppel_text::Extractor;
 use serde::Serialize;
@@ -73,8 +73,16 @@ impl Signed {
     }
 }
 
-pub(super) const B: Policy = Policy::Supershingle { equal: 2, words: 8 };
-pub(super) const C: Policy = Policy::Projection { agreeing: 372 };
+/// How signatures are compared, whatever they are of.
+pub(super) const B: Policy = Policy::Supershingle { equal: 2, words: 8, tokens: Tokens::Words };
+pub(super) const C: Policy = Policy::Projection { agreeing: 372, tokens: Tokens::Words };
+
+/// Makers of both signatures.
+pub(super) fn extractors(tokens: Tokens) -> [Extractor; 2] {
+    let (b, c) =
+        (Policy::Supershingle { equal: 2, words: 8, tokens }, Policy::Projection { agreeing: 372, tokens });
+    [b, c].map(Extractor::new)
+}
 
 /// A labelled pair with what the measures say.
 pub(super) struct Measured<'p> {

@@ -113,14 +113,13 @@ impl Contents {
 mod tests {
     use doppel_crawls::FetchedBody;
     use doppel_model::{PageUrl, Random};
-    use doppel_text::Extractor;
 
     use super::*;
 
     #[test]
     fn the_pairs_are_those_of_brute_force() {
         let mut random = Random::new(5);
-        let mut extractors = [B, C].map(Extractor::new);
+        let mut extractors = super::super::measures::extractors(doppel_model::pairwise::Tokens::Words);
         let mut contents = Contents::default();
         for family in 0..8 {
             for member in 0..6 {

@@ -11,13 +11,17 @@ pub enum Tokens {
 
 impl Tokens {
     /// The words for them in the text of a policy.
-    pub(super) const WORDS: [&'static str; 2] = ["words", "source"];
+    pub const WORDS: [&'static str; 2] = ["words", "source"];
 
-    pub(super) fn word(self) -> &'static str {
+    /// The word for these.
+    #[must_use]
+    pub fn word(self) -> &'static str {
         Self::WORDS[usize::from(self == Self::Source)]
     }
 
-    pub(super) fn of_word(word: &str) -> Option<Self> {
+    /// Those that a word is for; none where it is another word.
+    #[must_use]
+    pub fn of_word(word: &str) -> Option<Self> {
         [Self::Words, Self::Source].into_iter().find(|tokens| tokens.word() == word)
     }
 }
