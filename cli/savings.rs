@@ -14,7 +14,7 @@ pub(crate) fn print(report: &Savings, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "that can be dropped")?;
     let heading = ["", "pages", "of all", "bytes", "of all"].map(str::to_owned).to_vec();
     let rows = [
-        ("  exact copies alone", &report.copies),
+        ("  equal contents alone", &report.copies),
         ("  near-duplicates beyond them", &report.near),
         ("  redirects to them or to what is kept", &report.redirects),
         ("  all", &report.all),
@@ -26,10 +26,7 @@ pub(crate) fn print(report: &Savings, out: &mut dyn Write) -> io::Result<()> {
     }
     if report.held_back > 0 {
         let pages = plural(report.held_back, "page");
-        writeln!(
-            out,
-            "{pages} kept beside exact copies: undecided, or in groups quarantined for their size"
-        )?;
+        writeln!(out, "{pages} kept beside equal ones: undecided, or in groups quarantined for their size")?;
     }
     if report.undecided > 0 {
         writeln!(out, "{} not decided yet", plural(report.undecided, "page"))?;
@@ -46,7 +43,7 @@ pub(crate) fn print_mirrors(report: &Savings, list: usize, out: &mut dyn Write) 
         return Ok(());
     }
     writeln!(out, "which hosts mirror which")?;
-    let heading = ["  host", "mirrors", "pages", "copies", "near", "redirects", "bytes"].map(str::to_owned);
+    let heading = ["  host", "mirrors", "pages", "equal", "near", "redirects", "bytes"].map(str::to_owned);
     let rows: Vec<_> = shown.iter().map(mirror).collect();
     table(out, &[&[heading.to_vec()][..], &rows].concat())?;
     let unlisted: u64 = report.mirrors[shown.len()..].iter().map(|mirror| mirror.pages).sum();

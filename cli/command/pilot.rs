@@ -9,13 +9,14 @@ mod spool;
 mod trial;
 
 use std::collections::HashSet;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
 use clap::Args;
 use doppel_model::Tau;
 use doppel_model::pairwise::Policy;
-use doppel_model::tables::Tables;
+use doppel_model::tables::{Sample, Tables};
 use serde::Serialize;
 
 use crate::args::InputArgs;
@@ -23,7 +24,7 @@ use crate::crawl::{self, Tally};
 use crate::output::Output;
 use crate::policy_tables;
 use crate::scratch::Scratch;
-use sample::Sample;
+use sample::Sample as Timed;
 use spool::Spool;
 use trial::{Grouping, Trial};
 
@@ -33,8 +34,9 @@ const TAUS: [&str; 10] = ["0.5", "0.55", "0.6", "0.65", "0.7", "0.75", "0.8", "0
 /// Try the policies on crawls on disk, before a collection is created and its policy fixed.
 ///
 /// Prints one table over all policies, or those of --policy: pages kept and removed, groups, and what a page costs; what exact
-/// copies alone, near-duplicates and redirects save; how `jaccard` depends on its threshold; and which hosts mirror which.
-/// Nothing is kept. Groups are those that `doppel dedup` finds. Several inputs are successive crawls, as there.
+/// copies alone, near-duplicates and redirects save; how `jaccard` depends on its threshold; and which hosts mirror which under
+/// the first policy (--json: under each). More removed is not better: the pilot does not know which pages are the same. Look at
+/// pairs with `doppel dedup --policy NAME --out FILE` and `doppel explain` before you choose. Nothing is kept. Groups are those that `doppel dedup` finds. Several inputs are successive crawls, as there.
 ///
 /// Times are processor time: of reading and signing a page, from HTML to signature, on one core, measured on 500 pages drawn by
 /// their URLs; and of finding the groups, all cores together, divided by the pages that have content.
@@ -51,6 +53,9 @@ pub(crate) struct Pilot {
     /// defaults unless it is.
     #[arg(long = "policy", value_name = "NAME[:KEY=VALUE,...]")]
     policies: Vec<Policy>,
+    /// Use these tables for the policy that they are of. Otherwise tables are learnt from the inputs.
+    #[arg(long, value_name = "FILE")]
+    policy_tables: Option<PathBuf>,
     /// Pairs of hosts that are printed.
     #[arg(long, value_name = "N", default_value_t = 10)]
     top: usize,
@@ -69,6 +74,8 @@ struct Found {
     policies: Vec<Trial>,
     /// `jaccard` at several thresholds.
     taus: Vec<AtTau>,
+    /// Whether policies that read tables had those of the input itself.
+    tables_learnt: bool,
     seconds: f64,
 }
 
@@ -84,22 +91,27 @@ impl Pilot {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let begin = Instant::now();
         let scratch = Scratch::new()?;
-        let mut sample = Sample::default();
+        let mut sample = Timed::default();
         let input = crawl::read(&self.inputs, |page| {
             sample.take(page);
             Ok(())
         })?;
-        input.verdict(self.inputs.strict, 0)?;
+        // Where a part could not be read, the rest is tried all the same.
+        let verdict = input.verdict(self.inputs.strict, 0);
+        if input.records == 0 {
+            return Ok(verdict?);
+        }
         let (mut policies, mut taus) = (Vec::new(), Vec::new());
         let asked = self.policies();
-        let words = match asked.iter().any(Policy::reads_tables) {
-            true => Some(policy_tables::sample(&self.inputs, false)?.0),
-            false => None,
-        };
+        let given = self.policy_tables.as_deref().map(policy_tables::read).transpose()?;
+        let is_given = |policy: &Policy| given.iter().any(|tables| tables.policy() == policy.name());
+        let tables_learnt = asked.iter().any(|policy| policy.reads_tables() && !is_given(policy));
+        let words = tables_learnt.then(|| policy_tables::sample(&self.inputs, false)).transpose()?;
         for policy in asked {
-            let learn = |words| Arc::new(Tables::learn(policy.name(), words));
-            let tables = words.as_ref().filter(|_| policy.reads_tables()).map(learn);
-            let signer = policy_tables::signer(policy, tables)?;
+            let learn = |(words, _): &(Sample, Tally)| Arc::new(Tables::learn(policy.name(), words));
+            let given = given.clone().filter(|_| is_given(&policy));
+            let tables = given.or_else(|| words.as_ref().map(learn));
+            let signer = policy_tables::signer(policy, tables.filter(|_| policy.reads_tables()))?;
             // Signatures of `jaccard` serve for every threshold, so they are kept until all are tried.
             let is_swept = taus.is_empty() && matches!(policy, Policy::Jaccard { .. });
             let mut spool = is_swept.then(|| Spool::new(scratch.path()));
@@ -115,11 +127,11 @@ impl Pilot {
                 }
             }
         }
-        let found = Found { input, policies, taus, seconds: begin.elapsed().as_secs_f64() };
+        let found = Found { input, policies, taus, tables_learnt, seconds: begin.elapsed().as_secs_f64() };
         Output { json: self.json }.print(&found, |out| print::print(&found, self.top, out))?;
         let left_out = found.input.left_out("doppel pilot");
         left_out.inspect(|left_out| eprintln!("doppel: {left_out}"));
-        Ok(())
+        Ok(verdict?)
     }
 
     /// Those that were asked for, each once, or all.

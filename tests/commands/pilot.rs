@@ -101,6 +101,22 @@ fn all_policies_are_tried_for_people() {
         human.contains("jaccard, by its threshold") && human.contains("which hosts mirror which"),
         "{human}"
     );
+    let tables = home.path().join("tables").to_str().unwrap().to_owned();
+    run_ok(["policy-tables", "--policy", "imatch", "--out", &tables, &crawl]);
+    let of = |options: &[&str]| {
+        let arguments = [&["pilot", "--json", "--policy", "imatch"], options, &[&*crawl]].concat();
+        let found: Value = serde_json::from_str(&run_ok(arguments)).unwrap();
+        (found["tables_learnt"].clone(), found["policies"][0]["savings"].clone())
+    };
+    let (given, learnt) = (of(&["--policy-tables", &tables]), of(&[]));
+    assert_eq!((given.0, learnt.0), (json!(false), json!(true)));
+    assert_eq!(given.1, learnt.1);
+    // What could be read is tried all the same.
+    let bad = home.path().join("bad.jsonl");
+    fs::write(&bad, "no page\n").unwrap();
+    let output = run(["pilot", "--strict", "--policy", "jaccard", bad.to_str().unwrap(), &crawl]);
+    let tried = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(code(&output) == 5 && tried.contains("jaccard:tau=0.8"), "{output:?}");
     let refused = run(["pilot", "--policy", "nonsense", &crawl]);
     assert_eq!(code(&refused), 2);
     assert!(errors(&refused).contains("is no policy"), "{}", errors(&refused));

@@ -68,7 +68,7 @@ fn queries_are_answered_for_people_and_programs() {
     assert_eq!(json[0]["pages"].as_array().unwrap().len(), 2);
 
     let human = answer(&server, &["report", "savings"]);
-    assert!(human.contains("exact copies alone") && human.contains("b.example"), "{human}");
+    assert!(human.contains("equal contents alone") && human.contains("b.example"), "{human}");
     let json = lines_of(&answer(&server, &["report", "savings", "--json"]));
     assert_eq!(
         (&json[0]["copies"]["pages"], &json[0]["all"]["pages"]),

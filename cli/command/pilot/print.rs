@@ -8,7 +8,7 @@ use crate::output::{NO_FIGURE, bytes, count, plural, table};
 use crate::savings::{known_bytes, percent, print_mirrors};
 
 pub(super) fn print(found: &Found, top: usize, out: &mut dyn Write) -> io::Result<()> {
-    let Found { input, policies, taus, seconds } = found;
+    let Found { input, policies, taus, tables_learnt, seconds } = found;
     let live = policies.first().map_or(0, |trial| trial.grouping.savings.pages);
     let read = bytes(input.bytes);
     writeln!(out, "{}, {} read ({read})", plural(live, "live page"), plural(input.records, "record"))?;
@@ -16,20 +16,43 @@ pub(super) fn print(found: &Found, top: usize, out: &mut dyn Write) -> io::Resul
     let heading =
         ["policy", "kept", "removed", "of all", "groups", "largest", "signature", "to sign", "to find"];
     print_table(&heading, policies.iter().map(trial), out)?;
-    writeln!(out, "\nwhat can be dropped: exact copies alone, near-duplicates beyond them, redirects")?;
+    writeln!(out, "removed: duplicates, and redirects to kept pages; largest: pages of the largest group;")?;
+    writeln!(out, "signature: its bytes; to sign, to find: processor time of a page")?;
+    if *tables_learnt && policies.iter().any(|trial| trial.reads_tables) {
+        writeln!(
+            out,
+            "imatch, multi-simhash: tables learnt from this input; with others the figures differ"
+        )?;
+    }
+    let held_back = |trial: &&Trial| trial.grouping.savings.held_back > 0;
+    for Trial { grouping: Grouping { savings, .. }, .. } in policies.iter().filter(held_back) {
+        let pages = plural(savings.held_back, "page");
+        writeln!(out, "{}: {pages} kept in groups that are quarantined for their size", savings.policy)?;
+    }
+    writeln!(out, "\nwhat can be dropped: equal contents alone, near-duplicates beyond them, redirects")?;
+    writeln!(
+        out,
+        "(equal is what the policy compares: texts, main contents, on one site where it reads that)"
+    )?;
     let heading =
-        ["policy", "copies", "bytes", "near", "bytes", "redirects", "bytes", "all", "bytes", "of all bytes"];
+        ["policy", "equal", "bytes", "near", "bytes", "redirects", "bytes", "all", "bytes", "of all bytes"];
     print_table(&heading, policies.iter().map(|trial| saved(&trial.grouping)), out)?;
     if !taus.is_empty() {
         writeln!(out, "\njaccard, by its threshold")?;
         let heading =
-            ["tau", "kept", "removed", "of all", "bytes", "copies", "near", "redirects", "groups", "largest"];
+            ["tau", "kept", "removed", "of all", "bytes", "equal", "near", "redirects", "groups", "largest"];
         print_table(&heading, taus.iter().map(at_tau), out)?;
     }
     if let Some(Trial { grouping, .. }) = policies.first() {
-        writeln!(out, "\nunder {}", grouping.savings.policy)?;
+        let others = if policies.len() > 1 { ", the first policy" } else { "" };
+        writeln!(out, "\nunder {}{others}", grouping.savings.policy)?;
         print_mirrors(&grouping.savings, top, out)?;
     }
+    writeln!(
+        out,
+        "\nMore removed is not better: look at pairs with `doppel dedup --policy NAME --out FILE` before"
+    )?;
+    writeln!(out, "you choose. A large group is often one of different pages that share a template.")?;
     writeln!(out, "\n{seconds:.1} s")
 }
 
@@ -43,7 +66,7 @@ fn print_table(
 }
 
 fn trial(trial: &Trial) -> Vec<String> {
-    let Trial { grouping, signature_bytes, sign_us, find_us } = trial;
+    let Trial { grouping, signature_bytes, sign_us, find_us, .. } = trial;
     let Grouping { kept, removed, groups, largest, savings } = grouping;
     vec![
         savings.policy.clone(),

@@ -20,6 +20,8 @@ use crate::weights::Weights;
 /// What a policy makes of the crawl, and what it costs.
 #[derive(Debug, Serialize)]
 pub(super) struct Trial {
+    /// Whether the policy reads tables.
+    pub(super) reads_tables: bool,
     #[serde(flatten)]
     pub(super) grouping: Grouping,
     /// Bytes of a signature, the mean over the pages that have content.
@@ -71,6 +73,7 @@ pub(super) fn of_policy(
     let (grouped, seconds) = finish(bulk)?;
     let a_page = |sum: f64| if contents == 0 { 0.0 } else { sum / contents as f64 };
     let trial = Trial {
+        reads_tables: policy.reads_tables(),
         grouping: Grouping::of(policy, &grouped, &weights, temp_dir)?,
         signature_bytes: a_page(bytes as f64),
         sign_us: sample.microseconds(signer),
