@@ -1,7 +1,8 @@
 //! `doppel pilot`: what every policy would make of a crawl, before a collection is created and its policy fixed.
 //!
-//! Policies are tried one after the other, and each reads the inputs anew, so memory is that of one `doppel dedup`. Tables are
-//! learnt from the inputs, as `doppel dedup` does.
+//! Policies are tried one after the other, and each reads the inputs anew. Memory is that of one `doppel dedup`, 64 MB of pages for
+//! timing, and while `jaccard` is tried the address of every version that was read. Tables are learnt from the inputs, as `doppel dedup`
+//! does.
 
 mod print;
 mod sample;
@@ -39,7 +40,7 @@ const TAUS: [&str; 10] = ["0.5", "0.55", "0.6", "0.65", "0.7", "0.75", "0.8", "0
 /// pairs with `doppel dedup --policy NAME --out FILE` and `doppel explain` before you choose. Nothing is kept. Groups are those that `doppel dedup` finds. Several inputs are successive crawls, as there.
 ///
 /// Times are processor time: of reading and signing a page, from HTML to signature, on one core, measured on 500 pages drawn by
-/// their URLs; and of finding the groups, all cores together, divided by the pages that have content.
+/// their URLs; and of finding the groups, all cores together, divided by the live pages that have content.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

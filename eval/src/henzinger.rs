@@ -79,7 +79,7 @@ pub(crate) struct HenzingerResult {
     by_reason: Vec<[Score; 2]>,
     /// How many B-similar pairs have each C-similarity, by B-similarity from 2 on.
     c_by_b: Vec<Vec<(u32, u64)>>,
-    /// Correlation of the two measures over all pairs that B or C finds.
+    /// Correlation of the two measures over the B-similar pairs.
     correlation: Option<f64>,
     /// Precision and recall of B with a cutoff of C: judged pairs, and transplants.
     cutoffs: [Vec<Cutoff>; 2],
@@ -116,7 +116,7 @@ impl Henzinger {
         let judged = measured(&judged, &mut sign);
         let transplanted = measured(&transplants.pairs, &mut sign);
         let (kinds, pairs): (Vec<Reason>, Vec<Pair>) = variants.pairs.iter().cloned().unzip();
-        // One that is not compared has no measures, and is found by none.
+        // One that is not compared has no measures, and is left out.
         let mut by_reason: Vec<(Reason, Measured<'_>)> = Vec::new();
         for (reason, pair) in kinds.into_iter().zip(&pairs) {
             by_reason.extend(measured(std::slice::from_ref(pair), &mut sign).pop().map(|one| (reason, one)));
@@ -144,7 +144,6 @@ impl Henzinger {
                 transplants: [true, false].map(|one| score(&transplanted, one, |m| algorithm.holds(m))),
             }
         });
-        let all: Vec<Measures> = found.iter().map(|pair| pair.measures).collect();
         Ok(HenzingerResult {
             contents: contents.len(),
             by_b,
@@ -153,7 +152,7 @@ impl Henzinger {
             reasons: Reason::ALL.map(|reason| of_reason(reason, &by_reason)).into(),
             by_reason: Algorithm::ALL.map(|algorithm| scores_by_reason(algorithm, &by_reason)).into(),
             c_by_b: figures::c_by_b(&b_pairs),
-            correlation: correlation(&all),
+            correlation: correlation(&b_pairs),
             cutoffs: [&judged, &transplanted].map(|pairs| cutoffs(pairs)),
             seconds: begin.elapsed().as_secs_f64(),
         })

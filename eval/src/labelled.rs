@@ -1,6 +1,6 @@
 //! Pairs of pages whose truth is known from a file, and the pages that they name.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -88,11 +88,13 @@ pub(crate) fn pairs(path: &Path) -> anyhow::Result<Vec<Pair>> {
     text.lines().enumerate().map(parse).collect()
 }
 
-/// The newest version of each page that has content, in the order in which pages first came.
+/// The newest version of each live page that has content, in the order in which pages first came.
 #[derive(Default)]
 pub(crate) struct Crawled {
     pub(crate) pages: Vec<Fetched>,
     numbers: HashMap<PageUrl, usize>,
+    /// Pages that died, or redirect now.
+    gone: HashSet<PageUrl>,
 }
 
 impl Crawled {
@@ -107,13 +109,18 @@ impl Crawled {
             Ok(())
         })?;
         tally.verdict(inputs.strict, 0)?;
-        Ok(crawled)
+        let Self { pages, gone, .. } = crawled;
+        let mut live = Self::default();
+        pages.into_iter().filter(|page| !gone.contains(&page.url)).for_each(|page| live.add(page));
+        Ok(live)
     }
 
     pub(crate) fn add(&mut self, page: Fetched) {
         if !matches!(page.body, FetchedBody::Html { .. } | FetchedBody::Text(_)) {
+            self.gone.insert(page.url);
             return;
         }
+        self.gone.remove(&page.url);
         match self.numbers.get(&page.url) {
             Some(number) => self.pages[*number] = page,
             None => {
@@ -169,6 +176,24 @@ pub(crate) fn sign(extractor: &mut Extractor, page: &Fetched) -> Option<Signatur
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_died_is_no_page() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("crawl.jsonl");
+        let lines = [
+            r#"{"url":"http://a/1","text":"one"}"#,
+            r#"{"url":"http://a/2","text":"two"}"#,
+            r#"{"url":"http://a/1","dead":true}"#,
+            r#"{"url":"http://a/2","dead":true}"#,
+            r#"{"url":"http://a/2","text":"again"}"#,
+        ];
+        fs::write(&path, lines.join("\n")).unwrap();
+        let crawled = Crawled::read(&InputArgs { inputs: vec![path], strict: false }).unwrap();
+        let urls: Vec<&str> = crawled.pages.iter().map(|page| page.url.as_str()).collect();
+        assert_eq!(urls, ["http://a/2"]);
+        assert_eq!(crawled.number(&crawled.pages[0].url), Some(0));
+    }
 
     #[test]
     fn grades_and_verdicts_are_read() {

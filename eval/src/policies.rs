@@ -94,8 +94,9 @@ struct OfPolicy {
     /// By kind of truth, in the order of `truths`.
     pairs: Vec<Scores>,
     cost: Cost,
-    /// The share of the pages that are in the group of a page that is kept.
-    removed: f64,
+    /// The share of the pages that are in groups, but for one of each: more than the product removes, which keeps those that are not
+    /// like a kept one.
+    beside: f64,
 }
 
 /// What F finds, and what groups join.
@@ -206,10 +207,10 @@ fn of_policy(policy: Policy, crawled: &Crawled, made: &Crawled, sets: &[Set]) ->
     let grouped: Vec<_> =
         of_pages.iter().flatten().filter(|content| signatures[number(content)].tokens() > 0).collect();
     let kept: HashSet<ContentIndex> = grouped.iter().map(|content| roots[number(content)]).collect();
-    let removed = (grouped.len() - kept.len()) as f64 / pages.max(1) as f64;
+    let beside = (grouped.len() - kept.len()) as f64 / pages.max(1) as f64;
     let collection = Collection { crawled, made, contents: of_pages, signatures, roots };
     let pairs = sets.iter().map(|(kind, pairs)| collection.scores(policy, &mut extractor, *kind, pairs));
-    Ok(OfPolicy { policy, pairs: pairs.collect::<anyhow::Result<_>>()?, cost, removed })
+    Ok(OfPolicy { policy, pairs: pairs.collect::<anyhow::Result<_>>()?, cost, beside })
 }
 
 impl Collection<'_> {

@@ -21,6 +21,9 @@ use serde::Serialize;
 use crate::containers::{Page, Pages};
 use crate::labelled::{Crawled, Pair, Truth};
 
+/// Draws of another item.
+const DRAWS: usize = 20;
+
 /// Why two pages differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -88,7 +91,10 @@ impl Variants {
         for number in 0..each {
             for reason in Reason::ALL {
                 let host = hosts[random.index(hosts.len())];
-                let (page, other) = (&host[random.index(host.len())], &host[random.index(host.len())]);
+                let page = &host[random.index(host.len())];
+                // Another item; where a host has one item only, none.
+                let mut others = (0..DRAWS).map(|_| &host[random.index(host.len())]);
+                let Some(other) = others.find(|other| other.content != page.content) else { continue };
                 let bodies = bodies(reason, page, other, &mut random);
                 variants.add((reason, number), page, bodies);
             }

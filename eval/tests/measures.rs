@@ -334,7 +334,8 @@ fn every_policy_is_held_against_every_kind_of_truth() {
     let expected =
         ["graded", "judged_one_host", "judged_two_hosts", "transplants_one_host", "transplants_two_hosts"];
     assert_eq!(kinds, expected);
-    assert_eq!(numbers(&report, "policies").count(), doppel_model::pairwise::Policy::all().count());
+    // All with their defaults, and two baselines.
+    assert_eq!(numbers(&report, "policies").count(), doppel_model::pairwise::Policy::all().count() + 2);
     let jaccard = numbers(&report, "policies").find(|of| of["policy"] == "jaccard:tau=0.8").unwrap();
     let score = |at: usize, name: &str| jaccard["pairs"][at]["f"][name].as_u64().unwrap();
     // The copy is found, the text of which half differs is not; the near copy on the other host is found.

@@ -24,11 +24,11 @@ pub(super) struct Trial {
     pub(super) reads_tables: bool,
     #[serde(flatten)]
     pub(super) grouping: Grouping,
-    /// Bytes of a signature, the mean over the pages that have content.
+    /// Bytes of a signature, the mean over all versions that have content.
     pub(super) signature_bytes: f64,
     /// Microseconds of processor time for a page, from HTML to signature; null where there is no page with content.
     pub(super) sign_us: Option<f64>,
-    /// Microseconds of processor time for a page with content, all pages being grouped at once.
+    /// Microseconds of processor time for a live page with content, all pages being grouped at once.
     pub(super) find_us: f64,
 }
 
@@ -52,32 +52,37 @@ pub(super) fn of_policy(
 ) -> anyhow::Result<(Trial, Weights)> {
     let policy = signer.policy();
     let mut bulk = Bulk::new(&config(policy, group_members_max, temp_dir))?;
-    let (mut weights, mut contents, mut bytes) = (Weights::default(), 0_u64, 0_u64);
+    let (mut weights, mut versions, mut bytes) = (Weights::default(), 0_u64, 0_u64);
+    let mut submitting = 0.0;
     extracted::pages(inputs, (signer.clone(), false), |pages| {
         for ExtractedPage { submission, bytes: own } in pages {
             if let Body::Content(signature) = &submission.body {
-                contents += 1;
+                versions += 1;
                 bytes += signature.as_bytes().len() as u64;
             }
             if let Some(spool) = &mut spool {
                 spool.push(&submission)?;
             }
             let page = submission.url.id();
-            weights.note(page, own, bulk.submit(submission)?);
+            let begin = seconds(ClockId::ThreadCPUTime);
+            let outcome = bulk.submit(submission)?;
+            submitting += seconds(ClockId::ThreadCPUTime) - begin;
+            weights.note(page, own, outcome);
         }
         Ok(())
     })?;
     if let Some(spool) = spool {
         spool.flush()?;
     }
-    let (grouped, seconds) = finish(bulk)?;
-    let a_page = |sum: f64| if contents == 0 { 0.0 } else { sum / contents as f64 };
+    let (grouped, grouping) = finish(bulk)?;
+    let live = grouped.pages_with_contents().filter(|page| page.content.is_some()).count() as u64;
+    let each = |sum: f64, number: u64| if number == 0 { 0.0 } else { sum / number as f64 };
     let trial = Trial {
         reads_tables: policy.reads_tables(),
         grouping: Grouping::of(policy, &grouped, &weights, temp_dir)?,
-        signature_bytes: a_page(bytes as f64),
+        signature_bytes: each(bytes as f64, versions),
         sign_us: sample.microseconds(signer),
-        find_us: a_page(seconds * 1e6),
+        find_us: each((submitting + grouping) * 1e6, live),
     };
     Ok((trial, weights))
 }
@@ -110,9 +115,9 @@ fn config(policy: Policy, group_members_max: u64, temp_dir: &Path) -> BulkConfig
 /// The groups, and the seconds of processor time that they took.
 fn finish(bulk: Bulk) -> anyhow::Result<(Grouped, f64)> {
     let spinner = progress::waiting("grouping");
-    let begin = seconds();
+    let begin = seconds(ClockId::ProcessCPUTime);
     let grouped = bulk.finish()?;
-    let spent = seconds() - begin;
+    let spent = seconds(ClockId::ProcessCPUTime) - begin;
     spinner.finish_and_clear();
     Ok((grouped, spent))
 }
@@ -141,8 +146,8 @@ impl Grouping {
     }
 }
 
-/// Processor time of all threads.
-fn seconds() -> f64 {
-    let spent = clock_gettime(ClockId::ProcessCPUTime);
+/// Processor time of this thread, or of all.
+fn seconds(clock: ClockId) -> f64 {
+    let spent = clock_gettime(clock);
     spent.tv_sec as f64 + spent.tv_nsec as f64 / 1e9
 }

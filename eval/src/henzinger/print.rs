@@ -62,7 +62,9 @@ impl Report for HenzingerResult {
     fn notes(&self) -> Vec<String> {
         let correlation = self.correlation.map_or_else(|| "-".to_owned(), |r| format!("{r:.3}"));
         vec![
-            format!("correlation of the two measures over all pairs that B or C finds: {correlation}"),
+            format!("correlation of the two measures over the B-similar pairs: {correlation}"),
+            "terms in which pairs differ are words of the product, whatever is compared".to_owned(),
+            "pairs with a page that is absent or of fewer than 20 words are left out".to_owned(),
             "recall is in relation to the pairs that have a label, not to all that there are".to_owned(),
             format!("{:.0} s", self.seconds),
         ]

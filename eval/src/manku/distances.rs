@@ -14,18 +14,21 @@ use crate::report::Table;
 pub(crate) const DISTANCE_MAX: u32 = 10;
 
 /// The pairs of one distance.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub(crate) struct AtDistance {
     pub(crate) distance: u32,
     pub(crate) same: u64,
     pub(crate) other: u64,
     pub(crate) undecided: u64,
+    /// The pairs for which those stand that are the same, and that are others.
+    same_weight: f64,
+    other_weight: f64,
 }
 
 impl AtDistance {
     fn share(&self) -> Option<f64> {
-        let pairs = self.same + self.other;
-        (pairs > 0).then(|| self.same as f64 / pairs as f64)
+        let pairs = self.same_weight + self.other_weight;
+        (pairs > 0.0).then(|| self.same_weight / pairs)
     }
 }
 
@@ -40,11 +43,17 @@ pub(crate) fn of_pairs(
         let (Some(a), Some(b)) = (fingerprint(&pair.a), fingerprint(&pair.b)) else { continue };
         let distance = (a ^ b).count_ones().min(DISTANCE_MAX + 1);
         let Some(row) = rows.iter_mut().find(|row| row.distance == distance) else { continue };
-        *match pair.truth {
-            Truth::Same => &mut row.same,
-            Truth::Other => &mut row.other,
-            Truth::Undecided => &mut row.undecided,
-        } += 1;
+        match pair.truth {
+            Truth::Same => {
+                row.same += 1;
+                row.same_weight += pair.weight;
+            }
+            Truth::Other => {
+                row.other += 1;
+                row.other_weight += pair.weight;
+            }
+            Truth::Undecided => row.undecided += 1,
+        }
     }
     rows
 }
@@ -68,7 +77,7 @@ pub(crate) fn curves(rows: &[AtDistance]) -> (Vec<Option<f64>>, Vec<Option<f64>>
 
 pub(crate) fn table(truth: &str, rows: &[AtDistance]) -> Table {
     let title = format!(
-        "{truth} by the bits that differ; precision and recall as if each distance had as many pairs"
+        "{truth} by the bits that differ; shares by weight, precision and recall as if each distance had as many pairs"
     );
     let head =
         ["distance", "same", "other", "undecided", "same, %", "precision up to it, %", "recall up to it, %"];
@@ -107,7 +116,7 @@ mod tests {
         pairs.extend([pair(8, 11, Truth::Same), pair(8, 11, Truth::Other), pair(8, 0, Truth::Same)]);
         pairs.extend([pair(1, 2047 * 2 + 1, Truth::Other), pair(8, 9, Truth::Undecided)]);
         let rows = of_pairs(&pairs, fingerprint);
-        assert_eq!(rows[0], AtDistance { distance: 1, same: 30, other: 0, undecided: 1 });
+        assert_eq!((rows[0].distance, rows[0].same, rows[0].other, rows[0].undecided), (1, 30, 0, 1));
         assert_eq!((rows[1].same, rows[1].other, rows[10].other), (1, 1, 1));
         let (precision, recall) = curves(&rows);
         assert_eq!((precision[0], precision[1], precision[9]), (Some(1.0), Some(0.75), Some(0.75)));

@@ -27,8 +27,10 @@ const ROUNDS: usize = 5;
 pub(crate) struct Storing {
     what: String,
     fingerprints: u64,
+    /// What is written of each fingerprint, where it is computed.
+    code: Option<f64>,
+    /// With blocks and what is kept beside them.
     ratio: f64,
-    computed: bool,
 }
 
 /// Online queries with a design.
@@ -54,30 +56,26 @@ pub(crate) struct BatchRun {
 
 pub(super) fn storing(real: &[u64], clustered: &[u64]) -> anyhow::Result<Vec<Storing>> {
     let mut all = Vec::new();
-    for (what, sorted) in [("the crawl", real), ("clustered, made up", clustered)] {
+    for (what, sorted) in [("the crawl, measured", real), ("clustered, made up, measured", clustered)] {
         if !sorted.is_empty() {
             let ratio = Compressed::new(WIDTH, sorted)?.ratio();
-            all.push(Storing {
-                what: what.to_owned(),
-                fingerprints: sorted.len() as u64,
-                ratio,
-                computed: false,
-            });
+            all.push(Storing { what: what.to_owned(), fingerprints: sorted.len() as u64, code: None, ratio });
         }
     }
     for fingerprints in [10_000_000, EIGHT_BILLION, 1 << 34] {
-        let ratio = expected_ratio(WIDTH, fingerprints)?.memory;
-        all.push(Storing { what: "uniform".to_owned(), fingerprints, ratio, computed: true });
+        let expected = expected_ratio(WIDTH, fingerprints)?;
+        let (code, ratio) = (Some(expected.code), expected.memory);
+        all.push(Storing { what: "uniform, computed".to_owned(), fingerprints, code, ratio });
     }
     Ok(all)
 }
 
 pub(super) fn storing_table(storing: &[Storing]) -> Table {
     let title = "size of compressed fingerprints, as a share of the plain size";
-    let mut table = Table::new(title, ["fingerprints", "number", "share", ""]);
-    for Storing { what, fingerprints, ratio, computed } in storing {
-        let how = if *computed { "computed" } else { "measured" };
-        table.row([what.clone(), count(*fingerprints), format!("{ratio:.3}"), how.to_owned()]);
+    let mut table = Table::new(title, ["fingerprints", "number", "code", "with blocks and their keys"]);
+    for Storing { what, fingerprints, code, ratio } in storing {
+        let code = code.map_or_else(|| "-".to_owned(), |code| format!("{code:.3}"));
+        table.row([what.clone(), count(*fingerprints), code, format!("{ratio:.3}")]);
     }
     table
 }
