@@ -65,7 +65,7 @@ enum Work {
     /// Submissions of sources.
     Job(Job),
     /// What of a page is taken for its main content, with so many characters of what each rule leaves out.
-    Main(Fetched, usize, Sender<Result<Read, IngestError>>),
+    Main(Box<Fetched>, usize, Sender<Result<Read, IngestError>>),
 }
 
 /// A page that was read, and what of it is its main content; none of what is no HTML, or a redirect.
@@ -182,7 +182,7 @@ impl Ingest {
     /// When the extractor fails on the page.
     pub fn main_content(&self, page: Fetched, chars: usize) -> Result<(Fetched, Option<Taken>), IngestError> {
         let (answer, answered) = bounded(1);
-        let _ = self.jobs.as_ref().map(|jobs| jobs.send(Work::Main(page, chars, answer)));
+        let _ = self.jobs.as_ref().map(|jobs| jobs.send(Work::Main(Box::new(page), chars, answer)));
         answered.recv().unwrap_or(Err(IngestError::Panicked))
     }
 }
@@ -239,7 +239,8 @@ fn work(queue: &Receiver<Work>, new: &impl Fn() -> Extractor) {
                 let _ = answers.send((position, extracted.collect()));
             }
             Work::Main(page, chars, answer) => {
-                let read = guarded(&mut extractor, new, |extractor| Ok(main_content(extractor, page, chars)));
+                let read =
+                    guarded(&mut extractor, new, |extractor| Ok(main_content(extractor, *page, chars)));
                 let _ = answer.send(read);
             }
         }
