@@ -5,6 +5,11 @@
 //! works on such pages by the same three signs. They differ in what a stream allows, which does not know what comes behind, and
 //! in how names are read: class and id are split into words at hyphens, underscores and capitals, so `topNav`, `top-nav` and `top_nav`
 //! are the same, and a name is that of boilerplate when its last word is (`sub-nav`, but not `nav-pusher`, which is around the whole page).
+//! Digits at the end of a word are ignored (`footer2`), but a number is a word (`share-123` is an item).
+//!
+//! A class says what an element is for. An id may say that, too, but most are made of a heading or a name in the text, for links. So an
+//! id counts only on elements of a layout, outside of `main`, articles and sections, where no class says that it is a section
+//! of a text, and by its last word.
 
 use super::Rule;
 use super::name::Name;
@@ -18,13 +23,17 @@ pub(super) struct Marks {
     role: Option<Rule>,
     /// It is not shown.
     is_hidden: bool,
-    /// Its class or id names boilerplate.
+    /// Its class names boilerplate.
     named: Option<Rule>,
-    /// A word of its class or id names navigation.
+    /// A word of its class names navigation.
     navigational: Option<Rule>,
+    /// The last word of its id names boilerplate.
+    id: Option<Rule>,
+    /// Its class names a section of a text.
+    is_section: bool,
 }
 
-/// What a word says in a class or id.
+/// What a word says in a class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Meaning {
     /// Nothing.
@@ -38,6 +47,8 @@ enum Meaning {
     /// Boilerplate, where both are in one name.
     Previous,
     Next,
+    /// A section of a text.
+    Section,
 }
 
 fn meaning(word: &[u8]) -> Meaning {
@@ -49,6 +60,8 @@ fn meaning(word: &[u8]) -> Meaning {
         b"cookie" => Meaning::Any(Rule::Dialog),
         b"prev" | b"previous" => Meaning::Previous,
         b"next" => Meaning::Next,
+        b"section" | b"subsection" | b"subsubsection" | b"sect" | b"refsect" | b"chapter" | b"appendix"
+        | b"preface" => Meaning::Section,
         b"navbars" | b"navigator" | b"navheader" | b"navfooter" | b"navlinks" | b"menubar" | b"crumbs"
         | b"sidenav" | b"toc" | b"skiplink" | b"pager" | b"headerlink" => Meaning::Last(Rule::Navigation),
         b"banner" | b"masthead" => Meaning::Last(Rule::Header),
@@ -84,7 +97,8 @@ impl Marks {
     /// Reads an attribute.
     pub(super) fn read(&mut self, attribute: &[u8], value: &str) {
         match attribute {
-            b"class" | b"id" => value.split_ascii_whitespace().for_each(|name| self.name(name.as_bytes())),
+            b"class" => value.split_ascii_whitespace().for_each(|name| self.class(name.as_bytes())),
+            b"id" => self.id(value.as_bytes()),
             b"role" => self.role(value),
             // What is hidden until it is found is content.
             b"hidden" => self.is_hidden |= !value.eq_ignore_ascii_case("until-found"),
@@ -102,40 +116,33 @@ impl Marks {
         self.role = self.role.or(known.map(|(_, rule)| rule));
     }
 
-    fn name(&mut self, name: &[u8]) {
+    fn class(&mut self, name: &[u8]) {
         let (mut last, mut has_previous, mut has_next) = (Meaning::None, false, false);
-        let mut word = Name::default();
-        let mut end = |word: &mut Name| {
-            if word.is_empty() {
-                return;
-            }
-            last = meaning(word.get());
-            *word = Name::default();
+        each_word(name, |word| {
+            last = meaning(word);
             match last {
                 Meaning::Navigation(rule) => self.navigational = self.navigational.or(Some(rule)),
                 Meaning::Any(rule) => self.named = self.named.or(Some(rule)),
                 Meaning::Previous => has_previous = true,
                 Meaning::Next => has_next = true,
+                Meaning::Section => self.is_section = true,
                 Meaning::Last(_) | Meaning::None => {}
             }
-        };
-        let mut before = 0_u8;
-        for byte in name {
-            if !byte.is_ascii_alphabetic() || byte.is_ascii_uppercase() && before.is_ascii_lowercase() {
-                end(&mut word);
-            }
-            if byte.is_ascii_alphabetic() {
-                word.push(&[byte.to_ascii_lowercase()]);
-            }
-            before = *byte;
-        }
-        end(&mut word);
+        });
         let whole = match last {
             Meaning::Last(rule) | Meaning::Navigation(rule) => Some(rule),
             _ if has_previous && has_next => Some(Rule::Navigation),
             _ => None,
         };
         self.named = self.named.or(whole);
+    }
+
+    fn id(&mut self, id: &[u8]) {
+        let mut last = Meaning::None;
+        each_word(id, |word| last = meaning(word));
+        if let Meaning::Last(rule) | Meaning::Navigation(rule) | Meaning::Any(rule) = last {
+            self.id = Some(rule);
+        }
     }
 
     /// The rule by which an element of this name is left out; none where it is not. `is_inside` says whether it is part of a main
@@ -155,30 +162,40 @@ impl Marks {
             _ => {}
         }
         let is_list = matches!(element, b"ul" | b"ol" | b"table" | b"td");
-        let may_be_named = is_list
-            || matches!(
-                element,
-                b"div"
-                    | b"section"
-                    | b"header"
-                    | b"footer"
-                    | b"aside"
-                    | b"form"
-                    | b"p"
-                    | b"span"
-                    | b"a"
-                    | b"li"
-                    | b"dl"
-                    | b"details"
-                    | b"h1"
-                    | b"h2"
-                    | b"h3"
-                    | b"h4"
-            );
+        let is_layout = is_list
+            || matches!(element, b"div" | b"header" | b"footer" | b"aside" | b"form" | b"dl" | b"details");
+        let may_be_named = is_layout
+            || matches!(element, b"section" | b"p" | b"span" | b"a" | b"li" | b"h1" | b"h2" | b"h3" | b"h4");
         let navigational = self.navigational.filter(|_| is_list);
         let named = self.named.or(navigational).filter(|_| may_be_named);
-        self.role.or(self.is_hidden.then_some(Rule::Hidden)).or(named)
+        let id = self.id.filter(|_| is_layout && !is_inside && !self.is_section);
+        self.role.or(self.is_hidden.then_some(Rule::Hidden)).or(named).or(id)
     }
+}
+
+/// Gives each word of a name, in lower case and without digits at its end.
+fn each_word(name: &[u8], mut each: impl FnMut(&[u8])) {
+    let mut word = Name::default();
+    let mut end = |word: &mut Name| {
+        if !word.is_empty() {
+            let digits = word.get().iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+            each(&word.get()[..word.get().len() - digits]);
+        }
+        *word = Name::default();
+    };
+    let mut before = 0_u8;
+    for byte in name {
+        let is_capital =
+            byte.is_ascii_uppercase() && (before.is_ascii_lowercase() || before.is_ascii_digit());
+        if is_capital || !byte.is_ascii_alphanumeric() {
+            end(&mut word);
+        }
+        if byte.is_ascii_alphanumeric() {
+            word.push(&[byte.to_ascii_lowercase()]);
+        }
+        before = *byte;
+    }
+    end(&mut word);
 }
 
 /// Whether a declaration of a style hides the element.
@@ -219,9 +236,10 @@ mod tests {
             ("p", "hidden", "", Rule::Hidden),
             ("div", "class", "page-masthead", Rule::Header),
             ("div", "class", "copyright-note nav", Rule::Footer),
-            ("div", "id", "cookie-bar", Rule::Dialog),
+            ("div", "class", "cookie-bar", Rule::Dialog),
+            ("div", "id", "site-cookie", Rule::Dialog),
             ("div", "id", "siteSearch", Rule::Search),
-            ("div", "id", "previous-and-next-page", Rule::Navigation),
+            ("div", "class", "previous-and-next-page", Rule::Navigation),
             ("ul", "class", "sidebar-items", Rule::SideBar),
             ("ul", "class", "share", Rule::Promotion),
         ] {
@@ -242,17 +260,64 @@ mod tests {
             "prev-next-area",
             "skip-link",
             "NAV",
+            "footer2",
+            "footer2 x",
+            "site1Nav",
         ] {
             assert!(leaves_out("div", &[("class", name)]), "{name}");
-            assert!(leaves_out("div", &[("id", name)]), "{name}");
         }
-        for name in
-            ["", "-", "navPusher", "canvas", "header", "next-step", "footerless", "nav2x-body", "naviere"]
-        {
+        for name in [
+            "",
+            "-",
+            "navPusher",
+            "canvas",
+            "header",
+            "next-step",
+            "footerless",
+            "nav2x-body",
+            "naviere",
+            "share-123",
+            "2ad",
+            "ad-x1",
+            "1",
+        ] {
             assert!(!leaves_out("div", &[("class", name)]), "{name}");
         }
         assert!(leaves_out("ul", &[("class", "nav-list")]) && leaves_out("td", &[("class", "NavBarCell1")]));
         assert!(!leaves_out("body", &[("class", "nav")]) && !leaves_out("code", &[("class", "menu")]));
+    }
+
+    #[test]
+    fn an_id_counts_on_elements_of_a_layout_by_its_last_word() {
+        let by_id = |element: &str, class: &str, id: &str, is_inside| {
+            let mut marks = Marks::default();
+            marks.read(b"class", class);
+            marks.read(b"id", id);
+            marks.leave_out(element.as_bytes(), is_inside).is_some()
+        };
+        for id in ["nav", "settings-menu", "docsNav", "site_footer", "footer2", "copyright", "siteSearch"] {
+            for element in ["div", "ul", "table", "td", "form", "dl"] {
+                assert!(by_id(element, "container-fluid", id, false), "{element} {id}");
+                assert!(!by_id(element, "container-fluid", id, true), "{element} {id}");
+            }
+            for element in ["section", "h1", "h2", "a", "span", "p", "li", "article"] {
+                assert!(!by_id(element, "", id, false), "{element} {id}");
+            }
+            for class in ["section", "sect2", "chapter", "subsection-level-extent", "section level2"] {
+                assert!(!by_id("div", class, id, false), "{class} {id}");
+            }
+        }
+        for id in [
+            "",
+            "commands-to-skip-continuous-integration",
+            "skip(long)",
+            "copyright-and-trademark",
+            "nav-pusher",
+            "share-1",
+        ] {
+            assert!(!by_id("div", "", id, false), "{id}");
+        }
+        assert!(by_id("div", "section nav", "x", true));
     }
 
     #[test]

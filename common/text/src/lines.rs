@@ -1,4 +1,5 @@
-//! The lines of a page, as a browser without style sheets shows them on paper of any width.
+//! The lines of a page, as a browser without style sheets shows them on paper of any width. What it does not show, but the text has,
+//! is in lines, too: the title, and the content of `template`, `noscript` and hidden elements.
 //!
 //! The beginning and the end of a block element end a line, and so do `br` and `hr`; within `pre` and the like a line feed does. Cells of a
 //! table row are on one line. White space is one space, none at either end; a line without anything else is no line. Case and
@@ -129,6 +130,7 @@ mod tests {
             ("", &[][..]),
             (" one\n two<b>three</b>\t<i> four </i>", &["one twothree four"]),
             ("<title>T</title>a<br>b<br/>c<hr>d", &["T", "a", "b", "c", "d"]),
+            ("<template><p>a</template><p>b<noscript>c</noscript><p hidden>d", &["a", "bc", "d"]),
             ("<ul><li>a<li>b</ul>c<p>d<p>e", &["a", "b", "c", "d", "e"]),
             ("<div><div>a</div></div><div> &nbsp; </div>b", &["a", "b"]),
             ("<table><tr><td>a</td><td>b<tr><th>c</th><td>d</table>", &["a b", "c d"]),

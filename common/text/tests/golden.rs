@@ -179,19 +179,19 @@ fn main_contents() {
             (page.signature.tokens(), stable_hash64(page.signature.as_bytes()))
         })
     });
-    // All 124 words without the rest; those of 18 and the title; the whole page; what stands in `main`.
+    // All 124 words without the rest; those of 18 and the title; the whole page; what stands in `main`, where ids do not count.
     let golden = [
         [
             (124, 0xf489_6ea3_bacd_8221),
             (20, 0x74af_5df1_656c_0015),
             (28, 0xe3e4_c036_ca41_a0d9),
-            (87, 0xcdb3_c5bc_1440_92ac),
+            (88, 0x03f1_0ed1_6b9f_f5ef),
         ],
         [
             (124, 0xed63_3007_0365_6379),
             (20, 0x71d2_617d_0bf4_54b7),
             (28, 0x8427_393a_33ce_d162),
-            (87, 0x4264_dbd3_249b_8432),
+            (88, 0x1368_031b_d4cc_530c),
         ],
     ];
     assert_eq!(now, golden);

@@ -162,6 +162,24 @@ fn a_section_with_the_role_of_main_is_a_section() {
 }
 
 #[test]
+fn sections_with_ids_of_their_headings_are_content() {
+    let page = |section: &str| format!("<div role=main><p>{}</p>{section}</div>", words("w"));
+    for (a, b) in [
+        ("<section id=s-pagination>a", "<section id=s-full-text-search>b"),
+        ("<div id=copyright>a", "<div id=License-and-Copyright>b"),
+        ("<h2 id=menu>a", "<h2 id=search>b"),
+        ("<div class=share-123>a", "<div class=share-124>b"),
+    ] {
+        assert_ne!(main_words(&page(a)), main_words(&page(b)), "{a}");
+        expect(&page(a), &format!("{} a", words("w")));
+    }
+    let article = words("w");
+    expect(&format!("<div class=chapter id=License-and-Copyright>{article}</div>"), &article);
+    expect(&format!("<section id=SKIP_SUBTREE>a</section>{article}"), &format!("a {article}"));
+    expect(&format!("<div id=searchbox>a</div><ul id=settings-menu><li>b</ul>{article}"), &article);
+}
+
+#[test]
 fn main_is_never_left_out_and_leaves_out_what_is_around() {
     let article = words("w");
     expect(&format!("a<main>{article}</main>b"), &article);
@@ -315,6 +333,26 @@ const PIECES: &[&str] = &[
     "-->",
     "<template>",
     "</template>",
+    "<tbody hidden>",
+    "<tbody>",
+    "</tbody>",
+    "<svg hidden>",
+    "<svg aria-hidden=true/>",
+    "<math hidden>",
+    "<foreignObject>",
+    "</foreignObject>",
+    "<a id=toc>",
+    "<a class=toc />",
+    "</a>",
+    "<button>",
+    "<select>",
+    "</select>",
+    "<form class=search>",
+    "</form>",
+    "<section id=pagination>",
+    "<div id=footer>",
+    "<div class=chapter id=copyright>",
+    "<section role=main>",
 ];
 
 proptest! {
