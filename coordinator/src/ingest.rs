@@ -2,7 +2,7 @@
 //!
 //! Invariants: every source has exactly one answer, and answers come in the order of the sources; each thread keeps one
 //! extractor with its buffers; bodies are handed over, never copied; a page that makes the extractor panic is an error of
-//! that page alone.
+//! that page alone; so is a content without a site where the policy reads it.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -44,6 +44,12 @@ pub enum IngestError {
     /// It is longer than any valid page.
     #[error("{0} bytes of JSON, the limit is {LINE_BYTES_MAX}")]
     TooLong(usize),
+    /// It is of no site, and the policy asks which.
+    #[error(
+        "the URL has no host, and the policy {0} compares pages by their sites: pages like this one take a collection of a \
+         policy that does not, such as content"
+    )]
+    NoSite(&'static str),
     /// The extractor failed on it.
     #[error("the page could not be read because of an error inside the service")]
     Panicked,
@@ -255,6 +261,12 @@ fn submission(extractor: &mut Extractor, source: Source, now: Timestamp) -> Inge
         Source::Fetched(fetched) => fetched,
     };
     let Fetched { url, fetched_at, body, popularity, language } = fetched;
+    let policy = extractor.policy();
+    let has_content = matches!(body, FetchedBody::Html { .. } | FetchedBody::Text(_));
+    // All that have none would be of one site.
+    if has_content && policy.reads_site() && url.host().is_empty() {
+        return Err(IngestError::NoSite(policy.name()));
+    }
     let given = language.map(String::into_boxed_str);
     let extracted = match body {
         FetchedBody::Html { bytes, charset } => Some(extractor.html(&url, &bytes, charset.as_deref())),
@@ -298,6 +310,31 @@ mod tests {
             languages(Ingest::detecting_language(1, Policy::default())),
             [Some("eng".to_owned()), given]
         );
+    }
+
+    #[test]
+    fn a_content_without_a_host_is_refused_alone_where_the_site_is_read() {
+        for policy in Policy::all().filter(|policy| !policy.reads_tables()) {
+            let ingest = Ingest::new(1, policy).unwrap();
+            let page = |url: &str, body: &str| Source::Json(format!(r#"{{"url": "{url}", {body}}}"#).into());
+            let text = r#""text": "some words""#;
+            let sources = vec![
+                page("http://a/", text),
+                page("file:///a", text),
+                page("file:///b", r#""html": "<p>some words""#),
+                // These have no site to be compared by, and what is on record can be taken back.
+                page("file:///c", r#""dead": true"#),
+                page("file:///d", r#""redirect_to": "http://a/""#),
+                page("file://server/e", text),
+            ];
+            let answers = ingest.run(sources, NOW);
+            let refused: Vec<bool> = answers.iter().map(Result::is_err).collect();
+            let reads = policy.reads_site();
+            assert_eq!(refused, [false, reads, reads, false, false, false], "{policy}");
+            if reads {
+                assert_eq!(answers[1], Err(IngestError::NoSite(policy.name())));
+            }
+        }
     }
 
     #[test]

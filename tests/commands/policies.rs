@@ -238,6 +238,45 @@ fn tables_do_not_depend_on_the_order_of_pages_and_are_learnt_from_standard_input
     );
 }
 
+#[test]
+fn files_without_a_host_are_refused_where_the_site_is_read() {
+    let home = tempfile::tempdir().unwrap();
+    let site = home.path().join("site");
+    fs::create_dir(&site).unwrap();
+    for name in ["a.txt", "b.txt"] {
+        fs::write(site.join(name), text(1, 50).join(" ")).unwrap();
+    }
+    let (site, data) = (site.to_str().unwrap(), home.path().join("data"));
+    let data = data.to_str().unwrap();
+    let crawl = home.path().join("crawl.jsonl");
+    let page = |url: &str| json!({"url": url, "text": text(1, 50).join(" ")});
+    fs::write(&crawl, ndjson(&["file:///a", "http://a.example/1", "http://a.example/2"].map(page))).unwrap();
+    let crawl = crawl.to_str().unwrap();
+    for policy in ["by-site", "copies"] {
+        // All are: then nothing is kept, and it says what to do.
+        for options in [&[][..], &["--incremental"], &["--data", data]] {
+            let arguments = ["dedup", "--policy", policy].into_iter().chain(options.iter().copied());
+            let refused = run(arguments.chain([site]));
+            let errors = errors(&refused);
+            assert_eq!(code(&refused), 5, "{policy} {options:?}: {errors}");
+            assert!(errors.contains(".txt: the URL has no host") && errors.contains("such as content"));
+            assert!(errors.contains("nothing was read: 2 bad"), "{errors}");
+            assert!(!Path::new(data).join("manifest.json").exists());
+        }
+        // One is: the others are grouped.
+        let dedup = ["dedup", "--policy", policy, "--json", crawl];
+        let summary: serde_json::Value = serde_json::from_str(&run_ok(dedup)).unwrap();
+        let reason = format!("no host in the URL, which {policy} needs");
+        assert_eq!((&summary["input"]["records"], &summary["input"]["bad"][reason]), (&json!(2), &json!(1)));
+        assert_eq!(code(&run(dedup.into_iter().chain(["--strict"]))), 5);
+        let server = Server::start(&home.path().join(policy), &["--policy", policy]);
+        let loaded = run(["load", "--server", &server.url, "--flush", "--strict", crawl]);
+        assert!(code(&loaded) == 5 && errors(&loaded).contains("such as content"), "{loaded:?}");
+        assert_eq!(server.export().lines().count(), 2);
+    }
+    run_ok(["dedup", "--policy", "content", site]);
+}
+
 /// The same article in two templates, and other articles in one of them.
 #[test]
 fn main_contents_are_compared_whatever_is_around_them() {

@@ -143,6 +143,12 @@ impl Extractor {
         }
     }
 
+    /// What its signatures are of.
+    #[must_use]
+    pub fn policy(&self) -> Policy {
+        self.signer.policy()
+    }
+
     /// The same, but finds [`Page::language`] too, which takes longer than everything else.
     #[must_use]
     pub fn detecting_language(mut self) -> Self {

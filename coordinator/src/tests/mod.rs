@@ -91,6 +91,21 @@ impl Door {
         has_mapping: bool,
         cluster: Option<Arc<dyn ClusterApi>>,
     ) -> Self {
+        Self::comparing(Policy::default(), (limits, winners, markets), has_mapping, cluster)
+    }
+
+    /// Of a collection under another policy.
+    fn of_policy(policy: Policy) -> Self {
+        let defaults = (Limits::default(), WinnerOrder::DEFAULT, Markets::default());
+        Self::comparing(policy, defaults, false, None)
+    }
+
+    fn comparing(
+        policy: Policy,
+        (limits, winners, markets): (Limits, WinnerOrder, Markets),
+        has_mapping: bool,
+        cluster: Option<Arc<dyn ClusterApi>>,
+    ) -> Self {
         let temp = tempfile::tempdir().unwrap();
         let tiers = Arc::new(Fake::default());
         tiers.state().winners = winners;
@@ -99,11 +114,11 @@ impl Door {
             tier2: Arc::clone(&tiers) as Arc<dyn Tier2Api>,
             mapping: has_mapping.then(|| Arc::clone(&tiers) as Arc<dyn MappingApi>),
             cluster,
-            policy: Policy::default(),
+            policy,
             winners,
             markets,
             shard_map: ShardMap::fixed(vec!["local".to_owned(); 2]),
-            ingest: Arc::new(Ingest::new(2, Policy::default()).unwrap()),
+            ingest: Arc::new(Ingest::new(2, policy).unwrap()),
             registry: Registry::default(),
             clock: Arc::new(|| NOW),
             temp_dir: temp.path().to_owned(),
