@@ -2,9 +2,10 @@
 //!
 //! Groups are a function of the threshold and the tokeniser, winners one of the order of rules, and records
 //! are placed by the number of shards, so all of them belong to the directory and not to the command line.
-//! The manifest is the first file written and is complete or absent: it is written aside, fsynced, renamed,
-//! and the directory is fsynced, before anything else is created. It is never replaced: of several processes
-//! that create a directory at once one does, and the others open what it made. It carries a checksum.
+//! The manifest is complete or absent: it is written aside, fsynced, renamed, and the directory is fsynced, before anything else is
+//! created but for the tables that it names. These are on disk before it, so that a collection has them from its first
+//! moment on. It is never replaced: processes that create a directory at once take turns, one does, and the others open what
+//! it made. It carries a checksum.
 
 mod error;
 
@@ -15,7 +16,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use doppel_model::pairwise::Policy;
-use doppel_model::tables::TablesHash;
+use doppel_model::tables::{Tables, TablesHash};
 use doppel_model::{random_number, stable_hash64};
 use doppel_protocol::WinnerOrder;
 use doppel_text::TOKENISER_VERSION;
@@ -137,7 +138,7 @@ impl Manifest {
     }
 
     /// Opens the directory's manifest, or creates directory and manifest with `wanted` and the
-    /// defaults given.
+    /// defaults given. The tables that are wanted are elsewhere.
     ///
     /// # Errors
     /// When the directory is another program's, the manifest is damaged or of another version, or
@@ -146,6 +147,19 @@ impl Manifest {
         dir: &Path,
         wanted: Wanted,
         defaults: Defaults,
+    ) -> Result<Self, ManifestError> {
+        Self::open_or_create_with(dir, wanted, defaults, None)
+    }
+
+    /// The same; a directory that is created has the tables that are wanted, too.
+    ///
+    /// # Errors
+    /// The same.
+    pub(crate) fn open_or_create_with(
+        dir: &Path,
+        wanted: Wanted,
+        defaults: Defaults,
+        tables: Option<&Tables>,
     ) -> Result<Self, ManifestError> {
         require_directory(dir)?;
         let path = dir.join(NAME);
@@ -157,7 +171,7 @@ impl Manifest {
                     return Ok(manifest);
                 }
                 Err(e) if e.kind() == io::ErrorKind::NotFound => {
-                    if let Some(created) = Self::create(dir, wanted, defaults)? {
+                    if let Some(created) = Self::create(dir, wanted, defaults, tables)? {
                         return Ok(created);
                     }
                 }
@@ -206,7 +220,12 @@ impl Manifest {
     }
 
     /// Creates the manifest; none where another process was faster.
-    fn create(dir: &Path, wanted: Wanted, defaults: Defaults) -> Result<Option<Self>, ManifestError> {
+    fn create(
+        dir: &Path,
+        wanted: Wanted,
+        defaults: Defaults,
+        tables: Option<&Tables>,
+    ) -> Result<Option<Self>, ManifestError> {
         let failed = |action, path: &Path| {
             let path = path.to_owned();
             move |source| ManifestError::Io { action, path, source }
@@ -214,9 +233,13 @@ impl Manifest {
         let path = dir.join(NAME);
         let manifest = Self::new(wanted, defaults)?;
         fs::create_dir_all(dir).map_err(failed("create", dir))?;
+        // Another process could replace the tables of this one.
+        let _alone = alone(dir).map_err(failed("open", dir))?;
         for entry in fs::read_dir(dir).map_err(failed("list", dir))? {
             let name = entry.map_err(failed("list", dir))?.file_name();
-            if !is_aside(&name) && name != "lost+found" {
+            // Tables are there before the manifest that names them.
+            let is_of_tables = manifest.tables.is_some() && policy_tables::is_name(&name);
+            if !is_aside(&name) && !is_of_tables && name != "lost+found" {
                 // A process that was faster made the manifest before all else.
                 return match path.try_exists().map_err(failed("read", &path))? {
                     true => Ok(None),
@@ -224,6 +247,9 @@ impl Manifest {
                     false => Err(ManifestError::Foreign(dir.to_owned())),
                 };
             }
+        }
+        if let Some(tables) = tables {
+            policy_tables::keep(&dir.join(policy_tables::NAME), tables)?;
         }
         match manifest.write(dir, &path) {
             Ok(()) => Ok(Some(manifest)),
@@ -307,6 +333,15 @@ impl Manifest {
             _ => Ok(()),
         }
     }
+}
+
+/// Waits until no other process creates a manifest in a directory, and keeps others waiting as long as the result lives.
+fn alone(dir: &Path) -> io::Result<File> {
+    let opened = File::open(dir)?;
+    // Some file systems have no locks of directories. Without one only two first commands at once, with tables that differ, get into
+    // each other's way.
+    let _ = opened.lock();
+    Ok(opened)
 }
 
 fn checksum(manifest: &serde_json::Value) -> String {

@@ -1,8 +1,9 @@
 //! Tables of a policy: read from a file, learnt from crawls, and kept in a data directory.
 //!
 //! A collection of a policy that reads tables names them in its manifest, by their hash, and has them beside it under [`NAME`]. From
-//! then on it is opened with these alone: signatures that were made with others mean something else. Where the file is
-//! gone or damaged, as after `doppel restore`, the same tables put it back.
+//! then on it is opened with these alone: signatures that were made with others mean something else. They are written before the
+//! manifest, so a process that is killed meanwhile leaves an empty directory, or one with tables alone, in which the next one
+//! begins anew. Where the file is gone or damaged, as after `doppel restore`, the same tables put it back.
 //!
 //! In a cluster the description has the hash. Only coordinators make signatures, so only they need the file.
 
@@ -203,6 +204,14 @@ pub(crate) fn of_cluster(
         (Some(has), None) => Err(PolicyTablesError::NotGiven { policy: policy.name(), has }),
         _ => signer(policy, given),
     }
+}
+
+/// Writes the file of a directory, unless it is there already.
+///
+/// # Errors
+/// When it cannot be written.
+pub(crate) fn keep(path: &Path, tables: &Tables) -> Result<(), PolicyTablesError> {
+    if read(path).is_ok_and(|there| there.hash() == tables.hash()) { Ok(()) } else { write(path, tables) }
 }
 
 /// Writes the file of a directory: there is a whole one or none.

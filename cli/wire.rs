@@ -120,7 +120,7 @@ impl Engine {
 
     fn open_for(dir: &Path, args: &EngineArgs, purpose: Purpose) -> anyhow::Result<Self> {
         let Asked { wanted, tables, markets } = asked(args)?;
-        let manifest = Manifest::open_or_create(dir, wanted, DEFAULTS)?;
+        let manifest = Manifest::open_or_create_with(dir, wanted, DEFAULTS, tables.as_deref())?;
         let signer = policy_tables::of_directory(dir, (manifest.policy, manifest.tables), tables)?;
         let tier1 = open_tier1(dir, &manifest, &args.tuning, purpose, OtherRanges::new())?;
         ensure_not_lost(dir, &tier1)?;

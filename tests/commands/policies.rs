@@ -8,7 +8,7 @@ use std::process::Stdio;
 use serde_json::json;
 
 use crate::harness::pages::{ndjson, text};
-use crate::harness::{Server, doppel, meaning, run, run_ok};
+use crate::harness::{Server, doppel, kill_at_moments, meaning, run, run_ok};
 use crate::{code, errors};
 
 const POLICIES: [&str; 11] = [
@@ -189,6 +189,60 @@ fn a_collection_keeps_the_tables_that_it_was_made_with() {
     fs::write(&tables, &damaged).unwrap();
     let error = refused(&made);
     assert!(error.contains("multi-simhash.tables: it is damaged: the checksum does not match"), "{error}");
+}
+
+/// Killed at any moment, or out of room, a first run leaves what the same command goes on from.
+#[test]
+fn a_first_run_that_ends_early_leaves_no_collection_without_its_tables() {
+    let home = tempfile::tempdir().unwrap();
+    let (crawl, data) = (crawl(home.path()), home.path().join("data"));
+    let arguments = ["dedup", "--policy", "imatch", "--data", data.to_str().unwrap(), "--out", "-"];
+    let page_by_page = || arguments.into_iter().chain(["--incremental", &crawl]);
+    let at_once = || arguments.into_iter().chain([&*crawl]);
+    let expected = meaning(&run_ok(page_by_page()));
+    let tables = fs::read(data.join("policy-tables")).unwrap();
+    let begin = |files: &[(&str, &[u8])]| {
+        fs::remove_dir_all(&data).unwrap();
+        fs::create_dir(&data).unwrap();
+        files.iter().for_each(|(name, bytes)| fs::write(data.join(name), bytes).unwrap());
+    };
+    // What is there between two steps, and after a run on another crawl.
+    for files in [
+        &[("policy-tables.newAbCdEf", &tables[..50])][..],
+        &[("policy-tables", &tables)],
+        &[("policy-tables", &tables), ("manifest.json.newAbCdEf", b"{")],
+        &[("policy-tables", b"others")],
+    ] {
+        begin(files);
+        assert_eq!(meaning(&run_ok(page_by_page())), expected);
+        assert_eq!(fs::read(data.join("policy-tables")).unwrap(), tables);
+        begin(files);
+        assert_eq!(meaning(&run_ok(at_once())), expected);
+    }
+    // They are none of a policy that reads none.
+    begin(&[("policy-tables", &tables)]);
+    let refused = run(["dedup", "--data", data.to_str().unwrap(), &crawl]);
+    assert!(code(&refused) == 1 && errors(&refused).contains("is not empty"), "{refused:?}");
+    // Tables that cannot be written leave no manifest that names them.
+    begin(&[]);
+    fs::create_dir_all(data.join("policy-tables/in-the-way")).unwrap();
+    let refused = run(page_by_page());
+    assert!(code(&refused) == 1 && errors(&refused).contains("cannot write"), "{refused:?}");
+    assert!(!data.join("manifest.json").exists());
+    begin(&[]);
+    kill_at_moments(
+        12,
+        || {
+            let mut command = doppel();
+            command.args(page_by_page());
+            command
+        },
+        |ended| {
+            assert_eq!(meaning(&run_ok(page_by_page())), expected);
+            begin(&[]);
+            ended
+        },
+    );
 }
 
 #[test]
