@@ -121,8 +121,7 @@ impl Manifest {
     /// # Errors
     /// When the numbers do not go together.
     pub(crate) fn new(wanted: Wanted, defaults: Defaults) -> Result<Self, ManifestError> {
-        let ranges = wanted.ranges.unwrap_or(defaults.ranges);
-        let map = RangeMap::new(wanted.shards.unwrap_or(defaults.shards.max(ranges)), ranges)?;
+        let map = Self::map_of(wanted, defaults)?;
         let policy = wanted.policy.unwrap_or_default();
         policy_tables::check(policy, wanted.tables.is_some())?;
         Ok(Self {
@@ -131,7 +130,7 @@ impl Manifest {
             policy,
             tokeniser: TOKENISER_VERSION,
             shards: map.shards(),
-            ranges,
+            ranges: map.count() as u16,
             winners: wanted.winners.unwrap_or_default(),
             tables: wanted.tables,
         })
@@ -178,6 +177,36 @@ impl Manifest {
                 Err(source) => return Err(ManifestError::Io { action: "read", path, source }),
             }
         }
+    }
+
+    /// Whether a collection can be made with `wanted` and the defaults given, or the directory has one like that. Nothing is written.
+    /// Tables are not looked at: they may be learnt later.
+    ///
+    /// # Errors
+    /// Those of [`open_or_create`](Self::open_or_create).
+    pub(crate) fn try_for(dir: &Path, wanted: Wanted, defaults: Defaults) -> Result<(), ManifestError> {
+        require_directory(dir)?;
+        let path = dir.join(NAME);
+        match fs::read(&path) {
+            Ok(bytes) => Self::read(&bytes, &path)?.check(dir, wanted),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                Self::map_of(wanted, defaults)?;
+                if dir.exists() {
+                    is_free(dir, wanted.policy.unwrap_or_default().reads_tables())?;
+                }
+                Ok(())
+            }
+            Err(source) => Err(ManifestError::Io { action: "read", path, source }),
+        }
+    }
+
+    /// The shards and ranges of a new collection.
+    ///
+    /// # Errors
+    /// When the numbers do not go together.
+    pub(crate) fn map_of(wanted: Wanted, defaults: Defaults) -> Result<RangeMap, ManifestError> {
+        let ranges = wanted.ranges.unwrap_or(defaults.ranges);
+        Ok(RangeMap::new(wanted.shards.unwrap_or(defaults.shards.max(ranges)), ranges)?)
     }
 
     /// Opens the manifest of a directory that is there, and makes none.
@@ -235,18 +264,8 @@ impl Manifest {
         fs::create_dir_all(dir).map_err(failed("create", dir))?;
         // Another process could replace the tables of this one.
         let _alone = alone(dir).map_err(failed("open", dir))?;
-        for entry in fs::read_dir(dir).map_err(failed("list", dir))? {
-            let name = entry.map_err(failed("list", dir))?.file_name();
-            // Tables are there before the manifest that names them.
-            let is_of_tables = manifest.tables.is_some() && policy_tables::is_name(&name);
-            if !is_aside(&name) && !is_of_tables && name != "lost+found" {
-                // A process that was faster made the manifest before all else.
-                return match path.try_exists().map_err(failed("read", &path))? {
-                    true => Ok(None),
-                    false if is_unfinished(dir) => Err(ManifestError::Unfinished(dir.to_owned())),
-                    false => Err(ManifestError::Foreign(dir.to_owned())),
-                };
-            }
+        if !is_free(dir, manifest.tables.is_some())? {
+            return Ok(None);
         }
         if let Some(tables) = tables {
             policy_tables::keep(&dir.join(policy_tables::NAME), tables)?;
@@ -333,6 +352,32 @@ impl Manifest {
             _ => Ok(()),
         }
     }
+}
+
+/// Whether a manifest can be created in a directory: there is nothing in it but what is left of one that was not, and with
+/// `has_tables` the tables, which are there before the manifest that names them. Otherwise another process has created it.
+///
+/// # Errors
+/// When the directory is another program's.
+fn is_free(dir: &Path, has_tables: bool) -> Result<bool, ManifestError> {
+    let failed = |action, path: &Path| {
+        let path = path.to_owned();
+        move |source| ManifestError::Io { action, path, source }
+    };
+    for entry in fs::read_dir(dir).map_err(failed("list", dir))? {
+        let name = entry.map_err(failed("list", dir))?.file_name();
+        let is_of_tables = has_tables && policy_tables::is_name(&name);
+        if !is_aside(&name) && !is_of_tables && name != "lost+found" {
+            // A process that was faster made the manifest before all else.
+            let path = dir.join(NAME);
+            return match path.try_exists().map_err(failed("read", &path))? {
+                true => Ok(false),
+                false if is_unfinished(dir) => Err(ManifestError::Unfinished(dir.to_owned())),
+                false => Err(ManifestError::Foreign(dir.to_owned())),
+            };
+        }
+    }
+    Ok(true)
 }
 
 /// Waits until no other process creates a manifest in a directory, and keeps others waiting as long as the result lives.

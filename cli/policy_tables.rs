@@ -127,15 +127,13 @@ pub(crate) fn read(path: &Path) -> Result<Arc<Tables>, PolicyTablesError> {
     tables.map(Arc::new).map_err(|reason| PolicyTablesError::File { path: path.to_owned(), reason })
 }
 
-/// The tables that the command line names, or the command has learnt.
+/// The tables that the command line names.
 ///
 /// # Errors
 /// When the file cannot be used, or its tables are those of another policy than the one that is named.
 pub(crate) fn given(args: &PolicyArgs) -> anyhow::Result<Option<Arc<Tables>>> {
-    let tables = match (&args.policy_tables, &args.learnt) {
-        (Some(path), _) => read(path)?,
-        (None, learnt) => return Ok(learnt.clone()),
-    };
+    let Some(path) = &args.policy_tables else { return Ok(None) };
+    let tables = read(path)?;
     if let Some(policy) = args.policy()? {
         signer(policy, Some(Arc::clone(&tables)))?;
     }

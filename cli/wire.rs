@@ -99,7 +99,20 @@ impl Engine {
     /// # Errors
     /// When the directory cannot be used as asked, or a tier does not open.
     pub fn open(dir: &Path, args: &EngineArgs, durable: bool) -> anyhow::Result<Self> {
-        Self::open_for(dir, args, Purpose { durable, answers: false, rules: Rules::EXACT })
+        Self::open_asked(dir, asked(args)?, args, durable)
+    }
+
+    /// The same with what the command line asks for, or the command has learnt.
+    ///
+    /// # Errors
+    /// The same.
+    pub(crate) fn open_asked(
+        dir: &Path,
+        asked: Asked,
+        args: &EngineArgs,
+        durable: bool,
+    ) -> anyhow::Result<Self> {
+        Self::open_for(dir, asked, args, Purpose { durable, answers: false, rules: Rules::EXACT })
     }
 
     /// The same, to answer questions meanwhile: what is mostly asked is kept in memory.
@@ -107,7 +120,7 @@ impl Engine {
     /// # Errors
     /// The same.
     pub fn open_to_serve(dir: &Path, args: &EngineArgs) -> anyhow::Result<Self> {
-        Self::open_for(dir, args, Purpose { durable: true, answers: true, rules: Rules::EXACT })
+        Self::open_for(dir, asked(args)?, args, Purpose { durable: true, answers: true, rules: Rules::EXACT })
     }
 
     /// The same for a directory that is removed anyway, with other rules for background work, for comparison.
@@ -115,11 +128,15 @@ impl Engine {
     /// # Errors
     /// The same.
     pub fn open_to_compare(dir: &Path, args: &EngineArgs, rules: Rules) -> anyhow::Result<Self> {
-        Self::open_for(dir, args, Purpose { durable: false, answers: true, rules })
+        Self::open_for(dir, asked(args)?, args, Purpose { durable: false, answers: true, rules })
     }
 
-    fn open_for(dir: &Path, args: &EngineArgs, purpose: Purpose) -> anyhow::Result<Self> {
-        let Asked { wanted, tables, markets } = asked(args)?;
+    fn open_for(
+        dir: &Path,
+        Asked { wanted, tables, markets }: Asked,
+        args: &EngineArgs,
+        purpose: Purpose,
+    ) -> anyhow::Result<Self> {
         let manifest = Manifest::open_or_create_with(dir, wanted, DEFAULTS, tables.as_deref())?;
         let signer = policy_tables::of_directory(dir, (manifest.policy, manifest.tables), tables)?;
         let tier1 = open_tier1(dir, &manifest, &args.tuning, purpose, OtherRanges::new())?;
