@@ -10,9 +10,8 @@
 mod error;
 
 use std::ffi::OsStr;
-use std::fs::{self, File, Permissions};
-use std::io::{self, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::fs::{self, File};
+use std::io;
 use std::path::Path;
 
 use doppel_model::pairwise::Policy;
@@ -24,6 +23,7 @@ use doppel_tier1::RangeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::policy_tables::{self, PolicyTablesError};
+use crate::whole_file::{self, Earlier};
 
 pub(crate) use error::ManifestError;
 
@@ -34,8 +34,6 @@ pub(crate) const NAME: &str = "manifest.json";
 pub(crate) const UNFINISHED: &str = "unfinished";
 /// How the names begin under which it is written.
 const ASIDE: &str = "manifest.json.new";
-/// What it is created with, less the umask.
-const PERMISSIONS: u32 = 0o666;
 
 /// Whether a command that makes the directory as a whole has not come to its end.
 pub(crate) fn is_unfinished(dir: &Path) -> bool {
@@ -278,13 +276,7 @@ impl Manifest {
     }
 
     fn write(&self, dir: &Path, path: &Path) -> io::Result<()> {
-        let mut aside = tempfile::Builder::new();
-        aside.prefix(ASIDE).permissions(Permissions::from_mode(PERMISSIONS));
-        let mut file = aside.tempfile_in(dir)?;
-        file.write_all(self.seal()?.as_bytes())?;
-        file.as_file().sync_all()?;
-        file.persist_noclobber(path)?;
-        File::open(dir)?.sync_all()?;
+        whole_file::write(path, ASIDE, self.seal()?.as_bytes(), Earlier::Stays)?;
         // The name of the directory must be durable, too.
         dir.canonicalize()?.parent().map_or(Ok(()), |parent| File::open(parent)?.sync_all())
     }

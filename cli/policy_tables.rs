@@ -9,7 +9,7 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -24,6 +24,7 @@ use doppel_text::Extractor;
 
 use crate::args::{InputArgs, PolicyArgs};
 use crate::crawl::{self, Tally};
+use crate::whole_file::{self, Earlier};
 
 /// The name of the file in a data directory.
 pub(crate) const NAME: &str = "policy-tables";
@@ -217,20 +218,18 @@ pub(crate) fn keep(path: &Path, tables: &Tables) -> Result<(), PolicyTablesError
 /// # Errors
 /// When it cannot be written.
 pub(crate) fn write(path: &Path, tables: &Tables) -> Result<(), PolicyTablesError> {
-    let put = || {
-        let dir = path.parent().unwrap_or(Path::new("."));
-        let mut file = tempfile::Builder::new().prefix(ASIDE).tempfile_in(dir)?;
-        file.write_all(&tables.to_file())?;
-        file.as_file().sync_all()?;
-        file.persist(path)?;
-        File::open(dir)?.sync_all()
-    };
-    put().map_err(|source| PolicyTablesError::Io { action: "write", path: path.to_owned(), source })
+    let written = whole_file::write(path, ASIDE, &tables.to_file(), Earlier::Replaced);
+    written.map_err(|source| PolicyTablesError::Io { action: "write", path: path.to_owned(), source })
 }
 
 /// Whether a name in a directory is that of the file, or of what is being written.
 pub(crate) fn is_name(name: &OsStr) -> bool {
-    name == NAME || name.as_encoded_bytes().starts_with(ASIDE.as_bytes())
+    name == NAME || is_aside(name)
+}
+
+/// Whether a name is that of a file whose writing was interrupted, or is under way.
+pub(crate) fn is_aside(name: &OsStr) -> bool {
+    name.as_encoded_bytes().starts_with(ASIDE.as_bytes())
 }
 
 /// Learns the tables of a policy from crawls.

@@ -24,8 +24,9 @@ use doppel_tier2::Tier2;
 use prometheus_client::registry::Registry;
 
 use crate::args::{EngineArgs, TuningArgs};
-use crate::manifest::{Defaults, Manifest, Wanted};
+use crate::manifest::{self, Defaults, Manifest, Wanted};
 use crate::policy_tables;
+use crate::whole_file;
 use crate::winners::Winners;
 
 /// What a new data directory has. One range costs the least on two cores (docs/BENCHMARKS.md).
@@ -193,7 +194,11 @@ fn open_tier1(
         dir.display()
     );
     let config = config(dir, manifest, args, purpose)?;
-    Tier1::open_some(&config, others).with_context(|| format!("cannot open {}", dir.display()))
+    let tier1 =
+        Tier1::open_some(&config, others).with_context(|| format!("cannot open {}", dir.display()))?;
+    // Now the directory is this process's alone.
+    whole_file::remove_left(dir, |name| manifest::is_aside(name) || policy_tables::is_aside(name));
+    Ok(tier1)
 }
 
 /// What tier 1 of a data directory is opened with.

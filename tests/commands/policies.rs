@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Stdio;
 
@@ -216,6 +217,10 @@ fn a_first_run_that_ends_early_leaves_no_collection_without_its_tables() {
         begin(files);
         assert_eq!(meaning(&run_ok(page_by_page())), expected);
         assert_eq!(fs::read(data.join("policy-tables")).unwrap(), tables);
+        let names = fs::read_dir(&data).unwrap().map(|entry| entry.unwrap().file_name());
+        assert_eq!(names.filter(|name| name.to_str().unwrap().contains(".new")).count(), 0);
+        let mode = |name: &str| fs::metadata(data.join(name)).unwrap().permissions().mode();
+        assert_eq!(mode("policy-tables"), mode("manifest.json"));
         begin(files);
         assert_eq!(meaning(&run_ok(at_once())), expected);
     }
