@@ -69,10 +69,7 @@ pub(crate) fn pages(
         // When `take` fails, reading stops because of that; so its error comes first.
         let (refused, mut tally) = (taken?, read?);
         for (reason, (pages, bytes)) in refused {
-            // They were sound as records.
-            tally.records -= pages;
-            tally.bytes -= bytes;
-            *tally.bad.entry(reason).or_default() += pages;
+            tally.unusable(&reason, pages, bytes);
         }
         Ok(tally)
     })
@@ -132,7 +129,7 @@ fn dispatch(
 fn class(error: &IngestError) -> String {
     match error {
         IngestError::NoSite(policy) => format!("no host in the URL, which {policy} needs"),
-        IngestError::Panicked => "failed inside the extractor".to_owned(),
+        IngestError::Panicked => crawl::FAILED.to_owned(),
         IngestError::Item(_) | IngestError::TooLong(_) => error.to_string(),
     }
 }

@@ -10,7 +10,6 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -282,10 +281,7 @@ fn read_words(batches: &Mutex<Receiver<Vec<Fetched>>>, sample: &Mutex<Sample>) {
     while let Ok(batch) = next() {
         for page in batch {
             // A page that the extractor fails on has no words; it is told of when it is read for good.
-            let read = catch_unwind(AssertUnwindSafe(|| take_words(&mut extractor, &page, sample, &mut own)));
-            if read.is_err() {
-                extractor = Extractor::default();
-            }
+            extractor.guarded(|extractor| take_words(extractor, &page, sample, &mut own));
         }
     }
 }
