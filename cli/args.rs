@@ -2,12 +2,10 @@
 
 use std::path::PathBuf;
 use std::str::FromStr;
-use std::sync::Arc;
 
 use clap::Args;
 use doppel_model::Tau;
 use doppel_model::pairwise::{Policy, PolicyError};
-use doppel_model::tables::Tables;
 use doppel_partitioning::DIMENSIONS_MAX;
 use doppel_tier1::Retention;
 
@@ -50,9 +48,6 @@ pub struct PolicyArgs {
     /// created, which has a copy from then on.
     #[arg(long, value_name = "FILE")]
     pub policy_tables: Option<PathBuf>,
-    /// Tables that this command has learnt.
-    #[arg(skip)]
-    pub learnt: Option<Arc<Tables>>,
 }
 
 impl PolicyArgs {

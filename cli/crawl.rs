@@ -18,6 +18,9 @@ use crate::exit::Failure;
 use crate::output::{count, plural};
 use crate::progress;
 
+/// What a page is counted as that makes the extractor panic.
+pub(crate) const FAILED: &str = "failed inside the extractor";
+
 /// Bad records that are printed one by one; the others are counted.
 const BAD_SHOWN: u64 = 20;
 
@@ -81,6 +84,13 @@ impl Tally {
         let read = format!("{command} {}", patterns.join(" "));
         (files > 0)
             .then(|| format!("{} in directories not read: `{read}` reads them", plural(files, "crawl file")))
+    }
+
+    /// Records of this number and so many bytes were read, and could not be used for this reason.
+    pub(crate) fn unusable(&mut self, reason: &str, records: u64, bytes: u64) {
+        self.records -= records;
+        self.bytes -= bytes;
+        *self.bad.entry(reason.to_owned()).or_default() += records;
     }
 
     fn bad(&mut self, error: &InputError, tell: bool) {

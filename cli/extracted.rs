@@ -1,11 +1,13 @@
 //! Crawls on disk as pages with signatures: read on one thread, extracted on all cores, and handed over on the
-//! caller's thread in the order of the inputs.
+//! caller's thread in the order of the inputs. Those that have no signature are bad records.
 
+use std::collections::BTreeMap;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread;
 
 use anyhow::{Context, anyhow};
-use doppel_coordinator::ingest::{Batch, Ingest, Source};
+use doppel_coordinator::ingest::{Batch, Ingest, IngestError, Source};
+use doppel_model::PageUrl;
 use doppel_model::pairwise::Signer;
 use doppel_protocol::Submission;
 use doppel_text::Extractor;
@@ -29,8 +31,11 @@ pub(crate) struct ExtractedPage {
     pub(crate) bytes: u64,
 }
 
-/// Pages that are being extracted, and the bytes of each.
-type Reading = (Batch, Vec<u64>);
+/// Pages that are being extracted, and of each its URL and bytes.
+type Reading = (Batch, Vec<(PageUrl, u64)>);
+
+/// Pages that have no signature, by reason: how many, and their bytes.
+type Refused = BTreeMap<String, (u64, u64)>;
 
 /// Extractors with this signer, on all cores.
 ///
@@ -62,9 +67,9 @@ pub(crate) fn pages(
         let taken = dispatch(batches, take);
         let read = reader.join().map_err(|_| anyhow!("the reader panicked"))?;
         // When `take` fails, reading stops because of that; so its error comes first.
-        let (failed, mut tally) = (taken?, read?);
-        if failed > 0 {
-            tally.bad.insert("failed inside the extractor".to_owned(), failed);
+        let (refused, mut tally) = (taken?, read?);
+        for (reason, (pages, bytes)) in refused {
+            tally.unusable(&reason, pages, bytes);
         }
         Ok(tally)
     })
@@ -73,41 +78,58 @@ pub(crate) fn pages(
 /// Reads the inputs in batches, and hands each over as soon as its extraction has begun.
 fn read(inputs: &InputArgs, ingest: &Ingest, batches: &SyncSender<Reading>) -> anyhow::Result<Tally> {
     let now = crawl::now();
-    let (mut pages, mut bytes) = (Vec::new(), Vec::new());
-    let send = |pages, bytes| {
-        let sent = batches.send((ingest.start(pages, now), bytes));
+    let (mut pages, mut named) = (Vec::new(), Vec::new());
+    let send = |pages, named| {
+        let sent = batches.send((ingest.start(pages, now), named));
         sent.map_err(|_| anyhow!("nobody takes the pages"))
     };
     let mut sum = 0;
     let tally = crawl::read(inputs, |page| {
         let own = crawl::content_bytes(&page);
         sum += own;
-        bytes.push(own);
+        named.push((page.url.clone(), own));
         pages.push(Source::Fetched(page));
         if pages.len() >= BATCH_PAGES || sum >= BATCH_BYTES {
             sum = 0;
-            send(std::mem::take(&mut pages), std::mem::take(&mut bytes))?;
+            send(std::mem::take(&mut pages), std::mem::take(&mut named))?;
         }
         Ok(())
     })?;
-    send(pages, bytes)?;
+    send(pages, named)?;
     Ok(tally)
 }
 
-/// Gives how many pages the extractor failed on.
+/// Gives the pages that have no signature. The first of a reason is told.
 fn dispatch(
     batches: impl IntoIterator<Item = Reading>,
     mut take: impl FnMut(Vec<ExtractedPage>) -> anyhow::Result<()>,
-) -> anyhow::Result<u64> {
-    let mut failed = 0;
-    for (batch, bytes) in batches {
-        let ingested = batch.wait().into_iter().zip(bytes);
-        let read = ingested.len() as u64;
-        let pages =
-            ingested.filter_map(|(page, bytes)| Some(ExtractedPage { submission: page.ok()?, bytes }));
-        let pages: Vec<ExtractedPage> = pages.collect();
-        failed += read - pages.len() as u64;
+) -> anyhow::Result<Refused> {
+    let mut refused = Refused::new();
+    for (batch, named) in batches {
+        let mut pages = Vec::with_capacity(named.len());
+        for (page, (url, bytes)) in batch.wait().into_iter().zip(named) {
+            match page {
+                Ok(submission) => pages.push(ExtractedPage { submission, bytes }),
+                Err(error) => {
+                    let (number, sum) = refused.entry(class(&error)).or_default();
+                    if *number == 0 {
+                        eprintln!("doppel: {url}: {error}; others like it are only counted");
+                    }
+                    *number += 1;
+                    *sum += bytes;
+                }
+            }
+        }
         take(pages)?;
     }
-    Ok(failed)
+    Ok(refused)
+}
+
+/// The kind of an error, to count by.
+fn class(error: &IngestError) -> String {
+    match error {
+        IngestError::NoSite(policy) => format!("no host in the URL, which {policy} needs"),
+        IngestError::Panicked => crawl::FAILED.to_owned(),
+        IngestError::Item(_) | IngestError::TooLong(_) => error.to_string(),
+    }
 }

@@ -10,7 +10,7 @@
 //! | `new_directory` | a data directory that one command makes as a whole |
 //! | `layout` | contents laid out on nodes by a mapping |
 //! | `output`, `summary`, `savings`, `svg`, `progress` | what is printed, drawn and shown meanwhile |
-//! | `destination`, `scratch`, `interrupt` | files that are whole or not there, and what an interruption removes |
+//! | `destination`, `whole_file`, `scratch`, `interrupt` | files that are whole or not there, and what an interruption removes |
 //! | `exit` | exit codes |
 //! | `client` | a server that is asked |
 //! | `cluster`, `process` | the file of a cluster, the directory of a node; what every server process does |
@@ -44,6 +44,7 @@ mod spool;
 mod summary;
 pub mod svg;
 mod weights;
+mod whole_file;
 mod winners;
 pub mod wire;
 

@@ -2,20 +2,20 @@
 //!
 //! Groups are a function of the threshold and the tokeniser, winners one of the order of rules, and records
 //! are placed by the number of shards, so all of them belong to the directory and not to the command line.
-//! The manifest is the first file written and is complete or absent: it is written aside, fsynced, renamed,
-//! and the directory is fsynced, before anything else is created. It is never replaced: of several processes
-//! that create a directory at once one does, and the others open what it made. It carries a checksum.
+//! The manifest is complete or absent: it is written aside, fsynced, renamed, and the directory is fsynced, before anything else is
+//! created but for the tables that it names. These are on disk before it, so that a collection has them from its first
+//! moment on. It is never replaced: processes that create a directory at once take turns, one does, and the others open what
+//! it made. It carries a checksum.
 
 mod error;
 
 use std::ffi::OsStr;
-use std::fs::{self, File, Permissions};
-use std::io::{self, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::fs::{self, File};
+use std::io;
 use std::path::Path;
 
 use doppel_model::pairwise::Policy;
-use doppel_model::tables::TablesHash;
+use doppel_model::tables::{Tables, TablesHash};
 use doppel_model::{random_number, stable_hash64};
 use doppel_protocol::WinnerOrder;
 use doppel_text::TOKENISER_VERSION;
@@ -23,6 +23,7 @@ use doppel_tier1::RangeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::policy_tables::{self, PolicyTablesError};
+use crate::whole_file::{self, Earlier};
 
 pub(crate) use error::ManifestError;
 
@@ -33,8 +34,6 @@ pub(crate) const NAME: &str = "manifest.json";
 pub(crate) const UNFINISHED: &str = "unfinished";
 /// How the names begin under which it is written.
 const ASIDE: &str = "manifest.json.new";
-/// What it is created with, less the umask.
-const PERMISSIONS: u32 = 0o666;
 
 /// Whether a command that makes the directory as a whole has not come to its end.
 pub(crate) fn is_unfinished(dir: &Path) -> bool {
@@ -120,8 +119,7 @@ impl Manifest {
     /// # Errors
     /// When the numbers do not go together.
     pub(crate) fn new(wanted: Wanted, defaults: Defaults) -> Result<Self, ManifestError> {
-        let ranges = wanted.ranges.unwrap_or(defaults.ranges);
-        let map = RangeMap::new(wanted.shards.unwrap_or(defaults.shards.max(ranges)), ranges)?;
+        let map = Self::map_of(wanted, defaults)?;
         let policy = wanted.policy.unwrap_or_default();
         policy_tables::check(policy, wanted.tables.is_some())?;
         Ok(Self {
@@ -130,14 +128,14 @@ impl Manifest {
             policy,
             tokeniser: TOKENISER_VERSION,
             shards: map.shards(),
-            ranges,
+            ranges: map.count() as u16,
             winners: wanted.winners.unwrap_or_default(),
             tables: wanted.tables,
         })
     }
 
     /// Opens the directory's manifest, or creates directory and manifest with `wanted` and the
-    /// defaults given.
+    /// defaults given. The tables that are wanted are elsewhere.
     ///
     /// # Errors
     /// When the directory is another program's, the manifest is damaged or of another version, or
@@ -146,6 +144,19 @@ impl Manifest {
         dir: &Path,
         wanted: Wanted,
         defaults: Defaults,
+    ) -> Result<Self, ManifestError> {
+        Self::open_or_create_with(dir, wanted, defaults, None)
+    }
+
+    /// The same; a directory that is created has the tables that are wanted, too.
+    ///
+    /// # Errors
+    /// The same.
+    pub(crate) fn open_or_create_with(
+        dir: &Path,
+        wanted: Wanted,
+        defaults: Defaults,
+        tables: Option<&Tables>,
     ) -> Result<Self, ManifestError> {
         require_directory(dir)?;
         let path = dir.join(NAME);
@@ -157,13 +168,43 @@ impl Manifest {
                     return Ok(manifest);
                 }
                 Err(e) if e.kind() == io::ErrorKind::NotFound => {
-                    if let Some(created) = Self::create(dir, wanted, defaults)? {
+                    if let Some(created) = Self::create(dir, wanted, defaults, tables)? {
                         return Ok(created);
                     }
                 }
                 Err(source) => return Err(ManifestError::Io { action: "read", path, source }),
             }
         }
+    }
+
+    /// Whether a collection can be made with `wanted` and the defaults given, or the directory has one like that. Nothing is written.
+    /// Tables are not looked at: they may be learnt later.
+    ///
+    /// # Errors
+    /// Those of [`open_or_create`](Self::open_or_create).
+    pub(crate) fn try_for(dir: &Path, wanted: Wanted, defaults: Defaults) -> Result<(), ManifestError> {
+        require_directory(dir)?;
+        let path = dir.join(NAME);
+        match fs::read(&path) {
+            Ok(bytes) => Self::read(&bytes, &path)?.check(dir, wanted),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                Self::map_of(wanted, defaults)?;
+                if dir.exists() {
+                    is_free(dir, wanted.policy.unwrap_or_default().reads_tables())?;
+                }
+                Ok(())
+            }
+            Err(source) => Err(ManifestError::Io { action: "read", path, source }),
+        }
+    }
+
+    /// The shards and ranges of a new collection.
+    ///
+    /// # Errors
+    /// When the numbers do not go together.
+    pub(crate) fn map_of(wanted: Wanted, defaults: Defaults) -> Result<RangeMap, ManifestError> {
+        let ranges = wanted.ranges.unwrap_or(defaults.ranges);
+        Ok(RangeMap::new(wanted.shards.unwrap_or(defaults.shards.max(ranges)), ranges)?)
     }
 
     /// Opens the manifest of a directory that is there, and makes none.
@@ -206,7 +247,12 @@ impl Manifest {
     }
 
     /// Creates the manifest; none where another process was faster.
-    fn create(dir: &Path, wanted: Wanted, defaults: Defaults) -> Result<Option<Self>, ManifestError> {
+    fn create(
+        dir: &Path,
+        wanted: Wanted,
+        defaults: Defaults,
+        tables: Option<&Tables>,
+    ) -> Result<Option<Self>, ManifestError> {
         let failed = |action, path: &Path| {
             let path = path.to_owned();
             move |source| ManifestError::Io { action, path, source }
@@ -214,16 +260,13 @@ impl Manifest {
         let path = dir.join(NAME);
         let manifest = Self::new(wanted, defaults)?;
         fs::create_dir_all(dir).map_err(failed("create", dir))?;
-        for entry in fs::read_dir(dir).map_err(failed("list", dir))? {
-            let name = entry.map_err(failed("list", dir))?.file_name();
-            if !is_aside(&name) && name != "lost+found" {
-                // A process that was faster made the manifest before all else.
-                return match path.try_exists().map_err(failed("read", &path))? {
-                    true => Ok(None),
-                    false if is_unfinished(dir) => Err(ManifestError::Unfinished(dir.to_owned())),
-                    false => Err(ManifestError::Foreign(dir.to_owned())),
-                };
-            }
+        // Another process could replace the tables of this one.
+        let _alone = alone(dir).map_err(failed("open", dir))?;
+        if !is_free(dir, manifest.tables.is_some())? {
+            return Ok(None);
+        }
+        if let Some(tables) = tables {
+            policy_tables::keep(&dir.join(policy_tables::NAME), tables)?;
         }
         match manifest.write(dir, &path) {
             Ok(()) => Ok(Some(manifest)),
@@ -233,13 +276,7 @@ impl Manifest {
     }
 
     fn write(&self, dir: &Path, path: &Path) -> io::Result<()> {
-        let mut aside = tempfile::Builder::new();
-        aside.prefix(ASIDE).permissions(Permissions::from_mode(PERMISSIONS));
-        let mut file = aside.tempfile_in(dir)?;
-        file.write_all(self.seal()?.as_bytes())?;
-        file.as_file().sync_all()?;
-        file.persist_noclobber(path)?;
-        File::open(dir)?.sync_all()?;
+        whole_file::write(path, ASIDE, self.seal()?.as_bytes(), Earlier::Stays)?;
         // The name of the directory must be durable, too.
         dir.canonicalize()?.parent().map_or(Ok(()), |parent| File::open(parent)?.sync_all())
     }
@@ -307,6 +344,41 @@ impl Manifest {
             _ => Ok(()),
         }
     }
+}
+
+/// Whether a manifest can be created in a directory: there is nothing in it but what is left of one that was not, and with
+/// `has_tables` the tables, which are there before the manifest that names them. Otherwise another process has created it.
+///
+/// # Errors
+/// When the directory is another program's.
+fn is_free(dir: &Path, has_tables: bool) -> Result<bool, ManifestError> {
+    let failed = |action, path: &Path| {
+        let path = path.to_owned();
+        move |source| ManifestError::Io { action, path, source }
+    };
+    for entry in fs::read_dir(dir).map_err(failed("list", dir))? {
+        let name = entry.map_err(failed("list", dir))?.file_name();
+        let is_of_tables = has_tables && policy_tables::is_name(&name);
+        if !is_aside(&name) && !is_of_tables && name != "lost+found" {
+            // A process that was faster made the manifest before all else.
+            let path = dir.join(NAME);
+            return match path.try_exists().map_err(failed("read", &path))? {
+                true => Ok(false),
+                false if is_unfinished(dir) => Err(ManifestError::Unfinished(dir.to_owned())),
+                false => Err(ManifestError::Foreign(dir.to_owned())),
+            };
+        }
+    }
+    Ok(true)
+}
+
+/// Waits until no other process creates a manifest in a directory, and keeps others waiting as long as the result lives.
+fn alone(dir: &Path) -> io::Result<File> {
+    let opened = File::open(dir)?;
+    // Some file systems have no locks of directories. Without one only two first commands at once, with tables that differ, get into
+    // each other's way.
+    let _ = opened.lock();
+    Ok(opened)
 }
 
 fn checksum(manifest: &serde_json::Value) -> String {

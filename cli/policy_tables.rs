@@ -1,15 +1,15 @@
 //! Tables of a policy: read from a file, learnt from crawls, and kept in a data directory.
 //!
 //! A collection of a policy that reads tables names them in its manifest, by their hash, and has them beside it under [`NAME`]. From
-//! then on it is opened with these alone: signatures that were made with others mean something else. Where the file is
-//! gone or damaged, as after `doppel restore`, the same tables put it back.
+//! then on it is opened with these alone: signatures that were made with others mean something else. They are written before the
+//! manifest, so a process that is killed meanwhile leaves an empty directory, or one with tables alone, in which the next one
+//! begins anew. Where the file is gone or damaged, as after `doppel restore`, the same tables put it back.
 //!
 //! In a cluster the description has the hash. Only coordinators make signatures, so only they need the file.
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, Read, Write};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,6 +23,7 @@ use doppel_text::Extractor;
 
 use crate::args::{InputArgs, PolicyArgs};
 use crate::crawl::{self, Tally};
+use crate::whole_file::{self, Earlier};
 
 /// The name of the file in a data directory.
 pub(crate) const NAME: &str = "policy-tables";
@@ -126,15 +127,13 @@ pub(crate) fn read(path: &Path) -> Result<Arc<Tables>, PolicyTablesError> {
     tables.map(Arc::new).map_err(|reason| PolicyTablesError::File { path: path.to_owned(), reason })
 }
 
-/// The tables that the command line names, or the command has learnt.
+/// The tables that the command line names.
 ///
 /// # Errors
 /// When the file cannot be used, or its tables are those of another policy than the one that is named.
 pub(crate) fn given(args: &PolicyArgs) -> anyhow::Result<Option<Arc<Tables>>> {
-    let tables = match (&args.policy_tables, &args.learnt) {
-        (Some(path), _) => read(path)?,
-        (None, learnt) => return Ok(learnt.clone()),
-    };
+    let Some(path) = &args.policy_tables else { return Ok(None) };
+    let tables = read(path)?;
     if let Some(policy) = args.policy()? {
         signer(policy, Some(Arc::clone(&tables)))?;
     }
@@ -205,25 +204,31 @@ pub(crate) fn of_cluster(
     }
 }
 
+/// Writes the file of a directory, unless it is there already.
+///
+/// # Errors
+/// When it cannot be written.
+pub(crate) fn keep(path: &Path, tables: &Tables) -> Result<(), PolicyTablesError> {
+    if read(path).is_ok_and(|there| there.hash() == tables.hash()) { Ok(()) } else { write(path, tables) }
+}
+
 /// Writes the file of a directory: there is a whole one or none.
 ///
 /// # Errors
 /// When it cannot be written.
 pub(crate) fn write(path: &Path, tables: &Tables) -> Result<(), PolicyTablesError> {
-    let put = || {
-        let dir = path.parent().unwrap_or(Path::new("."));
-        let mut file = tempfile::Builder::new().prefix(ASIDE).tempfile_in(dir)?;
-        file.write_all(&tables.to_file())?;
-        file.as_file().sync_all()?;
-        file.persist(path)?;
-        File::open(dir)?.sync_all()
-    };
-    put().map_err(|source| PolicyTablesError::Io { action: "write", path: path.to_owned(), source })
+    let written = whole_file::write(path, ASIDE, &tables.to_file(), Earlier::Replaced);
+    written.map_err(|source| PolicyTablesError::Io { action: "write", path: path.to_owned(), source })
 }
 
 /// Whether a name in a directory is that of the file, or of what is being written.
 pub(crate) fn is_name(name: &OsStr) -> bool {
-    name == NAME || name.as_encoded_bytes().starts_with(ASIDE.as_bytes())
+    name == NAME || is_aside(name)
+}
+
+/// Whether a name is that of a file whose writing was interrupted, or is under way.
+pub(crate) fn is_aside(name: &OsStr) -> bool {
+    name.as_encoded_bytes().starts_with(ASIDE.as_bytes())
 }
 
 /// Learns the tables of a policy from crawls.
@@ -276,10 +281,7 @@ fn read_words(batches: &Mutex<Receiver<Vec<Fetched>>>, sample: &Mutex<Sample>) {
     while let Ok(batch) = next() {
         for page in batch {
             // A page that the extractor fails on has no words; it is told of when it is read for good.
-            let read = catch_unwind(AssertUnwindSafe(|| take_words(&mut extractor, &page, sample, &mut own)));
-            if read.is_err() {
-                extractor = Extractor::default();
-            }
+            extractor.guarded(|extractor| take_words(extractor, &page, sample, &mut own));
         }
     }
 }

@@ -24,8 +24,9 @@ use doppel_tier2::Tier2;
 use prometheus_client::registry::Registry;
 
 use crate::args::{EngineArgs, TuningArgs};
-use crate::manifest::{Defaults, Manifest, Wanted};
+use crate::manifest::{self, Defaults, Manifest, Wanted};
 use crate::policy_tables;
+use crate::whole_file;
 use crate::winners::Winners;
 
 /// What a new data directory has. One range costs the least on two cores (docs/BENCHMARKS.md).
@@ -99,7 +100,20 @@ impl Engine {
     /// # Errors
     /// When the directory cannot be used as asked, or a tier does not open.
     pub fn open(dir: &Path, args: &EngineArgs, durable: bool) -> anyhow::Result<Self> {
-        Self::open_for(dir, args, Purpose { durable, answers: false, rules: Rules::EXACT })
+        Self::open_asked(dir, asked(args)?, args, durable)
+    }
+
+    /// The same with what the command line asks for, or the command has learnt.
+    ///
+    /// # Errors
+    /// The same.
+    pub(crate) fn open_asked(
+        dir: &Path,
+        asked: Asked,
+        args: &EngineArgs,
+        durable: bool,
+    ) -> anyhow::Result<Self> {
+        Self::open_for(dir, asked, args, Purpose { durable, answers: false, rules: Rules::EXACT })
     }
 
     /// The same, to answer questions meanwhile: what is mostly asked is kept in memory.
@@ -107,7 +121,7 @@ impl Engine {
     /// # Errors
     /// The same.
     pub fn open_to_serve(dir: &Path, args: &EngineArgs) -> anyhow::Result<Self> {
-        Self::open_for(dir, args, Purpose { durable: true, answers: true, rules: Rules::EXACT })
+        Self::open_for(dir, asked(args)?, args, Purpose { durable: true, answers: true, rules: Rules::EXACT })
     }
 
     /// The same for a directory that is removed anyway, with other rules for background work, for comparison.
@@ -115,12 +129,16 @@ impl Engine {
     /// # Errors
     /// The same.
     pub fn open_to_compare(dir: &Path, args: &EngineArgs, rules: Rules) -> anyhow::Result<Self> {
-        Self::open_for(dir, args, Purpose { durable: false, answers: true, rules })
+        Self::open_for(dir, asked(args)?, args, Purpose { durable: false, answers: true, rules })
     }
 
-    fn open_for(dir: &Path, args: &EngineArgs, purpose: Purpose) -> anyhow::Result<Self> {
-        let Asked { wanted, tables, markets } = asked(args)?;
-        let manifest = Manifest::open_or_create(dir, wanted, DEFAULTS)?;
+    fn open_for(
+        dir: &Path,
+        Asked { wanted, tables, markets }: Asked,
+        args: &EngineArgs,
+        purpose: Purpose,
+    ) -> anyhow::Result<Self> {
+        let manifest = Manifest::open_or_create_with(dir, wanted, DEFAULTS, tables.as_deref())?;
         let signer = policy_tables::of_directory(dir, (manifest.policy, manifest.tables), tables)?;
         let tier1 = open_tier1(dir, &manifest, &args.tuning, purpose, OtherRanges::new())?;
         ensure_not_lost(dir, &tier1)?;
@@ -176,7 +194,11 @@ fn open_tier1(
         dir.display()
     );
     let config = config(dir, manifest, args, purpose)?;
-    Tier1::open_some(&config, others).with_context(|| format!("cannot open {}", dir.display()))
+    let tier1 =
+        Tier1::open_some(&config, others).with_context(|| format!("cannot open {}", dir.display()))?;
+    // Now the directory is this process's alone.
+    whole_file::remove_left(dir, |name| manifest::is_aside(name) || policy_tables::is_aside(name));
+    Ok(tier1)
 }
 
 /// What tier 1 of a data directory is opened with.

@@ -504,7 +504,7 @@ fn the_tables_of_a_policy_are_at_the_coordinators_and_are_those_of_the_cluster()
     let learn = ["policy-tables", "--policy", "multi-simhash", "--out"];
     run_ok(learn.iter().copied().chain([&*tables, &*crawl]));
     fs::write(file("other.txt"), "some other words than those").unwrap();
-    run_ok(learn.iter().copied().chain([&*others, &*file("other.txt")]));
+    let learnt = run_ok(learn.iter().copied().chain([&*others, &*file("other.txt")]));
     let init = ["--policy", "multi-simhash", "--policy-tables", &tables];
     let cluster = Cluster::start(1, &init, &[]);
     for (options, says) in [
@@ -520,6 +520,17 @@ fn the_tables_of_a_policy_are_at_the_coordinators_and_are_those_of_the_cluster()
         let errors = String::from_utf8_lossy(&refused.stderr);
         assert!(!refused.status.success() && errors.contains(says), "{options:?}: {errors}");
     }
+    // A description that was changed after the collection was made is noticed, too.
+    let text = fs::read_to_string(cluster.file()).unwrap();
+    let (_, hash) = text.split_once("tables = \"").unwrap();
+    let other = learnt.lines().find_map(|line| line.strip_prefix("hash ")).unwrap();
+    let (own, changed) = (&hash[..other.len()], file("changed.toml"));
+    fs::write(&changed, text.replace(own, other)).unwrap();
+    let options = ["--name", "front", "--listen", "127.0.0.1:0", "--policy-tables", &others];
+    let refused = run(["coordinator", "--cluster", &changed].iter().chain(&options));
+    let errors = String::from_utf8_lossy(&refused.stderr);
+    assert!(!refused.status.success() && errors.contains("was made with the tables"), "{errors}");
+    assert!(errors.contains(own) && errors.contains(other), "{errors}");
     let mut front = cluster.command("coordinator", "front");
     front.args(["--listen", "127.0.0.1:0", "--policy-tables", &tables, "--temp"]).arg(home.path());
     let front = Server::start_command(front);

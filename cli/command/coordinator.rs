@@ -12,7 +12,7 @@ use doppel_coordinator::app::{App, Services, system_clock};
 use doppel_coordinator::limits::Limits;
 use doppel_coordinator::shard_map::ShardMap;
 use doppel_model::pairwise::Signer;
-use doppel_model::tables::Tables;
+use doppel_model::tables::{Tables, TablesHash};
 use doppel_protocol::{ClusterApi, MappingApi, Tier1Api, Tier2Api};
 use doppel_wire::spread::SpreadTier1;
 use doppel_wire::tier1::{Collection, RemoteTier1};
@@ -177,6 +177,16 @@ async fn reach(
         "tier 1 has a collection of the policy {}, and the cluster is described with {}; start all with copies of one file",
         collection.policy,
         signer.policy()
+    );
+    let tables = signer.tables().map(|tables| tables.hash());
+    let named =
+        |tables: Option<TablesHash>| tables.map_or_else(|| "none".to_owned(), |hash| hash.to_string());
+    anyhow::ensure!(
+        collection.tables == tables,
+        "the collection of tier 1 was made with the tables {}, and those of this process are {}: start all with copies of one \
+         file, and this one with the tables that `doppel init` was given",
+        named(collection.tables),
+        named(tables)
     );
     Ok(Some(Reached { cluster, signer, hearing, runtime, nodes, routers, collection }))
 }

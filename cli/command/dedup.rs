@@ -22,7 +22,7 @@ use crate::destination::Destination;
 use crate::directory;
 use crate::extracted::{self, BATCH_PAGES};
 use crate::interrupt;
-use crate::manifest;
+use crate::manifest::{self, Manifest};
 use crate::new_directory::NewDirectory;
 use crate::output::Output;
 use crate::policy_tables;
@@ -31,7 +31,7 @@ use crate::scratch::Scratch;
 use crate::spool::Spool;
 use crate::summary::{Fed, Found, Outcomes, Summary};
 use crate::weights::Weights;
-use crate::wire::Engine;
+use crate::wire::{self, Asked, DEFAULTS, Engine};
 
 /// Pause while as much is pending as may be.
 const FULL_PAUSE: Duration = Duration::from_millis(20);
@@ -95,28 +95,29 @@ struct Done {
     written: anyhow::Result<()>,
 }
 
+/// What a run is to do.
+struct Plan {
+    out: Option<Destination>,
+    market: Option<Market>,
+    /// Whether it makes a data directory as a whole.
+    makes: bool,
+}
+
 impl Dedup {
     pub(crate) fn run(mut self) -> anyhow::Result<()> {
+        let mut asked = wire::asked(&self.engine)?;
+        let plan = self.plan(&asked)?;
         let spool = Spool::of(&mut self.inputs)?;
-        self.learn()?;
-        let done = self.dedup();
+        self.learn(&mut asked)?;
+        let done = self.dedup(asked, &plan);
         drop(spool);
         done
     }
 
-    /// Learns the tables of the policy from the inputs, unless they are given or the collection has them.
-    fn learn(&mut self) -> anyhow::Result<()> {
-        let policy = self.engine.policy.policy()?.unwrap_or_default();
-        let is_there = self.data.as_deref().is_some_and(|dir| dir.join(manifest::NAME).exists());
-        if policy.reads_tables() && self.engine.policy.policy_tables.is_none() && !is_there {
-            let (tables, _) = policy_tables::learn(&self.inputs, policy, false)?;
-            self.engine.policy.learnt = Some(Arc::new(tables));
-        }
-        Ok(())
-    }
-
-    fn dedup(&self) -> anyhow::Result<()> {
+    /// What is to be done. All that may be wrong is found before the inputs are read, which may take hours.
+    fn plan(&self, asked: &Asked) -> anyhow::Result<Plan> {
         let data = self.data.as_deref();
+        let market = self.market(&asked.markets)?;
         // The output may lie in the directory that is to be made. It is there first, so that the path can be tried before
         // the work.
         if let Some(dir) = data.filter(|dir| self.out.as_deref().and_then(Path::parent) == Some(dir)) {
@@ -124,16 +125,35 @@ impl Dedup {
             fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;
         }
         let out = self.out.as_deref().map(Destination::open).transpose()?;
-        let new = match data {
-            Some(dir) if !self.incremental && NewDirectory::is_possible(dir)? => Some(dir),
-            _ => None,
-        };
+        let is_possible = data.map_or(Ok(false), NewDirectory::is_possible)?;
+        match data {
+            Some(dir) if !is_possible => Manifest::try_for(dir, asked.wanted, DEFAULTS)?,
+            _ => drop(Manifest::map_of(asked.wanted, DEFAULTS)?),
+        }
+        Ok(Plan { out, market, makes: is_possible && !self.incremental })
+    }
+
+    /// Learns the tables of the policy from the inputs, unless they are given or the collection has them.
+    fn learn(&self, asked: &mut Asked) -> anyhow::Result<()> {
+        let policy = asked.wanted.policy.unwrap_or_default();
+        let is_there = self.data.as_deref().is_some_and(|dir| dir.join(manifest::NAME).exists());
+        if policy.reads_tables() && asked.tables.is_none() && !is_there {
+            let (tables, _) = policy_tables::learn(&self.inputs, policy, false)?;
+            asked.wanted.tables = Some(tables.hash());
+            asked.tables = Some(Arc::new(tables));
+        }
+        Ok(())
+    }
+
+    fn dedup(&self, asked: Asked, plan: &Plan) -> anyhow::Result<()> {
+        let data = self.data.as_deref();
+        let new = data.filter(|_| plan.makes);
         let Done { summary, written } = match new {
-            Some(dir) => self.make_directory(dir, out.as_ref())?,
-            None if data.is_none() && !self.incremental => self.at_once(out.as_ref())?,
-            None => self.page_by_page(out.as_ref())?,
+            Some(dir) => self.make_directory(dir, asked, plan)?,
+            None if data.is_none() && !self.incremental => self.at_once(asked, plan)?,
+            None => self.page_by_page(asked, plan)?,
         };
-        if matches!(out, Some(Destination::Standard)) {
+        if matches!(plan.out, Some(Destination::Standard)) {
             summary.print(&mut io::stderr().lock())?;
         } else {
             Output { json: self.json }.print(&summary, |out| summary.print(out))?;
@@ -152,15 +172,14 @@ impl Dedup {
     }
 
     /// Records every page in a collection as a server does.
-    fn page_by_page(&self, out: Option<&Destination>) -> anyhow::Result<Done> {
+    fn page_by_page(&self, asked: Asked, plan: &Plan) -> anyhow::Result<Done> {
         if let Some(dir) = &self.data {
             NewDirectory::forget_interrupted(dir)?;
         }
         let scratch = if self.data.is_none() { Some(Scratch::new()?) } else { None };
         let dir = self.data.as_deref().or(scratch.as_ref().map(Scratch::path));
         let dir = dir.context("there is neither a data directory nor a temporary one")?;
-        let engine = Engine::open(dir, &self.engine, self.data.is_some())?;
-        let market = self.market(&engine.markets)?;
+        let engine = Engine::open_asked(dir, asked, &self.engine, self.data.is_some())?;
         if self.data.is_some() {
             interrupt::announce("interrupted; the same command goes on")?;
         }
@@ -173,11 +192,12 @@ impl Dedup {
         decide(&engine)?;
         let elapsed = begin.elapsed();
         let tier1: &dyn Tier1Api = &*engine.tier1;
-        let mut winners = market
+        let mut winners = plan
+            .market
             .as_ref()
             .map(|market| MarketWinners::new(tier1, engine.policy, engine.winners, market).unlimited());
         let export = |out: &mut dyn Write| Ok(write_export(tier1, winners.as_mut(), out).map(drop)?);
-        let written = out.map_or(Ok(()), |out| out.write(export));
+        let written = plan.out.as_ref().map_or(Ok(()), |out| out.write(export));
         let mut found = Found::in_tier1(tier1, self.top)?;
         let live = Scan::new(tier1).map(|line| {
             let line = match &mut winners {

@@ -87,8 +87,8 @@ impl RecordNode {
             Index::There(RemoteOrders::start(peer).context("cannot start the thread of orders")?)
         };
         tier1.start(index.orders()).context("cannot start tier 1")?;
-        let policy = manifest.policy;
-        let collection = Collection { policy, winners: manifest.winners, shards: manifest.shards };
+        let Manifest { policy, winners, shards, tables, .. } = manifest;
+        let collection = Collection { policy, winners, shards, tables };
         Ok(Self { tier1, seat, collection, index })
     }
 

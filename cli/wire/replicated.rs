@@ -88,8 +88,8 @@ impl ReplicatedNode {
         let replication = replication(cluster, name, &hearing, &router);
         let keeper = Keeper::start(&tier1, &config, replication).context("cannot start the replicas")?;
         let keeper = Arc::new(keeper);
-        let policy = manifest.policy;
-        let collection = Collection { policy, winners: manifest.winners, shards: manifest.shards };
+        let Manifest { policy, winners, shards, tables, .. } = manifest;
+        let collection = Collection { policy, winners, shards, tables };
         Ok(Self { tier1, seat, collection, keeper, orders, router, hearing })
     }
 

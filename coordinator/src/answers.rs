@@ -30,6 +30,7 @@ pub(crate) fn not_taken(line: usize, url: Option<String>, error: &IngestError) -
     let (code, field) = match error {
         IngestError::Item(item) => (LineCode::Invalid, item.field.as_deref().map(str::to_owned)),
         IngestError::TooLong(_) => (LineCode::Invalid, None),
+        IngestError::NoSite(_) => (LineCode::Invalid, Some("url".to_owned())),
         IngestError::Panicked => (LineCode::Internal, None),
     };
     let reason = match error {

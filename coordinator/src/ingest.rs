@@ -2,10 +2,9 @@
 //!
 //! Invariants: every source has exactly one answer, and answers come in the order of the sources; each thread keeps one
 //! extractor with its buffers; bodies are handed over, never copied; a page that makes the extractor panic is an error of
-//! that page alone.
+//! that page alone; so is a content without a site where the policy reads it.
 
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
@@ -44,6 +43,12 @@ pub enum IngestError {
     /// It is longer than any valid page.
     #[error("{0} bytes of JSON, the limit is {LINE_BYTES_MAX}")]
     TooLong(usize),
+    /// It is of no site, and the policy asks which.
+    #[error(
+        "the URL has no host, and the policy {0} compares pages by their sites: pages like this one take a collection of a \
+         policy that does not, such as content"
+    )]
+    NoSite(&'static str),
     /// The extractor failed on it.
     #[error("the page could not be read because of an error inside the service")]
     Panicked,
@@ -117,7 +122,7 @@ impl Ingest {
         Self::with(threads, move || Extractor::new(policy).detecting_language())
     }
 
-    /// The same with the extractors that the caller makes, one for each thread, and another one after a panic.
+    /// The same with the extractors that the caller makes, one for each thread.
     ///
     /// # Errors
     /// When the operating system gives no thread.
@@ -234,30 +239,17 @@ fn work(queue: &Receiver<Work>, new: &impl Fn() -> Extractor) {
         match work {
             Work::Job(Job { sources, now, position, answers }) => {
                 let extracted = sources.into_iter().map(|source| {
-                    guarded(&mut extractor, new, |extractor| submission(extractor, source, now))
+                    let answer = extractor.guarded(|extractor| submission(extractor, source, now));
+                    answer.unwrap_or(Err(IngestError::Panicked))
                 });
                 let _ = answers.send((position, extracted.collect()));
             }
             Work::Main(page, chars, answer) => {
-                let read =
-                    guarded(&mut extractor, new, |extractor| Ok(main_content(extractor, *page, chars)));
-                let _ = answer.send(read);
+                let read = extractor.guarded(|extractor| main_content(extractor, *page, chars));
+                let _ = answer.send(read.ok_or(IngestError::Panicked));
             }
         }
     }
-}
-
-/// Reads a page; where the extractor panics, there is another one for the next.
-fn guarded<T>(
-    extractor: &mut Extractor,
-    new: &impl Fn() -> Extractor,
-    read: impl FnOnce(&mut Extractor) -> Result<T, IngestError>,
-) -> Result<T, IngestError> {
-    catch_unwind(AssertUnwindSafe(|| read(extractor))).unwrap_or_else(|_| {
-        // Its buffers may be in any state.
-        *extractor = new();
-        Err(IngestError::Panicked)
-    })
 }
 
 fn main_content(extractor: &mut Extractor, page: Fetched, chars: usize) -> Read {
@@ -305,6 +297,12 @@ fn submission(extractor: &mut Extractor, source: Source, now: Timestamp) -> Inge
         Source::Fetched(fetched) => fetched,
     };
     let Fetched { url, fetched_at, body, popularity, language } = fetched;
+    let policy = extractor.policy();
+    let has_content = matches!(body, FetchedBody::Html { .. } | FetchedBody::Text(_));
+    // All that have none would be of one site.
+    if has_content && policy.reads_site() && url.host().is_empty() {
+        return Err(IngestError::NoSite(policy.name()));
+    }
     let given = language.map(String::into_boxed_str);
     let extracted = match body {
         FetchedBody::Html { bytes, charset } => Some(extractor.html(&url, &bytes, charset.as_deref())),

@@ -30,7 +30,8 @@ pub(crate) const NDJSON: &str = "application/x-ndjson";
 #[expect(dead_code, reason = "describes what PageItem::parse reads")]
 pub(crate) struct PageSchema {
     /// Absolute http, https or file URL. The fragment is removed, and nothing else is changed: another
-    /// case of the host, or a default port that is named, make another page.
+    /// case of the host, or a default port that is named, make another page. Under a policy that reads the site
+    /// (`by-site`, `copies`) the URL of html or text has a host.
     url: String,
     /// An HTML document of at most 16 MiB.
     html: Option<String>,
@@ -125,6 +126,7 @@ impl From<IngestError> for Problem {
                 None => Self::bad_request(item.reason.to_string()),
             },
             IngestError::TooLong(_) => Self::too_large(error.to_string()),
+            IngestError::NoSite(_) => Self::field("url", error.to_string()),
             IngestError::Panicked => Self::internal(),
         }
     }

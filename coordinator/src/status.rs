@@ -136,7 +136,7 @@ pub(crate) struct ProbeRequest {
     /// plain text or Markdown of at most 16 MiB.
     text: Option<String>,
     /// Where it was found: relative links of a redirect are resolved against it, and what is stored under
-    /// it is not taken for a partner. Policies that read the site need it.
+    /// it is not taken for a partner. A policy that reads the site (`by-site`, `copies`) needs it, with a host.
     url: Option<String>,
     /// A market by its name, which `GET /v1/winners` lists, or a host suffix such as `de`: prefer winners of
     /// such hosts.
@@ -151,7 +151,7 @@ pub(crate) struct ProbeRequest {
     post, path = "/v1/probe", tag = "advice", request_body = ProbeRequest,
     responses(
         (status = 200, body = Probed),
-        (status = 400, description = "Neither or both of html and text", body = Problem, content_type = "application/problem+json"),
+        (status = 400, description = "Neither or both of html and text; no URL with a host where the policy reads the site", body = Problem, content_type = "application/problem+json"),
         (status = 413, description = "The text is over the limit", body = Problem, content_type = "application/problem+json"),
     ),
 )]
@@ -169,9 +169,9 @@ pub(crate) async fn probe(State(app): State<App>, request: Request) -> Result<Js
         return Err(Problem::too_large(detail));
     }
     let own = probe.url.as_deref().map(|url| page_url("url", url)).transpose()?;
-    if own.is_none() && app.policy().reads_site() {
-        let detail =
-            format!("the policy {} reads the site: say where the page was found", app.policy().name());
+    let policy = app.policy();
+    if own.is_none() && policy.reads_site() {
+        let detail = format!("missing; the policy {} compares pages by their sites", policy.name());
         return Err(Problem::field("url", detail));
     }
     let market = market(app.markets(), probe.market.as_deref())?;

@@ -324,3 +324,37 @@ fn the_summary_counts_what_was_found() {
         assert!(human.contains(line), "{human}");
     }
 }
+
+#[test]
+fn what_is_wrong_is_found_before_the_inputs_are_read() {
+    let home = tempfile::tempdir().unwrap();
+    let file = |name: &str| home.path().join(name).to_str().unwrap().to_owned();
+    let (foreign, made, winners) = (file("foreign"), file("made"), file("winners.toml"));
+    let text = file("page.txt");
+    fs::write(&text, "some words").unwrap();
+    fs::create_dir(&foreign).unwrap();
+    fs::write(home.path().join("foreign/another.txt"), "").unwrap();
+    run_ok(["dedup", "--data", &made, "--policy", "simhash", &text]);
+    fs::write(&winners, "nonsense").unwrap();
+    for (options, says) in [
+        (&["--out", "/none/such/out"][..], "cannot write /none/such/out"),
+        (&["--data", &foreign], "is not empty and has no manifest.json"),
+        (&["--data", &foreign, "--incremental"], "is not empty and has no manifest.json"),
+        (&["--data", &text], "is a file, not a directory"),
+        (&["--data", &made], "made with --policy simhash:differing=3, not imatch"),
+        (&["--winners", &winners], "winners.toml"),
+        (&["--market", "no market"], "--market no market"),
+        (&["--data", &file("new"), "--ranges", "9", "--shards", "3"], "9 ranges for 3 shards"),
+        (&["--incremental", "--ranges", "9", "--shards", "3"], "9 ranges for 3 shards"),
+    ] {
+        let mut command = doppel();
+        command.args(["dedup", "--policy", "imatch"]).args(options).arg("-");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut command = command.spawn().unwrap();
+        // It has no end, so nobody who reads it comes to one.
+        let _input = command.stdin.take().unwrap();
+        let refused = finished(command);
+        assert!(code(&refused) != 0 && errors(&refused).contains(says), "{options:?}: {refused:?}");
+    }
+    assert!(!home.path().join("new").exists());
+}

@@ -2,13 +2,14 @@
 
 use std::fs;
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Stdio;
 
 use serde_json::json;
 
 use crate::harness::pages::{ndjson, text};
-use crate::harness::{Server, doppel, meaning, run, run_ok};
+use crate::harness::{Server, doppel, kill_at_moments, meaning, run, run_ok};
 use crate::{code, errors};
 
 const POLICIES: [&str; 11] = [
@@ -224,6 +225,64 @@ fn a_collection_keeps_the_tables_that_it_was_made_with() {
     assert!(error.contains("multi-simhash.tables: it is damaged: the checksum does not match"), "{error}");
 }
 
+/// Killed at any moment, or out of room, a first run leaves what the same command goes on from.
+#[test]
+fn a_first_run_that_ends_early_leaves_no_collection_without_its_tables() {
+    let home = tempfile::tempdir().unwrap();
+    let (crawl, data) = (crawl(home.path()), home.path().join("data"));
+    let arguments = ["dedup", "--policy", "imatch", "--data", data.to_str().unwrap(), "--out", "-"];
+    let page_by_page = || arguments.into_iter().chain(["--incremental", &crawl]);
+    let at_once = || arguments.into_iter().chain([&*crawl]);
+    let expected = meaning(&run_ok(page_by_page()));
+    let tables = fs::read(data.join("policy-tables")).unwrap();
+    let begin = |files: &[(&str, &[u8])]| {
+        fs::remove_dir_all(&data).unwrap();
+        fs::create_dir(&data).unwrap();
+        files.iter().for_each(|(name, bytes)| fs::write(data.join(name), bytes).unwrap());
+    };
+    // What is there between two steps, and after a run on another crawl.
+    for files in [
+        &[("policy-tables.newAbCdEf", &tables[..50])][..],
+        &[("policy-tables", &tables)],
+        &[("policy-tables", &tables), ("manifest.json.newAbCdEf", b"{")],
+        &[("policy-tables", b"others")],
+    ] {
+        begin(files);
+        assert_eq!(meaning(&run_ok(page_by_page())), expected);
+        assert_eq!(fs::read(data.join("policy-tables")).unwrap(), tables);
+        let names = fs::read_dir(&data).unwrap().map(|entry| entry.unwrap().file_name());
+        assert_eq!(names.filter(|name| name.to_str().unwrap().contains(".new")).count(), 0);
+        let mode = |name: &str| fs::metadata(data.join(name)).unwrap().permissions().mode();
+        assert_eq!(mode("policy-tables"), mode("manifest.json"));
+        begin(files);
+        assert_eq!(meaning(&run_ok(at_once())), expected);
+    }
+    // They are none of a policy that reads none.
+    begin(&[("policy-tables", &tables)]);
+    let refused = run(["dedup", "--data", data.to_str().unwrap(), &crawl]);
+    assert!(code(&refused) == 1 && errors(&refused).contains("is not empty"), "{refused:?}");
+    // Tables that cannot be written leave no manifest that names them.
+    begin(&[]);
+    fs::create_dir_all(data.join("policy-tables/in-the-way")).unwrap();
+    let refused = run(page_by_page());
+    assert!(code(&refused) == 1 && errors(&refused).contains("cannot write"), "{refused:?}");
+    assert!(!data.join("manifest.json").exists());
+    begin(&[]);
+    kill_at_moments(
+        12,
+        || {
+            let mut command = doppel();
+            command.args(page_by_page());
+            command
+        },
+        |ended| {
+            assert_eq!(meaning(&run_ok(page_by_page())), expected);
+            begin(&[]);
+            ended
+        },
+    );
+}
+
 #[test]
 fn tables_do_not_depend_on_the_order_of_pages_and_are_learnt_from_standard_input_too() {
     let home = tempfile::tempdir().unwrap();
@@ -269,6 +328,45 @@ fn tables_do_not_depend_on_the_order_of_pages_and_are_learnt_from_standard_input
         code(&refused) == 5 && errors(&refused).contains("no page of the input has a word"),
         "{refused:?}"
     );
+}
+
+#[test]
+fn files_without_a_host_are_refused_where_the_site_is_read() {
+    let home = tempfile::tempdir().unwrap();
+    let site = home.path().join("site");
+    fs::create_dir(&site).unwrap();
+    for name in ["a.txt", "b.txt"] {
+        fs::write(site.join(name), text(1, 50).join(" ")).unwrap();
+    }
+    let (site, data) = (site.to_str().unwrap(), home.path().join("data"));
+    let data = data.to_str().unwrap();
+    let crawl = home.path().join("crawl.jsonl");
+    let page = |url: &str| json!({"url": url, "text": text(1, 50).join(" ")});
+    fs::write(&crawl, ndjson(&["file:///a", "http://a.example/1", "http://a.example/2"].map(page))).unwrap();
+    let crawl = crawl.to_str().unwrap();
+    for policy in ["by-site", "copies"] {
+        // All are: then nothing is kept, and it says what to do.
+        for options in [&[][..], &["--incremental"], &["--data", data]] {
+            let arguments = ["dedup", "--policy", policy].into_iter().chain(options.iter().copied());
+            let refused = run(arguments.chain([site]));
+            let errors = errors(&refused);
+            assert_eq!(code(&refused), 5, "{policy} {options:?}: {errors}");
+            assert!(errors.contains(".txt: the URL has no host") && errors.contains("such as content"));
+            assert!(errors.contains("nothing was read: 2 bad"), "{errors}");
+            assert!(!Path::new(data).join("manifest.json").exists());
+        }
+        // One is: the others are grouped.
+        let dedup = ["dedup", "--policy", policy, "--json", crawl];
+        let summary: serde_json::Value = serde_json::from_str(&run_ok(dedup)).unwrap();
+        let reason = format!("no host in the URL, which {policy} needs");
+        assert_eq!((&summary["input"]["records"], &summary["input"]["bad"][reason]), (&json!(2), &json!(1)));
+        assert_eq!(code(&run(dedup.into_iter().chain(["--strict"]))), 5);
+        let server = Server::start(&home.path().join(policy), &["--policy", policy]);
+        let loaded = run(["load", "--server", &server.url, "--flush", "--strict", crawl]);
+        assert!(code(&loaded) == 5 && errors(&loaded).contains("such as content"), "{loaded:?}");
+        assert_eq!(server.export().lines().count(), 2);
+    }
+    run_ok(["dedup", "--policy", "content", site]);
 }
 
 /// The same article in two templates, and other articles in one of them.

@@ -9,10 +9,12 @@
 //! linked to a content of the other. Each content is compared with the center of the other star, and with its other
 //! contents only where that leaves a doubt: Jaccard distance is a metric, so x is not linked to z in the star of b if
 //! d(x, b) - d(b, z) >= 1 - tau. Under a policy whose measure is no metric, it is compared with all that share a key with it, until
-//! two stars are linked.
+//! two stars are linked. However many keys two contents share, they are compared once for it.
 //!
 //! Signatures are read when they are needed and kept up to a limit, so memory beside it grows by the
-//! bands and the parity bitmap of a content only. A pair that the bitmaps reject is not read.
+//! keys and the parity bitmap of a content only ([`shared_keys`]). A pair that the bitmaps reject is not read.
+
+mod shared_keys;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,6 +23,7 @@ use doppel_model::pairwise::{Comparison, Key, Policy};
 use doppel_model::parity;
 use doppel_model::signature::Signature;
 use doppel_model::{Tau, UnionFind};
+use shared_keys::SharedKeys;
 
 /// Bytes of signatures kept at a time.
 const KEPT_MAX: usize = 256 << 20;
@@ -114,16 +117,16 @@ struct Stars<'r, E> {
     rays: Vec<Option<Ray>>,
     /// Of every content, or of none for one that cannot be had: its shingles and their bitmap.
     bitmaps: Vec<(u32, Box<[u64]>)>,
-    /// The contents that have a key. While stars are dealt, those without one; afterwards all of them, by center and
-    /// from the farthest to the nearest.
-    keys: HashMap<Key, Vec<usize>>,
+    /// The contents that have a key. While stars are dealt, those without one are wanted; afterwards all of them are sorted by center
+    /// and from the farthest to the nearest.
+    keys: SharedKeys,
     /// The centers whose stars are linked.
     linked: UnionFind,
 }
 
 impl<'r, E> Stars<'r, E> {
     fn new(policy: Policy, count: usize, mut kept: Kept<'r, E>) -> Result<Self, E> {
-        let mut keys: HashMap<Key, Vec<usize>> = HashMap::new();
+        let mut keys: Vec<(Key, u32)> = Vec::new();
         let mut rays = Vec::with_capacity(count);
         let mut bitmaps = Vec::with_capacity(count);
         for number in 0..count {
@@ -137,9 +140,11 @@ impl<'r, E> Stars<'r, E> {
             };
             bitmaps.push(signature.as_ref().map(bitmap).unwrap_or_default());
             if let Some(signature) = signature.filter(|signature| policy.comparable(signature)) {
-                policy.keys(&signature, |key| keys.entry(key).or_default().push(number));
+                // A group has fewer contents than there are numbers.
+                policy.keys(&signature, |key| keys.push((key, number as u32)));
             }
         }
+        let keys = SharedKeys::of(keys);
         Ok(Self { policy, kept, rays, bitmaps, keys, linked: UnionFind::new(count) })
     }
 
@@ -166,13 +171,19 @@ impl<'r, E> Stars<'r, E> {
     /// Deals the contents out to stars, beginning with that of `first`.
     fn deal(&mut self, first: usize) -> Result<(), E> {
         self.deal_each(first, &mut |_, _, _| ())?;
-        self.index()
+        let rays = &self.rays;
+        self.keys.sort_contents_by(|number| {
+            rays[number as usize].map(|ray| (ray.center, std::cmp::Reverse(ray.distance)))
+        });
+        Ok(())
     }
 
-    /// The same without the keys, which are of no more use. Gives every content but the centers with its center.
+    /// The same without sorting the keys, which are of no more use. Gives every content but the centers with its center.
     fn deal_each(&mut self, first: usize, each: &mut Dealt<'_>) -> Result<(), E> {
         let mut dealt = vec![false; self.rays.len()];
-        let mut candidates = Vec::new();
+        // By content, the last center that it was a candidate of.
+        let mut met = vec![None; self.rays.len()];
+        let mut candidates: Vec<usize> = Vec::new();
         for center in std::iter::once(first).chain(0..self.rays.len()) {
             if dealt.get(center).is_none_or(|dealt| *dealt) {
                 continue;
@@ -181,13 +192,16 @@ impl<'r, E> Stars<'r, E> {
             let Some(signature) = self.comparable(center)? else { continue };
             candidates.clear();
             for key in self.keys_of(&signature) {
-                if let Some(numbers) = self.keys.get_mut(&key) {
-                    numbers.retain(|number| !dealt[*number]);
-                    candidates.extend_from_slice(numbers);
+                let Some(at) = self.keys.find(key) else { continue };
+                for &number in self.keys.still_wanted(at, |number| !dealt[number as usize]) {
+                    let number = number as usize;
+                    if met[number] != Some(center) {
+                        met[number] = Some(center);
+                        candidates.push(number);
+                    }
                 }
             }
             candidates.sort_unstable();
-            candidates.dedup();
             candidates.retain(|number| self.may_be_similar(center, *number));
             for &number in &candidates {
                 let Some(candidate) = self.kept.get(number)? else { continue };
@@ -204,24 +218,6 @@ impl<'r, E> Stars<'r, E> {
         Ok(())
     }
 
-    /// Fills the keys again, with everybody.
-    fn index(&mut self) -> Result<(), E> {
-        self.keys.values_mut().for_each(Vec::clear);
-        for number in 0..self.rays.len() {
-            let Some(signature) = self.comparable(number)? else { continue };
-            for key in self.keys_of(&signature) {
-                self.keys.entry(key).or_default().push(number);
-            }
-        }
-        let rays = &self.rays;
-        for numbers in self.keys.values_mut() {
-            numbers.sort_unstable_by_key(|number| {
-                rays[*number].map(|ray| (ray.center, std::cmp::Reverse(ray.distance)))
-            });
-        }
-        Ok(())
-    }
-
     /// Links stars.
     fn link(&mut self) -> Result<(), E> {
         // The least distance of two that are not linked, rounded up. Without a metric none is known.
@@ -229,31 +225,32 @@ impl<'r, E> Stars<'r, E> {
             ((Tau::DENOMINATOR - tau.numerator()) * PARTS).div_ceil(Tau::DENOMINATOR)
         });
         let mut centers: HashMap<usize, u64> = HashMap::new();
+        let keys = std::mem::take(&mut self.keys);
+        let mut met = vec![None; self.rays.len()];
         for number in 0..self.rays.len() {
             let Some(signature) = self.comparable(number)? else { continue };
             // Its distance to other centers, at most.
             centers.clear();
             for key in self.keys_of(&signature) {
-                let numbers = self.keys.get_mut(&key).map(std::mem::take).unwrap_or_default();
-                let result = self.tie_by_key(number, &signature, &numbers, apart, &mut centers);
-                self.keys.insert(key, numbers);
-                result?;
+                let Some(at) = keys.find(key) else { continue };
+                self.tie_by_key(number, &signature, keys.contents(at), apart, (&mut centers, &mut met))?;
             }
         }
         Ok(())
     }
 
-    /// Links the star of a content to those of others that have a key in common with it.
+    /// Links the star of a content to those of others that have a key in common with it. `met` has, by content, the last one that it was
+    /// compared with, or need not be.
     fn tie_by_key(
         &mut self,
         number: usize,
         signature: &Signature,
-        others: &[usize],
+        others: &[u32],
         apart: u64,
-        centers: &mut HashMap<usize, u64>,
+        (centers, met): (&mut HashMap<usize, u64>, &mut [Option<usize>]),
     ) -> Result<(), E> {
         let Some(own) = self.rays[number] else { return Ok(()) };
-        let center_of = |rays: &[Option<Ray>], other: usize| rays[other].map(|ray| ray.center);
+        let center_of = |rays: &[Option<Ray>], other: u32| rays[other as usize].map(|ray| ray.center);
         let mut rest = others;
         while let Some(&next) = rest.first() {
             let center = center_of(&self.rays, next);
@@ -267,29 +264,40 @@ impl<'r, E> Stars<'r, E> {
             };
             let to_center = match centers.get(&center) {
                 Some(distance) => *distance,
+                // Without a metric nothing follows for the others.
+                None if self.policy.metric().is_none() => 0,
                 None => {
-                    let Some(candidate) = self.kept.get(center)? else { continue };
-                    let comparison = self.policy.compare(signature, &candidate);
-                    if comparison.similar && self.policy.linked(signature, &candidate) {
-                        self.linked.union(own.center, center);
-                        continue;
-                    }
-                    // Similar, but without a common band: nothing follows for the others.
-                    let at_most =
-                        if comparison.similar { 0 } else { comparison.similarity.distance(PARTS).0 };
+                    let comparison = match self.kept.get(center)? {
+                        None => None,
+                        Some(candidate) => {
+                            let comparison = self.policy.compare(signature, &candidate);
+                            if comparison.similar && self.policy.linked(signature, &candidate) {
+                                self.linked.union(own.center, center);
+                                continue;
+                            }
+                            Some(comparison)
+                        }
+                    };
+                    // Gone, or similar, but without a common band: nothing follows for the others.
+                    let at_most = comparison
+                        .filter(|comparison| !comparison.similar)
+                        .map_or(0, |comparison| comparison.similarity.distance(PARTS).0);
                     centers.insert(center, at_most);
                     at_most
                 }
             };
             for &other in star {
+                let other = other as usize;
                 let far = self.rays[other].map_or(0, |ray| ray.distance);
                 if to_center.saturating_sub(far) >= apart {
                     // The nearer ones are as far from it.
                     break;
                 }
-                if !self.may_be_similar(number, other) {
+                // Of two contents the one with the lesser number was compared with the other one.
+                if other < number || met[other] == Some(number) || !self.may_be_similar(number, other) {
                     continue;
                 }
+                met[other] = Some(number);
                 let Some(candidate) = self.kept.get(other)? else { continue };
                 if self.policy.similar(signature, &candidate) {
                     self.linked.union(own.center, center);

@@ -10,7 +10,7 @@ use doppel_model::pairwise::Signer;
 use doppel_protocol::answer::ExportLine;
 use doppel_tier1::bulk::{Bulk, BulkConfig, Grouped, Keep};
 
-use super::{Dedup, Done, dead, nothing_is_kept};
+use super::{Dedup, Done, Plan, dead, nothing_is_kept};
 use crate::destination::Destination;
 use crate::extracted::ExtractedPage;
 use crate::manifest::{Manifest, Wanted};
@@ -18,7 +18,7 @@ use crate::new_directory::NewDirectory;
 use crate::scratch::Scratch;
 use crate::summary::{Fed, Found, Outcomes, Summary};
 use crate::weights::{Balance, Weights};
-use crate::wire::{Asked, DEFAULTS, asked};
+use crate::wire::{Asked, DEFAULTS};
 use crate::{crawl, directory, extracted, interrupt, policy_tables, progress};
 
 /// Bytes of signatures that are in memory while a collection is grouped of which nothing is kept; the others are in a
@@ -27,26 +27,25 @@ const SIGNATURES_MAX: usize = 128 << 20;
 
 impl Dedup {
     /// Groups a collection of which nothing is kept.
-    pub(super) fn at_once(&self, out: Option<&Destination>) -> anyhow::Result<Done> {
+    pub(super) fn at_once(&self, asked: Asked, plan: &Plan) -> anyhow::Result<Done> {
         let scratch = Scratch::new()?;
-        let Asked { wanted: Wanted { policy, winners, .. }, tables, markets } = asked(&self.engine)?;
+        let Asked { wanted: Wanted { policy, winners, .. }, tables, .. } = asked;
         let signer = policy_tables::signer(policy.unwrap_or_default(), tables)?;
         let begin = Instant::now();
         let config = BulkConfig {
             policy: signer.policy(),
             winners: winners.unwrap_or_default(),
-            market: self.market(&markets)?,
+            market: plan.market.clone(),
             group_members_max: self.engine.tuning.group_members_max,
             keep: Keep::Answer { memory_max: SIGNATURES_MAX, temp_dir: scratch.path() },
         };
         let (fed, grouped, balance) = self.group(&config, signer)?;
-        Ok(self.answer(fed, begin, (&grouped, balance), out))
+        Ok(self.answer(fed, begin, (&grouped, balance), plan.out.as_ref()))
     }
 
     /// Makes a data directory.
-    pub(super) fn make_directory(&self, dir: &Path, out: Option<&Destination>) -> anyhow::Result<Done> {
-        let Asked { wanted, tables, markets } = asked(&self.engine)?;
-        let market = self.market(&markets)?;
+    pub(super) fn make_directory(&self, dir: &Path, asked: Asked, plan: &Plan) -> anyhow::Result<Done> {
+        let Asked { wanted, tables, .. } = asked;
         let manifest = Manifest::new(wanted, DEFAULTS)?;
         let signer = policy_tables::signer(manifest.policy, tables)?;
         let new = NewDirectory::begin(dir)?;
@@ -56,7 +55,7 @@ impl Dedup {
         let config = BulkConfig {
             policy: manifest.policy,
             winners: manifest.winners,
-            market,
+            market: plan.market.clone(),
             group_members_max: self.engine.tuning.group_members_max,
             keep: Keep::Databases { dir: &tier1, map },
         };
@@ -74,7 +73,7 @@ impl Dedup {
         }
         new.finish(&manifest)?;
         interrupt::announce("interrupted; the collection is whole")?;
-        Ok(self.answer(fed, begin, (&grouped, balance), out))
+        Ok(self.answer(fed, begin, (&grouped, balance), plan.out.as_ref()))
     }
 
     /// Reads all pages and groups them.

@@ -1,4 +1,5 @@
-//! Crawls on disk as hashed lines: read in batches on one thread, hashed on all cores, handed over in the order of the inputs.
+//! Crawls on disk as hashed lines: read in batches on one thread, hashed on all cores, handed over in the order of the inputs. A page
+//! that makes the extractor panic is a bad record.
 
 use std::num::NonZero;
 use std::thread;
@@ -24,8 +25,25 @@ pub(super) struct Read {
     pub(super) seconds: f64,
 }
 
-/// The text and the lines of a page; none of what is no page.
-type Hashed = Option<(Option<u64>, Vec<u64>)>;
+/// What became of a page.
+enum Hashed {
+    /// Its text and its lines.
+    Page(Option<u64>, Vec<u64>),
+    /// It is no page, or no more.
+    Gone,
+}
+
+/// How a page is hashed.
+type Hash = fn(&mut Extractor, &Fetched) -> Hashed;
+
+/// Hashes pages into a builder.
+struct Hashing<'b> {
+    extractors: Vec<Extractor>,
+    builder: &'b mut Builder,
+    hash: Hash,
+    /// Pages that the extractor failed on, and their bytes.
+    failed: (u64, u64),
+}
 
 /// Hands all pages over.
 ///
@@ -34,53 +52,112 @@ type Hashed = Option<(Option<u64>, Vec<u64>)>;
 pub(super) fn read(inputs: &InputArgs, builder: &mut Builder) -> anyhow::Result<Read> {
     let begin = Instant::now();
     let threads = thread::available_parallelism().map_or(1, NonZero::get);
-    let mut extractors: Vec<Extractor> = (0..threads).map(|_| Extractor::new(Policy::default())).collect();
+    let mut hashing = Hashing::new(threads, builder, hash);
     let (mut pages, mut bytes) = (Vec::new(), 0);
-    let tally = crawl::read(inputs, |page| {
+    let mut tally = crawl::read(inputs, |page| {
         bytes += crawl::content_bytes(&page);
         pages.push(page);
         if pages.len() >= BATCH_PAGES || bytes >= BATCH_BYTES {
             bytes = 0;
-            take(&std::mem::take(&mut pages), &mut extractors, builder)?;
+            hashing.take(&std::mem::take(&mut pages))?;
         }
         Ok(())
     })?;
-    take(&pages, &mut extractors, builder)?;
+    hashing.take(&pages)?;
+    let (failed, bytes) = hashing.failed;
+    if failed > 0 {
+        tally.unusable(crawl::FAILED, failed, bytes);
+    }
     Ok(Read { tally, seconds: begin.elapsed().as_secs_f64() })
 }
 
-fn take(pages: &[Fetched], extractors: &mut [Extractor], builder: &mut Builder) -> anyhow::Result<()> {
-    let each = pages.len().div_ceil(extractors.len()).max(1);
-    let hashed: Vec<Hashed> = thread::scope(|scope| {
-        let threads: Vec<_> = pages
-            .chunks(each)
-            .zip(extractors)
-            .map(|(pages, extractor)| {
-                scope.spawn(move || pages.iter().map(|page| hash(extractor, page)).collect::<Vec<_>>())
-            })
-            .collect();
-        let joined =
-            threads.into_iter().map(|thread| thread.join().map_err(|_| anyhow!("an extractor panicked")));
-        let all: anyhow::Result<Vec<Vec<Hashed>>> = joined.collect();
-        all.map(|all| all.into_iter().flatten().collect())
-    })?;
-    for (page, hashed) in pages.iter().zip(hashed) {
-        match hashed {
-            Some((text, lines)) => {
-                let (url, host, bytes) = (page.url.as_str(), page.url.host(), crawl::content_bytes(page));
-                builder.push(&Document { url, host: &host, bytes, text, lines: &lines })?;
-            }
-            None => builder.gone(page.url.as_str())?,
-        }
+impl<'b> Hashing<'b> {
+    fn new(threads: usize, builder: &'b mut Builder, hash: Hash) -> Self {
+        let extractors = (0..threads).map(|_| Extractor::new(Policy::default())).collect();
+        Self { extractors, builder, hash, failed: (0, 0) }
     }
-    Ok(())
+
+    fn take(&mut self, pages: &[Fetched]) -> anyhow::Result<()> {
+        let each = pages.len().div_ceil(self.extractors.len()).max(1);
+        let hash = self.hash;
+        let hashed: Vec<Option<Hashed>> = thread::scope(|scope| {
+            let threads: Vec<_> = pages
+                .chunks(each)
+                .zip(&mut self.extractors)
+                .map(|(pages, extractor)| {
+                    let hash = move |page| extractor.guarded(|extractor| hash(extractor, page));
+                    scope.spawn(move || pages.iter().map(hash).collect::<Vec<_>>())
+                })
+                .collect();
+            let joined =
+                threads.into_iter().map(|thread| thread.join().map_err(|_| anyhow!("a thread panicked")));
+            let all: anyhow::Result<Vec<Vec<Option<Hashed>>>> = joined.collect();
+            all.map(|all| all.into_iter().flatten().collect())
+        })?;
+        for (page, hashed) in pages.iter().zip(hashed) {
+            let (url, bytes) = (page.url.as_str(), crawl::content_bytes(page));
+            match hashed {
+                Some(Hashed::Page(text, lines)) => {
+                    let host = page.url.host();
+                    self.builder.push(&Document { url, host: &host, bytes, text, lines: &lines })?;
+                }
+                Some(Hashed::Gone) => self.builder.gone(url)?,
+                None => {
+                    if self.failed.0 == 0 {
+                        eprintln!("doppel: {url}: {}; others like it are only counted", crawl::FAILED);
+                    }
+                    self.failed.0 += 1;
+                    self.failed.1 += bytes;
+                }
+            }
+        }
+        Ok(())
+    }
 }
 
 fn hash(extractor: &mut Extractor, page: &Fetched) -> Hashed {
     let HashedLines { text, lines } = match &page.body {
-        FetchedBody::Html { bytes, charset } => extractor.html_lines(&page.url, bytes, charset.as_deref())?,
+        FetchedBody::Html { bytes, charset } => {
+            match extractor.html_lines(&page.url, bytes, charset.as_deref()) {
+                Some(hashed) => hashed,
+                None => return Hashed::Gone,
+            }
+        }
         FetchedBody::Text(text) => extractor.text_lines(text),
-        FetchedBody::Redirect(_) | FetchedBody::Dead => return None,
+        FetchedBody::Redirect(_) | FetchedBody::Dead => return Hashed::Gone,
     };
-    Some((text, lines.to_vec()))
+    Hashed::Page(text, lines.to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use doppel_model::PageUrl;
+    use doppel_overlap::{Budget, Chunking};
+
+    use super::*;
+
+    #[test]
+    fn a_page_that_the_extractor_fails_on_is_bad_and_harms_no_other() {
+        let failing: Hash = |extractor, page| match page.url.as_str() {
+            "http://h/3" => panic!("no page"),
+            _ => hash(extractor, page),
+        };
+        let page = |number: usize| {
+            let url = PageUrl::parse(&format!("http://h/{number}")).unwrap();
+            let body = FetchedBody::Text("the text of all".to_owned());
+            Fetched { url, fetched_at: None, body, popularity: None, language: None }
+        };
+        let home = tempfile::tempdir().unwrap();
+        let budget = Budget::new(96 << 20, 1 << 30, home.path());
+        let mut builder = Builder::new(&budget, &[Chunking { lines: 4, shared: 15 }], false).unwrap();
+        let mut hashing = Hashing::new(2, &mut builder, failing);
+        hashing.take(&(0..6).map(page).collect::<Vec<_>>()).unwrap();
+        assert_eq!(hashing.failed, (1, 15));
+        // The others are one text, so each but the first is a copy.
+        let collection = builder.finish().unwrap();
+        let url = |document| collection.url(document).unwrap().to_string();
+        let copies: Vec<_> = collection.copies().map(|(of, copy)| (url(of), url(copy))).collect();
+        let expected = [1, 2, 4, 5].map(|n| ("http://h/0".to_owned(), format!("http://h/{n}")));
+        assert_eq!(copies, expected);
+    }
 }

@@ -3,7 +3,7 @@
 //! For every band, or key of a number, the contents are sorted by key and size. Within a run of equal keys, those that are known
 //! to be connected are kept together as a tree. Each content is compared with the trees before it, and with each only up
 //! to the first link: so the cost of a family does not grow with the square of its size. A pair that shares several bands
-//! is compared in the first of them only.
+//! or keys is compared for the first of them only.
 //!
 //! Invariant: whatever the threads do first, the components are those of all linked pairs.
 
@@ -155,7 +155,7 @@ impl<E: Send> Turn<'_, E> {
                 let differing = parity::differing(bitmap, self.columns.bitmap(other.content));
                 let shared_max = parity::shared_max(content.size, other.size, differing);
                 if !policy.admits(shared_max, content.size, other.size)
-                    || self.meet_before(content.content, other.content)
+                    || self.meet_before(content, other.content)
                 {
                     continue;
                 }
@@ -180,9 +180,10 @@ impl<E: Send> Turn<'_, E> {
         self.columns.policy.admits(size, content.size, size)
     }
 
-    /// Whether two contents were candidates before, and compared.
-    fn meet_before(&self, a: u32, b: u32) -> bool {
-        self.columns.keyed.meet_before(self.turn, a, b)
+    /// Whether a content of this run and another one are candidates in a run that comes before in the order of turns and keys. They are
+    /// compared there, or connected without that.
+    fn meet_before(&self, content: Keyed, other: u32) -> bool {
+        self.columns.keyed.meet_before(self.turn, content.key, content.content, other)
     }
 }
 

@@ -1,6 +1,8 @@
 //! The join against a comparison of every pair.
 
+use std::convert::Infallible;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use doppel_model::pairwise::{Features, Policy, Signer};
 use doppel_model::signature::Signature;
@@ -99,4 +101,33 @@ proptest! {
         let expected = pairs.map(|(a, b)| policy.compare(&distinct[a], &distinct[b]));
         prop_assert_eq!(contents.compare_all(&read, &numbered).unwrap(), expected);
     }
+}
+
+/// Pages of one template, which share many keys and are not near-duplicates.
+#[test]
+fn a_pair_with_many_keys_in_common_is_compared_once() {
+    let policy: Policy = "overlap".parse().unwrap();
+    let (mut random, mut signer) = (Random::new(7), Signer::new(policy));
+    let template: Vec<u64> = (0..40).map(|_| random.below(1 << 40)).collect();
+    let mut page = || {
+        let own = (0..400).map(|_| random.below(1 << 40));
+        let lines: Vec<u64> = template.iter().copied().chain(own).collect();
+        signer.sign(Features { tokens: &lines, lines: &lines, ..Features::default() })
+    };
+    let pages: Vec<Arc<Signature>> = (0..40).map(|_| Arc::new(page())).collect();
+    let shared = pages[0].shared_with(&pages[1]);
+    assert_eq!(shared, 10);
+    let mut contents = Contents::new(policy);
+    pages.iter().for_each(|page| drop(contents.add(page)));
+    let reads = AtomicUsize::new(0);
+    let read = |content: ContentIndex| {
+        reads.fetch_add(1, Ordering::Relaxed);
+        Ok::<_, Infallible>(Arc::clone(&pages[content.0 as usize]))
+    };
+    let Ok(roots) = contents.components(&read, |_| true);
+    assert!(roots.iter().enumerate().all(|(content, root)| root.0 as usize == content));
+    // One of a pair is read for each of its comparisons, and the other one once for a run.
+    let pairs = pages.len() * (pages.len() - 1) / 2;
+    let reads = reads.into_inner();
+    assert!((pairs..pairs + 2 * pages.len()).contains(&reads), "{reads} reads for {pairs} pairs");
 }

@@ -35,6 +35,7 @@ pub use rule::Rule;
 pub use taken::{Omitted, Taken};
 
 use std::borrow::Cow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use doppel_model::pairwise::{Features, Policy, Signer, TOKENS_MIN};
 use doppel_model::signature::{Builder, Signature};
@@ -151,11 +152,28 @@ impl Extractor {
         }
     }
 
+    /// What its signatures are of.
+    #[must_use]
+    pub fn policy(&self) -> Policy {
+        self.signer.policy()
+    }
+
     /// The same, but finds [`Page::language`] too, which takes longer than everything else.
     #[must_use]
     pub fn detecting_language(mut self) -> Self {
         self.detect_language = true;
         self
+    }
+
+    /// Calls `read`, which reads one page. None when that panics: then this page alone is lost, and the next is read with new buffers,
+    /// for the old ones may be in any state.
+    pub fn guarded<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> Option<T> {
+        let answer = catch_unwind(AssertUnwindSafe(|| read(self)));
+        if answer.is_err() {
+            let detect_language = self.detect_language;
+            *self = Self { detect_language, ..Self::signing(self.signer.anew()) };
+        }
+        answer.ok()
     }
 
     /// Reads an HTML page of any charset. `declared` is the charset of its Content-Type header, if any.

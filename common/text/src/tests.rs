@@ -181,3 +181,20 @@ fn policies_of_words_read_the_same_of_every_form_of_a_page() {
     // Too short to be a near-duplicate by similarity.
     assert!(!policy.similar(&a, &b));
 }
+
+#[test]
+fn a_panic_loses_one_page_alone() {
+    let policy: Policy = "imatch".parse().unwrap();
+    let signer = Signer::learnt(policy, [[1_u64, 2, 3]]);
+    let mut extractor = Extractor::signing(signer.clone()).detecting_language();
+    let text =
+        "It was the best of times, it was the worst of times, it was the age of wisdom, it was the age";
+    let lost: Option<()> = extractor.guarded(|extractor| {
+        extractor.take("half a page");
+        panic!("no page")
+    });
+    assert_eq!(lost, None);
+    let read = extractor.guarded(|extractor| extractor.text(text));
+    assert_eq!(read, Some(Extractor::signing(signer).detecting_language().text(text)));
+    assert!(read.is_some_and(|page| page.language.is_some()));
+}

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::Signature;
+use doppel_model::tables::TablesHash;
 use doppel_model::{GroupId, PageId, PageUrl};
 use doppel_protocol::answer::Advice;
 use doppel_protocol::{
@@ -94,6 +95,8 @@ pub struct Collection {
     pub winners: WinnerOrder,
     /// Tier-1 shards.
     pub shards: u16,
+    /// The tables of the policy, if it reads any: all signatures of the collection were made with them.
+    pub tables: Option<TablesHash>,
 }
 
 /// Tier 1 in another process.

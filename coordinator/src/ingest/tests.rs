@@ -92,3 +92,28 @@ fn a_line_longer_than_any_page_is_not_parsed() {
     assert_eq!(answers[1].as_ref().unwrap_err(), &IngestError::TooLong(LINE_BYTES_MAX + 1));
     assert!(ingest.run(Vec::new(), NOW).is_empty());
 }
+
+#[test]
+fn a_content_without_a_host_is_refused_alone_where_the_site_is_read() {
+    for policy in Policy::all().filter(|policy| !policy.reads_tables()) {
+        let ingest = Ingest::new(1, policy).unwrap();
+        let page = |url: &str, body: &str| Source::Json(format!(r#"{{"url": "{url}", {body}}}"#).into());
+        let text = r#""text": "some words""#;
+        let sources = vec![
+            page("http://a/", text),
+            page("file:///a", text),
+            page("file:///b", r#""html": "<p>some words""#),
+            // These have no site to be compared by, and what is on record can be taken back.
+            page("file:///c", r#""dead": true"#),
+            page("file:///d", r#""redirect_to": "http://a/""#),
+            page("file://server/e", text),
+        ];
+        let answers = ingest.run(sources, NOW);
+        let refused: Vec<bool> = answers.iter().map(Result::is_err).collect();
+        let reads = policy.reads_site();
+        assert_eq!(refused, [false, reads, reads, false, false, false], "{policy}");
+        if reads {
+            assert_eq!(answers[1].as_ref().unwrap_err(), &IngestError::NoSite(policy.name()));
+        }
+    }
+}

@@ -406,3 +406,36 @@ async fn a_probe_shows_what_the_main_content_leaves_out() {
     // Another policy compares the whole page.
     assert_eq!(probe("jaccard", json!({"html": html})).await.get("main_content"), None);
 }
+
+#[tokio::test]
+async fn where_the_site_is_read_a_page_or_a_probe_without_one_is_refused() {
+    for name in ["by-site", "copies"] {
+        let door = Door::comparing(name.parse().unwrap());
+        let text = words("t", 0, 100);
+        for (probe, says) in [
+            (json!({"text": text}), "missing; the policy"),
+            (json!({"html": text}), "missing; the policy"),
+            (json!({"text": text, "url": "file:///t"}), "has no host"),
+        ] {
+            let problem = door.post_json("/v1/probe", &probe).await.problem(400);
+            assert_eq!(problem["field"], "url", "{problem}");
+            let detail = problem["detail"].as_str().unwrap();
+            assert!(detail.contains(says) && detail.contains(name), "{problem}");
+        }
+        let reply = door.post_json("/v1/probe", &json!({"text": text, "url": "http://a/"})).await;
+        assert_eq!(reply.json()["status"], "unique");
+        let problem = door.post_json("/v1/pages", &page("file:///t", "t", 100)).await.problem(400);
+        assert_eq!(problem["field"], "url", "{problem}");
+        // In a batch it harms no other.
+        let pages = ["http://a/", "file:///t", "http://b/"].map(|url| page(url, "t", 100).to_string());
+        let answers = door.post("/v1/pages", NDJSON, pages.join("\n")).await;
+        let text = String::from_utf8(answers.body.to_vec()).unwrap();
+        let answers: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!((&answers[0]["url"], &answers[2]["url"]), (&json!("http://a/"), &json!("http://b/")));
+        assert!(answers[0]["error"].is_null() && answers[2]["error"].is_null(), "{text}");
+        let error = &answers[1]["error"];
+        assert_eq!((&error["code"], &error["field"]), (&json!("invalid"), &json!("url")), "{text}");
+        assert!(error["reason"].as_str().unwrap().contains("such as content"), "{text}");
+        assert_eq!(door.tiers.state().pages.len(), 2);
+    }
+}

@@ -218,3 +218,29 @@ fn shuffled_chains_of_long_texts_are_the_components_of_the_definition() {
     }
     assert!(torn >= 10, "only {torn} collections had a torn chain");
 }
+
+/// Pages of one template, which share many keys and are not near-duplicates.
+#[test]
+fn a_pair_with_many_keys_in_common_is_compared_once() {
+    let policy: Policy = "overlap".parse().unwrap();
+    let mut signer = Signer::new(policy);
+    let mut page = |page: u64| {
+        let own = (0..400).map(|line| 1_000_000 * page + line);
+        let lines: Vec<u64> =
+            (0..40).chain(own).map(|line| (line + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
+        Arc::new(signer.sign(Features { tokens: &lines, lines: &lines, ..Features::default() }))
+    };
+    let pages: Vec<_> = (1..41).map(&mut page).collect();
+    assert_eq!(pages[0].shared_with(&pages[1]), 10);
+    let mut reads = 0;
+    let mut read = |number: usize| {
+        reads += 1;
+        Ok::<_, Infallible>(Some(Arc::clone(&pages[number])))
+    };
+    // Nothing is kept, so every comparison reads.
+    let Ok(found) = components_within(policy, pages.len(), 0, 0, &mut read);
+    assert_eq!(found.len(), pages.len());
+    // Once while stars are dealt, and once to link them.
+    let pairs = pages.len() * (pages.len() - 1) / 2;
+    assert!(reads >= pairs && reads <= 2 * pairs + 3 * pages.len(), "{reads} reads for {pairs} pairs");
+}

@@ -24,6 +24,11 @@ pub enum PolicyError {
         /// Its parameters.
         has: Vec<&'static str>,
     },
+    /// There is nothing where a parameter is expected.
+    #[error(
+        "{0:?}: a parameter is missing after a colon or a comma; they are given as in by-site:across=372,site=host"
+    )]
+    Empty(String),
     /// A parameter is given twice.
     #[error("the parameter {0} is given twice")]
     Twice(&'static str),
@@ -87,7 +92,9 @@ impl Parameter {
         };
         match self {
             Self::Number { key, least, most, .. } => {
-                let value = text.parse().ok().filter(|value| (least..=most).contains(value));
+                // Digits alone: `parse` takes a sign, too.
+                let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+                let value = text.parse().ok().filter(|value| is_number && (least..=most).contains(value));
                 let value = value.ok_or_else(|| wrong(format!("a number from {least} to {most}")))?;
                 Ok(Self::Number { key, value, least, most })
             }
@@ -244,12 +251,16 @@ impl FromStr for Policy {
     type Err = PolicyError;
 
     fn from_str(text: &str) -> Result<Self, PolicyError> {
-        let (name, parameters) = text.split_once(':').unwrap_or((text, ""));
+        let (name, parameters) =
+            text.split_once(':').map_or((text, None), |(name, parameters)| (name, Some(parameters)));
         let mut policy = Self::all()
             .find(|policy| policy.name() == name)
             .ok_or_else(|| PolicyError::Name(name.to_owned()))?;
         let mut given = Vec::new();
-        for one in parameters.split(',').filter(|one| !one.is_empty()) {
+        for one in parameters.into_iter().flat_map(|parameters| parameters.split(',')) {
+            if one.is_empty() {
+                return Err(PolicyError::Empty(text.to_owned()));
+            }
             let (key, value) = one.split_once('=').unwrap_or((one, ""));
             let has = policy.parameters();
             let parameter = has.iter().find(|parameter| parameter.key() == key).copied();
@@ -342,9 +353,9 @@ mod tests {
         assert_eq!(all.to_string(), "multi-simhash:words=1,lexicons=10,below=4");
         // How many chunks are to be shared depends on how long they are.
         for (text, lines, shared) in
-            [("", 4, 15), ("lines=2", 2, 25), ("shared=9", 4, 9), ("shared=9,lines=2", 2, 9)]
+            [("", 4, 15), (":lines=2", 2, 25), (":shared=9", 4, 9), (":shared=9,lines=2", 2, 9)]
         {
-            assert_eq!(format!("overlap:{text}").parse(), Ok(Policy::Overlap { lines, shared }));
+            assert_eq!(format!("overlap{text}").parse(), Ok(Policy::Overlap { lines, shared }));
         }
     }
 
@@ -360,5 +371,14 @@ mod tests {
         assert!(refused("combined:tokens=terms").contains("one of words, source; this is \"terms\""));
         assert!(refused("simhash:tokens=source").contains("no parameter \"tokens\"; it has differing"));
         assert!(refused("simhash:differing").contains("this is \"\""));
+        for empty in ["projection:", "projection:,", "projection:,,agreeing=372", "projection:agreeing=372,"]
+        {
+            assert!(refused(empty).contains("a parameter is missing"), "{empty}");
+        }
+        for value in ["+372", "-372", " 372", "372 ", "3_72", ""] {
+            let error = refused(&format!("projection:agreeing={value}"));
+            assert!(error.contains("a number from 361 to 384"), "{error}");
+        }
+        assert!(refused("jaccard:tau=+0.8").contains("a decimal from 0.5"));
     }
 }

@@ -90,6 +90,12 @@ impl Signer {
         Self { policy, tables, builder, scratch, payload }
     }
 
+    /// The same with empty buffers.
+    #[must_use]
+    pub fn anew(&self) -> Self {
+        Self::of(self.policy, self.tables.clone())
+    }
+
     /// The policy.
     #[must_use]
     pub fn policy(&self) -> Policy {

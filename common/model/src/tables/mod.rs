@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 
 pub use file::{FILE_BYTES_MAX, TablesError};
 pub use log2::log2;
-pub use sample::{SAMPLE_CONTENTS, SAMPLE_TERMS, Sample};
+pub use sample::{CONTENT_TERMS_MAX, SAMPLE_CONTENTS, SAMPLE_TERMS, Sample};
 
 use crate::sketch::mix;
 use crate::stable_hash128;

@@ -48,8 +48,8 @@ proptest! {
     }
 
     #[test]
-    fn neither_order_nor_copies_matter(texts in texts(), seed in any::<u64>(), room in (1..12_usize, 20..200_usize)) {
-        let learn = |texts: &[Vec<u64>]| Tables::learn("imatch", &sample(Sample::with_room(room.0, room.1), texts));
+    fn neither_order_nor_copies_matter(texts in texts(), seed in any::<u64>(), room in (1..12_usize, 20..200_usize, 5..25_usize)) {
+        let learn = |texts: &[Vec<u64>]| Tables::learn("imatch", &sample(Sample::with_room(room.0, room.1, room.2), texts));
         let mut others = [texts.clone(), texts.clone()].concat();
         Random::new(seed).shuffle(&mut others);
         let (tables, other) = (learn(&texts), learn(&others));
@@ -58,12 +58,14 @@ proptest! {
     }
 
     #[test]
-    fn a_sample_is_what_fits_of_the_contents_with_the_least_hashes(texts in texts(), contents in 1..12_usize, terms in 20..200_usize) {
-        let sample = sample(Sample::with_room(contents, terms), &texts);
+    fn a_sample_is_what_fits_of_the_contents_with_the_least_hashes(texts in texts(), contents in 1..12_usize, terms in 20..200_usize, most in 5..25_usize) {
+        let sample = sample(Sample::with_room(contents, terms, most), &texts);
         let mut by_hash: BTreeMap<ContentHash, usize> = BTreeMap::new();
         for text in texts.iter().filter(|text| !text.is_empty()) {
             by_hash.insert(hash_of(text), text.iter().collect::<BTreeSet<_>>().len());
         }
+        // A content with too many is as good as none.
+        by_hash.retain(|_, own| *own <= most);
         let (mut fits, mut sum) = (0, 0);
         for own in by_hash.values() {
             sum += own;
@@ -97,6 +99,20 @@ proptest! {
             prop_assert!(Tables::from_file(bytes).is_err());
         }
     }
+}
+
+/// Huge contents, whatever their hashes, leave the room to the others.
+#[test]
+fn a_few_huge_contents_do_not_empty_the_sample() {
+    let huge = |first: u64, terms: u64| -> Vec<u64> { (0..terms).map(|term| first + term).collect() };
+    let usual: Vec<Vec<u64>> = (0..200).map(|text| huge(100 * text, 150)).collect();
+    let most = CONTENT_TERMS_MAX as u64;
+    let all = |terms| {
+        let huge = (0..20).map(|text| huge(1_000_000 * (1 + text), terms));
+        usual.iter().cloned().chain(huge).collect::<Vec<_>>()
+    };
+    assert_eq!(learnt(&all(most + 1)), learnt(&usual));
+    assert_eq!(learnt(&all(most)).contents(), 220);
 }
 
 /// Changes the bytes of sound tables, and seals them again, so that only this is wrong.
