@@ -9,6 +9,7 @@
 //! | `policies` | every policy on people's grades, judged pairs and transplants, and what it costs |
 //! | `manku` | the structures for fingerprints: distances, distribution, compression, throughput |
 //! | `henzinger` | supershingles, projections and their combination, as their source compares them |
+//! | `multi_simhash` | simhashes in several lexicons, as their source measures them |
 //! | `popular` | what is removed when only popular pages' groups are, and when all are |
 //! | `labelled`, `transplants` | pairs of pages whose truth is known, from files and by construction |
 //! | `score` | precision, recall and F1 of weighted pairs |
@@ -39,6 +40,7 @@ mod incremental;
 mod labelled;
 mod manku;
 mod mapping;
+mod multi_simhash;
 mod pages;
 mod policies;
 mod popular;
@@ -62,6 +64,7 @@ use henzinger::Henzinger;
 use incremental::Incremental;
 use manku::Manku;
 use mapping::Mapping;
+use multi_simhash::MultiSimhash;
 use pages::Pages;
 use policies::Policies;
 use popular::Popular;
@@ -112,6 +115,7 @@ enum Measure {
     Policies(Policies),
     Henzinger(Henzinger),
     Manku(Manku),
+    MultiSimhash(MultiSimhash),
     Popular(Popular),
     Copies(Copies),
     Pages(Pages),
@@ -136,6 +140,7 @@ impl Eval {
             Measure::Policies(policies) => give(&policies.run()?, form, plot.as_ref()),
             Measure::Henzinger(henzinger) => give(&henzinger.run()?, form, plot.as_ref()),
             Measure::Manku(manku) => give(&manku.run()?, form, plot.as_ref()),
+            Measure::MultiSimhash(multi_simhash) => give(&multi_simhash.run()?, form, plot.as_ref()),
             Measure::Popular(popular) => give(&popular.run()?, form, plot.as_ref()),
             Measure::Copies(copies) => give(&copies.run()?, form, plot.as_ref()),
             Measure::Pages(pages) => pages.run(form),

@@ -375,3 +375,43 @@ fn the_sources_of_other_policies_are_followed() {
     // The copy and the near copy go, and what else is in their groups.
     assert_eq!((&report["pages"], &rows[rows.len() - 1]["removed"]), (&json!(12), &json!(2)), "{report}");
 }
+
+#[test]
+fn more_lexicons_find_more_copies() {
+    let dir = tempfile::tempdir().unwrap();
+    // A word is drawn from 4,000, the first ones more often.
+    let word = |page: usize, n: usize| {
+        let drawn = (page * 7_919 + n * n * 31 + n * 104_729) % 1_000_003;
+        format!("word{}", drawn % (1 + drawn % 4_000))
+    };
+    let page = |page: usize| {
+        let text = (0..6_000).map(|n| word(page, n)).collect::<Vec<_>>().join(" ");
+        json!({"url": format!("http://a/{page}"), "text": text})
+    };
+    let pages: Vec<Value> =
+        (0..4).map(page).chain([json!({"url": "http://a/short", "text": "too short"})]).collect();
+    let file = write(dir.path(), "pages.jsonl", &pages);
+    let options = ["--texts", "60", "--seeds", "2", "--changed", "20"];
+    let (report, plot) = eval("multi-simhash", &options, &[&file]);
+    let real = report["real"].as_u64().unwrap();
+    assert!(real >= 10 && report["recombined"] == json!(60 - real), "{report:#}");
+    let recall = |of: &Value| of["thresholds"][3]["recall"]["mean"].as_f64().unwrap();
+    let by_lexicons: Vec<&Value> = numbers(&report, "by_lexicons").collect();
+    assert_eq!((by_lexicons.len(), numbers(&report, "by_words").count()), (10, 5));
+    assert!(by_lexicons.windows(2).all(|two| recall(two[0]) <= recall(two[1])), "{report:#}");
+    assert!(recall(by_lexicons[9]) > recall(by_lexicons[0]), "{report:#}");
+    assert_eq!(report["by_words"][1], report["by_lexicons"][0]);
+    // A distance below 0 is none; below 31 nearly everything is found.
+    let thresholds = by_lexicons[0]["thresholds"].as_array().unwrap();
+    assert_eq!((thresholds.len(), &thresholds[0]["precision"]), (32, &Value::Null));
+    assert!(thresholds[31]["recall"]["least"].as_f64() > Some(0.99));
+    assert_eq!(report["baselines"][0]["policy"], "supershingle:equal=2,words=5");
+    assert!(plot.contains("Figure 2: words of a feature") && plot.contains("the source, five queries"));
+    let (alone, _) = eval("multi-simhash", &[&options[..], &["--only-pieces"]].concat(), &[&file]);
+    assert_eq!((&alone["real"], &alone["recombined"]), (&json!(real), &json!(0)));
+
+    let few = write(dir.path(), "few.jsonl", &pages[4..]);
+    let output = run(["multi-simhash", few.to_str().unwrap()]);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(5) && errors.contains("10 are needed"), "{output:?}");
+}
