@@ -10,6 +10,7 @@
 //! | `manku` | the structures for fingerprints: distances, distribution, compression, throughput |
 //! | `henzinger` | supershingles, projections and their combination, as their source compares them |
 //! | `multi_simhash` | simhashes in several lexicons, as their source measures them |
+//! | `overlap` | how much all pages share, as the source of coarse counting measures it |
 //! | `popular` | what is removed when only popular pages' groups are, and when all are |
 //! | `labelled`, `transplants` | pairs of pages whose truth is known, from files and by construction |
 //! | `score` | precision, recall and F1 of weighted pairs |
@@ -41,6 +42,7 @@ mod labelled;
 mod manku;
 mod mapping;
 mod multi_simhash;
+mod overlap;
 mod pages;
 mod policies;
 mod popular;
@@ -65,6 +67,7 @@ use incremental::Incremental;
 use manku::Manku;
 use mapping::Mapping;
 use multi_simhash::MultiSimhash;
+use overlap::Overlap;
 use pages::Pages;
 use policies::Policies;
 use popular::Popular;
@@ -116,6 +119,7 @@ enum Measure {
     Henzinger(Henzinger),
     Manku(Manku),
     MultiSimhash(MultiSimhash),
+    Overlap(Overlap),
     Popular(Popular),
     Copies(Copies),
     Pages(Pages),
@@ -141,6 +145,7 @@ impl Eval {
             Measure::Henzinger(henzinger) => give(&henzinger.run()?, form, plot.as_ref()),
             Measure::Manku(manku) => give(&manku.run()?, form, plot.as_ref()),
             Measure::MultiSimhash(multi_simhash) => give(&multi_simhash.run()?, form, plot.as_ref()),
+            Measure::Overlap(overlap) => give(&overlap.run()?, form, plot.as_ref()),
             Measure::Popular(popular) => give(&popular.run()?, form, plot.as_ref()),
             Measure::Copies(copies) => give(&copies.run()?, form, plot.as_ref()),
             Measure::Pages(pages) => pages.run(form),

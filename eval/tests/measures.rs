@@ -415,3 +415,45 @@ fn more_lexicons_find_more_copies() {
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.code() == Some(5) && errors.contains("10 are needed"), "{output:?}");
 }
+
+#[test]
+fn what_pages_share_is_found_both_ways() {
+    let dir = tempfile::tempdir().unwrap();
+    // 80 lines, so 20 chunks of four and 40 of two; some of them changed.
+    let text = |kind: &str, changed: usize| {
+        let line =
+            |n| if n < changed { format!("{kind} new line {n}\n") } else { format!("{kind} line {n}\n") };
+        (0..80).map(line).collect::<String>()
+    };
+    let page = |url: &str, text: String| json!({"url": url, "text": text});
+    let pages = [
+        page("http://a/1", text("x", 0)),
+        page("http://b/1", text("x", 0)),
+        // 15 chunks of four lines are shared, and 30 of two.
+        page("http://a/2", text("x", 20)),
+        // 13 and 26.
+        page("http://a/3", text("x", 28)),
+        page("http://b/2", text("y", 0)),
+    ];
+    let file = write(dir.path(), "pages.jsonl", &pages);
+    let (report, plot) = eval("overlap", &[], &[&file]);
+    let measures: Vec<&Value> = numbers(&report, "measures").collect();
+    let saved = |at: usize| &measures[at]["replication"]["saved_pages"];
+    assert_eq!((saved(0), saved(1), saved(2)), (&json!(1), &json!(2), &json!(3)), "{report:#}");
+    let alone = |at: usize| &measures[at]["replication"]["replicas"][0]["pages"];
+    assert_eq!((alone(0), alone(1), alone(2)), (&json!(3), &json!(1), &json!(1)), "{report:#}");
+    for measured in &measures[1..] {
+        let pairs = |way: &str| measured["ways"][way]["pairs"].as_u64().unwrap();
+        assert!(pairs("sort") == pairs("coarse") && pairs("sort") > 0, "{measured:#}");
+    }
+    assert_eq!(
+        (&report["most_replicated"][0]["hosts"], &report["mirrors"][0]["a"]),
+        (&json!(2), &json!("a"))
+    );
+    assert!(report["maps"]["url_bytes"].as_u64() >= Some(5 * 10), "{report:#}");
+    assert!(plot.contains("Figure 1: replicas of a page") && plot.contains("the source, whole pages: 64 %"));
+    let printed = run_ok(["overlap", file.to_str().unwrap()]);
+    assert!(printed.contains("7:14 h") && printed.contains("both ways found the same pairs"), "{printed}");
+    let refused = run(["overlap", "--memory", "12", file.to_str().unwrap()]);
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("at least 96MiB"), "{refused:?}");
+}

@@ -19,9 +19,12 @@ const BATCH_PAGES: usize = 512;
 const BATCH_BYTES: u64 = 8 << 20;
 
 /// What was read.
-pub(super) struct Read {
-    pub(super) tally: Tally,
-    pub(super) seconds: f64,
+#[derive(Debug)]
+pub struct Read {
+    /// What came out of the inputs.
+    pub tally: Tally,
+    /// How long it took.
+    pub seconds: f64,
 }
 
 /// The text and the lines of a page; none of what is no page.
@@ -31,7 +34,7 @@ type Hashed = Option<(Option<u64>, Vec<u64>)>;
 ///
 /// # Errors
 /// When an input is not there, or the memory does not suffice.
-pub(super) fn read(inputs: &InputArgs, builder: &mut Builder) -> anyhow::Result<Read> {
+pub fn read(inputs: &InputArgs, builder: &mut Builder) -> anyhow::Result<Read> {
     let begin = Instant::now();
     let threads = thread::available_parallelism().map_or(1, NonZero::get);
     let mut extractors: Vec<Extractor> = (0..threads).map(|_| Extractor::new(Policy::default())).collect();
