@@ -16,6 +16,8 @@ use doppel_overlap::{
 };
 use serde::Serialize;
 
+use crate::processor;
+
 /// The chunks of the source, and how many must be shared.
 const CHUNKINGS: [Chunking; 2] = [Chunking { lines: 4, shared: 15 }, Chunking { lines: 2, shared: 25 }];
 
@@ -76,8 +78,17 @@ struct Measured {
 /// Both ways, which found the same.
 #[derive(Debug, Serialize)]
 struct Ways {
-    sort: Work,
-    coarse: Work,
+    sort: Counted,
+    coarse: Counted,
+}
+
+/// What a way took.
+#[derive(Debug, Serialize)]
+struct Counted {
+    #[serde(flatten)]
+    work: Work,
+    /// Of processor time, which other programs do not change.
+    processor_seconds: f64,
 }
 
 impl Measured {
@@ -96,13 +107,19 @@ impl Measured {
 
     fn counted(collection: &Collection, number: usize, space: &Space) -> anyhow::Result<Self> {
         let chunking = CHUNKINGS[number];
-        let count = |way| collection.overlap(number, way, |_| Ok(()));
-        let (sort, coarse) = (count(Way::Sort)?, count(Way::Coarse(None))?);
+        let count = |way| {
+            let begin = processor::seconds();
+            let outcome = collection.overlap(number, way, |_| Ok(()))?;
+            anyhow::Ok((outcome, processor::seconds() - begin))
+        };
+        let ((sort, sort_seconds), (coarse, coarse_seconds)) = (count(Way::Sort)?, count(Way::Coarse(None))?);
         let found =
             [&sort, &coarse].map(|outcome| (outcome.digest, outcome.work.pairs, &outcome.replication));
         let lines = chunking.lines;
         ensure!(found[0] == found[1], "the two ways found different pairs of chunks of {lines} lines");
-        let ways = Ways { sort: sort.work, coarse: coarse.work };
+        let counted = |work, processor_seconds| Counted { work, processor_seconds };
+        let ways =
+            Ways { sort: counted(sort.work, sort_seconds), coarse: counted(coarse.work, coarse_seconds) };
         Ok(Self::new(Some(chunking), coarse.replication, space, Some(ways)))
     }
 }

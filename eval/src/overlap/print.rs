@@ -2,9 +2,9 @@
 
 use doppel::output::{bytes, count};
 use doppel::svg::{Panel, Rectangle, Series};
-use doppel_overlap::{Band, Work};
+use doppel_overlap::Band;
 
-use super::{Measured, OverlapResult};
+use super::{Counted, Measured, OverlapResult};
 use crate::report::{Report, Table, percent};
 
 /// Pages of the source.
@@ -18,6 +18,7 @@ const SOURCE_SAVED: [f64; 3] = [0.22, 0.29, 0.33];
 /// Its savings of bytes, of 150 GB: "about 33 GB" and "almost 50 GB".
 const SOURCE_SAVED_BYTES: [Option<f64>; 3] = [Some(33e9 / 150e9), None, Some(50e9 / 150e9)];
 /// Its table 1.
+const SOURCE_FINGERPRINTS: [&str; 3] = ["800 MB", "2.4 GB", "4.6 GB"];
 const SOURCE_FINGERPRINT_BYTES: [f64; 3] = [0.8e9, 2.4e9, 4.6e9];
 const SOURCE_SORTING: [&str; 3] = ["52 min", "163 min", "7:14 h"];
 const SOURCE_PAIRS: [&str; 3] = ["45 min", "85 min", "2:42 h"];
@@ -116,11 +117,7 @@ impl OverlapResult {
         let texts = |texts: [&str; 3]| texts.map(str::to_owned);
         let each = |total: f64, pages: f64| format!("{:.0} bytes", total / pages.max(1.0));
         row("fingerprints", &|one| count(one.space.fingerprints), none());
-        row(
-            "they take",
-            &|one| bytes(one.space.bytes),
-            SOURCE_FINGERPRINT_BYTES.map(|all| bytes(all as u64)),
-        );
+        row("they take", &|one| bytes(one.space.bytes), texts(SOURCE_FINGERPRINTS));
         row(
             "of a page",
             &|one| each(one.space.bytes as f64, one.replication.pages as f64),
@@ -130,27 +127,30 @@ impl OverlapResult {
         row("hosts", &|_| bytes(self.maps.host_bytes), texts([SOURCE_MAPS[1]; 3]));
         row("reading", &|_| seconds(self.read_seconds), texts([SOURCE_READING; 3]));
         row("sorting fingerprints", &|one| seconds(one.space.sort_seconds), texts(SOURCE_SORTING));
-        let coarse = |of: fn(&Work) -> String| {
+        let coarse = |of: fn(&Counted) -> String| {
             move |one: &Measured| one.ways.as_ref().map_or_else(|| "-".to_owned(), |ways| of(&ways.coarse))
         };
-        let sort = |of: fn(&Work) -> String| {
+        let sort = |of: fn(&Counted) -> String| {
             move |one: &Measured| one.ways.as_ref().map_or_else(|| "-".to_owned(), |ways| of(&ways.sort))
         };
         let copies = seconds(self.copies_seconds);
-        let coarsely = coarse(|work| seconds(work.seconds));
+        let coarsely = coarse(|one| seconds(one.work.seconds));
         row(
             "pairs, counted coarsely",
             &|one| if one.ways.is_none() { copies.clone() } else { coarsely(one) },
             texts(SOURCE_PAIRS),
         );
-        row("pairs, sorted", &sort(|work| seconds(work.seconds)), none());
-        row("memory, counted coarsely", &coarse(|work| bytes(work.memory_bytes)), none());
-        row("memory, sorted", &sort(|work| bytes(work.memory_bytes)), none());
-        row("disk, counted coarsely", &coarse(|work| bytes(work.disk_bytes)), none());
-        row("disk, sorted", &sort(|work| bytes(work.disk_bytes)), none());
-        row("occurrences of pairs", &sort(|work| count(work.occurrences)), none());
-        row("candidates", &coarse(|work| count(work.candidates)), none());
-        row("pairs", &coarse(|work| count(work.pairs)), none());
+        row("pairs, sorted", &sort(|one| seconds(one.work.seconds)), none());
+        let spent = |one: &Counted| seconds(one.processor_seconds);
+        row("processor time, counted coarsely", &coarse(spent), none());
+        row("processor time, sorted", &sort(spent), none());
+        row("memory, counted coarsely", &coarse(|one| bytes(one.work.memory_bytes)), none());
+        row("memory, sorted", &sort(|one| bytes(one.work.memory_bytes)), none());
+        row("disk, counted coarsely", &coarse(|one| bytes(one.work.disk_bytes)), none());
+        row("disk, sorted", &sort(|one| bytes(one.work.disk_bytes)), none());
+        row("occurrences of pairs", &sort(|one| count(one.work.occurrences)), none());
+        row("candidates", &coarse(|one| count(one.work.candidates)), none());
+        row("pairs", &coarse(|one| count(one.work.pairs)), none());
         table
     }
 }
