@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `args`, `span` | options that several commands take |
 //! | `crawl`, `extracted`, `directory`, `spool` | crawls on disk, or from standard input, as pages and as pages with signatures |
+//! | `hashed_lines`, `bounded` | crawls as hashed lines of pages; commands that count in bounded memory and disk |
 //! | `wire`, `manifest`, `winners` | the roles on a data directory |
 //! | `policy_tables` | what a policy has learnt of words, in files and directories |
 //! | `new_directory` | a data directory that one command makes as a whole |
@@ -20,6 +21,7 @@
 #![forbid(unsafe_code)]
 
 pub mod args;
+pub mod bounded;
 mod client;
 mod cluster;
 mod command;
@@ -29,6 +31,7 @@ mod dev_cluster;
 mod directory;
 pub mod exit;
 mod extracted;
+pub mod hashed_lines;
 mod interrupt;
 pub mod layout;
 mod manifest;

@@ -42,6 +42,7 @@ const CRATES: [(&str, &str, &[&str]); 18] = [
             "text",
             "join",
             "hamming",
+            "overlap",
             "partitioning",
             "protocol",
             "crawls",

@@ -1,29 +1,23 @@
 //! `doppel overlap`: how much all pages of crawls share, pair by pair and host by host.
 
-mod pages;
 mod report;
 
 use std::io::{self, Write};
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
-use doppel_overlap::{Budget, Builder, Chunking, Collection, Found, Outcome, Way};
+use doppel_overlap::{Builder, Chunking, Collection, Found, Outcome, Way};
 use serde::Serialize;
 
 use crate::args::InputArgs;
+use crate::bounded::{self, BoundsArgs};
 use crate::destination::{Destination, refuse_input};
 use crate::exit::Failure;
+use crate::hashed_lines;
 use crate::output::Output;
 use crate::progress;
 use report::{Chunks, Report, Whole};
-
-/// Memory of the program beside what is counted with: pages that are being read, and the program itself. A fifth of all is left to the
-/// allocator, which keeps some of what it was given back.
-const ASIDE: u64 = 64 << 20;
-/// The least memory.
-const MEMORY_MIN: u64 = 96 << 20;
 
 /// Count how much all pages of crawls have in common, in bounded memory and without a server.
 ///
@@ -56,15 +50,8 @@ pub(crate) struct Overlap {
     /// [default: 4:15 and 2:25].
     #[arg(long, value_name = "LINES:SHARED", value_parser = chunking)]
     chunks: Vec<Chunking>,
-    /// Memory to use, such as 512MB or 2GiB; at least 96MiB.
-    #[arg(long, value_name = "SIZE", default_value = "512MB")]
-    memory: Size,
-    /// Room for temporary files. Where it does not suffice, nothing is found and the command says so.
-    #[arg(long, value_name = "SIZE", default_value = "16GB")]
-    disk: Size,
-    /// Where temporary files are [default: TMPDIR, or /tmp].
-    #[arg(long, value_name = "DIR")]
-    temp_dir: Option<PathBuf>,
+    #[command(flatten)]
+    bounds: BoundsArgs,
     /// How pairs are counted; with `both` the two ways are compared as well.
     #[arg(long, value_enum, default_value_t = By::Coarse)]
     by: By,
@@ -101,31 +88,6 @@ impl By {
     }
 }
 
-/// A number of bytes with a unit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Size(u64);
-
-impl FromStr for Size {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-        let unit = match &*text[digits.len()..].to_ascii_lowercase() {
-            "" | "b" => Some(1),
-            "kb" => Some(1_000),
-            "mb" => Some(1_000_000),
-            "gb" => Some(1_000_000_000),
-            "kib" => Some(1 << 10),
-            "mib" => Some(1 << 20),
-            "gib" => Some(1 << 30),
-            _ => None,
-        };
-        let size = digits.trim_end().parse::<u64>().ok().zip(unit);
-        let size = size.and_then(|(number, unit)| number.checked_mul(unit));
-        size.map(Self).ok_or_else(|| "a size such as 512MB, 2GiB or a number of bytes is expected".to_owned())
-    }
-}
-
 fn chunking(text: &str) -> Result<Chunking, String> {
     let parse = || {
         let (lines, shared) = text.split_once(':')?;
@@ -151,27 +113,20 @@ struct Line<'l> {
 
 impl Overlap {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let (memory, least) = (self.memory.0, MEMORY_MIN);
-        if memory < least || self.chunks.len() > 4 {
-            let text = if memory < least {
-                "--memory is at least 96MiB"
-            } else {
-                "--chunks is given four times at most"
-            };
-            return Err(Failure::Usage(text.to_owned()).into());
+        if self.chunks.len() > 4 {
+            return Err(Failure::Usage("--chunks is given four times at most".to_owned()).into());
         }
+        let budget = self.bounds.budget()?;
         if let Some(path) = &self.pairs {
             refuse_input("--pairs", path, &self.inputs.inputs)?;
         }
         let out = self.pairs.as_deref().map(Destination::open).transpose()?;
-        let dir = self.temp_dir.clone().unwrap_or_else(std::env::temp_dir);
-        let budget = Budget::new(memory - memory / 5 - ASIDE, self.disk.0, &dir);
         let chunkings = match &self.chunks[..] {
             [] => vec![Chunking { lines: 4, shared: 15 }, Chunking { lines: 2, shared: 25 }],
             given => given.to_vec(),
         };
         let mut builder = Builder::new(&budget, &chunkings, self.every_version)?;
-        let read = pages::read(&self.inputs, &mut builder)?;
+        let read = hashed_lines::read(&self.inputs, &mut builder)?;
         let spinner = progress::waiting("counting");
         let collection = builder.finish()?;
         let mut report = None;
@@ -189,8 +144,8 @@ impl Overlap {
             chunks,
             most_replicated: collection.most_replicated(self.top)?,
             space: collection.space().to_vec(),
-            memory_bytes: memory,
-            process_memory_bytes: report::process_memory(),
+            memory_bytes: self.bounds.memory_bytes(),
+            process_memory_bytes: bounded::process_memory(),
             read_seconds: read.seconds,
             input: read.tally,
         };
@@ -255,14 +210,6 @@ fn write(out: &mut dyn Write, line: &Line<'_>) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn sizes_have_units() {
-        let size = |text: &str| text.parse::<Size>().ok().map(|size| size.0);
-        assert_eq!(size("512MB"), Some(512_000_000));
-        assert_eq!((size("2GiB"), size("64 kib"), size("7")), (Some(2 << 30), Some(64 << 10), Some(7)));
-        assert_eq!((size(""), size("MB"), size("5XB"), size("99999999999GB")), (None, None, None, None));
-    }
 
     #[test]
     fn chunks_are_lines_and_how_many() {

@@ -9,6 +9,8 @@
 //! | `policies` | every policy on people's grades, judged pairs and transplants, and what it costs |
 //! | `manku` | the structures for fingerprints: distances, distribution, compression, throughput |
 //! | `henzinger` | supershingles, projections and their combination, as their source compares them |
+//! | `multi_simhash` | simhashes in several lexicons, as their source measures them |
+//! | `overlap` | how much all pages share, as the source of coarse counting measures it |
 //! | `popular` | what is removed when only popular pages' groups are, and when all are |
 //! | `kind` | the kinds of truth, which are never mixed |
 //! | `labelled` | pairs of pages whose truth is known, from files |
@@ -43,6 +45,8 @@ mod kind;
 mod labelled;
 mod manku;
 mod mapping;
+mod multi_simhash;
+mod overlap;
 mod pages;
 mod policies;
 mod popular;
@@ -67,6 +71,8 @@ use henzinger::Henzinger;
 use incremental::Incremental;
 use manku::Manku;
 use mapping::Mapping;
+use multi_simhash::MultiSimhash;
+use overlap::Overlap;
 use pages::Pages;
 use policies::Policies;
 use popular::Popular;
@@ -117,6 +123,8 @@ enum Measure {
     Policies(Policies),
     Henzinger(Henzinger),
     Manku(Manku),
+    MultiSimhash(MultiSimhash),
+    Overlap(Overlap),
     Popular(Popular),
     Copies(Copies),
     Pages(Pages),
@@ -141,6 +149,8 @@ impl Eval {
             Measure::Policies(policies) => give(&policies.run()?, form, plot.as_ref()),
             Measure::Henzinger(henzinger) => give(&henzinger.run()?, form, plot.as_ref()),
             Measure::Manku(manku) => give(&manku.run()?, form, plot.as_ref()),
+            Measure::MultiSimhash(multi_simhash) => give(&multi_simhash.run()?, form, plot.as_ref()),
+            Measure::Overlap(overlap) => give(&overlap.run()?, form, plot.as_ref()),
             Measure::Popular(popular) => give(&popular.run()?, form, plot.as_ref()),
             Measure::Copies(copies) => give(&copies.run()?, form, plot.as_ref()),
             Measure::Pages(pages) => pages.run(form),

@@ -397,3 +397,85 @@ fn the_sources_of_other_policies_are_followed() {
     // The copy and the near copy go, and what else is in their groups.
     assert_eq!((&report["pages"], &rows[rows.len() - 1]["removed"]), (&json!(12), &json!(2)), "{report}");
 }
+
+#[test]
+fn more_lexicons_find_more_copies() {
+    let dir = tempfile::tempdir().unwrap();
+    // A word is drawn from 4,000, the first ones more often.
+    let word = |page: usize, n: usize| {
+        let drawn = (page * 7_919 + n * n * 31 + n * 104_729) % 1_000_003;
+        format!("word{}", drawn % (1 + drawn % 4_000))
+    };
+    let page = |page: usize| {
+        let text = (0..6_000).map(|n| word(page, n)).collect::<Vec<_>>().join(" ");
+        json!({"url": format!("http://a/{page}"), "text": text})
+    };
+    let pages: Vec<Value> =
+        (0..4).map(page).chain([json!({"url": "http://a/short", "text": "too short"})]).collect();
+    let file = write(dir.path(), "pages.jsonl", &pages);
+    let options = ["--texts", "60", "--seeds", "2", "--changed", "20"];
+    let (report, plot) = eval("multi-simhash", &options, &[&file]);
+    let real = report["real"].as_u64().unwrap();
+    assert!(real >= 10 && report["recombined"] == json!(60 - real), "{report:#}");
+    let recall = |of: &Value| of["thresholds"][3]["recall"]["mean"].as_f64().unwrap();
+    let by_lexicons: Vec<&Value> = numbers(&report, "by_lexicons").collect();
+    assert_eq!((by_lexicons.len(), numbers(&report, "by_words").count()), (10, 5));
+    assert!(by_lexicons.windows(2).all(|two| recall(two[0]) <= recall(two[1])), "{report:#}");
+    assert!(recall(by_lexicons[9]) > recall(by_lexicons[0]), "{report:#}");
+    assert_eq!(report["by_words"][1], report["by_lexicons"][0]);
+    // A distance below 0 is none; below 31 nearly everything is found.
+    let thresholds = by_lexicons[0]["thresholds"].as_array().unwrap();
+    assert_eq!((thresholds.len(), &thresholds[0]["precision"]), (32, &Value::Null));
+    assert!(thresholds[31]["recall"]["least"].as_f64() > Some(0.99));
+    assert_eq!(report["baselines"][0]["policy"], "supershingle:equal=2,words=5");
+    assert!(plot.contains("Figure 2: words of a feature") && plot.contains("the source, five queries"));
+    let (alone, _) = eval("multi-simhash", &[&options[..], &["--only-pieces"]].concat(), &[&file]);
+    assert_eq!((&alone["real"], &alone["recombined"]), (&json!(real), &json!(0)));
+
+    let few = write(dir.path(), "few.jsonl", &pages[4..]);
+    let output = run(["multi-simhash", few.to_str().unwrap()]);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(5) && errors.contains("10 are needed"), "{output:?}");
+}
+
+#[test]
+fn what_pages_share_is_found_both_ways() {
+    let dir = tempfile::tempdir().unwrap();
+    // 80 lines, so 20 chunks of four and 40 of two; some of them changed.
+    let text = |kind: &str, changed: usize| {
+        let line =
+            |n| if n < changed { format!("{kind} new line {n}\n") } else { format!("{kind} line {n}\n") };
+        (0..80).map(line).collect::<String>()
+    };
+    let page = |url: &str, text: String| json!({"url": url, "text": text});
+    let pages = [
+        page("http://a/1", text("x", 0)),
+        page("http://b/1", text("x", 0)),
+        // 15 chunks of four lines are shared, and 30 of two.
+        page("http://a/2", text("x", 20)),
+        // 13 and 26.
+        page("http://a/3", text("x", 28)),
+        page("http://b/2", text("y", 0)),
+    ];
+    let file = write(dir.path(), "pages.jsonl", &pages);
+    let (report, plot) = eval("overlap", &[], &[&file]);
+    let measures: Vec<&Value> = numbers(&report, "measures").collect();
+    let saved = |at: usize| &measures[at]["replication"]["saved_pages"];
+    assert_eq!((saved(0), saved(1), saved(2)), (&json!(1), &json!(2), &json!(3)), "{report:#}");
+    let alone = |at: usize| &measures[at]["replication"]["replicas"][0]["pages"];
+    assert_eq!((alone(0), alone(1), alone(2)), (&json!(3), &json!(1), &json!(1)), "{report:#}");
+    for measured in &measures[1..] {
+        let pairs = |way: &str| measured["ways"][way]["pairs"].as_u64().unwrap();
+        assert!(pairs("sort") == pairs("coarse") && pairs("sort") > 0, "{measured:#}");
+    }
+    assert_eq!(
+        (&report["most_replicated"][0]["hosts"], &report["mirrors"][0]["a"]),
+        (&json!(2), &json!("a"))
+    );
+    assert!(report["maps"]["url_bytes"].as_u64() >= Some(5 * 10), "{report:#}");
+    assert!(plot.contains("Figure 1: replicas of a page") && plot.contains("the source, whole pages: 64 %"));
+    let printed = run_ok(["overlap", file.to_str().unwrap()]);
+    assert!(printed.contains("7:14 h") && printed.contains("both ways found the same pairs"), "{printed}");
+    let refused = run(["overlap", "--memory", "12", file.to_str().unwrap()]);
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("at least 96MiB"), "{refused:?}");
+}

@@ -212,11 +212,3 @@ impl Report {
         Ok(())
     }
 }
-
-/// The most memory that this process had, where the system says it.
-pub(super) fn process_memory() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    let kibibytes: u64 = peak.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kibibytes << 10)
-}

@@ -47,6 +47,15 @@ pub struct Space {
     pub sort_seconds: f64,
 }
 
+/// Bytes of what names documents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Maps {
+    /// Of the URL of each.
+    pub url_bytes: u64,
+    /// Of the host of each, and of the names of hosts.
+    pub host_bytes: u64,
+}
+
 /// Two documents that share enough, none of them an exact copy of another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Found {
@@ -162,7 +171,9 @@ impl Builder {
         let begin = Instant::now();
         let texts = texts.finish()?;
         space.push(Space::new(None, texts.len(), 12, begin));
+        let begin = Instant::now();
         documents.settle_copies(&texts)?;
+        let copies_seconds = begin.elapsed().as_secs_f64();
         drop(texts);
         let mut sorted = Vec::new();
         for (chunking, chunks) in chunkings.iter().zip(chunks) {
@@ -178,7 +189,8 @@ impl Builder {
                 central.set(document as usize);
             }
         }
-        Ok(Collection { budget, chunkings, documents, urls, chunks: sorted, live, central, space })
+        let chunks = sorted;
+        Ok(Collection { budget, chunkings, documents, urls, chunks, live, central, space, copies_seconds })
     }
 }
 
@@ -202,6 +214,7 @@ pub struct Collection {
     live: Bits,
     central: Bits,
     space: Vec<Space>,
+    copies_seconds: f64,
 }
 
 impl Collection {
@@ -215,6 +228,18 @@ impl Collection {
     #[must_use]
     pub fn space(&self) -> &[Space] {
         &self.space
+    }
+
+    /// What the names of documents take.
+    #[must_use]
+    pub fn maps(&self) -> Maps {
+        Maps { url_bytes: self.urls.bytes(), host_bytes: self.documents.host_bytes() }
+    }
+
+    /// Seconds to find exact copies in the sorted file of whole texts.
+    #[must_use]
+    pub fn copies_seconds(&self) -> f64 {
+        self.copies_seconds
     }
 
     /// The URL of a document.

@@ -172,6 +172,12 @@ impl Documents {
         self.host_names.len()
     }
 
+    /// Bytes of the names of hosts, and of the number that each document has of its host.
+    pub(crate) fn host_bytes(&self) -> u64 {
+        let names: usize = self.host_names.iter().map(|name| name.len()).sum();
+        names as u64 + 4 * self.hosts.len() as u64
+    }
+
     pub(crate) fn host_name(&self, host: u32) -> &str {
         &self.host_names[host as usize]
     }

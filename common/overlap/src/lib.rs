@@ -42,7 +42,7 @@ mod urls;
 mod way;
 
 pub use budget::Budget;
-pub use collection::{Builder, Collection, Document, Found, Outcome, Space};
+pub use collection::{Builder, Collection, Document, Found, Maps, Outcome, Space};
 pub use replication::{Band, Replication};
 pub use servers::{Mirror, Replicated};
 pub use way::{Parameters, Way, Work};

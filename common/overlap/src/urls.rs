@@ -35,6 +35,11 @@ impl Urls {
         Ok(())
     }
 
+    /// Bytes of all of them, and of where each ends.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.spill.len() + self.text.len() as u64 + 8 * self.ends.len() as u64
+    }
+
     /// That of a document.
     pub(crate) fn get(&self, document: u32) -> Result<String, OverlapError> {
         let at = document as usize;

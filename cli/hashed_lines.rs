@@ -20,9 +20,12 @@ const BATCH_PAGES: usize = 512;
 const BATCH_BYTES: u64 = 8 << 20;
 
 /// What was read.
-pub(super) struct Read {
-    pub(super) tally: Tally,
-    pub(super) seconds: f64,
+#[derive(Debug)]
+pub struct Read {
+    /// What came out of the inputs.
+    pub tally: Tally,
+    /// How long it took.
+    pub seconds: f64,
 }
 
 /// What became of a page.
@@ -49,7 +52,7 @@ struct Hashing<'b> {
 ///
 /// # Errors
 /// When an input is not there, or the memory does not suffice.
-pub(super) fn read(inputs: &InputArgs, builder: &mut Builder) -> anyhow::Result<Read> {
+pub fn read(inputs: &InputArgs, builder: &mut Builder) -> anyhow::Result<Read> {
     let begin = Instant::now();
     let threads = thread::available_parallelism().map_or(1, NonZero::get);
     let mut hashing = Hashing::new(threads, builder, hash);
