@@ -118,7 +118,9 @@ fn a_pair_with_many_keys_in_common_is_compared_once() {
     let shared = pages[0].shared_with(&pages[1]);
     assert_eq!(shared, 10);
     let mut contents = Contents::new(policy);
-    pages.iter().for_each(|page| drop(contents.add(page)));
+    for page in &pages {
+        contents.add(page);
+    }
     let reads = AtomicUsize::new(0);
     let read = |content: ContentIndex| {
         reads.fetch_add(1, Ordering::Relaxed);
