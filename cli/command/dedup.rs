@@ -128,7 +128,9 @@ impl Dedup {
         let is_possible = data.map_or(Ok(false), NewDirectory::is_possible)?;
         match data {
             Some(dir) if !is_possible => Manifest::try_for(dir, asked.wanted, DEFAULTS)?,
-            _ => drop(Manifest::map_of(asked.wanted, DEFAULTS)?),
+            _ => {
+                Manifest::map_of(asked.wanted, DEFAULTS)?;
+            }
         }
         Ok(Plan { out, market, makes: is_possible && !self.incremental })
     }
