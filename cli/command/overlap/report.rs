@@ -170,7 +170,7 @@ impl Report {
             "sorting",
             "way",
             "time",
-            "memory",
+            "memory reserved",
             "disk",
             "pairs",
             "candidates",

@@ -64,7 +64,7 @@ pub struct Content {
     /// Tokens that are compared: under the policies `content` and `copies` those of the main content. What is left out is not stored;
     /// `POST /v1/probe` and `doppel explain FILE FILE` read it in the page.
     pub tokens: u32,
-    /// Under the policy `jaccard`: distinct shingles.
+    /// Where signatures are of shingles (`jaccard`, `content`, `copies`): distinct shingles.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shingles: Option<u32>,
     /// Whether it has the 20 tokens that a duplicate by similarity needs.
@@ -91,7 +91,7 @@ pub struct Measures {
     pub similarity: f64,
     /// What F asks for, all of which a pair of different contents has to have.
     pub criteria: Vec<Criterion>,
-    /// Under the policy `jaccard`: what its shingles and sketches say.
+    /// Where signatures are of shingles (`jaccard`, `content`, `copies`): what shingles and sketches say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shingles: Option<Shingles>,
 }
