@@ -1,6 +1,6 @@
 //! The tables and figures, beside those of the source.
 
-use doppel::output::count;
+use doppel::output::{count, plural};
 use doppel::svg::{Panel, Series};
 use doppel_model::pairwise::Policy;
 
@@ -130,7 +130,7 @@ impl Report for MultiSimhashResult {
             at.for_each(|row| table.row(row));
         }
         tables.push(table);
-        let name = |of: &OfPolicy| format!("{} lexicons", lexicons(of));
+        let name = |of: &OfPolicy| plural(lexicons(of).into(), "lexicon");
         let head = std::iter::once("below".to_owned()).chain(self.shown().map(name));
         let mut table = Table::new("recall, precision, F by threshold and lexicons (figures 3 to 5)", head);
         for below in 0..=SHOWN_BELOW {
@@ -190,10 +190,10 @@ impl Report for MultiSimhashResult {
             ..Panel::default()
         };
         let by_words = self.by_words.iter().map(|of| {
-            line(format!("{} words", words(of)), false, curve(of, usize::MAX, |at| Some(at.f.mean)))
+            line(plural(words(of).into(), "word"), false, curve(of, usize::MAX, |at| Some(at.f.mean)))
         });
         let by_lexicons = |figure: fn(&At) -> Option<f64>| -> Vec<Series> {
-            let name = |of: &OfPolicy| format!("{} lexicons", lexicons(of));
+            let name = |of: &OfPolicy| plural(lexicons(of).into(), "lexicon");
             self.shown().map(|of| line(name(of), false, curve(of, SHOWN_BELOW, figure))).collect()
         };
         let best = |figure: fn(&At) -> f64| -> Vec<(f64, f64)> {
