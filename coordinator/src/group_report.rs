@@ -38,6 +38,7 @@ pub(crate) fn sizes(tier1: &dyn Tier1Api) -> Result<GroupSizes, Tier1Error> {
         histogram: classes.into_iter().map(class).collect(),
         largest: largest.into_iter().map(Group::from).collect(),
         most_secondaries: most_secondaries.into_iter().map(Group::from).collect(),
+        age_ms: None,
     })
 }
 

@@ -216,6 +216,7 @@ impl Counting {
             mirrors: found.mirrors,
             mirrors_left_out: found.left_out,
             mirrors_cut: found.cut,
+            age_ms: None,
         })
     }
 }

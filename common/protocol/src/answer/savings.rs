@@ -40,6 +40,9 @@ pub struct Savings {
     pub mirrors_left_out: u64,
     /// Whether there were so many pairs of hosts that the rarer ones were forgotten: the listed ones have at least so many pages.
     pub mirrors_cut: bool,
+    /// How long ago it was made, in milliseconds; absent where it was made for this answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub age_ms: Option<u64>,
 }
 
 /// What can be dropped.
