@@ -48,8 +48,8 @@ fn share(part: u64, whole: u64) -> Option<f64> {
     ),
 )]
 pub(crate) async fn groups(State(app): State<App>) -> Result<Json<GroupSizes>, Problem> {
-    let (report, age_ms) =
-        kept(&app, app.group_report(), |app| Ok(group_report::sizes(app.tier1())?)).await?;
+    let read = |app: &App| Ok(group_report::sizes(app.tier1(), || app.is_draining())?);
+    let (report, age_ms) = kept(&app, app.group_report(), read).await?;
     Ok(Json(GroupSizes { age_ms, ..GroupSizes::clone(&report) }))
 }
 
@@ -65,8 +65,10 @@ pub(crate) async fn groups(State(app): State<App>) -> Result<Json<GroupSizes>, P
     ),
 )]
 pub(crate) async fn savings(State(app): State<App>) -> Result<Json<Savings>, Problem> {
-    let read =
-        |app: &App| Ok(savings_report::read(app.tier1(), app.policy(), app.temp_dir(), SAVINGS_PAGES)?);
+    let read = |app: &App| {
+        let stops = || app.is_draining();
+        Ok(savings_report::read(app.tier1(), app.policy(), app.temp_dir(), SAVINGS_PAGES, stops)?)
+    };
     let (report, age_ms) = kept(&app, app.savings_report(), read).await?;
     Ok(Json(Savings { age_ms, ..Savings::clone(&report) }))
 }

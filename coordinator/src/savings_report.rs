@@ -24,15 +24,23 @@ pub(crate) enum SavingsError {
 
 /// Reads up to `pages_max` live pages, in two calls of tier 1 for a thousand of them; blocks. What does not fit in memory is
 /// sorted in files in `temp_dir`, which have no names.
+///
+/// # Errors
+/// [`Tier1Error::Stopping`] as soon as `stops` says so, because the process does not end before this call; otherwise as tier 1 and the
+/// files.
 pub(crate) fn read(
     tier1: &dyn Tier1Api,
     policy: Policy,
     temp_dir: &Path,
     pages_max: u64,
+    stops: impl Fn() -> bool,
 ) -> Result<Savings, SavingsError> {
     let mut counting = Counting::new(temp_dir);
     let mut scan = Scan::new(tier1).peekable();
     while scan.peek().is_some() && counting.pages() < pages_max {
+        if stops() {
+            return Err(Tier1Error::Stopping.into());
+        }
         let lines = scan.by_ref().take(SCAN_LINES_MAX).collect::<Result<Vec<_>, Tier1Error>>()?;
         // Only pages that are in groups have anything in common with another.
         let grouped: Vec<PageId> =

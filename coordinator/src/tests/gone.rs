@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
+use doppel_model::{GroupId, ShardId};
+use doppel_protocol::GroupSummary;
+
 use super::*;
-use crate::limits::HEAVY_CALLS;
+use crate::limits::{HEAVY_CALLS, LIST};
 use gate::until;
 
 #[tokio::test]
@@ -88,6 +91,31 @@ async fn nobody_waits_for_a_report_that_another_makes() {
         assert_eq!(door.get("/v1/reports/quality").await.status, 200);
         drop(closed);
         until(async || door.get(path).await.json()["age_ms"].as_u64().is_none_or(|age| age < 100_000)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_report_ends_with_the_service() {
+    for (path, call) in REPORTS {
+        let door = Arc::new(Door::new());
+        door.store(&[page("http://a/0", "a", 0), page("http://a/1", "a", 0)]).await;
+        let mut state = door.tiers.state();
+        let (summary, members) = state.groups.values().next().cloned().unwrap();
+        // More groups than are read at once.
+        for group in (1..=LIST as u64).map(|n| GroupId::new(1_000 + n, ShardId(0))) {
+            state.groups.insert(group, (GroupSummary { group, ..summary.clone() }, members.clone()));
+        }
+        drop(state);
+        let closed = door.tiers.gate.close(call);
+        let asking = tokio::spawn({
+            let door = Arc::clone(&door);
+            async move { door.get(path).await }
+        });
+        door.tiers.gate.begun(call, 1).await;
+        door.app.drain();
+        drop(closed);
+        assert_eq!(asking.await.unwrap().problem(503)["type"], "urn:doppel:problem:stopping", "{path}");
+        assert_eq!(door.tiers.gate.count(call), 1, "{path} goes on");
     }
 }
 
