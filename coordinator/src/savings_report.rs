@@ -35,7 +35,7 @@ pub(crate) fn read(
     pages_max: u64,
     stops: impl Fn() -> bool,
 ) -> Result<Savings, SavingsError> {
-    let mut counting = Counting::new(temp_dir);
+    let mut counting = Counting::new(policy, temp_dir);
     let mut scan = Scan::new(tier1).peekable();
     while scan.peek().is_some() && counting.pages() < pages_max {
         if stops() {
@@ -63,7 +63,7 @@ pub(crate) fn read(
         }
     }
     let truncated = scan.peek().is_some();
-    Ok(counting.finish(policy, truncated)?)
+    Ok(counting.finish(truncated)?)
 }
 
 impl From<SavingsError> for Problem {
