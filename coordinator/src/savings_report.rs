@@ -47,8 +47,15 @@ pub(crate) fn read(
             lines.iter().filter(|line| line.group.is_some()).map(|line| line.url.id()).collect();
         let mut views = tier1.pages(&grouped)?.into_iter();
         for line in &lines {
-            let view = if line.group.is_some() { views.next().flatten() } else { None };
-            // The line is older; a page may have gone, or have left its group since then.
+            let view = match line.group {
+                None => None,
+                // A page that was purged since then is no page any more.
+                Some(_) => match views.next().flatten() {
+                    None => continue,
+                    view => view,
+                },
+            };
+            // The line is older; a page may have died, or have left its group since then.
             let line = view.as_ref().map_or(line, |view| &view.line);
             let content = view.as_ref().and_then(|view| view.content);
             let of = view.as_ref().and_then(|view| view.duplicate_of);
