@@ -30,7 +30,7 @@ pub struct Savings {
     pub held_back: u64,
     /// Pages that are not decided yet.
     pub undecided: u64,
-    /// Pages that can be dropped whose kept page is on the same host.
+    /// Pages that can be dropped whose kept page is on the same host. Pages of files and records are on no host.
     pub on_one_host: u64,
     /// Pages that can be dropped whose kept page is on another host.
     pub across_hosts: u64,
