@@ -5,7 +5,8 @@
 //! name alone, so that a mirrored page with its images has the same tokens. Markup separates terms, but for formatting, which is ignored.
 //!
 //! What the source leaves open is ours. A URL in the text begins with `http://`, `https://`, `ftp://` or `www.` where no alphanumeric
-//! character is before it and one is behind, and ends before white space, `<`, `>` or a quotation mark, and before punctuation at its end.
+//! character is before it and one is behind, and ends before white space, `<`, `>`, a quotation mark or a sign outside of ASCII that is no letter or
+//! digit, such as the full stop of a script without spaces, and before punctuation at its end.
 //! Letters are lower case but in the URLs of images. A file name is what is behind the last slash of the path, with a query, for
 //! that tells images apart; a fragment does not. What is no http, https or file URL, such as an image in the page itself, is no term.
 //! Scripts without spaces have no words of their own: what is not separated is one term.
@@ -137,7 +138,9 @@ fn url(text: &str) -> Option<(usize, usize)> {
                 own.eq_ignore_ascii_case(with).then_some(behind)
             });
             if behind.is_some_and(|behind| behind.starts_with(char::is_alphanumeric)) {
-                let ends = |c: char| c.is_whitespace() || matches!(c, '<' | '>' | '"');
+                let ends = |c: char| {
+                    c.is_whitespace() || matches!(c, '<' | '>' | '"') || !c.is_ascii() && !c.is_alphanumeric()
+                };
                 let url = &rest[..rest.find(ends).unwrap_or(rest.len())];
                 return Some((at, at + url.trim_end_matches(is_punctuation).len()));
             }

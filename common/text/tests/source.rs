@@ -62,6 +62,17 @@ fn a_url_in_the_text_is_broken_at_slashes_and_dots() {
 }
 
 #[test]
+fn a_url_ends_at_the_signs_of_other_scripts() {
+    expect(
+        "请访问：www.example.com。如果您，http://a.b/c-d、東京",
+        &["请访问", "www", "example", "com", "如果您", "http:", "a", "b", "c-d", "東京"],
+    );
+    expect("«http://a.b-c»–www.d.e-f…g", &["http:", "a", "b-c", "www", "d", "e-f", "g"]);
+    // Letters of any script may be in a URL.
+    expect("http://bücher.example/東-京.html", &["http:", "bücher", "example", "東-京", "html"]);
+}
+
+#[test]
 fn the_url_of_an_image_is_a_term() {
     // On another host the whole URL, on the page's own the file name.
     expect("a <img src='http://other.org/I/One.gif'>b", &["a", "http://other.org/I/One.gif", "b"]);
@@ -160,6 +171,8 @@ const PIECES: &[Piece] = &[
     Piece::Text("ΟΔΟΣ"),
     Piece::Text("東京"),
     Piece::Text("\u{a0}"),
+    Piece::Text("。"),
+    Piece::Text("，"),
     Piece::Text("http://"),
     Piece::Text("HTTPS://A.b/c-d/"),
     Piece::Text("ftp://x-y.Z/É/"),
@@ -192,7 +205,14 @@ fn slow(text: &str) -> Vec<String> {
     while at < chars.len() {
         let begin = at;
         if begins_url(at) {
-            while at < chars.len() && !chars[at].is_whitespace() && !['<', '>', '"'].contains(&chars[at]) {
+            let is_inside = |c: char| {
+                if c.is_ascii() {
+                    !c.is_whitespace() && !['<', '>', '"'].contains(&c)
+                } else {
+                    c.is_alphanumeric()
+                }
+            };
+            while at < chars.len() && is_inside(chars[at]) {
                 at += 1;
             }
             while ".,;:!?')]}".contains(chars[at - 1]) {
