@@ -92,6 +92,27 @@ fn the_url_of_an_image_is_a_term() {
 }
 
 #[test]
+fn the_folders_of_a_long_base_are_left_out() {
+    let policy = policy("projection");
+    let folder = |bytes: usize| "x".repeat(bytes);
+    for (bytes, of_other) in [
+        (900, format!("http://other.org/{}/y.gif", folder(900))),
+        (8_000, "http://other.org/y.gif".to_owned()),
+    ] {
+        let base = folder(bytes);
+        let html = format!("<base href='http://other.org/{base}/z'><img src=y.gif>");
+        assert_eq!(at(policy, PAGE, &html), of_terms(policy, &[of_other]), "{bytes}");
+        // On the page's own host the folders do not count anyway.
+        let page = format!("http://www.example.org/{base}/page.html");
+        let html = "<img src=y.gif><img src=../a/b.gif?c><img src=//other.org/d/e.gif>";
+        let terms = ["y.gif", "b.gif?c", "http://other.org/d/e.gif"];
+        assert_eq!(at(policy, &page, html), of_terms(policy, &terms), "{bytes}");
+    }
+    let html = format!("<base href='http://{}.org/'><img src=y.gif>a", folder(8_000));
+    assert_eq!(at(policy, PAGE, &html), of_terms(policy, &["a"]));
+}
+
+#[test]
 fn a_mirrored_page_with_its_images_has_the_same_tokens() {
     let html = "<p>Pictures of the harbour<img src=/pictures/harbour.jpg><img src='quay.jpg'>";
     let mirror = html.replace("/pictures/", "/mirror/of/pictures/");
@@ -278,4 +299,7 @@ fn time_is_linear_in_the_size_of_a_page() {
         let html = piece.repeat(2_000_000 / piece.len());
         extractor.html(&url(PAGE), html.as_bytes(), None);
     }
+    let html =
+        format!("<base href='http://other.org/{}/'>{}", "x".repeat(8_000), "<img src=a>".repeat(180_000));
+    extractor.html(&url(PAGE), html.as_bytes(), None);
 }
