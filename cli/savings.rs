@@ -4,13 +4,14 @@ use std::io::{self, Write};
 
 use doppel_protocol::answer::{Mirror, Saving, Savings};
 
-use crate::output::{NO_FIGURE, bytes, count, plural, table};
+use crate::output::{NO_FIGURE, as_of, bytes, count, plural, table};
 
 /// Prints what can be dropped, and which hosts mirror which.
 pub(crate) fn print(report: &Savings, out: &mut dyn Write) -> io::Result<()> {
     let more = if report.truncated { ", and more that were not examined" } else { "" };
     let weight = report.bytes.map(|b| format!(" ({})", bytes(b))).unwrap_or_default();
-    writeln!(out, "{}{weight}{more}; policy {}", plural(report.pages, "live page"), report.policy)?;
+    let age = report.age_ms.map(|age| format!(", {}", as_of(age))).unwrap_or_default();
+    writeln!(out, "{}{weight}{more}; policy {}{age}", plural(report.pages, "live page"), report.policy)?;
     writeln!(out, "that can be dropped")?;
     let heading = ["", "pages", "of all", "bytes", "of all"].map(str::to_owned).to_vec();
     let rows = [

@@ -17,7 +17,7 @@ use crate::args::AskArgs;
 use crate::client::connect;
 use crate::destination::Destination;
 use crate::exit::Failure;
-use crate::output::{Output, count, plural, redirects, table};
+use crate::output::{Output, as_of, count, plural, redirects, table};
 use crate::savings;
 use crate::svg::{self, Panel};
 pub(crate) use load_balance::describe_progress;
@@ -140,7 +140,8 @@ fn groups(report: &GroupSizes, out: &mut dyn Write) -> io::Result<()> {
         0 => String::new(),
         number => format!(", {} quarantined for their size until `doppel repair ID`", count(number)),
     };
-    writeln!(out, "{}{more}{quarantined}", plural(report.groups, "group"))?;
+    let age = report.age_ms.map(|age| format!(", {}", as_of(age))).unwrap_or_default();
+    writeln!(out, "{}{more}{quarantined}{age}", plural(report.groups, "group"))?;
     let class = |class: &SizeClass| {
         let range = if class.from == class.to {
             class.from.to_string()

@@ -14,7 +14,7 @@ use doppel_protocol::{
     Aged, ClusterApi, MappingApi, Market, Markets, Question, Tier1Api, Tier1Reads, Tier2Api, WinnerOrder,
 };
 use prometheus_client::registry::Registry;
-use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{MissedTickBehavior, timeout};
 
 use crate::advise::Advisor;
@@ -94,8 +94,8 @@ struct Inner {
     planners: Arc<Semaphore>,
     samples: Arc<Semaphore>,
     history: History,
-    group_report: Arc<Mutex<KeptReport<GroupSizes>>>,
-    savings_report: Arc<Mutex<KeptReport<Savings>>>,
+    group_report: Arc<KeptReport<GroupSizes>>,
+    savings_report: Arc<KeptReport<Savings>>,
     request_ids: RequestIds,
     draining: watch::Sender<bool>,
 }
@@ -296,11 +296,11 @@ impl App {
         &self.0.temp_dir
     }
 
-    pub(crate) fn group_report(&self) -> &Arc<Mutex<KeptReport<GroupSizes>>> {
+    pub(crate) fn group_report(&self) -> &Arc<KeptReport<GroupSizes>> {
         &self.0.group_report
     }
 
-    pub(crate) fn savings_report(&self) -> &Arc<Mutex<KeptReport<Savings>>> {
+    pub(crate) fn savings_report(&self) -> &Arc<KeptReport<Savings>> {
         &self.0.savings_report
     }
 

@@ -8,12 +8,18 @@ use doppel_protocol::{GroupFilter, GroupSummary, Tier1Api, Tier1Error};
 use crate::limits::{LARGEST_GROUPS, LIST, REPORT_GROUPS};
 
 /// Reads all groups; blocks.
-pub(crate) fn sizes(tier1: &dyn Tier1Api) -> Result<GroupSizes, Tier1Error> {
+///
+/// # Errors
+/// [`Tier1Error::Stopping`] as soon as `stops` says so; otherwise as tier 1.
+pub(crate) fn sizes(tier1: &dyn Tier1Api, stops: impl Fn() -> bool) -> Result<GroupSizes, Tier1Error> {
     let mut classes: BTreeMap<u32, u64> = BTreeMap::new();
     let mut largest: Vec<GroupSummary> = Vec::with_capacity(LARGEST_GROUPS + LIST);
     let mut most_secondaries: Vec<GroupSummary> = Vec::new();
     let (mut groups, mut quarantined, mut after, mut at_end) = (0, 0, None, false);
     while !at_end && groups < REPORT_GROUPS {
+        if stops() {
+            return Err(Tier1Error::Stopping);
+        }
         let piece = tier1.groups(GroupFilter::All, after, LIST)?;
         at_end = piece.len() < LIST;
         after = piece.last().map(|last| last.group).or(after);
@@ -38,6 +44,7 @@ pub(crate) fn sizes(tier1: &dyn Tier1Api) -> Result<GroupSizes, Tier1Error> {
         histogram: classes.into_iter().map(class).collect(),
         largest: largest.into_iter().map(Group::from).collect(),
         most_secondaries: most_secondaries.into_iter().map(Group::from).collect(),
+        age_ms: None,
     })
 }
 

@@ -210,8 +210,12 @@ pub const SAVINGS_PAGES: u64 = 50_000_000;
 /// Pairs of hosts that the savings report lists.
 pub const MIRRORS: usize = 100;
 
-/// Pairs of hosts that the savings report counts at a time, about 10 MB; past it the rarer half is forgotten.
+/// Pairs of hosts that the savings report counts at a time: about 10 MB, and 35 MB if every name were as long as may be. Past it the rarer
+/// half is forgotten.
 pub const MIRRORS_COUNTED: usize = 50_000;
+
+/// The longest name of a host that it counts by, in bytes: no name of DNS is as long. A longer one is cut.
+pub const MIRROR_NAME_BYTES: usize = 255;
 
 /// How long a report on groups or savings is kept before another one is made, at least.
 pub const REPORT_AGE: Duration = Duration::from_secs(10);

@@ -7,7 +7,9 @@ use axum::extract::State;
 use doppel_protocol::Totals;
 use doppel_protocol::answer::{GroupSizes, Quality, Savings};
 
+use crate::again::millis;
 use crate::app::App;
+use crate::kept_report::{Asked, KeptReport};
 use crate::limits::{LONG_CALL_TIME, SAVINGS_PAGES};
 use crate::metrics::unique;
 use crate::problem::Problem;
@@ -37,37 +39,53 @@ fn share(part: u64, whole: u64) -> Option<f64> {
 
 /// How large are the groups?
 ///
-/// The answer may be 10 seconds old, and older where there are very many groups.
-#[utoipa::path(get, path = "/v1/reports/groups", tag = "reports", responses((status = 200, body = GroupSizes)))]
-pub(crate) async fn groups(State(app): State<App>) -> Result<Json<Arc<GroupSizes>>, Problem> {
-    // A caller who comes while the report is being made waits here for it.
-    let mut report = app.group_report().clone().lock_owned().await;
-    if let Some(fresh) = report.fresh() {
-        return Ok(Json(fresh));
-    }
-    // The call keeps the lock, because its caller may be gone before the report is made.
-    let renew = move |app: &App| Ok(Json(report.renew(|| group_report::sizes(app.tier1()))?));
-    app.blocking_within(LONG_CALL_TIME, renew).await
+/// The answer may be 10 seconds old, and older where there are very many groups, or while the next one is being made: `age_ms` says how old.
+#[utoipa::path(
+    get, path = "/v1/reports/groups", tag = "reports",
+    responses(
+        (status = 200, body = GroupSizes),
+        (status = 503, description = "The first one is being made", body = Problem, content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn groups(State(app): State<App>) -> Result<Json<GroupSizes>, Problem> {
+    let read = |app: &App| Ok(group_report::sizes(app.tier1(), || app.is_draining())?);
+    let (report, age_ms) = kept(&app, app.group_report(), read).await?;
+    Ok(Json(GroupSizes { age_ms, ..GroupSizes::clone(&report) }))
 }
 
 /// What does dropping duplicates save, and which hosts mirror which?
 ///
-/// The answer may be 10 seconds old, and older where there are very many pages.
+/// The answer may be 10 seconds old, and older where there are very many pages, or while the next one is being made: `age_ms` says how old.
 #[utoipa::path(
     get, path = "/v1/reports/savings", tag = "reports",
     responses(
         (status = 200, body = Savings),
+        (status = 503, description = "The first one is being made", body = Problem, content_type = "application/problem+json"),
         (status = 507, description = "No room to sort", body = Problem, content_type = "application/problem+json"),
     ),
 )]
-pub(crate) async fn savings(State(app): State<App>) -> Result<Json<Arc<Savings>>, Problem> {
-    let mut report = app.savings_report().clone().lock_owned().await;
-    if let Some(fresh) = report.fresh() {
-        return Ok(Json(fresh));
-    }
-    let renew = move |app: &App| {
-        let read = || savings_report::read(app.tier1(), app.policy(), app.temp_dir(), SAVINGS_PAGES);
-        Ok(Json(report.renew(read)?))
+pub(crate) async fn savings(State(app): State<App>) -> Result<Json<Savings>, Problem> {
+    let read = |app: &App| {
+        let stops = || app.is_draining();
+        Ok(savings_report::read(app.tier1(), app.policy(), app.temp_dir(), SAVINGS_PAGES, stops)?)
     };
-    app.blocking_within(LONG_CALL_TIME, renew).await
+    let (report, age_ms) = kept(&app, app.savings_report(), read).await?;
+    Ok(Json(Savings { age_ms, ..Savings::clone(&report) }))
+}
+
+/// A report, and how old it is if it was made before. Nobody waits for one that is made for another caller.
+async fn kept<T: Send + Sync + 'static>(
+    app: &App,
+    report: &Arc<KeptReport<T>>,
+    make: impl FnOnce(&App) -> Result<T, Problem> + Send + 'static,
+) -> Result<(Arc<T>, Option<u64>), Problem> {
+    match report.ask() {
+        Asked::Kept(report, age) => Ok((report, Some(millis(age)))),
+        Asked::Turn(turn) => {
+            // The call keeps its turn, because its caller may be gone before the report is made.
+            let made = app.blocking_within(LONG_CALL_TIME, move |app| turn.make(|| make(app))).await?;
+            Ok((made, None))
+        }
+        Asked::BeingMade => Err(Problem::busy("the report is being made; try again later")),
+    }
 }

@@ -2,10 +2,12 @@
 //!
 //! - A page that can be dropped is a redirect, an exact copy, or a near-duplicate. Of the pages of one content all but one are
 //!   copies, whichever page they are duplicates of: so many would be saved by dropping copies alone. To count them the pages
-//!   of groups are sorted by content, outside memory where they are many.
+//!   of groups are sorted by content, outside memory where they are many. Pages without words are duplicates of nothing, so their contents,
+//!   which are equal, do not count.
 //! - Pairs of hosts are counted as they come. Past a limit the rarer half is forgotten, and counted as left out.
 
 mod mirrors;
+mod wordless;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,6 +20,7 @@ use doppel_protocol::answer::{Saving, Savings};
 use crate::limits::{EXPORT_CHUNK_BYTES, EXPORT_RUNS, MIRRORS, MIRRORS_COUNTED};
 use crate::sort::Sorter;
 use mirrors::{Kind, Mirrors};
+use wordless::Wordless;
 
 /// A live page and what it is told.
 #[derive(Debug, Clone, Copy)]
@@ -55,11 +58,13 @@ impl CountingError {
 /// The pages so far.
 pub struct Counting {
     dir: PathBuf,
+    policy: Policy,
+    wordless: Wordless,
     all: Amount,
     redirects: Amount,
     undecided: u64,
     mirrors: Mirrors,
-    /// Pages of groups that have a content, by content.
+    /// Pages of groups that have words, by content.
     contents: Sorter,
 }
 
@@ -120,15 +125,17 @@ impl Amount {
 }
 
 impl Counting {
-    /// No pages yet. What does not fit in memory is sorted in files in `temp_dir`, which have no names.
+    /// No pages yet; they are compared by `policy`. What does not fit in memory is sorted in files in `temp_dir`, which have no names.
     #[must_use]
-    pub fn new(temp_dir: &Path) -> Self {
-        Self::with(temp_dir, EXPORT_CHUNK_BYTES, MIRRORS_COUNTED)
+    pub fn new(policy: Policy, temp_dir: &Path) -> Self {
+        Self::with(policy, temp_dir, EXPORT_CHUNK_BYTES, MIRRORS_COUNTED)
     }
 
-    fn with(temp_dir: &Path, chunk_bytes: usize, mirrors_max: usize) -> Self {
+    fn with(policy: Policy, temp_dir: &Path, chunk_bytes: usize, mirrors_max: usize) -> Self {
         Self {
             dir: temp_dir.to_owned(),
+            policy,
+            wordless: Wordless::under(policy),
             all: Amount::NONE,
             redirects: Amount::NONE,
             undecided: 0,
@@ -167,8 +174,12 @@ impl Counting {
                 self.redirects.add(page.bytes);
             }
         }
-        // Pages without words have equal contents, and are duplicates of nothing.
+        // A unique page has a content of its own, or no words.
         let Some(content) = page.content.filter(|_| page.status != Status::Unique) else { return Ok(()) };
+        // What redirects point to is in a group, also without words.
+        if !is_dropped && self.wordless.has(page.url, content) {
+            return Ok(());
+        }
         let written = self.contents.push(&content.0, |out| {
             out.extend(content.0);
             out.extend(page.bytes.unwrap_or(UNKNOWN).to_le_bytes());
@@ -182,8 +193,8 @@ impl Counting {
     ///
     /// # Errors
     /// When a temporary file fails.
-    pub fn finish(self, policy: Policy, truncated: bool) -> Result<Savings, CountingError> {
-        let Self { dir, all, redirects, undecided, mirrors, contents } = self;
+    pub fn finish(self, truncated: bool) -> Result<Savings, CountingError> {
+        let Self { dir, policy, wordless: _, all, redirects, undecided, mirrors, contents } = self;
         let mut sums = Sums { copies: Amount::NONE, near: Amount::NONE, held_back: 0 };
         let mut now: Option<OneContent> = None;
         let sorted = contents.finish(&mut |record| {
@@ -216,6 +227,7 @@ impl Counting {
             mirrors: found.mirrors,
             mirrors_left_out: found.left_out,
             mirrors_cut: found.cut,
+            age_ms: None,
         })
     }
 }

@@ -24,23 +24,38 @@ pub(crate) enum SavingsError {
 
 /// Reads up to `pages_max` live pages, in two calls of tier 1 for a thousand of them; blocks. What does not fit in memory is
 /// sorted in files in `temp_dir`, which have no names.
+///
+/// # Errors
+/// [`Tier1Error::Stopping`] as soon as `stops` says so, because the process does not end before this call; otherwise as tier 1 and the
+/// files.
 pub(crate) fn read(
     tier1: &dyn Tier1Api,
     policy: Policy,
     temp_dir: &Path,
     pages_max: u64,
+    stops: impl Fn() -> bool,
 ) -> Result<Savings, SavingsError> {
-    let mut counting = Counting::new(temp_dir);
+    let mut counting = Counting::new(policy, temp_dir);
     let mut scan = Scan::new(tier1).peekable();
     while scan.peek().is_some() && counting.pages() < pages_max {
+        if stops() {
+            return Err(Tier1Error::Stopping.into());
+        }
         let lines = scan.by_ref().take(SCAN_LINES_MAX).collect::<Result<Vec<_>, Tier1Error>>()?;
         // Only pages that are in groups have anything in common with another.
         let grouped: Vec<PageId> =
             lines.iter().filter(|line| line.group.is_some()).map(|line| line.url.id()).collect();
         let mut views = tier1.pages(&grouped)?.into_iter();
         for line in &lines {
-            let view = if line.group.is_some() { views.next().flatten() } else { None };
-            // The line is older; a page may have gone, or have left its group since then.
+            let view = match line.group {
+                None => None,
+                // A page that was purged since then is no page any more.
+                Some(_) => match views.next().flatten() {
+                    None => continue,
+                    view => view,
+                },
+            };
+            // The line is older; a page may have died, or have left its group since then.
             let line = view.as_ref().map_or(line, |view| &view.line);
             let content = view.as_ref().and_then(|view| view.content);
             let of = view.as_ref().and_then(|view| view.duplicate_of);
@@ -55,7 +70,7 @@ pub(crate) fn read(
         }
     }
     let truncated = scan.peek().is_some();
-    Ok(counting.finish(policy, truncated)?)
+    Ok(counting.finish(truncated)?)
 }
 
 impl From<SavingsError> for Problem {

@@ -97,6 +97,25 @@ fn a_pair_of_files_has_the_answer_of_a_server_that_has_both() {
 }
 
 #[test]
+fn the_newest_version_of_a_page_is_compared() {
+    let home = tempfile::tempdir().unwrap();
+    let at = |date: &str, words: &str| json!({"url": "http://a/1", "text": words, "fetched_at": date});
+    let (new, old) = (at("2025-06-01T00:00:00Z", "one two three"), at("2024-06-01T00:00:00Z", "one"));
+    // As in `doppel dedup`, of two that are as old the later one.
+    let same = at("2025-06-01T00:00:00Z", "one two three four");
+    for (versions, tokens) in
+        [([&new, &old], 3), ([&old, &new], 3), ([&new, &same], 4), ([&same, &new], 3), ([&new, &new], 3)]
+    {
+        let file = write(home.path(), "versions.jsonl", ndjson(&versions.map(Value::clone)));
+        for named in [&["--url-a", "http://a/1", "--url-b", "http://a/1"][..], &[]] {
+            let options = ["explain", "--json", &file, &file].into_iter().chain(named.iter().copied());
+            let explained = &lines_of(&run_ok(options))[0];
+            assert_eq!(explained["a"]["tokens"], tokens, "{versions:?}");
+        }
+    }
+}
+
+#[test]
 fn what_cannot_be_compared_is_refused_with_the_reason() {
     let home = tempfile::tempdir().unwrap();
     let one = write(home.path(), "one.html", page(1, 1));
@@ -105,8 +124,9 @@ fn what_cannot_be_compared_is_refused_with_the_reason() {
         json!({"url": "http://a/1", "dead": true}),
         json!({"url": "http://a/2", "redirect_to": "http://b/"}),
     ];
-    let (two, gone) =
-        (write(home.path(), "two.jsonl", ndjson(&two)), write(home.path(), "gone.jsonl", ndjson(&gone)));
+    let gone = write(home.path(), "gone.jsonl", ndjson(&gone));
+    let single = write(home.path(), "single.jsonl", ndjson(&two[..1]));
+    let two = write(home.path(), "two.jsonl", ndjson(&two));
     let moved = write(home.path(), "moved.html", "<meta http-equiv=refresh content='0; url=http://b/'>");
     for (options, ends, says) in [
         (&[&*one, "http://a.example/"][..], 2, "one.html is a file, and http://a.example/ is none"),
@@ -118,7 +138,12 @@ fn what_cannot_be_compared_is_refused_with_the_reason() {
         (&["--policy", "imatch", &one, &one], 1, "the policy imatch needs tables"),
         (&["--policy", "simhash", "--tau", "0.9", &one, &one], 1, "the policy simhash has no tau"),
         (&[&one, &two], 2, "two.jsonl: it has several pages: say which with --url-b URL"),
-        (&["--url-a", "http://a/3", &two, &one], 5, "two.jsonl: none of 2 pages is http://a/3"),
+        (
+            &["--url-a", "http://a/3", &two, &one],
+            5,
+            "two.jsonl: http://a/3 is not there, but http://a/1, http://a/2",
+        ),
+        (&["--url-a", "http://a/11", &single, &one], 5, "http://a/11 is not there, but http://a/1"),
         (&[&one, &gone], 5, "there is no page in"),
         (&["--url-b", "http://a/1", &one, &gone], 5, "http://a/1 is dead"),
         (&["--url-b", "http://a/2", &one, &gone], 5, "http://a/2 redirects to http://b/"),

@@ -3,15 +3,16 @@
 //! The answer has the form of the server's as far as it does not rest on a collection. It shows what of each page the policy compares and
 //! what is left out, which a signature does not keep.
 
+use std::fmt;
 use std::io::{self, Write};
 use std::path::Path;
 
 use clap::Args;
 use doppel_coordinator::comparison;
-use doppel_crawls::{Fetched, FetchedBody, Item, Limits};
-use doppel_model::PageUrl;
+use doppel_crawls::{CrawlClock, Fetched, FetchedBody, Item, Limits};
 use doppel_model::pairwise::Signer;
 use doppel_model::signature::Signature;
+use doppel_model::{PageUrl, Timestamp};
 use doppel_protocol::answer::{LeftOut, MainContent, Measures};
 use doppel_text::{Extracted, Extractor};
 use serde::Serialize;
@@ -33,7 +34,7 @@ const LEFT_OUT_MAX: i64 = 100_000;
 pub(super) struct FilesArgs {
     #[command(flatten)]
     policy: PolicyArgs,
-    /// Of files: which page of the first file is meant, if it has several, or where the only one was found. A policy that reads the
+    /// Of files: which page of the first file is meant, if it has several, or where a plain file was found. A policy that reads the
     /// site needs it.
     #[arg(long, value_name = "URL")]
     url_a: Option<String>,
@@ -163,49 +164,104 @@ impl Named<'_> {
         Ok((side, signature))
     }
 
-    /// The page that is meant: the newest of the URL that is given, or else the only one of the file, found under that URL.
+    /// The page that is meant: the newest of the URL that is given, or else the only one of the file. What was found nowhere, as a plain file,
+    /// is taken for that of the URL.
     fn page(&self) -> anyhow::Result<Fetched> {
-        let wrong = |text: String| Failure::Usage(format!("{}: {text}", self.file.display()));
-        let parse =
-            |url| PageUrl::parse(url).map_err(|error| wrong(format!("{} {url}: {error}", self.option)));
+        let (file, option) = (self.file.display(), self.option);
+        let wrong = |text: String| Failure::Usage(format!("{file}: {text}"));
+        let parse = |url| PageUrl::parse(url).map_err(|error| wrong(format!("{option} {url}: {error}")));
         let url = self.url.map(parse).transpose()?;
-        let (mut meant, mut only, mut pages, mut bad) = (None, None, 0_u64, None);
         let input = doppel_crawls::open(self.file, Limits::at(crawl::now()));
-        for item in input.map_err(|error| Failure::BadInput(error.to_string()))? {
+        let input = input.map_err(|error| Failure::BadInput(error.to_string()))?;
+        // Dates are those of `doppel dedup`.
+        let mut clock = CrawlClock::new();
+        clock.begin(input.modified());
+        let (mut meant, mut only, mut others, mut bad) = (None, None, Others::default(), None);
+        for item in input {
             match item {
-                Item::Page(page) if url.as_ref() == Some(&page.url) => meant = Some(page),
-                Item::Page(page) if matches!(page.body, FetchedBody::Html { .. } | FetchedBody::Text(_)) => {
-                    pages += 1;
-                    only = Some(page).filter(|_| pages == 1);
-                    if url.is_none() && pages > 1 {
-                        return Err(wrong(format!(
-                            "it has several pages: say which with {} URL",
-                            self.option
-                        ))
-                        .into());
+                Item::Page(page) => {
+                    let date = clock.date(page.fetched_at);
+                    if url.as_ref() == Some(&page.url) {
+                        take_newer(&mut meant, page, date);
+                    } else if has_content(&page) {
+                        others.note(&page.url);
+                        if url.is_none() && !others.is_one() {
+                            let text = format!(
+                                "it has several pages: say which with {option} URL, such as {others}"
+                            );
+                            return Err(wrong(text).into());
+                        }
+                        take_newer(&mut only, page, date);
                     }
                 }
-                Item::Page(_) | Item::Skipped(_) => {}
+                Item::Skipped(_) => {}
                 Item::Bad(error) => bad = bad.or(Some(error)),
             }
         }
+        let (meant, only) =
+            (meant.map(|(page, _)| page), only.map(|(page, _)| page).filter(|_| others.is_one()));
         match (meant, only, url) {
             (Some(page), ..) | (None, Some(page), None) => Ok(page),
-            (None, Some(page), Some(url)) => Ok(Fetched { url, ..page }),
-            (None, None, Some(url)) if pages > 1 => Err(Failure::BadInput(format!(
-                "{}: none of {} is {url}",
-                self.file.display(),
-                plural(pages, "page")
-            ))
-            .into()),
-            (None, None, _) => {
-                let why = bad.map_or_else(
-                    || format!("there is no page in {}", self.file.display()),
-                    |bad| bad.to_string(),
-                );
+            (None, Some(page), Some(url)) if page.url.host().is_empty() => Ok(Fetched { url, ..page }),
+            (None, _, Some(url)) if !others.is_none() => {
+                Err(Failure::BadInput(format!("{file}: {url} is not there, but {others}")).into())
+            }
+            _ => {
+                let why = bad.map_or_else(|| format!("there is no page in {file}"), |bad| bad.to_string());
                 Err(Failure::BadInput(why).into())
             }
         }
+    }
+}
+
+/// Takes another version of a page. Of two that are as old the later one counts, as on a server.
+fn take_newer(newest: &mut Option<(Fetched, Timestamp)>, page: Fetched, date: Timestamp) {
+    if newest.as_ref().is_none_or(|(_, newest)| *newest <= date) {
+        *newest = Some((page, date));
+    }
+}
+
+fn has_content(page: &Fetched) -> bool {
+    matches!(page.body, FetchedBody::Html { .. } | FetchedBody::Text(_))
+}
+
+/// URLs of a file, the first few by name.
+#[derive(Debug, Default)]
+struct Others {
+    named: Vec<PageUrl>,
+    has_more: bool,
+}
+
+impl Others {
+    /// How many are named.
+    const NAMED: usize = 5;
+
+    fn note(&mut self, url: &PageUrl) {
+        if self.named.contains(url) {
+            return;
+        }
+        if self.named.len() < Self::NAMED {
+            self.named.push(url.clone());
+        } else {
+            self.has_more = true;
+        }
+    }
+
+    fn is_none(&self) -> bool {
+        self.named.is_empty()
+    }
+
+    fn is_one(&self) -> bool {
+        self.named.len() == 1
+    }
+}
+
+impl fmt::Display for Others {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, url) in self.named.iter().enumerate() {
+            write!(f, "{}{url}", if at > 0 { ", " } else { "" })?;
+        }
+        if self.has_more { f.write_str(" and others") } else { Ok(()) }
     }
 }
 

@@ -124,7 +124,7 @@ fn finish(bulk: Bulk) -> anyhow::Result<(Grouped, f64)> {
 
 impl Grouping {
     fn of(policy: Policy, grouped: &Grouped, weights: &Weights, temp_dir: &Path) -> anyhow::Result<Self> {
-        let mut counting = Counting::new(temp_dir);
+        let mut counting = Counting::new(policy, temp_dir);
         for page in grouped.pages_with_contents() {
             counting.add(&Page {
                 url: &page.line.url,
@@ -135,7 +135,7 @@ impl Grouping {
                 bytes: weights.of(page.line.url.id()),
             })?;
         }
-        let savings = counting.finish(policy, false)?;
+        let savings = counting.finish(false)?;
         Ok(Self {
             kept: savings.pages - savings.all.pages,
             removed: savings.all.pages,

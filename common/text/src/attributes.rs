@@ -75,8 +75,8 @@ impl Attributes {
             (b"meta", b"http-equiv") | (b"link", b"rel") => &mut self.kind,
             (b"meta", b"content") | (b"link" | b"base", b"href") | (b"img", b"src") => &mut self.target,
             (_, name) => {
-                if let Some(value) = boilerplate::is_read(name).then(|| self.value.get()).flatten() {
-                    self.marks.read(name, value);
+                if boilerplate::is_read(name) {
+                    self.marks.read(name, self.value.get());
                 }
                 return;
             }

@@ -31,6 +31,8 @@ pub(super) struct Marks {
     id: Option<Rule>,
     /// Its class names a section of a text.
     is_section: bool,
+    /// The attributes that it has, as [`bit`]s.
+    has: u8,
 }
 
 /// What a word says in a class.
@@ -90,12 +92,29 @@ const ROLES: [(&str, Rule); 9] = [
 
 /// Whether an attribute of this name says anything.
 pub(super) fn is_read(attribute: &[u8]) -> bool {
-    matches!(attribute, b"class" | b"id" | b"role" | b"hidden" | b"aria-hidden" | b"style")
+    bit(attribute) != 0
+}
+
+/// A bit for each attribute that says anything.
+fn bit(attribute: &[u8]) -> u8 {
+    match attribute {
+        b"class" => 1,
+        b"id" => 2,
+        b"role" => 4,
+        b"hidden" => 8,
+        b"aria-hidden" => 16,
+        b"style" => 32,
+        _ => 0,
+    }
 }
 
 impl Marks {
-    /// Reads an attribute.
-    pub(super) fn read(&mut self, attribute: &[u8], value: &str) {
+    /// Reads an attribute; its value is none if it is too long. Of two of one name the first counts, as in a browser.
+    pub(super) fn read(&mut self, attribute: &[u8], value: Option<&str>) {
+        let bit = bit(attribute);
+        let is_first = self.has & bit == 0;
+        self.has |= bit;
+        let Some(value) = value.filter(|_| is_first) else { return };
         match attribute {
             b"class" => value.split_ascii_whitespace().for_each(|name| self.class(name.as_bytes())),
             b"id" => self.id(value.as_bytes()),
@@ -214,7 +233,7 @@ mod tests {
 
     fn rule(element: &str, attributes: &[(&str, &str)]) -> Option<Rule> {
         let mut marks = Marks::default();
-        attributes.iter().for_each(|(name, value)| marks.read(name.as_bytes(), value));
+        attributes.iter().for_each(|(name, value)| marks.read(name.as_bytes(), Some(value)));
         marks.leave_out(element.as_bytes(), false)
     }
 
@@ -246,6 +265,20 @@ mod tests {
             assert_eq!(rule(element, &[(attribute, value)]), Some(expected), "{element} {attribute}={value}");
         }
         assert_eq!(rule("div", &[("hidden", ""), ("role", "banner"), ("class", "ads")]), Some(Rule::Header));
+    }
+
+    #[test]
+    fn of_two_attributes_of_one_name_the_first_counts() {
+        assert!(!leaves_out("div", &[("class", "text"), ("class", "nav")]));
+        assert!(leaves_out("div", &[("class", "nav"), ("class", "text")]));
+        assert!(leaves_out("div", &[("class", "text"), ("id", "nav")]));
+        assert_eq!(rule("p", &[("role", "banner"), ("role", "search")]), Some(Rule::Header));
+        assert!(!leaves_out("p", &[("style", ""), ("style", "display:none")]));
+        // Also if it is too long to be read.
+        let mut marks = Marks::default();
+        marks.read(b"class", None);
+        marks.read(b"class", Some("nav"));
+        assert_eq!(marks.leave_out(b"div", false), None);
     }
 
     #[test]

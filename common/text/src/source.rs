@@ -5,9 +5,11 @@
 //! name alone, so that a mirrored page with its images has the same tokens. Markup separates terms, but for formatting, which is ignored.
 //!
 //! What the source leaves open is ours. A URL in the text begins with `http://`, `https://`, `ftp://` or `www.` where no alphanumeric
-//! character is before it and one is behind, and ends before white space, `<`, `>` or a quotation mark, and before punctuation at its end.
+//! character is before it and one is behind, and ends before white space, `<`, `>`, a quotation mark or a sign outside of ASCII that is no letter or
+//! digit, such as the full stop of a script without spaces, and before punctuation at its end.
 //! Letters are lower case but in the URLs of images. A file name is what is behind the last slash of the path, with a query, for
-//! that tells images apart; a fragment does not. What is no http, https or file URL, such as an image in the page itself, is no term.
+//! that tells images apart; a fragment does not. Where the page or its `<base>` has a URL of more than 1,024 bytes, images are taken to be at the root of its
+//! host. What is no http, https or file URL, such as an image in the page itself, is no term.
 //! Scripts without spaces have no words of their own: what is not separated is one term.
 
 use std::mem;
@@ -50,10 +52,18 @@ pub(super) struct Links {
     base: Url,
 }
 
+/// The longest URL that links of images are resolved against, because each copies it.
+const BASE_BYTES: usize = 1_024;
+
 impl Links {
-    /// Those of a page, which are resolved against `base`. None where either is no URL, which a page URL always is.
+    /// Those of a page, which are resolved against `base`, or against the root of its host if it is too long. None where that is too long as
+    /// well, or either is no URL, which a page URL always is.
     pub(super) fn of(page: &PageUrl, base: &PageUrl) -> Option<Self> {
-        Some(Self { page: Url::parse(page.as_str()).ok()?, base: Url::parse(base.as_str()).ok()? })
+        let (page, mut base) = (Url::parse(page.as_str()).ok()?, Url::parse(base.as_str()).ok()?);
+        if base.as_str().len() > BASE_BYTES {
+            base = base.join("/").ok().filter(|root| root.as_str().len() <= BASE_BYTES)?;
+        }
+        Some(Self { page, base })
     }
 
     /// Takes the term of an image, if it has one.
@@ -137,7 +147,9 @@ fn url(text: &str) -> Option<(usize, usize)> {
                 own.eq_ignore_ascii_case(with).then_some(behind)
             });
             if behind.is_some_and(|behind| behind.starts_with(char::is_alphanumeric)) {
-                let ends = |c: char| c.is_whitespace() || matches!(c, '<' | '>' | '"');
+                let ends = |c: char| {
+                    c.is_whitespace() || matches!(c, '<' | '>' | '"') || !c.is_ascii() && !c.is_alphanumeric()
+                };
                 let url = &rest[..rest.find(ends).unwrap_or(rest.len())];
                 return Some((at, at + url.trim_end_matches(is_punctuation).len()));
             }

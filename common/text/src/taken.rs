@@ -48,57 +48,75 @@ impl Extractor {
             return None;
         }
         let part = self.find_main();
-        let mut taken = Taken { part, tokens: 0, of: 0, left_out: Vec::new() };
+        let (mut taken, mut of, mut left_out) = (0, 0, Vec::<LeftOut>::new());
         let text = &self.document.text;
         for (place, run) in self.document.main.runs(text) {
             // Finding tokens changes letters.
             self.main.clear();
             self.main.extend_from_slice(run);
             let tokens = self.tokeniser.tokens(&mut self.main).len();
-            taken.of += tokens;
+            of += tokens;
             match part.leaves_out(place) {
-                None => taken.tokens += tokens,
-                Some(rule) => taken.leave_out(rule, tokens, run, chars),
+                None => taken += tokens,
+                Some(rule) => leave_out(&mut left_out, rule, tokens).append(run, chars),
             }
         }
-        taken.left_out.retain(|omitted| omitted.tokens > 0);
-        Some(taken)
+        left_out.retain(|one| one.tokens > 0);
+        let omitted = |LeftOut { rule, tokens, text }| Omitted { rule, tokens, text: text.text };
+        Some(Taken { part, tokens: taken, of, left_out: left_out.into_iter().map(omitted).collect() })
     }
 }
 
-impl Taken {
-    fn leave_out(&mut self, rule: Rule, tokens: usize, run: &[u8], chars: usize) {
-        let at = self.left_out.iter().position(|omitted| omitted.rule == rule).unwrap_or_else(|| {
-            self.left_out.push(Omitted { rule, tokens: 0, text: String::new() });
-            self.left_out.len() - 1
-        });
-        let omitted = &mut self.left_out[at];
-        omitted.tokens += tokens;
-        append(&mut omitted.text, run, chars);
-    }
+/// What one rule leaves out, so far.
+struct LeftOut {
+    rule: Rule,
+    tokens: usize,
+    text: Shortened,
+}
+
+/// Counts the tokens of a run that a rule leaves out. Gives the text of the rule.
+fn leave_out(left_out: &mut Vec<LeftOut>, rule: Rule, tokens: usize) -> &mut Shortened {
+    let at = left_out.iter().position(|one| one.rule == rule).unwrap_or_else(|| {
+        left_out.push(LeftOut { rule, tokens: 0, text: Shortened::default() });
+        left_out.len() - 1
+    });
+    let one = &mut left_out[at];
+    one.tokens += tokens;
+    &mut one.text
 }
 
 /// Says that there is more.
 const MORE: char = '…';
 
-/// Appends text with single spaces, and without control characters, which a terminal would obey, up to so many characters in all.
-fn append(to: &mut String, run: &[u8], chars: usize) {
-    let mut room = chars.saturating_sub(to.chars().count());
-    if chars == 0 || to.ends_with(MORE) && room == 0 {
-        return;
-    }
-    let is_space = |c: char| c.is_whitespace() || c.is_control();
-    for word in String::from_utf8_lossy(run).split(is_space).filter(|word| !word.is_empty()) {
-        let space = (!to.is_empty()).then_some(' ');
-        for c in space.into_iter().chain(word.chars()) {
-            if room == 0 {
-                // The last character makes place.
-                to.pop();
-                to.push(MORE);
-                return;
+/// The beginning of a text.
+#[derive(Default)]
+struct Shortened {
+    text: String,
+    /// Its characters, because counting them for each run would take a time that is quadratic in the page.
+    chars: usize,
+    is_cut: bool,
+}
+
+impl Shortened {
+    /// Appends text with single spaces, and without control characters, which a terminal would obey, up to so many characters in all.
+    fn append(&mut self, run: &[u8], chars_max: usize) {
+        if self.is_cut || chars_max == 0 {
+            return;
+        }
+        let is_space = |c: char| c.is_whitespace() || c.is_control();
+        for word in String::from_utf8_lossy(run).split(is_space).filter(|word| !word.is_empty()) {
+            let space = (self.chars > 0).then_some(' ');
+            for c in space.into_iter().chain(word.chars()) {
+                if self.chars >= chars_max {
+                    // The last character makes place.
+                    self.text.pop();
+                    self.text.push(MORE);
+                    self.is_cut = true;
+                    return;
+                }
+                self.text.push(c);
+                self.chars += 1;
             }
-            to.push(c);
-            room -= 1;
         }
     }
 }
@@ -110,9 +128,10 @@ mod tests {
     #[test]
     fn text_is_shortened_and_free_of_control_characters() {
         let appended = |runs: &[&str], chars| {
-            let mut text = String::new();
-            runs.iter().for_each(|run| append(&mut text, run.as_bytes(), chars));
-            text
+            let mut text = Shortened::default();
+            runs.iter().for_each(|run| text.append(run.as_bytes(), chars));
+            assert!(text.chars == text.text.chars().count() && text.chars <= chars);
+            text.text
         };
         assert_eq!(appended(&[" a \n b\u{1b}[31m\t", "", " ", "c "], 20), "a b [31m c");
         assert_eq!(appended(&["abcdef"], 6), "abcdef");
@@ -121,5 +140,18 @@ mod tests {
         assert_eq!(appended(&["äöü", "ß"], 4), "äöü…");
         assert_eq!(appended(&["äöü", "ß"], 5), "äöü ß");
         assert_eq!(appended(&["a"], 0), "");
+        // A text may end with the sign itself.
+        assert_eq!(appended(&["ab…", "c"], 9), "ab… c");
+        assert_eq!(appended(&["ab…", "c"], 3), "ab…");
+    }
+
+    #[test]
+    fn time_is_linear_in_the_number_of_runs() {
+        let mut text = Shortened::default();
+        // Some minutes, if each run looked at what is there already.
+        (0..1_000_000).for_each(|_| text.append(b"a", 2_000_000));
+        assert_eq!((text.chars, text.is_cut), (1_999_999, false));
+        text.append(b"bc", 2_000_000);
+        assert!(text.is_cut && text.text.ends_with("a…") && text.text.chars().count() == 2_000_000);
     }
 }

@@ -62,6 +62,17 @@ fn a_url_in_the_text_is_broken_at_slashes_and_dots() {
 }
 
 #[test]
+fn a_url_ends_at_the_signs_of_other_scripts() {
+    expect(
+        "请访问：www.example.com。如果您，http://a.b/c-d、東京",
+        &["请访问", "www", "example", "com", "如果您", "http:", "a", "b", "c-d", "東京"],
+    );
+    expect("«http://a.b-c»–www.d.e-f…g", &["http:", "a", "b-c", "www", "d", "e-f", "g"]);
+    // Letters of any script may be in a URL.
+    expect("http://bücher.example/東-京.html", &["http:", "bücher", "example", "東-京", "html"]);
+}
+
+#[test]
 fn the_url_of_an_image_is_a_term() {
     // On another host the whole URL, on the page's own the file name.
     expect("a <img src='http://other.org/I/One.gif'>b", &["a", "http://other.org/I/One.gif", "b"]);
@@ -78,6 +89,27 @@ fn the_url_of_an_image_is_a_term() {
     );
     expect("<script><img src=a></script><a src=b><input src=c></img src=d>e", &["e"]);
     expect("<svg><image src=a /><img src=b></svg>", &["b"]);
+}
+
+#[test]
+fn the_folders_of_a_long_base_are_left_out() {
+    let policy = policy("projection");
+    let folder = |bytes: usize| "x".repeat(bytes);
+    for (bytes, of_other) in [
+        (900, format!("http://other.org/{}/y.gif", folder(900))),
+        (8_000, "http://other.org/y.gif".to_owned()),
+    ] {
+        let base = folder(bytes);
+        let html = format!("<base href='http://other.org/{base}/z'><img src=y.gif>");
+        assert_eq!(at(policy, PAGE, &html), of_terms(policy, &[of_other]), "{bytes}");
+        // On the page's own host the folders do not count anyway.
+        let page = format!("http://www.example.org/{base}/page.html");
+        let html = "<img src=y.gif><img src=../a/b.gif?c><img src=//other.org/d/e.gif>";
+        let terms = ["y.gif", "b.gif?c", "http://other.org/d/e.gif"];
+        assert_eq!(at(policy, &page, html), of_terms(policy, &terms), "{bytes}");
+    }
+    let html = format!("<base href='http://{}.org/'><img src=y.gif>a", folder(8_000));
+    assert_eq!(at(policy, PAGE, &html), of_terms(policy, &["a"]));
 }
 
 #[test]
@@ -160,6 +192,8 @@ const PIECES: &[Piece] = &[
     Piece::Text("ΟΔΟΣ"),
     Piece::Text("東京"),
     Piece::Text("\u{a0}"),
+    Piece::Text("。"),
+    Piece::Text("，"),
     Piece::Text("http://"),
     Piece::Text("HTTPS://A.b/c-d/"),
     Piece::Text("ftp://x-y.Z/É/"),
@@ -192,7 +226,14 @@ fn slow(text: &str) -> Vec<String> {
     while at < chars.len() {
         let begin = at;
         if begins_url(at) {
-            while at < chars.len() && !chars[at].is_whitespace() && !['<', '>', '"'].contains(&chars[at]) {
+            let is_inside = |c: char| {
+                if c.is_ascii() {
+                    !c.is_whitespace() && !['<', '>', '"'].contains(&c)
+                } else {
+                    c.is_alphanumeric()
+                }
+            };
+            while at < chars.len() && is_inside(chars[at]) {
                 at += 1;
             }
             while ".,;:!?')]}".contains(chars[at - 1]) {
@@ -258,4 +299,7 @@ fn time_is_linear_in_the_size_of_a_page() {
         let html = piece.repeat(2_000_000 / piece.len());
         extractor.html(&url(PAGE), html.as_bytes(), None);
     }
+    let html =
+        format!("<base href='http://other.org/{}/'>{}", "x".repeat(8_000), "<img src=a>".repeat(180_000));
+    extractor.html(&url(PAGE), html.as_bytes(), None);
 }

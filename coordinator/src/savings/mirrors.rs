@@ -1,8 +1,12 @@
 //! Which hosts have pages that can be dropped for pages of which other hosts.
+//!
+//! Memory is bounded by the number of pairs, and by the length of a name: a longer one is cut. No host of the network has such a name.
 
 use std::collections::HashMap;
 
 use doppel_protocol::answer::Mirror;
+
+use crate::limits::MIRROR_NAME_BYTES;
 
 /// Why a page can be dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,15 +55,18 @@ impl Mirrors {
         Self { pairs: HashMap::new(), pairs_max, on_one_host: 0, across_hosts: 0, cut: false }
     }
 
-    /// A page of `host` can be dropped for a page of `of`.
+    /// A page of `host` can be dropped for a page of `of`. Pages of files and records are on no host, so they do not count.
     pub(super) fn add(&mut self, host: String, of: String, kind: Kind, bytes: Option<u64>) {
+        if host.is_empty() || of.is_empty() {
+            return;
+        }
         if host == of {
             self.on_one_host += 1;
             return;
         }
         self.across_hosts += 1;
         let none = Counts { copies: 0, near: 0, redirects: 0, bytes: Some(0) };
-        let counts = self.pairs.entry((host.into(), of.into())).or_insert(none);
+        let counts = self.pairs.entry((name(host), name(of))).or_insert(none);
         *match kind {
             Kind::Redirect => &mut counts.redirects,
             Kind::Copy => &mut counts.copies,
@@ -105,9 +112,52 @@ impl Mirrors {
     }
 }
 
+/// The name of a host, cut if it is too long.
+fn name(mut host: String) -> Box<str> {
+    if host.len() > MIRROR_NAME_BYTES {
+        let ends =
+            host.char_indices().map(|(at, _)| at).take_while(|at| at + MORE.len_utf8() <= MIRROR_NAME_BYTES);
+        host.truncate(ends.last().unwrap_or(0));
+        host.push(MORE);
+    }
+    host.into()
+}
+
+/// Says that a name was cut.
+const MORE: char = '…';
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn long_names_are_cut() {
+        let longest = "a".repeat(MIRROR_NAME_BYTES);
+        assert_eq!(*name(longest.clone()), longest);
+        for host in [format!("{longest}a"), "a".repeat(8_000), "é".repeat(200)] {
+            let cut = name(host.clone());
+            let kept = cut.strip_suffix(MORE).unwrap_or_else(|| panic!("{cut} says that it is cut"));
+            assert!(
+                host.starts_with(kept) && (MIRROR_NAME_BYTES - 1..=MIRROR_NAME_BYTES).contains(&cut.len())
+            );
+        }
+        let mut mirrors = Mirrors::new(8);
+        mirrors.add(format!("{longest}1"), "a".repeat(8_000), Kind::Copy, None);
+        assert!(mirrors.pairs.keys().all(|(host, of)| host.len() + of.len() <= 2 * MIRROR_NAME_BYTES));
+        assert_eq!(mirrors.finish(1).across_hosts, 1);
+    }
+
+    #[test]
+    fn what_is_on_no_host_mirrors_nothing() {
+        let mut mirrors = Mirrors::new(8);
+        for (host, of) in [("", ""), ("a", ""), ("", "a"), ("a", "b"), ("a", "a")] {
+            mirrors.add(host.to_owned(), of.to_owned(), Kind::Copy, Some(1));
+        }
+        let found = mirrors.finish(8);
+        let [only] = &found.mirrors[..] else { panic!("one pair has names: {found:?}") };
+        assert_eq!((&*only.host, &*only.of, only.pages), ("a", "b", 1));
+        assert_eq!((found.on_one_host, found.across_hosts, found.left_out), (1, 1, 0));
+    }
 
     #[test]
     fn frequent_pairs_outlive_rare_ones() {

@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
+use doppel_model::{GroupId, ShardId};
+use doppel_protocol::GroupSummary;
+
 use super::*;
-use crate::limits::HEAVY_CALLS;
+use crate::limits::{HEAVY_CALLS, LIST};
 use gate::until;
 
 #[tokio::test]
@@ -44,19 +47,76 @@ async fn a_call_that_takes_too_long_is_answered_and_keeps_its_place() {
     until(async || door.get("/v1/groups").await.status == 200).await;
 }
 
+/// The reports that read the whole collection, and the call that each begins with.
+const REPORTS: [(&str, &str); 2] = [("/v1/reports/groups", "groups"), ("/v1/reports/savings", "scan")];
+
 #[tokio::test]
 async fn a_report_without_its_caller_is_kept_for_the_next() {
-    let door = Arc::new(Door::new());
-    let closed = door.tiers.gate.close("groups");
-    door.ask_and_go("GET", "/v1/reports/groups", "groups").await;
-    let next = tokio::spawn({
-        let door = Arc::clone(&door);
-        async move { door.get("/v1/reports/groups").await.status }
-    });
-    tokio::time::sleep(Duration::from_millis(50)).await;
-    drop(closed);
-    assert_eq!(next.await.unwrap(), 200);
-    assert_eq!(door.tiers.gate.count("groups"), 1, "it was made once");
+    for (path, call) in REPORTS {
+        let door = Arc::new(Door::new());
+        let closed = door.tiers.gate.close(call);
+        door.ask_and_go("GET", path, call).await;
+        drop(closed);
+        until(async || door.get(path).await.status == 200).await;
+        assert_eq!(door.tiers.gate.count(call), 1, "{path} was made once");
+    }
+}
+
+#[tokio::test]
+async fn nobody_waits_for_a_report_that_another_makes() {
+    for (path, call) in REPORTS {
+        let door = Arc::new(Door::with(Limits { requests: 3, ..Limits::default() }));
+        let closed = door.tiers.gate.close(call);
+        door.ask_and_go("GET", path, call).await;
+        let ask = async || {
+            let answer = tokio::time::timeout(Duration::from_secs(5), door.get(path)).await;
+            answer.unwrap_or_else(|_| panic!("{path} waits"))
+        };
+        // There is none yet.
+        for _ in 0..5 {
+            assert_eq!(ask().await.problem(503)["type"], "urn:doppel:problem:busy");
+        }
+        drop(closed);
+        until(async || door.get(path).await.status == 200).await;
+        let old = Duration::from_secs(100);
+        door.app.group_report().grow_old(old);
+        door.app.savings_report().grow_old(old);
+        let closed = door.tiers.gate.close(call);
+        door.ask_and_go("GET", path, call).await;
+        // The one before is told, with its age, and the places of the others are free.
+        for _ in 0..5 {
+            let age = ask().await.json()["age_ms"].as_u64().unwrap_or_else(|| panic!("{path} has no age"));
+            assert!(age >= 100_000, "{path} is {age} ms old");
+        }
+        assert_eq!(door.get("/v1/reports/quality").await.status, 200);
+        drop(closed);
+        until(async || door.get(path).await.json()["age_ms"].as_u64().is_none_or(|age| age < 100_000)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_report_ends_with_the_service() {
+    for (path, call) in REPORTS {
+        let door = Arc::new(Door::new());
+        door.store(&[page("http://a/0", "a", 0), page("http://a/1", "a", 0)]).await;
+        let mut state = door.tiers.state();
+        let (summary, members) = state.groups.values().next().cloned().unwrap();
+        // More groups than are read at once.
+        for group in (1..=LIST as u64).map(|n| GroupId::new(1_000 + n, ShardId(0))) {
+            state.groups.insert(group, (GroupSummary { group, ..summary.clone() }, members.clone()));
+        }
+        drop(state);
+        let closed = door.tiers.gate.close(call);
+        let asking = tokio::spawn({
+            let door = Arc::clone(&door);
+            async move { door.get(path).await }
+        });
+        door.tiers.gate.begun(call, 1).await;
+        door.app.drain();
+        drop(closed);
+        assert_eq!(asking.await.unwrap().problem(503)["type"], "urn:doppel:problem:stopping", "{path}");
+        assert_eq!(door.tiers.gate.count(call), 1, "{path} goes on");
+    }
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
 //! Groups, repairs and reports.
 
+use doppel_protocol::Status;
+
 use super::*;
 
 async fn three_groups() -> Door {
@@ -179,7 +181,8 @@ async fn reports_add_up() {
     assert_eq!(largest, [5, 3, 2]);
     // Made once in a while, not at every call.
     door.store(&[page("http://b/9", "b", 0)]).await;
-    assert_eq!(door.get("/v1/reports/groups").await.json(), sizes);
+    assert_eq!(sizes.get("age_ms"), None);
+    assert_eq!(without_age(door.get("/v1/reports/groups").await.json()), sizes);
 }
 
 #[tokio::test]
@@ -206,5 +209,39 @@ async fn savings_are_told_by_what_it_takes() {
     );
     // Made once in a while, not at every call.
     door.store(&[page("http://mirror/2", "a", 0)]).await;
-    assert_eq!(door.get("/v1/reports/savings").await.json(), savings);
+    assert_eq!(without_age(door.get("/v1/reports/savings").await.json()), savings);
+}
+
+#[tokio::test]
+async fn a_page_that_is_purged_during_the_report_is_no_redirect() {
+    let door = Arc::new(three_groups().await);
+    let closed = door.tiers.gate.close("pages");
+    let begun = door.tiers.gate.count("pages");
+    let asking = tokio::spawn({
+        let door = Arc::clone(&door);
+        async move { door.get("/v1/reports/savings").await.json() }
+    });
+    // The report has the lines of the first pages by now.
+    door.tiers.gate.begun("pages", begun + 1).await;
+    let duplicates = |door: &Door| {
+        let state = door.tiers.state();
+        let duplicates = state.pages.iter().filter(|(_, page)| page.view.line.status == Status::Duplicate);
+        duplicates.filter(|(_, page)| page.view.content.is_some()).map(|(id, _)| *id).collect::<Vec<_>>()
+    };
+    let purged = duplicates(&door);
+    door.tiers.state().pages.retain(|id, _| !purged.contains(id));
+    drop(closed);
+    let savings = asking.await.unwrap();
+    assert_eq!(
+        (&savings["redirects"]["pages"], &savings["all"]["pages"]),
+        (&json!(1), &json!(1)),
+        "{savings}"
+    );
+    assert_eq!(savings["pages"], 11 - purged.len(), "{savings}");
+}
+
+/// A report that was kept, without its age.
+fn without_age(mut report: Value) -> Value {
+    assert!(report.as_object_mut().unwrap().remove("age_ms").is_some(), "it is kept: {report}");
+    report
 }

@@ -115,6 +115,9 @@ pub struct GroupSizes {
     pub largest: Vec<Group>,
     /// The groups with the most secondaries, the one with most first: chains of pages of which the ends differ.
     pub most_secondaries: Vec<Group>,
+    /// How long ago it was made, in milliseconds; absent where it was made for this answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub age_ms: Option<u64>,
 }
 
 /// The groups of a range of sizes.

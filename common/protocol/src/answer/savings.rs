@@ -30,7 +30,7 @@ pub struct Savings {
     pub held_back: u64,
     /// Pages that are not decided yet.
     pub undecided: u64,
-    /// Pages that can be dropped whose kept page is on the same host.
+    /// Pages that can be dropped whose kept page is on the same host. Pages of files and records are on no host.
     pub on_one_host: u64,
     /// Pages that can be dropped whose kept page is on another host.
     pub across_hosts: u64,
@@ -40,6 +40,9 @@ pub struct Savings {
     pub mirrors_left_out: u64,
     /// Whether there were so many pairs of hosts that the rarer ones were forgotten: the listed ones have at least so many pages.
     pub mirrors_cut: bool,
+    /// How long ago it was made, in milliseconds; absent where it was made for this answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub age_ms: Option<u64>,
 }
 
 /// What can be dropped.

@@ -113,7 +113,7 @@ fn savings() {
     let saving = r#"{"pages":1,"share":0.25,"bytes":null,"bytes_share":null}"#;
     let mirror = r#"{"host":"a","of":"b","pages":1,"copies":0,"near":1,"redirects":0,"bytes":7}"#;
     pinned::<Savings>(&format!(
-        r#"{{"policy":"jaccard:tau=0.8","pages":4,"bytes":null,"truncated":false,"redirects":{saving},"copies":{saving},"near":{saving},"all":{saving},"held_back":0,"undecided":0,"on_one_host":2,"across_hosts":1,"mirrors":[{mirror}],"mirrors_left_out":0,"mirrors_cut":false}}"#
+        r#"{{"policy":"jaccard:tau=0.8","pages":4,"bytes":null,"truncated":false,"redirects":{saving},"copies":{saving},"near":{saving},"all":{saving},"held_back":0,"undecided":0,"on_one_host":2,"across_hosts":1,"mirrors":[{mirror}],"mirrors_left_out":0,"mirrors_cut":false,"age_ms":10500}}"#
     ));
 }
 
