@@ -324,8 +324,8 @@ mod tests {
     fn an_id_counts_on_elements_of_a_layout_by_its_last_word() {
         let by_id = |element: &str, class: &str, id: &str, is_inside| {
             let mut marks = Marks::default();
-            marks.read(b"class", class);
-            marks.read(b"id", id);
+            marks.read(b"class", Some(class));
+            marks.read(b"id", Some(id));
             marks.leave_out(element.as_bytes(), is_inside).is_some()
         };
         for id in ["nav", "settings-menu", "docsNav", "site_footer", "footer2", "copyright", "siteSearch"] {

@@ -99,13 +99,14 @@ async fn a_report_ends_with_the_service() {
     for (path, call) in REPORTS {
         let door = Arc::new(Door::new());
         door.store(&[page("http://a/0", "a", 0), page("http://a/1", "a", 0)]).await;
-        let mut state = door.tiers.state();
-        let (summary, members) = state.groups.values().next().cloned().unwrap();
-        // More groups than are read at once.
-        for group in (1..=LIST as u64).map(|n| GroupId::new(1_000 + n, ShardId(0))) {
-            state.groups.insert(group, (GroupSummary { group, ..summary.clone() }, members.clone()));
+        {
+            let mut state = door.tiers.state();
+            let (summary, members) = state.groups.values().next().cloned().unwrap();
+            // More groups than are read at once.
+            for group in (1..=LIST as u64).map(|n| GroupId::new(1_000 + n, ShardId(0))) {
+                state.groups.insert(group, (GroupSummary { group, ..summary.clone() }, members.clone()));
+            }
         }
-        drop(state);
         let closed = door.tiers.gate.close(call);
         let asking = tokio::spawn({
             let door = Arc::clone(&door);
