@@ -9,6 +9,7 @@ use doppel_model::pairwise::{Policy, PolicyError};
 use doppel_partitioning::DIMENSIONS_MAX;
 use doppel_tier1::Retention;
 
+use crate::exit::Failure;
 use crate::span::Span;
 
 /// Where `doppel serve` listens unless told otherwise.
@@ -55,20 +56,26 @@ impl PolicyArgs {
     ///
     /// # Errors
     /// When tau is asked of a policy that has none.
-    pub fn policy(&self) -> anyhow::Result<Option<Policy>> {
+    pub fn policy(&self) -> Result<Option<Policy>, Failure> {
         let Some(tau) = self.tau else { return Ok(self.policy.map(|named| named.policy)) };
-        match self.policy {
+        let wrong = match self.policy {
             Some(NamedPolicy { policy: policy @ Policy::Content { .. }, .. }) => {
-                anyhow::bail!("--tau is one of jaccard: say --policy {}:tau={tau}", policy.name())
+                format!("--tau is one of jaccard: say --policy {}:tau={tau}", policy.name())
             }
             Some(NamedPolicy { policy, .. }) if !matches!(policy, Policy::Jaccard { .. }) => {
-                anyhow::bail!("the policy {} has no tau: leave --tau away", policy.name())
+                format!("the policy {} has no tau: leave --tau away", policy.name())
             }
             Some(NamedPolicy { policy, with_tau: true }) if policy != Policy::jaccard(tau) => {
-                anyhow::bail!("--policy {policy} and --tau {tau} are two values for tau: leave one away")
+                format!("--policy {policy} and --tau {tau} are two values for tau: leave one away")
             }
-            _ => Ok(Some(Policy::jaccard(tau))),
-        }
+            _ => return Ok(Some(Policy::jaccard(tau))),
+        };
+        Err(Failure::Usage(wrong))
+    }
+
+    /// Whether it is asked for by `--tau` alone.
+    pub(crate) fn is_by_tau(&self) -> bool {
+        self.tau.is_some() && self.policy.is_none()
     }
 }
 

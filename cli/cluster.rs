@@ -116,6 +116,7 @@ impl Cluster {
     pub(crate) fn wanted(&self) -> Wanted {
         Wanted {
             policy: Some(self.policy),
+            by_tau: false,
             tables: self.description.tables,
             shards: Some(self.map.shards()),
             ranges: Some(self.map.count() as u16),

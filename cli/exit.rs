@@ -40,7 +40,11 @@ impl Failure {
 }
 
 /// Prints what went wrong to stderr and gives the exit code. It is no error when the reader of stdout closed it early.
-pub fn code(result: anyhow::Result<()>) -> ExitCode {
+/// Causes that `is_usage` takes for wrong arguments are that, as [`Failure::Usage`] is.
+pub fn code(
+    result: anyhow::Result<()>,
+    is_usage: impl Fn(&(dyn std::error::Error + 'static)) -> bool,
+) -> ExitCode {
     let Err(error) = result else { return ExitCode::SUCCESS };
     if error.chain().any(is_reader_gone) {
         return ExitCode::SUCCESS;
@@ -48,7 +52,8 @@ pub fn code(result: anyhow::Result<()>) -> ExitCode {
     let advice = error.chain().find_map(advice).unwrap_or_default();
     // If stderr cannot be written, the code alone says it.
     let _ = writeln!(io::stderr(), "doppel: {error:#}{advice}");
-    ExitCode::from(error.chain().find_map(code_of).unwrap_or(1))
+    let code = |cause| code_of(cause).or_else(|| is_usage(cause).then_some(2));
+    ExitCode::from(error.chain().find_map(code).unwrap_or(1))
 }
 
 /// The code of a cause that has one of its own.

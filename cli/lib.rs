@@ -59,5 +59,11 @@ use clap::Parser;
 #[must_use]
 pub fn run() -> ExitCode {
     let cli = command::Cli::parse();
-    exit::code(command::run(cli))
+    exit::code(command::run(cli), is_usage)
+}
+
+/// Whether a cause is that arguments do not go together, which is found out where a collection is made.
+fn is_usage(cause: &(dyn std::error::Error + 'static)) -> bool {
+    let of_tables = cause.downcast_ref().is_some_and(policy_tables::PolicyTablesError::is_usage);
+    of_tables || cause.downcast_ref().is_some_and(manifest::ManifestError::is_usage)
 }

@@ -87,6 +87,8 @@ fn is_default(order: &WinnerOrder) -> bool {
 pub(crate) struct Wanted {
     /// `--policy` and `--tau`.
     pub(crate) policy: Option<Policy>,
+    /// Whether the policy is asked for by `--tau` alone.
+    pub(crate) by_tau: bool,
     /// The tables of `--policy-tables`.
     pub(crate) tables: Option<TablesHash>,
     /// `--shards`.
@@ -321,8 +323,10 @@ impl Manifest {
     }
 
     fn check(&self, dir: &Path, wanted: Wanted) -> Result<(), ManifestError> {
+        let by_tau = wanted.by_tau;
         let conflict = |option, has: String, wanted: String| {
-            Err(ManifestError::Conflict { path: dir.to_owned(), option, has, wanted })
+            let leave = if option == "policy" && by_tau { "tau" } else { option };
+            Err(ManifestError::Conflict { path: dir.to_owned(), option, has, wanted, leave })
         };
         match wanted {
             Wanted { policy: Some(policy), .. } if policy != self.policy => {
@@ -330,7 +334,10 @@ impl Manifest {
             }
             Wanted { tables: Some(wanted), .. } if self.tables != Some(wanted) => Err(match self.tables {
                 None => PolicyTablesError::Unread(self.policy.name()).into(),
-                Some(has) => ManifestError::Tables { path: dir.to_owned(), has, wanted },
+                Some(has) if policy_tables::are_there(dir, has) => {
+                    ManifestError::Tables { path: dir.to_owned(), has, wanted }
+                }
+                Some(has) => ManifestError::OtherTables { path: dir.to_owned(), has, wanted },
             }),
             Wanted { shards: Some(shards), .. } if shards != self.shards => {
                 conflict("shards", self.shards.to_string(), shards.to_string())

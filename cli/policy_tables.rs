@@ -18,11 +18,12 @@ use std::thread;
 use anyhow::anyhow;
 use doppel_crawls::{Fetched, FetchedBody};
 use doppel_model::pairwise::{Policy, Signer};
-use doppel_model::tables::{FILE_BYTES_MAX, Sample, Tables, TablesError, TablesHash};
+use doppel_model::tables::{CONTENT_TERMS_MAX, FILE_BYTES_MAX, Sample, Tables, TablesError, TablesHash};
 use doppel_text::Extractor;
 
 use crate::args::{InputArgs, PolicyArgs};
 use crate::crawl::{self, Tally};
+use crate::exit::Failure;
 use crate::whole_file::{self, Earlier};
 
 /// The name of the file in a data directory.
@@ -55,9 +56,22 @@ pub(crate) enum PolicyTablesError {
         /// What is wrong with it.
         reason: TablesError,
     },
-    /// Tables of another policy.
+    /// A file with tables of another policy.
+    #[error(
+        "{} has tables of {of}, not of {policy}; learn others with `doppel policy-tables INPUT... --policy {policy} --out FILE`",
+        path.display()
+    )]
+    Another {
+        /// The file.
+        path: PathBuf,
+        /// The policy whose tables it has.
+        of: String,
+        /// The policy that is asked for.
+        policy: &'static str,
+    },
+    /// Tables that the policy cannot read.
     #[error("--policy-tables: {0}")]
-    Another(#[from] TablesError),
+    Unreadable(TablesError),
     /// The policy needs tables.
     #[error(
         "the policy {0} needs tables of the words in the collection: learn them from pages like those to come, with `doppel \
@@ -69,14 +83,14 @@ pub(crate) enum PolicyTablesError {
     Unread(&'static str),
     /// A collection without its tables.
     #[error(
-        "{} is missing or damaged ({reason}), and no page can be read without it: give the tables of this collection with \
+        "{} {found}, and no page can be read without it: give the tables of this collection with \
          --policy-tables FILE; their hash is {hash}", path.display()
     )]
     Missing {
         /// Where they should be.
         path: PathBuf,
-        /// What was found.
-        reason: String,
+        /// What is wrong there, such as `is missing`.
+        found: String,
         /// Which they are.
         hash: TablesHash,
     },
@@ -101,6 +115,20 @@ pub(crate) enum PolicyTablesError {
         /// What was given.
         given: TablesHash,
     },
+}
+
+impl PolicyTablesError {
+    /// Whether the arguments do not go together, whatever is on disk.
+    pub(crate) fn is_usage(&self) -> bool {
+        matches!(self, Self::Needed(_) | Self::Unread(_) | Self::Another { .. } | Self::Unreadable(_))
+    }
+}
+
+// Its text is part of this one's, so it is not named as the source again.
+impl From<TablesError> for PolicyTablesError {
+    fn from(error: TablesError) -> Self {
+        Self::Unreadable(error)
+    }
 }
 
 /// Whether a policy has tables exactly where it reads some.
@@ -135,7 +163,11 @@ pub(crate) fn given(args: &PolicyArgs) -> anyhow::Result<Option<Arc<Tables>>> {
     let Some(path) = &args.policy_tables else { return Ok(None) };
     let tables = read(path)?;
     if let Some(policy) = args.policy()? {
-        signer(policy, Some(Arc::clone(&tables)))?;
+        check(policy, true)?;
+        if tables.policy() != policy.name() {
+            let (path, of) = (path.clone(), tables.policy().to_owned());
+            return Err(PolicyTablesError::Another { path, of, policy: policy.name() }.into());
+        }
     }
     Ok(Some(tables))
 }
@@ -164,21 +196,34 @@ pub(crate) fn of_directory(
 ) -> Result<Signer, PolicyTablesError> {
     let Some(hash) = has else { return signer(policy, None) };
     let path = dir.join(NAME);
-    let reason = match read(&path) {
+    let found = match read(&path) {
         Ok(tables) if tables.hash() == hash => return signer(policy, Some(tables)),
-        Ok(tables) => format!("it has other tables, {}", tables.hash()),
-        Err(PolicyTablesError::Io { source, .. }) => source.to_string(),
-        Err(error) => error.to_string(),
+        Ok(tables) => format!("has other tables, {}", tables.hash()),
+        Err(PolicyTablesError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+            "is missing".to_owned()
+        }
+        Err(PolicyTablesError::Io { source, .. }) => format!("cannot be read ({source})"),
+        Err(PolicyTablesError::File { reason, .. }) => format!("cannot be used ({reason})"),
+        Err(error) => format!("cannot be used ({error})"),
     };
     let Some(tables) = given.filter(|given| given.hash() == hash) else {
-        return Err(PolicyTablesError::Missing { path, reason, hash });
+        return Err(PolicyTablesError::Missing { path, found, hash });
     };
     write(&path, &tables)?;
     signer(policy, Some(tables))
 }
 
-/// What is wrong with the file of a directory whose manifest names these tables; none where there is none, as in the directories of a
-/// cluster.
+/// Whether a directory has the tables that its manifest names.
+pub(crate) fn are_there(dir: &Path, has: TablesHash) -> bool {
+    read(&dir.join(NAME)).is_ok_and(|tables| tables.hash() == has)
+}
+
+/// Whether a directory has no file of tables at all, as after `doppel restore` and in the directories of a cluster.
+pub(crate) fn is_missing(dir: &Path) -> bool {
+    !dir.join(NAME).exists()
+}
+
+/// What is wrong with the file of a directory whose manifest names these tables; nothing where it [`is_missing`].
 pub(crate) fn damage(dir: &Path, has: Option<TablesHash>) -> Option<String> {
     let has = has?;
     match read(&dir.join(NAME)) {
@@ -231,13 +276,28 @@ pub(crate) fn is_aside(name: &OsStr) -> bool {
     name.as_encoded_bytes().starts_with(ASIDE.as_bytes())
 }
 
-/// Learns the tables of a policy from crawls.
+/// Learns the tables of a policy from crawls. Tables without a single word would weigh all words alike for as long as the collection
+/// lives, so there are none of them.
 ///
 /// # Errors
-/// Those of [`sample`].
+/// Those of [`sample`], and when no word is common to two contents.
 pub(crate) fn learn(inputs: &InputArgs, policy: Policy, tell: bool) -> anyhow::Result<(Tables, Tally)> {
     let (sample, tally) = sample(inputs, tell)?;
-    Ok((Tables::learn(policy.name(), &sample), tally))
+    let tables = Tables::learn(policy.name(), &sample);
+    if tables.terms() > 0 {
+        return Ok((tables, tally));
+    }
+    tally.verdict(inputs.strict, 0)?;
+    let why = match tables.contents() {
+        0 => format!("no page of the input has a word, or all have more than {CONTENT_TERMS_MAX}"),
+        _ => "no word is in two contents of the input".to_owned(),
+    };
+    let text = format!(
+        "{why}, so {} can learn nothing from the input, and its tables could never change; give more pages, or tables that \
+         were learnt before with --policy-tables FILE",
+        policy.name()
+    );
+    Err(Failure::BadInput(text).into())
 }
 
 /// The words of crawls, from which the tables of any policy are learnt, read on all cores. Redirects and dead pages have none.

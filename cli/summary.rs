@@ -1,8 +1,10 @@
 //! What `doppel dedup` found, in short.
 
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::time::Duration;
 
+use doppel_model::tables::TablesHash;
 use doppel_model::{GroupId, PageUrl};
 use doppel_protocol::{Counters, GroupFilter, GroupState, GroupSummary, Outcome, Status, Tier1Api};
 use doppel_tier1::bulk::{BulkGroup, Grouped};
@@ -42,6 +44,9 @@ pub(crate) struct Outcomes {
 pub(crate) struct Summary {
     #[serde(flatten)]
     pub(crate) fed: Fed,
+    /// The tables that this run learnt from its inputs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) tables: Option<LearntTables>,
     /// The collection's totals.
     pages: Counters,
     #[serde(flatten)]
@@ -52,6 +57,20 @@ pub(crate) struct Summary {
     seconds: f64,
     records_per_second: f64,
     megabytes_per_second: f64,
+}
+
+/// Tables of a policy that a run learnt.
+#[derive(Debug, Serialize)]
+pub(crate) struct LearntTables {
+    pub(crate) hash: TablesHash,
+    /// Pages that were read for them.
+    pub(crate) pages: u64,
+    /// Contents of the sample.
+    pub(crate) contents: u32,
+    /// Words in more than one of them.
+    pub(crate) words: u64,
+    /// Where they are kept.
+    pub(crate) kept: Option<PathBuf>,
 }
 
 /// The groups of a collection at rest.
@@ -169,6 +188,7 @@ impl Summary {
         Self {
             records_per_second: fed.input.records as f64 / seconds,
             megabytes_per_second: fed.input.bytes as f64 / 1e6 / seconds,
+            tables: None,
             pages,
             fed,
             balance,
@@ -232,6 +252,13 @@ impl Summary {
         let (kept, removed) = (count(kept.pages), count(removed.pages));
         writeln!(out, "\nkept {kept}{of_kept}, removed {removed} ({of_removed}{percent:.1} %)")?;
         writeln!(out, "\n{seconds:.1} s: {records_per_second:.0} pages/s, {megabytes_per_second:.1} MB/s")?;
+        if let Some(LearntTables { hash, pages, words, kept, .. }) = &self.tables {
+            let (pages, words) = (plural(*pages, "page"), plural(*words, "word"));
+            writeln!(out, "\ntables learnt from {pages} ({words}): hash {hash}")?;
+            if let Some(path) = kept {
+                writeln!(out, "kept in {}; they never change for this collection", path.display())?;
+            }
+        }
         if !self.largest.is_empty() {
             writeln!(out, "\nlargest groups")?;
             table(out, &self.largest.iter().map(Largest::row).collect::<Vec<_>>())?;

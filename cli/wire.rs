@@ -81,7 +81,14 @@ pub(crate) fn asked(args: &EngineArgs) -> anyhow::Result<Asked> {
     let policy = args.policy.policy()?;
     let tables = policy_tables::given(&args.policy)?;
     let hash = tables.as_deref().map(Tables::hash);
-    let wanted = Wanted { policy, tables: hash, shards: args.shards, ranges: args.ranges, winners: order };
+    let wanted = Wanted {
+        policy,
+        by_tau: args.policy.is_by_tau(),
+        tables: hash,
+        shards: args.shards,
+        ranges: args.ranges,
+        winners: order,
+    };
     Ok(Asked { wanted, tables, markets })
 }
 

@@ -504,7 +504,8 @@ fn the_tables_of_a_policy_are_at_the_coordinators_and_are_those_of_the_cluster()
     let learn = ["policy-tables", "--policy", "multi-simhash", "--out"];
     run_ok(learn.iter().copied().chain([&*tables, &*crawl]));
     fs::write(file("other.txt"), "some other words than those").unwrap();
-    let learnt = run_ok(learn.iter().copied().chain([&*others, &*file("other.txt")]));
+    fs::write(file("another.txt"), "some other words again").unwrap();
+    let learnt = run_ok(learn.iter().copied().chain([&*others, &*file("other.txt"), &*file("another.txt")]));
     let init = ["--policy", "multi-simhash", "--policy-tables", &tables];
     let cluster = Cluster::start(1, &init, &[]);
     for (options, says) in [

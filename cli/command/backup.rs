@@ -1,24 +1,28 @@
 //! `doppel backup`: everything that cannot be derived, as one file.
 
 use std::io::{self, Read, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Args;
+use doppel_model::tables::TablesHash;
 use doppel_protocol::BackupSummary;
 use doppel_protocol::client::Method;
 use doppel_tier1::backup::{Offline, Reader};
+use serde::Serialize;
 
 use crate::args::ServerArgs;
 use crate::client::connect;
 use crate::destination::Destination;
 use crate::manifest::Manifest;
 use crate::output::{Output, bytes, plural};
+use crate::policy_tables;
 
 /// Back up a collection: from a server while it goes on, or a data directory that no server uses.
 ///
 /// The file has the state of one moment, with checksums throughout; `doppel restore` makes a data directory
-/// of it. The index is derived and not in it. Whatever the server acknowledged before the backup began is in
+/// of it. The index is derived and not in it. The tables of a policy that reads some are not in it either: copy them beside it,
+/// from `policy-tables` in the data directory, or in a cluster the file that the coordinators were given. Whatever the server acknowledged before the backup began is in
 /// it. In a cluster ask any coordinator: the file has all ranges at one moment. A directory has to be writable, because the storage engine completes its own files: copy one on a
 /// read-only or full disk to another place first.
 #[derive(Debug, Args)]
@@ -41,13 +45,25 @@ pub(crate) struct Backup {
     server: ServerArgs,
 }
 
+/// What was backed up.
+#[derive(Debug, Serialize)]
+struct BackedUp {
+    #[serde(flatten)]
+    summary: BackupSummary,
+    /// The tables of the policy, which are not in it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tables_not_in_it: Option<TablesHash>,
+}
+
 impl Backup {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let out = Destination::open(&self.out)?;
         let mut summary = BackupSummary::default();
+        let mut tables = None;
         match &self.data {
             Some(dir) => {
                 let manifest = Manifest::open(dir)?;
+                tables = manifest.tables;
                 let (map, sealed) = (manifest.map()?, manifest.seal()?);
                 let cannot = || format!("cannot back up {}", dir.display());
                 let collection = Offline::open(&dir.join("tier1"), map).with_context(cannot)?;
@@ -60,7 +76,7 @@ impl Backup {
                 let client = connect(&self.server)?;
                 let mut response = client.send(client.request(Method::GET, &["v1", "backup"]))?;
                 out.write(|out| {
-                    summary = verified(&mut Tee { input: &mut response, out }).context(
+                    (summary, tables) = verified(&mut Tee { input: &mut response, out }).context(
                         "the backup is incomplete; the server's log says why, and another try may do",
                     )?;
                     Ok(())
@@ -68,23 +84,38 @@ impl Backup {
             }
         }
         if matches!(out, Destination::Standard) {
+            tables.inspect(|hash| eprintln!("doppel: {}", self.not_in_it(*hash)));
             return Ok(());
         }
-        Output { json: self.json }.print(&summary, |out| {
+        Output { json: self.json }.print(&BackedUp { summary, tables_not_in_it: tables }, |out| {
             let BackupSummary { rows, changes, bytes: size } = summary;
             let meanwhile =
                 if changes > 0 { format!(" and {}", plural(changes, "later change")) } else { String::new() };
-            writeln!(out, "{}: {}{meanwhile} in {}", self.out.display(), plural(rows, "row"), bytes(size))
+            writeln!(out, "{}: {}{meanwhile} in {}", self.out.display(), plural(rows, "row"), bytes(size))?;
+            tables.map_or(Ok(()), |hash| writeln!(out, "{}", self.not_in_it(hash)))
         })?;
         Ok(())
     }
+
+    /// What a restored collection needs besides the file.
+    fn not_in_it(&self, hash: TablesHash) -> String {
+        let path = self.data.as_ref().map(|dir| dir.join(policy_tables::NAME)).filter(|path| path.exists());
+        let from = match path {
+            Some(path) => path.display().to_string(),
+            None => "policy-tables in the server's data directory, in a cluster the coordinators' file,"
+                .to_owned(),
+        };
+        format!("not in it: the tables {hash} of this collection; copy {from} beside the backup")
+    }
 }
 
-/// Reads a backup to its end. One that is incomplete has no end, and is an error.
-fn verified(input: &mut dyn Read) -> anyhow::Result<BackupSummary> {
+/// Reads a backup to its end, and the tables that its collection needs. One that is incomplete has no end, and is an error.
+fn verified(input: &mut dyn Read) -> anyhow::Result<(BackupSummary, Option<TablesHash>)> {
     let mut reader = Reader::open(input)?;
+    // A server of another version has another manifest, and the backup is as good.
+    let manifest = Manifest::read(reader.head().manifest.as_bytes(), Path::new("the backup")).ok();
     while reader.writes()?.is_some() {}
-    Ok(reader.summary())
+    Ok((reader.summary(), manifest.and_then(|manifest| manifest.tables)))
 }
 
 /// Copies what is read.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use clap::Args;
 use doppel_model::pairwise::Policy;
+use doppel_model::tables::TablesHash;
 use doppel_protocol::WinnerOrder;
 use doppel_tier1::check::{Finding, Invariant};
 use serde::Serialize;
@@ -46,6 +47,9 @@ pub(crate) struct Checked {
     /// What is wrong with the tables of the policy, if it reads any.
     #[serde(skip_serializing_if = "Option::is_none")]
     tables: Option<String>,
+    /// The tables that a start needs, because there are none here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tables_needed: Option<TablesHash>,
     tier1: doppel_tier1::check::Report,
     tier2: doppel_tier2::check::Report,
 }
@@ -81,7 +85,8 @@ impl Checked {
         }
         let checked = Self::new(manifest, tier1, tier2);
         let tables = policy_tables::damage(dir, manifest.tables);
-        Ok(Self { sound: checked.sound && tables.is_none(), tables, ..checked })
+        let tables_needed = manifest.tables.filter(|_| policy_tables::is_missing(dir));
+        Ok(Self { sound: checked.sound && tables.is_none(), tables, tables_needed, ..checked })
     }
 
     /// What the two checks of a directory with this manifest found.
@@ -92,7 +97,7 @@ impl Checked {
     ) -> Self {
         let sound = tier1.is_sound() && tier2.damage.is_empty();
         let Manifest { policy, winners, shards, ranges, .. } = manifest.clone();
-        Self { sound, policy, winners, shards, ranges, tables: None, tier1, tier2 }
+        Self { sound, policy, winners, shards, ranges, tables: None, tables_needed: None, tier1, tier2 }
     }
 
     /// What to do; none when everything holds.
@@ -125,6 +130,9 @@ impl Checked {
         writeln!(out, "winners by {}", self.winners)?;
         if let Some(damage) = &self.tables {
             writeln!(out, "tables of the policy: {damage}")?;
+        }
+        if let Some(hash) = self.tables_needed {
+            writeln!(out, "tables of the policy: none; a start needs --policy-tables with {hash}")?;
         }
         let (pages, groups) = (plural(tier1.pages, "page"), plural(tier1.groups, "group"));
         let (rows, size) = (plural(tier1.rows, "row"), bytes(tier1.bytes));

@@ -29,7 +29,7 @@ use crate::policy_tables;
 use crate::progress;
 use crate::scratch::Scratch;
 use crate::spool::Spool;
-use crate::summary::{Fed, Found, Outcomes, Summary};
+use crate::summary::{Fed, Found, LearntTables, Outcomes, Summary};
 use crate::weights::Weights;
 use crate::wire::{self, Asked, DEFAULTS, Engine};
 
@@ -47,7 +47,7 @@ const FLUSH_STEP: Duration = Duration::from_secs(60);
 /// is kept, and the same command begins anew. A directory that is made so has no snapshots, so the first `doppel serve` makes
 /// the index of all signatures: status is answered at once, new pages are decided later. A collection that is there goes on
 /// page by page. A policy that reads tables (docs/POLICIES.md) learns them from the inputs, which are read twice then, unless
-/// they are given or the collection has them. The options for shards, ranges and languages have an effect with --data or --incremental; those for
+/// they are given or the collection has them; the summary names them. With --data they are kept and never change. The options for shards, ranges and languages have an effect with --data or --incremental; those for
 /// partitions, dimensions, nodes, pending pages, cohesion and retention where pages are recorded one by one. A page of a
 /// directory whose file has gone since then stays live, unless --prune is given.
 #[derive(Debug, Args)]
@@ -108,8 +108,8 @@ impl Dedup {
         let mut asked = wire::asked(&self.engine)?;
         let plan = self.plan(&asked)?;
         let spool = Spool::of(&mut self.inputs)?;
-        self.learn(&mut asked)?;
-        let done = self.dedup(asked, &plan);
+        let learnt = self.learn(&mut asked)?;
+        let done = self.dedup(asked, &plan, learnt);
         drop(spool);
         done
     }
@@ -136,25 +136,35 @@ impl Dedup {
     }
 
     /// Learns the tables of the policy from the inputs, unless they are given or the collection has them.
-    fn learn(&self, asked: &mut Asked) -> anyhow::Result<()> {
+    fn learn(&self, asked: &mut Asked) -> anyhow::Result<Option<LearntTables>> {
         let policy = asked.wanted.policy.unwrap_or_default();
         let is_there = self.data.as_deref().is_some_and(|dir| dir.join(manifest::NAME).exists());
         if policy.reads_tables() && asked.tables.is_none() && !is_there {
-            let (tables, _) = policy_tables::learn(&self.inputs, policy, false)?;
+            let (tables, read) = policy_tables::learn(&self.inputs, policy, false)?;
+            let learnt = LearntTables {
+                hash: tables.hash(),
+                pages: read.records,
+                contents: tables.contents(),
+                words: tables.terms() as u64,
+                kept: None,
+            };
             asked.wanted.tables = Some(tables.hash());
             asked.tables = Some(Arc::new(tables));
+            return Ok(Some(learnt));
         }
-        Ok(())
+        Ok(None)
     }
 
-    fn dedup(&self, asked: Asked, plan: &Plan) -> anyhow::Result<()> {
+    fn dedup(&self, asked: Asked, plan: &Plan, learnt: Option<LearntTables>) -> anyhow::Result<()> {
         let data = self.data.as_deref();
         let new = data.filter(|_| plan.makes);
-        let Done { summary, written } = match new {
+        let Done { mut summary, written } = match new {
             Some(dir) => self.make_directory(dir, asked, plan)?,
             None if data.is_none() && !self.incremental => self.at_once(asked, plan)?,
             None => self.page_by_page(asked, plan)?,
         };
+        let kept = data.map(|dir| dir.join(policy_tables::NAME)).filter(|path| path.exists());
+        summary.tables = learnt.map(|learnt| LearntTables { kept, ..learnt });
         if matches!(plan.out, Some(Destination::Standard)) {
             summary.print(&mut io::stderr().lock())?;
         } else {

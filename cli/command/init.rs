@@ -184,8 +184,9 @@ impl Init {
         let of_nodes = if tier1.len() > 1 { Some((tier1.len() * 2).min(64) as u16) } else { None };
         let winners = winners.as_deref().map(Winners::read).transpose()?.unwrap_or_default().order;
         let tables = policy_tables::given(policy)?.map(|tables| tables.hash());
+        let by_tau = policy.is_by_tau();
         let (policy, ranges) = (policy.policy()?, ranges.or(of_nodes));
-        let wanted = Wanted { policy, tables, shards: *shards, ranges, winners };
+        let wanted = Wanted { policy, by_tau, tables, shards: *shards, ranges, winners };
         let manifest = Manifest::new(wanted, DEFAULTS)?;
         let count = tier1.len();
         if count > usize::from(manifest.ranges) {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::Args;
 use doppel_model::pairwise::Policy;
-use doppel_model::tables::{CONTENT_TERMS_MAX, TablesHash};
+use doppel_model::tables::TablesHash;
 use serde::Serialize;
 
 use crate::args::InputArgs;
@@ -73,13 +73,6 @@ impl PolicyTables {
             input,
         };
         let verdict = learnt.input.verdict(self.inputs.strict, 0);
-        if learnt.contents == 0 {
-            verdict?;
-            let text = format!(
-                "no page of the input has a word, or all have more than {CONTENT_TERMS_MAX}, so there is nothing to learn"
-            );
-            return Err(Failure::BadInput(text).into());
-        }
         out.write(|out| out.write_all(&tables.to_file()).context("cannot write the tables"))?;
         match out {
             Destination::Standard => learnt.print(&mut io::stderr().lock())?,

@@ -5,16 +5,20 @@
 use std::fs::File;
 use std::io::{self, BufReader};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::{Context, bail, ensure};
 use clap::Args;
+use doppel_model::tables::{Tables, TablesHash};
 use doppel_protocol::BackupSummary;
 use doppel_tier1::backup::{Reader, restore};
+use serde::Serialize;
 
 use crate::command::check::Checked;
 use crate::manifest::Manifest;
 use crate::new_directory::NewDirectory;
 use crate::output::{Output, bytes, plural};
+use crate::policy_tables::{self, PolicyTablesError};
 use crate::progress;
 
 /// Make a data directory of a backup.
@@ -26,6 +30,8 @@ use crate::progress;
 /// The whole file is verified, and then all that `doppel check` verifies, before the directory can be opened.
 /// The index is built when a server first opens it. Cursors of the change feed that were given after the
 /// backup are refused with 410: their consumers begin anew.
+///
+/// The tables of a policy that reads some are not in a backup. --policy-tables puts them in place; without, the first start needs it.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -39,12 +45,26 @@ pub(crate) struct Restore {
     /// The data directory to make: an empty one, or none yet.
     #[arg(long, value_name = "DIR")]
     data: PathBuf,
+    /// The tables of the collection, which are not in the backup: `policy-tables` of the data directory that was backed up. Refused
+    /// when they are others.
+    #[arg(long, value_name = "FILE")]
+    policy_tables: Option<PathBuf>,
     /// Restore it also when a check finds fault with what was backed up.
     #[arg(long)]
     accept_findings: bool,
     /// Print the summary as JSON.
     #[arg(long)]
     json: bool,
+}
+
+/// What was restored.
+#[derive(Debug, Serialize)]
+struct Restored {
+    #[serde(flatten)]
+    summary: BackupSummary,
+    /// The tables that the first start needs, where they were not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tables_needed: Option<TablesHash>,
 }
 
 impl Restore {
@@ -60,6 +80,7 @@ impl Restore {
         let mut file = BufReader::with_capacity(1 << 20, file);
         let reader = Reader::open(&mut file).with_context(of)?;
         let manifest = Manifest::read(reader.head().manifest.as_bytes(), &self.backup)?;
+        let tables = self.tables(&manifest)?;
         let new = NewDirectory::begin(dir)?;
         let bar = progress::waiting("restoring");
         let policy = manifest.policy;
@@ -77,12 +98,34 @@ impl Restore {
                 );
             }
         }
+        if let Some(tables) = &tables {
+            policy_tables::write(&new.tables(), tables)?;
+        }
         new.finish(&manifest)?;
-        Output { json: self.json }.print(&summary, |out| {
+        let tables_needed = manifest.tables.filter(|_| tables.is_none());
+        Output { json: self.json }.print(&Restored { summary, tables_needed }, |out| {
             let BackupSummary { rows, changes, bytes: size } = summary;
             let of = format!("{} and {} of {}", plural(rows, "row"), plural(changes, "change"), bytes(size));
-            writeln!(out, "{}: {of} restored", dir.display())
+            writeln!(out, "{}: {of} restored", dir.display())?;
+            tables_needed.map_or(Ok(()), |hash| {
+                writeln!(out, "before its first start it needs --policy-tables FILE with hash {hash}")
+            })
         })?;
         Ok(())
+    }
+
+    /// The tables that are given, when they are those of the backup.
+    fn tables(&self, manifest: &Manifest) -> anyhow::Result<Option<Arc<Tables>>> {
+        let Some(path) = &self.policy_tables else { return Ok(None) };
+        let has = manifest.tables.ok_or(PolicyTablesError::Unread(manifest.policy.name()))?;
+        let tables = policy_tables::read(path)?;
+        ensure!(
+            tables.hash() == has,
+            "{} needs the tables {has}; {} has {}",
+            self.backup.display(),
+            path.display(),
+            tables.hash()
+        );
+        Ok(Some(tables))
     }
 }

@@ -79,7 +79,7 @@ pub(crate) enum ManifestError {
     },
     /// The command line contradicts it.
     #[error(
-        "{} was made with --{option} {has}, not {wanted}; leave --{option} away, or make a new directory",
+        "{} was made with --{option} {has}, not {wanted}; leave --{leave} away, or make a new directory",
         path.display()
     )]
     Conflict {
@@ -91,6 +91,8 @@ pub(crate) enum ManifestError {
         has: String,
         /// What was asked for.
         wanted: String,
+        /// The option that asked for it.
+        leave: &'static str,
     },
     /// Its policy and tables do not go together.
     #[error(transparent)]
@@ -109,6 +111,19 @@ pub(crate) enum ManifestError {
         /// What was asked for.
         wanted: TablesHash,
     },
+    /// Its own tables are lost, and those of `--policy-tables` are others.
+    #[error(
+        "{} needs the tables {has}, which it has not got; the file of --policy-tables has {wanted}: give the file whose hash is {has}",
+        path.display()
+    )]
+    OtherTables {
+        /// The data directory.
+        path: PathBuf,
+        /// What the directory needs.
+        has: TablesHash,
+        /// What was given.
+        wanted: TablesHash,
+    },
     /// The file of `--winners` contradicts it.
     #[error(
         "{} elects its winners by {has}, not by {wanted}; leave the rules out of the --winners file, or make a new directory",
@@ -122,6 +137,13 @@ pub(crate) enum ManifestError {
         /// What was asked for.
         wanted: WinnerOrder,
     },
+}
+
+impl ManifestError {
+    /// Whether the arguments do not go together, whatever is on disk.
+    pub(crate) fn is_usage(&self) -> bool {
+        matches!(self, Self::PolicyTables(error) if error.is_usage())
+    }
 }
 
 // Its text is part of this one's, so it is not named as the source again.

@@ -135,8 +135,8 @@ fn what_cannot_be_compared_is_refused_with_the_reason() {
         (&["--policy", "copies", &one, &one], 2, "say with --url-a where"),
         (&["--policy", "by-site", "--url-a", "http://a/", &one, &one], 2, "say with --url-b where"),
         (&["--url-b", "b", &one, &one], 2, "--url-b b: not an absolute URL"),
-        (&["--policy", "imatch", &one, &one], 1, "the policy imatch needs tables"),
-        (&["--policy", "simhash", "--tau", "0.9", &one, &one], 1, "the policy simhash has no tau"),
+        (&["--policy", "imatch", &one, &one], 2, "the policy imatch needs tables"),
+        (&["--policy", "simhash", "--tau", "0.9", &one, &one], 2, "the policy simhash has no tau"),
         (&[&one, &two], 2, "two.jsonl: it has several pages: say which with --url-b URL"),
         (
             &["--url-a", "http://a/3", &two, &one],

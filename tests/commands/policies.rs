@@ -113,6 +113,9 @@ fn what_is_no_policy_or_another_is_refused_with_the_reason() {
         let output =
             run(["dedup", "--data", data].into_iter().chain(options.iter().copied()).chain([&*crawl]));
         assert_ne!(code(&output), 0, "{options:?}");
+        if options.len() > 1 && !Path::new(data).exists() {
+            assert_eq!(code(&output), 2, "{options:?}");
+        }
         errors(&output)
     };
     for (options, says) in [
@@ -136,7 +139,10 @@ fn what_is_no_policy_or_another_is_refused_with_the_reason() {
     let error = refused(&["--policy", "simhash"]);
     assert!(error.contains("made with --policy simhash:differing=4, not simhash:differing=3"), "{error}");
     let error = refused(&["--tau", "0.8"]);
-    assert!(error.contains("made with --policy simhash:differing=4, not jaccard:tau=0.8"), "{error}");
+    assert!(
+        error.contains("made with --policy simhash:differing=4, not jaccard:tau=0.8; leave --tau away"),
+        "{error}"
+    );
     run_ok(["dedup", "--data", data, "--policy", "simhash:differing=4", &crawl]);
 }
 
@@ -176,19 +182,21 @@ fn a_collection_keeps_the_tables_that_it_was_made_with() {
     let home = tempfile::tempdir().unwrap();
     let (crawl, data) = (crawl(home.path()), home.path().join("data"));
     let (tables, data) = (tables(home.path(), "multi-simhash", &crawl), data.to_str().unwrap());
-    let refused = |arguments: &[&str]| {
+    let ends = |arguments: &[&str], with: i32| {
         let output = run(arguments);
-        assert_eq!(code(&output), 1, "{arguments:?}");
+        assert_eq!(code(&output), with, "{arguments:?}");
         errors(&output)
     };
+    let (refused, wrong) = (|arguments: &[&str]| ends(arguments, 1), |arguments: &[&str]| ends(arguments, 2));
     // A server does not guess.
     let serve = ["serve", "--listen", "127.0.0.1:0", "--data", data];
-    let error = refused(&[&serve[..], &["--policy", "multi-simhash"]].concat());
+    let error = wrong(&[&serve[..], &["--policy", "multi-simhash"]].concat());
     assert!(error.contains("doppel policy-tables INPUT... --policy multi-simhash --out FILE"), "{error}");
-    let error = refused(&[&serve[..], &["--policy-tables", &tables]].concat());
+    let error = wrong(&[&serve[..], &["--policy-tables", &tables]].concat());
     assert!(error.contains("the policy jaccard reads no tables"), "{error}");
-    let error = refused(&[&serve[..], &["--policy", "imatch", "--policy-tables", &tables]].concat());
-    assert!(error.contains("the tables are those of the policy multi-simhash, and not of imatch"), "{error}");
+    let error = wrong(&[&serve[..], &["--policy", "imatch", "--policy-tables", &tables]].concat());
+    let says = format!("{tables} has tables of multi-simhash, not of imatch; learn others with");
+    assert!(error.contains(&says) && !error.contains("the tables are"), "{error}");
     assert!(!Path::new(data).exists());
     // Made with tables, it is opened with these alone, and needs no file any more.
     let made = ["dedup", "--data", data, "--policy", "multi-simhash", "--policy-tables", &tables, &crawl];
@@ -196,8 +204,8 @@ fn a_collection_keeps_the_tables_that_it_was_made_with() {
     run_ok(["dedup", "--data", data, &crawl]);
     run_ok(made);
     let other = home.path().join("other.jsonl");
-    fs::write(&other, ndjson(&[json!({"url": "http://a.example/", "text": "some other words than those"})]))
-        .unwrap();
+    let page = |n: u32| json!({"url": format!("http://a.example/{n}"), "text": format!("some other words than {n}")});
+    fs::write(&other, ndjson(&[page(1), page(2)])).unwrap();
     let others = home.path().join("others").to_str().unwrap().to_owned();
     let learnt =
         run_ok(["policy-tables", "--policy", "multi-simhash", "--out", &others, other.to_str().unwrap()]);
@@ -210,19 +218,109 @@ fn a_collection_keeps_the_tables_that_it_was_made_with() {
     assert_eq!(sound, fs::read(&tables).unwrap());
     let mut damaged = sound.clone();
     damaged[100] ^= 1;
-    for put in [None, Some(&damaged[..]), Some(b"no tables")] {
+    let own = tables_hash(&run_ok(["check", "--json", data]));
+    assert!(own.is_null());
+    for (put, says) in [
+        (None, "policy-tables is missing,"),
+        (Some(&damaged[..]), "policy-tables cannot be used (it is damaged: "),
+        (Some(b"no tables"), "policy-tables cannot be used (it is no file of tables"),
+    ] {
         fs::remove_file(&kept).unwrap();
         put.inspect(|bytes| fs::write(&kept, bytes).unwrap());
         let error = refused(&["dedup", "--data", data, &crawl]);
-        assert!(error.contains("policy-tables is missing or damaged"), "{error}");
+        assert!(error.contains(says), "{error}");
+        let error = refused(&["dedup", "--data", data, "--policy-tables", &others, &crawl]);
+        assert!(error.contains(" needs the tables ") && error.contains(hash), "{error}");
         // No page is lost without them.
-        assert_eq!(code(&run(["check", data])), i32::from(put.is_some()));
+        let checked = run(["check", data]);
+        assert_eq!(code(&checked), i32::from(put.is_some()));
+        let says = "tables of the policy: none; a start needs --policy-tables with ";
+        assert_eq!(String::from_utf8_lossy(&checked.stdout).contains(says), put.is_none());
+        assert_eq!(
+            tables_hash(&String::from_utf8_lossy(&run(["check", "--json", data]).stdout)).is_string(),
+            put.is_none()
+        );
         run_ok(made);
         assert_eq!(fs::read(&kept).unwrap(), sound);
     }
     fs::write(&tables, &damaged).unwrap();
     let error = refused(&made);
     assert!(error.contains("multi-simhash.tables: it is damaged: the checksum does not match"), "{error}");
+}
+
+/// The hash of the tables that a start needs, as a command says it.
+fn tables_hash(json: &str) -> serde_json::Value {
+    serde_json::from_str::<serde_json::Value>(json).unwrap()["tables_needed"].take()
+}
+
+#[test]
+fn tables_without_words_are_refused_and_those_that_are_learnt_are_named() {
+    let home = tempfile::tempdir().unwrap();
+    let (crawl, data) = (crawl(home.path()), home.path().join("data"));
+    let (dead, one, out) =
+        (home.path().join("dead.jsonl"), home.path().join("one.jsonl"), home.path().join("out"));
+    fs::write(&dead, ndjson(&[json!({"url": "http://a.example/", "dead": true})])).unwrap();
+    fs::write(&one, ndjson(&[json!({"url": "http://a.example/", "text": "the zebra"})])).unwrap();
+    let (data_arg, out_arg) = (data.to_str().unwrap(), out.to_str().unwrap());
+    for (input, says) in [(&dead, "no page of the input has a word"), (&one, "no word is in two contents")] {
+        for options in [
+            &["dedup"][..],
+            &["dedup", "--data", data_arg],
+            &["dedup", "--data", data_arg, "--incremental"],
+            &["policy-tables", "--out", out_arg],
+        ] {
+            let refused = run(options.iter().chain(&["--policy", "imatch", input.to_str().unwrap()]));
+            assert!(code(&refused) == 5 && errors(&refused).contains(says), "{options:?}: {refused:?}");
+            assert!(!data.exists() && !out.exists(), "{options:?}");
+        }
+    }
+    let nothing_kept = run_ok(["dedup", "--policy", "imatch", &crawl]);
+    assert!(nothing_kept.contains("tables learnt from 60 pages (") && !nothing_kept.contains("never change"));
+    let summary = run_ok(["dedup", "--policy", "imatch", "--json", "--data", data_arg, &crawl]);
+    let summary: serde_json::Value = serde_json::from_str(&summary).unwrap();
+    let kept = data.join("policy-tables");
+    assert_eq!(summary["tables"]["kept"], kept.to_str().unwrap(), "{summary}");
+    assert!(nothing_kept.contains(&format!("hash {}", summary["tables"]["hash"].as_str().unwrap())));
+    fs::remove_dir_all(&data).unwrap();
+    let text = run_ok(["dedup", "--policy", "imatch", "--data", data_arg, "--incremental", &crawl]);
+    assert!(text.contains(&format!("kept in {}; they never change", kept.display())), "{text}");
+    // The collection has them now.
+    assert!(!run_ok(["dedup", "--data", data_arg, &crawl]).contains("tables learnt"));
+}
+
+#[test]
+fn a_backup_names_the_tables_and_a_restore_puts_them_in_place() {
+    let home = tempfile::tempdir().unwrap();
+    let file = |name: &str| home.path().join(name).to_str().unwrap().to_owned();
+    let (crawl, data, backup, restored) =
+        (crawl(home.path()), file("data"), file("backup"), file("restored"));
+    run_ok(["dedup", "--policy", "imatch", "--data", &data, &crawl]);
+    let (kept, others) = (format!("{data}/policy-tables"), tables(home.path(), "multi-simhash", &crawl));
+    let said = run_ok(["backup", "--data", &data, "--out", &backup]);
+    assert!(
+        said.contains("not in it: the tables ") && said.contains(&format!("copy {kept} beside")),
+        "{said}"
+    );
+    let json = run_ok(["backup", "--data", &data, "--out", &backup, "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let hash = json["tables_not_in_it"].as_str().unwrap();
+    assert!(said.contains(hash));
+    let restore = ["restore", &*backup, "--data", &restored];
+    let refused = run(restore.iter().chain(&["--policy-tables", &*others]));
+    assert!(
+        code(&refused) == 1 && errors(&refused).contains(&format!("needs the tables {hash}; {others} has "))
+    );
+    assert!(!Path::new(&restored).exists());
+    let said = run_ok(restore);
+    let says = format!("before its first start it needs --policy-tables FILE with hash {hash}");
+    assert!(said.contains(&says), "{said}");
+    fs::remove_dir_all(&restored).unwrap();
+    assert_eq!(tables_hash(&run_ok(restore.iter().chain(&["--json"]))), *hash);
+    fs::remove_dir_all(&restored).unwrap();
+    let said = run_ok(restore.iter().chain(&["--policy-tables", &*kept]));
+    assert!(!said.contains("policy-tables"), "{said}");
+    assert_eq!(fs::read(&kept).unwrap(), fs::read(format!("{restored}/policy-tables")).unwrap());
+    run_ok(["dedup", "--data", &restored, &crawl]);
 }
 
 /// Killed at any moment, or out of room, a first run leaves what the same command goes on from.
