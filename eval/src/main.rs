@@ -159,5 +159,5 @@ impl Eval {
 }
 
 fn main() -> ExitCode {
-    exit::code(Eval::parse().run())
+    exit::code(Eval::parse().run(), |_| false)
 }
