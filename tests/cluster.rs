@@ -525,7 +525,9 @@ fn the_tables_of_a_policy_are_at_the_coordinators_and_are_those_of_the_cluster()
     let text = fs::read_to_string(cluster.file()).unwrap();
     let (_, hash) = text.split_once("tables = \"").unwrap();
     let other = learnt.lines().find_map(|line| line.strip_prefix("hash ")).unwrap();
-    let (own, changed) = (&hash[..other.len()], file("changed.toml"));
+    let own = &hash[..other.len()];
+    // Beside the first, for there is the secret.
+    let changed = cluster.file().with_file_name("changed.toml").to_str().unwrap().to_owned();
     fs::write(&changed, text.replace(own, other)).unwrap();
     let options = ["--name", "front", "--listen", "127.0.0.1:0", "--policy-tables", &others];
     let refused = run(["coordinator", "--cluster", &changed].iter().chain(&options));
