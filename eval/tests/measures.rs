@@ -364,7 +364,7 @@ fn copies_are_what_people_call_so() {
         // Each measure has a threshold that was chosen on other pairs, and figures with their intervals.
         let chosen: Vec<_> = numbers(&report, "chosen").filter(|row| row["kind"] == kind).collect();
         assert!(
-            chosen.len() == 7 && chosen.iter().all(|row| row["precision_interval"].is_array()),
+            chosen.len() == 7 && chosen.iter().all(|row| row["figures"]["precision_interval"].is_array()),
             "{chosen:?}"
         );
     }
