@@ -303,8 +303,10 @@ mod tests {
             let read = || -> Result<_, Unreadable> {
                 let (mut reader, head) = Reader::open::<u64>(&path, b"kind 1")?;
                 let read = (head, reader.column::<u8>()?, reader.column::<u64>()?);
-                assert!(reader.is_at_end());
+                let is_at_end = reader.is_at_end();
                 reader.finish()?;
+                // A length that was changed may leave something, which is damage all the same.
+                assert!(is_at_end);
                 Ok(read)
             };
             let mut writer = Writer::new(File::create(&path).unwrap(), b"kind 1", &7).unwrap();
