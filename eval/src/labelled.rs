@@ -1,5 +1,6 @@
 //! Pairs of pages whose truth is known from a file, and the pages that they name.
 
+use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::Path;
@@ -95,6 +96,8 @@ pub(crate) struct Crawled {
     numbers: HashMap<PageUrl, usize>,
     /// Pages that died, or redirect now.
     gone: HashSet<PageUrl>,
+    /// Read when it is asked for.
+    words: OnceCell<Sample>,
 }
 
 impl Crawled {
@@ -135,6 +138,12 @@ impl Crawled {
         if !policy.reads_tables() {
             return Ok(Signer::new(policy));
         }
+        let words = self.words.get_or_init(|| self.sample());
+        Ok(Signer::with_tables(policy, Arc::new(Tables::learn(policy.name(), words)))?)
+    }
+
+    /// The words of all pages, from which tables are learnt.
+    fn sample(&self) -> Sample {
         let (mut extractor, mut sample) = (Extractor::default(), Sample::new());
         for page in &self.pages {
             let words = match &page.body {
@@ -148,7 +157,7 @@ impl Crawled {
                 sample.add(words.content, &mut words.terms.to_vec());
             }
         }
-        Ok(Signer::with_tables(policy, Arc::new(Tables::learn(policy.name(), &sample)))?)
+        sample
     }
 
     /// The number of a page.

@@ -349,7 +349,8 @@ impl Policy {
     /// Whether its signatures are made of the words of a page rather than of its tokens ([`Features::terms`]).
     #[must_use]
     pub const fn reads_terms(&self) -> bool {
-        matches!(self, Self::Imatch { .. } | Self::MultiSimhash { .. })
+        // Terms are read for what tables say of them.
+        self.reads_tables()
     }
 
     /// Whether its signatures depend on [`Tables`](crate::tables::Tables), too, which are then learnt before the first of them is made.
