@@ -39,6 +39,7 @@ mod new_directory;
 pub mod output;
 mod policy_tables;
 mod process;
+pub mod processor;
 pub mod progress;
 mod savings;
 pub mod scratch;

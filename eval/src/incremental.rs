@@ -21,8 +21,8 @@ use crate::compare::share;
 use crate::drive::Driver;
 use crate::from_scratch::from_scratch;
 use crate::generator::{Generator, Hashes};
-use crate::processor;
 use crate::replay::{Replay, ReplayArgs, batches};
+use doppel::processor;
 
 /// The number of partitions of the engine, as in a new data directory.
 const PARTITIONS: u32 = 16;

@@ -23,7 +23,6 @@
 //! | `from_scratch` | the whole collection compared anew |
 //! | `generator`, `families` | a collection of any size, made from real pages or made-up words |
 //! | `drive` | the engine, fed in batches and read at chosen moments |
-//! | `processor` | processor time |
 //! | `compare` | two partitions into groups, compared |
 //! | `report` | tables and plots |
 //!
@@ -50,7 +49,6 @@ mod overlap;
 mod pages;
 mod policies;
 mod popular;
-mod processor;
 mod replay;
 mod report;
 mod score;

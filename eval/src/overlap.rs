@@ -16,7 +16,7 @@ use doppel_overlap::{
 };
 use serde::Serialize;
 
-use crate::processor;
+use doppel::processor;
 
 /// The chunks of the source, and how many must be shared.
 const CHUNKINGS: [Chunking; 2] = [Chunking { lines: 4, shared: 15 }, Chunking { lines: 2, shared: 25 }];

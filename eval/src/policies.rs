@@ -26,11 +26,11 @@ use serde::Serialize;
 
 use crate::kind::Kind;
 use crate::labelled::{self, Crawled, Pair, Truth};
-use crate::processor;
 use crate::report::{Report, Table};
 use crate::score::Score;
 use crate::transplants::Transplants;
 use cost::Cost;
+use doppel::processor;
 
 /// Compare all policies on pairs of pages whose truth is known, and by what they cost.
 ///

@@ -18,7 +18,7 @@ pub(super) fn print(found: &Found, top: usize, out: &mut dyn Write) -> io::Resul
     print_table(&heading, policies.iter().map(trial), out)?;
     writeln!(out, "removed: duplicates, and redirects to kept pages; largest: pages of the largest group;")?;
     writeln!(out, "signature: its bytes; to sign, to find: processor time of a page")?;
-    if *tables_learnt && policies.iter().any(|trial| trial.reads_tables) {
+    if *tables_learnt {
         writeln!(
             out,
             "imatch, multi-simhash: tables learnt from this input; with others the figures differ"
@@ -66,7 +66,7 @@ fn print_table(
 }
 
 fn trial(trial: &Trial) -> Vec<String> {
-    let Trial { grouping, signature_bytes, sign_us, find_us, .. } = trial;
+    let Trial { grouping, signature_bytes, sign_us, find_us } = trial;
     let Grouping { kept, removed, groups, largest, savings } = grouping;
     vec![
         savings.policy.clone(),

@@ -7,9 +7,9 @@ use doppel_crawls::{Fetched, FetchedBody};
 use doppel_model::PageId;
 use doppel_model::pairwise::Signer;
 use doppel_text::Extractor;
-use rustix::time::{ClockId, clock_gettime};
 
 use crate::crawl::content_bytes;
+use crate::processor::thread_seconds;
 
 /// Pages of the sample.
 const PAGES: usize = 500;
@@ -44,9 +44,9 @@ impl Sample {
     pub(super) fn microseconds(&self, signer: &Signer) -> Option<f64> {
         let mut extractor = Extractor::signing(signer.clone());
         self.pages.values().take(WARM_UP).for_each(|page| read(&mut extractor, page));
-        let begin = seconds();
+        let begin = thread_seconds();
         self.pages.values().for_each(|page| read(&mut extractor, page));
-        let spent = seconds() - begin;
+        let spent = thread_seconds() - begin;
         (!self.pages.is_empty()).then(|| spent * 1e6 / self.pages.len() as f64)
     }
 }
@@ -61,12 +61,6 @@ fn read(extractor: &mut Extractor, page: &Fetched) {
         }
         FetchedBody::Redirect(_) | FetchedBody::Dead => {}
     }
-}
-
-/// Processor time of this thread.
-fn seconds() -> f64 {
-    let spent = clock_gettime(ClockId::ThreadCPUTime);
-    spent.tv_sec as f64 + spent.tv_nsec as f64 / 1e9
 }
 
 #[cfg(test)]

@@ -7,21 +7,18 @@ use doppel_model::pairwise::{Policy, Signer};
 use doppel_protocol::answer::Savings;
 use doppel_protocol::{Body, Outcome, WinnerOrder};
 use doppel_tier1::bulk::{Bulk, BulkConfig, Grouped, Keep};
-use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 
 use super::sample::Sample;
 use super::spool::{SIGNATURES_MAX, Spool};
 use crate::args::InputArgs;
 use crate::extracted::{self, ExtractedPage};
-use crate::progress;
 use crate::weights::Weights;
+use crate::{processor, progress};
 
 /// What a policy makes of the crawl, and what it costs.
 #[derive(Debug, Serialize)]
 pub(super) struct Trial {
-    /// Whether the policy reads tables.
-    pub(super) reads_tables: bool,
     #[serde(flatten)]
     pub(super) grouping: Grouping,
     /// Bytes of a signature, the mean over all versions that have content.
@@ -64,9 +61,9 @@ pub(super) fn of_policy(
                 spool.push(&submission)?;
             }
             let page = submission.url.id();
-            let begin = seconds(ClockId::ThreadCPUTime);
+            let begin = processor::thread_seconds();
             let outcome = bulk.submit(submission)?;
-            submitting += seconds(ClockId::ThreadCPUTime) - begin;
+            submitting += processor::thread_seconds() - begin;
             weights.note(page, own, outcome);
         }
         Ok(())
@@ -78,7 +75,6 @@ pub(super) fn of_policy(
     let live = grouped.pages_with_contents().filter(|page| page.content.is_some()).count() as u64;
     let each = |sum: f64, number: u64| if number == 0 { 0.0 } else { sum / number as f64 };
     let trial = Trial {
-        reads_tables: policy.reads_tables(),
         grouping: Grouping::of(policy, &grouped, &weights, temp_dir)?,
         signature_bytes: each(bytes as f64, versions),
         sign_us: sample.microseconds(signer),
@@ -115,9 +111,9 @@ fn config(policy: Policy, group_members_max: u64, temp_dir: &Path) -> BulkConfig
 /// The groups, and the seconds of processor time that they took.
 fn finish(bulk: Bulk) -> anyhow::Result<(Grouped, f64)> {
     let spinner = progress::waiting("grouping");
-    let begin = seconds(ClockId::ProcessCPUTime);
+    let begin = processor::seconds();
     let grouped = bulk.finish()?;
-    let spent = seconds(ClockId::ProcessCPUTime) - begin;
+    let spent = processor::seconds() - begin;
     spinner.finish_and_clear();
     Ok((grouped, spent))
 }
@@ -144,10 +140,4 @@ impl Grouping {
             savings,
         })
     }
-}
-
-/// Processor time of this thread, or of all.
-fn seconds(clock: ClockId) -> f64 {
-    let spent = clock_gettime(clock);
-    spent.tv_sec as f64 + spent.tv_nsec as f64 / 1e9
 }

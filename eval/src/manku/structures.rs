@@ -8,8 +8,8 @@ use doppel_hamming::{Batch, Compressed, Design, Index, Options, expected_ratio};
 use serde::Serialize;
 
 use super::fingerprints::queries;
-use crate::processor;
 use crate::report::Table;
+use doppel::processor;
 
 /// Bits of a fingerprint, and how many of them may differ.
 const WIDTH: u32 = 64;

@@ -1,10 +1,20 @@
-//! Processor time of this process. It shows the cost of work even if other programs run at the same time.
+//! Processor time. It shows the cost of work even if other programs run at the same time.
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// The seconds that all threads have spent on processors so far, including threads that have ended.
-pub(crate) fn seconds() -> f64 {
-    let spent = clock_gettime(ClockId::ProcessCPUTime);
+/// The seconds that all threads of this process have spent on processors so far, including threads that have ended.
+#[must_use]
+pub fn seconds() -> f64 {
+    read(ClockId::ProcessCPUTime)
+}
+
+/// The seconds that this thread has spent.
+pub(crate) fn thread_seconds() -> f64 {
+    read(ClockId::ThreadCPUTime)
+}
+
+fn read(clock: ClockId) -> f64 {
+    let spent = clock_gettime(clock);
     spent.tv_sec as f64 + spent.tv_nsec as f64 / 1e9
 }
 
