@@ -54,8 +54,9 @@ use crate::{ContentHash, stable_hash64};
 pub const FORMAT: u8 = 0xd1;
 
 /// The version of the tokeniser (see [`text`](`doppel-text`)): contents are only ever compared within one.
-/// Version 2 reads markup inside `iframe` and `noframes`.
-pub const TOKENISER_VERSION: u16 = 2;
+/// Version 2 reads markup inside `iframe` and `noframes`; version 3 has other rules for main content, for the tokens of a
+/// source and for hosts with a final dot.
+pub const TOKENISER_VERSION: u16 = 3;
 
 /// k, the number of tokens in a shingle of [`Kind::Shingles`].
 pub const SHINGLE_TOKENS: usize = 5;
