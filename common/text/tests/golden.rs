@@ -134,17 +134,17 @@ fn every_policy() {
     let url = PageUrl::parse("http://www.example.co.uk/a").unwrap();
     let words: Vec<String> = (0..60).map(|n| format!("word{} the", n % 45)).collect();
     let golden = [
-        ("jaccard", 0x6f61_ba95_a896_0355),
-        ("supershingle", 0x4c99_f5ee_2737_5198),
-        ("projection", 0xb6ac_e973_3929_0e55),
-        ("combined", 0x0f95_6f5e_a20d_0aff),
-        ("by-site", 0x2872_40ed_de7e_d9dc),
-        ("simhash", 0x691f_e4d3_82e6_cf44),
-        ("imatch", 0x78f8_7833_ded1_f5cc),
-        ("multi-simhash", 0x9904_c510_a97e_aafd),
-        ("overlap:lines=1", 0xfebe_32ca_8888_91f4),
-        ("content", 0x4911_ff88_6711_ffcb),
-        ("copies", 0xc7ef_26af_84f4_f360),
+        ("jaccard", 0x88e8_0e1c_3e0e_8204),
+        ("supershingle", 0x9bbf_3a89_6106_9fae),
+        ("projection", 0xe6ec_019c_1a42_767d),
+        ("combined", 0x67b0_2b1f_da6d_baec),
+        ("by-site", 0xd4c1_fac8_bfde_4184),
+        ("simhash", 0xedda_a633_ed91_388a),
+        ("imatch", 0x2c55_cec8_0cc2_65a0),
+        ("multi-simhash", 0x2e00_a07c_8a2c_6a85),
+        ("overlap:lines=1", 0x5213_a4db_8971_554f),
+        ("content", 0x364f_89b3_210f_f4b7),
+        ("copies", 0x8a03_9a6b_7936_11b6),
     ];
     let now = golden.map(|(policy, _)| {
         let signer = Signer::learnt(policy.parse().unwrap(), sample());
@@ -182,16 +182,16 @@ fn main_contents() {
     // All 124 words without the rest; those of 18 and the title; the whole page; what stands in `main`, where ids do not count.
     let golden = [
         [
-            (124, 0xf489_6ea3_bacd_8221),
-            (20, 0x74af_5df1_656c_0015),
-            (28, 0xe3e4_c036_ca41_a0d9),
-            (88, 0x03f1_0ed1_6b9f_f5ef),
+            (124, 0xc04b_5d4b_b7c2_519a),
+            (20, 0x87f7_154b_9a56_d8c1),
+            (28, 0x2985_802d_0bd9_ce1c),
+            (88, 0xe48b_bc9d_22de_9dda),
         ],
         [
-            (124, 0xed63_3007_0365_6379),
-            (20, 0x71d2_617d_0bf4_54b7),
-            (28, 0x8427_393a_33ce_d162),
-            (88, 0x1368_031b_d4cc_530c),
+            (124, 0x6f61_63f0_7f4f_3c14),
+            (20, 0xf15b_10cf_8180_90d5),
+            (28, 0x7495_9e42_caf0_b7f1),
+            (88, 0x061b_0a5d_6873_787e),
         ],
     ];
     assert_eq!(now, golden);
@@ -207,6 +207,6 @@ fn tokens_of_a_source() {
     let Extracted::Page(page) = extractor.html(&url, html.as_bytes(), None) else { panic!() };
     assert_eq!(
         (page.signature.tokens(), stable_hash64(page.signature.as_bytes())),
-        (18, 0xa1d2_6a19_f088_f520)
+        (18, 0xf1ce_1945_2f40_b3ca)
     );
 }

@@ -8,7 +8,8 @@
 //! the first fingerprint leaves that of a lexicon without the edited words. Near-duplicates have at least one of the L + 1
 //! fingerprints in common.
 //!
-//! The shares, the third and the number of lexicons are ours. And ours is that a text with fewer than [`WORDS_MIN`] different words in a lexicon has no fingerprint there:
+//! Both papers vary their parameters, and their texts were not at hand: the shares, the third and the number of lexicons are ours
+//! (FreeDiscovery, an implementation of the same papers, keeps 0.7 of the words). And ours is that a text with fewer than [`WORDS_MIN`] different words in a lexicon has no fingerprint there:
 //! texts that have hardly anything of it in them would otherwise all be one.
 
 use super::fingerprints::NONE;
