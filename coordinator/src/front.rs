@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 
 use axum::Router;
-use axum::http::Request;
+use axum::http::{HeaderName, HeaderValue, Request};
 use axum::response::Response;
 use futures_util::future::Either;
 use tower::Service;
@@ -18,16 +18,20 @@ use crate::app::App;
 use crate::request_id::REQUEST_ID;
 use crate::status;
 
+/// The header of answers that names the collection's policy, with its parameters: what `similarity` measures in them.
+pub(crate) const POLICY: HeaderName = HeaderName::from_static("doppel-policy");
+
 /// The whole front door as one service.
 #[derive(Debug, Clone)]
 pub struct Front {
     app: App,
+    policy: HeaderValue,
     routes: Router,
 }
 
 impl Front {
-    pub(crate) fn new(app: App, routes: Router) -> Self {
-        Self { app, routes }
+    pub(crate) fn new(app: App, policy: HeaderValue, routes: Router) -> Self {
+        Self { app, policy, routes }
     }
 
     fn answer_at_once<B>(&self, request: &Request<B>) -> Option<Response> {
@@ -40,6 +44,7 @@ impl Front {
         let seconds = taken.as_secs_f64();
         tracing::debug!(id = id.as_str(), method, route = status::PATH, status, seconds, "answered");
         response.headers_mut().insert(REQUEST_ID, id.into_header());
+        response.headers_mut().insert(POLICY, self.policy.clone());
         Some(response)
     }
 }

@@ -1,15 +1,16 @@
 //! The routes and the document that describes them, from one source.
 
 use axum::Extension;
-use axum::http::{Method, Uri};
+use axum::http::{HeaderValue, Method, Uri};
 use axum::middleware::from_fn_with_state;
 use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::set_header::SetResponseHeaderLayer;
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::App;
-use crate::front::Front;
+use crate::front::{Front, POLICY};
 use crate::operations::OpenApiJson;
 use crate::problem::Problem;
 use crate::{
@@ -22,7 +23,8 @@ use crate::{
 #[openapi(
     info(
         title = "Doppel",
-        description = "Incremental near-duplicate service for collections of web pages that never stop changing",
+        description = "Incremental near-duplicate service for collections of web pages that never stop changing. The header `doppel-policy` of \
+            every answer names the policy of the collection, and so what `similarity` measures.",
         license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0"),
     ),
     tags(
@@ -84,15 +86,21 @@ pub fn app(state: App) -> Front {
         tracing::error!(%error, "the OpenAPI document was not written");
         Vec::new()
     });
+    let policy = HeaderValue::from_str(&state.policy().to_string());
+    let policy = policy.unwrap_or_else(|error| {
+        tracing::error!(%error, "the name of the policy is not of ASCII");
+        HeaderValue::from_static("unknown")
+    });
     let routes = router
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)
         .layer(Extension(OpenApiJson(document.into())))
         .layer(from_fn_with_state(state.clone(), middleware::guard))
         .layer(CatchPanicLayer::custom(middleware::panicked))
+        .layer(SetResponseHeaderLayer::overriding(POLICY, policy.clone()))
         .layer(from_fn_with_state(state.clone(), middleware::observe))
         .with_state(state.clone());
-    Front::new(state, routes)
+    Front::new(state, policy, routes)
 }
 
 async fn no_route(uri: Uri) -> Problem {

@@ -180,3 +180,11 @@ async fn a_client_that_does_not_read_is_left() {
     let answered = answers.windows(8).filter(|text| text == b"HTTP/1.1").count();
     assert!(answered < asked, "every answer was sent");
 }
+
+#[tokio::test]
+async fn every_answer_names_the_policy() {
+    let door = Door::comparing("simhash".parse().unwrap());
+    for path in ["/v1/status?url=http://a.example/", "/v1/groups", "/healthz", "/v1/nothing"] {
+        assert_eq!(door.get(path).await.headers["doppel-policy"], "simhash:differing=3", "{path}");
+    }
+}
