@@ -37,16 +37,16 @@ pub(crate) struct AskArgs {
 #[derive(Debug, Clone, Default, Args)]
 pub struct PolicyArgs {
     /// How pages are compared: jaccard (by shingles of 5 words), supershingle, projection, combined, by-site, simhash, imatch,
-    /// multi-simhash, overlap, content or copies (docs/POLICIES.md), with parameters as in by-site:site=host,across=376. Fixed when a data directory is created
-    /// [default there: jaccard:tau=0.8].
+    /// multi-simhash, overlap, content or copies (docs/POLICIES.md), with parameters as in by-site:site=host,across=376. Fixed when a collection is
+    /// created [default: jaccard:tau=0.8].
     #[arg(long, value_name = "NAME[:KEY=VALUE,...]")]
     pub policy: Option<NamedPolicy>,
     /// Two pages are near-duplicates when the Jaccard coefficient of their 5-word shingles is above
     /// this, 0.5 to 0.9999: short for --policy jaccard:tau=TAU.
     #[arg(long)]
     pub tau: Option<Tau>,
-    /// The tables of words that imatch and multi-simhash read, as `doppel policy-tables` writes them. Fixed when a data directory is
-    /// created, which has a copy from then on.
+    /// The tables of words that imatch and multi-simhash read, as `doppel policy-tables` writes them. Fixed when a collection is
+    /// created: the data directory of `doppel serve` has a copy from then on, and in a cluster each coordinator needs the file.
     #[arg(long, value_name = "FILE")]
     pub policy_tables: Option<PathBuf>,
 }

@@ -108,7 +108,7 @@ impl Restore {
             let of = format!("{} and {} of {}", plural(rows, "row"), plural(changes, "change"), bytes(size));
             writeln!(out, "{}: {of} restored", dir.display())?;
             tables_needed.map_or(Ok(()), |hash| {
-                writeln!(out, "before its first start it needs --policy-tables FILE with hash {hash}")
+                writeln!(out, "before its first start `doppel serve` needs --policy-tables FILE with hash {hash}; in a cluster the coordinators do")
             })
         })?;
         Ok(())

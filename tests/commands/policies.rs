@@ -312,7 +312,7 @@ fn a_backup_names_the_tables_and_a_restore_puts_them_in_place() {
     );
     assert!(!Path::new(&restored).exists());
     let said = run_ok(restore);
-    let says = format!("before its first start it needs --policy-tables FILE with hash {hash}");
+    let says = format!("before its first start `doppel serve` needs --policy-tables FILE with hash {hash}");
     assert!(said.contains(&says), "{said}");
     fs::remove_dir_all(&restored).unwrap();
     assert_eq!(tables_hash(&run_ok(restore.iter().chain(&["--json"]))), *hash);
