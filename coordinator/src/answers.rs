@@ -23,6 +23,14 @@ pub(crate) struct Answers<'m> {
     /// Lines not answered yet.
     left: usize,
     any_taken: bool,
+    any_retry: bool,
+}
+
+/// All answers, which hold their share of the budget until they are sent.
+pub(crate) struct Written {
+    pub(crate) bytes: Bytes,
+    /// Whether there are lines to be sent again.
+    pub(crate) any_retry: bool,
 }
 
 /// The answer to a line that is not a page.
@@ -57,7 +65,7 @@ impl<'m> Answers<'m> {
             return Err(Problem::memory_full());
         }
         let bytes = Vec::with_capacity(room);
-        Ok(Self { metrics: app.metrics(), bytes, share, left: lines, any_taken: false })
+        Ok(Self { metrics: app.metrics(), bytes, share, left: lines, any_taken: false, any_retry: false })
     }
 
     /// Makes room for the texts of the next answers: the URLs of pages, and the reasons why lines are not pages.
@@ -92,6 +100,7 @@ impl<'m> Answers<'m> {
 
     /// Refuses a line for the moment: it may be sent again.
     pub(crate) fn retry(&mut self, line: usize, url: Option<String>, problem: &Problem) {
+        self.any_retry = true;
         let reason = shortened(problem.detail()).to_owned();
         let error = LineError { code: LineCode::Retry, field: None, reason };
         self.not_taken(NotTaken { line, url, error });
@@ -107,11 +116,11 @@ impl<'m> Answers<'m> {
         debug_assert!(self.bytes.len() + self.left * LINE_ANSWER_BYTES <= self.share.bytes());
     }
 
-    /// The answers, which hold their share of the budget until they are sent.
-    pub(crate) fn into_bytes(mut self) -> Bytes {
+    /// Ends the answers.
+    pub(crate) fn end(mut self) -> Written {
         self.bytes.shrink_to_fit();
         self.share.shrink_to(self.bytes.len());
-        self.share.hold(self.bytes)
+        Written { bytes: self.share.hold(self.bytes), any_retry: self.any_retry }
     }
 }
 

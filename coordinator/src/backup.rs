@@ -8,6 +8,7 @@ use axum::response::{IntoResponse, Response};
 use doppel_protocol::{BackupError, BackupPiece, BackupStream};
 
 use crate::app::App;
+use crate::contract::refusals;
 use crate::problem::Problem;
 use crate::stream::stream;
 
@@ -17,11 +18,10 @@ const CONTENT_TYPE: &str = "application/octet-stream";
 ///
 /// An answer that breaks off is no backup, and the file says so: it has no end.
 #[utoipa::path(
-    get, path = "/v1/backup", tag = "operations",
+    get, path = "/v1/backup", operation_id = "get_backup", tag = "operations",
     responses(
         (status = 200, description = "The file", body = Vec<u8>, content_type = "application/octet-stream"),
-        (status = 503, description = "Another backup is under way, or the store failed", body = Problem, content_type = "application/problem+json"),
-        (status = 507, description = "The disk is full", body = Problem, content_type = "application/problem+json"),
+        refusals::AsksWhetherWritable,
     ),
 )]
 pub(crate) async fn backup(State(app): State<App>) -> Result<Response, Problem> {

@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use utoipa::IntoParams;
 
 use crate::app::App;
+use crate::contract::refusals;
 use crate::extract::{Query, number};
 use crate::limits::{CHANGES, CHANGES_DEFAULT, CHANGES_WAIT_S, CURSOR_BYTES};
 use crate::pages::NDJSON;
@@ -29,10 +30,13 @@ const AT_END: HeaderName = HeaderName::from_static("doppel-at-end");
 #[into_params(parameter_in = Query)]
 pub(crate) struct ChangesQuery {
     /// As an earlier answer or an export gave it; without one the feed begins at its start.
+    #[param(min_length = 1, max_length = 34_833, pattern = "^[0-9A-Fa-f.-]+$")]
     cursor: Option<String>,
-    /// Seconds to wait for the first event, 0 to 60.
+    /// Seconds to wait for the first event, 0 to 60; 0 where none is given.
+    #[param(minimum = 0, maximum = 60)]
     wait: Option<u64>,
-    /// The most events of the answer, 1 to 10,000.
+    /// The most events of the answer, 1 to 10,000; 1,000 where none is given.
+    #[param(minimum = 1, maximum = 10_000)]
     limit: Option<usize>,
 }
 
@@ -42,15 +46,21 @@ pub(crate) struct ChangesQuery {
 /// among them. The events are without markets: they name the usual winner. With `Accept: application/x-ndjson` an answer is one event per line, and `cursor` and
 /// `at_end` are in the headers `doppel-cursor` and `doppel-at-end`.
 #[utoipa::path(
-    get, path = "/v1/changes", tag = "feed", params(ChangesQuery),
+    get, path = "/v1/changes", operation_id = "get_changes", tag = "feed", params(ChangesQuery),
     responses(
-        (status = 200, content(
-            (ChangesAnswer = "application/json"),
-            (ChangeLine = "application/x-ndjson"),
-        )),
-        (status = 400, description = "A parameter is wrong", body = Problem, content_type = "application/problem+json"),
-        (status = 410, description = "The cursor is gone: export again", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "Too many long polls", body = Problem, content_type = "application/problem+json"),
+        (status = 200, description = "The next events; none where nothing has changed in the time of `wait`",
+            headers(
+                ("doppel-cursor" = String, description = "Where to continue, where the events are lines"),
+                ("doppel-at-end" = bool, description = "Whether the feed had nothing more at that moment, where the events are lines"),
+            ),
+            content(
+                (ChangesAnswer = "application/json"),
+                (ChangeLine = "application/x-ndjson"),
+            ),
+        ),
+        (status = 400, description = "A parameter is wrong"),
+        (status = 410, description = "The cursor is gone: export again"),
+        refusals::Reads,
     ),
 )]
 pub(crate) async fn get(

@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use doppel_model::PageUrl;
 use doppel_model::signature::Signature;
-use doppel_protocol::answer::{Advice, Content, Explanation, KeptBefore, Side};
+use doppel_protocol::answer::{Advice, Content, Explanation, KeptBefore, PageUrlForm, Side};
 use doppel_protocol::{Aged, PageView, Rank, Tier1Reads, words};
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -14,6 +14,7 @@ use utoipa::IntoParams;
 use crate::again::millis;
 use crate::app::App;
 use crate::comparison::{self, Measured};
+use crate::contract::refusals;
 use crate::extract::{Query, page_url};
 use crate::limits::KEPT_BEFORE;
 use crate::problem::Problem;
@@ -23,18 +24,21 @@ use crate::problem::Problem;
 #[into_params(parameter_in = Query)]
 pub(crate) struct ExplainQuery {
     /// One page.
+    #[param(value_type = PageUrlForm)]
     a: String,
     /// The other.
+    #[param(value_type = PageUrlForm)]
     b: String,
 }
 
 /// Why are two pages, or are they not, duplicates?
 #[utoipa::path(
-    get, path = "/v1/explain", tag = "advice", params(ExplainQuery),
+    get, path = "/v1/explain", operation_id = "explain_pair", tag = "advice", params(ExplainQuery),
     responses(
-        (status = 200, body = Explanation),
-        (status = 400, description = "Not page URLs", body = Problem, content_type = "application/problem+json"),
-        (status = 404, description = "A page is not on record", body = Problem, content_type = "application/problem+json"),
+        (status = 200, description = "What is known of both, and how they compare", body = Explanation),
+        (status = 400, description = "Not page URLs"),
+        (status = 404, description = "A page is not on record"),
+        refusals::ReadsAndIndex,
     ),
 )]
 pub(crate) async fn get(

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use doppel_model::{ContentHash, GroupId};
-use doppel_protocol::answer::{Group, GroupList, GroupPage, Member};
+use doppel_protocol::answer::{Group, GroupIdForm, GroupList, GroupPage, MarketForm, Member};
 use doppel_protocol::{GroupFilter, GroupPosition, Line, Market, MemberView, Tier1Reads};
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -11,6 +11,7 @@ use utoipa::IntoParams;
 use crate::advise::follow;
 use crate::again::millis;
 use crate::app::App;
+use crate::contract::refusals;
 use crate::extract::{self, GroupPath, Query, market, number};
 use crate::limits::{LIST, LIST_DEFAULT};
 use crate::problem::Problem;
@@ -21,19 +22,23 @@ use crate::problem::Problem;
 pub(crate) struct ListQuery {
     /// Only groups that are quarantined or have at least this share of members, in percent, dissimilar to
     /// their winner; 1 to 100.
+    #[param(minimum = 1, maximum = 100)]
     suspicious: Option<u8>,
     /// Go on after this group.
+    #[param(value_type = Option<GroupIdForm>)]
     after: Option<String>,
-    /// The most groups of the answer, 1 to 1,000.
+    /// The most groups of the answer, 1 to 1,000; 100 where none is given.
+    #[param(minimum = 1, maximum = 1_000)]
     limit: Option<usize>,
 }
 
 /// List groups.
 #[utoipa::path(
-    get, path = "/v1/groups", tag = "groups", params(ListQuery),
+    get, path = "/v1/groups", operation_id = "list_groups", tag = "groups", params(ListQuery),
     responses(
-        (status = 200, body = GroupList),
-        (status = 400, description = "A parameter is wrong", body = Problem, content_type = "application/problem+json"),
+        (status = 200, description = "Some groups, and where the list goes on", body = GroupList),
+        (status = 400, description = "A parameter is wrong"),
+        refusals::Reads,
     ),
 )]
 pub(crate) async fn list(
@@ -59,11 +64,14 @@ pub(crate) async fn list(
 #[into_params(parameter_in = Query)]
 pub(crate) struct GroupQuery {
     /// What an earlier answer gave as `next`.
+    #[param(pattern = "^[0-9A-Fa-f]{32}(-[0-9A-Fa-f]{32})?$")]
     after: Option<String>,
-    /// The most members of the answer, 1 to 1,000; redirects come on top.
+    /// The most members of the answer, 1 to 1,000; 100 where none is given. Redirects come on top.
+    #[param(minimum = 1, maximum = 1_000)]
     limit: Option<usize>,
     /// A market by its name, which `GET /v1/winners` lists, or a host suffix such as `de`: prefer winners of
     /// such hosts.
+    #[param(value_type = Option<MarketForm>)]
     market: Option<String>,
 }
 
@@ -71,12 +79,13 @@ pub(crate) struct GroupQuery {
 ///
 /// The id of a group that was merged away answers with `merged_into` and no members.
 #[utoipa::path(
-    get, path = "/v1/groups/{id}", tag = "groups",
-    params(("id" = String, Path, description = "Group id such as g12-0"), GroupQuery),
+    get, path = "/v1/groups/{id}", operation_id = "get_group", tag = "groups",
+    params(("id" = GroupIdForm, Path, description = "The group"), GroupQuery),
     responses(
-        (status = 200, body = GroupPage),
-        (status = 400, description = "Not a group id, or a parameter is wrong", body = Problem, content_type = "application/problem+json"),
-        (status = 404, description = "No such group", body = Problem, content_type = "application/problem+json"),
+        (status = 200, description = "The group, and some of its members", body = GroupPage),
+        (status = 400, description = "Not a group id, or a parameter is wrong"),
+        (status = 404, description = "No such group"),
+        refusals::Reads,
     ),
 )]
 pub(crate) async fn get(

@@ -12,7 +12,7 @@ use axum::body::Bytes;
 use doppel_model::PageUrl;
 use serde::Deserialize;
 
-use crate::answers::{Answers, not_taken};
+use crate::answers::{Answers, Written, not_taken};
 use crate::app::App;
 use crate::ingest::{Ingested, KeyedBatch, Source};
 use crate::limits::CHUNK_BYTES;
@@ -30,7 +30,7 @@ struct Line {
 ///
 /// # Errors
 /// When there are too many lines, or nothing was taken because tier 1 refused or memory was short.
-pub(crate) fn take(app: &App, body: &Bytes) -> Result<Bytes, Problem> {
+pub(crate) fn take(app: &App, body: &Bytes) -> Result<Written, Problem> {
     let limits = app.limits();
     let count = lines(body).take(limits.lines + 1).count();
     if count > limits.lines {
@@ -59,7 +59,7 @@ pub(crate) fn take(app: &App, body: &Bytes) -> Result<Bytes, Problem> {
             answers.retry(line.number, None, &problem);
         }
     }
-    Ok(answers.into_bytes())
+    Ok(answers.end())
 }
 
 /// Records the valid lines of a chunk in one call and answers all of its lines. The inner error says why

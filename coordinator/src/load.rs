@@ -10,10 +10,14 @@ use doppel_protocol::answer::{LoadBalance, NodeLoad};
 use doppel_protocol::{LoadReport, MappingApi};
 
 use crate::app::App;
+use crate::contract::refusals;
 use crate::problem::Problem;
 
 /// How evenly is the load spread?
-#[utoipa::path(get, path = "/v1/reports/load-balance", tag = "reports", responses((status = 200, body = LoadBalance)))]
+#[utoipa::path(get, path = "/v1/reports/load-balance", operation_id = "get_load_balance", tag = "reports", responses(
+        (status = 200, description = "The load of partitions and nodes", body = LoadBalance),
+        refusals::Index,
+    ))]
 pub(crate) async fn load_balance(State(app): State<App>) -> Result<Json<LoadBalance>, Problem> {
     app.blocking(|app| {
         let load = app.tier2().load()?;

@@ -15,6 +15,7 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::app::App;
+use crate::contract::refusals;
 use crate::extract::JsonBody;
 use crate::limits::{LONG_CALL_TIME, SAMPLE_CONTENTS};
 use crate::problem::Problem;
@@ -22,15 +23,16 @@ use crate::problem::Problem;
 /// What is requested.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(examples(json!({"action": "balance", "dry_run": true}), json!({"action": "drain", "node": 1, "dry_run": true})))]
 pub(crate) struct RebalanceBody {
     /// `balance` makes the load even with few moves, `learn` learns the map anew, `drain` takes everything from a node,
     /// `join` gives a node its part again, and `move` puts one partition on another node.
     action: RebalanceAction,
     /// The node that is drained, joined or moved to, from 0.
-    #[schema(value_type = Option<u32>)]
+    #[schema(value_type = Option<u32>, minimum = 0, maximum = 2_147_483_647)]
     node: Option<NodeId>,
     /// The id of the partition that is moved.
-    #[schema(value_type = Option<u32>)]
+    #[schema(value_type = Option<u32>, minimum = 0, maximum = 2_147_483_647)]
     partition: Option<PartitionId>,
     /// Only say what would be done.
     #[serde(default)]
@@ -45,6 +47,35 @@ pub(crate) enum RebalanceAction {
     Drain,
     Join,
     Move,
+}
+
+/// How a request to change the mapping ended: the fields of the request, and what became of it.
+#[derive(ToSchema)]
+#[schema(as = RebalanceOutcome)]
+#[expect(
+    dead_code,
+    reason = "describes RebalanceOutcome; generators make nothing of an enumeration in another object"
+)]
+pub(crate) struct OutcomeSchema {
+    /// What was requested.
+    action: RebalanceAction,
+    /// The node that was to be drained, joined or moved to; absent where all nodes were meant.
+    #[schema(nullable = false)]
+    node: Option<u32>,
+    /// The partition that was to be moved; absent where none was named.
+    #[schema(nullable = false)]
+    partition: Option<u32>,
+    /// Why it was not carried out; null if it was.
+    #[schema(required = true)]
+    failed: Option<String>,
+    /// Whether it was not carried out because somebody cancelled it.
+    cancelled: bool,
+    /// The version of the plan in force when the request ended.
+    plan_version: u64,
+    /// The number of contents copied.
+    copied: u64,
+    /// Seconds from the beginning to the end.
+    seconds: f64,
 }
 
 impl RebalanceBody {
@@ -84,10 +115,11 @@ pub(crate) fn mapping(app: &App) -> Result<&dyn MappingApi, Problem> {
 
 /// Is the mapping being changed?
 #[utoipa::path(
-    get, path = "/v1/rebalance", tag = "operations",
+    get, path = "/v1/rebalance", operation_id = "get_rebalance", tag = "operations",
     responses(
-        (status = 200, body = Present),
-        (status = 404, description = "The index has no mapping that can be changed", body = Problem, content_type = "application/problem+json"),
+        (status = 200, description = "The plan that is served, and what becomes of it", body = Present),
+        (status = 404, description = "The index has no mapping that can be changed"),
+        refusals::Index,
     ),
 )]
 pub(crate) async fn present(State(app): State<App>) -> Result<Json<Present>, Problem> {
@@ -104,14 +136,15 @@ pub(crate) async fn present(State(app): State<App>) -> Result<Json<Present>, Pro
 }
 
 /// Change the mapping while everything goes on, or say what that would take.
+///
+/// While a change is under way a dry run is refused, too.
 #[utoipa::path(
-    post, path = "/v1/rebalance", tag = "operations", request_body = RebalanceBody,
+    post, path = "/v1/rebalance", operation_id = "rebalance", tag = "operations", request_body = RebalanceBody,
     responses(
         (status = 200, description = "What is done, or would be, or why there is nothing to do; GET says how far it is", body = RebalancePlan),
-        (status = 400, description = "No such node or partition, a drained node, or the last that may have partitions", body = Problem, content_type = "application/problem+json"),
-        (status = 404, description = "The index has no mapping that can be changed", body = Problem, content_type = "application/problem+json"),
-        (status = 409, description = "A change is under way; this holds for a dry run, too", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "Another plan is being made; busy or stopping", body = Problem, content_type = "application/problem+json"),
+        (status = 400, description = "No such node or partition, a drained node, or the last that may have partitions"),
+        (status = 404, description = "The index has no mapping that can be changed"),
+        refusals::Rebalances,
     ),
 )]
 pub(crate) async fn rebalance(
@@ -132,12 +165,11 @@ pub(crate) async fn rebalance(
 
 /// Cancel the present request: what it has begun is given up, and the plan that is served stays.
 #[utoipa::path(
-    delete, path = "/v1/rebalance", tag = "operations",
+    delete, path = "/v1/rebalance", operation_id = "cancel_rebalance", tag = "operations",
     responses(
         (status = 200, description = "It is cancelled; `outcome` of GET says so, too", body = RebalanceOutcome),
-        (status = 404, description = "The index has no mapping that can be changed", body = Problem, content_type = "application/problem+json"),
-        (status = 409, description = "There is no request, or it is done already", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "Busy or stopping", body = Problem, content_type = "application/problem+json"),
+        (status = 404, description = "The index has no mapping that can be changed"),
+        refusals::Cancels,
     ),
 )]
 pub(crate) async fn cancel(State(app): State<App>) -> Result<Json<RebalanceOutcome>, Problem> {
@@ -153,11 +185,11 @@ pub(crate) async fn cancel(State(app): State<App>) -> Result<Json<RebalanceOutco
 ///
 /// Takes some seconds, so one is made at a time.
 #[utoipa::path(
-    get, path = "/v1/reports/load-balance/what-if", tag = "reports",
+    get, path = "/v1/reports/load-balance/what-if", operation_id = "get_load_balance_what_if", tag = "reports",
     responses(
-        (status = 200, body = WhatIfs),
-        (status = 404, description = "The index has no mapping", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "Another plan is being made; busy or stopping", body = Problem, content_type = "application/problem+json"),
+        (status = 200, description = "The figures of the present plan and of others", body = WhatIfs),
+        (status = 404, description = "The index has no mapping"),
+        refusals::Index,
     ),
 )]
 pub(crate) async fn what_if(State(app): State<App>) -> Result<Json<WhatIfs>, Problem> {

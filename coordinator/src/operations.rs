@@ -7,12 +7,13 @@ use axum::extract::State;
 use axum::http::{HeaderName, header};
 use axum::response::{Html, IntoResponse, Response};
 use axum::{Extension, Json};
-use doppel_protocol::answer::{ExportLine, Flushed};
+use doppel_protocol::answer::{ExportLine, Flushed, MarketForm};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use crate::app::App;
 use crate::changes::CURSOR;
+use crate::contract::refusals;
 use crate::export::Collected;
 use crate::extract::{Query, market, number};
 use crate::limits::{FLUSH_DEFAULT_S, FLUSH_S, LONG_CALL_TIME};
@@ -29,16 +30,17 @@ pub(crate) struct FlushQuery {
     #[serde(default)]
     wait: bool,
     /// Seconds to wait at most, 1 to 3,600; 60 where none is given.
+    #[param(minimum = 1, maximum = 3_600)]
     timeout: Option<u64>,
 }
 
 /// Decide everything accepted before the call.
 #[utoipa::path(
-    post, path = "/v1/flush", tag = "operations", params(FlushQuery),
+    post, path = "/v1/flush", operation_id = "flush", tag = "operations", params(FlushQuery),
     responses(
-        (status = 200, body = Flushed),
-        (status = 400, description = "A parameter is wrong", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "Too many flushes, or the store failed", body = Problem, content_type = "application/problem+json"),
+        (status = 200, description = "Whether all is decided, and what is left", body = Flushed),
+        (status = 400, description = "A parameter is wrong"),
+        refusals::WritesAndIndex,
     ),
 )]
 pub(crate) async fn flush(
@@ -63,6 +65,7 @@ pub(crate) async fn flush(
 pub(crate) struct ExportQuery {
     /// A market by its name, which `GET /v1/winners` lists, or a host suffix such as `de`: prefer winners of
     /// such hosts.
+    #[param(value_type = Option<MarketForm>)]
     market: Option<String>,
 }
 
@@ -70,12 +73,13 @@ pub(crate) struct ExportQuery {
 ///
 /// The header `doppel-cursor` is where the change feed goes on. An answer that breaks off is incomplete.
 #[utoipa::path(
-    get, path = "/v1/export", tag = "feed", params(ExportQuery),
+    get, path = "/v1/export", operation_id = "export_pages", tag = "feed", params(ExportQuery),
     responses(
-        (status = 400, description = "No market", body = Problem, content_type = "application/problem+json"),
-        (status = 200, body = ExportLine, content_type = "application/x-ndjson"),
-        (status = 503, description = "Too many exports", body = Problem, content_type = "application/problem+json"),
-        (status = 507, description = "No room to sort", body = Problem, content_type = "application/problem+json"),
+        (status = 400, description = "No market"),
+        (status = 200, description = "Every live page, a line each", body = ExportLine, content_type = "application/x-ndjson",
+            headers(("doppel-cursor" = String, description = "Where the change feed goes on")),
+        ),
+        refusals::Sorts,
     ),
 )]
 pub(crate) async fn export(
@@ -96,15 +100,18 @@ pub(crate) async fn export(
 }
 
 /// Is the process alive?
-#[utoipa::path(get, path = "/healthz", tag = "operations", responses((status = 200, body = str)))]
+#[utoipa::path(get, path = "/healthz", operation_id = "get_health", tag = "operations", responses((status = 200, description = "It is", body = str)))]
 pub(crate) async fn healthz() -> &'static str {
     "ok\n"
 }
 
 /// Metrics in the OpenMetrics text form.
 #[utoipa::path(
-    get, path = "/metrics", tag = "operations",
-    responses((status = 200, body = str, content_type = "application/openmetrics-text")),
+    get, path = "/metrics", operation_id = "get_metrics", tag = "operations",
+    responses(
+        (status = 200, description = "The metrics", body = str, content_type = "application/openmetrics-text"),
+        refusals::Waits,
+    ),
 )]
 pub(crate) async fn metrics(State(app): State<App>) -> Result<Response, Problem> {
     let text = app.blocking_for_health(|app| metrics::encode(app.registry())).await?;
@@ -116,7 +123,7 @@ pub(crate) async fn metrics(State(app): State<App>) -> Result<Response, Problem>
 pub(crate) struct OpenApiJson(pub(crate) Bytes);
 
 /// This contract as an OpenAPI document.
-#[utoipa::path(get, path = "/openapi.json", tag = "operations", responses((status = 200, body = Object)))]
+#[utoipa::path(get, path = "/openapi.json", operation_id = "get_openapi", tag = "operations", responses((status = 200, description = "The document", body = Object)))]
 pub(crate) async fn openapi(Extension(OpenApiJson(json)): Extension<OpenApiJson>) -> Response {
     ([(header::CONTENT_TYPE, "application/json")], json).into_response()
 }
@@ -126,7 +133,7 @@ const PAGE_POLICY: &str = "default-src 'none'; connect-src 'self'; style-src 'un
     script-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// The operator's page.
-#[utoipa::path(get, path = "/", tag = "operations", responses((status = 200, body = str, content_type = "text/html")))]
+#[utoipa::path(get, path = "/", operation_id = "get_operator_page", tag = "operations", responses((status = 200, description = "The page", body = str, content_type = "text/html")))]
 pub(crate) async fn page(State(app): State<App>) -> Response {
     let page = include_str!("page.html")
         .replace("{version}", env!("CARGO_PKG_VERSION"))

@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use doppel_model::PageUrl;
-use doppel_protocol::answer::{LineAnswer, Purged, Taken};
+use doppel_protocol::answer::{LineAnswer, PageUrlForm, Purged, Taken, TimeForm};
 use doppel_protocol::page::{self, LINE_BYTES_MAX};
 use doppel_protocol::{Body, Submission};
 use serde::Deserialize;
@@ -14,9 +14,10 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::app::App;
 use crate::body;
+use crate::contract::refusals;
 use crate::extract::{JsonBody, Query, page_url};
 use crate::ingest::{IngestError, Source};
-use crate::limits::LONG_CALL_TIME;
+use crate::limits::{LONG_CALL_TIME, RETRY_AFTER_S};
 use crate::lines;
 use crate::problem::Problem;
 use crate::submit::submit;
@@ -25,27 +26,42 @@ use crate::submit::submit;
 pub(crate) const NDJSON: &str = "application/x-ndjson";
 
 /// A page to record: exactly one of `html`, `text`, `redirect_to` and `dead: true`.
-#[derive(ToSchema)]
-#[schema(as = Page)]
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(
+    as = Page,
+    examples(
+        json!({"url": "https://example.org/a", "text": "A text of some words.", "fetched_at": "2026-01-31T08:00:00Z"}),
+        json!({"url": "https://example.org/old", "redirect_to": "https://example.org/a"}),
+        json!({"url": "https://example.org/gone", "dead": true}),
+    ),
+)]
 #[expect(dead_code, reason = "describes what PageItem::parse reads")]
 pub(crate) struct PageSchema {
     /// Absolute http, https or file URL. The fragment is removed, and nothing else is changed: another
     /// case of the host, or a default port that is named, make another page. Under a policy that reads the site
     /// (`by-site`, `copies`) the URL of html or text has a host.
+    #[schema(value_type = PageUrlForm)]
     url: String,
     /// An HTML document of at most 16 MiB.
+    #[schema(max_length = 16_777_216)]
     html: Option<String>,
     /// Plain text or Markdown of at most 16 MiB.
+    #[schema(max_length = 16_777_216)]
     text: Option<String>,
-    /// Where the page redirects to.
+    /// Where the page redirects to, never to itself.
+    #[schema(value_type = Option<PageUrlForm>)]
     redirect_to: Option<String>,
     /// The page is gone.
     dead: Option<bool>,
     /// RFC 3339; now where none is given, at most 24 hours ahead.
+    #[schema(value_type = Option<TimeForm>)]
     fetched_at: Option<String>,
     /// Any measure of it, not negative; its order of magnitude counts in the winner order.
+    #[schema(minimum = 0)]
     popularity: Option<f64>,
     /// Language tag. Where none is given it is detected in the text if the server was started with `--detect-language`.
+    #[schema(pattern = "^[A-Za-z0-9-]{1,35}$")]
     language: Option<String>,
 }
 
@@ -54,25 +70,27 @@ pub(crate) struct PageSchema {
 /// One JSON object as `application/json`, or one per line as `application/x-ndjson` (blank lines are
 /// skipped). Lines are answered in order, each by a line: the page's outcome, or an error that concerns
 /// this line alone. Error code `retry` means that the line was not looked at because the service takes no
-/// more at the moment. Bodies may be packed with gzip or zstd.
+/// more at the moment; then the answer has the header `Retry-After`, the seconds after which to send those lines again.
+/// Bodies may be packed with gzip or zstd.
 #[utoipa::path(
-    post, path = "/v1/pages", tag = "pages",
+    post, path = "/v1/pages", operation_id = "record_pages", tag = "pages",
     request_body(content(
         (PageSchema = "application/json"),
-        (String = "application/x-ndjson"),
+        (PageSchema = "application/x-ndjson"),
     )),
     responses(
-        (status = 200, description = "Durable", content(
-            (Taken = "application/json"),
-            (LineAnswer = "application/x-ndjson"),
-        )),
-        (status = 400, description = "Not a page; an array; an empty body", body = Problem, content_type = "application/problem+json"),
-        (status = 408, description = "The body came too slowly", body = Problem, content_type = "application/problem+json"),
-        (status = 413, description = "The body or the number of lines is over the limit", body = Problem, content_type = "application/problem+json"),
-        (status = 415, description = "Another content type or encoding", body = Problem, content_type = "application/problem+json"),
-        (status = 429, description = "Too many pages are pending; nothing was taken", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "Busy, stopping or read-only; nothing was taken", body = Problem, content_type = "application/problem+json"),
-        (status = 507, description = "The disk is full; nothing was taken", body = Problem, content_type = "application/problem+json"),
+        (status = 200, description = "Durable, but for lines with an error; with `Retry-After` where some are to be sent again",
+            headers(("retry-after" = u32, description = "Seconds after which to send lines with the error code `retry` again")),
+            content(
+                (Taken = "application/json"),
+                (LineAnswer = "application/x-ndjson"),
+            ),
+        ),
+        (status = 400, description = "Not a page; an array; an empty body"),
+        (status = 413, description = "The body or the number of lines is over the limit"),
+        (status = 415, description = "Another content type or encoding"),
+        (status = 429, description = "Too many pages are pending; nothing was taken"),
+        refusals::Writes,
     ),
 )]
 pub(crate) async fn post(
@@ -93,7 +111,11 @@ pub(crate) async fn post(
     if many {
         let lines = held.into_bytes();
         let answers = app.blocking_within(LONG_CALL_TIME, move |app| lines::take(app, &lines)).await?;
-        return Ok(([(header::CONTENT_TYPE, NDJSON)], answers).into_response());
+        let mut response = ([(header::CONTENT_TYPE, NDJSON)], answers.bytes).into_response();
+        if answers.any_retry {
+            response.headers_mut().insert(header::RETRY_AFTER, RETRY_AFTER_S.into());
+        }
+        return Ok(response);
     }
     if held.bytes().trim_ascii_start().starts_with(b"[") {
         return Err(Problem::bad_request("one page is an object; send many as application/x-ndjson"));
@@ -137,19 +159,20 @@ impl From<IngestError> for Problem {
 #[into_params(parameter_in = Query)]
 pub(crate) struct DeleteQuery {
     /// The page.
+    #[param(value_type = PageUrlForm)]
     url: String,
-    /// When it was found to be gone; RFC 3339, now where none is given.
+    /// When it was found to be gone; RFC 3339, now where none is given, at most 24 hours ahead.
+    #[param(value_type = Option<TimeForm>)]
     fetched_at: Option<String>,
 }
 
 /// Record that a page is gone.
 #[utoipa::path(
-    delete, path = "/v1/pages", tag = "pages", params(DeleteQuery),
+    delete, path = "/v1/pages", operation_id = "delete_page", tag = "pages", params(DeleteQuery),
     responses(
         (status = 200, description = "Durable", body = Taken),
-        (status = 400, description = "No page URL or no date", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "Busy, stopping or read-only", body = Problem, content_type = "application/problem+json"),
-        (status = 507, description = "The disk is full", body = Problem, content_type = "application/problem+json"),
+        (status = 400, description = "No page URL or no date"),
+        refusals::Writes,
     ),
 )]
 pub(crate) async fn delete(
@@ -166,10 +189,13 @@ pub(crate) async fn delete(
 
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(examples(json!({"url": "https://example.org/forgotten"}), json!({"host": "forgotten.example.org"})))]
 pub(crate) struct PurgeRequest {
     /// The page to forget; this or a host.
+    #[schema(value_type = Option<PageUrlForm>)]
     url: Option<String>,
     /// The host whose pages to forget, lower case, without a port; not its subdomains.
+    #[schema(min_length = 1, max_length = 8_192, pattern = "^[^.A-Z/?#@:\\\\][^A-Z/?#@\\\\]*$")]
     host: Option<String>,
 }
 
@@ -177,12 +203,11 @@ pub(crate) struct PurgeRequest {
 ///
 /// Unlike a deletion it leaves no record, so an older version of the page would be taken again.
 #[utoipa::path(
-    post, path = "/v1/purge", tag = "pages", request_body = PurgeRequest,
+    post, path = "/v1/purge", operation_id = "purge", tag = "pages", request_body = PurgeRequest,
     responses(
-        (status = 200, description = "Durable", body = Purged),
-        (status = 400, description = "Neither or both of url and host", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "Busy, stopping or read-only", body = Problem, content_type = "application/problem+json"),
-        (status = 507, description = "The disk is full", body = Problem, content_type = "application/problem+json"),
+        (status = 200, description = "How many pages were forgotten, durably", body = Purged),
+        (status = 400, description = "Neither or both of url and host"),
+        refusals::Writes,
     ),
 )]
 pub(crate) async fn purge(

@@ -12,6 +12,7 @@ use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::limits::RETRY_AFTER_S;
+use crate::problem_kind::Kind;
 use crate::request_id::RequestId;
 
 /// An answer that is an error.
@@ -32,14 +33,14 @@ impl ToSchema for Problem {
 }
 
 impl Problem {
-    fn new(status: StatusCode, name: &str, detail: impl Into<String>) -> Self {
+    fn new(kind: Kind, detail: impl Into<String>) -> Self {
         Self(Box::new(answer::Problem {
-            kind: format!("urn:doppel:problem:{name}"),
-            title: status.canonical_reason().unwrap_or("error").to_owned(),
-            status: status.as_u16(),
+            kind: kind.urn(),
+            title: kind.status().canonical_reason().unwrap_or("error").to_owned(),
+            status: kind.status().as_u16(),
             detail: detail.into(),
             field: None,
-            retry_after: None,
+            retry_after: kind.is_passing().then_some(RETRY_AFTER_S),
             request_id: None,
         }))
     }
@@ -50,14 +51,9 @@ impl Problem {
         self
     }
 
-    fn later(mut self) -> Self {
-        self.0.retry_after = Some(RETRY_AFTER_S);
-        self
-    }
-
     /// 400: the request as a whole cannot be understood.
     pub(crate) fn bad_request(detail: impl Into<String>) -> Self {
-        Self::new(StatusCode::BAD_REQUEST, "bad-request", detail)
+        Self::new(Kind::BadRequest, detail)
     }
 
     /// 400: one parameter or field is wrong.
@@ -67,51 +63,47 @@ impl Problem {
 
     /// 403.
     pub(crate) fn cross_site() -> Self {
-        Self::new(StatusCode::FORBIDDEN, "cross-site", "a browser sent this request for another site's page")
+        Self::new(Kind::CrossSite, "a browser sent this request for another site's page")
     }
 
     /// 404.
     pub(crate) fn not_found(detail: impl Into<String>) -> Self {
-        Self::new(StatusCode::NOT_FOUND, "not-found", detail)
+        Self::new(Kind::NotFound, detail)
     }
 
     /// 405.
     pub(crate) fn method_not_allowed(detail: impl Into<String>) -> Self {
-        Self::new(StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", detail)
+        Self::new(Kind::MethodNotAllowed, detail)
     }
 
     /// 408.
     pub(crate) fn slow_body(detail: impl Into<String>) -> Self {
-        Self::new(StatusCode::REQUEST_TIMEOUT, "slow-body", detail)
+        Self::new(Kind::SlowBody, detail)
     }
 
     /// 413.
     pub(crate) fn too_large(detail: impl Into<String>) -> Self {
-        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", detail)
+        Self::new(Kind::TooLarge, detail)
     }
 
     /// 415.
     pub(crate) fn media_type(detail: impl Into<String>) -> Self {
-        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "media-type", detail)
+        Self::new(Kind::MediaType, detail)
     }
 
     /// 500; the cause belongs in the log, not in the answer.
     pub(crate) fn internal() -> Self {
-        Self::new(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "internal",
-            "an error inside the service; its log says more",
-        )
+        Self::new(Kind::Internal, "an error inside the service; its log says more")
     }
 
     /// 503: too much is going on at the moment.
     pub(crate) fn busy(detail: impl Into<String>) -> Self {
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, "busy", detail).later()
+        Self::new(Kind::Busy, detail)
     }
 
     /// 503: less of the cluster is there than was asked for.
     pub(crate) fn not_ready(detail: impl Into<String>) -> Self {
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, "not-ready", detail).later()
+        Self::new(Kind::NotReady, detail)
     }
 
     /// 503: a call did not end in time. It goes on, so what it was to do may be done.
@@ -120,7 +112,7 @@ impl Problem {
             "no answer within {} s; what was asked for may still be done, and it is safe to ask again",
             time.as_secs_f32()
         );
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, "timeout", detail).later()
+        Self::new(Kind::Timeout, detail)
     }
 
     /// 503: the memory budget is used up.
@@ -130,7 +122,7 @@ impl Problem {
 
     /// 507.
     pub(crate) fn disk_full(detail: impl Into<String>) -> Self {
-        Self::new(StatusCode::INSUFFICIENT_STORAGE, "disk-full", detail)
+        Self::new(Kind::DiskFull, detail)
     }
 
     /// What is wrong.
@@ -149,23 +141,19 @@ impl From<Tier1Error> for Problem {
     fn from(refused: Tier1Error) -> Self {
         let detail = refused.to_string();
         match refused {
-            Tier1Error::Full { .. } => {
-                Self::new(StatusCode::TOO_MANY_REQUESTS, "backlog-full", detail).later()
-            }
+            Tier1Error::Full { .. } => Self::new(Kind::BacklogFull, detail),
             // What the engine says names files of the server.
             Tier1Error::ReadOnly(_) => {
                 let detail = "the store failed and takes no writes until a restart: see the server's log";
-                Self::new(StatusCode::SERVICE_UNAVAILABLE, "read-only", detail).later()
+                Self::new(Kind::ReadOnly, detail)
             }
-            Tier1Error::Unavailable(_) => {
-                Self::new(StatusCode::SERVICE_UNAVAILABLE, "range-unavailable", detail).later()
-            }
-            Tier1Error::Stopping => Self::new(StatusCode::SERVICE_UNAVAILABLE, "stopping", detail).later(),
+            Tier1Error::Unavailable(_) => Self::new(Kind::RangeUnavailable, detail),
+            Tier1Error::Stopping => Self::new(Kind::Stopping, detail),
             // Tier 1 tries no write again before a restart.
             Tier1Error::DiskFull(_) => {
                 Self::disk_full(format!("{detail}; make room, then restart the server"))
             }
-            Tier1Error::CursorGone => Self::new(StatusCode::GONE, "cursor-gone", detail).about("cursor"),
+            Tier1Error::CursorGone => Self::new(Kind::CursorGone, detail).about("cursor"),
             Tier1Error::BatchTooLarge { .. } => {
                 tracing::error!(%detail, "a call of tier 1 is too large");
                 Self::internal()
@@ -173,7 +161,7 @@ impl From<Tier1Error> for Problem {
             Tier1Error::Damaged(_) => {
                 tracing::error!(%detail, "a request met a damaged record");
                 let detail = "a record that is needed is damaged: see the server's log";
-                Self::new(StatusCode::INTERNAL_SERVER_ERROR, "damaged", detail)
+                Self::new(Kind::Damaged, detail)
             }
         }
     }
@@ -181,8 +169,8 @@ impl From<Tier1Error> for Problem {
 
 impl From<IndexError> for Problem {
     fn from(error: IndexError) -> Self {
-        let name = if error == IndexError::Stopping { "stopping" } else { "index-unavailable" };
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, name, error.to_string()).later()
+        let kind = if error == IndexError::Stopping { Kind::Stopping } else { Kind::IndexUnavailable };
+        Self::new(kind, error.to_string())
     }
 }
 
@@ -190,14 +178,14 @@ impl From<RebalanceError> for Problem {
     fn from(error: RebalanceError) -> Self {
         let detail = error.to_string();
         match error {
-            RebalanceError::Busy(_) => Self::new(StatusCode::CONFLICT, "rebalancing", detail).later(),
+            RebalanceError::Busy(_) => Self::new(Kind::Rebalancing, detail),
             RebalanceError::Mapping(MappingError::Partition(_)) => Self::field("partition", detail),
             RebalanceError::Mapping(_) => Self::field("node", detail),
-            RebalanceError::NothingToCancel => Self::new(StatusCode::CONFLICT, "nothing-to-cancel", detail),
+            RebalanceError::NothingToCancel => Self::new(Kind::NothingToCancel, detail),
             RebalanceError::Unavailable(error) => error.into(),
             RebalanceError::Store(_) => {
                 tracing::error!(detail, "a request for the mapping is refused");
-                Self::new(StatusCode::INTERNAL_SERVER_ERROR, "storage", detail)
+                Self::new(Kind::Storage, detail)
             }
         }
     }

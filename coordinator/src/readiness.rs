@@ -7,14 +7,15 @@ use axum::extract::State;
 use doppel_protocol::Tier1Error;
 use doppel_protocol::answer::{ClusterRange, ClusterStatus};
 use serde::Deserialize;
-use utoipa::IntoParams;
+use utoipa::{IntoParams, ToSchema};
 
 use crate::app::App;
+use crate::contract::refusals;
 use crate::extract::Query;
 use crate::problem::Problem;
 
 /// Which ranges have to be well.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 enum Ranges {
     /// None: some node of tier 1 answers.
@@ -33,18 +34,17 @@ pub(crate) struct ReadyQuery {
     /// What has to be well in a cluster: `any`, the default, is for load balancers, and asks for one node of tier 1 that answers;
     /// `served` asks for an owner of every range; `all` asks for all replicas of every range, too.
     #[serde(default)]
-    #[param(value_type = Option<String>)]
+    #[param(value_type = Option<Ranges>, inline)]
     ranges: Ranges,
 }
 
 /// Does the service take work?
 #[utoipa::path(
-    get, path = "/readyz", tag = "operations", params(ReadyQuery),
+    get, path = "/readyz", operation_id = "get_readiness", tag = "operations", params(ReadyQuery),
     responses(
-        (status = 200, body = str),
-        (status = 400, description = "A parameter is wrong", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "Stopping, read-only, or less of the cluster is there than was asked for", body = Problem, content_type = "application/problem+json"),
-        (status = 507, description = "The disk is full", body = Problem, content_type = "application/problem+json"),
+        (status = 200, description = "It does", body = str),
+        (status = 400, description = "A parameter is wrong"),
+        refusals::AsksWhetherWritable,
     ),
 )]
 pub(crate) async fn readyz(

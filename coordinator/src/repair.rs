@@ -6,12 +6,13 @@
 use axum::Json;
 use axum::extract::State;
 use doppel_model::{GroupId, PageUrl};
-use doppel_protocol::answer::{Repair, Repairs};
+use doppel_protocol::answer::{GroupIdForm, Repair, Repairs};
 use doppel_protocol::{RepairReport, within};
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::app::App;
+use crate::contract::refusals;
 use crate::extract::{self, GroupPath, JsonBody, Query};
 use crate::groups::no_group;
 use crate::limits::{LONG_CALL_TIME, NAME_BYTES, REPAIR_GROUPS};
@@ -24,7 +25,9 @@ pub(crate) struct RepairQuery {
     /// Only say what would be done.
     #[serde(default)]
     dry_run: bool,
-    /// Who asks for it; goes to the trail of repairs.
+    /// Who asks for it; goes to the trail of repairs. At most 100 bytes without control characters; `anonymous` where none is
+    /// given.
+    #[param(min_length = 1, max_length = 100, pattern = "^[^\\x00-\\x1f\\x7f-\\x9f]+$")]
     by: Option<String>,
 }
 
@@ -53,13 +56,13 @@ fn urls(pages: Vec<PageUrl>, most: usize) -> Vec<String> {
 
 /// Recompute a group's membership by exact comparison.
 #[utoipa::path(
-    post, path = "/v1/groups/{id}/repair", tag = "groups",
-    params(("id" = String, Path, description = "Group id such as g12-0"), RepairQuery),
+    post, path = "/v1/groups/{id}/repair", operation_id = "repair_group", tag = "groups",
+    params(("id" = GroupIdForm, Path, description = "The group"), RepairQuery),
     responses(
         (status = 200, description = "Before and after", body = Repair),
-        (status = 400, description = "Not a group id, or a parameter is wrong", body = Problem, content_type = "application/problem+json"),
-        (status = 404, description = "No such group", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "Another repair is under way; busy, stopping or read-only", body = Problem, content_type = "application/problem+json"),
+        (status = 400, description = "Not a group id, or a parameter is wrong"),
+        (status = 404, description = "No such group"),
+        refusals::Writes,
     ),
 )]
 pub(crate) async fn repair(
@@ -79,23 +82,27 @@ pub(crate) async fn repair(
 
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(examples(json!({"groups": ["g12-0"], "dry_run": true, "by": "alice"})))]
 pub(crate) struct RepairRequest {
     /// The groups, at most 100.
+    #[schema(value_type = Vec<GroupIdForm>, max_items = 100)]
     groups: Vec<String>,
     /// Only say what would be done.
     #[serde(default)]
     dry_run: bool,
-    /// Who asks for it; goes to the trail of repairs.
+    /// Who asks for it; goes to the trail of repairs. At most 100 bytes without control characters; `anonymous` where none is
+    /// given.
+    #[schema(min_length = 1, max_length = 100, pattern = "^[^\\x00-\\x1f\\x7f-\\x9f]+$")]
     by: Option<String>,
 }
 
 /// Recompute the membership of several groups.
 #[utoipa::path(
-    post, path = "/v1/repair", tag = "groups", request_body = RepairRequest,
+    post, path = "/v1/repair", operation_id = "repair_groups", tag = "groups", request_body = RepairRequest,
     responses(
         (status = 200, description = "Before and after", body = Repairs),
-        (status = 400, description = "Too many groups, or not group ids", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "Another repair is under way; busy, stopping or read-only", body = Problem, content_type = "application/problem+json"),
+        (status = 400, description = "Too many groups, or not group ids"),
+        refusals::Writes,
     ),
 )]
 pub(crate) async fn repair_many(

@@ -5,12 +5,13 @@
 
 use axum::Json;
 use axum::extract::State;
-use doppel_protocol::answer::{AppliedRepair, AppliedRepairUrls, Trail};
+use doppel_protocol::answer::{AppliedRepair, AppliedRepairUrls, GroupIdForm, RepairIdForm, Trail};
 use doppel_protocol::{NoRepairPosition, RepairPosition};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use crate::app::App;
+use crate::contract::refusals;
 use crate::extract::{self, Query, RepairPath, number};
 use crate::limits::{LIST, LIST_DEFAULT};
 use crate::problem::Problem;
@@ -20,10 +21,13 @@ use crate::problem::Problem;
 #[into_params(parameter_in = Query)]
 pub(crate) struct TrailQuery {
     /// Only repairs of this group. Those of a group that was merged into it stay under the old id.
+    #[param(value_type = Option<GroupIdForm>)]
     group: Option<String>,
     /// What an earlier answer gave as `next`.
+    #[param(max_length = 17_408, pattern = "^[0-9A-Fa-f]+(\\.[0-9A-Fa-f]+)*$")]
     before: Option<String>,
-    /// The most repairs of the answer, 1 to 1,000.
+    /// The most repairs of the answer, 1 to 1,000; 100 where none is given.
+    #[param(minimum = 1, maximum = 1_000)]
     limit: Option<usize>,
 }
 
@@ -31,10 +35,11 @@ pub(crate) struct TrailQuery {
 ///
 /// A dry run is not among them, nor what the service recomputes by itself.
 #[utoipa::path(
-    get, path = "/v1/repairs", tag = "groups", params(TrailQuery),
+    get, path = "/v1/repairs", operation_id = "list_repairs", tag = "groups", params(TrailQuery),
     responses(
-        (status = 200, body = Trail),
-        (status = 400, description = "A parameter is wrong", body = Problem, content_type = "application/problem+json"),
+        (status = 200, description = "Some repairs, and where the list goes on", body = Trail),
+        (status = 400, description = "A parameter is wrong"),
+        refusals::Reads,
     ),
 )]
 pub(crate) async fn list(
@@ -59,12 +64,13 @@ pub(crate) async fn list(
 
 /// Show a repair that was applied, before and after.
 #[utoipa::path(
-    get, path = "/v1/repairs/{id}", tag = "groups",
-    params(("id" = String, Path, description = "Id of a repair such as r7-0")),
+    get, path = "/v1/repairs/{id}", operation_id = "get_repair", tag = "groups",
+    params(("id" = RepairIdForm, Path, description = "The repair")),
     responses(
-        (status = 200, body = AppliedRepairUrls),
-        (status = 400, description = "Not the id of a repair", body = Problem, content_type = "application/problem+json"),
-        (status = 404, description = "No such repair, or it was dropped after its time", body = Problem, content_type = "application/problem+json"),
+        (status = 200, description = "The repair and its URLs", body = AppliedRepairUrls),
+        (status = 400, description = "Not the id of a repair"),
+        (status = 404, description = "No such repair, or it was dropped after its time"),
+        refusals::Reads,
     ),
 )]
 pub(crate) async fn get(

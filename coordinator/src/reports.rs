@@ -9,6 +9,7 @@ use doppel_protocol::answer::{GroupSizes, Quality, Savings};
 
 use crate::again::millis;
 use crate::app::App;
+use crate::contract::refusals;
 use crate::kept_report::{Asked, KeptReport};
 use crate::limits::{LONG_CALL_TIME, SAVINGS_PAGES};
 use crate::metrics::unique;
@@ -16,7 +17,10 @@ use crate::problem::Problem;
 use crate::{group_report, savings_report};
 
 /// How good are the groups, and what is still to be done?
-#[utoipa::path(get, path = "/v1/reports/quality", tag = "reports", responses((status = 200, body = Quality)))]
+#[utoipa::path(get, path = "/v1/reports/quality", operation_id = "get_quality", tag = "reports", responses(
+        (status = 200, description = "Counters, and what is left to do", body = Quality),
+        refusals::Reads,
+    ))]
 pub(crate) async fn quality(State(app): State<App>) -> Result<Json<Quality>, Problem> {
     app.blocking(|app| {
         let Totals { counters, backlog, pending_limit, .. } = app.tier1().totals()?;
@@ -41,10 +45,10 @@ fn share(part: u64, whole: u64) -> Option<f64> {
 ///
 /// The answer may be 10 seconds old, and older where there are very many groups, or while the next one is being made: `age_ms` says how old.
 #[utoipa::path(
-    get, path = "/v1/reports/groups", tag = "reports",
+    get, path = "/v1/reports/groups", operation_id = "get_group_sizes", tag = "reports",
     responses(
-        (status = 200, body = GroupSizes),
-        (status = 503, description = "The first one is being made", body = Problem, content_type = "application/problem+json"),
+        (status = 200, description = "Sizes of the groups, and the largest of them", body = GroupSizes),
+        refusals::Reads,
     ),
 )]
 pub(crate) async fn groups(State(app): State<App>) -> Result<Json<GroupSizes>, Problem> {
@@ -57,11 +61,10 @@ pub(crate) async fn groups(State(app): State<App>) -> Result<Json<GroupSizes>, P
 ///
 /// The answer may be 10 seconds old, and older where there are very many pages, or while the next one is being made: `age_ms` says how old.
 #[utoipa::path(
-    get, path = "/v1/reports/savings", tag = "reports",
+    get, path = "/v1/reports/savings", operation_id = "get_savings", tag = "reports",
     responses(
-        (status = 200, body = Savings),
-        (status = 503, description = "The first one is being made", body = Problem, content_type = "application/problem+json"),
-        (status = 507, description = "No room to sort", body = Problem, content_type = "application/problem+json"),
+        (status = 200, description = "What can be dropped, and the mirrors", body = Savings),
+        refusals::Sorts,
     ),
 )]
 pub(crate) async fn savings(State(app): State<App>) -> Result<Json<Savings>, Problem> {

@@ -1,8 +1,8 @@
 //! The routes and the document that describes them, from one source.
 
-use axum::Extension;
 use axum::http::{HeaderValue, Method, Uri};
 use axum::middleware::from_fn_with_state;
+use axum::{Extension, Router};
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::set_header::SetResponseHeaderLayer;
 use utoipa::OpenApi;
@@ -14,8 +14,8 @@ use crate::front::{Front, POLICY};
 use crate::operations::OpenApiJson;
 use crate::problem::Problem;
 use crate::{
-    backup, changes, cluster, explain, groups, load, mapping, middleware, operations, pages, readiness,
-    repair, repairs, reports, sample, status, winners,
+    backup, changes, cluster, contract, explain, groups, load, mapping, middleware, operations, pages,
+    readiness, repair, repairs, reports, sample, status, winners,
 };
 
 /// The public contract.
@@ -24,7 +24,9 @@ use crate::{
     info(
         title = "Doppel",
         description = "Incremental near-duplicate service for collections of web pages that never stop changing. The header `doppel-policy` of \
-            every answer names the policy of the collection, and so what `similarity` measures.",
+            every answer names the policy of the collection, and so what `similarity` measures. An error is a problem document, whose type \
+            is stable; a path that is not here is a 404, and a method that is not here a 405. Unknown fields and parameters are \
+            refused, and may come in answers with any release.",
         license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0"),
     ),
     tags(
@@ -76,12 +78,18 @@ fn routes() -> OpenApiRouter<App> {
 /// The OpenAPI document of the public contract.
 #[must_use]
 pub fn openapi() -> utoipa::openapi::OpenApi {
-    routes().into_openapi()
+    described(routes()).1
+}
+
+fn described(routes: OpenApiRouter<App>) -> (Router<App>, utoipa::openapi::OpenApi) {
+    let (router, mut document) = routes.split_for_parts();
+    contract::complete(&mut document);
+    (router, document)
 }
 
 /// The whole front door as one service.
 pub fn app(state: App) -> Front {
-    let (router, document) = routes().split_for_parts();
+    let (router, document) = described(routes());
     let document = serde_json::to_vec(&document).unwrap_or_else(|error| {
         tracing::error!(%error, "the OpenAPI document was not written");
         Vec::new()

@@ -9,6 +9,7 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use crate::app::App;
+use crate::contract::refusals;
 use crate::extract::Query;
 use crate::limits::{LONG_CALL_TIME, SAMPLE_CONTENTS};
 use crate::mapping::mapping;
@@ -19,8 +20,10 @@ const CONTENT_TYPE: &str = "application/octet-stream";
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct SampleQuery {
     /// How many, 1 to 100,000; those with the least hashes, which are a random sample and always the same.
+    #[param(minimum = 1, maximum = 100_000)]
     contents: Option<usize>,
 }
 
@@ -29,12 +32,12 @@ pub(crate) struct SampleQuery {
 /// They follow each other without anything between, in the order of their contents' hashes, each in the layout of
 /// doppel-model's `signature`. Without `contents` 100,000, or about 256 MB of them if that is less.
 #[utoipa::path(
-    get, path = "/v1/sample", tag = "reports", params(SampleQuery),
+    get, path = "/v1/sample", operation_id = "get_sample", tag = "reports", params(SampleQuery),
     responses(
         (status = 200, description = "The signatures", body = Vec<u8>, content_type = "application/octet-stream"),
-        (status = 400, description = "Out of range", body = Problem, content_type = "application/problem+json"),
-        (status = 404, description = "The index has no mapping", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "Another sample is on its way, or a plan is being made; busy or stopping", body = Problem, content_type = "application/problem+json"),
+        (status = 400, description = "Out of range"),
+        (status = 404, description = "The index has no mapping"),
+        refusals::Index,
     ),
 )]
 pub(crate) async fn sample(

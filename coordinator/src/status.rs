@@ -5,7 +5,7 @@ use axum::extract::{Request, State};
 use axum::http::{Method, Uri};
 use axum::response::{IntoResponse, Response};
 use doppel_model::PageUrl;
-use doppel_protocol::answer::{Advice, Probed, StatusAnswers};
+use doppel_protocol::answer::{Advice, MarketForm, PageUrlForm, Probed, StatusAnswers};
 use doppel_protocol::page::{PAGE_BYTES_MAX, PageBody, PageItem};
 use doppel_protocol::{Submission, Tier1Reads};
 use serde::Deserialize;
@@ -14,6 +14,7 @@ use utoipa::{IntoParams, ToSchema};
 use crate::again::millis;
 use crate::app::App;
 use crate::comparison;
+use crate::contract::refusals;
 use crate::extract::{self, JsonBody, Query, market, page_url};
 use crate::ingest::{Source, fetched};
 use crate::limits::{LEFT_OUT_CHARS, PROBE_BYTES, STATUS_URLS, STATUS_URLS_AT_ONCE};
@@ -29,9 +30,11 @@ pub(crate) const PATH: &str = "/v1/status";
 #[into_params(parameter_in = Query)]
 pub(crate) struct StatusQuery {
     /// The page.
+    #[param(value_type = PageUrlForm)]
     url: String,
     /// A market by its name, which `GET /v1/winners` lists, or a host suffix such as `de`: prefer winners of
     /// such hosts.
+    #[param(value_type = Option<MarketForm>)]
     market: Option<String>,
 }
 
@@ -40,10 +43,11 @@ pub(crate) struct StatusQuery {
 /// `duplicate` is verified on the present contents of the page and of the one in `duplicate_of`; every other status means:
 /// keep the page.
 #[utoipa::path(
-    get, path = "/v1/status", tag = "advice", params(StatusQuery),
+    get, path = "/v1/status", operation_id = "get_status", tag = "advice", params(StatusQuery),
     responses(
-        (status = 200, body = Advice),
-        (status = 400, description = "No page URL, or no market", body = Problem, content_type = "application/problem+json"),
+        (status = 200, description = "What the page is", body = Advice),
+        (status = 400, description = "No page URL, or no market"),
+        refusals::Reads,
     ),
 )]
 pub(crate) async fn get(
@@ -84,20 +88,24 @@ pub(crate) fn without_rows(app: &App, method: &Method, uri: &Uri) -> Option<Resp
 
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(examples(json!({"urls": ["https://example.org/a", "https://example.org/b"]})))]
 pub(crate) struct StatusRequest {
-    /// The pages, at most 1,000.
+    /// The pages, at most 1,000. What is no page URL is answered as such.
+    #[schema(max_items = 1_000)]
     urls: Vec<String>,
     /// A market by its name, which `GET /v1/winners` lists, or a host suffix such as `de`: prefer winners of
     /// such hosts.
+    #[schema(value_type = Option<MarketForm>)]
     market: Option<String>,
 }
 
 /// What are these pages?
 #[utoipa::path(
-    post, path = "/v1/status", tag = "advice", request_body = StatusRequest,
+    post, path = "/v1/status", operation_id = "get_statuses", tag = "advice", request_body = StatusRequest,
     responses(
-        (status = 200, body = StatusAnswers),
-        (status = 400, description = "Too many URLs, or not of this form", body = Problem, content_type = "application/problem+json"),
+        (status = 200, description = "What each page is, in the order of the URLs", body = StatusAnswers),
+        (status = 400, description = "Too many URLs, or not of this form"),
+        refusals::Reads,
     ),
 )]
 pub(crate) async fn post(
@@ -130,16 +138,21 @@ pub(crate) async fn post(
 
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(examples(json!({"url": "https://example.org/a", "text": "A text of some words, of which nothing is stored."})))]
 pub(crate) struct ProbeRequest {
     /// An HTML document of at most 16 MiB, or
+    #[schema(max_length = 16_777_216)]
     html: Option<String>,
     /// plain text or Markdown of at most 16 MiB.
+    #[schema(max_length = 16_777_216)]
     text: Option<String>,
     /// Where it was found: relative links of a redirect are resolved against it, and what is stored under
     /// it is not taken for a partner. A policy that reads the site (`by-site`, `copies`) needs it, with a host.
+    #[schema(value_type = Option<PageUrlForm>)]
     url: Option<String>,
     /// A market by its name, which `GET /v1/winners` lists, or a host suffix such as `de`: prefer winners of
     /// such hosts.
+    #[schema(value_type = Option<MarketForm>)]
     market: Option<String>,
 }
 
@@ -148,11 +161,12 @@ pub(crate) struct ProbeRequest {
 /// Under the policies `content` and `copies` the answer to HTML says in `main_content` what of it is compared, and shows the beginning of
 /// what each rule leaves out.
 #[utoipa::path(
-    post, path = "/v1/probe", tag = "advice", request_body = ProbeRequest,
+    post, path = "/v1/probe", operation_id = "probe_page", tag = "advice", request_body = ProbeRequest,
     responses(
-        (status = 200, body = Probed),
-        (status = 400, description = "Neither or both of html and text; no URL with a host where the policy reads the site", body = Problem, content_type = "application/problem+json"),
-        (status = 413, description = "The text is over the limit", body = Problem, content_type = "application/problem+json"),
+        (status = 200, description = "What the text would be", body = Probed),
+        (status = 400, description = "Neither or both of html and text; no URL with a host where the policy reads the site"),
+        (status = 413, description = "The text is over the limit"),
+        refusals::ReadsAndIndex,
     ),
 )]
 pub(crate) async fn probe(State(app): State<App>, request: Request) -> Result<Json<Probed>, Problem> {

@@ -9,7 +9,7 @@ use crate::app::App;
 /// By which rules does a page win?
 ///
 /// The rules are fixed when the collection is created; the markets are those that the server was started with.
-#[utoipa::path(get, path = "/v1/winners", tag = "advice", responses((status = 200, body = Winners)))]
+#[utoipa::path(get, path = "/v1/winners", operation_id = "get_winner_rules", tag = "advice", responses((status = 200, description = "The rules in their order, and the markets", body = Winners)))]
 pub(crate) async fn get(State(app): State<App>) -> Json<Winners> {
     let markets = app
         .markets()

@@ -3,6 +3,7 @@
 mod ages;
 mod backup;
 mod cluster;
+mod contract;
 mod errors;
 mod explain;
 mod fake;
@@ -119,10 +120,13 @@ impl Door {
     }
 
     async fn send(&self, request: Request<Body>) -> Reply {
+        let (method, path) = (request.method().clone(), request.uri().path().to_owned());
         let response = self.router.clone().oneshot(request).await.unwrap();
         let (parts, body) = response.into_parts();
         let body = axum::body::to_bytes(body, 64 << 20).await.unwrap();
-        Reply { status: parts.status, headers: parts.headers, body }
+        let reply = Reply { status: parts.status, headers: parts.headers, body };
+        contract::check(&method, &path, &reply);
+        reply
     }
 
     async fn get(&self, path: &str) -> Reply {

@@ -4,7 +4,7 @@ use doppel_model::PageUrl;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::MainContent;
+use super::{GroupIdForm, MainContent, SimilarityForm, TimeForm};
 use crate::{PageView, Rule, Status, Unresolved};
 
 /// What Doppel says about a page.
@@ -16,6 +16,7 @@ pub struct Advice {
     /// Its status.
     pub status: Status,
     /// The group it is in, if any, such as `g12-0`.
+    #[schema(value_type = Option<GroupIdForm>)]
     pub group: Option<String>,
     /// That group's winner.
     #[schema(value_type = Option<String>)]
@@ -24,8 +25,10 @@ pub struct Advice {
     #[schema(value_type = Option<String>)]
     pub duplicate_of: Option<PageUrl>,
     /// How similar it is to that page, by the policy's measure; none for redirects.
+    #[schema(value_type = Option<SimilarityForm>)]
     pub similarity: Option<f64>,
     /// The time of the newest fetch, RFC 3339.
+    #[schema(value_type = Option<TimeForm>)]
     pub fetched_at: Option<String>,
     /// The rule of the winner order by which the page that it is a duplicate of, or else the winner, stands before this
     /// page.

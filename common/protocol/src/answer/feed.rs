@@ -7,6 +7,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use utoipa::ToSchema;
 
+use super::{GroupIdForm, SimilarityForm, TimeForm};
 use crate::{Change, Changes, Line, Status, Unresolved};
 
 /// A line of the export: these six fields and no others.
@@ -20,7 +21,7 @@ pub struct ExportLine<'l> {
     pub status: Status,
     /// The group it is in, if any, such as `g12-0`.
     #[serde(serialize_with = "write_group", deserialize_with = "read_group")]
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<GroupIdForm>)]
     pub group: Option<GroupId>,
     /// That group's winner.
     #[schema(value_type = Option<String>)]
@@ -29,6 +30,7 @@ pub struct ExportLine<'l> {
     #[schema(value_type = Option<String>)]
     pub duplicate_of: Option<Cow<'l, str>>,
     /// How similar it is to that page, by the policy's measure; none for redirects.
+    #[schema(value_type = Option<SimilarityForm>)]
     pub similarity: Option<f64>,
 }
 
@@ -40,16 +42,19 @@ pub struct ChangeLine {
     /// Its status.
     pub status: Status,
     /// The group it is in, if any, such as `g12-0`.
+    #[schema(value_type = Option<GroupIdForm>)]
     pub group: Option<String>,
     /// That group's winner.
     pub winner: Option<String>,
     /// The kept page that it is a duplicate of.
     pub duplicate_of: Option<String>,
     /// How similar it is to that page, by the policy's measure; none for redirects.
+    #[schema(value_type = Option<SimilarityForm>)]
     pub similarity: Option<f64>,
     /// Why a redirect is unresolved.
     pub reason: Option<Unresolved>,
     /// The time of the newest fetch, RFC 3339.
+    #[schema(value_type = TimeForm)]
     pub fetched_at: String,
 }
 

@@ -3,14 +3,17 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::{GroupIdForm, SimilarityForm};
 use crate::{GroupState, GroupSummary, MemberView, Status};
 
 /// A group without its members.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Group {
     /// Its id.
+    #[schema(value_type = GroupIdForm)]
     pub group: String,
     /// The group that has its members now, if it was merged.
+    #[schema(value_type = Option<GroupIdForm>)]
     pub merged_into: Option<String>,
     /// Its winner.
     pub winner: Option<String>,
@@ -83,6 +86,7 @@ pub struct Member {
     /// The kept page that it is a duplicate of.
     pub duplicate_of: Option<String>,
     /// How similar it is to that page, by the policy's measure.
+    #[schema(value_type = Option<SimilarityForm>)]
     pub similarity: Option<f64>,
     /// Hash of its content; none for a redirect.
     pub content: Option<String>,

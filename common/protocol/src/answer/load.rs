@@ -4,6 +4,7 @@ use doppel_model::NodeId;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::TimeForm;
 use crate::{LoadReport, RebalanceProgress};
 
 /// The load per partition and node, and the owner of each shard.
@@ -53,6 +54,7 @@ pub struct NodeLoad {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct LoadPoint {
     /// The time, RFC 3339.
+    #[schema(value_type = TimeForm)]
     pub at: String,
     /// The version of the plan.
     pub plan_version: u64,

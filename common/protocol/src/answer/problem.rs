@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 pub struct Problem {
     /// A stable name of the kind of error, `urn:doppel:problem:<name>`.
     #[serde(rename = "type", default)]
-    #[schema(required = true)]
+    #[schema(required = true, pattern = "^urn:doppel:problem:[a-z-]+$")]
     pub kind: String,
     /// The HTTP status in words.
     #[serde(default)]
@@ -16,7 +16,7 @@ pub struct Problem {
     pub title: String,
     /// The HTTP status.
     #[serde(default)]
-    #[schema(required = true)]
+    #[schema(required = true, minimum = 400, maximum = 599)]
     pub status: u16,
     /// What is wrong with this request, or with the service.
     pub detail: String,

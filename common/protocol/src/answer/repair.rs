@@ -3,12 +3,14 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::{GroupIdForm, RepairIdForm, TimeForm};
 use crate::{RepairDetails, RepairEntry};
 
 /// The result of a repair or of a dry run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Repair {
     /// The group that was repaired, after following merges.
+    #[schema(value_type = GroupIdForm)]
     pub group: String,
     /// Members before.
     pub before: Vec<String>,
@@ -42,12 +44,15 @@ pub struct Repairs {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AppliedRepair {
     /// The id of the repair.
+    #[schema(value_type = RepairIdForm)]
     pub id: String,
     /// The time at which it was applied, RFC 3339.
+    #[schema(value_type = TimeForm)]
     pub at: String,
     /// Who requested it, as given by the caller.
     pub by: String,
     /// The group, under the id that it had then.
+    #[schema(value_type = GroupIdForm)]
     pub group: String,
     /// Members before.
     pub members: u64,

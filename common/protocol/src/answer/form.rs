@@ -1,0 +1,102 @@
+//! The forms of texts that requests and answers have in common, for the OpenAPI document: each is said once.
+//!
+//! A form says what a text must be like, not all that it must be: a text of this form may still be none, such as a URL without
+//! a host, and is then refused.
+
+use std::borrow::Cow;
+
+use doppel_model::PageUrl;
+use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
+use utoipa::openapi::{KnownFormat, RefOr, SchemaFormat};
+use utoipa::{PartialSchema, ToSchema};
+
+use crate::market::{HostSuffix, Markets};
+
+macro_rules! forms {
+    ($($(#[$says:meta])* $form:ident $name:literal: $schema:expr;)+) => {$(
+        $(#[$says])*
+        #[derive(Debug)]
+        pub struct $form;
+
+        impl PartialSchema for $form {
+            fn schema() -> RefOr<Schema> {
+                Schema::from($schema.build()).into()
+            }
+        }
+
+        impl ToSchema for $form {
+            fn name() -> Cow<'static, str> {
+                $name.into()
+            }
+        }
+    )+};
+}
+
+fn text(says: &str, pattern: &str, example: &str) -> ObjectBuilder {
+    let object = ObjectBuilder::new().schema_type(Type::String).description(Some(says));
+    object.pattern(Some(pattern)).examples([example])
+}
+
+forms! {
+    /// The URL of a page.
+    PageUrlForm "PageUrl": text(
+        "An absolute http, https or file URL, by the WHATWG rules, of at most 8,192 bytes. What follows `#` is removed.",
+        "^([Hh][Tt][Tt][Pp][Ss]?|[Ff][Ii][Ll][Ee]):[^\\x00-\\x1f\\x7f]*$",
+        "https://example.org/a",
+    )
+    .max_length(Some(PageUrl::BYTES_MAX));
+
+    /// The id of a group.
+    GroupIdForm "GroupId": text(
+        "The id of a group: a number below 2^48, and a shard.",
+        "^g(0|[1-9][0-9]{0,14})-(0|[1-9][0-9]{0,4})$",
+        "g12-0",
+    );
+
+    /// The id of a repair.
+    RepairIdForm "RepairId": text(
+        "The id of a repair: a number, and a shard.",
+        "^r(0|[1-9][0-9]{0,19})-(0|[1-9][0-9]{0,4})$",
+        "r7-0",
+    );
+
+    /// A market.
+    MarketForm "Market": text(
+        "A market by its name, which `GET /v1/winners` lists, or a host suffix such as `de`: prefer winners of such hosts.",
+        &format!(
+            "^(\\.?[A-Za-z0-9-]+(\\.[A-Za-z0-9-]+)*|[A-Za-z][A-Za-z0-9_-]{{0,{}}})$",
+            Markets::NAME_BYTES_MAX - 1
+        ),
+        "de",
+    )
+    .max_length(Some(1 + HostSuffix::BYTES_MAX));
+
+    /// A moment.
+    TimeForm "Time": ObjectBuilder::new()
+        .schema_type(Type::String)
+        .description(Some("A moment (RFC 3339)."))
+        .format(Some(SchemaFormat::KnownFormat(KnownFormat::DateTime)))
+        .examples(["2026-01-31T08:00:00Z"]);
+
+    /// A measure of similarity.
+    SimilarityForm "Similarity": ObjectBuilder::new()
+        .schema_type(Type::Number)
+        .description(Some("From 0 to 1, by the policy's measure."))
+        .minimum(Some(0))
+        .maximum(Some(1));
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, to_value};
+
+    use super::*;
+
+    #[test]
+    fn the_forms_have_their_limits() {
+        let longest = |schema: RefOr<Schema>| -> Value { to_value(schema).unwrap()["maxLength"].clone() };
+        assert_eq!(longest(PageUrlForm::schema()), 8_192);
+        assert_eq!(longest(MarketForm::schema()), 254);
+        assert_eq!(to_value(GroupIdForm::schema()).unwrap()["examples"], Value::from(vec!["g12-0"]));
+    }
+}

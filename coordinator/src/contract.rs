@@ -1,0 +1,212 @@
+//! The OpenAPI document of the public contract, completed by rule from what the handlers say.
+//!
+//! A handler says what it answers, and by a set of [`refusals`] what the calls that it makes may be refused for. What holds for
+//! all operations of a kind is said here, once: the problems of a body, of a method that changes something, of a service that
+//! is busy or not there yet; the headers; the form of errors and of JSON lines.
+//!
+//! Invariant: every answer with an error has in `x-problems` the types that it may have, all of its status. Tests hold every
+//! answer that they get against that.
+
+pub(crate) mod refusals;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use axum::http::{HeaderName, header};
+use doppel_protocol::answer;
+use utoipa::openapi::extensions::Extensions;
+use utoipa::openapi::header::HeaderBuilder;
+use utoipa::openapi::path::Operation;
+use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
+use utoipa::openapi::{Content, KnownFormat, OpenApi, Ref, RefOr, Required, Response, SchemaFormat};
+use utoipa::{PartialSchema, ToSchema, openapi};
+
+use crate::front::POLICY;
+use crate::mapping::OutcomeSchema;
+use crate::pages::NDJSON;
+use crate::problem_kind::Kind;
+use crate::request_id::REQUEST_ID;
+
+/// The types of problems that an answer may have, in the OpenAPI document.
+pub(crate) const PROBLEMS: &str = "x-problems";
+
+const PROBLEM_JSON: &str = "application/problem+json";
+
+/// Headers of the document's components: name there, name in answers, what they say.
+const HEADERS: [(&str, HeaderName, Type, &str); 3] = [
+    (
+        "Policy",
+        POLICY,
+        Type::String,
+        "The policy of the collection with its parameters, such as `jaccard:tau=0.8`.",
+    ),
+    (
+        "RequestId",
+        REQUEST_ID,
+        Type::String,
+        "The id of the request, as in the service's log: the one that it came with, if that is 1 to 64 visible characters \
+         of ASCII, or a new one.",
+    ),
+    (
+        RETRY_AFTER,
+        header::RETRY_AFTER,
+        Type::Integer,
+        "Seconds after which the same request, or the lines that are to be sent again, may succeed.",
+    ),
+];
+
+/// The component of the header that says when to try again.
+const RETRY_AFTER: &str = "RetryAfter";
+
+/// The only answer with an error that is no problem document, because it comes before there is a request: hyper gives it.
+const TOO_LONG: (&str, &str) =
+    ("414", "The URL is longer than 65,534 bytes; the answer has no body and none of the headers");
+
+/// Completes the document.
+pub(crate) fn complete(document: &mut OpenApi) {
+    for (path, item) in &mut document.paths.paths {
+        let operations = [(&mut item.get, false), (&mut item.post, true), (&mut item.delete, true)];
+        for (operation, changes) in operations {
+            if let Some(operation) = operation {
+                complete_operation(path, changes, operation);
+            }
+        }
+    }
+    let components = document.components.get_or_insert_default();
+    for (component, _, of, says) in HEADERS {
+        let schema = ObjectBuilder::new().schema_type(of);
+        let header = HeaderBuilder::new().schema(Some(schema)).description(Some(says)).build();
+        components.headers.insert(component.to_owned(), header.into());
+    }
+    // No handler names it, and parameters alone name a form.
+    let mut problem = answer::Problem::schema();
+    if let RefOr::T(Schema::Object(object)) = &mut problem
+        && let Some(RefOr::T(Schema::Object(kind))) = object.properties.get_mut("type")
+    {
+        kind.description = Some(kinds(kind.description.as_deref().unwrap_or_default()));
+    }
+    let schemas = [
+        (answer::Problem::name(), problem),
+        (answer::PageUrlForm::name(), answer::PageUrlForm::schema()),
+        (answer::GroupIdForm::name(), answer::GroupIdForm::schema()),
+        (answer::RepairIdForm::name(), answer::RepairIdForm::schema()),
+        (answer::MarketForm::name(), answer::MarketForm::schema()),
+        (answer::TimeForm::name(), answer::TimeForm::schema()),
+        (answer::SimilarityForm::name(), answer::SimilarityForm::schema()),
+        (OutcomeSchema::name(), OutcomeSchema::schema()),
+    ];
+    components.schemas.extend(schemas.map(|(name, schema)| (name.into_owned(), schema)));
+}
+
+/// All types of problems, below what is said of them.
+fn kinds(says: &str) -> String {
+    let kinds =
+        Kind::ALL.map(|kind| format!("- `{}` ({}): {}", kind.urn(), kind.status().as_u16(), kind.meaning()));
+    format!("{says}\n\nThere are these, and others may be added:\n\n{}", kinds.join("\n"))
+}
+
+fn complete_operation(path: &str, changes: bool, operation: &mut Operation) {
+    let all = problems(path, changes, operation);
+    let responses = &mut operation.responses.responses;
+    for (status, kinds) in all {
+        let said = responses.remove(&status);
+        responses.insert(status, refusal(said, &kinds).into());
+    }
+    for response in responses.values_mut() {
+        let RefOr::T(response) = response else { continue };
+        for (component, name, ..) in HEADERS.into_iter().filter(|header| header.0 != RETRY_AFTER) {
+            response.headers.insert(name.to_string(), component_header(component));
+        }
+        for (media_type, content) in &mut response.content {
+            complete_content(media_type, content);
+        }
+    }
+    if operation.parameters.is_some() {
+        responses.insert(TOO_LONG.0.to_owned(), Response::new(TOO_LONG.1).into());
+    }
+    if let Some(RefOr::T(body)) = &mut operation.request_body {
+        // None may be left out.
+        body.required = Some(Required::True);
+        for (media_type, content) in &mut body.content {
+            complete_content(media_type, content);
+        }
+    }
+}
+
+/// The problems of an operation by their status.
+fn problems(path: &str, changes: bool, operation: &Operation) -> BTreeMap<String, BTreeSet<Kind>> {
+    let mut kinds: BTreeSet<Kind> = operation.responses.responses.iter().flat_map(said).collect();
+    let (has_body, has_parameters) = (operation.request_body.is_some(), operation.parameters.is_some());
+    let of_v1 = path.starts_with("/v1/");
+    let rules: [(bool, &[Kind]); 5] = [
+        (has_body || has_parameters, &[Kind::BadRequest]),
+        (has_body, &[Kind::SlowBody, Kind::TooLarge, Kind::MediaType]),
+        (of_v1 && changes, &[Kind::CrossSite]),
+        (of_v1, &[Kind::Busy]),
+        // That the process is alive is said before there is a cluster, and without any call.
+        (path != "/healthz", &[Kind::Internal, Kind::NotReady]),
+    ];
+    kinds.extend(rules.into_iter().filter(|(holds, _)| *holds).flat_map(|(_, kinds)| kinds));
+    let mut by_status: BTreeMap<String, BTreeSet<Kind>> = BTreeMap::new();
+    for kind in kinds {
+        by_status.entry(kind.status().as_str().to_owned()).or_default().insert(kind);
+    }
+    by_status
+}
+
+/// The problems that a handler says an answer of this status may have: those of a set, or else the only kind of the status.
+fn said((status, response): (&String, &RefOr<Response>)) -> Vec<Kind> {
+    let RefOr::T(response) = response else { return Vec::new() };
+    let listed = response.extensions.as_ref().and_then(|extensions| extensions.get(PROBLEMS)?.as_array());
+    match listed {
+        Some(types) => types.iter().filter_map(|kind| Kind::of(kind.as_str()?)).collect(),
+        None => Kind::ALL.into_iter().filter(|kind| kind.status().as_str() == status).take(1).collect(),
+    }
+}
+
+/// An answer with one of these problems, of which a handler has said something, or not.
+fn refusal(said: Option<RefOr<Response>>, kinds: &BTreeSet<Kind>) -> Response {
+    let own = match said {
+        Some(RefOr::T(response)) if !response.description.is_empty() => response.description,
+        _ => match kinds.iter().map(|kind| kind.meaning()).collect::<Vec<_>>().as_slice() {
+            [meaning] => capitalised(meaning),
+            _ if kinds.iter().all(|kind| kind.is_passing()) => "It may succeed some seconds later".to_owned(),
+            _ => "An error inside the service".to_owned(),
+        },
+    };
+    let types: Vec<String> = kinds.iter().map(|kind| kind.urn()).collect();
+    let named: Vec<String> = types.iter().map(|kind| format!("`{kind}`")).collect();
+    let mut response = Response::new(format!("{own} ({})", named.join(", ")));
+    let problem = Ref::from_schema_name(answer::Problem::name());
+    response.content.insert(PROBLEM_JSON.to_owned(), Content::new(Some(problem)).into());
+    response.extensions = Some(Extensions::from_iter([(PROBLEMS, types)]));
+    if kinds.iter().any(|kind| kind.is_passing()) {
+        response.headers.insert(header::RETRY_AFTER.to_string(), component_header(RETRY_AFTER));
+    }
+    response
+}
+
+fn capitalised(text: &str) -> String {
+    let mut rest = text.chars();
+    rest.next().into_iter().flat_map(char::to_uppercase).chain(rest).collect()
+}
+
+fn component_header(component: &str) -> RefOr<openapi::Header> {
+    RefOr::Ref(Ref::new(format!("#/components/headers/{component}")))
+}
+
+/// Files and JSON lines are no JSON, so their schemas are those of a text; that of the lines says what each of them is.
+fn complete_content(media_type: &str, content: &mut RefOr<Content>) {
+    let RefOr::T(content) = content else { return };
+    let text = ObjectBuilder::new()
+        .schema_type(Type::String)
+        .format(Some(SchemaFormat::KnownFormat(KnownFormat::Binary)));
+    let text = match media_type {
+        NDJSON => text
+            .description(Some("One JSON document per line, each of the form in `contentSchema`."))
+            .content_media_type("application/json")
+            .content_schema(content.schema.take()),
+        "application/octet-stream" => text,
+        _ => return,
+    };
+    content.schema = Some(Schema::from(text).into());
+}

@@ -1,0 +1,216 @@
+//! The kinds of problems: the stable names that answers with errors have, and what they mean.
+//!
+//! Invariants: a name, once given, keeps its status and its meaning as long as `/v1` lasts (docs/HTTP.md); the OpenAPI
+//! document and that chapter list all of them.
+
+use axum::http::StatusCode;
+
+/// What kind of problem an answer is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    /// The request as a whole, or one parameter or field, is wrong.
+    BadRequest,
+    /// Sent by a browser for another site's page.
+    CrossSite,
+    /// What is named is not there.
+    NotFound,
+    /// Not a method of this path.
+    MethodNotAllowed,
+    /// The body came too slowly.
+    SlowBody,
+    /// The mapping is being changed.
+    Rebalancing,
+    /// There is no change of the mapping to cancel.
+    NothingToCancel,
+    /// The feed cannot go on at this cursor.
+    CursorGone,
+    /// The body is too large.
+    TooLarge,
+    /// A content type or encoding that is not taken.
+    MediaType,
+    /// Too many pages are pending.
+    BacklogFull,
+    /// An error inside.
+    Internal,
+    /// A record is damaged.
+    Damaged,
+    /// A request for the mapping could not be stored.
+    Storage,
+    /// Too much is going on.
+    Busy,
+    /// Less is there than was asked for.
+    NotReady,
+    /// A call took too long.
+    Timeout,
+    /// The store takes no writes.
+    ReadOnly,
+    /// A part of tier 1 does not answer.
+    RangeUnavailable,
+    /// Tier 2 does not answer.
+    IndexUnavailable,
+    /// The service is ending.
+    Stopping,
+    /// The disk is full.
+    DiskFull,
+}
+
+impl Kind {
+    /// All of them, in order of their statuses.
+    pub(crate) const ALL: [Self; 22] = [
+        Self::BadRequest,
+        Self::CrossSite,
+        Self::NotFound,
+        Self::MethodNotAllowed,
+        Self::SlowBody,
+        Self::Rebalancing,
+        Self::NothingToCancel,
+        Self::CursorGone,
+        Self::TooLarge,
+        Self::MediaType,
+        Self::BacklogFull,
+        Self::Internal,
+        Self::Damaged,
+        Self::Storage,
+        Self::Busy,
+        Self::NotReady,
+        Self::Timeout,
+        Self::ReadOnly,
+        Self::RangeUnavailable,
+        Self::IndexUnavailable,
+        Self::Stopping,
+        Self::DiskFull,
+    ];
+
+    /// Name, status, whether to try again after some seconds, and meaning.
+    const fn facts(self) -> (&'static str, StatusCode, bool, &'static str) {
+        const UNAVAILABLE: StatusCode = StatusCode::SERVICE_UNAVAILABLE;
+        const FAILED: StatusCode = StatusCode::INTERNAL_SERVER_ERROR;
+        match self {
+            Self::BadRequest => (
+                "bad-request",
+                StatusCode::BAD_REQUEST,
+                false,
+                "the request, or the parameter or field that `field` names, is wrong",
+            ),
+            Self::CrossSite => {
+                ("cross-site", StatusCode::FORBIDDEN, false, "a browser sent this for another site's page")
+            }
+            Self::NotFound => ("not-found", StatusCode::NOT_FOUND, false, "what is named is not there"),
+            Self::MethodNotAllowed => (
+                "method-not-allowed",
+                StatusCode::METHOD_NOT_ALLOWED,
+                false,
+                "the path is not for this method; `Allow` names those that it is for",
+            ),
+            Self::SlowBody => ("slow-body", StatusCode::REQUEST_TIMEOUT, false, "the body came too slowly"),
+            Self::Rebalancing => {
+                ("rebalancing", StatusCode::CONFLICT, true, "a change of the mapping is under way")
+            }
+            Self::NothingToCancel => {
+                ("nothing-to-cancel", StatusCode::CONFLICT, false, "there is no request to cancel")
+            }
+            Self::CursorGone => (
+                "cursor-gone",
+                StatusCode::GONE,
+                false,
+                "the feed cannot go on at this cursor: export again, and go on with the cursor of the export",
+            ),
+            Self::TooLarge => (
+                "too-large",
+                StatusCode::PAYLOAD_TOO_LARGE,
+                false,
+                "the body is over a limit: send it in parts",
+            ),
+            Self::MediaType => (
+                "media-type",
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                false,
+                "a content type or encoding that this operation does not take",
+            ),
+            Self::BacklogFull => {
+                ("backlog-full", StatusCode::TOO_MANY_REQUESTS, true, "too many pages are pending")
+            }
+            Self::Internal => ("internal", FAILED, false, "an error inside the service; its log says more"),
+            Self::Damaged => {
+                ("damaged", FAILED, false, "a record that is needed is damaged; the service's log says which")
+            }
+            Self::Storage => ("storage", FAILED, false, "the request could not be stored"),
+            Self::Busy => {
+                ("busy", UNAVAILABLE, true, "as many such requests are in work as are taken at once")
+            }
+            Self::NotReady => (
+                "not-ready",
+                UNAVAILABLE,
+                true,
+                "less of the service is there than is needed, or was asked for",
+            ),
+            Self::Timeout => (
+                "timeout",
+                UNAVAILABLE,
+                true,
+                "no answer in time; what was asked for may still be done, and it is safe to ask again",
+            ),
+            Self::ReadOnly => {
+                ("read-only", UNAVAILABLE, true, "the store failed and takes no writes until a restart")
+            }
+            Self::RangeUnavailable => {
+                ("range-unavailable", UNAVAILABLE, true, "a part of the system of record does not answer now")
+            }
+            Self::IndexUnavailable => {
+                ("index-unavailable", UNAVAILABLE, true, "the index does not answer now")
+            }
+            Self::Stopping => ("stopping", UNAVAILABLE, true, "the service is shutting down"),
+            Self::DiskFull => ("disk-full", StatusCode::INSUFFICIENT_STORAGE, false, "the disk is full"),
+        }
+    }
+
+    /// Its name, the last part of its type.
+    pub(crate) const fn name(self) -> &'static str {
+        self.facts().0
+    }
+
+    /// Its type, as answers have it.
+    pub(crate) fn urn(self) -> String {
+        format!("urn:doppel:problem:{}", self.name())
+    }
+
+    /// The kind of a type.
+    pub(crate) fn of(urn: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.urn() == urn)
+    }
+
+    /// The status of answers.
+    pub(crate) const fn status(self) -> StatusCode {
+        self.facts().1
+    }
+
+    /// Whether the same request may succeed some seconds later.
+    pub(crate) const fn is_passing(self) -> bool {
+        self.facts().2
+    }
+
+    /// What it means, in a few words.
+    pub(crate) const fn meaning(self) -> &'static str {
+        self.facts().3
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn kinds_differ_by_their_types() {
+        let types: BTreeSet<String> = Kind::ALL.into_iter().map(Kind::urn).collect();
+        assert_eq!(types.len(), Kind::ALL.len());
+        for kind in Kind::ALL {
+            assert_eq!(Kind::of(&kind.urn()), Some(kind));
+            let waits =
+                matches!(kind.status(), StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
+            assert!(kind.is_passing() || !waits, "{kind:?} comes without Retry-After");
+        }
+        assert_eq!(Kind::of("urn:doppel:problem:unheard-of"), None);
+    }
+}
