@@ -6,7 +6,8 @@
 //!
 //! Invariants: a page is called a duplicate only after F was checked on present contents (G5, `advise`);
 //! every buffer, queue and wait is bounded by [`limits`] (G6); every error is a problem document made in
-//! one place (`problem`); the OpenAPI document and the routes come from one source (`router`).
+//! one place (`problem`), of a kind that has a name (`problem_kind`); the OpenAPI document and the routes come from one source
+//! (`router`), and what holds for all operations is said once (`contract`).
 #![forbid(unsafe_code)]
 #![expect(
     unused_qualifications,
