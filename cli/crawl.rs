@@ -8,8 +8,8 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
-use doppel_crawls::{CrawlClock, Fetched, FetchedBody, InputError, Item, Limits, Reason, Skip};
-use doppel_model::Timestamp;
+use doppel_crawls::{CrawlClock, Fetched, InputError, Item, Limits, Reason, Skip};
+use doppel_model::{RawContent, Timestamp};
 use serde::Serialize;
 
 use crate::args::InputArgs;
@@ -224,11 +224,7 @@ pub fn now() -> Timestamp {
 
 /// The bytes of a page's HTML or text.
 pub fn content_bytes(page: &Fetched) -> u64 {
-    match &page.body {
-        FetchedBody::Html { bytes, .. } => bytes.len() as u64,
-        FetchedBody::Text(text) => text.len() as u64,
-        FetchedBody::Redirect(_) | FetchedBody::Dead => 0,
-    }
+    page.body.raw_content().map_or(0, RawContent::size) as u64
 }
 
 /// The kind of an error, to count by.

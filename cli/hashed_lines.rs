@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Instant;
 
 use anyhow::anyhow;
-use doppel_crawls::{Fetched, FetchedBody};
+use doppel_crawls::Fetched;
 use doppel_model::pairwise::Policy;
 use doppel_overlap::{Builder, Document};
 use doppel_text::{Extractor, HashedLines};
@@ -119,21 +119,13 @@ impl<'b> Hashing<'b> {
 }
 
 fn hash(extractor: &mut Extractor, page: &Fetched) -> Hashed {
-    let HashedLines { text, lines } = match &page.body {
-        FetchedBody::Html { bytes, charset } => {
-            match extractor.html_lines(&page.url, bytes, charset.as_deref()) {
-                Some(hashed) => hashed,
-                None => return Hashed::Gone,
-            }
-        }
-        FetchedBody::Text(text) => extractor.text_lines(text),
-        FetchedBody::Redirect(_) | FetchedBody::Dead => return Hashed::Gone,
-    };
-    Hashed::Page(text, lines.to_vec())
+    let hashed = page.body.raw_content().and_then(|raw| extractor.lines(&page.url, raw));
+    hashed.map_or(Hashed::Gone, |HashedLines { text, lines }| Hashed::Page(text, lines.to_vec()))
 }
 
 #[cfg(test)]
 mod tests {
+    use doppel_crawls::FetchedBody;
     use doppel_model::PageUrl;
     use doppel_overlap::{Budget, Chunking};
 

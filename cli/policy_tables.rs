@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use anyhow::anyhow;
-use doppel_crawls::{Fetched, FetchedBody};
+use doppel_crawls::Fetched;
 use doppel_model::pairwise::{Policy, Signer};
 use doppel_model::tables::{CONTENT_TERMS_MAX, FILE_BYTES_MAX, Sample, Tables, TablesError, TablesHash};
 use doppel_text::Extractor;
@@ -347,11 +347,7 @@ fn read_words(batches: &Mutex<Receiver<Vec<Fetched>>>, sample: &Mutex<Sample>) {
 }
 
 fn take_words(extractor: &mut Extractor, page: &Fetched, sample: &Mutex<Sample>, own: &mut Vec<u64>) {
-    let words = match &page.body {
-        FetchedBody::Html { bytes, charset } => extractor.html_terms(&page.url, bytes, charset.as_deref()),
-        FetchedBody::Text(text) => Some(extractor.text_terms(text)),
-        FetchedBody::Redirect(_) | FetchedBody::Dead => None,
-    };
+    let words = page.body.raw_content().and_then(|raw| extractor.terms(&page.url, raw));
     let Some(words) = words else { return };
     let sample = || sample.lock().unwrap_or_else(PoisonError::into_inner);
     if sample().wants(words.content) {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::hint::black_box;
 
-use doppel_crawls::{Fetched, FetchedBody};
+use doppel_crawls::Fetched;
 use doppel_model::PageId;
 use doppel_model::pairwise::Signer;
 use doppel_text::Extractor;
@@ -27,7 +27,7 @@ pub(super) struct Sample {
 
 impl Sample {
     pub(super) fn take(&mut self, page: Fetched) {
-        if !matches!(page.body, FetchedBody::Html { .. } | FetchedBody::Text(_)) {
+        if !page.body.has_content() {
             return;
         }
         self.bytes += content_bytes(&page);
@@ -52,19 +52,14 @@ impl Sample {
 }
 
 fn read(extractor: &mut Extractor, page: &Fetched) {
-    match &page.body {
-        FetchedBody::Html { bytes, charset } => {
-            black_box(extractor.html(&page.url, bytes, charset.as_deref()));
-        }
-        FetchedBody::Text(text) => {
-            black_box(extractor.text_at(&page.url, text));
-        }
-        FetchedBody::Redirect(_) | FetchedBody::Dead => {}
+    if let Some(raw) = page.body.raw_content() {
+        black_box(extractor.extract(&page.url, raw));
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use doppel_crawls::FetchedBody;
     use doppel_model::PageUrl;
     use doppel_model::pairwise::Policy;
 
