@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use doppel_protocol::answer::{Mirror, Saving, Savings};
 
-use crate::output::{NO_FIGURE, as_of, bytes, count, plural, table};
+use crate::output::{as_of, bytes, count, known, percent, plural, table};
 
 /// Prints what can be dropped, and which hosts mirror which.
 pub(crate) fn print(report: &Savings, out: &mut dyn Write) -> io::Result<()> {
@@ -58,18 +58,13 @@ pub(crate) fn print_mirrors(report: &Savings, list: usize, out: &mut dyn Write) 
     Ok(())
 }
 
-/// A share in percent.
-pub(crate) fn percent(share: f64) -> String {
-    format!("{:.1} %", share * 100.0)
-}
-
 /// Bytes, where they are known.
 pub(crate) fn known_bytes(number: Option<u64>) -> String {
-    number.map_or_else(|| NO_FIGURE.to_owned(), bytes)
+    known(number, bytes)
 }
 
 fn row(name: &str, saving: &Saving) -> Vec<String> {
-    let of_bytes = saving.bytes_share.map_or_else(|| NO_FIGURE.to_owned(), percent);
+    let of_bytes = known(saving.bytes_share, percent);
     vec![name.to_owned(), count(saving.pages), percent(saving.share), known_bytes(saving.bytes), of_bytes]
 }
 

@@ -17,7 +17,7 @@ use serde_json::json;
 
 use crate::args::AskArgs;
 use crate::client::connect;
-use crate::output::{NO_FIGURE, Output, bytes, count, plural, table};
+use crate::output::{NO_FIGURE, Output, bytes, count, known, plural, table};
 
 /// How long a node may take.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -172,7 +172,7 @@ fn print(status: &ClusterStatus, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn figure(number: Option<u64>) -> String {
-    number.map_or_else(|| NO_FIGURE.to_owned(), count)
+    known(number, count)
 }
 
 fn node_row(node: &ClusterNode, number: Option<u64>) -> Vec<String> {
@@ -223,7 +223,7 @@ fn server_row(server: &EngineServer) -> Vec<String> {
 }
 
 fn stream_row(stream: &EngineStream) -> Vec<String> {
-    let size = |size: Option<u64>| size.map_or_else(|| NO_FIGURE.to_owned(), bytes);
+    let size = |size: Option<u64>| known(size, bytes);
     vec![
         stream.range.to_string(),
         size(stream.bytes),

@@ -6,8 +6,9 @@ use anyhow::Context;
 use doppel_overlap::{Band, Mirror, Outcome, Replicated, Replication, Space, Work};
 use serde::Serialize;
 
+use crate::bounded;
 use crate::crawl::Tally;
-use crate::output::{bytes, count, plural, table};
+use crate::output::{bytes, count, interval, percent, plural, share, table};
 
 /// All of it.
 #[derive(Debug, Serialize)]
@@ -56,14 +57,6 @@ struct NamedWork {
     work: Work,
 }
 
-fn share(part: u64, of: u64) -> f64 {
-    if of == 0 { 0.0 } else { part as f64 / of as f64 }
-}
-
-fn percent(part: u64, of: u64) -> String {
-    format!("{:.1} %", 100.0 * share(part, of))
-}
-
 impl Whole {
     pub(super) fn new(replication: Replication) -> Self {
         let saved_share = share(replication.saved_pages, replication.pages);
@@ -101,8 +94,7 @@ impl Report {
             writeln!(out, "\nhosts that share most chunks of {}", plural(chunks.lines.into(), "line"))?;
             let mut rows = vec![row(["shared", "of the smaller", "host", "chunks", "host", "chunks"])];
             rows.extend(chunks.mirrors.iter().map(|Mirror { a, b, shared, of_a, of_b, share }| {
-                let share = format!("{:.1} %", 100.0 * share);
-                vec![count(*shared), share, a.clone(), count(*of_a), b.clone(), count(*of_b)]
+                vec![count(*shared), percent(*share), a.clone(), count(*of_a), b.clone(), count(*of_b)]
             }));
             table(out, &rows)?;
         }
@@ -133,11 +125,11 @@ impl Report {
             vec![
                 name,
                 count(all.saved_pages),
-                percent(all.saved_pages, all.pages),
+                percent(share(all.saved_pages, all.pages)),
                 bytes(all.saved_bytes),
-                percent(all.saved_bytes, all.bytes),
+                percent(share(all.saved_bytes, all.bytes)),
                 count(all.replicated),
-                percent(all.replicated, all.pages),
+                percent(share(all.replicated, all.pages)),
             ]
         }));
         table(out, &rows)
@@ -145,17 +137,13 @@ impl Report {
 
     fn print_histogram(&self, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "\npages by the number of replicas, themselves included")?;
-        let band = |Band { from, to, .. }: &Band| match to {
-            Some(to) if to == from => count(*from),
-            Some(to) => format!("{} to {}", count(*from), count(*to)),
-            None => format!("{} and more", count(*from)),
-        };
+        let band = |band: &Band| interval(band.from, band.to);
         let mut rows = vec![row(["replicas"])];
         rows.extend(self.whole.replication.replicas.iter().map(|one| vec![band(one)]));
         for (name, all) in self.measures() {
             rows[0].push(name);
             for (row, band) in rows[1..].iter_mut().zip(&all.replicas) {
-                row.push(percent(band.pages, all.pages));
+                row.push(percent(share(band.pages, all.pages)));
             }
         }
         table(out, &rows)
@@ -202,12 +190,7 @@ impl Report {
         }
         table(out, &rows)?;
         if let Some(most) = self.process_memory_bytes {
-            writeln!(
-                out,
-                "the process had {} of memory at most; {} were allowed",
-                bytes(most),
-                bytes(self.memory_bytes)
-            )?;
+            writeln!(out, "{}", bounded::told(most, self.memory_bytes))?;
         }
         Ok(())
     }

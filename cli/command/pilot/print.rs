@@ -4,8 +4,8 @@ use std::io::{self, Write};
 
 use super::trial::{Grouping, Trial};
 use super::{AtTau, Found};
-use crate::output::{NO_FIGURE, bytes, count, plural, table};
-use crate::savings::{known_bytes, percent, print_mirrors};
+use crate::output::{bytes, count, known, percent, plural, table};
+use crate::savings::{known_bytes, print_mirrors};
 
 pub(super) fn print(found: &Found, top: usize, out: &mut dyn Write) -> io::Result<()> {
     let Found { input, policies, taus, tables_learnt, seconds } = found;
@@ -76,7 +76,7 @@ fn trial(trial: &Trial) -> Vec<String> {
         count(*groups),
         count(*largest),
         bytes(signature_bytes.round() as u64),
-        sign_us.map_or_else(|| NO_FIGURE.to_owned(), microseconds),
+        known(*sign_us, microseconds),
         microseconds(*find_us),
     ]
 }
@@ -87,7 +87,7 @@ fn saved(grouping: &Grouping) -> Vec<String> {
     for saving in [&savings.copies, &savings.near, &savings.redirects, &savings.all] {
         row.extend([count(saving.pages), known_bytes(saving.bytes)]);
     }
-    row.push(savings.all.bytes_share.map_or_else(|| NO_FIGURE.to_owned(), percent));
+    row.push(known(savings.all.bytes_share, percent));
     row
 }
 

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use doppel_protocol::{PartitionMove, RebalanceOutcome, RebalancePlan, RebalanceRequest};
 
 use super::wait::Done;
-use crate::output::{count, plural, table};
+use crate::output::{count, percent, plural, table};
 
 /// A request in words.
 fn describe(request: RebalanceRequest) -> String {
@@ -69,7 +69,7 @@ pub(super) fn change(
     writeln!(out, "imbalance {:.2} before, {:.2} after", change.imbalance_before, change.imbalance_after)?;
     match (change.fan_out_saved_before, change.fan_out_saved_after) {
         (Some(before), Some(after)) => {
-            writeln!(out, "fan-out saved {:.1} % before, {:.1} % after", before * 100.0, after * 100.0)
+            writeln!(out, "fan-out saved {} before, {} after", percent(before), percent(after))
         }
         _ => Ok(()),
     }

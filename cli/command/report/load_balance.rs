@@ -10,7 +10,7 @@ use doppel_protocol::{LengthBox, LoadReport, PartitionLoad, RebalanceProgress};
 
 pub(super) use panels::panels;
 
-use crate::output::{NO_FIGURE, bytes, count, plural, table};
+use crate::output::{NO_FIGURE, bytes, count, known, percent, plural, table};
 
 /// How even one kind of part is, and what its boxes save.
 struct Evenness {
@@ -165,7 +165,7 @@ impl Evenness {
             name.to_owned(),
             cell(parts > 1, format!("{imbalance:.2}")),
             cell(parts > 1, format!("{floor:.2}")),
-            saved.map_or_else(|| NO_FIGURE.to_owned(), |saved| format!("{:.1} %", saved * 100.0)),
+            known(saved, percent),
             cell(searches > 0, format!("{:.2} of {parts}", fan_out as f64 / searches as f64)),
         ]
     }

@@ -7,7 +7,7 @@ use doppel_protocol::answer::WhatIfs;
 
 use super::load_balance::IMBALANCE;
 use crate::layout;
-use crate::output::{of_several, plural, table};
+use crate::output::{of_several, percent, plural, table};
 use crate::svg::{Panel, Series};
 
 pub(super) fn print(report: &WhatIfs, out: &mut dyn Write) -> io::Result<()> {
@@ -68,7 +68,7 @@ fn cells(row: &WhatIf) -> Vec<String> {
         row.nodes.to_string(),
         several(format!("{:.2}", row.imbalance)),
         several(format!("{:.2}", row.imbalance_floor)),
-        several(format!("{:.1} %", row.fan_out_saved * 100.0)),
+        several(percent(row.fan_out_saved)),
         format!("{:.1}", row.speed_up),
     ]
 }
