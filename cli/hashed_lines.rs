@@ -12,12 +12,10 @@ use doppel_overlap::{Builder, Document};
 use doppel_text::{Extractor, HashedLines};
 
 use crate::args::InputArgs;
-use crate::crawl::{self, Tally};
+use crate::crawl::{self, BatchSize, Tally, Unusable};
 
-/// Pages of a batch ...
-const BATCH_PAGES: usize = 512;
-/// ... or bytes of them; one page may be larger.
-const BATCH_BYTES: u64 = 8 << 20;
+/// One is read or hashed at a time, because what is counted with has the rest of the memory ([`bounded`](crate::bounded)).
+const BATCH: BatchSize = BatchSize { pages: 512, bytes: 8 << 20 };
 
 /// What was read.
 #[derive(Debug)]
@@ -44,8 +42,8 @@ struct Hashing<'b> {
     extractors: Vec<Extractor>,
     builder: &'b mut Builder,
     hash: Hash,
-    /// Pages that the extractor failed on, and their bytes.
-    failed: (u64, u64),
+    /// Pages that the extractor failed on.
+    failed: Unusable,
 }
 
 /// Hands all pages over.
@@ -56,28 +54,15 @@ pub fn read(inputs: &InputArgs, builder: &mut Builder) -> anyhow::Result<Read> {
     let begin = Instant::now();
     let threads = thread::available_parallelism().map_or(1, NonZero::get);
     let mut hashing = Hashing::new(threads, builder, hash);
-    let (mut pages, mut bytes) = (Vec::new(), 0);
-    let mut tally = crawl::read(inputs, |page| {
-        bytes += crawl::content_bytes(&page);
-        pages.push(page);
-        if pages.len() >= BATCH_PAGES || bytes >= BATCH_BYTES {
-            bytes = 0;
-            hashing.take(&std::mem::take(&mut pages))?;
-        }
-        Ok(())
-    })?;
-    hashing.take(&pages)?;
-    let (failed, bytes) = hashing.failed;
-    if failed > 0 {
-        tally.unusable(crawl::FAILED, failed, bytes);
-    }
+    let mut tally = crawl::read_batches(inputs, ("reading", true), BATCH, |pages| hashing.take(&pages))?;
+    tally.without(hashing.failed);
     Ok(Read { tally, seconds: begin.elapsed().as_secs_f64() })
 }
 
 impl<'b> Hashing<'b> {
     fn new(threads: usize, builder: &'b mut Builder, hash: Hash) -> Self {
         let extractors = (0..threads).map(|_| Extractor::new(Policy::default())).collect();
-        Self { extractors, builder, hash, failed: (0, 0) }
+        Self { extractors, builder, hash, failed: Unusable::default() }
     }
 
     fn take(&mut self, pages: &[Fetched]) -> anyhow::Result<()> {
@@ -105,13 +90,7 @@ impl<'b> Hashing<'b> {
                     self.builder.push(&Document { url, host: &host, bytes, text, lines: &lines })?;
                 }
                 Some(Hashed::Gone) => self.builder.gone(url)?,
-                None => {
-                    if self.failed.0 == 0 {
-                        eprintln!("doppel: {url}: {}; others like it are only counted", crawl::FAILED);
-                    }
-                    self.failed.0 += 1;
-                    self.failed.1 += bytes;
-                }
+                None => self.failed.note(crawl::FAILED, (&page.url, bytes), &crawl::FAILED),
             }
         }
         Ok(())
@@ -147,7 +126,9 @@ mod tests {
         let mut builder = Builder::new(&budget, &[Chunking { lines: 4, shared: 15 }], false).unwrap();
         let mut hashing = Hashing::new(2, &mut builder, failing);
         hashing.take(&(0..6).map(page).collect::<Vec<_>>()).unwrap();
-        assert_eq!(hashing.failed, (1, 15));
+        let mut failed = Unusable::default();
+        failed.note(crawl::FAILED, (&page(3).url, 15), &"expected");
+        assert_eq!(hashing.failed, failed);
         // The others are one text, so each but the first is a copy.
         let collection = builder.finish().unwrap();
         let url = |document| collection.url(document).unwrap().to_string();
