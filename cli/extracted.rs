@@ -13,6 +13,7 @@ use doppel_text::Extractor;
 
 use crate::args::InputArgs;
 use crate::crawl::{self, BatchSize, Tally, Unusable};
+use crate::processor;
 
 /// Pages of a batch.
 pub(crate) const BATCH_PAGES: usize = 1_024;
@@ -37,8 +38,7 @@ type Reading = (Batch, Vec<(PageUrl, u64)>);
 /// # Errors
 /// When the operating system gives no thread.
 pub(crate) fn extractors(signer: Signer, detect_language: bool) -> anyhow::Result<Ingest> {
-    let threads = thread::available_parallelism().map_or(1, usize::from);
-    let ingest = Ingest::with(threads, move || {
+    let ingest = Ingest::with(processor::cores(), move || {
         let extractor = Extractor::signing(signer.clone());
         if detect_language { extractor.detecting_language() } else { extractor }
     });

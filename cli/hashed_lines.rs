@@ -1,7 +1,6 @@
 //! Crawls on disk as hashed lines: read in batches on one thread, hashed on all cores, handed over in the order of the inputs. A page
 //! that makes the extractor panic is a bad record.
 
-use std::num::NonZero;
 use std::thread;
 use std::time::Instant;
 
@@ -13,8 +12,10 @@ use doppel_text::{Extractor, HashedLines};
 
 use crate::args::InputArgs;
 use crate::crawl::{self, BatchSize, Tally, Unusable};
+use crate::processor;
 
-/// One is read or hashed at a time, because what is counted with has the rest of the memory ([`bounded`](crate::bounded)).
+/// Pages that are in memory at once. No further ones are read while these are hashed: counting has a bound on memory that leaves
+/// room for no more ([`bounded`](crate::bounded)).
 const BATCH: BatchSize = BatchSize { pages: 512, bytes: 8 << 20 };
 
 /// What was read.
@@ -52,8 +53,7 @@ struct Hashing<'b> {
 /// When an input is not there, or the memory does not suffice.
 pub fn read(inputs: &InputArgs, builder: &mut Builder) -> anyhow::Result<Read> {
     let begin = Instant::now();
-    let threads = thread::available_parallelism().map_or(1, NonZero::get);
-    let mut hashing = Hashing::new(threads, builder, hash);
+    let mut hashing = Hashing::new(processor::cores(), builder, hash);
     let mut tally = crawl::read_batches(inputs, ("reading", true), BATCH, |pages| hashing.take(&pages))?;
     tally.without(hashing.failed);
     Ok(Read { tally, seconds: begin.elapsed().as_secs_f64() })

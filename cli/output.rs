@@ -166,6 +166,16 @@ pub fn table(out: &mut dyn Write, rows: &[Vec<String>]) -> io::Result<()> {
     Ok(())
 }
 
+/// The same under a heading.
+pub fn headed(
+    out: &mut dyn Write,
+    heading: &[&str],
+    rows: impl IntoIterator<Item = Vec<String>>,
+) -> io::Result<()> {
+    let heading = heading.iter().map(|&name| name.to_owned()).collect();
+    table(out, &std::iter::once(heading).chain(rows).collect::<Vec<_>>())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -197,5 +207,8 @@ mod tests {
         let mut out = Vec::new();
         table(&mut out, &rows).unwrap();
         assert_eq!(String::from_utf8(out).unwrap(), "a     b\nlong  c\n");
+        let mut out = Vec::new();
+        headed(&mut out, &["of", "pages"], rows).unwrap();
+        assert_eq!(String::from_utf8(out).unwrap(), "of    pages\na     b\nlong  c\n");
     }
 }

@@ -24,13 +24,14 @@ use doppel_text::Extractor;
 use crate::args::{InputArgs, PolicyArgs};
 use crate::crawl::{self, BatchSize, Tally};
 use crate::exit::Failure;
+use crate::processor;
 use crate::whole_file::{self, Earlier};
 
 /// The name of the file in a data directory.
 pub(crate) const NAME: &str = "policy-tables";
 /// How the names begin under which it is written.
 const ASIDE: &str = "policy-tables.new";
-/// What a thread reads at once.
+/// What a thread reads at once. Words count the same in any order, so batches need not come back in theirs.
 const BATCH: BatchSize = BatchSize { pages: 256, bytes: 4 << 20 };
 
 /// Why there are no tables, or not those that are needed.
@@ -309,7 +310,7 @@ pub(crate) fn sample(
     mut also: impl FnMut(&Fetched),
 ) -> anyhow::Result<(Sample, Tally)> {
     let sample = Mutex::new(Sample::new());
-    let threads = thread::available_parallelism().map_or(1, usize::from);
+    let threads = processor::cores();
     let (sender, batches) = sync_channel::<Vec<Fetched>>(threads);
     let batches = Mutex::new(batches);
     let tally = thread::scope(|scope| {

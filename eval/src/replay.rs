@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::thread;
 
 use anyhow::Context;
 use clap::Args;
 use doppel::args::InputArgs;
 use doppel::crawl::{self, Tally};
 use doppel::exit::Failure;
+use doppel::processor;
 use doppel_baseline::Contents;
 use doppel_coordinator::ingest::{Batch, Ingest, Source};
 use doppel_crawls::{Fetched, FetchedBody};
@@ -99,9 +99,9 @@ struct Reader {
 
 impl Reader {
     fn new() -> anyhow::Result<Self> {
-        let threads = thread::available_parallelism().map_or(1, usize::from);
         Ok(Self {
-            ingest: Ingest::new(threads, Policy::default()).context("cannot start the extractors")?,
+            ingest: Ingest::new(processor::cores(), Policy::default())
+                .context("cannot start the extractors")?,
             now: crawl::now(),
             extractor: Extractor::default(),
             contents: Contents::default(),

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::bounded;
 use crate::crawl::Tally;
-use crate::output::{bytes, count, interval, percent, plural, share, table};
+use crate::output::{bytes, count, headed, interval, percent, plural, share, table};
 
 /// All of it.
 #[derive(Debug, Serialize)]
@@ -79,10 +79,6 @@ impl Chunks {
     }
 }
 
-fn row<const N: usize>(cells: [&str; N]) -> Vec<String> {
-    cells.map(str::to_owned).into()
-}
-
 impl Report {
     pub(super) fn print(&self, out: &mut dyn Write) -> io::Result<()> {
         let Replication { pages, bytes: all, .. } = self.whole.replication;
@@ -92,18 +88,16 @@ impl Report {
         self.print_costs(out)?;
         for chunks in self.chunks.iter().filter(|chunks| !chunks.mirrors.is_empty()) {
             writeln!(out, "\nhosts that share most chunks of {}", plural(chunks.lines.into(), "line"))?;
-            let mut rows = vec![row(["shared", "of the smaller", "host", "chunks", "host", "chunks"])];
-            rows.extend(chunks.mirrors.iter().map(|Mirror { a, b, shared, of_a, of_b, share }| {
+            let heading = ["shared", "of the smaller", "host", "chunks", "host", "chunks"];
+            let row = |Mirror { a, b, shared, of_a, of_b, share }: &Mirror| {
                 vec![count(*shared), percent(*share), a.clone(), count(*of_a), b.clone(), count(*of_b)]
-            }));
-            table(out, &rows)?;
+            };
+            headed(out, &heading, chunks.mirrors.iter().map(row))?;
         }
         if !self.most_replicated.is_empty() {
             writeln!(out, "\npages with exact copies on most hosts")?;
-            let mut rows = vec![row(["hosts", "copies", "the first of them"])];
-            let cells = |one: &Replicated| vec![count(one.hosts), count(one.pages), one.url.clone()];
-            rows.extend(self.most_replicated.iter().map(cells));
-            table(out, &rows)?;
+            let row = |one: &Replicated| vec![count(one.hosts), count(one.pages), one.url.clone()];
+            headed(out, &["hosts", "copies", "the first of them"], self.most_replicated.iter().map(row))?;
         }
         Ok(())
     }
@@ -119,9 +113,8 @@ impl Report {
 
     fn print_savings(&self, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "\nwhat need not be visited, because a page that is visited")?;
-        let mut rows =
-            vec![row(["has as much in common", "pages", "", "bytes", "", "pages with replicas", ""])];
-        rows.extend(self.measures().map(|(name, all)| {
+        let heading = ["has as much in common", "pages", "", "bytes", "", "pages with replicas", ""];
+        let rows = self.measures().map(|(name, all)| {
             vec![
                 name,
                 count(all.saved_pages),
@@ -131,14 +124,14 @@ impl Report {
                 count(all.replicated),
                 percent(share(all.replicated, all.pages)),
             ]
-        }));
-        table(out, &rows)
+        });
+        headed(out, &heading, rows)
     }
 
     fn print_histogram(&self, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "\npages by the number of replicas, themselves included")?;
         let band = |band: &Band| interval(band.from, band.to);
-        let mut rows = vec![row(["replicas"])];
+        let mut rows = vec![vec!["replicas".to_owned()]];
         rows.extend(self.whole.replication.replicas.iter().map(|one| vec![band(one)]));
         for (name, all) in self.measures() {
             rows[0].push(name);
@@ -151,7 +144,7 @@ impl Report {
 
     fn print_costs(&self, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "\nreading took {:.1} s; what counting took", self.read_seconds)?;
-        let mut rows = vec![row([
+        let heading = [
             "",
             "fingerprints",
             "bytes",
@@ -164,7 +157,8 @@ impl Report {
             "candidates",
             "counted",
             "counters",
-        ])];
+        ];
+        let mut rows = Vec::new();
         for (space, number) in self.space.iter().zip(0..) {
             let name = space.lines.map_or("whole pages".to_owned(), |lines| plural(lines.into(), "line"));
             let sorting = format!("{:.2} s", space.sort_seconds);
@@ -188,7 +182,7 @@ impl Report {
                 cells[..4].fill(String::new());
             }
         }
-        table(out, &rows)?;
+        headed(out, &heading, rows)?;
         if let Some(most) = self.process_memory_bytes {
             writeln!(out, "{}", bounded::told(most, self.memory_bytes))?;
         }

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use super::trial::{Grouping, Trial};
 use super::{AtTau, Found};
-use crate::output::{bytes, count, known, percent, plural, table};
+use crate::output::{bytes, count, headed, known, percent, plural};
 use crate::savings::{known_bytes, print_mirrors};
 
 pub(super) fn print(found: &Found, top: usize, out: &mut dyn Write) -> io::Result<()> {
@@ -15,7 +15,7 @@ pub(super) fn print(found: &Found, top: usize, out: &mut dyn Write) -> io::Resul
     writeln!(out, "\nwhat each policy makes of them, and what a page costs")?;
     let heading =
         ["policy", "kept", "removed", "of all", "groups", "largest", "signature", "to sign", "to find"];
-    print_table(&heading, policies.iter().map(trial), out)?;
+    headed(out, &heading, policies.iter().map(trial))?;
     writeln!(out, "removed: duplicates, and redirects to kept pages; largest: pages of the largest group;")?;
     writeln!(out, "signature: its bytes; to sign, to find: processor time of a page")?;
     if *tables_learnt {
@@ -36,12 +36,12 @@ pub(super) fn print(found: &Found, top: usize, out: &mut dyn Write) -> io::Resul
     )?;
     let heading =
         ["policy", "equal", "bytes", "near", "bytes", "redirects", "bytes", "all", "bytes", "of all bytes"];
-    print_table(&heading, policies.iter().map(|trial| saved(&trial.grouping)), out)?;
+    headed(out, &heading, policies.iter().map(|trial| saved(&trial.grouping)))?;
     if !taus.is_empty() {
         writeln!(out, "\njaccard, by its threshold")?;
         let heading =
             ["tau", "kept", "removed", "of all", "bytes", "equal", "near", "redirects", "groups", "largest"];
-        print_table(&heading, taus.iter().map(at_tau), out)?;
+        headed(out, &heading, taus.iter().map(at_tau))?;
     }
     if let Some(Trial { grouping, .. }) = policies.first() {
         let others = if policies.len() > 1 { ", the first policy" } else { "" };
@@ -54,15 +54,6 @@ pub(super) fn print(found: &Found, top: usize, out: &mut dyn Write) -> io::Resul
     )?;
     writeln!(out, "you choose. A large group is often one of different pages that share a template.")?;
     writeln!(out, "\n{seconds:.1} s")
-}
-
-fn print_table(
-    heading: &[&str],
-    rows: impl Iterator<Item = Vec<String>>,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    let heading = heading.iter().map(|name| (*name).to_owned()).collect();
-    table(out, &std::iter::once(heading).chain(rows).collect::<Vec<_>>())
 }
 
 fn trial(trial: &Trial) -> Vec<String> {
