@@ -7,6 +7,7 @@ use clap::Args;
 use doppel_overlap::Budget;
 
 use crate::exit::Failure;
+use crate::output::bytes;
 
 /// Memory of the program beside what is counted with: pages that are being read, and the program itself. A fifth of all is left to the
 /// allocator, which keeps some of what it was given back.
@@ -81,6 +82,12 @@ pub fn process_memory() -> Option<u64> {
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     let kibibytes: u64 = peak.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kibibytes << 10)
+}
+
+/// How much that was, beside what was allowed.
+#[must_use]
+pub fn told(most: u64, allowed: u64) -> String {
+    format!("the process had {} of memory at most; {} were allowed", bytes(most), bytes(allowed))
 }
 
 #[cfg(test)]

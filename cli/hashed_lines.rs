@@ -1,23 +1,22 @@
 //! Crawls on disk as hashed lines: read in batches on one thread, hashed on all cores, handed over in the order of the inputs. A page
 //! that makes the extractor panic is a bad record.
 
-use std::num::NonZero;
 use std::thread;
 use std::time::Instant;
 
 use anyhow::anyhow;
-use doppel_crawls::{Fetched, FetchedBody};
+use doppel_crawls::Fetched;
 use doppel_model::pairwise::Policy;
 use doppel_overlap::{Builder, Document};
 use doppel_text::{Extractor, HashedLines};
 
 use crate::args::InputArgs;
-use crate::crawl::{self, Tally};
+use crate::crawl::{self, BatchSize, Tally, Unusable};
+use crate::processor;
 
-/// Pages of a batch ...
-const BATCH_PAGES: usize = 512;
-/// ... or bytes of them; one page may be larger.
-const BATCH_BYTES: u64 = 8 << 20;
+/// Pages that are in memory at once. No further ones are read while these are hashed: counting has a bound on memory that leaves
+/// room for no more ([`bounded`](crate::bounded)).
+const BATCH: BatchSize = BatchSize { pages: 512, bytes: 8 << 20 };
 
 /// What was read.
 #[derive(Debug)]
@@ -44,8 +43,8 @@ struct Hashing<'b> {
     extractors: Vec<Extractor>,
     builder: &'b mut Builder,
     hash: Hash,
-    /// Pages that the extractor failed on, and their bytes.
-    failed: (u64, u64),
+    /// Pages that the extractor failed on.
+    failed: Unusable,
 }
 
 /// Hands all pages over.
@@ -54,30 +53,16 @@ struct Hashing<'b> {
 /// When an input is not there, or the memory does not suffice.
 pub fn read(inputs: &InputArgs, builder: &mut Builder) -> anyhow::Result<Read> {
     let begin = Instant::now();
-    let threads = thread::available_parallelism().map_or(1, NonZero::get);
-    let mut hashing = Hashing::new(threads, builder, hash);
-    let (mut pages, mut bytes) = (Vec::new(), 0);
-    let mut tally = crawl::read(inputs, |page| {
-        bytes += crawl::content_bytes(&page);
-        pages.push(page);
-        if pages.len() >= BATCH_PAGES || bytes >= BATCH_BYTES {
-            bytes = 0;
-            hashing.take(&std::mem::take(&mut pages))?;
-        }
-        Ok(())
-    })?;
-    hashing.take(&pages)?;
-    let (failed, bytes) = hashing.failed;
-    if failed > 0 {
-        tally.unusable(crawl::FAILED, failed, bytes);
-    }
+    let mut hashing = Hashing::new(processor::cores(), builder, hash);
+    let mut tally = crawl::read_batches(inputs, ("reading", true), BATCH, |pages| hashing.take(&pages))?;
+    tally.without(hashing.failed);
     Ok(Read { tally, seconds: begin.elapsed().as_secs_f64() })
 }
 
 impl<'b> Hashing<'b> {
     fn new(threads: usize, builder: &'b mut Builder, hash: Hash) -> Self {
         let extractors = (0..threads).map(|_| Extractor::new(Policy::default())).collect();
-        Self { extractors, builder, hash, failed: (0, 0) }
+        Self { extractors, builder, hash, failed: Unusable::default() }
     }
 
     fn take(&mut self, pages: &[Fetched]) -> anyhow::Result<()> {
@@ -105,13 +90,7 @@ impl<'b> Hashing<'b> {
                     self.builder.push(&Document { url, host: &host, bytes, text, lines: &lines })?;
                 }
                 Some(Hashed::Gone) => self.builder.gone(url)?,
-                None => {
-                    if self.failed.0 == 0 {
-                        eprintln!("doppel: {url}: {}; others like it are only counted", crawl::FAILED);
-                    }
-                    self.failed.0 += 1;
-                    self.failed.1 += bytes;
-                }
+                None => self.failed.note(crawl::FAILED, (&page.url, bytes), &crawl::FAILED),
             }
         }
         Ok(())
@@ -119,21 +98,13 @@ impl<'b> Hashing<'b> {
 }
 
 fn hash(extractor: &mut Extractor, page: &Fetched) -> Hashed {
-    let HashedLines { text, lines } = match &page.body {
-        FetchedBody::Html { bytes, charset } => {
-            match extractor.html_lines(&page.url, bytes, charset.as_deref()) {
-                Some(hashed) => hashed,
-                None => return Hashed::Gone,
-            }
-        }
-        FetchedBody::Text(text) => extractor.text_lines(text),
-        FetchedBody::Redirect(_) | FetchedBody::Dead => return Hashed::Gone,
-    };
-    Hashed::Page(text, lines.to_vec())
+    let hashed = page.body.raw_content().and_then(|raw| extractor.lines(&page.url, raw));
+    hashed.map_or(Hashed::Gone, |HashedLines { text, lines }| Hashed::Page(text, lines.to_vec()))
 }
 
 #[cfg(test)]
 mod tests {
+    use doppel_crawls::FetchedBody;
     use doppel_model::PageUrl;
     use doppel_overlap::{Budget, Chunking};
 
@@ -155,7 +126,9 @@ mod tests {
         let mut builder = Builder::new(&budget, &[Chunking { lines: 4, shared: 15 }], false).unwrap();
         let mut hashing = Hashing::new(2, &mut builder, failing);
         hashing.take(&(0..6).map(page).collect::<Vec<_>>()).unwrap();
-        assert_eq!(hashing.failed, (1, 15));
+        let mut failed = Unusable::default();
+        failed.note(crawl::FAILED, (&page(3).url, 15), &"expected");
+        assert_eq!(hashing.failed, failed);
         // The others are one text, so each but the first is a copy.
         let collection = builder.finish().unwrap();
         let url = |document| collection.url(document).unwrap().to_string();

@@ -16,24 +16,23 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use anyhow::anyhow;
-use doppel_crawls::{Fetched, FetchedBody};
+use doppel_crawls::Fetched;
 use doppel_model::pairwise::{Policy, Signer};
 use doppel_model::tables::{CONTENT_TERMS_MAX, FILE_BYTES_MAX, Sample, Tables, TablesError, TablesHash};
 use doppel_text::Extractor;
 
 use crate::args::{InputArgs, PolicyArgs};
-use crate::crawl::{self, Tally};
+use crate::crawl::{self, BatchSize, Tally};
 use crate::exit::Failure;
+use crate::processor;
 use crate::whole_file::{self, Earlier};
 
 /// The name of the file in a data directory.
 pub(crate) const NAME: &str = "policy-tables";
 /// How the names begin under which it is written.
 const ASIDE: &str = "policy-tables.new";
-/// Pages of a batch ...
-const BATCH_PAGES: usize = 256;
-/// ... or bytes of them; one page may be larger.
-const BATCH_BYTES: u64 = 4 << 20;
+/// What a thread reads at once. Words count the same in any order, so batches need not come back in theirs.
+const BATCH: BatchSize = BatchSize { pages: 256, bytes: 4 << 20 };
 
 /// Why there are no tables, or not those that are needed.
 #[derive(Debug, thiserror::Error)]
@@ -282,7 +281,7 @@ pub(crate) fn is_aside(name: &OsStr) -> bool {
 /// # Errors
 /// Those of [`sample`], and when no word is common to two contents.
 pub(crate) fn learn(inputs: &InputArgs, policy: Policy, tell: bool) -> anyhow::Result<(Tables, Tally)> {
-    let (sample, tally) = sample(inputs, tell)?;
+    let (sample, tally) = sample(inputs, tell, |_| ())?;
     let tables = Tables::learn(policy.name(), &sample);
     if tables.terms() > 0 {
         return Ok((tables, tally));
@@ -301,13 +300,17 @@ pub(crate) fn learn(inputs: &InputArgs, policy: Policy, tell: bool) -> anyhow::R
 }
 
 /// The words of crawls, from which the tables of any policy are learnt, read on all cores. Redirects and dead pages have none.
-/// Bad records are counted, and with `tell` told.
+/// Bad records are counted, and with `tell` told. `also` is shown each page, in the order of the inputs.
 ///
 /// # Errors
 /// When an input is not there, or a thread cannot be started.
-pub(crate) fn sample(inputs: &InputArgs, tell: bool) -> anyhow::Result<(Sample, Tally)> {
+pub(crate) fn sample(
+    inputs: &InputArgs,
+    tell: bool,
+    mut also: impl FnMut(&Fetched),
+) -> anyhow::Result<(Sample, Tally)> {
     let sample = Mutex::new(Sample::new());
-    let threads = thread::available_parallelism().map_or(1, usize::from);
+    let threads = processor::cores();
     let (sender, batches) = sync_channel::<Vec<Fetched>>(threads);
     let batches = Mutex::new(batches);
     let tally = thread::scope(|scope| {
@@ -315,18 +318,10 @@ pub(crate) fn sample(inputs: &InputArgs, tell: bool) -> anyhow::Result<(Sample, 
             let learner = thread::Builder::new().name(format!("learn-{number}"));
             learner.spawn_scoped(scope, || read_words(&batches, &sample))?;
         }
-        let (mut batch, mut bytes) = (Vec::new(), 0);
-        let send = |batch| sender.send(batch).map_err(|_| anyhow!("nobody takes the pages"));
-        let tally = crawl::read_to_learn(inputs, tell, |page| {
-            bytes += crawl::content_bytes(&page);
-            batch.push(page);
-            if batch.len() >= BATCH_PAGES || bytes >= BATCH_BYTES {
-                bytes = 0;
-                send(std::mem::take(&mut batch))?;
-            }
-            Ok(())
+        let tally = crawl::read_batches(inputs, ("learning", tell), BATCH, |batch| {
+            batch.iter().for_each(&mut also);
+            sender.send(batch).map_err(|_| anyhow!("nobody takes the pages"))
         })?;
-        send(batch)?;
         drop(sender);
         anyhow::Ok(tally)
     })?;
@@ -347,11 +342,7 @@ fn read_words(batches: &Mutex<Receiver<Vec<Fetched>>>, sample: &Mutex<Sample>) {
 }
 
 fn take_words(extractor: &mut Extractor, page: &Fetched, sample: &Mutex<Sample>, own: &mut Vec<u64>) {
-    let words = match &page.body {
-        FetchedBody::Html { bytes, charset } => extractor.html_terms(&page.url, bytes, charset.as_deref()),
-        FetchedBody::Text(text) => Some(extractor.text_terms(text)),
-        FetchedBody::Redirect(_) | FetchedBody::Dead => None,
-    };
+    let words = page.body.raw_content().and_then(|raw| extractor.terms(&page.url, raw));
     let Some(words) = words else { return };
     let sample = || sample.lock().unwrap_or_else(PoisonError::into_inner);
     if sample().wants(words.content) {

@@ -92,24 +92,20 @@ impl Pilot {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let begin = Instant::now();
         let scratch = Scratch::new()?;
+        let asked = self.policies();
+        let given = self.policy_tables.as_deref().map(policy_tables::read).transpose()?;
+        let is_given = |policy: &Policy| given.iter().any(|tables| tables.policy() == policy.name());
+        let tables_learnt = asked.iter().any(|policy| policy.reads_tables() && !is_given(policy));
         let mut sample = Timed::default();
-        let input = crawl::read(&self.inputs, |page| {
-            sample.take(page);
-            Ok(())
-        })?;
+        let (words, input) = self.read(tables_learnt, &mut sample)?;
         // Where a part could not be read, the rest is tried all the same.
         let verdict = input.verdict(self.inputs.strict, 0);
         if input.records == 0 {
             return Ok(verdict?);
         }
         let (mut policies, mut taus) = (Vec::new(), Vec::new());
-        let asked = self.policies();
-        let given = self.policy_tables.as_deref().map(policy_tables::read).transpose()?;
-        let is_given = |policy: &Policy| given.iter().any(|tables| tables.policy() == policy.name());
-        let tables_learnt = asked.iter().any(|policy| policy.reads_tables() && !is_given(policy));
-        let words = tables_learnt.then(|| policy_tables::sample(&self.inputs, false)).transpose()?;
         for policy in asked {
-            let learn = |(words, _): &(Sample, Tally)| Arc::new(Tables::learn(policy.name(), words));
+            let learn = |words: &Sample| Arc::new(Tables::learn(policy.name(), words));
             let given = given.clone().filter(|_| is_given(&policy));
             let tables = given.or_else(|| words.as_ref().map(learn));
             let signer = policy_tables::signer(policy, tables.filter(|_| policy.reads_tables()))?;
@@ -133,6 +129,19 @@ impl Pilot {
         let left_out = found.input.left_out("doppel pilot");
         left_out.inspect(|left_out| eprintln!("doppel: {left_out}"));
         Ok(verdict?)
+    }
+
+    /// Reads the inputs for the first time: for pages whose reading is timed, and for words where tables are learnt.
+    fn read(&self, learns: bool, timed: &mut Timed) -> anyhow::Result<(Option<Sample>, Tally)> {
+        if learns {
+            let (words, tally) = policy_tables::sample(&self.inputs, true, |page| timed.take(page))?;
+            return Ok((Some(words), tally));
+        }
+        let tally = crawl::read(&self.inputs, |page| {
+            timed.take(&page);
+            Ok(())
+        })?;
+        Ok((None, tally))
     }
 
     /// Those that were asked for, each once, or all.

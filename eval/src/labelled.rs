@@ -9,12 +9,12 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use doppel::args::InputArgs;
 use doppel::crawl;
-use doppel_crawls::{Fetched, FetchedBody};
+use doppel_crawls::Fetched;
 use doppel_model::PageUrl;
 use doppel_model::pairwise::{Policy, Signer};
 use doppel_model::signature::Signature;
 use doppel_model::tables::{Sample, Tables};
-use doppel_text::{Extracted, Extractor};
+use doppel_text::Extractor;
 use serde::Deserialize;
 
 /// What is true of a pair.
@@ -119,7 +119,7 @@ impl Crawled {
     }
 
     pub(crate) fn add(&mut self, page: Fetched) {
-        if !matches!(page.body, FetchedBody::Html { .. } | FetchedBody::Text(_)) {
+        if !page.body.has_content() {
             self.gone.insert(page.url);
             return;
         }
@@ -146,13 +146,7 @@ impl Crawled {
     fn sample(&self) -> Sample {
         let (mut extractor, mut sample) = (Extractor::default(), Sample::new());
         for page in &self.pages {
-            let words = match &page.body {
-                FetchedBody::Html { bytes, charset } => {
-                    extractor.html_terms(&page.url, bytes, charset.as_deref())
-                }
-                FetchedBody::Text(text) => Some(extractor.text_terms(text)),
-                FetchedBody::Redirect(_) | FetchedBody::Dead => None,
-            };
+            let words = page.body.raw_content().and_then(|raw| extractor.terms(&page.url, raw));
             if let Some(words) = words {
                 sample.add(words.content, &mut words.terms.to_vec());
             }
@@ -172,14 +166,7 @@ impl Crawled {
 
 /// The signature of a page; none if it redirects.
 pub(crate) fn sign(extractor: &mut Extractor, page: &Fetched) -> Option<Signature> {
-    match &page.body {
-        FetchedBody::Html { bytes, charset } => match extractor.html(&page.url, bytes, charset.as_deref()) {
-            Extracted::Page(page) => Some(page.signature),
-            Extracted::Redirect(_) => None,
-        },
-        FetchedBody::Text(text) => Some(extractor.text_at(&page.url, text).signature),
-        FetchedBody::Redirect(_) | FetchedBody::Dead => None,
-    }
+    Some(extractor.extract(&page.url, page.body.raw_content()?).page()?.signature)
 }
 
 #[cfg(test)]

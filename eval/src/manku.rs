@@ -19,7 +19,7 @@ use doppel_text::Extractor;
 use serde::Serialize;
 
 use crate::labelled::{self, Crawled};
-use crate::report::{Report, Table, percent};
+use crate::report::{Report, Table};
 use crate::transplants::Transplants;
 use distances::{AtDistance, DISTANCE_MAX};
 use structures::{BatchRun, OnlineRun, Storing};
@@ -182,9 +182,4 @@ impl Report for MankuResult {
         });
         panels
     }
-}
-
-/// A share in percent, or nothing.
-fn share_cell(share: Option<f64>) -> String {
-    share.map_or_else(|| "-".to_owned(), percent)
 }

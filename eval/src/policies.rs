@@ -15,6 +15,7 @@ use std::time::Instant;
 use anyhow::ensure;
 use clap::Args;
 use doppel::args::InputArgs;
+use doppel::output::share;
 use doppel::progress;
 use doppel::svg::{Panel, Series};
 use doppel_join::{ContentIndex, Contents};
@@ -207,7 +208,7 @@ fn of_policy(policy: Policy, crawled: &Crawled, made: &Crawled, sets: &[Set]) ->
     let grouped: Vec<_> =
         of_pages.iter().flatten().filter(|content| signatures[number(content)].tokens() > 0).collect();
     let kept: HashSet<ContentIndex> = grouped.iter().map(|content| roots[number(content)]).collect();
-    let beside = (grouped.len() - kept.len()) as f64 / pages.max(1) as f64;
+    let beside = share((grouped.len() - kept.len()) as u64, pages as u64);
     let collection = Collection { crawled, made, contents: of_pages, signatures, roots };
     let pairs = sets.iter().map(|(kind, pairs)| collection.scores(policy, &mut extractor, *kind, pairs));
     Ok(OfPolicy { policy, pairs: pairs.collect::<anyhow::Result<_>>()?, cost, beside })

@@ -1,5 +1,6 @@
 //! Precision, recall and F1 of weighted pairs. Undecided pairs do not count.
 
+use doppel::output::known;
 use serde::Serialize;
 
 use crate::labelled::Truth;
@@ -59,19 +60,20 @@ impl Score {
     /// Precision, recall and F1 in percent, each with the pairs that it rests on.
     pub(crate) fn cells(&self) -> [String; 3] {
         let cell = |share: Option<f64>, part: u64, of: u64| {
-            let share = share.map_or_else(|| "-".to_owned(), percent);
+            let share = known(share, percent);
             format!("{share} ({part} of {of})")
         };
         let Self { found, missed, wrong, .. } = *self;
         [
             cell(self.precision(), found, found + wrong),
             cell(self.recall(), found, found + missed),
-            self.f1().map_or_else(|| "-".to_owned(), percent),
+            known(self.f1(), percent),
         ]
     }
 }
 
-fn share(part: f64, whole: f64) -> Option<f64> {
+/// A part as a share of the whole, by weight; none if the whole is 0.
+pub(crate) fn share(part: f64, whole: f64) -> Option<f64> {
     (whole > 0.0).then(|| part / whole)
 }
 

@@ -4,8 +4,8 @@ use std::io::{self, Write};
 
 use super::trial::{Grouping, Trial};
 use super::{AtTau, Found};
-use crate::output::{NO_FIGURE, bytes, count, plural, table};
-use crate::savings::{known_bytes, percent, print_mirrors};
+use crate::output::{bytes, count, headed, known, percent, plural};
+use crate::savings::{known_bytes, print_mirrors};
 
 pub(super) fn print(found: &Found, top: usize, out: &mut dyn Write) -> io::Result<()> {
     let Found { input, policies, taus, tables_learnt, seconds } = found;
@@ -15,7 +15,7 @@ pub(super) fn print(found: &Found, top: usize, out: &mut dyn Write) -> io::Resul
     writeln!(out, "\nwhat each policy makes of them, and what a page costs")?;
     let heading =
         ["policy", "kept", "removed", "of all", "groups", "largest", "signature", "to sign", "to find"];
-    print_table(&heading, policies.iter().map(trial), out)?;
+    headed(out, &heading, policies.iter().map(trial))?;
     writeln!(out, "removed: duplicates, and redirects to kept pages; largest: pages of the largest group;")?;
     writeln!(out, "signature: its bytes; to sign, to find: processor time of a page")?;
     if *tables_learnt {
@@ -36,12 +36,12 @@ pub(super) fn print(found: &Found, top: usize, out: &mut dyn Write) -> io::Resul
     )?;
     let heading =
         ["policy", "equal", "bytes", "near", "bytes", "redirects", "bytes", "all", "bytes", "of all bytes"];
-    print_table(&heading, policies.iter().map(|trial| saved(&trial.grouping)), out)?;
+    headed(out, &heading, policies.iter().map(|trial| saved(&trial.grouping)))?;
     if !taus.is_empty() {
         writeln!(out, "\njaccard, by its threshold")?;
         let heading =
             ["tau", "kept", "removed", "of all", "bytes", "equal", "near", "redirects", "groups", "largest"];
-        print_table(&heading, taus.iter().map(at_tau), out)?;
+        headed(out, &heading, taus.iter().map(at_tau))?;
     }
     if let Some(Trial { grouping, .. }) = policies.first() {
         let others = if policies.len() > 1 { ", the first policy" } else { "" };
@@ -56,15 +56,6 @@ pub(super) fn print(found: &Found, top: usize, out: &mut dyn Write) -> io::Resul
     writeln!(out, "\n{seconds:.1} s")
 }
 
-fn print_table(
-    heading: &[&str],
-    rows: impl Iterator<Item = Vec<String>>,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    let heading = heading.iter().map(|name| (*name).to_owned()).collect();
-    table(out, &std::iter::once(heading).chain(rows).collect::<Vec<_>>())
-}
-
 fn trial(trial: &Trial) -> Vec<String> {
     let Trial { grouping, signature_bytes, sign_us, find_us } = trial;
     let Grouping { kept, removed, groups, largest, savings } = grouping;
@@ -76,7 +67,7 @@ fn trial(trial: &Trial) -> Vec<String> {
         count(*groups),
         count(*largest),
         bytes(signature_bytes.round() as u64),
-        sign_us.map_or_else(|| NO_FIGURE.to_owned(), microseconds),
+        known(*sign_us, microseconds),
         microseconds(*find_us),
     ]
 }
@@ -87,7 +78,7 @@ fn saved(grouping: &Grouping) -> Vec<String> {
     for saving in [&savings.copies, &savings.near, &savings.redirects, &savings.all] {
         row.extend([count(saving.pages), known_bytes(saving.bytes)]);
     }
-    row.push(savings.all.bytes_share.map_or_else(|| NO_FIGURE.to_owned(), percent));
+    row.push(known(savings.all.bytes_share, percent));
     row
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use doppel::output::share;
 use serde::Serialize;
 
 use super::measures::{Algorithm, BITS, Measured, Measures, SUPERSHINGLES};
@@ -61,7 +62,7 @@ pub(super) fn row(
         least,
         most,
         pairs: own.len() as u64,
-        share: own.len() as f64 / pairs.len().max(1) as f64,
+        share: share(own.len() as u64, pairs.len() as u64),
         other_mean: own.iter().map(|measures| other(*measures)).sum::<f64>() / own.len().max(1) as f64,
         judged: score(judged),
         transplants: score(transplants),

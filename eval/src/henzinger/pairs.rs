@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use doppel::output::share;
 use doppel_crawls::Fetched;
 use serde::Serialize;
 
@@ -93,13 +94,13 @@ impl Contents {
         let mut degrees: Vec<(u32, u64)> = degrees.into_iter().collect();
         degrees.sort_unstable();
         let large: u64 = degrees.iter().filter(|(degree, _)| *degree >= 100).map(|(_, n)| n).sum();
-        let share = |part: u64, whole: usize| part as f64 / whole.max(1) as f64;
+        let (all, contents) = (pairs.len() as u64, degree.len() as u64);
         Graph {
-            pairs: pairs.len() as u64,
-            contents: degree.len() as u64,
-            mean_degree: share(2 * pairs.len() as u64, degree.len()),
-            degree_100: share(large, degree.len()),
-            one_host: share(one_host, pairs.len()),
+            pairs: all,
+            contents,
+            mean_degree: share(2 * all, contents),
+            degree_100: share(large, contents),
+            one_host: share(one_host, all),
             degrees,
         }
     }

@@ -1,5 +1,6 @@
 //! The tables and figures.
 
+use doppel::output::known;
 use doppel::svg::{Panel, Series};
 
 use super::figures::{Cutoff, OfReason, Row};
@@ -60,7 +61,7 @@ impl Report for HenzingerResult {
     }
 
     fn notes(&self) -> Vec<String> {
-        let correlation = self.correlation.map_or_else(|| "-".to_owned(), |r| format!("{r:.3}"));
+        let correlation = known(self.correlation, |r| format!("{r:.3}"));
         vec![
             format!("correlation of the two measures over the B-similar pairs: {correlation}"),
             "terms in which pairs differ are words of the product, whatever is compared".to_owned(),

@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::ops::ControlFlow;
 
-use doppel::output::{bytes, count};
+use doppel::output::{bytes, count, known};
 use doppel_hamming::{Batch, Compressed, Design, Index, Options, expected_ratio};
 use serde::Serialize;
 
@@ -74,7 +74,7 @@ pub(super) fn storing_table(storing: &[Storing]) -> Table {
     let title = "size of compressed fingerprints, as a share of the plain size";
     let mut table = Table::new(title, ["fingerprints", "number", "code", "with blocks and their keys"]);
     for Storing { what, fingerprints, code, ratio } in storing {
-        let code = code.map_or_else(|| "-".to_owned(), |code| format!("{code:.3}"));
+        let code = known(*code, |code| format!("{code:.3}"));
         table.row([what.clone(), count(*fingerprints), code, format!("{ratio:.3}")]);
     }
     table

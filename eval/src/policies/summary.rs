@@ -1,5 +1,7 @@
 //! One table over all policies.
 
+use doppel::output::known;
+
 use super::{OfPolicy, Scores, TruthSet};
 use crate::report::{Table, percent};
 
@@ -25,8 +27,7 @@ pub(super) fn table(truths: &[TruthSet], policies: &[OfPolicy], pages: usize) ->
 }
 
 fn shares(Scores { f, grouped }: &Scores) -> String {
-    let cell =
-        |share: Option<f64>| share.map_or_else(|| "-".to_owned(), |share| format!("{:.0}", 100.0 * share));
+    let cell = |share: Option<f64>| known(share, |share| format!("{:.0}", 100.0 * share));
     let shares = [f.precision(), f.recall(), f.f1()].map(cell).join(" / ");
     let wrong =
         grouped.map_or_else(|| f.wrong.to_string(), |grouped| format!("{}, {}", f.wrong, grouped.wrong));
