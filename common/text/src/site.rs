@@ -42,6 +42,15 @@ mod tests {
         assert_eq!(all("localhost"), ["localhost"; 3]);
     }
 
+    /// The examples of Henzinger, SIGIR 2006, section 3: what is before the first dot goes where there are three levels or more.
+    #[test]
+    fn the_parent_is_the_site_of_the_paper() {
+        let site = |url: &str| name(Sites::Parent, &PageUrl::parse(url).unwrap().host()).to_owned();
+        assert_eq!(site("http://www.cs.berkeley.edu/index.html"), "cs.berkeley.edu");
+        assert_eq!(site("http://cs.berkeley.edu/index.html"), "berkeley.edu");
+        assert_eq!(site("http://berkeley.edu/index.html"), "berkeley.edu");
+    }
+
     #[test]
     fn a_host_with_a_dot_at_its_end_is_the_same() {
         for sites in [Sites::Registrable, Sites::Host, Sites::Parent] {
