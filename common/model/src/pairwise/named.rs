@@ -12,10 +12,10 @@ use crate::Tau;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PolicyError {
     /// There is no such policy.
-    #[error("{0:?} is no policy; there are {list}", list = names().join(", "))]
+    #[error("{0:?} is no policy{meant}; there are {list}", meant = meant(.0, &names()), list = names().join(", "))]
     Name(String),
     /// The policy has no such parameter.
-    #[error("the policy {policy} has no parameter {key:?}; it has {}", has.join(", "))]
+    #[error("the policy {policy} has no parameter {key:?}{}; it has {}", meant(key, has), has.join(", "))]
     Key {
         /// The policy.
         policy: &'static str,
@@ -70,8 +70,20 @@ const DEFAULTS: [Policy; 11] = [
     Policy::Overlap { lines: 4, shared: overlap::shared_by_default(4) },
 ];
 
+/// How much alike names are of which one may be meant for the other, by Jaro; that of `clap`.
+const ALIKE: f64 = 0.7;
+
 fn names() -> Vec<&'static str> {
     DEFAULTS.iter().map(Policy::name).collect()
+}
+
+/// Asks for the name that is most like what was given; nothing where none is like it.
+fn meant(given: &str, names: &[&str]) -> String {
+    // Names are short, and who gives a very long one means none of them.
+    let given: String = given.chars().take(32).flat_map(char::to_lowercase).collect();
+    let alike = names.iter().map(|name| (strsim::jaro(&given, name), name));
+    let nearest = alike.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(alike, _)| *alike > ALIKE);
+    nearest.map_or_else(String::new, |(_, name)| format!(" (did you mean {name}?)"))
 }
 
 impl Parameter {
@@ -363,6 +375,22 @@ mod tests {
     fn what_is_wrong_is_named() {
         let refused = |text: &str| text.parse::<Policy>().unwrap_err().to_string();
         assert!(refused("minhash").contains("there are jaccard, supershingle"));
+        for (text, meant) in
+            [("simhsh", "simhash"), ("By_Site:site=host", "by-site"), ("multisimhash", "multi-simhash")]
+        {
+            let error = refused(text);
+            assert!(
+                error.contains(&format!("is no policy (did you mean {meant}?); there are jaccard")),
+                "{error}"
+            );
+        }
+        let error = refused("projection:agreeding=372");
+        assert!(
+            error.contains("no parameter \"agreeding\" (did you mean agreeing?); it has agreeing, tokens")
+        );
+        for text in ["", "zzz", "jaccard:x=1"] {
+            assert!(!refused(text).contains("did you mean"), "{text}");
+        }
         assert!(refused("projection:tau=0.8").contains("no parameter \"tau\"; it has agreeing"));
         assert!(refused("projection:agreeing=12").contains("a number from 361 to 384; this is \"12\""));
         assert!(refused("jaccard:tau=1").contains("a decimal from 0.5"));
