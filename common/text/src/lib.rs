@@ -39,7 +39,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use doppel_model::pairwise::{Features, Policy, Signer, TOKENS_MIN};
 use doppel_model::signature::{Builder, Signature};
-use doppel_model::{ContentHash, PageUrl, stable_hash64};
+use doppel_model::{ContentHash, PageUrl};
 use html::{Document, Wanted};
 use language::language;
 use source::{Links, SourceTokens};
@@ -65,12 +65,12 @@ pub enum HtmlText<'a> {
 }
 
 /// A page as the hashes of its text and of its lines, without a signature.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct HashedLines<'e> {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HashedLines {
     /// The hash of the tokens; none where there are no tokens.
     pub text: Option<u64>,
     /// The hashes of the lines, in order.
-    pub lines: &'e [u64],
+    pub lines: Vec<u64>,
 }
 
 /// A page with content.
@@ -205,12 +205,7 @@ impl Extractor {
     }
 
     /// Reads an HTML page like [`html`](Self::html), but makes no signature. None of a redirect.
-    pub fn html_lines(
-        &mut self,
-        url: &PageUrl,
-        html: &[u8],
-        declared: Option<&str>,
-    ) -> Option<HashedLines<'_>> {
+    pub fn html_lines(&mut self, url: &PageUrl, html: &[u8], declared: Option<&str>) -> Option<HashedLines> {
         match self.read_for(url, html, declared, Wanted { lines: true, ..Wanted::default() }) {
             Some(_) => None,
             None => Some(self.hashed_lines()),
@@ -218,17 +213,15 @@ impl Extractor {
     }
 
     /// The same of plain text.
-    pub fn text_lines(&mut self, text: &str) -> HashedLines<'_> {
+    pub fn text_lines(&mut self, text: &str) -> HashedLines {
         self.take(text);
         self.document.lines.take(text);
         self.hashed_lines()
     }
 
-    fn hashed_lines(&mut self) -> HashedLines<'_> {
-        let tokens = self.tokeniser.tokens(&mut self.document.text);
-        let bytes: Vec<u8> = tokens.iter().flat_map(|token| token.to_le_bytes()).collect();
-        let text = (!tokens.is_empty()).then(|| stable_hash64(&bytes));
-        HashedLines { text, lines: self.document.lines.hashes() }
+    fn hashed_lines(&mut self) -> HashedLines {
+        let text = self.tokeniser.hash(&mut self.document.text);
+        HashedLines { text, lines: self.document.lines.take_hashes() }
     }
 
     /// Reads plain text or Markdown. A policy that reads the site takes all these texts for pages of one.
