@@ -131,7 +131,7 @@ impl Grouping {
                 bytes: weights.of(page.line.url.id()),
             })?;
         }
-        let savings = counting.finish(false)?;
+        let savings = counting.finish(false, &|| false)?;
         Ok(Self {
             kept: savings.pages - savings.all.pages,
             removed: savings.all.pages,
