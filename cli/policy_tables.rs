@@ -292,8 +292,8 @@ pub(crate) fn learn(inputs: &InputArgs, policy: Policy, tell: bool) -> anyhow::R
         _ => "no word is in two contents of the input".to_owned(),
     };
     let text = format!(
-        "{why}, so {} can learn nothing from the input, and its tables could never change; give more pages, or tables that \
-         were learnt before with --policy-tables FILE",
+        "{why}, so {} can learn nothing from the input, and its tables could never change; give more pages, or \
+         tables that were learnt before with --policy-tables FILE, or take a policy without tables, such as jaccard",
         policy.name()
     );
     Err(Failure::BadInput(text).into())

@@ -1,9 +1,11 @@
 //! `doppel pilot`: what every policy would make of a crawl, before a collection is created and its policy fixed.
 //!
 //! Policies are tried one after the other, and each reads the inputs anew. Memory is that of one `doppel dedup`, 64 MB of pages for
-//! timing, and while `jaccard` is tried the address of every version that was read. Tables are learnt from the inputs, as `doppel dedup`
+//! timing, for the first policy the group of each page that is in one, and while `jaccard` is tried the address of every version that was
+//! read. Tables are learnt from the inputs, as `doppel dedup`
 //! does.
 
+mod examples;
 mod print;
 mod sample;
 mod spool;
@@ -36,7 +38,8 @@ const TAUS: [&str; 10] = ["0.5", "0.55", "0.6", "0.65", "0.7", "0.75", "0.8", "0
 ///
 /// Prints one table over all policies, or those of --policy: pages kept and removed, groups, and what a page costs; what exact
 /// copies alone, near-duplicates and redirects save; how `jaccard` depends on its threshold; and which hosts mirror which under
-/// the first policy (--json: under each). More removed is not better: the pilot does not know which pages are the same. Look at
+/// the first policy (--json: under each). Of each other policy it shows up to three pairs of pages that it takes for near-duplicates, and
+/// the first policy has in different groups, and the other way round. More removed is not better: the pilot does not know which pages are the same. Look at
 /// pairs with `doppel dedup --policy NAME --out FILE` and `doppel explain` before you choose. Nothing is kept. Groups are those that `doppel dedup` finds. Several inputs are successive crawls, as there.
 ///
 /// Times are processor time: of reading and signing a page, from HTML to signature, on one core, measured on 500 pages drawn by
@@ -101,9 +104,10 @@ impl Pilot {
         // Where a part could not be read, the rest is tried all the same.
         let verdict = input.verdict(self.inputs.strict, 0);
         if input.records == 0 {
+            input.left_out("doppel pilot").inspect(|left_out| eprintln!("doppel: {left_out}"));
             return Ok(verdict?);
         }
-        let (mut policies, mut taus) = (Vec::new(), Vec::new());
+        let (mut policies, mut taus, mut first) = (Vec::new(), Vec::new(), None);
         for policy in asked {
             let learn = |words: &Sample| Arc::new(Tables::learn(policy.name(), words));
             let given = given.clone().filter(|_| is_given(&policy));
@@ -113,7 +117,7 @@ impl Pilot {
             let is_swept = taus.is_empty() && matches!(policy, Policy::Jaccard { .. });
             let mut spool = is_swept.then(|| Spool::new(scratch.path()));
             let reading = (&self.inputs, self.group_members_max, scratch.path());
-            let (trial, weights) = trial::of_policy(&signer, reading, &sample, spool.as_mut())?;
+            let (trial, weights) = trial::of_policy(&signer, reading, &sample, spool.as_mut(), &mut first)?;
             policies.push(trial);
             if let Some(spool) = &mut spool {
                 for text in TAUS {

@@ -121,3 +121,60 @@ fn all_policies_are_tried_for_people() {
     assert_eq!(code(&refused), 2);
     assert!(errors(&refused).contains("is no policy"), "{}", errors(&refused));
 }
+
+#[test]
+fn crawl_files_in_a_directory_are_named_as_the_command_that_reads_them() {
+    let home = tempfile::tempdir().unwrap();
+    crawl(home.path());
+    let dir = home.path().to_str().unwrap();
+    let refused = run(["pilot", dir]);
+    let says = format!("1 crawl file in directories not read: `doppel pilot {dir}/*.jsonl` reads them");
+    assert!(code(&refused) == 5 && errors(&refused).contains(&says), "{}", errors(&refused));
+}
+
+/// Two pairs: one that shares half of its lines, and one with all lines shifted by one.
+#[test]
+fn pairs_on_which_a_policy_and_the_first_differ_are_shown() {
+    let home = tempfile::tempdir().unwrap();
+    let lines =
+        |seed: u64| -> Vec<String> { text(seed, 400).chunks(5).map(|words| words.join(" ")).collect() };
+    let page = |url: &str, lines: &[String]| json!({"url": url, "text": lines.join("\n")});
+    let shifted = [vec!["one".to_owned()], lines(3)].concat();
+    let pages = [
+        page("http://half.example/1", &[lines(1), lines(11)].concat()),
+        page("http://half.example/2", &[lines(1), lines(12)].concat()),
+        page("http://shifted.example/1", &lines(3)),
+        page("http://shifted.example/2", &shifted),
+        page("http://copy.example/1", &lines(4)),
+        page("http://copy.example/2", &lines(4)),
+    ];
+    let crawl = home.path().join("crawl.jsonl");
+    fs::write(&crawl, ndjson(&pages)).unwrap();
+    let pilot = |options: &[&str]| {
+        let asked = ["pilot", "--policy", "jaccard", "--policy", "overlap"];
+        run_ok([&asked[..], options, &[crawl.to_str().unwrap()]].concat())
+    };
+    let found: Value = serde_json::from_str(&pilot(&["--json"])).unwrap();
+    assert!(found["policies"][0].get("examples").is_none(), "{found}");
+    let of = |host: &str, pairs: &Value| {
+        let pair = &pairs[0];
+        let mut both = [&pair["url"], &pair["duplicate_of"]].map(|url| url.as_str().unwrap().to_owned());
+        both.sort();
+        assert_eq!(both, [1, 2].map(|page| format!("http://{host}.example/{page}")));
+        assert_eq!(pairs.as_array().unwrap().len(), 1);
+    };
+    let examples = &found["policies"][1]["examples"];
+    of("half", &examples["only_here"]);
+    // A line at the beginning shifts all chunks behind it.
+    of("shifted", &examples["only_first"]);
+    let human = pilot(&[]);
+    assert!(
+        human.contains("\noverlap:lines=4,shared=15, not jaccard:tau=0.8\n  http://half.example/"),
+        "{human}"
+    );
+    assert!(
+        human.contains("\njaccard:tau=0.8, not overlap:lines=4,shared=15\n  http://shifted.example/"),
+        "{human}"
+    );
+    assert!(!human.contains("http://copy.example/"), "{human}");
+}

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use super::examples::{Examples, Pair};
 use super::trial::{Grouping, Trial};
 use super::{AtTau, Found};
 use crate::output::{bytes, count, headed, known, percent, plural};
@@ -48,6 +49,7 @@ pub(super) fn print(found: &Found, top: usize, out: &mut dyn Write) -> io::Resul
         writeln!(out, "\nunder {}{others}", grouping.savings.policy)?;
         print_mirrors(&grouping.savings, top, out)?;
     }
+    print_examples(policies, out)?;
     writeln!(
         out,
         "\nMore removed is not better: look at pairs with `doppel dedup --policy NAME --out FILE` before"
@@ -56,8 +58,29 @@ pub(super) fn print(found: &Found, top: usize, out: &mut dyn Write) -> io::Resul
     writeln!(out, "\n{seconds:.1} s")
 }
 
+/// Pairs on which a policy and the first one differ.
+fn print_examples(policies: &[Trial], out: &mut dyn Write) -> io::Result<()> {
+    let Some((first, others)) = policies.split_first().filter(|(_, others)| !others.is_empty()) else {
+        return Ok(());
+    };
+    writeln!(out, "\nnear-duplicates of one policy that are in different groups of another, some of each")?;
+    for trial in others {
+        let Some(Examples { only_here, only_first }) = &trial.examples else { continue };
+        let (here, first) = (&trial.grouping.savings.policy, &first.grouping.savings.policy);
+        for (pairs, of, not) in [(only_here, here, first), (only_first, first, here)] {
+            if !pairs.is_empty() {
+                writeln!(out, "{of}, not {not}")?;
+            }
+            for Pair { url, duplicate_of } in pairs {
+                writeln!(out, "  {url}  {duplicate_of}")?;
+            }
+        }
+    }
+    Ok(())
+}
+
 fn trial(trial: &Trial) -> Vec<String> {
-    let Trial { grouping, signature_bytes, sign_us, find_us } = trial;
+    let Trial { grouping, signature_bytes, sign_us, find_us, .. } = trial;
     let Grouping { kept, removed, groups, largest, savings } = grouping;
     vec![
         savings.policy.clone(),

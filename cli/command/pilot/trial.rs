@@ -9,6 +9,7 @@ use doppel_protocol::{Body, Outcome, WinnerOrder};
 use doppel_tier1::bulk::{Bulk, BulkConfig, Grouped, Keep};
 use serde::Serialize;
 
+use super::examples::{Examples, First};
 use super::sample::Sample;
 use super::spool::{SIGNATURES_MAX, Spool};
 use crate::args::InputArgs;
@@ -27,6 +28,9 @@ pub(super) struct Trial {
     pub(super) sign_us: Option<f64>,
     /// Microseconds of processor time for a live page with content, all pages being grouped at once.
     pub(super) find_us: f64,
+    /// How it differs from the first policy; none of the first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) examples: Option<Examples>,
 }
 
 /// The groups under a policy.
@@ -40,12 +44,13 @@ pub(super) struct Grouping {
     pub(super) savings: Savings,
 }
 
-/// Reads all pages and groups them; what is read goes into the spool, too.
+/// Reads all pages and groups them; what is read goes into the spool, too, and the groups of the first policy to `first`.
 pub(super) fn of_policy(
     signer: &Signer,
     (inputs, group_members_max, temp_dir): (&InputArgs, u64, &Path),
     sample: &Sample,
     mut spool: Option<&mut Spool>,
+    first: &mut Option<First>,
 ) -> anyhow::Result<(Trial, Weights)> {
     let policy = signer.policy();
     let mut bulk = Bulk::new(&config(policy, group_members_max, temp_dir))?;
@@ -79,7 +84,9 @@ pub(super) fn of_policy(
         signature_bytes: each(bytes as f64, versions),
         sign_us: sample.microseconds(signer),
         find_us: each((submitting + grouping) * 1e6, live),
+        examples: first.as_ref().map(|first| first.examples(&grouped)),
     };
+    first.get_or_insert_with(|| First::of(&grouped));
     Ok((trial, weights))
 }
 
@@ -131,7 +138,7 @@ impl Grouping {
                 bytes: weights.of(page.line.url.id()),
             })?;
         }
-        let savings = counting.finish(false)?;
+        let savings = counting.finish(false, &|| false)?;
         Ok(Self {
             kept: savings.pages - savings.all.pages,
             removed: savings.all.pages,

@@ -25,9 +25,9 @@ fn pairs_of_a_crawl_are_those_of_a_comparison_of_all() {
         let Some(hashed) = extractor.lines(url, raw) else { continue };
         let (host, bytes) = (url.host(), bytes.len() as u64);
         let (url, text, lines) = (url.as_str(), hashed.text, hashed.lines);
-        builder.push(&Document { url, host: &host, bytes, text, lines }).unwrap();
+        builder.push(&Document { url, host: &host, bytes, text, lines: &lines }).unwrap();
         texts.push(text);
-        all_lines.push(lines.to_vec());
+        all_lines.push(lines);
     }
     let collection = builder.finish().unwrap();
     let mut first = BTreeMap::new();

@@ -39,7 +39,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use doppel_model::pairwise::{Features, Policy, Signer, TOKENS_MIN};
 use doppel_model::signature::{Builder, Signature};
-use doppel_model::{ContentHash, PageUrl, RawContent, stable_hash64};
+use doppel_model::{ContentHash, PageUrl, RawContent};
 use html::{Document, Wanted};
 use language::language;
 use source::{Links, SourceTokens};
@@ -87,12 +87,12 @@ impl<'a> PageText<'a> {
 }
 
 /// A page as the hashes of its text and of its lines, without a signature.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct HashedLines<'e> {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HashedLines {
     /// The hash of the tokens; none where there are no tokens.
     pub text: Option<u64>,
     /// The hashes of the lines, in order.
-    pub lines: &'e [u64],
+    pub lines: Vec<u64>,
 }
 
 /// A page with content.
@@ -243,7 +243,7 @@ impl Extractor {
     }
 
     /// Reads a page like [`extract`](Self::extract), but makes no signature. None of a redirect.
-    pub fn lines(&mut self, url: &PageUrl, raw: RawContent<'_>) -> Option<HashedLines<'_>> {
+    pub fn lines(&mut self, url: &PageUrl, raw: RawContent<'_>) -> Option<HashedLines> {
         match raw {
             RawContent::Html { bytes, charset } => {
                 let wanted = Wanted { lines: true, ..Wanted::default() };
@@ -259,11 +259,9 @@ impl Extractor {
         Some(self.hashed_lines())
     }
 
-    fn hashed_lines(&mut self) -> HashedLines<'_> {
-        let tokens = self.tokeniser.tokens(&mut self.document.text);
-        let bytes: Vec<u8> = tokens.iter().flat_map(|token| token.to_le_bytes()).collect();
-        let text = (!tokens.is_empty()).then(|| stable_hash64(&bytes));
-        HashedLines { text, lines: self.document.lines.hashes() }
+    fn hashed_lines(&mut self) -> HashedLines {
+        let text = self.tokeniser.hash(&mut self.document.text);
+        HashedLines { text, lines: self.document.lines.take_hashes() }
     }
 
     /// Reads plain text or Markdown. A policy that reads the site takes all these texts for pages of one.

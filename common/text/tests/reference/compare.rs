@@ -72,10 +72,7 @@ pub(crate) struct Figures {
 pub(crate) fn tables(policy: Policy, pages: &[Page]) -> Tables {
     let (mut sample, mut extractor) = (Sample::new(), Extractor::default());
     for page in pages {
-        let read = match &page.source {
-            Source::Html(html) => extractor.html_terms(&page.url, html.as_bytes(), Some("utf-8")).unwrap(),
-            Source::Text(text) => extractor.text_terms(text),
-        };
+        let read = extractor.terms(&page.url, page.source.raw()).unwrap();
         sample.add(read.content, &mut read.terms.to_vec());
     }
     Tables::learn(policy.name(), &sample)

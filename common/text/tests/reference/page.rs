@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use doppel_baseline::tokens::each_token;
-use doppel_model::PageUrl;
-use doppel_text::{Extractor, HtmlText};
+use doppel_model::{PageUrl, RawContent};
+use doppel_text::{Extractor, PageText};
 use url::{Host, Url};
 
 use crate::oracle::crawl::Found;
@@ -16,6 +16,16 @@ use crate::terms::terms;
 pub(crate) enum Source {
     Html(String),
     Text(String),
+}
+
+impl Source {
+    /// What the product reads of it.
+    pub(crate) fn raw(&self) -> RawContent<'_> {
+        match self {
+            Self::Html(html) => RawContent::Html { bytes: html.as_bytes(), charset: Some("utf-8") },
+            Self::Text(text) => RawContent::Text(text),
+        }
+    }
 }
 
 /// A page and all that a policy may read of it.
@@ -43,7 +53,8 @@ impl Page {
             return None;
         }
         let url = PageUrl::parse(url).unwrap();
-        let HtmlText::Text(main) = extractor.html_main_text(&url, source.as_bytes(), Some("utf-8")) else {
+        let raw = RawContent::Html { bytes: source.as_bytes(), charset: Some("utf-8") };
+        let PageText::Text(main) = extractor.main_text(&url, raw) else {
             panic!("{} is no redirect", url.as_str())
         };
         let (main, words) = (Some(words(&main)), words(&page.text));
