@@ -34,7 +34,8 @@ const TAUS: [&str; 10] = ["0.5", "0.55", "0.6", "0.65", "0.7", "0.75", "0.8", "0
 
 /// Try the policies on crawls on disk, before a collection is created and its policy fixed.
 ///
-/// Prints one table over all policies, or those of --policy: pages kept and removed, groups, and what a page costs; what exact
+/// Prints one table over all policies, or those of --policy: pages kept and removed, groups, what share of the pairs of pages in one
+/// group are joined by others alone and not alike, and what a page costs; what exact
 /// copies alone, near-duplicates and redirects save; how `jaccard` depends on its threshold; and which hosts mirror which under
 /// the first policy (--json: under each). More removed is not better: the pilot does not know which pages are the same. Look at
 /// pairs with `doppel dedup --policy NAME --out FILE` and `doppel explain` before you choose. Nothing is kept. Groups are those that `doppel dedup` finds. Several inputs are successive crawls, as there.
