@@ -165,7 +165,7 @@ impl Henzinger {
         let mut terms = terms::Terms::default();
         let truths = truths.map(|(name, pairs, families)| OfTruth {
             name,
-            found: found(&pairs, &Algorithm::ALL),
+            found: found(&pairs.iter().collect::<Vec<_>>(), &Algorithm::ALL),
             large: found::large(&pairs, |one| Some(terms.between(page(&one.pair.a)?, page(&one.pair.b)?))),
             halves: Halves::new(&pairs, &families),
         });

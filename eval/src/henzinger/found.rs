@@ -79,13 +79,10 @@ impl Part {
     }
 }
 
-pub(super) fn found<'m, 'p: 'm>(
-    pairs: impl IntoIterator<Item = &'m Measured<'p>> + Clone,
-    algorithms: &[Algorithm],
-) -> Vec<Found> {
+pub(super) fn found(pairs: &[&Measured<'_>], algorithms: &[Algorithm]) -> Vec<Found> {
     let score = |algorithm: Algorithm, part: Part| {
         let mut score = Score::default();
-        let own = pairs.clone().into_iter().filter(|pair| part.has(pair));
+        let own = pairs.iter().filter(|pair| part.has(pair));
         own.for_each(|one| score.add(one.pair.truth, algorithm.holds(one.measures), one.pair.weight));
         score
     };
@@ -182,7 +179,7 @@ mod tests {
         let measures = [(2, 360), (3, 350), (2, 340), (2, 384), (0, 384)].map(|(b, c)| Measures { b, c });
         let measured: Vec<_> =
             pairs.iter().zip(measures).map(|(pair, measures)| Measured { pair, measures }).collect();
-        let rows = found(&measured, &Algorithm::ALL);
+        let rows = found(&measured.iter().collect::<Vec<_>>(), &Algorithm::ALL);
         let row = &|algorithm, part| {
             let row = rows.iter().find(|row| (row.algorithm, row.part) == (algorithm, part)).unwrap();
             (row.score.of_all_found(), row.relative)

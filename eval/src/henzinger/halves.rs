@@ -47,7 +47,7 @@ impl Halves {
         let tried = [chosen, Some(SOURCE)];
         let test = cutoffs(second.iter().copied());
         let test = test.into_iter().filter(|cutoff| tried.contains(&Some(cutoff.bits))).collect();
-        let found = found::found(second.iter().copied(), &[Algorithm::Combined, Algorithm::Control]);
+        let found = found::found(&second, &[Algorithm::Combined, Algorithm::Control]);
         Self { pairs: [first.len(), second.len()], training, chosen, test, found }
     }
 
