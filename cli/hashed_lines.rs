@@ -15,7 +15,7 @@ use doppel_overlap::{Builder, Document};
 use doppel_text::{Extractor, HashedLines};
 
 use crate::args::InputArgs;
-use crate::crawl::{self, BatchSize, Tally, Unusable};
+use crate::crawl::{self, Tally, Unusable};
 use crate::processor;
 
 /// Pages of a batch ...

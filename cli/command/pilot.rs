@@ -36,7 +36,8 @@ const TAUS: [&str; 10] = ["0.5", "0.55", "0.6", "0.65", "0.7", "0.75", "0.8", "0
 
 /// Try the policies on crawls on disk, before a collection is created and its policy fixed.
 ///
-/// Prints one table over all policies, or those of --policy: pages kept and removed, groups, and what a page costs; what exact
+/// Prints one table over all policies, or those of --policy: pages kept and removed, groups, what share of the pairs of pages in one
+/// group are joined by others alone and not alike, and what a page costs; what exact
 /// copies alone, near-duplicates and redirects save; how `jaccard` depends on its threshold; and which hosts mirror which under
 /// the first policy (--json: under each). Of each other policy it shows up to three pairs of pages that it takes for near-duplicates, and
 /// the first policy has in different groups, and the other way round. More removed is not better: the pilot does not know which pages are the same. Look at

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use super::examples::{Examples, Pair};
 use super::trial::{Grouping, Trial};
 use super::{AtTau, Found};
-use crate::output::{bytes, count, headed, known, percent, plural};
+use crate::output::{bytes, count, headed, known, percent, plural, share};
 use crate::savings::{known_bytes, print_mirrors};
 
 pub(super) fn print(found: &Found, top: usize, out: &mut dyn Write) -> io::Result<()> {
@@ -14,11 +14,25 @@ pub(super) fn print(found: &Found, top: usize, out: &mut dyn Write) -> io::Resul
     let read = bytes(input.bytes);
     writeln!(out, "{}, {} read ({read})", plural(live, "live page"), plural(input.records, "record"))?;
     writeln!(out, "\nwhat each policy makes of them, and what a page costs")?;
-    let heading =
-        ["policy", "kept", "removed", "of all", "groups", "largest", "signature", "to sign", "to find"];
+    let heading = [
+        "policy",
+        "kept",
+        "removed",
+        "of all",
+        "groups",
+        "largest",
+        "unlike",
+        "signature",
+        "to sign",
+        "to find",
+    ];
     headed(out, &heading, policies.iter().map(trial))?;
     writeln!(out, "removed: duplicates, and redirects to kept pages; largest: pages of the largest group;")?;
-    writeln!(out, "signature: its bytes; to sign, to find: processor time of a page")?;
+    writeln!(
+        out,
+        "unlike: of the pairs of pages in one group, those that are not near-duplicates of each other,"
+    )?;
+    writeln!(out, "but joined by others; signature: its bytes; to sign, to find: processor time of a page")?;
     if *tables_learnt {
         writeln!(
             out,
@@ -40,8 +54,19 @@ pub(super) fn print(found: &Found, top: usize, out: &mut dyn Write) -> io::Resul
     headed(out, &heading, policies.iter().map(|trial| saved(&trial.grouping)))?;
     if !taus.is_empty() {
         writeln!(out, "\njaccard, by its threshold")?;
-        let heading =
-            ["tau", "kept", "removed", "of all", "bytes", "equal", "near", "redirects", "groups", "largest"];
+        let heading = [
+            "tau",
+            "kept",
+            "removed",
+            "of all",
+            "bytes",
+            "equal",
+            "near",
+            "redirects",
+            "groups",
+            "largest",
+            "unlike",
+        ];
         headed(out, &heading, taus.iter().map(at_tau))?;
     }
     if let Some(Trial { grouping, .. }) = policies.first() {
@@ -81,7 +106,7 @@ fn print_examples(policies: &[Trial], out: &mut dyn Write) -> io::Result<()> {
 
 fn trial(trial: &Trial) -> Vec<String> {
     let Trial { grouping, signature_bytes, sign_us, find_us, .. } = trial;
-    let Grouping { kept, removed, groups, largest, savings } = grouping;
+    let Grouping { kept, removed, groups, largest, savings, .. } = grouping;
     vec![
         savings.policy.clone(),
         count(*kept),
@@ -89,6 +114,7 @@ fn trial(trial: &Trial) -> Vec<String> {
         percent(savings.all.share),
         count(*groups),
         count(*largest),
+        unlike(grouping),
         bytes(signature_bytes.round() as u64),
         known(*sign_us, microseconds),
         microseconds(*find_us),
@@ -106,12 +132,19 @@ fn saved(grouping: &Grouping) -> Vec<String> {
 }
 
 fn at_tau(at: &AtTau) -> Vec<String> {
-    let Grouping { kept, removed, groups, largest, savings } = &at.grouping;
+    let Grouping { kept, removed, groups, largest, savings, .. } = &at.grouping;
     let mut row = vec![at.tau.to_string(), count(*kept), count(*removed), percent(savings.all.share)];
     row.push(known_bytes(savings.all.bytes));
     let counts = [savings.copies.pages, savings.near.pages, savings.redirects.pages, *groups, *largest];
     row.extend(counts.map(count));
+    row.push(unlike(&at.grouping));
     row
+}
+
+/// The share of the pairs within groups that are joined, but not alike.
+fn unlike(grouping: &Grouping) -> String {
+    let Grouping { pairs_compared, pairs_unlike, .. } = grouping;
+    known((*pairs_compared > 0).then(|| share(*pairs_unlike, *pairs_compared)), percent)
 }
 
 fn microseconds(number: f64) -> String {

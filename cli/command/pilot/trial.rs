@@ -6,7 +6,7 @@ use doppel_coordinator::savings::{Counting, Page};
 use doppel_model::pairwise::{Policy, Signer};
 use doppel_protocol::answer::Savings;
 use doppel_protocol::{Body, Outcome, WinnerOrder};
-use doppel_tier1::bulk::{Bulk, BulkConfig, Grouped, Keep};
+use doppel_tier1::bulk::{Bulk, BulkConfig, Grouped, Keep, Within};
 use serde::Serialize;
 
 use super::examples::{Examples, First};
@@ -16,6 +16,9 @@ use crate::args::InputArgs;
 use crate::extracted::{self, ExtractedPage};
 use crate::weights::Weights;
 use crate::{processor, progress};
+
+/// The most pairs within groups that are compared.
+const PAIRS_MAX: usize = 100_000;
 
 /// What a policy makes of the crawl, and what it costs.
 #[derive(Debug, Serialize)]
@@ -41,6 +44,12 @@ pub(super) struct Grouping {
     pub(super) groups: u64,
     /// Pages of the largest.
     pub(super) largest: u64,
+    /// Pairs of pages with content that are in one group.
+    pub(super) pairs: u64,
+    /// Those of them that were compared, drawn where there are many.
+    pub(super) pairs_compared: u64,
+    /// Those of the compared pairs for which F does not hold: joined, but not alike.
+    pub(super) pairs_unlike: u64,
     pub(super) savings: Savings,
 }
 
@@ -76,11 +85,11 @@ pub(super) fn of_policy(
     if let Some(spool) = spool {
         spool.flush()?;
     }
-    let (grouped, grouping) = finish(bulk)?;
+    let ((grouped, within), grouping) = finish(bulk)?;
     let live = grouped.pages_with_contents().filter(|page| page.content.is_some()).count() as u64;
     let each = |sum: f64, number: u64| if number == 0 { 0.0 } else { sum / number as f64 };
     let trial = Trial {
-        grouping: Grouping::of(policy, &grouped, &weights, temp_dir)?,
+        grouping: Grouping::of(policy, (&grouped, within), &weights, temp_dir)?,
         signature_bytes: each(bytes as f64, versions),
         sign_us: sample.microseconds(signer),
         find_us: each((submitting + grouping) * 1e6, live),
@@ -101,8 +110,8 @@ pub(super) fn of_spool(
     for page in spool.pages() {
         let _: Outcome = bulk.submit(page?)?;
     }
-    let (grouped, _) = finish(bulk)?;
-    Grouping::of(policy, &grouped, weights, temp_dir)
+    let ((grouped, within), _) = finish(bulk)?;
+    Grouping::of(policy, (&grouped, within), weights, temp_dir)
 }
 
 fn config(policy: Policy, group_members_max: u64, temp_dir: &Path) -> BulkConfig<'_> {
@@ -115,18 +124,27 @@ fn config(policy: Policy, group_members_max: u64, temp_dir: &Path) -> BulkConfig
     }
 }
 
-/// The groups, and the seconds of processor time that they took.
-fn finish(bulk: Bulk) -> anyhow::Result<(Grouped, f64)> {
+/// The groups, how alike their pages are, and the seconds of processor time that the groups alone took.
+fn finish(bulk: Bulk) -> anyhow::Result<((Grouped, Within), f64)> {
     let spinner = progress::waiting("grouping");
     let begin = processor::seconds();
-    let grouped = bulk.finish()?;
-    let spent = processor::seconds() - begin;
+    let at_rest = bulk.at_rest()?;
+    let grouping = processor::seconds() - begin;
+    let within = at_rest.within(PAIRS_MAX)?;
+    let begin = processor::seconds();
+    let grouped = at_rest.finish()?;
+    let spent = grouping + processor::seconds() - begin;
     spinner.finish_and_clear();
-    Ok((grouped, spent))
+    Ok(((grouped, within), spent))
 }
 
 impl Grouping {
-    fn of(policy: Policy, grouped: &Grouped, weights: &Weights, temp_dir: &Path) -> anyhow::Result<Self> {
+    fn of(
+        policy: Policy,
+        (grouped, within): (&Grouped, Within),
+        weights: &Weights,
+        temp_dir: &Path,
+    ) -> anyhow::Result<Self> {
         let mut counting = Counting::new(policy, temp_dir);
         for page in grouped.pages_with_contents() {
             counting.add(&Page {
@@ -144,6 +162,9 @@ impl Grouping {
             removed: savings.all.pages,
             groups: grouped.groups.len() as u64,
             largest: grouped.groups.iter().map(|group| group.pages).max().unwrap_or(0),
+            pairs: within.pairs,
+            pairs_compared: within.compared,
+            pairs_unlike: within.unlike,
             savings,
         })
     }

@@ -32,6 +32,7 @@ pub use charset::decode;
 pub use doppel_model::signature::TOKENISER_VERSION;
 pub use main_content::Part;
 pub use rule::Rule;
+pub use site::is_one_site;
 pub use taken::{Omitted, Taken};
 
 use std::borrow::Cow;

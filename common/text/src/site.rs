@@ -10,6 +10,12 @@ pub(crate) fn hash(sites: Sites, url: &PageUrl) -> u64 {
     stable_hash64(name(sites, &url.host()).as_bytes())
 }
 
+/// Whether two pages are on one site, as policies see it that read the site.
+#[must_use]
+pub fn is_one_site(sites: Sites, a: &PageUrl, b: &PageUrl) -> bool {
+    name(sites, &a.host()) == name(sites, &b.host())
+}
+
 fn name(sites: Sites, host: &str) -> &str {
     // A dot at the end says that the name is complete, as those of links are anyway.
     let host = host.strip_suffix('.').unwrap_or(host);

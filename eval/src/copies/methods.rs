@@ -85,7 +85,7 @@ fn method(name: String, policy: Policy, set: &Set, extract: Option<Extract>) -> 
                 let tau = match kind {
                     Kind::Graded => text,
                     Kind::JudgedOneHost | Kind::TransplantsOneHost => within,
-                    Kind::JudgedTwoHosts | Kind::TransplantsTwoHosts => across,
+                    Kind::JudgedTwoHosts | Kind::TransplantsTwoHosts | Kind::ExactJaccard => across,
                 };
                 similarity > tau.as_f64()
             }

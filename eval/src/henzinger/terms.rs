@@ -44,6 +44,16 @@ impl Terms {
         contents.push(terms.into());
     }
 
+    /// In how many terms two pages differ.
+    pub(super) fn between(&mut self, a: &Fetched, b: &Fetched) -> u32 {
+        let before = self.contents.len();
+        self.push(a);
+        self.push(b);
+        let terms = differing(&self.contents[before], &self.contents[before + 1]);
+        self.contents.truncate(before);
+        terms
+    }
+
     pub(super) fn differences(&self, pairs: impl Iterator<Item = (u32, u32)>) -> Differences {
         let of = |number: u32| &*self.contents[number as usize];
         let mut all: Vec<u32> = pairs.map(|(a, b)| differing(of(a), of(b))).collect();
