@@ -24,12 +24,13 @@ use serde::Serialize;
 
 use crate::args::InputArgs;
 use crate::crawl::{self, Tally};
+use crate::exit::Failure;
 use crate::output::Output;
 use crate::policy_tables;
 use crate::scratch::Scratch;
 use sample::Sample as Timed;
 use spool::Spool;
-use trial::{Grouping, Trial};
+use trial::{Grouping, Reading, TablesRead, Trial};
 
 /// The thresholds of `jaccard` that are tried.
 const TAUS: [&str; 10] = ["0.5", "0.55", "0.6", "0.65", "0.7", "0.75", "0.8", "0.85", "0.9", "0.95"];
@@ -79,8 +80,9 @@ struct Found {
     policies: Vec<Trial>,
     /// `jaccard` at several thresholds.
     taus: Vec<AtTau>,
-    /// Whether policies that read tables had those of the input itself.
-    tables_learnt: bool,
+    /// Policies that were not tried, since nothing can be learnt from the input, by name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    not_tried: Vec<&'static str>,
     seconds: f64,
 }
 
@@ -99,26 +101,40 @@ impl Pilot {
         let asked = self.policies();
         let given = self.policy_tables.as_deref().map(policy_tables::read).transpose()?;
         let is_given = |policy: &Policy| given.iter().any(|tables| tables.policy() == policy.name());
-        let tables_learnt = asked.iter().any(|policy| policy.reads_tables() && !is_given(policy));
+        if let Some(tables) = given.as_ref().filter(|_| !asked.iter().any(is_given)) {
+            let of = tables.policy();
+            return Err(
+                Failure::Usage(format!("--policy-tables: they are of {of}, which is not tried")).into()
+            );
+        }
+        let learns = asked.iter().any(|policy| policy.reads_tables() && !is_given(policy));
         let mut sample = Timed::default();
-        let (words, input) = self.read(tables_learnt, &mut sample)?;
-        // Where a part could not be read, the rest is tried all the same.
-        let verdict = input.verdict(self.inputs.strict, 0);
+        let (words, input) = self.read(learns, &mut sample)?;
         if input.records == 0 {
             input.left_out("doppel pilot").inspect(|left_out| eprintln!("doppel: {left_out}"));
-            return Ok(verdict?);
+            return Ok(input.verdict(self.inputs.strict, 0)?);
         }
-        let (mut policies, mut taus, mut first) = (Vec::new(), Vec::new(), None);
+        let (mut policies, mut taus, mut first, mut not_tried) = (Vec::new(), Vec::new(), None, Vec::new());
         for policy in asked {
             let learn = |words: &Sample| Arc::new(Tables::learn(policy.name(), words));
             let given = given.clone().filter(|_| is_given(&policy));
-            let tables = given.or_else(|| words.as_ref().map(learn));
-            let signer = policy_tables::signer(policy, tables.filter(|_| policy.reads_tables()))?;
+            let learnt = given.is_none();
+            let tables = given.or_else(|| words.as_ref().map(learn)).filter(|_| policy.reads_tables());
+            // As in `doppel dedup`, tables without a word are none.
+            if tables.as_ref().is_some_and(|tables| tables.terms() == 0) {
+                not_tried.push(policy.name());
+                continue;
+            }
+            let read = tables.as_ref().map(|tables| TablesRead { hash: tables.hash(), learnt });
+            let signer = policy_tables::signer(policy, tables)?;
             // Signatures of `jaccard` serve for every threshold, so they are kept until all are tried.
             let is_swept = taus.is_empty() && matches!(policy, Policy::Jaccard { .. });
             let mut spool = is_swept.then(|| Spool::new(scratch.path()));
-            let reading = (&self.inputs, self.group_members_max, scratch.path());
-            let (trial, weights) = trial::of_policy(&signer, reading, &sample, spool.as_mut(), &mut first)?;
+            let (inputs, group_members_max, temp_dir) =
+                (&self.inputs, self.group_members_max, scratch.path());
+            let reading = Reading { inputs, input: &input, group_members_max, temp_dir };
+            let (trial, weights) =
+                trial::of_policy((&signer, read), reading, &sample, spool.as_mut(), &mut first)?;
             policies.push(trial);
             if let Some(spool) = &mut spool {
                 for text in TAUS {
@@ -129,11 +145,13 @@ impl Pilot {
                 }
             }
         }
-        let found = Found { input, policies, taus, tables_learnt, seconds: begin.elapsed().as_secs_f64() };
+        let found = Found { input, policies, not_tried, taus, seconds: begin.elapsed().as_secs_f64() };
         Output { json: self.json }.print(&found, |out| print::print(&found, self.top, out))?;
         let left_out = found.input.left_out("doppel pilot");
         left_out.inspect(|left_out| eprintln!("doppel: {left_out}"));
-        Ok(verdict?)
+        // Where a part could not be read, the rest was tried all the same.
+        let refused = found.policies.iter().map(|trial| trial.refused.values().sum()).max();
+        Ok(found.input.verdict(self.inputs.strict, refused.unwrap_or(0))?)
     }
 
     /// Reads the inputs for the first time: for pages whose reading is timed, and for words where tables are learnt.

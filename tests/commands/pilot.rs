@@ -116,11 +116,13 @@ fn all_policies_are_tried_for_people() {
     let of = |options: &[&str]| {
         let arguments = [&["pilot", "--json", "--policy", "imatch"], options, &[&*crawl]].concat();
         let found: Value = serde_json::from_str(&run_ok(arguments)).unwrap();
-        (found["tables_learnt"].clone(), found["policies"][0]["savings"].clone())
+        (found["policies"][0]["tables"].clone(), found["policies"][0]["savings"].clone())
     };
     let (given, learnt) = (of(&["--policy-tables", &tables]), of(&[]));
-    assert_eq!((given.0, learnt.0), (json!(false), json!(true)));
-    assert_eq!(given.1, learnt.1);
+    assert_eq!([&given.0["learnt"], &learnt.0["learnt"]], [false, true]);
+    assert_eq!((&given.0["hash"], &given.1), (&learnt.0["hash"], &learnt.1));
+    let refused = run(["pilot", "--policy", "jaccard", "--policy-tables", &tables, &crawl]);
+    assert!(code(&refused) == 2 && errors(&refused).contains("of imatch, which is not tried"), "{refused:?}");
     // What could be read is tried all the same.
     let bad = home.path().join("bad.jsonl");
     fs::write(&bad, "no page\n").unwrap();
@@ -130,6 +132,25 @@ fn all_policies_are_tried_for_people() {
     let refused = run(["pilot", "--policy", "nonsense", &crawl]);
     assert_eq!(code(&refused), 2);
     assert!(errors(&refused).contains("is no policy"), "{}", errors(&refused));
+}
+
+#[test]
+fn what_a_policy_does_not_take_is_counted_with_the_reason() {
+    let home = tempfile::tempdir().unwrap();
+    let crawl = home.path().join("crawl.jsonl");
+    let page = |url: &str, words: &str| json!({"url": url, "text": words});
+    let pages = [page("http://a.example/", "one two"), page("file:///x", "three"), page("file:///y", "four")];
+    fs::write(&crawl, ndjson(&pages)).unwrap();
+    let crawl = crawl.to_str().unwrap();
+    let asked = ["jaccard", "by-site", "imatch"].map(|policy| ["--policy", policy]).concat();
+    let human = run_ok([&["pilot"], &*asked, &[crawl]].concat());
+    let says = "2 pages refused: no host in the URL, which by-site needs";
+    assert!(human.contains(says) && human.contains("imatch: not tried, since no word is in two"), "{human}");
+    let strict = run([&["pilot", "--json", "--strict"], &*asked, &[crawl]].concat());
+    assert!(code(&strict) == 5 && errors(&strict).contains("2 pages were refused"), "{strict:?}");
+    let found: Value = serde_json::from_slice(&strict.stdout).unwrap();
+    assert_eq!(found["policies"][1]["refused"], json!({"no host in the URL, which by-site needs": 2}));
+    assert_eq!((&found["policies"][0].get("refused"), &found["not_tried"]), (&None, &json!(["imatch"])));
 }
 
 #[test]

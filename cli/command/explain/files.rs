@@ -91,7 +91,7 @@ impl FilesArgs {
         });
         let ((a, x), (b, y)) = (a?, b?);
         let measured = comparison::measured(policy, &x, &y);
-        let reason = comparison::reason((x.tokens(), y.tokens()), &measured);
+        let reason = comparison::reason(policy, (x.tokens(), y.tokens()), &measured);
         let (comparison, measures) = measured;
         let compared =
             Compared { a, b, policy: policy.to_string(), measures, duplicate: comparison.similar, reason };
@@ -125,9 +125,14 @@ impl Named<'_> {
         let file = self.file.display().to_string();
         if policy.reads_site() && page.url.host().is_empty() {
             let (name, option) = (policy.name(), self.option);
-            let text = format!(
-                "the policy {name} reads the site of a page: say with {option} where {file} was found"
-            );
+            let text = match self.url {
+                Some(url) => {
+                    format!("the policy {name} reads the site of a page, and {option} {url} has no host")
+                }
+                None => format!(
+                    "the policy {name} reads the site of a page: say with {option} where {file} was found"
+                ),
+            };
             return Err(Failure::Usage(text).into());
         }
         let mut extractor = Extractor::signing(signer.clone());

@@ -9,7 +9,7 @@ use crate::output::{bytes, count, headed, known, percent, plural, share};
 use crate::savings::{known_bytes, print_mirrors};
 
 pub(super) fn print(found: &Found, top: usize, out: &mut dyn Write) -> io::Result<()> {
-    let Found { input, policies, taus, tables_learnt, seconds } = found;
+    let Found { input, policies, not_tried, taus, seconds } = found;
     let live = policies.first().map_or(0, |trial| trial.grouping.savings.pages);
     let read = bytes(input.bytes);
     writeln!(out, "{}, {} read ({read})", plural(live, "live page"), plural(input.records, "record"))?;
@@ -33,10 +33,19 @@ pub(super) fn print(found: &Found, top: usize, out: &mut dyn Write) -> io::Resul
         "unlike: of the pairs of pages in one group, those that are not near-duplicates of each other,"
     )?;
     writeln!(out, "but joined by others; signature: its bytes; to sign, to find: processor time of a page")?;
-    if *tables_learnt {
+    for Trial { grouping, tables, refused, .. } in policies {
+        let policy = &grouping.savings.policy;
+        if tables.is_some_and(|tables| tables.learnt) {
+            writeln!(out, "{policy}: tables learnt from this input; with others the figures differ")?;
+        }
+        for (reason, pages) in refused {
+            writeln!(out, "{policy}: {} refused: {reason}", plural(*pages, "page"))?;
+        }
+    }
+    for policy in not_tried {
         writeln!(
             out,
-            "imatch, multi-simhash: tables learnt from this input; with others the figures differ"
+            "{policy}: not tried, since no word is in two contents of the input: give --policy-tables"
         )?;
     }
     let held_back = |trial: &&Trial| trial.grouping.savings.held_back > 0;

@@ -1,9 +1,11 @@
 //! One policy on the crawl.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use doppel_coordinator::savings::{Counting, Page};
 use doppel_model::pairwise::{Policy, Signer};
+use doppel_model::tables::TablesHash;
 use doppel_protocol::answer::Savings;
 use doppel_protocol::{Body, Outcome, WinnerOrder};
 use doppel_tier1::bulk::{Bulk, BulkConfig, Grouped, Keep, Within};
@@ -13,6 +15,7 @@ use super::examples::{Examples, First};
 use super::sample::Sample;
 use super::spool::{SIGNATURES_MAX, Spool};
 use crate::args::InputArgs;
+use crate::crawl::Tally;
 use crate::extracted::{self, ExtractedPage};
 use crate::weights::Weights;
 use crate::{processor, progress};
@@ -31,9 +34,23 @@ pub(super) struct Trial {
     pub(super) sign_us: Option<f64>,
     /// Microseconds of processor time for a live page with content, all pages being grouped at once.
     pub(super) find_us: f64,
+    /// Pages that it does not take, by reason.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) refused: BTreeMap<String, u64>,
+    /// The tables that it read, if it reads any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) tables: Option<TablesRead>,
     /// How it differs from the first policy; none of the first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) examples: Option<Examples>,
+}
+
+/// Which tables a policy read.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(super) struct TablesRead {
+    pub(super) hash: TablesHash,
+    /// Whether they were learnt from the input.
+    pub(super) learnt: bool,
 }
 
 /// The groups under a policy.
@@ -53,10 +70,20 @@ pub(super) struct Grouping {
     pub(super) savings: Savings,
 }
 
+/// How the input is read.
+#[derive(Clone, Copy)]
+pub(super) struct Reading<'r> {
+    pub(super) inputs: &'r InputArgs,
+    /// What the first reading found.
+    pub(super) input: &'r Tally,
+    pub(super) group_members_max: u64,
+    pub(super) temp_dir: &'r Path,
+}
+
 /// Reads all pages and groups them; what is read goes into the spool, too, and the groups of the first policy to `first`.
 pub(super) fn of_policy(
-    signer: &Signer,
-    (inputs, group_members_max, temp_dir): (&InputArgs, u64, &Path),
+    (signer, tables): (&Signer, Option<TablesRead>),
+    Reading { inputs, input, group_members_max, temp_dir }: Reading<'_>,
     sample: &Sample,
     mut spool: Option<&mut Spool>,
     first: &mut Option<First>,
@@ -65,7 +92,7 @@ pub(super) fn of_policy(
     let mut bulk = Bulk::new(&config(policy, group_members_max, temp_dir))?;
     let (mut weights, mut versions, mut bytes) = (Weights::default(), 0_u64, 0_u64);
     let mut submitting = 0.0;
-    extracted::pages(inputs, (signer.clone(), false), |pages| {
+    let tally = extracted::pages(inputs, (signer.clone(), false), |pages| {
         for ExtractedPage { submission, bytes: own } in pages {
             if let Body::Content(signature) = &submission.body {
                 versions += 1;
@@ -93,10 +120,22 @@ pub(super) fn of_policy(
         signature_bytes: each(bytes as f64, versions),
         sign_us: sample.microseconds(signer),
         find_us: each((submitting + grouping) * 1e6, live),
+        refused: refused(tally, input),
+        tables,
         examples: first.as_ref().map(|first| first.examples(&grouped)),
     };
     first.get_or_insert_with(|| First::of(&grouped));
     Ok((trial, weights))
+}
+
+/// What could be read, but is bad under a policy.
+fn refused(tally: Tally, input: &Tally) -> BTreeMap<String, u64> {
+    let unread = |reason: &String| input.bad.get(reason).copied().unwrap_or(0);
+    let refused = tally.bad.into_iter().map(|(reason, pages)| {
+        let unread = unread(&reason);
+        (reason, pages.saturating_sub(unread))
+    });
+    refused.filter(|(_, pages)| *pages > 0).collect()
 }
 
 /// Groups the pages of a spool.
