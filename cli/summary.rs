@@ -254,11 +254,11 @@ impl Summary {
         let Self { balance, seconds, records_per_second, megabytes_per_second, .. } = self;
         let Balance { kept, removed } = balance;
         let weight = |weight: &Weight| weight.bytes.map(bytes);
-        let of_kept = weight(kept).map_or(String::new(), |bytes| format!(" ({bytes})"));
-        let of_removed = weight(removed).map_or(String::new(), |bytes| format!("{bytes}, "));
+        let [of_kept, of_removed] =
+            [kept, removed].map(|of| weight(of).map_or(String::new(), |bytes| format!(" ({bytes})")));
         let percent = balance.removed_percent();
         let (kept, removed) = (count(kept.pages), count(removed.pages));
-        writeln!(out, "\nkept {kept}{of_kept}, removed {removed} ({of_removed}{percent:.1} %)")?;
+        writeln!(out, "\nkept {kept}{of_kept}, removed {removed}{of_removed}: {percent:.1} % of pages")?;
         writeln!(out, "\n{seconds:.1} s: {records_per_second:.0} pages/s, {megabytes_per_second:.1} MB/s")?;
         if let Some(LearntTables { hash, pages, words, kept, .. }) = &self.tables {
             let (pages, words) = (plural(*pages, "page"), plural(*words, "word"));
