@@ -12,7 +12,7 @@ use doppel_crawls::Fetched;
 use doppel_model::RawContent;
 use doppel_model::pairwise::Policy;
 use doppel_overlap::{Builder, Document};
-use doppel_text::{Extractor, HashedLines};
+use doppel_text::{Extractor, HashedLines, is_read_in_place};
 
 use crate::args::InputArgs;
 use crate::crawl::{self, Tally, Unusable};
@@ -136,20 +136,15 @@ fn extractor() -> Extractor {
 
 /// The most that an extractor has in its buffers when it has read the page.
 fn buffer_bytes(raw: RawContent<'_>) -> u64 {
-    let bytes = match raw {
-        RawContent::Html { bytes, .. } => bytes,
-        RawContent::Text(text) => text.as_bytes(),
+    let (bytes, in_place) = match raw {
+        RawContent::Html { bytes, charset } => (bytes, is_read_in_place(bytes, charset)),
+        RawContent::Text(text) => (text.as_bytes(), true),
     };
     let count = |is_one: fn(&u8) -> bool| bytes.iter().filter(|byte| is_one(byte)).count() as u64;
     let length = bytes.len() as u64;
-    // UTF-8 is read in place. In other charsets a byte above ASCII becomes three at most, and of UTF-16 two bytes do.
-    let (decoded, text) = match std::str::from_utf8(bytes) {
-        Ok(_) => (0, length),
-        Err(_) => {
-            let longest = (length + 2 * count(|byte| !byte.is_ascii())).max(length + length / 2);
-            (longest, longest)
-        }
-    };
+    // Otherwise a byte above ASCII becomes three at most, and of UTF-16 two bytes do.
+    let longest = (length + 2 * count(|byte| !byte.is_ascii())).max(length + length / 2);
+    let (decoded, text) = if in_place { (0, length) } else { (longest, longest) };
     // A line ends at a line feed, which may be written as an entity, or at a tag.
     let lines = 1 + count(|byte| matches!(byte, b'\n' | b'\r' | b'<' | b'&'));
     // The text once for its tokens and once for its lines, and the longest line.
@@ -168,7 +163,7 @@ mod tests {
 
     use super::*;
 
-    fn page(number: usize, text: String) -> Fetched {
+    fn page_of(number: usize, text: String) -> Fetched {
         let url = PageUrl::parse(&format!("http://h/{number}")).unwrap();
         Fetched { url, fetched_at: None, body: FetchedBody::Text(text), popularity: None, language: None }
     }
@@ -182,7 +177,7 @@ mod tests {
         let before = budget.peaks().0;
         let mut hashing = Hashing::new(2, &mut builder, hash);
         for number in 0..3 {
-            hashing.take(page(number, "a\n".repeat(if number == 1 { 3 << 20 } else { 9 }))).unwrap();
+            hashing.take(page_of(number, "a\n".repeat(if number == 1 { 3 << 20 } else { 9 }))).unwrap();
         }
         hashing.flush().unwrap();
         // Three times 6 MiB, and the hashes of 3 Mi lines; the chunks of the page, and of what is aside nothing.
@@ -196,9 +191,19 @@ mod tests {
         // What does not fit is refused, and the page is named.
         let budget = Budget::new(4 << 20, 1 << 30, home.path());
         let mut builder = Builder::new(&budget, &[chunking], false).unwrap();
-        let refused = Hashing::new(2, &mut builder, hash).take(page(7, "a\n".repeat(3 << 20))).unwrap_err();
+        let refused =
+            Hashing::new(2, &mut builder, hash).take(page_of(7, "a\n".repeat(3 << 20))).unwrap_err();
         let refused = format!("{refused:#}");
         assert!(refused.starts_with("http://h/7: hashing the lines of a page takes"), "{refused}");
+    }
+
+    #[test]
+    fn what_is_decoded_takes_more_than_what_is_read_in_place() {
+        let html = "<p>文".repeat(1_000);
+        let buffers = |charset| buffer_bytes(RawContent::Html { bytes: html.as_bytes(), charset });
+        // Three bytes above ASCII of six, which become three each; the text is there four times instead of three.
+        assert_eq!((buffers(None), buffers(Some("latin1"))), (3 * 6_000 + 8 * 1_001, 4 * 12_000 + 8 * 1_001));
+        assert_eq!(buffers(Some("utf-8")), buffers(None));
     }
 
     #[test]
@@ -207,15 +212,19 @@ mod tests {
             "http://h/3" => panic!("no page"),
             _ => hash(extractor, page),
         };
-        let page = |number: usize| page(number, "the text of all".to_owned());
+        let page = |number: usize| page_of(number, "the text of all".to_owned());
         let home = tempfile::tempdir().unwrap();
         let budget = Budget::new(96 << 20, 1 << 30, home.path());
         let mut builder = Builder::new(&budget, &[Chunking { lines: 4, shared: 15 }], false).unwrap();
         let mut hashing = Hashing::new(2, &mut builder, failing);
         (0..6).try_for_each(|number| hashing.take(page(number))).unwrap();
+        // A large one, too, which is hashed alone.
+        let large = page_of(3, "a ".repeat(LARGE_BYTES as usize));
+        hashing.take(large).unwrap();
         hashing.flush().unwrap();
         let mut failed = Unusable::default();
         failed.note(crawl::FAILED, (&page(3).url, 15), &"expected");
+        failed.note(crawl::FAILED, (&page(3).url, 2 * LARGE_BYTES), &"expected");
         assert_eq!(hashing.failed, failed);
         // The others are one text, so each but the first is a copy.
         let collection = builder.finish().unwrap();

@@ -1,7 +1,7 @@
 //! `doppel pilot`: what every policy would make of a crawl, before a collection is created and its policy fixed.
 //!
 //! Policies are tried one after the other, and each reads the inputs anew. Memory is that of one `doppel dedup`, 64 MB of pages for
-//! timing, for the first policy the group of each page that is in one, and while `jaccard` is tried the address of every version that was
+//! timing, as much of words where tables are learnt, for the first policy the group of each page that is in one, and while `jaccard` is tried the address of every version that was
 //! read. Tables are learnt from the inputs, as `doppel dedup`
 //! does.
 
@@ -80,10 +80,17 @@ struct Found {
     policies: Vec<Trial>,
     /// `jaccard` at several thresholds.
     taus: Vec<AtTau>,
-    /// Policies that were not tried, since nothing can be learnt from the input, by name.
+    /// Policies that were not tried, since the input or the tables given say nothing about words.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    not_tried: Vec<&'static str>,
+    not_tried: Vec<NotTried>,
     seconds: f64,
+}
+
+/// Why a policy was not tried.
+#[derive(Debug, Serialize)]
+struct NotTried {
+    policy: String,
+    reason: String,
 }
 
 /// What `jaccard` makes of a threshold.
@@ -119,10 +126,11 @@ impl Pilot {
             let learn = |words: &Sample| Arc::new(Tables::learn(policy.name(), words));
             let given = given.clone().filter(|_| is_given(&policy));
             let learnt = given.is_none();
-            let tables = given.or_else(|| words.as_ref().map(learn)).filter(|_| policy.reads_tables());
+            let words = words.as_ref().filter(|_| policy.reads_tables());
+            let tables = given.or_else(|| words.map(learn));
             // As in `doppel dedup`, tables without a word are none.
-            if tables.as_ref().is_some_and(|tables| tables.terms() == 0) {
-                not_tried.push(policy.name());
+            if let Some(reason) = tables.as_deref().and_then(policy_tables::why_empty) {
+                not_tried.push(NotTried { policy: policy.to_string(), reason });
                 continue;
             }
             let read = tables.as_ref().map(|tables| TablesRead { hash: tables.hash(), learnt });
@@ -145,6 +153,12 @@ impl Pilot {
                 }
             }
         }
+        if let (true, Some(NotTried { policy, reason })) = (policies.is_empty(), not_tried.first()) {
+            return Err(Failure::BadInput(format!(
+                "{policy} cannot be tried: {reason}; give more pages, or --policy-tables FILE"
+            ))
+            .into());
+        }
         let found = Found { input, policies, not_tried, taus, seconds: begin.elapsed().as_secs_f64() };
         Output { json: self.json }.print(&found, |out| print::print(&found, self.top, out))?;
         let left_out = found.input.left_out("doppel pilot");
@@ -157,7 +171,7 @@ impl Pilot {
     /// Reads the inputs for the first time: for pages whose reading is timed, and for words where tables are learnt.
     fn read(&self, learns: bool, timed: &mut Timed) -> anyhow::Result<(Option<Sample>, Tally)> {
         if learns {
-            let (words, tally) = policy_tables::sample(&self.inputs, true, |page| timed.take(page))?;
+            let (words, tally) = policy_tables::sample(&self.inputs, |page| timed.take(page))?;
             return Ok((Some(words), tally));
         }
         let tally = crawl::read(&self.inputs, |page| {

@@ -96,7 +96,7 @@ fn every_policy_groups_at_once_as_page_by_page_and_as_a_server_does() {
             assert_eq!(of_shingles.is_null(), !OF_SHINGLES.contains(&policy), "{explained}");
         }
         let what_if = server.query("/v1/reports/load-balance/what-if", &[]).status();
-        assert_eq!(what_if, if OF_SHINGLES.contains(&policy) { 200 } else { 404 }, "{policy}");
+        assert_eq!(what_if, if OF_SHINGLES.contains(&policy) { 200 } else { 422 }, "{policy}");
         if policy != "jaccard" {
             let refused = run(["plan", "--from-server", &server.url]);
             assert!(code(&refused) == 1 && errors(&refused).contains("policy jaccard"), "{refused:?}");

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use super::examples::{Examples, Pair};
 use super::trial::{Grouping, Trial};
-use super::{AtTau, Found};
+use super::{AtTau, Found, NotTried};
 use crate::output::{bytes, count, headed, known, percent, plural, share};
 use crate::savings::{known_bytes, print_mirrors};
 
@@ -42,11 +42,8 @@ pub(super) fn print(found: &Found, top: usize, out: &mut dyn Write) -> io::Resul
             writeln!(out, "{policy}: {} refused: {reason}", plural(*pages, "page"))?;
         }
     }
-    for policy in not_tried {
-        writeln!(
-            out,
-            "{policy}: not tried, since no word is in two contents of the input: give --policy-tables"
-        )?;
+    for NotTried { policy, reason } in not_tried {
+        writeln!(out, "{policy}: not tried: {reason}; give more pages, or --policy-tables FILE")?;
     }
     let held_back = |trial: &&Trial| trial.grouping.savings.held_back > 0;
     for Trial { grouping: Grouping { savings, .. }, .. } in policies.iter().filter(held_back) {

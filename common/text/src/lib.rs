@@ -28,7 +28,7 @@ mod taken;
 mod term;
 mod token;
 
-pub use charset::decode;
+pub use charset::{decode, is_read_in_place};
 pub use doppel_model::signature::TOKENISER_VERSION;
 pub use main_content::Part;
 pub use rule::Rule;
