@@ -7,6 +7,7 @@ use clap::Args;
 use doppel_overlap::Budget;
 
 use crate::exit::Failure;
+use crate::output::bytes;
 
 /// Memory of the program beside what is counted with: pages that are being read, and the program itself. A fifth of all is left to the
 /// allocator, which keeps some of what it was given back.
@@ -68,7 +69,10 @@ impl FromStr for Size {
             "gib" => Some(1 << 30),
             _ => None,
         };
-        let size = digits.trim_end().parse::<u64>().ok().zip(unit);
+        let digits = digits.trim_end();
+        // `parse` takes a sign, too.
+        let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
+        let size = digits.parse::<u64>().ok().filter(|_| is_number).zip(unit);
         let size = size.and_then(|(number, unit)| number.checked_mul(unit));
         size.map(Self).ok_or_else(|| "a size such as 512MB, 2GiB or a number of bytes is expected".to_owned())
     }
@@ -83,6 +87,12 @@ pub fn process_memory() -> Option<u64> {
     Some(kibibytes << 10)
 }
 
+/// How much that was, beside what was allowed.
+#[must_use]
+pub fn told(most: u64, allowed: u64) -> String {
+    format!("the process had {} of memory at most; {} were allowed", bytes(most), bytes(allowed))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -92,6 +102,7 @@ mod tests {
         let size = |text: &str| text.parse::<Size>().ok().map(|size| size.0);
         assert_eq!(size("512MB"), Some(512_000_000));
         assert_eq!((size("2GiB"), size("64 kib"), size("7")), (Some(2 << 30), Some(64 << 10), Some(7)));
+        assert_eq!(size("+512MB"), None);
         assert_eq!((size(""), size("MB"), size("5XB"), size("99999999999GB")), (None, None, None, None));
     }
 }

@@ -4,12 +4,13 @@
 //! dates again.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
-use doppel_crawls::{CrawlClock, Fetched, FetchedBody, InputError, Item, Limits, Reason, Skip};
-use doppel_model::Timestamp;
+use doppel_crawls::{CrawlClock, Fetched, InputError, Item, Limits, Reason, Skip};
+use doppel_model::{PageUrl, RawContent, Timestamp};
 use serde::Serialize;
 
 use crate::args::InputArgs;
@@ -86,11 +87,13 @@ impl Tally {
             .then(|| format!("{} in directories not read: `{read}` reads them", plural(files, "crawl file")))
     }
 
-    /// Records of this number and so many bytes were read, and could not be used for this reason.
-    pub(crate) fn unusable(&mut self, reason: &str, records: u64, bytes: u64) {
-        self.records -= records;
-        self.bytes -= bytes;
-        *self.bad.entry(reason.to_owned()).or_default() += records;
+    /// Records that were read could not be used, so they are bad ones.
+    pub(crate) fn without(&mut self, unusable: Unusable) {
+        for (reason, (records, bytes)) in unusable.0 {
+            self.records -= records;
+            self.bytes -= bytes;
+            *self.bad.entry(reason).or_default() += records;
+        }
     }
 
     fn bad(&mut self, error: &InputError, tell: bool) {
@@ -125,6 +128,29 @@ impl Tally {
     }
 }
 
+/// Records that were read and could not be used, by reason: how many, and their bytes.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Unusable(BTreeMap<String, (u64, u64)>);
+
+impl Unusable {
+    /// Counts a page of so many bytes under a reason. The first of a reason is told, with what is wrong with it.
+    pub(crate) fn note(&mut self, reason: &str, (url, bytes): (&PageUrl, u64), wrong: &dyn fmt::Display) {
+        let (records, sum) = self.0.entry(reason.to_owned()).or_default();
+        if *records == 0 {
+            eprintln!("doppel: {url}: {wrong}; others like it are only counted");
+        }
+        *records += 1;
+        *sum += bytes;
+    }
+}
+
+/// How much is handed over at once: so many pages, or fewer that have so many bytes. One page may be larger.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BatchSize {
+    pub(crate) pages: usize,
+    pub(crate) bytes: u64,
+}
+
 /// Reads every input in order and hands each page, with a date, to `each`.
 ///
 /// # Errors
@@ -147,16 +173,29 @@ pub fn read_numbered(
     read_all(inputs, ("reading", true), each)
 }
 
-/// The same for inputs that are read for what is learnt from them; bad records are told of where nobody reads them again.
+/// The same in batches, of which the last may be empty. It is said on the terminal what is being done, and bad records are told of
+/// with `tell`.
 ///
 /// # Errors
 /// The same.
-pub(crate) fn read_to_learn(
+pub(crate) fn read_batches(
     inputs: &InputArgs,
-    tell: bool,
-    mut each: impl FnMut(Fetched) -> anyhow::Result<()>,
+    (doing, tell): (&'static str, bool),
+    size: BatchSize,
+    mut each: impl FnMut(Vec<Fetched>) -> anyhow::Result<()>,
 ) -> anyhow::Result<Tally> {
-    read_all(inputs, ("learning", tell), |_, page| each(page))
+    let (mut batch, mut bytes) = (Vec::new(), 0);
+    let tally = read_all(inputs, (doing, tell), |_, page| {
+        bytes += content_bytes(&page);
+        batch.push(page);
+        if batch.len() >= size.pages || bytes >= size.bytes {
+            bytes = 0;
+            each(std::mem::take(&mut batch))?;
+        }
+        Ok(())
+    })?;
+    each(batch)?;
+    Ok(tally)
 }
 
 fn read_all(
@@ -224,11 +263,7 @@ pub fn now() -> Timestamp {
 
 /// The bytes of a page's HTML or text.
 pub fn content_bytes(page: &Fetched) -> u64 {
-    match &page.body {
-        FetchedBody::Html { bytes, .. } => bytes.len() as u64,
-        FetchedBody::Text(text) => text.len() as u64,
-        FetchedBody::Redirect(_) | FetchedBody::Dead => 0,
-    }
+    page.body.raw_content().map_or(0, RawContent::size) as u64
 }
 
 /// The kind of an error, to count by.

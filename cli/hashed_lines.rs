@@ -1,23 +1,33 @@
-//! Crawls on disk as hashed lines: read in batches on one thread, hashed on all cores, handed over in the order of the inputs. A page
+//! Crawls on disk as hashed lines: read on one thread, hashed in batches on all cores, handed over in the order of the inputs. A page
 //! that makes the extractor panic is a bad record.
+//!
+//! Memory is bounded whatever the pages are. Those of a batch are small, and so are the buffers that extractors keep. A large page is
+//! hashed alone, by an extractor that ends with it, and what that may take is claimed from the budget first.
 
-use std::num::NonZero;
 use std::thread;
 use std::time::Instant;
 
-use anyhow::anyhow;
-use doppel_crawls::{Fetched, FetchedBody};
+use anyhow::{Context, anyhow};
+use doppel_crawls::Fetched;
+use doppel_model::RawContent;
 use doppel_model::pairwise::Policy;
 use doppel_overlap::{Builder, Document};
-use doppel_text::{Extractor, HashedLines};
+use doppel_text::{Extractor, HashedLines, is_read_in_place};
 
 use crate::args::InputArgs;
-use crate::crawl::{self, Tally};
+use crate::crawl::{self, Tally, Unusable};
+use crate::processor;
 
 /// Pages of a batch ...
 const BATCH_PAGES: usize = 512;
-/// ... or bytes of them; one page may be larger.
-const BATCH_BYTES: u64 = 8 << 20;
+/// ... or bytes of them. The hashes of their lines take at most four times as much.
+const BATCH_BYTES: u64 = 2 << 20;
+/// A page of more bytes is large.
+const LARGE_BYTES: u64 = 256 << 10;
+/// Extractors at most. Each keeps some megabytes, and more of them would wait for the reader.
+const EXTRACTORS_MAX: usize = 8;
+/// What a large page may take unclaimed: memory that is set aside for pages.
+const ASIDE_BYTES: u64 = 32 << 20;
 
 /// What was read.
 #[derive(Debug)]
@@ -28,24 +38,18 @@ pub struct Read {
     pub seconds: f64,
 }
 
-/// What became of a page.
-enum Hashed {
-    /// Its text and its lines.
-    Page(Option<u64>, Vec<u64>),
-    /// It is no page, or no more.
-    Gone,
-}
-
-/// How a page is hashed.
-type Hash = fn(&mut Extractor, &Fetched) -> Hashed;
+/// How a page is hashed; none of what is no page, or no more.
+type Hash = fn(&mut Extractor, &Fetched) -> Option<HashedLines>;
 
 /// Hashes pages into a builder.
 struct Hashing<'b> {
     extractors: Vec<Extractor>,
     builder: &'b mut Builder,
     hash: Hash,
-    /// Pages that the extractor failed on, and their bytes.
-    failed: (u64, u64),
+    batch: Vec<Fetched>,
+    batch_bytes: u64,
+    /// Pages that the extractor failed on.
+    failed: Unusable,
 }
 
 /// Hands all pages over.
@@ -54,36 +58,47 @@ struct Hashing<'b> {
 /// When an input is not there, or the memory does not suffice.
 pub fn read(inputs: &InputArgs, builder: &mut Builder) -> anyhow::Result<Read> {
     let begin = Instant::now();
-    let threads = thread::available_parallelism().map_or(1, NonZero::get);
-    let mut hashing = Hashing::new(threads, builder, hash);
-    let (mut pages, mut bytes) = (Vec::new(), 0);
-    let mut tally = crawl::read(inputs, |page| {
-        bytes += crawl::content_bytes(&page);
-        pages.push(page);
-        if pages.len() >= BATCH_PAGES || bytes >= BATCH_BYTES {
-            bytes = 0;
-            hashing.take(&std::mem::take(&mut pages))?;
-        }
-        Ok(())
-    })?;
-    hashing.take(&pages)?;
-    let (failed, bytes) = hashing.failed;
-    if failed > 0 {
-        tally.unusable(crawl::FAILED, failed, bytes);
-    }
+    let mut hashing = Hashing::new(processor::cores().min(EXTRACTORS_MAX), builder, hash);
+    let mut tally = crawl::read(inputs, |page| hashing.take(page))?;
+    hashing.flush()?;
+    tally.without(hashing.failed);
     Ok(Read { tally, seconds: begin.elapsed().as_secs_f64() })
 }
 
 impl<'b> Hashing<'b> {
     fn new(threads: usize, builder: &'b mut Builder, hash: Hash) -> Self {
-        let extractors = (0..threads).map(|_| Extractor::new(Policy::default())).collect();
-        Self { extractors, builder, hash, failed: (0, 0) }
+        let extractors = (0..threads).map(|_| extractor()).collect();
+        Self { extractors, builder, hash, batch: Vec::new(), batch_bytes: 0, failed: Unusable::default() }
     }
 
-    fn take(&mut self, pages: &[Fetched]) -> anyhow::Result<()> {
+    fn take(&mut self, page: Fetched) -> anyhow::Result<()> {
+        let bytes = crawl::content_bytes(&page);
+        if bytes > LARGE_BYTES {
+            self.flush()?;
+            return self.take_large(&page).with_context(|| page.url.to_string());
+        }
+        self.batch.push(page);
+        self.batch_bytes += bytes;
+        if self.batch.len() >= BATCH_PAGES || self.batch_bytes >= BATCH_BYTES { self.flush() } else { Ok(()) }
+    }
+
+    fn take_large(&mut self, page: &Fetched) -> anyhow::Result<()> {
+        let needed = page.body.raw_content().map_or(0, buffer_bytes).saturating_sub(ASIDE_BYTES);
+        let claim = self.builder.claim(needed, "hashing the lines of a page")?;
+        let hash = self.hash;
+        let hashed = extractor().guarded(|extractor| hash(extractor, page));
+        self.push(page, hashed)?;
+        drop(claim);
+        Ok(())
+    }
+
+    /// Hashes the batch.
+    fn flush(&mut self) -> anyhow::Result<()> {
+        self.batch_bytes = 0;
+        let pages = std::mem::take(&mut self.batch);
         let each = pages.len().div_ceil(self.extractors.len()).max(1);
         let hash = self.hash;
-        let hashed: Vec<Option<Hashed>> = thread::scope(|scope| {
+        let hashed: Vec<Option<Option<HashedLines>>> = thread::scope(|scope| {
             let threads: Vec<_> = pages
                 .chunks(each)
                 .zip(&mut self.extractors)
@@ -94,50 +109,102 @@ impl<'b> Hashing<'b> {
                 .collect();
             let joined =
                 threads.into_iter().map(|thread| thread.join().map_err(|_| anyhow!("a thread panicked")));
-            let all: anyhow::Result<Vec<Vec<Option<Hashed>>>> = joined.collect();
+            let all: anyhow::Result<Vec<Vec<_>>> = joined.collect();
             all.map(|all| all.into_iter().flatten().collect())
         })?;
-        for (page, hashed) in pages.iter().zip(hashed) {
-            let (url, bytes) = (page.url.as_str(), crawl::content_bytes(page));
-            match hashed {
-                Some(Hashed::Page(text, lines)) => {
-                    let host = page.url.host();
-                    self.builder.push(&Document { url, host: &host, bytes, text, lines: &lines })?;
-                }
-                Some(Hashed::Gone) => self.builder.gone(url)?,
-                None => {
-                    if self.failed.0 == 0 {
-                        eprintln!("doppel: {url}: {}; others like it are only counted", crawl::FAILED);
-                    }
-                    self.failed.0 += 1;
-                    self.failed.1 += bytes;
-                }
+        pages.iter().zip(hashed).try_for_each(|(page, hashed)| self.push(page, hashed))
+    }
+
+    /// Hands a page over; the extractor failed on one that has nothing.
+    fn push(&mut self, page: &Fetched, hashed: Option<Option<HashedLines>>) -> anyhow::Result<()> {
+        let (url, bytes) = (page.url.as_str(), crawl::content_bytes(page));
+        match hashed {
+            Some(Some(HashedLines { text, lines })) => {
+                let host = page.url.host();
+                self.builder.push(&Document { url, host: &host, bytes, text, lines: &lines })?;
             }
+            Some(None) => self.builder.gone(url)?,
+            None => self.failed.note(crawl::FAILED, (&page.url, bytes), &crawl::FAILED),
         }
         Ok(())
     }
 }
 
-fn hash(extractor: &mut Extractor, page: &Fetched) -> Hashed {
-    let HashedLines { text, lines } = match &page.body {
-        FetchedBody::Html { bytes, charset } => {
-            match extractor.html_lines(&page.url, bytes, charset.as_deref()) {
-                Some(hashed) => hashed,
-                None => return Hashed::Gone,
-            }
-        }
-        FetchedBody::Text(text) => extractor.text_lines(text),
-        FetchedBody::Redirect(_) | FetchedBody::Dead => return Hashed::Gone,
+fn extractor() -> Extractor {
+    Extractor::new(Policy::default())
+}
+
+/// The most that an extractor has in its buffers when it has read the page.
+fn buffer_bytes(raw: RawContent<'_>) -> u64 {
+    let (bytes, in_place) = match raw {
+        RawContent::Html { bytes, charset } => (bytes, is_read_in_place(bytes, charset)),
+        RawContent::Text(text) => (text.as_bytes(), true),
     };
-    Hashed::Page(text, lines.to_vec())
+    let count = |is_one: fn(&u8) -> bool| bytes.iter().filter(|byte| is_one(byte)).count() as u64;
+    let length = bytes.len() as u64;
+    // Otherwise a byte above ASCII becomes three at most, and of UTF-16 two bytes do.
+    let longest = (length + 2 * count(|byte| !byte.is_ascii())).max(length + length / 2);
+    let (decoded, text) = if in_place { (0, length) } else { (longest, longest) };
+    // A line ends at a line feed, which may be written as an entity, or at a tag.
+    let lines = 1 + count(|byte| matches!(byte, b'\n' | b'\r' | b'<' | b'&'));
+    // The text once for its tokens and once for its lines, and the longest line.
+    decoded + 3 * text + 8 * lines
+}
+
+fn hash(extractor: &mut Extractor, page: &Fetched) -> Option<HashedLines> {
+    page.body.raw_content().and_then(|raw| extractor.lines(&page.url, raw))
 }
 
 #[cfg(test)]
 mod tests {
+    use doppel_crawls::FetchedBody;
     use doppel_model::PageUrl;
     use doppel_overlap::{Budget, Chunking};
 
     use super::*;
+
+    fn page_of(number: usize, text: String) -> Fetched {
+        let url = PageUrl::parse(&format!("http://h/{number}")).unwrap();
+        Fetched { url, fetched_at: None, body: FetchedBody::Text(text), popularity: None, language: None }
+    }
+
+    #[test]
+    fn a_large_page_claims_what_it_takes_and_keeps_its_place() {
+        let home = tempfile::tempdir().unwrap();
+        let chunking = Chunking { lines: 4, shared: 15 };
+        let budget = Budget::new(96 << 20, 1 << 30, home.path());
+        let mut builder = Builder::new(&budget, &[chunking], false).unwrap();
+        let before = budget.peaks().0;
+        let mut hashing = Hashing::new(2, &mut builder, hash);
+        for number in 0..3 {
+            hashing.take(page_of(number, "a\n".repeat(if number == 1 { 3 << 20 } else { 9 }))).unwrap();
+        }
+        hashing.flush().unwrap();
+        // Three times 6 MiB, and the hashes of 3 Mi lines; the chunks of the page, and of what is aside nothing.
+        assert!(budget.peaks().0 >= before + (18 << 20) + (24 << 20) - ASIDE_BYTES + (3 << 20));
+        let collection = builder.finish().unwrap();
+        assert_eq!(
+            (0..3).map(|document| collection.url(document).unwrap()).collect::<Vec<_>>(),
+            ["http://h/0", "http://h/1", "http://h/2"]
+        );
+        assert_eq!(collection.copies().collect::<Vec<_>>(), [(0, 2)]);
+        // What does not fit is refused, and the page is named.
+        let budget = Budget::new(4 << 20, 1 << 30, home.path());
+        let mut builder = Builder::new(&budget, &[chunking], false).unwrap();
+        let refused =
+            Hashing::new(2, &mut builder, hash).take(page_of(7, "a\n".repeat(3 << 20))).unwrap_err();
+        let refused = format!("{refused:#}");
+        assert!(refused.starts_with("http://h/7: hashing the lines of a page takes"), "{refused}");
+    }
+
+    #[test]
+    fn what_is_decoded_takes_more_than_what_is_read_in_place() {
+        let html = "<p>文".repeat(1_000);
+        let buffers = |charset| buffer_bytes(RawContent::Html { bytes: html.as_bytes(), charset });
+        // Three bytes above ASCII of six, which become three each; the text is there four times instead of three.
+        assert_eq!((buffers(None), buffers(Some("latin1"))), (3 * 6_000 + 8 * 1_001, 4 * 12_000 + 8 * 1_001));
+        assert_eq!(buffers(Some("utf-8")), buffers(None));
+    }
 
     #[test]
     fn a_page_that_the_extractor_fails_on_is_bad_and_harms_no_other() {
@@ -145,17 +212,20 @@ mod tests {
             "http://h/3" => panic!("no page"),
             _ => hash(extractor, page),
         };
-        let page = |number: usize| {
-            let url = PageUrl::parse(&format!("http://h/{number}")).unwrap();
-            let body = FetchedBody::Text("the text of all".to_owned());
-            Fetched { url, fetched_at: None, body, popularity: None, language: None }
-        };
+        let page = |number: usize| page_of(number, "the text of all".to_owned());
         let home = tempfile::tempdir().unwrap();
         let budget = Budget::new(96 << 20, 1 << 30, home.path());
         let mut builder = Builder::new(&budget, &[Chunking { lines: 4, shared: 15 }], false).unwrap();
         let mut hashing = Hashing::new(2, &mut builder, failing);
-        hashing.take(&(0..6).map(page).collect::<Vec<_>>()).unwrap();
-        assert_eq!(hashing.failed, (1, 15));
+        (0..6).try_for_each(|number| hashing.take(page(number))).unwrap();
+        // A large one, too, which is hashed alone.
+        let large = page_of(3, "a ".repeat(LARGE_BYTES as usize));
+        hashing.take(large).unwrap();
+        hashing.flush().unwrap();
+        let mut failed = Unusable::default();
+        failed.note(crawl::FAILED, (&page(3).url, 15), &"expected");
+        failed.note(crawl::FAILED, (&page(3).url, 2 * LARGE_BYTES), &"expected");
+        assert_eq!(hashing.failed, failed);
         // The others are one text, so each but the first is a copy.
         let collection = builder.finish().unwrap();
         let url = |document| collection.url(document).unwrap().to_string();

@@ -104,6 +104,31 @@ pub fn as_of(age_ms: u64) -> String {
 /// What is shown instead of a figure that says nothing.
 pub const NO_FIGURE: &str = "-";
 
+/// A figure as it is written, where it is known.
+pub fn known<T>(figure: Option<T>, write: impl FnOnce(T) -> String) -> String {
+    figure.map_or_else(|| NO_FIGURE.to_owned(), write)
+}
+
+/// A part as a share of the whole; 0 if the whole is 0.
+#[must_use]
+pub fn share(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}
+
+/// A share in percent: `12.5 %`.
+pub fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+/// An interval of numbers, which may have no end: `1`, `10 to 99`, `1,000 and more`.
+pub fn interval(from: u64, to: Option<u64>) -> String {
+    match to {
+        Some(to) if to == from => count(from),
+        Some(to) => format!("{} to {}", count(from), count(to)),
+        None => format!("{} and more", count(from)),
+    }
+}
+
 /// A figure of how several nodes share something. It says nothing about one node, which has everything.
 pub fn of_several(nodes: u32, figure: String) -> String {
     if nodes > 1 { figure } else { NO_FIGURE.to_owned() }
@@ -141,6 +166,16 @@ pub fn table(out: &mut dyn Write, rows: &[Vec<String>]) -> io::Result<()> {
     Ok(())
 }
 
+/// The same under a heading.
+pub fn headed(
+    out: &mut dyn Write,
+    heading: &[&str],
+    rows: impl IntoIterator<Item = Vec<String>>,
+) -> io::Result<()> {
+    let heading = heading.iter().map(|&name| name.to_owned()).collect();
+    table(out, &std::iter::once(heading).chain(rows).collect::<Vec<_>>())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -153,6 +188,17 @@ mod tests {
         assert_eq!(plural(1, "page"), "1 page");
         assert_eq!(plural(2000, "page"), "2,000 pages");
         assert_eq!(as_of(1_240), "as of 1.2 s ago");
+        let intervals = [interval(1, Some(1)), interval(10, Some(1_000)), interval(1_001, None)];
+        assert_eq!(intervals, ["1", "10 to 1,000", "1,001 and more"]);
+    }
+
+    #[test]
+    fn shares_of_nothing_are_nothing() {
+        assert_eq!((share(1, 8), share(0, 0)), (0.125, 0.0));
+        assert_eq!(
+            (known(Some(0.125), percent), known(None, percent)),
+            ("12.5 %".to_owned(), "-".to_owned())
+        );
     }
 
     #[test]
@@ -161,5 +207,8 @@ mod tests {
         let mut out = Vec::new();
         table(&mut out, &rows).unwrap();
         assert_eq!(String::from_utf8(out).unwrap(), "a     b\nlong  c\n");
+        let mut out = Vec::new();
+        headed(&mut out, &["of", "pages"], rows).unwrap();
+        assert_eq!(String::from_utf8(out).unwrap(), "of    pages\na     b\nlong  c\n");
     }
 }

@@ -16,24 +16,23 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use anyhow::anyhow;
-use doppel_crawls::{Fetched, FetchedBody};
+use doppel_crawls::Fetched;
 use doppel_model::pairwise::{Policy, Signer};
 use doppel_model::tables::{CONTENT_TERMS_MAX, FILE_BYTES_MAX, Sample, Tables, TablesError, TablesHash};
 use doppel_text::Extractor;
 
 use crate::args::{InputArgs, PolicyArgs};
-use crate::crawl::{self, Tally};
+use crate::crawl::{self, BatchSize, Tally, Unusable};
 use crate::exit::Failure;
+use crate::processor;
 use crate::whole_file::{self, Earlier};
 
 /// The name of the file in a data directory.
 pub(crate) const NAME: &str = "policy-tables";
 /// How the names begin under which it is written.
 const ASIDE: &str = "policy-tables.new";
-/// Pages of a batch ...
-const BATCH_PAGES: usize = 256;
-/// ... or bytes of them; one page may be larger.
-const BATCH_BYTES: u64 = 4 << 20;
+/// What a thread reads at once. Words count the same in any order, so batches need not come back in theirs.
+const BATCH: BatchSize = BatchSize { pages: 256, bytes: 4 << 20 };
 
 /// Why there are no tables, or not those that are needed.
 #[derive(Debug, thiserror::Error)]
@@ -282,51 +281,60 @@ pub(crate) fn is_aside(name: &OsStr) -> bool {
 /// # Errors
 /// Those of [`sample`], and when no word is common to two contents.
 pub(crate) fn learn(inputs: &InputArgs, policy: Policy, tell: bool) -> anyhow::Result<(Tables, Tally)> {
-    let (sample, tally) = sample(inputs, tell)?;
-    let tables = Tables::learn(policy.name(), &sample);
-    if tables.terms() > 0 {
-        return Ok((tables, tally));
+    let failed = tell.then(Mutex::default);
+    let (sample, mut tally) = sample_noting(inputs, (tell, failed.as_ref()), |_| ())?;
+    if let Some(failed) = failed {
+        tally.without(failed.into_inner().unwrap_or_else(PoisonError::into_inner));
     }
+    let tables = Tables::learn(policy.name(), &sample);
+    let Some(why) = why_empty(&tables) else { return Ok((tables, tally)) };
     tally.verdict(inputs.strict, 0)?;
-    let why = match tables.contents() {
-        0 => format!("no page of the input has a word, or all have more than {CONTENT_TERMS_MAX}"),
-        _ => "no word is in two contents of the input".to_owned(),
-    };
     let text = format!(
-        "{why}, so {} can learn nothing from the input, and its tables could never change; give more pages, or tables that \
-         were learnt before with --policy-tables FILE",
+        "{why}, so {} can learn nothing from the input, and its tables could never change; give more pages, or \
+         tables that were learnt before with --policy-tables FILE, or take a policy without tables, such as jaccard",
         policy.name()
     );
     Err(Failure::BadInput(text).into())
 }
 
+/// Why tables have no word, where they have none.
+pub(crate) fn why_empty(tables: &Tables) -> Option<String> {
+    match (tables.terms(), tables.contents()) {
+        (0, 0) => Some(format!("no page of the input has a word, or all have more than {CONTENT_TERMS_MAX}")),
+        (0, _) => Some("no word is in two contents of the input".to_owned()),
+        _ => None,
+    }
+}
+
 /// The words of crawls, from which the tables of any policy are learnt, read on all cores. Redirects and dead pages have none.
-/// Bad records are counted, and with `tell` told.
+/// Bad records are counted, and told; pages that the extractor fails on are told of when they are read for good. `also` is shown
+/// each page, in the order of the inputs.
 ///
 /// # Errors
 /// When an input is not there, or a thread cannot be started.
-pub(crate) fn sample(inputs: &InputArgs, tell: bool) -> anyhow::Result<(Sample, Tally)> {
+pub(crate) fn sample(inputs: &InputArgs, also: impl FnMut(&Fetched)) -> anyhow::Result<(Sample, Tally)> {
+    sample_noting(inputs, (true, None), also)
+}
+
+/// The same; bad records are told of with `tell`, and pages that the extractor fails on are noted where there is a place for them.
+fn sample_noting(
+    inputs: &InputArgs,
+    (tell, failed): (bool, Option<&Mutex<Unusable>>),
+    mut also: impl FnMut(&Fetched),
+) -> anyhow::Result<(Sample, Tally)> {
     let sample = Mutex::new(Sample::new());
-    let threads = thread::available_parallelism().map_or(1, usize::from);
+    let threads = processor::cores();
     let (sender, batches) = sync_channel::<Vec<Fetched>>(threads);
     let batches = Mutex::new(batches);
     let tally = thread::scope(|scope| {
         for number in 0..threads {
             let learner = thread::Builder::new().name(format!("learn-{number}"));
-            learner.spawn_scoped(scope, || read_words(&batches, &sample))?;
+            learner.spawn_scoped(scope, || read_words(&batches, &sample, failed))?;
         }
-        let (mut batch, mut bytes) = (Vec::new(), 0);
-        let send = |batch| sender.send(batch).map_err(|_| anyhow!("nobody takes the pages"));
-        let tally = crawl::read_to_learn(inputs, tell, |page| {
-            bytes += crawl::content_bytes(&page);
-            batch.push(page);
-            if batch.len() >= BATCH_PAGES || bytes >= BATCH_BYTES {
-                bytes = 0;
-                send(std::mem::take(&mut batch))?;
-            }
-            Ok(())
+        let tally = crawl::read_batches(inputs, ("learning", tell), BATCH, |batch| {
+            batch.iter().for_each(&mut also);
+            sender.send(batch).map_err(|_| anyhow!("nobody takes the pages"))
         })?;
-        send(batch)?;
         drop(sender);
         anyhow::Ok(tally)
     })?;
@@ -334,24 +342,31 @@ pub(crate) fn sample(inputs: &InputArgs, tell: bool) -> anyhow::Result<(Sample, 
 }
 
 /// Takes the words of pages to the sample.
-fn read_words(batches: &Mutex<Receiver<Vec<Fetched>>>, sample: &Mutex<Sample>) {
+fn read_words(
+    batches: &Mutex<Receiver<Vec<Fetched>>>,
+    sample: &Mutex<Sample>,
+    failed: Option<&Mutex<Unusable>>,
+) {
     let mut extractor = Extractor::default();
     let next = || batches.lock().unwrap_or_else(PoisonError::into_inner).recv();
     let mut own = Vec::new();
     while let Ok(batch) = next() {
         for page in batch {
-            // A page that the extractor fails on has no words; it is told of when it is read for good.
-            extractor.guarded(|extractor| take_words(extractor, &page, sample, &mut own));
+            let read = extractor.guarded(|extractor| take_words(extractor, &page, sample, &mut own));
+            if let (None, Some(failed)) = (read, failed) {
+                let page = (&page.url, crawl::content_bytes(&page));
+                failed.lock().unwrap_or_else(PoisonError::into_inner).note(
+                    crawl::FAILED,
+                    page,
+                    &crawl::FAILED,
+                );
+            }
         }
     }
 }
 
 fn take_words(extractor: &mut Extractor, page: &Fetched, sample: &Mutex<Sample>, own: &mut Vec<u64>) {
-    let words = match &page.body {
-        FetchedBody::Html { bytes, charset } => extractor.html_terms(&page.url, bytes, charset.as_deref()),
-        FetchedBody::Text(text) => Some(extractor.text_terms(text)),
-        FetchedBody::Redirect(_) | FetchedBody::Dead => None,
-    };
+    let words = page.body.raw_content().and_then(|raw| extractor.terms(&page.url, raw));
     let Some(words) = words else { return };
     let sample = || sample.lock().unwrap_or_else(PoisonError::into_inner);
     if sample().wants(words.content) {

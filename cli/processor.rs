@@ -1,6 +1,15 @@
-//! Processor time. It shows the cost of work even if other programs run at the same time.
+//! Cores, and processor time. The latter shows the cost of work even if other programs run at the same time.
+
+use std::num::NonZero;
+use std::thread;
 
 use rustix::time::{ClockId, clock_gettime};
+
+/// The cores that this process may use, at least one.
+#[must_use]
+pub fn cores() -> usize {
+    thread::available_parallelism().map_or(1, NonZero::get)
+}
 
 /// The seconds that all threads of this process have spent on processors so far, including threads that have ended.
 #[must_use]
@@ -20,7 +29,6 @@ fn read(clock: ClockId) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use std::thread;
     use std::time::Instant;
 
     use super::*;

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use doppel_protocol::answer::{Mirror, Saving, Savings};
 
-use crate::output::{NO_FIGURE, as_of, bytes, count, plural, table};
+use crate::output::{as_of, bytes, count, headed, known, percent, plural};
 
 /// Prints what can be dropped, and which hosts mirror which.
 pub(crate) fn print(report: &Savings, out: &mut dyn Write) -> io::Result<()> {
@@ -13,7 +13,6 @@ pub(crate) fn print(report: &Savings, out: &mut dyn Write) -> io::Result<()> {
     let age = report.age_ms.map(|age| format!(", {}", as_of(age))).unwrap_or_default();
     writeln!(out, "{}{weight}{more}; policy {}{age}", plural(report.pages, "live page"), report.policy)?;
     writeln!(out, "that can be dropped")?;
-    let heading = ["", "pages", "of all", "bytes", "of all"].map(str::to_owned).to_vec();
     let rows = [
         ("  equal contents alone", &report.copies),
         ("  near-duplicates beyond them", &report.near),
@@ -21,7 +20,7 @@ pub(crate) fn print(report: &Savings, out: &mut dyn Write) -> io::Result<()> {
         ("  all", &report.all),
     ];
     let rows = rows.map(|(name, saving)| row(name, saving));
-    table(out, &[&[heading][..], &rows].concat())?;
+    headed(out, &["", "pages", "of all", "bytes", "of all"], rows)?;
     if report.bytes.is_none() {
         writeln!(out, "bytes are not on record; `doppel pilot FILES` counts them")?;
     }
@@ -44,9 +43,8 @@ pub(crate) fn print_mirrors(report: &Savings, list: usize, out: &mut dyn Write) 
         return Ok(());
     }
     writeln!(out, "which hosts mirror which")?;
-    let heading = ["  host", "mirrors", "pages", "equal", "near", "redirects", "bytes"].map(str::to_owned);
-    let rows: Vec<_> = shown.iter().map(mirror).collect();
-    table(out, &[&[heading.to_vec()][..], &rows].concat())?;
+    let heading = ["  host", "mirrors", "pages", "equal", "near", "redirects", "bytes"];
+    headed(out, &heading, shown.iter().map(mirror))?;
     let unlisted: u64 = report.mirrors[shown.len()..].iter().map(|mirror| mirror.pages).sum();
     let left_out = report.mirrors_left_out + unlisted;
     if left_out > 0 {
@@ -58,18 +56,13 @@ pub(crate) fn print_mirrors(report: &Savings, list: usize, out: &mut dyn Write) 
     Ok(())
 }
 
-/// A share in percent.
-pub(crate) fn percent(share: f64) -> String {
-    format!("{:.1} %", share * 100.0)
-}
-
 /// Bytes, where they are known.
 pub(crate) fn known_bytes(number: Option<u64>) -> String {
-    number.map_or_else(|| NO_FIGURE.to_owned(), bytes)
+    known(number, bytes)
 }
 
 fn row(name: &str, saving: &Saving) -> Vec<String> {
-    let of_bytes = saving.bytes_share.map_or_else(|| NO_FIGURE.to_owned(), percent);
+    let of_bytes = known(saving.bytes_share, percent);
     vec![name.to_owned(), count(saving.pages), percent(saving.share), known_bytes(saving.bytes), of_bytes]
 }
 

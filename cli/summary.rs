@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use doppel_model::pairwise::Policy;
 use doppel_model::tables::TablesHash;
 use doppel_model::{GroupId, PageUrl};
 use doppel_protocol::{Counters, GroupFilter, GroupState, GroupSummary, Outcome, Status, Tier1Api};
@@ -42,6 +43,8 @@ pub(crate) struct Outcomes {
 /// The end of a run.
 #[derive(Debug, Serialize)]
 pub(crate) struct Summary {
+    /// As text, such as `jaccard:tau=0.8`.
+    policy: Policy,
     #[serde(flatten)]
     pub(crate) fed: Fed,
     /// The tables that this run learnt from its inputs.
@@ -181,13 +184,14 @@ impl Found {
 }
 
 impl Summary {
-    /// What was found within so much time.
-    pub(crate) fn new(fed: Fed, elapsed: Duration, found: Found, balance: Balance) -> Self {
+    /// What was found under a policy within so much time.
+    pub(crate) fn new(policy: Policy, fed: Fed, elapsed: Duration, found: Found, balance: Balance) -> Self {
         let seconds = elapsed.as_secs_f64();
         let Found { pages, groups, largest } = found;
         Self {
             records_per_second: fed.input.records as f64 / seconds,
             megabytes_per_second: fed.input.bytes as f64 / 1e6 / seconds,
+            policy,
             tables: None,
             pages,
             fed,
@@ -203,6 +207,7 @@ impl Summary {
         let Self { fed: Fed { input, outcomes, gone, pruned }, pages, groups, .. } = self;
         let others = pages.winners + pages.duplicates + pages.secondaries + pages.unresolved;
         let unique = pages.live.saturating_sub(others);
+        writeln!(out, "policy {}\n", self.policy)?;
         let mut rows = vec![("records", input.records, bytes(input.bytes))];
         rows.extend(input.skipped.iter().map(|(reason, records)| ("skipped", *records, reason.clone())));
         rows.extend(input.bad.iter().map(|(reason, records)| ("bad", *records, reason.clone())));
@@ -234,10 +239,13 @@ impl Summary {
             ("dead pages", pages.dead, ""),
         ];
         rows.extend(optional.into_iter().filter_map(some));
-        rows.push(("exact groups", groups.exact, "all members have the same text".to_owned()));
-        rows.push(("near groups", groups.near, "some members differ a little".to_owned()));
+        let content = content(self.policy);
+        rows.push(("exact groups", groups.exact, format!("all members have the same {content}")));
+        let near = format!("some members have another {content}, and the policy links them");
+        rows.push(("near groups", groups.near, near));
+        let redirecting = format!("groups of one {content} and redirects to it");
         let optional = [
-            ("redirects", groups.redirects, "groups of one text and redirects to it"),
+            ("redirects", groups.redirects, &*redirecting),
             ("quarantined", groups.quarantined, "groups above --group-members-max: all their pages are kept"),
         ];
         rows.extend(optional.into_iter().filter_map(some));
@@ -246,11 +254,11 @@ impl Summary {
         let Self { balance, seconds, records_per_second, megabytes_per_second, .. } = self;
         let Balance { kept, removed } = balance;
         let weight = |weight: &Weight| weight.bytes.map(bytes);
-        let of_kept = weight(kept).map_or(String::new(), |bytes| format!(" ({bytes})"));
-        let of_removed = weight(removed).map_or(String::new(), |bytes| format!("{bytes}, "));
+        let [of_kept, of_removed] =
+            [kept, removed].map(|of| weight(of).map_or(String::new(), |bytes| format!(" ({bytes})")));
         let percent = balance.removed_percent();
         let (kept, removed) = (count(kept.pages), count(removed.pages));
-        writeln!(out, "\nkept {kept}{of_kept}, removed {removed} ({of_removed}{percent:.1} %)")?;
+        writeln!(out, "\nkept {kept}{of_kept}, removed {removed}{of_removed}: {percent:.1} % of pages")?;
         writeln!(out, "\n{seconds:.1} s: {records_per_second:.0} pages/s, {megabytes_per_second:.1} MB/s")?;
         if let Some(LearntTables { hash, pages, words, kept, .. }) = &self.tables {
             let (pages, words) = (plural(*pages, "page"), plural(*words, "word"));
@@ -278,6 +286,17 @@ impl Outcomes {
                 Outcome::Stale => &mut self.stale,
             } += 1;
         }
+    }
+}
+
+/// What pages have in common whose contents are equal under a policy.
+fn content(policy: Policy) -> &'static str {
+    match policy {
+        Policy::Content { .. } => "main content",
+        Policy::Copies { .. } => "main content on one site",
+        Policy::BySite { .. } => "text on one site",
+        Policy::Overlap { .. } => "text in the same lines",
+        _ => "text",
     }
 }
 

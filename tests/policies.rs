@@ -1,7 +1,7 @@
 //! Real crawls in `serve`, whose pages change, move and die, under policies that read sites, main contents and tables: at every
 //! stop, and after the process was killed, the groups are the components of the policy's own F and of redirects.
 //!
-//! Signatures are the product's, which its own tests hold against slow ones. Everything else is counted here in the most direct way:
+//! Signatures and F are the product's, which the test `reference` of `doppel-text` holds against slow ones. Everything else is counted here in the most direct way:
 //! every pair of contents is compared. Groups stay far below the number of members at which one is quarantined.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

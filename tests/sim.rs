@@ -41,9 +41,11 @@ mod sim {
     pub(crate) mod world;
 }
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
+use doppel_model::pairwise::Policy;
 use sim::action::Plan;
 use sim::mistake::Mistake;
 use sim::run::run;
@@ -133,6 +135,17 @@ fn no_seed_breaks_an_invariant() {
         panic!("{}", explained(failed, None).unwrap_or_else(|| format!("seed {failed} fails once only")));
     }
     eprintln!("{seeds} seeds of {} steps in {:.1?}", steps(), begin.elapsed());
+}
+
+/// The policy of a seed is drawn. Of the seeds that are always run, every policy has some.
+#[test]
+fn every_policy_is_drawn() {
+    let mut drawn: BTreeMap<&str, u64> = BTreeMap::new();
+    (0..SEEDS).for_each(|seed| *drawn.entry(Plan::of(seed, 1).policy.name()).or_default() += 1);
+    eprintln!("{drawn:?}");
+    for policy in Policy::all() {
+        assert!(drawn.get(policy.name()).is_some_and(|seeds| *seeds >= 8), "{policy}: {drawn:?}");
+    }
 }
 
 #[test]

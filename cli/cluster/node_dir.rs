@@ -92,6 +92,13 @@ pub(crate) fn claim(
     Err(NodeDirError::Another { dir: dir.to_owned(), found: Box::new(found), own: Box::new(owner) })
 }
 
+/// Whether a directory is the collection of a node of tier 1.
+pub(crate) fn is_collection(dir: &Path) -> bool {
+    let Ok(dir) = fs::canonicalize(dir) else { return false };
+    dir.file_name().is_some_and(|name| name == COLLECTION)
+        && dir.parent().is_some_and(|node| node.join(NAME).is_file())
+}
+
 fn write(dir: &Path, path: &Path, owner: &Owner) -> io::Result<()> {
     let mut file = tempfile::NamedTempFile::new_in(dir)?;
     file.write_all(&serde_json::to_vec(owner)?)?;

@@ -11,6 +11,7 @@ use doppel_protocol::WinnerOrder;
 use doppel_tier1::check::{Finding, Invariant};
 use serde::Serialize;
 
+use crate::cluster::node_dir;
 use crate::manifest::Manifest;
 use crate::output::{Output, bytes, count, plural};
 use crate::policy_tables;
@@ -85,7 +86,9 @@ impl Checked {
         }
         let checked = Self::new(manifest, tier1, tier2);
         let tables = policy_tables::damage(dir, manifest.tables);
-        let tables_needed = manifest.tables.filter(|_| policy_tables::is_missing(dir));
+        // In a cluster coordinators alone read them.
+        let needs_tables = !node_dir::is_collection(dir) && policy_tables::is_missing(dir);
+        let tables_needed = manifest.tables.filter(|_| needs_tables);
         Ok(Self { sound: checked.sound && tables.is_none(), tables, tables_needed, ..checked })
     }
 

@@ -17,7 +17,7 @@ use serde_json::json;
 
 use crate::args::AskArgs;
 use crate::client::connect;
-use crate::output::{NO_FIGURE, Output, bytes, count, plural, table};
+use crate::output::{NO_FIGURE, Output, bytes, count, headed, known, plural};
 
 /// How long a node may take.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -136,29 +136,23 @@ fn print(status: &ClusterStatus, out: &mut dyn Write) -> io::Result<()> {
         orders_waiting.map_or_else(|| "the router does not answer".to_owned(), |n| plural(n, "order"));
     writeln!(out, "waiting in the index: {waiting}")?;
     writeln!(out)?;
-    let head = ["node", "tier", "number", "address", "state", "partitions", "contents", "lag"]
-        .map(str::to_owned)
-        .to_vec();
+    let head = ["node", "tier", "number", "address", "state", "partitions", "contents", "lag"];
     // The index knows its nodes by their places in the description of the cluster, which is the order here.
     let mut numbers = 0..;
     let rows = nodes.iter().map(|node| {
         let number = if node.role == NodeRole::Tier2 { numbers.next() } else { None };
         node_row(node, number)
     });
-    table(out, &[vec![head], rows.collect()].concat())?;
+    headed(out, &head, rows)?;
     writeln!(out)?;
-    let head = ["range", "shards", "owner", "standbys", "state", "epoch", "live", "pending"]
-        .map(str::to_owned)
-        .to_vec();
-    table(out, &[vec![head], ranges.iter().map(range_row).collect()].concat())?;
+    let head = ["range", "shards", "owner", "standbys", "state", "epoch", "live", "pending"];
+    headed(out, &head, ranges.iter().map(range_row))?;
     writeln!(out)?;
     if let Some(EngineStatus { servers, streams }) = engine {
-        let head = ["log server", "address", "version", "state"].map(str::to_owned).to_vec();
-        table(out, &[vec![head], servers.iter().map(server_row).collect()].concat())?;
+        headed(out, &["log server", "address", "version", "state"], servers.iter().map(server_row))?;
         writeln!(out)?;
         let head = ["stream of range", "bytes", "limit", "first", "last", "leader", "copies"];
-        let head = head.map(str::to_owned).to_vec();
-        table(out, &[vec![head], streams.iter().map(stream_row).collect()].concat())?;
+        headed(out, &head, streams.iter().map(stream_row))?;
         writeln!(out)?;
     }
     if attention.is_empty() {
@@ -172,7 +166,7 @@ fn print(status: &ClusterStatus, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn figure(number: Option<u64>) -> String {
-    number.map_or_else(|| NO_FIGURE.to_owned(), count)
+    known(number, count)
 }
 
 fn node_row(node: &ClusterNode, number: Option<u64>) -> Vec<String> {
@@ -223,7 +217,7 @@ fn server_row(server: &EngineServer) -> Vec<String> {
 }
 
 fn stream_row(stream: &EngineStream) -> Vec<String> {
-    let size = |size: Option<u64>| size.map_or_else(|| NO_FIGURE.to_owned(), bytes);
+    let size = |size: Option<u64>| known(size, bytes);
     vec![
         stream.range.to_string(),
         size(stream.bytes),

@@ -223,8 +223,9 @@ impl Dedup {
             found.prefer(|group, usual| Ok(winners.winner(group, usual)?.url))?;
         }
         drop(winners);
+        let policy = engine.policy;
         engine.stop();
-        Ok(Done { summary: Summary::new(fed, elapsed, found, balance), written })
+        Ok(Done { summary: Summary::new(policy, fed, elapsed, found, balance), written })
     }
 
     fn market(&self, markets: &Markets) -> anyhow::Result<Option<Market>> {

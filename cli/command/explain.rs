@@ -100,11 +100,14 @@ fn print(explanation: &Explanation, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn print_measures(policy: &str, measures: &Measures, out: &mut dyn Write) -> io::Result<()> {
-    let Measures { similarity, criteria, shingles, .. } = measures;
+    let Measures { same_content, similarity, criteria, shingles } = measures;
     writeln!(out, "similarity under {policy}: {similarity:.4}")?;
     for Criterion { what, shared, of, needed, met } in criteria {
         let verdict = if *met { "met" } else { "not met" };
         writeln!(out, "{what}: {shared} of {of} in both; {needed} is asked for: {verdict}")?;
+    }
+    if *same_content && criteria.iter().any(|criterion| !criterion.met) {
+        writeln!(out, "(equal contents are near-duplicates without)")?;
     }
     if let Some(Shingles { only_a, only_b, sketch_estimate, equal_bands, bands, .. }) = shingles {
         writeln!(out, "only in a: {only_a}, only in b: {only_b}")?;

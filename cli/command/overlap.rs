@@ -91,6 +91,11 @@ impl By {
 fn chunking(text: &str) -> Result<Chunking, String> {
     let parse = || {
         let (lines, shared) = text.split_once(':')?;
+        // Digits alone: `parse` takes a sign, too.
+        let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+        if !is_number(lines) || !is_number(shared) {
+            return None;
+        }
         let lines = lines.parse().ok().filter(|lines| (1..=64).contains(lines))?;
         Some(Chunking { lines, shared: shared.parse().ok().filter(|shared| *shared > 0)? })
     };
@@ -214,7 +219,7 @@ mod tests {
     #[test]
     fn chunks_are_lines_and_how_many() {
         assert_eq!(chunking("8:10"), Ok(Chunking { lines: 8, shared: 10 }));
-        for wrong in ["8", "0:3", "65:3", "4:0", "4:256", "4:x"] {
+        for wrong in ["8", "0:3", "65:3", "4:0", "4:256", "4:x", "4:+15", "+4:15", "4:", ":15", "4: 15"] {
             assert!(chunking(wrong).is_err(), "{wrong}");
         }
     }

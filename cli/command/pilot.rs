@@ -1,9 +1,11 @@
 //! `doppel pilot`: what every policy would make of a crawl, before a collection is created and its policy fixed.
 //!
 //! Policies are tried one after the other, and each reads the inputs anew. Memory is that of one `doppel dedup`, 64 MB of pages for
-//! timing, and while `jaccard` is tried the address of every version that was read. Tables are learnt from the inputs, as `doppel dedup`
+//! timing, as much of words where tables are learnt, for the first policy the group of each page that is in one, and while `jaccard` is tried the address of every version that was
+//! read. Tables are learnt from the inputs, as `doppel dedup`
 //! does.
 
+mod examples;
 mod print;
 mod sample;
 mod spool;
@@ -22,21 +24,24 @@ use serde::Serialize;
 
 use crate::args::InputArgs;
 use crate::crawl::{self, Tally};
+use crate::exit::Failure;
 use crate::output::Output;
 use crate::policy_tables;
 use crate::scratch::Scratch;
 use sample::Sample as Timed;
 use spool::Spool;
-use trial::{Grouping, Trial};
+use trial::{Grouping, Reading, TablesRead, Trial};
 
 /// The thresholds of `jaccard` that are tried.
 const TAUS: [&str; 10] = ["0.5", "0.55", "0.6", "0.65", "0.7", "0.75", "0.8", "0.85", "0.9", "0.95"];
 
 /// Try the policies on crawls on disk, before a collection is created and its policy fixed.
 ///
-/// Prints one table over all policies, or those of --policy: pages kept and removed, groups, and what a page costs; what exact
+/// Prints one table over all policies, or those of --policy: pages kept and removed, groups, what share of the pairs of pages in one
+/// group are joined by others alone and not alike, and what a page costs; what exact
 /// copies alone, near-duplicates and redirects save; how `jaccard` depends on its threshold; and which hosts mirror which under
-/// the first policy (--json: under each). More removed is not better: the pilot does not know which pages are the same. Look at
+/// the first policy (--json: under each). Of each other policy it shows up to three pairs of pages that it takes for near-duplicates, and
+/// the first policy has in different groups, and the other way round. More removed is not better: the pilot does not know which pages are the same. Look at
 /// pairs with `doppel dedup --policy NAME --out FILE` and `doppel explain` before you choose. Nothing is kept. Groups are those that `doppel dedup` finds. Several inputs are successive crawls, as there.
 ///
 /// Times are processor time: of reading and signing a page, from HTML to signature, on one core, measured on 500 pages drawn by
@@ -75,9 +80,17 @@ struct Found {
     policies: Vec<Trial>,
     /// `jaccard` at several thresholds.
     taus: Vec<AtTau>,
-    /// Whether policies that read tables had those of the input itself.
-    tables_learnt: bool,
+    /// Policies that were not tried, since the input or the tables given say nothing about words.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    not_tried: Vec<NotTried>,
     seconds: f64,
+}
+
+/// Why a policy was not tried.
+#[derive(Debug, Serialize)]
+struct NotTried {
+    policy: String,
+    reason: String,
 }
 
 /// What `jaccard` makes of a threshold.
@@ -92,32 +105,44 @@ impl Pilot {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let begin = Instant::now();
         let scratch = Scratch::new()?;
-        let mut sample = Timed::default();
-        let input = crawl::read(&self.inputs, |page| {
-            sample.take(page);
-            Ok(())
-        })?;
-        // Where a part could not be read, the rest is tried all the same.
-        let verdict = input.verdict(self.inputs.strict, 0);
-        if input.records == 0 {
-            return Ok(verdict?);
-        }
-        let (mut policies, mut taus) = (Vec::new(), Vec::new());
         let asked = self.policies();
         let given = self.policy_tables.as_deref().map(policy_tables::read).transpose()?;
         let is_given = |policy: &Policy| given.iter().any(|tables| tables.policy() == policy.name());
-        let tables_learnt = asked.iter().any(|policy| policy.reads_tables() && !is_given(policy));
-        let words = tables_learnt.then(|| policy_tables::sample(&self.inputs, false)).transpose()?;
+        if let Some(tables) = given.as_ref().filter(|_| !asked.iter().any(is_given)) {
+            let of = tables.policy();
+            return Err(
+                Failure::Usage(format!("--policy-tables: they are of {of}, which is not tried")).into()
+            );
+        }
+        let learns = asked.iter().any(|policy| policy.reads_tables() && !is_given(policy));
+        let mut sample = Timed::default();
+        let (words, input) = self.read(learns, &mut sample)?;
+        if input.records == 0 {
+            input.left_out("doppel pilot").inspect(|left_out| eprintln!("doppel: {left_out}"));
+            return Ok(input.verdict(self.inputs.strict, 0)?);
+        }
+        let (mut policies, mut taus, mut first, mut not_tried) = (Vec::new(), Vec::new(), None, Vec::new());
         for policy in asked {
-            let learn = |(words, _): &(Sample, Tally)| Arc::new(Tables::learn(policy.name(), words));
+            let learn = |words: &Sample| Arc::new(Tables::learn(policy.name(), words));
             let given = given.clone().filter(|_| is_given(&policy));
-            let tables = given.or_else(|| words.as_ref().map(learn));
-            let signer = policy_tables::signer(policy, tables.filter(|_| policy.reads_tables()))?;
+            let learnt = given.is_none();
+            let words = words.as_ref().filter(|_| policy.reads_tables());
+            let tables = given.or_else(|| words.map(learn));
+            // As in `doppel dedup`, tables without a word are none.
+            if let Some(reason) = tables.as_deref().and_then(policy_tables::why_empty) {
+                not_tried.push(NotTried { policy: policy.to_string(), reason });
+                continue;
+            }
+            let read = tables.as_ref().map(|tables| TablesRead { hash: tables.hash(), learnt });
+            let signer = policy_tables::signer(policy, tables)?;
             // Signatures of `jaccard` serve for every threshold, so they are kept until all are tried.
             let is_swept = taus.is_empty() && matches!(policy, Policy::Jaccard { .. });
             let mut spool = is_swept.then(|| Spool::new(scratch.path()));
-            let reading = (&self.inputs, self.group_members_max, scratch.path());
-            let (trial, weights) = trial::of_policy(&signer, reading, &sample, spool.as_mut())?;
+            let (inputs, group_members_max, temp_dir) =
+                (&self.inputs, self.group_members_max, scratch.path());
+            let reading = Reading { inputs, input: &input, group_members_max, temp_dir };
+            let (trial, weights) =
+                trial::of_policy((&signer, read), reading, &sample, spool.as_mut(), &mut first)?;
             policies.push(trial);
             if let Some(spool) = &mut spool {
                 for text in TAUS {
@@ -128,11 +153,32 @@ impl Pilot {
                 }
             }
         }
-        let found = Found { input, policies, taus, tables_learnt, seconds: begin.elapsed().as_secs_f64() };
+        if let (true, Some(NotTried { policy, reason })) = (policies.is_empty(), not_tried.first()) {
+            return Err(Failure::BadInput(format!(
+                "{policy} cannot be tried: {reason}; give more pages, or --policy-tables FILE"
+            ))
+            .into());
+        }
+        let found = Found { input, policies, not_tried, taus, seconds: begin.elapsed().as_secs_f64() };
         Output { json: self.json }.print(&found, |out| print::print(&found, self.top, out))?;
         let left_out = found.input.left_out("doppel pilot");
         left_out.inspect(|left_out| eprintln!("doppel: {left_out}"));
-        Ok(verdict?)
+        // Where a part could not be read, the rest was tried all the same.
+        let refused = found.policies.iter().map(|trial| trial.refused.values().sum()).max();
+        Ok(found.input.verdict(self.inputs.strict, refused.unwrap_or(0))?)
+    }
+
+    /// Reads the inputs for the first time: for pages whose reading is timed, and for words where tables are learnt.
+    fn read(&self, learns: bool, timed: &mut Timed) -> anyhow::Result<(Option<Sample>, Tally)> {
+        if learns {
+            let (words, tally) = policy_tables::sample(&self.inputs, |page| timed.take(page))?;
+            return Ok((Some(words), tally));
+        }
+        let tally = crawl::read(&self.inputs, |page| {
+            timed.take(&page);
+            Ok(())
+        })?;
+        Ok((None, tally))
     }
 
     /// Those that were asked for, each once, or all.

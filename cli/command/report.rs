@@ -17,7 +17,7 @@ use crate::args::AskArgs;
 use crate::client::connect;
 use crate::destination::Destination;
 use crate::exit::Failure;
-use crate::output::{Output, as_of, count, plural, redirects, table};
+use crate::output::{Output, as_of, count, percent, plural, redirects, table};
 use crate::savings;
 use crate::svg::{self, Panel};
 pub(crate) use load_balance::describe_progress;
@@ -101,7 +101,7 @@ impl Report {
 
 fn quality(report: &Quality, out: &mut dyn Write) -> io::Result<()> {
     let Quality { counters, backlog, .. } = report;
-    let share = |share: Option<f64>| share.map(|s| format!("{:.1} %", s * 100.0)).unwrap_or_default();
+    let share = |share: Option<f64>| share.map(percent).unwrap_or_default();
     let row = |name: &str, number: u64, about: String| vec![name.to_owned(), count(number), about];
     let plain = |name: &str, number: u64| row(name, number, String::new());
     let rows = [

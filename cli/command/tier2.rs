@@ -15,6 +15,7 @@ use crate::cluster::ClusterFile;
 use crate::cluster::node_dir::{self, Restored};
 use crate::cluster::steps::Role;
 use crate::process::{self, NodeArgs, announce};
+use crate::processor;
 use crate::wire::awaited::Awaited;
 use crate::wire::hearing::{self, Joined};
 use crate::wire::watch::Watch;
@@ -64,12 +65,11 @@ impl Tier2 {
         hearing::count(&runtime, hearing.as_deref());
         let owners = hearing::owners(&cluster, hearing.as_deref(), None);
         let source: Arc<dyn SignatureSource> = Arc::new(SpreadSignatures::new(records, owners));
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let settings = NodeSettings {
             dir: data.join("index"),
             id,
             policy: cluster.policy,
-            threads: self.threads.map_or(cores, usize::from),
+            threads: self.threads.map_or_else(processor::cores, usize::from),
         };
         let identity = own.clone();
         let opened = tokio::task::spawn_blocking(move || {

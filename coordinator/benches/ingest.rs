@@ -8,6 +8,7 @@ use divan::Bencher;
 use divan::counter::{BytesCount, ItemsCount};
 use doppel_coordinator::ingest::{Ingest, Source};
 use doppel_crawls::{Fetched, FetchedBody, Item, Limits};
+use doppel_model::RawContent;
 use doppel_model::Timestamp;
 use doppel_model::pairwise::Policy;
 use doppel_protocol::page::{PageBody, PageItem};
@@ -52,11 +53,7 @@ fn lines(pages: &[Fetched]) -> Vec<Vec<u8>> {
 }
 
 fn content_bytes(page: &Fetched) -> usize {
-    match &page.body {
-        FetchedBody::Html { bytes, .. } => bytes.len(),
-        FetchedBody::Text(text) => text.len(),
-        FetchedBody::Redirect(_) | FetchedBody::Dead => 0,
-    }
+    page.body.raw_content().map_or(0, RawContent::size)
 }
 
 #[divan::bench(args = [1, 2], sample_count = 10)]

@@ -75,15 +75,18 @@ fn examples(a: &Signature, b: &Signature) -> Examples {
     }
 }
 
-/// Why two contents with so many tokens are near-duplicates, or are none.
+/// Why two contents with so many tokens are near-duplicates under a policy, or are none.
 #[must_use]
-pub fn reason((a, b): (u32, u32), (comparison, measures): &Measured) -> String {
+pub fn reason(policy: Policy, (a, b): (u32, u32), (comparison, measures): &Measured) -> String {
     let few = [a, b].into_iter().find(|tokens| *tokens < TOKENS_MIN);
     match (comparison.same_content, comparison.similar, few) {
         (true, true, _) => "they have the same content".to_owned(),
         (true, false, _) => "neither has any text".to_owned(),
         (false, _, Some(tokens)) => {
-            format!("one has {tokens} tokens; below {TOKENS_MIN} only the same content makes a duplicate")
+            let site = if policy.reads_site() { " on the same site" } else { "" };
+            format!(
+                "one has {tokens} tokens; below {TOKENS_MIN} only the same content{site} makes a duplicate"
+            )
         }
         (false, _, None) => {
             let mut said = said(&measures.criteria);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use doppel_model::PageUrl;
+use doppel_model::pairwise::Policy;
 use doppel_model::signature::Signature;
 use doppel_protocol::answer::{Advice, Content, Explanation, KeptBefore, PageUrlForm, Side};
 use doppel_protocol::{Aged, PageView, Rank, Tier1Reads, words};
@@ -55,7 +56,7 @@ pub(crate) async fn get(
         Ok(Json(Explanation {
             policy: policy.to_string(),
             duplicate: measured.as_ref().is_some_and(|(comparison, _)| comparison.similar),
-            reason: reason(&a, &b, measured.as_ref()),
+            reason: reason(policy, &a, &b, measured.as_ref()),
             measures: measured.map(|(_, measures)| measures),
             age_ms: age.map(millis),
             a,
@@ -122,7 +123,7 @@ fn kept_before(
     Ok(compared)
 }
 
-fn reason(a: &Side, b: &Side, measured: Option<&Measured>) -> String {
+fn reason(policy: Policy, a: &Side, b: &Side, measured: Option<&Measured>) -> String {
     let Some(measured) = measured else {
         let side = if a.content.is_none() { a } else { b };
         return lacks_content(side);
@@ -135,7 +136,7 @@ fn reason(a: &Side, b: &Side, measured: Option<&Measured>) -> String {
         true => "both have the content of one page".to_owned(),
         false => {
             let tokens = |side: &Side| side.content.as_ref().map_or(0, |content| content.tokens);
-            comparison::reason((tokens(a), tokens(b)), measured)
+            comparison::reason(policy, (tokens(a), tokens(b)), measured)
         }
     };
     let parts: Vec<String> = [a, b].into_iter().filter_map(leads).chain([compared]).collect();

@@ -11,9 +11,9 @@ use std::thread::{self, JoinHandle};
 use axum::body::Bytes;
 use crossbeam::channel::{Receiver, Sender, bounded};
 use doppel_crawls::{Fetched, FetchedBody};
-use doppel_model::Timestamp;
 use doppel_model::pairwise::Policy;
-use doppel_protocol::page::{ItemError, LINE_BYTES_MAX, PageBody, PageItem};
+use doppel_model::{RawContent, Timestamp};
+use doppel_protocol::page::{ItemError, LINE_BYTES_MAX, PageItem};
 use doppel_protocol::{Body, Submission};
 use doppel_text::{Extracted, Extractor, Taken};
 use doppel_threads::{GiveWay, give_way};
@@ -253,12 +253,7 @@ fn work(queue: &Receiver<Work>, new: &impl Fn() -> Extractor) {
 }
 
 fn main_content(extractor: &mut Extractor, page: Fetched, chars: usize) -> Read {
-    let taken = match &page.body {
-        FetchedBody::Html { bytes, charset } => {
-            extractor.html_taken(&page.url, bytes, charset.as_deref(), chars)
-        }
-        FetchedBody::Text(_) | FetchedBody::Redirect(_) | FetchedBody::Dead => None,
-    };
+    let taken = page.body.raw_content().and_then(|raw| extractor.taken(&page.url, raw, chars));
     (page, taken)
 }
 
@@ -267,49 +262,34 @@ impl Source {
     fn bytes(&self) -> usize {
         match self {
             Self::Json(json) => json.len(),
-            Self::Fetched(fetched) => match &fetched.body {
-                FetchedBody::Html { bytes, .. } => bytes.len(),
-                FetchedBody::Text(text) => text.len(),
-                FetchedBody::Redirect(_) | FetchedBody::Dead => 0,
-            },
+            Self::Fetched(fetched) => fetched.body.raw_content().map_or(0, RawContent::size),
         }
     }
 }
 
-/// A page of the public form as a page of a crawl. JSON is Unicode, whatever charset the HTML names.
-pub(crate) fn fetched(item: PageItem) -> Fetched {
-    let PageItem { url, body, fetched_at, popularity, language } = item;
-    let body = match body {
-        PageBody::Html(html) => {
-            FetchedBody::Html { bytes: html.into_bytes(), charset: Some("utf-8".to_owned()) }
-        }
-        PageBody::Text(text) => FetchedBody::Text(text),
-        PageBody::Redirect(target) => FetchedBody::Redirect(target),
-        PageBody::Dead => FetchedBody::Dead,
-    };
-    Fetched { url, fetched_at, body, popularity, language }
+/// What a page of a crawl becomes; none of one that is gone.
+pub fn extracted(extractor: &mut Extractor, page: &Fetched) -> Option<Extracted> {
+    match (page.body.raw_content(), &page.body) {
+        (Some(raw), _) => Some(extractor.extract(&page.url, raw)),
+        (None, FetchedBody::Redirect(target)) => Some(Extracted::Redirect(target.clone())),
+        (None, _) => None,
+    }
 }
 
 fn submission(extractor: &mut Extractor, source: Source, now: Timestamp) -> Ingested {
     let fetched = match source {
         Source::Json(json) if json.len() > LINE_BYTES_MAX => return Err(IngestError::TooLong(json.len())),
-        Source::Json(json) => fetched(PageItem::parse(&json, now)?),
+        Source::Json(json) => PageItem::parse(&json, now)?.into(),
         Source::Fetched(fetched) => fetched,
     };
-    let Fetched { url, fetched_at, body, popularity, language } = fetched;
     let policy = extractor.policy();
-    let has_content = matches!(body, FetchedBody::Html { .. } | FetchedBody::Text(_));
     // All that have none would be of one site.
-    if has_content && policy.reads_site() && url.host().is_empty() {
+    if policy.reads_site() && fetched.body.has_content() && fetched.url.host().is_empty() {
         return Err(IngestError::NoSite(policy.name()));
     }
+    let extracted = extracted(extractor, &fetched);
+    let Fetched { url, fetched_at, popularity, language, .. } = fetched;
     let given = language.map(String::into_boxed_str);
-    let extracted = match body {
-        FetchedBody::Html { bytes, charset } => Some(extractor.html(&url, &bytes, charset.as_deref())),
-        FetchedBody::Text(text) => Some(Extracted::Page(extractor.text_at(&url, &text))),
-        FetchedBody::Redirect(target) => Some(Extracted::Redirect(target)),
-        FetchedBody::Dead => None,
-    };
     let (body, language, canonical) = match extracted {
         Some(Extracted::Page(page)) => {
             (Body::Content(Arc::new(page.signature)), given.or(page.language), page.canonical)

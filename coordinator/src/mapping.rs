@@ -183,26 +183,28 @@ pub(crate) async fn cancel(State(app): State<App>) -> Result<Json<RebalanceOutco
 
 /// What would other numbers of sub-dictionaries and nodes make of the present contents?
 ///
-/// Takes some seconds, so one is made at a time.
+/// Takes some seconds, so one is made at a time. Only policies that bound lengths have one: `jaccard`, `content` and `copies`.
 #[utoipa::path(
     get, path = "/v1/reports/load-balance/what-if", operation_id = "get_load_balance_what_if", tag = "reports",
     responses(
         (status = 200, description = "The figures of the present plan and of others", body = WhatIfs),
         (status = 404, description = "The index has no mapping"),
+        (status = 422, description = "The collection's policy does not bound lengths, so every search goes to all nodes"),
         refusals::Index,
     ),
 )]
 pub(crate) async fn what_if(State(app): State<App>) -> Result<Json<WhatIfs>, Problem> {
+    // Asked before anything is busy with it.
+    let Some(tau) = app.policy().metric() else {
+        let reason =
+            "has no bound on lengths, so every search goes to all nodes, however contents are divided";
+        return Err(Problem::not_by_policy(app.policy(), reason));
+    };
     let permit = app.enter_planning()?;
     app.blocking_within(LONG_CALL_TIME, move |app| {
         let _permit = permit;
         let mapping = mapping(app)?;
         let (plan, sample) = (mapping.plan()?, mapping.sample(SAMPLE_CONTENTS)?);
-        let Some(tau) = plan.map().tau() else {
-            return Err(Problem::not_found(
-                "the policy has no bound on lengths, so every search goes to all nodes",
-            ));
-        };
         let rows = figures(&sample, tau).map_err(|error| {
             tracing::error!(%error, "the what-if report was not made");
             Problem::internal()

@@ -6,6 +6,7 @@ use std::time::Duration;
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use doppel_model::pairwise::Policy;
 use doppel_partitioning::MappingError;
 use doppel_protocol::{IndexError, RebalanceError, Tier1Error, answer};
 use utoipa::openapi::{RefOr, Schema};
@@ -89,6 +90,12 @@ impl Problem {
     /// 415.
     pub(crate) fn media_type(detail: impl Into<String>) -> Self {
         Self::new(Kind::MediaType, detail)
+    }
+
+    /// 422: pages that are compared by this policy have no such thing.
+    pub(crate) fn not_by_policy(policy: Policy, reason: &str) -> Self {
+        let detail = format!("the policy {policy} {reason}");
+        Self::new(Kind::NotByThisPolicy, detail)
     }
 
     /// 500; the cause belongs in the log, not in the answer.

@@ -28,6 +28,8 @@ pub(crate) enum Kind {
     TooLarge,
     /// A content type or encoding that is not taken.
     MediaType,
+    /// The collection's policy has no such thing.
+    NotByThisPolicy,
     /// Too many pages are pending.
     BacklogFull,
     /// An error inside.
@@ -56,7 +58,7 @@ pub(crate) enum Kind {
 
 impl Kind {
     /// All of them, in order of their statuses.
-    pub(crate) const ALL: [Self; 22] = [
+    pub(crate) const ALL: [Self; 23] = [
         Self::BadRequest,
         Self::CrossSite,
         Self::NotFound,
@@ -67,6 +69,7 @@ impl Kind {
         Self::CursorGone,
         Self::TooLarge,
         Self::MediaType,
+        Self::NotByThisPolicy,
         Self::BacklogFull,
         Self::Internal,
         Self::Damaged,
@@ -126,6 +129,12 @@ impl Kind {
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
                 false,
                 "a content type or encoding that this operation does not take",
+            ),
+            Self::NotByThisPolicy => (
+                "not-by-this-policy",
+                StatusCode::UNPROCESSABLE_ENTITY,
+                false,
+                "the collection's policy has no such thing",
             ),
             Self::BacklogFull => {
                 ("backlog-full", StatusCode::TOO_MANY_REQUESTS, true, "too many pages are pending")

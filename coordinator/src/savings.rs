@@ -39,19 +39,31 @@ pub struct Page<'p> {
     pub bytes: Option<u64>,
 }
 
-/// The temporary files failed.
+/// There is no report.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot sort pages in {dir}: {source}", dir = dir.display())]
-pub struct CountingError {
-    dir: PathBuf,
-    source: io::Error,
+pub enum CountingError {
+    /// The temporary files failed.
+    #[error("cannot sort pages in {dir}: {source}", dir = dir.display())]
+    Files {
+        /// Where they are.
+        dir: PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
+    /// It was to stop.
+    #[error("the counting was given up")]
+    Stopped,
 }
 
 impl CountingError {
-    /// Whether there is no room for them.
+    fn of(dir: PathBuf, source: io::Error) -> Self {
+        if source.kind() == io::ErrorKind::Interrupted { Self::Stopped } else { Self::Files { dir, source } }
+    }
+
+    /// Whether there is no room for the files.
     #[must_use]
     pub fn is_disk_full(&self) -> bool {
-        self.source.kind() == io::ErrorKind::StorageFull
+        matches!(self, Self::Files { source, .. } if source.kind() == io::ErrorKind::StorageFull)
     }
 }
 
@@ -186,18 +198,18 @@ impl Counting {
             out.push(u8::from(is_dropped));
             Ok(())
         });
-        written.map_err(|source| CountingError { dir: self.dir.clone(), source })
+        written.map_err(|source| CountingError::of(self.dir.clone(), source))
     }
 
     /// The report; `truncated` says that there are more pages.
     ///
     /// # Errors
-    /// When a temporary file fails.
-    pub fn finish(self, truncated: bool) -> Result<Savings, CountingError> {
+    /// When a temporary file fails, and [`CountingError::Stopped`] soon after `stops` says so.
+    pub fn finish(self, truncated: bool, stops: &dyn Fn() -> bool) -> Result<Savings, CountingError> {
         let Self { dir, policy, wordless: _, all, redirects, undecided, mirrors, contents } = self;
         let mut sums = Sums { copies: Amount::NONE, near: Amount::NONE, held_back: 0 };
         let mut now: Option<OneContent> = None;
-        let sorted = contents.finish(&mut |record| {
+        let sorted = contents.finish_unless(stops, &mut |record| {
             let (content, bytes, is_dropped) = parse(record)?;
             if let Some(before) = now.take_if(|now| now.content != content) {
                 sums.add(&before);
@@ -205,7 +217,7 @@ impl Counting {
             now.get_or_insert(OneContent::new(content)).add(bytes, is_dropped);
             Ok(())
         });
-        sorted.map_err(|source| CountingError { dir, source })?;
+        sorted.map_err(|source| CountingError::of(dir, source))?;
         if let Some(last) = &now {
             sums.add(last);
         }

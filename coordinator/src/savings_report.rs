@@ -70,7 +70,10 @@ pub(crate) fn read(
         }
     }
     let truncated = scan.peek().is_some();
-    Ok(counting.finish(truncated)?)
+    counting.finish(truncated, &stops).map_err(|error| match error {
+        CountingError::Stopped => Tier1Error::Stopping.into(),
+        error @ CountingError::Files { .. } => error.into(),
+    })
 }
 
 impl From<SavingsError> for Problem {

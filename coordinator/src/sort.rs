@@ -66,10 +66,23 @@ impl Sorter {
     }
 
     /// Gives every line, in order of the keys; those of equal keys in the order they were pushed.
-    pub(crate) fn finish(mut self, each: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+    pub(crate) fn finish(self, each: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+        self.finish_unless(&|| false, each)
+    }
+
+    /// The same, but fails with [`io::ErrorKind::Interrupted`] soon after `stops` says so.
+    pub(crate) fn finish_unless(
+        mut self,
+        stops: &dyn Fn() -> bool,
+        each: &mut dyn FnMut(&[u8]) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let mut until = Until { stops, records: 0 };
         if self.runs.is_empty() {
             self.sort();
-            return self.entries.iter().try_for_each(|entry| each(self.line(*entry)));
+            return self.entries.iter().try_for_each(|entry| {
+                until.check()?;
+                each(self.line(*entry))
+            });
         }
         self.spill()?;
         (self.arena, self.entries) = (Vec::new(), Vec::new());
@@ -80,12 +93,18 @@ impl Sorter {
             while runs.peek().is_some() {
                 let mut out = BufWriter::with_capacity(RUN_BUFFER, tempfile::tempfile_in(&self.dir)?);
                 let some = runs.by_ref().take(self.fan_in).collect();
-                merge(some, |key, line| write_record(&mut out, key, line))?;
+                merge(some, |key, line| {
+                    until.check()?;
+                    write_record(&mut out, key, line)
+                })?;
                 merged.push(out.into_inner()?);
             }
             self.runs = merged;
         }
-        merge(std::mem::take(&mut self.runs), |_, line| each(line))
+        merge(std::mem::take(&mut self.runs), |_, line| {
+            until.check()?;
+            each(line)
+        })
     }
 
     fn sort(&mut self) {
@@ -109,6 +128,23 @@ impl Sorter {
     fn line(&self, entry: Entry) -> &[u8] {
         let begin = entry.begin + entry.key as usize;
         &self.arena[begin..begin + entry.line as usize]
+    }
+}
+
+/// Records between two questions whether to stop.
+const STOP_RECORDS: u64 = 4_096;
+
+/// Asks from time to time whether to stop.
+struct Until<'s> {
+    stops: &'s dyn Fn() -> bool,
+    records: u64,
+}
+
+impl Until<'_> {
+    fn check(&mut self) -> io::Result<()> {
+        let is_asked = self.records.is_multiple_of(STOP_RECORDS);
+        self.records += 1;
+        if is_asked && (self.stops)() { Err(io::ErrorKind::Interrupted.into()) } else { Ok(()) }
     }
 }
 
@@ -228,6 +264,39 @@ mod tests {
             expected.sort_by(|a, b| a.0.cmp(&b.0));
             let expected: Vec<_> = expected.into_iter().map(|(_, line)| line).collect();
             prop_assert_eq!(sorted(&lines, chunk_bytes, fan_in).0, expected);
+        }
+    }
+
+    #[test]
+    fn it_stops_in_every_round() {
+        let dir = tempfile::tempdir().unwrap();
+        // Without runs; with some that are merged once; and with so many that they are merged before.
+        for (chunk_bytes, fan_in) in [(1 << 20, 2), (50_000, 9), (50_000, 2)] {
+            let run = |asked_max: u32| {
+                let mut sorter = Sorter::new(dir.path(), chunk_bytes, fan_in);
+                for n in 0..9_000_u32 {
+                    sorter.push(&n.to_be_bytes(), |out| out.write_all(b"line")).unwrap();
+                }
+                let (asked, mut lines) = (std::cell::Cell::new(0), 0);
+                let stops = || {
+                    asked.set(asked.get() + 1);
+                    asked.get() > asked_max
+                };
+                let done = sorter.finish_unless(&stops, &mut |_| {
+                    lines += 1;
+                    Ok(())
+                });
+                (done.map_err(|error| error.kind()), lines, asked.get())
+            };
+            let (done, lines, asked) = run(u32::MAX);
+            assert_eq!((done, lines), (Ok(()), 9_000));
+            for asked_max in 0..asked {
+                let (done, lines, _) = run(asked_max);
+                assert!(
+                    done == Err(io::ErrorKind::Interrupted) && lines < 9_000,
+                    "{chunk_bytes}: {asked_max}"
+                );
+            }
         }
     }
 

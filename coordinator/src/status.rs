@@ -4,6 +4,7 @@ use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::{Method, Uri};
 use axum::response::{IntoResponse, Response};
+use doppel_crawls::Fetched;
 use doppel_model::PageUrl;
 use doppel_protocol::answer::{Advice, MarketForm, PageUrlForm, Probed, StatusAnswers};
 use doppel_protocol::page::{PAGE_BYTES_MAX, PageBody, PageItem};
@@ -16,7 +17,7 @@ use crate::app::App;
 use crate::comparison;
 use crate::contract::refusals;
 use crate::extract::{self, JsonBody, Query, market, page_url};
-use crate::ingest::{Source, fetched};
+use crate::ingest::Source;
 use crate::limits::{LEFT_OUT_CHARS, PROBE_BYTES, STATUS_URLS, STATUS_URLS_AT_ONCE};
 use crate::many::{answers, at_once, look};
 use crate::pages;
@@ -196,7 +197,7 @@ pub(crate) async fn probe(State(app): State<App>, request: Request) -> Result<Js
             // A name that resolves nowhere (RFC 6761) where the text has none.
             let url = own.clone().map_or_else(|| page_url("url", "http://probe.invalid/"), Ok)?;
             let item = PageItem { url, body, fetched_at: None, popularity: None, language: None };
-            let mut page = fetched(item);
+            let mut page = Fetched::from(item);
             let mut main_content = None;
             if app.policy().reads_main() {
                 let (read, taken) = app.ingest().main_content(page, LEFT_OUT_CHARS)?;

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use anyhow::ensure;
 use clap::Args;
+use doppel::output::share;
 use doppel::progress;
 use doppel::svg::{Panel, Series};
 use doppel_model::{GroupId, PageUrl, Tau};
@@ -14,7 +15,7 @@ use indicatif::ProgressBar;
 use serde::Serialize;
 
 use crate::collection::{Collection, Label, all_pairs};
-use crate::compare::{Agreement, share};
+use crate::compare::Agreement;
 use crate::drive::Driver;
 use crate::replay::{Fetch, Replay, ReplayArgs, batches};
 use crate::report::{Report, Table, percent};

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
+use doppel::output::share;
 use serde::Serialize;
 
 /// How far the system's groups agree with the baseline's.
@@ -58,11 +59,6 @@ impl Agreement {
             bcubed_recall: mean(&|(_, b)| baseline[b]),
         }
     }
-}
-
-/// A share; 0 if the whole is 0.
-pub(crate) fn share(part: u64, whole: u64) -> f64 {
-    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
 #[cfg(test)]

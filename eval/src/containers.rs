@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use doppel_baseline::{ContentId, Contents};
 use doppel_crawls::FetchedBody;
-use doppel_model::PageUrl;
-use doppel_text::{Extractor, HtmlText};
+use doppel_model::{PageUrl, RawContent};
+use doppel_text::Extractor;
 
 use crate::labelled::Crawled;
 
@@ -71,10 +71,8 @@ impl<'c> Pages<'c> {
                 continue;
             };
             let Some(main) = container(bytes, elements) else { continue };
-            let HtmlText::Text(text) = extractor.html_text(&page.url, &bytes[main.clone()], Some("utf-8"))
-            else {
-                continue;
-            };
+            let raw = RawContent::Html { bytes: &bytes[main.clone()], charset: Some("utf-8") };
+            let Some(text) = extractor.page_text(&page.url, raw).text() else { continue };
             let (text, content) = (text.to_string(), contents.intern(&text));
             if contents.get(content).tokens >= TOKENS_MIN {
                 let page = Page { url: &page.url, html: bytes, main, text, content };

@@ -1,10 +1,14 @@
 //! `doppel-eval henzinger`: the tables and figures of M. Henzinger, *Finding Near-Duplicate Web Pages*, SIGIR 2006, in shape.
 //!
-//! B is `supershingle`, C is `projection`. Pages of equal token sequences are one content, as there, and contents of fewer than 20
-//! words are left out. Pairs were drawn and judged by people there; here precision comes from judged pairs (a language model by a
-//! written rule; other half than what decisions are tested on) and from transplants, each kind on its own, with its counts.
+//! B is `supershingle`, C is `projection`. Pages of equal token sequences are one content, as there; every content that has a token is compared,
+//! and a site is what it is there. Pairs were drawn and judged by people there; here precision comes from judged pairs (a language model by a
+//! written rule; other half than what decisions are tested on), from transplants and from pairs made to differ for one reason, each
+//! kind on its own, with its counts.
 
+mod degrees;
 mod figures;
+mod found;
+mod halves;
 mod measures;
 mod pairs;
 mod print;
@@ -20,10 +24,12 @@ use doppel_model::pairwise::Tokens;
 use serde::Serialize;
 
 use crate::labelled::{self, Crawled, Pair};
-use crate::score::Score;
+use crate::report::percent;
 use crate::transplants::Transplants;
 use crate::variants::{Reason, Variants};
-use figures::{Cutoff, OfReason, Row, correlation, cutoffs, of_reason, row, score, scores_by_reason};
+use figures::{OfReason, Row, correlation, of_reason, row};
+use found::{Found, Large, found};
+use halves::Halves;
 use measures::{Algorithm, Measured, Measures, SUPERSHINGLES, measured, sign};
 use pairs::Graph;
 use terms::Differences;
@@ -33,9 +39,10 @@ const BANDS: [(u32, u32); 4] = [(372, 375), (376, 378), (379, 381), (382, 384)];
 
 /// Compare supershingles, projections and their combination as their source does.
 ///
-/// Pairs of each similarity and what share of them is right; degrees; pairs on one host and on two; the terms in which pairs
-/// differ; which pairs are found by why they differ; how the two measures go together; precision against recall for every cutoff of the combination; and three equal
-/// supershingles as control.
+/// Pairs of each similarity and what share of them is right; degrees; pairs on one site and on two (the host without its first label,
+/// where two labels stay); the terms in which pairs differ; which pairs are found by why they differ; how the two measures go
+/// together; precision against recall for every cutoff of the combination, chosen on one half of the labelled pairs and tried on the
+/// other; and three equal supershingles as control.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -75,15 +82,23 @@ pub(crate) struct HenzingerResult {
     algorithms: Vec<OfAlgorithm>,
     /// Pairs by why they differ.
     reasons: Vec<OfReason>,
-    /// All of them, by algorithm; on one host and on two.
-    by_reason: Vec<[Score; 2]>,
     /// How many B-similar pairs have each C-similarity, by B-similarity from 2 on.
     c_by_b: Vec<Vec<(u32, u64)>>,
     /// Correlation of the two measures over the B-similar pairs.
     correlation: Option<f64>,
-    /// Precision and recall of B with a cutoff of C: judged pairs, and transplants.
-    cutoffs: [Vec<Cutoff>; 2],
+    /// What is found of the pairs of each kind.
+    truths: Vec<OfTruth>,
     seconds: f64,
+}
+
+/// What is found of the labelled pairs of one kind.
+#[derive(Debug, Serialize)]
+struct OfTruth {
+    name: &'static str,
+    found: Vec<Found>,
+    /// Those that differ in many terms.
+    large: Vec<Large>,
+    halves: Halves,
 }
 
 /// What one algorithm finds.
@@ -92,10 +107,10 @@ struct OfAlgorithm {
     algorithm: Algorithm,
     graph: Graph,
     terms: Differences,
-    /// On one host and on two.
-    judged: [Score; 2],
-    transplants: [Score; 2],
 }
+
+/// Pairs of one kind with their measures, and the family of each.
+type Labelled<'p> = (&'static str, Vec<Measured<'p>>, Vec<usize>);
 
 impl Henzinger {
     pub(crate) fn run(self) -> anyhow::Result<HenzingerResult> {
@@ -108,53 +123,78 @@ impl Henzinger {
         for path in &self.judged {
             judged.extend(labelled::pairs(path)?);
         }
-        let mut sign = |url: &PageUrl| {
+        let page = |url: &PageUrl| {
             let made = transplants.made.page(url).or_else(|| variants.made.page(url));
-            let page = made.or_else(|| crawled.page(url))?;
-            sign(&mut extractors, page)
+            made.or_else(|| crawled.page(url))
         };
-        let judged = measured(&judged, &mut sign);
-        let transplanted = measured(&transplants.pairs, &mut sign);
+        let mut sign = |url: &PageUrl| sign(&mut extractors, page(url)?);
         let (kinds, pairs): (Vec<Reason>, Vec<Pair>) = variants.pairs.iter().cloned().unzip();
         // One that is not compared has no measures, and is left out.
         let mut by_reason: Vec<(Reason, Measured<'_>)> = Vec::new();
         for (reason, pair) in kinds.into_iter().zip(&pairs) {
             by_reason.extend(measured(std::slice::from_ref(pair), &mut sign).pop().map(|one| (reason, one)));
         }
+        let reasons = Reason::ALL.map(|reason| of_reason(reason, &by_reason)).into();
+        let truths: [Labelled<'_>; 3] = [
+            labelled("judged pairs (language model)", measured(&judged, &mut sign), labelled::last_name),
+            labelled("transplants", measured(&transplants.pairs, &mut sign), PageUrl::as_str),
+            labelled(
+                "pairs made to differ for one reason",
+                by_reason.into_iter().map(|(_, pair)| pair).collect(),
+                PageUrl::as_str,
+            ),
+        ];
         let mut contents = pairs::Contents::default();
         for page in &crawled.pages {
             if let Some(signed) = sign(&page.url) {
                 contents.add(signed, page);
             }
         }
-        let found = contents.pairs();
-        let b_pairs: Vec<Measures> = found.iter().map(|pair| pair.measures).filter(|m| m.b >= 2).collect();
-        let c_pairs: Vec<Measures> = found.iter().map(|pair| pair.measures).filter(|m| m.c >= 372).collect();
-        let truths = (&judged[..], &transplanted[..]);
+        let near = contents.pairs();
+        let b_pairs: Vec<Measures> = near.iter().map(|pair| pair.measures).filter(|m| m.b >= 2).collect();
+        let c_pairs: Vec<Measures> = near.iter().map(|pair| pair.measures).filter(|m| m.c >= 372).collect();
+        let [(_, judged, _), (_, transplanted, _), _] = &truths;
+        let both = (&judged[..], &transplanted[..]);
         let by_b =
-            (2..=SUPERSHINGLES).map(|b| row(&b_pairs, (b, b), |m| m.b, |m| f64::from(m.c), truths)).collect();
-        let by_c = BANDS.map(|band| row(&c_pairs, band, |m| m.c, |m| f64::from(m.b), truths)).into();
+            (2..=SUPERSHINGLES).map(|b| row(&b_pairs, (b, b), |m| m.b, |m| f64::from(m.c), both)).collect();
+        let by_c = BANDS.map(|band| row(&c_pairs, band, |m| m.c, |m| f64::from(m.b), both)).into();
         let algorithms = Algorithm::ALL.map(|algorithm| {
-            let own: Vec<_> = found.iter().filter(|pair| algorithm.holds(pair.measures)).copied().collect();
-            OfAlgorithm {
-                algorithm,
-                graph: contents.graph(&own),
-                terms: contents.differences(&own),
-                judged: [true, false].map(|one| score(&judged, one, |m| algorithm.holds(m))),
-                transplants: [true, false].map(|one| score(&transplanted, one, |m| algorithm.holds(m))),
-            }
+            let own: Vec<_> = near.iter().filter(|pair| algorithm.holds(pair.measures)).copied().collect();
+            OfAlgorithm { algorithm, graph: contents.graph(&own), terms: contents.differences(&own) }
+        });
+        let mut terms = terms::Terms::default();
+        let truths = truths.map(|(name, pairs, families)| OfTruth {
+            name,
+            found: found(&pairs.iter().collect::<Vec<_>>(), &Algorithm::ALL),
+            large: found::large(&pairs, |one| Some(terms.between(page(&one.pair.a)?, page(&one.pair.b)?))),
+            halves: Halves::new(&pairs, &families),
         });
         Ok(HenzingerResult {
             contents: contents.len(),
             by_b,
             by_c,
             algorithms: algorithms.into(),
-            reasons: Reason::ALL.map(|reason| of_reason(reason, &by_reason)).into(),
-            by_reason: Algorithm::ALL.map(|algorithm| scores_by_reason(algorithm, &by_reason)).into(),
+            reasons,
             c_by_b: figures::c_by_b(&b_pairs),
             correlation: correlation(&b_pairs),
-            cutoffs: [&judged, &transplanted].map(|pairs| cutoffs(pairs)),
+            truths: truths.into(),
             seconds: begin.elapsed().as_secs_f64(),
         })
     }
+}
+
+/// Pairs with their families, by the names of their pages.
+fn labelled<'p>(
+    name: &'static str,
+    pairs: Vec<Measured<'p>>,
+    page_name: impl Fn(&'p PageUrl) -> &'p str,
+) -> Labelled<'p> {
+    let names = pairs.iter().map(|one| [&one.pair.a, &one.pair.b].map(&page_name));
+    let families = labelled::families(names);
+    (name, pairs, families)
+}
+
+/// A share in percent, or nothing.
+fn cell(share: Option<f64>) -> String {
+    share.map_or_else(|| "-".to_owned(), percent)
 }

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use anyhow::{Context, ensure};
 use clap::Args;
+use doppel::output::share;
 use doppel::progress;
 use doppel_baseline::ContentId;
 use doppel_model::signature::{Builder, Signature};
@@ -17,7 +18,6 @@ use doppel_tier1::Rules;
 use serde::Serialize;
 
 use crate::collection::Version;
-use crate::compare::share;
 use crate::drive::Driver;
 use crate::from_scratch::from_scratch;
 use crate::generator::{Generator, Hashes};

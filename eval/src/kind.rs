@@ -16,15 +16,18 @@ pub(crate) enum Kind {
     /// Pages whose truth is known by construction.
     TransplantsOneHost,
     TransplantsTwoHosts,
+    /// The Jaccard coefficient of whole pages, exactly: the last, for it is circular for the default.
+    ExactJaccard,
 }
 
 impl Kind {
-    pub(crate) const ALL: [Self; 5] = [
+    pub(crate) const ALL: [Self; 6] = [
         Self::Graded,
         Self::JudgedOneHost,
         Self::JudgedTwoHosts,
         Self::TransplantsOneHost,
         Self::TransplantsTwoHosts,
+        Self::ExactJaccard,
     ];
 
     /// Those of files, which are not made.
@@ -46,6 +49,7 @@ impl Kind {
             Self::JudgedTwoHosts => "judged pairs (language model), two hosts",
             Self::TransplantsOneHost => "transplants, one host",
             Self::TransplantsTwoHosts => "transplants, two hosts",
+            Self::ExactJaccard => "exact Jaccard above 0.8 of whole pages (circular for jaccard)",
         }
     }
 }

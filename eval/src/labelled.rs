@@ -9,12 +9,12 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use doppel::args::InputArgs;
 use doppel::crawl;
-use doppel_crawls::{Fetched, FetchedBody};
-use doppel_model::PageUrl;
+use doppel_crawls::Fetched;
 use doppel_model::pairwise::{Policy, Signer};
 use doppel_model::signature::Signature;
 use doppel_model::tables::{Sample, Tables};
-use doppel_text::{Extracted, Extractor};
+use doppel_model::{PageUrl, UnionFind};
+use doppel_text::Extractor;
 use serde::Deserialize;
 
 /// What is true of a pair.
@@ -89,6 +89,24 @@ pub(crate) fn pairs(path: &Path) -> anyhow::Result<Vec<Pair>> {
     text.lines().enumerate().map(parse).collect()
 }
 
+/// The family of each pair, by the names of its pages: pairs that have a name in common are of one family, as are pairs that others join.
+pub(crate) fn families<'p>(names: impl IntoIterator<Item = [&'p str; 2]>) -> Vec<usize> {
+    let mut numbers: HashMap<&str, usize> = HashMap::new();
+    let mut families = UnionFind::new(0);
+    let mut pairs = Vec::new();
+    for names in names {
+        let [a, b] = names.map(|name| *numbers.entry(name).or_insert_with(|| families.add()));
+        families.union(a, b);
+        pairs.push(a);
+    }
+    pairs.into_iter().map(|page| families.root(page)).collect()
+}
+
+/// The end of a page's URL, which versions and mirrors of a page have in common.
+pub(crate) fn last_name(url: &PageUrl) -> &str {
+    url.as_str().trim_end_matches('/').rsplit('/').next().unwrap_or_default()
+}
+
 /// The newest version of each live page that has content, in the order in which pages first came.
 #[derive(Default)]
 pub(crate) struct Crawled {
@@ -119,7 +137,7 @@ impl Crawled {
     }
 
     pub(crate) fn add(&mut self, page: Fetched) {
-        if !matches!(page.body, FetchedBody::Html { .. } | FetchedBody::Text(_)) {
+        if !page.body.has_content() {
             self.gone.insert(page.url);
             return;
         }
@@ -146,13 +164,7 @@ impl Crawled {
     fn sample(&self) -> Sample {
         let (mut extractor, mut sample) = (Extractor::default(), Sample::new());
         for page in &self.pages {
-            let words = match &page.body {
-                FetchedBody::Html { bytes, charset } => {
-                    extractor.html_terms(&page.url, bytes, charset.as_deref())
-                }
-                FetchedBody::Text(text) => Some(extractor.text_terms(text)),
-                FetchedBody::Redirect(_) | FetchedBody::Dead => None,
-            };
+            let words = page.body.raw_content().and_then(|raw| extractor.terms(&page.url, raw));
             if let Some(words) = words {
                 sample.add(words.content, &mut words.terms.to_vec());
             }
@@ -172,14 +184,7 @@ impl Crawled {
 
 /// The signature of a page; none if it redirects.
 pub(crate) fn sign(extractor: &mut Extractor, page: &Fetched) -> Option<Signature> {
-    match &page.body {
-        FetchedBody::Html { bytes, charset } => match extractor.html(&page.url, bytes, charset.as_deref()) {
-            Extracted::Page(page) => Some(page.signature),
-            Extracted::Redirect(_) => None,
-        },
-        FetchedBody::Text(text) => Some(extractor.text_at(&page.url, text).signature),
-        FetchedBody::Redirect(_) | FetchedBody::Dead => None,
-    }
+    Some(extractor.extract(&page.url, page.body.raw_content()?).page()?.signature)
 }
 
 #[cfg(test)]
@@ -202,6 +207,14 @@ mod tests {
         let urls: Vec<&str> = crawled.pages.iter().map(|page| page.url.as_str()).collect();
         assert_eq!(urls, ["http://a/2"]);
         assert_eq!(crawled.number(&crawled.pages[0].url), Some(0));
+    }
+
+    #[test]
+    fn families_are_never_apart() {
+        let families = families([["a", "b"], ["c", "d"], ["e", "b"], ["d", "d"], ["f", "g"]]);
+        assert_eq!((families[0], families[1]), (families[2], families[3]));
+        assert!(families[0] != families[1] && families[4] != families[0] && families[4] != families[1]);
+        assert_eq!(last_name(&PageUrl::parse("http://h/1.2/tree/").unwrap()), "tree");
     }
 
     #[test]

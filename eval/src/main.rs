@@ -6,7 +6,7 @@
 //! | `incremental` | what incremental work saves, as the collection grows |
 //! | `mapping` | balance, fan-out and work of mappings to nodes, and pairs lost |
 //! | `served` | whether every reported duplicate is one, at that moment |
-//! | `policies` | every policy on people's grades, judged pairs and transplants, and what it costs |
+//! | `policies` | every policy on people's grades, judged pairs, transplants and exact Jaccard, and what it costs |
 //! | `manku` | the structures for fingerprints: distances, distribution, compression, throughput |
 //! | `henzinger` | supershingles, projections and their combination, as their source compares them |
 //! | `multi_simhash` | simhashes in several lexicons, as their source measures them |

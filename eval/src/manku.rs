@@ -5,6 +5,7 @@
 
 mod distances;
 mod fingerprints;
+mod leading;
 mod structures;
 
 use std::path::PathBuf;
@@ -19,9 +20,10 @@ use doppel_text::Extractor;
 use serde::Serialize;
 
 use crate::labelled::{self, Crawled};
-use crate::report::{Report, Table, percent};
+use crate::report::{Report, Table};
 use crate::transplants::Transplants;
 use distances::{AtDistance, DISTANCE_MAX};
+use leading::AtPosition;
 use structures::{BatchRun, OnlineRun, Storing};
 
 /// Buckets of the distribution: the seven leading bits.
@@ -66,6 +68,8 @@ pub(crate) struct MankuResult {
     judged: Vec<AtDistance>,
     /// Fingerprints by their leading bits.
     buckets: Vec<u64>,
+    /// Neighbours in order, by the position of the leading bit in which they differ.
+    leading: Vec<AtPosition>,
     storing: Vec<Storing>,
     stored: usize,
     online: Vec<OnlineRun>,
@@ -101,6 +105,7 @@ impl Manku {
             transplants: transplanted,
             judged,
             buckets,
+            leading: leading::positions(&real),
             storing: structures::storing(&real, &sorted)?,
             stored: stored.len(),
             online: structures::online(&stored, self.seed)?,
@@ -110,10 +115,11 @@ impl Manku {
     }
 }
 
-/// The fingerprint of a page; none for one that is too short to be compared.
+/// The fingerprint of a page; none for one without a word. The least number of words of the product does not hold here, as it does not in the
+/// source.
 fn of(signature: &Signature) -> Option<u64> {
-    let is_compared = signature.tokens() >= doppel_model::pairwise::TOKENS_MIN;
-    signature.payload().first_chunk().filter(|_| is_compared).map(|bytes| u64::from_le_bytes(*bytes))
+    let has_words = signature.tokens() > 0;
+    signature.payload().first_chunk().filter(|_| has_words).map(|bytes| u64::from_le_bytes(*bytes))
 }
 
 impl Report for MankuResult {
@@ -132,6 +138,7 @@ impl Report for MankuResult {
         let empty = self.buckets.iter().filter(|n| **n == 0).count().to_string();
         table.row([format!("{mean:.1}"), least, most, format!("{:.1}", variance / mean.max(1e-9)), empty]);
         tables.push(table);
+        tables.push(leading::table(self.contents, &self.leading));
         tables.push(structures::storing_table(&self.storing));
         tables.push(structures::online_table(self.stored, &self.online));
         tables.push(structures::batch_table(self.stored, &self.batches));
@@ -169,6 +176,7 @@ impl Report for MankuResult {
                 ..Panel::default()
             });
         }
+        panels.push(leading::panel(&self.leading));
         let points = self.buckets.iter().enumerate();
         let points =
             points.map(|(bucket, n)| (bucket as f64, 100.0 * *n as f64 / self.contents.max(1) as f64));
@@ -182,9 +190,4 @@ impl Report for MankuResult {
         });
         panels
     }
-}
-
-/// A share in percent, or nothing.
-fn share_cell(share: Option<f64>) -> String {
-    share.map_or_else(|| "-".to_owned(), percent)
 }

@@ -10,6 +10,7 @@ use clap::Args;
 use doppel::args::InputArgs;
 use doppel::bounded::{self, BoundsArgs};
 use doppel::hashed_lines;
+use doppel::output::share;
 use doppel::progress;
 use doppel_overlap::{
     Builder, Chunking, Collection, Maps, Mirror, Replicated, Replication, Space, Way, Work,
@@ -93,7 +94,6 @@ struct Counted {
 
 impl Measured {
     fn new(chunking: Option<Chunking>, replication: Replication, space: &Space, ways: Option<Ways>) -> Self {
-        let share = |part: u64, of: u64| part as f64 / of.max(1) as f64;
         Self {
             lines: chunking.map(|chunking| chunking.lines),
             shared: chunking.map_or(1, |chunking| chunking.shared),

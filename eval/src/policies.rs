@@ -1,9 +1,10 @@
-//! `doppel-eval policies`: every policy on people's grades, judged pairs and transplants, and what it costs.
+//! `doppel-eval policies`: every policy on people's grades, judged pairs, transplants and exact Jaccard, and what it costs.
 //!
 //! The kinds of truth are never mixed: each has its own columns, with the pairs that a figure rests on. Policies are compared
 //! as the product compares pages, also those of fewer than 20 words.
 
 mod cost;
+mod exact;
 mod summary;
 
 use std::collections::{BTreeMap, HashSet};
@@ -15,8 +16,10 @@ use std::time::Instant;
 use anyhow::ensure;
 use clap::Args;
 use doppel::args::InputArgs;
+use doppel::output::share;
 use doppel::progress;
 use doppel::svg::{Panel, Series};
+use doppel_crawls::Fetched;
 use doppel_join::{ContentIndex, Contents};
 use doppel_model::PageUrl;
 use doppel_model::pairwise::Policy;
@@ -31,16 +34,18 @@ use crate::score::Score;
 use crate::transplants::Transplants;
 use cost::Cost;
 use doppel::processor;
+use exact::Exact;
 
 /// Compare all policies on pairs of pages whose truth is known, and by what they cost.
 ///
-/// There are three kinds of truth. People's grades: pages of which people said how alike they are; grade 0 is no duplicate. Judged
+/// There are four kinds of truth. People's grades: pages of which people said how alike they are; grade 0 is no duplicate. Judged
 /// pairs: a language model judged them by a written rule; each stands for a number of pairs, and undecided ones do not count.
 /// Transplants: the main content of a page of one host was put into a page of another, so what is the same is known by
-/// construction. Pairs on one host and on two are told apart.
+/// construction. Pairs on one host and on two are told apart. Last, exact Jaccard above 0.8 of whole pages, of pages that are drawn and
+/// all others: it is circular for `jaccard`, whose F it is.
 ///
-/// A pair is found when F holds of it. It is joined when both pages are in one group of all pages of the inputs: groups are
-/// transitive, so that says what closure adds.
+/// A pair is found when F holds of it. It is joined when both pages are in one group of all pages of the inputs, for transplants with the
+/// pages that were made: groups are transitive, so that says what closure adds.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -58,7 +63,10 @@ pub(crate) struct Policies {
     /// Sets of four transplanted pairs; 0 for none.
     #[arg(long, value_name = "N", default_value_t = 200)]
     transplants: usize,
-    /// Seed of the transplants.
+    /// Pages of which each is compared with all others by exact Jaccard; 0 for none.
+    #[arg(long, value_name = "N", default_value_t = 300)]
+    exact: usize,
+    /// Seed of the transplants and of the pages that are drawn.
     #[arg(long, value_name = "N", default_value_t = 7)]
     seed: u64,
     /// Compare this policy, with its parameters; may be given several times. All with their defaults unless it is, and shingling
@@ -87,6 +95,13 @@ struct TruthSet {
     undecided: usize,
 }
 
+impl TruthSet {
+    fn exact(exact: &Exact) -> Self {
+        let (same, other) = exact.counts();
+        Self { kind: Kind::ExactJaccard, same, other, undecided: 0 }
+    }
+}
+
 /// One policy.
 #[derive(Debug, Serialize)]
 struct OfPolicy {
@@ -103,8 +118,8 @@ struct OfPolicy {
 #[derive(Debug, Clone, Copy, Serialize)]
 struct Scores {
     f: Score,
-    /// None for transplants, which are not among the pages that are grouped.
-    grouped: Option<Score>,
+    /// Of transplants with the pages that were made for them among the others.
+    grouped: Score,
 }
 
 /// Pairs of one kind.
@@ -116,13 +131,17 @@ impl Policies {
         let crawled = Crawled::read(&self.inputs)?;
         let transplants = Transplants::new(&crawled, self.transplants, self.seed);
         let sets = self.sets(&transplants)?;
-        ensure!(!sets.is_empty(), "there is no pair: give --graded, --judged or --transplants");
+        let exact = (self.exact > 0).then(|| Exact::new(&crawled, self.exact, self.seed)).transpose()?;
+        ensure!(
+            !sets.is_empty() || exact.is_some(),
+            "there is no pair: give --graded, --judged, --transplants or --exact"
+        );
         let policies: Vec<Policy> =
             if self.policies.is_empty() { all_and_baselines()? } else { self.policies };
         let bar = progress::pages((policies.len() * crawled.pages.len()) as u64, "comparing");
         let mut results = Vec::new();
         for policy in policies {
-            results.push(of_policy(policy, &crawled, &transplants.made, &sets)?);
+            results.push(of_policy(policy, (&crawled, &transplants.made), &sets, exact.as_ref())?);
             bar.inc(crawled.pages.len() as u64);
         }
         bar.finish_and_clear();
@@ -133,7 +152,7 @@ impl Policies {
         };
         Ok(PoliciesResult {
             pages: crawled.pages.len(),
-            truths: sets.iter().map(truth_set).collect(),
+            truths: sets.iter().map(truth_set).chain(exact.as_ref().map(TruthSet::exact)).collect(),
             policies: results,
             transplant_hosts: transplants.hosts,
             seconds: begin.elapsed().as_secs_f64(),
@@ -156,6 +175,8 @@ impl Policies {
             Kind::JudgedTwoHosts => on_hosts(&judged, false),
             Kind::TransplantsOneHost => on_hosts(&transplants.pairs, true),
             Kind::TransplantsTwoHosts => on_hosts(&transplants.pairs, false),
+            // These are too many to be listed.
+            Kind::ExactJaccard => Vec::new(),
         };
         let sets = Kind::ALL.into_iter().map(|kind| (kind, pairs(kind)));
         Ok(sets.filter(|(_, pairs)| !pairs.is_empty()).collect())
@@ -173,80 +194,131 @@ fn all_and_baselines() -> anyhow::Result<Vec<Policy>> {
 struct Collection<'c> {
     crawled: &'c Crawled,
     made: &'c Crawled,
-    /// By page of the crawl; none for one that redirects.
-    contents: Vec<Option<ContentIndex>>,
-    signatures: Vec<Arc<Signature>>,
+    contents: Contents,
+    /// By page of the crawl, and then of those that were made; none for one that redirects.
+    of_pages: Vec<Option<ContentIndex>>,
     /// By content.
+    signatures: Vec<Arc<Signature>>,
+    /// The groups of the crawl, by content.
     roots: Vec<ContentIndex>,
+    /// Those of the crawl and of what was made.
+    roots_with_made: Vec<ContentIndex>,
 }
 
-fn of_policy(policy: Policy, crawled: &Crawled, made: &Crawled, sets: &[Set]) -> anyhow::Result<OfPolicy> {
+fn of_policy(
+    policy: Policy,
+    (crawled, made): (&Crawled, &Crawled),
+    sets: &[Set],
+    exact: Option<&Exact>,
+) -> anyhow::Result<OfPolicy> {
     let mut extractor = Extractor::signing(crawled.signer(policy)?);
-    let mut contents = Contents::new(policy);
-    let (mut of_pages, mut signatures, mut bytes) = (Vec::new(), Vec::new(), 0);
+    let mut collection = Collection {
+        crawled,
+        made,
+        contents: Contents::new(policy),
+        of_pages: Vec::new(),
+        signatures: Vec::new(),
+        roots: Vec::new(),
+        roots_with_made: Vec::new(),
+    };
     let begin = processor::seconds();
-    for page in &crawled.pages {
-        let signature = labelled::sign(&mut extractor, page);
-        bytes += signature.as_ref().map_or(0, |signature| signature.as_bytes().len());
-        of_pages.push(signature.map(|signature| {
-            let (content, is_new) = contents.add(&signature);
-            if is_new {
-                signatures.push(Arc::new(signature));
-            }
-            content
-        }));
-    }
+    let bytes = collection.add(&mut extractor, &crawled.pages);
     let signed = processor::seconds();
-    let read = |content: ContentIndex| Ok::<_, Infallible>(Arc::clone(&signatures[content.0 as usize]));
-    let Ok(roots) = contents.components(&read, |_| true);
+    collection.roots = collection.components();
     let found = processor::seconds();
-    let pages = of_pages.iter().flatten().count();
+    let pages = collection.of_pages.iter().flatten().count();
     let cost = Cost::new(pages, bytes, signed - begin, found - signed);
-    let number = |content: &ContentIndex| content.0 as usize;
-    // Pages without words are in no group.
-    let grouped: Vec<_> =
-        of_pages.iter().flatten().filter(|content| signatures[number(content)].tokens() > 0).collect();
-    let kept: HashSet<ContentIndex> = grouped.iter().map(|content| roots[number(content)]).collect();
-    let beside = (grouped.len() - kept.len()) as f64 / pages.max(1) as f64;
-    let collection = Collection { crawled, made, contents: of_pages, signatures, roots };
-    let pairs = sets.iter().map(|(kind, pairs)| collection.scores(policy, &mut extractor, *kind, pairs));
-    Ok(OfPolicy { policy, pairs: pairs.collect::<anyhow::Result<_>>()?, cost, beside })
+    let beside = share(collection.beside() as u64, pages as u64);
+    collection.add(&mut extractor, &made.pages);
+    collection.roots_with_made = collection.components();
+    let pairs = sets.iter().map(|(kind, pairs)| collection.scores(policy, *kind, pairs));
+    let mut pairs: Vec<Scores> = pairs.collect::<anyhow::Result<_>>()?;
+    pairs.extend(exact.map(|exact| collection.exact(policy, exact)));
+    Ok(OfPolicy { policy, pairs, cost, beside })
 }
 
 impl Collection<'_> {
-    fn scores(
-        &self,
-        policy: Policy,
-        extractor: &mut Extractor,
-        kind: Kind,
-        pairs: &[Pair],
-    ) -> anyhow::Result<Scores> {
+    /// Takes pages. The bytes of their signatures.
+    fn add(&mut self, extractor: &mut Extractor, pages: &[Fetched]) -> usize {
+        let mut bytes = 0;
+        for page in pages {
+            let signature = labelled::sign(extractor, page);
+            bytes += signature.as_ref().map_or(0, |signature| signature.as_bytes().len());
+            self.of_pages.push(signature.map(|signature| {
+                let (content, is_new) = self.contents.add(&signature);
+                if is_new {
+                    self.signatures.push(Arc::new(signature));
+                }
+                content
+            }));
+        }
+        bytes
+    }
+
+    /// The group of each content so far.
+    fn components(&self) -> Vec<ContentIndex> {
+        // The crawl must not be read by several threads, so it is not captured.
+        let signatures = &self.signatures;
+        let read = |content: ContentIndex| Ok::<_, Infallible>(Arc::clone(&signatures[content.0 as usize]));
+        let Ok(roots) = self.contents.components(&read, |_| true);
+        roots
+    }
+
+    /// How many pages of the crawl are in groups, but for one of each.
+    fn beside(&self) -> usize {
+        // Pages without words are in no group.
+        let own = &self.of_pages[..self.crawled.pages.len()];
+        let grouped: Vec<ContentIndex> =
+            own.iter().flatten().copied().filter(|content| self.signature(*content).tokens() > 0).collect();
+        let kept: HashSet<ContentIndex> =
+            grouped.iter().map(|content| self.roots[content.0 as usize]).collect();
+        grouped.len() - kept.len()
+    }
+
+    fn scores(&self, policy: Policy, kind: Kind, pairs: &[Pair]) -> anyhow::Result<Scores> {
         let (mut f, mut grouped) = (Score::default(), Score::default());
+        let roots = if kind.is_made() { &self.roots_with_made } else { &self.roots };
         for Pair { a, b, truth, weight } in pairs {
-            let mut signed = |url: &PageUrl| self.signature(extractor, url);
-            let (Some(first), Some(second)) = (signed(a), signed(b)) else {
+            let (Some(first), Some(second)) = (self.content(a), self.content(b)) else {
                 anyhow::bail!("the inputs do not have both pages of the pair {a} and {b}, or one redirects");
             };
-            f.add(*truth, policy.similar(&first, &second), *weight);
-            if !kind.is_made() {
-                let group = |url| self.content(url).map(|content| self.roots[content.0 as usize]);
-                // Pages without words are in no group.
-                let is_joined = group(a) == group(b) && first.tokens() > 0;
-                grouped.add(*truth, is_joined, *weight);
-            }
+            f.add(*truth, policy.similar(self.signature(first), self.signature(second)), *weight);
+            grouped.add(*truth, self.is_joined(roots, first, second), *weight);
         }
-        Ok(Scores { f, grouped: (!kind.is_made()).then_some(grouped) })
+        Ok(Scores { f, grouped })
     }
 
+    fn exact(&self, policy: Policy, exact: &Exact) -> Scores {
+        let (mut f, mut grouped) = (Score::default(), Score::default());
+        let Self { of_pages, signatures, roots, .. } = self;
+        let said = exact.each(|a, b| {
+            let [first, second] = [of_pages[a]?, of_pages[b]?].map(|content| content.0 as usize);
+            let is_similar = policy.similar(&signatures[first], &signatures[second]);
+            // Each has words.
+            Some((is_similar, roots[first] == roots[second]))
+        });
+        for (truth, said) in said {
+            let (is_similar, is_joined) = said.unwrap_or_default();
+            f.add(truth, is_similar, 1.0);
+            grouped.add(truth, is_joined, 1.0);
+        }
+        Scores { f, grouped }
+    }
+
+    fn is_joined(&self, roots: &[ContentIndex], a: ContentIndex, b: ContentIndex) -> bool {
+        // Pages without words are in no group.
+        roots[a.0 as usize] == roots[b.0 as usize] && self.signature(a).tokens() > 0
+    }
+
+    /// The content of a page of the crawl, or of one that was made.
     fn content(&self, url: &PageUrl) -> Option<ContentIndex> {
-        self.contents[self.crawled.number(url)?]
+        let own = self.crawled.number(url);
+        let number = own.or_else(|| Some(self.crawled.pages.len() + self.made.number(url)?));
+        self.of_pages[number?]
     }
 
-    fn signature(&self, extractor: &mut Extractor, url: &PageUrl) -> Option<Arc<Signature>> {
-        match self.content(url) {
-            Some(content) => Some(Arc::clone(&self.signatures[content.0 as usize])),
-            None => labelled::sign(extractor, self.made.page(url)?).map(Arc::new),
-        }
+    fn signature(&self, content: ContentIndex) -> &Arc<Signature> {
+        &self.signatures[content.0 as usize]
     }
 }
 
@@ -264,17 +336,15 @@ impl Report for PoliciesResult {
                     truth.other,
                     truth.undecided
                 );
-                let is_grouped = self.policies.iter().any(|of| of.pairs[at].grouped.is_some());
-                let mut head = vec!["policy", "precision", "recall", "F1"];
-                if is_grouped {
-                    head.extend(["joined: precision", "joined: recall", "joined: F1"]);
-                }
-                let mut table = Table::new(&title, head);
+                let head = ["policy", "precision", "recall", "F1"];
+                let joined = ["joined: precision", "joined: recall", "joined: F1", "closure error, %"];
+                let mut table = Table::new(&title, head.into_iter().chain(joined));
                 for of in &self.policies {
                     let Scores { f, grouped } = &of.pairs[at];
                     let mut row = vec![of.policy.to_string()];
                     row.extend(f.cells());
-                    row.extend(grouped.iter().flat_map(Score::cells));
+                    row.extend(grouped.cells());
+                    row.push(summary::closure_error(grouped));
                     table.row(row);
                 }
                 table

@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use clap::Args;
 use doppel::args::InputArgs;
-use doppel::output::count;
+use doppel::output::{count, share};
 use doppel::svg::{Panel, Series};
 use doppel_crawls::{Fetched, FetchedBody};
 use doppel_join::{ContentIndex, Contents};
@@ -97,7 +97,7 @@ fn row(percent: f64, groups: &[Option<u32>]) -> Row {
     let asked: HashSet<u32> = groups[..popular].iter().copied().flatten().collect();
     let members = groups.iter().flatten().filter(|group| asked.contains(group)).count();
     let removed = members - asked.len();
-    let removed_share = removed as f64 / groups.len().max(1) as f64;
+    let removed_share = share(removed as u64, groups.len() as u64);
     Row { percent, pages: popular, groups: asked.len(), removed, removed_share }
 }
 

@@ -2,20 +2,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::thread;
 
 use anyhow::Context;
 use clap::Args;
 use doppel::args::InputArgs;
 use doppel::crawl::{self, Tally};
 use doppel::exit::Failure;
+use doppel::processor;
 use doppel_baseline::Contents;
 use doppel_coordinator::ingest::{Batch, Ingest, Source};
 use doppel_crawls::{Fetched, FetchedBody};
 use doppel_model::pairwise::Policy;
 use doppel_model::{PageUrl, Timestamp};
 use doppel_protocol::Submission;
-use doppel_text::{Extractor, HtmlText};
+use doppel_text::{Extractor, PageText};
 
 use crate::collection::{Collection, Taken, Version};
 
@@ -99,9 +99,9 @@ struct Reader {
 
 impl Reader {
     fn new() -> anyhow::Result<Self> {
-        let threads = thread::available_parallelism().map_or(1, usize::from);
         Ok(Self {
-            ingest: Ingest::new(threads, Policy::default()).context("cannot start the extractors")?,
+            ingest: Ingest::new(processor::cores(), Policy::default())
+                .context("cannot start the extractors")?,
             now: crawl::now(),
             extractor: Extractor::default(),
             contents: Contents::default(),
@@ -179,18 +179,13 @@ impl Reader {
     }
 
     fn version(&mut self, page: &Fetched) -> Version {
-        let text = match &page.body {
-            FetchedBody::Html { bytes, charset } => {
-                match self.extractor.html_text(&page.url, bytes, charset.as_deref()) {
-                    HtmlText::Text(text) => text,
-                    HtmlText::Redirect(target) => return Version::Redirect(target),
-                }
-            }
-            FetchedBody::Text(text) => text.as_str().into(),
-            FetchedBody::Redirect(target) => return Version::Redirect(target.clone()),
-            FetchedBody::Dead => return Version::Dead,
-        };
-        Version::Content(self.contents.intern(&text))
+        let raw = page.body.raw_content();
+        match (raw.map(|raw| self.extractor.page_text(&page.url, raw)), &page.body) {
+            (Some(PageText::Text(text)), _) => Version::Content(self.contents.intern(&text)),
+            (Some(PageText::Redirect(target)), _) => Version::Redirect(target),
+            (None, FetchedBody::Redirect(target)) => Version::Redirect(target.clone()),
+            (None, _) => Version::Dead,
+        }
     }
 
     fn is_update(&self, before: &Taken, version: &Version) -> bool {

@@ -1,5 +1,6 @@
-//! Precision, recall and F1 of weighted pairs. Undecided pairs do not count.
+//! Precision, recall and F1 of weighted pairs. Undecided pairs do not count, unless a figure is of all pairs.
 
+use doppel::output::known;
 use serde::Serialize;
 
 use crate::labelled::Truth;
@@ -16,15 +17,22 @@ pub(crate) struct Score {
     pub(crate) wrong: u64,
     /// Pairs that are others, and were not.
     pub(crate) refused: u64,
+    /// Undecided pairs that were found.
+    pub(crate) undecided: u64,
     found_weight: f64,
     missed_weight: f64,
     wrong_weight: f64,
+    undecided_weight: f64,
 }
 
 impl Score {
     pub(crate) fn add(&mut self, truth: Truth, is_found: bool, weight: f64) {
         match (truth, is_found) {
-            (Truth::Undecided, _) => {}
+            (Truth::Undecided, true) => {
+                self.undecided += 1;
+                self.undecided_weight += weight;
+            }
+            (Truth::Undecided, false) => {}
             (Truth::Same, true) => {
                 self.found += 1;
                 self.found_weight += weight;
@@ -46,6 +54,19 @@ impl Score {
         share(self.found_weight, self.found_weight + self.wrong_weight)
     }
 
+    /// What is the same, is not, and is undecided, each as a share of all that was found; none where nothing was. The first is
+    /// precision as M. Henzinger counts it.
+    pub(crate) fn of_all_found(&self) -> Option<[f64; 3]> {
+        let parts = [self.found_weight, self.wrong_weight, self.undecided_weight];
+        let all = parts.iter().sum::<f64>();
+        (all > 0.0).then(|| parts.map(|part| part / all))
+    }
+
+    /// What is the same and was found, as a share of what another found of that.
+    pub(crate) fn relative_to(&self, other: &Self) -> Option<f64> {
+        share(self.found_weight, other.found_weight)
+    }
+
     /// None where there is nothing to be found.
     pub(crate) fn recall(&self) -> Option<f64> {
         share(self.found_weight, self.found_weight + self.missed_weight)
@@ -59,19 +80,20 @@ impl Score {
     /// Precision, recall and F1 in percent, each with the pairs that it rests on.
     pub(crate) fn cells(&self) -> [String; 3] {
         let cell = |share: Option<f64>, part: u64, of: u64| {
-            let share = share.map_or_else(|| "-".to_owned(), percent);
+            let share = known(share, percent);
             format!("{share} ({part} of {of})")
         };
         let Self { found, missed, wrong, .. } = *self;
         [
             cell(self.precision(), found, found + wrong),
             cell(self.recall(), found, found + missed),
-            self.f1().map_or_else(|| "-".to_owned(), percent),
+            known(self.f1(), percent),
         ]
     }
 }
 
-fn share(part: f64, whole: f64) -> Option<f64> {
+/// A part as a share of the whole, by weight; none if the whole is 0.
+pub(crate) fn share(part: f64, whole: f64) -> Option<f64> {
     (whole > 0.0).then(|| part / whole)
 }
 
@@ -93,6 +115,10 @@ mod tests {
         assert_eq!((score.precision(), score.recall(), score.f1()), (Some(0.75), Some(0.75), Some(0.75)));
         assert_eq!((score.found, score.missed, score.wrong, score.refused), (1, 1, 1, 1));
         assert_eq!(score.cells()[0], "75.00 (1 of 2)");
+        let of_all = [3.0 / 54.0, 1.0 / 54.0, 50.0 / 54.0];
+        assert_eq!((score.undecided, score.of_all_found()), (1, Some(of_all)));
+        assert_eq!(score.relative_to(&score), Some(1.0));
+        assert_eq!(Score::default().of_all_found(), None);
         assert_eq!(Score::default().precision(), None);
     }
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{anyhow, ensure};
 use clap::Args;
-use doppel::output::count;
+use doppel::output::{count, share};
 use doppel::progress;
 use doppel::svg::{Panel, Series};
 use doppel_model::{PageUrl, Random, Tau};
@@ -19,7 +19,6 @@ use doppel_tier1::Rules;
 use reqwest::blocking::Client;
 use serde::Serialize;
 
-use crate::compare::share;
 use crate::drive::Driver;
 use crate::replay::{Fetch, Replay, ReplayArgs, batches};
 use crate::report::{Report, Table, percent};

@@ -5,11 +5,16 @@
 //!
 //! | reason | what differs | truth |
 //! |---|---|---|
-//! | URL, time stamp, execution time, visitor count | one such line below the main content | same |
-//! | combination | all four | same |
+//! | URL, time stamp, execution time, visitor count, message id | one such line below the main content | same |
+//! | combination | the first four | same |
 //! | main item | the main content, 10 to 30 words: the item that the template is about | other |
 //! | database | 10 to 30 words in a row of 200 to 400, without a template, as the records of a database | other |
 //! | directory | 1 to 5 words here and there, such as the telephone numbers of a directory | other |
+//! | form | 2 to 10 words that a form below the main content is filled with | undecided |
+//! | minor item | a box of 5 to 20 words below the main content | undecided |
+//!
+//! The last two are undecided there by rule, so they can be made. Most other undecided pairs "could not be evaluated": that says something of who
+//! judged, not of the pages, so there are none of these.
 //!
 //! Half of the pairs are on one host, half on two. Each reason has as many pairs: what share each has on the web is not known
 //! here, so figures are by reason.
@@ -32,22 +37,28 @@ pub(crate) enum Reason {
     TimeStamp,
     ExecutionTime,
     VisitorCount,
+    MessageId,
     Combination,
     MainItem,
     Database,
     Directory,
+    Form,
+    MinorItem,
 }
 
 impl Reason {
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 11] = [
         Self::Url,
         Self::TimeStamp,
         Self::ExecutionTime,
         Self::VisitorCount,
+        Self::MessageId,
         Self::Combination,
         Self::MainItem,
         Self::Database,
         Self::Directory,
+        Self::Form,
+        Self::MinorItem,
     ];
 
     pub(crate) fn name(self) -> &'static str {
@@ -56,16 +67,20 @@ impl Reason {
             Self::TimeStamp => "time stamp only",
             Self::ExecutionTime => "execution time only",
             Self::VisitorCount => "visitor count only",
+            Self::MessageId => "message id only",
             Self::Combination => "combination",
             Self::MainItem => "main item of 10 to 30 words",
             Self::Database => "database, 10 to 30 words in a row of 200 to 400",
             Self::Directory => "directory, 1 to 5 words apart",
+            Self::Form => "form filled with 2 to 10 words",
+            Self::MinorItem => "minor item of 5 to 20 words",
         }
     }
 
     pub(crate) fn truth(self) -> Truth {
         match self {
             Self::MainItem | Self::Database | Self::Directory => Truth::Other,
+            Self::Form | Self::MinorItem => Truth::Undecided,
             _ => Truth::Same,
         }
     }
@@ -159,6 +174,18 @@ fn bodies(reason: Reason, page: &Page<'_>, other: &Page<'_>, random: &mut Random
                 escaped(&own)
             })
         }
+        Reason::Form | Reason::MinorItem => {
+            let (length, [open, close]) = match reason {
+                Reason::Form => (2 + random.index(9), ["<form><textarea>", "</textarea></form>"]),
+                _ => (5 + random.index(16), ["<div class=\"box\">", "</div>"]),
+            };
+            let others: Vec<&str> = other.text.split_whitespace().collect();
+            [(); 2].map(|()| {
+                let from = random.index(others.len().saturating_sub(length) + 1);
+                let own: Vec<&str> = others[from..].iter().take(length).copied().collect();
+                format!("{}{open}{}{close}", escaped(&words), escaped(&own))
+            })
+        }
         _ => [(); 2].map(|()| format!("{}{}", escaped(&words), lines(reason, random))),
     }
 }
@@ -179,6 +206,7 @@ fn lines(reason: Reason, random: &mut Random) -> String {
         ),
         Reason::ExecutionTime => format!("<p>Page made in 0.{} seconds", number(100_000, 1_000_000)),
         Reason::VisitorCount => format!("<p>You are visitor {}", number(1_000, 10_000_000)),
+        Reason::MessageId => format!("<p>Message id: {:012x}", number(0, 1 << 48)),
         _ => [Reason::Url, Reason::TimeStamp, Reason::ExecutionTime, Reason::VisitorCount]
             .map(|each| lines(each, random))
             .concat(),
@@ -228,6 +256,8 @@ mod tests {
                 Reason::Directory => (1, 5),
                 Reason::Combination => (4, 5),
                 Reason::TimeStamp => (1, 2),
+                // Two stretches of one text may overlap.
+                Reason::Form | Reason::MinorItem => (0, 20),
                 _ => (1, 1),
             };
             if *reason == Reason::MainItem {

@@ -333,7 +333,7 @@ fn every_policy_is_held_against_every_kind_of_truth() {
     let kinds: Vec<&Value> = numbers(&report, "truths").map(|truth| &truth["kind"]).collect();
     let expected =
         ["graded", "judged_one_host", "judged_two_hosts", "transplants_one_host", "transplants_two_hosts"];
-    assert_eq!(kinds, expected);
+    assert_eq!(kinds, [&expected[..], &["exact_jaccard"]].concat());
     // All with their defaults, and two baselines.
     assert_eq!(numbers(&report, "policies").count(), doppel_model::pairwise::Policy::all().count() + 2);
     let jaccard = numbers(&report, "policies").find(|of| of["policy"] == "jaccard:tau=0.8").unwrap();
@@ -343,6 +343,15 @@ fn every_policy_is_held_against_every_kind_of_truth() {
     assert_eq!((score(1, "refused"), score(1, "wrong"), score(2, "found")), (1, 0, 1));
     // Contents of 300 words are nearly all of these pages, so all transplants are told apart.
     assert_eq!((score(3, "found"), score(3, "wrong"), score(4, "missed")), (10, 0, 0));
+    // The default is what exact Jaccard says, and finds all of it.
+    let exact = &numbers(&report, "truths").last().unwrap();
+    assert_eq!(
+        (score(5, "found"), score(5, "missed"), score(5, "wrong")),
+        (exact["same"].as_u64().unwrap(), 0, 0)
+    );
+    assert!(exact["same"].as_u64() > Some(0) && exact["other"].as_u64() > exact["same"].as_u64(), "{exact}");
+    // Transplants are in groups with the pages that were made.
+    assert!(jaccard["pairs"][3]["grouped"]["found"].as_u64() >= Some(10), "{jaccard}");
     assert!(jaccard["cost"]["signature_bytes"].as_f64().unwrap() > 1_000.0);
     assert!(plot.contains("transplants, two hosts"));
     let missing = run(["policies", "--graded", &judged, "--transplants", "0", &graded]);
@@ -382,6 +391,21 @@ fn the_sources_of_other_policies_are_followed() {
     assert_eq!(numbers(&report, "by_c").map(|row| row["pairs"].as_u64().unwrap()).sum::<u64>(), pairs(1));
     assert!(pairs(2) <= pairs(0) && pairs(3) <= pairs(0));
     assert!(plot.contains("precision against recall"));
+    // Each kind of truth has its rows and halves, and all reasons are there, undecided ones too.
+    let truths: Vec<&Value> = numbers(&report, "truths").collect();
+    assert_eq!(truths.len(), 3);
+    for truth in &truths {
+        let halves = &truth["halves"];
+        let pairs = halves["pairs"].as_array().unwrap().iter().map(|n| n.as_u64().unwrap()).sum::<u64>();
+        let all = &truth["found"][0]["score"];
+        let count = |name: &str| all[name].as_u64().unwrap();
+        assert!(count("found") + count("missed") + count("wrong") + count("refused") <= pairs, "{truth}");
+        assert_eq!(halves["training"].as_array().unwrap().len(), 385);
+    }
+    let reasons: Vec<&Value> = numbers(&report, "reasons").map(|of| &of["reason"]).collect();
+    assert!(reasons.contains(&&json!("form")) && reasons.contains(&&json!("message_id")), "{reasons:?}");
+    let by_reason = numbers(&report, "truths").last().unwrap();
+    assert!(by_reason["found"][0]["score"]["undecided"].as_u64() > Some(0), "{by_reason}");
 
     let options = ["--judged", &judged, "--transplants", "5", "--stored", "20000", "--batch", "100"];
     let (report, plot) = eval("manku", &options, &[&pages]);
@@ -391,6 +415,13 @@ fn the_sources_of_other_policies_are_followed() {
     let pairs: Vec<&Value> = numbers(&report, "batches").map(|run| &run["pairs"]).collect();
     assert!(pairs.len() == 2 && pairs[0] == pairs[1] && pairs[0].as_u64() >= Some(50), "{pairs:?}");
     assert!(plot.contains("Distribution of the leading 7 bits"));
+    assert_eq!(numbers(&report, "leading").map(|at| at["pairs"].as_u64().unwrap()).sum::<u64>(), 10);
+    assert!(plot.contains("Leading 1 in the XOR of neighbours"));
+    // Short pages have fingerprints here, too.
+    let short = write(dir.path(), "short.jsonl", &[json!({"url": "http://h/", "text": "one two"})]);
+    let options = ["--transplants", "0", "--stored", "1000", "--batch", "10"];
+    assert_eq!(eval("manku", &options, &[&short]).0["contents"], 1);
+    assert_eq!(eval("henzinger", &["--transplants", "0"], &[&short]).0["contents"], 1);
 
     let (report, _) = eval("popular", &[], &[&pages]);
     let rows: Vec<&Value> = numbers(&report, "rows").collect();

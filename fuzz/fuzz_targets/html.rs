@@ -5,9 +5,9 @@
 
 use std::cell::RefCell;
 
-use doppel_model::PageUrl;
 use doppel_model::pairwise::{Policy, Signer};
 use doppel_model::signature::{Kind, Signature};
+use doppel_model::{PageUrl, RawContent};
 use doppel_text::{Extracted, Extractor};
 use libfuzzer_sys::fuzz_target;
 
@@ -39,9 +39,10 @@ fn read(extractor: &mut Extractor, charset: Option<&str>, html: &[u8]) {
         extractor.text_at(&url, text);
     }
     let extracted = extractor.html(&url, html, charset);
-    let taken = extractor.html_taken(&url, html, charset, 100);
-    extractor.html_lines(&url, html, charset);
-    extractor.html_terms(&url, html, charset);
+    let raw = RawContent::Html { bytes: html, charset };
+    let taken = extractor.taken(&url, raw, 100);
+    extractor.lines(&url, raw);
+    extractor.terms(&url, raw);
     assert_eq!(extractor.html(&url, html, charset), extracted);
     match extracted {
         Extracted::Page(page) => {

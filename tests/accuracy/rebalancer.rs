@@ -8,11 +8,11 @@
 use std::collections::{BTreeMap, HashSet};
 
 use anyhow::{Context, Result, ensure};
-use doppel_crawls::{FetchedBody, Item, Limits};
+use doppel_crawls::{Item, Limits};
 use doppel_model::signature::Signature;
 use doppel_model::{PageUrl, Tau, Timestamp};
 use doppel_partitioning::{LengthVector, MappingLoad, Plan, Rebalancer};
-use doppel_text::{Extracted, Extractor};
+use doppel_text::Extractor;
 
 use crate::accuracy::corpus::MID_AND_TRACE;
 
@@ -35,17 +35,9 @@ fn arrivals() -> Result<Option<Vec<Signature>>> {
     for file in files {
         for item in doppel_crawls::open(&file, limits).with_context(|| file.display().to_string())? {
             let Item::Page(page) = item else { continue };
-            let signature = match page.body {
-                FetchedBody::Html { bytes, charset } => {
-                    match extractor.html(&page.url, &bytes, charset.as_deref()) {
-                        Extracted::Page(page) => Some(page.signature),
-                        Extracted::Redirect(_) => None,
-                    }
-                }
-                FetchedBody::Text(text) => Some(extractor.text(&text).signature),
-                FetchedBody::Redirect(_) | FetchedBody::Dead => None,
-            };
-            newest.insert(page.url, signature);
+            let raw = page.body.raw_content();
+            let read = raw.and_then(|raw| extractor.extract(&page.url, raw).page());
+            newest.insert(page.url, read.map(|page| page.signature));
         }
     }
     let mut seen = HashSet::new();

@@ -309,6 +309,7 @@ fn the_summary_counts_what_was_found() {
         json!({"exact": 1, "near": 1, "redirects": 1, "quarantined": 0}),
         "{summary}"
     );
+    assert_eq!(summary["policy"], "jaccard:tau=0.8", "{summary}");
     assert_eq!(summary["input"]["records"], 9);
     assert_eq!(summary["input"]["bad"], json!({"JSON line that is no page": 1}));
     let pages = &summary["pages"];
@@ -320,8 +321,29 @@ fn the_summary_counts_what_was_found() {
         "{summary}"
     );
     let human = run_ok(["dedup", path.to_str().unwrap()]);
-    for line in ["live pages    8", "exact groups  1", "3 pages  exact  http://b.example/1"] {
-        assert!(human.contains(line), "{human}");
+    for line in [
+        "policy jaccard:tau=0.8\n",
+        "live pages    8",
+        "exact groups  1  all members have the same text\n",
+        "near groups   1  some members have another text, and the policy links them\n",
+        "3 pages  exact  http://b.example/1",
+    ] {
+        assert!(human.contains(line), "{line}: {human}");
+    }
+    for (policy, named, content) in [
+        ("simhash", "simhash:differing=3", "text"),
+        ("content", "content:tau=0.8", "main content"),
+        ("by-site:site=host", "by-site:across=372,equal=2,agreeing=355,site=host", "text on one site"),
+        ("overlap", "overlap:lines=4,shared=15", "text in the same lines"),
+    ] {
+        let dedup = |options: &[&str]| {
+            run_ok([&["dedup", "--policy", policy], options, &[path.to_str().unwrap()]].concat())
+        };
+        let (human, json) = (dedup(&[]), dedup(&["--json", "--incremental"]));
+        let json: Value = serde_json::from_str(&json).unwrap();
+        assert_eq!(json["policy"], named);
+        assert!(human.starts_with(&format!("policy {named}\n")), "{human}");
+        assert!(human.contains(&format!("all members have the same {content}\n")), "{human}");
     }
 }
 

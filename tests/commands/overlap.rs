@@ -100,6 +100,35 @@ fn both_ways_report_the_same_copies_pairs_and_mirrors() {
 }
 
 #[test]
+fn large_pages_of_short_lines_stay_within_the_memory() {
+    let home = tempfile::tempdir().unwrap();
+    let site = home.path().join("site");
+    fs::create_dir(&site).unwrap();
+    for (seed, name) in [(1_u64, "a.txt"), (2, "b.txt")] {
+        let mut random = seed;
+        let mut letter = || {
+            random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+            b'a' + (random >> 40) as u8 % 26
+        };
+        let lines: Vec<u8> = (0..6 << 20).flat_map(|_| [letter(), b'\n']).collect();
+        fs::write(site.join(name), lines).unwrap();
+    }
+    let site = site.to_str().unwrap();
+    let report: Value =
+        serde_json::from_str(&run_ok(["overlap", "--memory", "300MB", "--json", site])).unwrap();
+    assert_eq!(report["whole"]["pages"], 2, "{report}");
+    if let Some(bytes) = report["process_memory_bytes"].as_u64() {
+        assert!(bytes <= 300_000_000, "{bytes} bytes");
+    }
+    let refused = run(["overlap", "--memory", "96MiB", site]);
+    let says = errors(&refused);
+    assert!(
+        code(&refused) == 1 && says.contains("a.txt") && says.contains("more memory is needed"),
+        "{says}"
+    );
+}
+
+#[test]
 fn the_report_is_for_people() {
     let home = tempfile::tempdir().unwrap();
     let crawl = crawl(home.path());

@@ -79,7 +79,17 @@ fn a_pilot_finds_what_dedup_finds() {
                 )
             })
             .collect();
-        assert_eq!(mirrors, slow_mirrors(&lines_of(&dedup(&["--out", "-"]))), "{policy}");
+        let lines = lines_of(&dedup(&["--out", "-"]));
+        assert_eq!(mirrors, slow_mirrors(&lines), "{policy}");
+        // Pairs of pages in one group that are no redirects, of which some may be joined by others alone.
+        let mut pages: BTreeMap<String, u64> = BTreeMap::new();
+        for line in lines.iter().filter(|line| !line["group"].is_null()) {
+            let number: u64 = line["url"].as_str().unwrap().rsplit('/').next().unwrap().parse().unwrap();
+            *pages.entry(line["group"].to_string()).or_default() += u64::from(number % 8 != 7);
+        }
+        let pairs: u64 = pages.values().map(|pages| pages * (pages - 1) / 2).sum();
+        assert_eq!((&trial["pairs"], &trial["pairs_compared"]), (&json!(pairs), &json!(pairs)), "{policy}");
+        assert!(pairs > 0 && trial["pairs_unlike"].as_u64().unwrap() < pairs, "{trial}");
     }
     // The near copies have J = 295 / 305.
     let taus = found["taus"].as_array().unwrap();
@@ -106,11 +116,13 @@ fn all_policies_are_tried_for_people() {
     let of = |options: &[&str]| {
         let arguments = [&["pilot", "--json", "--policy", "imatch"], options, &[&*crawl]].concat();
         let found: Value = serde_json::from_str(&run_ok(arguments)).unwrap();
-        (found["tables_learnt"].clone(), found["policies"][0]["savings"].clone())
+        (found["policies"][0]["tables"].clone(), found["policies"][0]["savings"].clone())
     };
     let (given, learnt) = (of(&["--policy-tables", &tables]), of(&[]));
-    assert_eq!((given.0, learnt.0), (json!(false), json!(true)));
-    assert_eq!(given.1, learnt.1);
+    assert_eq!([&given.0["learnt"], &learnt.0["learnt"]], [false, true]);
+    assert_eq!((&given.0["hash"], &given.1), (&learnt.0["hash"], &learnt.1));
+    let refused = run(["pilot", "--policy", "jaccard", "--policy-tables", &tables, &crawl]);
+    assert!(code(&refused) == 2 && errors(&refused).contains("of imatch, which is not tried"), "{refused:?}");
     // What could be read is tried all the same.
     let bad = home.path().join("bad.jsonl");
     fs::write(&bad, "no page\n").unwrap();
@@ -120,4 +132,83 @@ fn all_policies_are_tried_for_people() {
     let refused = run(["pilot", "--policy", "nonsense", &crawl]);
     assert_eq!(code(&refused), 2);
     assert!(errors(&refused).contains("is no policy"), "{}", errors(&refused));
+}
+
+#[test]
+fn what_a_policy_does_not_take_is_counted_with_the_reason() {
+    let home = tempfile::tempdir().unwrap();
+    let crawl = home.path().join("crawl.jsonl");
+    let page = |url: &str, words: &str| json!({"url": url, "text": words});
+    let pages = [page("http://a.example/", "one two"), page("file:///x", "three"), page("file:///y", "four")];
+    fs::write(&crawl, ndjson(&pages)).unwrap();
+    let crawl = crawl.to_str().unwrap();
+    let asked = ["jaccard", "by-site", "imatch"].map(|policy| ["--policy", policy]).concat();
+    let human = run_ok([&["pilot"], &*asked, &[crawl]].concat());
+    let says = "2 pages refused: no host in the URL, which by-site needs";
+    assert!(human.contains(says) && human.contains(": not tried: no word is in two"), "{human}");
+    let strict = run([&["pilot", "--json", "--strict"], &*asked, &[crawl]].concat());
+    assert!(code(&strict) == 5 && errors(&strict).contains("2 pages were refused"), "{strict:?}");
+    let found: Value = serde_json::from_slice(&strict.stdout).unwrap();
+    assert_eq!(found["policies"][1]["refused"], json!({"no host in the URL, which by-site needs": 2}));
+    assert!(found["policies"][0].get("refused").is_none(), "{found}");
+    assert!(found["not_tried"][0]["policy"].as_str().unwrap().starts_with("imatch:"), "{found}");
+    let nothing = run(["pilot", "--policy", "imatch", crawl]);
+    assert!(code(&nothing) == 5 && errors(&nothing).contains("no word is in two contents"), "{nothing:?}");
+}
+
+#[test]
+fn crawl_files_in_a_directory_are_named_as_the_command_that_reads_them() {
+    let home = tempfile::tempdir().unwrap();
+    crawl(home.path());
+    let dir = home.path().to_str().unwrap();
+    let refused = run(["pilot", dir]);
+    let says = format!("1 crawl file in directories not read: `doppel pilot {dir}/*.jsonl` reads them");
+    assert!(code(&refused) == 5 && errors(&refused).contains(&says), "{}", errors(&refused));
+}
+
+/// Two pairs: one that shares half of its lines, and one with all lines shifted by one.
+#[test]
+fn pairs_on_which_a_policy_and_the_first_differ_are_shown() {
+    let home = tempfile::tempdir().unwrap();
+    let lines =
+        |seed: u64| -> Vec<String> { text(seed, 400).chunks(5).map(|words| words.join(" ")).collect() };
+    let page = |url: &str, lines: &[String]| json!({"url": url, "text": lines.join("\n")});
+    let shifted = [vec!["one".to_owned()], lines(3)].concat();
+    let pages = [
+        page("http://half.example/1", &[lines(1), lines(11)].concat()),
+        page("http://half.example/2", &[lines(1), lines(12)].concat()),
+        page("http://shifted.example/1", &lines(3)),
+        page("http://shifted.example/2", &shifted),
+        page("http://copy.example/1", &lines(4)),
+        page("http://copy.example/2", &lines(4)),
+    ];
+    let crawl = home.path().join("crawl.jsonl");
+    fs::write(&crawl, ndjson(&pages)).unwrap();
+    let pilot = |options: &[&str]| {
+        let asked = ["pilot", "--policy", "jaccard", "--policy", "overlap"];
+        run_ok([&asked[..], options, &[crawl.to_str().unwrap()]].concat())
+    };
+    let found: Value = serde_json::from_str(&pilot(&["--json"])).unwrap();
+    assert!(found["policies"][0].get("examples").is_none(), "{found}");
+    let of = |host: &str, pairs: &Value| {
+        let pair = &pairs[0];
+        let mut both = [&pair["url"], &pair["duplicate_of"]].map(|url| url.as_str().unwrap().to_owned());
+        both.sort();
+        assert_eq!(both, [1, 2].map(|page| format!("http://{host}.example/{page}")));
+        assert_eq!(pairs.as_array().unwrap().len(), 1);
+    };
+    let examples = &found["policies"][1]["examples"];
+    of("half", &examples["only_here"]);
+    // A line at the beginning shifts all chunks behind it.
+    of("shifted", &examples["only_first"]);
+    let human = pilot(&[]);
+    assert!(
+        human.contains("\noverlap:lines=4,shared=15, not jaccard:tau=0.8\n  http://half.example/"),
+        "{human}"
+    );
+    assert!(
+        human.contains("\njaccard:tau=0.8, not overlap:lines=4,shared=15\n  http://shifted.example/"),
+        "{human}"
+    );
+    assert!(!human.contains("http://copy.example/"), "{human}");
 }

@@ -96,7 +96,7 @@ fn every_policy_groups_at_once_as_page_by_page_and_as_a_server_does() {
             assert_eq!(of_shingles.is_null(), !OF_SHINGLES.contains(&policy), "{explained}");
         }
         let what_if = server.query("/v1/reports/load-balance/what-if", &[]).status();
-        assert_eq!(what_if, if OF_SHINGLES.contains(&policy) { 200 } else { 404 }, "{policy}");
+        assert_eq!(what_if, if OF_SHINGLES.contains(&policy) { 200 } else { 422 }, "{policy}");
         if policy != "jaccard" {
             let refused = run(["plan", "--from-server", &server.url]);
             assert!(code(&refused) == 1 && errors(&refused).contains("policy jaccard"), "{refused:?}");
@@ -271,6 +271,8 @@ fn tables_without_words_are_refused_and_those_that_are_learnt_are_named() {
         ] {
             let refused = run(options.iter().chain(&["--policy", "imatch", input.to_str().unwrap()]));
             assert!(code(&refused) == 5 && errors(&refused).contains(says), "{options:?}: {refused:?}");
+            assert!(errors(&refused).contains("give more pages, or tables that were learnt before with"));
+            assert!(errors(&refused).contains("or take a policy without tables, such as jaccard"));
             assert!(!data.exists() && !out.exists(), "{options:?}");
         }
     }
@@ -321,6 +323,21 @@ fn a_backup_names_the_tables_and_a_restore_puts_them_in_place() {
     assert!(!said.contains("policy-tables"), "{said}");
     assert_eq!(fs::read(&kept).unwrap(), fs::read(format!("{restored}/policy-tables")).unwrap());
     run_ok(["dedup", "--data", &restored, &crawl]);
+}
+
+#[test]
+fn a_node_of_a_cluster_needs_no_tables() {
+    let home = tempfile::tempdir().unwrap();
+    let (crawl, node) = (crawl(home.path()), home.path().join("node"));
+    let data = node.join("collection").to_str().unwrap().to_owned();
+    run_ok(["dedup", "--policy", "imatch", "--data", &data, &crawl]);
+    fs::remove_file(format!("{data}/policy-tables")).unwrap();
+    let check = |options: &[&str]| run_ok([&["check"], options, &[&*data]].concat());
+    assert!(check(&[]).contains("tables of the policy: none; a start needs"));
+    // With this file the directory is that of a node, and coordinators alone read tables.
+    fs::write(node.join("node.json"), "{}").unwrap();
+    assert!(!check(&[]).contains("tables"), "{}", check(&[]));
+    assert!(tables_hash(&check(&["--json"])).is_null());
 }
 
 /// Killed at any moment, or out of room, a first run leaves what the same command goes on from.

@@ -22,6 +22,8 @@ use html5ever::{Attribute, ExpandedName, LocalName, QualName, ns};
 pub(crate) struct Page {
     /// The text; a space stands for every tag.
     pub(crate) text: String,
+    /// Where in the text the space of each tag is, with the name of its element, behind a slash that of an end tag.
+    pub(crate) tags: Vec<(usize, String)>,
     /// `content` of each `<meta http-equiv=refresh>`, in order; none from templates.
     pub(crate) refreshes: Vec<String>,
     /// `href` of the first `<base>`.
@@ -108,6 +110,8 @@ impl State {
             }
             return;
         }
+        let slash = if tag.kind == TagKind::EndTag { "/" } else { "" };
+        self.page.tags.push((self.page.text.len(), format!("{slash}{}", tag.name)));
         self.page.text.push(' ');
         match tag.kind {
             TagKind::StartTag => self.start(tag, foreign),

@@ -1,5 +1,6 @@
 //! The contents that pages can have: families built around the threshold, and the links between them. Those of `jaccard` are by a
-//! definition that shares no code with the product; for other policies the tests of their signatures have one.
+//! definition that shares no code with the product. Those of other policies are the product's, which the test `reference` of `doppel-text`
+//! holds against one.
 
 use std::collections::BTreeSet;
 use std::collections::HashMap;

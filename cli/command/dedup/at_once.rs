@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use anyhow::Context;
-use doppel_model::pairwise::Signer;
+use doppel_model::pairwise::{Policy, Signer};
 use doppel_protocol::answer::ExportLine;
 use doppel_tier1::bulk::{Bulk, BulkConfig, Grouped, Keep};
 
@@ -40,7 +40,7 @@ impl Dedup {
             keep: Keep::Answer { memory_max: SIGNATURES_MAX, temp_dir: scratch.path() },
         };
         let (fed, grouped, balance) = self.group(&config, signer)?;
-        Ok(self.answer(fed, begin, (&grouped, balance), plan.out.as_ref()))
+        Ok(self.answer(fed, begin, (config.policy, &grouped, balance), plan.out.as_ref()))
     }
 
     /// Makes a data directory.
@@ -64,7 +64,7 @@ impl Dedup {
         // An empty collection would take the next command for one that adds to it. The output is not written, because it may
         // lie in the directory, which has to stay empty. The caller says that nothing was read.
         if grouped.counters.submissions == 0 {
-            return Ok(self.answer(fed, begin, (&grouped, balance), None));
+            return Ok(self.answer(fed, begin, (config.policy, &grouped, balance), None));
         }
         let marked = doppel_tier2::check::mark(&new.tier2());
         marked.with_context(|| format!("cannot write {}", dir.display()))?;
@@ -73,7 +73,7 @@ impl Dedup {
         }
         new.finish(&manifest)?;
         interrupt::announce("interrupted; the collection is whole")?;
-        Ok(self.answer(fed, begin, (&grouped, balance), plan.out.as_ref()))
+        Ok(self.answer(fed, begin, (config.policy, &grouped, balance), plan.out.as_ref()))
     }
 
     /// Reads all pages and groups them.
@@ -111,7 +111,7 @@ impl Dedup {
         &self,
         fed: Fed,
         begin: Instant,
-        (grouped, balance): (&Grouped, Balance),
+        (policy, grouped, balance): (Policy, &Grouped, Balance),
         out: Option<&Destination>,
     ) -> Done {
         let elapsed = begin.elapsed();
@@ -123,6 +123,9 @@ impl Dedup {
             out.flush().map_err(Into::into)
         };
         let written = out.map_or(Ok(()), |out| out.write(write));
-        Done { summary: Summary::new(fed, elapsed, Found::in_bulk(grouped, self.top), balance), written }
+        Done {
+            summary: Summary::new(policy, fed, elapsed, Found::in_bulk(grouped, self.top), balance),
+            written,
+        }
     }
 }

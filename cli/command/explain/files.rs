@@ -8,8 +8,8 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use clap::Args;
-use doppel_coordinator::comparison;
-use doppel_crawls::{CrawlClock, Fetched, FetchedBody, Item, Limits};
+use doppel_coordinator::{comparison, ingest};
+use doppel_crawls::{CrawlClock, Fetched, Item, Limits};
 use doppel_model::pairwise::Signer;
 use doppel_model::signature::Signature;
 use doppel_model::{PageUrl, Timestamp};
@@ -91,7 +91,7 @@ impl FilesArgs {
         });
         let ((a, x), (b, y)) = (a?, b?);
         let measured = comparison::measured(policy, &x, &y);
-        let reason = comparison::reason((x.tokens(), y.tokens()), &measured);
+        let reason = comparison::reason(policy, (x.tokens(), y.tokens()), &measured);
         let (comparison, measures) = measured;
         let compared =
             Compared { a, b, policy: policy.to_string(), measures, duplicate: comparison.similar, reason };
@@ -125,32 +125,29 @@ impl Named<'_> {
         let file = self.file.display().to_string();
         if policy.reads_site() && page.url.host().is_empty() {
             let (name, option) = (policy.name(), self.option);
-            let text = format!(
-                "the policy {name} reads the site of a page: say with {option} where {file} was found"
-            );
+            let text = match self.url {
+                Some(url) => {
+                    format!("the policy {name} reads the site of a page, and {option} {url} has no host")
+                }
+                None => format!(
+                    "the policy {name} reads the site of a page: say with {option} where {file} was found"
+                ),
+            };
             return Err(Failure::Usage(text).into());
         }
         let mut extractor = Extractor::signing(signer.clone());
         let nothing = |why: String| {
             Failure::BadInput(format!("{file}: {} {why}: there is nothing to compare", page.url))
         };
-        let mut main_content = None;
-        let extracted = match &page.body {
-            FetchedBody::Html { bytes, charset } => {
-                let charset = charset.as_deref();
-                if policy.reads_main() {
-                    let taken = extractor.html_taken(&page.url, bytes, charset, chars);
-                    main_content = taken.map(comparison::main_content);
-                }
-                extractor.html(&page.url, bytes, charset)
+        let raw = page.body.raw_content().filter(|_| policy.reads_main());
+        let taken = raw.and_then(|raw| extractor.taken(&page.url, raw, chars));
+        let main_content = taken.map(comparison::main_content);
+        let signature = match ingest::extracted(&mut extractor, &page) {
+            Some(Extracted::Page(page)) => page.signature,
+            Some(Extracted::Redirect(target)) => {
+                return Err(nothing(format!("redirects to {target}")).into());
             }
-            FetchedBody::Text(text) => Extracted::Page(extractor.text_at(&page.url, text)),
-            FetchedBody::Redirect(target) => Extracted::Redirect(target.clone()),
-            FetchedBody::Dead => return Err(nothing("is dead".to_owned()).into()),
-        };
-        let signature = match extracted {
-            Extracted::Page(page) => page.signature,
-            Extracted::Redirect(target) => return Err(nothing(format!("redirects to {target}")).into()),
+            None => return Err(nothing("is dead".to_owned()).into()),
         };
         let side = Side {
             url: page.url.to_string(),
@@ -183,7 +180,7 @@ impl Named<'_> {
                     let date = clock.date(page.fetched_at);
                     if url.as_ref() == Some(&page.url) {
                         take_newer(&mut meant, page, date);
-                    } else if has_content(&page) {
+                    } else if page.body.has_content() {
                         others.note(&page.url);
                         if url.is_none() && !others.is_one() {
                             let text = format!(
@@ -219,10 +216,6 @@ fn take_newer(newest: &mut Option<(Fetched, Timestamp)>, page: Fetched, date: Ti
     if newest.as_ref().is_none_or(|(_, newest)| *newest <= date) {
         *newest = Some((page, date));
     }
-}
-
-fn has_content(page: &Fetched) -> bool {
-    matches!(page.body, FetchedBody::Html { .. } | FetchedBody::Text(_))
 }
 
 /// URLs of a file, the first few by name.

@@ -6,8 +6,9 @@ use anyhow::Context;
 use doppel_overlap::{Band, Mirror, Outcome, Replicated, Replication, Space, Work};
 use serde::Serialize;
 
+use crate::bounded;
 use crate::crawl::Tally;
-use crate::output::{bytes, count, plural, table};
+use crate::output::{bytes, count, headed, interval, percent, plural, share, table};
 
 /// All of it.
 #[derive(Debug, Serialize)]
@@ -56,14 +57,6 @@ struct NamedWork {
     work: Work,
 }
 
-fn share(part: u64, of: u64) -> f64 {
-    if of == 0 { 0.0 } else { part as f64 / of as f64 }
-}
-
-fn percent(part: u64, of: u64) -> String {
-    format!("{:.1} %", 100.0 * share(part, of))
-}
-
 impl Whole {
     pub(super) fn new(replication: Replication) -> Self {
         let saved_share = share(replication.saved_pages, replication.pages);
@@ -86,10 +79,6 @@ impl Chunks {
     }
 }
 
-fn row<const N: usize>(cells: [&str; N]) -> Vec<String> {
-    cells.map(str::to_owned).into()
-}
-
 impl Report {
     pub(super) fn print(&self, out: &mut dyn Write) -> io::Result<()> {
         let Replication { pages, bytes: all, .. } = self.whole.replication;
@@ -99,19 +88,16 @@ impl Report {
         self.print_costs(out)?;
         for chunks in self.chunks.iter().filter(|chunks| !chunks.mirrors.is_empty()) {
             writeln!(out, "\nhosts that share most chunks of {}", plural(chunks.lines.into(), "line"))?;
-            let mut rows = vec![row(["shared", "of the smaller", "host", "chunks", "host", "chunks"])];
-            rows.extend(chunks.mirrors.iter().map(|Mirror { a, b, shared, of_a, of_b, share }| {
-                let share = format!("{:.1} %", 100.0 * share);
-                vec![count(*shared), share, a.clone(), count(*of_a), b.clone(), count(*of_b)]
-            }));
-            table(out, &rows)?;
+            let heading = ["shared", "of the smaller", "host", "chunks", "host", "chunks"];
+            let row = |Mirror { a, b, shared, of_a, of_b, share }: &Mirror| {
+                vec![count(*shared), percent(*share), a.clone(), count(*of_a), b.clone(), count(*of_b)]
+            };
+            headed(out, &heading, chunks.mirrors.iter().map(row))?;
         }
         if !self.most_replicated.is_empty() {
             writeln!(out, "\npages with exact copies on most hosts")?;
-            let mut rows = vec![row(["hosts", "copies", "the first of them"])];
-            let cells = |one: &Replicated| vec![count(one.hosts), count(one.pages), one.url.clone()];
-            rows.extend(self.most_replicated.iter().map(cells));
-            table(out, &rows)?;
+            let row = |one: &Replicated| vec![count(one.hosts), count(one.pages), one.url.clone()];
+            headed(out, &["hosts", "copies", "the first of them"], self.most_replicated.iter().map(row))?;
         }
         Ok(())
     }
@@ -127,35 +113,30 @@ impl Report {
 
     fn print_savings(&self, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "\nwhat need not be visited, because a page that is visited")?;
-        let mut rows =
-            vec![row(["has as much in common", "pages", "", "bytes", "", "pages with replicas", ""])];
-        rows.extend(self.measures().map(|(name, all)| {
+        let heading = ["has as much in common", "pages", "", "bytes", "", "pages with replicas", ""];
+        let rows = self.measures().map(|(name, all)| {
             vec![
                 name,
                 count(all.saved_pages),
-                percent(all.saved_pages, all.pages),
+                percent(share(all.saved_pages, all.pages)),
                 bytes(all.saved_bytes),
-                percent(all.saved_bytes, all.bytes),
+                percent(share(all.saved_bytes, all.bytes)),
                 count(all.replicated),
-                percent(all.replicated, all.pages),
+                percent(share(all.replicated, all.pages)),
             ]
-        }));
-        table(out, &rows)
+        });
+        headed(out, &heading, rows)
     }
 
     fn print_histogram(&self, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "\npages by the number of replicas, themselves included")?;
-        let band = |Band { from, to, .. }: &Band| match to {
-            Some(to) if to == from => count(*from),
-            Some(to) => format!("{} to {}", count(*from), count(*to)),
-            None => format!("{} and more", count(*from)),
-        };
-        let mut rows = vec![row(["replicas"])];
+        let band = |band: &Band| interval(band.from, band.to);
+        let mut rows = vec![vec!["replicas".to_owned()]];
         rows.extend(self.whole.replication.replicas.iter().map(|one| vec![band(one)]));
         for (name, all) in self.measures() {
             rows[0].push(name);
             for (row, band) in rows[1..].iter_mut().zip(&all.replicas) {
-                row.push(percent(band.pages, all.pages));
+                row.push(percent(share(band.pages, all.pages)));
             }
         }
         table(out, &rows)
@@ -163,7 +144,7 @@ impl Report {
 
     fn print_costs(&self, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "\nreading took {:.1} s; what counting took", self.read_seconds)?;
-        let mut rows = vec![row([
+        let heading = [
             "",
             "fingerprints",
             "bytes",
@@ -176,7 +157,8 @@ impl Report {
             "candidates",
             "counted",
             "counters",
-        ])];
+        ];
+        let mut rows = Vec::new();
         for (space, number) in self.space.iter().zip(0..) {
             let name = space.lines.map_or("whole pages".to_owned(), |lines| plural(lines.into(), "line"));
             let sorting = format!("{:.2} s", space.sort_seconds);
@@ -200,14 +182,9 @@ impl Report {
                 cells[..4].fill(String::new());
             }
         }
-        table(out, &rows)?;
+        headed(out, &heading, rows)?;
         if let Some(most) = self.process_memory_bytes {
-            writeln!(
-                out,
-                "the process had {} of memory at most; {} were allowed",
-                bytes(most),
-                bytes(self.memory_bytes)
-            )?;
+            writeln!(out, "{}", bounded::told(most, self.memory_bytes))?;
         }
         Ok(())
     }

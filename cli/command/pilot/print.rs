@@ -2,27 +2,48 @@
 
 use std::io::{self, Write};
 
+use super::examples::{Examples, Pair};
 use super::trial::{Grouping, Trial};
-use super::{AtTau, Found};
-use crate::output::{NO_FIGURE, bytes, count, plural, table};
-use crate::savings::{known_bytes, percent, print_mirrors};
+use super::{AtTau, Found, NotTried};
+use crate::output::{bytes, count, headed, known, percent, plural, share};
+use crate::savings::{known_bytes, print_mirrors};
 
 pub(super) fn print(found: &Found, top: usize, out: &mut dyn Write) -> io::Result<()> {
-    let Found { input, policies, taus, tables_learnt, seconds } = found;
+    let Found { input, policies, not_tried, taus, seconds } = found;
     let live = policies.first().map_or(0, |trial| trial.grouping.savings.pages);
     let read = bytes(input.bytes);
     writeln!(out, "{}, {} read ({read})", plural(live, "live page"), plural(input.records, "record"))?;
     writeln!(out, "\nwhat each policy makes of them, and what a page costs")?;
-    let heading =
-        ["policy", "kept", "removed", "of all", "groups", "largest", "signature", "to sign", "to find"];
-    print_table(&heading, policies.iter().map(trial), out)?;
+    let heading = [
+        "policy",
+        "kept",
+        "removed",
+        "of all",
+        "groups",
+        "largest",
+        "unlike",
+        "signature",
+        "to sign",
+        "to find",
+    ];
+    headed(out, &heading, policies.iter().map(trial))?;
     writeln!(out, "removed: duplicates, and redirects to kept pages; largest: pages of the largest group;")?;
-    writeln!(out, "signature: its bytes; to sign, to find: processor time of a page")?;
-    if *tables_learnt {
-        writeln!(
-            out,
-            "imatch, multi-simhash: tables learnt from this input; with others the figures differ"
-        )?;
+    writeln!(
+        out,
+        "unlike: of the pairs of pages in one group, those that are not near-duplicates of each other,"
+    )?;
+    writeln!(out, "but joined by others; signature: its bytes; to sign, to find: processor time of a page")?;
+    for Trial { grouping, tables, refused, .. } in policies {
+        let policy = &grouping.savings.policy;
+        if tables.is_some_and(|tables| tables.learnt) {
+            writeln!(out, "{policy}: tables learnt from this input; with others the figures differ")?;
+        }
+        for (reason, pages) in refused {
+            writeln!(out, "{policy}: {} refused: {reason}", plural(*pages, "page"))?;
+        }
+    }
+    for NotTried { policy, reason } in not_tried {
+        writeln!(out, "{policy}: not tried: {reason}; give more pages, or --policy-tables FILE")?;
     }
     let held_back = |trial: &&Trial| trial.grouping.savings.held_back > 0;
     for Trial { grouping: Grouping { savings, .. }, .. } in policies.iter().filter(held_back) {
@@ -36,18 +57,30 @@ pub(super) fn print(found: &Found, top: usize, out: &mut dyn Write) -> io::Resul
     )?;
     let heading =
         ["policy", "equal", "bytes", "near", "bytes", "redirects", "bytes", "all", "bytes", "of all bytes"];
-    print_table(&heading, policies.iter().map(|trial| saved(&trial.grouping)), out)?;
+    headed(out, &heading, policies.iter().map(|trial| saved(&trial.grouping)))?;
     if !taus.is_empty() {
         writeln!(out, "\njaccard, by its threshold")?;
-        let heading =
-            ["tau", "kept", "removed", "of all", "bytes", "equal", "near", "redirects", "groups", "largest"];
-        print_table(&heading, taus.iter().map(at_tau), out)?;
+        let heading = [
+            "tau",
+            "kept",
+            "removed",
+            "of all",
+            "bytes",
+            "equal",
+            "near",
+            "redirects",
+            "groups",
+            "largest",
+            "unlike",
+        ];
+        headed(out, &heading, taus.iter().map(at_tau))?;
     }
     if let Some(Trial { grouping, .. }) = policies.first() {
         let others = if policies.len() > 1 { ", the first policy" } else { "" };
         writeln!(out, "\nunder {}{others}", grouping.savings.policy)?;
         print_mirrors(&grouping.savings, top, out)?;
     }
+    print_examples(policies, out)?;
     writeln!(
         out,
         "\nMore removed is not better: look at pairs with `doppel dedup --policy NAME --out FILE` before"
@@ -56,18 +89,30 @@ pub(super) fn print(found: &Found, top: usize, out: &mut dyn Write) -> io::Resul
     writeln!(out, "\n{seconds:.1} s")
 }
 
-fn print_table(
-    heading: &[&str],
-    rows: impl Iterator<Item = Vec<String>>,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    let heading = heading.iter().map(|name| (*name).to_owned()).collect();
-    table(out, &std::iter::once(heading).chain(rows).collect::<Vec<_>>())
+/// Pairs on which a policy and the first one differ.
+fn print_examples(policies: &[Trial], out: &mut dyn Write) -> io::Result<()> {
+    let Some((first, others)) = policies.split_first().filter(|(_, others)| !others.is_empty()) else {
+        return Ok(());
+    };
+    writeln!(out, "\nnear-duplicates of one policy that are in different groups of another, some of each")?;
+    for trial in others {
+        let Some(Examples { only_here, only_first }) = &trial.examples else { continue };
+        let (here, first) = (&trial.grouping.savings.policy, &first.grouping.savings.policy);
+        for (pairs, of, not) in [(only_here, here, first), (only_first, first, here)] {
+            if !pairs.is_empty() {
+                writeln!(out, "{of}, not {not}")?;
+            }
+            for Pair { url, duplicate_of } in pairs {
+                writeln!(out, "  {url}  {duplicate_of}")?;
+            }
+        }
+    }
+    Ok(())
 }
 
 fn trial(trial: &Trial) -> Vec<String> {
-    let Trial { grouping, signature_bytes, sign_us, find_us } = trial;
-    let Grouping { kept, removed, groups, largest, savings } = grouping;
+    let Trial { grouping, signature_bytes, sign_us, find_us, .. } = trial;
+    let Grouping { kept, removed, groups, largest, savings, .. } = grouping;
     vec![
         savings.policy.clone(),
         count(*kept),
@@ -75,8 +120,9 @@ fn trial(trial: &Trial) -> Vec<String> {
         percent(savings.all.share),
         count(*groups),
         count(*largest),
+        unlike(grouping),
         bytes(signature_bytes.round() as u64),
-        sign_us.map_or_else(|| NO_FIGURE.to_owned(), microseconds),
+        known(*sign_us, microseconds),
         microseconds(*find_us),
     ]
 }
@@ -87,17 +133,24 @@ fn saved(grouping: &Grouping) -> Vec<String> {
     for saving in [&savings.copies, &savings.near, &savings.redirects, &savings.all] {
         row.extend([count(saving.pages), known_bytes(saving.bytes)]);
     }
-    row.push(savings.all.bytes_share.map_or_else(|| NO_FIGURE.to_owned(), percent));
+    row.push(known(savings.all.bytes_share, percent));
     row
 }
 
 fn at_tau(at: &AtTau) -> Vec<String> {
-    let Grouping { kept, removed, groups, largest, savings } = &at.grouping;
+    let Grouping { kept, removed, groups, largest, savings, .. } = &at.grouping;
     let mut row = vec![at.tau.to_string(), count(*kept), count(*removed), percent(savings.all.share)];
     row.push(known_bytes(savings.all.bytes));
     let counts = [savings.copies.pages, savings.near.pages, savings.redirects.pages, *groups, *largest];
     row.extend(counts.map(count));
+    row.push(unlike(&at.grouping));
     row
+}
+
+/// The share of the pairs within groups that are joined, but not alike.
+fn unlike(grouping: &Grouping) -> String {
+    let Grouping { pairs_compared, pairs_unlike, .. } = grouping;
+    known((*pairs_compared > 0).then(|| share(*pairs_unlike, *pairs_compared)), percent)
 }
 
 fn microseconds(number: f64) -> String {

@@ -1,20 +1,27 @@
 //! One policy on the crawl.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use doppel_coordinator::savings::{Counting, Page};
 use doppel_model::pairwise::{Policy, Signer};
+use doppel_model::tables::TablesHash;
 use doppel_protocol::answer::Savings;
 use doppel_protocol::{Body, Outcome, WinnerOrder};
-use doppel_tier1::bulk::{Bulk, BulkConfig, Grouped, Keep};
+use doppel_tier1::bulk::{Bulk, BulkConfig, Grouped, Keep, Within};
 use serde::Serialize;
 
+use super::examples::{Examples, First};
 use super::sample::Sample;
 use super::spool::{SIGNATURES_MAX, Spool};
 use crate::args::InputArgs;
+use crate::crawl::Tally;
 use crate::extracted::{self, ExtractedPage};
 use crate::weights::Weights;
 use crate::{processor, progress};
+
+/// The most pairs within groups that are compared.
+const PAIRS_MAX: usize = 100_000;
 
 /// What a policy makes of the crawl, and what it costs.
 #[derive(Debug, Serialize)]
@@ -27,6 +34,23 @@ pub(super) struct Trial {
     pub(super) sign_us: Option<f64>,
     /// Microseconds of processor time for a live page with content, all pages being grouped at once.
     pub(super) find_us: f64,
+    /// Pages that it does not take, by reason.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) refused: BTreeMap<String, u64>,
+    /// The tables that it read, if it reads any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) tables: Option<TablesRead>,
+    /// How it differs from the first policy; none of the first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) examples: Option<Examples>,
+}
+
+/// Which tables a policy read.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(super) struct TablesRead {
+    pub(super) hash: TablesHash,
+    /// Whether they were learnt from the input.
+    pub(super) learnt: bool,
 }
 
 /// The groups under a policy.
@@ -37,21 +61,38 @@ pub(super) struct Grouping {
     pub(super) groups: u64,
     /// Pages of the largest.
     pub(super) largest: u64,
+    /// Pairs of pages with content that are in one group.
+    pub(super) pairs: u64,
+    /// Those of them that were compared, drawn where there are many.
+    pub(super) pairs_compared: u64,
+    /// Those of the compared pairs for which F does not hold: joined, but not alike.
+    pub(super) pairs_unlike: u64,
     pub(super) savings: Savings,
 }
 
-/// Reads all pages and groups them; what is read goes into the spool, too.
+/// How the input is read.
+#[derive(Clone, Copy)]
+pub(super) struct Reading<'r> {
+    pub(super) inputs: &'r InputArgs,
+    /// What the first reading found.
+    pub(super) input: &'r Tally,
+    pub(super) group_members_max: u64,
+    pub(super) temp_dir: &'r Path,
+}
+
+/// Reads all pages and groups them; what is read goes into the spool, too, and the groups of the first policy to `first`.
 pub(super) fn of_policy(
-    signer: &Signer,
-    (inputs, group_members_max, temp_dir): (&InputArgs, u64, &Path),
+    (signer, tables): (&Signer, Option<TablesRead>),
+    Reading { inputs, input, group_members_max, temp_dir }: Reading<'_>,
     sample: &Sample,
     mut spool: Option<&mut Spool>,
+    first: &mut Option<First>,
 ) -> anyhow::Result<(Trial, Weights)> {
     let policy = signer.policy();
     let mut bulk = Bulk::new(&config(policy, group_members_max, temp_dir))?;
     let (mut weights, mut versions, mut bytes) = (Weights::default(), 0_u64, 0_u64);
     let mut submitting = 0.0;
-    extracted::pages(inputs, (signer.clone(), false), |pages| {
+    let tally = extracted::pages(inputs, (signer.clone(), false), |pages| {
         for ExtractedPage { submission, bytes: own } in pages {
             if let Body::Content(signature) = &submission.body {
                 versions += 1;
@@ -71,16 +112,30 @@ pub(super) fn of_policy(
     if let Some(spool) = spool {
         spool.flush()?;
     }
-    let (grouped, grouping) = finish(bulk)?;
+    let ((grouped, within), grouping) = finish(bulk)?;
     let live = grouped.pages_with_contents().filter(|page| page.content.is_some()).count() as u64;
     let each = |sum: f64, number: u64| if number == 0 { 0.0 } else { sum / number as f64 };
     let trial = Trial {
-        grouping: Grouping::of(policy, &grouped, &weights, temp_dir)?,
+        grouping: Grouping::of(policy, (&grouped, within), &weights, temp_dir)?,
         signature_bytes: each(bytes as f64, versions),
         sign_us: sample.microseconds(signer),
         find_us: each((submitting + grouping) * 1e6, live),
+        refused: refused(tally, input),
+        tables,
+        examples: first.as_ref().map(|first| first.examples(&grouped)),
     };
+    first.get_or_insert_with(|| First::of(&grouped));
     Ok((trial, weights))
+}
+
+/// What could be read, but is bad under a policy.
+fn refused(tally: Tally, input: &Tally) -> BTreeMap<String, u64> {
+    let unread = |reason: &String| input.bad.get(reason).copied().unwrap_or(0);
+    let refused = tally.bad.into_iter().map(|(reason, pages)| {
+        let unread = unread(&reason);
+        (reason, pages.saturating_sub(unread))
+    });
+    refused.filter(|(_, pages)| *pages > 0).collect()
 }
 
 /// Groups the pages of a spool.
@@ -94,8 +149,8 @@ pub(super) fn of_spool(
     for page in spool.pages() {
         let _: Outcome = bulk.submit(page?)?;
     }
-    let (grouped, _) = finish(bulk)?;
-    Grouping::of(policy, &grouped, weights, temp_dir)
+    let ((grouped, within), _) = finish(bulk)?;
+    Grouping::of(policy, (&grouped, within), weights, temp_dir)
 }
 
 fn config(policy: Policy, group_members_max: u64, temp_dir: &Path) -> BulkConfig<'_> {
@@ -108,18 +163,27 @@ fn config(policy: Policy, group_members_max: u64, temp_dir: &Path) -> BulkConfig
     }
 }
 
-/// The groups, and the seconds of processor time that they took.
-fn finish(bulk: Bulk) -> anyhow::Result<(Grouped, f64)> {
+/// The groups, how alike their pages are, and the seconds of processor time that the groups alone took.
+fn finish(bulk: Bulk) -> anyhow::Result<((Grouped, Within), f64)> {
     let spinner = progress::waiting("grouping");
     let begin = processor::seconds();
-    let grouped = bulk.finish()?;
-    let spent = processor::seconds() - begin;
+    let at_rest = bulk.at_rest()?;
+    let grouping = processor::seconds() - begin;
+    let within = at_rest.within(PAIRS_MAX)?;
+    let begin = processor::seconds();
+    let grouped = at_rest.finish()?;
+    let spent = grouping + processor::seconds() - begin;
     spinner.finish_and_clear();
-    Ok((grouped, spent))
+    Ok(((grouped, within), spent))
 }
 
 impl Grouping {
-    fn of(policy: Policy, grouped: &Grouped, weights: &Weights, temp_dir: &Path) -> anyhow::Result<Self> {
+    fn of(
+        policy: Policy,
+        (grouped, within): (&Grouped, Within),
+        weights: &Weights,
+        temp_dir: &Path,
+    ) -> anyhow::Result<Self> {
         let mut counting = Counting::new(policy, temp_dir);
         for page in grouped.pages_with_contents() {
             counting.add(&Page {
@@ -131,12 +195,15 @@ impl Grouping {
                 bytes: weights.of(page.line.url.id()),
             })?;
         }
-        let savings = counting.finish(false)?;
+        let savings = counting.finish(false, &|| false)?;
         Ok(Self {
             kept: savings.pages - savings.all.pages,
             removed: savings.all.pages,
             groups: grouped.groups.len() as u64,
             largest: grouped.groups.iter().map(|group| group.pages).max().unwrap_or(0),
+            pairs: within.pairs,
+            pairs_compared: within.compared,
+            pairs_unlike: within.unlike,
             savings,
         })
     }

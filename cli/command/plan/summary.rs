@@ -7,7 +7,7 @@ use doppel_partitioning::{Drift, MappingLoad};
 use serde::Serialize;
 
 use crate::layout::{Layout, Mapping, SPEED_UP};
-use crate::output::{of_several, plural, table};
+use crate::output::{headed, of_several, percent, plural};
 
 /// What a mapping makes of the contents.
 #[derive(Debug, Serialize)]
@@ -70,7 +70,7 @@ impl Summary {
                 dimensions.to_string(),
                 partitions.to_string(),
                 of_several(*nodes, format!("{imbalance:.3}")),
-                of_several(*nodes, format!("{:.1} %", 100.0 * fan_out_saved)),
+                of_several(*nodes, percent(*fan_out_saved)),
                 format!("{speed_up:.1}"),
             ]
         };
@@ -78,8 +78,7 @@ impl Summary {
             Mapping::Learned => "learned",
             Mapping::Paper => "paper",
         };
-        let rows = [head.map(str::to_owned).to_vec(), row(name, &self.plan), row("control", &self.control)];
-        table(out, &rows)?;
+        headed(out, &head, [row(name, &self.plan), row("control", &self.control)])?;
         writeln!(out)?;
         if *nodes > 1 {
             writeln!(

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use doppel_protocol::{PartitionMove, RebalanceOutcome, RebalancePlan, RebalanceRequest};
 
 use super::wait::Done;
-use crate::output::{count, plural, table};
+use crate::output::{count, headed, percent, plural};
 
 /// A request in words.
 fn describe(request: RebalanceRequest) -> String {
@@ -51,13 +51,11 @@ pub(super) fn change(
             writeln!(out, "{dry}{what}: {partitions} to move, with {moved} of {all} ({share:.1} %){cuts}")?;
         }
     }
-    let heading = ["partition", "from node", "to node", "contents"].map(str::to_owned);
     let row = |one: &PartitionMove| {
         vec![one.partition.to_string(), one.from.to_string(), one.to.to_string(), count(one.contents)]
     };
-    let rows: Vec<_> = std::iter::once(heading.to_vec()).chain(change.moves.iter().map(row)).collect();
     if !change.moves.is_empty() {
-        table(out, &rows)?;
+        headed(out, &["partition", "from node", "to node", "contents"], change.moves.iter().map(row))?;
     }
     if !cuts.is_empty() {
         writeln!(
@@ -69,7 +67,7 @@ pub(super) fn change(
     writeln!(out, "imbalance {:.2} before, {:.2} after", change.imbalance_before, change.imbalance_after)?;
     match (change.fan_out_saved_before, change.fan_out_saved_after) {
         (Some(before), Some(after)) => {
-            writeln!(out, "fan-out saved {:.1} % before, {:.1} % after", before * 100.0, after * 100.0)
+            writeln!(out, "fan-out saved {} before, {} after", percent(before), percent(after))
         }
         _ => Ok(()),
     }

@@ -10,7 +10,7 @@ use doppel_protocol::{LengthBox, LoadReport, PartitionLoad, RebalanceProgress};
 
 pub(super) use panels::panels;
 
-use crate::output::{NO_FIGURE, bytes, count, plural, table};
+use crate::output::{NO_FIGURE, bytes, count, headed, known, percent, plural};
 
 /// How even one kind of part is, and what its boxes save.
 struct Evenness {
@@ -90,9 +90,9 @@ fn print_balance(report: &LoadBalance, out: &mut dyn Write) -> io::Result<()> {
         fan_out: load.fan_out,
         saved: load.fan_out_saved,
     };
-    let heading = ["of", "imbalance", "at random", "fan-out saved", "fan-out"].map(str::to_owned);
+    let heading = ["of", "imbalance", "at random", "fan-out saved", "fan-out"];
     let rows = [nodes, partitions].map(|row| row.cells(load.searches));
-    table(out, &[&[heading.to_vec()][..], &rows].concat())?;
+    headed(out, &heading, rows)?;
     writeln!(out, "{IMBALANCE}")
 }
 
@@ -114,8 +114,7 @@ fn print_history(report: &LoadBalance, out: &mut dyn Write) -> io::Result<()> {
 
 fn print_nodes(report: &LoadBalance, out: &mut dyn Write) -> io::Result<()> {
     let heading = ["node", "partitions", "contents", "pages", "received", "comparisons", "bytes"];
-    let mut rows = vec![heading.map(str::to_owned).to_vec()];
-    rows.extend(report.nodes.iter().map(|load| {
+    let rows = report.nodes.iter().map(|load| {
         vec![
             load.node.to_string(),
             count(load.partitions),
@@ -125,17 +124,16 @@ fn print_nodes(report: &LoadBalance, out: &mut dyn Write) -> io::Result<()> {
             count(load.comparisons),
             bytes(load.bytes),
         ]
-    }));
-    table(out, &rows)
+    });
+    headed(out, &heading, rows)
 }
 
 /// The partitions of a node together.
 fn print_partitions(report: &LoadBalance, out: &mut dyn Write) -> io::Result<()> {
     let heading = ["partition", "node", "contents", "pages", "received", "comparisons", "bytes", "box"];
-    let mut rows = vec![heading.map(str::to_owned).to_vec()];
     let mut loads: Vec<&PartitionLoad> = report.load.partitions.iter().collect();
     loads.sort_unstable_by_key(|load| (load.node, load.partition));
-    rows.extend(loads.into_iter().map(|load| {
+    let rows = loads.into_iter().map(|load| {
         vec![
             load.partition.to_string(),
             load.node.to_string(),
@@ -146,8 +144,8 @@ fn print_partitions(report: &LoadBalance, out: &mut dyn Write) -> io::Result<()>
             bytes(load.bytes),
             ranges(&load.bounds),
         ]
-    }));
-    table(out, &rows)?;
+    });
+    headed(out, &heading, rows)?;
     let halves = match report.load.dimensions {
         1 => "",
         _ => ", then for each half of the dictionary\n     the shingles in it less those not in it",
@@ -165,7 +163,7 @@ impl Evenness {
             name.to_owned(),
             cell(parts > 1, format!("{imbalance:.2}")),
             cell(parts > 1, format!("{floor:.2}")),
-            saved.map_or_else(|| NO_FIGURE.to_owned(), |saved| format!("{:.1} %", saved * 100.0)),
+            known(saved, percent),
             cell(searches > 0, format!("{:.2} of {parts}", fan_out as f64 / searches as f64)),
         ]
     }

@@ -7,15 +7,13 @@ use doppel_protocol::answer::WhatIfs;
 
 use super::load_balance::IMBALANCE;
 use crate::layout;
-use crate::output::{of_several, plural, table};
+use crate::output::{headed, of_several, percent, plural};
 use crate::svg::{Panel, Series};
 
 pub(super) fn print(report: &WhatIfs, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "from {}; the present plan first", plural(report.sample, "content"))?;
     let heading = ["dimensions", "nodes", "imbalance", "at random", "fan-out saved", "speed-up"];
-    let mut rows = vec![heading.map(str::to_owned).to_vec()];
-    rows.extend(std::iter::once(&report.present).chain(&report.rows).map(cells));
-    table(out, &rows)?;
+    headed(out, &heading, std::iter::once(&report.present).chain(&report.rows).map(cells))?;
     writeln!(out, "{IMBALANCE}")?;
     writeln!(out, "fan-out saved: against comparing every content on every node")?;
     writeln!(out, "{}", layout::SPEED_UP)?;
@@ -68,7 +66,7 @@ fn cells(row: &WhatIf) -> Vec<String> {
         row.nodes.to_string(),
         several(format!("{:.2}", row.imbalance)),
         several(format!("{:.2}", row.imbalance_floor)),
-        several(format!("{:.1} %", row.fan_out_saved * 100.0)),
+        several(percent(row.fan_out_saved)),
         format!("{:.1}", row.speed_up),
     ]
 }

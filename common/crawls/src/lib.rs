@@ -40,7 +40,8 @@ pub use clock::CrawlClock;
 pub use error::{HeadError, InputError, Place, Reason, Skip};
 pub use limits::Limits;
 
-use doppel_model::{PageUrl, Timestamp};
+use doppel_model::{PageUrl, RawContent, Timestamp};
+use doppel_protocol::page::{PageBody, PageItem};
 use format::Format;
 
 /// One fetch of one page, as recorded in a crawl.
@@ -74,6 +75,40 @@ pub enum FetchedBody {
     Redirect(PageUrl),
     /// The page is gone.
     Dead,
+}
+
+impl FetchedBody {
+    /// What there is to be read; none of a redirect or a page that is gone.
+    #[must_use]
+    pub fn raw_content(&self) -> Option<RawContent<'_>> {
+        match self {
+            Self::Html { bytes, charset } => Some(RawContent::Html { bytes, charset: charset.as_deref() }),
+            Self::Text(text) => Some(RawContent::Text(text)),
+            Self::Redirect(_) | Self::Dead => None,
+        }
+    }
+
+    /// Whether there is something to be read.
+    #[must_use]
+    pub fn has_content(&self) -> bool {
+        self.raw_content().is_some()
+    }
+}
+
+/// A page of the public form. JSON is Unicode, whatever charset the HTML names.
+impl From<PageItem> for Fetched {
+    fn from(item: PageItem) -> Self {
+        let PageItem { url, body, fetched_at, popularity, language } = item;
+        let body = match body {
+            PageBody::Html(html) => {
+                FetchedBody::Html { bytes: html.into_bytes(), charset: Some("utf-8".to_owned()) }
+            }
+            PageBody::Text(text) => FetchedBody::Text(text),
+            PageBody::Redirect(target) => FetchedBody::Redirect(target),
+            PageBody::Dead => FetchedBody::Dead,
+        };
+        Self { url, fetched_at, body, popularity, language }
+    }
 }
 
 /// One item of an input.

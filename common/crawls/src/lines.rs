@@ -7,8 +7,8 @@ use super::error::{InputError, Place, Reason};
 use super::format::BYTE_ORDER_MARK;
 use super::limits::{Limits, too_large};
 use super::stream::Stream;
-use super::{Fetched, FetchedBody, Item};
-use doppel_protocol::page::{PageBody, PageItem};
+use super::{Fetched, Item};
+use doppel_protocol::page::PageItem;
 
 /// The pages of a file of JSON lines. Blank lines are ignored.
 pub(super) struct Lines {
@@ -104,22 +104,7 @@ impl Lines {
     fn page(&self) -> Result<Fetched, Reason> {
         let mark = if self.number == 1 { BYTE_ORDER_MARK } else { b"" };
         let line = self.line.strip_prefix(mark).unwrap_or(&self.line);
-        let item = PageItem::parse(line.trim_ascii_end(), self.limits.now)?;
-        let body = match item.body {
-            PageBody::Html(html) => {
-                FetchedBody::Html { bytes: html.into_bytes(), charset: Some("utf-8".to_owned()) }
-            }
-            PageBody::Text(text) => FetchedBody::Text(text),
-            PageBody::Redirect(target) => FetchedBody::Redirect(target),
-            PageBody::Dead => FetchedBody::Dead,
-        };
-        Ok(Fetched {
-            url: item.url,
-            fetched_at: item.fetched_at,
-            body,
-            popularity: item.popularity,
-            language: item.language,
-        })
+        Ok(PageItem::parse(line.trim_ascii_end(), self.limits.now)?.into())
     }
 }
 

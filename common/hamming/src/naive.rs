@@ -55,8 +55,13 @@ impl Probes {
     /// All fingerprints that differ in at most `distance` bits.
     #[must_use]
     pub fn within(&self, fingerprint: u64, distance: u32) -> Vec<u64> {
-        let probes = up_to(self.width, distance).map(|difference| fingerprint ^ difference);
+        let probes = self.probes(fingerprint, distance);
         distinct(probes.filter(|probe| self.fingerprints.contains(probe)))
+    }
+
+    /// What it looks up for that, one after another.
+    pub fn probes(&self, fingerprint: u64, distance: u32) -> impl Iterator<Item = u64> + use<> {
+        up_to(self.width, distance).map(move |difference| fingerprint ^ difference)
     }
 }
 

@@ -337,3 +337,13 @@ fn a_large_batch_finds_every_pair_once() {
         assert_eq!(batch.scan(&stored, limit), Err(HammingError::Pairs { limit }));
     }
 }
+
+/// Section 3 of the paper: a table of all fingerprints takes 41,664 probes for those that differ in three of 64 bits.
+#[test]
+fn the_naive_way_takes_the_probes_of_the_paper() {
+    let query = 0x0123_4567_89ab_cdef_u64;
+    let probes: Vec<u64> = Probes::new(64, [query]).unwrap().probes(query, 3).collect();
+    let at = |distance: u32| probes.iter().filter(|probe| (*probe ^ query).count_ones() == distance).count();
+    assert_eq!([0, 1, 2, 3].map(at), [1, 64, 2_016, 41_664]);
+    assert_eq!((probes.len(), probes.iter().collect::<BTreeSet<_>>().len()), (43_745, 43_745));
+}

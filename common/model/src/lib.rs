@@ -13,6 +13,7 @@ pub mod pairwise;
 pub mod parity;
 mod random;
 mod random_number;
+mod raw_content;
 pub mod signature;
 pub mod sketch;
 pub mod tables;
@@ -26,6 +27,7 @@ pub use hash::{StableHasher64, stable_hash64, stable_hash64_seeded, stable_hash1
 pub use id::{ContentHash, GroupId, IdError, PageId, ShardId};
 pub use random::Random;
 pub use random_number::random_number;
+pub use raw_content::RawContent;
 pub use time::{TimeError, Timestamp};
 pub use union_find::UnionFind;
 pub use url::{PageUrl, UrlError};

@@ -97,7 +97,7 @@ impl Budget {
 
 /// Memory that is in use until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Claim {
+pub struct Claim {
     budget: Budget,
     bytes: u64,
 }

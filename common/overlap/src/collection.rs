@@ -16,7 +16,10 @@ use crate::sorter::Sorter;
 use crate::source::Source;
 use crate::urls::Urls;
 use crate::way::{Way, Work};
-use crate::{Budget, Chunking, OverlapError};
+use crate::{Budget, Chunking, Claim, OverlapError};
+
+/// Fingerprints for which there is room from one page to the next; that for those of larger ones ends with the page.
+const FINGERPRINTS_KEPT: usize = 1 << 16;
 
 /// A page to count.
 #[derive(Debug, Clone, Copy)]
@@ -116,6 +119,14 @@ impl Builder {
         })
     }
 
+    /// Claims memory that a caller takes for pages, until the claim is dropped.
+    ///
+    /// # Errors
+    /// When so much is not free.
+    pub fn claim(&self, bytes: u64, what: &'static str) -> Result<Claim, OverlapError> {
+        self.budget.claim(bytes, what)
+    }
+
     /// Takes a page; a later one of the same URL is its new version.
     ///
     /// # Errors
@@ -125,7 +136,10 @@ impl Builder {
         // The number that it will have.
         let number = self.documents.len() as u64;
         for (chunking, sorter) in self.chunkings.iter().zip(&mut self.chunks) {
+            let most = page.lines.len().div_ceil(chunking.lines.max(1) as usize);
+            let claim = self.budget.claim((most * size_of::<u32>()) as u64, "cutting a page into chunks")?;
             self.fingerprints.clear();
+            self.fingerprints.reserve_exact(most);
             pairwise::chunks(page.lines, chunking.lines, |one| self.fingerprints.push(one));
             self.fingerprints.sort_unstable();
             self.fingerprints.dedup();
@@ -133,6 +147,10 @@ impl Builder {
             for fingerprint in &self.fingerprints {
                 sorter.push(u64::from(*fingerprint) << 32 | number)?;
             }
+            if most > FINGERPRINTS_KEPT {
+                self.fingerprints = Vec::new();
+            }
+            drop(claim);
         }
         let document = self.documents.push(page.host, page.bytes, &counts)?;
         if let Some(text) = page.text {

@@ -41,7 +41,7 @@ mod tests;
 mod urls;
 mod way;
 
-pub use budget::Budget;
+pub use budget::{Budget, Claim};
 pub use collection::{Builder, Collection, Document, Found, Maps, Outcome, Space};
 pub use replication::{Band, Replication};
 pub use servers::{Mirror, Replicated};

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 #[path = "../../text/tests/crawl/mod.rs"]
 mod crawl;
 
+use doppel_model::RawContent;
 use doppel_model::pairwise::Policy;
 use doppel_overlap::{Budget, Builder, Chunking, Document, Found, Way};
 use doppel_text::Extractor;
@@ -20,12 +21,13 @@ fn pairs_of_a_crawl_are_those_of_a_comparison_of_all() {
     let mut extractor = Extractor::new(Policy::default());
     let (mut all_lines, mut texts) = (Vec::new(), Vec::new());
     for crawl::Html { url, charset, bytes } in &pages {
-        let Some(hashed) = extractor.html_lines(url, bytes, charset.as_deref()) else { continue };
+        let raw = RawContent::Html { bytes, charset: charset.as_deref() };
+        let Some(hashed) = extractor.lines(url, raw) else { continue };
         let (host, bytes) = (url.host(), bytes.len() as u64);
         let (url, text, lines) = (url.as_str(), hashed.text, hashed.lines);
-        builder.push(&Document { url, host: &host, bytes, text, lines }).unwrap();
+        builder.push(&Document { url, host: &host, bytes, text, lines: &lines }).unwrap();
         texts.push(text);
-        all_lines.push(lines.to_vec());
+        all_lines.push(lines);
     }
     let collection = builder.finish().unwrap();
     let mut first = BTreeMap::new();

@@ -18,14 +18,8 @@ const GUESS_BYTES: usize = 64 * 1024;
 /// `html` as text: in place if it is valid UTF-8, else decoded into `buffer`. `declared` is the charset of
 /// its Content-Type header, if any. Malformed bytes become U+FFFD; a byte order mark is left out.
 pub fn decode<'a>(html: &'a [u8], declared: Option<&str>, buffer: &'a mut String) -> &'a str {
-    let (encoding, html) = match Encoding::for_bom(html) {
-        Some((encoding, bom)) => (Some(encoding), &html[bom..]),
-        None => (declared.and_then(|label| Encoding::for_label(label.trim().as_bytes())), html),
-    };
-    let encoding = encoding.or_else(|| meta(html));
-    if encoding.is_none_or(|e| e == UTF_8)
-        && let Ok(text) = std::str::from_utf8(html)
-    {
+    let (encoding, html) = stated(html, declared);
+    if let Some(text) = in_place(html, encoding) {
         return text;
     }
     let encoding = encoding.unwrap_or_else(|| guess(html));
@@ -37,6 +31,26 @@ pub fn decode<'a>(html: &'a [u8], declared: Option<&str>, buffer: &'a mut String
     let (_, read, _) = decoder.decode_to_string(html, buffer, true);
     debug_assert_eq!(read, html.len(), "the buffer has the room the decoder asked for");
     buffer
+}
+
+/// Whether [`decode`] leaves the text where it is, and needs no buffer.
+#[must_use]
+pub fn is_read_in_place(html: &[u8], declared: Option<&str>) -> bool {
+    let (encoding, html) = stated(html, declared);
+    in_place(html, encoding).is_some()
+}
+
+/// The charset that is stated, and what stands behind a byte order mark.
+fn stated<'a>(html: &'a [u8], declared: Option<&str>) -> (Option<&'static Encoding>, &'a [u8]) {
+    let (encoding, html) = match Encoding::for_bom(html) {
+        Some((encoding, bom)) => (Some(encoding), &html[bom..]),
+        None => (declared.and_then(|label| Encoding::for_label(label.trim().as_bytes())), html),
+    };
+    (encoding.or_else(|| meta(html)), html)
+}
+
+fn in_place<'a>(html: &'a [u8], stated: Option<&'static Encoding>) -> Option<&'a str> {
+    if stated.is_none_or(|encoding| encoding == UTF_8) { std::str::from_utf8(html).ok() } else { None }
 }
 
 /// The charset that a `<meta>` names. A page in which it can be found is not UTF-16, even if it says so.
@@ -64,7 +78,9 @@ mod tests {
 
     #[track_caller]
     fn check(html: &[u8], declared: Option<&str>, expected: &str) {
-        assert_eq!(decode(html, declared, &mut String::new()), expected);
+        let mut buffer = String::new();
+        assert_eq!(decode(html, declared, &mut buffer), expected);
+        assert_eq!(is_read_in_place(html, declared), buffer.capacity() == 0);
     }
 
     #[test]

@@ -28,10 +28,11 @@ mod taken;
 mod term;
 mod token;
 
-pub use charset::decode;
+pub use charset::{decode, is_read_in_place};
 pub use doppel_model::signature::TOKENISER_VERSION;
 pub use main_content::Part;
 pub use rule::Rule;
+pub use site::is_one_site;
 pub use taken::{Omitted, Taken};
 
 use std::borrow::Cow;
@@ -39,7 +40,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use doppel_model::pairwise::{Features, Policy, Signer, TOKENS_MIN};
 use doppel_model::signature::{Builder, Signature};
-use doppel_model::{ContentHash, PageUrl, stable_hash64};
+use doppel_model::{ContentHash, PageUrl, RawContent};
 use html::{Document, Wanted};
 use language::language;
 use source::{Links, SourceTokens};
@@ -55,22 +56,44 @@ pub enum Extracted {
     Redirect(PageUrl),
 }
 
-/// An HTML page before it is split into tokens.
+impl Extracted {
+    /// The page, unless it is a redirect.
+    #[must_use]
+    pub fn page(self) -> Option<Page> {
+        match self {
+            Self::Page(page) => Some(page),
+            Self::Redirect(_) => None,
+        }
+    }
+}
+
+/// A page before it is split into tokens.
 #[derive(Debug, Clone, PartialEq)]
-pub enum HtmlText<'a> {
-    /// Its text, with a space for every tag.
+pub enum PageText<'a> {
+    /// Its text; of HTML with a space for every tag.
     Text(Cow<'a, str>),
     /// A redirect in the content: its target, resolved and without a fragment.
     Redirect(PageUrl),
 }
 
+impl<'a> PageText<'a> {
+    /// The text, unless the page is a redirect.
+    #[must_use]
+    pub fn text(self) -> Option<Cow<'a, str>> {
+        match self {
+            Self::Text(text) => Some(text),
+            Self::Redirect(_) => None,
+        }
+    }
+}
+
 /// A page as the hashes of its text and of its lines, without a signature.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct HashedLines<'e> {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HashedLines {
     /// The hash of the tokens; none where there are no tokens.
     pub text: Option<u64>,
     /// The hashes of the lines, in order.
-    pub lines: &'e [u64],
+    pub lines: Vec<u64>,
 }
 
 /// A page with content.
@@ -176,6 +199,14 @@ impl Extractor {
         answer.ok()
     }
 
+    /// Reads a page, HTML or text.
+    pub fn extract(&mut self, url: &PageUrl, raw: RawContent<'_>) -> Extracted {
+        match raw {
+            RawContent::Html { bytes, charset } => self.html(url, bytes, charset),
+            RawContent::Text(text) => Extracted::Page(self.text_at(url, text)),
+        }
+    }
+
     /// Reads an HTML page of any charset. `declared` is the charset of its Content-Type header, if any.
     pub fn html(&mut self, url: &PageUrl, html: &[u8], declared: Option<&str>) -> Extracted {
         if let Some(target) = self.read(url, html, declared) {
@@ -185,50 +216,53 @@ impl Extractor {
         Extracted::Page(self.page(Some(url), canonical, true))
     }
 
-    /// Reads an HTML page like [`html`](Self::html), but stops before the tokens, for programs that make their own.
-    pub fn html_text(&mut self, url: &PageUrl, html: &[u8], declared: Option<&str>) -> HtmlText<'_> {
+    /// Reads a page like [`extract`](Self::extract), but stops before the tokens, for programs that make their own.
+    pub fn page_text<'a>(&'a mut self, url: &PageUrl, raw: RawContent<'a>) -> PageText<'a> {
+        let (html, declared) = match raw {
+            RawContent::Html { bytes, charset } => (bytes, charset),
+            RawContent::Text(text) => return PageText::Text(text.into()),
+        };
         match self.read_for(url, html, declared, Wanted::default()) {
-            Some(target) => HtmlText::Redirect(target),
-            None => HtmlText::Text(String::from_utf8_lossy(&self.document.text)),
+            Some(target) => PageText::Redirect(target),
+            None => PageText::Text(String::from_utf8_lossy(&self.document.text)),
         }
     }
 
     /// The same of the main content, which policies that read it compare, whatever the policy here. It is the text of the whole page where
-    /// nothing else has enough tokens. ASCII letters may be in lower case.
-    pub fn html_main_text(&mut self, url: &PageUrl, html: &[u8], declared: Option<&str>) -> HtmlText<'_> {
+    /// nothing else has enough tokens, and that of what is no HTML. ASCII letters may be in lower case.
+    pub fn main_text<'a>(&'a mut self, url: &PageUrl, raw: RawContent<'a>) -> PageText<'a> {
+        let (html, declared) = match raw {
+            RawContent::Html { bytes, charset } => (bytes, charset),
+            RawContent::Text(text) => return PageText::Text(text.into()),
+        };
         let wanted = Wanted { main: true, ..Wanted::default() };
         if let Some(target) = self.read_for(url, html, declared, wanted) {
-            return HtmlText::Redirect(target);
+            return PageText::Redirect(target);
         }
         let found = self.find_main() != Part::Whole;
-        HtmlText::Text(String::from_utf8_lossy(if found { &self.main } else { &self.document.text }))
+        PageText::Text(String::from_utf8_lossy(if found { &self.main } else { &self.document.text }))
     }
 
-    /// Reads an HTML page like [`html`](Self::html), but makes no signature. None of a redirect.
-    pub fn html_lines(
-        &mut self,
-        url: &PageUrl,
-        html: &[u8],
-        declared: Option<&str>,
-    ) -> Option<HashedLines<'_>> {
-        match self.read_for(url, html, declared, Wanted { lines: true, ..Wanted::default() }) {
-            Some(_) => None,
-            None => Some(self.hashed_lines()),
+    /// Reads a page like [`extract`](Self::extract), but makes no signature. None of a redirect.
+    pub fn lines(&mut self, url: &PageUrl, raw: RawContent<'_>) -> Option<HashedLines> {
+        match raw {
+            RawContent::Html { bytes, charset } => {
+                let wanted = Wanted { lines: true, ..Wanted::default() };
+                if self.read_for(url, bytes, charset, wanted).is_some() {
+                    return None;
+                }
+            }
+            RawContent::Text(text) => {
+                self.take(text);
+                self.document.lines.take(text);
+            }
         }
+        Some(self.hashed_lines())
     }
 
-    /// The same of plain text.
-    pub fn text_lines(&mut self, text: &str) -> HashedLines<'_> {
-        self.take(text);
-        self.document.lines.take(text);
-        self.hashed_lines()
-    }
-
-    fn hashed_lines(&mut self) -> HashedLines<'_> {
-        let tokens = self.tokeniser.tokens(&mut self.document.text);
-        let bytes: Vec<u8> = tokens.iter().flat_map(|token| token.to_le_bytes()).collect();
-        let text = (!tokens.is_empty()).then(|| stable_hash64(&bytes));
-        HashedLines { text, lines: self.document.lines.hashes() }
+    fn hashed_lines(&mut self) -> HashedLines {
+        let text = self.tokeniser.hash(&mut self.document.text);
+        HashedLines { text, lines: self.document.lines.take_hashes() }
     }
 
     /// Reads plain text or Markdown. A policy that reads the site takes all these texts for pages of one.
@@ -243,16 +277,14 @@ impl Extractor {
         self.page(Some(url), None, false)
     }
 
-    /// Reads an HTML page like [`html`](Self::html), but gives its words instead of a signature; none of a redirect.
-    pub fn html_terms(
-        &mut self,
-        url: &PageUrl,
-        html: &[u8],
-        declared: Option<&str>,
-    ) -> Option<PageTerms<'_>> {
-        match self.read(url, html, declared) {
-            Some(_) => None,
-            None => Some(self.page_terms()),
+    /// Reads a page like [`extract`](Self::extract), but gives its words instead of a signature; none of a redirect.
+    pub fn terms(&mut self, url: &PageUrl, raw: RawContent<'_>) -> Option<PageTerms<'_>> {
+        match raw {
+            RawContent::Html { bytes, charset } => match self.read(url, bytes, charset) {
+                Some(_) => None,
+                None => Some(self.page_terms()),
+            },
+            RawContent::Text(text) => Some(self.text_terms(text)),
         }
     }
 

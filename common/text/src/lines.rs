@@ -68,6 +68,8 @@ impl Lines {
     /// The hashes of the lines, in order.
     pub(super) fn hashes(&mut self) -> &[u64] {
         self.hashes.clear();
+        // Growing step by step would take up to twice the room.
+        self.hashes.reserve_exact(1 + self.text.iter().filter(|byte| is_line_end(**byte)).count());
         for line in self.text.split(|byte| is_line_end(*byte)) {
             self.line.clear();
             for word in String::from_utf8_lossy(line).split_whitespace() {
@@ -81,6 +83,12 @@ impl Lines {
             }
         }
         &self.hashes
+    }
+
+    /// The same, given away.
+    pub(super) fn take_hashes(&mut self) -> Vec<u64> {
+        self.hashes();
+        std::mem::take(&mut self.hashes)
     }
 }
 

@@ -10,6 +10,12 @@ pub(crate) fn hash(sites: Sites, url: &PageUrl) -> u64 {
     stable_hash64(name(sites, &url.host()).as_bytes())
 }
 
+/// Whether two pages are on one site, as policies see it that read the site.
+#[must_use]
+pub fn is_one_site(sites: Sites, a: &PageUrl, b: &PageUrl) -> bool {
+    name(sites, &a.host()) == name(sites, &b.host())
+}
+
 fn name(sites: Sites, host: &str) -> &str {
     // A dot at the end says that the name is complete, as those of links are anyway.
     let host = host.strip_suffix('.').unwrap_or(host);
@@ -40,6 +46,15 @@ mod tests {
         assert_eq!(all("10.0.0.1"), ["10.0.0.1"; 3]);
         assert_eq!(all("[2001:db8::1]"), ["[2001:db8::1]"; 3]);
         assert_eq!(all("localhost"), ["localhost"; 3]);
+    }
+
+    /// The examples of Henzinger, SIGIR 2006, section 3: what is before the first dot goes where there are three levels or more.
+    #[test]
+    fn the_parent_is_the_site_of_the_paper() {
+        let site = |url: &str| name(Sites::Parent, &PageUrl::parse(url).unwrap().host()).to_owned();
+        assert_eq!(site("http://www.cs.berkeley.edu/index.html"), "cs.berkeley.edu");
+        assert_eq!(site("http://cs.berkeley.edu/index.html"), "berkeley.edu");
+        assert_eq!(site("http://berkeley.edu/index.html"), "berkeley.edu");
     }
 
     #[test]

@@ -4,9 +4,9 @@
 //! piece is a term, whatever else is in it. The URL of an image is a term: on another host the whole URL, on the page's own host the file
 //! name alone, so that a mirrored page with its images has the same tokens. Markup separates terms, but for formatting, which is ignored.
 //!
-//! What the source leaves open is ours. A URL in the text begins with `http://`, `https://`, `ftp://` or `www.` where no alphanumeric
-//! character is before it and one is behind, and ends before white space, `<`, `>`, a quotation mark or a sign outside of ASCII that is no letter or
-//! digit, such as the full stop of a script without spaces, and before punctuation at its end.
+//! What the source leaves open is ours. A URL in the text begins with `http://`, `https://`, `ftp://` or `www.` where a letter or
+//! digit is behind and none is before it, unless that one is of a script without spaces. It ends before white space, `<`, `>`, a quotation mark or a
+//! sign outside of ASCII that is no letter or digit, such as the full stop of a script without spaces, and before punctuation at its end.
 //! Letters are lower case but in the URLs of images. A file name is what is behind the last slash of the path, with a query, for
 //! that tells images apart; a fragment does not. Where the page or its `<base>` has a URL of more than 1,024 bytes, images are taken to be at the root of its
 //! host. What is no http, https or file URL, such as an image in the page itself, is no term.
@@ -14,6 +14,7 @@
 
 use std::mem;
 
+use super::script::Class;
 use doppel_model::{PageUrl, stable_hash64};
 use url::{Position, Url};
 
@@ -154,7 +155,7 @@ fn url(text: &str) -> Option<(usize, usize)> {
                 return Some((at, at + url.trim_end_matches(is_punctuation).len()));
             }
         }
-        is_inside_word = c.is_alphanumeric();
+        is_inside_word = c.is_alphanumeric() && Class::of(c) == Class::Spaced;
     }
     None
 }

@@ -3,7 +3,7 @@
 //! It is read anew and apart from signatures, which have no room for it. Every token of the page is either taken or left out by one
 //! rule. Text is shortened, so an answer is bounded however long the page is.
 
-use doppel_model::PageUrl;
+use doppel_model::{PageUrl, RawContent};
 
 use super::html::Wanted;
 use super::main_content::Part;
@@ -34,17 +34,12 @@ pub struct Omitted {
 }
 
 impl Extractor {
-    /// Says what of an HTML page policies that read the main content compare, whatever the policy here. Of what each rule leaves out
-    /// it gives at most `chars` characters. None of a redirect.
-    pub fn html_taken(
-        &mut self,
-        url: &PageUrl,
-        html: &[u8],
-        declared: Option<&str>,
-        chars: usize,
-    ) -> Option<Taken> {
+    /// Says what of a page policies that read the main content compare, whatever the policy here. Of what each rule leaves out
+    /// it gives at most `chars` characters. None of a redirect or of what is no HTML.
+    pub fn taken(&mut self, url: &PageUrl, raw: RawContent<'_>, chars: usize) -> Option<Taken> {
+        let RawContent::Html { bytes, charset } = raw else { return None };
         let wanted = Wanted { main: true, ..Wanted::default() };
-        if self.read_for(url, html, declared, wanted).is_some() {
+        if self.read_for(url, bytes, charset, wanted).is_some() {
             return None;
         }
         let part = self.find_main();

@@ -12,6 +12,10 @@ fn page(html: &str) -> Page {
     }
 }
 
+fn raw(bytes: &[u8]) -> RawContent<'_> {
+    RawContent::Html { bytes, charset: None }
+}
+
 /// The content of the given words.
 fn words(words: &str) -> ContentHash {
     Extractor::default().text(words).signature.content()
@@ -169,9 +173,9 @@ fn policies_of_words_read_the_same_of_every_form_of_a_page() {
     assert_eq!((content, terms.len()), (words(text), 9));
     let html = format!("<title>The runners</title><p>{}", &text[12..]);
     let of_html = Extractor::default();
-    assert_eq!({ of_html }.html_terms(&url(), html.as_bytes(), None).map(|of| of.content), Some(content));
+    assert_eq!({ of_html }.terms(&url(), raw(html.as_bytes())).map(|of| of.content), Some(content));
     let redirect = b"<meta http-equiv=refresh content='0;x'>";
-    assert_eq!(Extractor::default().html_terms(&url(), redirect, None), None);
+    assert_eq!(Extractor::default().terms(&url(), raw(redirect)), None);
     let sign = |text: &str| Extractor::signing(signer.clone()).text(text).signature;
     // Stop words and endings are not seen, so that only the content tells these two apart.
     let (a, b) =
@@ -180,6 +184,38 @@ fn policies_of_words_read_the_same_of_every_form_of_a_page() {
     assert_eq!(policy.compare(&a, &b).similarity.as_f64(), 1.0);
     // Too short to be a near-duplicate by similarity.
     assert!(!policy.similar(&a, &b));
+}
+
+#[test]
+fn every_way_of_reading_takes_html_and_text() {
+    let text = "a text of six words here";
+    let html = format!("<p>{text}</p>");
+    let redirect = raw(b"<meta http-equiv=refresh content='0;http://b.org/'>");
+    let [of_html, of_text] = [raw(html.as_bytes()), RawContent::Text(text)].map(|raw| {
+        let mut extractor = Extractor::new("content".parse().unwrap());
+        let signature = extractor.extract(&url(), raw).page().map(|page| page.signature);
+        let lines = extractor.lines(&url(), raw).map(|hashed| (hashed.text, hashed.lines.to_vec()));
+        let terms = extractor.terms(&url(), raw).map(|of| (of.content, of.terms.to_vec()));
+        let tokens = |text: PageText<'_>| match text {
+            PageText::Text(text) => text.split_whitespace().map(str::to_owned).collect::<Vec<_>>(),
+            PageText::Redirect(target) => panic!("a redirect to {target}"),
+        };
+        let whole = tokens(extractor.page_text(&url(), raw));
+        let texts = [whole, tokens(extractor.main_text(&url(), raw))];
+        (signature, lines, terms, texts, extractor.taken(&url(), raw, 0).is_some())
+    });
+    assert_eq!(
+        (&of_html.0, &of_html.1, &of_html.2, &of_html.3),
+        (&of_text.0, &of_text.1, &of_text.2, &of_text.3)
+    );
+    assert_eq!(of_text.0.map(|signature| signature.tokens()), Some(6));
+    assert!(of_html.4 && !of_text.4, "of a text nothing is left out");
+    let mut extractor = Extractor::default();
+    let target = PageUrl::parse("http://b.org/").unwrap();
+    assert_eq!(extractor.extract(&url(), redirect), Extracted::Redirect(target.clone()));
+    assert_eq!(extractor.page_text(&url(), redirect), PageText::Redirect(target.clone()));
+    assert_eq!(extractor.main_text(&url(), redirect), PageText::Redirect(target));
+    assert!(extractor.lines(&url(), redirect).is_none() && extractor.terms(&url(), redirect).is_none());
 }
 
 #[test]

@@ -10,7 +10,7 @@
 
 use super::letter::{Letters, Lower};
 use super::script::Class;
-use doppel_model::stable_hash64;
+use doppel_model::{StableHasher64, stable_hash64};
 
 /// The number of bytes that are examined together.
 const BLOCK: usize = 64;
@@ -46,6 +46,20 @@ impl<F: FnMut(&[u8], u64)> Tokens for And<'_, F> {
     }
 }
 
+/// All tokens as one hash.
+#[derive(Default)]
+struct Whole {
+    hasher: StableHasher64,
+    is_any: bool,
+}
+
+impl Tokens for Whole {
+    fn token(&mut self, token: &[u8]) {
+        self.hasher.update(&stable_hash64(token).to_le_bytes());
+        self.is_any = true;
+    }
+}
+
 impl Tokeniser {
     /// The hashes of the tokens of `text`. Its ASCII letters are changed to lower case in place. Bytes that are not
     /// UTF-8 separate tokens.
@@ -60,6 +74,13 @@ impl Tokeniser {
         self.hashes.clear();
         Reader { tokens: &mut And(&mut self.hashes, each), word: &mut self.word }.read(text);
         &self.hashes
+    }
+
+    /// The hash of all tokens of `text` together, without room for each; none where there are none.
+    pub(super) fn hash(&mut self, text: &mut [u8]) -> Option<u64> {
+        let mut whole = Whole::default();
+        Reader { tokens: &mut whole, word: &mut self.word }.read(text);
+        whole.is_any.then(|| whole.hasher.finish())
     }
 
     /// The tokens that were found last.

@@ -128,7 +128,7 @@ fn sample() -> Vec<Vec<u64>> {
     (0..8).map(|text| terms(5 * text)).collect()
 }
 
-/// The other policies, by a hash of the whole signature: the tests of each compare it bit for bit with a slow one.
+/// Every policy, by a hash of the whole signature: `reference` compares signatures byte for byte with those of a slow reader.
 #[test]
 fn every_policy() {
     let url = PageUrl::parse("http://www.example.co.uk/a").unwrap();

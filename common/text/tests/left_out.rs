@@ -4,8 +4,8 @@
 //! square of the page, and keeps nothing from tag to tag. Titles, and what is no markup of the page, are left to other tests.
 #![allow(clippy::unwrap_used)]
 
-use doppel_model::PageUrl;
-use doppel_text::{Extractor, HtmlText};
+use doppel_model::{PageUrl, RawContent};
+use doppel_text::{Extractor, PageText};
 use proptest::prelude::*;
 
 /// What a start tag says.
@@ -280,9 +280,8 @@ proptest! {
         let html = html(&pieces);
         let url = PageUrl::parse("http://example.org/").unwrap();
         let mut extractor = Extractor::default();
-        let HtmlText::Text(text) = extractor.html_main_text(&url, html.as_bytes(), None) else {
-            panic!("a redirect")
-        };
+        let raw = RawContent::Html { bytes: html.as_bytes(), charset: None };
+        let PageText::Text(text) = extractor.main_text(&url, raw) else { panic!("a redirect") };
         let words: Vec<&str> = text.split_whitespace().collect();
         prop_assert_eq!(words, expected(&pieces), "{}", html);
     }

@@ -1,14 +1,18 @@
 //! The main content of pages, on written examples and on any bytes.
 #![allow(clippy::unwrap_used)]
 
-use doppel_model::PageUrl;
 use doppel_model::pairwise::{Policy, Signer};
 use doppel_model::signature::Signature;
-use doppel_text::{Extracted, Extractor, HtmlText, Part, Taken};
+use doppel_model::{PageUrl, RawContent};
+use doppel_text::{Extracted, Extractor, PageText, Part, Taken};
 use proptest::prelude::*;
 
 fn url() -> PageUrl {
     PageUrl::parse("http://example.org/d/page.html").unwrap()
+}
+
+fn raw(bytes: &[u8]) -> RawContent<'_> {
+    RawContent::Html { bytes, charset: None }
 }
 
 /// Enough words for a main content.
@@ -18,7 +22,7 @@ fn words(of: &str) -> String {
 
 fn main_words(html: &str) -> Vec<String> {
     let mut extractor = Extractor::default();
-    let HtmlText::Text(text) = extractor.html_main_text(&url(), html.as_bytes(), None) else {
+    let PageText::Text(text) = extractor.main_text(&url(), raw(html.as_bytes())) else {
         panic!("a redirect")
     };
     text.split_whitespace().map(str::to_owned).collect()
@@ -242,7 +246,7 @@ fn policies_compare_main_contents_and_others_whole_pages() {
 }
 
 fn taken(html: &str) -> Taken {
-    Extractor::default().html_taken(&url(), html.as_bytes(), None, 40).unwrap()
+    Extractor::default().taken(&url(), raw(html.as_bytes()), 40).unwrap()
 }
 
 /// What each rule leaves out, with its tokens.
@@ -278,7 +282,7 @@ fn what_is_left_out_is_told_by_rule() {
     let titled = taken(&format!("<title>T</title><nav>a b</nav>{titled}"));
     assert_eq!((titled.part, titled.tokens, titled.of), (Part::PageAndTitle, 20, 22));
     let redirect = b"<meta http-equiv=refresh content='0;x'>";
-    assert_eq!(Extractor::default().html_taken(&url(), redirect, None, 40), None);
+    assert_eq!(Extractor::default().taken(&url(), raw(redirect), 40), None);
 }
 
 #[test]
@@ -287,7 +291,7 @@ fn what_is_told_of_a_long_page_is_bounded() {
     let told = taken(&menu);
     assert_eq!((told.tokens, told.of, told.left_out.len()), (50_000, 100_000, 1));
     assert_eq!(told.left_out[0].text.chars().count(), 40);
-    let none = Extractor::default().html_taken(&url(), menu.as_bytes(), None, 0).unwrap();
+    let none = Extractor::default().taken(&url(), raw(menu.as_bytes()), 0).unwrap();
     assert_eq!((none.left_out[0].tokens, &*none.left_out[0].text), (50_000, ""));
 }
 
@@ -364,7 +368,7 @@ proptest! {
         let html = pieces.concat();
         let main = main_words(&html);
         let mut extractor = Extractor::default();
-        let HtmlText::Text(text) = extractor.html_text(&url(), html.as_bytes(), None) else { panic!("a redirect") };
+        let PageText::Text(text) = extractor.page_text(&url(), raw(html.as_bytes())) else { panic!("a redirect") };
         let mut page = text.split_whitespace().map(str::to_lowercase);
         prop_assert!(main.iter().all(|word| page.any(|other| other == word.to_lowercase())), "{} {:?}", html, main);
     }
@@ -384,7 +388,7 @@ proptest! {
     fn any_bytes_have_one(bytes in prop::collection::vec(any::<u8>(), 0..2_000)) {
         let mut extractor = Extractor::new("copies".parse().unwrap());
         let _ = extractor.html(&url(), &bytes, None);
-        let _ = extractor.html_main_text(&url(), &bytes, Some("utf-16"));
+        let _ = extractor.main_text(&url(), RawContent::Html { bytes: &bytes, charset: Some("utf-16") });
     }
 }
 

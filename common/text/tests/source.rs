@@ -62,6 +62,20 @@ fn a_url_in_the_text_is_broken_at_slashes_and_dots() {
 }
 
 #[test]
+fn a_url_begins_where_a_word_of_another_script_ends() {
+    expect("请访问www.a-b.org/c-d，再见", &["请访问", "www", "a-b", "org", "c-d", "再见"]);
+    expect(
+        "ดูที่https://a-b.org ここhttp://c-d.org",
+        &["ดูที", "https:", "a-b", "org", "ここ", "http:", "c-d", "org"],
+    );
+    // Words of scripts with spaces go on.
+    expect(
+        "дляwww.a-b.org éwww.a-b 2www.a-b",
+        &["дляwww", "a", "b", "org", "éwww", "a", "b", "2www", "a", "b"],
+    );
+}
+
+#[test]
 fn a_url_ends_at_the_signs_of_other_scripts() {
     expect(
         "请访问：www.example.com。如果您，http://a.b/c-d、東京",
@@ -216,7 +230,9 @@ fn slow(text: &str) -> Vec<String> {
     let chars: Vec<char> = text.chars().collect();
     let lower = |from: &[char]| from.iter().flat_map(|c| c.to_lowercase()).collect::<String>();
     let begins_url = |at: usize| {
-        let is_first = at == 0 || !chars[at - 1].is_alphanumeric();
+        // Of the scripts without spaces only one is here.
+        let is_han = |c: char| ('\u{4e00}'..'\u{a000}').contains(&c);
+        let is_first = at == 0 || !chars[at - 1].is_alphanumeric() || is_han(chars[at - 1]);
         ["http://", "https://", "ftp://", "www."].into_iter().any(|with| {
             let end = at + with.len();
             is_first && end < chars.len() && lower(&chars[at..end]) == with && chars[end].is_alphanumeric()
@@ -242,7 +258,7 @@ fn slow(text: &str) -> Vec<String> {
             let pieces = chars[begin..at].split(|c| *c == '/' || *c == '.');
             terms.extend(pieces.filter(|piece| !piece.is_empty()).map(lower));
         } else if chars[at].is_alphanumeric() {
-            while at < chars.len() && chars[at].is_alphanumeric() {
+            while at < chars.len() && chars[at].is_alphanumeric() && !(at > begin && begins_url(at)) {
                 at += 1;
             }
             terms.push(lower(&chars[begin..at]));

@@ -72,7 +72,24 @@ fn count(pages: &[Made], chunk_bytes: usize) -> Savings {
             })
             .unwrap();
     }
-    counting.finish(false).unwrap()
+    counting.finish(false, &|| false).unwrap()
+}
+
+#[test]
+fn the_sort_at_the_end_is_given_up_when_the_service_stops() {
+    let dir = tempfile::tempdir().unwrap();
+    // Once in memory, and once in files.
+    for chunk_bytes in [1 << 20, 100] {
+        let mut counting = Counting::with(Policy::default(), dir.path(), chunk_bytes, 1_000);
+        for number in 0..50 {
+            let url = PageUrl::parse(&format!("http://h/{number}")).unwrap();
+            let content = Some(hash(number));
+            let (status, of, is_copy, bytes) = (Status::Winner, None, false, None);
+            counting.add(&Page { url: &url, status, of, content, is_copy, bytes }).unwrap();
+        }
+        let stopped = counting.finish(false, &|| true);
+        assert!(matches!(stopped, Err(CountingError::Stopped)), "{stopped:?}");
+    }
 }
 
 /// The number of pages and bytes of redirects, copies and near-duplicates, and the copies that are kept.

@@ -84,6 +84,15 @@ async fn what_cannot_be_requested_is_a_problem() {
 }
 
 #[tokio::test]
+async fn what_if_is_for_policies_that_bound_lengths() {
+    for policy in Policy::all().filter(|policy| policy.metric().is_none()) {
+        let problem = Door::comparing(policy).get("/v1/reports/load-balance/what-if").await.problem(422);
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(detail.starts_with(&format!("the policy {policy} has no bound on lengths")), "{problem}");
+    }
+}
+
+#[tokio::test]
 async fn a_change_under_way_is_shown() {
     let door = with_plan().await;
     door.tiers.state().progress = Some(progress());

@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 use std::time::Instant;
 
+use anyhow::Context;
 use doppel_crawls::FetchedBody;
-use doppel_model::PageUrl;
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::Signature;
-use doppel_text::{Extracted, Extractor};
+use doppel_model::{PageUrl, RawContent};
+use doppel_text::{Extractor, PageText};
 
 use super::pairs::{Pair, Set};
 use crate::kind::Kind;
@@ -84,7 +85,7 @@ fn method(name: String, policy: Policy, set: &Set, extract: Option<Extract>) -> 
                 let tau = match kind {
                     Kind::Graded => text,
                     Kind::JudgedOneHost | Kind::TransplantsOneHost => within,
-                    Kind::JudgedTwoHosts | Kind::TransplantsTwoHosts => across,
+                    Kind::JudgedTwoHosts | Kind::TransplantsTwoHosts | Kind::ExactJaccard => across,
                 };
                 similarity > tau.as_f64()
             }
@@ -102,31 +103,22 @@ fn sign(
     body: &FetchedBody,
     extract: Option<Extract>,
 ) -> anyhow::Result<Signature> {
-    match (body, extract) {
-        (FetchedBody::Html { bytes, charset }, Some(extract)) => {
-            let mut decoded = String::new();
-            let html = doppel_text::decode(bytes, charset.as_deref(), &mut decoded);
-            if let Some(text) = extract(html) {
-                let page = extractor.text_at(url, &text);
-                if is_enough(&page.signature) {
-                    return Ok(page.signature);
-                }
-            }
-            // As here, the whole page stands for a main content that is too short.
-            let whole = match Extractor::default().html_text(url, bytes, charset.as_deref()) {
-                doppel_text::HtmlText::Text(text) => text.into_owned(),
-                doppel_text::HtmlText::Redirect(_) => anyhow::bail!("{url} is a redirect"),
-            };
-            Ok(extractor.text_at(url, &whole).signature)
+    let raw = body.raw_content().with_context(|| format!("{url} has no content"))?;
+    let redirects = || format!("{url} is a redirect");
+    let (RawContent::Html { bytes, charset }, Some(extract)) = (raw, extract) else {
+        return Ok(extractor.extract(url, raw).page().with_context(redirects)?.signature);
+    };
+    let mut decoded = String::new();
+    if let Some(text) = extract(doppel_text::decode(bytes, charset, &mut decoded)) {
+        let page = extractor.text_at(url, &text);
+        if is_enough(&page.signature) {
+            return Ok(page.signature);
         }
-        (FetchedBody::Html { bytes, charset }, None) => {
-            match extractor.html(url, bytes, charset.as_deref()) {
-                Extracted::Page(page) => Ok(page.signature),
-                Extracted::Redirect(_) => anyhow::bail!("{url} is a redirect"),
-            }
-        }
-        (FetchedBody::Text(text), _) => Ok(extractor.text_at(url, text).signature),
-        _ => anyhow::bail!("{url} has no content"),
+    }
+    // As here, the whole page stands for a main content that is too short.
+    match Extractor::default().page_text(url, raw) {
+        PageText::Text(whole) => Ok(extractor.text_at(url, &whole).signature),
+        PageText::Redirect(_) => Err(anyhow::Error::msg(redirects())),
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use doppel::args::InputArgs;
 use doppel::crawl;
 use doppel_crawls::FetchedBody;
-use doppel_model::{PageUrl, UnionFind};
+use doppel_model::PageUrl;
 
 use crate::kind::Kind;
 use crate::labelled::{self, Truth};
@@ -82,21 +82,9 @@ fn pages(pairs: &[Pair], inputs: &InputArgs) -> anyhow::Result<HashMap<PageUrl, 
 
 /// Pages that are in a pair, or are called the same, are a family.
 fn group(pairs: &mut [Pair]) {
-    let mut numbers: HashMap<String, usize> = HashMap::new();
-    let mut families = UnionFind::new(0);
-    let mut number = |families: &mut UnionFind, url: &PageUrl, kind| {
-        let name = url.as_str().trim_end_matches('/').rsplit('/').next().unwrap_or_default();
-        // Graded texts are named by their collection, each apart.
-        let name = if kind == Kind::Graded { url.as_str() } else { name };
-        *numbers.entry(name.to_owned()).or_insert_with(|| families.add())
-    };
-    for pair in pairs.iter_mut() {
-        let labelled::Pair { a, b, .. } = &pair.pair;
-        let (a, b) = (number(&mut families, a, pair.kind), number(&mut families, b, pair.kind));
-        families.union(a, b);
-        pair.family = a;
-    }
-    for pair in pairs {
-        pair.family = families.root(pair.family);
-    }
+    // Graded texts are named by their collection, each apart.
+    let name = |url, kind| if kind == Kind::Graded { PageUrl::as_str(url) } else { labelled::last_name(url) };
+    let names = pairs.iter().map(|Pair { pair, kind, .. }| [&pair.a, &pair.b].map(|url| name(url, *kind)));
+    let families = labelled::families(names);
+    pairs.iter_mut().zip(families).for_each(|(pair, family)| pair.family = family);
 }

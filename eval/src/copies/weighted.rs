@@ -12,7 +12,7 @@ use doppel_baseline::tokens::each_token;
 use doppel_crawls::FetchedBody;
 use doppel_model::pairwise::TOKENS_MIN;
 use doppel_model::{PageUrl, stable_hash64};
-use doppel_text::{Extractor, HtmlText};
+use doppel_text::Extractor;
 
 use super::methods::Method;
 use super::pairs::{Pair, Set};
@@ -107,20 +107,9 @@ fn shingles_of(extractor: &mut Extractor, url: &PageUrl, body: &FetchedBody) -> 
     let read = |text: &str, words: &mut Vec<u64>| {
         each_token(text, |word| words.push(stable_hash64(word.as_bytes())));
     };
-    match body {
-        FetchedBody::Html { bytes, charset } => {
-            let charset = charset.as_deref();
-            let HtmlText::Text(text) = extractor.html_text(url, bytes, charset) else { return None };
-            read(&text, &mut whole);
-            let HtmlText::Text(text) = extractor.html_main_text(url, bytes, charset) else { return None };
-            read(&text, &mut main);
-        }
-        FetchedBody::Text(text) => {
-            read(text, &mut whole);
-            main.clone_from(&whole);
-        }
-        FetchedBody::Redirect(_) | FetchedBody::Dead => return None,
-    }
+    let raw = body.raw_content()?;
+    read(&extractor.page_text(url, raw).text()?, &mut whole);
+    read(&extractor.main_text(url, raw).text()?, &mut main);
     let hash = |words: &[u64]| {
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         stable_hash64(&bytes)

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use doppel::output::share;
 use serde::Serialize;
 
 use super::measures::{Algorithm, BITS, Measured, Measures, SUPERSHINGLES};
@@ -25,18 +26,24 @@ pub(super) struct Row {
 #[derive(Debug, Serialize)]
 pub(super) struct OfReason {
     pub(super) reason: Reason,
-    pub(super) pairs: u64,
+    /// On one site and on two.
+    pub(super) pairs: [u64; 2],
     /// How many of them each algorithm finds.
-    pub(super) found: Vec<u64>,
+    pub(super) found: Vec<[u64; 2]>,
     pub(super) mean_b: f64,
     pub(super) mean_c: f64,
 }
 
+/// B with a cutoff of C.
 #[derive(Debug, Serialize)]
 pub(super) struct Cutoff {
     pub(super) bits: u32,
+    /// What is the same, of all that is found, undecided pairs too, as in the source.
     pub(super) precision: Option<f64>,
+    /// R: what is the same and is found, of what B alone finds of that.
     pub(super) recall: Option<f64>,
+    /// Of the pairs that B finds.
+    pub(super) score: Score,
 }
 
 /// The pairs whose similarity is in a band, and those of known truth.
@@ -61,52 +68,41 @@ pub(super) fn row(
         least,
         most,
         pairs: own.len() as u64,
-        share: own.len() as f64 / pairs.len().max(1) as f64,
+        share: share(own.len() as u64, pairs.len() as u64),
         other_mean: own.iter().map(|measures| other(*measures)).sum::<f64>() / own.len().max(1) as f64,
         judged: score(judged),
         transplants: score(transplants),
     }
 }
 
-pub(super) fn score(pairs: &[Measured<'_>], one_host: bool, holds: impl Fn(Measures) -> bool) -> Score {
-    let mut score = Score::default();
-    for Measured { pair, measures } in pairs.iter().filter(|one| one.pair.is_on_one_host() == one_host) {
-        score.add(pair.truth, holds(*measures), pair.weight);
-    }
-    score
-}
-
 pub(super) fn of_reason(reason: Reason, pairs: &[(Reason, Measured<'_>)]) -> OfReason {
-    let own: Vec<Measures> =
-        pairs.iter().filter(|(of, _)| *of == reason).map(|(_, pair)| pair.measures).collect();
-    let mean =
-        |of: fn(&Measures) -> u32| own.iter().map(of).map(f64::from).sum::<f64>() / own.len().max(1) as f64;
-    let found = |algorithm: Algorithm| own.iter().filter(|measures| algorithm.holds(**measures)).count();
+    let own: Vec<&Measured<'_>> =
+        pairs.iter().filter(|(of, _)| *of == reason).map(|(_, pair)| pair).collect();
+    let mean = |of: fn(&Measures) -> u32| {
+        own.iter().map(|pair| f64::from(of(&pair.measures))).sum::<f64>() / own.len().max(1) as f64
+    };
+    let by_site = |holds: &dyn Fn(Measures) -> bool| {
+        [true, false].map(|one_site| {
+            let of_sites = own.iter().filter(|pair| pair.is_on_one_site() == one_site);
+            of_sites.filter(|pair| holds(pair.measures)).count() as u64
+        })
+    };
     OfReason {
         reason,
-        pairs: own.len() as u64,
-        found: Algorithm::ALL.map(|algorithm| found(algorithm) as u64).into(),
+        pairs: by_site(&|_| true),
+        found: Algorithm::ALL.map(|algorithm| by_site(&|measures| algorithm.holds(measures))).into(),
         mean_b: mean(|measures| measures.b),
         mean_c: mean(|measures| measures.c),
     }
 }
 
-pub(super) fn scores_by_reason(algorithm: Algorithm, pairs: &[(Reason, Measured<'_>)]) -> [Score; 2] {
-    [true, false].map(|one_host| {
-        let mut score = Score::default();
-        let on_hosts = pairs.iter().map(|(_, pair)| pair).filter(|one| one.pair.is_on_one_host() == one_host);
-        on_hosts.for_each(|one| score.add(one.pair.truth, algorithm.holds(one.measures), 1.0));
-        score
-    })
-}
-
 /// B with a cutoff of C, for every cutoff. Recall is in relation to what B alone finds.
-pub(super) fn cutoffs(pairs: &[Measured<'_>]) -> Vec<Cutoff> {
-    let found: Vec<&Measured<'_>> = pairs.iter().filter(|pair| pair.measures.b >= 2).collect();
+pub(super) fn cutoffs<'m, 'p: 'm>(pairs: impl IntoIterator<Item = &'m Measured<'p>>) -> Vec<Cutoff> {
+    let found: Vec<&Measured<'_>> = pairs.into_iter().filter(|pair| pair.measures.b >= 2).collect();
     let cutoff = |bits| {
         let mut score = Score::default();
         found.iter().for_each(|one| score.add(one.pair.truth, one.measures.c >= bits, one.pair.weight));
-        Cutoff { bits, precision: score.precision(), recall: score.recall() }
+        Cutoff { bits, precision: score.of_all_found().map(|[same, ..]| same), recall: score.recall(), score }
     };
     (0..=BITS).map(cutoff).collect()
 }

@@ -2,7 +2,7 @@
 
 use doppel_crawls::Fetched;
 use doppel_model::PageUrl;
-use doppel_model::pairwise::{Policy, TOKENS_MIN, Tokens};
+use doppel_model::pairwise::{Policy, Sites, Tokens};
 use doppel_model::signature::Signature;
 use doppel_text::Extractor;
 use serde::Serialize;
@@ -90,14 +90,27 @@ pub(super) struct Measured<'p> {
     pub(super) measures: Measures,
 }
 
-/// Both signatures of a page; none if it redirects or is too short to be compared.
+impl Measured<'_> {
+    /// Whether both pages are on one site, as the source has it.
+    pub(super) fn is_on_one_site(&self) -> bool {
+        is_one_site(&self.pair.a, &self.pair.b)
+    }
+}
+
+/// Whether two pages are on one site, as the source has it: the host without its first label, where two labels stay.
+pub(super) fn is_one_site(a: &PageUrl, b: &PageUrl) -> bool {
+    doppel_text::is_one_site(Sites::Parent, a, b)
+}
+
+/// Both signatures of a page; none if it redirects or has no token. The least number of tokens of the product does not hold here, as it does not in
+/// the source. One of fewer than 8 tokens has no shingle, so its B-similarity is that of equal pages or 0; its projection is like any other.
 pub(super) fn sign(extractors: &mut [Extractor; 2], page: &Fetched) -> Option<Signed> {
     let [b, c] = extractors;
     let signed = Signed { b: labelled::sign(b, page)?, c: labelled::sign(c, page)? };
-    (signed.b.tokens() >= TOKENS_MIN).then_some(signed)
+    (signed.b.tokens() > 0).then_some(signed)
 }
 
-/// The measures of pairs; those with a page that is not there or too short are left out.
+/// The measures of pairs; those with a page that is not there or has no token are left out.
 pub(super) fn measured<'p>(
     pairs: &'p [Pair],
     sign: &mut impl FnMut(&PageUrl) -> Option<Signed>,

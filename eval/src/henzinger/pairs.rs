@@ -2,17 +2,20 @@
 
 use std::collections::{HashMap, HashSet};
 
+use doppel::output::share;
 use doppel_crawls::Fetched;
+use doppel_model::PageUrl;
 use serde::Serialize;
 
-use super::measures::{B, C, Measures, Signed};
+use super::degrees::PowerLaw;
+use super::measures::{B, C, Measures, Signed, is_one_site};
 use super::terms::{Differences, Terms};
 
-/// Contents, each once, with the host where it first came.
+/// Contents, each once, with the page where it first came.
 #[derive(Default)]
 pub(super) struct Contents {
     signed: Vec<Signed>,
-    hosts: Vec<String>,
+    urls: Vec<PageUrl>,
     known: HashSet<doppel_model::ContentHash>,
     terms: Terms,
 }
@@ -34,17 +37,18 @@ pub(crate) struct Graph {
     pub(crate) mean_degree: f64,
     /// Share of those contents of degree 100 or more.
     pub(crate) degree_100: f64,
-    /// Share of the pairs that are on one host.
-    pub(crate) one_host: f64,
+    /// Share of the pairs that are on one site.
+    pub(crate) one_site: f64,
     /// Degrees, with the number of contents that have each.
     pub(crate) degrees: Vec<(u32, u64)>,
+    pub(crate) power_law: Option<PowerLaw>,
 }
 
 impl Contents {
     pub(super) fn add(&mut self, signed: Signed, page: &Fetched) {
         if self.known.insert(signed.b.content()) {
             self.signed.push(signed);
-            self.hosts.push(page.url.host());
+            self.urls.push(page.url.clone());
             self.terms.push(page);
         }
     }
@@ -82,26 +86,31 @@ impl Contents {
 
     pub(super) fn graph(&self, pairs: &[Near]) -> Graph {
         let mut degree: HashMap<u32, u32> = HashMap::new();
-        let mut one_host = 0_u64;
+        let mut one_site = 0_u64;
         for Near { a, b, .. } in pairs {
             *degree.entry(*a).or_default() += 1;
             *degree.entry(*b).or_default() += 1;
-            one_host += u64::from(self.hosts[*a as usize] == self.hosts[*b as usize]);
+            one_site += u64::from(self.is_one_site(*a, *b));
         }
         let mut degrees: HashMap<u32, u64> = HashMap::new();
         degree.values().for_each(|degree| *degrees.entry(*degree).or_default() += 1);
         let mut degrees: Vec<(u32, u64)> = degrees.into_iter().collect();
         degrees.sort_unstable();
         let large: u64 = degrees.iter().filter(|(degree, _)| *degree >= 100).map(|(_, n)| n).sum();
-        let share = |part: u64, whole: usize| part as f64 / whole.max(1) as f64;
+        let (all, contents) = (pairs.len() as u64, degree.len() as u64);
         Graph {
-            pairs: pairs.len() as u64,
-            contents: degree.len() as u64,
-            mean_degree: share(2 * pairs.len() as u64, degree.len()),
-            degree_100: share(large, degree.len()),
-            one_host: share(one_host, pairs.len()),
+            pairs: all,
+            contents,
+            mean_degree: share(2 * all, contents),
+            degree_100: share(large, contents),
+            one_site: share(one_site, all),
+            power_law: PowerLaw::fit(&degrees),
             degrees,
         }
+    }
+
+    fn is_one_site(&self, a: u32, b: u32) -> bool {
+        is_one_site(&self.urls[a as usize], &self.urls[b as usize])
     }
 
     pub(super) fn differences(&self, pairs: &[Near]) -> Differences {
@@ -148,8 +157,8 @@ mod tests {
         let graph = contents.graph(&found);
         let degrees: u64 = graph.degrees.iter().map(|(degree, n)| u64::from(*degree) * n).sum();
         assert_eq!((graph.pairs, degrees), (slow.len() as u64, 2 * slow.len() as u64));
-        let one = slow.iter().filter(|(a, b, _)| contents.hosts[*a as usize] == contents.hosts[*b as usize]);
-        assert!((graph.one_host - one.count() as f64 / slow.len() as f64).abs() < 1e-12);
+        let one = slow.iter().filter(|(a, b, _)| contents.is_one_site(*a, *b));
+        assert!((graph.one_site - one.count() as f64 / slow.len() as f64).abs() < 1e-12);
         // Each replaced word is a term less and a term more.
         let terms = contents.differences(&found);
         assert!(terms.pairs == found.len() && terms.mean > 1.0 && terms.mean < 22.0, "{terms:?}");

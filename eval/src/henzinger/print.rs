@@ -1,13 +1,14 @@
 //! The tables and figures.
 
+use doppel::output::known;
 use doppel::svg::{Panel, Series};
 
 use super::figures::{Cutoff, OfReason, Row};
+use super::found::{self, Large};
 use super::measures::{Algorithm, BITS};
-use super::{HenzingerResult, OfAlgorithm};
+use super::{HenzingerResult, OfAlgorithm, OfTruth};
 use crate::labelled::Truth;
 use crate::report::{Report, Table, percent};
-use crate::score::Score;
 
 impl Report for HenzingerResult {
     fn tables(&self) -> Vec<Table> {
@@ -19,7 +20,7 @@ impl Report for HenzingerResult {
                 "contents in them",
                 "mean degree",
                 "degree 100 or more, %",
-                "on one host, %",
+                "on one site, %",
                 "terms differing: mean",
                 "median",
                 "above 200",
@@ -32,39 +33,37 @@ impl Report for HenzingerResult {
                 graph.contents.to_string(),
                 format!("{:.1}", graph.mean_degree),
                 percent(graph.degree_100),
-                percent(graph.one_host),
+                percent(graph.one_site),
                 format!("{:.1}", terms.mean),
                 terms.median.to_string(),
                 terms.above_200.to_string(),
             ]);
         }
-        let right = |title: &str, of: fn(&OfAlgorithm) -> &[Score; 2]| {
-            let mut table = Table::new(title, BY_HOSTS);
-            for one in &self.algorithms {
-                let cells = of(one).iter().flat_map(Score::cells);
-                table.row(std::iter::once(one.algorithm.name().to_owned()).chain(cells));
-            }
-            table
-        };
-        vec![
+        let mut tables = vec![
             finds,
-            by_similarity("B-similarity (tables 1, 2 and 9)", "mean C-similarity", &self.by_b),
-            by_similarity("C-similarity (tables 5, 8 and 10)", "mean B-similarity", &self.by_c),
-            right("judged pairs (language model), percent (tables 3, 6, 11 and 12 in shape)", |one| {
-                &one.judged
-            }),
-            right("transplants, percent", |one| &one.transplants),
-            self.reasons(),
-            self.by_reason(),
-        ]
+            self.degrees(),
+            by_similarity("B-similarity (tables 1 and 9)", "mean C-similarity", &self.by_b),
+            by_similarity("C-similarity (table 10)", "mean B-similarity", &self.by_c),
+        ];
+        for OfTruth { name, found, .. } in &self.truths {
+            let title =
+                format!("{name}: what is found, with the pairs in brackets (tables 2 and 5; R: table 12)");
+            tables.push(found::table(&title, found));
+        }
+        tables.push(self.reasons());
+        let large: Vec<(&str, &[Large])> = self.truths.iter().map(|of| (of.name, &of.large[..])).collect();
+        tables.push(found::large_table(&large));
+        tables.extend(self.truths.iter().flat_map(|of| of.halves.tables(of.name)));
+        tables
     }
 
     fn notes(&self) -> Vec<String> {
-        let correlation = self.correlation.map_or_else(|| "-".to_owned(), |r| format!("{r:.3}"));
+        let correlation = known(self.correlation, |r| format!("{r:.3}"));
         vec![
             format!("correlation of the two measures over the B-similar pairs: {correlation}"),
             "terms in which pairs differ are words of the product, whatever is compared".to_owned(),
-            "pairs with a page that is absent or of fewer than 20 words are left out".to_owned(),
+            "pairs with a page that is absent or has no word are left out".to_owned(),
+            "one site: the same host without its first label, where two labels stay".to_owned(),
             "recall is in relation to the pairs that have a label, not to all that there are".to_owned(),
             format!("{:.0} s", self.seconds),
         ]
@@ -103,7 +102,10 @@ impl Report for HenzingerResult {
             let point = |cutoff: &Cutoff| Some((f64::from(cutoff.bits), 100.0 * cutoff.precision?));
             cutoffs.iter().filter_map(point).collect()
         };
-        let [judged, transplants] = &self.cutoffs;
+        let by_truth = |points: &dyn Fn(&OfTruth) -> Vec<(f64, f64)>| -> Vec<Series> {
+            let series = self.truths.iter().enumerate();
+            series.map(|(at, of)| line(of.name, at > 0, points(of))).collect()
+        };
         let counts = |counts: &[(u32, u64)]| {
             counts.iter().map(|(value, pairs)| (f64::from(*value), *pairs as f64)).collect()
         };
@@ -135,22 +137,16 @@ impl Report for HenzingerResult {
             shares("Pairs by C-similarity", "agreeing bits, least of the band", &self.by_c),
             Panel {
                 title: format!("B with a cutoff of C, 0 to {BITS}: precision against recall"),
-                x: "R, % of what B finds".to_owned(),
+                x: "R, % of what B finds, training half".to_owned(),
                 y: "precision, %".to_owned(),
-                series: vec![
-                    line("judged pairs", false, curve(judged)),
-                    line("transplants", true, curve(transplants)),
-                ],
+                series: by_truth(&|of| curve(&of.halves.training)),
                 ..Panel::default()
             },
             Panel {
                 title: "The same by the cutoff".to_owned(),
                 x: "least agreeing bits".to_owned(),
                 y: "precision, %".to_owned(),
-                series: vec![
-                    line("judged pairs", false, by_cutoff(judged)),
-                    line("transplants", true, by_cutoff(transplants)),
-                ],
+                series: by_truth(&|of| by_cutoff(&of.halves.training)),
                 ..Panel::default()
             },
         ]
@@ -160,34 +156,44 @@ impl Report for HenzingerResult {
 impl HenzingerResult {
     /// What pairs differ in, and which are found.
     fn reasons(&self) -> Table {
-        let title = "pairs made to differ for one reason (tables 3, 4, 6 and 7 in shape): how many are found";
+        let title = "pairs made to differ for one reason: how many are found, same site + different sites (tables 3 and 6: same; 4 and 7: undecided)";
         let names = Algorithm::ALL.map(Algorithm::name);
         let head = ["reason", "truth", "pairs"].into_iter().chain(names);
         let mut table = Table::new(title, head.chain(["mean B-similarity", "mean C-similarity"]));
         for OfReason { reason, pairs, found, mean_b, mean_c } in &self.reasons {
-            let truth = if reason.truth() == Truth::Same { "same" } else { "other" };
-            let mut row = vec![reason.name().to_owned(), truth.to_owned(), pairs.to_string()];
-            row.extend(found.iter().map(u64::to_string));
+            let truth = match reason.truth() {
+                Truth::Same => "same",
+                Truth::Other => "other",
+                Truth::Undecided => "undecided",
+            };
+            let by_site = |[one, two]: &[u64; 2]| format!("{one} + {two}");
+            let mut row = vec![reason.name().to_owned(), truth.to_owned(), by_site(pairs)];
+            row.extend(found.iter().map(by_site));
             row.extend([format!("{mean_b:.2}"), format!("{mean_c:.1}")]);
             table.row(row);
         }
         table
     }
 
-    fn by_reason(&self) -> Table {
-        let title = "all these pairs, each reason with as many, percent (tables 2, 5 and 12 in shape)";
-        let mut table = Table::new(title, BY_HOSTS);
-        for (algorithm, scores) in Algorithm::ALL.into_iter().zip(&self.by_reason) {
-            let cells = scores.iter().flat_map(Score::cells);
-            table.row(std::iter::once(algorithm.name().to_owned()).chain(cells));
+    /// Exponents of the degrees.
+    fn degrees(&self) -> Table {
+        let title = "degrees: contents by degree, a line by least squares through the logarithms (figures 1 and 3; the source: -1.3, -1.4)";
+        let mut table =
+            Table::new(title, ["algorithm", "distinct degrees", "greatest", "exponent", "R squared"]);
+        for OfAlgorithm { algorithm, graph, .. } in &self.algorithms {
+            let greatest = graph.degrees.last().map_or(0, |(degree, _)| *degree);
+            let fit = graph.power_law.map_or([NONE, NONE].map(str::to_owned), |fit| {
+                [format!("{:.2}", fit.exponent), format!("{:.2}", fit.r_squared)]
+            });
+            let counts = [graph.degrees.len().to_string(), greatest.to_string()];
+            table.row([algorithm.name().to_owned()].into_iter().chain(counts).chain(fit));
         }
         table
     }
 }
 
-/// The head of a table of what is right on one host and on two.
-const BY_HOSTS: [&str; 7] =
-    ["algorithm", "one host: precision", "recall", "F1", "two hosts: precision", "recall", "F1"];
+/// Stands for a figure where there is none.
+const NONE: &str = "-";
 
 fn points(rows: &[Row], of: impl Fn(&Row) -> Option<f64>) -> Vec<(f64, f64)> {
     rows.iter().filter_map(|row| Some((f64::from(row.least), 100.0 * of(row)?))).collect()

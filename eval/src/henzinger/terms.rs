@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use doppel_baseline::tokens::each_token;
-use doppel_crawls::{Fetched, FetchedBody};
-use doppel_text::{Extractor, HtmlText};
+use doppel_crawls::Fetched;
+use doppel_text::Extractor;
 use serde::Serialize;
 
 /// The terms of each content, sorted.
@@ -30,16 +30,8 @@ pub(crate) struct Differences {
 impl Terms {
     pub(super) fn push(&mut self, page: &Fetched) {
         let Self { extractor, numbers, contents } = self;
-        let text = match &page.body {
-            FetchedBody::Html { bytes, charset } => {
-                match extractor.html_text(&page.url, bytes, charset.as_deref()) {
-                    HtmlText::Text(text) => text,
-                    HtmlText::Redirect(_) => "".into(),
-                }
-            }
-            FetchedBody::Text(text) => text.as_str().into(),
-            FetchedBody::Redirect(_) | FetchedBody::Dead => "".into(),
-        };
+        let text = page.body.raw_content().and_then(|raw| extractor.page_text(&page.url, raw).text());
+        let text = text.unwrap_or_default();
         let mut terms = Vec::new();
         each_token(&text, |token| {
             let next = numbers.len() as u32;
@@ -50,6 +42,16 @@ impl Terms {
         });
         terms.sort_unstable();
         contents.push(terms.into());
+    }
+
+    /// In how many terms two pages differ.
+    pub(super) fn between(&mut self, a: &Fetched, b: &Fetched) -> u32 {
+        let before = self.contents.len();
+        self.push(a);
+        self.push(b);
+        let terms = differing(&self.contents[before], &self.contents[before + 1]);
+        self.contents.truncate(before);
+        terms
     }
 
     pub(super) fn differences(&self, pairs: impl Iterator<Item = (u32, u32)>) -> Differences {

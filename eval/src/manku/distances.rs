@@ -3,12 +3,13 @@
 //! The paper judged as many pairs of each exact distance. So that these figures mean the same, precision up to k is the mean of
 //! the shares at distances 1 to k, not of all pairs up to k, and recall is in relation to distances 1 to 10.
 
+use doppel::output::known;
 use doppel_model::PageUrl;
 use serde::Serialize;
 
-use super::share_cell;
 use crate::labelled::{Pair, Truth};
-use crate::report::Table;
+use crate::report::{Table, percent};
+use crate::score;
 
 /// The greatest distance that is looked at.
 pub(crate) const DISTANCE_MAX: u32 = 10;
@@ -27,8 +28,7 @@ pub(crate) struct AtDistance {
 
 impl AtDistance {
     fn share(&self) -> Option<f64> {
-        let pairs = self.same_weight + self.other_weight;
-        (pairs > 0.0).then(|| self.same_weight / pairs)
+        score::share(self.same_weight, self.same_weight + self.other_weight)
     }
 }
 
@@ -86,13 +86,13 @@ pub(crate) fn table(truth: &str, rows: &[AtDistance]) -> Table {
     for (at, row) in rows.iter().enumerate() {
         let is_far = row.distance > DISTANCE_MAX;
         let distance = if is_far { format!("{} or more", row.distance) } else { row.distance.to_string() };
-        let of = |curve: &[Option<f64>]| share_cell(curve.get(at).copied().flatten());
+        let of = |curve: &[Option<f64>]| known(curve.get(at).copied().flatten(), percent);
         table.row([
             distance,
             row.same.to_string(),
             row.other.to_string(),
             row.undecided.to_string(),
-            share_cell(row.share()),
+            known(row.share(), percent),
             of(&precision),
             of(&recall),
         ]);

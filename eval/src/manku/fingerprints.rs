@@ -22,6 +22,14 @@ pub(super) fn clustered(count: usize, seed: u64) -> Vec<u64> {
     fingerprints
 }
 
+/// So many independent ones, sorted.
+pub(super) fn uniform(count: usize, seed: u64) -> Vec<u64> {
+    let mut random = Random::new(seed);
+    let mut fingerprints: Vec<u64> = (0..count).map(|_| random.number()).collect();
+    fingerprints.sort_unstable();
+    fingerprints
+}
+
 /// Half of the queries are near a stored fingerprint, and half are random.
 pub(super) fn queries(stored: &[u64], count: usize, seed: u64) -> Vec<u64> {
     let mut random = Random::new(seed);

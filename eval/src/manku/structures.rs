@@ -3,11 +3,11 @@
 use std::hint::black_box;
 use std::ops::ControlFlow;
 
-use doppel::output::{bytes, count};
+use doppel::output::{bytes, count, known};
 use doppel_hamming::{Batch, Compressed, Design, Index, Options, expected_ratio};
 use serde::Serialize;
 
-use super::fingerprints::queries;
+use super::fingerprints::{queries, uniform};
 use crate::report::Table;
 use doppel::processor;
 
@@ -18,6 +18,8 @@ const DISTANCE: u32 = 3;
 const EIGHT_BILLION: u64 = 8 << 30;
 /// The designs of the paper with 4, 10, 16 and 20 tables.
 const DESIGNS: [&[u32]; 4] = [&[4], &[5], &[4, 4], &[6]];
+/// The seed of uniform fingerprints.
+const UNIFORM_SEED: u64 = 3;
 /// Online queries of one round, and rounds.
 const QUERIES: usize = 20_000;
 const ROUNDS: usize = 5;
@@ -56,7 +58,13 @@ pub(crate) struct BatchRun {
 
 pub(super) fn storing(real: &[u64], clustered: &[u64]) -> anyhow::Result<Vec<Storing>> {
     let mut all = Vec::new();
-    for (what, sorted) in [("the crawl, measured", real), ("clustered, made up, measured", clustered)] {
+    let uniform = uniform(clustered.len(), UNIFORM_SEED);
+    let measured = [
+        ("the crawl, measured", real),
+        ("clustered, made up, measured", clustered),
+        ("uniform, made up, measured", &uniform),
+    ];
+    for (what, sorted) in measured {
         if !sorted.is_empty() {
             let ratio = Compressed::new(WIDTH, sorted)?.ratio();
             all.push(Storing { what: what.to_owned(), fingerprints: sorted.len() as u64, code: None, ratio });
@@ -74,7 +82,7 @@ pub(super) fn storing_table(storing: &[Storing]) -> Table {
     let title = "size of compressed fingerprints, as a share of the plain size";
     let mut table = Table::new(title, ["fingerprints", "number", "code", "with blocks and their keys"]);
     for Storing { what, fingerprints, code, ratio } in storing {
-        let code = code.map_or_else(|| "-".to_owned(), |code| format!("{code:.3}"));
+        let code = known(*code, |code| format!("{code:.3}"));
         table.row([what.clone(), count(*fingerprints), code, format!("{ratio:.3}")]);
     }
     table

@@ -6,7 +6,7 @@
 //! epsilon that a share of the contents does not exceed.
 
 use anyhow::Result;
-use doppel::output::NO_FIGURE;
+use doppel::output::known;
 use doppel_model::Tau;
 use doppel_partitioning::{Deviation, PaperMap, Rho};
 use serde::Serialize;
@@ -80,9 +80,9 @@ pub(super) fn table(tolerances: &[Tolerance]) -> Table {
         table.row([
             dimensions.to_string(),
             share.to_string(),
-            delta.map_or_else(|| NO_FIGURE.to_owned(), percent),
+            known(*delta, percent),
             percent(*epsilon),
-            rho.map_or_else(|| NO_FIGURE.to_owned(), |rho| format!("{:.2}", rho.get())),
+            known(*rho, |rho| format!("{:.2}", rho.get())),
         ]);
     }
     table

@@ -1,6 +1,6 @@
 //! The tables and figures, beside those of the source.
 
-use doppel::output::{count, plural};
+use doppel::output::{count, known, plural};
 use doppel::svg::{Panel, Series};
 use doppel_model::pairwise::Policy;
 
@@ -41,7 +41,7 @@ fn cell(spread: Spread) -> String {
 }
 
 fn optional(spread: Option<Spread>) -> String {
-    spread.map_or_else(|| "-".to_owned(), cell)
+    known(spread, cell)
 }
 
 /// Precision, recall, F, and wrong ones a query finds.
@@ -136,7 +136,7 @@ impl Report for MultiSimhashResult {
         for below in 0..=SHOWN_BELOW {
             let cell = |of: &OfPolicy| {
                 let at = of.at(below)?;
-                let precision = at.precision.map_or_else(|| "-".to_owned(), |of| format!("{:.3}", of.mean));
+                let precision = known(at.precision, |of| format!("{:.3}", of.mean));
                 Some(format!("{:.3}, {precision}, {:.3}", at.recall.mean, at.f.mean))
             };
             let cells = self.shown().map(|of| cell(of).unwrap_or_default());
@@ -161,8 +161,7 @@ impl Report for MultiSimhashResult {
             "wrong: what a query finds on average; copies of other queries are among the pieces".to_owned(),
         ];
         if let Some([one, all]) = self.ends() {
-            let precision =
-                |at: &At| at.precision.map_or_else(|| "-".to_owned(), |of| format!("{:.4}", of.mean));
+            let precision = |at: &At| known(at.precision, |of| format!("{:.4}", of.mean));
             notes.push(format!(
                 "from 1 to {} lexicons at a distance below {BELOW}: recall {:.4} to {:.4}, precision {} to {}",
                 self.by_lexicons.len(),

@@ -7,9 +7,8 @@
 //! why what is found among them is counted apart.
 
 use doppel_baseline::{Contents, Tau, similar_contents};
-use doppel_crawls::FetchedBody;
 use doppel_model::Random;
-use doppel_text::{Extractor, HtmlText};
+use doppel_text::Extractor;
 
 use crate::families;
 use crate::labelled::Crawled;
@@ -68,15 +67,8 @@ impl Texts {
 fn pieces(crawled: &Crawled) -> Vec<String> {
     let (mut extractor, mut pieces) = (Extractor::default(), Vec::new());
     for page in &crawled.pages {
-        match &page.body {
-            FetchedBody::Html { bytes, charset } => {
-                if let HtmlText::Text(text) = extractor.html_text(&page.url, bytes, charset.as_deref()) {
-                    cut(&text, &mut pieces);
-                }
-            }
-            FetchedBody::Text(text) => cut(text, &mut pieces),
-            FetchedBody::Redirect(_) | FetchedBody::Dead => {}
-        }
+        let text = page.body.raw_content().and_then(|raw| extractor.page_text(&page.url, raw).text());
+        text.iter().for_each(|text| cut(text, &mut pieces));
     }
     pieces
 }
@@ -123,7 +115,7 @@ fn apart(pieces: Vec<String>) -> anyhow::Result<Vec<String>> {
 pub(super) mod tests {
     use std::collections::HashSet;
 
-    use doppel_crawls::Fetched;
+    use doppel_crawls::{Fetched, FetchedBody};
     use doppel_model::PageUrl;
 
     use super::*;

@@ -1,6 +1,7 @@
 //! The tables and figures, each beside that of the source.
 
-use doppel::output::{bytes, count};
+use doppel::bounded;
+use doppel::output::{bytes, count, interval, known, share};
 use doppel::svg::{Panel, Rectangle, Series};
 use doppel_overlap::Band;
 
@@ -34,19 +35,12 @@ fn name(measured: &Measured) -> String {
 
 /// Where a band ends on an axis of numbers, and what it is called. The last one has no end and is as wide as the one before.
 fn band(Band { from, to, .. }: &Band) -> (f64, String) {
-    match to {
-        Some(to) if to == from => (*to as f64 + 1.0, count(*from)),
-        Some(to) => (*to as f64 + 1.0, format!("{} to {}", count(*from), count(*to))),
-        None => (*from as f64 * 10.0, format!("{} and more", count(*from))),
-    }
-}
-
-fn share(part: u64, of: u64) -> f64 {
-    part as f64 / of.max(1) as f64
+    let end = to.map_or(*from as f64 * 10.0, |to| to as f64 + 1.0);
+    (end, interval(*from, *to))
 }
 
 fn stated(share: Option<f64>) -> String {
-    share.map_or_else(|| "-".to_owned(), |share| format!("{:.0}", 100.0 * share))
+    known(share, |share| format!("{:.0}", 100.0 * share))
 }
 
 fn seconds(seconds: f64) -> String {
@@ -128,10 +122,10 @@ impl OverlapResult {
         row("reading", &|_| seconds(self.read_seconds), texts([SOURCE_READING; 3]));
         row("sorting fingerprints", &|one| seconds(one.space.sort_seconds), texts(SOURCE_SORTING));
         let coarse = |of: fn(&Counted) -> String| {
-            move |one: &Measured| one.ways.as_ref().map_or_else(|| "-".to_owned(), |ways| of(&ways.coarse))
+            move |one: &Measured| known(one.ways.as_ref(), |ways| of(&ways.coarse))
         };
         let sort = |of: fn(&Counted) -> String| {
-            move |one: &Measured| one.ways.as_ref().map_or_else(|| "-".to_owned(), |ways| of(&ways.sort))
+            move |one: &Measured| known(one.ways.as_ref(), |ways| of(&ways.sort))
         };
         let copies = seconds(self.copies_seconds);
         let coarsely = coarse(|one| seconds(one.work.seconds));
@@ -178,13 +172,7 @@ impl Report for OverlapResult {
     }
 
     fn notes(&self) -> Vec<String> {
-        let memory = self.process_memory_bytes.map(|most| {
-            format!(
-                "the process had {} of memory at most; {} were allowed",
-                bytes(most),
-                bytes(self.memory_bytes)
-            )
-        });
+        let memory = self.process_memory_bytes.map(|most| bounded::told(most, self.memory_bytes));
         let both = "both ways found the same pairs".to_owned();
         let source = "the source: 24,000,000 pages of 1998 with 150 GB, 256 MB of memory; \"-\" is what its text does not state";
         [both, source.to_owned()].into_iter().chain(memory).collect()

@@ -8,9 +8,9 @@ use std::collections::hash_map::Entry;
 use doppel::args::InputArgs;
 use doppel::crawl;
 use doppel::exit::Failure;
-use doppel_crawls::{Fetched, FetchedBody};
+use doppel_crawls::Fetched;
 use doppel_model::{PageUrl, Random, Timestamp};
-use doppel_text::{Extractor, HtmlText};
+use doppel_text::Extractor;
 
 use crate::families;
 use crate::generator::Source;
@@ -73,16 +73,8 @@ impl Newest {
         if self.texts[number].1 > date {
             return;
         }
-        let words = match &page.body {
-            FetchedBody::Html { bytes, charset } => {
-                match extractor.html_text(&page.url, bytes, charset.as_deref()) {
-                    HtmlText::Text(text) => self.vocabulary.words(&text),
-                    HtmlText::Redirect(_) => Vec::new(),
-                }
-            }
-            FetchedBody::Text(text) => self.vocabulary.words(text),
-            FetchedBody::Redirect(_) | FetchedBody::Dead => Vec::new(),
-        };
+        let text = page.body.raw_content().and_then(|raw| extractor.page_text(&page.url, raw).text());
+        let words = text.map(|text| self.vocabulary.words(&text)).unwrap_or_default();
         (self.texts[number].1, self.texts[number].2) = (date, words);
     }
 

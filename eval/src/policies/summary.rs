@@ -1,14 +1,17 @@
 //! One table over all policies.
 
+use doppel::output::known;
+
 use super::{OfPolicy, Scores, TruthSet};
 use crate::report::{Table, percent};
+use crate::score::Score;
 
 /// Precision, recall and F1 for each kind of truth, with the pairs that are wrongly called the same by F and joined by groups; what is in
 /// groups, and what a page costs.
 pub(super) fn table(truths: &[TruthSet], policies: &[OfPolicy], pages: usize) -> Table {
     let title = format!(
-        "summary over {pages} pages: precision / recall / F1 in percent; in brackets the pairs that F wrongly calls the same, and \
-         those that groups wrongly join"
+        "summary over {pages} pages: precision / recall / F1 in percent; in brackets the pairs that F wrongly calls the same, those \
+         that groups wrongly join, and the closure error, the share that these have of all that is joined, by weight"
     );
     let kinds = truths.iter().map(|truth| format!("{}: {} + {}", truth.kind.name(), truth.same, truth.other));
     let costs = ["beside another in a group, %", "bytes", "us to sign", "us to find"];
@@ -25,10 +28,12 @@ pub(super) fn table(truths: &[TruthSet], policies: &[OfPolicy], pages: usize) ->
 }
 
 fn shares(Scores { f, grouped }: &Scores) -> String {
-    let cell =
-        |share: Option<f64>| share.map_or_else(|| "-".to_owned(), |share| format!("{:.0}", 100.0 * share));
+    let cell = |share: Option<f64>| known(share, |share| format!("{:.0}", 100.0 * share));
     let shares = [f.precision(), f.recall(), f.f1()].map(cell).join(" / ");
-    let wrong =
-        grouped.map_or_else(|| f.wrong.to_string(), |grouped| format!("{}, {}", f.wrong, grouped.wrong));
-    format!("{shares} ({wrong})")
+    format!("{shares} ({}, {}: {})", f.wrong, grouped.wrong, closure_error(grouped))
+}
+
+/// The share of what groups join that is not the same, in percent.
+pub(super) fn closure_error(grouped: &Score) -> String {
+    grouped.precision().map_or_else(|| "-".to_owned(), |right| percent(1.0 - right))
 }

@@ -30,6 +30,7 @@ mod redirects;
 mod resolved;
 mod rows;
 mod versions;
+mod within;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -48,6 +49,7 @@ use databases::NewDatabases;
 use resolved::Resolved;
 use rows::Rows;
 use versions::Versions;
+pub use within::Within;
 
 /// How the collection is grouped.
 #[derive(Debug, Clone)]
@@ -110,6 +112,13 @@ pub struct Bulk {
 enum Kept {
     Answer(Signatures),
     Databases(NewDatabases),
+}
+
+/// The groups, while signatures can still be read.
+#[derive(Debug)]
+pub struct AtRest {
+    resolved: Resolved,
+    kept: Kept,
 }
 
 /// The collection at rest.
@@ -266,12 +275,16 @@ impl Bulk {
     /// # Errors
     /// When the temporary file or a database fails.
     pub fn finish(self) -> Result<Grouped, BulkError> {
-        let (mut resolved, kept) = self.resolve()?;
-        if let Kept::Databases(databases) = kept {
-            let rows = Rows::of(&mut resolved);
-            databases.finish(&rows)?;
-        }
-        Ok(resolved.into_grouped())
+        self.at_rest()?.finish()
+    }
+
+    /// Groups what was taken. Databases are not written yet.
+    ///
+    /// # Errors
+    /// When the temporary file or a database fails.
+    pub fn at_rest(self) -> Result<AtRest, BulkError> {
+        let (resolved, kept) = self.resolve()?;
+        Ok(AtRest { resolved, kept })
     }
 
     /// The rows of new databases in memory, by range, with signatures as whoever reads a database gets them.
@@ -321,6 +334,28 @@ impl Bulk {
         let order = (winners, market.as_ref());
         let resolved = resolved::resolve(versions, contents, &read, order, group_members_max)?;
         Ok((resolved, kept))
+    }
+}
+
+impl AtRest {
+    /// How many pairs of pages in one group are not near-duplicates of each other. At most `pairs_max` are compared.
+    ///
+    /// # Errors
+    /// When the temporary file or a database fails.
+    pub fn within(&self, pairs_max: usize) -> Result<Within, BulkError> {
+        within::within(&self.resolved, &|content| self.kept.signature(content), pairs_max)
+    }
+
+    /// The answer. Databases are on disk then.
+    ///
+    /// # Errors
+    /// When the temporary file or a database fails.
+    pub fn finish(mut self) -> Result<Grouped, BulkError> {
+        if let Kept::Databases(databases) = self.kept {
+            let rows = Rows::of(&mut self.resolved);
+            databases.finish(&rows)?;
+        }
+        Ok(self.resolved.into_grouped())
     }
 }
 

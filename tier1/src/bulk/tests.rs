@@ -54,6 +54,22 @@ fn status(grouped: &Grouped, url: &str) -> (Status, Option<String>) {
 }
 
 #[test]
+fn pairs_that_only_others_join_are_counted() {
+    let mut chain = bulk(100);
+    submit(&mut chain, "http://h/a", 1, content(0..900));
+    submit(&mut chain, "http://h/b", 1, content(90..990));
+    submit(&mut chain, "http://h/c", 1, content(180..1_080));
+    submit(&mut chain, "http://h/copy", 1, content(0..900));
+    submit(&mut chain, "http://h/alone", 1, content(5_000..5_100));
+    // The last of the chain is like neither of the two copies of the first.
+    let chain = chain.at_rest().unwrap();
+    assert_eq!(chain.within(1_000).unwrap(), Within { pairs: 6, compared: 6, unlike: 2 });
+    let drawn = chain.within(5).unwrap();
+    assert!(drawn.pairs == 6 && drawn.compared == 5 && drawn.unlike <= 5, "{drawn:?}");
+    assert_eq!(bulk(100).at_rest().unwrap().within(5).unwrap(), Within::default());
+}
+
+#[test]
 fn a_chain_is_one_group_and_its_ends_are_members() {
     let mut bulk = bulk(100);
     submit(&mut bulk, "http://h/a", 1, content(0..900));

@@ -89,7 +89,7 @@ fn page(record: Record<'_>, originals: &mut Originals, limits: &Limits) -> Resul
         revisited(&url, record, originals, limits)?
     } else {
         let body = content(&url, record, limits)?;
-        if matches!(body, FetchedBody::Html { .. } | FetchedBody::Text(_)) {
+        if body.has_content() {
             originals.remember(record)?;
         }
         body

@@ -14,6 +14,10 @@
 //! | 28 | | what the kind has |
 //! | end - 8 | 8 | XXH3-64 of all bytes before |
 //!
+//! Where a content is more than a text, it is XXH3-128 of the 16 bytes of the text, as above, and of the rest: for policies that read the
+//! site its hash, most significant byte first, and for `copies` a byte behind it that is 1 for plain text; for `overlap` the
+//! fingerprints, four bytes each, if there are any.
+//!
 //! Of the kind [`Shingles`](Kind::Shingles), whose size is the number of distinct shingles, `s <= n`:
 //!
 //! | offset | bytes | field |

@@ -8,7 +8,9 @@
 //!   2^-[`WEIGHT_BITS`]. The 1 leaves a weight to what every content has. It is computed in integers alone ([`log2`]), so it is the same
 //!   on every machine. A term that the sample does not have weighs as much as one in a single content, so these are not kept.
 //! - **Lexicons.** Lexicon 0 has all terms, each of the others a random two thirds of them. Whether a term is in one
-//!   follows from its hash and the seed of the lexicon, so it is known of terms that nobody has seen, too.
+//!   follows from its hash and the seed of the lexicon, so it is known of terms that nobody has seen, too. The seed of lexicon l is l times
+//!   2^64 / golden ratio, mixed by the finaliser of SplitMix64; the lexicon has a term whose hash, xor the seed and mixed again, is
+//!   below two thirds of the greatest number.
 
 mod file;
 mod log2;

@@ -23,7 +23,11 @@ fn naive(text: &str) -> Vec<String> {
 fn check(text: &str) {
     let expected: Vec<u64> = naive(text).iter().map(|t| stable_hash64(t.as_bytes())).collect();
     let mut bytes = text.as_bytes().to_vec();
-    assert_eq!(Tokeniser::default().tokens(&mut bytes), expected, "{text:?}");
+    let mut tokeniser = Tokeniser::default();
+    assert_eq!(tokeniser.tokens(&mut bytes), expected, "{text:?}");
+    let all: Vec<u8> = expected.iter().flat_map(|token| token.to_le_bytes()).collect();
+    let whole = (!expected.is_empty()).then(|| stable_hash64(&all));
+    assert_eq!(tokeniser.hash(&mut text.as_bytes().to_vec()), whole, "{text:?}");
 }
 
 #[test]

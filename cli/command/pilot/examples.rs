@@ -1,0 +1,88 @@
+//! Pairs of pages on which a policy and the first one differ, for people to look at: near-duplicates of the one that are in different
+//! groups of the other. Those that are shown are drawn by their URLs, so the same crawl gives the same ones.
+//!
+//! What is kept of the first policy is the group of each page that is in one, and a bounded number of pairs.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use doppel_model::{GroupId, PageId, PageUrl};
+use doppel_protocol::{Line, Status};
+use doppel_tier1::bulk::Grouped;
+use serde::Serialize;
+
+/// Pairs of each kind that are shown.
+const SHOWN: usize = 3;
+/// Near-duplicates of the first policy that are kept, to be looked for under the others.
+const KEPT: usize = 10_000;
+
+/// A page, and the kept page that it is a near-duplicate of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(super) struct Pair {
+    pub(super) url: PageUrl,
+    pub(super) duplicate_of: PageUrl,
+}
+
+/// Pairs on which a policy and the first one differ, at most three of each kind.
+#[derive(Debug, Serialize)]
+pub(super) struct Examples {
+    /// Near-duplicates of this policy that are in different groups under the first.
+    pub(super) only_here: Vec<Pair>,
+    /// Near-duplicates of the first policy that are in different groups under this one.
+    pub(super) only_first: Vec<Pair>,
+}
+
+/// The groups under the first policy.
+#[derive(Debug)]
+pub(super) struct First {
+    groups: HashMap<PageId, GroupId>,
+    pairs: Vec<Pair>,
+}
+
+impl First {
+    pub(super) fn of(grouped: &Grouped) -> Self {
+        Self { groups: groups(grouped, |_| true), pairs: least(pairs(grouped), KEPT) }
+    }
+
+    /// How another policy differs.
+    pub(super) fn examples(&self, grouped: &Grouped) -> Examples {
+        let ids = self.pairs.iter().flat_map(|pair| [pair.url.id(), pair.duplicate_of.id()]);
+        let ids: HashSet<PageId> = ids.collect();
+        let here = groups(grouped, |page| ids.contains(&page));
+        let first = self.pairs.iter().filter(|pair| differ(&here, pair)).cloned();
+        Examples {
+            only_here: least(pairs(grouped).filter(|pair| differ(&self.groups, pair)), SHOWN),
+            only_first: least(first, SHOWN),
+        }
+    }
+}
+
+/// The groups of those pages that are `asked` for.
+fn groups(grouped: &Grouped, asked: impl Fn(PageId) -> bool) -> HashMap<PageId, GroupId> {
+    let group = |line: Line| Some((line.url.id(), line.group?));
+    grouped.lines().filter_map(group).filter(|(page, _)| asked(*page)).collect()
+}
+
+/// All near-duplicates that are no copies.
+fn pairs(grouped: &Grouped) -> impl Iterator<Item = Pair> + '_ {
+    let pages = grouped.pages_with_contents().filter(|page| page.content.is_some() && !page.is_copy);
+    let duplicates = pages.filter(|page| page.line.status == Status::Duplicate);
+    duplicates.filter_map(|page| Some(Pair { url: page.line.url, duplicate_of: page.line.duplicate_of? }))
+}
+
+/// Whether the pages of a pair are not in one group.
+fn differ(groups: &HashMap<PageId, GroupId>, pair: &Pair) -> bool {
+    let [a, b] = [&pair.url, &pair.duplicate_of].map(|url| groups.get(&url.id()));
+    a.is_none() || a != b
+}
+
+/// So many of the pairs: those whose ids, which are hashes of URLs, are least.
+fn least(pairs: impl Iterator<Item = Pair>, most: usize) -> Vec<Pair> {
+    let mut least = BTreeMap::new();
+    for pair in pairs {
+        least.insert(pair.url.id(), pair);
+        if least.len() > most {
+            least.pop_last();
+        }
+    }
+    least.into_values().collect()
+}

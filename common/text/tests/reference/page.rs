@@ -1,0 +1,143 @@
+//! Pages as the reference reads them: words, terms and lines as text, by the oracle's parser.
+
+use std::path::Path;
+
+use doppel_baseline::tokens::each_token;
+use doppel_model::{PageUrl, RawContent};
+use doppel_text::{Extractor, PageText};
+use url::{Host, Url};
+
+use crate::oracle::crawl::Found;
+use crate::oracle::html::{self, parse};
+use crate::oracle::{Crawl, redirect};
+use crate::terms::terms;
+
+/// What a page is made of.
+pub(crate) enum Source {
+    Html(String),
+    Text(String),
+}
+
+impl Source {
+    /// What the product reads of it.
+    pub(crate) fn raw(&self) -> RawContent<'_> {
+        match self {
+            Self::Html(html) => RawContent::Html { bytes: html.as_bytes(), charset: Some("utf-8") },
+            Self::Text(text) => RawContent::Text(text),
+        }
+    }
+}
+
+/// A page and all that a policy may read of it.
+pub(crate) struct Page {
+    pub(crate) url: PageUrl,
+    pub(crate) source: Source,
+    pub(crate) words: Vec<String>,
+    /// The words of the main content, of HTML alone. Which part of a page that is, the product says: its rules have tests of their own.
+    pub(crate) main: Option<Vec<String>>,
+    pub(crate) terms: Vec<String>,
+    pub(crate) lines: Vec<String>,
+}
+
+pub(crate) fn words(text: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    each_token(text, |word| words.push(word.to_owned()));
+    words
+}
+
+impl Page {
+    /// A page of HTML; none where it is a redirect.
+    fn of_html(url: &str, source: &str, extractor: &mut Extractor) -> Option<Self> {
+        let page = parse(source);
+        if redirect::target(url, &page, source.len()).is_some() {
+            return None;
+        }
+        let url = PageUrl::parse(url).unwrap();
+        let raw = RawContent::Html { bytes: source.as_bytes(), charset: Some("utf-8") };
+        let PageText::Text(main) = extractor.main_text(&url, raw) else {
+            panic!("{} is no redirect", url.as_str())
+        };
+        let (main, words) = (Some(words(&main)), words(&page.text));
+        let (terms, lines) = (terms(&words), lines_of_html(&page));
+        Some(Self { url, source: Source::Html(source.to_owned()), words, main, terms, lines })
+    }
+
+    pub(crate) fn of_text(url: &str, text: String) -> Self {
+        let words = words(&text);
+        let (url, terms) = (PageUrl::parse(url).unwrap(), terms(&words));
+        let lines = lines_of_text(&text);
+        Self { url, words, main: None, terms, lines, source: Source::Text(text) }
+    }
+
+    /// The name of its site.
+    pub(crate) fn site(&self, site: Site) -> String {
+        let url = Url::parse(self.url.as_str()).unwrap();
+        let host = url.host_str().unwrap().trim_end_matches('.').to_owned();
+        let levels: Vec<&str> = host.split('.').collect();
+        match (site, url.host().unwrap()) {
+            (Site::Host, _) | (_, Host::Ipv4(_) | Host::Ipv6(_)) => host,
+            (Site::Registrable, _) => psl::domain_str(&host).unwrap_or(&host).to_owned(),
+            (Site::Parent, _) if levels.len() > 2 => levels[1..].join("."),
+            (Site::Parent, _) => host,
+        }
+    }
+}
+
+/// What a site is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Site {
+    Registrable,
+    Host,
+    Parent,
+}
+
+/// The pages of crawl files, each in its newest version.
+pub(crate) fn read(files: &[impl AsRef<Path>]) -> Vec<Page> {
+    let crawl = Crawl::read(files).unwrap();
+    let mut extractor = Extractor::default();
+    let page = |(url, found): (&str, &Found)| match found {
+        Found::Html(html) => Page::of_html(url, html, &mut extractor),
+        Found::Location(_) | Found::Dead => None,
+    };
+    crawl.newest().filter_map(page).collect()
+}
+
+/// The lines of a text, without those that have nothing but white space, which is one space elsewhere.
+fn lines_of_text(text: &str) -> Vec<String> {
+    let line = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    text.split(['\n', '\r']).map(line).filter(|line| !line.is_empty()).collect()
+}
+
+/// The lines that a browser shows: block elements and `br` end one, cells of a table do not, and line feeds count where they are kept.
+fn lines_of_html(page: &html::Page) -> Vec<String> {
+    let mut shown = String::new();
+    let mut kept = 0_u32;
+    let mut from = 0;
+    let end = (page.text.len(), String::new());
+    for (at, tag) in page.tags.iter().chain([&end]) {
+        let text = &page.text[from..*at];
+        shown += &if kept > 0 { text.to_owned() } else { text.replace(['\n', '\r'], " ") };
+        // Behind the space of the tag.
+        from = at + 1;
+        let name = tag.trim_start_matches('/');
+        if KEEPS_LINES.contains(&name) {
+            kept = if tag.starts_with('/') { kept.saturating_sub(1) } else { kept + 1 };
+        }
+        if BLOCKS.contains(&name) {
+            shown.push('\n');
+        } else if ["td", "th"].contains(&name) {
+            shown.push(' ');
+        }
+    }
+    lines_of_text(&shown)
+}
+
+const KEEPS_LINES: [&str; 5] = ["pre", "listing", "plaintext", "textarea", "xmp"];
+
+#[rustfmt::skip]
+const BLOCKS: [&str; 56] = [
+    "html", "head", "title", "body", "frameset", "address", "article", "aside", "blockquote", "center", "details", "dialog",
+    "dir", "div", "fieldset", "figcaption", "figure", "footer", "form", "header", "hgroup", "legend", "listing", "main", "menu",
+    "nav", "p", "plaintext", "pre", "search", "section", "summary", "textarea", "xmp", "br", "hr", "h1", "h2", "h3", "h4", "h5",
+    "h6", "ul", "ol", "li", "dl", "dt", "dd", "optgroup", "option", "table", "caption", "thead", "tbody", "tfoot", "tr",
+];

@@ -1,0 +1,48 @@
+//! The exponent of a distribution of degrees: figures 1 and 3 of the source.
+
+use serde::Serialize;
+
+/// Fewer distinct degrees have no line through them that says anything.
+const DEGREES_MIN: usize = 5;
+
+/// A power law by least squares: the logarithm of how many contents have a degree, against that of the degree.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(crate) struct PowerLaw {
+    pub(crate) exponent: f64,
+    /// The share of the variance that the line explains.
+    pub(crate) r_squared: f64,
+    /// Distinct degrees.
+    pub(crate) degrees: usize,
+}
+
+impl PowerLaw {
+    /// None where too few distinct degrees are there.
+    pub(super) fn fit(degrees: &[(u32, u64)]) -> Option<Self> {
+        let points = degrees.iter().filter(|(degree, contents)| *degree > 0 && *contents > 0);
+        let points: Vec<(f64, f64)> =
+            points.map(|(degree, contents)| (f64::from(*degree).ln(), (*contents as f64).ln())).collect();
+        if points.len() < DEGREES_MIN {
+            return None;
+        }
+        let n = points.len() as f64;
+        let (x, y) = points.iter().fold((0.0, 0.0), |(x, y), point| (x + point.0 / n, y + point.1 / n));
+        let sum =
+            |of: fn(f64, f64) -> f64| points.iter().map(|point| of(point.0 - x, point.1 - y)).sum::<f64>();
+        let (both, of_x, of_y) = (sum(|x, y| x * y), sum(|x, _| x * x), sum(|_, y| y * y));
+        let r_squared = if of_y > 0.0 { both * both / (of_x * of_y) } else { 1.0 };
+        Some(Self { exponent: both / of_x, r_squared, degrees: points.len() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_power_law_has_its_exponent() {
+        let degrees: Vec<(u32, u64)> = (0..6).map(|n| (1 << n, 1 << (20 - 2 * n))).collect();
+        let fit = PowerLaw::fit(&degrees).unwrap();
+        assert!((fit.exponent + 2.0).abs() < 1e-9 && (fit.r_squared - 1.0).abs() < 1e-9, "{fit:?}");
+        assert!(PowerLaw::fit(&degrees[..4]).is_none());
+    }
+}
