@@ -11,6 +11,7 @@ use utoipa_axum::routes;
 
 use crate::app::App;
 use crate::front::{Front, POLICY};
+use crate::hosts::Hosts;
 use crate::operations::OpenApiJson;
 use crate::problem::Problem;
 use crate::{
@@ -80,7 +81,7 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
 }
 
 /// The whole front door as one service.
-pub fn app(state: App) -> Front {
+pub fn app(state: App, hosts: Hosts) -> Front {
     let (router, document) = routes().split_for_parts();
     let document = serde_json::to_vec(&document).unwrap_or_else(|error| {
         tracing::error!(%error, "the OpenAPI document was not written");
@@ -100,7 +101,7 @@ pub fn app(state: App) -> Front {
         .layer(SetResponseHeaderLayer::overriding(POLICY, policy.clone()))
         .layer(from_fn_with_state(state.clone(), middleware::observe))
         .with_state(state.clone());
-    Front::new(state, policy, routes)
+    Front::new(state, (hosts, policy), routes)
 }
 
 async fn no_route(uri: Uri) -> Problem {
