@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::Args;
+use doppel_coordinator::hosts::{HostName, Hosts};
 use doppel_model::Tau;
 use doppel_model::pairwise::{Policy, PolicyError};
 use doppel_partitioning::DIMENSIONS_MAX;
@@ -21,6 +22,22 @@ pub(crate) struct ServerArgs {
     /// The server to ask.
     #[arg(long, value_name = "URL", env = "DOPPEL_SERVER", default_value = DEFAULT_SERVER)]
     pub(crate) server: String,
+}
+
+/// The names under which a front door may be asked.
+#[derive(Debug, Args)]
+pub(crate) struct HostArgs {
+    /// A name under which clients may ask, beside localhost and addresses, such as doppel.example.org; give it where the name
+    /// of a machine, a service or a proxy is asked. May be given several times, or as a list with commas. Others are refused, so that
+    /// no page in a browser can read or change anything by leading its own name here.
+    #[arg(long = "allow-host", value_name = "NAME", env = "DOPPEL_ALLOW_HOST", value_delimiter = ',')]
+    names: Vec<HostName>,
+}
+
+impl HostArgs {
+    pub(crate) fn hosts(self) -> Hosts {
+        self.names.into()
+    }
 }
 
 /// A server and the form of the answer.

@@ -159,7 +159,7 @@ fn every_role_refuses_requests_of_strangers_and_goes_on() {
     let (status, answer) = ask(address, "tier1/submit", &said(&cluster, "front"), 0, b"");
     assert_eq!(status, 404, "{answer}");
     let mut connection = TcpStream::connect(address).unwrap();
-    let head = "POST /v1/pages HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-type: application/json\r\n\
+    let head = "POST /v1/pages HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\n\
                 content-length: 1000000000000\r\n\r\n";
     connection.write_all(head.as_bytes()).unwrap();
     let mut answer = Vec::new();

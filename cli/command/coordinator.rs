@@ -20,6 +20,7 @@ use doppel_wire::tier2::{RemoteTier2, RoutedTier2};
 use doppel_wire::{NodeName, Runtime};
 use prometheus_client::registry::Registry;
 
+use crate::args::HostArgs;
 use crate::cluster::steps::Role;
 use crate::cluster::{Cluster, ClusterFile, Told};
 use crate::extracted::extractors;
@@ -54,6 +55,8 @@ pub(crate) struct Coordinator {
     /// write. The default is reached from this machine alone.
     #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:7700", value_parser = process::address)]
     listen: SocketAddr,
+    #[command(flatten)]
+    hosts: HostArgs,
     /// A file that names markets (docs/WINNERS.md); give all coordinators the same. Its rules are not used: `doppel init
     /// --winners` fixes those.
     #[arg(long, value_name = "FILE")]
@@ -79,6 +82,7 @@ impl Coordinator {
         tokio::pin!(shutdown);
         let file = ClusterFile::read(&self.cluster)?;
         let tables = self.policy_tables.as_deref().map(policy_tables::read).transpose()?;
+        let hosts = self.hosts.hosts();
         let markets = self.winners.as_deref().map(Winners::read).transpose()?.unwrap_or_default().markets;
         let temp_dir = self.temp.unwrap_or_else(std::env::temp_dir);
         std::fs::create_dir_all(&temp_dir)
@@ -132,7 +136,7 @@ impl Coordinator {
         writeln!(out, "doppel coordinator {} is listening on http://{address}", self.name)?;
         out.flush()?;
         drop(out);
-        let served = doppel_coordinator::serve(listener, app, shutdown).await;
+        let served = doppel_coordinator::serve(listener, (app, hosts), shutdown).await;
         tokio::task::spawn_blocking(move || drop(watch)).await.context("the watch did not end well")?;
         served.context("the server did not end well")
     }

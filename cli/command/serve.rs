@@ -8,7 +8,7 @@ use anyhow::Context;
 use clap::Args;
 use doppel_coordinator::app::App;
 
-use crate::args::EngineArgs;
+use crate::args::{EngineArgs, HostArgs};
 use crate::extracted::extractors;
 use crate::process;
 use crate::wire::Engine;
@@ -34,6 +34,8 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:7700", value_parser = process::address)]
     listen: SocketAddr,
     #[command(flatten)]
+    hosts: HostArgs,
+    #[command(flatten)]
     engine: EngineArgs,
 }
 
@@ -44,7 +46,7 @@ impl Serve {
 
     async fn listen(self) -> anyhow::Result<()> {
         let shutdown = process::shutdown()?;
-        let detect_language = self.engine.detect_language;
+        let (detect_language, hosts) = (self.engine.detect_language, self.hosts.hosts());
         let listener = process::listen(self.listen).await?;
         let address = listener.local_addr()?;
         let engine = tokio::task::spawn_blocking(move || {
@@ -60,7 +62,7 @@ impl Serve {
         writeln!(out, "doppel is listening on http://{address}")?;
         out.flush()?;
         drop(out);
-        let served = doppel_coordinator::serve(listener, app, shutdown).await;
+        let served = doppel_coordinator::serve(listener, (app, hosts), shutdown).await;
         tokio::task::spawn_blocking(move || engine.stop()).await.context("the engine did not end well")?;
         served.context("the server did not end well")
     }

@@ -137,7 +137,8 @@ fn problems(path: &str, changes: bool, operation: &Operation) -> BTreeMap<String
     let mut kinds: BTreeSet<Kind> = operation.responses.responses.iter().flat_map(said).collect();
     let (has_body, has_parameters) = (operation.request_body.is_some(), operation.parameters.is_some());
     let of_v1 = path.starts_with("/v1/");
-    let rules: [(bool, &[Kind]); 5] = [
+    let rules: [(bool, &[Kind]); 6] = [
+        (true, &[Kind::Misdirected]),
         (has_body || has_parameters, &[Kind::BadRequest]),
         (has_body, &[Kind::SlowBody, Kind::TooLarge, Kind::MediaType]),
         (of_v1 && changes, &[Kind::CrossSite]),

@@ -1,4 +1,4 @@
-//! The front of the routes: the common question about a page is answered here, on the thread that took it.
+//! The front of the routes: who asks under a name that is not this server's is refused, and the common question about a page is answered here, on the thread that took it.
 //!
 //! Such an answer neither waits nor fails, so it needs no permit, no span for the log and no route, which cost more than the
 //! answer itself. It has an id and is counted as any other.
@@ -10,11 +10,14 @@ use std::time::Instant;
 
 use axum::Router;
 use axum::http::{HeaderName, HeaderValue, Request};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use futures_util::future::Either;
 use tower::Service;
 
 use crate::app::App;
+use crate::hosts::Hosts;
+use crate::middleware;
+use crate::problem::Problem;
 use crate::request_id::REQUEST_ID;
 use crate::status;
 
@@ -25,17 +28,21 @@ pub(crate) const POLICY: HeaderName = HeaderName::from_static("doppel-policy");
 #[derive(Debug, Clone)]
 pub struct Front {
     app: App,
+    hosts: Hosts,
     policy: HeaderValue,
     routes: Router,
 }
 
 impl Front {
-    pub(crate) fn new(app: App, policy: HeaderValue, routes: Router) -> Self {
-        Self { app, policy, routes }
+    pub(crate) fn new(app: App, (hosts, policy): (Hosts, HeaderValue), routes: Router) -> Self {
+        Self { app, hosts, policy, routes }
     }
 
     fn answer_at_once<B>(&self, request: &Request<B>) -> Option<Response> {
         let begin = Instant::now();
+        if let Some(host) = self.hosts.refused(request) {
+            return Some(self.refuse(&host, request, begin));
+        }
         let mut response = status::without_rows(&self.app, request.method(), request.uri())?;
         let id = self.app.request_ids().id_of(request.headers());
         let (method, status) = (request.method().as_str(), response.status().as_u16());
@@ -46,6 +53,17 @@ impl Front {
         response.headers_mut().insert(REQUEST_ID, id.into_header());
         response.headers_mut().insert(POLICY, self.policy.clone());
         Some(response)
+    }
+
+    /// Whatever is asked, and however that would be answered.
+    fn refuse<B>(&self, host: &str, request: &Request<B>, begin: Instant) -> Response {
+        let id = self.app.request_ids().id_of(request.headers());
+        let mut response = Problem::of_request(Problem::misdirected(host).into_response(), &id);
+        let method = middleware::method_name(request.method());
+        let status = response.status().as_u16();
+        self.app.metrics().answered(method, middleware::UNMATCHED, status, begin.elapsed());
+        response.headers_mut().insert(REQUEST_ID, id.into_header());
+        response
     }
 }
 

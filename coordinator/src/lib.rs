@@ -32,6 +32,7 @@ mod front;
 mod group_report;
 mod groups;
 mod history;
+pub mod hosts;
 pub mod ingest;
 mod kept_report;
 pub mod limits;

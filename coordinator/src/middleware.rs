@@ -13,8 +13,12 @@ use axum::response::{IntoResponse, Response};
 use tracing::Instrument;
 
 use crate::app::App;
+use crate::hosts;
 use crate::problem::Problem;
 use crate::request_id::REQUEST_ID;
+
+/// The route of requests without one.
+pub(crate) const UNMATCHED: &str = "unmatched";
 
 /// Gives a request its id: in the span of what it logs, in the header of its answer, and in a problem document. Counts
 /// and times it.
@@ -55,12 +59,12 @@ async fn measured(app: &App, matched: Option<&MatchedPath>, request: Request, ne
 /// The pattern of the route that a request took. All paths without a route have one name, because every name is a label
 /// of the metrics.
 fn route(matched: Option<&MatchedPath>) -> &str {
-    matched.map_or("unmatched", MatchedPath::as_str)
+    matched.map_or(UNMATCHED, MatchedPath::as_str)
 }
 
 /// The name of a method, if it is one of the usual ones. All others have one name, because a client can invent as many
 /// as it likes, and every name is a label of the metrics.
-fn method_name(method: &Method) -> &str {
+pub(crate) fn method_name(method: &Method) -> &str {
     let known = [
         Method::GET,
         Method::HEAD,
@@ -79,8 +83,11 @@ pub(crate) async fn guard(State(app): State<App>, request: Request, next: Next) 
     if !request.uri().path().starts_with("/v1/") {
         return next.run(request).await;
     }
+    // Browsers send the former to names of plain HTTP only where they are the machine's own, and the latter to all.
     let site = request.headers().get(HeaderName::from_static("sec-fetch-site"));
-    if site.is_some_and(|site| site == "cross-site" || site == "same-site") && !request.method().is_safe() {
+    let is_foreign = site.is_some_and(|site| site == "cross-site" || site == "same-site")
+        || hosts::is_of_another_origin(&request);
+    if is_foreign && !request.method().is_safe() {
         return Problem::cross_site().into_response();
     }
     match app.enter() {

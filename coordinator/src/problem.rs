@@ -16,6 +16,9 @@ use crate::limits::RETRY_AFTER_S;
 use crate::problem_kind::Kind;
 use crate::request_id::RequestId;
 
+/// Characters of a name that an answer repeats.
+const HOST_CHARS: usize = 253;
+
 /// An answer that is an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem(Box<answer::Problem>);
@@ -65,6 +68,16 @@ impl Problem {
     /// 403.
     pub(crate) fn cross_site() -> Self {
         Self::new(Kind::CrossSite, "a browser sent this request for another site's page")
+    }
+
+    /// 421.
+    pub(crate) fn misdirected(host: &str) -> Self {
+        // A name may be as long as a head, and the answer is for people.
+        let host: String = host.chars().take(HOST_CHARS).collect();
+        let detail = format!(
+            "this server is not to be asked as {host:?}, but by an address, as localhost, or by a name that it was given with --allow-host"
+        );
+        Self::new(Kind::Misdirected, detail)
     }
 
     /// 404.

@@ -28,6 +28,8 @@ pub(crate) enum Kind {
     TooLarge,
     /// A content type or encoding that is not taken.
     MediaType,
+    /// Asked under a name that is not the server's.
+    Misdirected,
     /// The collection's policy has no such thing.
     NotByThisPolicy,
     /// Too many pages are pending.
@@ -58,7 +60,7 @@ pub(crate) enum Kind {
 
 impl Kind {
     /// All of them, in order of their statuses.
-    pub(crate) const ALL: [Self; 23] = [
+    pub(crate) const ALL: [Self; 24] = [
         Self::BadRequest,
         Self::CrossSite,
         Self::NotFound,
@@ -69,6 +71,7 @@ impl Kind {
         Self::CursorGone,
         Self::TooLarge,
         Self::MediaType,
+        Self::Misdirected,
         Self::NotByThisPolicy,
         Self::BacklogFull,
         Self::Internal,
@@ -129,6 +132,12 @@ impl Kind {
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
                 false,
                 "a content type or encoding that this operation does not take",
+            ),
+            Self::Misdirected => (
+                "misdirected",
+                StatusCode::MISDIRECTED_REQUEST,
+                false,
+                "`Host` is a name that the server was not given (docs/OPERATIONS.md)",
             ),
             Self::NotByThisPolicy => (
                 "not-by-this-policy",

@@ -11,6 +11,7 @@ use utoipa_axum::routes;
 
 use crate::app::App;
 use crate::front::{Front, POLICY};
+use crate::hosts::Hosts;
 use crate::operations::OpenApiJson;
 use crate::problem::Problem;
 use crate::{
@@ -88,7 +89,7 @@ fn described(routes: OpenApiRouter<App>) -> (Router<App>, utoipa::openapi::OpenA
 }
 
 /// The whole front door as one service.
-pub fn app(state: App) -> Front {
+pub fn app(state: App, hosts: Hosts) -> Front {
     let (router, document) = described(routes());
     let document = serde_json::to_vec(&document).unwrap_or_else(|error| {
         tracing::error!(%error, "the OpenAPI document was not written");
@@ -108,7 +109,7 @@ pub fn app(state: App) -> Front {
         .layer(SetResponseHeaderLayer::overriding(POLICY, policy.clone()))
         .layer(from_fn_with_state(state.clone(), middleware::observe))
         .with_state(state.clone());
-    Front::new(state, policy, routes)
+    Front::new(state, (hosts, policy), routes)
 }
 
 async fn no_route(uri: Uri) -> Problem {

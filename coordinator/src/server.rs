@@ -7,15 +7,20 @@ use doppel_http::Connections;
 use tokio::net::TcpListener;
 
 use crate::app::App;
+use crate::hosts::Hosts;
 use crate::limits::{CONNECTIONS, HEAD_TIME};
 use crate::router;
 
-/// Answers connections of `listener` until `shutdown` completes; then takes no more, ends long polls, and
+/// Answers connections of `listener`, where it is asked by one of `hosts`, until `shutdown` completes; then takes no more, ends long polls, and
 /// lets requests in work go on for the time of `Limits::drain` at most.
 ///
 /// # Errors
 /// When no connection could be accepted for a minute.
-pub async fn serve(listener: TcpListener, state: App, shutdown: impl Future<Output = ()>) -> io::Result<()> {
+pub async fn serve(
+    listener: TcpListener,
+    (state, hosts): (App, Hosts),
+    shutdown: impl Future<Output = ()>,
+) -> io::Result<()> {
     let limits = Connections {
         open: CONNECTIONS,
         head_time: HEAD_TIME,
@@ -23,5 +28,5 @@ pub async fn serve(listener: TcpListener, state: App, shutdown: impl Future<Outp
         drain: state.limits().drain,
     };
     tokio::spawn(state.clone().note_load());
-    doppel_http::serve(listener, router::app(state.clone()), limits, shutdown, || state.drain()).await
+    doppel_http::serve(listener, router::app(state.clone(), hosts), limits, shutdown, || state.drain()).await
 }

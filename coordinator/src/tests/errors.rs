@@ -119,6 +119,57 @@ async fn another_sites_page_in_a_browser_changes_nothing() {
     assert_eq!(door.send(read.body(Body::empty()).unwrap()).await.status, 200);
 }
 
+/// A page that led its own name to this server (DNS rebinding).
+#[tokio::test]
+async fn a_name_that_is_not_the_servers_reads_and_changes_nothing() {
+    let door = Door::new();
+    let ask = async |method: &str, path: &str, host: &str| {
+        let request =
+            Request::builder().method(method).uri(path).header("host", host).header("x-request-id", "mine");
+        door.send(request.body(Body::empty()).unwrap()).await
+    };
+    // The common question is answered before the routes.
+    for (method, path) in [
+        ("GET", "/v1/status?url=http://a/"),
+        ("GET", "/"),
+        ("GET", "/metrics"),
+        ("GET", "/healthz"),
+        ("GET", "/openapi.json"),
+        ("GET", "/v1/groups"),
+        ("POST", "/v1/flush"),
+        ("GET", "/nothing"),
+        ("POST", "/v1/pages"),
+    ] {
+        let problem = ask(method, path, "evil.example:7700").await.problem(421);
+        assert_eq!(
+            (&problem["type"], &problem["request_id"]),
+            (&"urn:doppel:problem:misdirected".into(), &"mine".into()),
+            "{path}"
+        );
+        assert!(problem["detail"].as_str().unwrap().contains("evil.example"), "{problem}");
+    }
+    for host in ["localhost:7700", "127.0.0.1:7700", "[::1]"] {
+        assert_eq!(ask("GET", "/v1/status?url=http://a/", host).await.status, 200);
+        assert_eq!(ask("POST", "/v1/flush", host).await.status, 200);
+    }
+}
+
+/// Browsers send no `Sec-Fetch-Site` to names of plain HTTP, but `Origin` with whatever changes something.
+#[tokio::test]
+async fn a_page_of_another_origin_changes_nothing() {
+    let door = Door::new();
+    let ask = async |method: &str, path: &str, origin: &str| {
+        let request = Request::builder().method(method).uri(path).header("host", "10.0.0.5:7700");
+        door.send(request.header("origin", origin).body(Body::empty()).unwrap()).await
+    };
+    for origin in ["http://wiki.example", "http://10.0.0.5:8000", "null"] {
+        ask("POST", "/v1/flush", origin).await.problem(403);
+        ask("DELETE", "/v1/pages?url=http://a/", origin).await.problem(403);
+        assert_eq!(ask("GET", "/v1/groups", origin).await.status, 200);
+    }
+    assert_eq!(ask("POST", "/v1/flush", "http://10.0.0.5:7700").await.status, 200);
+}
+
 #[tokio::test]
 async fn outcomes_that_are_not_one_for_each_page_are_told_to_nobody() {
     for (many, kind) in [(false, JSON), (true, NDJSON)] {

@@ -33,6 +33,7 @@ use tower::ServiceExt;
 
 use crate::app::{App, Services};
 use crate::front::Front;
+use crate::hosts::Hosts;
 use crate::ingest::Ingest;
 use crate::limits::Limits;
 use crate::pages::NDJSON;
@@ -116,7 +117,7 @@ impl Door {
             temp_dir: temp.path().to_owned(),
             limits,
         });
-        Self { router: crate::app(app.clone()), app, tiers, _temp: temp }
+        Self { router: crate::app(app.clone(), Hosts::default()), app, tiers, _temp: temp }
     }
 
     async fn send(&self, request: Request<Body>) -> Reply {
