@@ -142,8 +142,8 @@ fn what_an_operation_can_be_refused_for_is_said() {
     ] {
         assert!(taking.contains(&kind), "{kind}");
     }
-    assert_eq!(types("get /v1/winners"), ["internal", "busy", "not-ready"]);
-    assert_eq!(types("get /healthz"), [""; 0]);
+    assert_eq!(types("get /v1/winners"), ["misdirected", "internal", "busy", "not-ready"]);
+    assert_eq!(types("get /healthz"), ["misdirected"]);
     assert!(!types("get /v1/status").contains(&"cross-site"));
     let all: Vec<&str> = operations().iter().flat_map(|(operation, _)| types(operation)).collect();
     for kind in Kind::ALL.into_iter().filter(|kind| *kind != Kind::MethodNotAllowed) {

@@ -131,7 +131,7 @@ async fn a_request_in_work_is_answered_before_the_end() {
     let door = Door::with(Limits { poll_step: Duration::from_millis(20), ..Limits::default() });
     let Running { address, stop, ended } = run(&door).await;
     let mut connection = TcpStream::connect(address).await.unwrap();
-    connection.write_all(b"GET /v1/changes?wait=60 HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
+    connection.write_all(b"GET /v1/changes?wait=60 HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
     tokio::time::sleep(Duration::from_millis(50)).await;
     stop.send(()).unwrap();
     let mut answer = String::new();
@@ -148,7 +148,7 @@ async fn the_end_waits_no_longer_than_the_limit() {
     let mut connection = TcpStream::connect(address).await.unwrap();
     // A body that never comes.
     let head =
-        b"POST /v1/pages HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n";
+        b"POST /v1/pages HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n";
     connection.write_all(head).await.unwrap();
     tokio::time::sleep(Duration::from_millis(50)).await;
     let begin = Instant::now();
@@ -163,7 +163,7 @@ async fn a_client_that_does_not_read_is_left() {
     let Running { address, stop: _stop, .. } = run(&door).await;
     let mut connection = TcpStream::connect(address).await.unwrap();
     // Answers of some 30 kB each: more than the system keeps for a connection.
-    let request = b"GET /openapi.json HTTP/1.1\r\nhost: a\r\n\r\n";
+    let request = b"GET /openapi.json HTTP/1.1\r\nhost: localhost\r\n\r\n";
     let asked = 2_000;
     let write = async {
         for _ in 0..asked {
