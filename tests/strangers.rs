@@ -44,7 +44,7 @@ fn ask(address: &str, call: &str, said: &Said, length: u64, body: &[u8]) -> (u16
     let mut connection = TcpStream::connect(address).unwrap();
     connection.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     let head = format!(
-        "POST /wire/{call} HTTP/1.1\r\nhost: a\r\nconnection: close\r\nauthorization: Bearer {secret}\r\n\
+        "POST /wire/{call} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\nauthorization: Bearer {secret}\r\n\
          doppel-cluster: {cluster}\r\ndoppel-node: {node}\r\ndoppel-wire: {version}\r\ndoppel-from: somebody\r\n\
          content-length: {length}\r\n\r\n"
     );

@@ -63,6 +63,7 @@ impl Front {
         let status = response.status().as_u16();
         self.app.metrics().answered(method, middleware::UNMATCHED, status, begin.elapsed());
         response.headers_mut().insert(REQUEST_ID, id.into_header());
+        response.headers_mut().insert(POLICY, self.policy.clone());
         response
     }
 }

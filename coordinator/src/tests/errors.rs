@@ -140,7 +140,9 @@ async fn a_name_that_is_not_the_servers_reads_and_changes_nothing() {
         ("GET", "/nothing"),
         ("POST", "/v1/pages"),
     ] {
-        let problem = ask(method, path, "evil.example:7700").await.problem(421);
+        let refused = ask(method, path, "evil.example:7700").await;
+        assert!(refused.headers.contains_key("doppel-policy"), "{path}");
+        let problem = refused.problem(421);
         assert_eq!(
             (&problem["type"], &problem["request_id"]),
             (&"urn:doppel:problem:misdirected".into(), &"mine".into()),
