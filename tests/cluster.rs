@@ -6,7 +6,7 @@ mod harness;
 use std::collections::HashMap;
 use std::fs;
 use std::io::{BufRead as _, BufReader};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use harness::cluster::Cluster;
 use harness::pages::rounds;
+use harness::ports::free_port;
 use harness::{Meaning, PATIENCE, Server, meaning, of_one_process, run, run_ok, wait_until};
 use serde_json::{Value, json};
 
@@ -93,7 +94,7 @@ fn whatever_dies_the_groups_are_those_of_one_process() {
 fn a_front_door_that_starts_first_says_what_it_waits_for() {
     let mut cluster = Cluster::start(1, &[], &[]);
     cluster.kill("record");
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = free_port();
     let url = format!("http://127.0.0.1:{port}");
     let mut command = cluster.command("coordinator", "front-1");
     command.args(["--listen", &format!("127.0.0.1:{port}")]).stdout(Stdio::piped()).stderr(Stdio::null());

@@ -6,13 +6,14 @@ mod harness;
 
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use harness::pages::rounds;
+use harness::ports::free_port;
 use harness::trial::{Trial, log_server};
 use harness::{PATIENCE, Server, doppel, meaning, run, run_ok, wait_until};
 use serde_json::{Value, json};
@@ -29,7 +30,7 @@ impl Drop for Running {
 }
 
 fn free_address() -> String {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
+    format!("127.0.0.1:{}", free_port())
 }
 
 fn said(output: &Output) -> String {

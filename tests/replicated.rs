@@ -4,12 +4,12 @@
 mod harness;
 
 use std::fs;
-use std::net::TcpListener;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use harness::pages::{rounds, text};
+use harness::ports::free_port;
 use harness::trial::Trial;
 use harness::{PATIENCE, Server, all_is_well, meaning, of_one_process, run, run_ok, wait_until};
 use serde_json::{Value, json};
@@ -508,8 +508,7 @@ fn a_cluster_is_made_only_where_its_log_answers() {
     assert!(String::from_utf8_lossy(&refused.stderr).contains("127.0.0.1:9"), "{refused:?}");
 
     // One that looks for others elects no leader, and makes no stream.
-    let ports = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
-    let [clients, routes] = ports.map(|listener| listener.local_addr().unwrap());
+    let [clients, routes] = [(); 2].map(|()| format!("127.0.0.1:{}", free_port()));
     let configuration = home.path().join("log.conf");
     let text = format!(
         "server_name: log-1\nlisten: \"{clients}\"\njetstream {{ store_dir: \"{}\" }}\n\

@@ -1,7 +1,6 @@
 //! What an exit code and its message say about a failure.
 
-use std::net::TcpListener;
-
+use crate::harness::ports::free_port;
 use crate::harness::{OwnServer, doppel, run, run_ok};
 use crate::{A, ask, code, errors};
 
@@ -28,8 +27,7 @@ fn exit_codes_say_what_happened() {
         let wrong = run(["serve", "--data", "none", option, value]);
         assert!(errors(&wrong).contains(says), "{}", errors(&wrong));
     }
-    // A port that was free a moment ago.
-    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let free = format!("127.0.0.1:{}", free_port());
     let unset = doppel().env("DOPPEL_SERVER", "").args(["group", "nonsense"]).output().unwrap();
     assert!(!errors(&unset).contains("--server"), "{}", errors(&unset));
     let nobody = run(["status", "--server", &format!("http://{free}"), A]);

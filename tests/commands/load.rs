@@ -2,12 +2,12 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
-use std::net::TcpListener;
 use std::process::Stdio;
 
 use serde_json::{Value, json};
 
 use super::fake_server::{Responder, fake_server, taken};
+use crate::harness::ports::free_port;
 use crate::harness::{PATIENCE, Server, doppel, run, wait_until};
 use crate::{code, errors, fifo, finished, numbered};
 
@@ -15,7 +15,7 @@ use crate::{code, errors, fifo, finished, numbered};
 fn a_load_reports_that_it_waits_for_the_server() {
     let home = tempfile::tempdir().unwrap();
     let crawl = numbered(home.path(), 5);
-    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let free = format!("127.0.0.1:{}", free_port());
     let mut command = doppel();
     command.args(["load", "--patience", "60", "--server", &format!("http://{free}")]).arg(&crawl);
     let mut load = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
@@ -23,7 +23,7 @@ fn a_load_reports_that_it_waits_for_the_server() {
     let mut line = String::new();
     said.read_line(&mut line).unwrap();
     assert!(line.contains("no server answers at ") && line.ends_with("trying for 60 s\n"), "{line}");
-    let server = Server::start_on(&free.to_string(), &home.path().join("data"), &[]);
+    let server = Server::start_on(&free, &home.path().join("data"), &[]);
     assert!(wait_until("the load to end", PATIENCE, || load.try_wait().unwrap()).success());
     let mut rest = String::new();
     said.read_to_string(&mut rest).unwrap();

@@ -2,12 +2,12 @@
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
 use tempfile::TempDir;
 
+use super::ports::free_port;
 use super::{Server, doppel, log_file, run_ok};
 
 /// The files of a cluster, and its nodes of both tiers.
@@ -35,10 +35,7 @@ impl Cluster {
     pub fn start_spread(records: &[&str], index_nodes: usize, init: &[&str], options: &[&str]) -> Self {
         let home = tempfile::tempdir().unwrap();
         let file = home.path().join("cluster.toml").display().to_string();
-        // All ports are taken before any is given back.
-        let free: Vec<TcpListener> =
-            (0..records.len() + index_nodes).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
-        let mut addresses = free.iter().map(|listener| listener.local_addr().unwrap().to_string());
+        let mut addresses = (0..records.len() + index_nodes).map(|_| format!("127.0.0.1:{}", free_port()));
         let mut arguments = vec!["init".to_owned(), file];
         for name in records {
             arguments.extend(["--tier1".to_owned(), format!("{name}={}", addresses.next().unwrap())]);
@@ -46,7 +43,6 @@ impl Cluster {
         for (n, address) in addresses.enumerate() {
             arguments.extend(["--tier2".to_owned(), format!("index-{n}={address}")]);
         }
-        drop(free);
         run_ok(arguments.iter().map(String::as_str).chain(init.iter().copied()));
         let mut this = Self { home, nodes: Vec::new() };
         let owned = |options: &[&str]| options.iter().map(|&option| option.to_owned()).collect();

@@ -12,6 +12,7 @@ mod crawls;
 mod kills;
 pub mod metrics;
 pub mod pages;
+pub mod ports;
 pub mod trial;
 pub mod warc;
 

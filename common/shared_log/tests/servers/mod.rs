@@ -1,15 +1,19 @@
 //! Real servers of the engine on loopback ports, each with a directory of its own. They end with the test.
 
 use std::fmt::Write as _;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
 use doppel_shared_log::Engine;
+use ports::free_port;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
+
+#[path = "../../../../tests/harness/ports.rs"]
+#[expect(unreachable_pub, reason = "it is public in the tests of the workspace")]
+mod ports;
 
 /// Paths of `nats-server` programs, separated by colons. Without it, the one on the path is taken.
 const PROGRAMS: &str = "DOPPEL_NATS_SERVERS";
@@ -45,11 +49,7 @@ impl Servers {
     /// Starts so many.
     pub(crate) fn start(program: &Path, count: usize) -> Self {
         let dir = TempDir::new().unwrap();
-        // Held together, so that none comes twice.
-        let held: Vec<TcpListener> =
-            (0..2 * count).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
-        let mut ports: Vec<u16> = held.iter().map(|held| held.local_addr().unwrap().port()).collect();
-        drop(held);
+        let mut ports: Vec<u16> = (0..2 * count).map(|_| free_port()).collect();
         let routes = ports.split_off(count);
         for (at, (port, route)) in ports.iter().zip(&routes).enumerate() {
             let mut config = format!(
