@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::Args;
-use doppel_coordinator::hosts::{HostName, Hosts};
 use doppel_model::Tau;
 use doppel_model::pairwise::{Policy, PolicyError};
 use doppel_partitioning::DIMENSIONS_MAX;
@@ -19,25 +18,26 @@ pub(crate) const DEFAULT_SERVER: &str = "http://127.0.0.1:7700";
 /// How to reach a server.
 #[derive(Debug, Args)]
 pub(crate) struct ServerArgs {
-    /// The server to ask.
+    /// The server to ask, such as http://127.0.0.1:7700, or https://proxy.example.org/doppel where a proxy is in front of it. The
+    /// variable DOPPEL_TOKEN is the token for one that asks for it.
     #[arg(long, value_name = "URL", env = "DOPPEL_SERVER", default_value = DEFAULT_SERVER)]
     pub(crate) server: String,
+    #[command(flatten)]
+    pub(crate) credentials: CredentialArgs,
 }
 
-/// The names under which a front door may be asked.
+/// What is shown to a server, and what it has to show.
 #[derive(Debug, Args)]
-pub(crate) struct HostArgs {
-    /// A name under which clients may ask, beside localhost and addresses, such as doppel.example.org; give it where the name
-    /// of a machine, a service or a proxy is asked. May be given several times, or as a list with commas. Others are refused, so that
-    /// no page in a browser can read or change anything by leading its own name here.
-    #[arg(long = "allow-host", value_name = "NAME", env = "DOPPEL_ALLOW_HOST", value_delimiter = ',')]
-    names: Vec<HostName>,
-}
-
-impl HostArgs {
-    pub(crate) fn hosts(self) -> Hosts {
-        self.names.into()
-    }
+pub(crate) struct CredentialArgs {
+    /// A file with the token to show, which `doppel token new` has printed; before DOPPEL_TOKEN.
+    #[arg(long, value_name = "FILE", env = "DOPPEL_TOKEN_FILE")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// A file of certificates in PEM by which an https server is known, in place of those of the system.
+    #[arg(long, value_name = "FILE", env = "DOPPEL_CA")]
+    pub(crate) ca: Option<PathBuf>,
+    /// A file with certificate and private key in PEM, for a server that was started with --tls-client-ca.
+    #[arg(long, value_name = "FILE", env = "DOPPEL_CLIENT_CERT")]
+    pub(crate) client_cert: Option<PathBuf>,
 }
 
 /// A server and the form of the answer.

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use doppel_protocol::client::ClientError;
+use doppel_protocol::client::{ClientError, StatusCode};
 
 use crate::output::ReaderGone;
 
@@ -13,7 +13,7 @@ Exit codes:
     0  done
     1  failed; the message says why and what to do
     2  wrong arguments
-    3  the server cannot be reached, or does not answer in time
+    3  the server cannot be reached, is not trusted, or does not answer in time
     4  the server refused the request; the message is its answer
     5  done, but an input was not read to its end, or nothing was read, or a URL was none
        (with --strict: or a record was bad or refused)
@@ -62,7 +62,7 @@ fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
         return Some(failure.code());
     }
     match cause.downcast_ref()? {
-        ClientError::Unreachable { .. } | ClientError::Late { .. } => Some(3),
+        ClientError::Unreachable { .. } | ClientError::Untrusted { .. } | ClientError::Late { .. } => Some(3),
         ClientError::Refused { .. } => Some(4),
         _ => None,
     }
@@ -70,10 +70,16 @@ fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
 
 /// What to do about a cause that this command line can help with.
 fn advice(cause: &(dyn std::error::Error + 'static)) -> Option<&'static str> {
-    matches!(cause.downcast_ref()?, ClientError::Unreachable { .. }).then_some(
-        "; start one with `doppel serve --data DIR`, or in a cluster with `doppel coordinator`, or name another with --server \
-         URL or DOPPEL_SERVER",
-    )
+    match cause.downcast_ref()? {
+        ClientError::Unreachable { .. } => Some(
+            "; start one with `doppel serve --data DIR`, or in a cluster with `doppel coordinator`, or name another with --server \
+             URL or DOPPEL_SERVER",
+        ),
+        ClientError::Refused { status: StatusCode::UNAUTHORIZED, .. } => {
+            Some("; --token-file FILE or DOPPEL_TOKEN gives one")
+        }
+        _ => None,
+    }
 }
 
 fn is_reader_gone(cause: &(dyn std::error::Error + 'static)) -> bool {

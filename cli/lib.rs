@@ -3,7 +3,7 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | `args`, `span` | options that several commands take |
+//! | `args`, `span`, `size` | options that several commands take |
 //! | `crawl`, `extracted`, `directory`, `spool` | crawls on disk, or from standard input, as pages and as pages with signatures |
 //! | `hashed_lines`, `bounded` | crawls as hashed lines of pages; commands that count in bounded memory and disk |
 //! | `wire`, `manifest`, `winners` | the roles on a data directory |
@@ -14,6 +14,7 @@
 //! | `destination`, `whole_file`, `scratch`, `interrupt` | files that are whole or not there, and what an interruption removes |
 //! | `exit` | exit codes |
 //! | `client` | a server that is asked |
+//! | `front_door`, `token_file` | how a server listens to clients, and who may ask it what |
 //! | `cluster`, `process` | the file of a cluster, the directory of a node; what every server process does |
 //! | `command` | the commands, a file each |
 //!
@@ -31,6 +32,7 @@ mod dev_cluster;
 mod directory;
 pub mod exit;
 mod extracted;
+mod front_door;
 pub mod hashed_lines;
 mod interrupt;
 pub mod layout;
@@ -43,10 +45,12 @@ pub mod processor;
 pub mod progress;
 mod savings;
 pub mod scratch;
+mod size;
 pub mod span;
 mod spool;
 mod summary;
 pub mod svg;
+mod token_file;
 mod weights;
 mod whole_file;
 mod winners;

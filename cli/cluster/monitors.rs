@@ -11,6 +11,7 @@ use std::net::{TcpStream, ToSocketAddrs as _};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use doppel_protocol::client::in_the_clear;
 use doppel_tier1::Settlement;
 use reqwest::StatusCode;
 use reqwest::redirect::Policy;
@@ -115,8 +116,7 @@ fn ask(monitor: &str) -> Result<Said, String> {
         cause.to_string()
     };
     // What a monitor says is of itself, and not of where it sends whoever asks.
-    let http = reqwest::blocking::Client::builder().timeout(ANSWER).no_proxy().redirect(Policy::none());
-    let http = http.build().map_err(text)?;
+    let http = in_the_clear().timeout(ANSWER).redirect(Policy::none()).build().map_err(text)?;
     let answer = http.get(format!("{}/varz", monitor.trim_end_matches('/'))).send().map_err(|error| {
         // Something is there, and it speaks another language.
         if !error.is_connect() && !error.is_timeout() && greets(monitor) {

@@ -1,7 +1,5 @@
 //! `doppel coordinator`: a front door of a cluster.
 
-use std::io::{self, Write};
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,8 +7,8 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 use doppel_coordinator::app::{App, Services, system_clock};
-use doppel_coordinator::limits::Limits;
 use doppel_coordinator::shard_map::ShardMap;
+use doppel_http::Listening;
 use doppel_model::pairwise::Signer;
 use doppel_model::tables::{Tables, TablesHash};
 use doppel_protocol::{ClusterApi, MappingApi, Tier1Api, Tier2Api};
@@ -20,10 +18,10 @@ use doppel_wire::tier2::{RemoteTier2, RoutedTier2};
 use doppel_wire::{NodeName, Runtime};
 use prometheus_client::registry::Registry;
 
-use crate::args::HostArgs;
 use crate::cluster::steps::Role;
 use crate::cluster::{Cluster, ClusterFile, Told};
 use crate::extracted::extractors;
+use crate::front_door::FrontDoorArgs;
 use crate::policy_tables;
 use crate::process;
 use crate::winners::Winners;
@@ -43,7 +41,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
-  doppel coordinator --cluster cluster.toml --name front-1 --listen 10.0.0.31:7700")]
+  doppel coordinator --cluster cluster.toml --name front-1 --listen 10.0.0.31:7700 --tokens tokens")]
 pub(crate) struct Coordinator {
     /// The file of the cluster, which `doppel init` has written; the secret is beside it.
     #[arg(long, value_name = "FILE", env = "DOPPEL_CLUSTER")]
@@ -51,12 +49,8 @@ pub(crate) struct Coordinator {
     /// A name for this coordinator, by which the logs of the other nodes know it.
     #[arg(long, value_name = "NAME", env = "DOPPEL_NAME", default_value = "coordinator")]
     name: NodeName,
-    /// Address and port to listen on for clients; port 0 is any free one. There is no authentication: whoever reaches it may
-    /// write. The default is reached from this machine alone.
-    #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:7700", value_parser = process::address)]
-    listen: SocketAddr,
     #[command(flatten)]
-    hosts: HostArgs,
+    front_door: FrontDoorArgs,
     /// A file that names markets (docs/WINNERS.md); give all coordinators the same. Its rules are not used: `doppel init
     /// --winners` fixes those.
     #[arg(long, value_name = "FILE")]
@@ -80,15 +74,14 @@ impl Coordinator {
     async fn serve(self) -> anyhow::Result<()> {
         let shutdown = process::shutdown()?;
         tokio::pin!(shutdown);
+        let front_door = self.front_door.open().await?;
+        front_door.reread_on_hangup()?;
         let file = ClusterFile::read(&self.cluster)?;
         let tables = self.policy_tables.as_deref().map(policy_tables::read).transpose()?;
-        let hosts = self.hosts.hosts();
         let markets = self.winners.as_deref().map(Winners::read).transpose()?.unwrap_or_default().markets;
         let temp_dir = self.temp.unwrap_or_else(std::env::temp_dir);
         std::fs::create_dir_all(&temp_dir)
             .with_context(|| format!("cannot create {}", temp_dir.display()))?;
-        let listener = process::listen(self.listen).await?;
-        let address = listener.local_addr()?;
         let awaited = Awaited::default();
         let mut reached = Ok(None);
         let reach = async { reached = reach(&file, &self.name, tables, &awaited, &mut shutdown).await };
@@ -96,7 +89,10 @@ impl Coordinator {
             let awaited = awaited.clone();
             move || awaited.text()
         };
-        doppel_coordinator::wait(&listener, text, reach).await.context("the server did not end well")?;
+        let Listening { listener, tls } = &front_door.doors.clients;
+        doppel_coordinator::wait((listener, tls.clone()), text, reach)
+            .await
+            .context("the server did not end well")?;
         let Some(Reached { cluster, signer, hearing, runtime, nodes, routers, collection }) = reached? else {
             return Ok(());
         };
@@ -130,13 +126,10 @@ impl Coordinator {
             registry: Registry::default(),
             clock: system_clock(),
             temp_dir,
-            limits: Limits::default(),
+            limits: front_door.limits.clone(),
         });
-        let mut out = io::stdout().lock();
-        writeln!(out, "doppel coordinator {} is listening on http://{address}", self.name)?;
-        out.flush()?;
-        drop(out);
-        let served = doppel_coordinator::serve(listener, (app, hosts), shutdown).await;
+        front_door.announce(&format!("doppel coordinator {}", self.name))?;
+        let served = doppel_coordinator::serve(front_door.doors, app, shutdown).await;
         tokio::task::spawn_blocking(move || drop(watch)).await.context("the watch did not end well")?;
         served.context("the server did not end well")
     }

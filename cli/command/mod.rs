@@ -25,6 +25,7 @@ mod serve;
 mod status;
 mod tier1;
 mod tier2;
+mod token;
 
 use clap::{Parser, Subcommand};
 
@@ -70,6 +71,7 @@ pub(crate) enum Command {
     Restore(restore::Restore),
     Plan(plan::Plan),
     PolicyTables(policy_tables::PolicyTables),
+    Token(token::Token),
 }
 
 /// Runs the command that was given.
@@ -103,5 +105,6 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Restore(restore) => restore.run(),
         Command::Plan(plan) => plan.run(),
         Command::PolicyTables(tables) => tables.run(),
+        Command::Token(token) => token.run(),
     }
 }

@@ -14,7 +14,7 @@ use doppel_model::Tau;
 use doppel_model::signature::Signature;
 use doppel_partitioning::{Drift, MappingLoad};
 
-use crate::args::{self, InputArgs};
+use crate::args::{self, CredentialArgs, InputArgs};
 use crate::layout::{Layout, LayoutArgs, Shape};
 use crate::output::Output;
 use crate::progress;
@@ -54,6 +54,8 @@ pub(crate) struct Plan {
     /// it.
     #[arg(long, value_name = "URL", conflicts_with_all = ["inputs", "strict", "learn_from", "assignments"])]
     from_server: Option<String>,
+    #[command(flatten)]
+    credentials: CredentialArgs,
     /// Nodes that share the collection, 1 to 4096.
     #[arg(long, value_name = "M", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=4096))]
     nodes: u32,
@@ -93,7 +95,7 @@ impl Plan {
         let strict = self.strict;
         let read = |inputs: &[PathBuf]| contents::read(&InputArgs { inputs: inputs.to_vec(), strict });
         let (contents, input) = match &self.from_server {
-            Some(server) => (contents::sample(server)?, None),
+            Some(server) => (contents::sample(server, &self.credentials)?, None),
             None => read(&self.inputs).map(|(contents, input)| (contents, Some(input)))?,
         };
         let known =

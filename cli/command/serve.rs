@@ -1,15 +1,14 @@
 //! `doppel serve`: every role in one process.
 
-use std::io::{self, Write};
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::Args;
-use doppel_coordinator::app::App;
+use doppel_coordinator::app::{App, Services};
 
-use crate::args::{EngineArgs, HostArgs};
+use crate::args::EngineArgs;
 use crate::extracted::extractors;
+use crate::front_door::FrontDoorArgs;
 use crate::process;
 use crate::wire::Engine;
 
@@ -23,18 +22,15 @@ use crate::wire::Engine;
 Examples:
   doppel serve --data /var/lib/doppel
   doppel serve --data collection --listen 127.0.0.1:0 --tau 0.9
-  doppel serve --data /var/lib/doppel --winners /etc/doppel/winners.toml")]
+  doppel serve --data /var/lib/doppel --winners /etc/doppel/winners.toml
+  doppel serve --data /var/lib/doppel --listen 0.0.0.0:7700 --tokens /etc/doppel/tokens --tls-cert cert.pem --tls-key key.pem")]
 pub(crate) struct Serve {
     /// The data directory; created with --policy, --policy-tables, --shards and the rules of --winners when it is not
     /// there.
     #[arg(long, value_name = "DIR")]
     data: PathBuf,
-    /// Address and port to listen on; port 0 is any free one. There is no authentication: whoever
-    /// reaches it may write.
-    #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:7700", value_parser = process::address)]
-    listen: SocketAddr,
     #[command(flatten)]
-    hosts: HostArgs,
+    front_door: FrontDoorArgs,
     #[command(flatten)]
     engine: EngineArgs,
 }
@@ -46,9 +42,9 @@ impl Serve {
 
     async fn listen(self) -> anyhow::Result<()> {
         let shutdown = process::shutdown()?;
-        let (detect_language, hosts) = (self.engine.detect_language, self.hosts.hosts());
-        let listener = process::listen(self.listen).await?;
-        let address = listener.local_addr()?;
+        let detect_language = self.engine.detect_language;
+        let front_door = self.front_door.open().await?;
+        front_door.reread_on_hangup()?;
         let engine = tokio::task::spawn_blocking(move || {
             let engine = Engine::open_to_serve(&self.data, &self.engine)?;
             let temp_dir = self.data.join("tmp");
@@ -57,12 +53,11 @@ impl Serve {
             anyhow::Ok((engine, temp_dir))
         });
         let (engine, temp_dir) = engine.await.context("the recovery panicked")??;
-        let app = App::new(engine.services(extractors(engine.signer.clone(), detect_language)?, temp_dir));
-        let mut out = io::stdout().lock();
-        writeln!(out, "doppel is listening on http://{address}")?;
-        out.flush()?;
-        drop(out);
-        let served = doppel_coordinator::serve(listener, (app, hosts), shutdown).await;
+        let ingest = extractors(engine.signer.clone(), detect_language)?;
+        let services = engine.services(ingest, temp_dir);
+        let app = App::new(Services { limits: front_door.limits.clone(), ..services });
+        front_door.announce("doppel")?;
+        let served = doppel_coordinator::serve(front_door.doors, app, shutdown).await;
         tokio::task::spawn_blocking(move || engine.stop()).await.context("the engine did not end well")?;
         served.context("the server did not end well")
     }

@@ -11,6 +11,7 @@ use doppel_protocol::answer::{LineAnswer, LineCode, LineError, NotTaken, Taken};
 use crate::app::App;
 use crate::ingest::IngestError;
 use crate::limits::{LINE_ANSWER_BYTES, RETRY_REASON_BYTES};
+use crate::memory::BodyMemory;
 use crate::memory::Share;
 use crate::metrics::Metrics;
 use crate::problem::Problem;
@@ -59,8 +60,8 @@ impl<'m> Answers<'m> {
     ///
     /// # Errors
     /// 503 when there is not enough memory.
-    pub(crate) fn new(app: &'m App, lines: usize) -> Result<Self, Problem> {
-        let (mut share, room) = (app.memory_share(), lines * LINE_ANSWER_BYTES);
+    pub(crate) fn new(app: &'m App, memory: &BodyMemory, lines: usize) -> Result<Self, Problem> {
+        let (mut share, room) = (memory.share(), lines * LINE_ANSWER_BYTES);
         if !share.grow_to(room) {
             return Err(Problem::memory_full());
         }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::HeaderMap;
@@ -17,22 +17,22 @@ use prometheus_client::registry::Registry;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{MissedTickBehavior, timeout};
 
+use crate::access::{Caller, Clients};
 use crate::advise::Advisor;
 use crate::again::Turns;
-use crate::body::{self, Held};
+use crate::body;
+use crate::buffer::Buffer;
 use crate::calls::{Calls, permit};
+pub use crate::clock::{Clock, system_clock};
 use crate::history::History;
 use crate::ingest::Ingest;
 use crate::kept_report::KeptReport;
 use crate::limits::{BACKUPS, HEAVY_CALLS, HISTORY_STEP, Limits, PLANNERS, REPAIRS, SAMPLES};
-use crate::memory::{BodyMemory, Share};
+use crate::memory::BodyMemory;
 use crate::metrics::{self, Metrics};
 use crate::problem::Problem;
 use crate::request_id::RequestIds;
 use crate::shard_map::ShardMap;
-
-/// The present moment; passed in, so that tests have their own.
-pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// What the front door is put together from.
 pub struct Services {
@@ -83,7 +83,7 @@ struct Inner {
     clock: Clock,
     temp_dir: PathBuf,
     limits: Limits,
-    memory: BodyMemory,
+    clients: Arc<Clients>,
     requests: Arc<Semaphore>,
     calls: Calls,
     long_polls: Arc<Semaphore>,
@@ -98,15 +98,6 @@ struct Inner {
     savings_report: Arc<KeptReport<Savings>>,
     request_ids: RequestIds,
     draining: watch::Sender<bool>,
-}
-
-/// The computer's clock.
-#[must_use]
-pub fn system_clock() -> Clock {
-    Arc::new(|| {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
-    })
 }
 
 impl App {
@@ -145,7 +136,7 @@ impl App {
             metrics,
             clock,
             temp_dir,
-            memory,
+            clients: Arc::new(Clients::new(limits.client, memory)),
             requests: Arc::new(Semaphore::new(limits.requests)),
             calls: Calls::new(limits.requests),
             long_polls: Arc::new(Semaphore::new(limits.long_polls)),
@@ -204,14 +195,15 @@ impl App {
     }
 
     /// Reads a body within the limits.
-    pub(crate) async fn read(&self, headers: &HeaderMap, body: Body, max: usize) -> Result<Held, Problem> {
-        let wire = body::read(&self.0.memory, &self.0.limits, headers, body, max).await?;
+    pub(crate) async fn read(
+        &self,
+        caller: &Caller,
+        headers: &HeaderMap,
+        body: Body,
+        max: usize,
+    ) -> Result<Buffer, Problem> {
+        let wire = body::read(caller.memory(), &self.0.limits, headers, body, max).await?;
         if wire.is_packed() { self.blocking(|_| wire.unpack()).await } else { wire.unpack() }
-    }
-
-    /// An empty share of the memory for bodies and their answers.
-    pub(crate) fn memory_share(&self) -> Share {
-        self.0.memory.share()
     }
 
     /// Advice on the present records, with the winners of a market where one is asked for.
@@ -241,6 +233,11 @@ impl App {
                 Err(too_old) => turns.next(too_old, false)?,
             }
         }
+    }
+
+    /// Who has requests in work.
+    pub(crate) fn clients(&self) -> Arc<Clients> {
+        Arc::clone(&self.0.clients)
     }
 
     pub(crate) fn tier1(&self) -> &dyn Tier1Api {

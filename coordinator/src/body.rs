@@ -1,19 +1,19 @@
 //! Request bodies: read whole, unpacked, bounded in bytes, in memory over all requests, and in time.
 //!
-//! Invariant: a body in memory, packed or not, holds a share of the memory budget as large as its buffer,
-//! for as long as anything reads it. A body that would pass a limit is refused before the buffer grows past
-//! it.
+//! Invariant: a body in memory, packed or not, holds a share of the memory budget (`buffer`) for as long as anything reads it. One that
+//! would pass a limit is refused before it is longer.
 
 use std::io::{self, Read};
 use std::time::Duration;
 
-use axum::body::{Body, Bytes};
+use axum::body::Body;
 use axum::http::{HeaderMap, header};
 use futures_util::StreamExt;
 use tokio::time::{Instant, timeout_at};
 
+use crate::buffer::Buffer;
 use crate::limits::Limits;
-use crate::memory::{BodyMemory, Share};
+use crate::memory::BodyMemory;
 use crate::problem::Problem;
 
 /// The smallest growth of a buffer, and the step of decompression.
@@ -22,35 +22,12 @@ const STEP: usize = 64 << 10;
 /// Window of zstd: 8 MiB, the most that RFC 9659 allows for HTTP.
 const ZSTD_WINDOW_LOG: u32 = 23;
 
-/// A whole body, unpacked, with its share of the budget.
-#[derive(Debug)]
-pub(crate) struct Held {
-    bytes: Vec<u8>,
-    share: Share,
-}
-
 /// How a body is packed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Encoding {
     Identity,
     Gzip,
     Zstd,
-}
-
-impl Held {
-    pub(crate) fn bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-
-    /// The bytes to be worked on; their share is given back when the last part of them is dropped.
-    pub(crate) fn into_bytes(self) -> Bytes {
-        self.share.hold(self.bytes)
-    }
-
-    /// The share alone, for a value that was read from the bytes and takes their place in memory.
-    pub(crate) fn into_share(self) -> Share {
-        self.share
-    }
 }
 
 /// The media type of the body in lower case, without parameters; empty where none is stated.
@@ -85,7 +62,7 @@ pub(crate) async fn read(
     if stated.is_some_and(|length| length > wire_max) {
         return Err(too_large(wire_max));
     }
-    let mut packed = Buffer::new(memory, wire_max, stated.unwrap_or(wire_max));
+    let mut packed = Buffer::new(memory, stated.unwrap_or(wire_max));
     let mut pieces = body.into_data_stream();
     let end = Instant::now() + limits.body_time;
     loop {
@@ -97,7 +74,7 @@ pub(crate) async fn read(
             Ok(Some(Ok(piece))) => packed.push(&piece)?,
         }
     }
-    Ok(Wire { encoding, packed, unpacked: Buffer::new(memory, max, max) })
+    Ok(Wire { encoding, packed, unpacked: Buffer::new(memory, max) })
 }
 
 impl Wire {
@@ -110,16 +87,16 @@ impl Wire {
     ///
     /// # Errors
     /// 400 when it is damaged, 413 when it is too long, 503 when the memory of all bodies is used up.
-    pub(crate) fn unpack(self) -> Result<Held, Problem> {
+    pub(crate) fn unpack(self) -> Result<Buffer, Problem> {
         let Self { encoding, packed, unpacked: mut out } = self;
         let damaged =
             |error: io::Error| Problem::bad_request(format!("the compressed body is damaged: {error}"));
         let mut reader: Box<dyn Read + '_> = match encoding {
-            Encoding::Identity => return Ok(packed.hold()),
-            Encoding::Gzip => Box::new(flate2::read::MultiGzDecoder::new(packed.bytes.as_slice())),
+            Encoding::Identity => return Ok(packed),
+            Encoding::Gzip => Box::new(flate2::read::MultiGzDecoder::new(packed.bytes())),
             Encoding::Zstd => {
                 let mut decoder =
-                    zstd::stream::read::Decoder::with_buffer(packed.bytes.as_slice()).map_err(damaged)?;
+                    zstd::stream::read::Decoder::with_buffer(packed.bytes()).map_err(damaged)?;
                 decoder.window_log_max(ZSTD_WINDOW_LOG).map_err(damaged)?;
                 Box::new(decoder)
             }
@@ -127,7 +104,7 @@ impl Wire {
         let mut piece = vec![0; STEP];
         loop {
             match reader.read(&mut piece) {
-                Ok(0) => return Ok(out.hold()),
+                Ok(0) => return Ok(out),
                 Ok(n) => out.push(&piece[..n])?,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(damaged(error)),
@@ -152,43 +129,6 @@ impl Encoding {
             None => Ok(encoding),
             Some(_) => Err(Problem::media_type("one content encoding is taken, gzip or zstd")),
         }
-    }
-}
-
-/// A growing body.
-struct Buffer {
-    bytes: Vec<u8>,
-    share: Share,
-    /// The most bytes it may have.
-    max: usize,
-    /// The bytes it will have, where that is known.
-    expected: usize,
-}
-
-impl Buffer {
-    fn new(memory: &BodyMemory, max: usize, expected: usize) -> Self {
-        Self { bytes: Vec::new(), share: memory.share(), max, expected }
-    }
-
-    fn push(&mut self, piece: &[u8]) -> Result<(), Problem> {
-        let needed = self.bytes.len() + piece.len();
-        if needed > self.max {
-            return Err(too_large(self.max));
-        }
-        if needed > self.bytes.capacity() {
-            let ample = (2 * self.bytes.capacity()).max(STEP).min(self.expected).max(needed);
-            let capacity = [ample, needed].into_iter().find(|&capacity| self.share.grow_to(capacity));
-            let Some(capacity) = capacity else {
-                return Err(Problem::memory_full());
-            };
-            self.bytes.reserve_exact(capacity - self.bytes.len());
-        }
-        self.bytes.extend_from_slice(piece);
-        Ok(())
-    }
-
-    fn hold(self) -> Held {
-        Held { bytes: self.bytes, share: self.share }
     }
 }
 

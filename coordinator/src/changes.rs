@@ -12,6 +12,7 @@ use serde::Deserialize;
 use tokio::time::Instant;
 use utoipa::IntoParams;
 
+use crate::access::Caller;
 use crate::app::App;
 use crate::contract::refusals;
 use crate::extract::{Query, number};
@@ -65,6 +66,7 @@ pub(crate) struct ChangesQuery {
 )]
 pub(crate) async fn get(
     State(app): State<App>,
+    caller: Caller,
     headers: HeaderMap,
     Query(query): Query<ChangesQuery>,
 ) -> Result<Response, Problem> {
@@ -73,7 +75,8 @@ pub(crate) async fn get(
     if let Some(cursor) = &query.cursor {
         check(cursor)?;
     }
-    let _place = if wait.is_zero() { None } else { Some(app.enter_long_poll()?) };
+    let _place =
+        if wait.is_zero() { None } else { Some((caller.enter_long_poll()?, app.enter_long_poll()?)) };
     let changes = poll(&app, query.cursor, limit, wait).await?;
 
     let answer = ChangesAnswer::from(changes);

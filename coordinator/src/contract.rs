@@ -17,9 +17,11 @@ use utoipa::openapi::extensions::Extensions;
 use utoipa::openapi::header::HeaderBuilder;
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{Content, KnownFormat, OpenApi, Ref, RefOr, Required, Response, SchemaFormat};
 use utoipa::{PartialSchema, ToSchema, openapi};
 
+use crate::access::role;
 use crate::front::POLICY;
 use crate::mapping::OutcomeSchema;
 use crate::pages::NDJSON;
@@ -32,7 +34,7 @@ pub(crate) const PROBLEMS: &str = "x-problems";
 const PROBLEM_JSON: &str = "application/problem+json";
 
 /// Headers of the document's components: name there, name in answers, what they say.
-const HEADERS: [(&str, HeaderName, Type, &str); 3] = [
+const HEADERS: [(&str, HeaderName, Type, &str); 4] = [
     (
         "Policy",
         POLICY,
@@ -46,6 +48,7 @@ const HEADERS: [(&str, HeaderName, Type, &str); 3] = [
         "The id of the request, as in the service's log: the one that it came with, if that is 1 to 64 visible characters \
          of ASCII, or a new one.",
     ),
+    (AUTHENTICATE, header::WWW_AUTHENTICATE, Type::String, "What is missing: `Bearer`, a token."),
     (
         RETRY_AFTER,
         header::RETRY_AFTER,
@@ -54,8 +57,14 @@ const HEADERS: [(&str, HeaderName, Type, &str); 3] = [
     ),
 ];
 
+/// The component of the header that says what is missing.
+const AUTHENTICATE: &str = "Authenticate";
+
 /// The component of the header that says when to try again.
 const RETRY_AFTER: &str = "RetryAfter";
+
+/// The security scheme of operations that need a role.
+const TOKEN: &str = "token";
 
 /// The only answer with an error that is no problem document, because it comes before there is a request: hyper gives it.
 const TOO_LONG: (&str, &str) =
@@ -64,10 +73,10 @@ const TOO_LONG: (&str, &str) =
 /// Completes the document.
 pub(crate) fn complete(document: &mut OpenApi) {
     for (path, item) in &mut document.paths.paths {
-        let operations = [(&mut item.get, false), (&mut item.post, true), (&mut item.delete, true)];
-        for (operation, changes) in operations {
+        let operations = [(&mut item.get, "GET"), (&mut item.post, "POST"), (&mut item.delete, "DELETE")];
+        for (operation, method) in operations {
             if let Some(operation) = operation {
-                complete_operation(path, changes, operation);
+                complete_operation(path, method, operation);
             }
         }
     }
@@ -77,6 +86,11 @@ pub(crate) fn complete(document: &mut OpenApi) {
         let header = HeaderBuilder::new().schema(Some(schema)).description(Some(says)).build();
         components.headers.insert(component.to_owned(), header.into());
     }
+    let token = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some(
+        "A token of `doppel token new`. An operation names the least role that it needs: `operate` includes `write`, and `write` \
+         includes `read`. A server without tokens, as by default on its own machine, asks for none.",
+    ));
+    components.security_schemes.insert(TOKEN.to_owned(), SecurityScheme::Http(token.build()).into());
     // No handler names it, and parameters alone name a form.
     let mut problem = answer::Problem::schema();
     if let RefOr::T(Schema::Object(object)) = &mut problem
@@ -104,8 +118,10 @@ fn kinds(says: &str) -> String {
     format!("{says}\n\nThere are these, and others may be added:\n\n{}", kinds.join("\n"))
 }
 
-fn complete_operation(path: &str, changes: bool, operation: &mut Operation) {
-    let all = problems(path, changes, operation);
+fn complete_operation(path: &str, method: &str, operation: &mut Operation) {
+    let role = role::required(method, path);
+    operation.security = role.map(|role| vec![SecurityRequirement::new(TOKEN, [role.name()])]);
+    let all = problems(path, method, operation);
     let responses = &mut operation.responses.responses;
     for (status, kinds) in all {
         let said = responses.remove(&status);
@@ -113,7 +129,9 @@ fn complete_operation(path: &str, changes: bool, operation: &mut Operation) {
     }
     for response in responses.values_mut() {
         let RefOr::T(response) = response else { continue };
-        for (component, name, ..) in HEADERS.into_iter().filter(|header| header.0 != RETRY_AFTER) {
+        for (component, name, ..) in
+            HEADERS.into_iter().filter(|header| ![RETRY_AFTER, AUTHENTICATE].contains(&header.0))
+        {
             response.headers.insert(name.to_string(), component_header(component));
         }
         for (media_type, content) in &mut response.content {
@@ -133,16 +151,18 @@ fn complete_operation(path: &str, changes: bool, operation: &mut Operation) {
 }
 
 /// The problems of an operation by their status.
-fn problems(path: &str, changes: bool, operation: &Operation) -> BTreeMap<String, BTreeSet<Kind>> {
+fn problems(path: &str, method: &str, operation: &Operation) -> BTreeMap<String, BTreeSet<Kind>> {
     let mut kinds: BTreeSet<Kind> = operation.responses.responses.iter().flat_map(said).collect();
     let (has_body, has_parameters) = (operation.request_body.is_some(), operation.parameters.is_some());
     let of_v1 = path.starts_with("/v1/");
-    let rules: [(bool, &[Kind]); 6] = [
+    let has_role = role::required(method, path).is_some();
+    let rules: [(bool, &[Kind]); 7] = [
         (true, &[Kind::Misdirected]),
         (has_body || has_parameters, &[Kind::BadRequest]),
         (has_body, &[Kind::SlowBody, Kind::TooLarge, Kind::MediaType]),
-        (of_v1 && changes, &[Kind::CrossSite]),
-        (of_v1, &[Kind::Busy]),
+        (of_v1 && method != "GET", &[Kind::CrossSite]),
+        (of_v1, &[Kind::Busy, Kind::ClientLimit]),
+        (has_role, &[Kind::Unauthorized, Kind::Forbidden]),
         // That the process is alive is said before there is a cluster, and without any call.
         (path != "/healthz", &[Kind::Internal, Kind::NotReady]),
     ];
@@ -182,6 +202,9 @@ fn refusal(said: Option<RefOr<Response>>, kinds: &BTreeSet<Kind>) -> Response {
     response.extensions = Some(Extensions::from_iter([(PROBLEMS, types)]));
     if kinds.iter().any(|kind| kind.is_passing()) {
         response.headers.insert(header::RETRY_AFTER.to_string(), component_header(RETRY_AFTER));
+    }
+    if kinds.contains(&Kind::Unauthorized) {
+        response.headers.insert(header::WWW_AUTHENTICATE.to_string(), component_header(AUTHENTICATE));
     }
     response
 }

@@ -9,6 +9,7 @@ use doppel_protocol::{Market, Markets};
 use doppel_protocol::{NoRepairId, RepairId};
 use serde::de::DeserializeOwned;
 
+use crate::access::Caller;
 use crate::app::App;
 use crate::body;
 use crate::limits::JSON_BYTES;
@@ -81,6 +82,19 @@ async fn id<S: Send + Sync>(parts: &mut Parts, state: &S) -> Result<String, Prob
     path.map(|Path(text)| text).map_err(|rejection| Problem::field("id", rejection.body_text()))
 }
 
+impl<S: Send + Sync> FromRequestParts<S> for Caller {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        caller(parts)
+    }
+}
+
+/// Who sent a request, as the guard has found it out.
+fn caller(parts: &Parts) -> Result<Caller, Problem> {
+    parts.extensions.get().cloned().ok_or_else(Problem::internal)
+}
+
 /// Reads a body of at most `max` bytes as JSON; gives its share of the memory budget, too, which is to be
 /// kept as long as the value.
 pub(crate) async fn json<T: DeserializeOwned>(
@@ -92,7 +106,8 @@ pub(crate) async fn json<T: DeserializeOwned>(
     if body::media_type(&parts.headers) != "application/json" {
         return Err(Problem::media_type("the content type of this call is application/json"));
     }
-    let held = app.read(&parts.headers, body, max).await?;
+    let caller = caller(&parts)?;
+    let held = app.read(&caller, &parts.headers, body, max).await?;
     if held.bytes().trim_ascii().is_empty() {
         return Err(Problem::bad_request("the body is empty"));
     }

@@ -1,4 +1,5 @@
-//! The front of the routes: who asks under a name that is not this server's is refused, and the common question about a page is answered here, on the thread that took it.
+//! The front of the routes: who asks under a name that is not this server's is refused, and the common question about a page is
+//! answered here, on the thread that took it.
 //!
 //! Such an answer neither waits nor fails, so it needs no permit, no span for the log and no route, which cost more than the
 //! answer itself. It has an id and is counted as any other.
@@ -14,8 +15,8 @@ use axum::response::{IntoResponse, Response};
 use futures_util::future::Either;
 use tower::Service;
 
+use crate::access::{Gate, Role};
 use crate::app::App;
-use crate::hosts::Hosts;
 use crate::middleware;
 use crate::problem::Problem;
 use crate::request_id::REQUEST_ID;
@@ -26,24 +27,30 @@ pub(crate) const POLICY: HeaderName = HeaderName::from_static("doppel-policy");
 
 /// The whole front door as one service.
 #[derive(Debug, Clone)]
-pub struct Front {
+pub(crate) struct Front {
     app: App,
-    hosts: Hosts,
+    gate: Gate,
     policy: HeaderValue,
     routes: Router,
 }
 
 impl Front {
-    pub(crate) fn new(app: App, (hosts, policy): (Hosts, HeaderValue), routes: Router) -> Self {
-        Self { app, hosts, policy, routes }
+    pub(crate) fn new(app: App, (gate, policy): (Gate, HeaderValue), routes: Router) -> Self {
+        Self { app, gate, policy, routes }
     }
 
     fn answer_at_once<B>(&self, request: &Request<B>) -> Option<Response> {
         let begin = Instant::now();
-        if let Some(host) = self.hosts.refused(request) {
+        if let Some(host) = self.gate.hosts().refused(request) {
             return Some(self.refuse(&host, request, begin));
         }
-        let mut response = status::without_rows(&self.app, request.method(), request.uri())?;
+        // Whoever may not ask goes on to the routes, as everything does that is not answered here.
+        if !status::is_asked(request.method(), request.uri())
+            || self.gate.admit(request.headers(), Some(Role::Read), self.app.now()).is_err()
+        {
+            return None;
+        }
+        let mut response = status::without_rows(&self.app, request.uri())?;
         let id = self.app.request_ids().id_of(request.headers());
         let (method, status) = (request.method().as_str(), response.status().as_u16());
         let taken = begin.elapsed();

@@ -14,14 +14,17 @@
     reason = "utoipa::path writes the types of its params with their full paths"
 )]
 
+pub mod access;
 mod advise;
 mod again;
 mod answers;
 pub mod app;
 mod backup;
 mod body;
+mod buffer;
 mod calls;
 mod changes;
+mod clock;
 mod cluster;
 pub mod comparison;
 mod contract;
@@ -32,7 +35,6 @@ mod front;
 mod group_report;
 mod groups;
 mod history;
-pub mod hosts;
 pub mod ingest;
 mod kept_report;
 pub mod limits;
@@ -74,6 +76,6 @@ mod waiting;
 mod winners;
 
 pub use problem::Problem;
-pub use router::{app, openapi};
-pub use server::serve;
+pub use router::openapi;
+pub use server::{Doors, serve};
 pub use waiting::wait;

@@ -65,6 +65,11 @@ pub const HEAD_TIME: Duration = Duration::from_secs(30);
 /// The longest a client may go without reading what it asked for.
 pub const WRITE_PAUSE: Duration = Duration::from_secs(60);
 
+/// What one client may hold of these at once: a quarter of the requests and of the long polls, half of the memory for bodies, so
+/// that there is some of each for others while one takes all that it can.
+pub const CLIENT: ClientLimits =
+    ClientLimits { requests: REQUESTS / 4, long_polls: LONG_POLLS / 4, body_bytes: BODY_MEMORY_BYTES / 2 };
+
 /// Connections open at once; each costs about 16 kB while idle, so 64 MB.
 pub const CONNECTIONS: usize = 4_096;
 
@@ -254,6 +259,17 @@ pub const DRAIN: Duration = Duration::from_secs(30);
 const _: () = assert!(CHUNK_LINES <= BATCH_MAX && LIST <= BATCH_MAX && PROBE_PARTNERS <= BATCH_MAX);
 const _: () = assert!(CHANGES <= LIST_MAX && LIST <= LIST_MAX);
 
+/// What one client may hold at once.
+#[derive(Debug, Clone, Copy)]
+pub struct ClientLimits {
+    /// Requests in work, long polls among them.
+    pub requests: usize,
+    /// Long polls.
+    pub long_polls: usize,
+    /// Bytes of request bodies in memory, and of the answers to their lines.
+    pub body_bytes: usize,
+}
+
 /// The limits that tests make small.
 #[derive(Debug, Clone)]
 pub struct Limits {
@@ -273,6 +289,8 @@ pub struct Limits {
     pub body_time: Duration,
     /// See [`REQUESTS`].
     pub requests: usize,
+    /// See [`CLIENT`].
+    pub client: ClientLimits,
     /// See [`CALL_TIME`].
     pub call_time: Duration,
     /// See [`HEALTH_TIME`].
@@ -302,6 +320,7 @@ impl Default for Limits {
             body_pause: BODY_PAUSE,
             body_time: BODY_TIME,
             requests: REQUESTS,
+            client: CLIENT,
             call_time: CALL_TIME,
             health_time: HEALTH_TIME,
             long_polls: LONG_POLLS,

@@ -16,6 +16,7 @@ use crate::answers::{Answers, Written, not_taken};
 use crate::app::App;
 use crate::ingest::{Ingested, KeyedBatch, Source};
 use crate::limits::CHUNK_BYTES;
+use crate::memory::BodyMemory;
 use crate::problem::Problem;
 use crate::submit::submit;
 
@@ -30,14 +31,14 @@ struct Line {
 ///
 /// # Errors
 /// When there are too many lines, or nothing was taken because tier 1 refused or memory was short.
-pub(crate) fn take(app: &App, body: &Bytes) -> Result<Written, Problem> {
+pub(crate) fn take(app: &App, memory: &BodyMemory, body: &Bytes) -> Result<Written, Problem> {
     let limits = app.limits();
     let count = lines(body).take(limits.lines + 1).count();
     if count > limits.lines {
         let detail = format!("more than {} lines; send them in parts", limits.lines);
         return Err(Problem::too_large(detail));
     }
-    let mut answers = Answers::new(app, count)?;
+    let mut answers = Answers::new(app, memory, count)?;
     let mut rest = lines(body).peekable();
     let start = |lines: Vec<Line>| {
         let keyed = |line: Line| {

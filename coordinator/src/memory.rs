@@ -10,30 +10,45 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// Bytes of one permit.
 const UNIT: usize = 1 << 10;
 
-/// The whole budget.
+/// A budget: the whole, or what a client may take of it.
 #[derive(Debug, Clone)]
-pub(crate) struct BodyMemory(Arc<Semaphore>);
+pub(crate) struct BodyMemory {
+    budget: Arc<Semaphore>,
+    /// What this is a part of.
+    whole: Option<Arc<Semaphore>>,
+}
 
 /// A part of the budget; dropping it gives it back.
 #[derive(Debug)]
 pub(crate) struct Share {
     memory: BodyMemory,
     permit: Option<OwnedSemaphorePermit>,
+    /// As large, where the budget is itself a part.
+    of_whole: Option<OwnedSemaphorePermit>,
+}
+
+fn budget(bytes: usize) -> Arc<Semaphore> {
+    Arc::new(Semaphore::new((bytes / UNIT).min(Semaphore::MAX_PERMITS)))
 }
 
 impl BodyMemory {
     pub(crate) fn new(bytes: usize) -> Self {
-        Self(Arc::new(Semaphore::new((bytes / UNIT).min(Semaphore::MAX_PERMITS))))
+        Self { budget: budget(bytes), whole: None }
+    }
+
+    /// At most so many bytes of this budget, which is the whole.
+    pub(crate) fn part(&self, bytes: usize) -> Self {
+        Self { budget: budget(bytes), whole: Some(Arc::clone(&self.budget)) }
     }
 
     /// Bytes not in use.
     pub(crate) fn free(&self) -> usize {
-        self.0.available_permits() * UNIT
+        self.budget.available_permits() * UNIT
     }
 
     /// An empty share.
     pub(crate) fn share(&self) -> Share {
-        Share { memory: self.clone(), permit: None }
+        Share { memory: self.clone(), permit: None, of_whole: None }
     }
 }
 
@@ -45,39 +60,45 @@ impl Share {
 
     /// Makes it at least so large, unless too little of the budget is left; tells whether it is.
     pub(crate) fn grow_to(&mut self, bytes: usize) -> bool {
-        let more = u32::try_from(bytes.saturating_sub(self.bytes()).div_ceil(UNIT));
-        let Some(more) = more.ok().and_then(|more| self.memory.0.clone().try_acquire_many_owned(more).ok())
-        else {
-            return false;
-        };
-        match &mut self.permit {
-            Some(permit) => permit.merge(more),
-            None => self.permit = Some(more),
+        let Ok(more) = u32::try_from(bytes.saturating_sub(self.bytes()).div_ceil(UNIT)) else { return false };
+        let take = |of: &Arc<Semaphore>| of.clone().try_acquire_many_owned(more).ok();
+        let Some(own) = take(&self.memory.budget) else { return false };
+        if let Some(whole) = &self.memory.whole {
+            let Some(of_whole) = take(whole) else { return false };
+            add(&mut self.of_whole, of_whole);
         }
+        add(&mut self.permit, own);
         true
     }
 
     /// Gives back what is beyond `bytes`.
     pub(crate) fn shrink_to(&mut self, bytes: usize) {
-        if let Some(permit) = &mut self.permit {
+        for permit in [&mut self.permit, &mut self.of_whole].into_iter().flatten() {
             drop(permit.split(permit.num_permits().saturating_sub(bytes.div_ceil(UNIT))));
         }
     }
 
     /// `bytes`, which hold this share until they are dropped.
-    pub(crate) fn hold(self, bytes: Vec<u8>) -> Bytes {
+    pub(crate) fn hold(self, bytes: impl AsRef<[u8]> + Send + 'static) -> Bytes {
         Bytes::from_owner(Sharing { bytes, _share: self })
     }
 }
 
-struct Sharing {
-    bytes: Vec<u8>,
+fn add(to: &mut Option<OwnedSemaphorePermit>, more: OwnedSemaphorePermit) {
+    match to {
+        Some(permit) => permit.merge(more),
+        None => *to = Some(more),
+    }
+}
+
+struct Sharing<B> {
+    bytes: B,
     _share: Share,
 }
 
-impl AsRef<[u8]> for Sharing {
+impl<B: AsRef<[u8]>> AsRef<[u8]> for Sharing<B> {
     fn as_ref(&self) -> &[u8] {
-        &self.bytes
+        self.bytes.as_ref()
     }
 }
 
@@ -103,5 +124,19 @@ mod tests {
         drop(part);
         other.shrink_to(0);
         assert_eq!(memory.free(), 10 * UNIT);
+    }
+
+    #[test]
+    fn a_part_of_a_budget_is_bounded_by_both() {
+        let memory = BodyMemory::new(10 * UNIT);
+        let (small, large) = (memory.part(4 * UNIT), memory.part(20 * UNIT));
+        let (mut one, mut other) = (small.share(), large.share());
+        assert!(one.grow_to(4 * UNIT) && !one.grow_to(5 * UNIT));
+        assert!(!other.grow_to(7 * UNIT) && other.grow_to(6 * UNIT));
+        assert_eq!((memory.free(), small.free(), large.free()), (0, 0, 14 * UNIT));
+        one.shrink_to(UNIT);
+        assert_eq!((memory.free(), small.free()), (3 * UNIT, 3 * UNIT));
+        drop((one, other));
+        assert_eq!((memory.free(), small.free(), large.free()), (10 * UNIT, 4 * UNIT, 20 * UNIT));
     }
 }

@@ -12,8 +12,11 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use tracing::Instrument;
 
+use doppel_http::Remote;
+
+use crate::access::role::{self, Role};
+use crate::access::{Gate, hosts};
 use crate::app::App;
-use crate::hosts;
 use crate::problem::Problem;
 use crate::request_id::REQUEST_ID;
 
@@ -77,9 +80,23 @@ pub(crate) fn method_name(method: &Method) -> &str {
     if known.contains(method) { method.as_str() } else { "other" }
 }
 
-/// Bounds the requests in work, and keeps other sites' pages in an operator's browser from changing
-/// anything. Health and metrics are always answered.
-pub(crate) async fn guard(State(app): State<App>, request: Request, next: Next) -> Response {
+/// Asks for the token that an operation needs, bounds the requests in work, of a client and of all, and keeps other sites' pages in an
+/// operator's browser from changing anything. Health and metrics are always answered to whoever may ask.
+pub(crate) async fn guard(
+    State((app, gate)): State<(App, Gate)>,
+    matched: Option<MatchedPath>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    // What has no route does nothing.
+    let required = matched.as_ref().and_then(|path| role::required(verb(request.method()), path.as_str()));
+    let token = match gate.admit(request.headers(), required, app.now()) {
+        Ok(token) => token,
+        Err(refused) => return refused.into_response(),
+    };
+    let address = request.extensions().get::<Remote>().map(|remote| remote.0);
+    let caller = gate.clients().caller(token, address);
+    request.extensions_mut().insert(caller.clone());
     if !request.uri().path().starts_with("/v1/") {
         return next.run(request).await;
     }
@@ -90,10 +107,24 @@ pub(crate) async fn guard(State(app): State<App>, request: Request, next: Next) 
     if is_foreign && !request.method().is_safe() {
         return Problem::cross_site().into_response();
     }
-    match app.enter() {
-        Ok(_place) => next.run(request).await,
-        Err(busy) => busy.into_response(),
+    let places = caller.enter().and_then(|own| Ok((own, app.enter()?)));
+    let _places = match places {
+        Ok(places) => places,
+        Err(busy) => return busy.into_response(),
+    };
+    let operation = (required == Some(Role::Operate)).then(|| (request.method().clone(), matched));
+    let response = next.run(request).await;
+    if let Some((method, Some(matched))) = operation {
+        let by = caller.name().map_or_else(|| "anonymous".to_owned(), ToString::to_string);
+        let status = response.status().as_u16();
+        tracing::info!(by, %method, route = matched.as_str(), status, "an operator's request");
     }
+    response
+}
+
+/// A request for the head of an answer needs what one for the answer needs.
+fn verb(method: &Method) -> &str {
+    if *method == Method::HEAD { Method::GET.as_str() } else { method.as_str() }
 }
 
 /// The message of a panic is in the log by the panic hook; the caller learns that there was one.

@@ -12,6 +12,7 @@ use doppel_protocol::{Body, Submission};
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
+use crate::access::Caller;
 use crate::app::App;
 use crate::body;
 use crate::contract::refusals;
@@ -95,6 +96,7 @@ pub(crate) struct PageSchema {
 )]
 pub(crate) async fn post(
     State(app): State<App>,
+    caller: Caller,
     headers: HeaderMap,
     body: HttpBody,
 ) -> Result<Response, Problem> {
@@ -103,14 +105,15 @@ pub(crate) async fn post(
         NDJSON => (true, app.limits().body_bytes),
         _ => return Err(Problem::media_type("pages come as application/json (one) or application/x-ndjson")),
     };
-    let held = app.read(&headers, body, max).await?;
+    let held = app.read(&caller, &headers, body, max).await?;
     app.metrics().body_bytes(held.bytes().len());
     if held.bytes().trim_ascii().is_empty() {
         return Err(Problem::bad_request("the body is empty"));
     }
     if many {
         let lines = held.into_bytes();
-        let answers = app.blocking_within(LONG_CALL_TIME, move |app| lines::take(app, &lines)).await?;
+        let answers =
+            app.blocking_within(LONG_CALL_TIME, move |app| lines::take(app, caller.memory(), &lines)).await?;
         let mut response = ([(header::CONTENT_TYPE, NDJSON)], answers.bytes).into_response();
         if answers.any_retry {
             response.headers_mut().insert(header::RETRY_AFTER, RETRY_AFTER_S.into());

@@ -65,6 +65,22 @@ impl Problem {
         Self::bad_request(detail).about(field)
     }
 
+    /// 401.
+    pub(crate) fn unauthorized(detail: impl Into<String>) -> Self {
+        Self::new(Kind::Unauthorized, detail)
+    }
+
+    /// 403: with this token, or at this listener.
+    pub(crate) fn forbidden(detail: impl Into<String>) -> Self {
+        Self::new(Kind::Forbidden, detail)
+    }
+
+    /// 429: the client has as many of these as one may have.
+    pub(crate) fn client_limit(what: &str) -> Self {
+        let detail = format!("this client has as many {what} as one may have at once; try again later");
+        Self::new(Kind::ClientLimit, detail)
+    }
+
     /// 403.
     pub(crate) fn cross_site() -> Self {
         Self::new(Kind::CrossSite, "a browser sent this request for another site's page")
@@ -220,6 +236,9 @@ impl IntoResponse for Problem {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         if let Some(seconds) = retry_after {
             headers.insert(header::RETRY_AFTER, seconds);
+        }
+        if self.status() == StatusCode::UNAUTHORIZED {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         response.extensions_mut().insert(self);
         response

@@ -10,6 +10,10 @@ use axum::http::StatusCode;
 pub(crate) enum Kind {
     /// The request as a whole, or one parameter or field, is wrong.
     BadRequest,
+    /// Without a token that is known.
+    Unauthorized,
+    /// Not with this token, or not at this listener.
+    Forbidden,
     /// Sent by a browser for another site's page.
     CrossSite,
     /// What is named is not there.
@@ -34,6 +38,8 @@ pub(crate) enum Kind {
     NotByThisPolicy,
     /// Too many pages are pending.
     BacklogFull,
+    /// The client holds all that one may hold at once.
+    ClientLimit,
     /// An error inside.
     Internal,
     /// A record is damaged.
@@ -60,8 +66,10 @@ pub(crate) enum Kind {
 
 impl Kind {
     /// All of them, in order of their statuses.
-    pub(crate) const ALL: [Self; 24] = [
+    pub(crate) const ALL: [Self; 27] = [
         Self::BadRequest,
+        Self::Unauthorized,
+        Self::Forbidden,
         Self::CrossSite,
         Self::NotFound,
         Self::MethodNotAllowed,
@@ -74,6 +82,7 @@ impl Kind {
         Self::Misdirected,
         Self::NotByThisPolicy,
         Self::BacklogFull,
+        Self::ClientLimit,
         Self::Internal,
         Self::Damaged,
         Self::Storage,
@@ -97,6 +106,18 @@ impl Kind {
                 StatusCode::BAD_REQUEST,
                 false,
                 "the request, or the parameter or field that `field` names, is wrong",
+            ),
+            Self::Unauthorized => (
+                "unauthorized",
+                StatusCode::UNAUTHORIZED,
+                false,
+                "no token came that is known here and has not expired; the server was started with tokens (docs/SECURITY.md)",
+            ),
+            Self::Forbidden => (
+                "forbidden",
+                StatusCode::FORBIDDEN,
+                false,
+                "the token has a lesser role than is needed, or operators ask for this at another listener",
             ),
             Self::CrossSite => {
                 ("cross-site", StatusCode::FORBIDDEN, false, "a browser sent this for another site's page")
@@ -148,6 +169,12 @@ impl Kind {
             Self::BacklogFull => {
                 ("backlog-full", StatusCode::TOO_MANY_REQUESTS, true, "too many pages are pending")
             }
+            Self::ClientLimit => (
+                "client-limit",
+                StatusCode::TOO_MANY_REQUESTS,
+                true,
+                "the client holds as much as one may hold at once",
+            ),
             Self::Internal => ("internal", FAILED, false, "an error inside the service; its log says more"),
             Self::Damaged => {
                 ("damaged", FAILED, false, "a record that is needed is damaged; the service's log says which")

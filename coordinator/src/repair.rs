@@ -11,6 +11,7 @@ use doppel_protocol::{RepairReport, within};
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
+use crate::access::Caller;
 use crate::app::App;
 use crate::contract::refusals;
 use crate::extract::{self, GroupPath, JsonBody, Query};
@@ -26,7 +27,7 @@ pub(crate) struct RepairQuery {
     #[serde(default)]
     dry_run: bool,
     /// Who asks for it; goes to the trail of repairs. At most 100 bytes without control characters; `anonymous` where none is
-    /// given.
+    /// given. Where the server has tokens it is the name of the token, and to give one is an error.
     #[param(min_length = 1, max_length = 100, pattern = "^[^\\x00-\\x1f\\x7f-\\x9f]+$")]
     by: Option<String>,
 }
@@ -67,10 +68,11 @@ fn urls(pages: Vec<PageUrl>, most: usize) -> Vec<String> {
 )]
 pub(crate) async fn repair(
     State(app): State<App>,
+    caller: Caller,
     GroupPath(id): GroupPath,
     Query(RepairQuery { dry_run, by }): Query<RepairQuery>,
 ) -> Result<Json<Repair>, Problem> {
-    let by = name(by)?;
+    let by = name(&caller, by)?;
     let permit = app.enter_repair().await?;
     app.blocking_within(LONG_CALL_TIME, move |app| {
         let _permit = permit;
@@ -91,7 +93,7 @@ pub(crate) struct RepairRequest {
     #[serde(default)]
     dry_run: bool,
     /// Who asks for it; goes to the trail of repairs. At most 100 bytes without control characters; `anonymous` where none is
-    /// given.
+    /// given. Where the server has tokens it is the name of the token, and to give one is an error.
     #[schema(min_length = 1, max_length = 100, pattern = "^[^\\x00-\\x1f\\x7f-\\x9f]+$")]
     by: Option<String>,
 }
@@ -107,6 +109,7 @@ pub(crate) struct RepairRequest {
 )]
 pub(crate) async fn repair_many(
     State(app): State<App>,
+    caller: Caller,
     JsonBody(RepairRequest { groups, dry_run, by }, _share): JsonBody<RepairRequest>,
 ) -> Result<Json<Repairs>, Problem> {
     if groups.len() > REPAIR_GROUPS {
@@ -115,7 +118,7 @@ pub(crate) async fn repair_many(
     }
     let groups: Vec<GroupId> =
         groups.iter().map(|id| extract::group("groups", id)).collect::<Result<_, _>>()?;
-    let by = name(by)?;
+    let by = name(&caller, by)?;
     let permit = app.enter_repair().await?;
     app.blocking_within(LONG_CALL_TIME, move |app| {
         let _permit = permit;
@@ -146,7 +149,14 @@ fn recompute(
     Ok(report.map(|report| listed(report, room)))
 }
 
-fn name(by: Option<String>) -> Result<String, Problem> {
+/// Who repairs: who has the token, where there are tokens, or else whoever is named.
+fn name(caller: &Caller, by: Option<String>) -> Result<String, Problem> {
+    if let Some(token) = caller.name() {
+        return match by {
+            None => Ok(token.to_string()),
+            Some(_) => Err(Problem::field("by", "the name of the token says who it is; leave this out")),
+        };
+    }
     let by = by.unwrap_or_else(|| "anonymous".to_owned());
     if by.is_empty() || by.len() > NAME_BYTES || by.chars().any(char::is_control) {
         return Err(Problem::field("by", format!("1 to {NAME_BYTES} bytes without control characters")));

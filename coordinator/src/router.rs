@@ -9,9 +9,9 @@ use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use crate::access::Gate;
 use crate::app::App;
 use crate::front::{Front, POLICY};
-use crate::hosts::Hosts;
 use crate::operations::OpenApiJson;
 use crate::problem::Problem;
 use crate::{
@@ -89,7 +89,7 @@ fn described(routes: OpenApiRouter<App>) -> (Router<App>, utoipa::openapi::OpenA
 }
 
 /// The whole front door as one service.
-pub fn app(state: App, hosts: Hosts) -> Front {
+pub(crate) fn app(state: App, gate: Gate) -> Front {
     let (router, document) = described(routes());
     let document = serde_json::to_vec(&document).unwrap_or_else(|error| {
         tracing::error!(%error, "the OpenAPI document was not written");
@@ -104,12 +104,12 @@ pub fn app(state: App, hosts: Hosts) -> Front {
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)
         .layer(Extension(OpenApiJson(document.into())))
-        .layer(from_fn_with_state(state.clone(), middleware::guard))
+        .layer(from_fn_with_state((state.clone(), gate.clone()), middleware::guard))
         .layer(CatchPanicLayer::custom(middleware::panicked))
         .layer(SetResponseHeaderLayer::overriding(POLICY, policy.clone()))
         .layer(from_fn_with_state(state.clone(), middleware::observe))
         .with_state(state.clone());
-    Front::new(state, (hosts, policy), routes)
+    Front::new(state, (gate, policy), routes)
 }
 
 async fn no_route(uri: Uri) -> Problem {

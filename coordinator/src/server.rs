@@ -1,32 +1,82 @@
-//! The front door at a listener, until it is to end.
+//! The front door at its listeners, until it is to end.
 
 use std::future::Future;
 use std::io;
 
-use doppel_http::Connections;
+use doppel_http::{Connections, Listening};
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 
+use crate::access::{Access, Gate, Listener};
 use crate::app::App;
-use crate::hosts::Hosts;
 use crate::limits::{CONNECTIONS, HEAD_TIME};
 use crate::router;
 
-/// Answers connections of `listener`, where it is asked by one of `hosts`, until `shutdown` completes; then takes no more, ends long polls, and
-/// lets requests in work go on for the time of `Limits::drain` at most.
+/// Where a front door listens, and whom it answers there.
+#[derive(Debug)]
+pub struct Doors {
+    /// For clients.
+    pub clients: Listening<TcpListener>,
+    /// For operators; what needs their role is answered nowhere else then.
+    pub operators: Option<Listening<TcpListener>>,
+    /// By which rules.
+    pub access: Access,
+}
+
+impl From<TcpListener> for Doors {
+    /// One listener for all, in the clear and without tokens.
+    fn from(listener: TcpListener) -> Self {
+        Self { clients: listener.into(), operators: None, access: Access::default() }
+    }
+}
+
+/// Answers connections until `shutdown` completes; then takes no more, ends long polls, and lets requests in work go on for the time
+/// of `Limits::drain` at most.
 ///
 /// # Errors
 /// When no connection could be accepted for a minute.
 pub async fn serve(
-    listener: TcpListener,
-    (state, hosts): (App, Hosts),
+    doors: impl Into<Doors>,
+    state: App,
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
-    let limits = Connections {
-        open: CONNECTIONS,
-        head_time: HEAD_TIME,
-        write_pause: state.limits().write_pause,
-        drain: state.limits().drain,
-    };
+    let Doors { clients, operators, access } = doors.into();
     tokio::spawn(state.clone().note_load());
-    doppel_http::serve(listener, router::app(state.clone(), hosts), limits, shutdown, || state.drain()).await
+    let ended = watch::Sender::new(false);
+    let at = |listening, listener| {
+        let limits = Connections {
+            open: CONNECTIONS,
+            head_time: HEAD_TIME,
+            write_pause: state.limits().write_pause,
+            drain: state.limits().drain,
+        };
+        let routes = router::app(state.clone(), Gate::new(access.clone(), listener, state.clients()));
+        let mut ended = ended.subscribe();
+        let state = state.clone();
+        async move {
+            let ended = async move { drop(ended.wait_for(|ended| *ended).await) };
+            doppel_http::serve(listening, routes, limits, ended, || state.drain()).await
+        }
+    };
+    let (main, other) = match operators {
+        None => (at(clients, Listener::Only), None),
+        Some(operators) => (at(clients, Listener::Clients), Some(at(operators, Listener::Operators))),
+    };
+    let end = async {
+        shutdown.await;
+        ended.send_replace(true);
+    };
+    let other = async {
+        match other {
+            Some(other) => other.await,
+            None => Ok(()),
+        }
+    };
+    // One that fails ends the others, because their requests would meet half a service.
+    let served = async { tokio::try_join!(main, other).map(drop) };
+    tokio::pin!(served);
+    tokio::select! {
+        served = &mut served => served,
+        () = end => served.await,
+    }
 }

@@ -72,12 +72,14 @@ pub(crate) async fn get(
     Ok(Json(Advice { url, ..advice }))
 }
 
+/// Whether a request is a question about a page.
+pub(crate) fn is_asked(method: &Method, uri: &Uri) -> bool {
+    method == Method::GET && uri.path() == PATH
+}
+
 /// The answer to a question about a page, if it takes no read of rows. Everything else, also what is wrong with a question,
 /// is left to [`get`].
-pub(crate) fn without_rows(app: &App, method: &Method, uri: &Uri) -> Option<Response> {
-    if method != Method::GET || uri.path() != PATH {
-        return None;
-    }
+pub(crate) fn without_rows(app: &App, uri: &Uri) -> Option<Response> {
     let axum::extract::Query(StatusQuery { url, market: None }) =
         axum::extract::Query::try_from_uri(uri).ok()?
     else {

@@ -10,7 +10,7 @@ use axum::extract::Request;
 use axum::middleware::{Next, from_fn};
 use axum::response::Response;
 use axum::routing::get;
-use doppel_http::Connections;
+use doppel_http::{Connections, Listening, Tls};
 use tokio::net::TcpListener;
 
 use crate::limits::{CONNECTIONS, HEAD_TIME, WRITE_PAUSE};
@@ -27,13 +27,13 @@ const DRAIN: Duration = Duration::from_secs(1);
 /// # Errors
 /// When no connection could be accepted for a minute.
 pub async fn wait(
-    listener: &TcpListener,
+    (listener, tls): (&TcpListener, Option<Tls>),
     awaited: impl Fn() -> String + Clone + Send + Sync + 'static,
     reached: impl Future<Output = ()>,
 ) -> io::Result<()> {
     let limits =
         Connections { open: CONNECTIONS, head_time: HEAD_TIME, write_pause: WRITE_PAUSE, drain: DRAIN };
-    doppel_http::serve(listener, routes(awaited), limits, reached, || ()).await
+    doppel_http::serve(Listening { listener, tls }, routes(awaited), limits, reached, || ()).await
 }
 
 fn routes(awaited: impl Fn() -> String + Clone + Send + Sync + 'static) -> Router {

@@ -14,6 +14,7 @@ use doppel::output::{count, share};
 use doppel::progress;
 use doppel::svg::{Panel, Series};
 use doppel_model::{PageUrl, Random, Tau};
+use doppel_protocol::client::in_the_clear;
 use doppel_protocol::{Status, Tier1Api};
 use doppel_tier1::Rules;
 use reqwest::blocking::Client;
@@ -260,7 +261,7 @@ impl Stage<'_> {
 }
 
 fn client() -> anyhow::Result<Client> {
-    Ok(Client::builder().no_proxy().timeout(PATIENCE).build()?)
+    Ok(in_the_clear().timeout(PATIENCE).build()?)
 }
 
 impl Report for ServedResult {

@@ -6,6 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use doppel_model::Timestamp;
+use doppel_protocol::client::in_the_clear;
 use reqwest::blocking::{Client, Response};
 use serde_json::{Value, json};
 
@@ -50,7 +51,7 @@ impl Clients {
     pub(crate) fn new(fronts: Vec<String>) -> Self {
         Self {
             fronts,
-            http: Client::builder().timeout(LIMIT).no_proxy().build().unwrap(),
+            http: in_the_clear().timeout(LIMIT).build().unwrap(),
             history: History::default(),
             stop: AtomicBool::new(false),
             violations: Mutex::default(),

@@ -23,12 +23,15 @@ use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use doppel_protocol::client::in_the_clear;
 use reqwest::blocking::{Client, Response};
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -38,7 +41,10 @@ pub const PATIENCE: Duration = Duration::from_secs(120);
 /// The binary under test.
 pub fn doppel() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_doppel"));
-    command.env_remove("DOPPEL_SERVER").stdin(Stdio::null());
+    for variable in ["DOPPEL_SERVER", "DOPPEL_TOKEN", "DOPPEL_TOKENS", "DOPPEL_LISTEN"] {
+        command.env_remove(variable);
+    }
+    command.stdin(Stdio::null());
     command
 }
 
@@ -79,6 +85,8 @@ fn log_file(name: &str) -> PathBuf {
 pub struct Server {
     /// None where another process has started it.
     child: Option<Child>,
+    /// What it says on standard output, but for the first line.
+    said: Option<Mutex<BufReader<ChildStdout>>>,
     /// The base URL, such as `http://127.0.0.1:41234`.
     pub url: String,
     log: PathBuf,
@@ -99,15 +107,28 @@ impl Server {
     }
 
     /// Runs a command that says on its first line where it listens, and waits until it is ready.
-    pub fn start_command(mut command: Command) -> Self {
+    pub fn start_command(command: Command) -> Self {
+        Self::start_as(command, in_the_clear().timeout(PATIENCE).build().unwrap())
+    }
+
+    /// The same for a server with tokens, that is asked with one.
+    pub fn start_locked(command: Command, token: &str) -> Self {
+        let token = HeaderValue::from_str(&format!("Bearer {token}")).unwrap();
+        let headers = HeaderMap::from_iter([(AUTHORIZATION, token)]);
+        Self::start_as(command, in_the_clear().timeout(PATIENCE).default_headers(headers).build().unwrap())
+    }
+
+    /// The same, asked by this client.
+    pub fn start_as(mut command: Command, http: Client) -> Self {
         let log = log_file("serve");
         command.stdout(Stdio::piped()).stderr(File::create(&log).unwrap());
         let mut child = command.spawn().unwrap();
+        let mut said = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let http = Client::builder().timeout(PATIENCE).no_proxy().build().unwrap();
-        let mut server = Self { child: Some(child), url: String::new(), log, http };
-        match line.split_whitespace().find(|word| word.starts_with("http://")) {
+        said.read_line(&mut line).unwrap();
+        let said = Mutex::new(said);
+        let mut server = Self { child: Some(child), said: Some(said), url: String::new(), log, http };
+        match line.split_whitespace().find(|word| word.starts_with("http")) {
             Some(url) => url.clone_into(&mut server.url),
             None => panic!("doppel serve gave no address but {line:?}; its log:\n{}", server.log()),
         }
@@ -119,8 +140,15 @@ impl Server {
 
     /// One that another process has started.
     pub fn at(url: &str) -> Self {
-        let http = Client::builder().timeout(PATIENCE).no_proxy().build().unwrap();
-        Self { child: None, url: url.to_owned(), log: log_file("none"), http }
+        let http = in_the_clear().timeout(PATIENCE).build().unwrap();
+        Self { child: None, said: None, url: url.to_owned(), log: log_file("none"), http }
+    }
+
+    /// The URL of the listener for operators, which it says on its second line; asked once.
+    pub fn operators_url(&self) -> String {
+        let mut line = String::new();
+        self.said.as_ref().unwrap().lock().unwrap().read_line(&mut line).unwrap();
+        line.split_whitespace().find(|word| word.starts_with("http")).unwrap().to_owned()
     }
 
     /// What the server has written to stderr.

@@ -12,8 +12,8 @@ use doppel_model::{ContentHash, PageUrl, Timestamp};
 use doppel_protocol::Body;
 use doppel_protocol::client::Method;
 
-use crate::args::{InputArgs, ServerArgs};
-use crate::client::connect;
+use crate::args::{CredentialArgs, InputArgs};
+use crate::client::connect_to;
 use crate::crawl::Tally;
 use crate::{extracted, layout, progress};
 
@@ -69,9 +69,9 @@ pub(super) fn read(inputs: &InputArgs) -> anyhow::Result<(Contents, Tally)> {
 ///
 /// # Errors
 /// When the server does not give one, or has no content.
-pub(super) fn sample(server: &str) -> anyhow::Result<Contents> {
+pub(super) fn sample(server: &str, credentials: &CredentialArgs) -> anyhow::Result<Contents> {
     let bar = progress::waiting("reading a sample");
-    let client = connect(&ServerArgs { server: server.to_owned() })?;
+    let client = connect_to(server, credentials)?;
     let mut answer = BufReader::new(client.send(client.request(Method::GET, &["v1", "sample"]))?);
     let mut contents = Contents::new();
     while let Some(signature) = Signature::read(&mut answer).context("the sample broke off; try again")? {

@@ -1,11 +1,15 @@
 //! HTTP connections: bounded in number, in the time of their heads and in the patience with clients that do not
-//! read, and drained at the end. The public front door and the listeners between roles answer through [`serve`].
+//! read, and drained at the end; over TLS where that is asked for. The public front door and the listeners between roles answer
+//! through [`serve`].
 #![forbid(unsafe_code)]
+
+mod tls;
 
 use std::borrow::Borrow;
 use std::convert::Infallible;
 use std::future::Future;
 use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,13 +19,17 @@ use hyper::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{sleep, timeout};
 use tokio_io_timeout::TimeoutStream;
-use tower::Service;
+use tower::util::MapRequest;
+use tower::{Service, ServiceExt as _};
+
+pub use tls::{Tls, TlsError, TlsFiles};
 
 /// Pause after an accept that failed for want of resources, such as files.
 const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
@@ -42,25 +50,45 @@ pub struct Connections {
     pub drain: Duration,
 }
 
-/// Answers connections of `listener` until `shutdown` completes; then takes no more, calls `drain`, which is to end
+/// A listener, and how connections to it are encrypted.
+#[derive(Debug)]
+pub struct Listening<L> {
+    /// The listener.
+    pub listener: L,
+    /// None for connections in the clear.
+    pub tls: Option<Tls>,
+}
+
+impl<L> From<L> for Listening<L> {
+    fn from(listener: L) -> Self {
+        Self { listener, tls: None }
+    }
+}
+
+/// The address from which a request came, among its extensions. Requests from this machine have none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Remote(pub IpAddr);
+
+/// Answers connections of `listening` until `shutdown` completes; then takes no more, calls `drain`, which is to end
 /// requests that wait, and lets those in work go on for the time of [`Connections::drain`] at most.
 ///
 /// A listener that is lent goes on to queue connections meanwhile, for whoever answers next; one that is given is closed.
 ///
 /// # Errors
 /// When no connection could be accepted for a minute.
-pub async fn serve<S>(
-    listener: impl Borrow<TcpListener>,
+pub async fn serve<L, S>(
+    listening: Listening<L>,
     routes: S,
     limits: Connections,
     shutdown: impl Future<Output = ()>,
     drain: impl FnOnce(),
 ) -> io::Result<()>
 where
+    L: Borrow<TcpListener>,
     S: Service<Request<Incoming>, Response = Response, Error = Infallible> + Clone + Send + 'static,
     S::Future: Send,
 {
-    let service = TowerToHyperService::new(routes);
+    let Listening { listener, tls } = listening;
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(limits.head_time);
     let graceful = GracefulShutdown::new();
@@ -72,7 +100,7 @@ where
             accepted = accept(listener.borrow(), &permits) => accepted,
             () = &mut shutdown => break,
         };
-        let (stream, permit) = match accepted {
+        let (stream, address, permit) = match accepted {
             Ok(accepted) => accepted,
             Err(error) if is_of_one_connection(&error) => continue,
             Err(error) if failures == ACCEPT_FAILURES => return Err(error),
@@ -86,12 +114,18 @@ where
         failures = 0;
         let mut stream = TimeoutStream::new(stream);
         stream.set_write_timeout(Some(limits.write_pause));
-        let connection = http.serve_connection(TokioIo::new(Box::pin(stream)), service.clone());
-        let connection = graceful.watch(connection);
+        let stream = Box::pin(stream);
+        let (http, watcher, routes) = (http.clone(), graceful.watcher(), routes.clone());
+        let acceptor = tls.as_ref().map(Tls::acceptor);
         tokio::spawn(async move {
             let _permit = permit;
-            if let Err(error) = connection.await {
-                tracing::debug!(%error, "a connection broke off");
+            let Some(acceptor) = acceptor else {
+                return answer(stream, &http, watcher, from(routes, address)).await;
+            };
+            match timeout(limits.head_time, acceptor.accept(stream)).await {
+                Ok(Ok(stream)) => answer(stream, &http, watcher, from(routes, address)).await,
+                Ok(Err(error)) => tracing::debug!(%error, "a connection is not of TLS as it is spoken here"),
+                Err(_) => tracing::debug!("a connection was too slow to begin"),
             }
         });
     }
@@ -103,15 +137,48 @@ where
     Ok(())
 }
 
+/// Answers the requests of a connection.
+async fn answer<S>(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    http: &http1::Builder,
+    watcher: Watcher,
+    routes: S,
+) where
+    S: Service<Request<Incoming>, Response = Response, Error = Infallible> + Clone + Send + 'static,
+    S::Future: Send,
+{
+    let connection = http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(routes));
+    if let Err(error) = watcher.watch(connection).await {
+        tracing::debug!(%error, "a connection broke off");
+    }
+}
+
+/// The same routes, for requests that know where they come from.
+fn from<S>(
+    routes: S,
+    address: SocketAddr,
+) -> MapRequest<S, impl FnMut(Request<Incoming>) -> Request<Incoming> + Clone>
+where
+    S: Service<Request<Incoming>>,
+{
+    let address = address.ip().to_canonical();
+    routes.map_request(move |mut request: Request<Incoming>| {
+        if !address.is_loopback() {
+            request.extensions_mut().insert(Remote(address));
+        }
+        request
+    })
+}
+
 /// Waits for a permit first, so that a connection too many stays in the system's queue.
 async fn accept(
     listener: &TcpListener,
     permits: &Arc<Semaphore>,
-) -> io::Result<(TcpStream, OwnedSemaphorePermit)> {
+) -> io::Result<(TcpStream, SocketAddr, OwnedSemaphorePermit)> {
     let permit = permits.clone().acquire_owned().await.map_err(io::Error::other)?;
-    let (stream, _) = listener.accept().await?;
+    let (stream, address) = listener.accept().await?;
     stream.set_nodelay(true)?;
-    Ok((stream, permit))
+    Ok((stream, address, permit))
 }
 
 fn is_of_one_connection(error: &io::Error) -> bool {

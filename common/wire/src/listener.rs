@@ -169,7 +169,7 @@ impl Listener {
         listener: TcpListener,
         shutdown: impl Future<Output = ()>,
     ) -> std::io::Result<()> {
-        doppel_http::serve(listener, self.into_routes(), CONNECTIONS, shutdown, || ()).await
+        doppel_http::serve(listener.into(), self.into_routes(), CONNECTIONS, shutdown, || ()).await
     }
 }
 

@@ -123,15 +123,16 @@ impl Runtime {
     /// # Errors
     /// When the system gives no HTTP client.
     pub fn new(handle: Handle) -> Result<Self, reqwest::Error> {
+        doppel_protocol::client::install_tls();
         let http = Client::builder()
+            .tls_certs_only([])
             .connect_timeout(CONNECT_TIME)
             .pool_idle_timeout(IDLE_TIME)
             .tcp_nodelay(true)
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none())
             .build()?;
-        let ends = Arc::new(watch::Sender::new(false));
-        Ok(Self { handle, http, traffic: Traffic::default(), ends })
+        Ok(Self { handle, http, traffic: Traffic::default(), ends: Arc::new(watch::Sender::new(false)) })
     }
 
     /// What the process sends and receives. Calls of its peers are counted there; a listener counts where it is told to.

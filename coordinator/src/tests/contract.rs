@@ -142,7 +142,10 @@ fn what_an_operation_can_be_refused_for_is_said() {
     ] {
         assert!(taking.contains(&kind), "{kind}");
     }
-    assert_eq!(types("get /v1/winners"), ["misdirected", "internal", "busy", "not-ready"]);
+    assert_eq!(
+        types("get /v1/winners"),
+        ["unauthorized", "forbidden", "misdirected", "client-limit", "internal", "busy", "not-ready"]
+    );
     assert_eq!(types("get /healthz"), ["misdirected"]);
     assert!(!types("get /v1/status").contains(&"cross-site"));
     let all: Vec<&str> = operations().iter().flat_map(|(operation, _)| types(operation)).collect();
@@ -208,4 +211,35 @@ fn the_manual_lists_every_type_of_problem() {
     for of in Kind::ALL {
         assert!(kind.as_str().unwrap().contains(&of.urn()), "{of:?}");
     }
+}
+
+#[test]
+fn every_operation_states_its_role() {
+    let role = |operation: &str| -> Option<&str> {
+        let (_, of) = operations().into_iter().find(|(name, _)| name == operation).unwrap();
+        of["security"][0]["token"][0].as_str()
+    };
+    for (operation, of) in operations() {
+        let (method, path) = operation.split_once(' ').unwrap();
+        let required = crate::access::role::required(&method.to_uppercase(), path);
+        assert_eq!(role(&operation), required.map(crate::access::Role::name), "{operation}");
+        let answers = of["responses"].as_object().unwrap();
+        assert_eq!(answers.contains_key("401"), required.is_some(), "{operation}");
+    }
+    for open in ["get /", "get /healthz", "get /readyz", "get /openapi.json"] {
+        assert_eq!(role(open), None, "{open}");
+    }
+    for operate in [
+        "post /v1/purge",
+        "get /v1/backup",
+        "post /v1/groups/{id}/repair",
+        "post /v1/repair",
+        "post /v1/rebalance",
+        "delete /v1/rebalance",
+    ] {
+        assert_eq!(role(operate), Some("operate"), "{operate}");
+    }
+    assert_eq!((role("get /metrics"), role("post /v1/pages")), (Some("read"), Some("write")));
+    assert_eq!((role("post /v1/status"), role("get /v1/export")), (Some("read"), Some("read")));
+    assert_eq!(DOCUMENT["components"]["securitySchemes"]["token"]["scheme"], "bearer");
 }

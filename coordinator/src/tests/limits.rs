@@ -128,7 +128,7 @@ async fn a_body_that_breaks_off_is_refused() {
 
 #[tokio::test]
 async fn bodies_share_a_memory_budget() {
-    let limits = Limits { body_memory_bytes: 300 << 10, ..Limits::default() };
+    let limits = Limits { body_memory_bytes: 600 << 10, ..Limits::default() };
     let door = Arc::new(Door::with(limits));
     // Holds 200 kB until it is told to end.
     let (end, ended) = tokio::sync::oneshot::channel::<()>();
@@ -144,7 +144,7 @@ async fn bodies_share_a_memory_budget() {
         async move { door.post("/v1/pages", JSON, body).await }
     });
     tokio::time::sleep(Duration::from_millis(100)).await;
-    let text = " ".repeat(150 << 10);
+    let text = " ".repeat(320 << 10);
     let other = json!({"url": "http://b/", "text": text}).to_string();
     door.post("/v1/pages", JSON, other.clone()).await.problem(503);
     assert_eq!(door.post_json("/v1/pages", &page("http://c/", "t", 0)).await.status, 200, "a small one fits");
@@ -174,7 +174,7 @@ async fn answers_to_lines_share_the_memory_budget() {
 
 #[tokio::test]
 async fn nothing_is_recorded_that_cannot_be_answered() {
-    let budget = 90 << 10;
+    let budget = 77 << 10;
     let door = Door::with(Limits { body_memory_bytes: budget, chunk_lines: 2, ..Limits::default() });
     let url = |n: usize| format!("http://a/{n}?{}", "x".repeat(5_000));
     let body: String = (0..10).map(|n| format!("{}\n", json!({"url": url(n), "text": "x"}))).collect();

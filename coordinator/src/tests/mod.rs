@@ -31,9 +31,9 @@ use prometheus_client::registry::Registry;
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
+use crate::access::{Access, Gate, Listener};
 use crate::app::{App, Services};
 use crate::front::Front;
-use crate::hosts::Hosts;
 use crate::ingest::Ingest;
 use crate::limits::Limits;
 use crate::pages::NDJSON;
@@ -117,7 +117,15 @@ impl Door {
             temp_dir: temp.path().to_owned(),
             limits,
         });
-        Self { router: crate::app(app.clone(), Hosts::default()), app, tiers, _temp: temp }
+        Self {
+            router: crate::router::app(
+                app.clone(),
+                Gate::new(Access::default(), Listener::Only, app.clients()),
+            ),
+            app,
+            tiers,
+            _temp: temp,
+        }
     }
 
     async fn send(&self, request: Request<Body>) -> Reply {

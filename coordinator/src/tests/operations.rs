@@ -122,7 +122,7 @@ async fn run(door: &Door) -> Running {
     let address = listener.local_addr().unwrap();
     let (stop, stopped) = oneshot::channel::<()>();
     let shutdown = async move { stopped.await.unwrap_or(()) };
-    let ended = tokio::spawn(crate::serve(listener, (door.app.clone(), Hosts::default()), shutdown));
+    let ended = tokio::spawn(crate::serve(listener, door.app.clone(), shutdown));
     Running { address, stop, ended }
 }
 

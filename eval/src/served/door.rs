@@ -4,7 +4,6 @@ use std::thread::{self, JoinHandle};
 
 use anyhow::{Context, anyhow};
 use doppel_coordinator::app::App;
-use doppel_coordinator::hosts::Hosts;
 use doppel_coordinator::ingest::Ingest;
 use doppel_model::PageUrl;
 use doppel_protocol::Status;
@@ -61,9 +60,7 @@ impl Door {
         let (close, closed) = oneshot::channel();
         let serve = move || {
             let shutdown = async { drop(closed.await) };
-            if let Err(error) =
-                runtime.block_on(doppel_coordinator::serve(listener, (app, Hosts::default()), shutdown))
-            {
+            if let Err(error) = runtime.block_on(doppel_coordinator::serve(listener, app, shutdown)) {
                 // A query will report that nobody answers.
                 tracing::error!(%error, "the front door closed");
             }

@@ -14,11 +14,32 @@ const PROBLEM_BYTES_MAX: u64 = 64 << 10;
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// Not the URL of a server.
-    #[error("{0}: a URL such as http://127.0.0.1:7700 is expected, without a path")]
+    #[error("{0}: a URL such as http://127.0.0.1:7700 or https://proxy.example.org/doppel is expected")]
     Base(String),
     /// The HTTP client cannot be created.
     #[error("cannot start the HTTP client")]
     Start(#[source] reqwest::Error),
+    /// A token that no header can have.
+    #[error("the token is not one line of ASCII, as `doppel token new` prints it")]
+    Token,
+    /// What was given for TLS is not what it was given as.
+    #[error("the file of {what} cannot be used: PEM is expected")]
+    Pem {
+        /// What it was given as.
+        what: &'static str,
+        /// The reason.
+        source: reqwest::Error,
+    },
+    /// Something answers, and it is not shown to be the server.
+    #[error(
+        "{url} is not trusted ({reason}); --ca names the certificate of its authority, if that is not one of the system's"
+    )]
+    Untrusted {
+        /// The server's URL.
+        url: String,
+        /// What TLS says.
+        reason: String,
+    },
     /// Nothing answers.
     #[error("no server answers at {url} ({reason})")]
     Unreachable {

@@ -16,8 +16,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use reqwest::Url;
-use reqwest::header::RETRY_AFTER;
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue, RETRY_AFTER};
+use reqwest::{Certificate, Identity, Url};
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
@@ -57,6 +57,36 @@ impl fmt::Debug for Client {
     }
 }
 
+/// What a client shows a server, and what it takes as a proof of the server.
+#[derive(Clone, Default)]
+pub struct Credentials {
+    /// A token of `doppel token new`.
+    pub token: Option<String>,
+    /// Certificates, in PEM, of which the server has to have one or be vouched for by one; those of the system where there are none.
+    pub ca: Option<Vec<u8>>,
+    /// Certificate and private key of the client, in PEM, for a server that asks for one.
+    pub identity: Option<Vec<u8>>,
+}
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Credentials").finish_non_exhaustive()
+    }
+}
+
+/// Has TLS use ring in this process. Every client does it, and it is needed before any client of reqwest is built.
+pub fn install_tls() {
+    // An error says that it is done.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+}
+
+/// A builder of HTTP clients that speak no TLS and go through no proxy, for what is on the same machine or network.
+pub fn in_the_clear() -> reqwest::blocking::ClientBuilder {
+    install_tls();
+    // Without certificates of the system, which a small one does not have.
+    reqwest::blocking::Client::builder().no_proxy().tls_certs_only([])
+}
+
 /// An answer as the server wrote it, and as it was read.
 #[derive(Debug)]
 pub struct Answer<T> {
@@ -67,24 +97,52 @@ pub struct Answer<T> {
 }
 
 impl Client {
-    /// A client of the server at `base`, an http URL without a path.
+    /// A client of the server at `base`, an http or https URL; what is in front of a server may give it a path. It shows no token.
     ///
     /// # Errors
     /// When `base` is no such URL, or the system gives no HTTP client.
     pub fn new(base: &str) -> Result<Self, ClientError> {
+        Self::with(base, &Credentials::default())
+    }
+
+    /// The same with what the server asks for.
+    ///
+    /// # Errors
+    /// The same, and when the credentials cannot be used.
+    pub fn with(base: &str, credentials: &Credentials) -> Result<Self, ClientError> {
         let url = Url::parse(base).ok().filter(|url| {
-            let bare = Url::parse(&format!("http://{}/", url.authority()));
-            bare.as_ref() == Ok(url) && !url.authority().contains('@')
+            let is_bare = url.query().is_none() && url.fragment().is_none();
+            ["http", "https"].contains(&url.scheme()) && is_bare && !url.authority().contains('@')
         });
         let base = url.ok_or_else(|| ClientError::Base(base.to_owned()))?;
-        let http = reqwest::blocking::Client::builder()
+        install_tls();
+        let mut http = reqwest::blocking::Client::builder()
             .connect_timeout(CONNECT_TIMEOUT)
             // An export takes as long as it takes; a caller that must not hang sets a limit.
             .timeout(None)
             .tcp_nodelay(true)
-            .no_proxy()
-            .build()
-            .map_err(ClientError::Start)?;
+            .no_proxy();
+        if let Some(token) = &credentials.token {
+            let mut value =
+                HeaderValue::from_str(&format!("Bearer {token}")).map_err(|_| ClientError::Token)?;
+            value.set_sensitive(true);
+            http = http.default_headers(HeaderMap::from_iter([(AUTHORIZATION, value)]));
+        }
+        if let Some(pem) = &credentials.identity {
+            let what = "the client's certificate and key";
+            let identity = Identity::from_pem(pem).map_err(|source| ClientError::Pem { what, source })?;
+            http = http.identity(identity);
+        }
+        let what = "the authority's certificate";
+        http = match &credentials.ca {
+            Some(pem) => http.tls_certs_only(
+                Certificate::from_pem_bundle(pem).map_err(|source| ClientError::Pem { what, source })?,
+            ),
+            // Those of the system are not looked for where they are not needed: a small one has none.
+            None if base.scheme() == "http" => http.tls_certs_only([]),
+            None => http,
+        };
+        let http = http.build().map_err(ClientError::Start)?;
         Ok(Self { base, http, notify: Arc::new(|_| {}), told: Arc::default() })
     }
 
@@ -205,7 +263,10 @@ impl Client {
                     (ClientError::of(response), pause)
                 }
                 Ok(Err(response)) => return Err(ClientError::of(response)),
-                Err(error) => (self.failed(&error), backoff),
+                Err(error) => match self.failed(&error) {
+                    untrusted @ ClientError::Untrusted { .. } => return Err(untrusted),
+                    error => (error, backoff),
+                },
             };
             if begin.elapsed() + pause > patience {
                 // One that has said why it takes nothing, and now waits for that itself, is not silent.
@@ -245,6 +306,9 @@ impl Client {
         let mut reason: &dyn std::error::Error = error;
         while let Some(cause) = reason.source() {
             reason = cause;
+            if let Some(tls) = of_tls(reason) {
+                return ClientError::Untrusted { url: self.base.to_string(), reason: tls.to_string() };
+            }
         }
         ClientError::Unreachable { url: self.base.to_string(), reason: reason.to_string() }
     }
@@ -271,6 +335,17 @@ pub fn copy(mut response: Response, out: &mut dyn Write) -> std::io::Result<u64>
         }
         out.write_all(&buffer[..read])?;
         copied += read as u64;
+    }
+}
+
+/// What TLS says, if it is what an error is about.
+fn of_tls<'e>(mut error: &'e (dyn std::error::Error + 'static)) -> Option<&'e rustls::Error> {
+    loop {
+        if let Some(tls) = error.downcast_ref() {
+            return Some(tls);
+        }
+        // What an error of input is about is not its source.
+        error = error.downcast_ref::<std::io::Error>()?.get_ref()?;
     }
 }
 

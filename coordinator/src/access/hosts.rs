@@ -70,13 +70,13 @@ impl Hosts {
     }
 
     fn take(&self, host: &str) -> bool {
-        let name = without_final_dot(host).to_ascii_lowercase();
+        let name = without_final_dot(host);
         let address = name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
-        name == "localhost"
-            || name.ends_with(".localhost")
+        let last_label = name.rsplit('.').next().unwrap_or(name);
+        last_label.eq_ignore_ascii_case("localhost")
             || name.parse::<Ipv4Addr>().is_ok()
             || address.is_some_and(|address| address.parse::<Ipv6Addr>().is_ok())
-            || self.0.iter().any(|taken| taken.0 == name)
+            || self.0.iter().any(|taken| taken.0.eq_ignore_ascii_case(name))
     }
 }
 
@@ -102,12 +102,11 @@ fn asked<B>(request: &Request<B>) -> Option<Result<Authority, String>> {
 fn of_headers(headers: &HeaderMap) -> Option<Result<Authority, String>> {
     let mut hosts = headers.get_all(header::HOST).iter();
     let host = hosts.next()?;
-    let text = String::from_utf8_lossy(host.as_bytes()).into_owned();
     // Two of them may be read otherwise by whoever stands in front.
     let only = hosts.next().is_none();
     Some(match Authority::try_from(host.as_bytes()) {
-        Ok(authority) if only && !text.contains('@') => Ok(authority),
-        _ => Err(text),
+        Ok(authority) if only && !host.as_bytes().contains(&b'@') => Ok(authority),
+        _ => Err(String::from_utf8_lossy(host.as_bytes()).into_owned()),
     })
 }
 

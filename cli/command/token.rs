@@ -1,0 +1,119 @@
+//! `doppel token`: who may ask a server what.
+
+use std::io::{self, IsTerminal as _, Write as _};
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::{Args, Subcommand};
+use doppel_coordinator::access::{Role, Token as Known, TokenHash, TokenName, new_token};
+use doppel_coordinator::app::system_clock;
+use serde_json::json;
+
+use crate::output::{Output, table};
+use crate::span::Span;
+use crate::token_file;
+
+/// Make tokens for a server that is started with --tokens, and list them.
+#[derive(Debug, Args)]
+#[command(arg_required_else_help = true)]
+pub(crate) struct Token {
+    /// What to do.
+    #[command(subcommand)]
+    command: TokenCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum TokenCommand {
+    New(New),
+    List(List),
+}
+
+/// Make a token, print it once, and add its hash to the file.
+///
+/// The file has only hashes, so a token that is lost cannot be found again: make another, and remove the old entry. A server that
+/// runs reads the file anew when it gets SIGHUP.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  doppel token new crawler-1 --role write --tokens /etc/doppel/tokens
+  doppel token new ann --role operate --expires 7d --tokens /etc/doppel/tokens > ann.token
+  DOPPEL_TOKEN=$(cat ann.token) doppel status --server https://doppel.example.org http://example.org/")]
+struct New {
+    /// Whose it is: letters, digits, hyphens, underscores and dots. The log and the trail of repairs name it.
+    #[arg(value_name = "NAME")]
+    name: TokenName,
+    /// What it allows: read (ask), write (also tell of pages), or operate (also purge, repair, rebalance, back up).
+    #[arg(long, value_name = "ROLE")]
+    role: Role,
+    /// How long it is taken.
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, default_value = "90d")]
+    expires: Span,
+    /// The file to add it to; created where it is not there.
+    #[arg(long, value_name = "FILE", env = "DOPPEL_TOKENS")]
+    tokens: PathBuf,
+}
+
+/// List the tokens of a file: names, roles, and until when they are taken.
+#[derive(Debug, Args)]
+struct List {
+    /// The file.
+    #[arg(long, value_name = "FILE", env = "DOPPEL_TOKENS")]
+    tokens: PathBuf,
+    /// Print JSON, one token a line.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Token {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        match self.command {
+            TokenCommand::New(new) => new.run(),
+            TokenCommand::List(list) => list.run(),
+        }
+    }
+}
+
+impl New {
+    fn run(self) -> anyhow::Result<()> {
+        let Self { name, role, expires: Span(time), tokens } = self;
+        let token = new_token().context("the system gives no random bits")?;
+        let millis = i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
+        // The date is read from the file again, so it has what the file has.
+        let expires = system_clock()().plus_millis(millis);
+        token_file::add(&tokens, &Known { name: name.clone(), role, expires, hash: TokenHash::of(&token) })?;
+        let mut out = io::stdout().lock();
+        writeln!(out, "{token}")?;
+        out.flush()?;
+        if io::stderr().is_terminal() {
+            eprintln!(
+                "doppel: the token of {name} allows {role} until {expires}; it is shown this once. A server that runs takes it \
+                 after SIGHUP."
+            );
+        }
+        Ok(())
+    }
+}
+
+impl List {
+    fn run(self) -> anyhow::Result<()> {
+        let now = system_clock()();
+        let tokens = token_file::read(&self.tokens)?;
+        if self.json {
+            let mut out = io::stdout().lock();
+            for Known { name, role, expires, .. } in tokens {
+                let line = json!({
+                    "name": name.to_string(), "role": role.name(), "expires": expires.to_string(), "expired": expires <= now
+                });
+                writeln!(out, "{line}")?;
+            }
+            return Ok(());
+        }
+        let mut rows = vec![["name", "role", "expires"].map(str::to_owned).to_vec()];
+        rows.extend(tokens.iter().map(|Known { name, role, expires, .. }| {
+            let until = if *expires <= now { format!("{expires} (expired)") } else { expires.to_string() };
+            vec![name.to_string(), role.to_string(), until]
+        }));
+        Output { json: false }.print(&(), |out| table(out, &rows))?;
+        Ok(())
+    }
+}

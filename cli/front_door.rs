@@ -1,0 +1,234 @@
+//! How a server listens to clients: names, tokens, TLS, a listener for operators, and how much one client may take.
+//!
+//! Invariant: without tokens nobody is answered at an address that other machines reach, unless the operator has said so in so many words.
+
+use std::io::{self, Write as _};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Context;
+use clap::Args;
+use doppel_coordinator::Doors;
+use doppel_coordinator::access::{Access, HostName, Tokens};
+use doppel_coordinator::limits::{ClientLimits, Limits};
+use doppel_http::{Listening, Tls, TlsFiles};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::exit::Failure;
+use crate::process;
+use crate::size::Size;
+use crate::token_file;
+
+/// The least memory for bodies: four requests of the least that `--body-memory` leaves for one.
+const BODY_MEMORY_MIN: u64 = 16 << 20;
+
+/// How a server listens to clients.
+#[derive(Debug, Args)]
+pub(crate) struct FrontDoorArgs {
+    /// Address and port to listen on; port 0 is any free one. One that other machines reach needs --tokens.
+    #[arg(long, value_name = "IP:PORT", env = "DOPPEL_LISTEN", default_value = "127.0.0.1:7700", value_parser = process::address)]
+    listen: SocketAddr,
+    /// A name under which clients may ask, beside localhost and addresses, such as doppel.example.org; give it where the name
+    /// of a machine, a service or a proxy is asked. May be given several times, or as a list with commas. Others are refused, so that
+    /// no page in a browser can read or change anything by leading its own name here.
+    #[arg(long = "allow-host", value_name = "NAME", env = "DOPPEL_ALLOW_HOST", value_delimiter = ',')]
+    names: Vec<HostName>,
+    /// A file of tokens, to which `doppel token new` adds; read anew on SIGHUP. With it every request needs a token whose role allows
+    /// it, but for health, the contract and the files of the dashboard.
+    #[arg(long, value_name = "FILE", env = "DOPPEL_TOKENS")]
+    tokens: Option<PathBuf>,
+    /// Listen without tokens on an address that other machines reach: whoever reaches it may read and change everything.
+    #[arg(long, conflicts_with = "tokens")]
+    no_tokens_on_any_address: bool,
+    /// A second address and port, at which alone purges, repairs, rebalancing, backups and take-overs are answered.
+    #[arg(long, value_name = "IP:PORT", env = "DOPPEL_OPERATE_LISTEN", value_parser = process::address)]
+    operate_listen: Option<SocketAddr>,
+    /// The server's certificate and those that lead to its authority, in PEM: clients ask with https then. Read anew on SIGHUP.
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// The private key of the certificate, in PEM.
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    /// Certificates in PEM: a client has to show one that is signed by one of these.
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_client_ca: Option<PathBuf>,
+    /// Memory for request bodies, packed and unpacked, and the answers to their lines, of all requests together; at least 16MiB. A body
+    /// may take what one client may, and 256 MiB at most.
+    #[arg(long, value_name = "SIZE", default_value = "1GiB")]
+    body_memory: Size,
+    /// Requests that one client may have in work at once. A client is a token, or else an address; one on this machine that needs no
+    /// token has no limits.
+    #[arg(long, value_name = "N", default_value_t = LIMITS.requests, value_parser = at_least_one)]
+    client_requests: usize,
+    /// Long polls of the change feed that one client may have at once.
+    #[arg(long, value_name = "N", default_value_t = LIMITS.long_polls, value_parser = at_least_one)]
+    client_long_polls: usize,
+    /// The part of --body-memory that one client may have at once [default: half of it].
+    #[arg(long, value_name = "SIZE")]
+    client_body_memory: Option<Size>,
+}
+
+const LIMITS: ClientLimits = doppel_coordinator::limits::CLIENT;
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|n| *n > 0).ok_or_else(|| "a number of at least 1 is expected".to_owned())
+}
+
+/// Listeners that are taken, and what is read anew.
+pub(crate) struct FrontDoor {
+    /// Where it listens, and whom it answers.
+    pub(crate) doors: Doors,
+    /// How much it takes.
+    pub(crate) limits: Limits,
+    files: Files,
+}
+
+/// The files that are read anew on SIGHUP.
+#[derive(Clone)]
+struct Files {
+    tokens: Option<(PathBuf, Tokens)>,
+    tls: Option<(TlsFiles, Tls)>,
+}
+
+impl FrontDoorArgs {
+    /// Reads the files, and takes the addresses.
+    ///
+    /// # Errors
+    /// When the options do not go together, a file cannot be used or an address cannot be had.
+    pub(crate) async fn open(self) -> anyhow::Result<FrontDoor> {
+        let limits = self.limits()?;
+        for (address, option) in [(Some(self.listen), "--listen"), (self.operate_listen, "--operate-listen")]
+        {
+            let Some(address) = address.filter(|address| !address.ip().to_canonical().is_loopback()) else {
+                continue;
+            };
+            if self.tokens.is_none() && !self.no_tokens_on_any_address {
+                return Err(Failure::Usage(format!(
+                    "{option} {address} is reached by other machines, and without tokens whoever reaches it may change everything: \
+                     make one with `doppel token new NAME --role operate --tokens FILE` and give --tokens FILE, or say \
+                     --no-tokens-on-any-address"
+                ))
+                .into());
+            }
+        }
+        let tokens = match self.tokens {
+            None => None,
+            Some(path) => {
+                let tokens = Tokens::from(token_file::read(&path)?);
+                Some((path, tokens))
+            }
+        };
+        let tls = match self.tls_cert.zip(self.tls_key) {
+            None => None,
+            Some((certificate, key)) => {
+                let files = TlsFiles { certificate, key, client_ca: self.tls_client_ca };
+                let tls = Tls::read(&files)?;
+                Some((files, tls))
+            }
+        };
+        let of_tls = || tls.as_ref().map(|(_, tls)| tls.clone());
+        let clients = Listening { listener: process::listen(self.listen).await?, tls: of_tls() };
+        let operators = match self.operate_listen {
+            None => None,
+            Some(address) => Some(Listening {
+                listener: process::listen(address).await.context("--operate-listen")?,
+                tls: of_tls(),
+            }),
+        };
+        let access =
+            Access { hosts: self.names.into(), tokens: tokens.as_ref().map(|(_, tokens)| tokens.clone()) };
+        Ok(FrontDoor { doors: Doors { clients, operators, access }, limits, files: Files { tokens, tls } })
+    }
+
+    fn limits(&self) -> anyhow::Result<Limits> {
+        let bytes = |size: Size| usize::try_from(size.0).unwrap_or(usize::MAX);
+        if self.body_memory.0 < BODY_MEMORY_MIN {
+            return Err(Failure::Usage("--body-memory is at least 16MiB".to_owned()).into());
+        }
+        let all = bytes(self.body_memory);
+        let of_client = self.client_body_memory.map_or(all / 2, bytes).min(all);
+        let default = Limits::default();
+        let body_bytes = default.body_bytes.min(of_client);
+        Ok(Limits {
+            body_memory_bytes: all,
+            body_bytes,
+            wire_bytes: default.wire_bytes.min(body_bytes),
+            client: ClientLimits {
+                requests: self.client_requests,
+                long_polls: self.client_long_polls,
+                body_bytes: of_client,
+            },
+            ..default
+        })
+    }
+}
+
+impl FrontDoor {
+    /// Says where it listens, once requests are answered.
+    ///
+    /// # Errors
+    /// When standard output cannot be written.
+    pub(crate) fn announce(&self, who: &str) -> io::Result<()> {
+        let mut out = io::stdout().lock();
+        writeln!(out, "{who} is listening on {}", url(&self.doors.clients)?)?;
+        if let Some(operators) = &self.doors.operators {
+            writeln!(out, "{who} is listening for operators on {}", url(operators)?)?;
+        }
+        out.flush()
+    }
+
+    /// Reads tokens and certificates anew whenever the process gets SIGHUP. Those that cannot be used change nothing.
+    ///
+    /// # Errors
+    /// When the system refuses the signal.
+    pub(crate) fn reread_on_hangup(&self) -> anyhow::Result<()> {
+        let mut hangup = signal(SignalKind::hangup()).context("cannot wait for SIGHUP")?;
+        let files = Arc::new(self.files.clone());
+        tokio::spawn(async move {
+            while hangup.recv().await.is_some() {
+                let files = Arc::clone(&files);
+                // Reading a file blocks.
+                if tokio::task::spawn_blocking(move || files.reread()).await.is_err() {
+                    tracing::error!("reading tokens and certificates anew panicked");
+                }
+            }
+        });
+        Ok(())
+    }
+}
+
+impl Files {
+    fn reread(&self) {
+        if let Some((path, tokens)) = &self.tokens {
+            match token_file::read(path) {
+                Ok(read) => {
+                    tracing::info!(tokens = read.len(), "the tokens were read anew");
+                    tokens.replace(read);
+                }
+                Err(error) => tracing::error!(
+                    error = &error as &(dyn std::error::Error + 'static),
+                    "the tokens stay as they were"
+                ),
+            }
+        }
+        if let Some((files, tls)) = &self.tls {
+            match tls.reread(files) {
+                Ok(()) => tracing::info!("certificate and key were read anew"),
+                Err(error) => tracing::error!(
+                    error = &error as &(dyn std::error::Error + 'static),
+                    "certificate and key stay as they were"
+                ),
+            }
+        }
+        if self.tokens.is_none() && self.tls.is_none() {
+            tracing::info!("SIGHUP: there are no tokens or certificates to read anew");
+        }
+    }
+}
+
+fn url(listening: &Listening<TcpListener>) -> io::Result<String> {
+    let scheme = if listening.tls.is_some() { "https" } else { "http" };
+    Ok(format!("{scheme}://{}", listening.listener.local_addr()?))
+}

@@ -1,0 +1,235 @@
+//! The file of `--tokens`: who may ask a server what.
+//!
+//! TOML of at most [`BYTES_MAX`] bytes, one `[[token]]` for each. It has hashes and no token, so whoever reads it can ask nothing; whoever
+//! writes it may do everything. What is unknown, repeated or out of form is refused with its line, and then no token of the file counts.
+
+use std::collections::HashSet;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, Write};
+use std::ops::Range;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use doppel_coordinator::access::{Token, TokenName};
+use serde::Deserialize;
+use toml::Spanned;
+
+/// The largest file that is read: some 2,000 tokens.
+const BYTES_MAX: u64 = 512 << 10;
+
+/// What a new file is created with, less the umask: hashes are no secret, and the list of who may what is nobody else's business.
+const PERMISSIONS: u32 = 0o640;
+
+/// What a new file begins with.
+const HEADER: &str = "# Tokens of a Doppel server, by their hashes; `doppel token new` adds one. Remove an entry to take a token back, \
+                      then send the server SIGHUP.\n";
+
+/// Why a file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum TokenFileError {
+    /// It cannot be read or written.
+    #[error("cannot {doing} {}", path.display())]
+    Io {
+        /// What was done.
+        doing: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
+    /// It is no file of tokens, for sure.
+    #[error("{} has more than {BYTES_MAX} bytes", .0.display())]
+    TooLarge(PathBuf),
+    /// It says something that cannot be.
+    #[error("{}, line {line}: {reason}", path.display())]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// From 1.
+        line: usize,
+        /// What is wrong there.
+        reason: String,
+    },
+    /// Somebody has a token of this name.
+    #[error("{} has a token of the name {name}; take another name, or remove its entry first", path.display())]
+    Taken {
+        /// The file.
+        path: PathBuf,
+        /// The name.
+        name: TokenName,
+    },
+}
+
+/// The file as it is written.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    #[serde(default)]
+    token: Vec<WrittenToken>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenToken {
+    name: Spanned<String>,
+    role: Spanned<String>,
+    expires: Spanned<String>,
+    sha256: Spanned<String>,
+}
+
+/// What is wrong, and where in the text.
+type Fault = (Range<usize>, String);
+
+/// The tokens of a file.
+///
+/// # Errors
+/// When it cannot be read or used; the message names file, line and reason.
+pub(crate) fn read(path: &Path) -> Result<Vec<Token>, TokenFileError> {
+    let file = File::open(path).map_err(|source| failed("read", path, source))?;
+    read_from(&file, path)
+}
+
+/// Adds a token to a file, which is created where it is not there. What is in the file stays as it is.
+///
+/// # Errors
+/// When the file cannot be read, used or written, or has a token of this name.
+pub(crate) fn add(path: &Path, token: &Token) -> Result<(), TokenFileError> {
+    let mut open = OpenOptions::new();
+    let file = open.read(true).append(true).create(true).mode(PERMISSIONS).open(path);
+    let mut file = file.map_err(|source| failed("write", path, source))?;
+    // Two that add at the same time do so one after the other.
+    file.lock().map_err(|source| failed("lock", path, source))?;
+    let known = read_from(&file, path)?;
+    if known.iter().any(|known| known.name == token.name) {
+        return Err(TokenFileError::Taken { path: path.to_owned(), name: token.name.clone() });
+    }
+    let length = file.metadata().map_err(|source| failed("read", path, source))?.len();
+    let header = if length == 0 { HEADER } else { "" };
+    let Token { name, role, expires, hash } = token;
+    let entry = format!(
+        "{header}\n[[token]]\nname = \"{name}\"\nrole = \"{role}\"\nexpires = \"{expires}\"\nsha256 = \"{hash}\"\n"
+    );
+    let written = file.write_all(entry.as_bytes()).and_then(|()| file.sync_all());
+    written.map_err(|source| {
+        // A part of an entry would make the file useless.
+        let _ = file.set_len(length);
+        failed("write", path, source)
+    })
+}
+
+fn failed(doing: &'static str, path: &Path, source: io::Error) -> TokenFileError {
+    TokenFileError::Io { doing, path: path.to_owned(), source }
+}
+
+fn read_from(mut file: &File, path: &Path) -> Result<Vec<Token>, TokenFileError> {
+    let mut bytes = Vec::new();
+    let read = file.rewind().and_then(|()| file.take(BYTES_MAX + 1).read_to_end(&mut bytes));
+    read.map_err(|source| failed("read", path, source))?;
+    if bytes.len() as u64 > BYTES_MAX {
+        return Err(TokenFileError::TooLarge(path.to_owned()));
+    }
+    let at = |end: usize, reason| {
+        let line = 1 + bytes[..end].iter().filter(|byte| **byte == b'\n').count();
+        TokenFileError::Line { path: path.to_owned(), line, reason }
+    };
+    let text =
+        std::str::from_utf8(&bytes).map_err(|error| at(error.valid_up_to(), "is not UTF-8".to_owned()))?;
+    parse(text).map_err(|(span, reason)| at(span.start.min(bytes.len()), reason))
+}
+
+fn parse(text: &str) -> Result<Vec<Token>, Fault> {
+    let Written { token: written } = toml::from_str(text).map_err(|error| {
+        let reason = error.message().trim().replace('\n', ", ");
+        (error.span().unwrap_or_default(), reason)
+    })?;
+    let mut names = HashSet::new();
+    let token = |WrittenToken { name, role, expires, sha256 }: &WrittenToken| {
+        let token =
+            Token { name: part(name)?, role: part(role)?, expires: part(expires)?, hash: part(sha256)? };
+        if !names.insert(token.name.to_string()) {
+            return Err((name.span(), format!("{} is the name of a token above", token.name)));
+        }
+        Ok(token)
+    };
+    written.iter().map(token).collect()
+}
+
+fn part<T: FromStr<Err: ToString>>(written: &Spanned<String>) -> Result<T, Fault> {
+    written.get_ref().parse().map_err(|error: T::Err| (written.span(), error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use doppel_coordinator::access::{Role, TokenHash};
+    use doppel_model::Timestamp;
+
+    use super::*;
+
+    fn token(name: &str, role: Role) -> Token {
+        let expires = "2027-02-01T00:00:00Z".parse::<Timestamp>().unwrap();
+        Token { name: name.parse().unwrap(), role, expires, hash: TokenHash::of(name) }
+    }
+
+    #[test]
+    fn what_is_added_is_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("tokens");
+        let tokens = [token("ann", Role::Operate), token("crawler-1", Role::Write)];
+        for one in &tokens {
+            add(&path, one).unwrap();
+        }
+        assert_eq!(read(&path).unwrap(), tokens);
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.starts_with("# ") && !text.contains("ann\"\nsha256 = \"ann"));
+        let again = add(&path, &token("ann", Role::Read)).unwrap_err();
+        assert!(matches!(&again, TokenFileError::Taken { .. }), "{again}");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), text, "nothing is written then");
+    }
+
+    #[test]
+    fn many_may_add_at_the_same_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("tokens");
+        std::thread::scope(|scope| {
+            for n in 0..8 {
+                let path = &path;
+                scope.spawn(move || add(path, &token(&format!("t{n}"), Role::Read)).unwrap());
+            }
+        });
+        assert_eq!(read(&path).unwrap().len(), 8);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_line() {
+        let entry = |name: &str, role: &str, expires: &str, hash: &str| {
+            format!("[[token]]\nname = {name:?}\nrole = {role:?}\nexpires = {expires:?}\nsha256 = {hash:?}\n")
+        };
+        let hash = TokenHash::of("x").to_string();
+        let at = "2027-02-01T00:00:00Z";
+        let good = entry("a", "read", at, &hash);
+        assert_eq!(parse(&good).unwrap().len(), 1);
+        assert_eq!(parse("").unwrap(), []);
+        let dir = tempfile::tempdir().unwrap();
+        for (text, line, says) in [
+            (entry("a b", "read", at, &hash), 2, "is no name of a token"),
+            (entry("a", "root", at, &hash), 3, "the roles are read, write and operate"),
+            (entry("a", "read", "never", &hash), 4, "RFC 3339"),
+            (entry("a", "read", at, "abc"), 5, "64 hexadecimal digits"),
+            (format!("{good}{good}"), 7, "is the name of a token above"),
+            (format!("{good}token = \"doppel_x\"\n"), 6, "unknown field"),
+            ("[[tokens]]\n".to_owned(), 1, "unknown field"),
+            ("[[token]]\nname = \"a\"\n".to_owned(), 1, "missing field"),
+        ] {
+            let path = dir.path().join("tokens");
+            std::fs::write(&path, &text).unwrap();
+            let error = read(&path).unwrap_err();
+            assert!(
+                matches!(&error, TokenFileError::Line { line: at, reason, .. } if *at == line && reason.contains(says)),
+                "{text}: {error}"
+            );
+        }
+        let error = read(&dir.path().join("none")).unwrap_err();
+        assert!(error.to_string().starts_with("cannot read"), "{error}");
+    }
+}

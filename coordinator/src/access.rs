@@ -1,0 +1,232 @@
+//! Who may ask what: under which names a front door is asked, with which tokens, and at which of its listeners.
+//!
+//! Invariants: with tokens, nothing but what [`role::required`] leaves open is answered without one that is known, has not expired and
+//! has the role; and who may not ask learns nothing else. The common question about a page is held to the same rule (`front`).
+
+mod clients;
+pub mod hosts;
+pub(crate) mod role;
+mod tokens;
+
+use std::sync::Arc;
+
+use axum::http::{HeaderMap, header};
+use doppel_model::Timestamp;
+
+pub(crate) use clients::{Caller, Clients};
+pub use hosts::{HostName, HostNameError, Hosts};
+pub use role::{NoRole, Role};
+use tokens::Unknown;
+pub use tokens::{Token, TokenHash, TokenHashError, TokenName, TokenNameError, Tokens, new_token};
+
+use crate::problem::Problem;
+
+/// The rules of a front door.
+#[derive(Debug, Clone, Default)]
+pub struct Access {
+    /// The names under which it may be asked.
+    pub hosts: Hosts,
+    /// The tokens; without them everybody may do everything.
+    pub tokens: Option<Tokens>,
+}
+
+/// At which listener a request comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Listener {
+    /// The only one.
+    Only,
+    /// For clients: what needs the role [`Role::Operate`] is answered at another.
+    Clients,
+    /// For operators; everything is answered.
+    Operators,
+}
+
+/// What decides on requests at a listener. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(crate) struct Gate {
+    access: Access,
+    listener: Listener,
+    clients: Arc<Clients>,
+}
+
+/// Why a request without a token that allows it is refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Lacks {
+    /// There is none, or it is in another form.
+    Token,
+    /// There are several.
+    OneToken,
+    /// It is of no use.
+    Known(Unknown),
+}
+
+impl Gate {
+    pub(crate) fn new(access: Access, listener: Listener, clients: Arc<Clients>) -> Self {
+        Self { access, listener, clients }
+    }
+
+    pub(crate) fn hosts(&self) -> &Hosts {
+        &self.access.hosts
+    }
+
+    pub(crate) fn clients(&self) -> &Clients {
+        &self.clients
+    }
+
+    /// Whether an operation that needs this role may be answered; with the token that came, where there are any.
+    ///
+    /// # Errors
+    /// 401 without a token that is known, 403 when it has a lesser role, or when the operation belongs to another listener.
+    pub(crate) fn admit(
+        &self,
+        headers: &HeaderMap,
+        required: Option<Role>,
+        now: Timestamp,
+    ) -> Result<Option<(TokenName, Role)>, Problem> {
+        let (Some(tokens), Some(required)) = (&self.access.tokens, required) else {
+            return self.at_this_listener(required).map(|()| None);
+        };
+        let (name, role) = bearer(headers)
+            .and_then(|token| tokens.find(token, now).map_err(Lacks::Known))
+            .map_err(Problem::from)?;
+        if role < required {
+            return Err(Problem::forbidden(format!(
+                "this needs a token with the role {required}, and that of {name} has {role}"
+            )));
+        }
+        self.at_this_listener(Some(required))?;
+        Ok(Some((name, role)))
+    }
+
+    fn at_this_listener(&self, required: Option<Role>) -> Result<(), Problem> {
+        if self.listener == Listener::Clients && required == Some(Role::Operate) {
+            return Err(Problem::forbidden("operators ask for this at the listener of --operate-listen"));
+        }
+        Ok(())
+    }
+}
+
+/// The token in `Authorization: Bearer` (RFC 6750, section 2.1). It is taken from nowhere else: addresses are logged, and cookies are
+/// sent by browsers on their own.
+fn bearer(headers: &HeaderMap) -> Result<&str, Lacks> {
+    let mut values = headers.get_all(header::AUTHORIZATION).iter();
+    let value = values.next().ok_or(Lacks::Token)?;
+    if values.next().is_some() {
+        return Err(Lacks::OneToken);
+    }
+    let (scheme, token) = value.to_str().ok().and_then(|value| value.split_once(' ')).ok_or(Lacks::Token)?;
+    if !scheme.eq_ignore_ascii_case("bearer") {
+        return Err(Lacks::Token);
+    }
+    Ok(token.trim_start_matches(' '))
+}
+
+impl From<Lacks> for Problem {
+    fn from(lacks: Lacks) -> Self {
+        match lacks {
+            Lacks::Token => {
+                Self::unauthorized("this needs a token, in the header Authorization: Bearer TOKEN")
+            }
+            Lacks::OneToken => Self::unauthorized("a request has one header Authorization"),
+            Lacks::Known(Unknown::Nobodys) => Self::unauthorized("no such token is known here"),
+            Lacks::Known(Unknown::Expired(name, at)) => Self::unauthorized(format!(
+                "the token of {name} has expired at {at}; `doppel token new` makes another one"
+            )),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+    use crate::limits::ClientLimits;
+    use crate::memory::BodyMemory;
+
+    const NOW: Timestamp = Timestamp::from_millis(1_000);
+
+    fn gate(listener: Listener, with_tokens: bool) -> Gate {
+        let token = |name: &str, role, expires| Token {
+            name: name.parse().unwrap(),
+            role,
+            expires: Timestamp::from_millis(expires),
+            hash: TokenHash::of(name),
+        };
+        let tokens = vec![
+            token("reader", Role::Read, 2_000),
+            token("writer", Role::Write, 2_000),
+            token("ann", Role::Operate, 2_000),
+            token("old", Role::Operate, 999),
+        ];
+        let access = Access { tokens: with_tokens.then(|| tokens.into()), ..Access::default() };
+        let limits = ClientLimits { requests: 1, long_polls: 1, body_bytes: 1 };
+        Gate::new(access, listener, Arc::new(Clients::new(limits, BodyMemory::new(1))))
+    }
+
+    fn headers(values: &[&str]) -> HeaderMap {
+        let values =
+            values.iter().map(|value| (header::AUTHORIZATION, HeaderValue::from_str(value).unwrap()));
+        values.collect()
+    }
+
+    fn status(gate: &Gate, authorization: &[&str], required: Option<Role>) -> u16 {
+        gate.admit(&headers(authorization), required, NOW).map_or_else(|no| no.status().as_u16(), |_| 200)
+    }
+
+    #[test]
+    fn a_token_allows_what_its_role_includes() {
+        let gate = gate(Listener::Only, true);
+        for (token, allowed) in [("reader", 1), ("writer", 2), ("ann", 3)] {
+            for (n, role) in Role::ALL.into_iter().enumerate() {
+                let expected = if n < allowed { 200 } else { 403 };
+                assert_eq!(
+                    status(&gate, &[&format!("Bearer {token}")], Some(role)),
+                    expected,
+                    "{token} {role}"
+                );
+            }
+        }
+        let admitted = gate.admit(&headers(&["bearer  writer"]), Some(Role::Read), NOW).unwrap();
+        assert_eq!(admitted, Some(("writer".parse().unwrap(), Role::Write)));
+    }
+
+    #[test]
+    fn without_a_token_that_is_known_only_what_is_open_is_answered() {
+        let gate = gate(Listener::Only, true);
+        for wrong in [
+            &[][..],
+            &[""],
+            &["Bearer"],
+            &["Bearer "],
+            &["ann"],
+            &["Basic ann"],
+            &["Bearer nobody"],
+            &["Bearer old"],
+            &["Bearer ann "],
+            &["Bearer ann", "Bearer ann"],
+        ] {
+            assert_eq!(status(&gate, wrong, Some(Role::Read)), 401, "{wrong:?}");
+            assert_eq!(status(&gate, wrong, None), 200, "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn operators_have_a_listener_of_their_own_if_there_are_two() {
+        for with_tokens in [false, true] {
+            let ann: &[&str] = &["Bearer ann"];
+            let at = |listener| gate(listener, with_tokens);
+            assert_eq!(status(&at(Listener::Clients), ann, Some(Role::Operate)), 403);
+            assert_eq!(status(&at(Listener::Clients), ann, Some(Role::Write)), 200);
+            assert_eq!(status(&at(Listener::Operators), ann, Some(Role::Operate)), 200);
+            assert_eq!(status(&at(Listener::Operators), ann, Some(Role::Read)), 200);
+        }
+    }
+
+    #[test]
+    fn without_tokens_everybody_may_ask() {
+        let gate = gate(Listener::Only, false);
+        assert_eq!(status(&gate, &[], Some(Role::Operate)), 200);
+        assert_eq!(gate.admit(&headers(&["Bearer ann"]), Some(Role::Read), NOW), Ok(None));
+    }
+}

@@ -1,0 +1,201 @@
+//! What one client may take at once of what all share, so that none keeps the others waiting (G6).
+//!
+//! A client is a token, or else the address that a request comes from. One on this machine that needs no token is not limited: it
+//! could as well read the files.
+//!
+//! Invariant: a client is known as long as it has a request in work, and then forgotten, so there are no more clients than requests.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::{Role, TokenName};
+use crate::limits::ClientLimits;
+use crate::memory::BodyMemory;
+use crate::problem::Problem;
+
+/// Known clients past which those that have gone are looked for.
+const SWEPT_FROM: usize = 1_024;
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Id {
+    Token(TokenName),
+    Address(IpAddr),
+}
+
+impl Id {
+    /// Whoever has one address of the sixth version has all that differ in the last 64 bits (RFC 4291, section 2.5.4).
+    fn of_address(address: IpAddr) -> Self {
+        match address.to_canonical() {
+            IpAddr::V6(address) => {
+                let bits = u128::from(address) >> 64 << 64;
+                Self::Address(IpAddr::V6(bits.into()))
+            }
+            address @ IpAddr::V4(_) => Self::Address(address),
+        }
+    }
+}
+
+/// The clients with requests in work.
+#[derive(Debug)]
+pub(crate) struct Clients {
+    limits: ClientLimits,
+    memory: BodyMemory,
+    known: Mutex<HashMap<Id, Weak<Share>>>,
+}
+
+/// What a client holds.
+#[derive(Debug)]
+struct Share {
+    requests: Arc<Semaphore>,
+    long_polls: Arc<Semaphore>,
+    memory: BodyMemory,
+}
+
+/// A place of a client; dropping it gives it back.
+#[derive(Debug)]
+pub(crate) struct Place {
+    _permit: OwnedSemaphorePermit,
+    _share: Arc<Share>,
+}
+
+/// Who sent a request. Goes with it to its handler.
+#[derive(Clone)]
+pub(crate) struct Caller {
+    token: Option<(TokenName, Role)>,
+    share: Option<Arc<Share>>,
+    memory: BodyMemory,
+}
+
+impl Clients {
+    pub(crate) fn new(limits: ClientLimits, memory: BodyMemory) -> Self {
+        Self { limits, memory, known: Mutex::default() }
+    }
+
+    /// The client that has this token, or else this address; none is limited that has neither.
+    pub(crate) fn caller(&self, token: Option<(TokenName, Role)>, address: Option<IpAddr>) -> Caller {
+        let id = match (&token, address) {
+            (Some((name, _)), _) => Some(Id::Token(name.clone())),
+            (None, Some(address)) if !address.to_canonical().is_loopback() => Some(Id::of_address(address)),
+            (None, _) => None,
+        };
+        let share = id.map(|id| self.share(id));
+        let memory = share.as_ref().map_or_else(|| self.memory.clone(), |share| share.memory.clone());
+        Caller { token, share, memory }
+    }
+
+    fn share(&self, id: Id) -> Arc<Share> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(share) = known.get(&id).and_then(Weak::upgrade) {
+            return share;
+        }
+        if known.len() >= SWEPT_FROM {
+            known.retain(|_, share| share.strong_count() > 0);
+        }
+        let ClientLimits { requests, long_polls, body_bytes } = self.limits;
+        let share = Arc::new(Share {
+            requests: Arc::new(Semaphore::new(requests)),
+            long_polls: Arc::new(Semaphore::new(long_polls)),
+            memory: self.memory.part(body_bytes),
+        });
+        known.insert(id, Arc::downgrade(&share));
+        share
+    }
+}
+
+impl Caller {
+    /// The name of its token.
+    pub(crate) fn name(&self) -> Option<&TokenName> {
+        self.token.as_ref().map(|(name, _)| name)
+    }
+
+    /// The memory for its bodies.
+    pub(crate) fn memory(&self) -> &BodyMemory {
+        &self.memory
+    }
+
+    /// A place among the requests of the client.
+    pub(crate) fn enter(&self) -> Result<Option<Place>, Problem> {
+        self.permit(|share| &share.requests, "requests in work")
+    }
+
+    /// A place among its long polls.
+    pub(crate) fn enter_long_poll(&self) -> Result<Option<Place>, Problem> {
+        self.permit(|share| &share.long_polls, "long polls")
+    }
+
+    fn permit(&self, of: impl Fn(&Share) -> &Arc<Semaphore>, what: &str) -> Result<Option<Place>, Problem> {
+        let Some(share) = &self.share else { return Ok(None) };
+        let permit = Arc::clone(of(share)).try_acquire_owned().map_err(|_| Problem::client_limit(what))?;
+        Ok(Some(Place { _permit: permit, _share: Arc::clone(share) }))
+    }
+}
+
+impl fmt::Debug for Caller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Caller").field("token", &self.token).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn clients(requests: usize) -> Clients {
+        let limits = ClientLimits { requests, long_polls: 1, body_bytes: 4 << 10 };
+        Clients::new(limits, BodyMemory::new(10 << 10))
+    }
+
+    fn address(text: &str) -> Option<IpAddr> {
+        Some(text.parse().unwrap())
+    }
+
+    #[test]
+    fn a_client_takes_its_share_and_no_more() {
+        let clients = clients(2);
+        let ann = || clients.caller(Some(("ann".parse().unwrap(), Role::Read)), address("127.0.0.1"));
+        let bob = clients.caller(Some(("bob".parse().unwrap(), Role::Read)), None);
+        let (one, other) = (ann(), ann());
+        let held = (one.enter().unwrap(), other.enter().unwrap());
+        assert_eq!(ann().enter().unwrap_err().status().as_u16(), 429);
+        assert!(bob.enter().is_ok());
+        let poll = one.enter_long_poll().unwrap();
+        assert!(other.enter_long_poll().is_err() && bob.enter_long_poll().is_ok());
+        let mut share = one.memory().share();
+        assert!(share.grow_to(4 << 10) && !other.memory().share().grow_to(1));
+        let mut most = bob.memory().share();
+        assert!(most.grow_to(4 << 10));
+        drop((held, poll, share));
+        assert!(ann().enter().is_ok() && ann().memory().share().grow_to(1 << 10));
+    }
+
+    #[test]
+    fn addresses_are_clients_but_for_this_machine() {
+        let clients = clients(1);
+        let caller = |text: &str| clients.caller(None, address(text));
+        let held = caller("10.0.0.1").enter().unwrap();
+        assert!(held.is_some());
+        for same in ["10.0.0.1", "::ffff:10.0.0.1"] {
+            assert!(caller(same).enter().is_err(), "{same}");
+        }
+        let held = caller("2001:db8::1:2:3:4").enter().unwrap();
+        assert!(held.is_some() && caller("2001:db8::9:9:9:9").enter().is_err());
+        assert!(caller("2001:db8:0:1::1").enter().is_ok() && caller("10.0.0.2").enter().is_ok());
+        for own in ["127.0.0.1", "127.8.8.8", "::1", "::ffff:127.0.0.1"] {
+            let places = (0..9).map(|_| caller(own).enter().unwrap());
+            assert!(places.into_iter().all(|place| place.is_none()), "{own}");
+        }
+    }
+
+    #[test]
+    fn clients_that_have_gone_are_forgotten() {
+        let clients = clients(1);
+        for at in 0..5_000_u32 {
+            clients.caller(None, Some(IpAddr::V4((0x0a00_0000 + at).into())));
+        }
+        assert!(clients.known.lock().unwrap().len() <= SWEPT_FROM);
+    }
+}

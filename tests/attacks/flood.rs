@@ -1,0 +1,190 @@
+//! Clients that take all they can get: bombs, bodies that drip, connections that say nothing, and URLs without end.
+
+use std::io::Write as _;
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use reqwest::Method;
+
+use super::{Door, PATIENCE};
+
+/// How many URLs an attacker pushes; a million by hand.
+const URLS: &str = "DOPPEL_ATTACK_URLS";
+const URLS_DEFAULT: usize = 20_000;
+
+/// Connections that say nothing.
+const IDLE: usize = 1_500;
+
+/// The memory for bodies of these servers, in MiB, and what the process has beside it.
+const BODY_MEMORY: u64 = 64;
+const ASIDE: u64 = 160;
+
+/// Asks for statuses, and for a page to be taken, until told to end; every answer comes within [`PATIENCE`]. The times, sorted.
+fn answered(door: &Door, end: &AtomicBool, least: usize) -> Vec<Duration> {
+    let mut times = Vec::new();
+    while times.len() < least || !end.load(Ordering::Relaxed) {
+        let begin = Instant::now();
+        if times.len() % 10 == 0 {
+            let page = format!("{{\"url\":\"http://well.example/{}\",\"text\":\"a b c\"}}", times.len());
+            let taken = door.post("/v1/pages", "application/json", page, &door.tokens.write);
+            assert_eq!(taken.status(), 200, "{}", taken.text().unwrap());
+        } else {
+            let path = "/v1/status?url=http://well.example/0";
+            assert_eq!(door.send(Method::GET, path, Some(&door.tokens.read)).status(), 200);
+        }
+        let took = begin.elapsed();
+        assert!(took < PATIENCE, "an answer took {took:?}");
+        times.push(took);
+        thread::sleep(Duration::from_millis(2));
+    }
+    times.sort();
+    times
+}
+
+/// Does something bad, while others ask; prints by how much it keeps them waiting.
+fn while_others_ask(door: &Door, what: &str, attack: impl FnOnce() + Send) {
+    let quiet = answered(door, &AtomicBool::new(true), 300);
+    let end = AtomicBool::new(false);
+    let during = thread::scope(|scope| {
+        let asks = scope.spawn(|| answered(door, &end, 100));
+        let attacks = scope.spawn(attack);
+        let done = attacks.join();
+        end.store(true, Ordering::Relaxed);
+        let times = asks.join().unwrap();
+        done.unwrap();
+        times
+    });
+    let p99 = |times: &[Duration]| times[times.len() * 99 / 100];
+    let (before, during) = (p99(&quiet), p99(&during));
+    println!(
+        "{what}: p99 of others {:.1} ms, quiet {:.1} ms: {:.1} times",
+        during.as_secs_f64() * 1e3,
+        before.as_secs_f64() * 1e3,
+        during.as_secs_f64() / before.as_secs_f64()
+    );
+}
+
+fn small() -> Door {
+    Door::open(&["--body-memory", &format!("{BODY_MEMORY}MiB")])
+}
+
+/// Zeros, packed.
+fn bomb(bytes: usize) -> Vec<u8> {
+    let mut packed = GzEncoder::new(Vec::new(), Compression::best());
+    let piece = vec![b' '; 1 << 20];
+    for _ in 0..bytes >> 20 {
+        packed.write_all(&piece).unwrap();
+    }
+    packed.finish().unwrap()
+}
+
+#[test]
+fn bombs_are_refused_within_the_memory_for_bodies() {
+    let door = small();
+    let zeros = bomb(512 << 20);
+    assert!(zeros.len() < 1 << 20);
+    while_others_ask(&door, "bombs", || {
+        thread::scope(|scope| {
+            for _ in 0..12 {
+                let (zeros, door) = (zeros.clone(), &door);
+                scope.spawn(move || {
+                    let token = &door.tokens.operate;
+                    for _ in 0..3 {
+                        let request = door.http.post(format!("{}/v1/pages", door.server.url));
+                        let request = request.header("content-encoding", "gzip").bearer_auth(token);
+                        let request =
+                            request.header("content-type", "application/x-ndjson").body(zeros.clone());
+                        let status =
+                            request.timeout(Duration::from_secs(60)).send().unwrap().status().as_u16();
+                        assert!([413, 429, 503].contains(&status), "{status}");
+                    }
+                });
+            }
+        });
+    });
+    let peak = door.server.peak_memory().unwrap_or_default() >> 20;
+    assert!(peak < BODY_MEMORY + ASIDE, "{peak} MiB were used");
+}
+
+#[test]
+fn bodies_that_drip_keep_no_one_waiting() {
+    let door = small();
+    while_others_ask(&door, "bodies that drip", || {
+        let head = format!(
+            "POST /v1/pages HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {}\r\ncontent-type: application/json\r\n\
+             content-length: 1000000\r\n\r\n",
+            door.tokens.operate
+        );
+        let mut streams: Vec<TcpStream> = (0..150).map(|_| door.connect()).collect();
+        for _ in 0..10 {
+            for stream in &mut streams {
+                // The server closes those that are too many.
+                let _ = stream.write_all(if head.is_empty() { b"x" } else { head.as_bytes() });
+            }
+            thread::sleep(Duration::from_millis(200));
+        }
+    });
+    assert_eq!(door.send(Method::GET, "/readyz", None).status(), 200);
+}
+
+#[test]
+fn connections_that_say_nothing_keep_no_one_waiting() {
+    let (soft, hard) = {
+        let limits = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+        (limits.current.unwrap_or(u64::MAX), limits.maximum)
+    };
+    if soft < 2 * IDLE as u64 {
+        // The server, which is started after this, has the same limit.
+        let raised = rustix::process::Rlimit { current: hard, maximum: hard };
+        rustix::process::setrlimit(rustix::process::Resource::Nofile, raised).unwrap();
+        assert!(
+            hard.is_none_or(|hard| hard >= 2 * IDLE as u64),
+            "{hard:?} files may be open, and {IDLE} twice are needed"
+        );
+    }
+    let door = small();
+    while_others_ask(&door, "idle connections", || {
+        let mut streams: Vec<TcpStream> = (0..IDLE).map(|_| door.connect()).collect();
+        for (n, stream) in streams.iter_mut().enumerate() {
+            // Some begin to say something.
+            if n % 3 == 0 {
+                stream.write_all(b"GET /v1/status?url=http://a.example/ HTTP/1.1\r\nhost: lo").unwrap();
+            }
+        }
+        thread::sleep(Duration::from_secs(3));
+    });
+}
+
+#[test]
+fn urls_without_end_keep_no_one_waiting() {
+    let door = small();
+    let urls = std::env::var(URLS).ok().map_or(URLS_DEFAULT, |urls| urls.parse().unwrap());
+    while_others_ask(&door, "URLs without end", || {
+        for part in 0..urls.div_ceil(500) {
+            let lines: String = (0..500)
+                .map(|n| {
+                    format!("{{\"url\":\"http://h{part}x{n}.example/{n}\",\"text\":\"flood {part} {n} of words\"}}\n")
+                })
+                .collect();
+            // Refused when there are too many, and gone on with.
+            let begin = Instant::now();
+            loop {
+                let kind = "application/x-ndjson";
+                let taken = door.post("/v1/pages", kind, lines.clone(), &door.tokens.operate);
+                match taken.status().as_u16() {
+                    200 => break,
+                    429 | 503 => thread::sleep(Duration::from_millis(200)),
+                    status => panic!("{status}: {}", taken.text().unwrap()),
+                }
+                assert!(begin.elapsed() < Duration::from_secs(120), "the flood does not get on");
+            }
+            door.send(Method::GET, &format!("/v1/nothing/{part}"), Some(&door.tokens.operate));
+        }
+    });
+    let metrics = door.send(Method::GET, "/metrics", Some(&door.tokens.read)).text().unwrap();
+    assert!(metrics.lines().count() < 5_000, "the metrics grow with what clients ask");
+}

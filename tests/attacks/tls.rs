@@ -1,0 +1,205 @@
+//! TLS of the front door: who is answered, who is believed, and certificates that are replaced.
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use rcgen::{BasicConstraints, CertificateParams, DistinguishedName, DnType, IsCa, Issuer, KeyPair};
+use reqwest::blocking::Client;
+use reqwest::{Certificate, Identity};
+
+use super::{PATIENCE, new_token};
+use crate::harness::{Server, doppel, wait_until};
+
+/// An authority, of which each certificate is for a name.
+struct Authority {
+    pem: String,
+    issuer: Issuer<'static, KeyPair>,
+}
+
+impl Authority {
+    fn new(name: &str) -> Self {
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.distinguished_name = DistinguishedName::new();
+        params.distinguished_name.push(DnType::CommonName, name);
+        let key = KeyPair::generate().unwrap();
+        let pem = params.self_signed(&key).unwrap().pem();
+        Self { pem, issuer: Issuer::new(params, key) }
+    }
+
+    /// Certificate and key, in PEM.
+    fn certificate(&self, names: &[&str]) -> (String, String) {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let key = KeyPair::generate().unwrap();
+        let certificate = CertificateParams::new(names).unwrap().signed_by(&key, &self.issuer).unwrap();
+        (certificate.pem(), key.serialize_pem())
+    }
+}
+
+/// The files of a server.
+struct Files {
+    home: tempfile::TempDir,
+    token: String,
+}
+
+impl Files {
+    fn new(authority: &Authority) -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let token = new_token(&home.path().join("tokens"), "ann", "operate");
+        let this = Self { home, token };
+        this.write("ca.pem", &authority.pem);
+        this.certify(authority);
+        this
+    }
+
+    fn certify(&self, authority: &Authority) {
+        let (certificate, key) = authority.certificate(&["localhost", "127.0.0.1"]);
+        self.write("cert.pem", &certificate);
+        self.write("key.pem", &key);
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.home.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        fs::write(self.path(name), text).unwrap();
+    }
+
+    fn serve(&self, options: &[&str], http: Client) -> Server {
+        let mut command = doppel();
+        command.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(self.path("data"));
+        command.arg("--tokens").arg(self.path("tokens")).arg("--tls-cert").arg(self.path("cert.pem"));
+        command.arg("--tls-key").arg(self.path("key.pem")).args(options).current_dir(self.home.path());
+        Server::start_as(command, http)
+    }
+
+    fn http(&self, authority: &Authority, identity: Option<&str>) -> Client {
+        let token = format!("Bearer {}", self.token).parse().unwrap();
+        let ca = Certificate::from_pem(authority.pem.as_bytes()).unwrap();
+        let http = doppel_protocol::client::in_the_clear().timeout(PATIENCE).tls_certs_only([ca]);
+        let http = http.default_headers([(reqwest::header::AUTHORIZATION, token)].into_iter().collect());
+        match identity {
+            None => http,
+            Some(pem) => http.identity(Identity::from_pem(pem.as_bytes()).unwrap()),
+        }
+        .build()
+        .unwrap()
+    }
+
+    /// Asks for a status by the command line.
+    fn ask(&self, url: &str, ca: Option<&Path>, more: &[&str]) -> Output {
+        let mut command = doppel();
+        command.args(["status", "--server", url, "http://a.example/"]).args(more);
+        command.env("DOPPEL_TOKEN", &self.token).current_dir(self.home.path());
+        if let Some(ca) = ca {
+            command.arg("--ca").arg(ca);
+        }
+        command.output().unwrap()
+    }
+}
+
+fn says(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+#[test]
+fn an_https_server_is_believed_by_its_authority_alone() {
+    let (authority, other) = (Authority::new("ours"), Authority::new("another"));
+    let files = Files::new(&authority);
+    let server = files.serve(&[], files.http(&authority, None));
+    let url = server.url.replace("127.0.0.1", "localhost");
+    assert!(url.starts_with("https://"));
+    let asked = files.ask(&url, Some(&files.path("ca.pem")), &[]);
+    assert!(
+        asked.status.success() && says(&asked).contains("unknown  http://a.example/"),
+        "{}",
+        says(&asked)
+    );
+    files.write("other.pem", &other.pem);
+    for ca in [None, Some(files.path("other.pem"))] {
+        let asked = files.ask(&url, ca.as_deref(), &[]);
+        assert_eq!(asked.status.code(), Some(3), "{}", says(&asked));
+        assert!(says(&asked).contains("is not trusted") && says(&asked).contains("--ca"), "{}", says(&asked));
+    }
+    files.write("not.pem", "nothing");
+    let asked = files.ask(&url, Some(&files.path("not.pem")), &[]);
+    assert!(!asked.status.success() && !says(&asked).contains("unknown  "), "{}", says(&asked));
+
+    // In the clear, or slowly, nothing is answered; others are.
+    let address = server.url.strip_prefix("https://").unwrap();
+    let mut clear = std::net::TcpStream::connect(address).unwrap();
+    clear.set_read_timeout(Some(PATIENCE)).unwrap();
+    clear.write_all(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n").unwrap();
+    let mut answer = Vec::new();
+    let _ = clear.read_to_end(&mut answer);
+    assert!(!answer.windows(4).any(|part| part == b"HTTP"), "{answer:?}");
+    let half: Vec<_> = (0..200).map(|_| std::net::TcpStream::connect(address).unwrap()).collect();
+    assert_eq!(server.get("/healthz").status(), 200);
+    drop(half);
+
+    // Another certificate, once it is read anew; one that cannot be used changes nothing.
+    files.certify(&other);
+    server.signal("HUP");
+    wait_until("the new certificate", PATIENCE, || {
+        files.ask(&url, Some(&files.path("other.pem")), &[]).status.success().then_some(())
+    });
+    files.write("cert.pem", "nothing");
+    server.signal("HUP");
+    wait_until("the log to say so", PATIENCE, || {
+        server.log().contains("certificate and key stay as they were").then_some(())
+    });
+    assert!(files.ask(&url, Some(&files.path("other.pem")), &[]).status.success());
+    assert!(server.terminate());
+}
+
+#[test]
+fn a_client_without_the_certificate_that_is_asked_for_is_not_answered() {
+    let (authority, clients) = (Authority::new("ours"), Authority::new("clients"));
+    let files = Files::new(&authority);
+    files.write("clients.pem", &clients.pem);
+    let (certificate, key) = clients.certificate(&["ann"]);
+    let pair = certificate + &key;
+    files.write("pair.pem", &pair);
+    let options = ["--tls-client-ca", "clients.pem"];
+    let server = files.serve(&options, files.http(&authority, Some(&pair)));
+    let url = server.url.replace("127.0.0.1", "localhost");
+    let ca = files.path("ca.pem");
+    let asked = files.ask(&url, Some(&ca), &["--client-cert", "pair.pem"]);
+    assert!(asked.status.success(), "{}", says(&asked));
+    let asked = files.ask(&url, Some(&ca), &[]);
+    assert_eq!(asked.status.code(), Some(3), "{}", says(&asked));
+    let (certificate, key) = authority.certificate(&["ann"]);
+    files.write("wrong.pem", &(certificate + &key));
+    let asked = files.ask(&url, Some(&ca), &["--client-cert", "wrong.pem"]);
+    assert_eq!(asked.status.code(), Some(3), "{}", says(&asked));
+}
+
+#[test]
+fn files_that_cannot_be_used_are_named() {
+    let authority = Authority::new("ours");
+    let files = Files::new(&authority);
+    let (_, another_key) = authority.certificate(&["localhost"]);
+    files.write("another.pem", &another_key);
+    for (options, part) in [
+        (&["--tls-cert", "none.pem", "--tls-key", "key.pem"][..], "cannot read a certificate in none.pem"),
+        (&["--tls-cert", "key.pem", "--tls-key", "key.pem"], "cannot read a certificate in key.pem"),
+        (&["--tls-cert", "cert.pem", "--tls-key", "cert.pem"], "cannot read a private key in cert.pem"),
+        (&["--tls-cert", "cert.pem", "--tls-key", "another.pem"], "cannot be used together"),
+        (&["--tls-cert", "cert.pem"], "--tls-key"),
+        (&["--tls-client-ca", "ca.pem"], "--tls-cert"),
+        (&["--tokens", "cert.pem"], "cert.pem, line 1"),
+        (&["--tokens", "none"], "cannot read none"),
+        (&["--body-memory", "1MiB"], "at least 16MiB"),
+        (&["--client-requests", "0"], "at least 1"),
+    ] {
+        let mut command = doppel();
+        command.args(["serve", "--listen", "127.0.0.1:0", "--data", "data"]).args(options);
+        let refused = command.current_dir(files.home.path()).output().unwrap();
+        let says = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(!refused.status.success() && says.contains(part), "{options:?}: {says}");
+    }
+    assert!(!files.path("data").exists());
+}
