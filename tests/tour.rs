@@ -12,7 +12,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use doppel_model::GroupId;
-use harness::Server;
+use doppel_protocol::client::in_the_clear;
+use harness::{Server, doppel};
+use reqwest::Certificate;
+use reqwest::header::AUTHORIZATION;
 
 const SECTION: &str = "## A five-minute tour";
 const ADDRESS: &str = "http://127.0.0.1:7700";
@@ -81,28 +84,24 @@ fn all_match(patterns: &[String], lines: &[&str]) -> bool {
     }
 }
 
-#[test]
-fn the_tour_prints_what_the_readme_shows() {
-    let has_curl = Command::new("curl").arg("--version").stdout(Stdio::null()).status().is_ok();
-    if !has_curl {
-        println!("the tour: skipped, there is no curl");
-        assert!(std::env::var("CI").as_deref() != Ok("true"), "curl is needed here");
-        return;
+/// Whether there is a program that the tours use; in CI there has to be.
+fn is_there(program: &str) -> bool {
+    let found = Command::new(program).arg("version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    if found.is_err() {
+        println!("the tour: skipped, there is no {program}");
+        assert!(std::env::var("CI").as_deref() != Ok("true"), "{program} is needed here");
     }
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let readme = fs::read_to_string(root.join("README.md")).unwrap();
-    let steps = steps(&readme, SECTION);
-    let (serve, questions) = steps.split_first().expect("the tour has steps");
-    let options: Vec<&str> = serve.command.trim().strip_prefix(PROGRAMS[0]).unwrap().split(' ').collect();
-    assert_eq!(options, ["serve", "--data", "tour"], "the tour begins with the server");
-    assert!(serve.printed.iter().any(|line| line.contains(ADDRESS)), "the server says where it listens");
-    assert!(questions.len() > 10, "the tour has only {} questions", questions.len());
+    found.is_ok()
+}
 
-    let home = tempfile::tempdir().unwrap();
-    let server = Server::start(&home.path().join("tour"), &[]);
-    let printed = session(questions, &server, home.path());
+fn readme() -> String {
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap()
+}
+
+/// Checks that commands print what is shown under them.
+fn check(steps: &[Step], printed: &[String]) {
     let mut wrong = String::new();
-    for (step, printed) in questions.iter().zip(&printed) {
+    for (step, printed) in steps.iter().zip(printed) {
         let printed = without_ids(printed);
         let lines: Vec<&str> = printed.trim_end().lines().map(str::trim_end).collect();
         let shown: Vec<String> = step.printed.iter().map(|line| without_ids(line)).collect();
@@ -114,6 +113,49 @@ fn the_tour_prints_what_the_readme_shows() {
         }
     }
     assert!(wrong.is_empty(), "{wrong}");
+}
+
+#[test]
+fn the_tour_prints_what_the_readme_shows() {
+    if !is_there("curl") {
+        return;
+    }
+    let steps = steps(&readme(), SECTION);
+    let (serve, questions) = steps.split_first().expect("the tour has steps");
+    let options: Vec<&str> = serve.command.trim().strip_prefix(PROGRAMS[0]).unwrap().split(' ').collect();
+    assert_eq!(options, ["serve", "--data", "tour"], "the tour begins with the server");
+    assert!(serve.printed.iter().any(|line| line.contains(ADDRESS)), "the server says where it listens");
+    assert!(questions.len() > 10, "the tour has only {} questions", questions.len());
+
+    let home = tempfile::tempdir().unwrap();
+    let server = Server::start(&home.path().join("tour"), &[]);
+    check(questions, &session(questions, (ADDRESS, &server.url), home.path()));
+}
+
+#[test]
+fn the_tour_with_tokens_prints_what_the_readme_shows() {
+    if !is_there("curl") || !is_there("openssl") {
+        return;
+    }
+    let steps = steps(&readme(), "## With tokens and TLS");
+    let at = steps.iter().position(|step| step.command.starts_with("doppel serve ")).unwrap();
+    let (before, questions) = (&steps[..at], &steps[at + 1..]);
+    assert!(before.len() > 2 && questions.len() > 4);
+    let home = tempfile::tempdir().unwrap();
+    check(before, &session(before, (ADDRESS, ADDRESS), home.path()));
+
+    let mut serve = doppel();
+    let options = steps[at].command.trim().strip_prefix("doppel ").unwrap();
+    serve.args(options.split(' ')).args(["--listen", "127.0.0.1:0"]).current_dir(home.path());
+    let ca = Certificate::from_pem(&fs::read(home.path().join("cert.pem")).unwrap()).unwrap();
+    let token = fs::read_to_string(home.path().join("ann.token")).unwrap();
+    let token = format!("Bearer {}", token.trim()).parse().unwrap();
+    let http =
+        in_the_clear().tls_certs_only([ca]).default_headers([(AUTHORIZATION, token)].into_iter().collect());
+    let server = Server::start_as(serve, http.build().unwrap());
+    let secure = ADDRESS.replace("http:", "https:");
+    assert_eq!(steps[at].printed, [format!("doppel is listening on {secure}")]);
+    check(questions, &session(questions, (&secure, &server.url), home.path()));
 }
 
 /// Group ids depend on which pages meet first; each becomes `g-`.
@@ -129,24 +171,28 @@ fn without_ids(text: &str) -> String {
 }
 
 /// Runs the commands in one shell and gives what each printed to its standard output.
-fn session(steps: &[Step], server: &Server, home: &Path) -> Vec<String> {
+fn session(steps: &[Step], (address, url): (&str, &str), home: &Path) -> Vec<String> {
     const END: &str = "==== end of step ====";
     let mut script = String::new();
     for step in steps {
-        let command = step.command.replace(ADDRESS, &server.url);
+        let command = step.command.replace(address, url);
+        let command = match command.strip_prefix("doppel ") {
+            Some(arguments) => format!("{}{arguments}", PROGRAMS[1]),
+            None => command,
+        };
         script += &PROGRAMS.iter().fold(command, |command, program| command.replace(program, "\"$DOPPEL\" "));
         script += &format!("printf '\\n{END}\\n'\n");
     }
     let output = Command::new("bash")
         .args(["-euo", "pipefail", "-c", &script])
         .env("DOPPEL", env!("CARGO_BIN_EXE_doppel"))
-        .env("DOPPEL_SERVER", &server.url)
+        .env("DOPPEL_SERVER", url)
         .current_dir(home)
         .stdin(Stdio::null())
         .output()
         .unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
-    let printed = String::from_utf8(output.stdout).unwrap().replace(&server.url, ADDRESS);
+    let printed = String::from_utf8(output.stdout).unwrap().replace(url, address);
     assert!(output.status.success(), "{errors}{printed}");
     let mut parts: Vec<String> = printed.split(&format!("\n{END}\n")).map(str::to_owned).collect();
     assert_eq!(parts.pop().as_deref(), Some(""), "{printed}");

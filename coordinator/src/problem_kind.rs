@@ -158,7 +158,7 @@ impl Kind {
                 "misdirected",
                 StatusCode::MISDIRECTED_REQUEST,
                 false,
-                "`Host` is a name that the server was not given (docs/OPERATIONS.md)",
+                "`Host` is a name that the server was not given (docs/SECURITY.md)",
             ),
             Self::NotByThisPolicy => (
                 "not-by-this-policy",

@@ -1,13 +1,15 @@
 """The generated Python client against a real server: records pages, one and many, asks for their status, and follows the feed.
 
-Usage: client.py http://HOST:PORT, with the package `doppel_client` on the path. Made by deploy/python-client.yml.
+Usage: client.py http://HOST:PORT, with the package `doppel_client` on the path, and in DOPPEL_TOKEN a token with the role operate. Made by
+deploy/python-client.yml.
 """
 
 import io
 import json
+import os
 import sys
 
-from doppel_client import Client
+from doppel_client import AuthenticatedClient, Client
 from doppel_client.api.advice import explain_pair, get_status, get_statuses, probe_page
 from doppel_client.api.feed import export_pages, get_changes
 from doppel_client.api.groups import get_group, list_groups, repair_group
@@ -21,7 +23,7 @@ SITE = "https://client.example/"
 TEXT = " ".join(f"word{n}" for n in range(100))
 
 
-def push(client: Client, pages: list[dict]) -> tuple[list[dict], object]:
+def push(client: AuthenticatedClient, pages: list[dict]) -> tuple[list[dict], object]:
     """Sends pages as JSON lines. The answer has as many lines, which the generated parser takes for one document, so it is read here."""
     lines = "".join(json.dumps(page) + "\n" for page in pages).encode()
     request = record_pages._get_kwargs(body=File(payload=io.BytesIO(lines)))
@@ -30,7 +32,7 @@ def push(client: Client, pages: list[dict]) -> tuple[list[dict], object]:
     return [json.loads(line) for line in response.text.splitlines()], response.headers
 
 
-def feed(client: Client, cursor: str | None) -> tuple[list, str]:
+def feed(client: AuthenticatedClient, cursor: str | None) -> tuple[list, str]:
     """All events since a cursor, in sections of two."""
     events = []
     while True:
@@ -43,7 +45,11 @@ def feed(client: Client, cursor: str | None) -> tuple[list, str]:
 
 
 def main(address: str) -> None:
-    client = Client(base_url=address, raise_on_unexpected_status=True)
+    stranger = Client(base_url=address, raise_on_unexpected_status=True)
+    refused = get_status.sync(client=stranger, url_query=SITE + "a")
+    assert isinstance(refused, Problem) and refused.status == 401, refused
+    assert get_health.sync(client=stranger) == "ok\n"
+    client = AuthenticatedClient(base_url=address, token=os.environ["DOPPEL_TOKEN"], raise_on_unexpected_status=True)
     assert get_health.sync(client=client) == "ok\n"
     assert get_readiness.sync(client=client) == "ready\n"
     _, start = feed(client, None)
@@ -85,7 +91,9 @@ def main(address: str) -> None:
     group = get_group.sync(copy.group, client=client)
     assert {page.url for page in group.pages} == {SITE + "a", SITE + "a-copy", SITE + "old"}, group
     assert copy.group in [listed.group for listed in list_groups.sync(client=client).groups]
-    repaired = repair_group.sync(copy.group, client=client, dry_run=True, by="client.py")
+    named = repair_group.sync(copy.group, client=client, dry_run=True, by="client.py")
+    assert isinstance(named, Problem) and named.field == "by", named
+    repaired = repair_group.sync(copy.group, client=client, dry_run=True)
     assert repaired.applied is False and len(repaired.before) == 2, repaired
 
     events, cursor = feed(client, start)
