@@ -4,6 +4,7 @@ use doppel_protocol::client::{Client, ClientError, Notice};
 
 use crate::args::{DEFAULT_SERVER, ServerArgs};
 use crate::exit::Failure;
+use crate::output::say;
 
 /// A client of the server that the command line names. It tells on standard error when it waits for the server.
 pub(crate) fn connect(args: &ServerArgs) -> anyhow::Result<Client> {
@@ -20,11 +21,11 @@ fn tell(notice: &Notice<'_>) {
     match notice {
         Notice::Away { url, reason, patience } => {
             let seconds = patience.as_secs();
-            eprintln!("doppel: no server answers at {url} ({reason}); trying for {seconds} s");
+            say!("doppel: no server answers at {url} ({reason}); trying for {seconds} s");
         }
         Notice::Busy { said, patience } => {
-            eprintln!("doppel: {said}; trying for {} s", patience.as_secs());
+            say!("doppel: {said}; trying for {} s", patience.as_secs());
         }
-        Notice::Back => eprintln!("doppel: the server answers"),
+        Notice::Back => say!("doppel: the server answers"),
     }
 }

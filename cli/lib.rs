@@ -10,7 +10,7 @@
 //! | `policy_tables` | what a policy has learnt of words, in files and directories |
 //! | `new_directory` | a data directory that one command makes as a whole |
 //! | `layout` | contents laid out on nodes by a mapping |
-//! | `output`, `summary`, `savings`, `svg`, `progress` | what is printed, drawn and shown meanwhile |
+//! | `output`, `shown`, `summary`, `savings`, `svg`, `progress` | what is printed, drawn and shown meanwhile |
 //! | `destination`, `whole_file`, `scratch`, `interrupt` | files that are whole or not there, and what an interruption removes |
 //! | `exit` | exit codes |
 //! | `client` | a server that is asked |
@@ -43,6 +43,7 @@ pub mod processor;
 pub mod progress;
 mod savings;
 pub mod scratch;
+mod shown;
 pub mod span;
 mod spool;
 mod summary;
