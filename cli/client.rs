@@ -1,10 +1,15 @@
 //! The server that the command line names.
 
+use std::time::Duration;
+
 use doppel_protocol::client::{Client, ClientError, Notice};
 
 use crate::args::{DEFAULT_SERVER, ServerArgs};
 use crate::exit::Failure;
 use crate::output::say;
+
+/// How long a command that the server has answered waits for further answers.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A client of the server that the command line names. It tells on standard error when it waits for the server.
 pub(crate) fn connect(args: &ServerArgs) -> anyhow::Result<Client> {

@@ -4,7 +4,8 @@
 //! | module | what |
 //! |---|---|
 //! | `args`, `span` | options that several commands take |
-//! | `crawl`, `extracted`, `directory`, `spool` | crawls on disk, or from standard input, as pages and as pages with signatures |
+//! | `urls` | URLs that commands are given |
+//! | `crawl`, `one_page`, `extracted`, `directory`, `spool` | crawls on disk, or from standard input, as pages and as pages with signatures |
 //! | `hashed_lines`, `bounded` | crawls as hashed lines of pages; commands that count in bounded memory and disk |
 //! | `wire`, `manifest`, `winners` | the roles on a data directory |
 //! | `policy_tables` | what a policy has learnt of words, in files and directories |
@@ -36,6 +37,7 @@ mod interrupt;
 pub mod layout;
 mod manifest;
 mod new_directory;
+mod one_page;
 pub mod output;
 mod policy_tables;
 mod process;
@@ -48,6 +50,7 @@ pub mod span;
 mod spool;
 mod summary;
 pub mod svg;
+mod urls;
 mod weights;
 mod whole_file;
 mod winners;

@@ -11,8 +11,10 @@ mod commands {
     mod explain;
     mod load;
     mod new_directory;
+    mod offline;
     mod output_file;
     mod overlap;
+    mod pages;
     mod pilot;
     mod policies;
     mod queries;

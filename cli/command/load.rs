@@ -151,7 +151,7 @@ impl Lane {
 }
 
 /// A page in the public form.
-fn item(page: Fetched) -> PageItem {
+pub(super) fn item(page: Fetched) -> PageItem {
     let Fetched { url, fetched_at, body, popularity, language } = page;
     let body = match body {
         FetchedBody::Html { bytes, charset } => PageBody::Html(unicode(bytes, charset.as_deref())),

@@ -6,6 +6,7 @@ mod check;
 mod cluster;
 mod coordinator;
 mod dedup;
+mod delete;
 mod dev_cluster;
 mod explain;
 mod export;
@@ -16,6 +17,8 @@ mod overlap;
 mod pilot;
 mod plan;
 mod policy_tables;
+mod probe;
+mod purge;
 mod rebalance;
 mod repair;
 mod repairs;
@@ -25,6 +28,7 @@ mod serve;
 mod status;
 mod tier1;
 mod tier2;
+mod winners;
 
 use clap::{Parser, Subcommand};
 
@@ -57,6 +61,9 @@ pub(crate) enum Command {
     Pilot(pilot::Pilot),
     Overlap(overlap::Overlap),
     Status(status::Status),
+    Probe(probe::Probe),
+    Delete(delete::Delete),
+    Purge(purge::Purge),
     Changes(changes::Changes),
     Group(group::Group),
     Repair(repair::Repair),
@@ -70,6 +77,7 @@ pub(crate) enum Command {
     Restore(restore::Restore),
     Plan(plan::Plan),
     PolicyTables(policy_tables::PolicyTables),
+    Winners(winners::WinnersFile),
 }
 
 /// Runs the command that was given.
@@ -90,6 +98,9 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Pilot(pilot) => pilot.run(),
         Command::Overlap(overlap) => overlap.run(),
         Command::Status(status) => status.run(),
+        Command::Probe(probe) => probe.run(),
+        Command::Delete(delete) => delete.run(),
+        Command::Purge(purge) => purge.run(),
         Command::Changes(changes) => changes.run(),
         Command::Group(group) => group.run(),
         Command::Repair(repair) => repair.run(),
@@ -103,5 +114,6 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Restore(restore) => restore.run(),
         Command::Plan(plan) => plan.run(),
         Command::PolicyTables(tables) => tables.run(),
+        Command::Winners(winners) => winners.run(),
     }
 }
