@@ -9,6 +9,7 @@ mod commands {
     mod dedup;
     mod exit_codes;
     mod explain;
+    mod forgotten;
     mod load;
     mod new_directory;
     mod offline;
