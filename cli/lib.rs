@@ -15,7 +15,7 @@
 //! | `destination`, `whole_file`, `scratch`, `interrupt` | files that are whole or not there, and what an interruption removes |
 //! | `exit` | exit codes |
 //! | `client` | a server that is asked |
-//! | `cluster`, `process` | the file of a cluster, the directory of a node; what every server process does |
+//! | `cluster`, `process`, `notify` | the file of a cluster, the directory of a node; what every server process does, and tells its supervisor |
 //! | `command` | the commands, a file each |
 //!
 //! Public are the modules that `doppel-eval` uses; nothing else may depend on this library.
@@ -37,6 +37,7 @@ mod interrupt;
 pub mod layout;
 mod manifest;
 mod new_directory;
+mod notify;
 mod one_page;
 pub mod output;
 mod policy_tables;

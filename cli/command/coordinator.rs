@@ -24,6 +24,7 @@ use crate::args::HostArgs;
 use crate::cluster::steps::Role;
 use crate::cluster::{Cluster, ClusterFile, Told};
 use crate::extracted::extractors;
+use crate::notify;
 use crate::policy_tables;
 use crate::process;
 use crate::winners::Winners;
@@ -136,6 +137,7 @@ impl Coordinator {
         writeln!(out, "doppel coordinator {} is listening on http://{address}", self.name)?;
         out.flush()?;
         drop(out);
+        notify::ready();
         let served = doppel_coordinator::serve(listener, (app, hosts), shutdown).await;
         tokio::task::spawn_blocking(move || drop(watch)).await.context("the watch did not end well")?;
         served.context("the server did not end well")

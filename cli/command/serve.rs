@@ -10,6 +10,7 @@ use doppel_coordinator::app::App;
 
 use crate::args::{EngineArgs, HostArgs};
 use crate::extracted::extractors;
+use crate::notify;
 use crate::process;
 use crate::wire::Engine;
 
@@ -31,7 +32,7 @@ pub(crate) struct Serve {
     data: PathBuf,
     /// Address and port to listen on; port 0 is any free one. There is no authentication: whoever
     /// reaches it may write.
-    #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:7700", value_parser = process::address)]
+    #[arg(long, value_name = "IP:PORT", env = "DOPPEL_LISTEN", default_value = "127.0.0.1:7700", value_parser = process::address)]
     listen: SocketAddr,
     #[command(flatten)]
     hosts: HostArgs,
@@ -62,6 +63,7 @@ impl Serve {
         writeln!(out, "doppel is listening on http://{address}")?;
         out.flush()?;
         drop(out);
+        notify::ready();
         let served = doppel_coordinator::serve(listener, (app, hosts), shutdown).await;
         tokio::task::spawn_blocking(move || engine.stop()).await.context("the engine did not end well")?;
         served.context("the server did not end well")
