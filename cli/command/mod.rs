@@ -4,6 +4,7 @@ mod backup;
 mod changes;
 mod check;
 mod cluster;
+mod completions;
 mod coordinator;
 mod dedup;
 mod delete;
@@ -13,12 +14,14 @@ mod export;
 mod group;
 pub(crate) mod init;
 mod load;
+mod man;
 mod overlap;
 mod pilot;
 mod plan;
 mod policy_tables;
 mod probe;
 mod purge;
+mod ready;
 mod rebalance;
 mod repair;
 mod repairs;
@@ -78,6 +81,9 @@ pub(crate) enum Command {
     Plan(plan::Plan),
     PolicyTables(policy_tables::PolicyTables),
     Winners(winners::WinnersFile),
+    Ready(ready::Ready),
+    Completions(completions::Completions),
+    Man(man::Man),
 }
 
 /// Runs the command that was given.
@@ -115,5 +121,8 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Plan(plan) => plan.run(),
         Command::PolicyTables(tables) => tables.run(),
         Command::Winners(winners) => winners.run(),
+        Command::Ready(ready) => ready.run(),
+        Command::Completions(completions) => completions.run(),
+        Command::Man(man) => man.run(),
     }
 }
