@@ -2,12 +2,17 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::Context;
 use doppel_protocol::client::{Client, ClientError, Credentials, Notice};
 
 use crate::args::{CredentialArgs, DEFAULT_SERVER, ServerArgs};
 use crate::exit::Failure;
+use crate::output::say;
+
+/// How long a command that the server has answered waits for further answers.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The variable with a token. It is no option, because the arguments of a process are there for all to see.
 const TOKEN: &str = "DOPPEL_TOKEN";
@@ -57,11 +62,11 @@ fn tell(notice: &Notice<'_>) {
     match notice {
         Notice::Away { url, reason, patience } => {
             let seconds = patience.as_secs();
-            eprintln!("doppel: no server answers at {url} ({reason}); trying for {seconds} s");
+            say!("doppel: no server answers at {url} ({reason}); trying for {seconds} s");
         }
         Notice::Busy { said, patience } => {
-            eprintln!("doppel: {said}; trying for {} s", patience.as_secs());
+            say!("doppel: {said}; trying for {} s", patience.as_secs());
         }
-        Notice::Back => eprintln!("doppel: the server answers"),
+        Notice::Back => say!("doppel: the server answers"),
     }
 }

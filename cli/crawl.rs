@@ -16,7 +16,7 @@ use serde::Serialize;
 use crate::args::InputArgs;
 use crate::directory;
 use crate::exit::Failure;
-use crate::output::{count, plural};
+use crate::output::{count, plural, say};
 use crate::progress;
 
 /// What a page is counted as that makes the extractor panic.
@@ -99,8 +99,8 @@ impl Tally {
     fn bad(&mut self, error: &InputError, tell: bool) {
         match self.bad.values().sum::<u64>() {
             _ if !tell => {}
-            ..BAD_SHOWN => eprintln!("doppel: {error}"),
-            BAD_SHOWN => eprintln!("doppel: more bad records are only counted"),
+            ..BAD_SHOWN => say!("doppel: {error}"),
+            BAD_SHOWN => say!("doppel: more bad records are only counted"),
             _ => {}
         }
         *self.bad.entry(class(error).to_owned()).or_default() += 1;
@@ -137,7 +137,7 @@ impl Unusable {
     pub(crate) fn note(&mut self, reason: &str, (url, bytes): (&PageUrl, u64), wrong: &dyn fmt::Display) {
         let (records, sum) = self.0.entry(reason.to_owned()).or_default();
         if *records == 0 {
-            eprintln!("doppel: {url}: {wrong}; others like it are only counted");
+            say!("doppel: {url}: {wrong}; others like it are only counted");
         }
         *records += 1;
         *sum += bytes;

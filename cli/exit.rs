@@ -1,11 +1,11 @@
 //! Exit codes, and how an error ends the program. The table in `--help` is the contract.
 
-use std::io::{self, Write};
+use std::io;
 use std::process::ExitCode;
 
 use doppel_protocol::client::{ClientError, StatusCode};
 
-use crate::output::ReaderGone;
+use crate::output::{ReaderGone, say};
 
 /// Shown at the end of `doppel --help`.
 pub const TABLE: &str = "\
@@ -50,8 +50,7 @@ pub fn code(
         return ExitCode::SUCCESS;
     }
     let advice = error.chain().find_map(advice).unwrap_or_default();
-    // If stderr cannot be written, the code alone says it.
-    let _ = writeln!(io::stderr(), "doppel: {error:#}{advice}");
+    say!("doppel: {error:#}{advice}");
     let code = |cause| code_of(cause).or_else(|| is_usage(cause).then_some(2));
     ExitCode::from(error.chain().find_map(code).unwrap_or(1))
 }

@@ -17,6 +17,7 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::exit::Failure;
+use crate::notify;
 use crate::process;
 use crate::size::Size;
 use crate::token_file;
@@ -166,7 +167,7 @@ impl FrontDoorArgs {
 }
 
 impl FrontDoor {
-    /// Says where it listens, once requests are answered.
+    /// Says where it listens, once requests are answered, also to the service manager that may have started the process.
     ///
     /// # Errors
     /// When standard output cannot be written.
@@ -176,7 +177,9 @@ impl FrontDoor {
         if let Some(operators) = &self.doors.operators {
             writeln!(out, "{who} is listening for operators on {}", url(operators)?)?;
         }
-        out.flush()
+        out.flush()?;
+        notify::ready();
+        Ok(())
     }
 
     /// Reads tokens and certificates anew whenever the process gets SIGHUP. Those that cannot be used change nothing.

@@ -4,18 +4,19 @@
 //! | module | what |
 //! |---|---|
 //! | `args`, `span`, `size` | options that several commands take |
-//! | `crawl`, `extracted`, `directory`, `spool` | crawls on disk, or from standard input, as pages and as pages with signatures |
+//! | `urls` | URLs that commands are given |
+//! | `crawl`, `one_page`, `extracted`, `directory`, `spool` | crawls on disk, or from standard input, as pages and as pages with signatures |
 //! | `hashed_lines`, `bounded` | crawls as hashed lines of pages; commands that count in bounded memory and disk |
 //! | `wire`, `manifest`, `winners` | the roles on a data directory |
 //! | `policy_tables` | what a policy has learnt of words, in files and directories |
 //! | `new_directory` | a data directory that one command makes as a whole |
 //! | `layout` | contents laid out on nodes by a mapping |
-//! | `output`, `summary`, `savings`, `svg`, `progress` | what is printed, drawn and shown meanwhile |
+//! | `output`, `shown`, `summary`, `savings`, `svg`, `progress` | what is printed, drawn and shown meanwhile |
 //! | `destination`, `whole_file`, `scratch`, `interrupt` | files that are whole or not there, and what an interruption removes |
 //! | `exit` | exit codes |
 //! | `client` | a server that is asked |
 //! | `front_door`, `token_file` | how a server listens to clients, and who may ask it what |
-//! | `cluster`, `process` | the file of a cluster, the directory of a node; what every server process does |
+//! | `cluster`, `process`, `notify` | the file of a cluster, the directory of a node; what every server process does, and tells its supervisor |
 //! | `command` | the commands, a file each |
 //!
 //! Public are the modules that `doppel-eval` uses; nothing else may depend on this library.
@@ -38,6 +39,8 @@ mod interrupt;
 pub mod layout;
 mod manifest;
 mod new_directory;
+mod notify;
+mod one_page;
 pub mod output;
 mod policy_tables;
 mod process;
@@ -45,12 +48,14 @@ pub mod processor;
 pub mod progress;
 mod savings;
 pub mod scratch;
+mod shown;
 mod size;
 pub mod span;
 mod spool;
 mod summary;
 pub mod svg;
 mod token_file;
+mod urls;
 mod weights;
 mod whole_file;
 mod winners;

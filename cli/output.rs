@@ -1,8 +1,12 @@
-//! Standard output: text for people, or JSON for programs with `--json`.
+//! Standard output: text for people, or JSON for programs with `--json`; and what is said to people on standard error.
+//!
+//! Invariant: what people are shown has no character that a terminal would obey ([`crate::shown`]); JSON is exact.
 
 use std::io::{self, BufWriter, StdoutLock, Write};
 
 use serde::Serialize;
+
+use crate::shown::{self, Shown};
 
 /// Standard output. When its reader has gone, the error is marked with [`ReaderGone`], because another pipe can fail in
 /// the same way.
@@ -54,7 +58,7 @@ impl Output {
             serde_json::to_writer(&mut out, value)?;
             out.write_all(b"\n")?;
         } else {
-            human(&mut out)?;
+            human(&mut Shown(&mut out))?;
         }
         out.flush()
     }
@@ -72,7 +76,7 @@ impl Output {
                 out.write_all(b"\n")?;
             }
         } else {
-            human(&mut out)?;
+            human(&mut Shown(&mut out))?;
         }
         out.flush()
     }
@@ -149,14 +153,32 @@ pub fn redirects(number: u64) -> String {
     if number > 0 { format!("{} of them redirect", count(number)) } else { String::new() }
 }
 
-/// Rows of left-aligned columns, two spaces apart; the last column is not padded.
+/// Standard error, for people.
+pub fn stderr() -> impl Write {
+    Shown(io::stderr().lock())
+}
+
+/// Says something on standard error. Where that cannot be written, there is no other place to say it.
+macro_rules! say {
+    ($($text:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!($crate::output::stderr(), $($text)*);
+    }};
+}
+pub(crate) use say;
+
+/// Rows of left-aligned columns, two spaces apart, each on one line; the last column is not padded.
 pub fn table(out: &mut dyn Write, rows: &[Vec<String>]) -> io::Result<()> {
+    let shown = |row: &Vec<String>| -> Vec<String> {
+        row.iter().map(|cell| shown::on_one_line(cell).into_owned()).collect()
+    };
+    let rows: Vec<_> = rows.iter().map(shown).collect();
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
         rows.iter().filter_map(|row| row.get(column)).map(|c| c.chars().count()).max().unwrap_or(0)
     };
     let widths: Vec<usize> = (0..columns).map(width).collect();
-    for row in rows {
+    for row in &rows {
         let mut line = String::new();
         for (cell, width) in row.iter().zip(&widths) {
             line.push_str(&format!("{cell:<width$}  "));
@@ -210,5 +232,13 @@ mod tests {
         let mut out = Vec::new();
         headed(&mut out, &["of", "pages"], rows).unwrap();
         assert_eq!(String::from_utf8(out).unwrap(), "of    pages\na     b\nlong  c\n");
+    }
+
+    #[test]
+    fn a_cell_stays_in_its_place() {
+        let rows = [["a\u{202e}\nb".to_owned(), "c".to_owned()], ["d".to_owned(), "e".to_owned()]];
+        let mut out = Vec::new();
+        table(&mut out, &rows.map(|row| row.to_vec())).unwrap();
+        assert_eq!(String::from_utf8(out).unwrap(), "a\\u{202e}\\u{a}b  c\nd                e\n");
     }
 }

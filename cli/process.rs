@@ -13,6 +13,8 @@ use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
+use crate::notify;
+
 /// Threads that calls may block, at most. More than all calls that a process answers at once.
 const BLOCKING_THREADS: usize = 1_024;
 
@@ -89,6 +91,7 @@ pub(crate) fn shutdown() -> anyhow::Result<impl Future<Output = ()>> {
             _ = interrupt.recv() => {}
         }
         tracing::info!("ending");
+        notify::stopping();
     })
 }
 
@@ -100,12 +103,14 @@ pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| "an IP address and a port are expected, such as 127.0.0.1:7700".to_owned())
 }
 
-/// Says that a node is ready.
+/// Says that a node is ready, also to the service manager that may have started it.
 ///
 /// # Errors
 /// When standard output cannot be written.
 pub(crate) fn announce(role: &str, name: &NodeName, cluster: &str, address: SocketAddr) -> io::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "doppel {role} {name} of cluster {cluster} is listening for its peers on {address}")?;
-    out.flush()
+    out.flush()?;
+    notify::ready();
+    Ok(())
 }

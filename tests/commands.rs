@@ -7,12 +7,17 @@ mod commands {
     pub(crate) mod fake_server;
 
     mod dedup;
+    mod deployed;
     mod exit_codes;
     mod explain;
+    mod forgotten;
     mod load;
     mod new_directory;
+    mod notify;
+    mod offline;
     mod output_file;
     mod overlap;
+    mod pages;
     mod pilot;
     mod policies;
     mod queries;

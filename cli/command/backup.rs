@@ -15,7 +15,7 @@ use crate::args::ServerArgs;
 use crate::client::connect;
 use crate::destination::Destination;
 use crate::manifest::Manifest;
-use crate::output::{Output, bytes, plural};
+use crate::output::{Output, bytes, plural, say};
 use crate::policy_tables;
 
 /// Back up a collection: from a server while it goes on, or a data directory that no server uses.
@@ -84,7 +84,7 @@ impl Backup {
             }
         }
         if matches!(out, Destination::Standard) {
-            tables.inspect(|hash| eprintln!("doppel: {}", self.not_in_it(*hash)));
+            tables.inspect(|hash| say!("doppel: {}", self.not_in_it(*hash)));
             return Ok(());
         }
         Output { json: self.json }.print(&BackedUp { summary, tables_not_in_it: tables }, |out| {

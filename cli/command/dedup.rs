@@ -3,7 +3,7 @@
 mod at_once;
 
 use std::fs;
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
@@ -24,7 +24,7 @@ use crate::extracted::{self, BATCH_PAGES};
 use crate::interrupt;
 use crate::manifest::{self, Manifest};
 use crate::new_directory::NewDirectory;
-use crate::output::Output;
+use crate::output::{self, Output, say};
 use crate::policy_tables;
 use crate::progress;
 use crate::scratch::Scratch;
@@ -166,12 +166,12 @@ impl Dedup {
         let kept = data.map(|dir| dir.join(policy_tables::NAME)).filter(|path| path.exists());
         summary.tables = learnt.map(|learnt| LearntTables { kept, ..learnt });
         if matches!(plan.out, Some(Destination::Standard)) {
-            summary.print(&mut io::stderr().lock())?;
+            summary.print(&mut output::stderr())?;
         } else {
             Output { json: self.json }.print(&summary, |out| summary.print(out))?;
         }
         let input = &summary.fed.input;
-        input.left_out("doppel dedup").inspect(|left_out| eprintln!("doppel: {left_out}"));
+        input.left_out("doppel dedup").inspect(|left_out| say!("doppel: {left_out}"));
         match data {
             Some(dir) => written.with_context(|| is_complete(dir))?,
             None => written?,

@@ -12,6 +12,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::cluster::log::MAX_BYTES_LEAST;
 use crate::dev_cluster::log_servers::Program;
 use crate::dev_cluster::{self, Counts, Dealt, Process, Role};
+use crate::output::say;
 
 /// Run a cluster on this machine, to try it and to break it.
 ///
@@ -144,12 +145,12 @@ impl Run {
         let _lock = cluster.lock()?;
         let left = cluster.end_leftovers();
         if !left.is_empty() {
-            eprintln!("ended what an earlier run had left: {}", left.join(", "));
+            say!("ended what an earlier run had left: {}", left.join(", "));
         }
         let ending = Ending(&cluster);
         let start = |process: &Process| {
             if !json {
-                eprintln!("starting {}", process.name);
+                say!("starting {}", process.name);
             }
             cluster.start(process)
         };
@@ -160,7 +161,7 @@ impl Run {
                 pids.push((server, start(server)?));
             }
             if !json {
-                eprintln!("waiting for the log");
+                say!("waiting for the log");
             }
         }
         cluster.ready(dealt)?;
@@ -181,7 +182,7 @@ impl Run {
                 _ = terminate.recv() => {}
             }
         });
-        eprintln!("ending all processes");
+        say!("ending all processes");
         drop(ending);
         Ok(())
     }

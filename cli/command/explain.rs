@@ -1,6 +1,6 @@
 //! `doppel explain`: why two pages are, or are not, duplicates. A server is asked about pages on record; pages on disk are compared here.
 
-mod files;
+pub(super) mod files;
 
 use std::io::{self, Write};
 use std::path::Path;

@@ -23,6 +23,7 @@ use crate::cluster::log::{
 use crate::cluster::{Description, LogSettings, Node, Tier1Node, placement, streams};
 use crate::exit::Failure;
 use crate::manifest::{Manifest, Wanted};
+use crate::output::say;
 use crate::policy_tables;
 use crate::winners::Winners;
 use crate::wire::DEFAULTS;
@@ -307,7 +308,7 @@ impl Init {
         self.ensure_monitored(log, &connection, &[], patience)?;
         let all = log::all_streams(&description.cluster, description.ranges);
         // Whoever breaks this off can find what is left.
-        eprintln!(
+        say!(
             "doppel: making {} streams, the names of which begin with {}",
             all.len(),
             log::prefix(&description.cluster)
@@ -321,9 +322,9 @@ impl Init {
 
     pub(crate) fn run(self) -> anyhow::Result<()> {
         if !self.log.is_empty() {
-            eprintln!("doppel: connecting to the log servers {}", self.log.join(", "));
+            say!("doppel: connecting to the log servers {}", self.log.join(", "));
         }
-        let tell = |error: &EngineError| eprintln!("doppel: {error}; trying for {} s", PATIENCE.as_secs());
+        let tell = |error: &EngineError| say!("doppel: {error}; trying for {} s", PATIENCE.as_secs());
         let Created { description: written, secret, why } = self.create(PATIENCE, &tell)?;
         let (file, secret) = (self.file.display(), secret.display());
         if let Some(log) = &written.log {

@@ -26,7 +26,7 @@ use crate::args::{InputArgs, ServerArgs};
 use crate::client::connect;
 use crate::crawl::{self, Tally};
 use crate::interrupt;
-use crate::output::{Output, bytes, count, table};
+use crate::output::{Output, bytes, count, say, table};
 use crate::progress;
 use post::{Batch, Post};
 
@@ -121,7 +121,7 @@ impl Load {
         let (outcomes, flushed) = (post.into_outcomes(), self.flush);
         let summary = Summary { input, outcomes, flushed, seconds, pages_per_second };
         Output { json: self.json }.print(&summary, |out| print(&summary, out))?;
-        summary.input.left_out("doppel load").inspect(|left_out| eprintln!("doppel: {left_out}"));
+        summary.input.left_out("doppel load").inspect(|left_out| say!("doppel: {left_out}"));
         Ok(summary.input.verdict(self.inputs.strict, refused)?)
     }
 
@@ -151,7 +151,7 @@ impl Lane {
 }
 
 /// A page in the public form.
-fn item(page: Fetched) -> PageItem {
+pub(super) fn item(page: Fetched) -> PageItem {
     let Fetched { url, fetched_at, body, popularity, language } = page;
     let body = match body {
         FetchedBody::Html { bytes, charset } => PageBody::Html(unicode(bytes, charset.as_deref())),

@@ -4,18 +4,24 @@ mod backup;
 mod changes;
 mod check;
 mod cluster;
+mod completions;
 mod coordinator;
 mod dedup;
+mod delete;
 mod dev_cluster;
 mod explain;
 mod export;
 mod group;
 pub(crate) mod init;
 mod load;
+mod man;
 mod overlap;
 mod pilot;
 mod plan;
 mod policy_tables;
+mod probe;
+mod purge;
+mod ready;
 mod rebalance;
 mod repair;
 mod repairs;
@@ -26,6 +32,7 @@ mod status;
 mod tier1;
 mod tier2;
 mod token;
+mod winners;
 
 use clap::{Parser, Subcommand};
 
@@ -58,6 +65,9 @@ pub(crate) enum Command {
     Pilot(pilot::Pilot),
     Overlap(overlap::Overlap),
     Status(status::Status),
+    Probe(probe::Probe),
+    Delete(delete::Delete),
+    Purge(purge::Purge),
     Changes(changes::Changes),
     Group(group::Group),
     Repair(repair::Repair),
@@ -72,6 +82,10 @@ pub(crate) enum Command {
     Plan(plan::Plan),
     PolicyTables(policy_tables::PolicyTables),
     Token(token::Token),
+    Winners(winners::WinnersFile),
+    Ready(ready::Ready),
+    Completions(completions::Completions),
+    Man(man::Man),
 }
 
 /// Runs the command that was given.
@@ -92,6 +106,9 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Pilot(pilot) => pilot.run(),
         Command::Overlap(overlap) => overlap.run(),
         Command::Status(status) => status.run(),
+        Command::Probe(probe) => probe.run(),
+        Command::Delete(delete) => delete.run(),
+        Command::Purge(purge) => purge.run(),
         Command::Changes(changes) => changes.run(),
         Command::Group(group) => group.run(),
         Command::Repair(repair) => repair.run(),
@@ -106,5 +123,9 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Plan(plan) => plan.run(),
         Command::PolicyTables(tables) => tables.run(),
         Command::Token(token) => token.run(),
+        Command::Winners(winners) => winners.run(),
+        Command::Ready(ready) => ready.run(),
+        Command::Completions(completions) => completions.run(),
+        Command::Man(man) => man.run(),
     }
 }

@@ -15,7 +15,7 @@ use crate::bounded::{self, BoundsArgs};
 use crate::destination::{Destination, refuse_input};
 use crate::exit::Failure;
 use crate::hashed_lines;
-use crate::output::Output;
+use crate::output::{self, Output, say};
 use crate::progress;
 use report::{Chunks, Report, Whole};
 
@@ -156,11 +156,11 @@ impl Overlap {
         };
         spinner.finish_and_clear();
         if matches!(out, Some(Destination::Standard)) {
-            report.print(&mut io::stderr().lock())?;
+            report.print(&mut output::stderr())?;
         } else {
             Output { json: self.json }.print(&report, |out| report.print(out))?;
         }
-        report.input.left_out("doppel overlap").inspect(|left_out| eprintln!("doppel: {left_out}"));
+        report.input.left_out("doppel overlap").inspect(|left_out| say!("doppel: {left_out}"));
         Ok(report.input.verdict(self.inputs.strict, 0)?)
     }
 

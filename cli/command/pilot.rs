@@ -25,7 +25,7 @@ use serde::Serialize;
 use crate::args::InputArgs;
 use crate::crawl::{self, Tally};
 use crate::exit::Failure;
-use crate::output::Output;
+use crate::output::{Output, say};
 use crate::policy_tables;
 use crate::scratch::Scratch;
 use sample::Sample as Timed;
@@ -118,7 +118,7 @@ impl Pilot {
         let mut sample = Timed::default();
         let (words, input) = self.read(learns, &mut sample)?;
         if input.records == 0 {
-            input.left_out("doppel pilot").inspect(|left_out| eprintln!("doppel: {left_out}"));
+            input.left_out("doppel pilot").inspect(|left_out| say!("doppel: {left_out}"));
             return Ok(input.verdict(self.inputs.strict, 0)?);
         }
         let (mut policies, mut taus, mut first, mut not_tried) = (Vec::new(), Vec::new(), None, Vec::new());
@@ -162,7 +162,7 @@ impl Pilot {
         let found = Found { input, policies, not_tried, taus, seconds: begin.elapsed().as_secs_f64() };
         Output { json: self.json }.print(&found, |out| print::print(&found, self.top, out))?;
         let left_out = found.input.left_out("doppel pilot");
-        left_out.inspect(|left_out| eprintln!("doppel: {left_out}"));
+        left_out.inspect(|left_out| say!("doppel: {left_out}"));
         // Where a part could not be read, the rest was tried all the same.
         let refused = found.policies.iter().map(|trial| trial.refused.values().sum()).max();
         Ok(found.input.verdict(self.inputs.strict, refused.unwrap_or(0))?)

@@ -5,7 +5,6 @@ mod outputs;
 mod summary;
 mod warnings;
 
-use std::io;
 use std::path::PathBuf;
 
 use anyhow::Context;
@@ -16,7 +15,7 @@ use doppel_partitioning::{Drift, MappingLoad};
 
 use crate::args::{self, CredentialArgs, InputArgs};
 use crate::layout::{Layout, LayoutArgs, Shape};
-use crate::output::Output;
+use crate::output::{self, Output};
 use crate::progress;
 use contents::{Contents, signatures};
 use outputs::Outputs;
@@ -133,7 +132,7 @@ impl Plan {
         };
         summary.warnings = warnings(&summary, &layout, shape, &sample);
         if outputs.on_stdout() {
-            summary.print(&mut io::stderr().lock())?;
+            summary.print(&mut output::stderr())?;
         } else {
             Output { json: self.json }.print(&summary, |out| summary.print(out))?;
         }

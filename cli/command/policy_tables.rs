@@ -13,7 +13,7 @@ use crate::args::InputArgs;
 use crate::crawl::Tally;
 use crate::destination::{Destination, refuse_input};
 use crate::exit::Failure;
-use crate::output::{Output, count, plural};
+use crate::output::{self, Output, count, plural, say};
 use crate::policy_tables;
 use crate::spool::Spool;
 
@@ -75,10 +75,10 @@ impl PolicyTables {
         let verdict = learnt.input.verdict(self.inputs.strict, 0);
         out.write(|out| out.write_all(&tables.to_file()).context("cannot write the tables"))?;
         match out {
-            Destination::Standard => learnt.print(&mut io::stderr().lock())?,
+            Destination::Standard => learnt.print(&mut output::stderr())?,
             _ => Output { json: self.json }.print(&learnt, |out| learnt.print(out))?,
         }
-        learnt.input.left_out("doppel policy-tables").inspect(|left_out| eprintln!("doppel: {left_out}"));
+        learnt.input.left_out("doppel policy-tables").inspect(|left_out| say!("doppel: {left_out}"));
         Ok(verdict?)
     }
 }

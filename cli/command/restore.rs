@@ -3,7 +3,7 @@
 //! It is checked before it can be opened, and until then it is [`NewDirectory`]'s to remove.
 
 use std::fs::File;
-use std::io::{self, BufReader};
+use std::io::BufReader;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use serde::Serialize;
 use crate::command::check::Checked;
 use crate::manifest::Manifest;
 use crate::new_directory::NewDirectory;
-use crate::output::{Output, bytes, plural};
+use crate::output::{self, Output, bytes, plural};
 use crate::policy_tables::{self, PolicyTablesError};
 use crate::progress;
 
@@ -89,7 +89,7 @@ impl Restore {
         let checked = Checked::new(&manifest, report, doppel_tier2::check::Report::default());
         bar.finish_and_clear();
         if checked.advice().is_some() {
-            checked.write(&self.backup, &mut io::stderr().lock())?;
+            checked.write(&self.backup, &mut output::stderr())?;
             if !self.accept_findings {
                 bail!(
                     "{} is whole, but what was backed up is damaged; take an older one, or give \

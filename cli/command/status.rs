@@ -1,7 +1,5 @@
 //! `doppel status`: what Doppel says of pages.
 
-use std::io::{self, BufRead};
-
 use clap::Args;
 use doppel_protocol::answer::{Advice, StatusAnswer};
 use doppel_protocol::client::{Client, Method};
@@ -12,8 +10,8 @@ use serde_json::value::RawValue;
 
 use crate::args::AskArgs;
 use crate::client::connect;
-use crate::exit::Failure;
-use crate::output::{Output, as_of, count, table};
+use crate::output::{Output, as_of, table};
+use crate::urls::{self, Bad};
 
 /// URLs of one request.
 const URLS_PER_REQUEST: usize = 1_000;
@@ -47,40 +45,19 @@ struct Written {
     pages: Vec<Box<RawValue>>,
 }
 
-/// What was asked about and is no page URL.
-#[derive(Default)]
-struct Bad {
-    number: u64,
-    /// The first one, and why it is none.
-    first: Option<(String, String)>,
-}
-
 impl Status {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let client = connect(&self.ask.server)?;
         let output = Output { json: self.ask.json };
         let mut bad = Bad::default();
-        if self.urls == ["-"] {
-            let is_blank = |line: &String| line.trim().is_empty();
-            let mut lines = io::stdin().lock().lines().filter(|line| !line.as_ref().is_ok_and(is_blank));
-            loop {
-                let urls = lines.by_ref().take(URLS_PER_REQUEST).collect::<io::Result<Vec<_>>>()?;
-                if urls.is_empty() {
-                    break;
-                }
-                self.ask_all(&client, output, &urls, &mut bad)?;
+        let mut given = urls::given(&self.urls, None)?;
+        loop {
+            let urls = given.by_ref().take(URLS_PER_REQUEST).collect::<anyhow::Result<Vec<_>>>()?;
+            if urls.is_empty() {
+                return Ok(bad.verdict()?);
             }
-        } else {
-            for urls in self.urls.chunks(URLS_PER_REQUEST) {
-                self.ask_all(&client, output, urls, &mut bad)?;
-            }
+            self.ask_all(&client, output, &urls, &mut bad)?;
         }
-        let Some((url, error)) = bad.first else { return Ok(()) };
-        let text = match bad.number {
-            1 => format!("{url} is no page URL: {error}"),
-            more => format!("{} are no page URLs, the first of them {url}: {error}", count(more)),
-        };
-        Err(Failure::BadInput(text).into())
     }
 
     /// Prints the answers, and counts the bad ones.
@@ -92,8 +69,7 @@ impl Status {
         output.print_all(&pages, |out| table(out, &answers.iter().map(row).collect::<Vec<_>>()))?;
         for answer in answers {
             if let StatusAnswer::Bad { url, error } = answer {
-                bad.number += 1;
-                bad.first.get_or_insert((url, error));
+                bad.note(&url, &error);
             }
         }
         Ok(())
@@ -107,7 +83,8 @@ fn row(answer: &StatusAnswer) -> Vec<String> {
     }
 }
 
-fn about(advice: &Advice) -> String {
+/// What is said of a page beside its status.
+pub(super) fn about(advice: &Advice) -> String {
     let mut about = Vec::new();
     if let Some(target) = &advice.redirect_to {
         let end = advice.reason.map(|reason| format!(", {}", words::unresolved(reason)));

@@ -11,7 +11,7 @@ fn exit_codes_say_what_happened() {
     let wrong = run(["status", "--server", "ftp://a.example/", A]);
     assert_eq!(code(&wrong), 2, "{}", errors(&wrong));
     for wrong in
-        ["127.0.0.1:7700", "localhost:7700", "http://127.0.0.1:7700/doppel", "http://a@b/", "https://a"]
+        ["127.0.0.1:7700", "localhost:7700", "http://127.0.0.1:7700/doppel?a=b", "http://a@b/", "https://a"]
     {
         let wrong = run(["status", "--server", wrong, A]);
         assert_eq!(code(&wrong), 2, "{}", errors(&wrong));

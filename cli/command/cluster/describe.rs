@@ -22,7 +22,7 @@ use crate::cluster::steps::{Outcome, ROUTERS, changes, steps};
 use crate::cluster::{Cluster, ClusterFile, Description, Node};
 use crate::command::init::{monitor, node, settlement};
 use crate::exit::Failure;
-use crate::output::Output;
+use crate::output::{Output, say};
 
 /// Attempts to make a change when others come first.
 const ATTEMPTS: usize = 5;
@@ -279,7 +279,7 @@ fn heard(change: &Change, found: &InMeta<'_>, cluster: &Cluster, force: bool) ->
         Asks::Replicas => {
             let heard = found.hear(old, force, |heard| change.apply(old, heard).is_ok());
             if heard.replicas.iter().all(Vec::is_empty) {
-                eprintln!("doppel: no node of tier 1 was heard, so that who owns which range is not known");
+                say!("doppel: no node of tier 1 was heard, so that who owns which range is not known");
             }
             heard
         }
@@ -287,7 +287,7 @@ fn heard(change: &Change, found: &InMeta<'_>, cluster: &Cluster, force: bool) ->
         Asks::Partitions => {
             let heard = found.hear(old, force, |heard| heard.owner(ROUTERS).is_some());
             let partitions = found.partitions(cluster, &heard);
-            let partitions = partitions.inspect_err(|why| eprintln!("doppel: {why:#}")).ok();
+            let partitions = partitions.inspect_err(|why| say!("doppel: {why:#}")).ok();
             Heard { partitions, ..heard }
         }
     }

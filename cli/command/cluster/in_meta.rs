@@ -20,6 +20,7 @@ use crate::cluster::steps::ROUTERS;
 use crate::cluster::streams::Connection;
 use crate::cluster::unread::Unread;
 use crate::cluster::{Cluster, ClusterFile, Description};
+use crate::output::say;
 use crate::wire::hearing::hear;
 
 /// How long log servers are asked that do not answer.
@@ -150,7 +151,7 @@ impl Said {
         let (until, dropped) = channel();
         let say = move || {
             if dropped.recv_timeout(MOMENT) == Err(RecvTimeoutError::Timeout) {
-                eprintln!("doppel: {text}");
+                say!("doppel: {text}");
             }
         };
         // Without a thread nothing is said.

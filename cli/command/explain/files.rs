@@ -3,24 +3,21 @@
 //! The answer has the form of the server's as far as it does not rest on a collection. It shows what of each page the policy compares and
 //! what is left out, which a signature does not keep.
 
-use std::fmt;
 use std::io::{self, Write};
 use std::path::Path;
 
 use clap::Args;
 use doppel_coordinator::{comparison, ingest};
-use doppel_crawls::{CrawlClock, Fetched, Item, Limits};
 use doppel_model::pairwise::Signer;
 use doppel_model::signature::Signature;
-use doppel_model::{PageUrl, Timestamp};
 use doppel_protocol::answer::{LeftOut, MainContent, Measures};
 use doppel_text::{Extracted, Extractor};
 use serde::Serialize;
 
 use super::print_measures;
 use crate::args::PolicyArgs;
-use crate::crawl;
 use crate::exit::Failure;
+use crate::one_page::OnePage;
 use crate::output::{Output, count, plural, table};
 use crate::policy_tables;
 
@@ -72,23 +69,14 @@ struct Side {
     main_content: Option<MainContent>,
 }
 
-/// A file, and the option that names its page.
-struct Named<'f> {
-    file: &'f Path,
-    option: &'static str,
-    url: Option<&'f str>,
-}
-
 impl FilesArgs {
     /// Compares the pages of two files.
     pub(super) fn run(self, a: &Path, b: &Path, output: Output) -> anyhow::Result<()> {
         let policy = self.policy.policy()?.unwrap_or_default();
         let signer = policy_tables::signer(policy, policy_tables::given(&self.policy)?)?;
         let chars = self.left_out.unwrap_or(LEFT_OUT) as usize;
-        let [a, b] = [("--url-a", a, &self.url_a), ("--url-b", b, &self.url_b)].map(|(option, file, url)| {
-            let named = Named { file, option, url: url.as_deref() };
-            named.side(&signer, chars)
-        });
+        let [a, b] = [("--url-a", a, &self.url_a), ("--url-b", b, &self.url_b)]
+            .map(|(option, file, url)| side(&OnePage { file, option, url: url.as_deref() }, &signer, chars));
         let ((a, x), (b, y)) = (a?, b?);
         let measured = comparison::measured(policy, &x, &y);
         let reason = comparison::reason(policy, (x.tokens(), y.tokens()), &measured);
@@ -119,143 +107,44 @@ impl FilesArgs {
     }
 }
 
-impl Named<'_> {
-    fn side(&self, signer: &Signer, chars: usize) -> anyhow::Result<(Side, Signature)> {
-        let (page, policy) = (self.page()?, signer.policy());
-        let file = self.file.display().to_string();
-        if policy.reads_site() && page.url.host().is_empty() {
-            let (name, option) = (policy.name(), self.option);
-            let text = match self.url {
-                Some(url) => {
-                    format!("the policy {name} reads the site of a page, and {option} {url} has no host")
-                }
-                None => format!(
-                    "the policy {name} reads the site of a page: say with {option} where {file} was found"
-                ),
-            };
-            return Err(Failure::Usage(text).into());
-        }
-        let mut extractor = Extractor::signing(signer.clone());
-        let nothing = |why: String| {
-            Failure::BadInput(format!("{file}: {} {why}: there is nothing to compare", page.url))
+fn side(named: &OnePage<'_>, signer: &Signer, chars: usize) -> anyhow::Result<(Side, Signature)> {
+    let (page, policy) = (named.page()?, signer.policy());
+    let file = named.file.display().to_string();
+    if policy.reads_site() && page.url.host().is_empty() {
+        let (name, option) = (policy.name(), named.option);
+        let text = match named.url {
+            Some(url) => {
+                format!("the policy {name} reads the site of a page, and {option} {url} has no host")
+            }
+            None => format!(
+                "the policy {name} reads the site of a page: say with {option} where {file} was found"
+            ),
         };
-        let raw = page.body.raw_content().filter(|_| policy.reads_main());
-        let taken = raw.and_then(|raw| extractor.taken(&page.url, raw, chars));
-        let main_content = taken.map(comparison::main_content);
-        let signature = match ingest::extracted(&mut extractor, &page) {
-            Some(Extracted::Page(page)) => page.signature,
-            Some(Extracted::Redirect(target)) => {
-                return Err(nothing(format!("redirects to {target}")).into());
-            }
-            None => return Err(nothing("is dead".to_owned()).into()),
-        };
-        let side = Side {
-            url: page.url.to_string(),
-            hash: signature.content().to_string(),
-            tokens: signature.tokens(),
-            shingles: signature.kind().is_of_shingles().then(|| signature.size()),
-            comparable: policy.comparable(&signature),
-            main_content,
-            file,
-        };
-        Ok((side, signature))
+        return Err(Failure::Usage(text).into());
     }
-
-    /// The page that is meant: the newest of the URL that is given, or else the only one of the file. What was found nowhere, as a plain file,
-    /// is taken for that of the URL.
-    fn page(&self) -> anyhow::Result<Fetched> {
-        let (file, option) = (self.file.display(), self.option);
-        let wrong = |text: String| Failure::Usage(format!("{file}: {text}"));
-        let parse = |url| PageUrl::parse(url).map_err(|error| wrong(format!("{option} {url}: {error}")));
-        let url = self.url.map(parse).transpose()?;
-        let input = doppel_crawls::open(self.file, Limits::at(crawl::now()));
-        let input = input.map_err(|error| Failure::BadInput(error.to_string()))?;
-        // Dates are those of `doppel dedup`.
-        let mut clock = CrawlClock::new();
-        clock.begin(input.modified());
-        let (mut meant, mut only, mut others, mut bad) = (None, None, Others::default(), None);
-        for item in input {
-            match item {
-                Item::Page(page) => {
-                    let date = clock.date(page.fetched_at);
-                    if url.as_ref() == Some(&page.url) {
-                        take_newer(&mut meant, page, date);
-                    } else if page.body.has_content() {
-                        others.note(&page.url);
-                        if url.is_none() && !others.is_one() {
-                            let text = format!(
-                                "it has several pages: say which with {option} URL, such as {others}"
-                            );
-                            return Err(wrong(text).into());
-                        }
-                        take_newer(&mut only, page, date);
-                    }
-                }
-                Item::Skipped(_) => {}
-                Item::Bad(error) => bad = bad.or(Some(error)),
-            }
+    let mut extractor = Extractor::signing(signer.clone());
+    let nothing =
+        |why: String| Failure::BadInput(format!("{file}: {} {why}: there is nothing to compare", page.url));
+    let raw = page.body.raw_content().filter(|_| policy.reads_main());
+    let taken = raw.and_then(|raw| extractor.taken(&page.url, raw, chars));
+    let main_content = taken.map(comparison::main_content);
+    let signature = match ingest::extracted(&mut extractor, &page) {
+        Some(Extracted::Page(page)) => page.signature,
+        Some(Extracted::Redirect(target)) => {
+            return Err(nothing(format!("redirects to {target}")).into());
         }
-        let (meant, only) =
-            (meant.map(|(page, _)| page), only.map(|(page, _)| page).filter(|_| others.is_one()));
-        match (meant, only, url) {
-            (Some(page), ..) | (None, Some(page), None) => Ok(page),
-            (None, Some(page), Some(url)) if page.url.host().is_empty() => Ok(Fetched { url, ..page }),
-            (None, _, Some(url)) if !others.is_none() => {
-                Err(Failure::BadInput(format!("{file}: {url} is not there, but {others}")).into())
-            }
-            _ => {
-                let why = bad.map_or_else(|| format!("there is no page in {file}"), |bad| bad.to_string());
-                Err(Failure::BadInput(why).into())
-            }
-        }
-    }
-}
-
-/// Takes another version of a page. Of two that are as old the later one counts, as on a server.
-fn take_newer(newest: &mut Option<(Fetched, Timestamp)>, page: Fetched, date: Timestamp) {
-    if newest.as_ref().is_none_or(|(_, newest)| *newest <= date) {
-        *newest = Some((page, date));
-    }
-}
-
-/// URLs of a file, the first few by name.
-#[derive(Debug, Default)]
-struct Others {
-    named: Vec<PageUrl>,
-    has_more: bool,
-}
-
-impl Others {
-    /// How many are named.
-    const NAMED: usize = 5;
-
-    fn note(&mut self, url: &PageUrl) {
-        if self.named.contains(url) {
-            return;
-        }
-        if self.named.len() < Self::NAMED {
-            self.named.push(url.clone());
-        } else {
-            self.has_more = true;
-        }
-    }
-
-    fn is_none(&self) -> bool {
-        self.named.is_empty()
-    }
-
-    fn is_one(&self) -> bool {
-        self.named.len() == 1
-    }
-}
-
-impl fmt::Display for Others {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, url) in self.named.iter().enumerate() {
-            write!(f, "{}{url}", if at > 0 { ", " } else { "" })?;
-        }
-        if self.has_more { f.write_str(" and others") } else { Ok(()) }
-    }
+        None => return Err(nothing("is dead".to_owned()).into()),
+    };
+    let side = Side {
+        url: page.url.to_string(),
+        hash: signature.content().to_string(),
+        tokens: signature.tokens(),
+        shingles: signature.kind().is_of_shingles().then(|| signature.size()),
+        comparable: policy.comparable(&signature),
+        main_content,
+        file,
+    };
+    Ok((side, signature))
 }
 
 fn print(compared: &Compared, out: &mut dyn Write) -> io::Result<()> {
@@ -280,7 +169,11 @@ fn print(compared: &Compared, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-fn print_main_content(name: &str, main_content: &MainContent, out: &mut dyn Write) -> io::Result<()> {
+pub(in crate::command) fn print_main_content(
+    name: &str,
+    main_content: &MainContent,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let MainContent { part, page_tokens, taken_tokens, left_out_tokens, left_out } = main_content;
     let part = match part.as_str() {
         "main" => "what stands in main",

@@ -22,7 +22,7 @@ use doppel_protocol::client::{CONTENT_TYPE, Client, ClientError, Method, StatusC
 use doppel_protocol::page::{LINE_BYTES_MAX, PageItem};
 use serde::{Serialize, Serializer};
 
-use crate::output::plural;
+use crate::output::{plural, say};
 
 /// A batch is posted when it has this many bytes, whatever its pages: memory of larger ones is cleared again and again ...
 const BATCH_BYTES: usize = 1 << 20;
@@ -142,9 +142,9 @@ impl Post {
     pub(super) fn refuse(&self, url: &str, reason: &dyn Display) {
         let refused = self.count(REFUSED);
         if refused <= REFUSED_SHOWN {
-            eprintln!("doppel: {url}: {reason}");
+            say!("doppel: {url}: {reason}");
         } else if refused == REFUSED_SHOWN + 1 {
-            eprintln!("doppel: more refused pages are only counted");
+            say!("doppel: more refused pages are only counted");
         }
     }
 
@@ -211,7 +211,7 @@ impl Post {
                     return Err(anyhow::Error::new(refused).context(named(first, sent.len())));
                 } else if progress.elapsed() >= BUSY && !self.is_told.swap(true, Ordering::Relaxed) {
                     let seconds = self.patience.as_secs();
-                    eprintln!(
+                    say!(
                         "doppel: the server takes no more at present: {}; trying for {seconds} s",
                         error.reason
                     );

@@ -13,6 +13,7 @@ use serde::de::DeserializeOwned;
 use super::{Rebalance, Request};
 use crate::command::report::describe_progress;
 use crate::interrupt;
+use crate::output::say;
 
 /// Pause between two questions about the progress, at most.
 const ASK: Duration = Duration::from_millis(500);
@@ -74,7 +75,7 @@ impl Rebalance {
             }
             interrupt::announce(INTERRUPTED_BEFORE)?;
             if !said {
-                eprintln!("doppel: {what}; waiting for its end");
+                say!("doppel: {what}; waiting for its end");
                 said = true;
             }
             sleep(ASK);
@@ -105,7 +106,7 @@ impl Rebalance {
             let Present { plan_version, progress, outcome, .. } = asked()?;
             let Some(progress) = progress else { break (plan_version, outcome) };
             if due <= Instant::now() {
-                eprintln!("doppel: {}", describe_progress(&progress));
+                say!("doppel: {}", describe_progress(&progress));
                 due = Instant::now() + SAY;
             }
             sleep(pause);

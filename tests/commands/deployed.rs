@@ -1,0 +1,103 @@
+//! What `deploy/` offers: the unit of systemd and the Debian package. A tool that is not there is told, and nothing is tested then.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn deploy() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy")
+}
+
+/// Whether the tool is there; it is told where not.
+fn has(tool: &str) -> bool {
+    let is_there = Command::new(tool).arg("--version").output().is_ok_and(|output| output.status.success());
+    if !is_there {
+        println!("{tool} is not installed: what it would say of deploy/ is not tested");
+    }
+    is_there
+}
+
+/// The output of a command that has to succeed.
+fn done(command: &mut Command) -> String {
+    let Output { status, stdout, stderr } = command.output().unwrap();
+    let (out, errors) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
+    assert!(status.success(), "{command:?} ended with {status}: {out}{errors}");
+    out.into_owned()
+}
+
+/// The exposure that systemd computes from 0, nothing, to 10, everything: in tenths, at most 20.
+#[test]
+fn the_unit_gives_the_service_no_more_than_it_needs() {
+    if has("systemd-analyze") {
+        let mut analyze = Command::new("systemd-analyze");
+        analyze.args(["security", "--offline=true", "--threshold=20", "--no-pager"]);
+        done(analyze.arg(deploy().join("doppel.service")));
+    }
+}
+
+/// The package is made of the binary under test, and installed below a directory of its own.
+#[test]
+fn the_debian_package_can_be_installed_and_removed() {
+    if !has("dpkg-deb") || !has("dpkg") {
+        return;
+    }
+    let home = tempfile::tempdir().unwrap();
+    let package = done(
+        Command::new(deploy().join("debian/build"))
+            .args([Path::new(env!("CARGO_BIN_EXE_doppel")), home.path()]),
+    );
+    let package = package.trim();
+    let info = done(Command::new("dpkg-deb").args(["--info", package]));
+    for line in ["Package: doppel", &format!("Version: {}", env!("CARGO_PKG_VERSION")), "Depends: libc6 (>= "]
+    {
+        assert!(info.contains(line), "{info}");
+    }
+    let root = home.path().join("root");
+    done(Command::new("dpkg-deb").arg("--extract").arg(package).arg(&root));
+    let version = done(Command::new(root.join("usr/bin/doppel")).arg("--version"));
+    assert_eq!(version, format!("doppel {}\n", env!("CARGO_PKG_VERSION")));
+    let unit = fs::read_to_string(root.join("usr/lib/systemd/system/doppel.service")).unwrap();
+    assert!(unit.contains("ExecStart=/usr/bin/doppel serve "), "{unit}");
+    for file in [
+        "etc/default/doppel",
+        "usr/share/man/man1/doppel-serve.1.gz",
+        "usr/share/bash-completion/completions/doppel",
+        "usr/share/doc/doppel/copyright",
+    ] {
+        assert!(root.join(file).is_file(), "{file}");
+    }
+    // Files as root has to own them, and none that others may write.
+    let contents = done(Command::new("dpkg-deb").args(["--contents", package]));
+    for line in contents.lines() {
+        assert!(line.contains(" root/root ") && !line[..10].ends_with("w-"), "{line}");
+    }
+
+    let installed = home.path().join("installed");
+    let database = installed.join("var/lib/dpkg");
+    for dir in ["info", "updates", "triggers"] {
+        fs::create_dir_all(database.join(dir)).unwrap();
+    }
+    for file in ["status", "available"] {
+        fs::write(database.join(file), "").unwrap();
+    }
+    let dpkg = |arguments: &[&str]| {
+        let mut dpkg = Command::new("dpkg");
+        dpkg.arg(format!("--root={}", installed.display())).args([
+            "--force-not-root",
+            "--force-script-chrootless",
+            "--force-depends",
+            "--force-bad-path",
+        ]);
+        // Its log is that of the machine otherwise.
+        dpkg.arg(format!("--log={}", installed.join("dpkg.log").display())).args(arguments);
+        done(&mut dpkg)
+    };
+    dpkg(&["--install", package]);
+    assert!(installed.join("usr/bin/doppel").is_file());
+    assert!(dpkg(&["--status", "doppel"]).contains("Status: install ok installed"));
+    assert_eq!(dpkg(&["--verify", "doppel"]), "", "the files are those of the sums");
+    dpkg(&["--remove", "doppel"]);
+    assert!(!installed.join("usr/bin/doppel").exists() && installed.join("etc/default/doppel").is_file());
+    dpkg(&["--purge", "doppel"]);
+    assert!(!installed.join("etc/default/doppel").exists());
+}
