@@ -16,7 +16,7 @@
 //! | `exit` | exit codes |
 //! | `client` | a server that is asked |
 //! | `front_door`, `token_file` | how a server listens to clients, and who may ask it what |
-//! | `cluster`, `process`, `notify` | the file of a cluster, the directory of a node; what every server process does, and tells its supervisor |
+//! | `cluster`, `process`, `logging`, `notify` | the file of a cluster, the directory of a node; what every server process does, logs, and tells its supervisor |
 //! | `command` | the commands, a file each |
 //!
 //! Public are the modules that `doppel-eval` uses; nothing else may depend on this library.
@@ -37,6 +37,7 @@ mod front_door;
 pub mod hashed_lines;
 mod interrupt;
 pub mod layout;
+mod logging;
 mod manifest;
 mod new_directory;
 mod notify;

@@ -1,7 +1,7 @@
-//! What every server process does: it logs, listens, and ends when it is told to.
+//! What every server process does: it has threads, listens, and ends when it is told to.
 
 use std::future::Future;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -11,8 +11,8 @@ use doppel_wire::NodeName;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
-use tracing_subscriber::EnvFilter;
 
+use crate::logging::LogArgs;
 use crate::notify;
 
 /// Threads that calls may block, at most. More than all calls that a process answers at once.
@@ -34,16 +34,15 @@ pub(crate) struct NodeArgs {
     /// machine].
     #[arg(long, value_name = "IP:PORT", env = "DOPPEL_LISTEN", value_parser = address)]
     pub(crate) listen: Option<SocketAddr>,
+    #[command(flatten)]
+    pub(crate) log: LogArgs,
 }
 
-/// Begins to log to standard error, and starts the threads of async work.
+/// Starts the threads of async work.
 ///
 /// # Errors
 /// When the system gives no threads.
-pub(crate) fn start() -> anyhow::Result<Runtime> {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
-    log.with_ansi(io::stderr().is_terminal()).init();
+pub(crate) fn threads() -> anyhow::Result<Runtime> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     let runtime = builder.enable_all().max_blocking_threads(BLOCKING_THREADS).build();
     runtime.context("cannot start the runtime")

@@ -12,6 +12,7 @@ mod commands {
     mod explain;
     mod forgotten;
     mod load;
+    mod logged;
     mod new_directory;
     mod notify;
     mod offline;

@@ -22,6 +22,7 @@ use crate::cluster::steps::Role;
 use crate::cluster::{Cluster, ClusterFile, Told};
 use crate::extracted::extractors;
 use crate::front_door::FrontDoorArgs;
+use crate::logging::LogArgs;
 use crate::policy_tables;
 use crate::process;
 use crate::winners::Winners;
@@ -64,11 +65,14 @@ pub(crate) struct Coordinator {
     /// Where exports that do not fit in memory are sorted [default: the system's directory of temporary files].
     #[arg(long, value_name = "DIR")]
     temp: Option<PathBuf>,
+    #[command(flatten)]
+    log: LogArgs,
 }
 
 impl Coordinator {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        process::start()?.block_on(self.serve())
+        let _logging = self.log.begin("coordinator", None)?;
+        process::threads()?.block_on(self.serve())
     }
 
     async fn serve(self) -> anyhow::Result<()> {

@@ -5,10 +5,12 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::Args;
 use doppel_coordinator::app::{App, Services};
+use doppel_protocol::Tier1Api;
 
 use crate::args::EngineArgs;
 use crate::extracted::extractors;
 use crate::front_door::FrontDoorArgs;
+use crate::logging::LogArgs;
 use crate::process;
 use crate::wire::Engine;
 
@@ -33,11 +35,14 @@ pub(crate) struct Serve {
     front_door: FrontDoorArgs,
     #[command(flatten)]
     engine: EngineArgs,
+    #[command(flatten)]
+    log: LogArgs,
 }
 
 impl Serve {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        process::start()?.block_on(self.listen())
+        let _logging = self.log.begin("serve", Some(&self.data))?;
+        process::threads()?.block_on(self.listen())
     }
 
     async fn listen(self) -> anyhow::Result<()> {
@@ -56,6 +61,8 @@ impl Serve {
         let ingest = extractors(engine.signer.clone(), detect_language)?;
         let services = engine.services(ingest, temp_dir);
         let app = App::new(Services { limits: front_door.limits.clone(), ..services });
+        let pages = engine.tier1.totals().ok().map(|totals| totals.counters.live);
+        tracing::info!(pages, "the collection is open");
         front_door.announce("doppel")?;
         let served = doppel_coordinator::serve(front_door.doors, app, shutdown).await;
         tokio::task::spawn_blocking(move || engine.stop()).await.context("the engine did not end well")?;

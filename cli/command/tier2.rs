@@ -41,13 +41,14 @@ pub(crate) struct Tier2 {
 
 impl Tier2 {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        process::start()?.block_on(self.serve())
+        let _logging = self.node.log.begin("tier2", Some(&self.node.data))?;
+        process::threads()?.block_on(self.serve())
     }
 
     async fn serve(self) -> anyhow::Result<()> {
         let shutdown = process::shutdown()?;
         tokio::pin!(shutdown);
-        let NodeArgs { cluster, name, data, listen } = self.node;
+        let NodeArgs { cluster, name, data, listen, .. } = self.node;
         let file = ClusterFile::read(&cluster)?;
         let joined: Option<Joined> = hearing::join(&file, &name, &Awaited::default(), &mut shutdown).await?;
         let Some((cluster, hearing)) = joined else { return Ok(()) };

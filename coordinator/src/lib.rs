@@ -72,6 +72,8 @@ mod stream;
 mod submit;
 #[cfg(test)]
 mod tests;
+#[cfg(feature = "otel")]
+mod tracing_context;
 mod waiting;
 mod winners;
 

@@ -19,6 +19,8 @@ use crate::access::{Gate, hosts};
 use crate::app::App;
 use crate::problem::Problem;
 use crate::request_id::REQUEST_ID;
+#[cfg(feature = "otel")]
+use crate::tracing_context;
 
 /// The route of requests without one.
 pub(crate) const UNMATCHED: &str = "unmatched";
@@ -35,6 +37,8 @@ pub(crate) async fn observe(
 ) -> Response {
     let id = app.request_ids().id_of(request.headers());
     let span = tracing::info_span!("request", id = id.as_str());
+    #[cfg(feature = "otel")]
+    tracing_context::adopt(&span, request.headers(), method_name(request.method()), route(matched.as_ref()));
     let response = measured(&app, matched.as_ref(), request, next).instrument(span).await;
     let mut response = Problem::of_request(response, &id);
     response.headers_mut().insert(REQUEST_ID, id.into_header());

@@ -11,7 +11,7 @@ fn exit_codes_say_what_happened() {
     let wrong = run(["status", "--server", "ftp://a.example/", A]);
     assert_eq!(code(&wrong), 2, "{}", errors(&wrong));
     for wrong in
-        ["127.0.0.1:7700", "localhost:7700", "http://127.0.0.1:7700/doppel?a=b", "http://a@b/", "https://a"]
+        ["127.0.0.1:7700", "localhost:7700", "http://127.0.0.1:7700/doppel?a=b", "http://a@b/", "https://a#b"]
     {
         let wrong = run(["status", "--server", wrong, A]);
         assert_eq!(code(&wrong), 2, "{}", errors(&wrong));
@@ -19,7 +19,7 @@ fn exit_codes_say_what_happened() {
     }
     for (option, value, says) in [
         ("--listen", "localhost:80", "an IP address and a port are expected, such as 127.0.0.1:7700"),
-        ("--listen", "203.0.113.7:7702", "--listen takes an address of this machine"),
+        ("--listen", "203.0.113.7:7702", "is reached by other machines"),
         ("--pending-max", "0", "a number of at least 1000 is expected"),
         ("--snapshot-every", "-1s", "a number and a unit are expected, as in 30d, 12h, 5m or 45s"),
         ("--keep-dead", "-1d", "a number and a unit are expected"),
@@ -27,6 +27,8 @@ fn exit_codes_say_what_happened() {
         let wrong = run(["serve", "--data", "none", option, value]);
         assert!(errors(&wrong).contains(says), "{}", errors(&wrong));
     }
+    let elsewhere = ["serve", "--data", "none", "--no-tokens-on-any-address", "--listen", "203.0.113.7:7702"];
+    assert!(errors(&run(elsewhere)).contains("--listen takes an address of this machine"));
     let free = format!("127.0.0.1:{}", free_port());
     let unset = doppel().env("DOPPEL_SERVER", "").args(["group", "nonsense"]).output().unwrap();
     assert!(!errors(&unset).contains("--server"), "{}", errors(&unset));
