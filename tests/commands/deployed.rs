@@ -42,10 +42,10 @@ fn the_debian_package_can_be_installed_and_removed() {
         return;
     }
     let home = tempfile::tempdir().unwrap();
-    let package = done(
-        Command::new(deploy().join("debian/build"))
-            .args([Path::new(env!("CARGO_BIN_EXE_doppel")), home.path()]),
-    );
+    let mut build = Command::new(deploy().join("debian/build"));
+    // Small packages are for those that are given away.
+    build.env("DPKG_DEB_COMPRESSOR_TYPE", "gzip").env("DPKG_DEB_COMPRESSOR_LEVEL", "1");
+    let package = done(build.arg(env!("CARGO_BIN_EXE_doppel")).arg(home.path()));
     let package = package.trim();
     let info = done(Command::new("dpkg-deb").args(["--info", package]));
     for line in ["Package: doppel", &format!("Version: {}", env!("CARGO_PKG_VERSION")), "Depends: libc6 (>= "]
@@ -72,6 +72,10 @@ fn the_debian_package_can_be_installed_and_removed() {
         assert!(line.contains(" root/root ") && !line[..10].ends_with("w-"), "{line}");
     }
 
+    if !rustix::process::geteuid().is_root() {
+        println!("only root can install: whether the package can be installed is not tested");
+        return;
+    }
     let installed = home.path().join("installed");
     let database = installed.join("var/lib/dpkg");
     for dir in ["info", "updates", "triggers"] {
