@@ -54,10 +54,11 @@ impl Serve {
             let temp_dir = self.data.join("tmp");
             std::fs::create_dir_all(&temp_dir)
                 .with_context(|| format!("cannot create {}", temp_dir.display()))?;
-            anyhow::Ok((engine, temp_dir))
+            anyhow::Ok((engine, self.data, temp_dir))
         });
-        let (engine, temp_dir) = engine.await.context("the recovery panicked")??;
-        let app = App::new(engine.services(extractors(engine.signer.clone(), detect_language)?, temp_dir));
+        let (engine, data, temp_dir) = engine.await.context("the recovery panicked")??;
+        let ingest = extractors(engine.signer.clone(), detect_language)?;
+        let app = App::new(engine.services(ingest, &data, temp_dir));
         let mut out = io::stdout().lock();
         writeln!(out, "doppel is listening on http://{address}")?;
         out.flush()?;

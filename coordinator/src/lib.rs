@@ -38,6 +38,7 @@ mod kept_report;
 pub mod limits;
 mod lines;
 mod load;
+mod load_history;
 mod many;
 mod mapping;
 pub mod market;
@@ -60,6 +61,7 @@ mod sample;
 pub mod savings;
 mod savings_report;
 mod server;
+pub(crate) mod services;
 pub mod shard_map;
 #[cfg(feature = "simulation")]
 #[doc(hidden)]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::body::Bytes;
 use axum::extract::State;
-use axum::http::{HeaderName, header};
+use axum::http::{HeaderMap, HeaderName, header};
 use axum::response::{Html, IntoResponse, Response};
 use axum::{Extension, Json};
 use doppel_protocol::answer::{ExportLine, Flushed, MarketForm};
@@ -17,7 +17,7 @@ use crate::contract::refusals;
 use crate::export::Collected;
 use crate::extract::{Query, market, number};
 use crate::limits::{FLUSH_DEFAULT_S, FLUSH_S, LONG_CALL_TIME};
-use crate::metrics;
+use crate::metrics::text;
 use crate::pages::NDJSON;
 use crate::problem::Problem;
 use crate::stream::stream;
@@ -105,17 +105,21 @@ pub(crate) async fn healthz() -> &'static str {
     "ok\n"
 }
 
-/// Metrics in the OpenMetrics text form.
+/// Metrics in the OpenMetrics text form, or in the classic text form of Prometheus where `Accept` prefers `text/plain`.
 #[utoipa::path(
     get, path = "/metrics", operation_id = "get_metrics", tag = "operations",
     responses(
-        (status = 200, description = "The metrics", body = str, content_type = "application/openmetrics-text"),
+        (status = 200, description = "The metrics", content(
+            (str = "application/openmetrics-text"),
+            (str = "text/plain"),
+        ), headers(("vary" = String, description = "That `Accept` chooses the form"))),
         refusals::Waits,
     ),
 )]
-pub(crate) async fn metrics(State(app): State<App>) -> Result<Response, Problem> {
-    let text = app.blocking_for_health(|app| metrics::encode(app.registry())).await?;
-    Ok(([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response())
+pub(crate) async fn metrics(State(app): State<App>, headers: HeaderMap) -> Result<Response, Problem> {
+    let form = text::wanted(&headers);
+    let text = app.blocking_for_health(move |app| text::encode(app.registry(), form)).await?;
+    Ok(([(header::CONTENT_TYPE, form), (header::VARY, "accept")], text).into_response())
 }
 
 /// The OpenAPI document, as JSON.

@@ -59,6 +59,7 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(repairs::list))
         .routes(routes!(repairs::get))
         .routes(routes!(load::load_balance))
+        .routes(routes!(load::history))
         .routes(routes!(cluster::cluster))
         .routes(routes!(cluster::take_over))
         .routes(routes!(mapping::what_if))

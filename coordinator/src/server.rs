@@ -28,5 +28,6 @@ pub async fn serve(
         drain: state.limits().drain,
     };
     tokio::spawn(state.clone().note_load());
+    tokio::spawn(state.clone().note_load_points());
     doppel_http::serve(listener, router::app(state.clone(), hosts), limits, shutdown, || state.drain()).await
 }

@@ -12,6 +12,7 @@ mod gate;
 mod gone;
 mod groups;
 mod limits;
+mod load_history;
 mod mapping;
 mod operations;
 mod pages;
@@ -31,7 +32,7 @@ use prometheus_client::registry::Registry;
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
-use crate::app::{App, Services};
+use crate::app::{App, Directory, Services};
 use crate::front::Front;
 use crate::hosts::Hosts;
 use crate::ingest::Ingest;
@@ -115,6 +116,7 @@ impl Door {
             registry: Registry::default(),
             clock: Arc::new(|| NOW),
             temp_dir: temp.path().to_owned(),
+            directories: vec![Directory { name: "temp", path: temp.path().to_owned(), is_own: false }],
             limits,
         });
         Self { router: crate::app(app.clone(), Hosts::default()), app, tiers, _temp: temp }

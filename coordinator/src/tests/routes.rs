@@ -20,6 +20,7 @@ const CONTRACT: &[&str] = &[
     "GET /v1/export",
     "GET /v1/groups",
     "GET /v1/groups/{id}",
+    "GET /v1/load/history",
     "GET /v1/rebalance",
     "GET /v1/repairs",
     "GET /v1/repairs/{id}",
