@@ -18,6 +18,7 @@ mod advise;
 mod again;
 mod answers;
 pub mod app;
+mod assets;
 mod backup;
 mod body;
 mod calls;

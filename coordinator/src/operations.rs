@@ -1,11 +1,11 @@
-//! Operations: flush, export, liveness, metrics, the OpenAPI document and the operator's page.
+//! Operations: flush, export, liveness, metrics and the OpenAPI document.
 
 use std::time::Duration;
 
 use axum::body::Bytes;
 use axum::extract::State;
-use axum::http::{HeaderMap, HeaderName, header};
-use axum::response::{Html, IntoResponse, Response};
+use axum::http::{HeaderMap, header};
+use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use doppel_protocol::answer::{ExportLine, Flushed, MarketForm};
 use serde::Deserialize;
@@ -130,18 +130,4 @@ pub(crate) struct OpenApiJson(pub(crate) Bytes);
 #[utoipa::path(get, path = "/openapi.json", operation_id = "get_openapi", tag = "operations", responses((status = 200, description = "The document", body = Object)))]
 pub(crate) async fn openapi(Extension(OpenApiJson(json)): Extension<OpenApiJson>) -> Response {
     ([(header::CONTENT_TYPE, "application/json")], json).into_response()
-}
-
-/// What the operator's page may do: talk to this server, nothing else.
-const PAGE_POLICY: &str = "default-src 'none'; connect-src 'self'; style-src 'unsafe-inline'; \
-    script-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-
-/// The operator's page.
-#[utoipa::path(get, path = "/", operation_id = "get_operator_page", tag = "operations", responses((status = 200, description = "The page", body = str, content_type = "text/html")))]
-pub(crate) async fn page(State(app): State<App>) -> Response {
-    let page = include_str!("page.html")
-        .replace("{version}", env!("CARGO_PKG_VERSION"))
-        .replace("{policy}", &app.policy().to_string());
-    let policy = [(HeaderName::from_static("content-security-policy"), PAGE_POLICY)];
-    (policy, Html(page)).into_response()
 }

@@ -1,6 +1,7 @@
 //! The whole contract against both tiers in memory.
 
 mod ages;
+mod assets;
 mod backup;
 mod cluster;
 mod contract;

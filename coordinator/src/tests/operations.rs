@@ -1,4 +1,4 @@
-//! Flush, health, metrics, the operator's page; the server on a real socket.
+//! Flush, health, metrics; the server on a real socket.
 
 use std::time::{Duration, Instant};
 
@@ -141,18 +141,6 @@ async fn metrics_say_which_tier_does_not_answer() {
         }
     }
     assert_eq!(door.get("/healthz").await.status, StatusCode::OK);
-}
-
-#[tokio::test]
-async fn the_page_is_self_contained() {
-    let reply = Door::new().get("/").await;
-    assert_eq!(reply.headers["content-type"], "text/html; charset=utf-8");
-    assert!(reply.headers["content-security-policy"].to_str().unwrap().starts_with("default-src 'none'"));
-    let page = reply.text();
-    assert!(
-        page.contains("policy jaccard:tau=0.8") && !page.contains("{version}") && !page.contains("{policy}")
-    );
-    assert!(!page.contains("innerHTML") && !page.contains("src="));
 }
 
 struct Running {

@@ -9,6 +9,7 @@ const CONTRACT: &[&str] = &[
     "DELETE /v1/pages",
     "DELETE /v1/rebalance",
     "GET /",
+    "GET /assets/{file}",
     "GET /healthz",
     "GET /metrics",
     "GET /openapi.json",
