@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
-use doppel_coordinator::app::{Services, system_clock};
+use doppel_coordinator::app::{Directory, Services, system_clock};
 use doppel_coordinator::ingest::Ingest;
 use doppel_coordinator::limits::Limits;
 use doppel_coordinator::shard_map::ShardMap;
@@ -159,7 +159,7 @@ impl Engine {
     }
 
     /// What a front door over this process alone needs.
-    pub fn services(&self, ingest: Ingest, temp_dir: PathBuf) -> Services {
+    pub fn services(&self, ingest: Ingest, dir: &Path, temp_dir: PathBuf) -> Services {
         Services {
             tier1: Arc::clone(&self.tier1) as Arc<dyn Tier1Api>,
             tier2: Arc::clone(&self.tier2) as Arc<dyn Tier2Api>,
@@ -172,6 +172,11 @@ impl Engine {
             ingest: Arc::new(ingest),
             registry: Registry::default(),
             clock: system_clock(),
+            directories: vec![
+                Directory { name: "tier1", path: dir.join("tier1"), is_own: true },
+                Directory { name: "tier2", path: dir.join("tier2"), is_own: true },
+                Directory { name: "temp", path: temp_dir.clone(), is_own: false },
+            ],
             temp_dir,
             limits: Limits::default(),
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
-use doppel_coordinator::app::{App, Services, system_clock};
+use doppel_coordinator::app::{App, Directory, Services, system_clock};
 use doppel_coordinator::shard_map::ShardMap;
 use doppel_http::Listening;
 use doppel_model::pairwise::Signer;
@@ -129,6 +129,7 @@ impl Coordinator {
             ingest: Arc::new(extractors(signer, self.detect_language)?),
             registry: Registry::default(),
             clock: system_clock(),
+            directories: vec![Directory { name: "temp", path: temp_dir.clone(), is_own: false }],
             temp_dir,
             limits: front_door.limits.clone(),
         });

@@ -55,11 +55,11 @@ impl Serve {
             let temp_dir = self.data.join("tmp");
             std::fs::create_dir_all(&temp_dir)
                 .with_context(|| format!("cannot create {}", temp_dir.display()))?;
-            anyhow::Ok((engine, temp_dir))
+            anyhow::Ok((engine, self.data, temp_dir))
         });
-        let (engine, temp_dir) = engine.await.context("the recovery panicked")??;
+        let (engine, data, temp_dir) = engine.await.context("the recovery panicked")??;
         let ingest = extractors(engine.signer.clone(), detect_language)?;
-        let services = engine.services(ingest, temp_dir);
+        let services = engine.services(ingest, &data, temp_dir);
         let app = App::new(Services { limits: front_door.limits.clone(), ..services });
         let pages = engine.tier1.totals().ok().map(|totals| totals.counters.live);
         tracing::info!(pages, "the collection is open");

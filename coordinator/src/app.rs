@@ -23,46 +23,18 @@ use crate::again::Turns;
 use crate::body;
 use crate::buffer::Buffer;
 use crate::calls::{Calls, permit};
-pub use crate::clock::{Clock, system_clock};
 use crate::history::History;
 use crate::ingest::Ingest;
 use crate::kept_report::KeptReport;
 use crate::limits::{BACKUPS, HEAVY_CALLS, HISTORY_STEP, Limits, PLANNERS, REPAIRS, SAMPLES};
+use crate::load_history::LoadPoints;
 use crate::memory::BodyMemory;
 use crate::metrics::{self, Metrics};
 use crate::problem::Problem;
 use crate::request_id::RequestIds;
 use crate::shard_map::ShardMap;
 
-/// What the front door is put together from.
-pub struct Services {
-    /// The system of record.
-    pub tier1: Arc<dyn Tier1Api>,
-    /// The index.
-    pub tier2: Arc<dyn Tier2Api>,
-    /// The index's mapping, if there is one that can be changed.
-    pub mapping: Option<Arc<dyn MappingApi>>,
-    /// The cluster; none for a single process.
-    pub cluster: Option<Arc<dyn ClusterApi>>,
-    /// F, as in the collection's manifest.
-    pub policy: Policy,
-    /// By which rules winners are elected, as in the collection's manifest.
-    pub winners: WinnerOrder,
-    /// The markets that have a name.
-    pub markets: Markets,
-    /// Who owns which shard.
-    pub shard_map: ShardMap,
-    /// The extractors.
-    pub ingest: Arc<Ingest>,
-    /// The process's metrics; those of the front door are added.
-    pub registry: Registry,
-    /// The time.
-    pub clock: Clock,
-    /// Where exports spill; must exist.
-    pub temp_dir: PathBuf,
-    /// The limits.
-    pub limits: Limits,
-}
+pub use crate::services::{Clock, Directory, Services, system_clock};
 
 /// The front door's state.
 #[derive(Clone)]
@@ -94,6 +66,7 @@ struct Inner {
     planners: Arc<Semaphore>,
     samples: Arc<Semaphore>,
     history: History,
+    load_points: LoadPoints,
     group_report: Arc<KeptReport<GroupSizes>>,
     savings_report: Arc<KeptReport<Savings>>,
     request_ids: RequestIds,
@@ -103,7 +76,11 @@ struct Inner {
 impl App {
     /// Puts the front door together.
     #[must_use]
-    pub fn new(services: Services) -> Self {
+    pub fn new(mut services: Services) -> Self {
+        let memory = BodyMemory::new(services.limits.body_memory_bytes);
+        let group_report = Arc::default();
+        let mut registry = std::mem::take(&mut services.registry);
+        let metrics = metrics::register(&mut registry, &services, &memory, &group_report);
         let Services {
             tier1,
             tier2,
@@ -114,14 +91,11 @@ impl App {
             markets,
             shard_map,
             ingest,
-            mut registry,
             clock,
             temp_dir,
             limits,
+            ..
         } = services;
-        let memory = BodyMemory::new(limits.body_memory_bytes);
-        let metrics =
-            metrics::register(&mut registry, &tier1, &tier2, mapping.as_ref(), cluster.as_ref(), &memory);
         Self(Arc::new(Inner {
             tier1,
             tier2,
@@ -147,7 +121,8 @@ impl App {
             planners: Arc::new(Semaphore::new(PLANNERS)),
             samples: Arc::new(Semaphore::new(SAMPLES)),
             history: History::default(),
-            group_report: Arc::default(),
+            load_points: LoadPoints::default(),
+            group_report,
             savings_report: Arc::default(),
             request_ids: RequestIds::default(),
             draining: watch::Sender::new(false),
@@ -307,6 +282,28 @@ impl App {
 
     pub(crate) fn history(&self) -> &History {
         &self.0.history
+    }
+
+    pub(crate) fn load_points(&self) -> &LoadPoints {
+        &self.0.load_points
+    }
+
+    /// Notes what `GET /v1/load/history` tells; ends with the service.
+    pub(crate) async fn note_load_points(self) {
+        let mut draining = self.0.draining.subscribe();
+        loop {
+            let noted = self.blocking_for_health(|app| {
+                app.load_points().note(app.now(), &app.tier1().totals()?, &app.tier2().load()?);
+                Ok(())
+            });
+            if let Err(problem) = noted.await {
+                tracing::debug!(detail = problem.detail(), "a point of the load was not noted");
+            }
+            let pause = self.load_points().pause();
+            if timeout(pause, draining.wait_for(|draining| *draining)).await.is_ok() {
+                return;
+            }
+        }
     }
 
     /// Notes the load once a minute; ends with the service.

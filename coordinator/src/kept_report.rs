@@ -51,12 +51,17 @@ impl<T> Default for KeptReport<T> {
 impl<T> KeptReport<T> {
     /// The report while it is young enough, or else the turn to make it. A report that took longer is kept longer.
     pub(crate) fn ask(self: &Arc<Self>) -> Asked<T> {
+        self.ask_within(REPORT_AGE)
+    }
+
+    /// The same with a report that may be so old, and older where making it takes long.
+    pub(crate) fn ask_within(self: &Arc<Self>, young: Duration) -> Asked<T> {
         // First the turn: who had it before has kept a report by then.
         let permit = Arc::clone(&self.turns).try_acquire_owned();
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let last = last.as_ref().map(|made| (Arc::clone(&made.report), made.at.elapsed(), made.took));
         match (permit, last) {
-            (_, Some((report, age, took))) if age < REPORT_AGE.max(REPORT_AGE_TIMES * took) => {
+            (_, Some((report, age, took))) if age < young.max(REPORT_AGE_TIMES * took) => {
                 Asked::Kept(report, age)
             }
             (Ok(permit), _) => Asked::Turn(Turn { kept: Arc::clone(self), _permit: permit }),
@@ -111,6 +116,7 @@ mod tests {
         assert_eq!(first.make(|| Ok::<_, ()>(7)), Ok(Arc::new(7)));
         assert_eq!(last(&kept).0, 7);
         kept.grow_old(2 * REPORT_AGE);
+        assert!(matches!(kept.ask_within(3 * REPORT_AGE), Asked::Kept(..)), "who takes an older one gets it");
         let second = turn(&kept);
         let (report, age) = last(&kept);
         assert!(report == 7 && age >= 2 * REPORT_AGE, "the one before: {report}, {age:?}");

@@ -206,6 +206,12 @@ pub const LEFT_OUT_CHARS: usize = 300;
 /// Largest groups that the group report lists.
 pub const LARGEST_GROUPS: usize = 20;
 
+/// How old the count of groups may be at a scrape.
+pub const GROUPS_AGE: Duration = Duration::from_secs(300);
+
+/// The most shards that have samples of their own.
+pub const SHARDS_SHOWN: usize = 256;
+
 /// Groups that the group report reads: some seconds of work. Past it the report says that it was cut.
 pub const REPORT_GROUPS: u64 = 5_000_000;
 
@@ -227,6 +233,21 @@ pub const REPORT_AGE: Duration = Duration::from_secs(10);
 
 /// The same in multiples of the time that making it took, so that reports take at most a twentieth of a core.
 pub const REPORT_AGE_TIMES: u32 = 20;
+
+/// Time between two points of `GET /v1/load/history`.
+pub const LOAD_STEP: Duration = Duration::from_secs(30);
+
+/// The same between the first of them, so that there is something to see soon.
+pub const LOAD_FIRST_STEP: Duration = Duration::from_secs(5);
+
+/// How many these are.
+pub const LOAD_FIRST_STEPS: usize = 12;
+
+/// Points of that: six hours.
+pub const LOAD_POINTS: usize = 6 * 60 * 2;
+
+/// Partitions past which its points have none.
+pub const LOAD_PARTITIONS: usize = 64;
 
 /// Time between two points of the load's history.
 pub const HISTORY_STEP: Duration = Duration::from_secs(60);

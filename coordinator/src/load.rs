@@ -1,4 +1,4 @@
-//! `GET /v1/reports/load-balance`: the load of partitions and nodes, now and in the last hours.
+//! `GET /v1/reports/load-balance` and `GET /v1/load/history`: the load of partitions and nodes, now and in the last hours.
 
 use std::collections::BTreeMap;
 
@@ -6,11 +6,14 @@ use axum::Json;
 use axum::extract::State;
 use doppel_model::NodeId;
 use doppel_partitioning::Plan;
-use doppel_protocol::answer::{LoadBalance, NodeLoad};
+use doppel_protocol::answer::{LoadBalance, LoadHistory, NodeLoad};
 use doppel_protocol::{LoadReport, MappingApi};
+use serde::Deserialize;
+use utoipa::IntoParams;
 
 use crate::app::App;
 use crate::contract::refusals;
+use crate::extract::Query;
 use crate::problem::Problem;
 
 /// How evenly is the load spread?
@@ -38,6 +41,29 @@ pub(crate) async fn load_balance(State(app): State<App>) -> Result<Json<LoadBala
         }))
     })
     .await
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct HistoryQuery {
+    /// Only points later than this, in milliseconds since 1970.
+    since: Option<i64>,
+}
+
+/// How was the load in the last six hours?
+///
+/// Every front door has its own memory of it, which begins with its start.
+#[utoipa::path(get, path = "/v1/load/history", operation_id = "get_load_history", tag = "reports", params(HistoryQuery),
+    responses(
+        (status = 200, description = "The points of the last hours", body = LoadHistory),
+        (status = 400, description = "A parameter is wrong"),
+    ))]
+pub(crate) async fn history(
+    State(app): State<App>,
+    Query(HistoryQuery { since }): Query<HistoryQuery>,
+) -> Json<LoadHistory> {
+    Json(LoadHistory { now_ms: app.now().millis(), points: app.load_points().since(since) })
 }
 
 /// Adds up, with a row for each of `all` nodes of a plan, whether or not it has partitions.

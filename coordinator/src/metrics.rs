@@ -4,33 +4,34 @@
 //! `doppel_<role>_<noun>_<unit>`, counters end in `_total`.
 
 mod cluster;
+mod disk;
+mod process;
 mod question;
+pub(crate) mod text;
+mod tier1;
+mod tier2;
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use doppel_protocol::answer::{ClusterStatus, LineCode};
-use doppel_protocol::{
-    Backlog, ClusterApi, Counters, LoadReport, MappingApi, NodeTraffic, Outcome, PartitionLoad,
-    RebalanceProgress, Tier1Api, Tier2Api, Totals,
-};
+use doppel_protocol::answer::{ClusterStatus, GroupSizes, LineCode};
+use doppel_protocol::{Backlog, Counters, LoadReport, NodeTraffic, Outcome, RebalanceProgress, Totals};
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric, text};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::{ConstCounter, Counter};
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
+use crate::kept_report::KeptReport;
 use crate::limits::SCRAPE_TIME;
 use crate::memory::BodyMemory;
-use crate::problem::Problem;
+use crate::services::Services;
 use question::Question;
-
-/// The media type of a scrape.
-pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// What the front door counts.
 #[derive(Debug)]
@@ -49,10 +50,12 @@ struct RequestLabels {
     status: u16,
 }
 
+/// A histogram has many samples, so it tells statuses apart by their first digit alone.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct RouteLabels {
     method: String,
     route: String,
+    status: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -60,15 +63,21 @@ struct OutcomeLabels {
     outcome: &'static str,
 }
 
+/// What is always the same while a process runs.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct BuildLabels {
+    version: &'static str,
+    policy: String,
+}
+
 /// Adds the front door's metrics to `registry`.
 pub(crate) fn register(
     registry: &mut Registry,
-    tier1: &Arc<dyn Tier1Api>,
-    tier2: &Arc<dyn Tier2Api>,
-    mapping: Option<&Arc<dyn MappingApi>>,
-    cluster: Option<&Arc<dyn ClusterApi>>,
+    services: &Services,
     memory: &BodyMemory,
+    group_report: &Arc<KeptReport<GroupSizes>>,
 ) -> Metrics {
+    let Services { tier1, tier2, mapping, cluster, policy, directories, .. } = services;
     let latency: fn() -> Histogram = || Histogram::new(exponential_buckets(0.000_25, 4.0, 10));
     let metrics = Metrics {
         requests: Family::default(),
@@ -98,18 +107,31 @@ pub(crate) fn register(
         "Answers about pages and groups for which replicas were read, because an owner did not answer",
         metrics.replica_answers.clone(),
     );
-    let (tier1, tier2, mapping) = (Arc::clone(tier1), Arc::clone(tier2), mapping.cloned());
+    let build = BuildLabels { version: env!("CARGO_PKG_VERSION"), policy: policy.to_string() };
+    registry.register(
+        "doppel_build",
+        "Version of the program, and policy of the collection",
+        Info::new(build),
+    );
+    registry.register_collector(Box::new(process::Process));
+    let groups = {
+        let (tier1, report) = (Arc::clone(tier1), Arc::clone(group_report));
+        Question::new(move || tier1::groups(&*tier1, &report))
+    };
+    let (tier1, tier2, mapping) = (Arc::clone(tier1), Arc::clone(tier2), mapping.clone());
     let load = move || {
         let load = tier2.load().ok()?;
         Some((load, mapping.as_ref().and_then(|mapping| mapping.progress().ok().flatten())))
     };
-    let cluster = cluster.map(Arc::clone).map(|cluster| {
+    let cluster = cluster.clone().map(|cluster| {
         let ask = move || (cluster.status(), cluster.traffic());
         Question::new(ask)
     });
     registry.register_collector(Box::new(Tiers {
         totals: Question::new(move || tier1.totals().ok()),
         load: Question::new(load),
+        groups,
+        disk: disk::question(directories.clone()),
         cluster,
         memory: memory.clone(),
     }));
@@ -141,9 +163,9 @@ impl Metrics {
 
     /// Counts a request that was answered.
     pub(crate) fn answered(&self, method: &str, route: &str, status: u16, took: Duration) {
-        let (method, route) = (method.to_owned(), route.to_owned());
+        let (method, route, class) = (method.to_owned(), route.to_owned(), class(status));
         self.latency
-            .get_or_create(&RouteLabels { method: method.clone(), route: route.clone() })
+            .get_or_create(&RouteLabels { method: method.clone(), route: route.clone(), status: class })
             .observe(took.as_secs_f64());
         self.requests.get_or_create(&RequestLabels { method, route, status }).inc();
     }
@@ -159,14 +181,15 @@ impl Metrics {
     }
 }
 
-/// The registry in text form.
-pub(crate) fn encode(registry: &Registry) -> Result<String, Problem> {
-    let mut out = String::new();
-    text::encode(&mut out, registry).map_err(|error| {
-        tracing::error!(%error, "the metrics were not written");
-        Problem::internal()
-    })?;
-    Ok(out)
+/// The class of a status.
+fn class(status: u16) -> &'static str {
+    match status {
+        200..300 => "2xx",
+        300..400 => "3xx",
+        400..500 => "4xx",
+        500..600 => "5xx",
+        _ => "1xx",
+    }
 }
 
 /// Pages with status unique: live pages with no other status.
@@ -176,13 +199,12 @@ pub(crate) fn unique(counters: &Counters, backlog: &Backlog) -> u64 {
     counters.live.saturating_sub(others)
 }
 
-/// One of a partition's figures.
-type Figure = fn(&PartitionLoad) -> u64;
-
 /// Reads the tiers at each scrape.
 struct Tiers {
     totals: Question<Option<Totals>>,
     load: Question<Option<(LoadReport, Option<RebalanceProgress>)>>,
+    groups: Question<Option<tier1::Groups>>,
+    disk: Question<Vec<disk::Room>>,
     cluster: Option<Question<(ClusterStatus, Vec<NodeTraffic>)>>,
     memory: BodyMemory,
 }
@@ -204,7 +226,8 @@ impl Collector for Tiers {
         )?;
         // A scrape has the figures of every tier that answers, and names the others.
         let until = Instant::now() + SCRAPE_TIME;
-        let (totals, load) = (self.totals.begin(), self.load.begin());
+        let (totals, load, groups) = (self.totals.begin(), self.load.begin(), self.groups.begin());
+        let disk = self.disk.begin();
         let cluster = self.cluster.as_ref().map(Question::begin);
         let (totals, load) = (totals.wait(until).flatten(), load.wait(until).flatten());
         if let Some((status, traffic)) = cluster.and_then(|cluster| cluster.wait(until)) {
@@ -212,122 +235,12 @@ impl Collector for Tiers {
         }
         gauge(out, "doppel_tier1_up", "Whether tier 1 answers", totals.is_some().into())?;
         gauge(out, "doppel_tier2_up", "Whether tier 2 answers", load.is_some().into())?;
-        totals.map_or(Ok(()), |totals| encode_tier1(out, &totals))?;
-        load.map_or(Ok(()), |(load, progress)| encode_tier2(out, &load, progress.as_ref()))
+        disk::encode(out, &disk.wait(until).unwrap_or_default())?;
+        totals.map_or(Ok(()), |totals| tier1::encode(out, &totals))?;
+        load.map_or(Ok(()), |(load, progress)| tier2::encode(out, &load, progress.as_ref()))?;
+        // It may take long to count groups, and nothing else waits for it.
+        groups.wait(until).flatten().map_or(Ok(()), |groups| tier1::encode_groups(out, groups))
     }
-}
-
-fn encode_tier1(out: &mut DescriptorEncoder<'_>, totals: &Totals) -> fmt::Result {
-    let Totals { counters, backlog, pending_limit, status_table_bytes } = totals;
-    for (name, help, value) in [
-        ("doppel_tier1_live_pages", "Live pages, redirects among them", counters.live),
-        ("doppel_tier1_redirect_pages", "Live pages that redirect", counters.redirects),
-        ("doppel_tier1_unresolved_pages", "Redirects that do not end at a content", counters.unresolved),
-        ("doppel_tier1_dead_pages", "Dead pages on record", counters.dead),
-        ("doppel_tier1_groups", "Groups in use", counters.groups),
-        ("doppel_tier1_unique_pages", "Pages with status unique", unique(counters, backlog)),
-        ("doppel_tier1_winner_pages", "Pages with status winner", counters.winners),
-        ("doppel_tier1_duplicate_pages", "Pages with status duplicate", counters.duplicates),
-        ("doppel_tier1_secondary_pages", "Pages with status secondary", counters.secondaries),
-        ("doppel_tier1_pending_pages", "Pages waiting for a decision", backlog.pending),
-        ("doppel_tier1_pending_limit_pages", "The most pages that may wait", *pending_limit),
-        (
-            "doppel_tier1_deferred_search_pages",
-            "Confirmed pages still to be compared",
-            backlog.deferred_searches,
-        ),
-        ("doppel_tier1_dirty_groups", "Groups that owe a recomputation", backlog.dirty_groups),
-        ("doppel_tier1_uncovered_groups", "Groups that owe a new cover", backlog.uncovered_groups),
-        ("doppel_tier1_unverified_pages", "Members still to be verified", backlog.unverified),
-        ("doppel_tier1_outbox_messages", "Messages between shards", backlog.messages),
-        ("doppel_tier1_status_table_bytes", "Status table in memory", *status_table_bytes),
-    ] {
-        gauge(out, name, help, value)?;
-    }
-    for (name, help, value) in [
-        ("doppel_tier1_submissions", "Submissions taken", counters.submissions),
-        ("doppel_tier1_unchanged_submissions", "Submissions that changed nothing", counters.unchanged),
-        ("doppel_tier1_stale_submissions", "Submissions older than the record", counters.stale),
-        ("doppel_tier1_confirmed_updates", "Updates confirmed by the representative", counters.confirmed),
-        ("doppel_tier1_compared_updates", "Updates that waited for tier 2", counters.compared_updates),
-        ("doppel_tier1_verifications", "Comparisons with the winner", counters.verified),
-        (
-            "doppel_tier1_rejected_verifications",
-            "Comparisons with the winner that found no near-duplicate",
-            counters.rejected,
-        ),
-        ("doppel_tier1_merges", "Groups merged into another", counters.merges),
-        (
-            "doppel_tier1_rechecks",
-            "Groups recomputed because many members differed from the winner",
-            counters.rechecks,
-        ),
-        ("doppel_tier1_evictions", "Members put out of a group by a recomputation", counters.evictions),
-        ("doppel_tier1_searches", "Searches of tier 2 that were answered", counters.searches),
-        ("doppel_tier1_stale_results", "Answers about contents no longer current", counters.stale_results),
-    ] {
-        counter(out, name, help, value)?;
-    }
-    Ok(())
-}
-
-fn encode_tier2(
-    out: &mut DescriptorEncoder<'_>,
-    load: &LoadReport,
-    progress: Option<&RebalanceProgress>,
-) -> fmt::Result {
-    gauge(out, "doppel_tier2_plan_version", "Number of the plan of the partitions", load.plan_version)?;
-    gauge(out, "doppel_tier2_searches", "Searches made under the present plan", load.searches)?;
-    gauge(out, "doppel_tier2_fan_out", "Partitions those searches were sent to", load.fan_out)?;
-    gauge(out, "doppel_tier2_file_bytes", "Signature file on disk", load.file_bytes)?;
-    gauge(out, "doppel_tier2_serving_nodes", "Nodes that may have partitions", load.serving_nodes.into())?;
-    gauge(out, "doppel_tier2_node_fan_out", "Nodes those searches were sent to", load.node_fan_out)?;
-    let (copied, wanted) = progress.map_or((0, 0), |progress| (progress.copied, progress.contents));
-    gauge(out, "doppel_tier2_migration_contents", "Contents to copy for a change of the plan", wanted)?;
-    gauge(out, "doppel_tier2_migration_copied_contents", "Contents of them that are copied", copied)?;
-    for (name, help, value) in [
-        ("doppel_tier2_imbalance_ratio", "Largest over mean of contents per partition", Some(load.imbalance)),
-        ("doppel_tier2_imbalance_floor_ratio", "The same dealt at random", Some(load.imbalance_floor)),
-        (
-            "doppel_tier2_fan_out_saved_ratio",
-            "Share of fan-out saved against a broadcast",
-            load.fan_out_saved,
-        ),
-        (
-            "doppel_tier2_node_imbalance_ratio",
-            "Largest over mean of contents per node",
-            Some(load.node_imbalance),
-        ),
-        (
-            "doppel_tier2_node_imbalance_floor_ratio",
-            "The same dealt to nodes at random",
-            Some(load.node_imbalance_floor),
-        ),
-        (
-            "doppel_tier2_node_fan_out_saved_ratio",
-            "Share of fan-out to nodes saved against a broadcast",
-            load.node_fan_out_saved,
-        ),
-    ] {
-        let Some(value) = value else { continue };
-        ConstGauge::new(value).encode(out.encode_descriptor(name, help, None, MetricType::Gauge)?)?;
-    }
-    let figures: [(&str, &str, Figure); 5] = [
-        ("doppel_tier2_partition_contents", "Contents stored", |p| p.contents),
-        ("doppel_tier2_partition_pages", "Pages stored", |p| p.pages),
-        ("doppel_tier2_partition_received_pages", "Pages received for comparison", |p| p.received),
-        ("doppel_tier2_partition_comparisons", "Exact comparisons", |p| p.comparisons),
-        ("doppel_tier2_partition_memory_bytes", "Columns and tables", |p| p.bytes),
-    ];
-    for (name, help, value) in figures {
-        let mut family = out.encode_descriptor(name, help, None, MetricType::Gauge)?;
-        for partition in &load.partitions {
-            let labels =
-                [("partition", partition.partition.to_string()), ("node", partition.node.to_string())];
-            ConstGauge::new(value(partition)).encode(family.encode_family(&labels)?)?;
-        }
-    }
-    Ok(())
 }
 
 fn gauge(out: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: u64) -> fmt::Result {
@@ -336,4 +249,8 @@ fn gauge(out: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: u64) ->
 
 fn counter(out: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: u64) -> fmt::Result {
     ConstCounter::new(value).encode(out.encode_descriptor(name, help, None, MetricType::Counter)?)
+}
+
+fn float(out: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: f64) -> fmt::Result {
+    ConstGauge::new(value).encode(out.encode_descriptor(name, help, None, MetricType::Gauge)?)
 }

@@ -1,11 +1,11 @@
-//! Operations: flush, export, liveness, metrics, the OpenAPI document and the operator's page.
+//! Operations: flush, export, liveness, metrics and the OpenAPI document.
 
 use std::time::Duration;
 
 use axum::body::Bytes;
 use axum::extract::State;
-use axum::http::{HeaderName, header};
-use axum::response::{Html, IntoResponse, Response};
+use axum::http::{HeaderMap, header};
+use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use doppel_protocol::answer::{ExportLine, Flushed, MarketForm};
 use serde::Deserialize;
@@ -17,7 +17,7 @@ use crate::contract::refusals;
 use crate::export::Collected;
 use crate::extract::{Query, market, number};
 use crate::limits::{FLUSH_DEFAULT_S, FLUSH_S, LONG_CALL_TIME};
-use crate::metrics;
+use crate::metrics::text;
 use crate::pages::NDJSON;
 use crate::problem::Problem;
 use crate::stream::stream;
@@ -105,17 +105,21 @@ pub(crate) async fn healthz() -> &'static str {
     "ok\n"
 }
 
-/// Metrics in the OpenMetrics text form.
+/// Metrics in the OpenMetrics text form, or in the classic text form of Prometheus where `Accept` prefers `text/plain`.
 #[utoipa::path(
     get, path = "/metrics", operation_id = "get_metrics", tag = "operations",
     responses(
-        (status = 200, description = "The metrics", body = str, content_type = "application/openmetrics-text"),
+        (status = 200, description = "The metrics", content(
+            (str = "application/openmetrics-text"),
+            (str = "text/plain"),
+        ), headers(("vary" = String, description = "That `Accept` chooses the form"))),
         refusals::Waits,
     ),
 )]
-pub(crate) async fn metrics(State(app): State<App>) -> Result<Response, Problem> {
-    let text = app.blocking_for_health(|app| metrics::encode(app.registry())).await?;
-    Ok(([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response())
+pub(crate) async fn metrics(State(app): State<App>, headers: HeaderMap) -> Result<Response, Problem> {
+    let form = text::wanted(&headers);
+    let text = app.blocking_for_health(move |app| text::encode(app.registry(), form)).await?;
+    Ok(([(header::CONTENT_TYPE, form), (header::VARY, "accept")], text).into_response())
 }
 
 /// The OpenAPI document, as JSON.
@@ -126,18 +130,4 @@ pub(crate) struct OpenApiJson(pub(crate) Bytes);
 #[utoipa::path(get, path = "/openapi.json", operation_id = "get_openapi", tag = "operations", responses((status = 200, description = "The document", body = Object)))]
 pub(crate) async fn openapi(Extension(OpenApiJson(json)): Extension<OpenApiJson>) -> Response {
     ([(header::CONTENT_TYPE, "application/json")], json).into_response()
-}
-
-/// What the operator's page may do: talk to this server, nothing else.
-const PAGE_POLICY: &str = "default-src 'none'; connect-src 'self'; style-src 'unsafe-inline'; \
-    script-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-
-/// The operator's page.
-#[utoipa::path(get, path = "/", operation_id = "get_operator_page", tag = "operations", responses((status = 200, description = "The page", body = str, content_type = "text/html")))]
-pub(crate) async fn page(State(app): State<App>) -> Response {
-    let page = include_str!("page.html")
-        .replace("{version}", env!("CARGO_PKG_VERSION"))
-        .replace("{policy}", &app.policy().to_string());
-    let policy = [(HeaderName::from_static("content-security-policy"), PAGE_POLICY)];
-    (policy, Html(page)).into_response()
 }

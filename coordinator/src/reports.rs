@@ -23,7 +23,7 @@ use crate::{group_report, savings_report};
     ))]
 pub(crate) async fn quality(State(app): State<App>) -> Result<Json<Quality>, Problem> {
     app.blocking(|app| {
-        let Totals { counters, backlog, pending_limit, .. } = app.tier1().totals()?;
+        let Totals { counters, backlog, pending_limit, decision_times, .. } = app.tier1().totals()?;
         Ok(Json(Quality {
             counters,
             unique: unique(&counters, &backlog),
@@ -32,6 +32,7 @@ pub(crate) async fn quality(State(app): State<App>) -> Result<Json<Quality>, Pro
             quiescent: backlog.is_quiescent(),
             confirm_share: share(counters.confirmed, counters.confirmed + counters.compared_updates),
             reject_share: share(counters.rejected, counters.verified),
+            decisions: decision_times.into(),
         }))
     })
     .await

@@ -15,8 +15,8 @@ use crate::front::{Front, POLICY};
 use crate::operations::OpenApiJson;
 use crate::problem::Problem;
 use crate::{
-    backup, changes, cluster, contract, explain, groups, load, mapping, middleware, operations, pages,
-    readiness, repair, repairs, reports, sample, status, winners,
+    assets, backup, changes, cluster, contract, explain, groups, load, mapping, middleware, operations,
+    pages, readiness, repair, repairs, reports, sample, status, winners,
 };
 
 /// The public contract.
@@ -59,6 +59,7 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(repairs::list))
         .routes(routes!(repairs::get))
         .routes(routes!(load::load_balance))
+        .routes(routes!(load::history))
         .routes(routes!(cluster::cluster))
         .routes(routes!(cluster::take_over))
         .routes(routes!(mapping::what_if))
@@ -73,7 +74,8 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(readiness::readyz))
         .routes(routes!(operations::metrics))
         .routes(routes!(operations::openapi))
-        .routes(routes!(operations::page))
+        .routes(routes!(assets::page))
+        .routes(routes!(assets::asset))
 }
 
 /// The OpenAPI document of the public contract.

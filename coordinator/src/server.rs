@@ -42,6 +42,7 @@ pub async fn serve(
 ) -> io::Result<()> {
     let Doors { clients, operators, access } = doors.into();
     tokio::spawn(state.clone().note_load());
+    tokio::spawn(state.clone().note_load_points());
     let ended = watch::Sender::new(false);
     let at = |listening, listener| {
         let limits = Connections {

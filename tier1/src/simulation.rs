@@ -176,7 +176,7 @@ impl SimRange {
 
     /// The commit that was built is durable.
     pub fn settled(&mut self) -> Settled {
-        let Released { effects, answers } = self.range.settled();
+        let Released { effects, answers, .. } = self.range.settled();
         let effects = effects.into_iter().map(Effect::from).collect();
         Settled {
             effects,

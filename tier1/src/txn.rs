@@ -51,7 +51,7 @@ pub(crate) struct Txn<'s> {
 /// What a finished overlay writes and how totals moved.
 pub(crate) struct Finished {
     pub(crate) writes: Vec<Write>,
-    pub(crate) pages: Vec<(ShardId, PageShare, PageShare)>,
+    pub(crate) pages: Vec<(PageId, ShardId, PageShare, PageShare)>,
     pub(crate) groups: Vec<(ShardId, GroupShare, GroupShare)>,
 }
 
@@ -240,7 +240,7 @@ impl<'s> Txn<'s> {
             }
             let after = share_of_page(page, slot.record.as_ref());
             if after != slot.before {
-                pages.push((shard, slot.before, after));
+                pages.push((page, shard, slot.before, after));
             }
             if slot.existed || slot.record.is_some() {
                 writes.push((key::page(shard, page), slot.record.as_ref().map(encode).transpose()?));

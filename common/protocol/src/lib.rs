@@ -13,6 +13,7 @@ mod call_limits;
 pub mod client;
 mod cluster;
 mod content_source;
+mod decision_times;
 mod group_view;
 mod index;
 mod index_error;
@@ -45,6 +46,7 @@ pub use content_source::{
     CONTENTS_MAX, ContentSource, ContentsPage, LogPosition, Moment, PageRange, Repeat, SIGNATURES_MAX,
     SignatureSource, SourceError,
 };
+pub use decision_times::{CLASS_BOUNDS_MS, DecisionTimes};
 pub use group_view::{GroupFilter, GroupPosition, GroupState, GroupSummary, GroupView, MemberView};
 pub use index::{
     IndexCommand, IndexOrders, Orders, Pair, PartitionLookup, RefusedOrders, Search, SearchResult, Tier2Api,
@@ -72,5 +74,5 @@ pub use status::{Line, Status, Unresolved};
 pub use stored_signatures::{EachSignature, SignaturePlace, StoredSignatures};
 pub use submission::{Body, Outcome, Submission};
 pub use tier1_error::Tier1Error;
-pub use totals::{Backlog, Counters, Totals};
+pub use totals::{Backlog, Counters, ShardTotals, Totals};
 pub use winner_order::{OrderError, WinnerOrder};

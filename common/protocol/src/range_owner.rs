@@ -12,12 +12,13 @@ use doppel_model::{Epoch, GroupId, PageId, RangeId, ShardId};
 use serde::{Deserialize, Serialize};
 
 use super::content_source::{LogPosition, Moment, Repeat, SourceError};
+use super::decision_times::DecisionTimes;
 use super::index::SearchResult;
 use super::question::{Aged, Whom};
 use super::repair::RepairReport;
 use super::submission::{Outcome, Submission};
 use super::tier1_error::Tier1Error;
-use super::totals::{Backlog, Counters};
+use super::totals::{Backlog, Counters, ShardTotals};
 
 /// A row of a range: its key and its bytes.
 pub type Row = (Vec<u8>, Vec<u8>);
@@ -187,6 +188,10 @@ pub struct RangeState {
     pub counters: Counters,
     /// What is accepted and not yet done.
     pub backlog: Backlog,
+    /// How long its pages wait for their decision.
+    pub decision_times: DecisionTimes,
+    /// The figures of its shards, in their order.
+    pub shards: Vec<ShardTotals>,
     /// The feeds of its shards, in their order.
     pub feeds: Vec<FeedExtent>,
     /// See [`ContentSource::moment`](super::ContentSource::moment).

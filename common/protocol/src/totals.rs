@@ -1,6 +1,9 @@
 //! The numbers that tier 1 keeps: remaining work, and totals of the collection.
 
+use doppel_model::ShardId;
 use serde::{Deserialize, Serialize};
+
+use super::decision_times::DecisionTimes;
 
 /// Accepted work that is not yet done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
@@ -73,8 +76,21 @@ pub struct Counters {
     pub stale_results: u64,
 }
 
+/// What one shard has, and what waits in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShardTotals {
+    /// The shard.
+    pub shard: ShardId,
+    /// Its live pages.
+    pub live: u64,
+    /// Its groups in use.
+    pub groups: u64,
+    /// Its pages that wait for a decision.
+    pub pending: u64,
+}
+
 /// The numbers of tier 1 at one moment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Totals {
     /// The totals of the collection.
     pub counters: Counters,
@@ -84,4 +100,8 @@ pub struct Totals {
     pub pending_limit: u64,
     /// Bytes of the status table in memory; 0 without one.
     pub status_table_bytes: u64,
+    /// How long pages wait for their decision.
+    pub decision_times: DecisionTimes,
+    /// The figures of every shard, in their order.
+    pub shards: Vec<ShardTotals>,
 }

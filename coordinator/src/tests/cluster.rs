@@ -12,7 +12,7 @@ use doppel_protocol::{CallTraffic, ClusterApi, NodeTraffic, TakeOverError};
 use super::*;
 
 /// A cluster whose state a test says.
-struct Said {
+pub(super) struct Said {
     status: Mutex<ClusterStatus>,
     answers: Mutex<bool>,
 }
@@ -97,7 +97,7 @@ fn well() -> ClusterStatus {
     }
 }
 
-fn door() -> (Door, Arc<Said>) {
+pub(super) fn door() -> (Door, Arc<Said>) {
     let said = Arc::new(Said { status: Mutex::new(well()), answers: Mutex::new(true) });
     (Door::in_cluster(Arc::clone(&said) as Arc<dyn ClusterApi>), said)
 }

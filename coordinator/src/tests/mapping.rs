@@ -143,7 +143,7 @@ async fn an_index_that_does_not_answer_is_a_problem_with_a_time_to_try_again() {
     assert!(
         metrics.text().contains("doppel_tier1_")
             && metrics.text().contains("doppel_tier2_up 0")
-            && !metrics.text().contains("doppel_tier2_searches")
+            && !metrics.text().contains("doppel_tier2_searches_total")
     );
 }
 

@@ -1,6 +1,7 @@
 //! The whole contract against both tiers in memory.
 
 mod ages;
+mod assets;
 mod backup;
 mod cluster;
 mod contract;
@@ -12,6 +13,7 @@ mod gate;
 mod gone;
 mod groups;
 mod limits;
+mod load_history;
 mod mapping;
 mod operations;
 mod pages;
@@ -32,7 +34,7 @@ use serde_json::{Value, json};
 use tower::ServiceExt;
 
 use crate::access::{Access, Gate, Listener};
-use crate::app::{App, Services};
+use crate::app::{App, Directory, Services};
 use crate::front::Front;
 use crate::ingest::Ingest;
 use crate::limits::Limits;
@@ -115,6 +117,7 @@ impl Door {
             registry: Registry::default(),
             clock: Arc::new(|| NOW),
             temp_dir: temp.path().to_owned(),
+            directories: vec![Directory { name: "temp", path: temp.path().to_owned(), is_own: false }],
             limits,
         });
         Self {

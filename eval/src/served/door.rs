@@ -53,7 +53,7 @@ impl Door {
         let signer = driver.engine.signer.clone();
         let ingest = Ingest::with(1, move || Extractor::signing(signer.clone()));
         let ingest = ingest.context("cannot start an extractor")?;
-        let app = App::new(driver.engine.services(ingest, temp_dir));
+        let app = App::new(driver.engine.services(ingest, driver.scratch.path(), temp_dir));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).context("cannot listen")?;
         let address = format!("http://{}", listener.local_addr()?);

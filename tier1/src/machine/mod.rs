@@ -125,6 +125,8 @@ pub(crate) struct Applied {
     pub(crate) effects: Vec<Effect>,
     /// Messages to other ranges, whose rows are among the writes.
     pub(crate) sent: Vec<Envelope>,
+    /// Pages that begin to be pending (true), and those that were (false).
+    pub(crate) waits: Vec<(PageId, bool)>,
 }
 
 impl<'s, 'm> Machine<'s, 'm> {
@@ -252,7 +254,11 @@ impl<'s, 'm> Machine<'s, 'm> {
             self.txn.put(key::outbox(envelope.from, envelope.to, envelope.number), encode(envelope)?);
         }
         let finished = self.txn.finish()?;
-        for (shard, before, after) in finished.pages {
+        let mut waits = Vec::new();
+        for (page, shard, before, after) in finished.pages {
+            if before.pending != after.pending {
+                waits.push((page, after.pending));
+            }
             self.shards.meta(shard).count_page(before, after);
         }
         for (shard, before, after) in finished.groups {
@@ -265,7 +271,7 @@ impl<'s, 'm> Machine<'s, 'm> {
                 writes.push((key::meta(ShardId(number)), Some(encode(meta)?)));
             }
         }
-        Ok(Applied { writes, effects: self.effects, sent: std::mem::take(&mut self.shards.outgoing) })
+        Ok(Applied { writes, effects: self.effects, sent: std::mem::take(&mut self.shards.outgoing), waits })
     }
 
     fn receive(&mut self, message: Message) -> Result<(), StoreError> {

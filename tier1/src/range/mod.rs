@@ -18,7 +18,7 @@ mod tests;
 
 use std::collections::VecDeque;
 
-use doppel_model::{RangeId, ShardId};
+use doppel_model::{PageId, RangeId, ShardId};
 use doppel_protocol::Backlog;
 use doppel_protocol::range_owner::Traffic;
 
@@ -56,6 +56,7 @@ struct UnderWay {
     effects: Vec<Effect>,
     answers: Vec<Answered>,
     sent: Vec<Envelope>,
+    waits: Vec<(PageId, bool)>,
 }
 
 /// What a settled commit lets go.
@@ -64,6 +65,8 @@ pub(crate) struct Released {
     pub(crate) effects: Vec<Effect>,
     /// Answers to posts of other ranges.
     pub(crate) answers: Vec<Answered>,
+    /// Pages that begin to be pending (true), and those that were (false).
+    pub(crate) waits: Vec<(PageId, bool)>,
 }
 
 impl Range {
@@ -142,9 +145,9 @@ impl Range {
 
     /// The commit under way will not be lost any more: gives out what waited for that.
     pub(crate) fn settled(&mut self) -> Released {
-        let UnderWay { effects, answers, sent } = self.under_way.take().unwrap_or_default();
+        let UnderWay { effects, answers, sent, waits } = self.under_way.take().unwrap_or_default();
         sent.into_iter().for_each(|envelope| self.outbox.push(envelope));
-        Released { effects, answers }
+        Released { effects, answers, waits }
     }
 
     /// The next post of up to so many messages to each range to which none is under way.
@@ -286,7 +289,8 @@ impl Builder<'_, '_> {
         self.delete_confirmed_up_to(8);
         let Self { machine, under_way, answers, .. } = self;
         let finished = machine.finish()?;
-        *under_way = Some(UnderWay { effects: finished.effects, answers, sent: finished.sent });
+        *under_way =
+            Some(UnderWay { effects: finished.effects, answers, sent: finished.sent, waits: finished.waits });
         Ok(finished.writes)
     }
 }

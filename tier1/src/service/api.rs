@@ -10,9 +10,10 @@ use doppel_model::{GroupId, PageId, PageUrl, RangeId, ShardId};
 use doppel_protocol::answer::Advice;
 use doppel_protocol::range_owner::{PeerError, RangeState};
 use doppel_protocol::{
-    BATCH_MAX, BackupError, BackupStream, Changes, GroupFilter, GroupPosition, GroupSummary, GroupView,
-    LIST_MAX, LinesPage, Outcome, PageView, Question, RepairDetails, RepairId, RepairPosition, RepairReport,
-    RepairTrail, SCAN_LINES_MAX, ScanPosition, Submission, Tier1Api, Tier1Error, Tier1Reads, Totals,
+    BATCH_MAX, BackupError, BackupStream, Changes, DecisionTimes, GroupFilter, GroupPosition, GroupSummary,
+    GroupView, LIST_MAX, LinesPage, Outcome, PageView, Question, RepairDetails, RepairId, RepairPosition,
+    RepairReport, RepairTrail, SCAN_LINES_MAX, ScanPosition, Submission, Tier1Api, Tier1Error, Tier1Reads,
+    Totals,
 };
 
 use super::Tier1;
@@ -274,7 +275,11 @@ impl Tier1Api for Tier1 {
         let states: Vec<RangeState> = states.collect::<Result<_, _>>()?;
         let (counters, backlog) = totals::add(states.iter().map(|state| (state.counters, state.backlog)));
         let status_table_bytes = self.statuses.as_ref().map_or(0, Statuses::bytes);
-        Ok(Totals { counters, backlog, pending_limit: self.pending_max, status_table_bytes })
+        let mut decision_times = DecisionTimes::default();
+        states.iter().for_each(|state| decision_times.add(&state.decision_times));
+        let shards = states.into_iter().flat_map(|state| state.shards).collect();
+        let pending_limit = self.pending_max;
+        Ok(Totals { counters, backlog, pending_limit, status_table_bytes, decision_times, shards })
     }
 
     fn writable(&self) -> Result<(), Tier1Error> {

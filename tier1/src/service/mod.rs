@@ -13,6 +13,7 @@ mod content_source;
 pub(crate) mod cover;
 mod deliveries;
 mod feed;
+mod figures;
 mod flush;
 mod group_work;
 mod groups;

@@ -3,17 +3,18 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crossbeam::channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
-use doppel_model::{Epoch, RangeId};
+use doppel_model::{Epoch, PageId, RangeId};
 use doppel_protocol::range_owner::PostDone;
 use doppel_protocol::{
     Backlog, Counters, LogPosition, Moment, Outcome, SearchResult, Submission, Tier1Error,
 };
 
+use super::figures::Figures;
 use super::job::Job;
 use super::room::{self, Arriving, Place, Reply, Room, Rooms};
 use super::stuck::Stuck;
@@ -25,7 +26,6 @@ use crate::peers::{self, PeerError, Post};
 use crate::range::Range;
 use crate::statuses::{Snapshot, StatusTable};
 use crate::store::Store;
-use crate::totals;
 use crate::txn::Row;
 
 /// How long a caller waits for the writer: longer than the largest commit takes on a slow disk.
@@ -63,7 +63,7 @@ pub(crate) struct Owner {
     /// What it tells of its pages without reading; none where nobody asks.
     pub(super) table: Option<Arc<StatusTable>>,
     pub(super) threads: Mutex<Threads>,
-    totals: RwLock<(Counters, Backlog)>,
+    figures: RwLock<Figures>,
     /// Orders of all ranges that wait in tier 2, as of the last commit.
     pub(super) waiting_orders: AtomicU64,
     /// Up to where everything is handed over to tier 2; none where no log is kept.
@@ -170,7 +170,7 @@ impl Owner {
             lease,
             table,
             threads: Mutex::default(),
-            totals: RwLock::new(totals_of(&range)),
+            figures: RwLock::new(Figures::of(&range, Instant::now())),
             waiting_orders: AtomicU64::new(0),
             moment: Mutex::default(),
             asked: AtomicBool::new(false),
@@ -340,11 +340,18 @@ impl Owner {
     }
 
     pub(super) fn totals(&self) -> (Counters, Backlog) {
-        *self.totals.read().unwrap_or_else(PoisonError::into_inner)
+        self.figures().totals()
     }
 
-    pub(super) fn set_totals(&self, range: &Range) {
-        *self.totals.write().unwrap_or_else(PoisonError::into_inner) = totals_of(range);
+    /// The same with the figures of shards and the times of decisions.
+    pub(super) fn figures(&self) -> RwLockReadGuard<'_, Figures> {
+        self.figures.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// After a commit, by which pages began to be pending (true) or were (false).
+    pub(super) fn set_totals(&self, range: &Range, waits: &[(PageId, bool)]) {
+        let mut figures = self.figures.write().unwrap_or_else(PoisonError::into_inner);
+        figures.update(range, waits, Instant::now());
     }
 }
 
@@ -376,8 +383,4 @@ pub(super) fn first_order(epoch: Epoch) -> u64 {
 /// Why an answer of the range's threads does not come.
 fn ended(range: RangeId, stopping: &AtomicBool) -> Tier1Error {
     if stopping.load(Ordering::Acquire) { PeerError::NotOwner(range).into() } else { Tier1Error::Stopping }
-}
-
-fn totals_of(range: &Range) -> (Counters, Backlog) {
-    totals::sum(&range.shards().metas, range.backlog().messages)
 }

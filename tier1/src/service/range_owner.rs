@@ -79,6 +79,10 @@ impl RangeOwner for Tier1 {
     fn state(&self, range: RangeId) -> Result<RangeState, PeerError> {
         let owner = self.own(range)?;
         let (counters, backlog) = owner.totals();
+        let (decision_times, shards) = {
+            let figures = owner.figures();
+            (figures.decision_times(Instant::now()), figures.shards().to_vec())
+        };
         let feeds = {
             let feed = self.feed.lock().unwrap_or_else(PoisonError::into_inner);
             self.map.shards_of(range).map(|shard| feed[usize::from(shard.0)]).collect()
@@ -89,6 +93,8 @@ impl RangeOwner for Tier1 {
             ordered: owner.ordered.load(Ordering::Acquire),
             counters,
             backlog,
+            decision_times,
+            shards,
             feeds,
             moment: *owner.moment.lock().unwrap_or_else(PoisonError::into_inner),
             copied: owner.database.as_ref().and_then(|database| database.copied_place()),

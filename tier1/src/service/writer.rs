@@ -274,7 +274,8 @@ impl Writer<'_> {
             self.progress.note(&self.range.shards().metas);
             self.pace.commit(Instant::now());
         }
-        let Released { effects, answers } = self.range.settled();
+        let Released { effects, answers, waits } = self.range.settled();
+        self.owner.set_totals(&self.range, &waits);
         self.publish(&effects);
         let mut answers_for = answers_for.into_iter();
         for effect in effects {
@@ -325,9 +326,8 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Makes the new totals and the feed's growth known.
+    /// Makes the feed's growth known.
     fn publish(&self, effects: &[Effect]) {
-        self.owner.set_totals(&self.range);
         if effects.iter().any(|effect| matches!(effect, Effect::Changed)) {
             let mut feed = self.tier1.feed.lock().unwrap_or_else(PoisonError::into_inner);
             for shard in self.range.shards().run().map(|shard| usize::from(shard.0)) {

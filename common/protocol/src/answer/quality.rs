@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{Backlog, Counters};
+use crate::{Backlog, CLASS_BOUNDS_MS, Counters, DecisionTimes};
 
 /// Totals, shares of them, and the remaining work.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -23,4 +23,34 @@ pub struct Quality {
     pub confirm_share: Option<f64>,
     /// Share of the verifications with the winner in which the page was not similar enough, 0 to 1.
     pub reject_share: Option<f64>,
+    /// How long pages wait for their decision.
+    #[serde(default)]
+    pub decisions: Decisions,
+}
+
+/// How long pages wait for their decision, from their record to the end of their comparison.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+pub struct Decisions {
+    /// How long the page that has waited longest waits by now, in milliseconds; null when nothing is pending. Of a page that was
+    /// pending before the service started, the time before that does not count.
+    pub oldest_pending_ms: Option<u64>,
+    /// Pages decided since the service started, by how long they had waited, the shortest first; classes without pages are left out.
+    pub waited: Vec<DecisionClass>,
+}
+
+/// Pages that had waited about as long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct DecisionClass {
+    /// No longer than this, in milliseconds, and longer than the bound of the class before; null for the last class.
+    pub up_to_ms: Option<u64>,
+    /// The pages.
+    pub pages: u64,
+}
+
+impl From<DecisionTimes> for Decisions {
+    fn from(times: DecisionTimes) -> Self {
+        let bounds = CLASS_BOUNDS_MS.iter().map(|bound| Some(*bound)).chain([None]);
+        let waited = bounds.zip(times.classes).map(|(up_to_ms, pages)| DecisionClass { up_to_ms, pages });
+        Self { oldest_pending_ms: times.oldest_ms, waited: waited.filter(|class| class.pages > 0).collect() }
+    }
 }

@@ -10,8 +10,8 @@ use doppel_protocol::range_owner::{
     Row,
 };
 use doppel_protocol::{
-    Aged, BACKUP_PIECE_BYTES, Backlog, Body, Counters, LogPosition, Outcome, Pair, RepairReport, Repeat,
-    SearchResult, Submission, Tier1Error, Whom,
+    Aged, BACKUP_PIECE_BYTES, Backlog, Body, Counters, DecisionTimes, LogPosition, Outcome, Pair,
+    RepairReport, Repeat, SearchResult, Submission, Tier1Error, Whom,
 };
 
 use super::*;
@@ -106,6 +106,8 @@ impl RangeOwner for Owner {
             ordered: 9,
             counters,
             backlog,
+            decision_times: DecisionTimes::default(),
+            shards: vec![],
             feeds: vec![],
             moment: None,
             copied: None,

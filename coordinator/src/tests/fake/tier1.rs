@@ -10,9 +10,9 @@ use doppel_model::{GroupId, PageId, PageUrl, ShardId};
 use doppel_protocol::answer::Advice;
 use doppel_protocol::{
     Aged, Backlog, BackupError, BackupPiece, BackupStream, BackupSummary, Change, Changes, Counters,
-    GroupFilter, GroupPosition, GroupState, GroupSummary, GroupView, LinesPage, MemberView, Outcome,
-    PageView, Question, RepairDetails, RepairId, RepairPosition, RepairReport, RepairTrail, ScanPosition,
-    Status, Submission, Tier1Api, Tier1Error, Tier1Reads, Totals,
+    DecisionTimes, GroupFilter, GroupPosition, GroupState, GroupSummary, GroupView, LinesPage, MemberView,
+    Outcome, PageView, Question, RepairDetails, RepairId, RepairPosition, RepairReport, RepairTrail,
+    ScanPosition, ShardTotals, Status, Submission, Tier1Api, Tier1Error, Tier1Reads, Totals,
 };
 
 use super::{Fake, Page};
@@ -216,7 +216,17 @@ impl Tier1Api for Fake {
         let live = count(|status| status != Status::Dead);
         let counters = Counters { live, confirmed: 3, compared_updates: 1, ..Counters::default() };
         let backlog = Backlog { pending: count(|status| status == Status::Pending), ..Backlog::default() };
-        Ok(Totals { counters, backlog, pending_limit: 1_000, status_table_bytes: 640 })
+        let mut decision_times = DecisionTimes { oldest_ms: Some(1_500), ..DecisionTimes::default() };
+        [20, 2_000].into_iter().for_each(|ms| decision_times.observe(ms));
+        let shards = vec![ShardTotals { shard: ShardId(0), live, groups: 1, pending: backlog.pending }];
+        Ok(Totals {
+            counters,
+            backlog,
+            pending_limit: 1_000,
+            status_table_bytes: 640,
+            decision_times,
+            shards,
+        })
     }
 
     fn writable(&self) -> Result<(), Tier1Error> {

@@ -1,0 +1,61 @@
+//! How long pages wait for their decision, as numbers that can be added up.
+
+use serde::{Deserialize, Serialize};
+
+/// Upper bounds of the classes of waiting times, in milliseconds. The class after the last bound has none.
+pub const CLASS_BOUNDS_MS: [u64; 12] =
+    [10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000];
+
+/// Waiting times since the owners of the ranges began to own them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct DecisionTimes {
+    /// How long the page that has waited longest waits by now, in milliseconds; `None` when nothing is pending. Of a page that was
+    /// pending before its range was opened, the time before that is not known and not counted.
+    pub oldest_ms: Option<u64>,
+    /// All waiting times together, in milliseconds.
+    pub total_ms: u64,
+    /// Pages decided in each class; the bounds are [`CLASS_BOUNDS_MS`], inclusive.
+    pub classes: [u64; CLASS_BOUNDS_MS.len() + 1],
+}
+
+impl DecisionTimes {
+    /// Counts a page that was decided after so many milliseconds.
+    pub fn observe(&mut self, ms: u64) {
+        let class = CLASS_BOUNDS_MS.iter().position(|bound| ms <= *bound);
+        self.classes[class.unwrap_or(CLASS_BOUNDS_MS.len())] += 1;
+        self.total_ms += ms;
+    }
+
+    /// Adds those of another range.
+    pub fn add(&mut self, other: &Self) {
+        self.oldest_ms = self.oldest_ms.max(other.oldest_ms);
+        self.total_ms += other.total_ms;
+        for (own, other) in self.classes.iter_mut().zip(other.classes) {
+            *own += other;
+        }
+    }
+
+    /// Pages decided.
+    #[must_use]
+    pub fn decided(&self) -> u64 {
+        self.classes.iter().sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_classed_and_added_up() {
+        let (mut one, mut two) = (DecisionTimes::default(), DecisionTimes::default());
+        [0, 10, 11, 5_000_000].into_iter().for_each(|ms| one.observe(ms));
+        two.observe(10);
+        two.oldest_ms = Some(7);
+        one.add(&two);
+        assert_eq!((one.decided(), one.total_ms, one.oldest_ms), (5, 5_000_031, Some(7)));
+        assert_eq!((one.classes[0], one.classes[1], one.classes[CLASS_BOUNDS_MS.len()]), (3, 1, 1));
+        one.add(&DecisionTimes::default());
+        assert_eq!(one.oldest_ms, Some(7), "a range in which nothing waits hides no other");
+    }
+}

@@ -1,0 +1,80 @@
+// The collection at a glance: how many pages are what, what is to be done, how fast it goes.
+import { api } from "./api.js";
+import { el, facts, section } from "./dom.js";
+import { freshness, repeat } from "./fresh.js";
+import { count, duration, number, percent, rate } from "./text.js";
+
+export const title = "Overview";
+
+export function show(view, _, { signal, told, failed }) {
+  const [fresh, counted] = [freshness(), freshness()];
+  const [notices, figures, pages, work, times, totals] = ["div", "div", "div", "div", "div", "div"].map(tag => el(tag));
+  figures.className = "figures";
+  view.append(fresh, notices, figures, el("div", { class: "columns" },
+    section("Pages", pages), section("To be done", work),
+    section("Time to decision", times), section("Since the collection was made", totals)));
+  let before = null;
+  repeat(signal, 2000, async () => {
+    const quality = await api("/v1/reports/quality", { signal });
+    const now = performance.now();
+    const { counters, backlog, decisions } = quality;
+    const decided = decisions.waited.reduce((sum, each) => sum + each.pages, 0);
+    const per = (value, last) => (last && value >= last ? 1000 * (value - last) / (now - before.now) : null);
+    const [ingest, deciding] = before
+      ? [per(counters.submissions, before.submissions) ?? 0, per(decided, before.decided) ?? 0] : [null, null];
+    before = { now, submissions: counters.submissions, decided };
+    fresh.at();
+    told(quality.quiescent);
+    figures.replaceChildren(
+      figure(number(counters.live), "live pages"), figure(number(counters.groups), "groups"),
+      figure(rate(ingest), "submissions"), figure(rate(deciding), "decisions"),
+      figure(number(backlog.pending), "pages wait"), figure(duration(decisions.oldest_pending_ms), "longest wait"));
+    pages.replaceChildren(facts([
+      ["Unique", number(quality.unique)], ["Winners", number(counters.winners)],
+      ["Duplicates", number(counters.duplicates)], ["Secondary pages, kept", number(counters.secondaries)],
+      ["Redirects", number(counters.redirects)], ["Redirects that lead nowhere", number(counters.unresolved)],
+      ["Dead, on record", number(counters.dead)]]));
+    work.replaceChildren(
+      el("p", { class: "hint", id: "room" }, `${number(backlog.pending)} of at most ${number(quality.pending_limit)} pages wait`),
+      el("progress", { max: quality.pending_limit, value: backlog.pending, "aria-labelledby": "room" }),
+      facts([
+        ["Confirmed pages to be compared", number(backlog.deferred_searches)],
+        ["Members to be verified", number(backlog.unverified)],
+        ["Groups to be recomputed", number(backlog.dirty_groups)],
+        ["Groups that owe a new cover", number(backlog.uncovered_groups)],
+        ["Messages between shards", number(backlog.messages)]]));
+    times.replaceChildren(...waits(decisions.waited, decided));
+    totals.replaceChildren(facts([
+      ["Submissions", number(counters.submissions)], ["Unchanged ones", number(counters.unchanged)],
+      ["Older than the record", number(counters.stale)],
+      ["Updates confirmed at once", percent(quality.confirm_share)],
+      ["Comparisons in the index", number(counters.searches)],
+      ["Groups merged", number(counters.merges)],
+      ["Pages put out of a group", number(counters.evictions)],
+      ["Members unlike their winner", percent(quality.reject_share)]]));
+  }, failed);
+  // It is counted group by group, so it may be older than the other figures; it says how old.
+  repeat(signal, 15_000, async () => {
+    const report = await api("/v1/reports/groups", { signal });
+    const held = report.quarantined;
+    counted.at(report.age_ms);
+    notices.replaceChildren(...(held ? [el("p", { class: "notice" },
+      `${count(held, "group")} ${held === 1 ? "is" : "are"} in quarantine: all pages of ${held === 1 ? "it" : "them"} are kept. `,
+      el("a", { href: "#/groups" }, "See which"), counted)] : []));
+  }, () => {});
+}
+
+function figure(value, name) {
+  return el("p", { class: "figure" }, el("b", {}, value), el("span", {}, name));
+}
+
+function waits(classes, decided) {
+  if (!decided) return [el("p", { class: "none" }, "No page was decided since the service started.")];
+  const bars = classes.flatMap(({ up_to_ms: bound, pages }, at) => {
+    const name = bound === null ? "longer" : `up to ${duration(bound)}`;
+    return [el("span", { id: `wait-${at}` }, name),
+      el("progress", { max: decided, value: pages, "aria-labelledby": `wait-${at}` }), el("span", {}, number(pages))];
+  });
+  return [el("p", { class: "hint" }, `${count(decided, "page")} decided since the service started`),
+    el("div", { class: "bars" }, bars)];
+}

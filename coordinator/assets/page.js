@@ -1,0 +1,52 @@
+// One page: what it is, and why.
+import { api } from "./api.js";
+import { el, facts, failure, field, groupLink, pageLink, section, status } from "./dom.js";
+import { freshness } from "./fresh.js";
+import { duration, rule, similarity, visible, words } from "./text.js";
+
+export const title = "Pages";
+
+export async function show(view, parameters, { signal }) {
+  const url = parameters.get("url") ?? "";
+  const submit = event => {
+    event.preventDefault();
+    const asked = new FormData(event.target).get("url").trim();
+    location.hash = `#/page?url=${encodeURIComponent(asked)}`;
+  };
+  view.append(section("Look up a page", el("form", { class: "row", submit },
+    field("url", "URL of the page", { type: "url", required: true, value: url, placeholder: "https://example.org/page" }),
+    el("p", { class: "field short" }, el("button", { class: "main", type: "submit" }, "Look up")))));
+  if (!url) return;
+  try {
+    const advice = await api(`/v1/status?url=${encodeURIComponent(url)}`, { signal });
+    const fresh = freshness();
+    fresh.at(advice.age_ms);
+    view.append(section(visible(advice.url), answer(advice), compare(advice), fresh));
+  } catch (error) {
+    if (!signal.aborted) view.append(failure(error));
+  }
+}
+
+/** A link to why it is, or is not, a duplicate of the page that it is told to be one of. */
+function compare(advice) {
+  const other = advice.duplicate_of ?? advice.winner;
+  if (!other || other === advice.url) return null;
+  const address = `#/explain?a=${encodeURIComponent(advice.url)}&b=${encodeURIComponent(other)}`;
+  return el("p", {}, el("a", { href: address }, "Compare the two"));
+}
+
+/** What is known of a page. */
+export function answer(advice) {
+  return facts([
+    ["Status", status(advice.status)],
+    ["Group", groupLink(advice.group)],
+    ["Winner of the group", advice.winner && pageLink(advice.winner)],
+    ["Duplicate of", advice.duplicate_of && pageLink(advice.duplicate_of)],
+    ["Similarity to that page", advice.similarity !== null ? similarity(advice.similarity) : null],
+    ["That page comes first by", advice.rule && rule(advice.rule)],
+    ["Leads to", advice.redirect_to && pageLink(advice.redirect_to)],
+    ["Why it leads nowhere", advice.reason && words(advice.reason)],
+    ["Last event", advice.fetched_at && `fetched ${visible(advice.fetched_at)}`],
+    ["Told by a replica, so old", advice.age_ms ? duration(advice.age_ms) : null],
+    ["Note", advice.note && visible(advice.note)]]);
+}

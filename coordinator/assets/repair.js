@@ -1,0 +1,43 @@
+// The repair of a group: what it would do first, and then what it did.
+import { api } from "./api.js";
+import { el, failure, field, pageLink, section } from "./dom.js";
+import { count, number } from "./text.js";
+
+/** The section with the repair of a group. `again` reads the group anew, `first` tries it at once. */
+export function repair(group, { signal, again, first }) {
+  const result = el("div", { role: "status" });
+  const run = async dry => {
+    const by = form.elements.by.value.trim();
+    const query = new URLSearchParams({ dry_run: String(dry), ...(by ? { by } : {}) });
+    for (const button of form.querySelectorAll("button")) button.disabled = true;
+    try {
+      const report = await api(`/v1/groups/${encodeURIComponent(group)}/repair?${query}`, { method: "POST", signal });
+      result.replaceChildren(outcome(report));
+      if (!dry) await again();
+      apply.disabled = !dry;
+    } catch (error) {
+      if (!signal.aborted) result.replaceChildren(failure(error));
+    }
+    attempt.disabled = false;
+  };
+  const attempt = el("button", { type: "submit", class: "main" }, "Try it");
+  const apply = el("button", { type: "button", class: "danger", disabled: true, click: () => run(false) }, "Repair");
+  const form = el("form", { class: "row", submit: event => { event.preventDefault(); run(true); } },
+    field("by", "Your name, for the trail of repairs", { maxlength: 100, placeholder: "anonymous" }),
+    el("p", { class: "buttons" }, attempt, apply));
+  if (first) run(true);
+  return section("Repair", el("p", { class: "hint" },
+    "A repair compares all members exactly and puts apart what does not belong together. Try it first: that changes nothing."),
+  form, result);
+}
+
+function outcome({ before, components, applied, total_members: members, total_components: sets, truncated }) {
+  const [pages, parts] = [members ?? before.length, sets ?? components.length];
+  const says = parts === 1 && !applied ? `All ${count(pages, "member")} belong together: nothing would change.`
+    : `${count(pages, "member")} ${applied ? "were put" : "would be put"} into ${count(parts, "set")}.`;
+  return el("div", {}, el("p", {}, el("strong", {}, applied ? "Repaired. " : "Tried. "), says),
+    components.length > 1 ? el("ol", {}, components.slice(0, 20).map(component =>
+      el("li", {}, `${count(component.length, "page")}: `, pageLink(component[0]),
+        component.length > 1 ? ` and ${number(component.length - 1)} more` : ""))) : null,
+    truncated || components.length > 20 ? el("p", { class: "hint" }, "Not all of them are shown.") : null);
+}

@@ -1,0 +1,225 @@
+//! What this front door has seen of the load in the last hours, for `GET /v1/load/history`.
+//!
+//! Invariant: the points are bounded in number and size; the oldest ones go.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use doppel_model::{PartitionId, Timestamp};
+use doppel_protocol::answer::{LoadSample, PartitionSample};
+use doppel_protocol::{CLASS_BOUNDS_MS, DecisionTimes, LoadReport, Totals};
+
+use crate::limits::{LOAD_FIRST_STEP, LOAD_FIRST_STEPS, LOAD_PARTITIONS, LOAD_POINTS, LOAD_STEP};
+
+/// The points of the last hours.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct LoadPoints(Arc<Mutex<Noted>>);
+
+#[derive(Debug, Default)]
+struct Noted {
+    last: Option<Counts>,
+    points: VecDeque<LoadSample>,
+}
+
+/// What is counted at some moment.
+#[derive(Debug)]
+struct Counts {
+    at: Timestamp,
+    submissions: u64,
+    decisions: DecisionTimes,
+    searches: u64,
+    fan_out: u64,
+    plan_version: u64,
+    /// Received and compared.
+    partitions: BTreeMap<PartitionId, (u64, u64)>,
+}
+
+impl LoadPoints {
+    /// How long to wait before the next point is noted.
+    pub(crate) fn pause(&self) -> Duration {
+        let noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if noted.points.len() < LOAD_FIRST_STEPS { LOAD_FIRST_STEP } else { LOAD_STEP }
+    }
+
+    /// Adds a point.
+    pub(crate) fn note(&self, at: Timestamp, totals: &Totals, load: &LoadReport) {
+        let shown = if load.partitions.len() > LOAD_PARTITIONS { &[][..] } else { &load.partitions[..] };
+        let counts = Counts {
+            at,
+            submissions: totals.counters.submissions,
+            decisions: totals.decision_times,
+            searches: load.searches,
+            fan_out: load.fan_out,
+            plan_version: load.plan_version,
+            partitions: shown.iter().map(|p| (p.partition, (p.received, p.comparisons))).collect(),
+        };
+        let mut noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let since = noted.last.as_ref().and_then(|before| Since::new(before, &counts));
+        let point = LoadSample {
+            at: at.to_string(),
+            at_ms: at.millis(),
+            submissions_per_s: since.as_ref().map(|s| s.per_s(s.before.submissions, counts.submissions)),
+            decisions_per_s: since.as_ref().map(|s| s.decided.iter().sum::<u64>() as f64 / s.seconds),
+            decision_p50_ms: since.as_ref().and_then(|s| quantile(&s.decided, 50)),
+            decision_p95_ms: since.as_ref().and_then(|s| quantile(&s.decided, 95)),
+            pending: totals.backlog.pending,
+            oldest_pending_ms: totals.decision_times.oldest_ms,
+            searches_per_s: since.as_ref().map(|s| s.searches as f64 / s.seconds),
+            fan_out: since.as_ref().and_then(Since::fan_out),
+            plan_version: load.plan_version,
+            partitions: shown
+                .iter()
+                .map(|p| PartitionSample {
+                    partition: p.partition,
+                    node: p.node,
+                    contents: p.contents,
+                    received_per_s: since
+                        .as_ref()
+                        .and_then(|s| s.partition(p.partition, p.received, |b| b.0)),
+                    comparisons_per_s: since
+                        .as_ref()
+                        .and_then(|s| s.partition(p.partition, p.comparisons, |b| b.1)),
+                })
+                .collect(),
+        };
+        if noted.points.len() >= LOAD_POINTS {
+            noted.points.pop_front();
+        }
+        noted.points.push_back(point);
+        noted.last = Some(counts);
+    }
+
+    /// The points later than this, in milliseconds since 1970, or all; the oldest first.
+    pub(crate) fn since(&self, since: Option<i64>) -> Vec<LoadSample> {
+        let noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        noted.points.iter().filter(|point| since.is_none_or(|since| point.at_ms > since)).cloned().collect()
+    }
+}
+
+/// What happened since the point before.
+struct Since<'b> {
+    before: &'b Counts,
+    seconds: f64,
+    same_plan: bool,
+    searches: u64,
+    fanned_out: u64,
+    decided: Vec<u64>,
+}
+
+impl<'b> Since<'b> {
+    /// None where no time has passed, as after a clock was put back.
+    fn new(before: &'b Counts, now: &Counts) -> Option<Self> {
+        let ms = now.at.millis().checked_sub(before.at.millis()).filter(|ms| *ms > 0)?;
+        let same_plan = before.plan_version == now.plan_version;
+        let of_plan = |before, now| if same_plan { grown(before, now) } else { now };
+        let decided = before.decisions.classes.iter().zip(now.decisions.classes);
+        Some(Self {
+            before,
+            seconds: ms as f64 / 1_000.0,
+            same_plan,
+            searches: of_plan(before.searches, now.searches),
+            fanned_out: of_plan(before.fan_out, now.fan_out),
+            decided: decided.map(|(before, now)| grown(*before, now)).collect(),
+        })
+    }
+
+    fn per_s(&self, before: u64, now: u64) -> f64 {
+        grown(before, now) as f64 / self.seconds
+    }
+
+    fn fan_out(&self) -> Option<f64> {
+        (self.searches > 0).then(|| self.fanned_out as f64 / self.searches as f64)
+    }
+
+    /// None for a partition of another plan: it has counted something else.
+    fn partition(&self, partition: PartitionId, now: u64, of: fn(&(u64, u64)) -> u64) -> Option<f64> {
+        let before = self.before.partitions.get(&partition).filter(|_| self.same_plan)?;
+        Some(self.per_s(of(before), now))
+    }
+}
+
+/// A count that is less than before has begun anew, as with another owner.
+fn grown(before: u64, now: u64) -> u64 {
+    now.checked_sub(before).unwrap_or(now)
+}
+
+/// The upper bound of the class in which the page at so many hundredths is; for the last class, which has none, its lower one.
+fn quantile(classes: &[u64], hundredths: u64) -> Option<u64> {
+    let all: u64 = classes.iter().sum();
+    let mut left = (all * hundredths).div_ceil(100);
+    let class = classes.iter().position(|count| {
+        let found = left > 0 && *count >= left;
+        left = left.saturating_sub(*count);
+        found
+    });
+    class.map(|class| CLASS_BOUNDS_MS[class.min(CLASS_BOUNDS_MS.len() - 1)])
+}
+
+#[cfg(test)]
+mod tests {
+    use doppel_model::NodeId;
+    use doppel_protocol::{Backlog, Counters, LengthBox, PartitionLoad};
+
+    use super::*;
+
+    fn totals(submissions: u64, decided: &[u64]) -> Totals {
+        let mut decision_times = DecisionTimes::default();
+        decided.iter().for_each(|ms| decision_times.observe(*ms));
+        let counters = Counters { submissions, ..Counters::default() };
+        let backlog = Backlog { pending: 5, ..Backlog::default() };
+        Totals { counters, backlog, pending_limit: 9, status_table_bytes: 0, decision_times, shards: vec![] }
+    }
+
+    fn load(plan_version: u64, searches: u64, received: u64) -> LoadReport {
+        let partition = PartitionLoad {
+            partition: PartitionId(0),
+            node: NodeId(0),
+            bounds: LengthBox { lo: Vec::new(), hi: Vec::new() },
+            contents: 7,
+            pages: 7,
+            received,
+            comparisons: 0,
+            bytes: 0,
+        };
+        let fan_out = 2 * searches;
+        LoadReport { plan_version, searches, fan_out, partitions: vec![partition], ..LoadReport::default() }
+    }
+
+    #[test]
+    fn points_tell_what_happened_between_them() {
+        let points = LoadPoints::default();
+        let at = |seconds: i64| Timestamp::from_millis(1_000 * seconds);
+        points.note(at(0), &totals(100, &[]), &load(1, 10, 10));
+        points.note(at(10), &totals(150, &[5, 20, 20, 4_000]), &load(1, 20, 15));
+        // A change of the plan begins to count anew.
+        points.note(at(20), &totals(150, &[5, 20, 20, 4_000]), &load(2, 5, 5));
+        let all = points.since(None);
+        assert_eq!((all[0].submissions_per_s, all[0].fan_out, all[0].pending), (None, None, 5));
+        assert_eq!((all[1].submissions_per_s, all[1].decisions_per_s), (Some(5.0), Some(0.4)));
+        assert_eq!((all[1].decision_p50_ms, all[1].decision_p95_ms), (Some(30), Some(10_000)));
+        assert_eq!((all[1].searches_per_s, all[1].fan_out), (Some(1.0), Some(2.0)));
+        assert_eq!(all[1].partitions[0].received_per_s, Some(0.5));
+        assert_eq!((all[2].decision_p50_ms, all[2].searches_per_s), (None, Some(0.5)));
+        assert_eq!(all[2].partitions[0].received_per_s, None);
+        assert_eq!(points.since(Some(10_000)).len(), 1);
+    }
+
+    #[test]
+    fn points_are_bounded() {
+        let points = LoadPoints::default();
+        assert_eq!(points.pause(), LOAD_FIRST_STEP);
+        for second in 0..LOAD_POINTS as i64 + 5 {
+            points.note(Timestamp::from_millis(1_000 * second), &totals(0, &[]), &load(1, 0, 0));
+        }
+        assert_eq!(points.pause(), LOAD_STEP);
+        let all = points.since(None);
+        assert_eq!((all.len(), all[0].at_ms), (LOAD_POINTS, 5_000));
+        // Too many partitions, and the clock is put back.
+        let mut many = load(1, 0, 0);
+        many.partitions = vec![many.partitions[0].clone(); LOAD_PARTITIONS + 1];
+        points.note(Timestamp::from_millis(0), &totals(9, &[]), &many);
+        let last = points.since(None).pop().unwrap();
+        assert!(last.partitions.is_empty() && last.submissions_per_s.is_none(), "{last:?}");
+    }
+}

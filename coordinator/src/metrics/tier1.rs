@@ -1,0 +1,147 @@
+//! Tier 1 as metrics.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use doppel_protocol::answer::GroupSizes;
+use doppel_protocol::{CLASS_BOUNDS_MS, DecisionTimes, ShardTotals, Tier1Api, Totals};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, NoLabelSet};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::gauge::ConstGauge;
+
+use super::{counter, float, gauge, unique};
+use crate::group_report;
+use crate::kept_report::{Asked, KeptReport};
+use crate::limits::{GROUPS_AGE, SHARDS_SHOWN};
+
+/// One of a shard's figures.
+type ShardFigure = fn(&ShardTotals) -> u64;
+
+pub(super) fn encode(out: &mut DescriptorEncoder<'_>, totals: &Totals) -> fmt::Result {
+    let Totals { counters, backlog, pending_limit, status_table_bytes, decision_times, shards } = totals;
+    for (name, help, value) in [
+        ("doppel_tier1_live_pages", "Live pages, redirects among them", counters.live),
+        ("doppel_tier1_redirect_pages", "Live pages that redirect", counters.redirects),
+        ("doppel_tier1_unresolved_pages", "Redirects that do not end at a content", counters.unresolved),
+        ("doppel_tier1_dead_pages", "Dead pages on record", counters.dead),
+        ("doppel_tier1_groups", "Groups in use", counters.groups),
+        ("doppel_tier1_unique_pages", "Pages with status unique", unique(counters, backlog)),
+        ("doppel_tier1_winner_pages", "Pages with status winner", counters.winners),
+        ("doppel_tier1_duplicate_pages", "Pages with status duplicate", counters.duplicates),
+        ("doppel_tier1_secondary_pages", "Pages with status secondary", counters.secondaries),
+        ("doppel_tier1_pending_pages", "Pages waiting for a decision", backlog.pending),
+        ("doppel_tier1_pending_limit_pages", "The most pages that may wait", *pending_limit),
+        (
+            "doppel_tier1_deferred_search_pages",
+            "Confirmed pages still to be compared",
+            backlog.deferred_searches,
+        ),
+        ("doppel_tier1_dirty_groups", "Groups that owe a recomputation", backlog.dirty_groups),
+        ("doppel_tier1_uncovered_groups", "Groups that owe a new cover", backlog.uncovered_groups),
+        ("doppel_tier1_unverified_pages", "Members still to be verified", backlog.unverified),
+        ("doppel_tier1_outbox_messages", "Messages between shards", backlog.messages),
+        ("doppel_tier1_status_table_bytes", "Status table in memory", *status_table_bytes),
+    ] {
+        gauge(out, name, help, value)?;
+    }
+    for (name, help, value) in [
+        ("doppel_tier1_submissions", "Submissions taken", counters.submissions),
+        ("doppel_tier1_unchanged_submissions", "Submissions that changed nothing", counters.unchanged),
+        ("doppel_tier1_stale_submissions", "Submissions older than the record", counters.stale),
+        ("doppel_tier1_confirmed_updates", "Updates confirmed by the representative", counters.confirmed),
+        ("doppel_tier1_compared_updates", "Updates that waited for tier 2", counters.compared_updates),
+        ("doppel_tier1_verifications", "Comparisons with the winner", counters.verified),
+        (
+            "doppel_tier1_rejected_verifications",
+            "Comparisons with the winner that found no near-duplicate",
+            counters.rejected,
+        ),
+        ("doppel_tier1_merges", "Groups merged into another", counters.merges),
+        (
+            "doppel_tier1_rechecks",
+            "Groups recomputed because many members differed from the winner",
+            counters.rechecks,
+        ),
+        ("doppel_tier1_evictions", "Members put out of a group by a recomputation", counters.evictions),
+        ("doppel_tier1_searches", "Searches of tier 2 that were answered", counters.searches),
+        ("doppel_tier1_stale_results", "Answers about contents no longer current", counters.stale_results),
+    ] {
+        counter(out, name, help, value)?;
+    }
+    decisions(out, decision_times)?;
+    shard_figures(out, shards)
+}
+
+/// The oldest page that waits, and how long those that were decided have waited.
+fn decisions(out: &mut DescriptorEncoder<'_>, times: &DecisionTimes) -> fmt::Result {
+    let help = "How long the page that has waited longest for a decision waits; 0 when none does";
+    float(out, "doppel_tier1_oldest_pending_seconds", help, seconds(times.oldest_ms.unwrap_or(0)))?;
+    let bounds = CLASS_BOUNDS_MS.iter().map(|ms| seconds(*ms)).chain([f64::INFINITY]);
+    let classes: Vec<(f64, u64)> = bounds.zip(times.classes).collect();
+    let (name, help) = (
+        "doppel_tier1_decision_seconds",
+        "Time from the record of a page to its decision, by its comparison",
+    );
+    out.encode_descriptor(name, help, None, MetricType::Histogram)?.encode_histogram::<NoLabelSet>(
+        seconds(times.total_ms),
+        times.decided(),
+        &classes,
+        None,
+    )
+}
+
+fn seconds(ms: u64) -> f64 {
+    ms as f64 / 1_000.0
+}
+
+/// A collection with very many shards would have more samples than they are worth.
+fn shard_figures(out: &mut DescriptorEncoder<'_>, shards: &[ShardTotals]) -> fmt::Result {
+    if shards.len() > SHARDS_SHOWN {
+        return Ok(());
+    }
+    let figures: [(&str, &str, ShardFigure); 3] = [
+        ("doppel_tier1_shard_live_pages", "Live pages of a shard", |shard| shard.live),
+        ("doppel_tier1_shard_groups", "Groups of a shard in use", |shard| shard.groups),
+        ("doppel_tier1_shard_pending_pages", "Pages of a shard waiting for a decision", |shard| {
+            shard.pending
+        }),
+    ];
+    for (name, help, figure) in figures {
+        let mut family = out.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        for shard in shards {
+            let labels = [("shard", shard.shard.0.to_string())];
+            ConstGauge::new(figure(shard)).encode(family.encode_family(&labels)?)?;
+        }
+    }
+    Ok(())
+}
+
+/// What has to be counted group by group.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Groups {
+    quarantined: u64,
+    age: Duration,
+}
+
+/// As of the last report on groups, which is made again when it is older than [`GROUPS_AGE`]; blocks meanwhile. None where it
+/// cannot be made.
+pub(super) fn groups(tier1: &dyn Tier1Api, report: &Arc<KeptReport<GroupSizes>>) -> Option<Groups> {
+    let (report, age) = match report.ask_within(GROUPS_AGE) {
+        Asked::Kept(report, age) => (report, age),
+        Asked::Turn(turn) => (turn.make(|| group_report::sizes(tier1, || false)).ok()?, Duration::ZERO),
+        Asked::BeingMade => return None,
+    };
+    Some(Groups { quarantined: report.quarantined, age })
+}
+
+pub(super) fn encode_groups(out: &mut DescriptorEncoder<'_>, groups: Groups) -> fmt::Result {
+    gauge(
+        out,
+        "doppel_tier1_quarantined_groups",
+        "Groups too large to be trusted, as of the last count of groups",
+        groups.quarantined,
+    )?;
+    let help = "Age of the last count of groups";
+    float(out, "doppel_tier1_group_count_age_seconds", help, groups.age.as_secs_f64())
+}

@@ -1,0 +1,110 @@
+//! Tier 2 as metrics.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use doppel_model::NodeId;
+use doppel_protocol::{LoadReport, PartitionLoad, RebalanceProgress};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+
+use super::{counter, gauge};
+
+/// One of a partition's figures.
+type Figure = fn(&PartitionLoad) -> u64;
+
+pub(super) fn encode(
+    out: &mut DescriptorEncoder<'_>,
+    load: &LoadReport,
+    progress: Option<&RebalanceProgress>,
+) -> fmt::Result {
+    gauge(out, "doppel_tier2_plan_version", "Number of the plan of the partitions", load.plan_version)?;
+    // These begin again with every plan, as those of a process do with it.
+    counter(out, "doppel_tier2_searches", "Searches made under the present plan", load.searches)?;
+    counter(out, "doppel_tier2_fan_out", "Partitions those searches were sent to", load.fan_out)?;
+    gauge(out, "doppel_tier2_file_bytes", "Signature file on disk", load.file_bytes)?;
+    gauge(out, "doppel_tier2_serving_nodes", "Nodes that may have partitions", load.serving_nodes.into())?;
+    counter(out, "doppel_tier2_node_fan_out", "Nodes those searches were sent to", load.node_fan_out)?;
+    let (copied, wanted) = progress.map_or((0, 0), |progress| (progress.copied, progress.contents));
+    gauge(out, "doppel_tier2_migration_contents", "Contents to copy for a change of the plan", wanted)?;
+    gauge(out, "doppel_tier2_migration_copied_contents", "Contents of them that are copied", copied)?;
+    for (name, help, value) in [
+        ("doppel_tier2_imbalance_ratio", "Largest over mean of contents per partition", Some(load.imbalance)),
+        ("doppel_tier2_imbalance_floor_ratio", "The same dealt at random", Some(load.imbalance_floor)),
+        (
+            "doppel_tier2_fan_out_saved_ratio",
+            "Share of fan-out saved against a broadcast",
+            load.fan_out_saved,
+        ),
+        (
+            "doppel_tier2_node_imbalance_ratio",
+            "Largest over mean of contents per node",
+            Some(load.node_imbalance),
+        ),
+        (
+            "doppel_tier2_node_imbalance_floor_ratio",
+            "The same dealt to nodes at random",
+            Some(load.node_imbalance_floor),
+        ),
+        (
+            "doppel_tier2_node_fan_out_saved_ratio",
+            "Share of fan-out to nodes saved against a broadcast",
+            load.node_fan_out_saved,
+        ),
+    ] {
+        let Some(value) = value else { continue };
+        ConstGauge::new(value).encode(out.encode_descriptor(name, help, None, MetricType::Gauge)?)?;
+    }
+    partitions(out, load)?;
+    nodes(out, load)
+}
+
+fn partitions(out: &mut DescriptorEncoder<'_>, load: &LoadReport) -> fmt::Result {
+    let figures: [(&str, &str, MetricType, Figure); 5] = [
+        ("doppel_tier2_partition_contents", "Contents stored", MetricType::Gauge, |p| p.contents),
+        ("doppel_tier2_partition_pages", "Pages stored", MetricType::Gauge, |p| p.pages),
+        (
+            "doppel_tier2_partition_received_pages",
+            "Pages received for comparison",
+            MetricType::Counter,
+            |p| p.received,
+        ),
+        ("doppel_tier2_partition_comparisons", "Exact comparisons", MetricType::Counter, |p| p.comparisons),
+        ("doppel_tier2_partition_memory_bytes", "Columns and tables", MetricType::Gauge, |p| p.bytes),
+    ];
+    for (name, help, kind, value) in figures {
+        let mut family = out.encode_descriptor(name, help, None, kind)?;
+        for partition in &load.partitions {
+            let labels =
+                [("partition", partition.partition.to_string()), ("node", partition.node.to_string())];
+            let sample = family.encode_family(&labels)?;
+            match kind {
+                MetricType::Counter => ConstCounter::new(value(partition)).encode(sample)?,
+                _ => ConstGauge::new(value(partition)).encode(sample)?,
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The sums of the partitions of each node that has some.
+fn nodes(out: &mut DescriptorEncoder<'_>, load: &LoadReport) -> fmt::Result {
+    let figures: [(&str, &str, Figure); 3] = [
+        ("doppel_tier2_node_partitions", "Partitions of a node", |_| 1),
+        ("doppel_tier2_node_contents", "Contents stored on a node", |p| p.contents),
+        ("doppel_tier2_node_memory_bytes", "Columns and tables of a node", |p| p.bytes),
+    ];
+    for (name, help, value) in figures {
+        let mut sums: BTreeMap<NodeId, u64> = BTreeMap::new();
+        for partition in &load.partitions {
+            *sums.entry(partition.node).or_default() += value(partition);
+        }
+        let mut family = out.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        for (node, sum) in sums {
+            ConstGauge::new(sum).encode(family.encode_family(&[("node", node.to_string())])?)?;
+        }
+    }
+    Ok(())
+}

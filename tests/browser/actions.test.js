@@ -1,0 +1,121 @@
+// What a person does with the page, and what a stranger's page may not do.
+import assert from "node:assert/strict";
+import { createServer } from "node:http";
+import { after, before, test } from "node:test";
+import { FOREIGN, launch, open, screenshot, settle } from "./chromium.js";
+import { fill, get, serve } from "./doppel.js";
+
+let [browser, server] = [];
+
+before(async () => {
+  browser = await launch();
+  server = await serve(["--group-members-max", "8"]);
+  await fill(server.url);
+});
+
+after(async () => Promise.all([browser?.close(), server?.stop()]));
+
+test("groups are acted on where they are listed, and two pages are explained", async () => {
+  const { page, complaints, close } = await open(browser);
+  await page.goto(`${server.url}/#/groups`);
+  await page.getByRole("link", { name: "Try a repair" }).first().click();
+  await page.getByText("Tried.").waitFor();
+  await page.goto(`${server.url}/#/explain`);
+  await page.getByLabel("URL of one page").fill("http://mirror1.example/terms");
+  await page.getByLabel("URL of the other").fill("http://mirror2.example/terms");
+  await page.getByRole("button", { name: "Explain" }).click();
+  await page.getByRole("heading", { name: "They are near-duplicates" }).waitFor();
+  // What the server refuses is said in its words.
+  await page.goto(`${server.url}/#/group?id=g9999-0`);
+  await page.getByRole("alert").waitFor();
+  assert.ok(complaints.every(text => text.includes("404")), complaints.join("\n"));
+  await close();
+});
+
+test("a page is looked up, and its group repaired, by keyboard", async () => {
+  const { page, complaints, close } = await open(browser);
+  await page.goto(`${server.url}/#/page`);
+  await page.getByLabel("URL of the page").fill("http://mirror3.example/terms");
+  await page.keyboard.press("Enter");
+  await page.locator("dd a.code").first().focus();
+  await page.keyboard.press("Enter");
+  await page.getByRole("heading", { name: "Repair" }).waitFor();
+  const repair = page.getByRole("button", { name: "Repair", exact: true });
+  assert.ok(await repair.isDisabled(), "it is tried first");
+  await page.getByLabel("Your name").fill("alice");
+  await page.keyboard.press("Enter");
+  await page.getByText("Tried.").waitFor();
+  assert.deepEqual((await get(`${server.url}/v1/repairs`)).repairs, [], "a try changes nothing");
+  await repair.focus();
+  await page.keyboard.press("Enter");
+  await page.getByText("Repaired.").waitFor();
+  await screenshot(page, "filled-repaired");
+  const { repairs } = await get(`${server.url}/v1/repairs`);
+  assert.deepEqual(repairs.map(each => each.by), ["alice"]);
+  assert.deepEqual(complaints, []);
+  await close();
+});
+
+test("a token is asked for once, kept in memory, and sent", async () => {
+  const { page, close } = await open(browser);
+  const seen = [];
+  await page.route("**/v1/**", route => {
+    const sent = route.request().headers().authorization;
+    seen.push(sent);
+    if (sent === "Bearer right") return route.continue();
+    return route.fulfill({
+      status: 401, contentType: "application/problem+json",
+      body: JSON.stringify({ type: "urn:doppel:problem:unauthorized", title: "Unauthorized", status: 401, detail: "a token is needed" }),
+    });
+  });
+  await page.goto(server.url);
+  const token = page.getByLabel("Token", { exact: true });
+  await token.waitFor();
+  assert.equal(await page.evaluate(() => document.activeElement.id), "token-input");
+  await screenshot(page, "token");
+  await page.keyboard.type("wrong");
+  await page.keyboard.press("Enter");
+  await page.getByText("does not take this token").waitFor();
+  await page.keyboard.type("right");
+  await page.keyboard.press("Enter");
+  await settle(page);
+  assert.equal(await page.locator("dialog[open]").count(), 0);
+  assert.ok(seen.includes(undefined) && seen.includes("Bearer wrong") && seen.includes("Bearer right"));
+  const kept = await page.evaluate(() => [document.cookie, localStorage.length, sessionStorage.length]);
+  assert.deepEqual(kept, ["", 0, 0]);
+  // Whoever cancels is not asked again by every refresh, but can ask for the form.
+  await page.reload();
+  await token.waitFor();
+  await page.keyboard.press("Escape");
+  await page.waitForTimeout(2500);
+  assert.equal(await page.locator("dialog[open]").count(), 0);
+  await page.getByRole("button", { name: "Give a token" }).click();
+  await token.waitFor();
+  await close();
+});
+
+test("the page of a foreign name changes and reads nothing", async () => {
+  const { page, close } = await open(browser);
+  const stranger = createServer((_, answer) => answer.setHeader("content-type", "text/html").end("<!doctype html><title>x</title>"));
+  await new Promise(resolve => stranger.listen(0, "127.0.0.1", resolve));
+  await page.goto(`http://${FOREIGN}:${stranger.address().port}/`);
+  const tried = await page.evaluate(async url => {
+    const send = options => fetch(`${url}/v1/pages`, { method: "POST", body: '{"url":"http://stolen.example/","text":"x"}', ...options })
+      .then(answer => answer.type, error => error.name);
+    return [
+      await send({ mode: "no-cors" }),
+      await send({ headers: { "content-type": "application/json" } }),
+      await fetch(`${url}/v1/reports/quality`).then(answer => answer.text(), error => error.name),
+    ];
+  }, server.url);
+  assert.deepEqual(tried, ["opaque", "TypeError", "TypeError"]);
+  const status = await get(`${server.url}/v1/status?url=http://stolen.example/`);
+  assert.equal(status.status, "unknown");
+  const metrics = await (await fetch(`${server.url}/metrics`)).text();
+  assert.ok(/http_requests_total\{method="POST",route="\/v1\/pages",status="403"\} [1-9]/.test(metrics), "it was refused as of another site");
+  // A name that is led to this server gets nothing of it either.
+  const rebound = await page.goto(server.url.replace("127.0.0.1", FOREIGN));
+  assert.equal(rebound.status(), 421);
+  await new Promise(resolve => stranger.close(resolve));
+  await close();
+});

@@ -1,0 +1,83 @@
+// A `doppel serve` on a directory of its own, and pages for it.
+import { spawn } from "node:child_process";
+import { mkdtemp, rm } from "node:fs/promises";
+import { join } from "node:path";
+
+// The tests are run from the root of the checkout.
+const ROOT = process.cwd();
+const DOPPEL = process.env.DOPPEL ?? join(ROOT, "target/debug/doppel");
+
+/** A character that turns the order of what follows, as an attacker would put it into a URL: the server escapes or keeps it. */
+export const TURNED = "http://shop.example/\u202egpj.exe";
+
+/** Starts a server; `{ url, stop }`. */
+export async function serve(options = []) {
+  const directory = await mkdtemp(join(ROOT, "target/tmp/browser-"));
+  const child = spawn(DOPPEL, ["serve", "--data", join(directory, "pages"), "--listen", "127.0.0.1:0", ...options],
+    { stdio: ["ignore", "pipe", "ignore"] });
+  const url = await new Promise((resolve, reject) => {
+    let said = "";
+    child.stdout.on("data", data => {
+      said += data;
+      const found = said.match(/listening on (http:\S+)/);
+      if (found) resolve(found[1]);
+    });
+    child.on("exit", code => reject(new Error(`doppel ended with ${code}`)));
+  });
+  const stop = async () => {
+    const ended = new Promise(resolve => child.on("exit", resolve));
+    child.kill("SIGKILL");
+    await ended;
+    await rm(directory, { recursive: true });
+  };
+  try {
+    await decided(url);
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  return { url, stop };
+}
+
+/** Waits until everything is decided; the index of a server that has just started may not answer yet. */
+async function decided(url) {
+  for (let tries = 0; ; tries += 1) {
+    const answer = await fetch(`${url}/v1/flush?wait=true`, { method: "POST" });
+    if (answer.ok && (await answer.json()).done) return;
+    if (tries === 100) throw new Error(`${url} does not decide: ${answer.status}`);
+    await new Promise(resolve => setTimeout(resolve, 200));
+  }
+}
+
+function words(topic, from, count) {
+  return Array.from({ length: count }, (_, at) => `${topic}${from + at}`).join(" ");
+}
+
+/** Fills a server: copies, near copies, a chain, a redirect, a dead page, a group past `--group-members-max 8`, odd URLs. */
+export async function fill(url) {
+  const pages = [];
+  for (let site = 0; site < 12; site += 1) {
+    for (const path of ["", "?ref=mail", "/print"]) {
+      pages.push({ url: `http://news${site}.example/a-rather-long-path/for/article-${site}${path}`, text: words(`n${site}x`, 0, 90) });
+    }
+  }
+  for (let copy = 0; copy < 11; copy += 1) {
+    pages.push({ url: `http://mirror${copy}.example/terms`, text: `${words("terms", 0, 100)} ${words(`m${copy}y`, 0, 2)}` });
+  }
+  pages.push({ url: TURNED, text: words("turned", 0, 90) }, { url: "http://shop.example/copy", text: words("turned", 0, 90) });
+  pages.push({ url: `http://long.example/${"segment-without-any-end".repeat(12)}`, text: words("long", 0, 80) });
+  pages.push({ url: "http://moved.example/old", redirect_to: "http://news1.example/a-rather-long-path/for/article-1" });
+  pages.push({ url: "http://short.example/", text: "a few words only" });
+  const answer = await fetch(`${url}/v1/pages`, {
+    method: "POST", headers: { "content-type": "application/x-ndjson" }, body: pages.map(page => JSON.stringify(page)).join("\n"),
+  });
+  const lines = (await answer.text()).trim().split("\n").map(line => JSON.parse(line));
+  const refused = lines.filter(line => !line.outcome);
+  if (refused.length) throw new Error(JSON.stringify(refused));
+  await decided(url);
+}
+
+/** The answer of a server as JSON. */
+export async function get(url) {
+  return (await fetch(url)).json();
+}

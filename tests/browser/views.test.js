@@ -1,0 +1,105 @@
+// Every view on an empty and on a filled collection, narrow and wide, light and dark.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { checkLayout, launch, open, screenshot, settle } from "./chromium.js";
+import { TURNED, fill, get, serve } from "./doppel.js";
+
+const A = encodeURIComponent("http://news1.example/a-rather-long-path/for/article-1");
+const B = encodeURIComponent("http://mirror1.example/terms");
+
+let [browser, empty, filled, group] = [];
+
+before(async () => {
+  browser = await launch();
+  empty = await serve();
+  filled = await serve(["--index-nodes", "2", "--group-members-max", "8"]);
+  await fill(filled.url);
+  const { groups } = await get(`${filled.url}/v1/groups?suspicious=100`);
+  assert.equal(groups.length, 1, "one group is in quarantine");
+  group = groups[0].group;
+});
+
+after(async () => Promise.all([browser?.close(), empty?.stop(), filled?.stop()]));
+
+for (const { width, dark } of [{ width: 420 }, { width: 1600 }, { width: 420, dark: true }, { width: 1600, dark: true }]) {
+  const look = `${width}${dark ? "-dark" : ""}`;
+  for (const name of ["empty", "filled"]) {
+    test(`${name}, ${width} px${dark ? ", dark" : ""}`, async () => {
+      const server = name === "empty" ? empty : filled;
+      const { page, complaints, close } = await open(browser, { width, dark });
+      const views = {
+        overview: "", page: name === "empty" ? "page" : `page?url=${A}`, groups: "groups", load: "load", cluster: "cluster",
+        ...(name === "filled" ? { explain: `explain?a=${A}&b=${B}`, group: `group?id=${group}` } : { explain: "explain" }),
+      };
+      for (const [view, address] of Object.entries(views)) {
+        await page.goto(`${server.url}/#/${address}`);
+        await settle(page);
+        await page.waitForTimeout(view === "overview" ? 400 : 150);
+        await checkLayout(page, `${view} of ${name} at ${look}`);
+        await screenshot(page, `${name}-${view}-${look}`);
+        assert.equal(await page.locator("[role=alert]").count(), 0, `${view}: ${await page.locator("main").innerText()}`);
+      }
+      assert.deepEqual(complaints, []);
+      await close();
+    });
+  }
+}
+
+test("views say what the service says", async () => {
+  const { page, close } = await open(browser);
+  await page.goto(filled.url);
+  await settle(page);
+  const quality = await get(`${filled.url}/v1/reports/quality`);
+  const main = await page.locator("main").innerText();
+  assert.match(main, new RegExp(`${quality.counters.live}\\s+live pages`));
+  assert.match(main, new RegExp(`${quality.counters.groups}\\s+groups`));
+  assert.match(main, /as of \d+ s ago/);
+  assert.equal(await page.locator("#state").innerText(), "Everything is decided");
+  await page.locator(".notice", { hasText: "1 group is in quarantine" }).waitFor();
+  // By its age, a figure is known to be of now.
+  await page.goto(`${filled.url}/#/load`);
+  await settle(page);
+  await page.locator("canvas").first().waitFor({ timeout: 20_000 });
+  assert.equal(await page.locator("figure canvas").count(), 8, "a chart each");
+  await screenshot(page, "filled-load-charts");
+  await close();
+});
+
+test("what turns the order of a text is seen", async () => {
+  const { page, close } = await open(browser);
+  await page.goto(`${filled.url}/#/page?url=${encodeURIComponent(TURNED)}`);
+  await settle(page);
+  const shown = await page.locator("main").innerText();
+  assert.ok(!/[\u202a-\u202e\u2066-\u2069\u200e\u200f\u061c]/u.test(shown), shown);
+  const visible = await page.evaluate(() => import("/assets/text.js").then(text => text.visible("a\u202eb\u2066\u200f\u061c<i>")));
+  assert.equal(visible, "a\\u{202E}b\\u{2066}\\u{200F}\\u{061C}<i>");
+  await close();
+});
+
+test("everything is reached without a mouse", async () => {
+  const { page, close } = await open(browser);
+  await page.goto(`${filled.url}/#/group?id=${group}`);
+  await settle(page);
+  const wanted = await page.locator("a:visible, button:visible:enabled, input:visible, select:visible").count();
+  const reached = new Set();
+  for (let step = 0; step < wanted + 5; step += 1) {
+    await page.keyboard.press("Tab");
+    const at = await page.evaluate(() => {
+      const element = document.activeElement;
+      if (element === document.body) return null;
+      const every = [...document.querySelectorAll("a, button, input, select")];
+      const { outlineStyle } = getComputedStyle(element);
+      return { at: every.indexOf(element), seen: outlineStyle !== "none", html: element.outerHTML.slice(0, 120) };
+    });
+    if (!at) continue;
+    assert.ok(at.seen, `the focus is not seen on ${at.html}`);
+    reached.add(at.at);
+  }
+  assert.ok(reached.size >= wanted, `${reached.size} of ${wanted}`);
+  // A link of the navigation leads to its view, and the focus goes along.
+  await page.getByRole("link", { name: "Groups", exact: true }).focus();
+  await page.keyboard.press("Enter");
+  await page.getByRole("heading", { level: 1, name: "Groups" }).waitFor();
+  assert.equal(await page.evaluate(() => document.activeElement.id), "main");
+  await close();
+});

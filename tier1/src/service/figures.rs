@@ -1,0 +1,159 @@
+//! A range in numbers: its totals, those of its shards, and how long its pages wait for their decision.
+//!
+//! Invariant: as many waiting pages are remembered as are pending at most, and a queue of at most about twice as many.
+
+use std::collections::VecDeque;
+use std::time::Instant;
+
+use doppel_model::PageId;
+use doppel_protocol::{Backlog, Counters, DecisionTimes, ShardTotals};
+use hashbrown::HashMap;
+
+use crate::range::Range;
+use crate::totals;
+
+/// Entries that the queue may have beside those of pages that wait.
+const QUEUE_SLACK: usize = 1_024;
+
+/// The numbers of a range as of its last commit.
+pub(super) struct Figures {
+    totals: (Counters, Backlog),
+    shards: Vec<ShardTotals>,
+    waits: Waits,
+}
+
+impl Figures {
+    /// Of a range that this process begins to own.
+    pub(super) fn of(range: &Range, now: Instant) -> Self {
+        Self { totals: totals_of(range), shards: shards_of(range), waits: Waits::new(now) }
+    }
+
+    /// After a commit, by which pages began to be pending (true) or were (false).
+    pub(super) fn update(&mut self, range: &Range, waits: &[(PageId, bool)], now: Instant) {
+        self.totals = totals_of(range);
+        self.shards = shards_of(range);
+        for (page, begins) in waits {
+            if *begins { self.waits.begin(*page, now) } else { self.waits.end(*page, now) }
+        }
+    }
+
+    pub(super) fn totals(&self) -> (Counters, Backlog) {
+        self.totals
+    }
+
+    pub(super) fn shards(&self) -> &[ShardTotals] {
+        &self.shards
+    }
+
+    pub(super) fn decision_times(&self, now: Instant) -> DecisionTimes {
+        DecisionTimes { oldest_ms: self.waits.oldest_ms(self.totals.1.pending, now), ..self.waits.times }
+    }
+}
+
+fn totals_of(range: &Range) -> (Counters, Backlog) {
+    totals::sum(&range.shards().metas, range.backlog().messages)
+}
+
+fn shards_of(range: &Range) -> Vec<ShardTotals> {
+    let of = |shard: doppel_model::ShardId| {
+        let meta = &range.shards().metas[usize::from(shard.0)];
+        ShardTotals { shard, live: meta.counters.live, groups: meta.counters.groups, pending: meta.pending }
+    };
+    range.shards().run().map(of).collect()
+}
+
+/// Pages that wait for their decision, and how long those that were decided have waited.
+struct Waits {
+    /// When the range began to be owned here.
+    begin: Instant,
+    since: HashMap<PageId, Instant>,
+    /// In the order of time. Entries of pages that were decided may be among them.
+    queue: VecDeque<(Instant, PageId)>,
+    times: DecisionTimes,
+}
+
+impl Waits {
+    fn new(now: Instant) -> Self {
+        Self { begin: now, since: HashMap::new(), queue: VecDeque::new(), times: DecisionTimes::default() }
+    }
+
+    fn begin(&mut self, page: PageId, now: Instant) {
+        self.since.insert(page, now);
+        self.queue.push_back((now, page));
+        if self.queue.len() > 2 * self.since.len() + QUEUE_SLACK {
+            let since = &self.since;
+            self.queue.retain(|(at, page)| since.get(page) == Some(at));
+        }
+    }
+
+    /// Nobody knows how long a page has waited that waited already when the range was opened.
+    fn end(&mut self, page: PageId, now: Instant) {
+        if let Some(since) = self.since.remove(&page) {
+            self.times.observe(ms(since, now));
+        }
+        while let Some((at, page)) = self.queue.front()
+            && self.since.get(page) != Some(at)
+        {
+            self.queue.pop_front();
+        }
+    }
+
+    fn oldest_ms(&self, pending: u64, now: Instant) -> Option<u64> {
+        let from_before = pending > self.since.len() as u64;
+        let oldest = if from_before { Some(self.begin) } else { self.queue.front().map(|(at, _)| *at) };
+        oldest.map(|since| ms(since, now))
+    }
+}
+
+fn ms(since: Instant, now: Instant) -> u64 {
+    u64::try_from(now.saturating_duration_since(since).as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn page(number: u32) -> PageId {
+        let url = format!("http://a.example/{number}");
+        doppel_model::PageUrl::parse(&url).unwrap().id()
+    }
+
+    #[test]
+    fn the_oldest_page_is_the_one_that_waits_longest() {
+        let begin = Instant::now();
+        let at = |ms| begin + Duration::from_millis(ms);
+        let mut waits = Waits::new(begin);
+        assert_eq!(waits.oldest_ms(0, at(5)), None);
+        // Two that are pending from before.
+        assert_eq!(waits.oldest_ms(2, at(5)), Some(5));
+        waits.begin(page(1), at(10));
+        waits.begin(page(2), at(20));
+        assert_eq!((waits.oldest_ms(4, at(100)), waits.oldest_ms(2, at(100))), (Some(100), Some(90)));
+        waits.end(page(2), at(50));
+        assert_eq!(waits.oldest_ms(1, at(100)), Some(90));
+        waits.end(page(1), at(60));
+        assert_eq!(waits.oldest_ms(0, at(100)), None);
+        // One from before is decided: its time is not known.
+        waits.end(page(3), at(70));
+        assert_eq!((waits.times.decided(), waits.times.total_ms), (2, 30 + 50));
+    }
+
+    #[test]
+    fn the_queue_is_bounded_while_one_page_waits() {
+        let now = Instant::now();
+        let mut waits = Waits::new(now);
+        waits.begin(page(0), now);
+        for number in 1..10_000 {
+            waits.begin(page(number), now);
+            waits.end(page(number), now);
+        }
+        assert!(waits.queue.len() <= QUEUE_SLACK + 4, "{}", waits.queue.len());
+        assert_eq!(waits.since.len(), 1);
+        // A page that waits a second time is as young as that.
+        waits.begin(page(7), now + Duration::from_secs(1));
+        waits.end(page(0), now + Duration::from_secs(1));
+        assert_eq!(waits.oldest_ms(1, now + Duration::from_secs(3)), Some(2_000));
+    }
+}
