@@ -41,7 +41,8 @@ pub(crate) struct NodeArgs {
 pub(crate) fn start() -> anyhow::Result<Runtime> {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
-    log.with_ansi(io::stderr().is_terminal()).init();
+    // A message about a line that cannot be written would go to the same full disk, and end the thread in a panic.
+    log.with_ansi(io::stderr().is_terminal()).log_internal_errors(false).init();
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     let runtime = builder.enable_all().max_blocking_threads(BLOCKING_THREADS).build();
     runtime.context("cannot start the runtime")

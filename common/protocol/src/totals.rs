@@ -84,4 +84,8 @@ pub struct Totals {
     pub pending_limit: u64,
     /// Bytes of the status table in memory; 0 without one.
     pub status_table_bytes: u64,
+    /// Ranges of this process that take no writes because their disk is full.
+    pub full_disks: u64,
+    /// How often a range of this process went on after its disk was full.
+    pub disk_recoveries: u64,
 }

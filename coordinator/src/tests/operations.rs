@@ -65,6 +65,8 @@ async fn metrics_count_what_happened() {
         "doppel_tier1_confirmed_updates_total 3",
         "doppel_tier1_pending_limit_pages 1000",
         "doppel_tier1_status_table_bytes 640",
+        "doppel_tier1_full_disk_ranges 1",
+        "doppel_tier1_disk_recoveries_total 20",
         "doppel_tier2_imbalance_ratio 1.17",
         "doppel_tier2_node_imbalance_ratio 2.0",
         "doppel_tier2_serving_nodes 3",

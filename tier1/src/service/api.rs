@@ -274,7 +274,14 @@ impl Tier1Api for Tier1 {
         let states: Vec<RangeState> = states.collect::<Result<_, _>>()?;
         let (counters, backlog) = totals::add(states.iter().map(|state| (state.counters, state.backlog)));
         let status_table_bytes = self.statuses.as_ref().map_or(0, Statuses::bytes);
-        Ok(Totals { counters, backlog, pending_limit: self.pending_max, status_table_bytes })
+        Ok(Totals {
+            counters,
+            backlog,
+            pending_limit: self.pending_max,
+            status_table_bytes,
+            full_disks: self.refusals.full_ranges(),
+            disk_recoveries: self.refusals.recoveries(),
+        })
     }
 
     fn writable(&self) -> Result<(), Tier1Error> {

@@ -216,7 +216,14 @@ impl Tier1Api for Fake {
         let live = count(|status| status != Status::Dead);
         let counters = Counters { live, confirmed: 3, compared_updates: 1, ..Counters::default() };
         let backlog = Backlog { pending: count(|status| status == Status::Pending), ..Backlog::default() };
-        Ok(Totals { counters, backlog, pending_limit: 1_000, status_table_bytes: 640 })
+        Ok(Totals {
+            counters,
+            backlog,
+            pending_limit: 1_000,
+            status_table_bytes: 640,
+            full_disks: 1,
+            disk_recoveries: 20,
+        })
     }
 
     fn writable(&self) -> Result<(), Tier1Error> {
