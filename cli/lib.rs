@@ -13,7 +13,7 @@
 //! | `output`, `summary`, `savings`, `svg`, `progress` | what is printed, drawn and shown meanwhile |
 //! | `destination`, `whole_file`, `scratch`, `interrupt` | files that are whole or not there, and what an interruption removes |
 //! | `exit` | exit codes |
-//! | `client` | a server that is asked |
+//! | `client`, `served` | a server that is asked; which one has a directory |
 //! | `cluster`, `process` | the file of a cluster, the directory of a node; what every server process does |
 //! | `command` | the commands, a file each |
 //!
@@ -43,6 +43,7 @@ pub mod processor;
 pub mod progress;
 mod savings;
 pub mod scratch;
+mod served;
 pub mod span;
 mod spool;
 mod summary;

@@ -11,6 +11,7 @@ use doppel_coordinator::app::App;
 use crate::args::{EngineArgs, HostArgs};
 use crate::extracted::extractors;
 use crate::process;
+use crate::served::Served;
 use crate::wire::Engine;
 
 /// Run the service on one data directory.
@@ -49,6 +50,7 @@ impl Serve {
         let (detect_language, hosts) = (self.engine.detect_language, self.hosts.hosts());
         let listener = process::listen(self.listen).await?;
         let address = listener.local_addr()?;
+        let data = self.data.clone();
         let engine = tokio::task::spawn_blocking(move || {
             let engine = Engine::open_to_serve(&self.data, &self.engine)?;
             let temp_dir = self.data.join("tmp");
@@ -57,6 +59,7 @@ impl Serve {
             anyhow::Ok((engine, temp_dir))
         });
         let (engine, temp_dir) = engine.await.context("the recovery panicked")??;
+        let _served = Served::at(&data, address);
         let app = App::new(engine.services(extractors(engine.signer.clone(), detect_language)?, temp_dir));
         let mut out = io::stdout().lock();
         writeln!(out, "doppel is listening on http://{address}")?;
