@@ -167,13 +167,21 @@ impl FrontDoorArgs {
 }
 
 impl FrontDoor {
+    /// The URL of the listener for clients.
+    ///
+    /// # Errors
+    /// When the system does not say its address.
+    pub(crate) fn url(&self) -> io::Result<String> {
+        url(&self.doors.clients)
+    }
+
     /// Says where it listens, once requests are answered, also to the service manager that may have started the process.
     ///
     /// # Errors
     /// When standard output cannot be written.
     pub(crate) fn announce(&self, who: &str) -> io::Result<()> {
         let mut out = io::stdout().lock();
-        writeln!(out, "{who} is listening on {}", url(&self.doors.clients)?)?;
+        writeln!(out, "{who} is listening on {}", self.url()?)?;
         if let Some(operators) = &self.doors.operators {
             writeln!(out, "{who} is listening for operators on {}", url(operators)?)?;
         }

@@ -14,9 +14,9 @@
 //! | `output`, `shown`, `summary`, `savings`, `svg`, `progress` | what is printed, drawn and shown meanwhile |
 //! | `destination`, `whole_file`, `scratch`, `interrupt` | files that are whole or not there, and what an interruption removes |
 //! | `exit` | exit codes |
-//! | `client` | a server that is asked |
 //! | `front_door`, `token_file` | how a server listens to clients, and who may ask it what |
 //! | `cluster`, `process`, `logging`, `notify` | the file of a cluster, the directory of a node; what every server process does, logs, and tells its supervisor |
+//! | `client`, `served` | a server that is asked; which one has a directory |
 //! | `command` | the commands, a file each |
 //!
 //! Public are the modules that `doppel-eval` uses; nothing else may depend on this library.
@@ -49,6 +49,7 @@ pub mod processor;
 pub mod progress;
 mod savings;
 pub mod scratch;
+mod served;
 mod shown;
 mod size;
 pub mod span;

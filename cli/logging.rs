@@ -42,7 +42,8 @@ impl LogArgs {
     /// When traces are to be sent and cannot be.
     pub(crate) fn begin(&self, role: &'static str, directory: Option<&Path>) -> anyhow::Result<Logging> {
         let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-        let text = tracing_subscriber::fmt::layer().with_writer(io::stderr);
+        // A message about a line that cannot be written would go to the same full disk, and end the thread in a panic.
+        let text = tracing_subscriber::fmt::layer().with_writer(io::stderr).log_internal_errors(false);
         let text = match self.log_format {
             LogFormat::Text => text.with_ansi(io::stderr().is_terminal()).boxed(),
             LogFormat::Json => text.json().flatten_event(true).boxed(),

@@ -26,6 +26,7 @@ use prometheus_client::registry::Registry;
 use crate::args::{EngineArgs, TuningArgs};
 use crate::manifest::{self, Defaults, Manifest, Wanted};
 use crate::policy_tables;
+use crate::served;
 use crate::whole_file;
 use crate::winners::Winners;
 
@@ -206,8 +207,8 @@ fn open_tier1(
         dir.display()
     );
     let config = config(dir, manifest, args, purpose)?;
-    let tier1 =
-        Tier1::open_some(&config, others).with_context(|| format!("cannot open {}", dir.display()))?;
+    let tier1 = Tier1::open_some(&config, others).with_context(|| format!("cannot open {}", dir.display()));
+    let tier1 = tier1.map_err(|error| served::name_server(dir, error))?;
     // Now the directory is this process's alone.
     whole_file::remove_left(dir, |name| manifest::is_aside(name) || policy_tables::is_aside(name));
     Ok(tier1)

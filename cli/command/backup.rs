@@ -17,6 +17,7 @@ use crate::destination::Destination;
 use crate::manifest::Manifest;
 use crate::output::{Output, bytes, plural, say};
 use crate::policy_tables;
+use crate::served;
 
 /// Back up a collection: from a server while it goes on, or a data directory that no server uses.
 ///
@@ -66,7 +67,9 @@ impl Backup {
                 tables = manifest.tables;
                 let (map, sealed) = (manifest.map()?, manifest.seal()?);
                 let cannot = || format!("cannot back up {}", dir.display());
-                let collection = Offline::open(&dir.join("tier1"), map).with_context(cannot)?;
+                let collection = Offline::open(&dir.join("tier1"), map)
+                    .with_context(cannot)
+                    .map_err(|error| served::name_server(dir, error))?;
                 out.write(|out| {
                     summary = collection.back_up(&sealed, out).with_context(cannot)?;
                     Ok(())

@@ -15,6 +15,7 @@ use crate::cluster::node_dir;
 use crate::manifest::Manifest;
 use crate::output::{Output, bytes, count, plural};
 use crate::policy_tables;
+use crate::served;
 
 /// Verify a data directory: every row, what the rows say of each other, and the index's files.
 ///
@@ -59,7 +60,8 @@ impl Check {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let manifest = Manifest::open(&self.dir)?;
         let checked = Checked::of(&self.dir, &manifest)
-            .with_context(|| format!("cannot check {}", self.dir.display()))?;
+            .with_context(|| format!("cannot check {}", self.dir.display()))
+            .map_err(|error| served::name_server(&self.dir, error))?;
         let output = Output { json: self.json };
         output.print(&checked, |out| checked.write(&self.dir, out))?;
         match checked.advice() {

@@ -12,6 +12,7 @@ use crate::extracted::extractors;
 use crate::front_door::FrontDoorArgs;
 use crate::logging::LogArgs;
 use crate::process;
+use crate::served::Served;
 use crate::wire::Engine;
 
 /// Run the service on one data directory.
@@ -61,6 +62,7 @@ impl Serve {
         let ingest = extractors(engine.signer.clone(), detect_language)?;
         let services = engine.services(ingest, &data, temp_dir);
         let app = App::new(Services { limits: front_door.limits.clone(), ..services });
+        let _served = Served::at(&data, &front_door.url()?);
         let pages = engine.tier1.totals().ok().map(|totals| totals.counters.live);
         tracing::info!(pages, "the collection is open");
         front_door.announce("doppel")?;

@@ -168,7 +168,16 @@ mod tests {
         decided.iter().for_each(|ms| decision_times.observe(*ms));
         let counters = Counters { submissions, ..Counters::default() };
         let backlog = Backlog { pending: 5, ..Backlog::default() };
-        Totals { counters, backlog, pending_limit: 9, status_table_bytes: 0, decision_times, shards: vec![] }
+        Totals {
+            counters,
+            backlog,
+            pending_limit: 9,
+            status_table_bytes: 0,
+            decision_times,
+            shards: vec![],
+            full_disks: 0,
+            disk_recoveries: 0,
+        }
     }
 
     fn load(plan_version: u64, searches: u64, received: u64) -> LoadReport {

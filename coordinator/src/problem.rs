@@ -185,9 +185,8 @@ impl From<Tier1Error> for Problem {
             }
             Tier1Error::Unavailable(_) => Self::new(Kind::RangeUnavailable, detail),
             Tier1Error::Stopping => Self::new(Kind::Stopping, detail),
-            // Tier 1 tries no write again before a restart.
             Tier1Error::DiskFull(_) => {
-                Self::disk_full(format!("{detail}; make room, then restart the server"))
+                Self::disk_full(format!("{detail}; make room, and the server goes on by itself"))
             }
             Tier1Error::CursorGone => Self::new(Kind::CursorGone, detail).about("cursor"),
             Tier1Error::BatchTooLarge { .. } => {

@@ -178,8 +178,11 @@ fn a_directory_that_is_in_use_or_damaged_says_what_to_do() {
     let serve = || run(["serve", "--listen", "127.0.0.1:0", "--data", data.to_str().unwrap()]);
     for used in [dedup(), serve()] {
         assert_eq!(code(&used), 1);
-        let expected = format!("doppel: cannot open {}: another process uses it: ", data.display());
-        assert!(errors(&used).starts_with(&expected), "{}", errors(&used));
+        let (data, url, process) = (data.display(), &server.url, server.id());
+        let named = format!("doppel: {data} is open in the server at {url} (process {process}): ");
+        assert!(errors(&used).starts_with(&named), "{}", errors(&used));
+        let cause = format!("cannot open {data}: another process uses it: ");
+        assert!(errors(&used).contains(&cause), "{}", errors(&used));
         assert_eq!(errors(&used).lines().count(), 1, "{}", errors(&used));
     }
     assert!(server.terminate());

@@ -169,6 +169,11 @@ impl Server {
         self.wait()
     }
 
+    /// The id of the process.
+    pub fn id(&self) -> u32 {
+        self.child.as_ref().unwrap().id()
+    }
+
     /// Sends a signal by its name.
     pub fn signal(&self, name: &str) {
         let id = self.child.as_ref().unwrap().id().to_string();

@@ -48,9 +48,12 @@ fn a_directory_in_use_is_not_touched() {
     let dir = place.path("data");
     copy(directory(), &dir);
     let server = Server::start(&dir, &[]);
-    fails(&check(&dir).0, "another process uses it");
-    let refused = back_up(&dir, &place.path("file"));
-    fails(&refused, &format!("doppel: cannot back up {}: another process uses it", dir.display()));
+    let (url, process) = (&server.url, server.id());
+    let named = format!("doppel: {} is open in the server at {url} (process {process})", dir.display());
+    let instead = format!("`doppel backup --server {url} --out FILE`");
+    for refused in [check(&dir).0, back_up(&dir, &place.path("file"))] {
+        [&*named, &*instead, "another process uses it"].iter().for_each(|said| fails(&refused, said));
+    }
     assert!(!place.path("file").exists());
     assert!(server.terminate());
     done(&check(&dir).0);

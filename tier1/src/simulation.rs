@@ -282,7 +282,8 @@ impl From<MachineEffect> for Effect {
             MachineEffect::Dirty(group) => Self::Dirty(group),
             MachineEffect::Uncovered(group) => Self::Uncovered(group),
             MachineEffect::Deferred(page) => Self::Deferred(page),
-            MachineEffect::Changed => Self::Changed,
+            // Nothing is to be done for it.
+            MachineEffect::Changed | MachineEffect::Quarantine { .. } => Self::Changed,
             MachineEffect::Outcome(outcome) => Self::Outcome(outcome),
         }
     }

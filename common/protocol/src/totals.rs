@@ -104,4 +104,8 @@ pub struct Totals {
     pub decision_times: DecisionTimes,
     /// The figures of every shard, in their order.
     pub shards: Vec<ShardTotals>,
+    /// Ranges of this process that take no writes because their disk is full.
+    pub full_disks: u64,
+    /// How often a range of this process went on after its disk was full.
+    pub disk_recoveries: u64,
 }

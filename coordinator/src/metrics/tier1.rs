@@ -19,7 +19,16 @@ use crate::limits::{GROUPS_AGE, SHARDS_SHOWN};
 type ShardFigure = fn(&ShardTotals) -> u64;
 
 pub(super) fn encode(out: &mut DescriptorEncoder<'_>, totals: &Totals) -> fmt::Result {
-    let Totals { counters, backlog, pending_limit, status_table_bytes, decision_times, shards } = totals;
+    let Totals {
+        counters,
+        backlog,
+        pending_limit,
+        status_table_bytes,
+        decision_times,
+        shards,
+        full_disks,
+        disk_recoveries,
+    } = totals;
     for (name, help, value) in [
         ("doppel_tier1_live_pages", "Live pages, redirects among them", counters.live),
         ("doppel_tier1_redirect_pages", "Live pages that redirect", counters.redirects),
@@ -42,6 +51,11 @@ pub(super) fn encode(out: &mut DescriptorEncoder<'_>, totals: &Totals) -> fmt::R
         ("doppel_tier1_unverified_pages", "Members still to be verified", backlog.unverified),
         ("doppel_tier1_outbox_messages", "Messages between shards", backlog.messages),
         ("doppel_tier1_status_table_bytes", "Status table in memory", *status_table_bytes),
+        (
+            "doppel_tier1_full_disk_ranges",
+            "Ranges that take no writes because their disk is full",
+            *full_disks,
+        ),
     ] {
         gauge(out, name, help, value)?;
     }
@@ -66,6 +80,11 @@ pub(super) fn encode(out: &mut DescriptorEncoder<'_>, totals: &Totals) -> fmt::R
         ("doppel_tier1_evictions", "Members put out of a group by a recomputation", counters.evictions),
         ("doppel_tier1_searches", "Searches of tier 2 that were answered", counters.searches),
         ("doppel_tier1_stale_results", "Answers about contents no longer current", counters.stale_results),
+        (
+            "doppel_tier1_disk_recoveries",
+            "How often a range went on after its disk was full",
+            *disk_recoveries,
+        ),
     ] {
         counter(out, name, help, value)?;
     }

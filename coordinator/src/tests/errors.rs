@@ -20,7 +20,7 @@ async fn a_refusal_of_everything_is_the_whole_answer() {
             let problem = door.post("/v1/pages", content_type, body).await.problem(status);
             assert_eq!(problem["type"], format!("urn:doppel:problem:{kind}"));
             let says_what_to_do =
-                problem["detail"].as_str().unwrap().contains("make room, then restart the server");
+                problem["detail"].as_str().unwrap().contains("make room, and the server goes on by itself");
             assert_eq!(says_what_to_do, kind == "disk-full", "{problem}");
         }
         // A page that is gone takes no room among those that are pending.

@@ -71,6 +71,8 @@ async fn metrics_count_what_happened() {
         "doppel_tier1_shard_live_pages{shard=\"0\"} 2",
         "doppel_tier1_quarantined_groups 0",
         "doppel_build_info{version=\"0.1.0\",policy=\"jaccard:tau=0.8\"} 1",
+        "doppel_tier1_full_disk_ranges 1",
+        "doppel_tier1_disk_recoveries_total 20",
         "doppel_tier2_imbalance_ratio 1.17",
         "doppel_tier2_node_imbalance_ratio 2.0",
         "doppel_tier2_serving_nodes 3",

@@ -240,6 +240,6 @@ fn contents_that_were_replaced_are_counted() {
     }
     bulk.finish().unwrap();
     let database = Database::open_existing(&dir.join("range-0")).unwrap();
-    let signatures = database.signatures();
+    let signatures = database.signatures().unwrap();
     assert_eq!(signatures.bytes() - signatures.compacted_bytes(), first.as_bytes().len() as u64);
 }

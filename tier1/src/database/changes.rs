@@ -64,12 +64,12 @@ impl KeptAfter {
 impl Database {
     /// The last record; none where no log is kept.
     pub(crate) fn log_position(&self) -> Option<LogPosition> {
-        self.inner.log_position()
+        self.live().ok()?.inner.log_position()
     }
 
     /// Records after this one are kept for a reader while there is room; with none, no longer than the rows need them.
     pub(crate) fn keep_log(&self, reader: Reader, after: Option<u64>) {
-        self.inner.keep_log(reader, after);
+        self.place.kept_after.put(reader, after);
     }
 
     /// The same for an owner. What it says too late, when it is that no more, is as if it had not been said.
@@ -79,13 +79,13 @@ impl Database {
         after: Option<u64>,
         owns: impl FnOnce() -> Result<(), E>,
     ) -> Result<(), E> {
-        self.inner.kept_after.put_if(reader, after, owns)
+        self.place.kept_after.put_if(reader, after, owns)
     }
 
     /// The record after which a reader has the log kept.
     #[cfg(test)]
     pub(crate) fn is_kept_after(&self, reader: Reader) -> Option<u64> {
-        Some(self.inner.kept_after.0[reader as usize].load(Ordering::Relaxed))
+        Some(self.place.kept_after.0[reader as usize].load(Ordering::Relaxed))
             .filter(|after| *after < u64::MAX)
     }
 
@@ -99,7 +99,7 @@ impl Database {
         since: LogPosition,
         each: &mut EachWritten<'_>,
     ) -> Result<bool, StoreError> {
-        self.inner.written_since(since, each)
+        self.live()?.inner.written_since(since, each)
     }
 
     /// The pages whose rows were written after a record, each once; none where the log does not tell.
@@ -107,7 +107,7 @@ impl Database {
     /// # Errors
     /// When a file of the log cannot be opened.
     pub(crate) fn changed_since(&self, since: LogPosition) -> Result<Option<Vec<PageId>>, StoreError> {
-        self.inner.changed_since(since)
+        self.live()?.inner.changed_since(since)
     }
 }
 
@@ -119,6 +119,7 @@ impl Inner {
         Some(LogPosition { log: log.id().0, epoch, index, hash })
     }
 
+    #[cfg(test)]
     pub(super) fn keep_log(&self, reader: Reader, after: Option<u64>) {
         self.kept_after.put(reader, after);
     }

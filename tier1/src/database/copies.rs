@@ -15,12 +15,13 @@ use crate::store::StoreError;
 impl Database {
     /// The last record that was copied, and its place in the shared log; 0 before the first.
     pub(crate) fn copied(&self) -> Reached {
-        self.inner.copied()
+        self.live().map_or(Reached::default(), |live| live.inner.copied())
     }
 
     /// The last record that was copied, as other nodes are told; none where nothing is copied.
     pub(crate) fn copied_place(&self) -> Option<LogPlace> {
-        let commits = lock(&self.inner.commits);
+        let live = self.live().ok()?;
+        let commits = lock(&live.inner.commits);
         let log = commits.log.as_ref().filter(|_| commits.is_replica)?;
         let Position { epoch, index, hash } = commits.last;
         let record = LogPosition { log: log.id().0, epoch, index, hash };
@@ -33,7 +34,7 @@ impl Database {
     /// # Errors
     /// When it cannot be written.
     pub(crate) fn become_replica(self, log: LogId, reached: Reached) -> Result<(), StoreError> {
-        self.inner.become_replica(log, reached)
+        self.live()?.inner.become_replica(log, reached)
     }
 
     /// Gives the records that were copied from places behind `end`, as they were there, each with the one before. Why they are
@@ -46,7 +47,7 @@ impl Database {
         end: u64,
         each: &mut dyn FnMut(Reached, Copied<'static>) -> Result<(), E>,
     ) -> Result<Option<&'static str>, E> {
-        self.inner.copied_behind(end, each)
+        self.live()?.inner.copied_behind(end, each)
     }
 
     /// Copies a record, which is on disk on return. Its rows have the bytes of signatures. Those that are not used after a purge
@@ -55,9 +56,10 @@ impl Database {
     /// # Errors
     /// When it does not continue the last one, or cannot be written. Nothing more is written after an error.
     pub(crate) fn copy(&self, copied: Copied<'_>) -> Result<(), StoreError> {
-        self.mover.make_room(&self.inner)?;
-        if self.inner.copy(copied)? {
-            self.mover.wake();
+        let live = self.live()?;
+        live.mover.make_room(&live.inner)?;
+        if live.inner.copy(copied)? {
+            live.mover.wake();
         }
         Ok(())
     }

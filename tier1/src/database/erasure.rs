@@ -110,7 +110,8 @@ impl Database {
     /// # Errors
     /// When it cannot be noted that they have to. Nothing is done then.
     pub(crate) fn purge<T>(&self, work: impl FnOnce() -> T) -> Result<T, StoreError> {
-        let _purge = self.inner.begin_purge()?;
+        let live = self.live()?;
+        let _purge = live.inner.begin_purge()?;
         Ok(work())
     }
 }

@@ -12,6 +12,7 @@
 //! | `mover` | moves rows, and trims log and signatures after |
 //! | `erasure` | has what a purge makes unused leave the files |
 //! | `open` | a start: the log is read from there on |
+//! | `place` | where it is open, and opened anew after the disk was full |
 //! | `changes` | what has changed since a record |
 //! | `new` | a database that is made at once, for [`bulk`](crate::bulk) |
 //! | `copies` | a database that follows a shared log, for [`replica`](crate::replica) |
@@ -24,15 +25,18 @@
 mod changes;
 mod copies;
 mod erasure;
+mod failure;
 mod mover;
 mod new;
 mod open;
+mod place;
 mod position;
 #[cfg(test)]
 pub(crate) mod tests;
 mod unmoved;
 
 use std::borrow::Cow;
+use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -43,14 +47,13 @@ use crate::record;
 use crate::signatures::{SignatureId, Signatures};
 use crate::store::{Recent, Store, StoreError, Write};
 pub(crate) use changes::{EachWritten, Reader};
-use mover::Mover;
 pub(crate) use new::NewDatabase;
+use place::{Live, Place};
 use unmoved::{Piece, Row, Unmoved};
 
 /// A range's database on disk. Its threads end with it.
 pub struct Database {
-    inner: Arc<Inner>,
-    mover: Mover,
+    place: Arc<Place>,
 }
 
 /// What the threads share.
@@ -67,7 +70,7 @@ struct Inner {
     /// Held while rows are moved.
     moving: Mutex<mover::Moving>,
     /// Records of the log after these are of use to others, too.
-    kept_after: changes::KeptAfter,
+    kept_after: Arc<changes::KeptAfter>,
     erasure: Mutex<erasure::Erasure>,
     /// Nothing that takes long is begun, or gone on with.
     stopping: AtomicBool,
@@ -86,7 +89,7 @@ struct Commits {
 }
 
 /// The same rows, read without keeping them for the next reader.
-struct Uncached(Arc<Inner>);
+struct Uncached(Arc<Place>);
 
 /// Takes a key and a row as it is stored, and says whether to go on.
 type EachRow<'e> = dyn FnMut(&[u8], &[u8]) -> Result<bool, StoreError> + 'e;
@@ -260,27 +263,66 @@ impl Inner {
     }
 }
 
+/// The signatures of a database, as long as this is kept.
+pub(crate) struct OpenSignatures(Arc<Live>);
+
+impl Deref for OpenSignatures {
+    type Target = Signatures;
+
+    fn deref(&self) -> &Signatures {
+        &self.0.inner.signatures
+    }
+}
+
 impl Database {
+    fn live(&self) -> Result<Arc<Live>, StoreError> {
+        self.place.live()
+    }
+
+    /// Opens it anew from its files, as a start does, after a disk was full. It has everything that was acknowledged, and
+    /// nothing of a commit that failed; until then every commit fails.
+    ///
+    /// # Errors
+    /// [`StoreError::InUse`] when somebody reads in it for too long, and those of a start. The call may be repeated.
+    pub(crate) fn reopen(&self) -> Result<(), StoreError> {
+        self.place.reopen()
+    }
+
+    /// Whether it is one that survives, and no copy of a shared log, so that it can be opened anew.
+    pub(crate) fn can_reopen(&self) -> bool {
+        self.live().is_ok_and(|live| {
+            let commits = lock(&live.inner.commits);
+            commits.log.is_some() && !commits.is_replica
+        })
+    }
+
+    /// Why no more is written, where that is so already though no commit says it.
+    pub(crate) fn check(&self) -> Result<(), StoreError> {
+        self.live()?.mover.check()
+    }
+
     /// The same rows, read without keeping them for the next reader.
     pub(crate) fn uncached(&self) -> Arc<dyn Store> {
-        Arc::new(Uncached(Arc::clone(&self.inner)))
+        Arc::new(Uncached(Arc::clone(&self.place)))
     }
 
     /// Moves what is in memory, so that the next start has no log to read. Nothing is lost without it.
     pub(crate) fn rest(&self) -> Result<(), StoreError> {
         // What is thrown away with the process is not moved at its end.
-        if lock(&self.inner.commits).log.is_some() { self.inner.move_all() } else { Ok(()) }
+        let live = self.live()?;
+        if lock(&live.inner.commits).log.is_some() { live.inner.move_all() } else { Ok(()) }
     }
 
     /// Number of the present ownership.
     pub(crate) fn epoch(&self) -> u64 {
-        lock(&self.inner.commits).epoch
+        self.live().map_or(0, |live| lock(&live.inner.commits).epoch)
     }
 
     /// Says in the log that a new owner begins. Otherwise the first commit says so, and an owner without one leaves no
     /// trace.
     pub(crate) fn take_over(&self) -> Result<(), StoreError> {
-        let mut commits = lock(&self.inner.commits);
+        let live = self.live()?;
+        let mut commits = lock(&live.inner.commits);
         if std::mem::replace(&mut commits.failed, true) {
             return Err(failed_before());
         }
@@ -291,18 +333,21 @@ impl Database {
 
     /// The id of the signature in a row.
     pub(crate) fn signature_id(&self, key: &[u8]) -> Result<Option<SignatureId>, StoreError> {
-        self.inner.row(key, false)?.map(|row| id_of(key, &row)).transpose()
+        self.live()?.inner.row(key, false)?.map(|row| id_of(key, &row)).transpose()
     }
 
     /// All signatures, by id.
-    pub(crate) fn signatures(&self) -> &Signatures {
-        &self.inner.signatures
+    ///
+    /// # Errors
+    /// When the database is closed because the disk is full.
+    pub(crate) fn signatures(&self) -> Result<OpenSignatures, StoreError> {
+        self.live().map(OpenSignatures)
     }
 }
 
 impl Store for Database {
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
-        self.inner.get(key, true)
+        self.live()?.inner.get(key, true)
     }
 
     fn range(
@@ -311,29 +356,30 @@ impl Store for Database {
         to: &[u8],
         each: &mut dyn FnMut(&[u8], &[u8]) -> bool,
     ) -> Result<(), StoreError> {
-        self.inner.range(from, to, each)
+        self.live()?.inner.range(from, to, each)
     }
 
     fn commit(&self, writes: Vec<Write>) -> Result<(), StoreError> {
-        self.mover.make_room(&self.inner)?;
-        if self.inner.commit(writes)? {
-            self.mover.wake();
+        let live = self.live()?;
+        live.mover.make_room(&live.inner)?;
+        if live.inner.commit(writes)? {
+            live.mover.wake();
         }
         Ok(())
     }
 
     fn flush(&self) -> Result<(), StoreError> {
-        self.inner.move_all()
+        self.live()?.inner.move_all()
     }
 
     fn bytes_on_disk(&self) -> u64 {
-        self.inner.bytes_on_disk()
+        self.live().map_or(0, |live| live.inner.bytes_on_disk())
     }
 }
 
 impl Store for Uncached {
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
-        self.0.get(key, false)
+        self.0.live()?.inner.get(key, false)
     }
 
     fn range(
@@ -342,7 +388,7 @@ impl Store for Uncached {
         to: &[u8],
         each: &mut dyn FnMut(&[u8], &[u8]) -> bool,
     ) -> Result<(), StoreError> {
-        self.0.range(from, to, each)
+        self.0.live()?.inner.range(from, to, each)
     }
 
     /// The machine reads here, and its driver writes to the database itself.

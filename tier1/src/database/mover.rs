@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use doppel_model::random_number;
 use doppel_threads::{GiveWay, give_way};
 
+use super::failure::Failure;
 use super::position::Applied;
 use super::{Inner, failed_before, id_of, is_signature, lock};
 use crate::log::{Log as _, LogId};
@@ -64,32 +65,9 @@ struct Signal {
 struct State {
     wanted: bool,
     stopping: bool,
+    /// Nothing is moved any more.
+    given_up: bool,
     failed: Option<Failure>,
-}
-
-/// Why rows cannot be moved.
-#[derive(Clone)]
-enum Failure {
-    DiskFull,
-    Other(String),
-}
-
-impl From<Failure> for StoreError {
-    fn from(failure: Failure) -> Self {
-        match failure {
-            Failure::DiskFull => Self::DiskFull,
-            Failure::Other(what) => Self::Engine(what),
-        }
-    }
-}
-
-impl From<StoreError> for Failure {
-    fn from(error: StoreError) -> Self {
-        match error {
-            StoreError::DiskFull => Self::DiskFull,
-            other => Self::Other(other.to_string()),
-        }
-    }
 }
 
 impl Mover {
@@ -114,6 +92,19 @@ impl Mover {
     /// There is much to move.
     pub(super) fn wake(&self) {
         lock(&self.signal.state).wanted = true;
+        self.signal.changed.notify_all();
+    }
+
+    /// Whether rows can be moved.
+    pub(super) fn check(&self) -> Result<(), StoreError> {
+        lock(&self.signal.state).failed.clone().map_or(Ok(()), |failure| Err(failure.into()))
+    }
+
+    /// Leaves what is in memory to the log. The thread ends soon.
+    pub(super) fn give_up(&self) {
+        self.inner.stopping.store(true, Ordering::Relaxed);
+        let mut state = lock(&self.signal.state);
+        (state.stopping, state.given_up) = (true, true);
         self.signal.changed.notify_all();
     }
 
@@ -162,6 +153,9 @@ fn run(inner: &Inner, signal: &Signal) {
             let left = PAUSE.saturating_sub(last_moved.elapsed());
             let (mut state, _) =
                 signal.changed.wait_timeout_while(state, left, idle).unwrap_or_else(PoisonError::into_inner);
+            if state.given_up {
+                return;
+            }
             (std::mem::take(&mut state.wanted) || last_moved.elapsed() >= PAUSE, state.stopping)
         };
         // What is thrown away with the process is not moved at its end.

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, RwLock};
 
 use super::changes::KeptAfter;
 use super::erasure::Erasure;
-use super::mover::{Mover, Moving, new_log};
+use super::mover::{Moving, new_log};
+use super::place::Place;
 use super::position::Applied;
 use super::unmoved::Unmoved;
 use super::{Commits, Database, Inner, id_of, is_signature, lock};
@@ -65,27 +66,9 @@ impl Database {
     }
 
     fn open_as(dir: &Path, durable: bool, copies: Option<LogId>, databases: u16) -> Result<Self, StoreError> {
-        let parts = Parts {
-            copies,
-            rows: Arc::new(Sled::open_share(dir, databases)?),
-            recent: Recent::new(databases),
-            log: if durable { Some(Box::new(directory(dir, LOG)?)) } else { None },
-            signatures: Box::new(directory(dir, SIGNATURES)?),
-            segment_bytes: SEGMENT_BYTES,
-        };
-        // The names of all that was made just now, up to the directory of the collection.
-        for made in [Some(dir), dir.parent(), dir.parent().and_then(Path::parent)].into_iter().flatten() {
-            if !made.as_os_str().is_empty() {
-                sync_directory(made)?;
-            }
-        }
-        let inner = Inner::open(dir, parts)?;
-        if let Some(log) = &mut lock(&inner.commits).log {
-            log.share(databases);
-        }
-        let inner = Arc::new(inner);
-        let mover = Mover::start(Arc::clone(&inner))?;
-        Ok(Self { inner, mover })
+        let dir = dir.to_owned();
+        let open = move || Inner::open_in(&dir, durable, copies, databases);
+        Ok(Self { place: Arc::new(Place::open(Box::new(open))?) })
     }
 
     /// Whether there is a database in `dir`.
@@ -105,7 +88,7 @@ impl Database {
         }
         let database = Self::open(dir, true)?;
         // Whoever only reads does not wait for files to be written anew.
-        lock(&database.inner.erasure).wait();
+        lock(&database.live()?.inner.erasure).wait();
         Ok(database)
     }
 
@@ -119,6 +102,28 @@ impl Database {
 }
 
 impl Inner {
+    fn open_in(dir: &Path, durable: bool, copies: Option<LogId>, databases: u16) -> Result<Self, StoreError> {
+        let parts = Parts {
+            copies,
+            rows: Arc::new(Sled::open_share(dir, databases)?),
+            recent: Recent::new(databases),
+            log: if durable { Some(Box::new(directory(dir, LOG)?)) } else { None },
+            signatures: Box::new(directory(dir, SIGNATURES)?),
+            segment_bytes: SEGMENT_BYTES,
+        };
+        // The names of all that was made just now, up to the directory of the collection.
+        for made in [Some(dir), dir.parent(), dir.parent().and_then(Path::parent)].into_iter().flatten() {
+            if !made.as_os_str().is_empty() {
+                sync_directory(made)?;
+            }
+        }
+        let inner = Self::open(dir, parts)?;
+        if let Some(log) = &mut lock(&inner.commits).log {
+            log.share(databases);
+        }
+        Ok(inner)
+    }
+
     pub(super) fn open(dir: &Path, parts: Parts) -> Result<Self, StoreError> {
         let Parts { rows, recent, copies, log, signatures, segment_bytes } = parts;
         let applied = match Applied::read(&*rows)? {
@@ -177,7 +182,7 @@ impl Inner {
             erasure: Mutex::new(Erasure::new(applied.erasing, is_replica)),
             stopping: AtomicBool::new(false),
             moving: Mutex::new(Moving { applied, replaced: Replaced::default() }),
-            kept_after: KeptAfter::new(is_replica),
+            kept_after: Arc::new(KeptAfter::new(is_replica)),
         })
     }
 }

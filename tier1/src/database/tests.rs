@@ -2,6 +2,7 @@
 
 mod erasure;
 mod faults;
+mod place;
 mod volatile;
 
 use std::collections::BTreeMap;
@@ -11,8 +12,8 @@ use std::sync::Arc;
 use doppel_model::{PageId, Random, ShardId};
 use doppel_protocol::LogPosition;
 
-use super::mover::Mover;
 use super::open::Parts;
+use super::place::Place;
 use super::{Database, Inner, Reader, is_signature, lock};
 use crate::files::tests::simulated::Simulated;
 use crate::key;
@@ -43,9 +44,12 @@ impl Disk {
 
     /// A replica of what a shared log has.
     pub(crate) fn open_replica(&self, log: LogId) -> Result<Database, StoreError> {
-        let inner = Arc::new(self.open_as(Some(log))?);
-        let mover = Mover::start(Arc::clone(&inner))?;
-        Ok(Database { inner, mover })
+        self.database(Some(log))
+    }
+
+    fn database(&self, copies: Option<LogId>) -> Result<Database, StoreError> {
+        let disk = self.clone();
+        Ok(Database { place: Arc::new(Place::open(Box::new(move || disk.open_as(copies)))?) })
     }
 
     fn open_as(&self, copies: Option<LogId>) -> Result<Inner, StoreError> {

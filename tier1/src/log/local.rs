@@ -113,10 +113,24 @@ impl Local {
             self.active = create(&*self.directory, position.index)?;
             self.files.push_back((position.index, 0));
         }
-        self.write().map_err(|error| StoreError::of_file("write the log", self.directory.path(), &error))?;
+        if let Err(error) = self.write() {
+            // Else a start could take a record for acknowledged that was not. Whoever goes on here makes sure of it.
+            drop(self.cut_failed());
+            return Err(StoreError::of_file("write the log", self.directory.path(), &error));
+        }
         self.failed = false;
         self.last = position;
         Ok(position)
+    }
+
+    /// Removes what a failed append has left of its record. The log takes nothing more all the same.
+    ///
+    /// # Errors
+    /// When the file cannot be cut.
+    pub(crate) fn cut_failed(&mut self) -> Result<(), StoreError> {
+        let Some((_, length)) = self.files.back().filter(|_| self.failed) else { return Ok(()) };
+        let cut = self.active.cut(*length).and_then(|()| self.active.sync());
+        cut.map_err(|error| StoreError::of_file("cut the log", self.directory.path(), &error))
     }
 
     fn check(&self) -> Result<(), StoreError> {

@@ -97,8 +97,7 @@ impl Machine<'_, '_> {
             record.winner = Some((page, member));
         }
         if self.is_giant(record) && !record.quarantined {
-            record.quarantined = true;
-            self.announce(group, record, false);
+            self.set_quarantine(group, record, true);
         }
         Ok(true)
     }
@@ -130,6 +129,13 @@ impl Machine<'_, '_> {
     }
 
     /// Past the size limit, and more than double of what an operator has looked at.
+    /// Puts a group into quarantine or takes it out: its members are told.
+    fn set_quarantine(&mut self, group: GroupId, record: &mut Group, begins: bool) {
+        record.quarantined = begins;
+        self.effects.push(Effect::Quarantine { group, members: record.members, begins });
+        self.announce(group, record, false);
+    }
+
     fn is_giant(&self, record: &Group) -> bool {
         record.members
             > self.shards.settings.group_members_max.max(record.members_at_repair.saturating_mul(2))
@@ -265,8 +271,7 @@ impl Machine<'_, '_> {
             record.members_at_repair = record.members;
         }
         if record.quarantined && !self.is_giant(&record) {
-            record.quarantined = false;
-            self.announce(group, &mut record, false);
+            self.set_quarantine(group, &mut record, false);
         }
         self.after_losses(group, record, removed && joined_since)
     }

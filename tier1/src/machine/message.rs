@@ -323,6 +323,8 @@ pub(crate) enum Effect {
     Dirty(GroupId),
     /// A group owes a new cover.
     Uncovered(GroupId),
+    /// A group has become too large to be advised from, or is that no more.
+    Quarantine { group: GroupId, members: u64, begins: bool },
     /// A confirmed page owes a comparison.
     Deferred(PageId),
     /// The feed grew.

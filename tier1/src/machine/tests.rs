@@ -64,6 +64,8 @@ struct World {
     deferred: Vec<PageId>,
     dirty: BTreeSet<GroupId>,
     uncovered: BTreeSet<GroupId>,
+    /// Groups that were put into quarantine or taken out, with their members.
+    quarantines: Vec<(GroupId, u64, bool)>,
     verify: Vec<(PageId, ContentHash, PageId, ContentHash)>,
     /// Commands computed and not yet applied.
     commands: VecDeque<Command>,
@@ -121,6 +123,7 @@ impl World {
             deferred: Vec::new(),
             dirty: BTreeSet::new(),
             uncovered: BTreeSet::new(),
+            quarantines: Vec::new(),
             verify: Vec::new(),
             commands: VecDeque::new(),
             model: BTreeMap::new(),
@@ -152,6 +155,9 @@ impl World {
                 }
                 Effect::Dirty(group) => drop(self.dirty.insert(group)),
                 Effect::Uncovered(group) => drop(self.uncovered.insert(group)),
+                Effect::Quarantine { group, members, begins } => {
+                    self.quarantines.push((group, members, begins));
+                }
                 Effect::Deferred(page) => self.deferred.push(page),
                 Effect::Changed | Effect::Outcome(_) => {}
             }

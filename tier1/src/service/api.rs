@@ -279,7 +279,17 @@ impl Tier1Api for Tier1 {
         states.iter().for_each(|state| decision_times.add(&state.decision_times));
         let shards = states.into_iter().flat_map(|state| state.shards).collect();
         let pending_limit = self.pending_max;
-        Ok(Totals { counters, backlog, pending_limit, status_table_bytes, decision_times, shards })
+        let (full_disks, disk_recoveries) = (self.refusals.full_ranges(), self.refusals.recoveries());
+        Ok(Totals {
+            counters,
+            backlog,
+            pending_limit,
+            status_table_bytes,
+            decision_times,
+            shards,
+            full_disks,
+            disk_recoveries,
+        })
     }
 
     fn writable(&self) -> Result<(), Tier1Error> {

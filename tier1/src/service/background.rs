@@ -102,10 +102,9 @@ impl Background {
         }
     }
 
-    /// Tier 2 was started anew without this process: what it had accepted is lost. The nodes are told what they have, and
-    /// searches that were not answered are asked for again.
-    fn begin_again(&self) {
-        tracing::info!(range = %self.range, "tier 2 was started anew; what is owed is found again");
+    /// What was handed over or taken up may be lost: tier 2 was started anew without this process, or this range opened anew. The
+    /// nodes are told what they have, and searches that were not answered are asked for again.
+    pub(super) fn begin_again(&self) {
         self.announce();
         self.jobs.send(Job::FindOwedAgain);
     }
@@ -141,7 +140,22 @@ impl Background {
             Effect::Dirty(group) => self.dirty.push(group, Instant::now()),
             Effect::Uncovered(group) => self.uncovered.push(group, Instant::now()),
             Effect::Deferred(page) => self.deferred.push(page),
+            Effect::Quarantine { group, members, begins } => self.tell_quarantine(group, members, begins),
             Effect::Changed | Effect::Outcome(_) => {}
+        }
+    }
+
+    /// Operators are told, for only they can end one.
+    fn tell_quarantine(&self, group: GroupId, members: u64, begins: bool) {
+        let range = self.range;
+        if begins {
+            tracing::warn!(
+                %group, members, %range,
+                "the group has more members than --group-members-max allows, and is quarantined: all its pages are kept until \
+                 `doppel repair` has recomputed it"
+            );
+        } else {
+            tracing::info!(%group, members, %range, "the group is not quarantined any more");
         }
     }
 
@@ -224,6 +238,7 @@ impl Background {
     pub(super) fn schedule(&mut self, pending: u64, quiet: bool) -> Vec<Command> {
         let now = Instant::now();
         if self.tier2.has_lost(self.range) {
+            tracing::info!(range = %self.range, "tier 2 was started anew; what is owed is found again");
             self.begin_again();
         }
         if self.next_sweep.is_some_and(|due| due <= now) {

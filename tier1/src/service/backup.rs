@@ -16,12 +16,13 @@ pub(super) mod range_source;
 use std::collections::VecDeque;
 use std::io::Read;
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use doppel_model::random_number;
 use doppel_protocol::{BACKUP_PIECE_BYTES, BackupError, BackupPiece, BackupStream, Tier1Error};
 
 use super::changes::copy_changes;
+use super::refusals::Refusals;
 use super::{Node, Tier1};
 use crate::backup::Writer;
 use range_source::{Following, RangeSource, Remote};
@@ -66,7 +67,7 @@ enum Step {
 /// A backup on its way. It advances only while it is asked for a piece.
 struct Backup {
     ranges: Vec<RangeSource>,
-    broken: Arc<OnceLock<Tier1Error>>,
+    refusals: Arc<Refusals>,
     /// Where the changes are kept.
     dir: PathBuf,
     writer: Writer<Vec<u8>>,
@@ -77,7 +78,7 @@ struct Backup {
 
 impl Backup {
     fn check(&self) -> Result<(), Tier1Error> {
-        self.broken.get().map_or(Ok(()), |refused| Err(refused.clone()))
+        self.refusals.check()
     }
 
     /// Does something with a range, unless the service has failed.
@@ -198,7 +199,7 @@ impl Tier1 {
     pub(super) fn begin_backup(&self) -> Result<BackupStream, BackupError> {
         let mut backup = Backup {
             ranges: Vec::new(),
-            broken: Arc::clone(&self.broken),
+            refusals: Arc::clone(&self.refusals),
             dir: self.dir.clone(),
             writer: Writer::begin(Vec::new(), &self.manifest)?,
             step: Step::Rows { range: 0, from: Vec::new() },

@@ -37,6 +37,13 @@ impl Figures {
         }
     }
 
+    /// Of the range as it was opened anew; pages that were told of since may not have been recorded.
+    pub(super) fn begin_again(&mut self, range: &Range, now: Instant) {
+        let times = self.waits.times;
+        *self = Self::of(range, now);
+        self.waits.times = times;
+    }
+
     pub(super) fn totals(&self) -> (Counters, Backlog) {
         self.totals
     }

@@ -29,6 +29,7 @@ use doppel_shared_log::LogError;
 
 use super::Tier1;
 use super::open::{Config, Error};
+use super::refusals::room_to_go_on;
 use crate::database::{Database, Reader};
 use crate::range_map::directory;
 use crate::replica::{Limits, Replica, ReplicaError, log_id, settle};
@@ -104,6 +105,8 @@ struct KeptState {
     contradicts: bool,
     /// That is noted in its directory, for good.
     is_noted: bool,
+    /// The database has failed, as it does on a full disk: there is to be room before it is opened anew.
+    needs_room: bool,
     /// It takes nothing over before.
     rests_until: Option<Instant>,
 }
@@ -304,6 +307,7 @@ impl Shared {
             if let Some(failed) = &failed {
                 // What has failed may be less on the disk, and says nothing before it is open again.
                 (state.index, state.is_known) = (failed.index(), false);
+                state.needs_room = true;
             }
             failed
         };
@@ -316,6 +320,9 @@ impl Shared {
         let log = (of.log)()?;
         let id = log_id(&self.replication.cluster, of.range);
         let dir = self.dir(of.range);
+        if lock(&kept.state).needs_room {
+            room_to_go_on(&dir)?;
+        }
         settle(&dir)?;
         let database = Arc::new(Database::open_replica(&dir, id, self.share())?);
         let reached = database.copied();
@@ -329,7 +336,7 @@ impl Shared {
         {
             let mut state = lock(&kept.state);
             state.contradicts = is_noted || matches!(opened, Err(ReplicaError::Contradicts { .. }));
-            (state.is_noted, state.is_known) = (is_noted, true);
+            (state.is_noted, state.is_known, state.needs_room) = (is_noted, true, false);
         }
         Ok(Arc::new(opened?.of(&of.replicas)))
     }

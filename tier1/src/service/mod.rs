@@ -30,6 +30,7 @@ mod range_backups;
 mod range_owner;
 mod ranges;
 mod read;
+mod refusals;
 pub(crate) mod repair;
 mod room;
 mod rows;
@@ -56,7 +57,7 @@ pub use ranges::OtherRanges;
 use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Arc, Condvar, Mutex, OnceLock};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -75,6 +76,7 @@ use owner::Owner;
 use ownership::Phase;
 use range_backups::RangeBackups;
 use ranges::Ranges;
+use refusals::Refusals;
 use room::Rooms;
 use rows::Rows;
 use winner_signatures::WinnerSignatures;
@@ -111,7 +113,7 @@ pub struct Tier1 {
     feed_grew: Condvar,
     /// What other processes have said of theirs.
     other_feeds: Mutex<feed::Others>,
-    broken: Arc<OnceLock<Tier1Error>>,
+    refusals: Arc<Refusals>,
     stopping: AtomicBool,
     phase: Mutex<Phase>,
     /// Those of no range, and those of ranges that have ended, which may still do their last job.
@@ -132,7 +134,7 @@ impl Tier1 {
     }
 
     fn check(&self) -> Result<(), Tier1Error> {
-        self.broken.get().map_or(Ok(()), |refused| Err(refused.clone()))
+        self.refusals.check()
     }
 
     fn shard_of(&self, page: PageId) -> ShardId {

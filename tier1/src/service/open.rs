@@ -254,7 +254,7 @@ impl Tier1 {
             feed: Mutex::new(vec![FeedExtent::default(); usize::from(map.shards())]),
             feed_grew: Condvar::new(),
             other_feeds: Mutex::default(),
-            broken: Arc::default(),
+            refusals: Arc::default(),
             stopping: AtomicBool::new(false),
             phase: Mutex::default(),
             threads: Mutex::new(Vec::new()),

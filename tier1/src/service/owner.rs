@@ -353,6 +353,11 @@ impl Owner {
         let mut figures = self.figures.write().unwrap_or_else(PoisonError::into_inner);
         figures.update(range, waits, Instant::now());
     }
+
+    /// Once the range was opened anew.
+    pub(super) fn set_totals_anew(&self, range: &Range) {
+        self.figures.write().unwrap_or_else(PoisonError::into_inner).begin_again(range, Instant::now());
+    }
 }
 
 /// A post of a range that waits or is being applied, as long as this is kept.

@@ -46,12 +46,14 @@ impl StoredSignatures for Stored {
         let (range, id) = id(place);
         let database = self.databases.get(range);
         let database = database.ok_or_else(|| SourceError::Damaged(format!("there is no range {range}")))?;
-        Ok(database.signatures().read_into(id, buffer).map_err(Tier1Error::from)?)
+        let signatures = database.signatures().map_err(Tier1Error::from)?;
+        Ok(signatures.read_into(id, buffer).map_err(Tier1Error::from)?)
     }
 
     fn each(&self, each: &mut EachSignature<'_>) -> Result<(), SourceError> {
         for (range, database) in (0..).zip(&self.databases) {
-            let read = database.signatures().each(&mut |id, bytes| each(place(range, id), bytes));
+            let signatures = database.signatures().map_err(Tier1Error::from)?;
+            let read = signatures.each(&mut |id, bytes| each(place(range, id), bytes));
             read.map_err(Tier1Error::from)?;
         }
         Ok(())

@@ -2,10 +2,13 @@
 //!
 //! Tasks become commands, commands a commit, and only a commit that is on disk is answered or acted on. When a
 //! commit fails the shards in memory are ahead of the store, so the writer takes nothing more and every
-//! caller is told so until the process is restarted. It ends alone when another node owns the range.
+//! caller is told so: until there is room where the disk was full, and otherwise until the process is restarted. It ends
+//! alone when another node owns the range.
 
 mod confirmed;
 mod pace;
+mod refusing;
+mod reopening;
 mod waiting;
 
 use std::collections::{HashMap, VecDeque};
@@ -101,13 +104,21 @@ pub(super) fn run(
         last_asked: None,
         stopping: false,
     };
-    if let Err(refused) = writer.serve() {
+    while let Err(refused) = writer.serve() {
         if owner.is_stopping() {
             tracing::info!(%refused, range = %owner.id, "what waits for the range is to be asked for again");
-            writer.refuse_all(&refused);
+            return writer.refuse_all(&refused);
+        }
+        let is_full = matches!(refused, Tier1Error::DiskFull(_));
+        if is_full && writer.can_reopen() {
+            if !writer.wait_for_room(refused) {
+                return;
+            }
+        } else if is_full && owner.lease.is_some() {
+            return writer.leave(&refused);
         } else {
             tracing::error!(%refused, range = %owner.id, "tier 1 takes no more writes");
-            writer.fail(refused);
+            return writer.fail(refused);
         }
     }
 }
@@ -135,6 +146,7 @@ impl Writer<'_> {
                     self.progress.note_now(&self.range.shards().metas);
                     return Ok(());
                 }
+                self.check_rows()?;
                 let pause = if self.background.is_waiting() { IDLE } else { SWEEP_PAUSE };
                 let left = self.forget_at.map(|at| at.saturating_duration_since(Instant::now()));
                 if let Ok(task) = self.tasks.recv_timeout(left.map_or(pause, |left| left.min(pause))) {
@@ -146,6 +158,12 @@ impl Writer<'_> {
             self.gather()?;
             self.commit()?;
         }
+    }
+
+    /// Whether rows can be moved, before a commit has to find that out. Of a replica, only a commit that fails ends the ownership.
+    fn check_rows(&self) -> Result<(), StoreError> {
+        let database = self.owner.database.as_ref().filter(|_| self.owner.lease.is_none());
+        database.map_or(Ok(()), |database| database.check())
     }
 
     /// Whether a command may go into the next commit, or a caller waits for it.
@@ -346,39 +364,6 @@ impl Writer<'_> {
             }
         }
         error.into()
-    }
-
-    /// Tells all callers, also those that come later, that nothing is taken any more.
-    fn fail(mut self, refused: Tier1Error) {
-        let refused = self.tier1.broken.get_or_init(|| refused).clone();
-        self.refuse_all(&refused);
-        // The order to stop, when it was taken before, comes no second time.
-        while !self.stopping {
-            let Ok(task) = self.tasks.recv() else { return };
-            self.refuse(task, &refused);
-        }
-    }
-
-    /// Tells those that wait. Whoever comes later finds nobody who takes anything.
-    fn refuse_all(&mut self, refused: &Tier1Error) {
-        for entry in std::mem::take(&mut self.waiting) {
-            entry.refuse(refused);
-        }
-        for done in std::mem::take(&mut self.posts).into_values() {
-            done(Err(refused.clone().into()));
-        }
-        while let Ok(task) = self.tasks.try_recv() {
-            self.refuse(task, refused);
-        }
-    }
-
-    fn refuse(&mut self, task: Task, refused: &Tier1Error) {
-        match Waiting::new(task) {
-            Ok(waiting) => waiting.refuse(refused),
-            Err(Task::Posted { done, .. }) => done(Err(refused.clone().into())),
-            Err(Task::Stop) => self.stopping = true,
-            Err(_) => {}
-        }
     }
 }
 

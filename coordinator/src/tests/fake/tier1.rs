@@ -226,6 +226,8 @@ impl Tier1Api for Fake {
             status_table_bytes: 640,
             decision_times,
             shards,
+            full_disks: 1,
+            disk_recoveries: 20,
         })
     }
 

@@ -189,8 +189,9 @@ fn nobody_who_only_reads_waits_for_it() {
     database.purge(|| ()).unwrap();
     drop(database);
     let database = Database::open_existing(dir.path()).unwrap();
-    database.inner.erase_if_owed().unwrap();
-    assert!(lock(&database.inner.moving).applied.erasing);
+    let live = database.live().unwrap();
+    live.inner.erase_if_owed().unwrap();
+    assert!(lock(&live.inner.moving).applied.erasing);
 }
 
 /// A row of a page, which is purged or has died.

@@ -128,6 +128,7 @@ fn a_quarantine_ends_when_the_group_is_no_giant_any_more() {
     let out = vec![world.named(pages[3]), world.named(pages[4])];
     world.recompute(group, 0, out);
     assert!(!world.in_use(group).quarantined);
+    assert_eq!(world.quarantines, [(group, 4, true), (group, 3, false)]);
 }
 
 #[test]

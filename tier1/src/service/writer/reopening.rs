@@ -1,0 +1,109 @@
+//! A range whose disk is full: it takes nothing until there is room, and then goes on from what is on disk.
+//!
+//! The commit that failed left the shards in memory ahead of the store, so the database is opened anew and the shards are read
+//! from it, as at a start. What the commits before have left to do is kept; what the failed one had taken from that is found again
+//! in the records.
+
+use std::time::{Duration, Instant};
+
+use crossbeam::channel::RecvTimeoutError;
+use doppel_protocol::Tier1Error;
+
+use super::Writer;
+use crate::progress;
+use crate::range::Range;
+use crate::service::refusals::room_to_go_on;
+use crate::service::task::Task;
+use crate::store::StoreError;
+
+/// Pauses between two looks whether there is room: the first, and the longest of those that follow, each twice as long as the one
+/// before.
+const LOOK: Duration = Duration::from_millis(250);
+const LOOK_MAX: Duration = Duration::from_secs(5);
+
+impl Writer<'_> {
+    /// Whether the range can be opened anew here. That of a replica is, with it.
+    pub(super) fn can_reopen(&self) -> bool {
+        self.owner.lease.is_none()
+            && self.owner.database.as_ref().is_some_and(|database| database.can_reopen())
+    }
+
+    /// Refuses everything until the range goes on; false when it is to end before.
+    pub(super) fn wait_for_room(&mut self, mut refused: Tier1Error) -> bool {
+        let range = self.owner.id;
+        tracing::error!(%refused, %range, "the disk is full; the range takes no writes until there is room");
+        self.tier1.refusals.disk_is_full(range, refused.clone());
+        self.refuse_all(&refused);
+        let mut pause = LOOK;
+        let mut next = Instant::now() + pause;
+        while !self.stopping && !self.owner.is_stopping() {
+            match self.tasks.recv_deadline(next) {
+                Ok(task) => self.meanwhile(task, &refused),
+                Err(RecvTimeoutError::Disconnected) => return false,
+                Err(RecvTimeoutError::Timeout) => match self.reopen() {
+                    Ok(()) => {
+                        let seconds =
+                            self.tier1.refusals.goes_on(range).map_or(0.0, |time| time.as_secs_f64());
+                        tracing::info!(%range, seconds, "there is room again; the range goes on");
+                        return true;
+                    }
+                    Err(error) => {
+                        let error = Tier1Error::from(error);
+                        if !matches!(error, Tier1Error::DiskFull(_)) {
+                            tracing::warn!(%error, %range, "the range cannot go on yet");
+                        }
+                        if matches!(error, Tier1Error::DiskFull(_) | Tier1Error::Damaged(_))
+                            && error != refused
+                        {
+                            refused = error;
+                            self.tier1.refusals.disk_is_full(range, refused.clone());
+                        }
+                        pause = pause.saturating_mul(2).min(LOOK_MAX);
+                        next = Instant::now() + pause;
+                    }
+                },
+            }
+        }
+        self.tier1.refusals.forget(range);
+        false
+    }
+
+    /// Takes a task while nothing is committed. Of background work it is noted that it was done: it is found again.
+    fn meanwhile(&mut self, task: Task, refused: &Tier1Error) {
+        match task {
+            Task::Recomputed { group, took } => self.background.recomputed(group, took),
+            Task::Covered { group, took } => self.background.covered(group, took),
+            Task::Swept => self.background.swept(),
+            Task::Owed(found) => drop(self.background.found(found)),
+            Task::FlushBatch => {
+                self.owner.take_hurry();
+                self.background.flush_batch();
+            }
+            Task::FollowCommits(follow) => self.backups.follow(follow),
+            Task::Hold { reply } => {
+                self.sending.holds += 1;
+                drop(reply);
+            }
+            Task::Release => self.sending.holds = self.sending.holds.saturating_sub(1),
+            other => self.refuse(other, refused),
+        }
+    }
+
+    /// Opens the database anew and reads the shards from it.
+    fn reopen(&mut self) -> Result<(), StoreError> {
+        let Some((database, dir)) = self.owner.database.as_ref().zip(self.owner.dir.as_ref()) else {
+            return Err(StoreError::Engine("there is nothing to open anew".to_owned()));
+        };
+        room_to_go_on(dir)?;
+        database.reopen()?;
+        let store = &*self.owner.uncached_store;
+        let range = Range::open(store, self.tier1.settings, self.owner.id, self.tier1.map)?;
+        progress::verify(dir, progress::of(&range.shards().metas))?;
+        self.range = range;
+        self.sending.waiting.clear();
+        self.forget_at = None;
+        self.owner.set_totals_anew(&self.range);
+        self.background.begin_again();
+        Ok(())
+    }
+}
