@@ -20,6 +20,9 @@ pub(super) struct Room {
     disk: Option<(u64, u64)>,
 }
 
+/// One of a directory's figures.
+type Figure = fn(&Room) -> Option<u64>;
+
 /// Looks at the directories. It may take long where there are many files, or a disk does not answer.
 pub(super) fn question(directories: Vec<Directory>) -> Question<Vec<Room>> {
     Question::new(move || directories.iter().map(look).collect())
@@ -27,7 +30,7 @@ pub(super) fn question(directories: Vec<Directory>) -> Question<Vec<Room>> {
 
 /// Writes what was seen.
 pub(super) fn encode(out: &mut DescriptorEncoder<'_>, rooms: &[Room]) -> fmt::Result {
-    let figures: [(&str, &str, fn(&Room) -> Option<u64>); 3] = [
+    let figures: [(&str, &str, Figure); 3] = [
         ("doppel_disk_used_bytes", "Bytes of the files in a directory of this process", |room| room.used),
         ("doppel_disk_free_bytes", "Bytes that may still be written where the directory is", |room| {
             Some(room.disk?.0)
