@@ -18,6 +18,9 @@ export class Refused extends Error {
 
 const at = id => document.getElementById(id);
 
+// Where the server is: this file is one level below, and a proxy may have given both a path.
+const base = new URL("..", import.meta.url);
+
 /** The answer of the server as JSON. Throws `Refused`, or an error of the network. */
 export async function api(path, { method = "GET", body, signal } = {}) {
   for (;;) {
@@ -25,7 +28,7 @@ export async function api(path, { method = "GET", body, signal } = {}) {
     const headers = { accept: "application/json" };
     if (sent !== null) headers.authorization = `Bearer ${sent}`;
     if (body !== undefined) headers["content-type"] = "application/json";
-    const response = await fetch(path, {
+    const response = await fetch(new URL(path.slice(1), base), {
       method, headers, signal, body: body === undefined ? undefined : JSON.stringify(body),
       cache: "no-store", credentials: "omit", redirect: "error",
     });
