@@ -9,6 +9,17 @@ use crate::{PageView, Rule, Status, Unresolved};
 
 /// What Doppel says about a page.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(examples(
+    json!({
+        "url": "https://mirror.example.org/hours", "status": "duplicate", "group": "g12-0",
+        "winner": "https://example.org/hours", "duplicate_of": "https://example.org/hours", "similarity": 0.8701,
+        "fetched_at": "2026-01-31T08:00:00Z", "rule": "day_first_seen", "reason": null,
+    }),
+    json!({
+        "url": "https://example.org/never-seen", "status": "unknown", "group": null, "winner": null, "duplicate_of": null,
+        "similarity": null, "fetched_at": null, "rule": null, "reason": null,
+    }),
+))]
 pub struct Advice {
     /// The page, as asked for; empty for a probe without one.
     #[schema(value_type = String)]

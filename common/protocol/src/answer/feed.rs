@@ -60,6 +60,14 @@ pub struct ChangeLine {
 
 /// A section of the feed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(examples(json!({
+    "changes": [{
+        "url": "https://mirror.example.org/hours", "status": "duplicate", "group": "g12-0",
+        "winner": "https://example.org/hours", "duplicate_of": "https://example.org/hours", "similarity": 0.8701, "reason": null,
+        "fetched_at": "2026-01-31T08:00:00Z",
+    }],
+    "cursor": "1b7.2f.0", "at_end": true,
+})))]
 pub struct ChangesAnswer {
     /// Events, ordered per URL.
     pub changes: Vec<ChangeLine>,

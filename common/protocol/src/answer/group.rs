@@ -62,6 +62,18 @@ pub struct GroupList {
 
 /// A page of a group's members.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(examples(json!({
+    "group": "g12-0", "merged_into": null, "winner": "https://example.org/hours", "members": 2, "dissimilar": 0, "secondaries": 0,
+    "uncovered": false, "dirty": false, "quarantined": false,
+    "pages": [
+        {"url": "https://example.org/hours", "status": "winner", "duplicate_of": null, "similarity": null, "content": "91c0d2f1a4b7e6f3"},
+        {
+            "url": "https://mirror.example.org/hours", "status": "duplicate", "duplicate_of": "https://example.org/hours",
+            "similarity": 0.8701, "content": "2c5de01f7ab93480",
+        },
+    ],
+    "next": null,
+})))]
 pub struct GroupPage {
     /// The group itself.
     #[serde(flatten)]

@@ -7,6 +7,7 @@ use crate::Outcome;
 
 /// A page that was accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(examples(json!({"url": "https://example.org/hours", "outcome": "pending"})))]
 pub struct Taken {
     /// The page: its URL as given, without the fragment.
     pub url: String,
@@ -28,6 +29,10 @@ pub enum LineAnswer {
 
 /// A line that was not accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(examples(json!({
+    "line": 4, "url": "https://example.org/hours",
+    "error": {"code": "invalid", "field": "fetched_at", "reason": "more than 24 hours in the future"},
+})))]
 pub struct NotTaken {
     /// The number of the line, counted from 1.
     pub line: usize,

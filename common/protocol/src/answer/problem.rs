@@ -5,6 +5,10 @@ use utoipa::ToSchema;
 
 /// An error as an answer. If a proxy made it, it may have nothing but a detail.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(examples(json!({
+    "type": "urn:doppel:problem:bad-request", "title": "Bad Request", "status": 400, "detail": "0 is not from 1 to 1000",
+    "field": "limit", "request_id": "nightly-17",
+})))]
 pub struct Problem {
     /// A stable name of the kind of error, `urn:doppel:problem:<name>`.
     #[serde(rename = "type", default)]

@@ -203,3 +203,23 @@ fn winners_and_problems() {
         r#"{"type":"urn:doppel:problem:bad-request","title":"Bad Request","status":400,"detail":"none","field":"url","request_id":"a-1"}"#,
     );
 }
+
+#[test]
+fn examples_of_the_contract_are_answers() {
+    fn check<T: utoipa::PartialSchema + serde::de::DeserializeOwned + serde::Serialize>() {
+        let schema = serde_json::to_value(T::schema()).unwrap();
+        // Where a part is flattened the examples are of the whole.
+        let examples = schema["examples"].as_array().unwrap_or_else(|| panic!("{schema}"));
+        assert!(!examples.is_empty());
+        for example in examples {
+            let read: T = serde_json::from_value(example.clone()).unwrap();
+            assert_eq!(&serde_json::to_value(read).unwrap(), example);
+        }
+    }
+    check::<Advice>();
+    check::<ChangesAnswer>();
+    check::<GroupPage>();
+    check::<Taken>();
+    check::<NotTaken>();
+    check::<Problem>();
+}
