@@ -243,6 +243,12 @@ impl DevCluster {
             Role::Coordinator => "coordinator",
         };
         let mut command = Command::new(std::env::current_exe().context("this program has no path")?);
+        // What a shell has for servers of its own is not for these.
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("DOPPEL_") {
+                command.env_remove(name);
+            }
+        }
         if std::env::var_os(HUGE_PAGES).is_none() {
             command.env(HUGE_PAGES, "0");
         }

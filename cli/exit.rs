@@ -61,7 +61,10 @@ fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
         return Some(failure.code());
     }
     match cause.downcast_ref()? {
-        ClientError::Unreachable { .. } | ClientError::Untrusted { .. } | ClientError::Late { .. } => Some(3),
+        ClientError::Unreachable { .. }
+        | ClientError::Untrusted { .. }
+        | ClientError::NoTls { .. }
+        | ClientError::Late { .. } => Some(3),
         ClientError::Refused { .. } => Some(4),
         _ => None,
     }

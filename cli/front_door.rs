@@ -11,7 +11,7 @@ use anyhow::Context;
 use clap::Args;
 use doppel_coordinator::Doors;
 use doppel_coordinator::access::{Access, HostName, Tokens};
-use doppel_coordinator::limits::{ClientLimits, Limits};
+use doppel_coordinator::limits::{CLIENT, ClientLimits, LINE_ANSWER_BYTES, LONG_POLLS, Limits, REQUESTS};
 use doppel_http::{Listening, Tls, TlsFiles};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -24,6 +24,9 @@ use crate::token_file;
 
 /// The least memory for bodies: four requests of the least that `--body-memory` leaves for one.
 const BODY_MEMORY_MIN: u64 = 16 << 20;
+
+/// The least of it for one client.
+const CLIENT_MEMORY_MIN: usize = 4 << 20;
 
 /// How a server listens to clients.
 #[derive(Debug, Args)]
@@ -55,26 +58,28 @@ pub(crate) struct FrontDoorArgs {
     /// Certificates in PEM: a client has to show one that is signed by one of these.
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_client_ca: Option<PathBuf>,
-    /// Memory for request bodies, packed and unpacked, and the answers to their lines, of all requests together; at least 16MiB. A body
-    /// may take what one client may, and 256 MiB at most.
+    /// Memory for request bodies, packed and unpacked, and the answers to their lines, of all requests together; at least 16MiB.
     #[arg(long, value_name = "SIZE", default_value = "1GiB")]
     body_memory: Size,
     /// Requests that one client may have in work at once. A client is a token, or else an address; one on this machine that needs no
     /// token has no limits.
-    #[arg(long, value_name = "N", default_value_t = LIMITS.requests, value_parser = at_least_one)]
+    #[arg(long, value_name = "N", default_value_t = LIMITS.requests, value_parser = up_to::<REQUESTS>)]
     client_requests: usize,
     /// Long polls of the change feed that one client may have at once.
-    #[arg(long, value_name = "N", default_value_t = LIMITS.long_polls, value_parser = at_least_one)]
+    #[arg(long, value_name = "N", default_value_t = LIMITS.long_polls, value_parser = up_to::<LONG_POLLS>)]
     client_long_polls: usize,
-    /// The part of --body-memory that one client may have at once [default: half of it].
+    /// The part of --body-memory that one client may have at once, at least 4MiB; half of it is for a body as it came, or for what it
+    /// unpacks to [default: half of --body-memory].
     #[arg(long, value_name = "SIZE")]
     client_body_memory: Option<Size>,
 }
 
-const LIMITS: ClientLimits = doppel_coordinator::limits::CLIENT;
+const LIMITS: ClientLimits = CLIENT;
 
-fn at_least_one(text: &str) -> Result<usize, String> {
-    text.parse().ok().filter(|n| *n > 0).ok_or_else(|| "a number of at least 1 is expected".to_owned())
+/// A number from 1 to what all clients may have.
+fn up_to<const ALL: usize>(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|n| (1..=ALL).contains(n));
+    number.ok_or_else(|| format!("a number of at least 1 and at most {ALL} is expected"))
 }
 
 /// Listeners that are taken, and what is read anew.
@@ -114,6 +119,11 @@ impl FrontDoorArgs {
                 .into());
             }
         }
+        if self.tokens.is_none() && !self.names.is_empty() {
+            tracing::warn!(
+                "names are allowed and there are no tokens: whoever reaches a proxy in front of this server may read and change everything"
+            );
+        }
         let tokens = match self.tokens {
             None => None,
             Some(path) => {
@@ -150,15 +160,22 @@ impl FrontDoorArgs {
         }
         let all = bytes(self.body_memory);
         let of_client = self.client_body_memory.map_or(all / 2, bytes).min(all);
+        if of_client < CLIENT_MEMORY_MIN {
+            return Err(Failure::Usage("--client-body-memory is at least 4MiB".to_owned()).into());
+        }
         let default = Limits::default();
-        let body_bytes = default.body_bytes.min(of_client);
+        // A request that is within the limits has room while nothing else of the client is in work: its body as it came and as it
+        // is unpacked, or that and the answers to its lines.
+        let body_bytes = default.body_bytes.min(of_client / 2);
         Ok(Limits {
             body_memory_bytes: all,
             body_bytes,
             wire_bytes: default.wire_bytes.min(body_bytes),
+            lines: default.lines.min(of_client / 4 / LINE_ANSWER_BYTES),
             client: ClientLimits {
                 requests: self.client_requests,
                 long_polls: self.client_long_polls,
+                exports: LIMITS.exports,
                 body_bytes: of_client,
             },
             ..default
@@ -195,6 +212,10 @@ impl FrontDoor {
     /// # Errors
     /// When the system refuses the signal.
     pub(crate) fn reread_on_hangup(&self) -> anyhow::Result<()> {
+        // Otherwise the signal ends the process, as when its terminal is closed.
+        if self.files.tokens.is_none() && self.files.tls.is_none() {
+            return Ok(());
+        }
         let mut hangup = signal(SignalKind::hangup()).context("cannot wait for SIGHUP")?;
         let files = Arc::new(self.files.clone());
         tokio::spawn(async move {
@@ -232,9 +253,6 @@ impl Files {
                     "certificate and key stay as they were"
                 ),
             }
-        }
-        if self.tokens.is_none() && self.tls.is_none() {
-            tracing::info!("SIGHUP: there are no tokens or certificates to read anew");
         }
     }
 }

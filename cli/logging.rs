@@ -56,7 +56,8 @@ impl LogArgs {
         #[cfg(feature = "otel")]
         registry.with(traces.as_ref().map(traces::Traces::layer)).init();
         // No option has a secret: tokens and keys come in files, or in variables.
-        let options: Vec<String> = std::env::args().skip(2).collect();
+        let options: Vec<String> =
+            std::env::args_os().skip(2).map(|option| option.to_string_lossy().into_owned()).collect();
         let directory = directory.map(|directory| directory.display().to_string());
         let (version, process) = (env!("CARGO_PKG_VERSION"), std::process::id());
         tracing::info!(version, role, process, directory, options = options.join(" "), "doppel is starting");

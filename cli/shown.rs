@@ -4,11 +4,16 @@
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-/// Whether a terminal obeys the character instead of showing it: the controls C0 and C1, the marks and overrides of direction, and the
-/// separators of lines and paragraphs.
+/// Whether a terminal obeys the character, or shows nothing for it: the controls C0 and C1, the marks and overrides of direction, the
+/// separators of lines and paragraphs, and what is ignorable by default (Unicode's property Default_Ignorable_Code_Point).
 fn is_obeyed(c: char) -> bool {
     c.is_control()
-        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        || matches!(
+            c,
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
+                | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}'
+                | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{e0000}'..='\u{e0fff}'
+        )
 }
 
 /// The text on one line: a line break is escaped, too.

@@ -18,8 +18,8 @@ use toml::Spanned;
 /// The largest file that is read: some 2,000 tokens.
 const BYTES_MAX: u64 = 512 << 10;
 
-/// What a new file is created with, less the umask: hashes are no secret, and the list of who may what is nobody else's business.
-const PERMISSIONS: u32 = 0o640;
+/// What a new file is created with, less the umask. A service that has a user of its own has to read it, and hashes are no secret.
+const PERMISSIONS: u32 = 0o644;
 
 /// What a new file begins with.
 const HEADER: &str = "# Tokens of a Doppel server, by their hashes; `doppel token new` adds one. Remove an entry to take a token back, \
@@ -87,7 +87,7 @@ type Fault = (Range<usize>, String);
 /// When it cannot be read or used; the message names file, line and reason.
 pub(crate) fn read(path: &Path) -> Result<Vec<Token>, TokenFileError> {
     let file = File::open(path).map_err(|source| failed("read", path, source))?;
-    read_from(&file, path)
+    parse_of(&text_of(&file, path)?, path)
 }
 
 /// Adds a token to a file, which is created where it is not there. What is in the file stays as it is.
@@ -100,16 +100,23 @@ pub(crate) fn add(path: &Path, token: &Token) -> Result<(), TokenFileError> {
     let mut file = file.map_err(|source| failed("write", path, source))?;
     // Two that add at the same time do so one after the other.
     file.lock().map_err(|source| failed("lock", path, source))?;
-    let known = read_from(&file, path)?;
+    let present = text_of(&file, path)?;
+    let known = parse_of(&present, path)?;
     if known.iter().any(|known| known.name == token.name) {
         return Err(TokenFileError::Taken { path: path.to_owned(), name: token.name.clone() });
     }
-    let length = file.metadata().map_err(|source| failed("read", path, source))?.len();
-    let header = if length == 0 { HEADER } else { "" };
+    let length = present.len() as u64;
+    let header = if present.is_empty() { HEADER } else { "" };
     let Token { name, role, expires, hash } = token;
     let entry = format!(
         "{header}\n[[token]]\nname = \"{name}\"\nrole = \"{role}\"\nexpires = \"{expires}\"\nsha256 = \"{hash}\"\n"
     );
+    // What could not be read again is not written.
+    let whole = [present.as_slice(), entry.as_bytes()].concat();
+    if whole.len() as u64 > BYTES_MAX {
+        return Err(TokenFileError::TooLarge(path.to_owned()));
+    }
+    parse_of(&whole, path)?;
     let written = file.write_all(entry.as_bytes()).and_then(|()| file.sync_all());
     written.map_err(|source| {
         // A part of an entry would make the file useless.
@@ -122,19 +129,23 @@ fn failed(doing: &'static str, path: &Path, source: io::Error) -> TokenFileError
     TokenFileError::Io { doing, path: path.to_owned(), source }
 }
 
-fn read_from(mut file: &File, path: &Path) -> Result<Vec<Token>, TokenFileError> {
+fn text_of(mut file: &File, path: &Path) -> Result<Vec<u8>, TokenFileError> {
     let mut bytes = Vec::new();
     let read = file.rewind().and_then(|()| file.take(BYTES_MAX + 1).read_to_end(&mut bytes));
     read.map_err(|source| failed("read", path, source))?;
     if bytes.len() as u64 > BYTES_MAX {
         return Err(TokenFileError::TooLarge(path.to_owned()));
     }
+    Ok(bytes)
+}
+
+fn parse_of(bytes: &[u8], path: &Path) -> Result<Vec<Token>, TokenFileError> {
     let at = |end: usize, reason| {
         let line = 1 + bytes[..end].iter().filter(|byte| **byte == b'\n').count();
         TokenFileError::Line { path: path.to_owned(), line, reason }
     };
     let text =
-        std::str::from_utf8(&bytes).map_err(|error| at(error.valid_up_to(), "is not UTF-8".to_owned()))?;
+        std::str::from_utf8(bytes).map_err(|error| at(error.valid_up_to(), "is not UTF-8".to_owned()))?;
     parse(text).map_err(|(span, reason)| at(span.start.min(bytes.len()), reason))
 }
 
@@ -143,12 +154,16 @@ fn parse(text: &str) -> Result<Vec<Token>, Fault> {
         let reason = error.message().trim().replace('\n', ", ");
         (error.span().unwrap_or_default(), reason)
     })?;
-    let mut names = HashSet::new();
+    let (mut names, mut hashes) = (HashSet::new(), HashSet::new());
     let token = |WrittenToken { name, role, expires, sha256 }: &WrittenToken| {
         let token =
             Token { name: part(name)?, role: part(role)?, expires: part(expires)?, hash: part(sha256)? };
         if !names.insert(token.name.to_string()) {
             return Err((name.span(), format!("{} is the name of a token above", token.name)));
+        }
+        // Whoever took one entry back would leave the other.
+        if !hashes.insert(token.hash.to_string()) {
+            return Err((sha256.span(), "a token above has the same hash".to_owned()));
         }
         Ok(token)
     };
@@ -217,6 +232,8 @@ mod tests {
             (entry("a", "read", "never", &hash), 4, "RFC 3339"),
             (entry("a", "read", at, "abc"), 5, "64 hexadecimal digits"),
             (format!("{good}{good}"), 7, "is the name of a token above"),
+            (format!("{good}{}", entry("b", "read", at, &hash)), 10, "has the same hash"),
+            ("token = []\n[[token]]\n".to_owned(), 2, "duplicate key"),
             (format!("{good}token = \"doppel_x\"\n"), 6, "unknown field"),
             ("[[tokens]]\n".to_owned(), 1, "unknown field"),
             ("[[token]]\nname = \"a\"\n".to_owned(), 1, "missing field"),

@@ -94,7 +94,7 @@ impl Coordinator {
             move || awaited.text()
         };
         let Listening { listener, tls } = &front_door.doors.clients;
-        doppel_coordinator::wait((listener, tls.clone()), text, reach)
+        doppel_coordinator::wait((listener, tls.clone(), front_door.doors.access.hosts.clone()), text, reach)
             .await
             .context("the server did not end well")?;
         let Some(Reached { cluster, signer, hearing, runtime, nodes, routers, collection }) = reached? else {

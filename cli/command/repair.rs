@@ -27,7 +27,7 @@ pub(crate) struct Repair {
     /// Only say what would be done.
     #[arg(long)]
     dry_run: bool,
-    /// Who does it; `doppel repairs` says so.
+    /// Who does it; `doppel repairs` says so. Where the server has tokens it is the name of the token, and this is refused.
     #[arg(long, value_name = "NAME")]
     by: Option<String>,
     #[command(flatten)]

@@ -1,7 +1,9 @@
 //! `doppel token`: who may ask a server what.
 
+use std::fs::{File, OpenOptions};
 use std::io::{self, IsTerminal as _, Write as _};
-use std::path::PathBuf;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::{Args, Subcommand};
@@ -28,7 +30,7 @@ enum TokenCommand {
     List(List),
 }
 
-/// Make a token, print it once, and add its hash to the file.
+/// Make a token, print it once, or write it to a file of its own, and add its hash to the file of tokens.
 ///
 /// The file has only hashes, so a token that is lost cannot be found again: make another, and remove the old entry. A server that
 /// runs reads the file anew when it gets SIGHUP.
@@ -36,7 +38,7 @@ enum TokenCommand {
 #[command(after_help = "\
 Examples:
   doppel token new crawler-1 --role write --tokens /etc/doppel/tokens
-  doppel token new ann --role operate --expires 7d --tokens /etc/doppel/tokens > ann.token
+  doppel token new ann --role operate --expires 7d --tokens /etc/doppel/tokens --out ann.token
   DOPPEL_TOKEN=$(cat ann.token) doppel status --server https://doppel.example.org http://example.org/")]
 struct New {
     /// Whose it is: letters, digits, hyphens, underscores and dots. The log and the trail of repairs name it.
@@ -51,6 +53,9 @@ struct New {
     /// The file to add it to; created where it is not there.
     #[arg(long, value_name = "FILE", env = "DOPPEL_TOKENS")]
     tokens: PathBuf,
+    /// Write the token to this new file, which only its owner may read, instead of printing it.
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
 }
 
 /// List the tokens of a file: names, roles, and until when they are taken.
@@ -75,15 +80,25 @@ impl Token {
 
 impl New {
     fn run(self) -> anyhow::Result<()> {
-        let Self { name, role, expires: Span(time), tokens } = self;
+        let Self { name, role, expires: Span(time), tokens, out } = self;
         let token = new_token().context("the system gives no random bits")?;
         let millis = i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
         // The date is read from the file again, so it has what the file has.
         let expires = system_clock()().plus_millis(millis);
+        // Before it counts there is a place for it.
+        let mut secret = out.as_deref().map(create_secret).transpose()?;
         token_file::add(&tokens, &Known { name: name.clone(), role, expires, hash: TokenHash::of(&token) })?;
-        let mut out = io::stdout().lock();
-        writeln!(out, "{token}")?;
-        out.flush()?;
+        match (&mut secret, &out) {
+            (Some(file), Some(path)) => {
+                let written = writeln!(file, "{token}").and_then(|()| file.sync_all());
+                written.with_context(|| format!("cannot write the token to {}", path.display()))?;
+            }
+            _ => {
+                let mut out = io::stdout().lock();
+                writeln!(out, "{token}")?;
+                out.flush()?;
+            }
+        }
         if io::stderr().is_terminal() {
             eprintln!(
                 "doppel: the token of {name} allows {role} until {expires}; it is shown this once. A server that runs takes it \
@@ -92,6 +107,11 @@ impl New {
         }
         Ok(())
     }
+}
+
+fn create_secret(path: &Path) -> anyhow::Result<File> {
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    file.with_context(|| format!("cannot create {} for the token", path.display()))
 }
 
 impl List {

@@ -30,7 +30,7 @@ export async function api(path, { method = "GET", body, signal } = {}) {
     if (body !== undefined) headers["content-type"] = "application/json";
     const response = await fetch(new URL(path.slice(1), base), {
       method, headers, signal, body: body === undefined ? undefined : JSON.stringify(body),
-      cache: "no-store", credentials: "omit", redirect: "error",
+      cache: "no-store", credentials: "same-origin", redirect: "error",
     });
     if (response.ok) return response.json();
     const problem = await response.json().catch(() => ({}));
@@ -71,6 +71,11 @@ function askForToken(refused, again) {
     input.focus();
   });
   return asked;
+}
+
+/** Whether the server knows by a token who asks. */
+export function hasToken() {
+  return token !== null;
 }
 
 /** Lets the form come again, for a person who asks for it. */

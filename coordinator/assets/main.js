@@ -41,7 +41,7 @@ function show(isFirst) {
   view.abort();
   view = new AbortController();
   const [path, query = ""] = location.hash.replace(/^#\/?/, "").split("?", 2);
-  const shown = VIEWS[path] ?? overview;
+  const shown = Object.hasOwn(VIEWS, path) ? VIEWS[path] : overview;
   document.title = `${shown.title} – Doppel`;
   for (const link of document.querySelectorAll("nav a")) {
     const here = link.getAttribute("href") === `#/${path === "group" ? "groups" : path}`;

@@ -1,20 +1,21 @@
 // The repair of a group: what it would do first, and then what it did.
-import { api } from "./api.js";
+import { api, hasToken } from "./api.js";
 import { el, failure, field, pageLink, section } from "./dom.js";
 import { count, number } from "./text.js";
 
-/** The section with the repair of a group. `again` reads the group anew, `first` tries it at once. */
+/** The section with the repair of a group. `again` reads the group anew, `first` has it ready to be tried. */
 export function repair(group, { signal, again, first }) {
   const result = el("div", { role: "status" });
   const run = async dry => {
-    const by = form.elements.by.value.trim();
+    const by = form.elements.by?.value.trim();
     const query = new URLSearchParams({ dry_run: String(dry), ...(by ? { by } : {}) });
     for (const button of form.querySelectorAll("button")) button.disabled = true;
     try {
       const report = await api(`/v1/groups/${encodeURIComponent(group)}/repair?${query}`, { method: "POST", signal });
       result.replaceChildren(outcome(report));
-      if (!dry) await again();
       apply.disabled = !dry;
+      // What was done is done, whether or not the group can be shown anew.
+      if (!dry) await again().catch(error => { if (!signal.aborted) result.append(failure(error)); });
     } catch (error) {
       if (!signal.aborted) result.replaceChildren(failure(error));
     }
@@ -23,9 +24,10 @@ export function repair(group, { signal, again, first }) {
   const attempt = el("button", { type: "submit", class: "main" }, "Try it");
   const apply = el("button", { type: "button", class: "danger", disabled: true, click: () => run(false) }, "Repair");
   const form = el("form", { class: "row", submit: event => { event.preventDefault(); run(true); } },
-    field("by", "Your name, for the trail of repairs", { maxlength: 100, placeholder: "anonymous" }),
+    // Where there are tokens, that of the token counts.
+    hasToken() ? null : field("by", "Your name, for the trail of repairs", { maxlength: 100, placeholder: "anonymous" }),
     el("p", { class: "buttons" }, attempt, apply));
-  if (first) run(true);
+  if (first) setTimeout(() => attempt.focus());
   return section("Repair", el("p", { class: "hint" },
     "A repair compares all members exactly and puts apart what does not belong together. Try it first: that changes nothing."),
   form, result);

@@ -2,7 +2,7 @@
 
 // Characters that are not seen, or that turn the order of what is around them: control characters, marks of direction,
 // characters without width. In a URL they could make it look like another.
-const HIDDEN = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/gu;
+const HIDDEN = /[\u0000-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\u{e0000}-\u{e0fff}]/gu;
 
 /** A text from data in which everything is seen: what is not is written as `\u{202E}`. */
 export function visible(text) {

@@ -26,7 +26,7 @@ use crate::calls::{Calls, permit};
 use crate::history::History;
 use crate::ingest::Ingest;
 use crate::kept_report::KeptReport;
-use crate::limits::{BACKUPS, HEAVY_CALLS, HISTORY_STEP, Limits, PLANNERS, REPAIRS, SAMPLES};
+use crate::limits::{BACKUPS, HEAVY_CALLS, HISTORY_STEP, Limits, PLANNERS, REPAIRS, SAMPLES, SCRAPES};
 use crate::load_history::LoadPoints;
 use crate::memory::BodyMemory;
 use crate::metrics::{self, Metrics};
@@ -60,6 +60,7 @@ struct Inner {
     calls: Calls,
     long_polls: Arc<Semaphore>,
     exports: Arc<Semaphore>,
+    scrapes: Arc<Semaphore>,
     backups: Arc<Semaphore>,
     flushes: Arc<Semaphore>,
     repairs: Arc<Semaphore>,
@@ -115,6 +116,7 @@ impl App {
             calls: Calls::new(limits.requests),
             long_polls: Arc::new(Semaphore::new(limits.long_polls)),
             exports: Arc::new(Semaphore::new(HEAVY_CALLS)),
+            scrapes: Arc::new(Semaphore::new(SCRAPES)),
             backups: Arc::new(Semaphore::new(BACKUPS)),
             flushes: Arc::new(Semaphore::new(HEAVY_CALLS)),
             repairs: Arc::new(Semaphore::new(REPAIRS)),
@@ -344,6 +346,11 @@ impl App {
     /// A permit among the exports.
     pub(crate) fn enter_export(&self) -> Result<OwnedSemaphorePermit, Problem> {
         permit(&self.0.exports, "too many exports are under way; try again later")
+    }
+
+    /// A permit among the scrapes.
+    pub(crate) fn enter_scrape(&self) -> Result<OwnedSemaphorePermit, Problem> {
+        permit(&self.0.scrapes, "too many scrapes are under way; try again later")
     }
 
     /// The permit for a backup.

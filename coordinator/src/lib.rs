@@ -34,6 +34,7 @@ mod extract;
 mod front;
 mod group_report;
 mod groups;
+mod held;
 mod history;
 pub mod ingest;
 mod kept_report;

@@ -65,10 +65,17 @@ pub const HEAD_TIME: Duration = Duration::from_secs(30);
 /// The longest a client may go without reading what it asked for.
 pub const WRITE_PAUSE: Duration = Duration::from_secs(60);
 
-/// What one client may hold of these at once: a quarter of the requests and of the long polls, half of the memory for bodies, so
+/// What one client may hold of these at once: a quarter of the requests and of the long polls, half of the exports and of the memory for bodies, so
 /// that there is some of each for others while one takes all that it can.
-pub const CLIENT: ClientLimits =
-    ClientLimits { requests: REQUESTS / 4, long_polls: LONG_POLLS / 4, body_bytes: BODY_MEMORY_BYTES / 2 };
+pub const CLIENT: ClientLimits = ClientLimits {
+    requests: REQUESTS / 4,
+    long_polls: LONG_POLLS / 4,
+    exports: HEAVY_CALLS / 2,
+    body_bytes: BODY_MEMORY_BYTES / 2,
+};
+
+/// Connections of one address at once, but for those of the machine itself: a quarter of all. Past it they are closed.
+pub const ADDRESS_CONNECTIONS: usize = CONNECTIONS / 4;
 
 /// Connections open at once; each costs about 16 kB while idle, so 64 MB.
 pub const CONNECTIONS: usize = 4_096;
@@ -90,6 +97,10 @@ pub const LONG_CALL_TIME: Duration = Duration::from_secs(3_600);
 
 /// The same for health and metrics, with the wait for a permit.
 pub const HEALTH_TIME: Duration = Duration::from_secs(10);
+
+/// Scrapes at once, but for those that other metrics of the process take. Past it: 503. So many that several monitors may ask, and
+/// too few to keep the question whether the service is ready from its calls.
+pub const SCRAPES: usize = 4;
 
 /// How long a scrape waits for the tiers and the nodes; it has what has come by then.
 pub const SCRAPE_TIME: Duration = Duration::from_secs(4);
@@ -287,6 +298,8 @@ pub struct ClientLimits {
     pub requests: usize,
     /// Long polls.
     pub long_polls: usize,
+    /// Exports.
+    pub exports: usize,
     /// Bytes of request bodies in memory, and of the answers to their lines.
     pub body_bytes: usize,
 }

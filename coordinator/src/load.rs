@@ -58,12 +58,18 @@ pub(crate) struct HistoryQuery {
     responses(
         (status = 200, description = "The points of the last hours", body = LoadHistory),
         (status = 400, description = "A parameter is wrong"),
+        refusals::Waits,
     ))]
 pub(crate) async fn history(
     State(app): State<App>,
     Query(HistoryQuery { since }): Query<HistoryQuery>,
-) -> Json<LoadHistory> {
-    Json(LoadHistory { now_ms: app.now().millis(), points: app.load_points().since(since) })
+) -> Result<Response, Problem> {
+    // Some megabytes, of which the text is made on a thread that may take its time.
+    let text = app.blocking(move |app| {
+        let history = LoadHistory { now_ms: app.now().millis(), points: app.load_points().since(since) };
+        serde_json::to_vec(&history).map_err(|_| Problem::internal())
+    });
+    Ok(([(header::CONTENT_TYPE, "application/json")], text.await?).into_response())
 }
 
 /// Adds up, with a row for each of `all` nodes of a plan, whether or not it has partitions.

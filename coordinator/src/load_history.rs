@@ -139,9 +139,9 @@ impl<'b> Since<'b> {
     }
 }
 
-/// A count that is less than before has begun anew, as with another owner.
+/// A count that is less than before has begun anew, as with another owner, and says nothing of the time between.
 fn grown(before: u64, now: u64) -> u64 {
-    now.checked_sub(before).unwrap_or(now)
+    now.saturating_sub(before)
 }
 
 /// The upper bound of the class in which the page at so many hundredths is; for the last class, which has none, its lower one.

@@ -113,7 +113,7 @@ pub(crate) fn register(
         "Version of the program, and policy of the collection",
         Info::new(build),
     );
-    registry.register_collector(Box::new(process::Process));
+    registry.register_collector(Box::new(process::Process::new()));
     let groups = {
         let (tier1, report) = (Arc::clone(tier1), Arc::clone(group_report));
         Question::new(move || tier1::groups(&*tier1, &report))

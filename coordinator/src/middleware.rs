@@ -17,6 +17,7 @@ use doppel_http::Remote;
 use crate::access::role::{self, Role};
 use crate::access::{Gate, hosts};
 use crate::app::App;
+use crate::held;
 use crate::problem::Problem;
 use crate::request_id::REQUEST_ID;
 #[cfg(feature = "otel")]
@@ -111,19 +112,18 @@ pub(crate) async fn guard(
     if is_foreign && !request.method().is_safe() {
         return Problem::cross_site().into_response();
     }
-    let places = caller.enter().and_then(|own| Ok((own, app.enter()?)));
-    let _places = match places {
+    let places = match caller.enter().and_then(|own| Ok((own, app.enter()?))) {
         Ok(places) => places,
         Err(busy) => return busy.into_response(),
     };
-    let operation = (required == Some(Role::Operate)).then(|| (request.method().clone(), matched));
-    let response = next.run(request).await;
-    if let Some((method, Some(matched))) = operation {
+    if required == Some(Role::Operate) {
+        // Now, because it goes on when its caller goes.
         let by = caller.name().map_or_else(|| "anonymous".to_owned(), ToString::to_string);
-        let status = response.status().as_u16();
-        tracing::info!(by, %method, route = matched.as_str(), status, "an operator's request");
+        tracing::info!(by, method = %request.method(), route = route(matched.as_ref()), "an operator's request");
     }
-    response
+    let (parts, body) = next.run(request).await.into_parts();
+    // An answer that is being sent is in work.
+    Response::from_parts(parts, held::until_sent(body, places))
 }
 
 /// A request for the head of an answer needs what one for the answer needs.

@@ -11,6 +11,7 @@ use doppel_protocol::answer::{ExportLine, Flushed, MarketForm};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
+use crate::access::Caller;
 use crate::app::App;
 use crate::changes::CURSOR;
 use crate::contract::refusals;
@@ -84,10 +85,11 @@ pub(crate) struct ExportQuery {
 )]
 pub(crate) async fn export(
     State(app): State<App>,
+    caller: Caller,
     Query(ExportQuery { market: asked }): Query<ExportQuery>,
 ) -> Result<Response, Problem> {
     let market = market(app.markets(), asked.as_deref())?;
-    let permit = app.enter_export()?;
+    let permit = (caller.enter_export()?, app.enter_export()?);
     // The scan goes on when its caller goes, so it keeps the permit.
     let collect = move |app: &App| {
         let mut advisor = app.advisor(app.tier1(), market.as_ref()).unlimited();
@@ -118,6 +120,7 @@ pub(crate) async fn healthz() -> &'static str {
 )]
 pub(crate) async fn metrics(State(app): State<App>, headers: HeaderMap) -> Result<Response, Problem> {
     let form = text::wanted(&headers);
+    let _place = app.enter_scrape()?;
     let text = app.blocking_for_health(move |app| text::encode(app.registry(), form)).await?;
     Ok(([(header::CONTENT_TYPE, form), (header::VARY, "accept")], text).into_response())
 }

@@ -217,10 +217,10 @@ pub(crate) async fn purge(
     State(app): State<App>,
     JsonBody(request, _share): JsonBody<PurgeRequest>,
 ) -> Result<Json<Purged>, Problem> {
-    let (of, purged) = match &request {
+    let purged = match &request {
         PurgeRequest { url: Some(url), host: None } => {
             let page = page_url("url", url)?.id();
-            ("page", app.blocking(move |app| Ok(app.tier1().purge(&[page])?)).await?)
+            app.blocking(move |app| forgotten("page", app.tier1().purge(&[page])?)).await?
         }
         PurgeRequest { url: None, host: Some(host) } => {
             // In another spelling nothing would be found, and the answer would look like success.
@@ -230,14 +230,17 @@ pub(crate) async fn purge(
                 return Err(Problem::field("host", detail));
             }
             let host = host.clone();
-            (
-                "host",
-                app.blocking_within(LONG_CALL_TIME, move |app| Ok(app.tier1().purge_host(&host)?)).await?,
-            )
+            let purge = move |app: &App| forgotten("host", app.tier1().purge_host(&host)?);
+            app.blocking_within(LONG_CALL_TIME, purge).await?
         }
         _ => return Err(Problem::bad_request("a purge names exactly one of url and host")),
     };
-    // What is to be forgotten is not to stay in the log. Whoever asked finds the line by the id of the request.
-    tracing::info!(of, purged, "purge");
     Ok(Json(Purged { purged }))
+}
+
+/// What is to be forgotten is not to stay in the log. Whoever asked finds the line by the id of the request; it is there also when its
+/// caller has gone.
+fn forgotten(of: &str, purged: u64) -> Result<u64, Problem> {
+    tracing::info!(of, purged, "purge");
+    Ok(purged)
 }

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use crate::access::{Access, Gate, Listener};
 use crate::app::App;
-use crate::limits::{CONNECTIONS, HEAD_TIME};
+use crate::limits::{ADDRESS_CONNECTIONS, CONNECTIONS, HEAD_TIME};
 use crate::router;
 
 /// Where a front door listens, and whom it answers there.
@@ -47,6 +47,7 @@ pub async fn serve(
     let at = |listening, listener| {
         let limits = Connections {
             open: CONNECTIONS,
+            of_address: ADDRESS_CONNECTIONS,
             head_time: HEAD_TIME,
             write_pause: state.limits().write_pause,
             drain: state.limits().drain,

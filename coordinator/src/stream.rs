@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use axum::body::{Body, Bytes};
 use futures_util::stream::try_unfold;
-use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::sync::mpsc;
 use tracing::Span;
 
 use crate::limits::PIECE_BYTES;
@@ -16,7 +16,7 @@ const PIECES: usize = 4;
 /// The body that `write` writes on a thread of its own, which holds `permit` until it ends. An answer that
 /// fails on the way breaks off: the client is told that it is incomplete.
 pub(crate) fn stream<E: Display>(
-    permit: OwnedSemaphorePermit,
+    permit: impl Send + 'static,
     what: &'static str,
     write: impl FnOnce(&mut dyn Write) -> Result<(), E> + Send + 'static,
 ) -> Body {

@@ -8,12 +8,13 @@ use std::time::Duration;
 use axum::Router;
 use axum::extract::Request;
 use axum::middleware::{Next, from_fn};
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use doppel_http::{Connections, Listening, Tls};
 use tokio::net::TcpListener;
 
-use crate::limits::{CONNECTIONS, HEAD_TIME, WRITE_PAUSE};
+use crate::access::Hosts;
+use crate::limits::{ADDRESS_CONNECTIONS, CONNECTIONS, HEAD_TIME, WRITE_PAUSE};
 use crate::operations;
 use crate::problem::Problem;
 use crate::request_id::{REQUEST_ID, RequestIds};
@@ -27,21 +28,30 @@ const DRAIN: Duration = Duration::from_secs(1);
 /// # Errors
 /// When no connection could be accepted for a minute.
 pub async fn wait(
-    (listener, tls): (&TcpListener, Option<Tls>),
+    (listener, tls, hosts): (&TcpListener, Option<Tls>, Hosts),
     awaited: impl Fn() -> String + Clone + Send + Sync + 'static,
     reached: impl Future<Output = ()>,
 ) -> io::Result<()> {
-    let limits =
-        Connections { open: CONNECTIONS, head_time: HEAD_TIME, write_pause: WRITE_PAUSE, drain: DRAIN };
-    doppel_http::serve(Listening { listener, tls }, routes(awaited), limits, reached, || ()).await
+    let limits = Connections {
+        open: CONNECTIONS,
+        of_address: ADDRESS_CONNECTIONS,
+        head_time: HEAD_TIME,
+        write_pause: WRITE_PAUSE,
+        drain: DRAIN,
+    };
+    doppel_http::serve(Listening { listener, tls }, routes(awaited, hosts), limits, reached, || ()).await
 }
 
-fn routes(awaited: impl Fn() -> String + Clone + Send + Sync + 'static) -> Router {
+fn routes(awaited: impl Fn() -> String + Clone + Send + Sync + 'static, hosts: Hosts) -> Router {
     let ids = Arc::new(RequestIds::default());
     let identify = move |request: Request, next: Next| {
-        let id = ids.id_of(request.headers());
+        let (id, refused) = (ids.id_of(request.headers()), hosts.refused(&request));
         async move {
-            let mut response: Response = Problem::of_request(next.run(request).await, &id);
+            let response = match refused {
+                Some(host) => Problem::misdirected(&host).into_response(),
+                None => next.run(request).await,
+            };
+            let mut response: Response = Problem::of_request(response, &id);
             response.headers_mut().insert(REQUEST_ID, id.into_header());
             response
         }
@@ -66,7 +76,8 @@ mod tests {
     async fn answer(method: &str, path: &str) -> (StatusCode, Option<String>, String) {
         let request = Request::builder().method(method).uri(path).header(REQUEST_ID, "mine");
         let request = request.body(Body::empty()).unwrap();
-        let response = routes(|| "waiting for a friend".to_owned()).oneshot(request).await.unwrap();
+        let routes = routes(|| "waiting for a friend".to_owned(), Hosts::default());
+        let response = routes.oneshot(request).await.unwrap();
         assert_eq!(response.headers()[REQUEST_ID], "mine");
         let again = response.headers().get(header::RETRY_AFTER);
         let again = again.map(|seconds| seconds.to_str().unwrap().to_owned());
@@ -78,6 +89,9 @@ mod tests {
     #[tokio::test]
     async fn what_is_awaited_is_said_and_that_the_process_lives() {
         assert_eq!(answer("GET", "/healthz").await, (StatusCode::OK, None, "ok\n".to_owned()));
+        let misdirected = routes(|| "a name of a node".to_owned(), Hosts::default());
+        let request = Request::get("/readyz").header("host", "evil.example").body(Body::empty()).unwrap();
+        assert_eq!(misdirected.oneshot(request).await.unwrap().status(), StatusCode::MISDIRECTED_REQUEST);
         for (method, path) in
             [("GET", "/readyz"), ("POST", "/v1/pages"), ("GET", "/v1/status?url=http://a.example/")]
         {

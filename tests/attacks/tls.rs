@@ -126,7 +126,7 @@ fn an_https_server_is_believed_by_its_authority_alone() {
     }
     files.write("not.pem", "nothing");
     let asked = files.ask(&url, Some(&files.path("not.pem")), &[]);
-    assert!(!asked.status.success() && !says(&asked).contains("unknown  "), "{}", says(&asked));
+    assert!(!asked.status.success() && says(&asked).contains("authority's certificate"), "{}", says(&asked));
 
     // In the clear, or slowly, nothing is answered; others are.
     let address = server.url.strip_prefix("https://").unwrap();
@@ -171,6 +171,7 @@ fn a_client_without_the_certificate_that_is_asked_for_is_not_answered() {
     assert!(asked.status.success(), "{}", says(&asked));
     let asked = files.ask(&url, Some(&ca), &[]);
     assert_eq!(asked.status.code(), Some(3), "{}", says(&asked));
+    assert!(says(&asked).contains("--client-cert"), "{}", says(&asked));
     let (certificate, key) = authority.certificate(&["ann"]);
     files.write("wrong.pem", &(certificate + &key));
     let asked = files.ask(&url, Some(&ca), &["--client-cert", "wrong.pem"]);
@@ -194,6 +195,8 @@ fn files_that_cannot_be_used_are_named() {
         (&["--tokens", "none"], "cannot read none"),
         (&["--body-memory", "1MiB"], "at least 16MiB"),
         (&["--client-requests", "0"], "at least 1"),
+        (&["--client-requests", "9999999999999999999"], "at most 384"),
+        (&["--client-body-memory", "1KiB"], "at least 4MiB"),
     ] {
         let mut command = doppel();
         command.args(["serve", "--listen", "127.0.0.1:0", "--data", "data"]).args(options);

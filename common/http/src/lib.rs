@@ -3,6 +3,7 @@
 //! through [`serve`].
 #![forbid(unsafe_code)]
 
+mod addresses;
 mod tls;
 
 use std::borrow::Borrow;
@@ -23,12 +24,14 @@ use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{sleep, timeout};
 use tokio_io_timeout::TimeoutStream;
 use tower::util::MapRequest;
 use tower::{Service, ServiceExt as _};
 
+use addresses::Addresses;
+pub use addresses::network;
 pub use tls::{Tls, TlsError, TlsFiles};
 
 /// Pause after an accept that failed for want of resources, such as files.
@@ -42,6 +45,8 @@ const ACCEPT_FAILURES: u32 = 60;
 pub struct Connections {
     /// Connections open at once. One too many stays in the system's queue.
     pub open: usize,
+    /// Of these from one address at once; others from there are closed. Those of this machine are not counted.
+    pub of_address: usize,
     /// The longest time the head of a request may take, and the longest a connection may be idle.
     pub head_time: Duration,
     /// The longest a client may go without reading what it asked for.
@@ -93,6 +98,8 @@ where
     http.timer(TokioTimer::new()).header_read_timeout(limits.head_time);
     let graceful = GracefulShutdown::new();
     let permits = Arc::new(Semaphore::new(limits.open));
+    let addresses = Addresses::default();
+    let ending = watch::Sender::new(false);
     let mut failures = 0;
     let mut shutdown = pin!(shutdown);
     loop {
@@ -112,17 +119,27 @@ where
             }
         };
         failures = 0;
+        let Some(of_address) = addresses.enter(address.ip(), limits.of_address) else {
+            tracing::debug!(%address, "an address has as many connections as it may");
+            continue;
+        };
         let mut stream = TimeoutStream::new(stream);
         stream.set_write_timeout(Some(limits.write_pause));
         let stream = Box::pin(stream);
         let (http, watcher, routes) = (http.clone(), graceful.watcher(), routes.clone());
         let acceptor = tls.as_ref().map(Tls::acceptor);
+        let mut ending = ending.subscribe();
         tokio::spawn(async move {
-            let _permit = permit;
+            let _permits = (permit, of_address);
             let Some(acceptor) = acceptor else {
                 return answer(stream, &http, watcher, from(routes, address)).await;
             };
-            match timeout(limits.head_time, acceptor.accept(stream)).await {
+            let begun = tokio::select! {
+                begun = timeout(limits.head_time, acceptor.accept(stream)) => begun,
+                // It has no request yet.
+                _ = ending.wait_for(|ending| *ending) => return,
+            };
+            match begun {
                 Ok(Ok(stream)) => answer(stream, &http, watcher, from(routes, address)).await,
                 Ok(Err(error)) => tracing::debug!(%error, "a connection is not of TLS as it is spoken here"),
                 Err(_) => tracing::debug!("a connection was too slow to begin"),
@@ -130,6 +147,7 @@ where
         });
     }
     drop(listener);
+    ending.send_replace(true);
     drain();
     if timeout(limits.drain, graceful.shutdown()).await.is_err() {
         tracing::warn!("requests were still in work at the end");

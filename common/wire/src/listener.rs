@@ -44,6 +44,7 @@ const BODY_TIME: Duration = Duration::from_secs(60);
 /// The connections of a listener between roles. They stay open longer than a peer keeps one that it does not use.
 const CONNECTIONS: Connections = Connections {
     open: 1_024,
+    of_address: 1_024,
     head_time: Duration::from_secs(60),
     write_pause: Duration::from_secs(60),
     drain: Duration::from_secs(10),

@@ -26,19 +26,6 @@ enum Id {
     Address(IpAddr),
 }
 
-impl Id {
-    /// Whoever has one address of the sixth version has all that differ in the last 64 bits (RFC 4291, section 2.5.4).
-    fn of_address(address: IpAddr) -> Self {
-        match address.to_canonical() {
-            IpAddr::V6(address) => {
-                let bits = u128::from(address) >> 64 << 64;
-                Self::Address(IpAddr::V6(bits.into()))
-            }
-            address @ IpAddr::V4(_) => Self::Address(address),
-        }
-    }
-}
-
 /// The clients with requests in work.
 #[derive(Debug)]
 pub(crate) struct Clients {
@@ -52,6 +39,7 @@ pub(crate) struct Clients {
 struct Share {
     requests: Arc<Semaphore>,
     long_polls: Arc<Semaphore>,
+    exports: Arc<Semaphore>,
     memory: BodyMemory,
 }
 
@@ -79,7 +67,9 @@ impl Clients {
     pub(crate) fn caller(&self, token: Option<(TokenName, Role)>, address: Option<IpAddr>) -> Caller {
         let id = match (&token, address) {
             (Some((name, _)), _) => Some(Id::Token(name.clone())),
-            (None, Some(address)) if !address.to_canonical().is_loopback() => Some(Id::of_address(address)),
+            (None, Some(address)) if !address.to_canonical().is_loopback() => {
+                Some(Id::Address(doppel_http::network(address)))
+            }
             (None, _) => None,
         };
         let share = id.map(|id| self.share(id));
@@ -95,10 +85,11 @@ impl Clients {
         if known.len() >= SWEPT_FROM {
             known.retain(|_, share| share.strong_count() > 0);
         }
-        let ClientLimits { requests, long_polls, body_bytes } = self.limits;
+        let ClientLimits { requests, long_polls, exports, body_bytes } = self.limits;
         let share = Arc::new(Share {
             requests: Arc::new(Semaphore::new(requests)),
             long_polls: Arc::new(Semaphore::new(long_polls)),
+            exports: Arc::new(Semaphore::new(exports)),
             memory: self.memory.part(body_bytes),
         });
         known.insert(id, Arc::downgrade(&share));
@@ -127,6 +118,11 @@ impl Caller {
         self.permit(|share| &share.long_polls, "long polls")
     }
 
+    /// A place among its exports.
+    pub(crate) fn enter_export(&self) -> Result<Option<Place>, Problem> {
+        self.permit(|share| &share.exports, "exports")
+    }
+
     fn permit(&self, of: impl Fn(&Share) -> &Arc<Semaphore>, what: &str) -> Result<Option<Place>, Problem> {
         let Some(share) = &self.share else { return Ok(None) };
         let permit = Arc::clone(of(share)).try_acquire_owned().map_err(|_| Problem::client_limit(what))?;
@@ -145,7 +141,7 @@ mod tests {
     use super::*;
 
     fn clients(requests: usize) -> Clients {
-        let limits = ClientLimits { requests, long_polls: 1, body_bytes: 4 << 10 };
+        let limits = ClientLimits { requests, long_polls: 1, exports: 1, body_bytes: 4 << 10 };
         Clients::new(limits, BodyMemory::new(10 << 10))
     }
 

@@ -352,7 +352,10 @@ impl Inner {
         let mut moving = lock(&self.moving);
         let signatures = {
             // What a commit under way has written is not on disk yet.
-            let _commits = lock(&self.commits);
+            let commits = lock(&self.commits);
+            if commits.failed {
+                return Err(failed_before());
+            }
             self.signatures.noted()
         };
         // Rows that are moved later name nothing in the files that go.

@@ -123,6 +123,8 @@ fn close(state: &mut RwLockWriteGuard<'_, State>) -> Result<Acknowledged, StoreE
     let closed = std::mem::replace(&mut **state, State::Closed(acknowledged));
     if let State::Open(live) = closed {
         live.mover.give_up();
+        // Where a write of the engine has failed, this alone wakes a thread that waits for its end.
+        let _ = live.inner.rows.flush();
         drop(live);
     }
     Ok(acknowledged)

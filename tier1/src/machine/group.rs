@@ -128,7 +128,6 @@ impl Machine<'_, '_> {
         self.after_losses(group, record, uncompared)
     }
 
-    /// Past the size limit, and more than double of what an operator has looked at.
     /// Puts a group into quarantine or takes it out: its members are told.
     fn set_quarantine(&mut self, group: GroupId, record: &mut Group, begins: bool) {
         record.quarantined = begins;
@@ -136,6 +135,7 @@ impl Machine<'_, '_> {
         self.announce(group, record, false);
     }
 
+    /// Past the size limit, and more than double of what an operator has looked at.
     fn is_giant(&self, record: &Group) -> bool {
         record.members
             > self.shards.settings.group_members_max.max(record.members_at_repair.saturating_mul(2))

@@ -224,8 +224,8 @@ impl Worker<'_> {
         } else {
             self.incomplete = true;
         }
-        // A node that is away comes back; damage stays.
-        if matches!(refused, Tier1Error::Unavailable(_)) {
+        // A node that is away comes back, and so does room; damage stays.
+        if matches!(refused, Tier1Error::Unavailable(_) | Tier1Error::DiskFull(_)) {
             self.pause = RETRY;
         }
         self.retry_at.get_or_insert_with(|| Instant::now() + self.pause);

@@ -64,6 +64,10 @@ struct Writer<'t> {
     forget_at: Option<Instant>,
     /// When pages were last asked for, as far as the writer knows.
     last_asked: Option<Instant>,
+    /// What came during a commit and is not for the machine. It is taken after it, whether or not the commit is made.
+    set_aside: Option<Task>,
+    /// When the range last went on after its disk was full, and how long it had paused before the last look.
+    went_on: Option<(Instant, Duration)>,
     stopping: bool,
 }
 
@@ -102,6 +106,8 @@ pub(super) fn run(
         pace: Pace::new(tier1.ranges.has_others(), owner.lease.is_some(), Instant::now()),
         forget_at: None,
         last_asked: None,
+        set_aside: None,
+        went_on: None,
         stopping: false,
     };
     while let Err(refused) = writer.serve() {
@@ -241,7 +247,6 @@ impl Writer<'_> {
     /// effects.
     fn commit(&mut self) -> Result<(), Tier1Error> {
         let mut answers_for: Vec<usize> = Vec::new();
-        let mut set_aside = None;
         let commit_rows = if self.is_asked() { COMMIT_ROWS_ASKED } else { COMMIT_ROWS };
         let holds_back = self.range.holds_back();
         let mut builder = self.range.build(&*self.owner.uncached_store, commit_rows);
@@ -254,7 +259,7 @@ impl Writer<'_> {
                 match self.tasks.try_recv().map(Waiting::new) {
                     Ok(Ok(waiting)) => self.waiting.push_back(waiting),
                     Ok(Err(task)) => {
-                        set_aside = Some(task);
+                        self.set_aside = Some(task);
                         break;
                     }
                     Err(_) => break,
@@ -320,7 +325,7 @@ impl Writer<'_> {
         for entry in Waiting::take_done(&mut self.waiting) {
             entry.finish(&self.range);
         }
-        if let Some(task) = set_aside {
+        if let Some(task) = self.set_aside.take() {
             self.take(task)?;
         }
         Ok(())

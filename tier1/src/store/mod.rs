@@ -103,12 +103,18 @@ pub enum StoreError {
     },
 }
 
+/// Whether a file system has no room, or the user has none on it.
+pub(crate) fn is_full(error: &std::io::Error) -> bool {
+    matches!(error.kind(), std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded)
+}
+
 impl StoreError {
     /// A file that cannot be read or written; `doing` begins with a verb.
     pub(crate) fn of_file(doing: &str, path: &Path, error: &std::io::Error) -> Self {
-        match error.kind() {
-            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => Self::DiskFull,
-            _ => Self::Engine(format!("cannot {doing} in {}: {error}", path.display())),
+        if is_full(error) {
+            Self::DiskFull
+        } else {
+            Self::Engine(format!("cannot {doing} in {}: {error}", path.display()))
         }
     }
 

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::{Store, StoreError, Write};
+use super::{Store, StoreError, Write, is_full};
 use crate::files::sync_directory;
 
 /// Page cache of sled in bytes, of all databases together. It takes about three times this in memory.
@@ -141,7 +141,7 @@ impl Store for Sled {
 
 fn failure(dir: &Path, error: sled::Error) -> StoreError {
     match error {
-        sled::Error::Io(io) if io.kind() == std::io::ErrorKind::StorageFull => StoreError::DiskFull,
+        sled::Error::Io(io) if is_full(&io) => StoreError::DiskFull,
         // The lock that another process holds; sled says so in words only.
         sled::Error::Io(io) if io.kind() == std::io::ErrorKind::Other && io.to_string().contains("lock") => {
             StoreError::InUse

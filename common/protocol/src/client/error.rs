@@ -19,6 +19,14 @@ pub enum ClientError {
     /// The HTTP client cannot be created.
     #[error("cannot start the HTTP client")]
     Start(#[source] reqwest::Error),
+    /// The same where certificates of the system are needed.
+    #[error(
+        "cannot start the HTTP client; where the system knows no authorities, --ca names the certificate of the server's"
+    )]
+    StartTls(#[source] reqwest::Error),
+    /// The file of an authority has none.
+    #[error("the file of the authority's certificate has no certificate in it")]
+    NoCertificate,
     /// A token that no header can have.
     #[error("the token is not one line of ASCII, as `doppel token new` prints it")]
     Token,
@@ -46,6 +54,14 @@ pub enum ClientError {
         /// The server's URL.
         url: String,
         /// The error of the connection.
+        reason: String,
+    },
+    /// What answers does not speak TLS, or not with this client.
+    #[error("{url} does not answer {reason}")]
+    NoTls {
+        /// The server's URL.
+        url: String,
+        /// What TLS says, and what may help.
         reason: String,
     },
     /// No answer came in the time that the caller gave. What was asked for may be done.

@@ -135,14 +135,22 @@ impl Client {
         }
         let what = "the authority's certificate";
         http = match &credentials.ca {
-            Some(pem) => http.tls_certs_only(
-                Certificate::from_pem_bundle(pem).map_err(|source| ClientError::Pem { what, source })?,
-            ),
+            Some(pem) => {
+                let all =
+                    Certificate::from_pem_bundle(pem).map_err(|source| ClientError::Pem { what, source })?;
+                if all.is_empty() {
+                    return Err(ClientError::NoCertificate);
+                }
+                http.tls_certs_only(all)
+            }
             // Those of the system are not looked for where they are not needed: a small one has none.
             None if base.scheme() == "http" => http.tls_certs_only([]),
             None => http,
         };
-        let http = http.build().map_err(ClientError::Start)?;
+        let http = http.build().map_err(match base.scheme() {
+            "https" if credentials.ca.is_none() => ClientError::StartTls,
+            _ => ClientError::Start,
+        })?;
         Ok(Self { base, http, notify: Arc::new(|_| {}), told: Arc::default() })
     }
 
@@ -264,7 +272,9 @@ impl Client {
                 }
                 Ok(Err(response)) => return Err(ClientError::of(response)),
                 Err(error) => match self.failed(&error) {
-                    untrusted @ ClientError::Untrusted { .. } => return Err(untrusted),
+                    passes_not @ (ClientError::Untrusted { .. } | ClientError::NoTls { .. }) => {
+                        return Err(passes_not);
+                    }
                     error => (error, backoff),
                 },
             };
@@ -306,8 +316,15 @@ impl Client {
         let mut reason: &dyn std::error::Error = error;
         while let Some(cause) = reason.source() {
             reason = cause;
-            if let Some(tls) = of_tls(reason) {
-                return ClientError::Untrusted { url: self.base.to_string(), reason: tls.to_string() };
+            match of_tls(reason) {
+                Some(tls @ rustls::Error::InvalidCertificate(_)) => {
+                    return ClientError::Untrusted { url: self.base.to_string(), reason: tls.to_string() };
+                }
+                Some(tls) => {
+                    let reason = format!("in TLS: {tls}; a server with --tls-client-ca needs --client-cert");
+                    return ClientError::NoTls { url: self.base.to_string(), reason };
+                }
+                None => {}
             }
         }
         ClientError::Unreachable { url: self.base.to_string(), reason: reason.to_string() }

@@ -32,13 +32,21 @@ impl Writer<'_> {
         }
     }
 
-    /// Tells those that wait. Whoever comes later finds nobody who takes anything.
-    pub(super) fn refuse_all(&mut self, refused: &Tier1Error) {
+    /// Tells those whose commands were taken.
+    pub(super) fn refuse_waiting(&mut self, refused: &Tier1Error) {
         for entry in std::mem::take(&mut self.waiting) {
             entry.refuse(refused);
         }
         for done in std::mem::take(&mut self.posts).into_values() {
             done(Err(refused.clone().into()));
+        }
+    }
+
+    /// Tells all. Whoever comes later finds nobody who takes anything.
+    pub(super) fn refuse_all(&mut self, refused: &Tier1Error) {
+        self.refuse_waiting(refused);
+        if let Some(task) = self.set_aside.take() {
+            self.refuse(task, refused);
         }
         while let Ok(task) = self.tasks.try_recv() {
             self.refuse(task, refused);

@@ -21,6 +21,9 @@ use crate::store::StoreError;
 const LOOK: Duration = Duration::from_millis(250);
 const LOOK_MAX: Duration = Duration::from_secs(5);
 
+/// A range that stops again sooner than this has not found the room that it was told of.
+const STEADY: Duration = Duration::from_millis(500);
+
 impl Writer<'_> {
     /// Whether the range can be opened anew here. That of a replica is, with it.
     pub(super) fn can_reopen(&self) -> bool {
@@ -33,10 +36,15 @@ impl Writer<'_> {
         let range = self.owner.id;
         tracing::error!(%refused, %range, "the disk is full; the range takes no writes until there is room");
         self.tier1.refusals.disk_is_full(range, refused.clone());
-        self.refuse_all(&refused);
-        let mut pause = LOOK;
+        self.refuse_waiting(&refused);
+        if let Some(task) = self.set_aside.take() {
+            self.meanwhile(task, &refused);
+        }
+        // Where the file system says that there is room and yet takes nothing, it is not tried again and again.
+        let relapse = self.went_on.take().filter(|(at, _)| at.elapsed() < STEADY);
+        let mut pause = relapse.map_or(LOOK, |(_, pause)| pause.saturating_mul(2).min(LOOK_MAX));
         let mut next = Instant::now() + pause;
-        while !self.stopping && !self.owner.is_stopping() {
+        while !self.stopping && !self.tier1.is_over(self.owner) {
             match self.tasks.recv_deadline(next) {
                 Ok(task) => self.meanwhile(task, &refused),
                 Err(RecvTimeoutError::Disconnected) => return false,
@@ -45,6 +53,7 @@ impl Writer<'_> {
                         let seconds =
                             self.tier1.refusals.goes_on(range).map_or(0.0, |time| time.as_secs_f64());
                         tracing::info!(%range, seconds, "there is room again; the range goes on");
+                        self.went_on = Some((Instant::now(), pause));
                         return true;
                     }
                     Err(error) => {

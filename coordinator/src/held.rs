@@ -1,0 +1,55 @@
+//! A body of an answer that keeps something until it is sent, or its client has gone.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use axum::body::{Body, Bytes};
+use http_body::{Frame, SizeHint};
+
+struct Held<T> {
+    body: Body,
+    _kept: T,
+}
+
+/// The same body; `kept` is dropped with it.
+pub(crate) fn until_sent<T: Send + Unpin + 'static>(body: Body, kept: T) -> Body {
+    Body::new(Held { body, _kept: kept })
+}
+
+impl<T: Unpin> http_body::Body for Held<T> {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use http_body::Body as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_kept_is_kept_until_the_end() {
+        let kept = Arc::new(());
+        let body = until_sent(Body::from("text"), Arc::clone(&kept));
+        assert_eq!((body.size_hint().exact(), Arc::strong_count(&kept)), (Some(4), 2));
+        let bytes = axum::body::to_bytes(body, 10).await.unwrap();
+        assert_eq!((&bytes[..], Arc::strong_count(&kept)), (&b"text"[..], 1));
+    }
+}
