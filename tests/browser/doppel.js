@@ -1,7 +1,7 @@
 // A `doppel serve` on a directory of its own, and pages for it.
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 
 // The tests are run from the root of the checkout.
 const ROOT = process.cwd();
@@ -10,8 +10,18 @@ const DOPPEL = process.env.DOPPEL ?? join(ROOT, "target/debug/doppel");
 /** A character that turns the order of what follows, as an attacker would put it into a URL: the server escapes or keeps it. */
 export const TURNED = "http://shop.example/\u202egpj.exe";
 
-/** Starts a server; `{ url, stop }`. */
-export async function serve(options = []) {
+/** Starts a server with a token for an operator; `{ url, stop, token }`. */
+export async function serveLocked() {
+  const tokens = join(await mkdtemp(join(ROOT, "target/tmp/browser-")), "tokens");
+  const made = spawnSync(DOPPEL, ["token", "new", "ann", "--role", "operate", "--tokens", tokens], { encoding: "utf8" });
+  if (made.status !== 0) throw new Error(made.stderr);
+  const token = made.stdout.trim();
+  const { url, stop } = await serve(["--tokens", tokens], token);
+  return { url, token, stop: async () => { await stop(); await rm(dirname(tokens), { recursive: true }); } };
+}
+
+/** Starts a server; `{ url, stop }`. Where it has tokens it is asked with this one. */
+export async function serve(options = [], token = null) {
   const directory = await mkdtemp(join(ROOT, "target/tmp/browser-"));
   const child = spawn(DOPPEL, ["serve", "--data", join(directory, "pages"), "--listen", "127.0.0.1:0", ...options],
     { stdio: ["ignore", "pipe", "ignore"] });
@@ -31,7 +41,7 @@ export async function serve(options = []) {
     await rm(directory, { recursive: true });
   };
   try {
-    await decided(url);
+    await decided(url, token);
   } catch (error) {
     await stop();
     throw error;
@@ -40,9 +50,10 @@ export async function serve(options = []) {
 }
 
 /** Waits until everything is decided; the index of a server that has just started may not answer yet. */
-async function decided(url) {
+async function decided(url, token = null) {
+  const headers = token === null ? {} : { authorization: `Bearer ${token}` };
   for (let tries = 0; ; tries += 1) {
-    const answer = await fetch(`${url}/v1/flush?wait=true`, { method: "POST" });
+    const answer = await fetch(`${url}/v1/flush?wait=true`, { method: "POST", headers });
     if (answer.ok && (await answer.json()).done) return;
     if (tries === 100) throw new Error(`${url} does not decide: ${answer.status}`);
     await new Promise(resolve => setTimeout(resolve, 200));
