@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use axum::Json;
 use axum::extract::State;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
 use doppel_model::NodeId;
 use doppel_partitioning::Plan;
 use doppel_protocol::answer::{LoadBalance, LoadHistory, NodeLoad};
