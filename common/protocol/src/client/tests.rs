@@ -33,12 +33,16 @@ fn get(client: &Client) -> RequestBuilder {
 
 #[test]
 fn only_the_url_of_a_server_is_taken() {
-    for bad in ["", "a", "http://", "ftp://a/", "https://a/", "http://a/b", "http://a/?b", "http://u@a/"] {
+    for bad in ["", "a", "http://", "ftp://a/", "http://a/?b", "https://a/#b", "http://u@a/"] {
         assert!(matches!(Client::new(bad), Err(ClientError::Base(given)) if given == bad), "{bad}");
     }
     let client = Client::new("http://localhost:7700").unwrap();
     let request = get(&client).build().unwrap();
     assert_eq!(request.url().as_str(), "http://localhost:7700/v1/a%20b", "segments are escaped");
+    for behind in ["http://localhost:7700/doppel", "http://localhost:7700/doppel/"] {
+        let request = get(&Client::new(behind).unwrap()).build().unwrap();
+        assert_eq!(request.url().as_str(), "http://localhost:7700/doppel/v1/a%20b");
+    }
 }
 
 #[test]
