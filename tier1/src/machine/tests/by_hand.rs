@@ -88,7 +88,11 @@ impl World {
         let Group { changes, losses, .. } = self.in_use(group);
         let changes = changes - missed;
         let regrouped = Regrouped { group, changes, losses, out, last: true, repair: false, audit: None };
-        self.commit_only(|machine| machine.apply(Command::Regrouped(regrouped)).unwrap());
+        for effect in self.commit_only(|machine| machine.apply(Command::Regrouped(regrouped)).unwrap()) {
+            if let Effect::Quarantine { group, members, begins } = effect {
+                self.quarantines.push((group, members, begins));
+            }
+        }
     }
 
     /// A member as a recomputation names it.
