@@ -68,7 +68,12 @@ impl Sled {
             match opened.map_err(|error| configuration(dir).unwrap_or_else(|| failure(dir, error))) {
                 Ok(db) => return Ok(Self { db, dir: dir.to_owned() }),
                 Err(StoreError::InUse) if Instant::now() < deadline => thread::sleep(LOOK),
-                Err(error) => return Err(error),
+                Err(error @ StoreError::InUse) => return Err(error),
+                // The engine had the lock, so nobody else is writing what is removed here.
+                Err(error) => match (remove_unfinished_snapshots(dir), error) {
+                    (true, StoreError::Corrupt { .. }) => {}
+                    (_, error) => return Err(error),
+                },
             }
         }
     }
@@ -137,6 +142,19 @@ impl Store for Sled {
     fn bytes_on_disk(&self) -> u64 {
         self.db.size_on_disk().unwrap_or(0)
     }
+}
+
+/// Removes snapshots that the engine had not written to their ends: one that found no room, or was killed, leaves such a file, and the
+/// next start would take it for the newest snapshot and for damaged. Whether there were any.
+fn remove_unfinished_snapshots(dir: &Path) -> bool {
+    let Ok(entries) = std::fs::read_dir(dir) else { return false };
+    let is_unfinished = |path: &Path| {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        name.starts_with("snap.") && name.ends_with(".generating")
+    };
+    let unfinished = entries.flatten().map(|entry| entry.path()).filter(|path| is_unfinished(path));
+    let removed = unfinished.filter(|path| std::fs::remove_file(path).is_ok()).count();
+    removed > 0
 }
 
 fn failure(dir: &Path, error: sled::Error) -> StoreError {
@@ -212,6 +230,21 @@ mod tests {
             );
             assert_eq!(error, expected);
         }
+    }
+
+    #[test]
+    fn a_snapshot_that_was_not_written_to_its_end_harms_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = Sled::open_share(dir.path(), 1).unwrap();
+        first.put(b"key".to_vec(), b"row".to_vec()).unwrap();
+        first.flush().unwrap();
+        drop(first);
+        // As when there was no room for it.
+        let unfinished = dir.path().join("snap.7FFFFFFFFFFFFFFF.generating");
+        std::fs::write(&unfinished, [0; 4_096]).unwrap();
+        let again = Sled::open_share(dir.path(), 1).unwrap();
+        assert_eq!(again.get(b"key").unwrap(), Some(b"row".to_vec()));
+        assert!(!unfinished.exists());
     }
 
     #[test]
