@@ -5,7 +5,6 @@
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use anyhow::Context;
 use clap::Args;
@@ -217,10 +216,10 @@ impl FrontDoor {
             return Ok(());
         }
         let mut hangup = signal(SignalKind::hangup()).context("cannot wait for SIGHUP")?;
-        let files = Arc::new(self.files.clone());
+        let files = self.files.clone();
         tokio::spawn(async move {
             while hangup.recv().await.is_some() {
-                let files = Arc::clone(&files);
+                let files = files.clone();
                 // Reading a file blocks.
                 if tokio::task::spawn_blocking(move || files.reread()).await.is_err() {
                     tracing::error!("reading tokens and certificates anew panicked");

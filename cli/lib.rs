@@ -8,6 +8,7 @@
 //! | `crawl`, `one_page`, `extracted`, `directory`, `spool` | crawls on disk, or from standard input, as pages and as pages with signatures |
 //! | `hashed_lines`, `bounded` | crawls as hashed lines of pages; commands that count in bounded memory and disk |
 //! | `wire`, `manifest`, `winners` | the roles on a data directory |
+//! | `toml_file` | files of TOML that people write |
 //! | `policy_tables` | what a policy has learnt of words, in files and directories |
 //! | `new_directory` | a data directory that one command makes as a whole |
 //! | `layout` | contents laid out on nodes by a mapping |
@@ -57,6 +58,7 @@ mod spool;
 mod summary;
 pub mod svg;
 mod token_file;
+mod toml_file;
 mod urls;
 mod weights;
 mod whole_file;

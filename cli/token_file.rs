@@ -4,16 +4,16 @@
 //! writes it may do everything. What is unknown, repeated or out of form is refused with its line, and then no token of the file counts.
 
 use std::collections::HashSet;
-use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Seek, Write};
-use std::ops::Range;
+use std::fs::OpenOptions;
+use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
 use doppel_coordinator::access::{Token, TokenName};
 use serde::Deserialize;
 use toml::Spanned;
+
+use crate::toml_file::{self, Fault, TomlFileError, value};
 
 /// The largest file that is read: some 2,000 tokens.
 const BYTES_MAX: u64 = 512 << 10;
@@ -28,7 +28,10 @@ const HEADER: &str = "# Tokens of a Doppel server, by their hashes; `doppel toke
 /// Why a file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TokenFileError {
-    /// It cannot be read or written.
+    /// It cannot be read, or says something that cannot be.
+    #[error(transparent)]
+    File(#[from] TomlFileError),
+    /// It cannot be written.
     #[error("cannot {doing} {}", path.display())]
     Io {
         /// What was done.
@@ -37,19 +40,6 @@ pub(crate) enum TokenFileError {
         path: PathBuf,
         /// The reason.
         source: io::Error,
-    },
-    /// It is no file of tokens, for sure.
-    #[error("{} has more than {BYTES_MAX} bytes", .0.display())]
-    TooLarge(PathBuf),
-    /// It says something that cannot be.
-    #[error("{}, line {line}: {reason}", path.display())]
-    Line {
-        /// The file.
-        path: PathBuf,
-        /// From 1.
-        line: usize,
-        /// What is wrong there.
-        reason: String,
     },
     /// Somebody has a token of this name.
     #[error("{} has a token of the name {name}; take another name, or remove its entry first", path.display())]
@@ -78,16 +68,12 @@ struct WrittenToken {
     sha256: Spanned<String>,
 }
 
-/// What is wrong, and where in the text.
-type Fault = (Range<usize>, String);
-
 /// The tokens of a file.
 ///
 /// # Errors
 /// When it cannot be read or used; the message names file, line and reason.
-pub(crate) fn read(path: &Path) -> Result<Vec<Token>, TokenFileError> {
-    let file = File::open(path).map_err(|source| failed("read", path, source))?;
-    parse_of(&text_of(&file, path)?, path)
+pub(crate) fn read(path: &Path) -> Result<Vec<Token>, TomlFileError> {
+    toml_file::read(path, BYTES_MAX, parse)
 }
 
 /// Adds a token to a file, which is created where it is not there. What is in the file stays as it is.
@@ -100,8 +86,8 @@ pub(crate) fn add(path: &Path, token: &Token) -> Result<(), TokenFileError> {
     let mut file = file.map_err(|source| failed("write", path, source))?;
     // Two that add at the same time do so one after the other.
     file.lock().map_err(|source| failed("lock", path, source))?;
-    let present = text_of(&file, path)?;
-    let known = parse_of(&present, path)?;
+    let present = toml_file::bytes(path, BYTES_MAX, &file)?;
+    let known = toml_file::of_bytes(path, &present, parse)?;
     if known.iter().any(|known| known.name == token.name) {
         return Err(TokenFileError::Taken { path: path.to_owned(), name: token.name.clone() });
     }
@@ -114,9 +100,9 @@ pub(crate) fn add(path: &Path, token: &Token) -> Result<(), TokenFileError> {
     // What could not be read again is not written.
     let whole = [present.as_slice(), entry.as_bytes()].concat();
     if whole.len() as u64 > BYTES_MAX {
-        return Err(TokenFileError::TooLarge(path.to_owned()));
+        return Err(TomlFileError::TooLarge { path: path.to_owned(), max: BYTES_MAX }.into());
     }
-    parse_of(&whole, path)?;
+    toml_file::of_bytes(path, &whole, parse)?;
     let written = file.write_all(entry.as_bytes()).and_then(|()| file.sync_all());
     written.map_err(|source| {
         // A part of an entry would make the file useless.
@@ -129,35 +115,12 @@ fn failed(doing: &'static str, path: &Path, source: io::Error) -> TokenFileError
     TokenFileError::Io { doing, path: path.to_owned(), source }
 }
 
-fn text_of(mut file: &File, path: &Path) -> Result<Vec<u8>, TokenFileError> {
-    let mut bytes = Vec::new();
-    let read = file.rewind().and_then(|()| file.take(BYTES_MAX + 1).read_to_end(&mut bytes));
-    read.map_err(|source| failed("read", path, source))?;
-    if bytes.len() as u64 > BYTES_MAX {
-        return Err(TokenFileError::TooLarge(path.to_owned()));
-    }
-    Ok(bytes)
-}
-
-fn parse_of(bytes: &[u8], path: &Path) -> Result<Vec<Token>, TokenFileError> {
-    let at = |end: usize, reason| {
-        let line = 1 + bytes[..end].iter().filter(|byte| **byte == b'\n').count();
-        TokenFileError::Line { path: path.to_owned(), line, reason }
-    };
-    let text =
-        std::str::from_utf8(bytes).map_err(|error| at(error.valid_up_to(), "is not UTF-8".to_owned()))?;
-    parse(text).map_err(|(span, reason)| at(span.start.min(bytes.len()), reason))
-}
-
 fn parse(text: &str) -> Result<Vec<Token>, Fault> {
-    let Written { token: written } = toml::from_str(text).map_err(|error| {
-        let reason = error.message().trim().replace('\n', ", ");
-        (error.span().unwrap_or_default(), reason)
-    })?;
+    let Written { token: written } = toml_file::parse(text)?;
     let (mut names, mut hashes) = (HashSet::new(), HashSet::new());
     let token = |WrittenToken { name, role, expires, sha256 }: &WrittenToken| {
         let token =
-            Token { name: part(name)?, role: part(role)?, expires: part(expires)?, hash: part(sha256)? };
+            Token { name: value(name)?, role: value(role)?, expires: value(expires)?, hash: value(sha256)? };
         if !names.insert(token.name.to_string()) {
             return Err((name.span(), format!("{} is the name of a token above", token.name)));
         }
@@ -168,10 +131,6 @@ fn parse(text: &str) -> Result<Vec<Token>, Fault> {
         Ok(token)
     };
     written.iter().map(token).collect()
-}
-
-fn part<T: FromStr<Err: ToString>>(written: &Spanned<String>) -> Result<T, Fault> {
-    written.get_ref().parse().map_err(|error: T::Err| (written.span(), error.to_string()))
 }
 
 #[cfg(test)]
@@ -242,7 +201,7 @@ mod tests {
             std::fs::write(&path, &text).unwrap();
             let error = read(&path).unwrap_err();
             assert!(
-                matches!(&error, TokenFileError::Line { line: at, reason, .. } if *at == line && reason.contains(says)),
+                matches!(&error, TomlFileError::Line { line: at, reason, .. } if *at == line && reason.contains(says)),
                 "{text}: {error}"
             );
         }

@@ -4,14 +4,14 @@
 //! bounds is refused with its line.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, Read};
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use doppel_protocol::{Market, Markets, Rule, WinnerOrder};
 use serde::Deserialize;
 use toml::Spanned;
+
+use crate::toml_file::{self, Fault, TomlFileError};
 
 /// The largest file that is read: as many markets as are possible have room in it.
 const BYTES_MAX: u64 = 256 << 10;
@@ -25,32 +25,6 @@ pub(crate) struct Winners {
     pub(crate) markets: Markets,
 }
 
-/// Why a file cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum WinnersError {
-    /// It cannot be read.
-    #[error("cannot read {}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// The reason.
-        source: io::Error,
-    },
-    /// It is no policy file, for sure.
-    #[error("{} has more than {BYTES_MAX} bytes", .0.display())]
-    TooLarge(PathBuf),
-    /// It says something that cannot be.
-    #[error("{}, line {line}: {reason}", path.display())]
-    Line {
-        /// The file.
-        path: PathBuf,
-        /// From 1.
-        line: usize,
-        /// What is wrong there.
-        reason: String,
-    },
-}
-
 /// The file as it is written.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -60,43 +34,21 @@ struct Written {
     markets: BTreeMap<Spanned<String>, Spanned<Vec<Spanned<String>>>>,
 }
 
-/// What is wrong, and where in the text.
-type Fault = (Range<usize>, String);
-
 impl Winners {
     /// Reads a file.
     ///
     /// # Errors
     /// When it cannot be read or used; the message names file, line and reason.
-    pub(crate) fn read(path: &Path) -> Result<Self, WinnersError> {
-        let mut bytes = Vec::new();
-        let read = File::open(path).and_then(|file| file.take(BYTES_MAX + 1).read_to_end(&mut bytes));
-        read.map_err(|source| WinnersError::Io { path: path.to_owned(), source })?;
-        if bytes.len() as u64 > BYTES_MAX {
-            return Err(WinnersError::TooLarge(path.to_owned()));
-        }
-        let at = |end: usize, reason| {
-            let line = 1 + bytes[..end].iter().filter(|byte| **byte == b'\n').count();
-            WinnersError::Line { path: path.to_owned(), line, reason }
-        };
-        let text = std::str::from_utf8(&bytes)
-            .map_err(|error| at(error.valid_up_to(), "is not UTF-8".to_owned()))?;
-        Self::parse(text).map_err(|(span, reason)| at(span.start.min(bytes.len()), reason))
+    pub(crate) fn read(path: &Path) -> Result<Self, TomlFileError> {
+        toml_file::read(path, BYTES_MAX, Self::parse)
     }
 
     fn parse(text: &str) -> Result<Self, Fault> {
-        let Written { rules, markets } = toml::from_str(text).map_err(|error| {
-            let reason = error.message().trim().replace('\n', ", ");
-            (error.span().unwrap_or_default(), reason)
-        })?;
+        let Written { rules, markets } = toml_file::parse(text)?;
         let mut winners = Self { order: rules.as_deref().map(order).transpose()?, ..Self::default() };
         for (name, suffixes) in &markets {
             let suffixes_span = suffixes.span();
-            let suffixes: Result<Vec<_>, Fault> = suffixes
-                .get_ref()
-                .iter()
-                .map(|suffix| suffix.get_ref().parse().map_err(fault(suffix.span())))
-                .collect();
+            let suffixes: Result<Vec<_>, Fault> = suffixes.get_ref().iter().map(toml_file::value).collect();
             let market = Market::new(suffixes?).map_err(fault(suffixes_span))?;
             winners.markets.add(name.get_ref(), market).map_err(fault(name.span()))?;
         }

@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use super::description::{Description, Node, Tier1Node, is_address, is_id};
 use super::log::check_servers;
+use crate::toml_file::{self, TomlFileError};
 
 /// The largest file that is read: hundreds of nodes have room in it.
 const BYTES_MAX: u64 = 256 << 10;
@@ -55,12 +56,8 @@ pub(crate) struct Way {
 /// Why the file of a cluster cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FileError {
-    #[error("cannot read {}", path.display())]
-    Io { path: PathBuf, source: io::Error },
-    #[error("{} has more than {BYTES_MAX} bytes", .0.display())]
-    TooLarge(PathBuf),
-    #[error("{}, line {line}: {reason}", path.display())]
-    Line { path: PathBuf, line: usize, reason: String },
+    #[error(transparent)]
+    Toml(#[from] TomlFileError),
     #[error("{}: {reason}", path.display())]
     Content { path: PathBuf, reason: String },
     #[error(transparent)]
@@ -112,12 +109,12 @@ impl ClusterFile {
     /// # Errors
     /// When one of them cannot be used; the message names file, line and reason.
     pub(crate) fn read(path: &Path) -> Result<Self, FileError> {
-        let failed = |source| FileError::Io { path: path.to_owned(), source };
+        let failed = |source| TomlFileError::Io { path: path.to_owned(), source };
         let mut text = String::new();
         let read = File::open(path).and_then(|file| file.take(BYTES_MAX + 1).read_to_string(&mut text));
         read.map_err(failed)?;
         if text.len() as u64 > BYTES_MAX {
-            return Err(FileError::TooLarge(path.to_owned()));
+            return Err(TomlFileError::TooLarge { path: path.to_owned(), max: BYTES_MAX }.into());
         }
         let (secret, contents) = if parse::<toml::Table>(path, &text)?.contains_key("log") {
             let Pointing { cluster, secret, log: Servers { servers }, reach } = parse(path, &text)?;
@@ -169,11 +166,7 @@ impl ClusterFile {
 }
 
 fn parse<T: DeserializeOwned>(path: &Path, text: &str) -> Result<T, FileError> {
-    toml::from_str(text).map_err(|error| {
-        let line = 1 + text[..error.span().map_or(0, |span| span.start)].matches('\n').count();
-        let reason = error.message().trim().replace('\n', ", ");
-        FileError::Line { path: path.to_owned(), line, reason }
-    })
+    toml_file::of_bytes(path, text.as_bytes(), toml_file::parse).map_err(FileError::from)
 }
 
 impl Way {

@@ -49,17 +49,6 @@ pub(crate) struct Gate {
     clients: Arc<Clients>,
 }
 
-/// Why a request without a token that allows it is refused.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Lacks {
-    /// There is none, or it is in another form.
-    Token,
-    /// There are several.
-    OneToken,
-    /// It is of no use.
-    Known(Unknown),
-}
-
 impl Gate {
     pub(crate) fn new(access: Access, listener: Listener, clients: Arc<Clients>) -> Self {
         Self { access, listener, clients }
@@ -86,9 +75,7 @@ impl Gate {
         let (Some(tokens), Some(required)) = (&self.access.tokens, required) else {
             return self.at_this_listener(required).map(|()| None);
         };
-        let (name, role) = bearer(headers)
-            .and_then(|token| tokens.find(token, now).map_err(Lacks::Known))
-            .map_err(Problem::from)?;
+        let (name, role) = tokens.find(bearer(headers)?, now)?;
         if role < required {
             return Err(Problem::forbidden(format!(
                 "this needs a token with the role {required}, and that of {name} has {role}"
@@ -108,28 +95,25 @@ impl Gate {
 
 /// The token in `Authorization: Bearer` (RFC 6750, section 2.1). It is taken from nowhere else: addresses are logged, and cookies are
 /// sent by browsers on their own.
-fn bearer(headers: &HeaderMap) -> Result<&str, Lacks> {
+fn bearer(headers: &HeaderMap) -> Result<&str, Problem> {
+    let none = || Problem::unauthorized("this needs a token, in the header Authorization: Bearer TOKEN");
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
-    let value = values.next().ok_or(Lacks::Token)?;
+    let value = values.next().ok_or_else(none)?;
     if values.next().is_some() {
-        return Err(Lacks::OneToken);
+        return Err(Problem::unauthorized("a request has one header Authorization"));
     }
-    let (scheme, token) = value.to_str().ok().and_then(|value| value.split_once(' ')).ok_or(Lacks::Token)?;
+    let (scheme, token) = value.to_str().ok().and_then(|value| value.split_once(' ')).ok_or_else(none)?;
     if !scheme.eq_ignore_ascii_case("bearer") {
-        return Err(Lacks::Token);
+        return Err(none());
     }
     Ok(token.trim_start_matches(' '))
 }
 
-impl From<Lacks> for Problem {
-    fn from(lacks: Lacks) -> Self {
-        match lacks {
-            Lacks::Token => {
-                Self::unauthorized("this needs a token, in the header Authorization: Bearer TOKEN")
-            }
-            Lacks::OneToken => Self::unauthorized("a request has one header Authorization"),
-            Lacks::Known(Unknown::Nobodys) => Self::unauthorized("no such token is known here"),
-            Lacks::Known(Unknown::Expired(name, at)) => Self::unauthorized(format!(
+impl From<Unknown> for Problem {
+    fn from(unknown: Unknown) -> Self {
+        match unknown {
+            Unknown::Nobodys => Self::unauthorized("no such token is known here"),
+            Unknown::Expired(name, at) => Self::unauthorized(format!(
                 "the token of {name} has expired at {at}; `doppel token new` makes another one"
             )),
         }

@@ -11,12 +11,12 @@ use axum::http::{HeaderMap, header};
 use futures_util::StreamExt;
 use tokio::time::{Instant, timeout_at};
 
-use crate::buffer::Buffer;
+use crate::buffer::{Buffer, too_large};
 use crate::limits::Limits;
 use crate::memory::BodyMemory;
 use crate::problem::Problem;
 
-/// The smallest growth of a buffer, and the step of decompression.
+/// The step of decompression.
 const STEP: usize = 64 << 10;
 
 /// Window of zstd: 8 MiB, the most that RFC 9659 allows for HTTP.
@@ -130,10 +130,6 @@ impl Encoding {
             Some(_) => Err(Problem::media_type("one content encoding is taken, gzip or zstd")),
         }
     }
-}
-
-fn too_large(max: usize) -> Problem {
-    Problem::too_large(format!("the body is longer than the limit of {max} bytes; send it in parts"))
 }
 
 fn slow(pause: Duration, whole: Duration) -> Problem {

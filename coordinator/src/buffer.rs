@@ -72,9 +72,7 @@ impl Buffer {
     pub(crate) fn push(&mut self, piece: &[u8]) -> Result<(), Problem> {
         let length = self.bytes().len() + piece.len();
         if length > self.max {
-            let max = self.max;
-            let detail = format!("the body is longer than the limit of {max} bytes; send it in parts");
-            return Err(Problem::too_large(detail));
+            return Err(too_large(self.max));
         }
         let present = match length {
             _ if self.max <= SMALL => self.max,
@@ -111,6 +109,11 @@ impl Buffer {
         }
         Ok(())
     }
+}
+
+/// 413: a body would be longer than it may be.
+pub(crate) fn too_large(max: usize) -> Problem {
+    Problem::too_large(format!("the body is longer than the limit of {max} bytes; send it in parts"))
 }
 
 #[cfg(test)]

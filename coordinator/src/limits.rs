@@ -98,8 +98,8 @@ pub const LONG_CALL_TIME: Duration = Duration::from_secs(3_600);
 /// The same for health and metrics, with the wait for a permit.
 pub const HEALTH_TIME: Duration = Duration::from_secs(10);
 
-/// Scrapes at once, but for those that other metrics of the process take. Past it: 503. So many that several monitors may ask, and
-/// too few to keep the question whether the service is ready from its calls.
+/// Scrapes at once. Past it: 503. Several monitors may ask, and most of [`HEALTH_CALLS`] are left to the question whether the service is
+/// ready.
 pub const SCRAPES: usize = 4;
 
 /// How long a scrape waits for the tiers and the nodes; it has what has come by then.
