@@ -73,7 +73,7 @@ fn small() -> Door {
 }
 
 /// Zeros, packed.
-fn bomb(bytes: usize) -> Vec<u8> {
+pub(super) fn bomb(bytes: usize) -> Vec<u8> {
     let mut packed = GzEncoder::new(Vec::new(), Compression::best());
     let piece = vec![b' '; 1 << 20];
     for _ in 0..bytes >> 20 {
