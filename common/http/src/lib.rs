@@ -40,6 +40,9 @@ const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
 /// Accepts that may fail so one after the other: a minute without a connection is the end.
 const ACCEPT_FAILURES: u32 = 60;
 
+/// How long a connection that was accepted last has, at the end, for the first bytes of its request.
+const FIRST_BYTES: Duration = Duration::from_millis(50);
+
 /// The limits of a listener's connections.
 #[derive(Debug, Clone, Copy)]
 pub struct Connections {
@@ -149,6 +152,8 @@ where
     drop(listener);
     ending.send_replace(true);
     drain();
+    // hyper closes a connection of which it has read nothing yet, and the last ones may have sent their requests.
+    sleep(FIRST_BYTES).await;
     if timeout(limits.drain, graceful.shutdown()).await.is_err() {
         tracing::warn!("requests were still in work at the end");
     }
