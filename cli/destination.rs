@@ -78,11 +78,11 @@ impl Destination {
         Ok(Self::Whole(replacement))
     }
 
-    /// Writes the export.
+    /// Writes the export, and gives what `write` does.
     ///
     /// # Errors
     /// What `write` fails with, or when the file cannot be written; then it is as it was.
-    pub fn write(&self, write: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>) -> anyhow::Result<()> {
+    pub fn write<T>(&self, write: impl FnOnce(&mut dyn Write) -> anyhow::Result<T>) -> anyhow::Result<T> {
         match self {
             Self::Standard => buffered(Stdout::lock(), write),
             Self::Special(path, file) => buffered(file, write).with_context(|| cannot_write(path)),
@@ -113,19 +113,24 @@ impl Replacement {
         Ok(file)
     }
 
-    fn write(&self, write: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>) -> anyhow::Result<()> {
+    fn write<T>(&self, write: impl FnOnce(&mut dyn Write) -> anyhow::Result<T>) -> anyhow::Result<T> {
         let file = self.begin()?;
-        buffered(file.as_file(), write)?;
+        let written = buffered(file.as_file(), write)?;
         file.as_file().sync_all()?;
         file.persist(&self.path)?;
-        Ok(File::open(self.dir())?.sync_all()?)
+        File::open(self.dir())?.sync_all()?;
+        Ok(written)
     }
 }
 
-fn buffered(out: impl Write, write: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>) -> anyhow::Result<()> {
+fn buffered<T>(
+    out: impl Write,
+    write: impl FnOnce(&mut dyn Write) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
     let mut out = BufWriter::new(out);
-    write(&mut out)?;
-    Ok(out.flush()?)
+    let written = write(&mut out)?;
+    out.flush()?;
+    Ok(written)
 }
 
 /// Whether a file is standard output, which a shell may have redirected. A terminal or `/dev/null`

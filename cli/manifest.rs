@@ -8,6 +8,7 @@
 //! it made. It carries a checksum.
 
 mod error;
+mod of_cluster;
 
 use std::ffi::OsStr;
 use std::fs::{self, File};

@@ -148,7 +148,7 @@ impl Engine {
     ) -> anyhow::Result<Self> {
         let manifest = Manifest::open_or_create_with(dir, wanted, DEFAULTS, tables.as_deref())?;
         let signer = policy_tables::of_directory(dir, (manifest.policy, manifest.tables), tables)?;
-        let tier1 = open_tier1(dir, &manifest, &args.tuning, purpose, OtherRanges::new())?;
+        let tier1 = open_tier1(dir, (&manifest, &manifest), &args.tuning, purpose, OtherRanges::new())?;
         ensure_not_lost(dir, &tier1)?;
         let config = doppel_tier2::Config { nodes: args.index_nodes, ..index(dir, &manifest, &args.tuning) };
         let source = Arc::clone(&tier1) as Arc<dyn ContentSource>;
@@ -190,10 +190,10 @@ impl Engine {
     }
 }
 
-/// Opens the ranges of a data directory but for those of other processes.
+/// Opens the ranges of a data directory but for those of other processes. The second manifest is that of backups.
 fn open_tier1(
     dir: &Path,
-    manifest: &Manifest,
+    (manifest, of_backups): (&Manifest, &Manifest),
     args: &TuningArgs,
     purpose: Purpose,
     others: OtherRanges,
@@ -206,7 +206,7 @@ fn open_tier1(
         lost.display(),
         dir.display()
     );
-    let config = config(dir, manifest, args, purpose)?;
+    let config = config(dir, (manifest, of_backups), args, purpose)?;
     let tier1 = Tier1::open_some(&config, others).with_context(|| format!("cannot open {}", dir.display()));
     let tier1 = tier1.map_err(|error| served::name_server(dir, error))?;
     // Now the directory is this process's alone.
@@ -214,10 +214,10 @@ fn open_tier1(
     Ok(tier1)
 }
 
-/// What tier 1 of a data directory is opened with.
+/// What tier 1 of a data directory is opened with. The second manifest is that of backups.
 fn config(
     dir: &Path,
-    manifest: &Manifest,
+    (manifest, of_backups): (&Manifest, &Manifest),
     args: &TuningArgs,
     Purpose { durable, answers, rules }: Purpose,
 ) -> anyhow::Result<doppel_tier1::Config> {
@@ -242,7 +242,7 @@ fn config(
         snapshot_pause: args.snapshot_every.0,
         durable,
         collection: manifest.collection(),
-        manifest: manifest.seal().context("cannot write the manifest down")?,
+        manifest: of_backups.seal().context("cannot write the manifest down")?,
     })
 }
 

@@ -146,6 +146,33 @@ fn a_feed_goes_on_when_a_range_has_another_owner() {
 }
 
 #[test]
+fn an_increment_of_one_node_follows_the_backup_of_another() {
+    let Some(trial) = Trial::replicated(&["--tier1", "3", "--tier2", "1", "--coordinators", "1"]) else {
+        return;
+    };
+    let (front, rounds) = (&trial.coordinators()[0], rounds(12, 30, 2));
+    let home = tempfile::tempdir().unwrap();
+    let of = |name: &str| home.path().join(name).to_str().unwrap().to_owned();
+    let (full, increment, dir) = (of("full"), of("increment"), of("restored"));
+    front.push_patiently(&rounds[0]);
+    front.flush_patiently();
+    run_ok(["backup", "--server", &front.url, "--out", &full]);
+    // Its coordinator asked this node.
+    trial.kill("record-1");
+    front.push_patiently(&rounds[1]);
+    front.flush_patiently();
+    let url = rounds[1][0]["url"].as_str().unwrap();
+    assert_eq!(front.post_json("/v1/purge", &json!({ "url": url }))["purged"], 1);
+    front.flush_patiently();
+    run_ok(["backup", "--server", &front.url, "--out", &increment, "--since", &full]);
+    run_ok(["restore", &full, &increment, "--data", &dir]);
+    let restored = Server::start(dir.as_ref(), &[]);
+    restored.flush();
+    assert_eq!(meaning(&restored.export()), meaning(&front.export()));
+    assert_eq!(restored.status(url)["status"], "unknown");
+}
+
+#[test]
 fn an_operator_has_a_node_own_a_range() {
     let Some(trial) = Trial::replicated(&["--tier1", "2", "--tier2", "1", "--coordinators", "1"]) else {
         return;

@@ -12,6 +12,7 @@ mod state {
     mod backup;
     mod corruption;
     mod fixture;
+    mod increments;
     mod ranges;
     mod restore;
     mod retention;

@@ -1,4 +1,4 @@
-//! `doppel backup`: everything that cannot be derived, as one file.
+//! `doppel backup`: everything that cannot be derived, as one file, or what has changed of it since earlier ones.
 
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -8,15 +8,16 @@ use clap::Args;
 use doppel_model::tables::TablesHash;
 use doppel_protocol::BackupSummary;
 use doppel_protocol::client::Method;
-use doppel_tier1::backup::{Offline, Reader};
+use doppel_tier1::backup::{BackupHash, IncrementError, Offline, Reader, State, Written, increment};
 use serde::Serialize;
 
 use crate::args::ServerArgs;
 use crate::client::connect;
-use crate::destination::Destination;
+use crate::destination::{Destination, refuse_input};
 use crate::manifest::Manifest;
 use crate::output::{Output, bytes, plural, say};
 use crate::policy_tables;
+use crate::progress;
 use crate::served;
 
 /// Back up a collection: from a server while it goes on, or a data directory that no server uses.
@@ -26,11 +27,17 @@ use crate::served;
 /// from `policy-tables` in the data directory, or in a cluster the file that the coordinators were given. Whatever the server acknowledged before the backup began is in
 /// it. In a cluster ask any coordinator: the file has all ranges at one moment. A directory has to be writable, because the storage engine completes its own files: copy one on a
 /// read-only or full disk to another place first.
+///
+/// With --since the file has only what has changed since earlier backups, which are named in order: the full one, and the increments
+/// that follow it. `doppel restore` takes them in the same order, and this file after them. What is saved is room: the server
+/// reads and sends everything as for a full backup, and here it is compared with the earlier files.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   doppel backup --out doppel.backup
-  doppel backup --data /var/lib/doppel --out doppel.backup")]
+  doppel backup --data /var/lib/doppel --out doppel.backup
+  doppel backup --out tuesday.increment --since monday.backup
+  doppel backup --out wednesday.increment --since monday.backup tuesday.increment")]
 pub(crate) struct Backup {
     /// Write to this file; `-` is standard output. A file that is there is replaced at the end.
     #[arg(long, value_name = "FILE")]
@@ -39,6 +46,12 @@ pub(crate) struct Backup {
     /// only node of tier 1; with several nodes ask a coordinator.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
+    /// Write only what has changed since these: a full backup, and its increments in order.
+    #[arg(long, num_args = 1.., value_name = "FILE")]
+    since: Vec<PathBuf>,
+    /// Where the increments of --since are sorted [default: TMPDIR, or /tmp]. It takes as much room as they have unpacked.
+    #[arg(long, value_name = "DIR", requires = "since")]
+    temp_dir: Option<PathBuf>,
     /// Print the summary as JSON.
     #[arg(long)]
     json: bool,
@@ -51,6 +64,11 @@ pub(crate) struct Backup {
 struct BackedUp {
     #[serde(flatten)]
     summary: BackupSummary,
+    /// Names the file.
+    hash: BackupHash,
+    /// Names the backup that an increment follows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    follows: Option<BackupHash>,
     /// The tables of the policy, which are not in it.
     #[serde(skip_serializing_if = "Option::is_none")]
     tables_not_in_it: Option<TablesHash>,
@@ -58,46 +76,59 @@ struct BackedUp {
 
 impl Backup {
     pub(crate) fn run(self) -> anyhow::Result<()> {
+        refuse_input("--out", &self.out, &self.since)?;
         let out = Destination::open(&self.out)?;
-        let mut summary = BackupSummary::default();
-        let mut tables = None;
-        match &self.data {
-            Some(dir) => {
-                let manifest = Manifest::open(dir)?;
-                tables = manifest.tables;
-                let (map, sealed) = (manifest.map()?, manifest.seal()?);
-                let cannot = || format!("cannot back up {}", dir.display());
-                let collection = Offline::open(&dir.join("tier1"), map)
-                    .with_context(cannot)
-                    .map_err(|error| served::name_server(dir, error))?;
-                out.write(|out| {
-                    summary = collection.back_up(&sealed, out).with_context(cannot)?;
-                    Ok(())
-                })?;
-            }
-            None => {
-                let client = connect(&self.server)?;
-                let mut response = client.send(client.request(Method::GET, &["v1", "backup"]))?;
-                out.write(|out| {
-                    (summary, tables) = verified(&mut Tee { input: &mut response, out }).context(
-                        "the backup is incomplete; the server's log says why, and another try may do",
-                    )?;
-                    Ok(())
-                })?;
-            }
-        }
+        let since = self.since()?;
+        let follows = since.as_ref().map(State::hash);
+        let (written, tables) = match &self.data {
+            Some(dir) => back_up_directory(dir, since, &out)?,
+            None => self.ask_server(since, &out)?,
+        };
         if matches!(out, Destination::Standard) {
             tables.inspect(|hash| say!("doppel: {}", self.not_in_it(*hash)));
             return Ok(());
         }
-        Output { json: self.json }.print(&BackedUp { summary, tables_not_in_it: tables }, |out| {
+        let Written { summary, hash } = written;
+        let backed_up = BackedUp { summary, hash, follows, tables_not_in_it: tables };
+        Output { json: self.json }.print(&backed_up, |out| {
             let BackupSummary { rows, changes, bytes: size } = summary;
+            let of = plural(rows, if follows.is_some() { "changed row" } else { "row" });
             let meanwhile =
                 if changes > 0 { format!(" and {}", plural(changes, "later change")) } else { String::new() };
-            writeln!(out, "{}: {}{meanwhile} in {}", self.out.display(), plural(rows, "row"), bytes(size))?;
+            writeln!(out, "{}: {of}{meanwhile} in {}", self.out.display(), bytes(size))?;
             tables.map_or(Ok(()), |hash| writeln!(out, "{}", self.not_in_it(hash)))
         })?;
         Ok(())
+    }
+
+    /// The state that the earlier backups give; none when a full one is wanted.
+    fn since(&self) -> anyhow::Result<Option<State>> {
+        if self.since.is_empty() {
+            return Ok(None);
+        }
+        let dir = self.temp_dir.clone().unwrap_or_else(std::env::temp_dir);
+        let bar = progress::waiting("reading");
+        let state = State::of(&self.since, &dir)?;
+        bar.finish_and_clear();
+        Ok(Some(state))
+    }
+
+    /// Backs up what a server has.
+    fn ask_server(&self, since: Option<State>, out: &Destination) -> anyhow::Result<Made> {
+        let incomplete = "the backup is incomplete; the server's log says why, and another try may do";
+        let client = connect(&self.server)?;
+        let mut response = client.send(client.request(Method::GET, &["v1", "backup"]))?;
+        out.write(|out| match since {
+            None => verified(&mut Tee { input: &mut response, out }).context(incomplete),
+            Some(since) => {
+                let tables = tables_of(since.manifest());
+                let written = increment(since, &mut response, out).map_err(|error| match error {
+                    IncrementError::Unusable(_) => anyhow::Error::new(error).context(incomplete),
+                    error => error.into(),
+                })?;
+                Ok((written, tables))
+            }
+        })
     }
 
     /// What a restored collection needs besides the file.
@@ -112,13 +143,35 @@ impl Backup {
     }
 }
 
+/// A backup, and the tables of its collection, which are not in it.
+type Made = (Written, Option<TablesHash>);
+
+/// Backs up a directory that no server uses.
+fn back_up_directory(dir: &Path, since: Option<State>, out: &Destination) -> anyhow::Result<Made> {
+    let manifest = Manifest::open(dir)?;
+    let (map, sealed) = (manifest.map()?, manifest.seal()?);
+    let cannot = || format!("cannot back up {}", dir.display());
+    let collection = Offline::open(&dir.join("tier1"), map)
+        .with_context(cannot)
+        .map_err(|error| served::name_server(dir, error))?;
+    let written = out.write(|out| match since {
+        None => collection.back_up(&sealed, out).with_context(cannot),
+        Some(since) => collection.back_up_since(since, &sealed, out).with_context(cannot),
+    })?;
+    Ok((written, manifest.tables))
+}
+
 /// Reads a backup to its end, and the tables that its collection needs. One that is incomplete has no end, and is an error.
-fn verified(input: &mut dyn Read) -> anyhow::Result<(BackupSummary, Option<TablesHash>)> {
+fn verified(input: &mut dyn Read) -> anyhow::Result<Made> {
     let mut reader = Reader::open(input)?;
-    // A server of another version has another manifest, and the backup is as good.
-    let manifest = Manifest::read(reader.head().manifest.as_bytes(), Path::new("the backup")).ok();
+    let tables = tables_of(&reader.head().manifest);
     while reader.writes()?.is_some() {}
-    Ok((reader.summary(), manifest.and_then(|manifest| manifest.tables)))
+    Ok((Written { summary: reader.summary(), hash: reader.hash() }, tables))
+}
+
+fn tables_of(manifest: &str) -> Option<TablesHash> {
+    // A server of another version has another manifest, and the backup is as good.
+    Manifest::read(manifest.as_bytes(), Path::new("the backup")).ok()?.tables
 }
 
 /// Copies what is read.

@@ -1,4 +1,6 @@
-//! `doppel check`: every invariant of a data directory.
+//! `doppel check`: every invariant of a data directory, or whether backups are whole and follow each other.
+
+mod backups;
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -24,15 +26,23 @@ use crate::served;
 /// between shards are under way, the rows they are about may still differ, and are not found fault with; all others
 /// are held to the letter. Ends with 1 when anything does not hold. It does not compute the groups anew:
 /// `doppel repair` does.
+///
+/// With --backup it verifies a full backup and its increments instead, and writes nothing: that every file is whole and not damaged,
+/// that all are of one collection, and that each follows the one before. What their rows say of each other is checked when they
+/// are restored.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   doppel check /var/lib/doppel
-  doppel check --json collection")]
+  doppel check --json collection
+  doppel check --backup monday.backup tuesday.increment wednesday.increment")]
 pub(crate) struct Check {
     /// The data directory.
-    #[arg(value_name = "DIR")]
-    dir: PathBuf,
+    #[arg(value_name = "DIR", required_unless_present = "backup")]
+    dir: Option<PathBuf>,
+    /// Verify these files instead: a full backup, and its increments in order.
+    #[arg(long, num_args = 1.., value_name = "FILE", conflicts_with = "dir")]
+    backup: Vec<PathBuf>,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -58,15 +68,16 @@ pub(crate) struct Checked {
 
 impl Check {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let manifest = Manifest::open(&self.dir)?;
-        let checked = Checked::of(&self.dir, &manifest)
-            .with_context(|| format!("cannot check {}", self.dir.display()))
-            .map_err(|error| served::name_server(&self.dir, error))?;
         let output = Output { json: self.json };
-        output.print(&checked, |out| checked.write(&self.dir, out))?;
+        let Some(dir) = &self.dir else { return backups::check(&self.backup, output) };
+        let manifest = Manifest::open(dir)?;
+        let checked = Checked::of(dir, &manifest)
+            .with_context(|| format!("cannot check {}", dir.display()))
+            .map_err(|error| served::name_server(dir, error))?;
+        output.print(&checked, |out| checked.write(dir, out))?;
         match checked.advice() {
             None => Ok(()),
-            Some(advice) => bail!("{} is damaged: {advice}", self.dir.display()),
+            Some(advice) => bail!("{} is damaged: {advice}", dir.display()),
         }
     }
 }

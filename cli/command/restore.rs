@@ -1,17 +1,15 @@
-//! `doppel restore`: a data directory from a backup.
+//! `doppel restore`: a data directory from a backup, or from a full one and its increments.
 //!
 //! It is checked before it can be opened, and until then it is [`NewDirectory`]'s to remove.
 
-use std::fs::File;
-use std::io::BufReader;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{bail, ensure};
 use clap::Args;
 use doppel_model::tables::{Tables, TablesHash};
 use doppel_protocol::BackupSummary;
-use doppel_tier1::backup::{Reader, restore};
+use doppel_tier1::backup::{RestoreError, Series, restore};
 use serde::Serialize;
 
 use crate::command::check::Checked;
@@ -21,13 +19,17 @@ use crate::output::{self, Output, bytes, plural};
 use crate::policy_tables::{self, PolicyTablesError};
 use crate::progress;
 
-/// Make a data directory of a backup.
+/// Make a data directory of a backup, or of a full backup and its increments.
 ///
-/// The file may come from a single process or from a cluster, and the directory is one for `doppel serve`. It cannot be used in
-/// a cluster with a log. Without a log it is the directory `collection` below that of each node of tier 1, restored from one
-/// file on all of them (docs/CLUSTER.md).
+/// The full backup comes first, and then its increments (`doppel backup --since`) in the order in which they were made. The directory
+/// has the state of the last one. When one is missing or in another place, damaged, cut off, or of another collection, it is named,
+/// and no directory is made.
 ///
-/// The whole file is verified, and then all that `doppel check` verifies, before the directory can be opened.
+/// A backup may come from a single process or from a cluster, and the directory is one for `doppel serve`. It cannot be used in
+/// a cluster with a log. Without a log it is the directory `collection` below that of each node of tier 1, restored from the
+/// same files on all of them (docs/CLUSTER.md).
+///
+/// All files are verified, and then all that `doppel check` verifies, before the directory can be opened.
 /// The index is built when a server first opens it. Cursors of the change feed that were given after the
 /// backup are refused with 410: their consumers begin anew.
 ///
@@ -36,12 +38,13 @@ use crate::progress;
 #[command(after_help = "\
 Examples:
   doppel restore doppel.backup --data /var/lib/doppel
+  doppel restore monday.backup tuesday.increment wednesday.increment --data /var/lib/doppel
   doppel restore doppel.backup --data copy && doppel serve --data copy --listen 127.0.0.1:7701
   doppel restore doppel.backup --data /var/lib/doppel/collection     (a node of tier 1 in a cluster without a log)")]
 pub(crate) struct Restore {
-    /// The backup.
-    #[arg(value_name = "FILE")]
-    backup: PathBuf,
+    /// A full backup, and its increments in order.
+    #[arg(value_name = "FILE", required = true)]
+    backups: Vec<PathBuf>,
     /// The data directory to make: an empty one, or none yet.
     #[arg(long, value_name = "DIR")]
     data: PathBuf,
@@ -70,31 +73,32 @@ struct Restored {
 impl Restore {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let dir = &self.data;
-        let of = || format!("cannot restore {}", self.backup.display());
-        let file = File::open(&self.backup).with_context(of)?;
-        ensure!(
-            !self.backup.is_dir(),
-            "{} is a directory, not a backup; name the file",
-            self.backup.display()
-        );
-        let mut file = BufReader::with_capacity(1 << 20, file);
-        let reader = Reader::open(&mut file).with_context(of)?;
-        let manifest = Manifest::read(reader.head().manifest.as_bytes(), &self.backup)?;
+        let series = Series::open(&self.backups)?;
+        let manifest = Manifest::read(series.head().manifest.as_bytes(), &self.backups[0])?;
         let tables = self.tables(&manifest)?;
         let new = NewDirectory::begin(dir)?;
         let bar = progress::waiting("restoring");
+        if self.backups.len() > 1 {
+            // A file that is missing or mixed up is found before hours of work. One alone may be a pipe, which is read once.
+            Series::open(&self.backups)?.verify()?;
+        }
         let policy = manifest.policy;
-        let restored = restore(reader, &new.tier1(), manifest.map()?, policy, manifest.winners);
-        let (summary, report) = restored.with_context(of)?;
+        let restored = restore(series, &new.tier1(), manifest.map()?, policy, manifest.winners);
+        let (summary, report) = restored.map_err(|error| match error {
+            RestoreError::Series(error) => anyhow::Error::new(error),
+            RestoreError::Store(error) => {
+                anyhow::Error::new(error).context(format!("cannot write {}", dir.display()))
+            }
+        })?;
         let checked = Checked::new(&manifest, report, doppel_tier2::check::Report::default());
         bar.finish_and_clear();
         if checked.advice().is_some() {
-            checked.write(&self.backup, &mut output::stderr())?;
+            checked.write(self.newest(), &mut output::stderr())?;
             if !self.accept_findings {
                 bail!(
                     "{} is whole, but what was backed up is damaged; take an older one, or give \
                      --accept-findings",
-                    self.backup.display()
+                    self.newest().display()
                 );
             }
         }
@@ -114,6 +118,11 @@ impl Restore {
         Ok(())
     }
 
+    /// The backup whose state is restored.
+    fn newest(&self) -> &Path {
+        self.backups.last().map_or(Path::new("the backup"), PathBuf::as_path)
+    }
+
     /// The tables that are given, when they are those of the backup.
     fn tables(&self, manifest: &Manifest) -> anyhow::Result<Option<Arc<Tables>>> {
         let Some(path) = &self.policy_tables else { return Ok(None) };
@@ -122,7 +131,7 @@ impl Restore {
         ensure!(
             tables.hash() == has,
             "{} needs the tables {has}; {} has {}",
-            self.backup.display(),
+            self.newest().display(),
             path.display(),
             tables.hash()
         );

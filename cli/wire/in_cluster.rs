@@ -66,7 +66,10 @@ impl RecordNode {
             let owner: Arc<dyn RangeOwner> = Arc::new(RemoteRanges::new(peer.clone()));
             others.extend(other.ranges.iter().map(|range| (*range, Arc::clone(&owner))));
         }
-        let tier1 = open_tier1(dir, &manifest, args, purpose, others)?;
+        // A single node has all backups, those of its directory among them.
+        let is_single = cluster.tier1_nodes().len() == 1;
+        let of_backups = if is_single { manifest.clone() } else { manifest.of_cluster(&cluster.id) };
+        let tier1 = open_tier1(dir, (&manifest, &of_backups), args, purpose, others)?;
         let seat = Arc::new(RouterSeat::new());
         let router = cluster.router();
         let index = if router.name == *name {

@@ -63,7 +63,7 @@ impl ReplicatedNode {
         let config = doppel_tier1::Config {
             // The same at every node, for a consumer of the feed goes on at the next owner.
             collection: stable_hash64(cluster.id.as_bytes()),
-            ..config(dir, &manifest, args, purpose)?
+            ..config(dir, (&manifest, &manifest.of_cluster(&cluster.id)), args, purpose)?
         };
         let own = cluster.tier1_names().iter().position(|node| node == name);
         let own = own.context("the node is not in the cluster")?;

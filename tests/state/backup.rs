@@ -134,7 +134,7 @@ fn back_up_under_load(options: &[&str]) {
 }
 
 /// Checks that every acknowledged page is present, in that version or a later one.
-fn has_all(server: &Server, acknowledged: &str) {
+pub(crate) fn has_all(server: &Server, acknowledged: &str) {
     let lines = lines_of(acknowledged);
     assert!(lines.len() > 400);
     for lines in lines.chunks(1_000) {

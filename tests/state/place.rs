@@ -43,10 +43,10 @@ pub(crate) fn stderr(output: &Output) -> String {
 
 /// Runs `doppel`, and retries for a short time while the directory is in use: a process that another test is
 /// just starting inherits open files for a moment, including the lock.
-pub(crate) fn run_when_free<const N: usize>(arguments: [&Path; N]) -> Output {
+pub(crate) fn run_when_free<'p>(arguments: impl AsRef<[&'p Path]>) -> Output {
     let begun = Instant::now();
     loop {
-        let output = run(arguments);
+        let output = run(arguments.as_ref());
         if begun.elapsed() > MOMENT || !stderr(&output).contains("another process uses it") {
             return output;
         }

@@ -4,7 +4,7 @@ mod orders;
 mod range_owner;
 
 use std::io::Read as _;
-use std::net::{SocketAddr, TcpListener as StdListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener as StdListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use doppel_model::PageId;
 use doppel_model::signature::{Builder, Signature};
 use doppel_protocol::{BackupError, BackupPiece, BackupSummary, SignatureSource, SourceError};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::oneshot;
 
 use crate::call::calls;
@@ -189,6 +189,14 @@ fn a_call_that_panics_is_answered_and_the_node_goes_on() {
     assert_eq!(node.peer().call::<Echo>(&"on".to_owned()).unwrap(), "on");
 }
 
+/// An address at which nobody listens, for as long as the socket is held.
+fn silent_address() -> (TcpSocket, SocketAddr) {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+    let address = socket.local_addr().unwrap();
+    (socket, address)
+}
+
 #[test]
 fn only_what_is_harmless_is_sent_again() {
     let node = node();
@@ -208,8 +216,7 @@ fn only_what_is_harmless_is_sent_again() {
     assert_eq!(taken.load(Ordering::Relaxed), 1);
     assert!(matches!(peer.call::<Echo>(&String::new()), Err(WireError::Unreachable { .. })));
     assert_eq!(taken.load(Ordering::Relaxed), 1 + 4);
-    // Nobody listens there.
-    let free = StdListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let (_held, free) = silent_address();
     let peer = node.peer_at(&identity("one", "front", SECRET), "index-1", free);
     let error = peer.call::<Once>(&()).unwrap_err();
     assert!(matches!(error, WireError::Unreachable { unsent: true, .. }) && !error.is_final(), "{error}");

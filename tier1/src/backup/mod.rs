@@ -15,11 +15,23 @@
 //! is, and a file that was cut, even between two blocks, has no end. The content of the other blocks is a
 //! list of entries ([`entry`]); applied one after the other they give the state that was backed up.
 //!
-//! The same state gives the same bytes: there is no date in it. Tier 2 is derived and not in it, and what its router keeps
+//! The same state gives the same bytes: there is no date in it. The hash of all checksums, that of the end included, names the file
+//! ([`BackupHash`]).
+//!
+//! An increment ([`increment`]) has the same form with another first line, and its head names the backup that it follows. Its rows
+//! are those that differ, and a deletion for each that is gone; applied to the state of that backup they give the new one.
+//! A full backup and its increments are a [`Series`].
+//!
+//! Tier 2 is derived and not in it, and what its router keeps
 //! is about nodes that the restored collection may not have.
 
 pub(crate) mod entry;
+mod hash;
+mod increment;
 mod reader;
+mod runs;
+mod series;
+mod state;
 #[cfg(test)]
 mod tests;
 mod writer;
@@ -31,7 +43,11 @@ use doppel_model::pairwise::Policy;
 use doppel_protocol::{BackupError, BackupSummary, Tier1Error, WinnerOrder};
 use serde::{Deserialize, Serialize};
 
+pub use hash::BackupHash;
+pub use increment::{IncrementError, increment};
 pub use reader::{Reader, Unusable};
+pub use series::{Series, SeriesError, Verified};
+pub use state::State;
 
 use crate::check;
 use crate::check::rows::{RowKey, piece};
@@ -45,6 +61,8 @@ pub(crate) use writer::Writer;
 
 /// "doppel", a backup, and the version of the layout.
 const MAGIC: [u8; 16] = *b"doppel backup 1\n";
+/// The same of an increment. A program that knows none does not take it for a backup.
+const MAGIC_INCREMENT: [u8; 16] = *b"doppel increm 1\n";
 
 /// Bytes of a block before its content.
 const HEAD_BYTES: usize = 17;
@@ -69,9 +87,9 @@ const ROWS_AT_ONCE: usize = 1_000;
 /// Why there is no database of a backup.
 #[derive(Debug, thiserror::Error)]
 pub enum RestoreError {
-    /// The backup.
+    /// The backups.
     #[error(transparent)]
-    Unusable(#[from] Unusable),
+    Series(#[from] SeriesError),
     /// The database.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -84,6 +102,18 @@ pub struct Head {
     pub records: u8,
     /// The data directory's manifest, as it is.
     pub manifest: String,
+    /// The backup that an increment follows; none for a full one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub follows: Option<BackupHash>,
+}
+
+/// A backup that was written, or read to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Written {
+    /// What it has.
+    pub summary: BackupSummary,
+    /// What names it.
+    pub hash: BackupHash,
 }
 
 /// What a whole backup has.
@@ -111,23 +141,24 @@ impl Offline {
     ///
     /// # Errors
     /// When it is damaged, or `out` cannot be written.
-    pub fn back_up(&self, manifest: &str, out: &mut dyn io::Write) -> Result<BackupSummary, BackupError> {
+    pub fn back_up(&self, manifest: &str, out: &mut dyn io::Write) -> Result<Written, BackupError> {
         let mut writer = Writer::begin(out, manifest)?;
         for store in &self.0 {
             let mut from = Vec::new();
             while copy_piece(store, &mut from, &mut writer)? {}
         }
-        writer.end()
+        let summary = writer.end()?;
+        Ok(Written { summary, hash: writer.hash() })
     }
 }
 
-/// Makes the databases of a backup in `dir`, where there must be none, and checks it. It is on disk when this
+/// Makes the databases of a series of backups in `dir`, where there must be none, and checks them. They are on disk when this
 /// returns.
 ///
 /// # Errors
-/// When the backup is damaged or cut off, or the database cannot be written.
+/// When a backup is damaged or cut off or does not follow that before it, or the database cannot be written.
 pub fn restore(
-    mut backup: Reader<'_>,
+    mut series: Series,
     dir: &Path,
     map: RangeMap,
     policy: Policy,
@@ -139,7 +170,7 @@ pub fn restore(
         .map(|(_, dir)| Database::open_share(&dir, false, map.count() as u16));
     let stores = opened.collect::<Result<Vec<_>, _>>()?;
     let store = Joined::new(map, &stores);
-    while let Some(mut writes) = backup.writes()? {
+    while let Some((_, mut writes)) = series.writes()? {
         while !writes.is_empty() {
             let rest = writes.split_off(writes.len().min(ROWS_AT_ONCE));
             store.commit(std::mem::replace(&mut writes, rest))?;
@@ -147,7 +178,7 @@ pub fn restore(
     }
     store.flush()?;
     // The engine lets go of its files some time after it is dropped, so it is not opened again.
-    Ok((backup.summary(), check::check(&store, Some(policy), winners)))
+    Ok((series.verified().summary, check::check(&store, Some(policy), winners)))
 }
 
 /// Copies a piece of the rows from `from` on, and moves `from` behind it; false when there are no more.
@@ -165,12 +196,21 @@ pub(crate) fn copy_rows<W: io::Write>(
     from: &mut Vec<u8>,
     writer: &mut Writer<W>,
 ) -> Result<bool, BackupError> {
+    each_row(rows, from, &mut |key, value| writer.entry(Kind::Rows, key, Some(value)))
+}
+
+/// Gives those of the rows that go into a backup, verified, and moves `from` behind the last; false when there are none.
+fn each_row<E: From<BackupError>>(
+    rows: &[Row],
+    from: &mut Vec<u8>,
+    each: &mut dyn FnMut(&[u8], &[u8]) -> Result<(), E>,
+) -> Result<bool, E> {
     let Some((last, _)) = rows.last() else { return Ok(false) };
     *from = key::after(last);
     for (key, value) in rows.iter().filter(|(key, _)| is_backed_up(key)) {
         // A backup of damaged rows would be found out when it is needed.
-        verify(key, value).map_err(Tier1Error::from)?;
-        writer.entry(Kind::Rows, key, Some(value))?;
+        verify(key, value).map_err(|error| BackupError::from(Tier1Error::from(error)))?;
+        each(key, value)?;
     }
     Ok(true)
 }

@@ -6,7 +6,7 @@ use doppel_model::stable_hash64;
 use doppel_protocol::BackupSummary;
 use serde::de::DeserializeOwned;
 
-use super::{BLOCK_BYTES_MAX, End, HEAD_BYTES, Head, Kind, MAGIC, entry};
+use super::{BLOCK_BYTES_MAX, BackupHash, End, HEAD_BYTES, Head, Kind, MAGIC, MAGIC_INCREMENT, entry};
 use crate::record::VERSION;
 use crate::store::Write;
 
@@ -39,34 +39,43 @@ pub enum Unusable {
         /// What is wrong.
         reason: &'static str,
     },
+    /// Rows of a full backup are not in the order of their keys.
+    #[error("its rows are not in order; nothing can be compared with it, so take a full backup")]
+    Unordered,
+    /// Another file than the one that was verified.
+    #[error("it was changed while it was read")]
+    Replaced,
 }
 
 /// An open backup.
-pub struct Reader<'i> {
-    input: &'i mut dyn Read,
+pub struct Reader<R> {
+    input: R,
     head: Head,
     read: End,
     bytes: u64,
 }
 
-impl<'i> Reader<'i> {
+impl<R: Read> Reader<R> {
     /// Reads what it is of.
     ///
     /// # Errors
     /// When it is no backup, damaged there, or of another version.
-    pub fn open(input: &'i mut dyn Read) -> Result<Self, Unusable> {
+    pub fn open(mut input: R) -> Result<Self, Unusable> {
         let mut magic = [0; MAGIC.len()];
-        read_exact(input, &mut magic)?.ok_or(Unusable::Foreign)?;
-        if magic != MAGIC {
+        read_exact(&mut input, &mut magic)?.ok_or(Unusable::Foreign)?;
+        if magic != MAGIC && magic != MAGIC_INCREMENT {
             return Err(Unusable::Foreign);
         }
-        let head = Head { records: 0, manifest: String::new() };
+        let head = Head { records: 0, manifest: String::new(), follows: None };
         let mut this = Self { input, head, read: End::default(), bytes: MAGIC.len() as u64 };
         let (kind, content) = this.block()?;
         if kind != Kind::Head {
             return Err(this.damaged("it is not the head"));
         }
         this.head = this.json(&content)?;
+        if this.head.follows.is_some() != (magic == MAGIC_INCREMENT) {
+            return Err(this.damaged("it does not fit the first line"));
+        }
         match this.head.records {
             VERSION => Ok(this),
             found => Err(Unusable::Records { found }),
@@ -85,11 +94,22 @@ impl<'i> Reader<'i> {
         BackupSummary { rows: self.read.rows, changes: self.read.changes, bytes: self.bytes }
     }
 
+    /// Names all that was read so far; the backup, when it was read to its end.
+    #[must_use]
+    pub fn hash(&self) -> BackupHash {
+        BackupHash::new(self.read.checksum)
+    }
+
     /// The next writes, to be applied in order; none when the whole backup was read, and is whole.
     ///
     /// # Errors
     /// When it is damaged or cut off.
     pub fn writes(&mut self) -> Result<Option<Vec<Write>>, Unusable> {
+        Ok(self.entries()?.map(|(_, writes)| writes))
+    }
+
+    /// The same, with whether they are rows, or changes that were committed after all rows were read.
+    pub(crate) fn entries(&mut self) -> Result<Option<(Kind, Vec<Write>)>, Unusable> {
         let before = self.read;
         let (kind, content) = self.block()?;
         match kind {
@@ -99,11 +119,12 @@ impl<'i> Reader<'i> {
                 if end != before {
                     return Err(self.damaged("the totals do not fit what was before"));
                 }
-                match read_exact(self.input, &mut [0])? {
+                match read_exact(&mut self.input, &mut [0])? {
                     None => Ok(None),
                     Some(()) => Err(self.damaged("something follows the end")),
                 }
             }
+            Kind::Rows if before.changes > 0 => Err(self.damaged("rows after the changes")),
             Kind::Rows | Kind::Changes => {
                 let mut input = content.as_slice();
                 let mut writes = Vec::new();
@@ -114,7 +135,7 @@ impl<'i> Reader<'i> {
                 }
                 let count = if kind == Kind::Rows { &mut self.read.rows } else { &mut self.read.changes };
                 *count += writes.len() as u64;
-                Ok(Some(writes))
+                Ok(Some((kind, writes)))
             }
         }
     }
@@ -122,7 +143,7 @@ impl<'i> Reader<'i> {
     fn block(&mut self) -> Result<(Kind, Vec<u8>), Unusable> {
         let cut = Unusable::Cut(self.read.blocks);
         let mut head = [0; HEAD_BYTES];
-        if read_exact(self.input, &mut head)?.is_none() {
+        if read_exact(&mut self.input, &mut head)?.is_none() {
             return Err(cut);
         }
         let number = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
@@ -132,7 +153,7 @@ impl<'i> Reader<'i> {
         }
         let mut checked = head[..9].to_vec();
         // Grows with what is there, whatever the length says.
-        let read = self.input.take(packed as u64).read_to_end(&mut checked).map_err(Unusable::Io)?;
+        let read = self.input.by_ref().take(packed as u64).read_to_end(&mut checked).map_err(Unusable::Io)?;
         if read < packed {
             return Err(cut);
         }

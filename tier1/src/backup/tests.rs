@@ -1,5 +1,7 @@
 //! A backup gives back what was written, and no damage passes.
 
+mod series;
+
 use doppel_model::ShardId;
 use doppel_protocol::IndexStateItem;
 

@@ -6,7 +6,7 @@ use doppel_model::stable_hash64;
 use doppel_protocol::{BackupError, BackupSummary};
 use serde::Serialize;
 
-use super::{BLOCK_BYTES_MAX, End, HEAD_BYTES, Head, Kind, MAGIC, entry};
+use super::{BLOCK_BYTES_MAX, BackupHash, End, HEAD_BYTES, Head, Kind, MAGIC, MAGIC_INCREMENT, entry};
 use crate::record::VERSION;
 
 /// Bytes of entries that make a block.
@@ -28,12 +28,22 @@ pub(crate) struct Writer<W> {
 impl<W: Write> Writer<W> {
     /// Begins a backup of the directory with this manifest.
     pub(crate) fn begin(out: W, manifest: &str) -> Result<Self, BackupError> {
+        Self::begin_with(out, manifest, None)
+    }
+
+    /// Begins an increment that follows another backup.
+    pub(super) fn begin_after(out: W, manifest: &str, follows: BackupHash) -> Result<Self, BackupError> {
+        Self::begin_with(out, manifest, Some(follows))
+    }
+
+    fn begin_with(out: W, manifest: &str, follows: Option<BackupHash>) -> Result<Self, BackupError> {
         let compressor = zstd::bulk::Compressor::new(LEVEL)?;
         let mut this =
             Self { out, compressor, block: Vec::new(), kind: Kind::Rows, end: End::default(), bytes: 0 };
-        this.out.write_all(&MAGIC)?;
-        this.bytes += MAGIC.len() as u64;
-        this.json(Kind::Head, &Head { records: VERSION, manifest: manifest.to_owned() })?;
+        let magic = if follows.is_some() { MAGIC_INCREMENT } else { MAGIC };
+        this.out.write_all(&magic)?;
+        this.bytes += magic.len() as u64;
+        this.json(Kind::Head, &Head { records: VERSION, manifest: manifest.to_owned(), follows })?;
         Ok(this)
     }
 
@@ -59,6 +69,11 @@ impl<W: Write> Writer<W> {
         self.json(Kind::End, &end)?;
         self.out.flush()?;
         Ok(BackupSummary { rows: end.rows, changes: end.changes, bytes: self.bytes })
+    }
+
+    /// Names all that was written so far; the backup, once it is ended.
+    pub(crate) fn hash(&self) -> BackupHash {
+        BackupHash::new(self.end.checksum)
     }
 
     /// What was written to, to take from it what is there so far.

@@ -1,9 +1,11 @@
 //! The client against a server of a few lines.
 
 use std::io::{BufRead, BufReader};
-use std::net::{TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Mutex;
 use std::thread;
+
+use socket2::{Domain, Socket, Type};
 
 use super::*;
 use crate::answer::Purged;
@@ -109,9 +111,10 @@ fn an_answer_that_is_read_while_it_arrives_is_waited_for_as_patiently() {
 
 #[test]
 fn a_server_that_is_away_is_noted_once_and_its_return_once() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    drop(listener);
+    // The port is kept from other tests of this process, and nobody listens there.
+    let silent = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    silent.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into()).unwrap();
+    let address = silent.local_addr().unwrap().as_socket().unwrap();
     let told = Arc::new(Mutex::new(Vec::new()));
     let client = Client::new(&format!("http://{address}")).unwrap().with_notices({
         let told = Arc::clone(&told);
@@ -122,8 +125,8 @@ fn a_server_that_is_away_is_noted_once_and_its_return_once() {
     assert!(told.lock().unwrap().is_empty(), "nothing is waited for");
     let back = thread::spawn(move || {
         sleep(Duration::from_millis(400));
-        let listener = TcpListener::bind(address).unwrap();
-        reply(&listener.accept().unwrap().0, "200 OK", "1");
+        silent.listen(1).unwrap();
+        reply(&TcpListener::from(silent).accept().unwrap().0, "200 OK", "1");
     });
     let answer: Answer<u8> = client.ask_patiently(&get(&client), Duration::from_secs(30)).unwrap();
     assert_eq!((answer.value, told.lock().unwrap().as_slice()), (1, &[true, false][..]));

@@ -320,8 +320,7 @@ fn posts_are_answered_later() {
     assert_eq!(post(&remote, RANGE, 256), Ok(Receipt { applied }));
     assert_eq!(post(&remote, RangeId(9), 1), Err(PeerError::NotOwner(RangeId(9))));
     assert_eq!(post(&remote, RANGE, 0), Err(PeerError::unreachable(RANGE, "it has ended")));
-    // Nobody listens there.
-    let free = StdListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let (_held, free) = silent_address();
     let nobody = RemoteRanges::new(node.peer_at(&identity("one", "front", SECRET), "index-1", free));
     assert!(matches!(post(&nobody, RANGE, 1), Err(PeerError::Unreachable { range: RANGE, .. })));
     assert!(matches!(nobody.hurry(RANGE, true), Err(PeerError::Unreachable { range: RANGE, .. })));
