@@ -6,7 +6,6 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
 use doppel_crawls::{CrawlClock, Fetched, InputError, Item, Limits, Reason, Skip};
@@ -213,7 +212,7 @@ fn read_all(
         total += if metadata.is_file() { metadata.len() } else { 0 };
     }
     let bar = progress::bytes(total, doing);
-    let limits = Limits::at(now());
+    let limits = Limits::at(Timestamp::now());
     let mut clock = CrawlClock::new();
     let mut tally = Tally::default();
     let mut before = 0;
@@ -253,12 +252,6 @@ fn read_all(
     }
     bar.finish_and_clear();
     Ok(tally)
-}
-
-/// The present moment.
-pub fn now() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
 /// The bytes of a page's HTML or text.

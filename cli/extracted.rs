@@ -6,8 +6,8 @@ use std::thread;
 
 use anyhow::{Context, anyhow};
 use doppel_coordinator::ingest::{Batch, Ingest, IngestError, Source};
-use doppel_model::PageUrl;
 use doppel_model::pairwise::Signer;
+use doppel_model::{PageUrl, Timestamp};
 use doppel_protocol::Submission;
 use doppel_text::Extractor;
 
@@ -70,7 +70,7 @@ pub(crate) fn pages(
 
 /// Reads the inputs in batches, and hands each over as soon as its extraction has begun.
 fn read(inputs: &InputArgs, ingest: &Ingest, batches: &SyncSender<Reading>) -> anyhow::Result<Tally> {
-    let now = crawl::now();
+    let now = Timestamp::now();
     crawl::read_batches(inputs, ("reading", true), BATCH, |pages| {
         let named = pages.iter().map(|page| (page.url.clone(), crawl::content_bytes(page))).collect();
         let batch = ingest.start(pages.into_iter().map(Source::Fetched).collect(), now);

@@ -6,7 +6,6 @@ use std::path::Path;
 use doppel_crawls::{CrawlClock, Fetched, Item, Limits};
 use doppel_model::{PageUrl, Timestamp};
 
-use crate::crawl;
 use crate::exit::Failure;
 
 /// A file, and the option that names its page.
@@ -28,7 +27,7 @@ impl OnePage<'_> {
         let wrong = |text: String| Failure::Usage(format!("{file}: {text}"));
         let parse = |url| PageUrl::parse(url).map_err(|error| wrong(format!("{option} {url}: {error}")));
         let url = self.url.map(parse).transpose()?;
-        let input = doppel_crawls::open(self.file, Limits::at(crawl::now()));
+        let input = doppel_crawls::open(self.file, Limits::at(Timestamp::now()));
         let input = input.map_err(|error| Failure::BadInput(error.to_string()))?;
         // Dates are those of `doppel dedup`.
         let mut clock = CrawlClock::new();

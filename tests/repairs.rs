@@ -113,7 +113,7 @@ fn the_command_shows_the_trail_to_people_and_programs() {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
     };
-    assert_eq!(ask(&["repairs"]), "no repair was applied\n");
+    assert_eq!(ask(&["repairs"]), "no repair was applied, and no group was quarantined\n");
     let groups = fill(&server);
     ask(&["repair", "--by", "ann", &groups[0]]);
     ask(&["repair", "--by", "bob", &groups[1]]);
@@ -134,6 +134,30 @@ fn the_command_shows_the_trail_to_people_and_programs() {
     assert!(shown.starts_with(&format!("{id}: {} by bob, 20", groups[1])), "{shown}");
     assert!(shown.contains(&format!("  {}\n", url(1, 2))), "{shown}");
     assert_eq!(lines_of(&ask(&["repairs", "--json", id])), [server.ask(&format!("/v1/repairs/{id}"), &[])]);
+}
+
+#[test]
+fn quarantines_are_on_the_trail_with_the_repair_that_ends_them() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start(data.path(), &["--group-members-max", "2"]);
+    let group = &fill(&server)[0];
+    repair(&server, group, "by=ann");
+    let told = |server: &Server| -> Vec<Value> {
+        let entries = trail(server, &[("group", group)]);
+        entries.iter().map(|entry| json!([entry["event"], entry["by"], entry["members"]])).collect()
+    };
+    let expected =
+        [json!(["released", null, 3]), json!(["repair", "ann", 3]), json!(["quarantined", null, 3])];
+    assert_eq!(told(&server), expected);
+    let id = trail(&server, &[("group", group)])[0]["id"].as_str().unwrap().to_owned();
+    let shown = server.ask(&format!("/v1/repairs/{id}"), &[]);
+    assert_eq!((&shown["before"], &shown["forgotten"]), (&json!([]), &json!(0)));
+    server.kill();
+    let server = Server::start(data.path(), &[]);
+    assert_eq!(told(&server), expected);
+    let output = doppel().args(["repairs", "--group", group, "--server", &server.url]).output().unwrap();
+    let table = String::from_utf8(output.stdout).unwrap();
+    assert!(table.contains("3 pages  quarantined  "), "{table}");
 }
 
 #[test]

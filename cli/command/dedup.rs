@@ -17,7 +17,6 @@ use doppel_model::{PageUrl, Timestamp};
 use doppel_protocol::{Body, Market, Markets, Outcome, Scan, Submission, Tier1Api, Tier1Error, Tier2Api};
 
 use crate::args::{EngineArgs, InputArgs};
-use crate::crawl;
 use crate::destination::Destination;
 use crate::directory;
 use crate::extracted::{self, BATCH_PAGES};
@@ -238,7 +237,7 @@ impl Dedup {
         let live = Scan::new(&*engine.tier1).map(|line| Ok(line?.url));
         let gone = directory::gone(live, self.directories())?;
         if self.count_gone(fed, &gone) {
-            let now = crawl::now();
+            let now = Timestamp::now();
             let submissions: Vec<_> = gone.into_iter().map(|url| dead(url, now)).collect();
             for batch in submissions.chunks(BATCH_PAGES) {
                 submit(engine, batch)?;

@@ -1,23 +1,23 @@
-//! `doppel repairs`: the trail of repairs that were applied.
+//! `doppel repairs`: the audit trail, of repairs that were applied and of quarantines.
 
 use clap::Args;
 use doppel_model::GroupId;
-use doppel_protocol::RepairId;
 use doppel_protocol::answer::{AppliedRepair, AppliedRepairUrls, Trail};
 use doppel_protocol::client::{Answer, Client, Method};
+use doppel_protocol::{RepairId, TrailEvent};
 
 use super::repair::print_components;
 use crate::args::AskArgs;
 use crate::client::connect;
 use crate::output::{Output, plural, table};
 
-/// The most repairs of one answer.
+/// The most entries of one answer.
 const REPAIRS_PER_REQUEST: u64 = 1_000;
 
-/// Show the repairs that were applied: when, by whom, and what came of them.
+/// Show the repairs that were applied, and the quarantines that began and ended: when, by whom, and what came of them.
 ///
-/// The newest come first. Dry runs are not among them. With an ID one repair is shown with its pages. With
-/// --json a line is one answer of the server, with up to 1,000 repairs.
+/// The newest come first. Dry runs are not among them. With an ID one entry is shown with its pages. With
+/// --json a line is one answer of the server, with up to 1,000 entries.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -25,13 +25,13 @@ Examples:
   doppel repairs --group g12-0
   doppel repairs r7-0")]
 pub(crate) struct Repairs {
-    /// Show this repair with its pages.
+    /// Show this entry with its pages; a quarantine has none.
     #[arg(value_name = "ID", conflicts_with_all = ["group", "limit"])]
     repair: Option<RepairId>,
-    /// Only repairs of this group; those of a group that was merged into it stay under the old id.
+    /// Only entries of this group; those of a group that was merged into it stay under the old id.
     #[arg(long, value_name = "ID")]
     group: Option<GroupId>,
-    /// The most repairs to show.
+    /// The most entries to show.
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..))]
     limit: u64,
     #[command(flatten)]
@@ -53,7 +53,10 @@ impl Repairs {
         let AppliedRepairUrls { repair, components, forgotten, .. } = value;
         Output { json: self.ask.json }.print(&text, |out| {
             let [at, by, group, before, after, id] = row(&repair);
-            writeln!(out, "{id}: {group} by {by}, {at}: {before} in {after}")?;
+            match repair.event {
+                TrailEvent::Repair => writeln!(out, "{id}: {group} by {by}, {at}: {before} in {after}")?,
+                _ => writeln!(out, "{id}: {group}, {at}: {after}, with {before}")?,
+            }
             print_components(out, &components, repair.truncated)?;
             if forgotten > 0 {
                 writeln!(out, "{} since forgotten", plural(forgotten, "page"))?;
@@ -85,7 +88,7 @@ impl Repairs {
         }
         if !output.json {
             output.print(&(), |out| match rows.len() {
-                1 => writeln!(out, "no repair was applied"),
+                1 => writeln!(out, "no repair was applied, and no group was quarantined"),
                 _ => table(out, &rows),
             })?;
         }
@@ -95,8 +98,13 @@ impl Repairs {
 
 /// When, by whom, group, before, after, id.
 fn row(repair: &AppliedRepair) -> [String; 6] {
-    let AppliedRepair { id, at, by, group, members, component_count, truncated } = repair;
+    let AppliedRepair { id, at, event, by, group, members, component_count, truncated } = repair;
     let more = if *truncated { " at least" } else { "" };
-    let (before, after) = (plural(*members, "page"), plural(*component_count, "component") + more);
-    [at.clone(), by.clone(), group.clone(), before, after, id.clone()]
+    let after = match event {
+        TrailEvent::Repair => plural(*component_count, "component") + more,
+        TrailEvent::Quarantined => "quarantined".to_owned(),
+        TrailEvent::Released => "not quarantined any more".to_owned(),
+    };
+    let by = by.as_deref().unwrap_or("-").to_owned();
+    [at.clone(), by, group.clone(), plural(*members, "page"), after, id.clone()]
 }

@@ -20,24 +20,24 @@ use crate::problem::Problem;
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct TrailQuery {
-    /// Only repairs of this group. Those of a group that was merged into it stay under the old id.
+    /// Only entries of this group. Those of a group that was merged into it stay under the old id.
     #[param(value_type = Option<GroupIdForm>)]
     group: Option<String>,
     /// What an earlier answer gave as `next`.
     #[param(max_length = 17_408, pattern = "^[0-9A-Fa-f]+(\\.[0-9A-Fa-f]+)*$")]
     before: Option<String>,
-    /// The most repairs of the answer, 1 to 1,000; 100 where none is given.
+    /// The most entries of the answer, 1 to 1,000; 100 where none is given.
     #[param(minimum = 1, maximum = 1_000)]
     limit: Option<usize>,
 }
 
-/// List the repairs that were applied, newest first.
+/// List the repairs that were applied and the quarantines that began and ended, newest first.
 ///
 /// A dry run is not among them, nor what the service recomputes by itself.
 #[utoipa::path(
     get, path = "/v1/repairs", operation_id = "list_repairs", tag = "groups", params(TrailQuery),
     responses(
-        (status = 200, description = "Some repairs, and where the list goes on", body = Trail),
+        (status = 200, description = "Some entries, and where the list goes on", body = Trail),
         (status = 400, description = "A parameter is wrong"),
         refusals::Reads,
     ),
@@ -62,14 +62,14 @@ pub(crate) async fn list(
     .await
 }
 
-/// Show a repair that was applied, before and after.
+/// Show a repair that was applied, before and after, or a quarantine.
 #[utoipa::path(
     get, path = "/v1/repairs/{id}", operation_id = "get_repair", tag = "groups",
-    params(("id" = RepairIdForm, Path, description = "The repair")),
+    params(("id" = RepairIdForm, Path, description = "The entry")),
     responses(
-        (status = 200, description = "The repair and its URLs", body = AppliedRepairUrls),
+        (status = 200, description = "The entry and its URLs", body = AppliedRepairUrls),
         (status = 400, description = "Not the id of a repair"),
-        (status = 404, description = "No such repair, or it was dropped after its time"),
+        (status = 404, description = "No such entry, or it was dropped after its time"),
         refusals::Reads,
     ),
 )]

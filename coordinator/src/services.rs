@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use doppel_model::Timestamp;
 use doppel_model::pairwise::Policy;
@@ -19,10 +18,7 @@ pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 /// The computer's clock.
 #[must_use]
 pub fn system_clock() -> Clock {
-    Arc::new(|| {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
-    })
+    Arc::new(Timestamp::now)
 }
 
 /// A directory that the process writes to.

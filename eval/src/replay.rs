@@ -102,7 +102,7 @@ impl Reader {
         Ok(Self {
             ingest: Ingest::new(processor::cores(), Policy::default())
                 .context("cannot start the extractors")?,
-            now: crawl::now(),
+            now: Timestamp::now(),
             extractor: Extractor::default(),
             contents: Contents::default(),
             collection: Collection::default(),

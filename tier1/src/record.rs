@@ -5,7 +5,7 @@ mod group;
 
 use doppel_model::pairwise::Similarity;
 use doppel_model::{ContentHash, GroupId, PageId, PageUrl, Timestamp};
-use doppel_protocol::{Counters, Rank, Status, Unresolved};
+use doppel_protocol::{Counters, Rank, Status, TrailEvent, Unresolved};
 use serde::{Deserialize, Serialize};
 
 #[cfg(any(test, feature = "simulation"))]
@@ -220,15 +220,17 @@ pub(crate) struct Meta {
     pub(crate) uncovered: u64,
 }
 
-/// A repair that was applied.
+/// A repair that was applied, or a quarantine that began or ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct AuditEntry {
     pub(crate) at: Timestamp,
+    pub(crate) event: TrailEvent,
+    /// Empty for what nobody wanted.
     pub(crate) by: String,
     pub(crate) group: GroupId,
     pub(crate) members: u64,
     /// Up to [`REPAIR_URLS_KEPT`](doppel_protocol::REPAIR_URLS_KEPT) of the members and of the components
-    /// they fall into, the winner's first.
+    /// they fall into, the winner's first. None of a quarantine.
     pub(crate) before: Vec<PageUrl>,
     pub(crate) components: Vec<Vec<PageUrl>>,
 }

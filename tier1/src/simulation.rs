@@ -161,7 +161,7 @@ impl SimRange {
         deliveries: usize,
         posted_first: bool,
     ) -> Result<Vec<Write>, StoreError> {
-        let mut builder = self.range.build(store, COMMIT_ROWS);
+        let mut builder = self.range.build(store, COMMIT_ROWS, Timestamp::from_millis(0));
         builder.delete_confirmed();
         if posted_first {
             builder.take_posted()?;

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use anyhow::Context;
+use doppel_model::Timestamp;
 use doppel_model::pairwise::{Policy, Signer};
 use doppel_protocol::answer::ExportLine;
 use doppel_tier1::bulk::{Bulk, BulkConfig, Grouped, Keep};
@@ -19,7 +20,7 @@ use crate::scratch::Scratch;
 use crate::summary::{Fed, Found, Outcomes, Summary};
 use crate::weights::{Balance, Weights};
 use crate::wire::{Asked, DEFAULTS};
-use crate::{crawl, directory, extracted, interrupt, policy_tables, progress};
+use crate::{directory, extracted, interrupt, policy_tables, progress};
 
 /// Bytes of signatures that are in memory while a collection is grouped of which nothing is kept; the others are in a
 /// temporary file.
@@ -96,7 +97,7 @@ impl Dedup {
         if is_kept {
             let gone = directory::gone(bulk.live().cloned().map(Ok), self.directories())?;
             if self.count_gone(&mut fed, &gone) {
-                let now = crawl::now();
+                let now = Timestamp::now();
                 gone.into_iter().try_for_each(|url| bulk.submit(dead(url, now)).map(drop))?;
             }
         }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +18,13 @@ pub struct TimeError(String);
 impl Timestamp {
     /// Number of milliseconds in a day.
     pub const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+
+    /// The present moment by the computer's clock.
+    #[must_use]
+    pub fn now() -> Self {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+    }
 
     /// Creates a time stamp from milliseconds since 1970.
     #[must_use]

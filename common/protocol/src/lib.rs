@@ -66,7 +66,7 @@ pub use record::{
 };
 pub use repair::{
     NoRepairId, NoRepairPosition, REPAIR_URLS_KEPT, RepairDetails, RepairEntry, RepairId, RepairPosition,
-    RepairReport, RepairTrail, within,
+    RepairReport, RepairTrail, TrailEvent, within,
 };
 pub use report::{LengthBox, LoadReport, PartitionLoad};
 pub use scan::Scan;

@@ -1,4 +1,4 @@
-//! Repairs of groups: the result of a repair, and the audit trail of applied repairs.
+//! Repairs of groups: the result of a repair, and the audit trail of applied repairs and of quarantines.
 
 use std::fmt;
 use std::str::FromStr;
@@ -45,12 +45,12 @@ pub fn within(components: &[Vec<PageUrl>], room: usize) -> Vec<Vec<PageUrl>> {
     listed
 }
 
-/// The id of an applied repair: `r7-0` is the seventh repair of shard 0. Ids are never reused.
+/// The id of an entry of the audit trail: `r7-0` is the seventh entry of shard 0. Ids are never reused.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct RepairId {
     /// The shard that owns the group.
     pub shard: ShardId,
-    /// The number of the repair in its shard, counted from 1.
+    /// The number of the entry in its shard, counted from 1.
     pub number: u64,
 }
 
@@ -78,29 +78,44 @@ impl FromStr for RepairId {
     }
 }
 
-/// An applied repair without its URLs.
+/// What an entry of the audit trail tells of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum TrailEvent {
+    /// A repair that an operator requested.
+    Repair,
+    /// The group became too large to give advice from.
+    Quarantined,
+    /// The quarantine ended: by a repair, because the group is small enough, or because it is in use no more.
+    Released,
+}
+
+/// An entry of the audit trail without its URLs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RepairEntry {
-    /// The id of the repair.
+    /// The id of the entry.
     pub id: RepairId,
-    /// The time at which it was applied.
+    /// The time at which it happened.
     pub at: Timestamp,
-    /// Who requested it, as given by the caller.
+    /// What happened.
+    pub event: TrailEvent,
+    /// Who requested the repair, as given by the caller; empty for a quarantine.
     pub by: String,
-    /// The repaired group.
+    /// The group, under the id that it had then.
     pub group: GroupId,
-    /// The number of members before the repair.
+    /// The number of members: before the repair, or when the quarantine began or ended.
     pub members: u64,
-    /// The number of resulting components. For a truncated entry, the number of components that were stored.
+    /// The number of resulting components. For a truncated entry, the number of components that were stored; 0 for a
+    /// quarantine.
     pub component_count: u64,
     /// Whether there were more URLs than [`REPAIR_URLS_KEPT`], so that not all were stored.
     pub truncated: bool,
 }
 
-/// An applied repair with its URLs.
+/// An entry of the audit trail with its URLs; a quarantine has none.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RepairDetails {
-    /// The repair without its URLs.
+    /// The entry without its URLs.
     pub entry: RepairEntry,
     /// The members before the repair.
     pub before: Vec<PageUrl>,
@@ -113,14 +128,14 @@ pub struct RepairDetails {
 /// A page of the audit trail.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RepairTrail {
-    /// The repairs, newest first.
+    /// The entries, newest first.
     pub repairs: Vec<RepairEntry>,
-    /// Where the next page begins; `None` at the end. A page with few repairs or none is not necessarily the
+    /// Where the next page begins; `None` at the end. A page with few entries or none is not necessarily the
     /// last.
     pub next: Option<RepairPosition>,
 }
 
-/// A position in the audit trail: how many repairs of each shard are still to come. The text form is
+/// A position in the audit trail: how many entries of each shard are still to come. The text form is
 /// hexadecimal numbers separated by dots.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RepairPosition(Vec<u64>);
@@ -132,14 +147,14 @@ impl RepairPosition {
     /// The maximum length of the text form, in bytes: 16 digits and a separator per shard.
     pub const BYTES_MAX: usize = 17 * Self::SHARDS_MAX;
 
-    /// Creates a position from the number of the next repair of each shard, which is the newest one still to
+    /// Creates a position from the number of the next entry of each shard, which is the newest one still to
     /// come; 0 for none.
     #[must_use]
     pub fn new(numbers: Vec<u64>) -> Self {
         Self(numbers)
     }
 
-    /// The number of the next repair of each shard.
+    /// The number of the next entry of each shard.
     #[must_use]
     pub fn numbers(&self) -> &[u64] {
         &self.0

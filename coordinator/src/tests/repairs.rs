@@ -1,7 +1,7 @@
 //! The trail of repairs.
 
 use doppel_model::{GroupId, PageUrl, ShardId, Timestamp};
-use doppel_protocol::{RepairDetails, RepairEntry, RepairId};
+use doppel_protocol::{RepairDetails, RepairEntry, RepairId, TrailEvent};
 
 use super::*;
 
@@ -14,6 +14,7 @@ fn with_trail() -> Door {
             entry: RepairEntry {
                 id: RepairId { shard: ShardId(0), number },
                 at: Timestamp::from_millis(1_800_000_000_000 + 1_000 * number as i64),
+                event: TrailEvent::Repair,
                 by: "ann".to_owned(),
                 group: GroupId::new(number % 2, ShardId(0)),
                 members: 2 + number,

@@ -77,7 +77,7 @@ impl Offline {
             let mut from = Vec::new();
             loop {
                 let rows = piece(store, &from).map_err(Tier1Error::from).map_err(BackupError::from)?;
-                if !each_row(&rows, &mut from, &mut |key, value| difference.row(key, value))? {
+                if !each_row(&rows, &mut from, |key, value| difference.row(key, value))? {
                     break;
                 }
             }

@@ -196,14 +196,14 @@ pub(crate) fn copy_rows<W: io::Write>(
     from: &mut Vec<u8>,
     writer: &mut Writer<W>,
 ) -> Result<bool, BackupError> {
-    each_row(rows, from, &mut |key, value| writer.entry(Kind::Rows, key, Some(value)))
+    each_row(rows, from, |key, value| writer.entry(Kind::Rows, key, Some(value)))
 }
 
 /// Gives those of the rows that go into a backup, verified, and moves `from` behind the last; false when there are none.
 fn each_row<E: From<BackupError>>(
     rows: &[Row],
     from: &mut Vec<u8>,
-    each: &mut dyn FnMut(&[u8], &[u8]) -> Result<(), E>,
+    mut each: impl FnMut(&[u8], &[u8]) -> Result<(), E>,
 ) -> Result<bool, E> {
     let Some((last, _)) = rows.last() else { return Ok(false) };
     *from = key::after(last);

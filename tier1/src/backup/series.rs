@@ -3,10 +3,10 @@
 //! A series is read file by file, and every file to its end: what comes out of it in order, applied, is the state that the
 //! last file was made of. One file alone is a series, too.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
-use std::vec;
 
 use doppel_protocol::BackupSummary;
 
@@ -93,7 +93,7 @@ impl SeriesError {
 pub struct Series {
     path: PathBuf,
     reader: Reader<BufReader<File>>,
-    rest: vec::IntoIter<PathBuf>,
+    rest: VecDeque<PathBuf>,
     /// What the files before had.
     before: BackupSummary,
     /// The hashes of the files that were read to their end.
@@ -115,8 +115,8 @@ impl Series {
     /// # Errors
     /// When it cannot be read, or is no full backup of this version.
     pub fn open(files: &[PathBuf]) -> Result<Self, SeriesError> {
-        let mut rest = files.to_vec().into_iter();
-        let path = rest.next().ok_or(SeriesError::Empty)?;
+        let mut rest: VecDeque<PathBuf> = files.iter().cloned().collect();
+        let path = rest.pop_front().ok_or(SeriesError::Empty)?;
         let reader = open(&path)?;
         match reader.head().follows {
             None => Ok(Self { path, reader, rest, before: BackupSummary::default(), hashes: Vec::new() }),
@@ -158,7 +158,7 @@ impl Series {
                 return Ok(entries);
             }
             let hash = self.reader.hash();
-            let Some(path) = self.rest.next() else {
+            let Some(path) = self.rest.pop_front() else {
                 self.hashes.push(hash);
                 return Ok(None);
             };

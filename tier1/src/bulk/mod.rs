@@ -38,7 +38,7 @@ use std::sync::Arc;
 use doppel_join::{ContentIndex, Contents, JoinError, Signatures};
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::Signature;
-use doppel_model::{ContentHash, GroupId, PageId, PageUrl};
+use doppel_model::{ContentHash, GroupId, PageId, PageUrl, Timestamp};
 use doppel_protocol::{Counters, Line, Market, Outcome, Status, Submission, Unresolved, WinnerOrder};
 
 use crate::range_map::RangeMap;
@@ -301,7 +301,7 @@ impl Bulk {
         let mut bulk = Self::over(config, kept, map.shards());
         submissions.into_iter().try_for_each(|submission| bulk.submit(submission).map(drop))?;
         let (mut resolved, kept) = bulk.resolve()?;
-        let rows = Rows::of(&mut resolved);
+        let rows = Rows::of(&mut resolved, Timestamp::from_millis(0));
         let mut writes = vec![Vec::new(); map.count()];
         for range in map.ranges() {
             let of_range = &mut writes[usize::from(range.0)];
@@ -352,7 +352,7 @@ impl AtRest {
     /// When the temporary file or a database fails.
     pub fn finish(mut self) -> Result<Grouped, BulkError> {
         if let Kept::Databases(databases) = self.kept {
-            let rows = Rows::of(&mut self.resolved);
+            let rows = Rows::of(&mut self.resolved, Timestamp::now());
             databases.finish(&rows)?;
         }
         Ok(self.resolved.into_grouped())

@@ -9,8 +9,8 @@
 //! Memory: 20 bytes for each page, and 64 for each redirect.
 
 use doppel_join::ContentIndex;
-use doppel_model::{PageId, ShardId};
-use doppel_protocol::Status;
+use doppel_model::{PageId, ShardId, Timestamp};
+use doppel_protocol::{RepairId, Status};
 use rayon::prelude::*;
 
 use super::groups::{CoveredBy, Group as Grouping, Place};
@@ -19,8 +19,8 @@ use super::versions::{Page, State as Is};
 use crate::key::{self, Kind};
 use crate::machine::{publish, target_line};
 use crate::record::{
-    ContentState, Cover, Group, GroupRecord, Kept, Measured, Member, Membership, Meta, PageRecord, Published,
-    RedirectState, Resolution, Resolving, SearchState, State, Winner, encode,
+    AuditEntry, ContentState, Cover, Group, GroupRecord, Kept, Measured, Member, Membership, Meta,
+    PageRecord, Published, RedirectState, Resolution, Resolving, SearchState, State, Winner, encode,
 };
 use crate::store::StoreError;
 use crate::txn::{share_of_group, share_of_page};
@@ -46,11 +46,13 @@ pub(super) struct Rows<'r> {
     /// Redirects as the pages at their ends know them, and as those they lead straight to: target, source.
     inbound: Vec<(PageId, PageId)>,
     sources: Vec<(PageId, PageId)>,
+    /// When the collection was grouped.
+    now: Timestamp,
 }
 
 impl<'r> Rows<'r> {
     /// Nobody looks for pages by their ids any more.
-    pub(super) fn of(all: &'r mut Resolved) -> Self {
+    pub(super) fn of(all: &'r mut Resolved, now: Timestamp) -> Self {
         let mut pages: Vec<(PageId, u32)> = std::mem::take(&mut all.versions.numbers).into_iter().collect();
         pages.par_sort_unstable();
         let all = &*all;
@@ -65,7 +67,7 @@ impl<'r> Rows<'r> {
         }
         inbound.sort_unstable();
         sources.sort_unstable();
-        Self { all, pages, inbound, sources }
+        Self { all, pages, inbound, sources, now }
     }
 
     /// Gives the rows of a shard; that of its totals comes last, all others in the order of their keys.
@@ -82,6 +84,13 @@ impl<'r> Rows<'r> {
             counters: self.all.versions.intake[usize::from(shard.0)],
             ..Meta::default()
         };
+        for group in groups.iter().filter(|group| group.quarantined) {
+            meta.audits += 1;
+            let members = group.pages.len() as u64;
+            let entry = AuditEntry::of_quarantine(self.now, group.id, members, true);
+            let id = RepairId { shard, number: meta.audits };
+            put(key::audit(id), Value::Record(encode(&entry)?))?;
+        }
         for ((page, _), event) in pages.iter().zip(1..) {
             put(key::feed(shard, event), Value::Record(page.bytes().to_vec()))?;
         }

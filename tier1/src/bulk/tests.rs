@@ -7,6 +7,8 @@ use doppel_protocol::{Body, Status, Unresolved};
 use super::*;
 use crate::check;
 use crate::database::Database;
+use crate::key::Kind;
+use crate::record::{AuditEntry, decode, encode};
 use crate::store::Store;
 
 fn bulk(group_members_max: u64) -> Bulk {
@@ -214,10 +216,19 @@ fn databases_are_sound_and_have_every_page() {
         let databases = Database::open_ranges(&dir, map).unwrap();
         for (database, rows) in databases.iter().zip(rows) {
             for (key, row) in rows {
-                assert_eq!(database.get(&key).unwrap(), row, "{key:02x?}");
+                assert_eq!(timeless(&key, database.get(&key).unwrap()), timeless(&key, row), "{key:02x?}");
             }
         }
     }
+}
+
+/// A row without the moment at which a quarantine began.
+fn timeless(key: &[u8], row: Option<Vec<u8>>) -> Option<Vec<u8>> {
+    if !Kind::Audit.is_of(key) {
+        return row;
+    }
+    let entry: AuditEntry = decode(key, &row?).unwrap();
+    Some(encode(&AuditEntry { at: Timestamp::from_millis(0), ..entry }).unwrap())
 }
 
 #[test]

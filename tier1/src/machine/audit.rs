@@ -1,21 +1,35 @@
-//! The trail of the repairs that operators wanted: written with what it tells of, dropped after a while.
+//! The trail of the repairs that operators wanted, and of the quarantines that call for them: written with what it tells
+//! of, dropped after a while.
 //!
 //! Invariants:
-//! - An entry is of the same commit as the first step of its repair, so there is none without the other.
+//! - An entry is of the same commit as the first step of its repair, or the change of its group, so there is none without
+//!   the other.
 //! - Entries of a shard are numbered without a gap up to the last one written, and dropped from the first on.
 
 use std::collections::HashSet;
 
-use doppel_model::{PageId, PageUrl, Timestamp};
-use doppel_protocol::{REPAIR_URLS_KEPT, RepairEntry, RepairId};
+use doppel_model::{GroupId, PageId, PageUrl, Timestamp};
+use doppel_protocol::{REPAIR_URLS_KEPT, RepairEntry, RepairId, TrailEvent};
 
-use super::Machine;
+use super::{Effect, Machine};
 use crate::key;
 use crate::record::{AuditEntry, encode};
 use crate::store::StoreError;
 
 impl Machine<'_, '_> {
-    /// Writes a repair of a group of this shard down.
+    /// Tells of a group of this shard that it is quarantined, or is not any more; `into`: because it was merged.
+    pub(super) fn tell_quarantine(
+        &mut self,
+        group: GroupId,
+        members: u64,
+        begins: bool,
+        into: Option<GroupId>,
+    ) -> Result<(), StoreError> {
+        self.effects.push(Effect::Quarantine { group, members, begins, into });
+        self.audit(&AuditEntry::of_quarantine(self.now, group, members, begins))
+    }
+
+    /// Writes an entry about a group of this shard down.
     pub(super) fn audit(&mut self, entry: &AuditEntry) -> Result<(), StoreError> {
         if self.shards.settings.retention.audit.is_zero() {
             return Ok(());
@@ -60,16 +74,31 @@ impl Machine<'_, '_> {
 }
 
 impl AuditEntry {
+    /// A quarantine that begins or ends. Its pages are not listed: there are very many, and the group has them.
+    pub(crate) fn of_quarantine(at: Timestamp, group: GroupId, members: u64, begins: bool) -> Self {
+        let event = if begins { TrailEvent::Quarantined } else { TrailEvent::Released };
+        Self { at, event, by: String::new(), group, members, before: Vec::new(), components: Vec::new() }
+    }
+
+    /// How many URLs it had before pages were forgotten.
+    pub(crate) fn urls_kept(&self) -> u64 {
+        match self.event {
+            TrailEvent::Repair => self.members.min(REPAIR_URLS_KEPT as u64),
+            TrailEvent::Quarantined | TrailEvent::Released => 0,
+        }
+    }
+
     /// What it says but for the URLs.
     pub(crate) fn without_urls(&self, id: RepairId) -> RepairEntry {
         RepairEntry {
             id,
             at: self.at,
+            event: self.event,
             by: self.by.clone(),
             group: self.group,
             members: self.members,
             component_count: self.components.len() as u64,
-            truncated: self.members > REPAIR_URLS_KEPT as u64,
+            truncated: self.event == TrailEvent::Repair && self.members > REPAIR_URLS_KEPT as u64,
         }
     }
 
@@ -91,7 +120,7 @@ impl AuditEntry {
 
 #[cfg(test)]
 mod tests {
-    use doppel_model::{GroupId, ShardId};
+    use doppel_model::ShardId;
 
     use super::*;
 
@@ -101,6 +130,7 @@ mod tests {
         let urls = |numbers: &[u64]| numbers.iter().copied().map(url).collect::<Vec<_>>();
         let mut entry = AuditEntry {
             at: Timestamp::from_millis(5),
+            event: TrailEvent::Repair,
             by: "ann".to_owned(),
             group: GroupId::new(1, ShardId(2)),
             members: REPAIR_URLS_KEPT as u64,

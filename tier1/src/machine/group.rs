@@ -97,7 +97,7 @@ impl Machine<'_, '_> {
             record.winner = Some((page, member));
         }
         if self.is_giant(record) && !record.quarantined {
-            self.set_quarantine(group, record, true);
+            self.set_quarantine(group, record, true)?;
         }
         Ok(true)
     }
@@ -129,10 +129,10 @@ impl Machine<'_, '_> {
     }
 
     /// Puts a group into quarantine or takes it out: its members are told.
-    fn set_quarantine(&mut self, group: GroupId, record: &mut Group, begins: bool) {
+    fn set_quarantine(&mut self, group: GroupId, record: &mut Group, begins: bool) -> Result<(), StoreError> {
         record.quarantined = begins;
-        self.effects.push(Effect::Quarantine { group, members: record.members, begins });
         self.announce(group, record, false);
+        self.tell_quarantine(group, record.members, begins, None)
     }
 
     /// Past the size limit, and more than double of what an operator has looked at.
@@ -178,6 +178,9 @@ impl Machine<'_, '_> {
         mut record: Group,
         search_again: bool,
     ) -> Result<(), StoreError> {
+        if record.quarantined && record.members < 2 {
+            self.tell_quarantine(group, record.members, false, None)?;
+        }
         if record.members == 0 {
             return self.txn.put_group(group, None);
         }
@@ -271,7 +274,7 @@ impl Machine<'_, '_> {
             record.members_at_repair = record.members;
         }
         if record.quarantined && !self.is_giant(&record) {
-            self.set_quarantine(group, &mut record, false);
+            self.set_quarantine(group, &mut record, false)?;
         }
         self.after_losses(group, record, removed && joined_since)
     }

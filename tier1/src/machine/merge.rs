@@ -43,6 +43,9 @@ impl Machine<'_, '_> {
             }
             Some(GroupRecord::Active(record)) => {
                 self.meta().counters.merges += 1;
+                if record.quarantined {
+                    self.tell_quarantine(group, record.members, false, Some(into))?;
+                }
                 // When none of the pair is a member, or both are, the pair no longer links the two groups: one of
                 // them changed groups while this message was under way.
                 let links = self.holds(group, evidence.page)? != self.holds(group, evidence.partner)?;

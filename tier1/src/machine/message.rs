@@ -323,8 +323,8 @@ pub(crate) enum Effect {
     Dirty(GroupId),
     /// A group owes a new cover.
     Uncovered(GroupId),
-    /// A group has become too large to be advised from, or is that no more.
-    Quarantine { group: GroupId, members: u64, begins: bool },
+    /// A group has become too large to be advised from, or is that no more, be it that it was merged into another.
+    Quarantine { group: GroupId, members: u64, begins: bool, into: Option<GroupId> },
     /// A confirmed page owes a comparison.
     Deferred(PageId),
     /// The feed grew.

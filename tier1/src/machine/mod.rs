@@ -34,7 +34,7 @@ mod shards;
 mod tests;
 
 use doppel_model::pairwise::Policy;
-use doppel_model::{PageId, ShardId};
+use doppel_model::{PageId, ShardId, Timestamp};
 use doppel_protocol::WinnerOrder;
 
 pub use retention::Retention;
@@ -107,6 +107,8 @@ pub(crate) struct Machine<'s, 'm> {
     effects: Vec<Effect>,
     /// Where the present handler runs.
     here: ShardId,
+    /// When the commit was begun.
+    now: Timestamp,
 }
 
 /// What became of a message of another range.
@@ -130,8 +132,13 @@ pub(crate) struct Applied {
 }
 
 impl<'s, 'm> Machine<'s, 'm> {
-    pub(crate) fn new(store: &'s dyn Store, shards: &'m mut Shards, commit_rows: usize) -> Self {
-        Self { txn: Txn::new(store), shards, commit_rows, effects: Vec::new(), here: ShardId(0) }
+    pub(crate) fn new(
+        store: &'s dyn Store,
+        shards: &'m mut Shards,
+        commit_rows: usize,
+        now: Timestamp,
+    ) -> Self {
+        Self { txn: Txn::new(store), shards, commit_rows, effects: Vec::new(), here: ShardId(0), now }
     }
 
     /// Whether no further command is to be taken. With very many messages on their way, a quarter of the commit is

@@ -23,8 +23,8 @@ use doppel_model::pairwise::Policy;
 use doppel_model::signature::{Builder, Signature};
 use doppel_model::{ContentHash, GroupId, PageId, PageUrl, Random, RangeId, ShardId, Timestamp};
 use doppel_protocol::{
-    Body, IndexCommand, Pair, Rank, RepairId, Rule, Search, SearchResult, Status, Submission, Unresolved,
-    WinnerOrder,
+    Body, IndexCommand, Pair, Rank, RepairId, Rule, Search, SearchResult, Status, Submission, TrailEvent,
+    Unresolved, WinnerOrder,
 };
 
 use index::Index;
@@ -135,7 +135,8 @@ impl World {
     /// Applies commands as one commit and delivers at most `deliveries` messages.
     fn commit(&mut self, commands: Vec<Command>, deliveries: usize) {
         let Applied { writes, effects, .. } = {
-            let mut machine = Machine::new(&self.store, &mut self.shards, COMMIT_ROWS);
+            let mut machine =
+                Machine::new(&self.store, &mut self.shards, COMMIT_ROWS, Timestamp::from_millis(self.wall));
             for command in commands {
                 machine.command(command).unwrap();
             }
@@ -155,7 +156,7 @@ impl World {
                 }
                 Effect::Dirty(group) => drop(self.dirty.insert(group)),
                 Effect::Uncovered(group) => drop(self.uncovered.insert(group)),
-                Effect::Quarantine { group, members, begins } => {
+                Effect::Quarantine { group, members, begins, .. } => {
                     self.quarantines.push((group, members, begins));
                 }
                 Effect::Deferred(page) => self.deferred.push(page),

@@ -18,7 +18,7 @@ mod tests;
 
 use std::collections::VecDeque;
 
-use doppel_model::{PageId, RangeId, ShardId};
+use doppel_model::{PageId, RangeId, ShardId, Timestamp};
 use doppel_protocol::Backlog;
 use doppel_protocol::range_owner::Traffic;
 
@@ -132,10 +132,15 @@ impl Range {
     }
 
     /// Begins a commit of about so many rows.
-    pub(crate) fn build<'s, 'r>(&'r mut self, store: &'s dyn Store, commit_rows: usize) -> Builder<'s, 'r> {
+    pub(crate) fn build<'s, 'r>(
+        &'r mut self,
+        store: &'s dyn Store,
+        commit_rows: usize,
+        now: Timestamp,
+    ) -> Builder<'s, 'r> {
         debug_assert!(self.under_way.is_none(), "one commit is under way at a time");
         Builder {
-            machine: Machine::new(store, &mut self.shards, commit_rows),
+            machine: Machine::new(store, &mut self.shards, commit_rows, now),
             inbox: &mut self.inbox,
             outbox: &mut self.outbox,
             under_way: &mut self.under_way,

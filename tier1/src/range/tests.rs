@@ -53,7 +53,7 @@ impl Driven {
     }
 
     fn build(&mut self, commands: Vec<Command>) -> Vec<Write> {
-        let mut builder = self.range.build(&*self.store, COMMIT_ROWS);
+        let mut builder = self.range.build(&*self.store, COMMIT_ROWS, Timestamp::from_millis(0));
         builder.deliver_half().unwrap();
         commands.into_iter().for_each(|command| builder.command(command).unwrap());
         builder.deliver(usize::MAX).unwrap();
@@ -284,11 +284,11 @@ fn what_is_to_be_posted_is_known_also_after_a_restart() {
 fn half_a_commit_says_whether_messages_are_left() {
     let [mut a, _] = Driven::pair();
     let store = Arc::clone(&a.store);
-    assert!(!a.range.build(&*store, COMMIT_ROWS).deliver_half().unwrap());
+    assert!(!a.range.build(&*store, COMMIT_ROWS, Timestamp::from_millis(0)).deliver_half().unwrap());
 
     // Redirects within the range, whose messages are not delivered yet.
     let names: Vec<PageUrl> = urls(0).take(41).collect();
-    let mut builder = a.range.build(&*store, COMMIT_ROWS);
+    let mut builder = a.range.build(&*store, COMMIT_ROWS, Timestamp::from_millis(0));
     for url in &names[1..] {
         let submission = Submission {
             url: url.clone(),
@@ -303,7 +303,7 @@ fn half_a_commit_says_whether_messages_are_left() {
     let writes = builder.finish().unwrap();
     store.commit(writes).unwrap();
     a.range.settled();
-    assert!(a.range.build(&*store, 8).deliver_half().unwrap());
+    assert!(a.range.build(&*store, 8, Timestamp::from_millis(0)).deliver_half().unwrap());
 }
 
 #[test]

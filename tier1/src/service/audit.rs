@@ -8,9 +8,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashSet};
 
 use doppel_model::{GroupId, PageId, PageUrl, ShardId, Timestamp};
-use doppel_protocol::{
-    REPAIR_URLS_KEPT, RepairDetails, RepairEntry, RepairId, RepairPosition, RepairTrail, Tier1Error,
-};
+use doppel_protocol::{RepairDetails, RepairEntry, RepairId, RepairPosition, RepairTrail, Tier1Error};
 
 use super::Tier1;
 use crate::key;
@@ -125,8 +123,7 @@ impl Tier1 {
         // The sweep takes them out of the record, when it comes by.
         record.forget(&self.forgotten(&record));
         let entry = record.without_urls(id);
-        let kept = record.members.min(REPAIR_URLS_KEPT as u64);
-        let forgotten = kept.saturating_sub(record.before.len() as u64);
+        let forgotten = record.urls_kept().saturating_sub(record.before.len() as u64);
         Ok(Some(RepairDetails { entry, before: record.before, components: record.components, forgotten }))
     }
 

@@ -140,13 +140,15 @@ impl Background {
             Effect::Dirty(group) => self.dirty.push(group, Instant::now()),
             Effect::Uncovered(group) => self.uncovered.push(group, Instant::now()),
             Effect::Deferred(page) => self.deferred.push(page),
-            Effect::Quarantine { group, members, begins } => self.tell_quarantine(group, members, begins),
+            Effect::Quarantine { group, members, begins, into } => {
+                self.tell_quarantine(group, members, begins, into);
+            }
             Effect::Changed | Effect::Outcome(_) => {}
         }
     }
 
     /// Operators are told, for only they can end one.
-    fn tell_quarantine(&self, group: GroupId, members: u64, begins: bool) {
+    fn tell_quarantine(&self, group: GroupId, members: u64, begins: bool, into: Option<GroupId>) {
         let range = self.range;
         if begins {
             tracing::warn!(
@@ -154,6 +156,8 @@ impl Background {
                 "the group has more members than --group-members-max allows, and is quarantined: all its pages are kept until \
                  `doppel repair` has recomputed it"
             );
+        } else if let Some(into) = into {
+            tracing::info!(%group, members, %range, %into, "the group is not quarantined any more: it was merged");
         } else {
             tracing::info!(%group, members, %range, "the group is not quarantined any more");
         }

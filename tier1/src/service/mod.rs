@@ -59,9 +59,9 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
-use doppel_model::{PageId, RangeId, ShardId, Timestamp};
+use doppel_model::{PageId, RangeId, ShardId};
 use doppel_protocol::range_owner::{FeedExtent, PeerError, RangeOwner};
 use doppel_protocol::{Backlog, Counters, Tier1Error};
 
@@ -188,11 +188,6 @@ impl Deref for Node<'_> {
             Self::There(other) => &**other,
         }
     }
-}
-
-fn now() -> Timestamp {
-    let millis = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_millis());
-    Timestamp::from_millis(i64::try_from(millis).unwrap_or(i64::MAX))
 }
 
 impl From<StoreError> for Tier1Error {

@@ -1,11 +1,11 @@
 //! Recomputation of a group, for the background and for the operator.
 
 use doppel_model::{GroupId, PageId, PageUrl, Timestamp};
-use doppel_protocol::{REPAIR_URLS_KEPT, RepairReport, Tier1Error, within};
+use doppel_protocol::{REPAIR_URLS_KEPT, RepairReport, Tier1Error, TrailEvent, within};
 
+use super::Tier1;
 use super::members::{ReadAhead, by_content};
 use super::owner::Owner;
-use super::{Tier1, now};
 use crate::key;
 use crate::machine::{Command, Regrouped, STEP_ROWS};
 use crate::record::{AuditEntry, GroupRecord, Member};
@@ -73,6 +73,7 @@ impl Recomputed {
     pub(crate) fn audit(&self, at: Timestamp, by: &str) -> AuditEntry {
         AuditEntry {
             at,
+            event: TrailEvent::Repair,
             by: by.to_owned(),
             group: self.group,
             members: self.members.len() as u64,
@@ -126,7 +127,7 @@ impl Tier1 {
         let Some(found) = self.recompute(group, Wanted::Always)? else { return Ok(None) };
         let mut applied = false;
         if !dry_run {
-            let audit = found.audit(now(), by);
+            let audit = found.audit(Timestamp::now(), by);
             self.apply(owner, found.regrouped(STEP_ROWS, Some(audit)).map(Command::Regrouped).collect())?;
             // A group that has merged meanwhile was not there to be repaired.
             let now = self.rows.record(key::group(group))?;

@@ -6,7 +6,7 @@ use std::ops::Range;
 use doppel_model::{GroupId, ShardId, Timestamp};
 use doppel_protocol::{RepairId, Tier1Error};
 
-use super::{Tier1, now};
+use super::Tier1;
 use crate::key::{self, Kind};
 use crate::machine::Command;
 use crate::record::{AuditEntry, GroupRecord, PageRecord, decode};
@@ -36,7 +36,7 @@ impl Sweep {
 
     /// The commands that the next piece gives rise to: so many rows, or the rest of the round.
     pub(super) fn piece(&mut self, tier1: &Tier1, store: &dyn Store) -> Result<Vec<Command>, Tier1Error> {
-        let now = now();
+        let now = Timestamp::now();
         let mut commands = Vec::new();
         let mut left = PIECE_ROWS;
         while left > 0 {

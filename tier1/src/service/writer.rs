@@ -17,6 +17,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use crossbeam::channel::{Receiver, Sender};
+use doppel_model::Timestamp;
 use doppel_protocol::range_owner::PostDone;
 use doppel_protocol::{IndexOrders, Tier1Error};
 use doppel_threads::{GiveWay, give_way};
@@ -249,7 +250,7 @@ impl Writer<'_> {
         let mut answers_for: Vec<usize> = Vec::new();
         let commit_rows = if self.is_asked() { COMMIT_ROWS_ASKED } else { COMMIT_ROWS };
         let holds_back = self.range.holds_back();
-        let mut builder = self.range.build(&*self.owner.uncached_store, commit_rows);
+        let mut builder = self.range.build(&*self.owner.uncached_store, commit_rows, Timestamp::now());
         // A giant group is told its winner in many commits: half of each is left to whatever arrives, which does
         // not wait for the messages on their way.
         let backlogged = builder.deliver_half()?;

@@ -1,10 +1,10 @@
-//! The result of a repair, and the audit trail of applied repairs.
+//! The result of a repair, and the audit trail of applied repairs and of quarantines.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{GroupIdForm, RepairIdForm, TimeForm};
-use crate::{RepairDetails, RepairEntry};
+use crate::{RepairDetails, RepairEntry, TrailEvent};
 
 /// The result of a repair or of a dry run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -40,23 +40,27 @@ pub struct Repairs {
     pub unknown: Vec<String>,
 }
 
-/// An applied repair.
+/// An applied repair, or a quarantine that began or ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AppliedRepair {
-    /// The id of the repair.
+    /// The id of the entry.
     #[schema(value_type = RepairIdForm)]
     pub id: String,
-    /// The time at which it was applied, RFC 3339.
+    /// The time at which it happened, RFC 3339.
     #[schema(value_type = TimeForm)]
     pub at: String,
-    /// Who requested it, as given by the caller.
-    pub by: String,
+    /// What happened.
+    pub event: TrailEvent,
+    /// Who requested the repair, as given by the caller; absent for a quarantine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
     /// The group, under the id that it had then.
     #[schema(value_type = GroupIdForm)]
     pub group: String,
-    /// Members before.
+    /// Members before the repair, or when the quarantine began or ended.
     pub members: u64,
-    /// The number of resulting components; 1 if nothing was wrong. If `truncated`, the number that were stored.
+    /// The number of resulting components; 1 if nothing was wrong. If `truncated`, the number that were stored. 0 for a
+    /// quarantine.
     pub component_count: u64,
     /// Whether there were more than 10,000 URLs, so that not all were stored.
     pub truncated: bool,
@@ -64,26 +68,27 @@ pub struct AppliedRepair {
 
 impl From<RepairEntry> for AppliedRepair {
     fn from(entry: RepairEntry) -> Self {
-        let RepairEntry { id, at, by, group, members, component_count, truncated } = entry;
+        let RepairEntry { id, at, event, by, group, members, component_count, truncated } = entry;
+        let by = Some(by).filter(|by| !by.is_empty());
         let (id, at, group) = (id.to_string(), at.to_string(), group.to_string());
-        Self { id, at, by, group, members, component_count, truncated }
+        Self { id, at, event, by, group, members, component_count, truncated }
     }
 }
 
 /// A section of the audit trail.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Trail {
-    /// The repairs, newest first.
+    /// The entries, newest first.
     pub repairs: Vec<AppliedRepair>,
-    /// What to pass as `before` to go on; none at the end. A search for the repairs of one group may stop in
+    /// What to pass as `before` to go on; none at the end. A search for the entries of one group may stop in
     /// between with few of them or none.
     pub next: Option<String>,
 }
 
-/// An applied repair with its URLs.
+/// An entry of the audit trail with its URLs; a quarantine has none.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AppliedRepairUrls {
-    /// The repair itself.
+    /// The entry itself.
     #[serde(flatten)]
     pub repair: AppliedRepair,
     /// Members before, at most 10,000.

@@ -11,7 +11,8 @@ impl World {
     /// other afterwards.
     pub(super) fn commit_only(&mut self, work: impl FnOnce(&mut Machine<'_, '_>)) -> Vec<Effect> {
         let Applied { writes, effects, .. } = {
-            let mut machine = Machine::new(&self.store, &mut self.shards, COMMIT_ROWS);
+            let mut machine =
+                Machine::new(&self.store, &mut self.shards, COMMIT_ROWS, Timestamp::from_millis(self.wall));
             work(&mut machine);
             machine.finish().unwrap()
         };
@@ -76,6 +77,16 @@ impl World {
         read(&self.store, &key::group(group)).unwrap()
     }
 
+    /// What the audit trail has of a group, oldest first: the event and the members.
+    pub(super) fn trail(&self, group: GroupId) -> Vec<(TrailEvent, u64)> {
+        let shard = group.shard();
+        let entry = |number| {
+            read::<AuditEntry>(&self.store, &key::audit(RepairId { shard, number })).unwrap().unwrap()
+        };
+        let entries = (1..=self.shards.metas[usize::from(shard.0)].audits).map(entry);
+        entries.filter(|entry| entry.group == group).map(|entry| (entry.event, entry.members)).collect()
+    }
+
     pub(super) fn in_use(&self, group: GroupId) -> Group {
         match self.group_record(group) {
             Some(GroupRecord::Active(record)) => record,
@@ -89,7 +100,7 @@ impl World {
         let changes = changes - missed;
         let regrouped = Regrouped { group, changes, losses, out, last: true, repair: false, audit: None };
         for effect in self.commit_only(|machine| machine.apply(Command::Regrouped(regrouped)).unwrap()) {
-            if let Effect::Quarantine { group, members, begins } = effect {
+            if let Effect::Quarantine { group, members, begins, .. } = effect {
                 self.quarantines.push((group, members, begins));
             }
         }

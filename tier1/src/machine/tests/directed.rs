@@ -107,4 +107,6 @@ fn a_giant_group_is_quarantined_until_it_is_repaired_and_again_when_it_has_doubl
     assert_eq!(loser(&world).status, Status::Duplicate);
     grow(&mut world, 8, 9);
     assert_eq!(loser(&world).status, Status::Secondary);
+    let told = [(TrailEvent::Quarantined, 4), (TrailEvent::Released, 4), (TrailEvent::Quarantined, 9)];
+    assert_eq!(world.trail(group), told);
 }

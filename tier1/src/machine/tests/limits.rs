@@ -1,7 +1,7 @@
 //! Single rules at their limits, where random runs are too coarse to see a fault.
 
 use doppel_model::pairwise::Similarity;
-use doppel_protocol::Outcome;
+use doppel_protocol::{Outcome, TrailEvent};
 
 use super::*;
 use crate::machine::{Envelope, Message, Transfer};
@@ -129,6 +129,27 @@ fn a_quarantine_ends_when_the_group_is_no_giant_any_more() {
     world.recompute(group, 0, out);
     assert!(!world.in_use(group).quarantined);
     assert_eq!(world.quarantines, [(group, 4, true), (group, 3, false)]);
+    assert_eq!(world.trail(group), [(TrailEvent::Quarantined, 4), (TrailEvent::Released, 3)]);
+}
+
+#[test]
+fn a_quarantine_ends_when_the_group_is_merged_or_empty() {
+    let mut world = World::new(1, 1);
+    world.shards.settings.group_members_max = 2;
+    let (first, second) = (world.copies(3, 1), world.copies(3, 9));
+    let (small, large) = (world.group(first[0]), world.group(second[0]));
+    let evidence = Evidence { page: world.linked(first[0]), partner: world.linked(second[0]) };
+    world.receive(large.shard(), Message::Merge { group: large, into: small, evidence });
+    world.commit(Vec::new(), usize::MAX);
+    assert_eq!(world.trail(large), [(TrailEvent::Quarantined, 3), (TrailEvent::Released, 3)]);
+    assert_eq!(world.trail(small), [(TrailEvent::Quarantined, 3)]);
+    let pages: Vec<PageId> = first.into_iter().chain(second).collect();
+    assert_eq!(world.in_use(small).members, 6);
+    for page in pages {
+        world.commit(vec![Command::Purge { page }], usize::MAX);
+    }
+    assert_eq!(world.group_record(small), None);
+    assert_eq!(world.trail(small), [(TrailEvent::Quarantined, 3), (TrailEvent::Released, 1)]);
 }
 
 #[test]
@@ -370,7 +391,7 @@ fn a_commit_has_enough_at_its_number_of_rows_and_earlier_with_many_messages_on_t
     // The limit, and three eighths of it.
     for (messages, enough) in [(0, 16), (1_000, 16), (1_001, 12)] {
         world.shards.queue = (1..=messages).map(message).collect();
-        let mut machine = Machine::new(&world.store, &mut world.shards, 16);
+        let mut machine = Machine::new(&world.store, &mut world.shards, 16, Timestamp::from_millis(0));
         for row in 0..20_u8 {
             let rows = usize::from(row);
             assert_eq!(machine.has_enough(), rows >= enough, "{rows} rows, {messages} messages");

@@ -158,6 +158,7 @@ impl World {
             let repair = self.random.below(4) == 0;
             let entry = || AuditEntry {
                 at: Timestamp::from_millis(self.wall),
+                event: TrailEvent::Repair,
                 by: "ann".to_owned(),
                 group,
                 members: members.len() as u64,

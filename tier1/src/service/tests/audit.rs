@@ -6,7 +6,7 @@ use std::thread::sleep;
 use std::time::Instant;
 
 use doppel_model::{GroupId, ShardId};
-use doppel_protocol::{RepairEntry, RepairId};
+use doppel_protocol::{RepairEntry, RepairId, TrailEvent};
 
 use super::*;
 use crate::check::rows::pieces;
@@ -50,7 +50,13 @@ fn mixed<S: Store + 'static>(
     lone_pages: u64,
     ranges: u16,
 ) -> (Arc<Tier1>, GroupId) {
-    let config = Config { pending_max: 10_000, low_cohesion_percent: 0, ..config(retention, ranges) };
+    // A quarantine would be on the trail, too.
+    let config = Config {
+        pending_max: 10_000,
+        low_cohesion_percent: 0,
+        group_members_max: 10_000,
+        ..config(retention, ranges)
+    };
     let (tier1, tier2) = start_with(store, &config, 1);
     for page in 0..3 + lone_pages {
         submit(&tier1, page, 1, if page < 3 { content(page) } else { lone(page) });
@@ -109,6 +115,7 @@ fn written(store: &Memory, moments: [&[i64]; SHARDS as usize], group: impl Fn(Sh
         for (number, at) in (1..).zip(moments) {
             let entry = AuditEntry {
                 at: Timestamp::from_millis(*at),
+                event: TrailEvent::Repair,
                 by: "ann".to_owned(),
                 group: group(shard, number),
                 members: 2,
@@ -131,7 +138,7 @@ fn an_applied_repair_is_on_the_trail_and_a_dry_run_is_not(ranges: u16) {
     let dry = tier1.repair(group, true, "ann").unwrap().unwrap();
     assert_eq!((dry.applied, dry.components.len()), (false, 3));
     assert!(trail(&tier1, None, 10).is_empty());
-    let before = super::super::now();
+    let before = Timestamp::now();
     let done = tier1.repair(group, false, "bob").unwrap().unwrap();
     assert!(tier1.flush(PATIENCE).unwrap());
     assert_eq!(members(&tier1, group), 3);
@@ -139,7 +146,7 @@ fn an_applied_repair_is_on_the_trail_and_a_dry_run_is_not(ranges: u16) {
     let check = |tier1: &Tier1| {
         let entries = trail(tier1, Some(group), 10);
         let [entry] = entries.as_slice() else { panic!("{entries:?}") };
-        assert!((before..=super::super::now()).contains(&entry.at));
+        assert!((before..=Timestamp::now()).contains(&entry.at));
         assert_eq!((entry.id, entry.by.as_str(), entry.group), (id, "bob", group));
         assert_eq!((entry.members, entry.component_count, entry.truncated), (5, 3, false));
         let details = tier1.repair_details(id).unwrap().unwrap();
@@ -248,7 +255,7 @@ fn entries_are_dropped_after_their_time_and_never_numbered_anew(ranges: u16) {
     let day = Duration::from_secs(24 * 60 * 60);
     let keeping = |audit| Retention { audit, ..Retention::DEFAULT };
     let store = Arc::new(Memory::default());
-    let today = super::super::now().millis();
+    let today = Timestamp::now().millis();
     // The third of shard 0 was written with a wrong clock, and waits for the second.
     let moments: [&[i64]; 3] = [&[1, today, 2, today], &[3], &[today]];
     written(&store, moments, |shard, _| GroupId::new(0, shard));
