@@ -90,7 +90,7 @@ fn back_up_under_load(options: &[&str]) {
         command.arg(file).stdout(Stdio::null()).spawn().unwrap()
     };
     assert!(load(&server, &before_file, "1000").wait().unwrap().success());
-    let mut loading = load(&server, &during_file, "20");
+    let mut loading = load(&server, &during_file, "4");
     let known = fs::read_to_string(&acknowledged).unwrap().lines().count();
     wait_until("pages of the second round", PATIENCE, || {
         (fs::read_to_string(&acknowledged).unwrap().lines().count() > known).then_some(())
