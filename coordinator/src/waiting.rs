@@ -14,7 +14,7 @@ use doppel_http::{Connections, Listening, Tls};
 use tokio::net::TcpListener;
 
 use crate::access::Hosts;
-use crate::limits::{ADDRESS_CONNECTIONS, CONNECTIONS, HEAD_TIME, WRITE_PAUSE};
+use crate::limits::{ADDRESS_CONNECTIONS, CONNECTIONS, HEAD_TIME, WRITE_PAUSE, WRITE_RATE};
 use crate::operations;
 use crate::problem::Problem;
 use crate::request_id::{REQUEST_ID, RequestIds};
@@ -37,6 +37,7 @@ pub async fn wait(
         of_address: ADDRESS_CONNECTIONS,
         head_time: HEAD_TIME,
         write_pause: WRITE_PAUSE,
+        write_rate: WRITE_RATE,
         drain: DRAIN,
     };
     doppel_http::serve(Listening { listener, tls }, routes(awaited, hosts), limits, reached, || ()).await
