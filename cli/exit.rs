@@ -63,7 +63,7 @@ fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
     match cause.downcast_ref()? {
         ClientError::Unreachable { .. }
         | ClientError::Untrusted { .. }
-        | ClientError::NoTls { .. }
+        | ClientError::Tls { .. }
         | ClientError::Late { .. } => Some(3),
         ClientError::Refused { .. } => Some(4),
         _ => None,
