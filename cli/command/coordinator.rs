@@ -70,8 +70,8 @@ pub(crate) struct Coordinator {
 
 impl Coordinator {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let _logging = self.log.begin("coordinator", None)?;
-        process::threads()?.block_on(self.serve())
+        let logging = self.log.begin("coordinator", None)?;
+        logging.of(|| process::threads()?.block_on(self.serve()))
     }
 
     async fn serve(self) -> anyhow::Result<()> {
