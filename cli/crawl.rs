@@ -8,7 +8,7 @@ use std::fmt;
 use std::path::Path;
 
 use anyhow::Context;
-use doppel_crawls::{CrawlClock, Fetched, InputError, Item, Limits, Reason, Skip};
+use doppel_crawls::{CrawlClock, Fetched, InputError, Item, Limits, Place, Reason, Skip};
 use doppel_model::{PageUrl, RawContent, Timestamp};
 use serde::Serialize;
 
@@ -143,6 +143,17 @@ impl Unusable {
     }
 }
 
+/// Where a page is in the inputs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Position {
+    /// How many pages come before it.
+    pub(crate) before: u64,
+    /// The number of the input.
+    pub(crate) input: usize,
+    /// Where in that.
+    pub(crate) place: Place,
+}
+
 /// How much is handed over at once: so many pages, or fewer that have so many bytes. One page may be larger.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BatchSize {
@@ -167,7 +178,18 @@ pub fn read(
 /// The same.
 pub fn read_numbered(
     inputs: &InputArgs,
-    each: impl FnMut(usize, Fetched) -> anyhow::Result<()>,
+    mut each: impl FnMut(usize, Fetched) -> anyhow::Result<()>,
+) -> anyhow::Result<Tally> {
+    read_placed(inputs, |at, page| each(at.input, page))
+}
+
+/// The same; `each` is told where the page is.
+///
+/// # Errors
+/// The same.
+pub(crate) fn read_placed(
+    inputs: &InputArgs,
+    each: impl FnMut(Position, Fetched) -> anyhow::Result<()>,
 ) -> anyhow::Result<Tally> {
     read_all(inputs, ("reading", true), each)
 }
@@ -200,7 +222,7 @@ pub(crate) fn read_batches(
 fn read_all(
     inputs: &InputArgs,
     (doing, tell): (&'static str, bool),
-    mut each: impl FnMut(usize, Fetched) -> anyhow::Result<()>,
+    mut each: impl FnMut(Position, Fetched) -> anyhow::Result<()>,
 ) -> anyhow::Result<Tally> {
     let mut total = 0;
     for path in &inputs.inputs {
@@ -233,9 +255,10 @@ fn read_all(
             match item {
                 Item::Page(mut page) => {
                     page.fetched_at = Some(clock.date(page.fetched_at));
+                    let at = Position { before: tally.records, input: number, place: input.place() };
                     tally.records += 1;
                     tally.bytes += content_bytes(&page);
-                    each(number, page)?;
+                    each(at, page)?;
                 }
                 Item::Skipped(skip) => *tally.skipped.entry(skip.to_string()).or_default() += 1,
                 Item::Bad(error) => bar.suspend(|| tally.bad(&error, tell)),

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use doppel_protocol::client::{ClientError, StatusCode};
 
+use crate::logging::Said;
 use crate::output::{ReaderGone, say};
 
 /// Shown at the end of `doppel --help`.
@@ -49,8 +50,10 @@ pub fn code(
     if error.chain().any(is_reader_gone) {
         return ExitCode::SUCCESS;
     }
-    let advice = error.chain().find_map(advice).unwrap_or_default();
-    say!("doppel: {error:#}{advice}");
+    if error.downcast_ref::<Said>().is_none() {
+        let advice = error.chain().find_map(advice).unwrap_or_default();
+        say!("doppel: {error:#}{advice}");
+    }
     let code = |cause| code_of(cause).or_else(|| is_usage(cause).then_some(2));
     ExitCode::from(error.chain().find_map(code).unwrap_or(1))
 }
@@ -63,7 +66,7 @@ fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
     match cause.downcast_ref()? {
         ClientError::Unreachable { .. }
         | ClientError::Untrusted { .. }
-        | ClientError::NoTls { .. }
+        | ClientError::Tls { .. }
         | ClientError::Late { .. } => Some(3),
         ClientError::Refused { .. } => Some(4),
         _ => None,

@@ -17,9 +17,9 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::exit::Failure;
 use crate::notify;
-use crate::process;
+use crate::process::{self, LISTEN};
 use crate::size::Size;
-use crate::token_file;
+use crate::token_file::{self, Census};
 
 /// The least memory for bodies: four requests of the least that `--body-memory` leaves for one.
 const BODY_MEMORY_MIN: u64 = 16 << 20;
@@ -75,6 +75,9 @@ pub(crate) struct FrontDoorArgs {
 
 const LIMITS: ClientLimits = CLIENT;
 
+/// The option of the address for operators.
+const OPERATE_LISTEN: &str = "--operate-listen";
+
 /// A number from 1 to what all clients may have.
 fn up_to<const ALL: usize>(text: &str) -> Result<usize, String> {
     let number = text.parse().ok().filter(|n| (1..=ALL).contains(n));
@@ -88,6 +91,22 @@ pub(crate) struct FrontDoor {
     /// How much it takes.
     pub(crate) limits: Limits,
     files: Files,
+}
+
+/// All who ask would be refused.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "{path} has no token that is taken{}: `doppel token new NAME --role ROLE --tokens {path}` adds one",
+    if *expired > 0 { format!(" ({} expired)", have(*expired)) } else { String::new() },
+    path = path.display()
+)]
+struct NoToken {
+    path: PathBuf,
+    expired: usize,
+}
+
+fn have(expired: usize) -> String {
+    if expired == 1 { "1 has".to_owned() } else { format!("{expired} have") }
 }
 
 /// The files that are read anew on SIGHUP.
@@ -104,8 +123,7 @@ impl FrontDoorArgs {
     /// When the options do not go together, a file cannot be used or an address cannot be had.
     pub(crate) async fn open(self) -> anyhow::Result<FrontDoor> {
         let limits = self.limits()?;
-        for (address, option) in [(Some(self.listen), "--listen"), (self.operate_listen, "--operate-listen")]
-        {
+        for (address, option) in [(Some(self.listen), LISTEN), (self.operate_listen, OPERATE_LISTEN)] {
             let Some(address) = address.filter(|address| !address.ip().to_canonical().is_loopback()) else {
                 continue;
             };
@@ -126,8 +144,13 @@ impl FrontDoorArgs {
         let tokens = match self.tokens {
             None => None,
             Some(path) => {
-                let tokens = Tokens::from(token_file::read(&path)?);
-                Some((path, tokens))
+                let read = token_file::read(&path)?;
+                let census = Census::of(&read);
+                if census.valid() == 0 {
+                    return Err(NoToken { path, expired: census.expired }.into());
+                }
+                census.log("tokens are taken");
+                Some((path, Tokens::from(read)))
             }
         };
         let tls = match self.tls_cert.zip(self.tls_key) {
@@ -139,13 +162,12 @@ impl FrontDoorArgs {
             }
         };
         let of_tls = || tls.as_ref().map(|(_, tls)| tls.clone());
-        let clients = Listening { listener: process::listen(self.listen).await?, tls: of_tls() };
+        let clients = Listening { listener: process::listen(self.listen, LISTEN).await?, tls: of_tls() };
         let operators = match self.operate_listen {
             None => None,
-            Some(address) => Some(Listening {
-                listener: process::listen(address).await.context("--operate-listen")?,
-                tls: of_tls(),
-            }),
+            Some(address) => {
+                Some(Listening { listener: process::listen(address, OPERATE_LISTEN).await?, tls: of_tls() })
+            }
         };
         let access =
             Access { hosts: self.names.into(), tokens: tokens.as_ref().map(|(_, tokens)| tokens.clone()) };
@@ -235,8 +257,14 @@ impl Files {
         if let Some((path, tokens)) = &self.tokens {
             match token_file::read(path) {
                 Ok(read) => {
-                    tracing::info!(tokens = read.len(), "the tokens were read anew");
+                    let census = Census::of(&read);
                     tokens.replace(read);
+                    census.log("the tokens were read anew");
+                    if census.valid() == 0 {
+                        tracing::warn!(
+                            "no token is taken any more: whoever asks is refused until the file has one"
+                        );
+                    }
                 }
                 Err(error) => tracing::error!(
                     error = &error as &(dyn std::error::Error + 'static),

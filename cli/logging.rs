@@ -26,10 +26,16 @@ enum LogFormat {
     Json,
 }
 
+/// The reason of a failure is in a log whose every line is of one form.
+#[derive(Debug, Clone, Copy, thiserror::Error)]
+#[error("see the log")]
+pub(crate) struct Said;
+
 /// Says in the log that the process ends, when it is dropped, and then sends what is left of its traces.
 #[must_use]
 pub(crate) struct Logging {
     role: &'static str,
+    format: LogFormat,
     begun: Instant,
     #[cfg(feature = "otel")]
     _traces: Option<traces::Traces>,
@@ -46,7 +52,8 @@ impl LogArgs {
         let text = tracing_subscriber::fmt::layer().with_writer(io::stderr).log_internal_errors(false);
         let text = match self.log_format {
             LogFormat::Text => text.with_ansi(io::stderr().is_terminal()).boxed(),
-            LogFormat::Json => text.json().flatten_event(true).boxed(),
+            // The list of spans has the last one, too.
+            LogFormat::Json => text.json().flatten_event(true).with_current_span(false).boxed(),
         };
         let registry = tracing_subscriber::registry().with(text.with_filter(filter));
         #[cfg(not(feature = "otel"))]
@@ -63,9 +70,30 @@ impl LogArgs {
         tracing::info!(version, role, process, directory, options = options.join(" "), "doppel is starting");
         Ok(Logging {
             role,
+            format: self.log_format,
             begun: Instant::now(),
             #[cfg(feature = "otel")]
             _traces: traces,
+        })
+    }
+}
+
+impl Logging {
+    /// Runs the process, and says in the log why it fails. In the log's own form nothing else is to be said of that.
+    ///
+    /// # Errors
+    /// What it fails with.
+    pub(crate) fn of<T>(self, run: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<T> {
+        run().map_err(|error| {
+            tracing::error!(
+                role = self.role,
+                error = format!("{error:#}"),
+                "doppel ends because of an error"
+            );
+            match self.format {
+                LogFormat::Text => error,
+                LogFormat::Json => error.context(Said),
+            }
         })
     }
 }

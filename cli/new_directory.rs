@@ -28,6 +28,8 @@ const LOCK: &str = "lock";
 #[derive(Debug)]
 pub(crate) struct NewDirectory {
     dir: PathBuf,
+    /// What was not there before of it and of the directories that it is in, the innermost first.
+    made: Vec<PathBuf>,
     _lock: File,
 }
 
@@ -59,6 +61,8 @@ impl NewDirectory {
             Ok(())
         };
         check()?;
+        let is_missing = |path: &&Path| !path.as_os_str().is_empty() && !path.exists();
+        let made = dir.ancestors().take_while(is_missing).map(Path::to_owned).collect();
         let lock = loop {
             fs::create_dir_all(dir.join(UNFINISHED)).with_context(cannot)?;
             if let Some(lock) = lock(dir).with_context(cannot)? {
@@ -70,7 +74,7 @@ impl NewDirectory {
         for name in names(dir)?.into_iter().filter(|name| is_part(name) || manifest::is_aside(name)) {
             remove(&dir.join(name))?;
         }
-        let this = Self { dir: dir.to_owned(), _lock: lock };
+        let this = Self { dir: dir.to_owned(), made, _lock: lock };
         let unfinished = this.dir.join(UNFINISHED);
         for left in names(&unfinished)?.into_iter().filter(is_part) {
             remove(&unfinished.join(left))?;
@@ -144,6 +148,8 @@ impl Drop for NewDirectory {
         if left.iter().all(is_gone) {
             let aside = self.dir.join(UNFINISHED);
             let _ = fs::remove_file(aside.join(LOCK)).and_then(|()| fs::remove_dir(aside));
+            // One with anything in it stays, and so do those that it is in.
+            let _ = self.made.iter().try_for_each(fs::remove_dir);
         }
     }
 }

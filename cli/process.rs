@@ -18,6 +18,9 @@ use crate::notify;
 /// Threads that calls may block, at most. More than all calls that a process answers at once.
 const BLOCKING_THREADS: usize = 1_024;
 
+/// The option of the address at which a process listens first of all.
+pub(crate) const LISTEN: &str = "--listen";
+
 /// Which node of which cluster a process is.
 #[derive(Debug, Args)]
 pub(crate) struct NodeArgs {
@@ -48,17 +51,19 @@ pub(crate) fn threads() -> anyhow::Result<Runtime> {
     runtime.context("cannot start the runtime")
 }
 
-/// Takes an address: a port in use is known before anything else is done.
+/// Takes an address, of this option: a port in use is known before anything else is done.
 ///
 /// # Errors
 /// When the address cannot be had; the message says what to do.
-pub(crate) async fn listen(listen: SocketAddr) -> anyhow::Result<TcpListener> {
+pub(crate) async fn listen(listen: SocketAddr, option: &str) -> anyhow::Result<TcpListener> {
     TcpListener::bind(listen).await.map_err(|error| {
         let advice = match error.kind() {
-            io::ErrorKind::AddrInUse => "; is another server running? --listen chooses another address",
-            io::ErrorKind::AddrNotAvailable => "; --listen takes an address of this machine",
-            io::ErrorKind::PermissionDenied => "; ports below 1024 need privileges",
-            _ => "",
+            io::ErrorKind::AddrInUse => {
+                format!("; is another server running? {option} chooses another address")
+            }
+            io::ErrorKind::AddrNotAvailable => format!("; {option} takes an address of this machine"),
+            io::ErrorKind::PermissionDenied => "; ports below 1024 need privileges".to_owned(),
+            _ => String::new(),
         };
         anyhow::Error::new(error).context(format!("cannot listen on {listen}{advice}"))
     })
@@ -70,11 +75,11 @@ pub(crate) async fn listen(listen: SocketAddr) -> anyhow::Result<TcpListener> {
 /// The same, and when the name is none of this machine.
 pub(crate) async fn listen_as(wanted: Option<SocketAddr>, address: &str) -> anyhow::Result<TcpListener> {
     if let Some(wanted) = wanted {
-        return listen(wanted).await;
+        return listen(wanted, LISTEN).await;
     }
     let mut found =
         tokio::net::lookup_host(address).await.with_context(|| format!("cannot look up {address}"))?;
-    listen(found.next().with_context(|| format!("{address} has no address"))?).await
+    listen(found.next().with_context(|| format!("{address} has no address"))?, LISTEN).await
 }
 
 /// Completes when the process is told to end. Made first of all, so that a signal during the start is not lost.

@@ -9,7 +9,9 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use doppel_coordinator::access::{Token, TokenName};
+use doppel_coordinator::access::{Role, Token, TokenName};
+use doppel_coordinator::app::system_clock;
+use doppel_model::Timestamp;
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -66,6 +68,48 @@ struct WrittenToken {
     role: Spanned<String>,
     expires: Spanned<String>,
     sha256: Spanned<String>,
+}
+
+/// How many tokens are taken now, by role, and how many are not any more.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Census {
+    read: usize,
+    write: usize,
+    operate: usize,
+    /// Those that are not taken any more.
+    pub(crate) expired: usize,
+}
+
+impl Census {
+    /// Counts tokens, now.
+    pub(crate) fn of(tokens: &[Token]) -> Self {
+        Self::at(tokens, system_clock()())
+    }
+
+    fn at(tokens: &[Token], now: Timestamp) -> Self {
+        let mut census = Self::default();
+        for token in tokens {
+            let of = match token.role {
+                _ if token.expires <= now => &mut census.expired,
+                Role::Read => &mut census.read,
+                Role::Write => &mut census.write,
+                Role::Operate => &mut census.operate,
+            };
+            *of += 1;
+        }
+        census
+    }
+
+    /// Those that are taken.
+    pub(crate) fn valid(self) -> usize {
+        self.read + self.write + self.operate
+    }
+
+    /// Says in the log how many there are.
+    pub(crate) fn log(self, what: &str) {
+        let Self { read, write, operate, expired } = self;
+        tracing::info!(tokens = self.valid(), read, write, operate, expired, "{what}");
+    }
 }
 
 /// The tokens of a file.
@@ -135,8 +179,7 @@ fn parse(text: &str) -> Result<Vec<Token>, Fault> {
 
 #[cfg(test)]
 mod tests {
-    use doppel_coordinator::access::{Role, TokenHash};
-    use doppel_model::Timestamp;
+    use doppel_coordinator::access::TokenHash;
 
     use super::*;
 
@@ -159,6 +202,17 @@ mod tests {
         let again = add(&path, &token("ann", Role::Read)).unwrap_err();
         assert!(matches!(&again, TokenFileError::Taken { .. }), "{again}");
         assert_eq!(std::fs::read_to_string(&path).unwrap(), text, "nothing is written then");
+    }
+
+    #[test]
+    fn those_that_have_expired_are_counted_apart() {
+        let tokens = [("a", Role::Read), ("b", Role::Write), ("c", Role::Write), ("d", Role::Operate)];
+        let tokens = tokens.map(|(name, role)| token(name, role));
+        let last = tokens[0].expires.plus_millis(-1);
+        let all = Census::at(&tokens, last);
+        assert_eq!((all, all.valid()), (Census { read: 1, write: 2, operate: 1, expired: 0 }, 4));
+        let none = Census::at(&tokens, tokens[0].expires);
+        assert_eq!((none, none.valid()), (Census { expired: 4, ..Census::default() }, 0));
     }
 
     #[test]

@@ -97,7 +97,9 @@ fn a_front_door_that_starts_first_says_what_it_waits_for() {
     let port = free_port();
     let url = format!("http://127.0.0.1:{port}");
     let mut command = cluster.command("coordinator", "front-1");
+    let operators = free_port();
     command.args(["--listen", &format!("127.0.0.1:{port}")]).stdout(Stdio::piped()).stderr(Stdio::null());
+    command.args(["--operate-listen", &format!("127.0.0.1:{operators}")]);
     let mut front = Running(command.spawn().unwrap());
     let client = Server::at(&url);
     wait_until("the front door to listen", PATIENCE, || TcpStream::connect(("127.0.0.1", port)).ok());
@@ -108,6 +110,9 @@ fn a_front_door_that_starts_first_says_what_it_waits_for() {
         ready.text().unwrap().contains("waiting for tier 1").then_some(())
     });
     assert_eq!(client.get("/healthz").status(), 200);
+    let waits = Server::at(&format!("http://127.0.0.1:{operators}")).get("/readyz");
+    assert_eq!(waits.status(), 503, "operators are told as well");
+    assert!(waits.text().unwrap().contains("waiting for tier 1"));
     let asked = client.query("/v1/status", &[("url", "http://a.example/")]);
     assert_eq!(asked.status(), 503);
     cluster.start_node("record");

@@ -8,7 +8,6 @@ use anyhow::Context;
 use clap::Args;
 use doppel_coordinator::app::{App, Directory, Services, system_clock};
 use doppel_coordinator::shard_map::ShardMap;
-use doppel_http::Listening;
 use doppel_model::pairwise::Signer;
 use doppel_model::tables::{Tables, TablesHash};
 use doppel_protocol::{ClusterApi, MappingApi, Tier1Api, Tier2Api};
@@ -71,8 +70,8 @@ pub(crate) struct Coordinator {
 
 impl Coordinator {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let _logging = self.log.begin("coordinator", None)?;
-        process::threads()?.block_on(self.serve())
+        let logging = self.log.begin("coordinator", None)?;
+        logging.of(|| process::threads()?.block_on(self.serve()))
     }
 
     async fn serve(self) -> anyhow::Result<()> {
@@ -93,8 +92,7 @@ impl Coordinator {
             let awaited = awaited.clone();
             move || awaited.text()
         };
-        let Listening { listener, tls } = &front_door.doors.clients;
-        doppel_coordinator::wait((listener, tls.clone(), front_door.doors.access.hosts.clone()), text, reach)
+        doppel_coordinator::wait(&front_door.doors, text, reach)
             .await
             .context("the server did not end well")?;
         let Some(Reached { cluster, signer, hearing, runtime, nodes, routers, collection }) = reached? else {

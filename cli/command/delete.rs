@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Context;
-use clap::Args;
+use clap::{ArgGroup, Args};
 use doppel_model::PageUrl;
 use doppel_protocol::answer::Taken;
 use doppel_protocol::client::{Answer, Method};
@@ -17,18 +17,18 @@ use crate::urls::{self, Bad};
 /// Record that pages are gone.
 ///
 /// Prints a line a page with its outcome: `confirmed`, `unchanged` where it was recorded before, or `stale` where a newer version of the
-/// page is on record. A page that is gone is `dead`: its group has another winner then, and an older version of it is not taken. To
+/// page is on record. A page that is not on record is recorded as gone, too, and `confirmed`. A page that is gone is `dead`: its group has another winner then, and an older version of it is not taken. To
 /// forget a page altogether there is `doppel purge`; very many are recorded faster by `doppel load`, as lines of
 /// `{"url": ..., "dead": true}`. Ends with code 5 when one is no page URL; all others are recorded.
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(group = ArgGroup::new("what").required(true).args(["urls", "file"]), after_help = "\
 Examples:
   doppel delete http://example.org/old
   doppel delete --fetched-at 2026-01-31T08:00:00Z http://example.org/old
   doppel delete --file gone.txt")]
 pub(crate) struct Delete {
     /// Pages; `-` reads one a line from standard input.
-    #[arg(value_name = "URL", required_unless_present = "file", conflicts_with = "file")]
+    #[arg(value_name = "URL")]
     urls: Vec<String>,
     /// Read the pages from this file, one a line, where blank lines are skipped; `-` is standard input.
     #[arg(long, value_name = "FILE")]

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
 use clap::Args;
-use doppel_crawls::{Fetched, FetchedBody};
+use doppel_crawls::{Fetched, FetchedBody, Location};
 use doppel_protocol::answer::Flushed;
 use doppel_protocol::client::{Client, Method};
 use doppel_protocol::page::{PageBody, PageItem};
@@ -28,7 +28,7 @@ use crate::crawl::{self, Tally};
 use crate::interrupt;
 use crate::output::{Output, bytes, count, say, table};
 use crate::progress;
-use post::{Batch, Post};
+use post::{Batch, Post, Posted, Stopped};
 
 /// How long one request may wait for the last decisions before it is sent again.
 const FLUSH_STEP: Duration = Duration::from_secs(60);
@@ -95,23 +95,7 @@ impl Load {
         let client = connect(&self.server)?;
         interrupt::announce("interrupted; the same command goes on")?;
         let post = Post::new(client.clone(), patience, self.acknowledged.as_deref())?;
-        let input = thread::scope(|scope| {
-            let (lanes, threads): (Vec<_>, Vec<_>) = (0..self.lanes)
-                .map(|_| {
-                    let (sender, receiver) = sync_channel(1);
-                    let post = &post;
-                    (Lane { batch: Batch::default(), sender }, scope.spawn(move || post.lane(&receiver)))
-                })
-                .unzip();
-            let read = self.read(lanes, &post);
-            let spinner = progress::waiting("posting");
-            let posted =
-                threads.into_iter().map(|thread| thread.join().map_err(|_| anyhow!("a lane panicked"))?);
-            // When a lane fails, reading stops because of that; so its error comes first.
-            posted.collect::<anyhow::Result<Vec<()>>>()?;
-            spinner.finish_and_clear();
-            read
-        })?;
+        let input = self.post(&post)?;
         if self.flush {
             flush(&client, patience)?;
         }
@@ -125,12 +109,44 @@ impl Load {
         Ok(summary.input.verdict(self.inputs.strict, refused)?)
     }
 
-    /// Reads the inputs into the lanes.
-    fn read(&self, mut lanes: Vec<Lane>, post: &Post) -> anyhow::Result<Tally> {
-        let tally = crawl::read(&self.inputs, |page| {
+    /// Reads the inputs and posts them.
+    fn post(&self, post: &Post) -> anyhow::Result<Tally> {
+        thread::scope(|scope| {
+            let (mut lanes, threads): (Vec<_>, Vec<_>) = (0..self.lanes)
+                .map(|_| {
+                    let (sender, receiver) = sync_channel(1);
+                    (Lane { batch: Batch::default(), sender }, scope.spawn(move || post.lane(&receiver)))
+                })
+                .unzip();
+            let read = self.read(&mut lanes, post);
+            // What is left in a lane was not sent, because another lane failed and reading stopped.
+            let mut not_acknowledged: Vec<Posted> =
+                lanes.into_iter().filter_map(|lane| lane.batch.into_first()).collect();
+            let spinner = progress::waiting("posting");
+            let mut stopped = None;
+            for thread in threads {
+                let Err(Stopped { first, error }) = thread.join().map_err(|_| anyhow!("a lane panicked"))?
+                else {
+                    continue;
+                };
+                not_acknowledged.push(first);
+                stopped.get_or_insert(error);
+            }
+            spinner.finish_and_clear();
+            // When a lane fails, reading stops because of that; so its error comes first.
+            match (stopped, not_acknowledged.into_iter().min_by_key(|page| page.at.before)) {
+                (Some(error), Some(first)) => Err(error.context(self.goes_on_at(&first))),
+                _ => read,
+            }
+        })
+    }
+
+    /// Reads the inputs into the lanes. What did not fill a batch stays in the lanes when it fails.
+    fn read(&self, lanes: &mut [Lane], post: &Post) -> anyhow::Result<Tally> {
+        let tally = crawl::read_placed(&self.inputs, |at, page| {
             let lane = &mut lanes[usize::from(page.url.id().shard(self.lanes).0)];
             let item = item(page);
-            if let Err(too_large) = lane.batch.push(&item) {
+            if let Err(too_large) = lane.batch.push(&item, at) {
                 post.refuse(item.url.as_str(), &too_large);
             }
             if lane.batch.is_full(self.batch as usize) {
@@ -140,6 +156,15 @@ impl Load {
         })?;
         lanes.iter_mut().filter(|lane| !lane.batch.is_empty()).try_for_each(Lane::send)?;
         Ok(tally)
+    }
+
+    /// Where to go on, after all lanes have ended.
+    fn goes_on_at(&self, first: &Posted) -> String {
+        let Posted { url, at, .. } = first;
+        let location = Location { path: &self.inputs.inputs[at.input], place: at.place };
+        format!(
+            "the first page that was not acknowledged is {url} ({location}), and the same command goes on there"
+        )
     }
 }
 

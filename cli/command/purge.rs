@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Context;
-use clap::Args;
+use clap::{ArgGroup, Args};
 use doppel_model::PageUrl;
 use doppel_protocol::answer::Purged;
 use doppel_protocol::client::{Client, Method};
@@ -22,7 +22,7 @@ use crate::urls::{self, Bad};
 /// What is kept of a purged page, and for how long, is in docs/OPERATIONS.md under Retention. Ends with code 5 when one is no page
 /// URL; all others are purged. To give the same pages again is safe.
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(group = ArgGroup::new("what").required(true).args(["urls", "file", "host"]), after_help = "\
 Examples:
   doppel purge http://example.org/private
   doppel purge --file forget.txt
@@ -30,10 +30,10 @@ Examples:
   doppel purge --host www.example.org")]
 pub(crate) struct Purge {
     /// Pages; `-` reads one a line from standard input.
-    #[arg(value_name = "URL", required_unless_present_any = ["file", "host"], conflicts_with_all = ["file", "host"])]
+    #[arg(value_name = "URL")]
     urls: Vec<String>,
     /// Read the pages from this file, one a line, where blank lines are skipped; `-` is standard input.
-    #[arg(long, value_name = "FILE", conflicts_with = "host")]
+    #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
     /// Forget all pages of this host, as URLs have it: lower case, without a port. Its subdomains are other hosts.
     #[arg(long, value_name = "HOST")]

@@ -42,8 +42,8 @@ pub(crate) struct Serve {
 
 impl Serve {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let _logging = self.log.begin("serve", Some(&self.data))?;
-        process::threads()?.block_on(self.listen())
+        let logging = self.log.begin("serve", Some(&self.data))?;
+        logging.of(|| process::threads()?.block_on(self.listen()))
     }
 
     async fn listen(self) -> anyhow::Result<()> {

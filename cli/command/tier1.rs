@@ -60,8 +60,8 @@ pub(crate) struct Tier1 {
 
 impl Tier1 {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let _logging = self.node.log.begin("tier1", Some(&self.node.data))?;
-        process::threads()?.block_on(self.serve())
+        let logging = self.node.log.begin("tier1", Some(&self.node.data))?;
+        logging.of(|| process::threads()?.block_on(self.serve()))
     }
 
     async fn serve(self) -> anyhow::Result<()> {

@@ -48,7 +48,7 @@ struct New {
     #[arg(long, value_name = "ROLE")]
     role: Role,
     /// How long it is taken.
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true, default_value = "90d")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, default_value = "90d", value_parser = lasting)]
     expires: Span,
     /// The file to add it to; created where it is not there.
     #[arg(long, value_name = "FILE", env = "DOPPEL_TOKENS")]
@@ -106,6 +106,14 @@ impl New {
             );
         }
         Ok(())
+    }
+}
+
+/// How long a token is taken; one that is never taken is made by mistake.
+fn lasting(text: &str) -> Result<Span, String> {
+    match text.parse::<Span>() {
+        Ok(Span(time)) if time.is_zero() => Err("it would have expired before anybody had it".to_owned()),
+        parsed => parsed.map_err(|error| error.to_string()),
     }
 }
 

@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::args::InputArgs;
 use crate::crawl;
 use crate::exit::Failure;
-use crate::output::{Output, count, table};
+use crate::output::{Output, count, say, table};
 use crate::winners::Winners;
 
 /// The most pages that are put in order: more than a group has before it is quarantined.
@@ -70,7 +70,17 @@ impl WinnersFile {
         let market = self.market.as_deref().map(|name| markets.find(name)).transpose();
         let market = market.map_err(|error| Failure::Usage(format!("--market: {error}")))?;
         let chosen = order.unwrap_or_default();
-        let pages = placed(self.ranks()?, chosen, market.as_ref());
+        let ranks = self.ranks()?;
+        if let Some((name, market)) = self.market.as_deref().zip(market.as_ref())
+            && !markets.iter().any(|(known, _)| known.eq_ignore_ascii_case(name))
+            && !ranks.iter().any(|rank| market.has(&rank.url))
+        {
+            say!(
+                "doppel: --market: {} has no market {name}, so it is taken for a suffix of hosts, and no page that is given has it",
+                self.file.display()
+            );
+        }
+        let pages = placed(ranks, chosen, market.as_ref());
         let checked = Checked {
             rules: chosen.rules().collect(),
             rules_are_named: order.is_some(),

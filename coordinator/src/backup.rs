@@ -27,7 +27,7 @@ const CONTENT_TYPE: &str = "application/octet-stream";
 pub(crate) async fn backup(State(app): State<App>) -> Result<Response, Problem> {
     let permit = app.enter_backup()?;
     app.blocking(|app| Ok(app.tier1().writable()?)).await?;
-    let body = stream(permit, "backup", move |out| {
+    let body = stream(permit, ("backup", None), move |out| {
         let backup = app.tier1().backup()?;
         write(backup, out)
     });

@@ -65,6 +65,10 @@ pub const HEAD_TIME: Duration = Duration::from_secs(30);
 /// The longest a client may go without reading what it asked for.
 pub const WRITE_PAUSE: Duration = Duration::from_secs(60);
 
+/// Bytes a second that a client has to take of an answer, on average over such a time: more than a dozen lines of an export, for a
+/// reader that works on each. So one that drips holds a place for a day for each 350 MB of its answer at most.
+pub const WRITE_RATE: u32 = 4 << 10;
+
 /// What one client may hold of these at once: a quarter of the requests and of the long polls, half of the exports and of the memory for bodies, so
 /// that there is some of each for others while one takes all that it can.
 pub const CLIENT: ClientLimits = ClientLimits {
@@ -271,6 +275,9 @@ pub const SAMPLE_CONTENTS: usize = 100_000;
 
 /// Samples on their way to a client, at the pace of its connection. Past it: 503.
 pub const SAMPLES: usize = 1;
+
+/// How long one may take to be sent, since others wait for its place: 250 MB at 420 kB a second. Then it breaks off.
+pub const SAMPLE_TIME: Duration = Duration::from_secs(600);
 
 /// Plans and what-if reports being made at once: each keeps all cores busy for seconds. Past it: 503.
 pub const PLANNERS: usize = 1;

@@ -97,7 +97,7 @@ pub(crate) async fn export(
     };
     let (permit, collected) = app.blocking_within(LONG_CALL_TIME, collect).await?;
     let headers = [(header::CONTENT_TYPE, NDJSON.to_owned()), (CURSOR, collected.cursor().to_owned())];
-    let body = stream(permit, "export", move |out| collected.write(out).map(drop));
+    let body = stream(permit, ("export", None), move |out| collected.write(out).map(drop));
     Ok((headers, body).into_response())
 }
 

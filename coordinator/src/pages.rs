@@ -170,6 +170,8 @@ pub(crate) struct DeleteQuery {
 }
 
 /// Record that a page is gone.
+///
+/// One that is not on record is recorded as gone, too, with the outcome `confirmed`.
 #[utoipa::path(
     delete, path = "/v1/pages", operation_id = "delete_page", tag = "pages", params(DeleteQuery),
     responses(

@@ -11,7 +11,7 @@ use utoipa::IntoParams;
 use crate::app::App;
 use crate::contract::refusals;
 use crate::extract::Query;
-use crate::limits::{LONG_CALL_TIME, SAMPLE_CONTENTS};
+use crate::limits::{LONG_CALL_TIME, SAMPLE_CONTENTS, SAMPLE_TIME};
 use crate::mapping::mapping;
 use crate::problem::Problem;
 use crate::stream::stream;
@@ -55,7 +55,7 @@ pub(crate) async fn sample(
         Ok((mapping(app)?.sample(contents)?, permit))
     };
     let (signatures, permit) = app.blocking_within(LONG_CALL_TIME, sample).await?;
-    let body = stream(permit, "sample", move |out| {
+    let body = stream(permit, ("sample", Some(SAMPLE_TIME)), move |out| {
         signatures.iter().try_for_each(|one| out.write_all(one.as_bytes())).map_err(|error: io::Error| error)
     });
     Ok(([(header::CONTENT_TYPE, CONTENT_TYPE)], body).into_response())

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use crate::access::{Access, Gate, Listener};
 use crate::app::App;
-use crate::limits::{ADDRESS_CONNECTIONS, CONNECTIONS, HEAD_TIME};
+use crate::limits::{ADDRESS_CONNECTIONS, CONNECTIONS, HEAD_TIME, WRITE_RATE};
 use crate::router;
 
 /// Where a front door listens, and whom it answers there.
@@ -50,6 +50,7 @@ pub async fn serve(
             of_address: ADDRESS_CONNECTIONS,
             head_time: HEAD_TIME,
             write_pause: state.limits().write_pause,
+            write_rate: WRITE_RATE,
             drain: state.limits().drain,
         };
         let routes = router::app(state.clone(), Gate::new(access.clone(), listener, state.clients()));

@@ -2,10 +2,14 @@
 
 use std::fmt::Display;
 use std::io::{self, Write};
+use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use futures_util::stream::try_unfold;
+use tokio::runtime::Handle;
 use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::SendTimeoutError;
+use tokio::time::Instant;
 use tracing::Span;
 
 use crate::limits::PIECE_BYTES;
@@ -13,19 +17,20 @@ use crate::limits::PIECE_BYTES;
 /// Pieces between the thread and the connection.
 const PIECES: usize = 4;
 
-/// The body that `write` writes on a thread of its own, which holds `permit` until it ends. An answer that
-/// fails on the way breaks off: the client is told that it is incomplete.
+/// The body that `write` writes on a thread of its own, which holds `permit` until it ends, for the time that is given if there is
+/// one. An answer that fails on the way, or takes longer, breaks off: the client is told that it is incomplete.
 pub(crate) fn stream<E: Display>(
     permit: impl Send + 'static,
-    what: &'static str,
+    (what, within): (&'static str, Option<Duration>),
     write: impl FnOnce(&mut dyn Write) -> Result<(), E> + Send + 'static,
 ) -> Body {
     let (sender, receiver) = mpsc::channel(PIECES);
     let span = Span::current();
+    let limit = within.map(|within| (Handle::current(), Instant::now() + within));
     tokio::task::spawn_blocking(move || {
         let _permit = permit;
         let _span = span.entered();
-        let mut pieces = Pieces { sender, buffer: Vec::with_capacity(PIECE_BYTES) };
+        let mut pieces = Pieces { sender, limit, buffer: Vec::with_capacity(PIECE_BYTES) };
         let written = write(&mut pieces).map_err(|error| error.to_string());
         match written.and_then(|()| pieces.flush().map_err(|error| error.to_string())) {
             Ok(()) => drop(pieces.send(Piece::End)),
@@ -51,13 +56,24 @@ enum Piece {
 /// not read.
 struct Pieces {
     sender: mpsc::Sender<Piece>,
+    /// When it has to be done, and by which clock.
+    limit: Option<(Handle, Instant)>,
     buffer: Vec<u8>,
 }
 
 impl Pieces {
     fn send(&self, piece: Piece) -> io::Result<()> {
-        let gone = |_| io::Error::new(io::ErrorKind::BrokenPipe, "the client has gone");
-        self.sender.blocking_send(piece).map_err(gone)
+        let gone = || io::Error::new(io::ErrorKind::BrokenPipe, "the client has gone");
+        let Some((runtime, end)) = &self.limit else {
+            return self.sender.blocking_send(piece).map_err(|_| gone());
+        };
+        let left = end.saturating_duration_since(Instant::now());
+        runtime.block_on(self.sender.send_timeout(piece, left)).map_err(|error| match error {
+            SendTimeoutError::Timeout(_) => {
+                io::Error::new(io::ErrorKind::TimedOut, "the client reads it too slowly")
+            }
+            SendTimeoutError::Closed(_) => gone(),
+        })
     }
 }
 
@@ -76,5 +92,33 @@ impl Write for Pieces {
         }
         let full = std::mem::replace(&mut self.buffer, Vec::with_capacity(PIECE_BYTES));
         self.send(Piece::Bytes(full.into()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    /// More than there is room for between the thread and the connection.
+    fn write(out: &mut dyn Write) -> io::Result<()> {
+        (0..PIECES * 4).try_for_each(|_| out.write_all(&[b'x'; PIECE_BYTES]))
+    }
+
+    #[tokio::test]
+    async fn a_client_that_does_not_read_gives_the_place_back_in_time() {
+        let place = Arc::new(());
+        let body = stream(Arc::clone(&place), ("test", Some(Duration::from_millis(50))), write);
+        let returned = async {
+            while Arc::strong_count(&place) > 1 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), returned).await.unwrap();
+        assert!(axum::body::to_bytes(body, usize::MAX).await.is_err(), "it looks complete");
+
+        let in_time = stream((), ("test", Some(Duration::from_secs(60))), write);
+        assert_eq!(axum::body::to_bytes(in_time, usize::MAX).await.unwrap().len(), PIECES * 4 * PIECE_BYTES);
     }
 }

@@ -10,25 +10,27 @@ use axum::extract::Request;
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
-use doppel_http::{Connections, Listening, Tls};
+use doppel_http::{Connections, Listening};
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 
 use crate::access::Hosts;
-use crate::limits::{ADDRESS_CONNECTIONS, CONNECTIONS, HEAD_TIME, WRITE_PAUSE};
+use crate::limits::{ADDRESS_CONNECTIONS, CONNECTIONS, HEAD_TIME, WRITE_PAUSE, WRITE_RATE};
 use crate::operations;
 use crate::problem::Problem;
 use crate::request_id::{REQUEST_ID, RequestIds};
+use crate::server::Doors;
 
 /// How long an answer may take to leave once the cluster is reached. It is made at once.
 const DRAIN: Duration = Duration::from_secs(1);
 
-/// Answers connections of `listener` until `reached` completes: `/healthz` as ever, everything else, `/readyz` too, with 503 and
-/// what is awaited. Connections that come later wait in the listener's queue.
+/// Answers connections at `doors` until `reached` completes: `/healthz` as ever, everything else, `/readyz` too, with 503 and
+/// what is awaited. Connections that come later wait in the queues of the listeners.
 ///
 /// # Errors
 /// When no connection could be accepted for a minute.
 pub async fn wait(
-    (listener, tls, hosts): (&TcpListener, Option<Tls>, Hosts),
+    doors: &Doors,
     awaited: impl Fn() -> String + Clone + Send + Sync + 'static,
     reached: impl Future<Output = ()>,
 ) -> io::Result<()> {
@@ -37,9 +39,33 @@ pub async fn wait(
         of_address: ADDRESS_CONNECTIONS,
         head_time: HEAD_TIME,
         write_pause: WRITE_PAUSE,
+        write_rate: WRITE_RATE,
         drain: DRAIN,
     };
-    doppel_http::serve(Listening { listener, tls }, routes(awaited, hosts), limits, reached, || ()).await
+    let Doors { clients, operators, access } = doors;
+    let routes = routes(awaited, access.hosts.clone());
+    let ended = watch::Sender::new(false);
+    let at = async |Listening { listener, tls }: &Listening<TcpListener>| {
+        let (lent, mut ended) = (Listening { listener, tls: tls.clone() }, ended.subscribe());
+        let ended = async move { drop(ended.wait_for(|ended| *ended).await) };
+        doppel_http::serve(lent, routes.clone(), limits, ended, || ()).await
+    };
+    let operators = async {
+        match operators {
+            Some(operators) => at(operators).await,
+            None => Ok(()),
+        }
+    };
+    let answered = async { tokio::try_join!(at(clients), operators).map(drop) };
+    let end = async {
+        reached.await;
+        ended.send_replace(true);
+    };
+    tokio::pin!(answered);
+    tokio::select! {
+        answered = &mut answered => answered,
+        () = end => answered.await,
+    }
 }
 
 fn routes(awaited: impl Fn() -> String + Clone + Send + Sync + 'static, hosts: Hosts) -> Router {

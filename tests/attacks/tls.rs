@@ -1,9 +1,9 @@
 //! TLS of the front door: who is answered, who is believed, and certificates that are replaced.
 
 use std::fs;
-use std::io::{Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::Output;
+use std::process::{Command, Output, Stdio};
 
 use rcgen::{BasicConstraints, CertificateParams, DistinguishedName, DnType, IsCa, Issuer, KeyPair};
 use reqwest::blocking::Client;
@@ -122,7 +122,12 @@ fn an_https_server_is_believed_by_its_authority_alone() {
     for ca in [None, Some(files.path("other.pem"))] {
         let asked = files.ask(&url, ca.as_deref(), &[]);
         assert_eq!(asked.status.code(), Some(3), "{}", says(&asked));
-        assert!(says(&asked).contains("is not trusted") && says(&asked).contains("--ca"), "{}", says(&asked));
+        assert!(
+            says(&asked)
+                .contains("is not trusted: nobody who is known here vouches for its certificate; --ca FILE"),
+            "{}",
+            says(&asked)
+        );
     }
     files.write("not.pem", "nothing");
     let asked = files.ask(&url, Some(&files.path("not.pem")), &[]);
@@ -156,6 +161,28 @@ fn an_https_server_is_believed_by_its_authority_alone() {
 }
 
 #[test]
+fn who_asks_by_tls_what_has_none_or_the_other_way_round_is_told_so() {
+    let authority = Authority::new("ours");
+    let files = Files::new(&authority);
+    let server = files.serve(&[], files.http(&authority, None));
+    let http = server.url.replace("https://127.0.0.1", "http://localhost");
+    for ca in [None, Some(files.path("ca.pem"))] {
+        let asked = files.ask(&http, ca.as_deref(), &[]);
+        let said = format!(
+            "doppel: {http}/ cannot be asked: what answers there speaks TLS; ask it with https:// in place of http://\n"
+        );
+        assert_eq!((asked.status.code(), says(&asked)), (Some(3), said));
+    }
+    let clear = Server::start(&files.path("clear"), &[]);
+    let https = clear.url.replace("http:", "https:");
+    let asked = files.ask(&https, Some(&files.path("ca.pem")), &[]);
+    let said = format!(
+        "doppel: {https}/ cannot be asked: what answers there speaks no TLS; ask it with http:// in place of https://\n"
+    );
+    assert_eq!((asked.status.code(), says(&asked)), (Some(3), said));
+}
+
+#[test]
 fn a_client_without_the_certificate_that_is_asked_for_is_not_answered() {
     let (authority, clients) = (Authority::new("ours"), Authority::new("clients"));
     let files = Files::new(&authority);
@@ -176,6 +203,56 @@ fn a_client_without_the_certificate_that_is_asked_for_is_not_answered() {
     files.write("wrong.pem", &(certificate + &key));
     let asked = files.ask(&url, Some(&ca), &["--client-cert", "wrong.pem"]);
     assert_eq!(asked.status.code(), Some(3), "{}", says(&asked));
+    assert!(says(&asked).contains("it does not take the certificate of --client-cert"), "{}", says(&asked));
+}
+
+/// An authority of clients, and a certificate of it with its key, of X.509 version 1, both in PEM; none where there is no openssl.
+fn of_version_1(dir: &Path) -> Option<(PathBuf, PathBuf)> {
+    let openssl = |line: &str| {
+        let mut command = Command::new("openssl");
+        command.args(line.split_whitespace()).current_dir(dir);
+        command.output().is_ok_and(|output| output.status.success())
+    };
+    let key = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes";
+    let made = openssl(&format!("req -x509 {key} -subj /CN=clients -keyout old-ca.key -out old-ca.pem"))
+        && openssl(&format!("req {key} -subj /CN=ann -keyout old.key -out old.csr"))
+        && openssl("x509 -req -in old.csr -CA old-ca.pem -CAkey old-ca.key -CAcreateserial -out old.crt");
+    let read = |name: &str| fs::read_to_string(dir.join(name)).unwrap();
+    made.then(|| {
+        fs::write(dir.join("old.pem"), read("old.crt") + &read("old.key")).unwrap();
+        (dir.join("old-ca.pem"), dir.join("old.pem"))
+    })
+}
+
+#[test]
+fn a_certificate_of_an_old_version_is_named_as_what_is_refused() {
+    let authority = Authority::new("ours");
+    let files = Files::new(&authority);
+    let Some((clients, pair)) = of_version_1(files.home.path()) else {
+        println!("tls: there is no openssl");
+        return;
+    };
+    let mut command = doppel();
+    command.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(files.path("data"));
+    command.arg("--tls-cert").arg(files.path("cert.pem")).arg("--tls-key").arg(files.path("key.pem"));
+    let mut server = command
+        .arg("--tls-client-ca")
+        .arg(clients)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(server.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    let url = line.trim().rsplit(' ').next().unwrap().replace("127.0.0.1", "localhost");
+    let asked = files.ask(&url, Some(&files.path("ca.pem")), &["--client-cert", pair.to_str().unwrap()]);
+    server.kill().unwrap();
+    server.wait().unwrap();
+    assert_eq!(asked.status.code(), Some(1), "{}", says(&asked));
+    assert_eq!(
+        says(&asked),
+        "doppel: the client cannot be known by TLS: its certificate is not of X.509 version 3\n"
+    );
 }
 
 #[test]

@@ -130,6 +130,43 @@ fn a_token_is_taken_back_by_a_signal() {
     door.server.signal("HUP");
     wait_until("the token to be refused", Duration::from_secs(20), || (asks(&bob) == 401).then_some(()));
     assert_eq!(asks(&door.tokens.read), 200);
+    // A file without any is obeyed as well: all were taken back.
+    fs::write(file, "").unwrap();
+    door.server.signal("HUP");
+    wait_until("the last token to be refused", Duration::from_secs(20), || {
+        (asks(&door.tokens.read) == 401).then_some(())
+    });
+    wait_until("the log to warn", Duration::from_secs(20), || {
+        door.server.log().contains("no token is taken any more").then_some(())
+    });
+    let log = door.server.log();
+    assert!(log.contains("tokens are taken tokens=3 read=1 write=1 operate=1 expired=1"), "{log}");
+}
+
+#[test]
+fn a_server_that_would_refuse_everybody_does_not_start() {
+    let home = tempfile::tempdir().unwrap();
+    let (file, data) = (home.path().join("tokens"), home.path().join("data"));
+    let expired = |name: &str| {
+        let hash = if name == "ann" { "0" } else { "1" }.repeat(64);
+        format!(
+            "[[token]]\nname = \"{name}\"\nrole = \"operate\"\nexpires = \"2020-01-01T00:00:00Z\"\nsha256 = \"{hash}\"\n"
+        )
+    };
+    for (text, says) in [
+        (String::new(), "has no token that is taken: "),
+        (expired("ann"), "has no token that is taken (1 has expired): "),
+        (expired("ann") + &expired("bob"), "has no token that is taken (2 have expired): "),
+    ] {
+        fs::write(&file, text).unwrap();
+        let mut command = doppel();
+        command.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(&data).arg("--tokens").arg(&file);
+        let refused = command.output().unwrap();
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert_eq!(refused.status.code(), Some(1), "{said}");
+        assert!(said.contains(says) && said.contains("doppel token new NAME --role ROLE --tokens"), "{said}");
+    }
+    assert!(!data.exists(), "nothing was created");
 }
 
 #[test]

@@ -8,6 +8,18 @@ use crate::{A, ask, code, errors};
 fn exit_codes_say_what_happened() {
     let wrong = run(["dedup"]);
     assert_eq!(code(&wrong), 2, "{}", errors(&wrong));
+    for (command, takes) in
+        [("purge", "<URL|--file <FILE>|--host <HOST>>"), ("delete", "<URL|--file <FILE>>")]
+    {
+        let wrong = run([command]);
+        assert_eq!(code(&wrong), 2, "{}", errors(&wrong));
+        assert!(errors(&wrong).contains(takes), "{}", errors(&wrong));
+        let wrong = run([command, A, "--file", "none"]);
+        assert!(errors(&wrong).contains("cannot be used with"), "{}", errors(&wrong));
+    }
+    let wrong = run(["token", "new", "ann", "--role", "read", "--expires", "0s", "--tokens", "none/none"]);
+    assert_eq!(code(&wrong), 2, "{}", errors(&wrong));
+    assert!(errors(&wrong).contains("expired before anybody had it"), "{}", errors(&wrong));
     let wrong = run(["status", "--server", "ftp://a.example/", A]);
     assert_eq!(code(&wrong), 2, "{}", errors(&wrong));
     for wrong in

@@ -1,5 +1,6 @@
 //! `doppel load` against servers that are late, refuse pages or do not respond.
 
+use std::collections::HashSet;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::process::Stdio;
@@ -58,16 +59,38 @@ fn a_page_too_large_for_the_server_is_named_and_the_others_are_accepted() {
 }
 
 #[test]
-fn a_refusal_names_the_pages() {
+fn a_refusal_names_the_first_page_that_was_not_acknowledged() {
     let home = tempfile::tempdir().unwrap();
-    let url = fake_server(|_, _| Some((507, "{\"detail\":\"the disk is full\"}".to_owned())));
-    for (pages, named) in [(1, "http://a.example/0: "), (3, "http://a.example/0 and 2 pages after it: ")] {
-        let crawl = numbered(home.path(), pages);
-        let output = run(["load", "--lanes", "1", "--server", &url, crawl.to_str().unwrap()]);
+    let crawl = numbered(home.path(), 500);
+    // The lane of page 77 stops at its batch; the others go on until the reader notices.
+    let full = |_: &str, body: &str| {
+        let stops = body.lines().any(|line| line.contains("/77\""));
+        Some(if stops { (507, "{\"detail\":\"the disk is full\"}".to_owned()) } else { taken(body) })
+    };
+    let url = fake_server(full);
+    for (lanes, batch) in [("1", "1000"), ("1", "10"), ("4", "10"), ("4", "300"), ("16", "3")] {
+        let noted = home.path().join(format!("noted-{lanes}-{batch}"));
+        let options = ["load", "--lanes", lanes, "--batch", batch, "--server", &url, "--acknowledged"];
+        let mut command = doppel();
+        let output = command.args(options).arg(&noted).arg(&crawl).output().unwrap();
         assert_eq!(code(&output), 4, "{}", errors(&output));
-        assert!(errors(&output).contains(named), "{}", errors(&output));
-        assert!(errors(&output).contains("the disk is full"), "{}", errors(&output));
+        let acknowledged: HashSet<String> = fs::read_to_string(&noted).unwrap().lines().map(url_of).collect();
+        let url = |number: &usize| format!("http://a.example/{number}");
+        let first = (0..500).find(|number| !acknowledged.contains(&url(number))).unwrap();
+        let named = format!(
+            "doppel: the first page that was not acknowledged is {} ({}, line {}), and the same command goes on \
+             there: the server refused it (507 Insufficient Storage): the disk is full\n",
+            url(&first),
+            crawl.display(),
+            first + 1
+        );
+        assert_eq!(errors(&output), named, "{lanes} {batch}");
     }
+}
+
+fn url_of(line: &str) -> String {
+    let line: Value = serde_json::from_str(line).unwrap();
+    line["url"].as_str().unwrap().to_owned()
 }
 
 #[test]
@@ -99,7 +122,7 @@ fn a_server_whose_writes_wait_is_not_said_to_be_away() {
     let says =
         "the server has not answered in 1 s; asked whether it takes writes it says: range 1 takes no writes";
     assert!(
-        errors(&output).contains(says) && errors(&output).contains("a.example/0: "),
+        errors(&output).contains(says) && errors(&output).contains("a.example/0 ("),
         "{}",
         errors(&output)
     );

@@ -1,8 +1,9 @@
 //! The log of a server: what was started, and that it ended, as text or as JSON.
 
+use doppel_protocol::client::in_the_clear;
 use serde_json::{Value, json};
 
-use crate::harness::{Server, run};
+use crate::harness::{Server, doppel, run};
 
 #[test]
 fn the_log_says_what_was_started_and_that_it_ended() {
@@ -34,4 +35,48 @@ fn the_log_says_what_was_started_and_that_it_ended() {
     }
     let wrong = run(["serve", "--data", "none", "--log-format", "xml"]);
     assert_eq!(wrong.status.code(), Some(2));
+}
+
+#[test]
+fn why_a_process_ends_is_in_its_log_before_its_end() {
+    let home = tempfile::tempdir().unwrap();
+    let data = home.path().join("data");
+    let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = other.local_addr().unwrap().to_string();
+    let failed = |format: &str| {
+        let options =
+            ["serve", "--log-format", format, "--listen", "127.0.0.1:0", "--operate-listen", &taken];
+        let output = doppel().args(options).arg("--data").arg(&data).output().unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let reason = format!(
+        "cannot listen on {taken}; is another server running? --operate-listen chooses another address: Address already in use (os error 98)"
+    );
+    let said = failed("json");
+    let lines: Vec<Value> = said.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let [.., error, end] = &lines[..] else { panic!("{said}") };
+    assert_eq!(end["message"], "doppel has ended");
+    assert_eq!(
+        (&error["level"], &error["error"], &error["role"]),
+        (&json!("ERROR"), &json!(reason), &json!("serve"))
+    );
+    let said = failed("text");
+    let lines: Vec<&str> = said.lines().collect();
+    let [.., error, end, last] = &lines[..] else { panic!("{said}") };
+    assert!(error.contains("ERROR") && error.contains(&reason) && end.contains("doppel has ended"), "{said}");
+    assert_eq!(*last, format!("doppel: {reason}"));
+}
+
+#[test]
+fn the_id_of_a_request_is_once_in_an_event() {
+    let home = tempfile::tempdir().unwrap();
+    let server = Server::start(home.path(), &["--log-format", "json"]);
+    let purge = in_the_clear().build().unwrap().post(format!("{}/v1/purge", server.url));
+    let purge = purge.header("x-request-id", "nightly-17").json(&json!({"url": "http://a.example/"}));
+    assert_eq!(purge.send().unwrap().status(), 200);
+    let log = server.log();
+    let event = log.lines().find(|line| line.contains("\"purge\"")).unwrap_or_else(|| panic!("{log}"));
+    assert_eq!(event.matches("nightly-17").count(), 1, "{event}");
+    assert_eq!(serde_json::from_str::<Value>(event).unwrap()["spans"][0]["id"], "nightly-17");
 }

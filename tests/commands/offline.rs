@@ -66,6 +66,15 @@ fn a_file_of_winner_rules_is_checked_and_tried() {
     );
     let unknown = run(["winners", &rules, &pages, "--market", "d e"]);
     assert_eq!(code(&unknown), 2, "{}", errors(&unknown));
+    // A name that is none of the file can be a suffix: it is said where it is none of any page either.
+    for (market, says) in
+        [("german", ""), ("de", ""), ("germany", " has no market germany, so it is taken for a suffix")]
+    {
+        let asked = run(["winners", &rules, &pages, "--market", market]);
+        assert_eq!(code(&asked), 0, "{}", errors(&asked));
+        let said = errors(&asked);
+        assert!(said.contains(says) && said.is_empty() == says.is_empty(), "{market}: {said}");
+    }
 }
 
 #[test]

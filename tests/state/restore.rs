@@ -32,8 +32,18 @@ fn damaged_and_foreign_files_are_refused_without_a_trace() {
     ] {
         fs::write(&bad, bytes).unwrap();
         fails(&restore(&bad, &dir), says);
-        assert!(!dir.join("manifest.json").exists(), "{says}: the directory can be opened");
+        assert!(!dir.exists(), "{says}: the directory stays");
+        fails(&restore(&bad, &dir.join("below/it")), says);
+        assert!(!dir.exists(), "{says}: what it was to be in stays");
     }
+    // One that was there is not the restore's to remove.
+    let there = place.path("there");
+    fs::create_dir(&there).unwrap();
+    fs::write(&bad, &sound[..sound.len() / 2]).unwrap();
+    fails(&restore(&bad, &there), "it is cut off after");
+    assert_eq!(fs::read_dir(&there).unwrap().count(), 0);
+    fails(&restore(&bad, &there.join("below")), "it is cut off after");
+    assert_eq!(fs::read_dir(&there).unwrap().count(), 0);
     fails(&restore(Path::new("/"), &dir), "/ is a directory, not a backup");
     done(&restore(&file, &dir));
 }

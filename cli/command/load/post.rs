@@ -22,7 +22,8 @@ use doppel_protocol::client::{CONTENT_TYPE, Client, ClientError, Method, StatusC
 use doppel_protocol::page::{LINE_BYTES_MAX, PageItem};
 use serde::{Serialize, Serializer};
 
-use crate::output::{plural, say};
+use crate::crawl::Position;
+use crate::output::say;
 
 /// A batch is posted when it has this many bytes, whatever its pages: memory of larger ones is cleared again and again ...
 const BATCH_BYTES: usize = 1 << 20;
@@ -50,11 +51,23 @@ pub(super) struct Batch {
 }
 
 /// One line of a batch.
-#[derive(Debug)]
-struct Posted {
+#[derive(Debug, Clone)]
+pub(super) struct Posted {
     begin: usize,
-    url: String,
+    /// The page.
+    pub(super) url: String,
+    /// Where it was read.
+    pub(super) at: Position,
     fetched_at: Option<Timestamp>,
+}
+
+/// Posting ended before all was answered.
+#[derive(Debug)]
+pub(super) struct Stopped {
+    /// The first page of its lane that was not.
+    pub(super) first: Posted,
+    /// Why.
+    pub(super) error: anyhow::Error,
 }
 
 /// A line of `--acknowledged`.
@@ -82,7 +95,7 @@ impl Batch {
     /// # Errors
     /// When it is longer as a line than is taken, which can be six times as long as it was: the server
     /// would refuse all the others with it. The batch is as it was.
-    pub(super) fn push(&mut self, item: &PageItem) -> Result<(), Reason> {
+    pub(super) fn push(&mut self, item: &PageItem, at: Position) -> Result<(), Reason> {
         let begin = self.body.len();
         item.to_json_line(&mut self.body);
         let bytes = self.body.len() - begin - 1;
@@ -92,7 +105,7 @@ impl Batch {
             let (bytes, max) = (bytes as u64, LINE_BYTES_MAX as u64);
             return Err(Reason::TooLarge { what: "a line of JSON", bytes, max });
         }
-        self.pages.push(Posted { begin, url: item.url.to_string(), fetched_at: item.fetched_at });
+        self.pages.push(Posted { begin, url: item.url.to_string(), at, fetched_at: item.fetched_at });
         Ok(())
     }
 
@@ -103,6 +116,11 @@ impl Batch {
 
     pub(super) fn is_empty(&self) -> bool {
         self.pages.is_empty()
+    }
+
+    /// Its first page, if it has any.
+    pub(super) fn into_first(self) -> Option<Posted> {
+        self.pages.into_iter().next()
     }
 }
 
@@ -131,9 +149,16 @@ impl Post {
     }
 
     /// Posts one batch after the other.
-    pub(super) fn lane(&self, batches: &Receiver<Batch>) -> anyhow::Result<()> {
-        for batch in batches {
-            self.post(batch)?;
+    ///
+    /// # Errors
+    /// When the server refuses pages for good or takes none for too long, or what it has taken cannot be noted.
+    pub(super) fn lane(&self, batches: &Receiver<Batch>) -> Result<(), Stopped> {
+        for Batch { body, pages } in batches {
+            let mut left = &pages[..];
+            let posted = self.post(&Bytes::from(body), &mut left);
+            if let (Err(error), Some(first)) = (posted, left.first()) {
+                return Err(Stopped { first: first.clone(), error });
+            }
         }
         Ok(())
     }
@@ -166,12 +191,10 @@ impl Post {
         *pages
     }
 
-    /// Posts a batch until every line is answered. A busy server takes a beginning of it and asks for
+    /// Posts the pages of a batch until none is left that was not answered. A busy server takes a beginning of it and asks for
     /// the rest again. One that takes no body as large gets smaller ones, down to one page, which is
     /// then the one to blame.
-    fn post(&self, batch: Batch) -> anyhow::Result<()> {
-        let body = Bytes::from(batch.body);
-        let mut pages = &batch.pages[..];
+    fn post(&self, body: &Bytes, pages: &mut &[Posted]) -> anyhow::Result<()> {
         let mut most = pages.len();
         let mut progress = Instant::now();
         while let Some(first) = pages.first() {
@@ -187,16 +210,10 @@ impl Post {
                 }
                 Err(error) if error.is_too_large() => {
                     self.refuse(&first.url, &error);
-                    pages = later;
+                    *pages = later;
                     continue;
                 }
-                Err(error @ ClientError::Refused { .. }) => {
-                    return Err(anyhow::Error::new(error).context(named(first, sent.len())));
-                }
-                Err(error @ ClientError::Late { .. }) => {
-                    let error = self.waits().unwrap_or(error);
-                    return Err(anyhow::Error::new(error).context(named(first, sent.len())));
-                }
+                Err(error @ ClientError::Late { .. }) => return Err(self.waits().unwrap_or(error).into()),
                 Err(error) => return Err(error.into()),
             };
             let retry = |(_, answer): &(&Posted, LineAnswer)| matches!(answer, LineAnswer::NotTaken(NotTaken { error, .. }) if error.code == LineCode::Retry);
@@ -207,8 +224,7 @@ impl Post {
                     progress = Instant::now();
                 } else if progress.elapsed() > self.patience {
                     let (status, text) = (StatusCode::TOO_MANY_REQUESTS, error.reason.clone());
-                    let refused = ClientError::Refused { status, text };
-                    return Err(anyhow::Error::new(refused).context(named(first, sent.len())));
+                    return Err(ClientError::Refused { status, text }.into());
                 } else if progress.elapsed() >= BUSY && !self.is_told.swap(true, Ordering::Relaxed) {
                     let seconds = self.patience.as_secs();
                     say!(
@@ -218,7 +234,7 @@ impl Post {
                 }
                 thread::sleep(BUSY_PAUSE);
             }
-            pages = &pages[taken..];
+            *pages = &pages[taken..];
             most = most.saturating_mul(2);
         }
         Ok(())
@@ -282,14 +298,6 @@ fn paired<'s>(text: &str, sent: &'s [Posted]) -> anyhow::Result<Vec<(&'s Posted,
     Ok(sent.iter().zip(answers).collect())
 }
 
-/// The pages of a request, for an error.
-fn named(first: &Posted, pages: usize) -> String {
-    match pages {
-        1 => first.url.clone(),
-        _ => format!("{} and {} after it", first.url, plural(pages as u64 - 1, "page")),
-    }
-}
-
 /// RFC 3339.
 fn date<S: Serializer>(date: &Option<Timestamp>, serializer: S) -> Result<S::Ok, S::Error> {
     date.map(|date| date.to_string()).serialize(serializer)
@@ -301,11 +309,14 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
+    use doppel_crawls::Place;
+
     use super::*;
 
     #[test]
     fn an_answer_belongs_to_the_page_that_was_sent() {
-        let page = |url: &str| Posted { begin: 0, url: url.to_owned(), fetched_at: None };
+        let at = Position { before: 0, input: 0, place: Place::File };
+        let page = |url: &str| Posted { begin: 0, url: url.to_owned(), at, fetched_at: None };
         let sent = [page("http://a/"), page("http://b/")];
         let (taken, bad) = (
             r#"{"url":"http://a/","outcome":"pending"}"#,

@@ -19,6 +19,15 @@ pub struct InputError {
     pub reason: Reason,
 }
 
+/// Where something is in an input. Written as `pages.jsonl, line 7`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Location<'p> {
+    /// The file or directory.
+    pub path: &'p Path,
+    /// The place in the file.
+    pub place: Place,
+}
+
 /// A place in an input file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
@@ -160,13 +169,18 @@ pub enum Skip {
 
 impl fmt::Display for InputError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", Location { path: &self.path, place: self.place }, self.reason)
+    }
+}
+
+impl fmt::Display for Location<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.path.display())?;
         match self.place {
-            Place::File => {}
-            Place::Record(offset) => write!(f, ", record at byte {offset}")?,
-            Place::Line(line) => write!(f, ", line {line}")?,
+            Place::File => Ok(()),
+            Place::Record(offset) => write!(f, ", record at byte {offset}"),
+            Place::Line(line) => write!(f, ", line {line}"),
         }
-        write!(f, ": {}", self.reason)
     }
 }
 

@@ -37,7 +37,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 pub use clock::CrawlClock;
-pub use error::{HeadError, InputError, Place, Reason, Skip};
+pub use error::{HeadError, InputError, Location, Place, Reason, Skip};
 pub use limits::Limits;
 
 use doppel_model::{PageUrl, RawContent, Timestamp};
@@ -187,6 +187,16 @@ impl Input {
             Source::Warc(pages) => pages.broke_off(),
             Source::Lines(lines) => lines.broke_off(),
             Source::Files(files) => files.broke_off(),
+        }
+    }
+
+    /// Where in the file the last item was. The files of a directory are each a whole file.
+    #[must_use]
+    pub fn place(&self) -> Place {
+        match &self.source {
+            Source::Warc(pages) => pages.place(),
+            Source::Lines(lines) => lines.place(),
+            Source::Files(_) => Place::File,
         }
     }
 

@@ -43,6 +43,11 @@ impl Lines {
         self.broke_off
     }
 
+    /// The line that was read last.
+    pub(super) fn place(&self) -> Place {
+        Place::Line(self.number)
+    }
+
     pub(super) fn bytes_read(&self) -> u64 {
         self.stream.bytes_read()
     }
@@ -95,8 +100,7 @@ impl Lines {
         match page {
             Ok(page) => Item::Page(page),
             Err(reason) => {
-                let place = Place::Line(self.number);
-                Item::Bad(InputError { path: Arc::clone(&self.path), place, reason })
+                Item::Bad(InputError { path: Arc::clone(&self.path), place: self.place(), reason })
             }
         }
     }

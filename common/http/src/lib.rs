@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod addresses;
+mod pace;
 mod tls;
 
 use std::borrow::Borrow;
@@ -26,12 +27,12 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{sleep, timeout};
-use tokio_io_timeout::TimeoutStream;
 use tower::util::MapRequest;
 use tower::{Service, ServiceExt as _};
 
 use addresses::Addresses;
 pub use addresses::network;
+use pace::{Pace, Paced};
 pub use tls::{Tls, TlsError, TlsFiles};
 
 /// Pause after an accept that failed for want of resources, such as files.
@@ -54,6 +55,8 @@ pub struct Connections {
     pub head_time: Duration,
     /// The longest a client may go without reading what it asked for.
     pub write_pause: Duration,
+    /// Bytes a second that a client has to take of what it asked for, on average over such a time.
+    pub write_rate: u32,
     /// How long requests in work may go on at the end.
     pub drain: Duration,
 }
@@ -126,9 +129,7 @@ where
             tracing::debug!(%address, "an address has as many connections as it may");
             continue;
         };
-        let mut stream = TimeoutStream::new(stream);
-        stream.set_write_timeout(Some(limits.write_pause));
-        let stream = Box::pin(stream);
+        let stream = Paced::new(stream, Pace { pause: limits.write_pause, rate: limits.write_rate });
         let (http, watcher, routes) = (http.clone(), graceful.watcher(), routes.clone());
         let acceptor = tls.as_ref().map(Tls::acceptor);
         let mut ending = ending.subscribe();

@@ -47,6 +47,7 @@ const CONNECTIONS: Connections = Connections {
     of_address: 1_024,
     head_time: Duration::from_secs(60),
     write_pause: Duration::from_secs(60),
+    write_rate: 4 << 10,
     drain: Duration::from_secs(10),
 };
 

@@ -374,7 +374,7 @@ impl<D: Copies> Replica<D> {
         let mut is_said = false;
         while let Some(error) = self.go_on_with(state, &mut commit)? {
             if !std::mem::replace(&mut is_said, true) {
-                tracing::warn!(%error, range = %self.range, "a commit waits for the log");
+                tracing::warn!(%error, range = self.range.0, "a commit waits for the log");
             }
             self.note_trouble(error.to_string());
             self.go_on()?;

@@ -53,13 +53,18 @@ impl<D: Copies> Replica<D> {
             return Ok(());
         }
         let (range, end) = (self.range, end.0);
-        tracing::warn!(%range, end, copied = copied.0, "the log has lost its end, which is put back");
+        tracing::warn!(
+            range = range.0,
+            end,
+            copied = copied.0,
+            "the log has lost its end, which is put back"
+        );
         let mut again = Again { replica: self, chain: None, end, copied: copied.0 };
         let gone = self.database.copied_behind(end, &mut |before, record| again.put(before, record))?;
         if let Some(why) = gone {
             return Err(again.not(why));
         }
-        tracing::warn!(%range, "the log has its end again");
+        tracing::warn!(range = range.0, "the log has its end again");
         Ok(())
     }
 }

@@ -98,7 +98,7 @@ impl Background {
         let first = self.accepted + 1;
         let orders = Orders { range: self.range, epoch: self.epoch, first, commands: Vec::new() };
         if let Err(refused) = self.tier2.submit(orders) {
-            tracing::debug!(%refused, range = %self.range, "the next order says it, too");
+            tracing::debug!(%refused, range = self.range.0, "the next order says it, too");
         }
     }
 
@@ -152,14 +152,14 @@ impl Background {
         let range = self.range;
         if begins {
             tracing::warn!(
-                %group, members, %range,
+                %group, members, range = range.0,
                 "the group has more members than --group-members-max allows, and is quarantined: all its pages are kept until \
                  `doppel repair` has recomputed it"
             );
         } else if let Some(into) = into {
             tracing::info!(%group, members, %range, %into, "the group is not quarantined any more: it was merged");
         } else {
-            tracing::info!(%group, members, %range, "the group is not quarantined any more");
+            tracing::info!(%group, members, range = range.0, "the group is not quarantined any more");
         }
     }
 
@@ -242,7 +242,7 @@ impl Background {
     pub(super) fn schedule(&mut self, pending: u64, quiet: bool) -> Vec<Command> {
         let now = Instant::now();
         if self.tier2.has_lost(self.range) {
-            tracing::info!(range = %self.range, "tier 2 was started anew; what is owed is found again");
+            tracing::info!(range = self.range.0, "tier 2 was started anew; what is owed is found again");
             self.begin_again();
         }
         if self.next_sweep.is_some_and(|due| due <= now) {

@@ -73,7 +73,7 @@ pub(super) fn run(tier1: &Tier1, range: RangeId, results: &Receiver<Vec<SearchRe
             if tier1.stopping.load(Ordering::Relaxed) {
                 return;
             }
-            tracing::warn!(%error, %range, "results of searches are kept");
+            tracing::warn!(%error, range = range.0, "results of searches are kept");
             thread::sleep(pause);
             pause = pause.saturating_mul(2).min(PAUSE_MAX);
         }

@@ -289,7 +289,7 @@ impl Shared {
                 && state.trouble.as_ref() != Some(trouble)
                 && !self.is_stopping()
             {
-                tracing::warn!(range = %of.range, trouble, "the replica of a range does not go on");
+                tracing::warn!(range = of.range.0, trouble, "the replica of a range does not go on");
             }
             state.trouble = trouble.or_else(|| state.replica.as_ref()?.trouble());
             drop(state);
@@ -366,14 +366,14 @@ impl Shared {
             let (epoch, owner) = replica.owner();
             if epoch != owned {
                 let owner = owner.map_or(Cow::Borrowed("another node"), Cow::Owned);
-                tracing::warn!(range = %of.range, %owner, "the range is owned by another node now");
+                tracing::warn!(range = of.range.0, %owner, "the range is owned by another node now");
                 self.end(of, kept);
                 return Ok(());
             }
             if replica.is_over() {
                 let why =
                     looked.as_ref().err().map_or("the log had lost its end".to_owned(), ToString::to_string);
-                tracing::warn!(range = %of.range, why, "the range is to be taken over anew");
+                tracing::warn!(range = of.range.0, why, "the range is to be taken over anew");
                 self.end(of, kept);
             }
             looked?;

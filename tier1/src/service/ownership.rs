@@ -115,7 +115,7 @@ impl Tier1 {
         let _changing = self.ranges.changing(range);
         if let Some(owner) = self.ranges.take(range) {
             self.end(&owner);
-            tracing::info!(%range, "this process does not own the range any more");
+            tracing::info!(range = range.0, "this process does not own the range any more");
         }
     }
 
@@ -144,7 +144,7 @@ impl Tier1 {
         for owner in owners.iter().filter(|owner| !owner.is_stopping()) {
             self.save_statuses(owner);
             if let Some(Err(error)) = owner.database.as_ref().map(|database| database.rest()) {
-                tracing::warn!(%error, range = %owner.id, "the next start reads the log");
+                tracing::warn!(%error, range = owner.id.0, "the next start reads the log");
             }
         }
         self.feed_grew.notify_all();

@@ -90,7 +90,10 @@ impl RangeBackups {
         }
         for backup in all {
             if backup.state().held.is_some_and(|since| since.elapsed() >= HELD) {
-                tracing::warn!(range = %backup.following.owner.id, "a backup has held messages back for too long");
+                tracing::warn!(
+                    range = backup.following.owner.id.0,
+                    "a backup has held messages back for too long"
+                );
                 backup.release();
             }
         }

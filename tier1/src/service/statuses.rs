@@ -52,12 +52,17 @@ impl Tier1 {
                 return false;
             }
             if let Err(error) = fill.read(&*owner.uncached_store, PIECE_ROWS) {
-                tracing::warn!(%error, range = %owner.id, "the status table is incomplete; rows are read instead");
+                tracing::warn!(%error, range = owner.id.0, "the status table is incomplete; rows are read instead");
                 return false;
             }
             if !fill.put() {
                 let seconds = begun.elapsed().as_secs_f64();
-                tracing::info!(range = %owner.id, seconds, from_snapshot = is_saved, "the status table is complete");
+                tracing::info!(
+                    range = owner.id.0,
+                    seconds,
+                    from_snapshot = is_saved,
+                    "the status table is complete"
+                );
                 return true;
             }
             std::thread::yield_now();
@@ -82,11 +87,11 @@ impl Tier1 {
                 *on_disk = Some(moment);
                 database.keep_log(Reader::Statuses, Some(moment.index));
                 let seconds = begun.elapsed().as_secs_f64();
-                tracing::info!(range = %owner.id, seconds, "wrote a snapshot of the status table");
+                tracing::info!(range = owner.id.0, seconds, "wrote a snapshot of the status table");
             }
             Err(error) => {
                 database.keep_log(Reader::Statuses, on_disk.map(|on_disk| on_disk.index));
-                tracing::warn!(range = %owner.id, %error, "a snapshot of the status table is not on disk; the one before is used");
+                tracing::warn!(range = owner.id.0, %error, "a snapshot of the status table is not on disk; the one before is used");
             }
         }
     }
@@ -108,11 +113,11 @@ fn begin_from_snapshot(owner: &Owner, fill: &mut Fill) -> bool {
     match damage(dir) {
         Ok(None) => {}
         Ok(Some(damage)) => {
-            tracing::warn!(range = %owner.id, %damage, "the snapshot of the status table is not used; rows are read");
+            tracing::warn!(range = owner.id.0, %damage, "the snapshot of the status table is not used; rows are read");
             return false;
         }
         Err(error) => {
-            tracing::warn!(range = %owner.id, %error, "the snapshot of the status table is not used; rows are read");
+            tracing::warn!(range = owner.id.0, %error, "the snapshot of the status table is not used; rows are read");
             return false;
         }
     }
@@ -123,11 +128,14 @@ fn begin_from_snapshot(owner: &Owner, fill: &mut Fill) -> bool {
             true
         }
         Ok(false) => {
-            tracing::info!(range = %owner.id, "the log does not reach back to the snapshot of the status table; rows are read");
+            tracing::info!(
+                range = owner.id.0,
+                "the log does not reach back to the snapshot of the status table; rows are read"
+            );
             false
         }
         Err(error) => {
-            tracing::warn!(range = %owner.id, %error, "what has changed is not known; rows are read for the status table");
+            tracing::warn!(range = owner.id.0, %error, "what has changed is not known; rows are read for the status table");
             false
         }
     }

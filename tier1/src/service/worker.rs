@@ -209,7 +209,7 @@ impl Worker<'_> {
                 self.tell(Task::Owed(found));
             }
             Err(error) => {
-                tracing::error!(%error, range = %self.owner.id, "what a row owes cannot be read");
+                tracing::error!(%error, range = self.owner.id.0, "what a row owes cannot be read");
                 // This time those behind it come next.
                 self.incomplete = true;
                 self.owner.stuck.failed(error.into());

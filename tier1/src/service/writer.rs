@@ -113,7 +113,7 @@ pub(super) fn run(
     };
     while let Err(refused) = writer.serve() {
         if owner.is_stopping() {
-            tracing::info!(%refused, range = %owner.id, "what waits for the range is to be asked for again");
+            tracing::info!(%refused, range = owner.id.0, "what waits for the range is to be asked for again");
             return writer.refuse_all(&refused);
         }
         let is_full = matches!(refused, Tier1Error::DiskFull(_));
@@ -124,7 +124,7 @@ pub(super) fn run(
         } else if is_full && owner.lease.is_some() {
             return writer.leave(&refused);
         } else {
-            tracing::error!(%refused, range = %owner.id, "tier 1 takes no more writes");
+            tracing::error!(%refused, range = owner.id.0, "tier 1 takes no more writes");
             return writer.fail(refused);
         }
     }

@@ -91,7 +91,11 @@ impl LocalNode {
             if changed.is_none() {
                 let removed = self.remove_where(range, &|page, content| !told.contains(&(page, content)))?;
                 if removed > 0 {
-                    tracing::warn!(%range, pages = removed, "pages that are no more were still stored");
+                    tracing::warn!(
+                        range = range.0,
+                        pages = removed,
+                        "pages that are no more were still stored"
+                    );
                 }
             }
             feedings.0.remove(&range);

@@ -138,7 +138,10 @@ impl Router {
         }
         let changed = self.source.changed_since(range, moment)?;
         if changed.is_none() {
-            tracing::info!(%range, "the log does not reach back to the snapshot; all contents are compared");
+            tracing::info!(
+                range = range.0,
+                "the log does not reach back to the snapshot; all contents are compared"
+            );
         }
         Ok(changed)
     }
@@ -157,7 +160,13 @@ impl Router {
             read += contents.len();
             fetched += self.offer(contents, lives)?;
         }
-        tracing::info!(%range, changed = pages.len(), read, fetched, "tier 2 knows what has changed in a range");
+        tracing::info!(
+            range = range.0,
+            changed = pages.len(),
+            read,
+            fetched,
+            "tier 2 knows what has changed in a range"
+        );
         Ok(())
     }
 
@@ -188,7 +197,7 @@ impl Router {
             read += all - missing;
             after = page.next;
             if after.is_none() {
-                tracing::info!(%range, read, fetched, "tier 2 knows the contents of a range");
+                tracing::info!(range = range.0, read, fetched, "tier 2 knows the contents of a range");
                 return Ok(());
             }
         }

@@ -297,7 +297,7 @@ impl Router {
                 match taken {
                     // The node keeps them, and no other range waits for this one.
                     Err(RouterError::Source(SourceError::Unavailable(why))) => {
-                        tracing::debug!(%range, why, "a range takes its pages later");
+                        tracing::debug!(range = range.0, why, "a range takes its pages later");
                         self.owes_repeats.store(true, Ordering::Relaxed);
                     }
                     taken => taken?,

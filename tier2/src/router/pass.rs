@@ -141,7 +141,7 @@ impl Pass {
         match self.go_on(router) {
             Err(RouterError::Node(node, NodeError::StaleEpoch { present })) => {
                 let (range, epoch, orders) = (self.range, self.epoch, self.orders());
-                tracing::warn!(%node, %range, %epoch, %present, orders, "orders of an earlier owner are dropped");
+                tracing::warn!(%node, range = range.0, %epoch, %present, orders, "orders of an earlier owner are dropped");
                 router.release(range, present, self.through);
                 Ok(())
             }

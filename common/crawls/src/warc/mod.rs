@@ -37,6 +37,11 @@ impl Pages {
         Ok(Self { path: Arc::clone(path), records, originals, limits })
     }
 
+    /// The record that was read last.
+    pub(super) fn place(&self) -> Place {
+        Place::Record(self.records.offset())
+    }
+
     pub(super) fn bytes_read(&self) -> u64 {
         self.records.bytes_read()
     }
@@ -63,8 +68,7 @@ impl Iterator for Pages {
             return Some(match refusal {
                 Refusal::Skip(skip) => Item::Skipped(skip),
                 Refusal::Bad(reason) => {
-                    let place = Place::Record(self.records.offset());
-                    Item::Bad(InputError { path: Arc::clone(&self.path), place, reason })
+                    Item::Bad(InputError { path: Arc::clone(&self.path), place: self.place(), reason })
                 }
             });
         }

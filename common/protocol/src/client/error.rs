@@ -38,14 +38,18 @@ pub enum ClientError {
         /// The reason.
         source: reqwest::Error,
     },
+    /// The client's own certificate is not one that TLS can use.
+    #[error("the client cannot be known by TLS: {reason}")]
+    Identity {
+        /// What is wrong with the certificate.
+        reason: String,
+    },
     /// Something answers, and it is not shown to be the server.
-    #[error(
-        "{url} is not trusted ({reason}); --ca names the certificate of its authority, if that is not one of the system's"
-    )]
+    #[error("{url} is not trusted: {reason}")]
     Untrusted {
         /// The server's URL.
         url: String,
-        /// What TLS says.
+        /// What is wrong with its certificate, and what may help.
         reason: String,
     },
     /// Nothing answers.
@@ -56,12 +60,12 @@ pub enum ClientError {
         /// The error of the connection.
         reason: String,
     },
-    /// What answers does not speak TLS, or not with this client.
-    #[error("{url} does not answer {reason}")]
-    NoTls {
+    /// Something answers, and one of the two speaks TLS and the other does not, or not with this one.
+    #[error("{url} cannot be asked: {reason}")]
+    Tls {
         /// The server's URL.
         url: String,
-        /// What TLS says, and what may help.
+        /// What does not go together, and what may help.
         reason: String,
     },
     /// No answer came in the time that the caller gave. What was asked for may be done.

@@ -8,6 +8,7 @@ mod error;
 mod notice;
 #[cfg(test)]
 mod tests;
+mod tls;
 
 use std::fmt;
 use std::io::{Read, Write};
@@ -147,9 +148,12 @@ impl Client {
             None if base.scheme() == "http" => http.tls_certs_only([]),
             None => http,
         };
-        let http = http.build().map_err(match base.scheme() {
-            "https" if credentials.ca.is_none() => ClientError::StartTls,
-            _ => ClientError::Start,
+        let http = http.build().map_err(|error| match tls::among_causes(&error) {
+            Some(rustls::Error::InvalidCertificate(error)) => {
+                ClientError::Identity { reason: tls::distrust(error) }
+            }
+            _ if base.scheme() == "https" && credentials.ca.is_none() => ClientError::StartTls(error),
+            _ => ClientError::Start(error),
         })?;
         Ok(Self { base, http, notify: Arc::new(|_| {}), told: Arc::default() })
     }
@@ -272,7 +276,7 @@ impl Client {
                 }
                 Ok(Err(response)) => return Err(ClientError::of(response)),
                 Err(error) => match self.failed(&error) {
-                    passes_not @ (ClientError::Untrusted { .. } | ClientError::NoTls { .. }) => {
+                    passes_not @ (ClientError::Untrusted { .. } | ClientError::Tls { .. }) => {
                         return Err(passes_not);
                     }
                     error => (error, backoff),
@@ -312,22 +316,35 @@ impl Client {
         if error.is_timeout() && !error.is_connect() {
             return ClientError::Late { url: self.base.to_string() };
         }
+        let url = self.base.to_string();
+        match tls::among_causes(error) {
+            Some(rustls::Error::InvalidCertificate(error)) => {
+                return ClientError::Untrusted { url, reason: tls::distrust(error) };
+            }
+            Some(error) => return ClientError::Tls { url, reason: tls::refusal(error) },
+            None if !error.is_connect() && self.is_for_tls() => {
+                let reason =
+                    "what answers there speaks TLS; ask it with https:// in place of http://".to_owned();
+                return ClientError::Tls { url, reason };
+            }
+            None => {}
+        }
         // The innermost cause is the operating system's reason.
         let mut reason: &dyn std::error::Error = error;
         while let Some(cause) = reason.source() {
             reason = cause;
-            match of_tls(reason) {
-                Some(tls @ rustls::Error::InvalidCertificate(_)) => {
-                    return ClientError::Untrusted { url: self.base.to_string(), reason: tls.to_string() };
-                }
-                Some(tls) => {
-                    let reason = format!("in TLS: {tls}; a server with --tls-client-ca needs --client-cert");
-                    return ClientError::NoTls { url: self.base.to_string(), reason };
-                }
-                None => {}
-            }
         }
-        ClientError::Unreachable { url: self.base.to_string(), reason: reason.to_string() }
+        ClientError::Unreachable { url, reason: reason.to_string() }
+    }
+
+    /// Whether TLS is spoken where this client asks in the clear.
+    fn is_for_tls(&self) -> bool {
+        let mut url = self.base.clone();
+        // It keeps the port.
+        if url.scheme() != "http" || url.port().is_none() || url.set_scheme("https").is_err() {
+            return false;
+        }
+        tls::is_spoken(&self.http.head(url).timeout(CONNECT_TIMEOUT).send())
     }
 }
 
@@ -352,17 +369,6 @@ pub fn copy(mut response: Response, out: &mut dyn Write) -> std::io::Result<u64>
         }
         out.write_all(&buffer[..read])?;
         copied += read as u64;
-    }
-}
-
-/// What TLS says, if it is what an error is about.
-fn of_tls<'e>(mut error: &'e (dyn std::error::Error + 'static)) -> Option<&'e rustls::Error> {
-    loop {
-        if let Some(tls) = error.downcast_ref() {
-            return Some(tls);
-        }
-        // What an error of input is about is not its source.
-        error = error.downcast_ref::<std::io::Error>()?.get_ref()?;
     }
 }
 

@@ -215,15 +215,15 @@ impl Queue {
                     }
                 }
                 Err(error @ IndexError::StaleEpoch { .. }) => {
-                    tracing::warn!(%range, epoch = %orders.epoch, %error, "orders are dropped");
+                    tracing::warn!(range = range.0, epoch = %orders.epoch, %error, "orders are dropped");
                     gone.insert(part.entry);
                 }
                 Err(error @ IndexError::Gap { .. }) => {
-                    tracing::warn!(%range, first = orders.first, %error, "orders of a range are lost");
+                    tracing::warn!(range = range.0, first = orders.first, %error, "orders of a range are lost");
                     lost.insert(range);
                 }
                 Err(error @ (IndexError::Unavailable(_) | IndexError::Stopping | IndexError::TooMuch(_))) => {
-                    tracing::debug!(%range, %error, "orders are sent again");
+                    tracing::debug!(range = range.0, %error, "orders are sent again");
                     // Once, however many orders of the range went in the call.
                     if refused.insert(range) {
                         let pause = Pause::after(self.held.get(&range), now);

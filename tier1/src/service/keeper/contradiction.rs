@@ -80,7 +80,7 @@ impl Shared {
         };
         self.end(of, kept);
         if is_void {
-            tracing::warn!(range = %of.range, %error, "what is here was never settled, and goes");
+            tracing::warn!(range = of.range.0, %error, "what is here was never settled, and goes");
             return self.transfer(of, kept);
         }
         if !lock(&kept.state).is_noted {

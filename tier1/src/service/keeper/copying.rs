@@ -46,11 +46,14 @@ impl Shared {
             });
             Ok(())
         };
-        tracing::info!(%range, "the log does not go on from what is here: the range is copied from its owner");
+        tracing::info!(
+            range = range.0,
+            "the log does not go on from what is here: the range is copied from its owner"
+        );
         let (share, counts, owner) = (self.share(), &counts, &owner);
         let source = Source { range, log, has, epoch, counts, owner, share };
         transfer(&source, &dir, &mut progress)?;
-        tracing::info!(%range, "the range was copied from its owner");
+        tracing::info!(range = range.0, "the range was copied from its owner");
         settle(&dir)?;
         let mut state = lock(&kept.state);
         (state.contradicts, state.is_noted) = (false, false);

@@ -65,7 +65,14 @@ impl Here<'_> {
             if ahead.age < SILENCE || !is_wanted && !is_settled_here {
                 return Err(ReplicaError::Ahead { range, node: node.clone() });
             }
-            tracing::warn!(%range, node, has, here, is_wanted, "this node takes over without what a silent one has");
+            tracing::warn!(
+                range = range.0,
+                node,
+                has,
+                here,
+                is_wanted,
+                "this node takes over without what a silent one has"
+            );
         }
         if !is_enough && !is_wanted {
             return Err(ReplicaError::TooFew { range, heard, needed, replicas: count });
@@ -134,7 +141,7 @@ impl Shared {
         let epoch = match replica.take_over() {
             Ok(epoch) => epoch,
             Err(ReplicaError::Outrun { owner, .. }) => {
-                tracing::info!(range = %of.range, owner, "another node has taken the range over");
+                tracing::info!(range = of.range.0, owner, "another node has taken the range over");
                 // It may have been wanted there, later.
                 *lock(&kept.wanted) = None;
                 return Ok(());
@@ -152,7 +159,7 @@ impl Shared {
         *lock(&kept.wanted) = None;
         self.tell_soon();
         let seconds = began.elapsed().as_secs_f64();
-        tracing::info!(range = %of.range, epoch = epoch.0, seconds, "this node owns the range now");
+        tracing::info!(range = of.range.0, epoch = epoch.0, seconds, "this node owns the range now");
         self.say_owned(of, kept, (replica, epoch));
         Ok(())
     }

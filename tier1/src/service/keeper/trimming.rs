@@ -57,7 +57,12 @@ impl Trimming {
         let (own, extent) = (replica.sequence(), replica.extent()?);
         match through(extent, own, &others(), before) {
             Some(through) => {
-                tracing::debug!(range = %replica.range(), through = through.0, bytes = extent.bytes, "the log is trimmed");
+                tracing::debug!(
+                    range = replica.range().0,
+                    through = through.0,
+                    bytes = extent.bytes,
+                    "the log is trimmed"
+                );
                 replica.trim(through)
             }
             None => Ok(()),
@@ -96,7 +101,7 @@ impl Shared {
             others.filter(is_there).map(|other| Other { has: other.sequence, needs: other.needs }).collect()
         };
         if let Err(error) = lock(&kept.trimming).trim(now, window, replica, others) {
-            tracing::debug!(%error, range = %of.range, "the log is not trimmed");
+            tracing::debug!(%error, range = of.range.0, "the log is not trimmed");
         }
     }
 }

@@ -19,12 +19,12 @@ impl Writer<'_> {
         let own = self.owner.id;
         match (self.range.confirmed(by, answer), &self.owner.lease) {
             (Err(StoreError::Apart { behind, .. }), Some(lease)) if behind == own => {
-                tracing::warn!(range = %own, %by, "the other range has messages of a later owner of this one");
+                tracing::warn!(range = own.0, %by, "the other range has messages of a later owner of this one");
                 lease.end();
                 Err(self.refused(StoreError::Deposed(own)))
             }
             (Err(StoreError::Apart { .. }), Some(_)) => {
-                tracing::warn!(range = %own, %by, "an earlier owner of the other range has answered");
+                tracing::warn!(range = own.0, %by, "an earlier owner of the other range has answered");
                 self.range.post_again(by);
                 Ok(())
             }

@@ -17,7 +17,7 @@ impl Writer<'_> {
     /// process claims no range, so that others take them over.
     pub(super) fn leave(mut self, refused: &Tier1Error) {
         let range = self.owner.id;
-        tracing::error!(%refused, %range, "the disk is full; the range is left to other nodes");
+        tracing::error!(%refused, range = range.0, "the disk is full; the range is left to other nodes");
         self.tier1.refusals.disk_is_full(range, refused.clone());
         self.refuse_until_end(refused);
         self.tier1.refusals.forget(range);

@@ -34,7 +34,7 @@ impl Writer<'_> {
     /// Refuses everything until the range goes on; false when it is to end before.
     pub(super) fn wait_for_room(&mut self, mut refused: Tier1Error) -> bool {
         let range = self.owner.id;
-        tracing::error!(%refused, %range, "the disk is full; the range takes no writes until there is room");
+        tracing::error!(%refused, range = range.0, "the disk is full; the range takes no writes until there is room");
         self.tier1.refusals.disk_is_full(range, refused.clone());
         self.refuse_waiting(&refused);
         if let Some(task) = self.set_aside.take() {
@@ -52,14 +52,14 @@ impl Writer<'_> {
                     Ok(()) => {
                         let seconds =
                             self.tier1.refusals.goes_on(range).map_or(0.0, |time| time.as_secs_f64());
-                        tracing::info!(%range, seconds, "there is room again; the range goes on");
+                        tracing::info!(range = range.0, seconds, "there is room again; the range goes on");
                         self.went_on = Some((Instant::now(), pause));
                         return true;
                     }
                     Err(error) => {
                         let error = Tier1Error::from(error);
                         if !matches!(error, Tier1Error::DiskFull(_)) {
-                            tracing::warn!(%error, %range, "the range cannot go on yet");
+                            tracing::warn!(%error, range = range.0, "the range cannot go on yet");
                         }
                         if matches!(error, Tier1Error::DiskFull(_) | Tier1Error::Damaged(_))
                             && error != refused
