@@ -199,7 +199,9 @@ impl From<StoreError> for Tier1Error {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::DiskFull => Self::DiskFull(error.to_string()),
-            StoreError::Deposed(_) => Self::Unavailable(error.to_string()),
+            StoreError::Deposed(_) | StoreError::Busy | StoreError::Reopening => {
+                Self::Unavailable(error.to_string())
+            }
             StoreError::InUse | StoreError::Engine(_) | StoreError::Unencodable(_) => {
                 Self::ReadOnly(error.to_string())
             }
