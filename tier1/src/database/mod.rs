@@ -219,6 +219,12 @@ impl Database {
         self.place.reopen()
     }
 
+    /// Has it be closed, and say that its disk is full.
+    #[cfg(test)]
+    pub(crate) fn close_as_full(&self) {
+        self.place.close_as_full();
+    }
+
     /// Whether it is one that survives, and no copy of a shared log, so that it can be opened anew.
     pub(crate) fn can_reopen(&self) -> bool {
         self.live().is_ok_and(|live| {

@@ -175,6 +175,13 @@ impl Place {
         Live::start(inner)
     }
 
+    /// Closes it as if it could not be opened anew on a full disk.
+    #[cfg(test)]
+    pub(super) fn close_as_full(&self) {
+        let acknowledged = self.close().unwrap();
+        self.put(State::Closed(acknowledged, Failure::DiskFull));
+    }
+
     fn put(&self, state: State) {
         // Whoever finds that it is being opened waits for the end of that, which is told afterwards.
         let is_opening = matches!(state, State::Opening);

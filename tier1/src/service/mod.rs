@@ -15,6 +15,7 @@ mod deliveries;
 mod feed;
 mod figures;
 mod flush;
+mod free_room;
 mod group_work;
 mod groups;
 mod hint;
