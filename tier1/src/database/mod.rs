@@ -40,7 +40,7 @@ mod unmoved;
 use std::borrow::Cow;
 use std::ops::Deref;
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use crate::key::Kind;
@@ -197,6 +197,19 @@ impl Inner {
 /// The signatures of a database, as long as this is kept.
 pub(crate) struct OpenSignatures(Arc<Live>);
 
+impl OpenSignatures {
+    fn of(live: Arc<Live>) -> Self {
+        live.long_reads.fetch_add(1, Ordering::AcqRel);
+        Self(live)
+    }
+}
+
+impl Drop for OpenSignatures {
+    fn drop(&mut self) {
+        self.0.long_reads.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
 impl Deref for OpenSignatures {
     type Target = Signatures;
 
@@ -278,7 +291,7 @@ impl Database {
     /// # Errors
     /// When the database is closed because the disk is full.
     pub(crate) fn signatures(&self) -> Result<OpenSignatures, StoreError> {
-        self.live().map(OpenSignatures)
+        self.live().map(OpenSignatures::of)
     }
 }
 

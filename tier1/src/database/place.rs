@@ -7,6 +7,7 @@
 //! - whatever takes long is done while others read, or while no lock is held that they want: whoever reads waits for a bounded
 //!   time, and is then told why.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -54,6 +55,8 @@ enum State {
 pub(super) struct Live {
     pub(super) inner: Arc<Inner>,
     pub(super) mover: Mover,
+    /// Those that read for as long as they want.
+    pub(super) long_reads: AtomicUsize,
 }
 
 /// How far a database was when it was closed.
@@ -141,6 +144,11 @@ impl Place {
         while !live.mover.has_ended() {
             pause_until(deadline)?;
         }
+        // Others are not to wait for them.
+        let deadline = Instant::now() + READERS;
+        while live.long_reads.load(Ordering::Acquire) > 0 {
+            pause_until(deadline)?;
+        }
         self.put(State::Opening);
         let deadline = Instant::now() + READERS;
         loop {
@@ -202,7 +210,7 @@ impl Live {
     fn start(inner: Inner) -> Result<Arc<Self>, StoreError> {
         let inner = Arc::new(inner);
         let mover = Mover::start(Arc::clone(&inner))?;
-        Ok(Arc::new(Self { inner, mover }))
+        Ok(Arc::new(Self { inner, mover, long_reads: AtomicUsize::new(0) }))
     }
 }
 

@@ -53,7 +53,18 @@ fn whoever_reads_is_waited_for_and_nobody_is_cut_off() {
     let writes = writes(random);
     database.commit(writes.clone()).unwrap();
     let reading = database.signatures().unwrap();
-    assert!(matches!(database.reopen(), Err(StoreError::Busy)));
+    thread::scope(|scope| {
+        let reopening = scope.spawn(|| database.reopen());
+        // Others go on meanwhile.
+        let mut reads = 0;
+        while !reopening.is_finished() {
+            assert!(database.get(b"key").unwrap().is_none());
+            reads += 1;
+            thread::sleep(Duration::from_millis(1));
+        }
+        assert!(reads > 30, "{reads}");
+        assert!(matches!(reopening.join().unwrap(), Err(StoreError::Busy)));
+    });
     let mut model = Model::new();
     apply(&mut model, &writes);
     assert_eq!(all(&database.live().unwrap().inner).unwrap(), model);
