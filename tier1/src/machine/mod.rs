@@ -268,7 +268,8 @@ impl<'s, 'm> Machine<'s, 'm> {
             match (before.pending, after.pending) {
                 (false, true) => waits.push((page, Wait::Begins)),
                 (true, false) => {
-                    waits.push((page, if after.content { Wait::Decided } else { Wait::Dropped }))
+                    let wait = if after.content { Wait::Decided } else { Wait::Dropped };
+                    waits.push((page, wait));
                 }
                 (true, true) | (false, false) => {}
             }
