@@ -72,7 +72,7 @@ impl Shared {
         let opened = open().inspect_err(|error| drop(refusals.still_refuses(range, error)))?;
         if let Some(time) = refusals.goes_on(range) {
             let seconds = time.as_secs_f64();
-            tracing::info!(%range, seconds, "there is room again; the replica goes on");
+            tracing::info!(range = range.0, seconds, "there is room again; the replica goes on");
         }
         Ok(Arc::new(opened))
     }

@@ -60,7 +60,7 @@ impl Writer<'_> {
                     Err(StoreError::Busy) => next = Instant::now() + LOOK,
                     Err(error) => {
                         if let Some(why) = self.tier1.refusals.still_refuses(range, &error) {
-                            tracing::warn!(%error, %range, "the range cannot go on yet");
+                            tracing::warn!(%error, range = range.0, "the range cannot go on yet");
                             refused = why;
                         }
                         pause = pause.saturating_mul(2).min(LOOK_MAX);
