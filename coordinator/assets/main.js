@@ -14,14 +14,20 @@ const VIEWS = { "": overview, page, explain, groups, group, load, cluster };
 const [main, state] = [document.getElementById("main"), document.getElementById("state")];
 let view = new AbortController();
 
-/** Whether everything is decided. */
-function told(quiescent) {
-  say(quiescent ? "Everything is decided" : "Working", quiescent ? "good" : "busy");
+// The last request had no answer.
+let silent = false;
+
+/** What a report of the quality says of the service: whether it takes pages, and whether everything is decided. */
+function told({ not_ready: why, quiescent }) {
+  silent = false;
+  if (why) say("Takes no pages", "bad");
+  else say(quiescent ? "Everything is decided" : "Working", quiescent ? "good" : "busy");
 }
 
 function failed(error) {
   if (error) say(`No answer: ${visible(error.message)}`, "bad");
-  else if (state.classList.contains("bad")) say("Answers", "good");
+  else if (silent) say("Answers", "good");
+  silent = Boolean(error);
 }
 
 function say(text, kind) {
@@ -31,7 +37,7 @@ function say(text, kind) {
 
 async function askWhetherDecided() {
   try {
-    told((await api("/v1/reports/quality")).quiescent);
+    told(await api("/v1/reports/quality"));
   } catch (error) {
     failed(error);
   }

@@ -2,15 +2,16 @@
 import { api } from "./api.js";
 import { el, facts, section } from "./dom.js";
 import { freshness, repeat } from "./fresh.js";
-import { count, duration, number, percent, rate } from "./text.js";
+import { count, duration, number, percent, rate, visible } from "./text.js";
 
 export const title = "Overview";
 
 export function show(view, _, { signal, told, failed }) {
   const [fresh, counted] = [freshness(), freshness()];
   const [notices, figures, pages, work, times, totals] = ["div", "div", "div", "div", "div", "div"].map(tag => el(tag));
+  const trouble = el("div", { role: "status" });
   figures.className = "figures";
-  view.append(fresh, notices, figures, el("div", { class: "columns" },
+  view.append(fresh, trouble, notices, figures, el("div", { class: "columns" },
     section("Pages", pages), section("To be done", work),
     section("Time to decision", times), section("Since the collection was made", totals)));
   let before = null;
@@ -24,7 +25,8 @@ export function show(view, _, { signal, told, failed }) {
       ? [per(counters.submissions, before.submissions) ?? 0, per(decided, before.decided) ?? 0] : [null, null];
     before = { now, submissions: counters.submissions, decided };
     fresh.at();
-    told(quality.quiescent);
+    told(quality);
+    tell(trouble, notReady(quality));
     figures.replaceChildren(
       figure(number(counters.live), "live pages"), figure(number(counters.groups), "groups"),
       figure(rate(ingest), "submissions"), figure(rate(deciding), "decisions"),
@@ -62,6 +64,20 @@ export function show(view, _, { signal, told, failed }) {
       `${count(held, "group")} ${held === 1 ? "is" : "are"} in quarantine: all pages of ${held === 1 ? "it" : "them"} are kept. `,
       el("a", { href: "#/groups" }, "See which"), counted)] : []));
   }, () => {});
+}
+
+/** What an operator is to see to before pages are taken again. */
+function notReady({ full_disks: full, not_ready: why }) {
+  const notices = [];
+  if (full) notices.push(`The disk of ${count(full, "range")} is full: make room, and ${full === 1 ? "it goes" : "they go"} on without a restart.`);
+  if (why) notices.push(`Pages are refused: ${visible(why)}`);
+  return notices;
+}
+
+// What stays as it is is not read out again.
+function tell(place, notices) {
+  if ([...place.children].map(notice => notice.textContent).join("\n") === notices.join("\n")) return;
+  place.replaceChildren(...notices.map(text => el("p", { class: "notice bad" }, text)));
 }
 
 function figure(value, name) {

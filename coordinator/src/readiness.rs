@@ -63,11 +63,26 @@ pub(crate) async fn readyz(
         (Some(_), Ranges::Any) => Err(Problem::not_ready("no node of tier 1 answers")),
         (Some(cluster), asked) => {
             let ClusterStatus { ranges, .. } = cluster.status();
-            let lacking: Vec<String> = ranges.iter().filter_map(|range| lacking(range, asked)).collect();
-            if lacking.is_empty() { Ok(whole(&ranges)) } else { Err(Problem::not_ready(lacking.join("; "))) }
+            all_lacking(&ranges, asked).map_or_else(|| Ok(whole(&ranges)), Err)
         }
     })
     .await
+}
+
+/// Why no pages are taken at present, or those of some ranges of a cluster are not; none where all are.
+pub(crate) fn not_ready(app: &App) -> Option<Problem> {
+    if app.is_draining() {
+        return Some(Tier1Error::Stopping.into());
+    }
+    match app.cluster() {
+        None => app.tier1().writable().err().map(Problem::from),
+        Some(cluster) => all_lacking(&cluster.status().ranges, Ranges::Served),
+    }
+}
+
+fn all_lacking(ranges: &[ClusterRange], asked: Ranges) -> Option<Problem> {
+    let lacking: Vec<String> = ranges.iter().filter_map(|range| lacking(range, asked)).collect();
+    (!lacking.is_empty()).then(|| Problem::not_ready(lacking.join("; ")))
 }
 
 /// What a range has not.

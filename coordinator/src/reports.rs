@@ -14,6 +14,7 @@ use crate::kept_report::{Asked, KeptReport};
 use crate::limits::{LONG_CALL_TIME, SAVINGS_PAGES};
 use crate::metrics::unique;
 use crate::problem::Problem;
+use crate::readiness::not_ready;
 use crate::{group_report, savings_report};
 
 /// How good are the groups, and what is still to be done?
@@ -23,7 +24,8 @@ use crate::{group_report, savings_report};
     ))]
 pub(crate) async fn quality(State(app): State<App>) -> Result<Json<Quality>, Problem> {
     app.blocking(|app| {
-        let Totals { counters, backlog, pending_limit, decision_times, .. } = app.tier1().totals()?;
+        let Totals { counters, backlog, pending_limit, decision_times, full_disks, .. } =
+            app.tier1().totals()?;
         Ok(Json(Quality {
             counters,
             unique: unique(&counters, &backlog),
@@ -33,6 +35,8 @@ pub(crate) async fn quality(State(app): State<App>) -> Result<Json<Quality>, Pro
             confirm_share: share(counters.confirmed, counters.confirmed + counters.compared_updates),
             reject_share: share(counters.rejected, counters.verified),
             decisions: decision_times.into(),
+            full_disks,
+            not_ready: not_ready(app).map(|why| why.detail().to_owned()),
         }))
     })
     .await

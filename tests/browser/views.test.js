@@ -65,6 +65,26 @@ test("views say what the service says", async () => {
   await close();
 });
 
+test("a full disk and a service that takes no pages are seen, and that they are over", async () => {
+  const { page, close } = await open(browser);
+  const real = await get(`${filled.url}/v1/reports/quality`);
+  let said = { full_disks: 2, not_ready: "the disk is full \u202eno room" };
+  await page.route("**/v1/reports/quality", route => route.fulfill({ json: { ...real, ...said } }));
+  await page.goto(filled.url);
+  await settle(page);
+  await page.locator(".notice.bad", { hasText: "The disk of 2 ranges is full: make room" }).waitFor();
+  await page.locator(".notice.bad", { hasText: "Pages are refused: the disk is full \\u{202E}no room" }).waitFor();
+  assert.equal(await page.locator("#state").innerText(), "Takes no pages");
+  await checkLayout(page, "overview of a full disk");
+  // Other answers do not take it back.
+  await page.waitForTimeout(2_500);
+  assert.equal(await page.locator("#state").innerText(), "Takes no pages");
+  said = {};
+  await page.locator("#state", { hasText: "Everything is decided" }).waitFor();
+  assert.equal(await page.locator(".notice.bad").count(), 0);
+  await close();
+});
+
 test("what turns the order of a text is seen", async () => {
   const { page, close } = await open(browser);
   await page.goto(`${filled.url}/#/page?url=${encodeURIComponent(TURNED)}`);

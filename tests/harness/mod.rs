@@ -13,6 +13,7 @@ mod kills;
 pub mod metrics;
 pub mod pages;
 pub mod ports;
+pub mod small_disk;
 pub mod trial;
 pub mod warc;
 

@@ -11,6 +11,11 @@ pub(crate) trait Lease: Send + Sync {
     /// Ends the ownership: another one knows more of the range than this one, which has not heard of it yet.
     fn end(&self);
 
+    /// The disk of the owner is full: the ownership ends, and the database is opened anew once there is room.
+    fn disk_is_full(&self) {
+        self.end();
+    }
+
     /// Whether the owner takes what is to be committed: not while a commit has waited for some seconds for what may last.
     fn check_commits(&self) -> Result<(), PeerError> {
         Ok(())

@@ -17,6 +17,7 @@ use crate::store::{Store, StoreError, Write};
 pub(crate) struct PageShare {
     pub(crate) status: Option<doppel_protocol::Status>,
     pub(crate) redirect: bool,
+    pub(crate) content: bool,
     pub(crate) pending: bool,
     pub(crate) deferred: bool,
     pub(crate) unverified: bool,
@@ -275,6 +276,7 @@ pub(crate) fn share_of_page(page: PageId, record: Option<&PageRecord>) -> PageSh
     PageShare {
         status: Some(record.published.status),
         redirect: matches!(record.state, State::Redirect(_)),
+        content: content.is_some(),
         pending: content.is_some_and(|c| c.search == SearchState::Pending),
         deferred: content.is_some_and(|c| c.search == SearchState::Deferred),
         unverified: content.is_some_and(|c| c.owes_verdict(page)),

@@ -202,6 +202,10 @@ pub struct RangeState {
     pub failures: u64,
     /// Whether it takes writes; otherwise why not.
     pub refused: Option<Tier1Error>,
+    /// Whether it takes none because its own disk is full.
+    pub disk_full: bool,
+    /// How often it went on in this process after its disk was full.
+    pub disk_recoveries: u64,
 }
 
 /// Names a backup: a number that no other backup has.

@@ -104,8 +104,8 @@ pub struct Totals {
     pub decision_times: DecisionTimes,
     /// The figures of every shard, in their order.
     pub shards: Vec<ShardTotals>,
-    /// Ranges of this process that take no writes because their disk is full.
+    /// Ranges that take no writes because their disk is full, at whatever node.
     pub full_disks: u64,
-    /// How often a range of this process went on after its disk was full.
+    /// How often a range went on at its present node after its disk was full, since that was started.
     pub disk_recoveries: u64,
 }

@@ -130,6 +130,8 @@ async fn a_front_door_is_ready_while_any_node_answers_and_says_more_when_asked()
         assert_eq!(lacking["detail"], detail, "{lacking}");
     }
     assert_eq!(door.get("/readyz").await.status, 200);
+    let quality = door.get("/v1/reports/quality").await.json();
+    assert_eq!(quality["not_ready"], "range 0 takes no writes; range 1 has no owner that answers");
 
     // Nobody is left to answer.
     *said.answers.lock().unwrap() = false;

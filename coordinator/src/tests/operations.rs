@@ -35,7 +35,15 @@ async fn health_and_readiness() {
     );
     door.tiers.state().refuse = Some((0, doppel_protocol::Tier1Error::ReadOnly("broken".to_owned())));
     assert_eq!(door.get("/readyz").await.problem(503)["type"], "urn:doppel:problem:read-only");
+    // Neither names what is on the server.
+    let not_ready = async || door.get("/v1/reports/quality").await.json()["not_ready"].clone();
+    let why = not_ready().await.as_str().unwrap().to_owned();
+    assert!(why.contains("takes no writes") && !why.contains("broken"), "{why}");
+    door.tiers.state().refuse = Some((0, doppel_protocol::Tier1Error::DiskFull("no space".to_owned())));
+    assert!(not_ready().await.as_str().unwrap().contains("no space"));
     door.tiers.state().refuse = None;
+    assert_eq!(not_ready().await, Value::Null);
+    assert_eq!(door.get("/v1/reports/quality").await.json()["full_disks"], 1);
     door.app.drain();
     assert_eq!(door.get("/readyz").await.problem(503)["type"], "urn:doppel:problem:stopping");
     assert_eq!(door.get("/healthz").await.status, StatusCode::OK);

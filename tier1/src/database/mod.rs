@@ -12,6 +12,7 @@
 //! | `mover` | moves rows, and trims log and signatures after |
 //! | `erasure` | has what a purge makes unused leave the files |
 //! | `open` | a start: the log is read from there on |
+//! | `read` | rows, in pieces |
 //! | `place` | where it is open, and opened anew after the disk was full |
 //! | `changes` | what has changed since a record |
 //! | `new` | a database that is made at once, for [`bulk`](crate::bulk) |
@@ -31,6 +32,7 @@ mod new;
 mod open;
 mod place;
 mod position;
+mod read;
 #[cfg(test)]
 pub(crate) mod tests;
 mod unmoved;
@@ -38,7 +40,7 @@ mod unmoved;
 use std::borrow::Cow;
 use std::ops::Deref;
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use crate::key::Kind;
@@ -49,7 +51,8 @@ use crate::store::{Recent, Store, StoreError, Write};
 pub(crate) use changes::{EachWritten, Reader};
 pub(crate) use new::NewDatabase;
 use place::{Live, Place};
-use unmoved::{Piece, Row, Unmoved};
+use read::Uncached;
+use unmoved::Unmoved;
 
 /// A range's database on disk. Its threads end with it.
 pub struct Database {
@@ -87,12 +90,6 @@ struct Commits {
     /// A commit failed: what is on disk of it is not known. Nothing is written any more.
     failed: bool,
 }
-
-/// The same rows, read without keeping them for the next reader.
-struct Uncached(Arc<Place>);
-
-/// Takes a key and a row as it is stored, and says whether to go on.
-type EachRow<'e> = dyn FnMut(&[u8], &[u8]) -> Result<bool, StoreError> + 'e;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -153,72 +150,6 @@ impl Inner {
         self.unmoved.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A row as it is stored.
-    fn row(&self, key: &[u8], keep: bool) -> Result<Option<Row>, StoreError> {
-        if let Some(row) = self.unmoved().get(key) {
-            return Ok(row);
-        }
-        if keep { self.recent.get(&*self.rows, key) } else { self.rows.get(key) }
-    }
-
-    /// A row. With `keep` it comes from memory the next time.
-    fn get(&self, key: &[u8], keep: bool) -> Result<Option<Vec<u8>>, StoreError> {
-        let Some(row) = self.row(key, keep)? else { return Ok(None) };
-        if !is_signature(key) {
-            return Ok(Some(row));
-        }
-        match self.signatures.read(id_of(key, &row)?) {
-            Ok(bytes) => Ok(Some(bytes)),
-            // The page may have another content since, and this one may be gone.
-            Err(error) => match self.row(key, keep)? {
-                Some(now) if now == row => Err(error),
-                Some(now) => self.signatures.read(id_of(key, &now)?).map(Some),
-                None => Ok(None),
-            },
-        }
-    }
-
-    /// Calls `each` with the rows as they are stored.
-    fn raw_range(&self, from: &[u8], to: &[u8], each: &mut EachRow<'_>) -> Result<(), StoreError> {
-        let mut from = from.max(position::AFTER).to_vec();
-        while &*from < to {
-            // What is in memory first: what is moved in between is then read twice, and not missed.
-            let window = self.unmoved().window(&from, to);
-            let Piece { rows, end } = window.over(&*self.rows, &from, to)?;
-            for (key, row) in &rows {
-                if !each(key, row)? {
-                    return Ok(());
-                }
-            }
-            from = end;
-        }
-        Ok(())
-    }
-
-    fn range(
-        &self,
-        from: &[u8],
-        to: &[u8],
-        each: &mut dyn FnMut(&[u8], &[u8]) -> bool,
-    ) -> Result<(), StoreError> {
-        self.raw_range(from, to, &mut |key, row| {
-            if !is_signature(key) {
-                return Ok(each(key, row));
-            }
-            match self.signatures.read(id_of(key, row)?) {
-                Ok(bytes) => Ok(each(key, &bytes)),
-                Err(_) => match self.get(key, false) {
-                    Ok(row) => Ok(row.is_none_or(|bytes| each(key, &bytes))),
-                    // The id in its place is no signature, so whoever reads all rows finds this one damaged and goes on.
-                    Err(error) => {
-                        tracing::error!(%error, "a signature cannot be read");
-                        Ok(each(key, row))
-                    }
-                },
-            }
-        })
-    }
-
     /// Makes a commit: true when it is time to move rows.
     fn commit(&self, writes: Vec<Write>) -> Result<bool, StoreError> {
         self.commit_as(&mut lock(&self.commits), writes)
@@ -266,6 +197,19 @@ impl Inner {
 /// The signatures of a database, as long as this is kept.
 pub(crate) struct OpenSignatures(Arc<Live>);
 
+impl OpenSignatures {
+    fn of(live: Arc<Live>) -> Self {
+        live.long_reads.fetch_add(1, Ordering::AcqRel);
+        Self(live)
+    }
+}
+
+impl Drop for OpenSignatures {
+    fn drop(&mut self) {
+        self.0.long_reads.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
 impl Deref for OpenSignatures {
     type Target = Signatures;
 
@@ -283,9 +227,15 @@ impl Database {
     /// nothing of a commit that failed; until then every commit fails.
     ///
     /// # Errors
-    /// [`StoreError::InUse`] when somebody reads in it for too long, and those of a start. The call may be repeated.
+    /// [`StoreError::Busy`] when somebody reads in it for too long, and those of a start. The call may be repeated.
     pub(crate) fn reopen(&self) -> Result<(), StoreError> {
         self.place.reopen()
+    }
+
+    /// Has it be closed, and say that its disk is full.
+    #[cfg(test)]
+    pub(crate) fn close_as_full(&self) {
+        self.place.close_as_full();
     }
 
     /// Whether it is one that survives, and no copy of a shared log, so that it can be opened anew.
@@ -341,7 +291,7 @@ impl Database {
     /// # Errors
     /// When the database is closed because the disk is full.
     pub(crate) fn signatures(&self) -> Result<OpenSignatures, StoreError> {
-        self.live().map(OpenSignatures)
+        self.live().map(OpenSignatures::of)
     }
 }
 
@@ -356,7 +306,7 @@ impl Store for Database {
         to: &[u8],
         each: &mut dyn FnMut(&[u8], &[u8]) -> bool,
     ) -> Result<(), StoreError> {
-        self.live()?.inner.range(from, to, each)
+        self.place.range(from, to, each)
     }
 
     fn commit(&self, writes: Vec<Write>) -> Result<(), StoreError> {
@@ -374,25 +324,5 @@ impl Store for Database {
 
     fn bytes_on_disk(&self) -> u64 {
         self.live().map_or(0, |live| live.inner.bytes_on_disk())
-    }
-}
-
-impl Store for Uncached {
-    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
-        self.0.live()?.inner.get(key, false)
-    }
-
-    fn range(
-        &self,
-        from: &[u8],
-        to: &[u8],
-        each: &mut dyn FnMut(&[u8], &[u8]) -> bool,
-    ) -> Result<(), StoreError> {
-        self.0.live()?.inner.range(from, to, each)
-    }
-
-    /// The machine reads here, and its driver writes to the database itself.
-    fn commit(&self, _: Vec<Write>) -> Result<(), StoreError> {
-        Err(StoreError::Engine("these rows are for reading".to_owned()))
     }
 }

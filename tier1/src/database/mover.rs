@@ -108,6 +108,11 @@ impl Mover {
         self.signal.changed.notify_all();
     }
 
+    /// Whether the thread has ended.
+    pub(super) fn has_ended(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
     /// Waits until a commit has room.
     pub(super) fn make_room(&self, inner: &Inner) -> Result<(), StoreError> {
         let mut state = lock(&self.signal.state);
@@ -117,6 +122,9 @@ impl Mover {
             }
             if !inner.unmoved().is_full() {
                 return Ok(());
+            }
+            if state.given_up {
+                return Err(failed_before());
             }
             state = self.signal.changed.wait_timeout(state, PAUSE).unwrap_or_else(PoisonError::into_inner).0;
         }

@@ -82,6 +82,21 @@ impl Disk {
     }
 }
 
+impl Inner {
+    fn range(
+        &self,
+        from: &[u8],
+        to: &[u8],
+        each: &mut dyn FnMut(&[u8], &[u8]) -> bool,
+    ) -> Result<(), StoreError> {
+        let mut next = self.piece(from, to, each)?;
+        while let Some(from) = next {
+            next = self.piece(&from, to, each)?;
+        }
+        Ok(())
+    }
+}
+
 pub(crate) fn page(number: u64) -> PageId {
     doppel_model::PageUrl::parse(&format!("http://a.example/{number}")).unwrap().id()
 }

@@ -127,8 +127,17 @@ pub(crate) struct Applied {
     pub(crate) effects: Vec<Effect>,
     /// Messages to other ranges, whose rows are among the writes.
     pub(crate) sent: Vec<Envelope>,
-    /// Pages that begin to be pending (true), and those that were (false).
-    pub(crate) waits: Vec<(PageId, bool)>,
+    /// Pages that begin to be pending, and those that end.
+    pub(crate) waits: Vec<(PageId, Wait)>,
+}
+
+/// What a commit does to the wait of a page for its decision.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wait {
+    Begins,
+    Decided,
+    /// What was to be decided is gone: the page is dead, purged, or redirects.
+    Dropped,
 }
 
 impl<'s, 'm> Machine<'s, 'm> {
@@ -263,8 +272,13 @@ impl<'s, 'm> Machine<'s, 'm> {
         let finished = self.txn.finish()?;
         let mut waits = Vec::new();
         for (page, shard, before, after) in finished.pages {
-            if before.pending != after.pending {
-                waits.push((page, after.pending));
+            match (before.pending, after.pending) {
+                (false, true) => waits.push((page, Wait::Begins)),
+                (true, false) => {
+                    let wait = if after.content { Wait::Decided } else { Wait::Dropped };
+                    waits.push((page, wait));
+                }
+                (true, true) | (false, false) => {}
             }
             self.shards.meta(shard).count_page(before, after);
         }

@@ -25,7 +25,7 @@ use doppel_protocol::range_owner::Traffic;
 pub(crate) use inbox::{Answered, PostId};
 
 use crate::key;
-use crate::machine::{Command, Effect, Envelope, Machine, Settings, Shards};
+use crate::machine::{Command, Effect, Envelope, Machine, Settings, Shards, Wait};
 use crate::peers::{PeerError, Post, Receipt};
 use crate::range_map::RangeMap;
 use crate::record::Meta;
@@ -56,7 +56,7 @@ struct UnderWay {
     effects: Vec<Effect>,
     answers: Vec<Answered>,
     sent: Vec<Envelope>,
-    waits: Vec<(PageId, bool)>,
+    waits: Vec<(PageId, Wait)>,
 }
 
 /// What a settled commit lets go.
@@ -65,8 +65,8 @@ pub(crate) struct Released {
     pub(crate) effects: Vec<Effect>,
     /// Answers to posts of other ranges.
     pub(crate) answers: Vec<Answered>,
-    /// Pages that begin to be pending (true), and those that were (false).
-    pub(crate) waits: Vec<(PageId, bool)>,
+    /// Pages that begin to be pending, and those that end.
+    pub(crate) waits: Vec<(PageId, Wait)>,
 }
 
 impl Range {

@@ -134,7 +134,11 @@ impl<D: Copies> Replica<D> {
         };
         let (position, previous, sequence) = (record.position, record.previous, record.sequence.0);
         state.failed = true;
-        self.database.copy(Copied { position, previous, sequence, payload })?;
+        self.database.copy(Copied { position, previous, sequence, payload }).inspect_err(|error| {
+            if matches!(error, StoreError::DiskFull) {
+                self.disk_is_full();
+            }
+        })?;
         state.failed = false;
         self.index.store(position.index, Ordering::Relaxed);
         self.sequence.store(sequence, Ordering::Relaxed);

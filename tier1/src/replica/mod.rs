@@ -20,6 +20,7 @@
 //! | `told` | what is told of the log, without asking it |
 //! | `complete` | since when everything that was acknowledged is here |
 //! | `error` | why a replica cannot go on |
+//! | `failure` | whether its database has failed |
 //!
 //! Invariants:
 //! - the database never holds what does not count in the shared log, so a deposed owner has nothing to take back;
@@ -32,6 +33,7 @@ mod copies;
 mod entries;
 mod entry;
 mod error;
+mod failure;
 mod limits;
 mod owned;
 mod put_back;
@@ -44,7 +46,7 @@ mod transfer;
 mod under_way;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use doppel_model::{Epoch, RangeId, stable_hash64};
@@ -107,6 +109,8 @@ pub(crate) struct Replica<D = Database> {
     settled: AtomicU64,
     /// The ownership of this process is over for what the log has become, and not by a record in it.
     is_over: AtomicBool,
+    /// The disk of the database is full.
+    is_full: AtomicBool,
     /// Calls that wait for the log are given up.
     stopping: AtomicBool,
 }
@@ -187,6 +191,7 @@ impl<D: Copies> Replica<D> {
             complete: Mutex::default(),
             settled: AtomicU64::new(0),
             is_over: AtomicBool::new(false),
+            is_full: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
         };
         {
@@ -267,15 +272,6 @@ impl<D: Copies> Replica<D> {
         let mut trouble = lock(&self.trouble);
         let since = trouble.as_ref().map_or_else(Instant::now, |(since, _)| *since);
         *trouble = Some((since, why));
-    }
-
-    /// Whether the database has failed, so that nothing more is copied: it has to be opened anew.
-    pub(crate) fn has_failed(&self) -> bool {
-        match self.state.try_lock() {
-            Ok(state) => state.failed,
-            Err(TryLockError::Poisoned(_)) => true,
-            Err(TryLockError::WouldBlock) => false,
-        }
     }
 
     /// Whether the log has answered a request that was sent no longer ago than this.

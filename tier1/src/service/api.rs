@@ -277,9 +277,10 @@ impl Tier1Api for Tier1 {
         let status_table_bytes = self.statuses.as_ref().map_or(0, Statuses::bytes);
         let mut decision_times = DecisionTimes::default();
         states.iter().for_each(|state| decision_times.add(&state.decision_times));
+        let full_disks = states.iter().filter(|state| state.disk_full).count() as u64;
+        let disk_recoveries = states.iter().map(|state| state.disk_recoveries).sum();
         let shards = states.into_iter().flat_map(|state| state.shards).collect();
         let pending_limit = self.pending_max;
-        let (full_disks, disk_recoveries) = (self.refusals.full_ranges(), self.refusals.recoveries());
         Ok(Totals {
             counters,
             backlog,

@@ -157,7 +157,7 @@ impl Background {
                  `doppel repair` has recomputed it"
             );
         } else if let Some(into) = into {
-            tracing::info!(%group, members, %range, %into, "the group is not quarantined any more: it was merged");
+            tracing::info!(%group, members, range = range.0, %into, "the group is not quarantined any more: it was merged");
         } else {
             tracing::info!(%group, members, range = range.0, "the group is not quarantined any more");
         }

@@ -1,6 +1,7 @@
 //! A range in numbers: its totals, those of its shards, and how long its pages wait for their decision.
 //!
-//! Invariant: as many waiting pages are remembered as are pending at most, and a queue of at most about twice as many.
+//! Invariant: as many waiting pages are remembered as are pending at most, and a queue of at most about twice as many. What a
+//! flood of pages has taken in memory is given back after it.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -9,11 +10,15 @@ use doppel_model::PageId;
 use doppel_protocol::{Backlog, Counters, DecisionTimes, ShardTotals};
 use hashbrown::HashMap;
 
+use crate::machine::Wait;
 use crate::range::Range;
 use crate::totals;
 
 /// Entries that the queue may have beside those of pages that wait.
 const QUEUE_SLACK: usize = 1_024;
+
+/// Room for so many times as many pages as wait, beside the slack, is more than is kept.
+const SPARSE: usize = 4;
 
 /// The numbers of a range as of its last commit.
 pub(super) struct Figures {
@@ -28,12 +33,12 @@ impl Figures {
         Self { totals: totals_of(range), shards: shards_of(range), waits: Waits::new(now) }
     }
 
-    /// After a commit, by which pages began to be pending (true) or were (false).
-    pub(super) fn update(&mut self, range: &Range, waits: &[(PageId, bool)], now: Instant) {
+    /// After a commit, by which pages began to be pending, or ended.
+    pub(super) fn update(&mut self, range: &Range, waits: &[(PageId, Wait)], now: Instant) {
         self.totals = totals_of(range);
         self.shards = shards_of(range);
-        for (page, begins) in waits {
-            if *begins { self.waits.begin(*page, now) } else { self.waits.end(*page, now) }
+        for (page, wait) in waits {
+            self.waits.take(*page, *wait, now);
         }
     }
 
@@ -93,16 +98,36 @@ impl Waits {
         }
     }
 
-    /// Nobody knows how long a page has waited that waited already when the range was opened.
-    fn end(&mut self, page: PageId, now: Instant) {
-        if let Some(since) = self.since.remove(&page) {
-            self.times.observe(ms(since, now));
+    fn take(&mut self, page: PageId, wait: Wait, now: Instant) {
+        match wait {
+            Wait::Begins => self.begin(page, now),
+            Wait::Decided => {
+                // Nobody knows how long a page has waited that waited already when the range was opened.
+                if let Some(since) = self.end(page) {
+                    self.times.observe(ms(since, now));
+                }
+            }
+            Wait::Dropped => drop(self.end(page)),
         }
+    }
+
+    /// The page waits no longer. Since when it did.
+    fn end(&mut self, page: PageId) -> Option<Instant> {
+        let since = self.since.remove(&page);
         while let Some((at, page)) = self.queue.front()
             && self.since.get(page) != Some(at)
         {
             self.queue.pop_front();
         }
+        // By half at least, so that it costs a constant time for each page that has ended.
+        let sparse = |capacity: usize, left: usize| capacity > SPARSE * (left + QUEUE_SLACK);
+        if sparse(self.since.capacity(), self.since.len()) {
+            self.since.shrink_to(SPARSE / 2 * self.since.len());
+        }
+        if sparse(self.queue.capacity(), self.queue.len()) {
+            self.queue.shrink_to(SPARSE / 2 * self.queue.len());
+        }
+        since
     }
 
     fn oldest_ms(&self, pending: u64, now: Instant) -> Option<u64> {
@@ -135,15 +160,15 @@ mod tests {
         assert_eq!(waits.oldest_ms(0, at(5)), None);
         // Two that are pending from before.
         assert_eq!(waits.oldest_ms(2, at(5)), Some(5));
-        waits.begin(page(1), at(10));
-        waits.begin(page(2), at(20));
+        waits.take(page(1), Wait::Begins, at(10));
+        waits.take(page(2), Wait::Begins, at(20));
         assert_eq!((waits.oldest_ms(4, at(100)), waits.oldest_ms(2, at(100))), (Some(100), Some(90)));
-        waits.end(page(2), at(50));
+        waits.take(page(2), Wait::Decided, at(50));
         assert_eq!(waits.oldest_ms(1, at(100)), Some(90));
-        waits.end(page(1), at(60));
+        waits.take(page(1), Wait::Decided, at(60));
         assert_eq!(waits.oldest_ms(0, at(100)), None);
         // One from before is decided: its time is not known.
-        waits.end(page(3), at(70));
+        waits.take(page(3), Wait::Decided, at(70));
         assert_eq!((waits.times.decided(), waits.times.total_ms), (2, 30 + 50));
     }
 
@@ -151,16 +176,37 @@ mod tests {
     fn the_queue_is_bounded_while_one_page_waits() {
         let now = Instant::now();
         let mut waits = Waits::new(now);
-        waits.begin(page(0), now);
+        waits.take(page(0), Wait::Begins, now);
         for number in 1..10_000 {
-            waits.begin(page(number), now);
-            waits.end(page(number), now);
+            waits.take(page(number), Wait::Begins, now);
+            waits.take(page(number), Wait::Decided, now);
         }
         assert!(waits.queue.len() <= QUEUE_SLACK + 4, "{}", waits.queue.len());
         assert_eq!(waits.since.len(), 1);
         // A page that waits a second time is as young as that.
-        waits.begin(page(7), now + Duration::from_secs(1));
-        waits.end(page(0), now + Duration::from_secs(1));
+        waits.take(page(7), Wait::Begins, now + Duration::from_secs(1));
+        waits.take(page(0), Wait::Decided, now + Duration::from_secs(1));
         assert_eq!(waits.oldest_ms(1, now + Duration::from_secs(3)), Some(2_000));
+    }
+    #[test]
+    fn a_page_that_is_dropped_is_not_decided_and_waits_no_more() {
+        let begin = Instant::now();
+        let mut waits = Waits::new(begin);
+        waits.take(page(1), Wait::Begins, begin);
+        waits.take(page(1), Wait::Dropped, begin + Duration::from_secs(1));
+        assert_eq!((waits.times.decided(), waits.oldest_ms(0, begin)), (0, None));
+    }
+
+    #[test]
+    fn what_a_flood_has_taken_in_memory_is_given_back() {
+        let now = Instant::now();
+        let mut waits = Waits::new(now);
+        let all = || (0..100_000).map(page);
+        all().for_each(|page| waits.take(page, Wait::Begins, now));
+        assert!(waits.since.capacity() >= 100_000);
+        all().for_each(|page| waits.take(page, Wait::Decided, now));
+        let most = SPARSE * QUEUE_SLACK;
+        assert!(waits.since.capacity() <= most && waits.queue.capacity() <= most);
+        assert_eq!(waits.times.decided(), 100_000);
     }
 }

@@ -10,6 +10,7 @@
 mod contradiction;
 mod copying;
 mod marks;
+mod opening;
 mod replication;
 mod take_over;
 mod trimming;
@@ -29,11 +30,10 @@ use doppel_shared_log::LogError;
 
 use super::Tier1;
 use super::open::{Config, Error};
-use super::refusals::room_to_go_on;
-use crate::database::{Database, Reader};
+use crate::database::Reader;
 use crate::range_map::directory;
-use crate::replica::{Limits, Replica, ReplicaError, log_id, settle};
-use contradiction::Contradiction;
+use crate::replica::{Replica, ReplicaError};
+use crate::store::StoreError;
 use marks::Marks;
 pub use replication::{ReplicatedRange, Replication};
 use trimming::Trimming;
@@ -105,7 +105,7 @@ struct KeptState {
     contradicts: bool,
     /// That is noted in its directory, for good.
     is_noted: bool,
-    /// The database has failed, as it does on a full disk: there is to be room before it is opened anew.
+    /// The disk of the database is full: there is to be room before it is opened anew.
     needs_room: bool,
     /// It takes nothing over before.
     rests_until: Option<Instant>,
@@ -299,48 +299,6 @@ impl Shared {
         }
     }
 
-    /// Lets a replica go whose database has failed, to open it anew.
-    fn give_up(&self, of: &ReplicatedRange, kept: &Kept) {
-        let failed = {
-            let mut state = lock(&kept.state);
-            let failed = state.replica.take_if(|replica| replica.has_failed());
-            if let Some(failed) = &failed {
-                // What has failed may be less on the disk, and says nothing before it is open again.
-                (state.index, state.is_known) = (failed.index(), false);
-                state.needs_room = true;
-            }
-            failed
-        };
-        if failed.is_some() {
-            self.end(of, kept);
-        }
-    }
-
-    fn open(&self, of: &ReplicatedRange, kept: &Kept) -> Result<Arc<Replica>, Error> {
-        let log = (of.log)()?;
-        let id = log_id(&self.replication.cluster, of.range);
-        let dir = self.dir(of.range);
-        if lock(&kept.state).needs_room {
-            room_to_go_on(&dir)?;
-        }
-        settle(&dir)?;
-        let database = Arc::new(Database::open_replica(&dir, id, self.share())?);
-        let reached = database.copied();
-        {
-            let mut state = lock(&kept.state);
-            (state.index, state.needs) = (reached.position.index, reached.sequence);
-        }
-        let (node, limits) = (self.replication.node.clone(), Limits::of(self.replication.settlement));
-        let is_noted = Contradiction::in_directory(&dir).is_noted()?;
-        let opened = Replica::open(limits, (of.range, id), node, log, database);
-        {
-            let mut state = lock(&kept.state);
-            state.contradicts = is_noted || matches!(opened, Err(ReplicaError::Contradicts { .. }));
-            (state.is_noted, state.is_known, state.needs_room) = (is_noted, true, false);
-        }
-        Ok(Arc::new(opened?.of(&of.replicas)))
-    }
-
     fn dir(&self, range: RangeId) -> PathBuf {
         directory(&self.config.dir, range)
     }
@@ -352,6 +310,9 @@ impl Shared {
 
     /// Follows the log, or looks whether this node still owns the range; takes over where that is due.
     fn turn(&self, of: &ReplicatedRange, kept: &Kept, replica: &Arc<Replica>) -> Result<(), Error> {
+        if replica.has_full_disk() {
+            return Err(StoreError::DiskFull.into());
+        }
         lock(&kept.trimming).mark(Instant::now(), self.replication.log_window, replica.sequence());
         {
             let (now, mut records) = (Instant::now(), lock(&kept.records));

@@ -15,6 +15,7 @@ mod deliveries;
 mod feed;
 mod figures;
 mod flush;
+mod free_room;
 mod group_work;
 mod groups;
 mod hint;
@@ -194,7 +195,9 @@ impl From<StoreError> for Tier1Error {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::DiskFull => Self::DiskFull(error.to_string()),
-            StoreError::Deposed(_) => Self::Unavailable(error.to_string()),
+            StoreError::Deposed(_) | StoreError::Busy | StoreError::Reopening => {
+                Self::Unavailable(error.to_string())
+            }
             StoreError::InUse | StoreError::Engine(_) | StoreError::Unencodable(_) => {
                 Self::ReadOnly(error.to_string())
             }

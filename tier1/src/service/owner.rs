@@ -21,7 +21,7 @@ use super::stuck::Stuck;
 use super::task::Task;
 use crate::database::Database;
 use crate::lease::Lease;
-use crate::machine::{Command, Hint};
+use crate::machine::{Command, Hint, Wait};
 use crate::peers::{self, PeerError, Post};
 use crate::range::Range;
 use crate::statuses::{Snapshot, StatusTable};
@@ -348,8 +348,8 @@ impl Owner {
         self.figures.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// After a commit, by which pages began to be pending (true) or were (false).
-    pub(super) fn set_totals(&self, range: &Range, waits: &[(PageId, bool)]) {
+    /// After a commit, by which pages began to be pending, or ended.
+    pub(super) fn set_totals(&self, range: &Range, waits: &[(PageId, Wait)]) {
         let mut figures = self.figures.write().unwrap_or_else(PoisonError::into_inner);
         figures.update(range, waits, Instant::now());
     }

@@ -87,6 +87,7 @@ impl RangeOwner for Tier1 {
             let feed = self.feed.lock().unwrap_or_else(PoisonError::into_inner);
             self.map.shards_of(range).map(|shard| feed[usize::from(shard.0)]).collect()
         };
+        let (disk_full, disk_recoveries) = self.refusals.disk_of(range);
         Ok(RangeState {
             collection: self.collection,
             epoch: owner.epoch,
@@ -100,6 +101,8 @@ impl RangeOwner for Tier1 {
             copied: owner.database.as_ref().and_then(|database| database.copied_place()),
             failures: owner.stuck.failures(),
             refused: self.check().err(),
+            disk_full,
+            disk_recoveries,
         })
     }
 

@@ -1,13 +1,11 @@
 //! Why tier 1 takes no writes at present: for good, or while a disk is full.
 //!
 //! What refuses writes for good holds until the process is restarted. A range whose disk was full goes on when there is room
-//! again. Between the two moments there is a distance, so that it does not stop again at once: it stops when a write fails, with
-//! nothing free, and goes on with [`room_to_go_on`].
+//! again ([`ensure_room`](super::free_room::ensure_room)). What keeps it from going on then may be something else, and is said as
+//! that.
 
 use std::collections::BTreeMap;
-use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use doppel_model::RangeId;
@@ -15,24 +13,25 @@ use doppel_protocol::Tier1Error;
 
 use crate::store::StoreError;
 
-/// Bytes that are to be free before a range goes on: what the engine may write while it opens a database and takes in what the
-/// log has, and then some.
-const ROOM_BYTES: u64 = 256 << 20;
-
-/// On a small file system this share of it, if that is less: one in so many bytes.
-const ROOM_SHARE: u64 = 10;
-
 /// Why no writes are taken.
 #[derive(Debug, Default)]
 pub(super) struct Refusals {
     for_good: OnceLock<Tier1Error>,
-    full: Mutex<BTreeMap<RangeId, Full>>,
-    recoveries: AtomicU64,
+    ranges: Mutex<Ranges>,
+    /// Held by the range that goes on.
+    turn: Mutex<()>,
 }
 
-/// A range whose disk is full.
+#[derive(Debug, Default)]
+struct Ranges {
+    refusing: BTreeMap<RangeId, Refusing>,
+    /// How often each went on.
+    recoveries: BTreeMap<RangeId, u64>,
+}
+
+/// A range whose disk was full, and which has not gone on.
 #[derive(Debug)]
-struct Full {
+struct Refusing {
     since: Instant,
     refused: Tier1Error,
 }
@@ -44,7 +43,7 @@ impl Refusals {
             return Err(refused.clone());
         }
         // Ranges are mostly on one disk, and their shards give each other work.
-        self.full().values().next().map_or(Ok(()), |full| Err(full.refused.clone()))
+        self.ranges().refusing.values().next().map_or(Ok(()), |refusing| Err(refusing.refused.clone()))
     }
 
     /// From now on nothing is taken. Why, which is what was said first.
@@ -52,49 +51,77 @@ impl Refusals {
         self.for_good.get_or_init(|| refused).clone()
     }
 
-    /// The disk of a range is full, or it is for this reason that the range does not go on.
+    /// The disk of a range is full.
     pub(super) fn disk_is_full(&self, range: RangeId, refused: Tier1Error) {
-        let mut full = self.full();
-        let since = full.get(&range).map_or_else(Instant::now, |full| full.since);
-        full.insert(range, Full { since, refused });
+        self.ranges().refusing.insert(range, Refusing { since: Instant::now(), refused });
+    }
+
+    /// A range whose disk was full cannot go on yet. Why, as callers are told.
+    pub(super) fn still_refuses(&self, range: RangeId, error: &StoreError) -> Option<Tier1Error> {
+        let mut ranges = self.ranges();
+        let refusing = ranges.refusing.get_mut(&range)?;
+        let refused = match error {
+            StoreError::Busy | StoreError::InUse => return None,
+            StoreError::DiskFull => Tier1Error::DiskFull(error.to_string()),
+            StoreError::Missing(_)
+            | StoreError::Behind { .. }
+            | StoreError::Apart { .. }
+            | StoreError::Corrupt { .. }
+            | StoreError::Damaged { .. }
+            | StoreError::Version { .. } => Tier1Error::Damaged(error.to_string()),
+            // What the system says names files of the server.
+            StoreError::Reopening
+            | StoreError::Engine(_)
+            | StoreError::Deposed(_)
+            | StoreError::Unencodable(_) => Tier1Error::Unavailable(format!(
+                "range {range} could not be opened anew after its disk was full, which is tried again: see the server's log"
+            )),
+        };
+        (refusing.refused != refused).then(|| {
+            refusing.refused = refused.clone();
+            refused
+        })
     }
 
     /// The range goes on. How long it did not.
     pub(super) fn goes_on(&self, range: RangeId) -> Option<Duration> {
-        let full = self.full().remove(&range)?;
-        self.recoveries.fetch_add(1, Ordering::Relaxed);
-        Some(full.since.elapsed())
+        let mut ranges = self.ranges();
+        let refusing = ranges.refusing.remove(&range)?;
+        *ranges.recoveries.entry(range).or_default() += 1;
+        Some(refusing.since.elapsed())
     }
 
     /// The range is not of this process any more.
     pub(super) fn forget(&self, range: RangeId) {
-        self.full().remove(&range);
+        self.ranges().refusing.remove(&range);
     }
 
-    /// Ranges whose disk is full.
-    pub(super) fn full_ranges(&self) -> u64 {
-        self.full().len() as u64
+    /// Whether the disk of a range is full, and how often the range went on after it was.
+    pub(super) fn disk_of(&self, range: RangeId) -> (bool, u64) {
+        let ranges = self.ranges();
+        let is_full =
+            ranges.refusing.get(&range).is_some_and(|of| matches!(of.refused, Tier1Error::DiskFull(_)));
+        (is_full, ranges.recoveries.get(&range).copied().unwrap_or_default())
     }
 
-    /// How often a range went on after its disk was full.
-    pub(super) fn recoveries(&self) -> u64 {
-        self.recoveries.load(Ordering::Relaxed)
+    /// Ranges go on one after another, so that each sees what room the others have left: most share a file system. Waits for the
+    /// turn.
+    pub(super) fn turn(&self) -> MutexGuard<'_, ()> {
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn full(&self) -> MutexGuard<'_, BTreeMap<RangeId, Full>> {
-        self.full.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The same without waiting; none where another one has it.
+    pub(super) fn try_turn(&self) -> Option<MutexGuard<'_, ()>> {
+        match self.turn.try_lock() {
+            Ok(turn) => Some(turn),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
-}
 
-/// Ensures that the file system of a directory has room for a range that goes on.
-///
-/// # Errors
-/// [`StoreError::DiskFull`] when it has not. One that does not say how much is free is taken to have room.
-pub(super) fn room_to_go_on(dir: &Path) -> Result<(), StoreError> {
-    let Ok(system) = rustix::fs::statvfs(dir) else { return Ok(()) };
-    let free = system.f_bavail.saturating_mul(system.f_frsize);
-    let all = system.f_blocks.saturating_mul(system.f_frsize);
-    if free >= ROOM_BYTES.min(all / ROOM_SHARE) { Ok(()) } else { Err(StoreError::DiskFull) }
+    fn ranges(&self) -> MutexGuard<'_, Ranges> {
+        self.ranges.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 #[cfg(test)]
@@ -105,17 +132,46 @@ mod tests {
     fn writes_are_taken_again_when_every_range_goes_on_and_never_after_another_failure() {
         let refusals = Refusals::default();
         let full = |why: &str| Tier1Error::DiskFull(why.to_owned());
-        refusals.disk_is_full(RangeId(1), full("one"));
-        refusals.disk_is_full(RangeId(0), full("zero"));
-        refusals.disk_is_full(RangeId(1), full("one, again"));
-        assert_eq!((refusals.full_ranges(), refusals.check()), (2, Err(full("zero"))));
-        assert!(refusals.goes_on(RangeId(0)).is_some());
-        assert_eq!(refusals.check(), Err(full("one, again")));
-        assert!(refusals.goes_on(RangeId(1)).is_some() && refusals.goes_on(RangeId(1)).is_none());
-        assert_eq!((refusals.check(), refusals.full_ranges(), refusals.recoveries()), (Ok(()), 0, 2));
+        let (zero, one) = (RangeId(0), RangeId(1));
+        refusals.disk_is_full(one, full("one"));
+        refusals.disk_is_full(zero, full("zero"));
+        assert_eq!((refusals.disk_of(zero), refusals.check()), ((true, 0), Err(full("zero"))));
+        assert!(refusals.goes_on(zero).is_some());
+        assert_eq!((refusals.disk_of(zero), refusals.check()), ((false, 1), Err(full("one"))));
+        assert!(refusals.goes_on(one).is_some() && refusals.goes_on(one).is_none());
+        assert_eq!((refusals.check(), refusals.disk_of(one)), (Ok(()), (false, 1)));
         let failed = Tier1Error::ReadOnly("broken".to_owned());
         assert_eq!(refusals.refuse_for_good(failed.clone()), failed);
         assert_eq!(refusals.refuse_for_good(full("later")), failed);
         assert_eq!(refusals.check(), Err(failed));
+    }
+
+    #[test]
+    fn what_keeps_a_range_from_going_on_is_said_as_what_it_is() {
+        let (refusals, range) = (Refusals::default(), RangeId(3));
+        let engine = || StoreError::Engine("cannot read /somewhere".to_owned());
+        assert_eq!(refusals.still_refuses(range, &engine()), None, "its disk was not full");
+        refusals.disk_is_full(range, Tier1Error::DiskFull("no room".to_owned()));
+        assert_eq!(refusals.still_refuses(range, &StoreError::Busy), None);
+        assert!(matches!(refusals.still_refuses(range, &engine()), Some(Tier1Error::Unavailable(why))
+            if why.contains("range 3") && !why.contains("somewhere")));
+        assert_eq!(refusals.still_refuses(range, &engine()), None, "it was said");
+        assert!(!refusals.disk_of(range).0 && matches!(refusals.check(), Err(Tier1Error::Unavailable(_))));
+        let damaged = StoreError::Damaged { key: "00".to_owned(), reason: "it is short" };
+        assert!(matches!(refusals.still_refuses(range, &damaged), Some(Tier1Error::Damaged(_))));
+        assert!(matches!(
+            refusals.still_refuses(range, &StoreError::DiskFull),
+            Some(Tier1Error::DiskFull(_))
+        ));
+        assert!(refusals.disk_of(range).0 && refusals.goes_on(range).is_some());
+    }
+
+    #[test]
+    fn one_range_goes_on_at_a_time() {
+        let refusals = Refusals::default();
+        let turn = refusals.try_turn();
+        assert!(turn.is_some() && refusals.try_turn().is_none());
+        drop(turn);
+        drop(refusals.turn());
     }
 }

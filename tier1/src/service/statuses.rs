@@ -17,6 +17,11 @@ use crate::statuses::{Basis, Fill, StatusTable, damage};
 /// The least time between two looks.
 const LOOK_MIN: Duration = Duration::from_millis(20);
 
+/// Pauses before rows that could not be read are read again, as when the database is opened anew after its disk was full: the
+/// first, and the longest of those that follow, each twice as long as the one before.
+const RETRY: Duration = Duration::from_millis(100);
+const RETRY_MAX: Duration = Duration::from_secs(60);
+
 impl Tier1 {
     /// Fills the table of a range, and writes it to disk when that is due, until the service stops or the range ends.
     pub(super) fn tend_statuses(&self, owner: &Owner, table: &Arc<StatusTable>) {
@@ -40,21 +45,27 @@ impl Tier1 {
         }
     }
 
-    /// False when the service stops or the range ends, or rows cannot be read: they are left to whoever asks for them.
+    /// False when the service stops or the range ends. While rows cannot be read, they are left to whoever asks for them.
     fn fill_statuses(&self, owner: &Owner, mut fill: Fill) -> bool {
         let begun = Instant::now();
         let is_saved = begin_from_snapshot(owner, &mut fill);
         if !is_saved && let Some(database) = &owner.database {
             database.keep_log(Reader::Statuses, None);
         }
+        let mut pause = RETRY;
         loop {
             if self.is_over(owner) {
                 return false;
             }
             if let Err(error) = fill.read(&*owner.uncached_store, PIECE_ROWS) {
-                tracing::warn!(%error, range = owner.id.0, "the status table is incomplete; rows are read instead");
-                return false;
+                if pause == RETRY {
+                    tracing::warn!(%error, range = owner.id.0, "the status table is incomplete; rows are read instead");
+                }
+                std::thread::park_timeout(pause);
+                pause = (pause * 2).min(RETRY_MAX);
+                continue;
             }
+            pause = RETRY;
             if !fill.put() {
                 let seconds = begun.elapsed().as_secs_f64();
                 tracing::info!(

@@ -63,7 +63,8 @@ impl Fill {
     /// Reads up to so many rows, or a block of the snapshot. The table notes from now on what changes.
     ///
     /// # Errors
-    /// When the store fails. The table stays as it is then, and what it does not have is left to the rows.
+    /// When the store fails. The table stays as it is then, and what it does not have is left to the rows. The same rows are read
+    /// by the next call.
     pub(crate) fn read(&mut self, store: &dyn Store, rows: usize) -> Result<(), StoreError> {
         match self.saved.take() {
             Some(saved) => {
@@ -103,9 +104,11 @@ impl Fill {
             count < rows
         });
         if read.is_err() {
+            // What has changed is not noted until they are read again.
             self.table.change().coverage = Coverage::Partial;
-        }
-        if count >= rows {
+            self.read.clear();
+            self.left.push_front((from, to));
+        } else if count >= rows {
             self.left.push_front((key::after(&last), to));
         }
         read

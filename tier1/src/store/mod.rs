@@ -42,6 +42,12 @@ pub enum StoreError {
     /// Another process has it.
     #[error("another process uses it: end that one, or ask it, when it is a server")]
     InUse,
+    /// It is read, or rows are being moved, so that it cannot be opened anew at this moment.
+    #[error("it is being read, or its rows are being moved")]
+    Busy,
+    /// It is being opened anew, which takes longer than whoever asks waits.
+    #[error("it is being opened anew after its disk was full: ask again")]
+    Reopening,
     /// The engine's own files are damaged.
     #[error("the database {} is damaged ({what}): restore it from a backup", .database.display())]
     Corrupt {

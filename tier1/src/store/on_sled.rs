@@ -34,8 +34,16 @@ const CONFIGURATION: &[u8] = b"segment_size: 524288\nuse_compression: false\nver
 /// A sled database with one tree.
 #[derive(Debug)]
 pub(crate) struct Sled {
-    db: sled::Db,
+    /// None at its end alone.
+    db: Option<sled::Db>,
     dir: PathBuf,
+}
+
+impl Drop for Sled {
+    /// The engine writes and syncs what it has, and panics when it cannot.
+    fn drop(&mut self) {
+        end(&self.dir, self.db.take());
+    }
 }
 
 impl Sled {
@@ -66,7 +74,7 @@ impl Sled {
         loop {
             let opened = guarded(dir, "opening", || config.open())?;
             match opened.map_err(|error| configuration(dir).unwrap_or_else(|| failure(dir, error))) {
-                Ok(db) => return Ok(Self { db, dir: dir.to_owned() }),
+                Ok(db) => return Ok(Self { db: Some(db), dir: dir.to_owned() }),
                 Err(StoreError::InUse) if Instant::now() < deadline => thread::sleep(LOOK),
                 Err(error @ StoreError::InUse) => return Err(error),
                 // The engine had the lock, so nobody else is writing what is removed here.
@@ -83,8 +91,13 @@ impl Sled {
     /// # Errors
     /// When the engine fails.
     pub(crate) fn put(&self, key: Vec<u8>, row: Vec<u8>) -> Result<(), StoreError> {
-        let put = guarded(&self.dir, "writing", || self.db.insert(key, row))?;
+        let db = self.db()?;
+        let put = guarded(&self.dir, "writing", || db.insert(key, row))?;
         put.map(drop).map_err(|error| failure(&self.dir, error))
+    }
+
+    fn db(&self) -> Result<&sled::Db, StoreError> {
+        self.db.as_ref().ok_or_else(|| StoreError::Engine("the database is closed".to_owned()))
     }
 
     /// Whether there is a database in `dir`.
@@ -95,7 +108,8 @@ impl Sled {
 
 impl Store for Sled {
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
-        let value = guarded(&self.dir, "reading", || self.db.get(key))?;
+        let db = self.db()?;
+        let value = guarded(&self.dir, "reading", || db.get(key))?;
         Ok(value.map_err(|error| failure(&self.dir, error))?.map(|value| value.to_vec()))
     }
 
@@ -105,7 +119,7 @@ impl Store for Sled {
         to: &[u8],
         each: &mut dyn FnMut(&[u8], &[u8]) -> bool,
     ) -> Result<(), StoreError> {
-        let mut rows = self.db.range(from..to);
+        let mut rows = self.db()?.range(from..to);
         while let Some(row) = guarded(&self.dir, "reading", || rows.next())? {
             let (key, value) = row.map_err(|error| failure(&self.dir, error))?;
             if !each(&key, &value) {
@@ -123,12 +137,14 @@ impl Store for Sled {
                 None => batch.remove(key),
             }
         }
-        let applied = guarded(&self.dir, "writing", || self.db.apply_batch(batch))?;
+        let db = self.db()?;
+        let applied = guarded(&self.dir, "writing", || db.apply_batch(batch))?;
         applied.map_err(|error| failure(&self.dir, error))
     }
 
     fn flush(&self) -> Result<(), StoreError> {
-        let flushed = guarded(&self.dir, "flushing", || self.db.flush())?;
+        let db = self.db()?;
+        let flushed = guarded(&self.dir, "flushing", || db.flush())?;
         flushed.map_err(|error| failure(&self.dir, error))?;
         // The engine has the system write the bytes out, and not where in the file they are.
         let path = self.dir.join(FILE);
@@ -140,7 +156,7 @@ impl Store for Sled {
     }
 
     fn bytes_on_disk(&self) -> u64 {
-        self.db.size_on_disk().unwrap_or(0)
+        self.db.as_ref().and_then(|db| db.size_on_disk().ok()).unwrap_or(0)
     }
 }
 
@@ -183,6 +199,14 @@ fn failure(dir: &Path, error: sled::Error) -> StoreError {
 fn guarded<T>(dir: &Path, doing: &str, call: impl FnOnce() -> T) -> Result<T, StoreError> {
     catch_unwind(AssertUnwindSafe(call))
         .map_err(|_| corrupt(dir, format!("the engine panicked on {doing} it")))
+}
+
+/// Drops what the engine has open. A panic of that leaves what is on disk as it is, and ends no thread.
+fn end<T>(dir: &Path, open: T) {
+    if catch_unwind(AssertUnwindSafe(|| drop(open))).is_err() {
+        let dir = dir.display();
+        tracing::error!(%dir, "the engine panicked on closing a database; the log has what may be missing in its files");
+    }
 }
 
 /// Whether the engine's configuration file is what kept it from opening a database.
@@ -245,6 +269,17 @@ mod tests {
         let again = Sled::open_share(dir.path(), 1).unwrap();
         assert_eq!(again.get(b"key").unwrap(), Some(b"row".to_vec()));
         assert!(!unfinished.exists());
+    }
+
+    #[test]
+    fn an_engine_that_panics_at_its_end_ends_nobody_else() {
+        struct Full;
+        impl Drop for Full {
+            fn drop(&mut self) {
+                panic!("no space left");
+            }
+        }
+        end(Path::new("somewhere"), Some(Full));
     }
 
     #[test]

@@ -26,6 +26,12 @@ pub struct Quality {
     /// How long pages wait for their decision.
     #[serde(default)]
     pub decisions: Decisions,
+    /// Ranges that take no pages because their disk is full.
+    #[serde(default)]
+    pub full_disks: u64,
+    /// Why the service takes no pages at present, or in a cluster some ranges take none; null where all do.
+    #[serde(default)]
+    pub not_ready: Option<String>,
 }
 
 /// How long pages wait for their decision, from their record to the end of their comparison.

@@ -112,6 +112,8 @@ impl RangeOwner for Owner {
             moment: None,
             copied: None,
             refused,
+            disk_full: true,
+            disk_recoveries: 3,
         })
     }
 

@@ -1,5 +1,10 @@
 //! A database that is opened anew in place after a call of its files has failed.
 
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
 use doppel_model::Random;
 
 use super::*;
@@ -48,7 +53,18 @@ fn whoever_reads_is_waited_for_and_nobody_is_cut_off() {
     let writes = writes(random);
     database.commit(writes.clone()).unwrap();
     let reading = database.signatures().unwrap();
-    assert!(matches!(database.reopen(), Err(StoreError::InUse)));
+    thread::scope(|scope| {
+        let reopening = scope.spawn(|| database.reopen());
+        // Others go on meanwhile.
+        let mut reads = 0;
+        while !reopening.is_finished() {
+            assert!(database.get(b"key").unwrap().is_none());
+            reads += 1;
+            thread::sleep(Duration::from_millis(1));
+        }
+        assert!(reads > 30, "{reads}");
+        assert!(matches!(reopening.join().unwrap(), Err(StoreError::Busy)));
+    });
     let mut model = Model::new();
     apply(&mut model, &writes);
     assert_eq!(all(&database.live().unwrap().inner).unwrap(), model);
@@ -67,9 +83,104 @@ fn a_database_that_cannot_be_opened_is_closed_until_it_can() {
     assert!(database.reopen().is_err(), "its log cannot be cut");
     disk.allow(Some((2, 0)));
     assert!(database.reopen().is_err(), "its files cannot be read");
-    assert!(matches!(database.get(b"key"), Err(StoreError::DiskFull)));
+    // It says what it has failed for, which was no full disk.
+    assert!(matches!(database.get(b"key"), Err(StoreError::Engine(_))));
     disk.allow(None);
     database.reopen().unwrap();
     assert_eq!(database.get(b"key").unwrap(), None);
     database.commit(writes(random)).unwrap();
+}
+
+/// More than anything here waits.
+const LONG: Duration = Duration::from_secs(20);
+
+#[test]
+fn rows_on_their_way_to_a_store_that_does_not_answer_hold_nobody_up() {
+    let (disk, random) = (Disk::new(), &mut Random::new(1));
+    let database = disk.database(None).unwrap();
+    let writes = writes(random);
+    let mut model = Model::new();
+    database.commit(writes.clone()).unwrap();
+    apply(&mut model, &writes);
+    let (held, came) = (disk.rows.gate.lock().unwrap(), disk.rows.came.load(Ordering::SeqCst));
+    database.live().unwrap().mover.wake();
+    let begun = Instant::now();
+    while disk.rows.came.load(Ordering::SeqCst) == came {
+        assert!(begun.elapsed() < LONG);
+        thread::yield_now();
+    }
+    assert!(matches!(database.reopen(), Err(StoreError::Busy)));
+    assert!(begun.elapsed() < LONG);
+    assert_eq!(all(&database.live().unwrap().inner).unwrap(), model);
+    assert!(database.commit(super::writes(random)).is_err(), "nothing is written before it is open anew");
+    drop(held);
+    while let Err(error) = database.reopen() {
+        assert!(matches!(error, StoreError::Busy) && begun.elapsed() < LONG, "{error}");
+    }
+    assert_eq!(all(&database.live().unwrap().inner).unwrap(), model);
+}
+
+#[test]
+fn whoever_reads_while_it_is_opened_for_long_is_told_so_in_time() {
+    let (disk, random) = (Disk::new(), &mut Random::new(1));
+    let (gate, is_opening): (Arc<Mutex<()>>, Arc<AtomicBool>) = Default::default();
+    let open = {
+        let (disk, gate, is_opening) = (disk.clone(), Arc::clone(&gate), Arc::clone(&is_opening));
+        move || {
+            is_opening.store(true, Ordering::SeqCst);
+            let _passed = gate.lock().unwrap();
+            disk.open_as(None)
+        }
+    };
+    let database = Database { place: Arc::new(Place::open(Box::new(open)).unwrap()) };
+    database.commit(writes(random)).unwrap();
+    is_opening.store(false, Ordering::SeqCst);
+    let held = gate.lock().unwrap();
+    thread::scope(|scope| {
+        let reopening = scope.spawn(|| database.reopen());
+        while !is_opening.load(Ordering::SeqCst) {
+            thread::yield_now();
+        }
+        let reading = scope.spawn(|| database.get(b"key"));
+        let begun = Instant::now();
+        while !reading.is_finished() && begun.elapsed() < LONG {
+            thread::sleep(Duration::from_millis(5));
+        }
+        let is_told = reading.is_finished();
+        // One that comes late enough has its answer.
+        let late = scope.spawn(|| database.get(b"key"));
+        drop(held);
+        reopening.join().unwrap().unwrap();
+        assert!(matches!(late.join().unwrap(), Ok(None)));
+        assert!(is_told && matches!(reading.join().unwrap(), Err(StoreError::Reopening)));
+    });
+}
+
+#[test]
+fn somebody_who_reads_everything_for_long_goes_on_behind_the_reopening() {
+    let disk = Disk::new();
+    let database = disk.database(None).unwrap();
+    let key = |n: u64| key::page(ShardId(0), page(n));
+    database.commit((0..3_000).map(|n| (key(n), Some(vec![1]))).collect()).unwrap();
+    let (begun, is_over) = (AtomicBool::new(false), AtomicBool::new(false));
+    thread::scope(|scope| {
+        let reading = scope.spawn(|| {
+            let mut count = 0;
+            let read = database.range(&[], &[0xff; 8], &mut |_, _| {
+                begun.store(true, Ordering::SeqCst);
+                count += 1;
+                // Longer than readers are waited for in all, and shorter for a piece.
+                thread::sleep(Duration::from_micros(300));
+                true
+            });
+            is_over.store(true, Ordering::SeqCst);
+            read.map(|()| count)
+        });
+        while !begun.load(Ordering::SeqCst) {
+            thread::yield_now();
+        }
+        database.reopen().unwrap();
+        assert!(!is_over.load(Ordering::SeqCst), "it is opened anew between two pieces");
+        assert_eq!(reading.join().unwrap().unwrap(), 3_000);
+    });
 }

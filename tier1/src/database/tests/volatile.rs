@@ -1,6 +1,7 @@
 //! A store of rows whose commits survive a crash when they were flushed, and some of the later ones otherwise: as sled's.
 
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use doppel_model::Random;
 
@@ -15,6 +16,9 @@ pub(super) struct Volatile {
     since: Mutex<Vec<Vec<Write>>>,
     /// Every row that was ever written.
     written: Mutex<Vec<Vec<u8>>>,
+    /// Commits wait while somebody has it, and how many have come.
+    pub(super) gate: Mutex<()>,
+    pub(super) came: AtomicUsize,
 }
 
 impl Volatile {
@@ -58,6 +62,8 @@ impl Store for Volatile {
     }
 
     fn commit(&self, writes: Vec<Write>) -> Result<(), StoreError> {
+        self.came.fetch_add(1, Ordering::SeqCst);
+        let _passed = self.gate.lock().unwrap();
         self.written.lock().unwrap().extend(writes.iter().map(|(key, _)| key.clone()));
         self.since.lock().unwrap().push(writes.clone());
         self.now.commit(writes)

@@ -70,6 +70,10 @@ impl Lease for LogLease {
         }
     }
 
+    fn disk_is_full(&self) {
+        self.0.disk_is_full();
+    }
+
     fn check_commits(&self) -> Result<(), PeerError> {
         match self.0.trouble_after(WAITS) {
             Some(why) => Err(PeerError::unreachable(self.0.range(), format!("its commits wait: {why}"))),

@@ -1,6 +1,7 @@
 //! Nodes whose ranges are replicated through logs in memory.
 
 mod contradiction;
+mod full_disk;
 mod kept_log;
 mod later_owner;
 mod unsettled;

@@ -1,11 +1,14 @@
 //! The status table after a start.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use doppel_protocol::answer::Advice;
 
 use super::*;
+use crate::key::Kind;
+use crate::store::{Intercept, Intercepted, StoreError};
 
 over_ranges! {
     a_start_fills_the_table_beside_the_service,
@@ -44,6 +47,51 @@ fn a_start_fills_the_table_beside_the_service(ranges: u16) {
     let tier1 = start(&store, ranges);
     assert_eq!(answers(&tier1), before);
     assert!(tier1.totals().unwrap().status_table_bytes > 0);
+    tier1.stop();
+}
+
+/// Pages that cannot be scanned, as those of a database that is opened anew.
+#[derive(Default)]
+struct Unreadable(AtomicBool);
+
+impl Intercept for Unreadable {
+    fn range(
+        &self,
+        rows: &Memory,
+        from: &[u8],
+        to: &[u8],
+        each: &mut dyn FnMut(&[u8], &[u8]) -> bool,
+    ) -> Result<(), StoreError> {
+        let fails = self.0.load(Ordering::SeqCst) && Kind::Page.is_of(from);
+        if fails { Err(StoreError::DiskFull) } else { rows.range(from, to, each) }
+    }
+}
+
+#[test]
+fn rows_that_could_not_be_read_for_a_while_come_into_the_table_all_the_same() {
+    let store = Arc::new(Intercepted::new(Unreadable::default()));
+    let start = || start_with(&store, &config(Retention::DEFAULT, 1), usize::MAX).0;
+    let tier1 = start();
+    for page in 0..20 {
+        submit(&tier1, page, 1, content(page * 1_000));
+    }
+    assert!(tier1.flush(PATIENCE).unwrap());
+    tier1.stop();
+    drop(tier1);
+
+    store.by.0.store(true, Ordering::SeqCst);
+    let tier1 = start();
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(tier1.known_advice(&url(1_000)).is_none(), "the rows could not be read");
+    // Meanwhile commits go on.
+    submit(&tier1, 3, 2, Body::Dead);
+    submit(&tier1, 30, 1, content(30_000));
+    store.by.0.store(false, Ordering::SeqCst);
+    await_advice(&tier1, 1_000, |_| true);
+    for page in (0..20).chain([30]) {
+        let advice = await_advice(&tier1, page, |_| true);
+        assert_eq!(advice.status == Status::Dead, page == 3, "{page}: {advice:?}");
+    }
     tier1.stop();
 }
 

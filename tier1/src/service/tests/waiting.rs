@@ -229,3 +229,23 @@ fn a_range_whose_commits_wait_for_long_takes_nothing_and_the_others_take_theirs(
     assert_eq!(Tier1Api::submit(&*process.tier1, again).unwrap().len(), 2);
     process.tier1.stop();
 }
+
+#[test]
+fn a_page_that_goes_before_it_is_decided_does_not_count_as_decided() {
+    let store = Arc::new(Memory::default());
+    let (tier1, tier2) = start_with(&store, &config(Retention::DEFAULT, 1), usize::MAX);
+    tier2.refusals.store(usize::MAX, Ordering::Relaxed);
+    let figures = || {
+        let totals = tier1.totals().unwrap();
+        (totals.backlog.pending, totals.decision_times.decided())
+    };
+    (1..4).for_each(|page| assert_eq!(submit(&tier1, page, 1, content(page * 1_000)), Outcome::Pending));
+    assert_eq!(figures(), (3, 0));
+    Tier1Api::purge(&*tier1, &[url(1).id()]).unwrap();
+    submit(&tier1, 2, 2, Body::Dead);
+    assert_eq!(figures(), (1, 0));
+    tier2.refusals.store(0, Ordering::Relaxed);
+    assert!(tier1.flush(PATIENCE).unwrap());
+    assert_eq!(figures(), (0, 1));
+    tier1.stop();
+}

@@ -13,14 +13,16 @@ impl Writer<'_> {
         self.refuse_until_end(&refused);
     }
 
-    /// The disk of a replica is full. Its keeper ends this ownership and opens the replica anew when there is room; meanwhile this
+    /// The disk of a replica is full. Its keeper ends this ownership and opens the replica anew when there is room; until then this
     /// process claims no range, so that others take them over.
     pub(super) fn leave(mut self, refused: &Tier1Error) {
         let range = self.owner.id;
         tracing::error!(%refused, range = range.0, "the disk is full; the range is left to other nodes");
         self.tier1.refusals.disk_is_full(range, refused.clone());
+        if let Some(lease) = &self.owner.lease {
+            lease.disk_is_full();
+        }
         self.refuse_until_end(refused);
-        self.tier1.refusals.forget(range);
     }
 
     fn refuse_until_end(&mut self, refused: &Tier1Error) {

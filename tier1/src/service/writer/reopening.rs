@@ -12,7 +12,7 @@ use doppel_protocol::Tier1Error;
 use super::Writer;
 use crate::progress;
 use crate::range::Range;
-use crate::service::refusals::room_to_go_on;
+use crate::service::free_room::ensure_room;
 use crate::service::task::Task;
 use crate::store::StoreError;
 
@@ -56,16 +56,12 @@ impl Writer<'_> {
                         self.went_on = Some((Instant::now(), pause));
                         return true;
                     }
+                    // Somebody reads, or another range goes on: there is room, and it is soon over.
+                    Err(StoreError::Busy) => next = Instant::now() + LOOK,
                     Err(error) => {
-                        let error = Tier1Error::from(error);
-                        if !matches!(error, Tier1Error::DiskFull(_)) {
+                        if let Some(why) = self.tier1.refusals.still_refuses(range, &error) {
                             tracing::warn!(%error, range = range.0, "the range cannot go on yet");
-                        }
-                        if matches!(error, Tier1Error::DiskFull(_) | Tier1Error::Damaged(_))
-                            && error != refused
-                        {
-                            refused = error;
-                            self.tier1.refusals.disk_is_full(range, refused.clone());
+                            refused = why;
                         }
                         pause = pause.saturating_mul(2).min(LOOK_MAX);
                         next = Instant::now() + pause;
@@ -103,7 +99,8 @@ impl Writer<'_> {
         let Some((database, dir)) = self.owner.database.as_ref().zip(self.owner.dir.as_ref()) else {
             return Err(StoreError::Engine("there is nothing to open anew".to_owned()));
         };
-        room_to_go_on(dir)?;
+        let _alone = self.tier1.refusals.try_turn().ok_or(StoreError::Busy)?;
+        ensure_room(dir)?;
         database.reopen()?;
         let store = &*self.owner.uncached_store;
         let range = Range::open(store, self.tier1.settings, self.owner.id, self.tier1.map)?;

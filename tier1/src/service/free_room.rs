@@ -1,0 +1,109 @@
+//! Whether a file system has room for a range whose disk was full.
+//!
+//! A range stops when a write fails, with nothing free, and goes on with much more than that, so that it does not stop again at
+//! once. What the file system says is not all: a quota or a pool behind it may have less. So a file is written, too.
+
+use std::io::{Seek as _, SeekFrom, Write as _};
+use std::path::Path;
+
+use rustix::fs::{FallocateFlags, StatVfs};
+use rustix::io::Errno;
+
+use crate::store::StoreError;
+
+/// Bytes that are to be free: what the engine may write while it opens a database and takes in what the log has, and then some.
+/// Ranges that share a file system go on one after another, and each asks for so many in turn.
+const ROOM_BYTES: u64 = 256 << 20;
+
+/// On a small file system this share of it, if that is less: one in so many bytes.
+const ROOM_SHARE: u64 = 10;
+
+/// Files that may still be made: a database opens no more.
+const ROOM_FILES: u64 = 16;
+
+/// Bytes that are written to see whether they can be, unless less is to be free, and how many at a time.
+const TRIED_BYTES: u64 = 4 << 20;
+const PIECE_BYTES: u64 = 64 << 10;
+
+/// Ensures that the file system of a directory has room for a range that goes on.
+///
+/// # Errors
+/// [`StoreError::DiskFull`] when it has not; otherwise when no file can be written there. One that does not say how much is free
+/// is tried all the same.
+pub(super) fn ensure_room(dir: &Path) -> Result<(), StoreError> {
+    let wanted = match rustix::fs::statvfs(dir) {
+        Ok(system) => is_enough(&system).ok_or(StoreError::DiskFull)?,
+        Err(_) => ROOM_BYTES,
+    };
+    try_to_write(dir, wanted.min(TRIED_BYTES))
+        .map_err(|error| StoreError::of_file("write a file", dir, &error))
+}
+
+/// The bytes that are to be free, where they are, and as many files as are needed.
+fn is_enough(system: &StatVfs) -> Option<u64> {
+    let free = system.f_bavail.saturating_mul(system.f_frsize);
+    let all = system.f_blocks.saturating_mul(system.f_frsize);
+    let wanted = ROOM_BYTES.min(all / ROOM_SHARE);
+    // One without a fixed number of files says that it has none.
+    let has_files = system.f_files == 0 || system.f_favail >= ROOM_FILES.min(system.f_files / ROOM_SHARE);
+    (free >= wanted && has_files).then_some(wanted)
+}
+
+/// Writes so many bytes to the disk, in a file without a name, which goes when it is closed.
+fn try_to_write(dir: &Path, bytes: u64) -> std::io::Result<()> {
+    let mut file = tempfile::tempfile_in(dir)?;
+    match rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, bytes.max(1)) {
+        // Not every file system has it.
+        Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => {}
+        Err(error) => return Err(error.into()),
+    }
+    file.seek(SeekFrom::Start(0))?;
+    // Nothing that a file system would keep as a hole.
+    let piece = [0x55; PIECE_BYTES as usize];
+    for _ in 0..bytes.div_ceil(PIECE_BYTES) {
+        file.write_all(&piece)?;
+    }
+    file.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn system(free: u64, all: u64, files: (u64, u64)) -> StatVfs {
+        let dir = tempfile::tempdir().unwrap();
+        let (f_favail, f_files) = files;
+        let system = rustix::fs::statvfs(dir.path()).unwrap();
+        StatVfs {
+            f_frsize: 4_096,
+            f_bavail: free / 4_096,
+            f_blocks: all / 4_096,
+            f_favail,
+            f_files,
+            ..system
+        }
+    }
+
+    #[test]
+    fn room_is_of_bytes_and_of_files() {
+        let (mib, many) = (1 << 20, (1_000, 10_000));
+        let wanted = |free, all, files| is_enough(&system(free * mib, all * mib, files));
+        assert_eq!(wanted(256, 10_000, many), Some(256 * mib));
+        assert_eq!(wanted(255, 10_000, many), None);
+        assert_eq!(wanted(16, 160, many), Some(16 * mib));
+        assert_eq!(wanted(15, 160, many), None);
+        // No more file can be made; and one that makes them as they are needed.
+        assert_eq!(wanted(256, 10_000, (0, 10_000)), None);
+        assert_eq!(wanted(256, 10_000, (15, 10_000)), None);
+        assert_eq!(wanted(256, 10_000, (0, 0)), Some(256 * mib));
+    }
+
+    #[test]
+    fn what_is_tried_leaves_nothing_and_what_fails_is_said() {
+        let dir = tempfile::tempdir().unwrap();
+        try_to_write(dir.path(), 100_000).unwrap();
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+        let missing = dir.path().join("missing");
+        assert!(matches!(ensure_room(&missing), Err(StoreError::Engine(why)) if why.contains("missing")));
+    }
+}

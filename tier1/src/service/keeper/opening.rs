@@ -1,0 +1,79 @@
+//! A replica is opened, and let go when its database has failed, to be opened anew.
+
+use std::sync::Arc;
+
+use doppel_model::RangeId;
+
+use super::contradiction::Contradiction;
+use super::{Kept, ReplicatedRange, Shared, lock};
+use crate::database::Database;
+use crate::log::LogId;
+use crate::replica::{Limits, Replica, ReplicaError, log_id, settle};
+use crate::service::free_room::ensure_room;
+use crate::service::open::Error;
+use crate::store::StoreError;
+
+impl Shared {
+    /// Lets a replica go whose database has failed, to open it anew.
+    pub(super) fn give_up(&self, of: &ReplicatedRange, kept: &Kept) {
+        let failed = {
+            let mut state = lock(&kept.state);
+            let failed = state.replica.take_if(|replica| replica.has_failed());
+            if let Some(failed) = &failed {
+                // What has failed may be less on the disk, and says nothing before it is open again.
+                (state.index, state.is_known) = (failed.index(), false);
+                state.needs_room = failed.has_full_disk();
+            }
+            failed
+        };
+        if failed.is_some() {
+            self.end(of, kept);
+        }
+    }
+
+    pub(super) fn open(&self, of: &ReplicatedRange, kept: &Kept) -> Result<Arc<Replica>, Error> {
+        let log = (of.log)()?;
+        let id = log_id(&self.replication.cluster, of.range);
+        let dir = self.dir(of.range);
+        let database = self.open_database(of.range, id, lock(&kept.state).needs_room)?;
+        let reached = database.copied();
+        {
+            let mut state = lock(&kept.state);
+            (state.index, state.needs) = (reached.position.index, reached.sequence);
+        }
+        let (node, limits) = (self.replication.node.clone(), Limits::of(self.replication.settlement));
+        let is_noted = Contradiction::in_directory(&dir).is_noted()?;
+        let opened = Replica::open(limits, (of.range, id), node, log, database);
+        {
+            let mut state = lock(&kept.state);
+            state.contradicts = is_noted || matches!(opened, Err(ReplicaError::Contradicts { .. }));
+            (state.is_noted, state.is_known, state.needs_room) = (is_noted, true, false);
+        }
+        Ok(Arc::new(opened?.of(&of.replicas)))
+    }
+
+    /// Opens the database of a replica. One whose disk was full is opened once there is room; until then this node takes nothing
+    /// over that it had owned.
+    fn open_database(
+        &self,
+        range: RangeId,
+        id: LogId,
+        needs_room: bool,
+    ) -> Result<Arc<Database>, StoreError> {
+        let (dir, refusals) = (self.dir(range), &self.tier1.refusals);
+        let open = || {
+            let _alone = if needs_room { Some(refusals.turn()) } else { None };
+            if needs_room {
+                ensure_room(&dir)?;
+            }
+            settle(&dir)?;
+            Database::open_replica(&dir, id, self.share())
+        };
+        let opened = open().inspect_err(|error| drop(refusals.still_refuses(range, error)))?;
+        if let Some(time) = refusals.goes_on(range) {
+            let seconds = time.as_secs_f64();
+            tracing::info!(range = range.0, seconds, "there is room again; the replica goes on");
+        }
+        Ok(Arc::new(opened))
+    }
+}

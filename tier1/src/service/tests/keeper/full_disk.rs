@@ -1,0 +1,23 @@
+//! An owner whose disk is full, where no other node can take its range over.
+
+use super::*;
+
+#[test]
+fn an_owner_that_meets_a_full_disk_opens_its_replica_anew_though_no_commit_has_failed() {
+    let cluster = Cluster::new();
+    let node = cluster.start(0);
+    await_that("all to have owners", || cluster.owners().iter().all(Option::is_some));
+    (0..20).for_each(|page| submit(&node.tier1, page));
+    let page = of_first_range(20);
+    node.tier1.ranges.replica(RangeId(0)).unwrap().database().close_as_full();
+    await_that("the range to refuse", || {
+        let refused = Tier1Api::submit(&*node.tier1, vec![submission(page)]);
+        matches!(refused, Err(Tier1Error::DiskFull(_)))
+    });
+    // There is room, so it goes on by itself.
+    await_that("the range to go on", || Tier1Api::submit(&*node.tier1, vec![submission(page)]).is_ok());
+    let totals = node.tier1.totals().unwrap();
+    assert_eq!((totals.full_disks, totals.disk_recoveries), (0, 1));
+    assert_at_rest(&node.tier1, 20);
+    cluster.end(node);
+}
