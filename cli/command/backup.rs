@@ -49,7 +49,7 @@ pub(crate) struct Backup {
     /// Write only what has changed since these: a full backup, and its increments in order.
     #[arg(long, num_args = 1.., value_name = "FILE")]
     since: Vec<PathBuf>,
-    /// Where the increments of --since are sorted [default: TMPDIR, or /tmp]. It takes as much room as they have unpacked.
+    /// Where the increments of --since are sorted [default: beside --out]. It takes up to twice the room that they have unpacked.
     #[arg(long, value_name = "DIR", requires = "since")]
     temp_dir: Option<PathBuf>,
     /// Print the summary as JSON.
@@ -106,11 +106,20 @@ impl Backup {
         if self.since.is_empty() {
             return Ok(None);
         }
-        let dir = self.temp_dir.clone().unwrap_or_else(std::env::temp_dir);
+        let dir = self.temp_dir.clone().unwrap_or_else(|| self.room());
         let bar = progress::waiting("reading");
         let state = State::of(&self.since, &dir)?;
         bar.finish_and_clear();
         Ok(Some(state))
+    }
+
+    /// Where there is room for what is sorted: beside the backup. The system's place for temporary files is memory on some machines.
+    fn room(&self) -> PathBuf {
+        match self.out.parent() {
+            _ if !self.out.is_file() && self.out.exists() => std::env::temp_dir(),
+            Some(dir) if !dir.as_os_str().is_empty() => dir.to_owned(),
+            _ => PathBuf::from("."),
+        }
     }
 
     /// Backs up what a server has.

@@ -17,6 +17,7 @@ fn with_trail() -> Door {
                 event: TrailEvent::Repair,
                 by: "ann".to_owned(),
                 group: GroupId::new(number % 2, ShardId(0)),
+                into: None,
                 members: 2 + number,
                 component_count: 2,
                 truncated: number == 7,
