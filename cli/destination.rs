@@ -147,7 +147,12 @@ fn cannot_write(path: &Path) -> String {
 
 /// Whether both names are of one file, there or not. What is no file, such as a pipe, takes everything.
 pub fn is_one(a: &Path, b: &Path) -> bool {
-    place(a).is_some_and(|a| place(b) == Some(a))
+    let file = |path: &Path| fs::metadata(path).ok().filter(Metadata::is_file);
+    match (file(a), file(b)) {
+        // Also by a hard link, or on a file system that is mounted twice.
+        (Some(a), Some(b)) => (a.dev(), a.ino()) == (b.dev(), b.ino()),
+        _ => place(a).is_some_and(|a| place(b) == Some(a)),
+    }
 }
 
 /// An output in the place of an input would destroy what it is made from.

@@ -3,7 +3,7 @@
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use clap::Args;
 use doppel_model::tables::TablesHash;
 use doppel_protocol::BackupSummary;
@@ -49,7 +49,7 @@ pub(crate) struct Backup {
     /// Write only what has changed since these: a full backup, and its increments in order.
     #[arg(long, num_args = 1.., value_name = "FILE")]
     since: Vec<PathBuf>,
-    /// Where the increments of --since are sorted [default: TMPDIR, or /tmp]. It takes as much room as they have unpacked.
+    /// Where the increments of --since are sorted [default: beside --out]. It takes up to twice the room that they have unpacked.
     #[arg(long, value_name = "DIR", requires = "since")]
     temp_dir: Option<PathBuf>,
     /// Print the summary as JSON.
@@ -106,11 +106,21 @@ impl Backup {
         if self.since.is_empty() {
             return Ok(None);
         }
-        let dir = self.temp_dir.clone().unwrap_or_else(std::env::temp_dir);
+        let dir = self.temp_dir.clone().unwrap_or_else(|| self.room());
+        ensure!(dir.is_dir(), "{} is no directory; --temp-dir names one with room", dir.display());
         let bar = progress::waiting("reading");
         let state = State::of(&self.since, &dir)?;
         bar.finish_and_clear();
         Ok(Some(state))
+    }
+
+    /// Where there is room for what is sorted: beside the backup. The system's place for temporary files is memory on some machines.
+    fn room(&self) -> PathBuf {
+        match self.out.parent() {
+            _ if !self.out.is_file() && self.out.exists() => std::env::temp_dir(),
+            Some(dir) if !dir.as_os_str().is_empty() => dir.to_owned(),
+            _ => PathBuf::from("."),
+        }
     }
 
     /// Backs up what a server has.
@@ -119,7 +129,14 @@ impl Backup {
         let client = connect(&self.server)?;
         let mut response = client.send(client.request(Method::GET, &["v1", "backup"]))?;
         out.write(|out| match since {
-            None => verified(&mut Tee { input: &mut response, out }).context(incomplete),
+            None => {
+                let mut tee = Tee { input: &mut response, out, failed: None };
+                let made = verified(&mut tee);
+                match tee.failed {
+                    Some(error) => Err(error.into()),
+                    None => made.context(incomplete),
+                }
+            }
             Some(since) => {
                 let tables = tables_of(since.manifest());
                 let written = increment(since, &mut response, out).map_err(|error| match error {
@@ -178,12 +195,18 @@ fn tables_of(manifest: &str) -> Option<TablesHash> {
 struct Tee<'t> {
     input: &'t mut dyn Read,
     out: &'t mut dyn Write,
+    /// Why the copy cannot be written, which is not the fault of what is read.
+    failed: Option<io::Error>,
 }
 
 impl Read for Tee<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.input.read(buffer)?;
-        self.out.write_all(&buffer[..read])?;
+        self.out.write_all(&buffer[..read]).map_err(|error| {
+            let kind = error.kind();
+            self.failed = Some(error);
+            io::Error::from(kind)
+        })?;
         Ok(read)
     }
 }

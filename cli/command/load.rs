@@ -39,6 +39,9 @@ const FLUSH_STEP: Duration = Duration::from_secs(60);
 /// `unchanged` then, and a version older than that on record is `stale` and not taken. It records no deaths of
 /// files: a page of a directory whose file has gone since an earlier load stays live until a push says `dead`.
 /// (`doppel dedup --data DIR --prune` records them, in a data directory that no server uses.)
+///
+/// A record without a date has that of its file's last change, so a file that is copied anew brings newer versions, and one
+/// with an older date brings `stale` ones.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -163,7 +166,8 @@ impl Load {
         let Posted { url, at, .. } = first;
         let location = Location { path: &self.inputs.inputs[at.input], place: at.place };
         format!(
-            "the first page that was not acknowledged is {url} ({location}), and the same command goes on there"
+            "the first page that was not acknowledged is {url} ({location}); the same command sends all of it again, of which the \
+             server takes only what it does not have"
         )
     }
 }

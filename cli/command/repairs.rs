@@ -98,12 +98,15 @@ impl Repairs {
 
 /// When, by whom, group, before, after, id.
 fn row(repair: &AppliedRepair) -> [String; 6] {
-    let AppliedRepair { id, at, event, by, group, members, component_count, truncated } = repair;
+    let AppliedRepair { id, at, event, by, group, into, members, component_count, truncated } = repair;
     let more = if *truncated { " at least" } else { "" };
     let after = match event {
         TrailEvent::Repair => plural(*component_count, "component") + more,
         TrailEvent::Quarantined => "quarantined".to_owned(),
-        TrailEvent::Released => "not quarantined any more".to_owned(),
+        TrailEvent::Released => match into {
+            Some(into) => format!("merged into {into}"),
+            None => "not quarantined any more".to_owned(),
+        },
     };
     let by = by.as_deref().unwrap_or("-").to_owned();
     [at.clone(), by, group.clone(), plural(*members, "page"), after, id.clone()]

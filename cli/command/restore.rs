@@ -9,7 +9,7 @@ use anyhow::{bail, ensure};
 use clap::Args;
 use doppel_model::tables::{Tables, TablesHash};
 use doppel_protocol::BackupSummary;
-use doppel_tier1::backup::{RestoreError, Series, restore};
+use doppel_tier1::backup::{RestoreError, Series, refuse_pipes, restore};
 use serde::Serialize;
 
 use crate::command::check::Checked;
@@ -73,6 +73,9 @@ struct Restored {
 impl Restore {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let dir = &self.data;
+        if self.backups.len() > 1 {
+            refuse_pipes(&self.backups)?;
+        }
         let series = Series::open(&self.backups)?;
         let manifest = Manifest::read(series.head().manifest.as_bytes(), &self.backups[0])?;
         let tables = self.tables(&manifest)?;

@@ -40,7 +40,13 @@ impl ScriptedServer {
         let steps: Vec<Step> = steps.into_iter().collect();
         let serve = move || {
             for (request, answer) in steps {
-                respond_once(&listener.accept().unwrap().0, request, answer);
+                let stream = loop {
+                    let stream = listener.accept().unwrap().0;
+                    if !begins_tls(&stream) {
+                        break stream;
+                    }
+                };
+                respond_once(&stream, request, answer);
             }
         };
         Self { url, thread: thread::spawn(serve) }
@@ -50,6 +56,14 @@ impl ScriptedServer {
     fn ended(self) {
         self.thread.join().unwrap();
     }
+}
+
+/// Whether a client wants to know if TLS is spoken here: it does where a connection broke off, to say what is wrong.
+fn begins_tls(stream: &TcpStream) -> bool {
+    const HANDSHAKE: u8 = 0x16;
+    let mut first = [0];
+    stream.peek(&mut first).unwrap();
+    first[0] == HANDSHAKE
 }
 
 fn respond_once(mut stream: &TcpStream, request: &str, answer: ScriptedResponse) {

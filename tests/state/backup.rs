@@ -7,7 +7,7 @@ use std::process::Stdio;
 use serde_json::{Value, json};
 
 use super::collection::{SHARDS, directory, fill};
-use super::place::{Place, back_up, copy, done, restore};
+use super::place::{Place, back_up, copy, done, restore, stderr};
 use crate::harness::pages::{ndjson, rounds};
 use crate::harness::{PATIENCE, Server, doppel, lines_of, meaning, run, wait_until};
 
@@ -59,6 +59,15 @@ fn a_server_and_its_restored_backup_export_the_same_bytes() {
     }
     assert_eq!(other.export(), server.export());
     assert!(other.terminate() && server.terminate());
+}
+
+#[test]
+fn a_backup_that_cannot_be_written_does_not_blame_the_server() {
+    let place = Place::new();
+    let server = Server::start(&place.path("data"), &[]);
+    let output = doppel().args(["backup", "--server", &server.url, "--out", "/dev/full"]).output().unwrap();
+    let said = stderr(&output);
+    assert!(said.contains("No space left on device") && !said.contains("the server's log"), "{said}");
 }
 
 #[test]

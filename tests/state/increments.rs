@@ -2,14 +2,14 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Output, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use serde_json::{Value, json};
 
 use super::backup::has_all;
 use super::collection::{SHARDS, directory, fill};
 use super::place::{Place, back_up, copy, done, fails, restore, run_when_free, stderr};
-use crate::harness::pages::{ndjson, rounds};
+use crate::harness::pages::{ndjson, rounds, text};
 use crate::harness::{PATIENCE, Server, doppel, kill_at_moments, meaning, run, wait_until};
 
 const LATER: &str = "2024-06-01T00:00:00Z";
@@ -107,6 +107,58 @@ fn same_as_full(options: &[&str]) {
         assert!(fs::read(&full).unwrap() == fs::read(&again).unwrap(), "step {step}");
     }
     done(&check_all(&files));
+}
+
+#[test]
+fn a_restored_series_has_no_signature_of_a_page_that_was_purged() {
+    let place = Place::new();
+    let server = Server::start(&place.path("data"), &[]);
+    let pages: Vec<Value> = (0..60)
+        .map(|seed| {
+            let host = if seed < 10 { "kept.example" } else { "gone.example" };
+            json!({ "url": format!("http://{host}/{seed}"), "text": text(seed, 300).join(" ") })
+        })
+        .collect();
+    server.push_all(&pages);
+    server.flush();
+    let files = [place.path("full"), place.path("increment")];
+    ask(&server, &[], &files[0]);
+    assert_eq!(server.post_json("/v1/purge", &json!({ "host": "gone.example" }))["purged"], 50);
+    server.flush();
+    ask(&server, &files[..1], &files[1]);
+    assert!(server.terminate());
+    let bytes = |dir: &Path| -> u64 {
+        let files = fs::read_dir(dir.join("tier1/range-0/signatures")).unwrap();
+        files.filter_map(|file| Some(file.ok()?.metadata().ok()?.len())).sum()
+    };
+    let [all, left] = ["all", "left"].map(|name| place.path(name));
+    done(&restore_all(&files[..1], &all));
+    done(&restore_all(&files, &left));
+    let before = bytes(&all);
+    let restored = Server::start(&left, &[]);
+    wait_until("the signatures to leave the files", PATIENCE, || (bytes(&left) < before / 3).then_some(()));
+    assert_eq!(restored.status("http://kept.example/3")["status"], "unique");
+    assert!(restored.terminate());
+    done(&run([Path::new("check"), &left]));
+}
+
+#[test]
+fn a_pipe_is_refused_where_it_is_read_twice() {
+    let place = Place::new();
+    let pipe = place.path("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    for output in [
+        restore_all(&[pipe.clone(), place.path("increment")], &place.path("data")),
+        back_up_since(&[pipe.clone()], directory(), &place.path("out")),
+    ] {
+        assert!(stderr(&output).contains("is no regular file, and a series is read twice"), "{output:?}");
+    }
+    // A hard link is the same file.
+    let [one, other] = ["one", "other"].map(|name| place.path(name));
+    fs::write(&one, "a backup").unwrap();
+    fs::hard_link(&one, &other).unwrap();
+    let output = back_up_since(&[one], directory(), &other);
+    assert!(stderr(&output).contains("would replace the input"), "{output:?}");
 }
 
 #[test]

@@ -228,6 +228,8 @@ pub(crate) struct AuditEntry {
     /// Empty for what nobody wanted.
     pub(crate) by: String,
     pub(crate) group: GroupId,
+    /// The group that it was merged into, where that ended a quarantine.
+    pub(crate) into: Option<GroupId>,
     pub(crate) members: u64,
     /// Up to [`REPAIR_URLS_KEPT`](doppel_protocol::REPAIR_URLS_KEPT) of the members and of the components
     /// they fall into, the winner's first. None of a quarantine.

@@ -103,6 +103,8 @@ pub struct RepairEntry {
     pub by: String,
     /// The group, under the id that it had then.
     pub group: GroupId,
+    /// The group that it was merged into, where that ended a quarantine.
+    pub into: Option<GroupId>,
     /// The number of members: before the repair, or when the quarantine began or ended.
     pub members: u64,
     /// The number of resulting components. For a truncated entry, the number of components that were stored; 0 for a

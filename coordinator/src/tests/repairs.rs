@@ -17,6 +17,7 @@ fn with_trail() -> Door {
                 event: TrailEvent::Repair,
                 by: "ann".to_owned(),
                 group: GroupId::new(number % 2, ShardId(0)),
+                into: None,
                 members: 2 + number,
                 component_count: 2,
                 truncated: number == 7,
@@ -52,7 +53,7 @@ async fn the_trail_is_paged_newest_first() {
     }
     let answer = door.get("/v1/repairs?limit=1").await.json();
     let newest = json!({
-        "id": "r7-0", "at": "2027-01-15T08:00:07Z", "by": "ann", "group": "g1-0", "members": 9, "component_count": 2,
+        "id": "r7-0", "at": "2027-01-15T08:00:07Z", "event": "repair", "by": "ann", "group": "g1-0", "members": 9, "component_count": 2,
         "truncated": true,
     });
     assert_eq!(answer["repairs"], json!([newest]));
@@ -63,7 +64,7 @@ async fn a_repair_is_shown_with_its_urls() {
     let door = with_trail();
     let shown = door.get("/v1/repairs/r2-0").await.json();
     let expected = json!({
-        "id": "r2-0", "at": "2027-01-15T08:00:02Z", "by": "ann", "group": "g0-0", "members": 4, "component_count": 2,
+        "id": "r2-0", "at": "2027-01-15T08:00:02Z", "event": "repair", "by": "ann", "group": "g0-0", "members": 4, "component_count": 2,
         "truncated": false, "before": ["http://a/0", "http://a/1"], "components": [["http://a/0"], []],
         "forgotten": 1,
     });

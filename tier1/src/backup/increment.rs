@@ -11,6 +11,7 @@ use std::path::PathBuf;
 
 use doppel_protocol::{BackupError, Tier1Error};
 
+use super::state::Rest;
 use super::{Kind, Offline, Reader, SeriesError, State, Unusable, Writer, Written, each_row};
 use crate::check::rows::piece;
 
@@ -92,6 +93,7 @@ struct Difference<W> {
     writer: Writer<W>,
     last: Option<Vec<u8>>,
     rows_ended: bool,
+    rest: Rest,
 }
 
 impl<W: io::Write> Difference<W> {
@@ -100,7 +102,8 @@ impl<W: io::Write> Difference<W> {
             return Err(IncrementError::OtherCollection(since.newest().to_owned()));
         }
         let writer = Writer::begin_after(out, manifest, since.hash())?;
-        Ok(Self { since: since.peekable(), writer, last: None, rows_ended: false })
+        let rest = since.rest();
+        Ok(Self { since: since.peekable(), writer, last: None, rows_ended: false, rest })
     }
 
     /// Takes the next row of the collection.
@@ -127,6 +130,7 @@ impl<W: io::Write> Difference<W> {
 
     fn end(mut self) -> Result<Written, IncrementError> {
         self.end_rows()?;
+        self.rest.verify()?;
         let summary = self.writer.end()?;
         Ok(Written { summary, hash: self.writer.hash() })
     }

@@ -46,7 +46,7 @@ use serde::{Deserialize, Serialize};
 pub use hash::BackupHash;
 pub use increment::{IncrementError, increment};
 pub use reader::{Reader, Unusable};
-pub use series::{Series, SeriesError, Verified};
+pub use series::{Series, SeriesError, Verified, refuse_pipes};
 pub use state::State;
 
 use crate::check;
@@ -170,11 +170,18 @@ pub fn restore(
         .map(|(_, dir)| Database::open_share(&dir, false, map.count() as u16));
     let stores = opened.collect::<Result<Vec<_>, _>>()?;
     let store = Joined::new(map, &stores);
-    while let Some((_, mut writes)) = series.writes()? {
+    // What is replaced or purged by a later part was written, too, and is in the files until they are erased.
+    let mut erases = false;
+    while let Some((kind, mut writes)) = series.writes()? {
+        erases |= kind == Kind::Changes || !series.is_at_full();
         while !writes.is_empty() {
             let rest = writes.split_off(writes.len().min(ROWS_AT_ONCE));
             store.commit(std::mem::replace(&mut writes, rest))?;
         }
+    }
+    if erases {
+        // As after a purge: a start goes on with it.
+        stores.iter().try_for_each(|store| store.purge(|| ()))?;
     }
     store.flush()?;
     // The engine lets go of its files some time after it is dropped, so it is not opened again.

@@ -1,7 +1,8 @@
 //! Writes in order of their keys, whatever order they come in and however many there are. Of each key the newest counts.
 //!
 //! As many as fit are in memory. When they are more they become a run: a sorted file without a name, which goes when it
-//! is closed. Runs are merged into one when there are many, so that few files are open.
+//! is closed. Runs of a size are merged into one when there are many, so that few files are open, and an entry is written
+//! once for each size.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -27,14 +28,14 @@ pub(super) struct Runs {
     bytes_max: usize,
     newest: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
     bytes: usize,
-    /// The oldest first.
-    files: Vec<File>,
+    /// Runs by size, each `RUNS_MAX` times the one before; of a size the oldest first. Larger ones are older.
+    sizes: Vec<Vec<File>>,
 }
 
 impl Runs {
     /// None yet. About `bytes_max` bytes of them are kept in memory, and the others in files in `dir`.
     pub(super) fn new(dir: &Path, bytes_max: usize) -> Self {
-        Self { dir: dir.to_owned(), bytes_max, newest: BTreeMap::new(), bytes: 0, files: Vec::new() }
+        Self { dir: dir.to_owned(), bytes_max, newest: BTreeMap::new(), bytes: 0, sizes: Vec::new() }
     }
 
     /// Adds one, which is newer than all before.
@@ -46,11 +47,17 @@ impl Runs {
         }
         self.bytes = 0;
         let newest = std::mem::take(&mut self.newest);
-        self.files.push(write(&self.dir, newest.into_iter().map(Ok))?);
-        if self.files.len() == RUNS_MAX {
-            let merged = Merged::new(self.files.drain(..).map(read).collect());
-            let file = write(&self.dir, merged)?;
-            self.files.push(file);
+        let mut file = write(&self.dir, newest.into_iter().map(Ok))?;
+        for size in 0.. {
+            if size == self.sizes.len() {
+                self.sizes.push(Vec::new());
+            }
+            let files = &mut self.sizes[size];
+            files.push(file);
+            if files.len() < RUNS_MAX {
+                break;
+            }
+            file = write(&self.dir, Merged::new(files.drain(..).map(read).collect()))?;
         }
         Ok(())
     }
@@ -58,7 +65,8 @@ impl Runs {
     /// All of them; a write that deletes is among them.
     pub(super) fn sorted(self) -> Merged<io::Error> {
         let newest: Sorted<io::Error> = Box::new(self.newest.into_iter().map(Ok));
-        Merged::new(self.files.into_iter().map(read).chain([newest]).collect())
+        let files = self.sizes.into_iter().rev().flatten();
+        Merged::new(files.map(read).chain([newest]).collect())
     }
 }
 
@@ -138,8 +146,8 @@ mod tests {
                 expected.insert(key.clone(), value.clone());
                 runs.add((key, value)).unwrap();
             }
-            assert!(runs.files.len() < RUNS_MAX);
-            assert_eq!(runs.files.is_empty(), bytes_max == usize::MAX);
+            assert!(runs.sizes.iter().all(|files| files.len() < RUNS_MAX));
+            assert_eq!(runs.sizes.is_empty(), bytes_max == usize::MAX);
             let sorted: Vec<Write> = runs.sorted().map(Result::unwrap).collect();
             assert!(sorted == expected.into_iter().collect::<Vec<_>>(), "{bytes_max} bytes in memory");
         }

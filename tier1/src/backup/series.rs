@@ -4,7 +4,7 @@
 //! last file was made of. One file alone is a series, too.
 
 use std::collections::VecDeque;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 
@@ -25,6 +25,9 @@ pub enum SeriesError {
     /// A directory.
     #[error("{} is a directory, not a backup; name the file", .0.display())]
     Directory(PathBuf),
+    /// A pipe, where files are read twice.
+    #[error("{} is no regular file, and a series is read twice; name a file", .0.display())]
+    Pipe(PathBuf),
     /// A file cannot be read, or is damaged, cut off or none of this program.
     #[error("cannot use {}", path.display())]
     Unusable {
@@ -188,6 +191,16 @@ impl Series {
         };
         BackupSummary { rows, changes, bytes: before.bytes + bytes }
     }
+}
+
+/// Refuses what can be read once alone.
+///
+/// # Errors
+/// [`SeriesError::Pipe`] names the first that is no regular file. One that is not there is found later.
+pub fn refuse_pipes(files: &[PathBuf]) -> Result<(), SeriesError> {
+    let is_pipe =
+        |file: &&PathBuf| fs::metadata(file).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir());
+    files.iter().find(is_pipe).map_or(Ok(()), |file| Err(SeriesError::Pipe(file.clone())))
 }
 
 /// Opens a file.

@@ -2,12 +2,15 @@
 //!
 //! The series is read twice. The first time it is verified, and all that changes the rows of the full backup is sorted:
 //! increments, and the changes while each backup was taken, which come in the order of commits. The second time the rows
-//! of the full backup are merged with that. So memory is bounded, and the files of sorting are about as large as the increments unpacked.
+//! of the full backup are merged with that. So memory is bounded, and the files of sorting are at most twice as large as the
+//! increments unpacked.
 
+use std::cell::RefCell;
 use std::fs::File;
 use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
-use std::vec;
+use std::rc::Rc;
+use std::{iter, vec};
 
 use super::runs::{Merged, Runs, Sorted};
 use super::series::{self, Series, SeriesError};
@@ -21,6 +24,7 @@ const SORTED_BYTES: usize = 64 << 20;
 /// The state of the collection when the last backup of a series was made.
 pub struct State {
     rows: Merged<SeriesError>,
+    full: Rc<RefCell<FullRows>>,
     newest: PathBuf,
     hash: BackupHash,
     manifest: String,
@@ -38,6 +42,7 @@ impl State {
     pub(super) fn sorted_in(files: &[PathBuf], dir: &Path, bytes: usize) -> Result<Self, SeriesError> {
         let dir_of = dir.to_owned();
         let sorting = move |source: io::Error| SeriesError::Sorting { dir: dir_of.clone(), source };
+        series::refuse_pipes(files)?;
         let (mut series, mut later) = (Series::open(files)?, Runs::new(dir, bytes));
         while let Some((kind, writes)) = series.writes()? {
             if series.is_at_full() && kind == Kind::Rows {
@@ -52,11 +57,20 @@ impl State {
             return Err(SeriesError::Empty);
         };
         let reader = series::open(full)?;
-        let rows =
-            FullRows { path: full.clone(), reader, hash: *first, block: Vec::new().into_iter(), last: None };
+        let full = Rc::new(RefCell::new(FullRows {
+            path: full.clone(),
+            reader,
+            hash: *first,
+            block: Vec::new().into_iter(),
+            last: None,
+            ended: false,
+            read_to_end: false,
+        }));
+        let shared = Rc::clone(&full);
+        let rows = iter::from_fn(move || shared.borrow_mut().next());
         let later = later.sorted().map(move |write| write.map_err(&sorting));
         let sources: Vec<Sorted<SeriesError>> = vec![Box::new(rows), Box::new(later)];
-        Ok(Self { rows: Merged::new(sources), newest: newest.clone(), hash: *last, manifest })
+        Ok(Self { rows: Merged::new(sources), full, newest: newest.clone(), hash: *last, manifest })
     }
 
     /// The manifest of the collection.
@@ -69,6 +83,11 @@ impl State {
     #[must_use]
     pub fn hash(&self) -> BackupHash {
         self.hash
+    }
+
+    /// What is still to be read when all rows were.
+    pub(super) fn rest(&self) -> Rest {
+        Rest(Rc::clone(&self.full))
     }
 
     /// The file of the last backup.
@@ -92,6 +111,18 @@ impl Iterator for State {
     }
 }
 
+/// The changes that follow the rows of the full backup. They are among what was sorted, and are read again only to see that the
+/// file is the one that was verified. That may take long, so it is done when nobody waits for it.
+pub(super) struct Rest(Rc<RefCell<FullRows>>);
+
+impl Rest {
+    /// Reads the full backup to its end.
+    pub(super) fn verify(self) -> Result<(), SeriesError> {
+        let mut full = self.0.borrow_mut();
+        full.verify_rest().map_err(|source| SeriesError::unusable(&full.path, source))
+    }
+}
+
 /// The rows of a full backup, without the changes that follow them.
 struct FullRows {
     path: PathBuf,
@@ -100,11 +131,14 @@ struct FullRows {
     hash: BackupHash,
     block: vec::IntoIter<Write>,
     last: Option<Vec<u8>>,
+    /// All rows were given.
+    ended: bool,
+    read_to_end: bool,
 }
 
 impl FullRows {
     fn next_row(&mut self) -> Result<Option<Write>, Unusable> {
-        loop {
+        while !self.ended {
             if let Some(row) = self.block.next() {
                 if self.last.as_ref().is_some_and(|last| *last >= row.0) {
                     return Err(Unusable::Unordered);
@@ -114,18 +148,21 @@ impl FullRows {
             }
             match self.reader.entries()? {
                 Some((Kind::Rows, rows)) => self.block = rows.into_iter(),
-                Some(_) => {}
-                None if self.reader.hash() == self.hash => return Ok(None),
-                None => return Err(Unusable::Replaced),
+                Some(_) => self.ended = true,
+                None => (self.ended, self.read_to_end) = (true, true),
             }
         }
+        Ok(None)
     }
-}
 
-impl Iterator for FullRows {
-    type Item = Result<Write, SeriesError>;
+    fn verify_rest(&mut self) -> Result<(), Unusable> {
+        while !self.read_to_end {
+            self.read_to_end = self.reader.entries()?.is_none();
+        }
+        if self.reader.hash() == self.hash { Ok(()) } else { Err(Unusable::Replaced) }
+    }
 
-    fn next(&mut self) -> Option<Self::Item> {
+    fn next(&mut self) -> Option<Result<Write, SeriesError>> {
         self.next_row().map_err(|source| SeriesError::unusable(&self.path, source)).transpose()
     }
 }

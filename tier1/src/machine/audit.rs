@@ -26,7 +26,7 @@ impl Machine<'_, '_> {
         into: Option<GroupId>,
     ) -> Result<(), StoreError> {
         self.effects.push(Effect::Quarantine { group, members, begins, into });
-        self.audit(&AuditEntry::of_quarantine(self.now, group, members, begins))
+        self.audit(&AuditEntry { into, ..AuditEntry::of_quarantine(self.now, group, members, begins) })
     }
 
     /// Writes an entry about a group of this shard down.
@@ -77,7 +77,16 @@ impl AuditEntry {
     /// A quarantine that begins or ends. Its pages are not listed: there are very many, and the group has them.
     pub(crate) fn of_quarantine(at: Timestamp, group: GroupId, members: u64, begins: bool) -> Self {
         let event = if begins { TrailEvent::Quarantined } else { TrailEvent::Released };
-        Self { at, event, by: String::new(), group, members, before: Vec::new(), components: Vec::new() }
+        Self {
+            at,
+            event,
+            by: String::new(),
+            group,
+            into: None,
+            members,
+            before: Vec::new(),
+            components: Vec::new(),
+        }
     }
 
     /// How many URLs it had before pages were forgotten.
@@ -96,6 +105,7 @@ impl AuditEntry {
             event: self.event,
             by: self.by.clone(),
             group: self.group,
+            into: self.into,
             members: self.members,
             component_count: self.components.len() as u64,
             truncated: self.event == TrailEvent::Repair && self.members > REPAIR_URLS_KEPT as u64,
@@ -133,6 +143,7 @@ mod tests {
             event: TrailEvent::Repair,
             by: "ann".to_owned(),
             group: GroupId::new(1, ShardId(2)),
+            into: None,
             members: REPAIR_URLS_KEPT as u64,
             before: urls(&[1, 2, 3, 4]),
             components: vec![urls(&[1, 3]), urls(&[2]), urls(&[4])],

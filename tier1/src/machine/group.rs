@@ -178,7 +178,7 @@ impl Machine<'_, '_> {
         mut record: Group,
         search_again: bool,
     ) -> Result<(), StoreError> {
-        if record.quarantined && record.members < 2 {
+        if record.quarantined && (record.members == 0 || record.is_alone()) {
             self.tell_quarantine(group, record.members, false, None)?;
         }
         if record.members == 0 {

@@ -76,6 +76,7 @@ impl Recomputed {
             event: TrailEvent::Repair,
             by: by.to_owned(),
             group: self.group,
+            into: None,
             members: self.members.len() as u64,
             before: self.before().take(REPAIR_URLS_KEPT).cloned().collect(),
             components: within(&self.sets(), REPAIR_URLS_KEPT),

@@ -57,6 +57,10 @@ pub struct AppliedRepair {
     /// The group, under the id that it had then.
     #[schema(value_type = GroupIdForm)]
     pub group: String,
+    /// The group that it was merged into, where that ended a quarantine; absent otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<GroupIdForm>)]
+    pub into: Option<String>,
     /// Members before the repair, or when the quarantine began or ended.
     pub members: u64,
     /// The number of resulting components; 1 if nothing was wrong. If `truncated`, the number that were stored. 0 for a
@@ -68,10 +72,11 @@ pub struct AppliedRepair {
 
 impl From<RepairEntry> for AppliedRepair {
     fn from(entry: RepairEntry) -> Self {
-        let RepairEntry { id, at, event, by, group, members, component_count, truncated } = entry;
+        let RepairEntry { id, at, event, by, group, into, members, component_count, truncated } = entry;
+        let into = into.map(|into| into.to_string());
         let by = Some(by).filter(|by| !by.is_empty());
         let (id, at, group) = (id.to_string(), at.to_string(), group.to_string());
-        Self { id, at, event, by, group, members, component_count, truncated }
+        Self { id, at, event, by, group, into, members, component_count, truncated }
     }
 }
 

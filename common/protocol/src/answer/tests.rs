@@ -186,8 +186,9 @@ fn repairs() {
     let whole = r#"{"group":"g1-0","before":["http://a/"],"components":[["http://a/"]],"applied":true}"#;
     let cut = r#"{"group":"g2-0","before":[],"components":[],"applied":false,"truncated":true,"total_members":3,"total_components":2}"#;
     pinned::<Repairs>(&format!(r#"{{"repairs":[{whole},{cut}],"unknown":["g9-9"]}}"#));
-    let applied = r#""id":"r7-0","at":"2026-01-31T08:00:00Z","by":"alice","group":"g1-0","members":3,"component_count":2,"truncated":false"#;
-    pinned::<Trail>(&format!(r#"{{"repairs":[{{{applied}}}],"next":"0.1"}}"#));
+    let applied = r#""id":"r7-0","at":"2026-01-31T08:00:00Z","event":"repair","by":"alice","group":"g1-0","members":3,"component_count":2,"truncated":false"#;
+    let released = r#""id":"r8-0","at":"2026-01-31T08:00:00Z","event":"released","group":"g1-0","into":"g0-0","members":3,"component_count":0,"truncated":false"#;
+    pinned::<Trail>(&format!(r#"{{"repairs":[{{{released}}},{{{applied}}}],"next":"0.1"}}"#));
     pinned::<AppliedRepairUrls>(&format!(
         r#"{{{applied},"before":["http://a/"],"components":[["http://a/"],[]],"forgotten":1}}"#
     ));

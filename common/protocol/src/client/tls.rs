@@ -53,6 +53,13 @@ pub(super) fn distrust(error: &CertificateError) -> String {
             "UnsupportedCertVersion" => "its certificate is not of X.509 version 3".to_owned(),
             named => format!("its certificate is refused ({named})"),
         },
+        // A certificate of another key than that of an authority of the same name, as Debian's of `localhost`.
+        CertificateError::UnsupportedSignatureAlgorithmContext { .. }
+        | CertificateError::UnsupportedSignatureAlgorithmForPublicKeyContext { .. } => {
+            "its certificate is not signed by the one that it names, or in a way that is not taken; --ca FILE names the certificate of \
+             its authority"
+                .to_owned()
+        }
         worded => worded.to_string(),
     }
 }

@@ -77,13 +77,15 @@ impl World {
         read(&self.store, &key::group(group)).unwrap()
     }
 
+    pub(super) fn trail_entry(&self, shard: ShardId, number: u64) -> AuditEntry {
+        read(&self.store, &key::audit(RepairId { shard, number })).unwrap().unwrap()
+    }
+
     /// What the audit trail has of a group, oldest first: the event and the members.
     pub(super) fn trail(&self, group: GroupId) -> Vec<(TrailEvent, u64)> {
         let shard = group.shard();
-        let entry = |number| {
-            read::<AuditEntry>(&self.store, &key::audit(RepairId { shard, number })).unwrap().unwrap()
-        };
-        let entries = (1..=self.shards.metas[usize::from(shard.0)].audits).map(entry);
+        let last = self.shards.metas[usize::from(shard.0)].audits;
+        let entries = (1..=last).map(|number| self.trail_entry(shard, number));
         entries.filter(|entry| entry.group == group).map(|entry| (entry.event, entry.members)).collect()
     }
 

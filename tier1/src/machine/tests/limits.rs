@@ -142,6 +142,7 @@ fn a_quarantine_ends_when_the_group_is_merged_or_empty() {
     world.receive(large.shard(), Message::Merge { group: large, into: small, evidence });
     world.commit(Vec::new(), usize::MAX);
     assert_eq!(world.trail(large), [(TrailEvent::Quarantined, 3), (TrailEvent::Released, 3)]);
+    assert_eq!(world.trail_entry(large.shard(), 3).into, Some(small));
     assert_eq!(world.trail(small), [(TrailEvent::Quarantined, 3)]);
     let pages: Vec<PageId> = first.into_iter().chain(second).collect();
     assert_eq!(world.in_use(small).members, 6);
@@ -150,6 +151,28 @@ fn a_quarantine_ends_when_the_group_is_merged_or_empty() {
     }
     assert_eq!(world.group_record(small), None);
     assert_eq!(world.trail(small), [(TrailEvent::Quarantined, 3), (TrailEvent::Released, 1)]);
+}
+
+#[test]
+fn a_quarantine_of_a_group_that_stays_for_a_redirect_ends_once() {
+    let mut world = World::new(1, 1);
+    world.shards.settings.group_members_max = 2;
+    let pages = world.copies(3, 1);
+    let group = world.group(pages[0]);
+    let target = world.record(pages[0]).unwrap().rank.url.clone();
+    world.push("http://from/", Body::Redirect(target));
+    world.settle();
+    for page in &pages[1..] {
+        world.commit(vec![Command::Purge { page: *page }], usize::MAX);
+    }
+    assert_eq!(world.in_use(group).members, 1);
+    let told = [(TrailEvent::Quarantined, 3), (TrailEvent::Released, 1)];
+    assert_eq!(world.trail(group), told[..1]);
+    world.recompute(group, 0, Vec::new());
+    assert_eq!(world.trail(group), told);
+    world.commit(vec![Command::Purge { page: pages[0] }], usize::MAX);
+    world.settle();
+    assert_eq!(world.trail(group), told);
 }
 
 #[test]

@@ -161,6 +161,7 @@ impl World {
                 event: TrailEvent::Repair,
                 by: "ann".to_owned(),
                 group,
+                into: None,
                 members: members.len() as u64,
                 before: Vec::new(),
                 components: Vec::new(),

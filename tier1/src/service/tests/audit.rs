@@ -118,6 +118,7 @@ fn written(store: &Memory, moments: [&[i64]; SHARDS as usize], group: impl Fn(Sh
                 event: TrailEvent::Repair,
                 by: "ann".to_owned(),
                 group: group(shard, number),
+                into: None,
                 members: 2,
                 before: Vec::new(),
                 components: vec![Vec::new()],
