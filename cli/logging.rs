@@ -5,14 +5,17 @@ use std::path::Path;
 use std::time::Instant;
 
 use clap::{Args, ValueEnum};
-use tracing_subscriber::layer::SubscriberExt as _;
+use tracing::{Level, Subscriber};
+use tracing_subscriber::filter::{FilterExt as _, filter_fn};
+use tracing_subscriber::layer::{Filter, SubscriberExt as _};
+use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Layer as _};
 
 /// How a process logs.
 #[derive(Debug, Args)]
 pub(crate) struct LogArgs {
-    /// The form of the log on standard error. RUST_LOG chooses what it says (default: info).
+    /// The form of the log on standard error. RUST_LOG chooses what it says (default: info); why a process fails is always said.
     #[arg(long, value_name = "FORM", env = "DOPPEL_LOG_FORMAT", default_value = "text")]
     log_format: LogFormat,
 }
@@ -55,7 +58,7 @@ impl LogArgs {
             // The list of spans has the last one, too.
             LogFormat::Json => text.json().flatten_event(true).with_current_span(false).boxed(),
         };
-        let registry = tracing_subscriber::registry().with(text.with_filter(filter));
+        let registry = tracing_subscriber::registry().with(text.with_filter(said(self.log_format, filter)));
         #[cfg(not(feature = "otel"))]
         registry.init();
         #[cfg(feature = "otel")]
@@ -76,6 +79,14 @@ impl LogArgs {
             _traces: traces,
         })
     }
+}
+
+/// What is logged. Where the log alone says why a process fails, no choice leaves that out.
+fn said<S: Subscriber + for<'s> LookupSpan<'s>>(format: LogFormat, chosen: EnvFilter) -> impl Filter<S> {
+    let is_end = filter_fn(move |event| {
+        format == LogFormat::Json && *event.level() == Level::ERROR && event.target() == module_path!()
+    });
+    chosen.or(is_end.with_max_level_hint(Level::ERROR))
 }
 
 impl Logging {
@@ -151,6 +162,43 @@ mod traces {
             if let Err(error) = self.0.shutdown() {
                 eprintln!("doppel: the last traces were not sent: {error}");
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[test]
+    fn why_a_process_fails_is_said_whatever_the_log_leaves_out() {
+        for chosen in ["off", "doppel_tier1=debug", "info"] {
+            let log = tempfile::NamedTempFile::new().unwrap();
+            let file: Arc<File> = Arc::new(log.reopen().unwrap());
+            let text = tracing_subscriber::fmt::layer().with_writer(file).json().flatten_event(true);
+            let text = text.with_filter(said(LogFormat::Json, EnvFilter::new(chosen)));
+            let logging = Logging {
+                role: "serve",
+                format: LogFormat::Json,
+                begun: Instant::now(),
+                #[cfg(feature = "otel")]
+                _traces: None,
+            };
+            let failed = tracing::subscriber::with_default(tracing_subscriber::registry().with(text), || {
+                logging.of(|| anyhow::Result::<()>::Err(anyhow::anyhow!("the disk is full")))
+            });
+            assert!(failed.unwrap_err().downcast_ref::<Said>().is_some());
+            let log = std::fs::read_to_string(log.path()).unwrap();
+            let lines = || log.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+            assert_eq!(
+                lines().filter(|line| line["error"] == "the disk is full").count(),
+                1,
+                "{chosen}: {log}"
+            );
+            assert_eq!(lines().count(), if chosen == "info" { 2 } else { 1 }, "{chosen}: {log}");
         }
     }
 }

@@ -28,10 +28,14 @@ const LOCK: &str = "lock";
 #[derive(Debug)]
 pub(crate) struct NewDirectory {
     dir: PathBuf,
-    /// What was not there before of it and of the directories that it is in, the innermost first.
-    made: Vec<PathBuf>,
+    // Dropped before the lock, and after what was written is removed.
+    _made: Made,
     _lock: File,
 }
+
+/// The directories that were made for another, the innermost first. Those that are empty in the end are removed.
+#[derive(Debug)]
+struct Made(Vec<PathBuf>);
 
 impl NewDirectory {
     /// Whether a directory can be made there: it is empty, or none yet, or a run that made it was interrupted.
@@ -61,10 +65,10 @@ impl NewDirectory {
             Ok(())
         };
         check()?;
-        let is_missing = |path: &&Path| !path.as_os_str().is_empty() && !path.exists();
-        let made = dir.ancestors().take_while(is_missing).map(Path::to_owned).collect();
+        let unfinished = dir.join(UNFINISHED);
+        let made = Made::before(&unfinished);
         let lock = loop {
-            fs::create_dir_all(dir.join(UNFINISHED)).with_context(cannot)?;
+            fs::create_dir_all(&unfinished).with_context(cannot)?;
             if let Some(lock) = lock(dir).with_context(cannot)? {
                 break lock;
             }
@@ -74,8 +78,7 @@ impl NewDirectory {
         for name in names(dir)?.into_iter().filter(|name| is_part(name) || manifest::is_aside(name)) {
             remove(&dir.join(name))?;
         }
-        let this = Self { dir: dir.to_owned(), made, _lock: lock };
-        let unfinished = this.dir.join(UNFINISHED);
+        let this = Self { dir: dir.to_owned(), _made: made, _lock: lock };
         for left in names(&unfinished)?.into_iter().filter(is_part) {
             remove(&unfinished.join(left))?;
         }
@@ -148,9 +151,26 @@ impl Drop for NewDirectory {
         if left.iter().all(is_gone) {
             let aside = self.dir.join(UNFINISHED);
             let _ = fs::remove_file(aside.join(LOCK)).and_then(|()| fs::remove_dir(aside));
-            // One with anything in it stays, and so do those that it is in.
-            let _ = self.made.iter().try_for_each(fs::remove_dir);
         }
+    }
+}
+
+impl Made {
+    /// Before they are made: what is not there of `path` and of what it is in.
+    fn before(path: &Path) -> Self {
+        let is_missing = |path: &&Path| !path.as_os_str().is_empty() && !path.exists();
+        Self(path.ancestors().take_while(is_missing).map(Path::to_owned).collect())
+    }
+}
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        let remove = |path: &PathBuf| match fs::remove_dir(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed,
+        };
+        // One with anything in it stays, and so do those that it is in.
+        let _ = self.0.iter().try_for_each(remove);
     }
 }
 
@@ -196,4 +216,24 @@ fn remove(path: &Path) -> anyhow::Result<()> {
 
 fn sync(dir: &Path) -> io::Result<()> {
     File::open(dir)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_that_cannot_be_begun_leaves_nothing() {
+        let home = tempfile::tempdir().unwrap();
+        // As long as a path may be, so that the lock in it cannot be made.
+        let longest = 4_095 - UNFINISHED.len() - 1;
+        let mut dir = home.path().join("a");
+        while dir.as_os_str().len() < longest {
+            let left = longest - dir.as_os_str().len() - 1;
+            dir.push("b".repeat(if left > 202 { 200 } else { left }));
+        }
+        let error = NewDirectory::begin(&dir).unwrap_err();
+        assert!(format!("{error:#}").contains("File name too long"), "{error:#}");
+        assert_eq!(names(home.path()).unwrap(), Vec::<OsString>::new());
+    }
 }

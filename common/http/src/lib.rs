@@ -202,6 +202,7 @@ async fn accept(
     let permit = permits.clone().acquire_owned().await.map_err(io::Error::other)?;
     let (stream, address) = listener.accept().await?;
     stream.set_nodelay(true)?;
+    pace::hold_little(&stream)?;
     Ok((stream, address, permit))
 }
 

@@ -3,14 +3,28 @@
 //! A connection has some time to spend on waiting for its client. What the client takes earns time, at a rate, up to what it began
 //! with. So a client that takes nothing is left after that time, and one that goes on taking less than the rate is left in the end,
 //! however steadily it does so. Only waiting costs: an answer that is still being made costs nothing.
+//!
+//! What a client has taken is only known from the room that it leaves in the system's buffer, so that has to be told often:
+//! [`hold_little`].
 
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep_until};
+
+/// Bytes of an answer that the system may hold of a connection and has not sent. It tells that there is room again when half of them
+/// are sent, which takes 16 s at 4 KiB a second. Without a bound it tells that when a third of a buffer of megabytes is free.
+const NOT_SENT: u32 = 128 << 10;
+
+/// Has the system hold little that is not sent, so that a client that takes its answer slowly is seen to take it.
+pub(crate) fn hold_little(stream: &TcpStream) -> io::Result<()> {
+    SockRef::from(stream).set_tcp_notsent_lowat(NOT_SENT)
+}
 
 /// What a client may take its time for.
 #[derive(Debug, Clone, Copy)]
@@ -102,6 +116,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Paced<S> {
 #[cfg(test)]
 mod tests {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
+    use tokio::net::TcpListener;
     use tokio::time::sleep;
 
     use super::*;
@@ -155,5 +170,38 @@ mod tests {
         .await;
         wrote.unwrap();
         assert!(took >= PACE.pause / 2);
+    }
+
+    #[tokio::test]
+    async fn over_a_network_a_client_that_takes_more_than_the_rate_gets_all() {
+        const PACE: Pace = Pace { pause: Duration::from_secs(1), rate: 200_000 };
+        const BYTES: usize = 12 << 20;
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (accepted, client) = tokio::join!(listener.accept(), TcpStream::connect(address));
+        let (own, mut client) = (accepted.unwrap().0, client.unwrap());
+        hold_little(&own).unwrap();
+        let writing = async {
+            let mut paced = Paced::new(own, PACE);
+            paced.write_all(&vec![b'x'; BYTES]).await
+        };
+        let reading = async {
+            let (begin, mut some, mut read) = (Instant::now(), vec![0; 4 << 10], 0);
+            while read < BYTES {
+                // Half as much again as the rate for several times the pause, and then the rest.
+                let (spent, due) = (begin.elapsed(), Duration::from_secs_f64(read as f64 / 300_000.0));
+                if spent < PACE.pause * 5 {
+                    sleep(due.saturating_sub(spent)).await;
+                }
+                match client.read(&mut some).await {
+                    Ok(bytes) if bytes > 0 => read += bytes,
+                    _ => break,
+                }
+            }
+            read
+        };
+        let (wrote, read) = tokio::join!(writing, reading);
+        wrote.unwrap();
+        assert_eq!(read, BYTES);
     }
 }

@@ -12,8 +12,8 @@ mod tls;
 
 use std::fmt;
 use std::io::{Read, Write};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -31,6 +31,8 @@ pub use reqwest::{Method, StatusCode};
 /// The maximum length of a JSON answer, in bytes. Longer answers are paged or streamed.
 const ANSWER_BYTES_MAX: u64 = 256 << 20;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// For the question whether TLS is spoken, which a call may take on top of its own time.
+const TLS_TIMEOUT: Duration = Duration::from_secs(1);
 const BACKOFF_FIRST: Duration = Duration::from_millis(100);
 const BACKOFF_MAX: Duration = Duration::from_secs(5);
 /// A server that is busy for longer is told of: the next owner of a range is there by then.
@@ -43,6 +45,8 @@ pub struct Client {
     http: reqwest::blocking::Client,
     notify: Arc<dyn Fn(&Notice<'_>) + Send + Sync>,
     told: Arc<Told>,
+    /// Whether TLS is spoken where it asks in the clear, once that was tried.
+    is_for_tls: Arc<OnceLock<bool>>,
 }
 
 /// Whether the caller was told that the server does not answer, or that it takes no more.
@@ -155,7 +159,7 @@ impl Client {
             _ if base.scheme() == "https" && credentials.ca.is_none() => ClientError::StartTls(error),
             _ => ClientError::Start(error),
         })?;
-        Ok(Self { base, http, notify: Arc::new(|_| {}), told: Arc::default() })
+        Ok(Self { base, http, notify: Arc::new(|_| {}), told: Arc::default(), is_for_tls: Arc::default() })
     }
 
     /// Calls `notify` when a patient call begins to wait for the server, and when the server is back.
@@ -322,7 +326,7 @@ impl Client {
                 return ClientError::Untrusted { url, reason: tls::distrust(error) };
             }
             Some(error) => return ClientError::Tls { url, reason: tls::refusal(error) },
-            None if !error.is_connect() && self.is_for_tls() => {
+            None if is_without_answer(error) && *self.is_for_tls.get_or_init(|| self.tries_tls()) => {
                 let reason =
                     "what answers there speaks TLS; ask it with https:// in place of http://".to_owned();
                 return ClientError::Tls { url, reason };
@@ -338,13 +342,13 @@ impl Client {
     }
 
     /// Whether TLS is spoken where this client asks in the clear.
-    fn is_for_tls(&self) -> bool {
+    fn tries_tls(&self) -> bool {
         let mut url = self.base.clone();
         // It keeps the port.
         if url.scheme() != "http" || url.port().is_none() || url.set_scheme("https").is_err() {
             return false;
         }
-        tls::is_spoken(&self.http.head(url).timeout(CONNECT_TIMEOUT).send())
+        tls::is_spoken(&self.http.head(url).timeout(TLS_TIMEOUT).send())
     }
 }
 
@@ -370,6 +374,11 @@ pub fn copy(mut response: Response, out: &mut dyn Write) -> std::io::Result<u64>
         out.write_all(&buffer[..read])?;
         copied += read as u64;
     }
+}
+
+/// Whether a connection came about, and then not even the head of an answer.
+fn is_without_answer(error: &reqwest::Error) -> bool {
+    !error.is_connect() && !error.is_body() && !error.is_decode()
 }
 
 fn is_busy(status: StatusCode) -> bool {

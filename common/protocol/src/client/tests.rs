@@ -153,3 +153,34 @@ fn a_server_that_waits_itself_is_not_said_to_be_away() {
     let error = client.send_patiently(&get(&client), Duration::from_millis(600)).unwrap_err();
     assert!(error.to_string().ends_with("range 1 has no owner"), "{error}");
 }
+
+#[test]
+fn whether_tls_is_spoken_is_tried_once_and_not_where_an_answer_began() {
+    /// Of each connection the first byte, which is 22 in TLS; then it is closed, after these bytes where it is not TLS.
+    fn first_bytes(answer: &'static [u8]) -> (Client, Arc<Mutex<Vec<u8>>>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = Client::new(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let noted = Arc::clone(&seen);
+        thread::spawn(move || {
+            for mut stream in listener.incoming().map_while(Result::ok) {
+                let mut request = [0; 16 << 10];
+                if stream.read(&mut request).unwrap_or(0) > 0 {
+                    noted.lock().unwrap().push(request[0]);
+                    let _ = stream.write_all(if request[0] == 22 { b"" } else { answer });
+                }
+            }
+        });
+        (client, seen)
+    }
+    let patience = Duration::from_millis(700);
+    for (answer, attempts) in [(&b""[..], 1), (b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nbroken", 0)] {
+        let (client, seen) = first_bytes(answer);
+        let error = client.clone().send_patiently(&get(&client), patience).unwrap_err();
+        assert!(matches!(error, ClientError::Unreachable { .. }), "{error}");
+        let seen = seen.lock().unwrap();
+        let of_tls = seen.iter().filter(|byte| **byte == 22).count();
+        assert_eq!(of_tls, attempts, "{seen:?}");
+        assert!(seen.len() - of_tls >= 2, "{seen:?}");
+    }
+}
