@@ -26,7 +26,6 @@
 mod changes;
 mod copies;
 mod erasure;
-mod failure;
 mod mover;
 mod new;
 mod open;
@@ -286,7 +285,12 @@ impl Database {
         self.live()?.inner.row(key, false)?.map(|row| id_of(key, &row)).transpose()
     }
 
-    /// All signatures, by id.
+    /// Reads one signature into `buffer`, in place of what that holds.
+    pub(crate) fn read_signature(&self, id: SignatureId, buffer: &mut Vec<u8>) -> Result<(), StoreError> {
+        self.live()?.inner.signatures.read_into(id, buffer)
+    }
+
+    /// All signatures, by id, for somebody who reads for as long as they want.
     ///
     /// # Errors
     /// When the database is closed because the disk is full.

@@ -13,7 +13,6 @@ use std::time::{Duration, Instant};
 use doppel_model::random_number;
 use doppel_threads::{GiveWay, give_way};
 
-use super::failure::Failure;
 use super::position::Applied;
 use super::{Inner, failed_before, id_of, is_signature, lock};
 use crate::log::{Log as _, LogId};
@@ -67,7 +66,7 @@ struct State {
     stopping: bool,
     /// Nothing is moved any more.
     given_up: bool,
-    failed: Option<Failure>,
+    failed: Option<StoreError>,
 }
 
 impl Mover {
@@ -79,7 +78,7 @@ impl Mover {
                 // Commits wait for this thread, so they have to know.
                 if catch_unwind(AssertUnwindSafe(|| run(&inner, &signal))).is_err() {
                     let what = "the thread that moves rows ended in a panic".to_owned();
-                    lock(&signal.state).failed = Some(Failure::Other(what));
+                    lock(&signal.state).failed = Some(StoreError::Engine(what));
                     signal.changed.notify_all();
                 }
             }
@@ -97,7 +96,7 @@ impl Mover {
 
     /// Whether rows can be moved.
     pub(super) fn check(&self) -> Result<(), StoreError> {
-        lock(&self.signal.state).failed.clone().map_or(Ok(()), |failure| Err(failure.into()))
+        lock(&self.signal.state).failed.clone().map_or(Ok(()), Err)
     }
 
     /// Leaves what is in memory to the log. The thread ends soon.
@@ -118,7 +117,7 @@ impl Mover {
         let mut state = lock(&self.signal.state);
         loop {
             if let Some(failure) = &state.failed {
-                return Err(failure.clone().into());
+                return Err(failure.clone());
             }
             if !inner.unmoved().is_full() {
                 return Ok(());
@@ -185,7 +184,7 @@ fn run(inner: &Inner, signal: &Signal) {
         let mut state = lock(&signal.state);
         if let Err(error) = moved {
             tracing::error!(%error, dir = %inner.dir.display(), "rows cannot be moved; no more is written");
-            state.failed = Some(error.into());
+            state.failed = Some(error);
         }
         signal.changed.notify_all();
         if stopping || state.failed.is_some() {

@@ -13,7 +13,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::changes::KeptAfter;
-use super::failure::Failure;
 use super::mover::Mover;
 use super::{Inner, lock};
 use crate::log::{Local, Position};
@@ -48,7 +47,7 @@ enum State {
     /// It is being opened anew.
     Opening,
     /// It could not be opened.
-    Closed(Acknowledged, Failure),
+    Closed(Acknowledged, StoreError),
 }
 
 /// What is open, and the thread that moves its rows.
@@ -78,13 +77,14 @@ impl Place {
     /// What is open.
     ///
     /// # Errors
-    /// [`StoreError::Reopening`] when it is being opened anew for longer than a reader waits. Where it could not be, why.
+    /// [`StoreError::Reopening`] when it is being opened anew for longer than a reader waits, or is to be tried again. Where the
+    /// disk is full, or what is on it damaged, that.
     pub(super) fn live(&self) -> Result<Arc<Live>, StoreError> {
         let mut deadline = None;
         loop {
             match &*self.state.read().unwrap_or_else(PoisonError::into_inner) {
                 State::Open(live) => return Ok(Arc::clone(live)),
-                State::Closed(_, failure) => return Err(failure.clone().into()),
+                State::Closed(_, failure) => return Err(as_read(failure)),
                 State::Opening => {}
             }
             let deadline = deadline.get_or_insert_with(|| Instant::now() + PATIENCE);
@@ -107,10 +107,7 @@ impl Place {
         let acknowledged = self.close()?;
         let (state, reopened) = match self.open_behind(acknowledged) {
             Ok(live) => (State::Open(live), Ok(())),
-            Err(error) => {
-                let failure = Failure::from(error);
-                (State::Closed(acknowledged, failure.clone()), Err(failure.into()))
-            }
+            Err(error) => (State::Closed(acknowledged, error.clone()), Err(error)),
         };
         self.put(state);
         reopened
@@ -187,7 +184,7 @@ impl Place {
     #[cfg(test)]
     pub(super) fn close_as_full(&self) {
         let acknowledged = self.close().unwrap();
-        self.put(State::Closed(acknowledged, Failure::DiskFull));
+        self.put(State::Closed(acknowledged, StoreError::DiskFull));
     }
 
     fn put(&self, state: State) {
@@ -211,6 +208,25 @@ impl Live {
         let inner = Arc::new(inner);
         let mover = Mover::start(Arc::clone(&inner))?;
         Ok(Arc::new(Self { inner, mover, long_reads: AtomicUsize::new(0) }))
+    }
+}
+
+/// What a reader is told of a database that could not be opened anew. It is tried again, and may be open then.
+fn as_read(failure: &StoreError) -> StoreError {
+    match failure {
+        StoreError::InUse
+        | StoreError::Busy
+        | StoreError::Reopening
+        | StoreError::Engine(_)
+        | StoreError::Deposed(_)
+        | StoreError::Unencodable(_) => StoreError::Reopening,
+        StoreError::DiskFull
+        | StoreError::Missing(_)
+        | StoreError::Behind { .. }
+        | StoreError::Apart { .. }
+        | StoreError::Corrupt { .. }
+        | StoreError::Damaged { .. }
+        | StoreError::Version { .. } => failure.clone(),
     }
 }
 

@@ -107,6 +107,8 @@ struct KeptState {
     is_noted: bool,
     /// The disk of the database is full: there is to be room before it is opened anew.
     needs_room: bool,
+    /// A copy has filled the disk: it is not opened to begin another one before.
+    room_from: Option<Instant>,
     /// It takes nothing over before.
     rests_until: Option<Instant>,
 }

@@ -61,7 +61,12 @@ impl Refusals {
         let mut ranges = self.ranges();
         let refusing = ranges.refusing.get_mut(&range)?;
         let refused = match error {
-            StoreError::Busy | StoreError::InUse => return None,
+            StoreError::Busy => Tier1Error::Unavailable(format!(
+                "there is room again, and range {range} waits until nobody reads it for long and no rows are moved"
+            )),
+            StoreError::InUse => Tier1Error::Unavailable(format!(
+                "there is room again, and range {range} waits for another process that uses its files"
+            )),
             StoreError::DiskFull => Tier1Error::DiskFull(error.to_string()),
             StoreError::Missing(_)
             | StoreError::Behind { .. }
@@ -104,13 +109,8 @@ impl Refusals {
         (is_full, ranges.recoveries.get(&range).copied().unwrap_or_default())
     }
 
-    /// Ranges go on one after another, so that each sees what room the others have left: most share a file system. Waits for the
-    /// turn.
-    pub(super) fn turn(&self) -> MutexGuard<'_, ()> {
-        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The same without waiting; none where another one has it.
+    /// Ranges go on one after another, so that each sees what room the others have left: most share a file system. None where it
+    /// is the turn of another one.
     pub(super) fn try_turn(&self) -> Option<MutexGuard<'_, ()>> {
         match self.turn.try_lock() {
             Ok(turn) => Some(turn),
@@ -152,7 +152,11 @@ mod tests {
         let engine = || StoreError::Engine("cannot read /somewhere".to_owned());
         assert_eq!(refusals.still_refuses(range, &engine()), None, "its disk was not full");
         refusals.disk_is_full(range, Tier1Error::DiskFull("no room".to_owned()));
-        assert_eq!(refusals.still_refuses(range, &StoreError::Busy), None);
+        for (error, waits) in [(StoreError::Busy, "reads it"), (StoreError::InUse, "another process")] {
+            assert!(matches!(refusals.still_refuses(range, &error), Some(Tier1Error::Unavailable(why))
+                if why.contains("range 3") && why.contains(waits)));
+            assert_eq!(refusals.still_refuses(range, &error), None, "it was said");
+        }
         assert!(matches!(refusals.still_refuses(range, &engine()), Some(Tier1Error::Unavailable(why))
             if why.contains("range 3") && !why.contains("somewhere")));
         assert_eq!(refusals.still_refuses(range, &engine()), None, "it was said");
@@ -172,6 +176,6 @@ mod tests {
         let turn = refusals.try_turn();
         assert!(turn.is_some() && refusals.try_turn().is_none());
         drop(turn);
-        drop(refusals.turn());
+        assert!(refusals.try_turn().is_some());
     }
 }

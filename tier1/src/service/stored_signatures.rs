@@ -46,8 +46,7 @@ impl StoredSignatures for Stored {
         let (range, id) = id(place);
         let database = self.databases.get(range);
         let database = database.ok_or_else(|| SourceError::Damaged(format!("there is no range {range}")))?;
-        let signatures = database.signatures().map_err(Tier1Error::from)?;
-        Ok(signatures.read_into(id, buffer).map_err(Tier1Error::from)?)
+        Ok(database.read_signature(id, buffer).map_err(Tier1Error::from)?)
     }
 
     fn each(&self, each: &mut EachSignature<'_>) -> Result<(), SourceError> {

@@ -162,6 +162,8 @@ impl Worker<'_> {
             }
             Job::FindOwed => self.find_owed(),
             Job::FindOwedAgain => {
+                // What was left out is found with the rest.
+                self.incomplete = false;
                 let was_under_way = self.scan.replace(OwedScan::new(self.tier1.map.run(self.owner.id)));
                 if was_under_way.is_none() {
                     self.tell(Task::Owed(Some(Owed::default())));

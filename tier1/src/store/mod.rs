@@ -30,8 +30,8 @@ use doppel_model::RangeId;
 /// A row's new value; none deletes it.
 pub type Write = (Vec<u8>, Option<Vec<u8>>);
 
-/// Why the store failed.
-#[derive(Debug, thiserror::Error)]
+/// Why the store failed. Clones are for everybody who asks, as often as they ask.
+#[derive(Debug, Clone, thiserror::Error)]
 pub enum StoreError {
     /// The file system has no room.
     #[error("no space left on the device")]

@@ -83,12 +83,60 @@ fn a_database_that_cannot_be_opened_is_closed_until_it_can() {
     assert!(database.reopen().is_err(), "its log cannot be cut");
     disk.allow(Some((2, 0)));
     assert!(database.reopen().is_err(), "its files cannot be read");
-    // It says what it has failed for, which was no full disk.
-    assert!(matches!(database.get(b"key"), Err(StoreError::Engine(_))));
+    // It is tried again, which readers are told.
+    assert!(matches!(database.get(b"key"), Err(StoreError::Reopening)));
     disk.allow(None);
     database.reopen().unwrap();
     assert_eq!(database.get(b"key").unwrap(), None);
     database.commit(writes(random)).unwrap();
+}
+
+#[test]
+fn readers_are_told_of_damage_and_otherwise_that_it_is_tried_again() {
+    let (disk, failure) = (Disk::new(), Arc::new(Mutex::new(None::<StoreError>)));
+    let open = {
+        let failure = Arc::clone(&failure);
+        move || failure.lock().unwrap().clone().map_or_else(|| disk.open_as(None), Err)
+    };
+    let database = Database { place: Arc::new(Place::open(Box::new(open)).unwrap()) };
+    let fails = |error: StoreError| {
+        *failure.lock().unwrap() = Some(error.clone());
+        assert_eq!(database.reopen().unwrap_err().to_string(), error.to_string());
+        let (told, again) = (database.get(b"key").unwrap_err(), StoreError::Reopening.to_string());
+        assert!(matches!(told, StoreError::Reopening) || told.to_string() == error.to_string());
+        told.to_string() != again
+    };
+    assert!(!fails(StoreError::InUse) && !fails(StoreError::Engine("no such device".to_owned())));
+    assert!(fails(StoreError::DiskFull) && fails(StoreError::Missing("somewhere".into())));
+    assert!(fails(StoreError::Damaged { key: "00".to_owned(), reason: "it is short" }));
+    assert!(fails(StoreError::Version { found: 1, expected: 2 }));
+    *failure.lock().unwrap() = None;
+    database.reopen().unwrap();
+    assert_eq!(database.get(b"key").unwrap(), None);
+}
+
+#[test]
+fn whoever_reads_one_signature_after_another_does_not_keep_it_from_being_opened_anew() {
+    let disk = Disk::new();
+    let database = disk.database(None).unwrap();
+    let key = key::signature(ShardId(0), page(1));
+    database.commit(vec![(key.clone(), Some(vec![7; 900]))]).unwrap();
+    let id = database.signature_id(&key).unwrap().unwrap();
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let mut buffer = Vec::new();
+                while !is_over.load(Ordering::SeqCst) {
+                    database.read_signature(id, &mut buffer).unwrap();
+                    assert_eq!(buffer, [7; 900]);
+                }
+            });
+        }
+        let reopened: Vec<_> = (0..5).map(|_| database.reopen()).collect();
+        is_over.store(true, Ordering::SeqCst);
+        assert!(reopened.iter().all(Result::is_ok), "{reopened:?}");
+    });
 }
 
 /// More than anything here waits.

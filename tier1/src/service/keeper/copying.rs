@@ -1,14 +1,39 @@
 //! A replica that cannot go on from what it has: it copies the range from its owner.
 
+use std::time::{Duration, Instant};
+
 use super::{Kept, ReplicatedRange, Shared, lock};
 use crate::database::Database;
-use crate::replica::{Found, Source, find, log_id, settle, transfer};
+use crate::replica::{Found, Source, TransferError, find, log_id, settle, transfer};
 use crate::service::open::Error;
 use crate::store::StoreError;
 
+/// The pause before a copy that has filled the disk is begun again.
+const FULL_PAUSE: Duration = Duration::from_secs(60);
+
+fn is_full(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::Store(StoreError::DiskFull) | Error::Transfer(TransferError::Store(StoreError::DiskFull))
+    )
+}
+
 impl Shared {
     /// Copies the range from its owner, for the log does not reach back to what is here, or has gone on in another way.
+    /// One for which there is no room goes from the disk at once, and is begun again after a while: it may be large.
     pub(super) fn transfer(&self, of: &ReplicatedRange, kept: &Kept) -> Result<(), Error> {
+        let copied = self.copy(of, kept);
+        if copied.as_ref().is_err_and(is_full) {
+            {
+                let mut state = lock(&kept.state);
+                (state.needs_room, state.room_from) = (true, Some(Instant::now() + FULL_PAUSE));
+            }
+            settle(&self.dir(of.range))?;
+        }
+        copied
+    }
+
+    fn copy(&self, of: &ReplicatedRange, kept: &Kept) -> Result<(), Error> {
         self.end(of, kept);
         // It is closed without the lock, for that takes time.
         let replica = lock(&kept.state).replica.take();

@@ -1,6 +1,7 @@
 //! A replica is opened, and let go when its database has failed, to be opened anew.
 
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
+use std::time::{Duration, Instant};
 
 use doppel_model::RangeId;
 
@@ -12,6 +13,9 @@ use crate::replica::{Limits, Replica, ReplicaError, log_id, settle};
 use crate::service::free_room::ensure_room;
 use crate::service::open::Error;
 use crate::store::StoreError;
+
+/// Between two looks whether it is the turn of a range.
+const LOOK: Duration = Duration::from_millis(20);
 
 impl Shared {
     /// Lets a replica go whose database has failed, to open it anew.
@@ -35,7 +39,15 @@ impl Shared {
         let log = (of.log)()?;
         let id = log_id(&self.replication.cluster, of.range);
         let dir = self.dir(of.range);
-        let database = self.open_database(of.range, id, lock(&kept.state).needs_room)?;
+        // Beats look at the state while the database is opened.
+        let needs_room = {
+            let state = lock(&kept.state);
+            if state.room_from.is_some_and(|from| Instant::now() < from) {
+                return Err(StoreError::DiskFull.into());
+            }
+            state.needs_room
+        };
+        let database = self.open_database(of.range, id, needs_room)?;
         let reached = database.copied();
         {
             let mut state = lock(&kept.state);
@@ -61,8 +73,8 @@ impl Shared {
         needs_room: bool,
     ) -> Result<Arc<Database>, StoreError> {
         let (dir, refusals) = (self.dir(range), &self.tier1.refusals);
+        let _alone = if needs_room { Some(self.turn_to_open()?) } else { None };
         let open = || {
-            let _alone = if needs_room { Some(refusals.turn()) } else { None };
             if needs_room {
                 ensure_room(&dir)?;
             }
@@ -75,5 +87,18 @@ impl Shared {
             tracing::info!(range = range.0, seconds, "there is room again; the replica goes on");
         }
         Ok(Arc::new(opened))
+    }
+
+    /// Waits until no other range goes on after its disk was full.
+    fn turn_to_open(&self) -> Result<MutexGuard<'_, ()>, StoreError> {
+        loop {
+            if let Some(turn) = self.tier1.refusals.try_turn() {
+                return Ok(turn);
+            }
+            if self.is_stopping() {
+                return Err(StoreError::Engine("the process stops".to_owned()));
+            }
+            std::thread::sleep(LOOK);
+        }
     }
 }

@@ -1,15 +1,20 @@
 //! Work that cannot be done: a flush is told of it, and it is done as soon as it can be.
 
+use std::thread;
+use std::time::Instant;
+
 use doppel_model::GroupId;
 
 use super::*;
 use crate::record::{GroupRecord, Meta, decode, encode};
+use crate::service::job::Job;
 use crate::store::Write;
 
 over_ranges! {
     a_row_that_can_be_read_again_is_not_in_the_way_any_more,
     another_version_mends_a_member,
     what_a_damaged_row_owes_is_done_when_it_is_mended,
+    nothing_is_stuck_when_the_rows_have_been_gone_through_again,
 }
 
 /// Three near-duplicates, decided.
@@ -56,12 +61,11 @@ fn another_version_mends_a_member(ranges: u16) {
     tier1.stop();
 }
 
-fn what_a_damaged_row_owes_is_done_when_it_is_mended(ranges: u16) {
-    let store = Arc::new(Memory::default());
-    let tier1 = three(&store, ranges);
+/// A group that owes a recomputation, with a row that is damaged, and what mends that.
+fn damaged_and_owing(store: &Arc<Memory>, ranges: u16) -> (GroupId, Write) {
+    let tier1 = three(store, ranges);
     let group: GroupId = tier1.pages(&[url(0).id()]).unwrap()[0].as_ref().unwrap().line.group.unwrap();
     tier1.stop();
-    // It owes a recomputation, and its row is damaged.
     let (group_key, meta_key) = (key::group(group), key::meta(group.shard()));
     let row = |key: &[u8]| store.get(key).unwrap().unwrap();
     let GroupRecord::Active(mut record) = decode(&group_key, &row(&group_key)).unwrap() else {
@@ -70,14 +74,41 @@ fn what_a_damaged_row_owes_is_done_when_it_is_mended(ranges: u16) {
     let mut meta: Meta = decode(&meta_key, &row(&meta_key)).unwrap();
     record.dirty = true;
     meta.dirty += 1;
-    let owing: Write = (group_key.clone(), Some(encode(&GroupRecord::Active(record)).unwrap()));
+    let owing = (group_key.clone(), Some(encode(&GroupRecord::Active(record)).unwrap()));
     let meta: Write = (meta_key, Some(encode(&meta).unwrap()));
     store.commit(vec![(group_key, Some(vec![9; 9])), meta]).unwrap();
+    (group, owing)
+}
+
+fn what_a_damaged_row_owes_is_done_when_it_is_mended(ranges: u16) {
+    let store = Arc::new(Memory::default());
+    let (_, owing) = damaged_and_owing(&store, ranges);
     let tier1 = start(&store, ranges);
     is_damaged(&tier1);
     // Everything else is served.
     assert!(tier1.pages(&[url(0).id()]).unwrap()[0].is_some());
     store.commit(vec![owing]).unwrap();
     assert!(tier1.flush(PATIENCE).unwrap());
+    tier1.stop();
+}
+
+fn nothing_is_stuck_when_the_rows_have_been_gone_through_again(ranges: u16) {
+    let store = Arc::new(Memory::default());
+    let (group, owing) = damaged_and_owing(&store, ranges);
+    let tier1 = start(&store, ranges);
+    let owner = tier1.own(tier1.map.of_shard(group.shard())).unwrap();
+    let is_stuck = |expected: bool| {
+        let began = Instant::now();
+        while owner.stuck.since(0).is_some() != expected {
+            assert!(began.elapsed() < PATIENCE, "{:?}", owner.stuck.since(0));
+            thread::sleep(Duration::from_millis(5));
+        }
+    };
+    is_stuck(true);
+    store.commit(vec![owing]).unwrap();
+    // As after its disk was full; no caller waits for a flush.
+    owner.jobs.send(Job::FindOwedAgain).unwrap();
+    is_stuck(false);
+    drop(owner);
     tier1.stop();
 }

@@ -21,6 +21,9 @@ use crate::store::StoreError;
 const LOOK: Duration = Duration::from_millis(250);
 const LOOK_MAX: Duration = Duration::from_secs(5);
 
+/// How long somebody may keep the database from being opened anew before that is said.
+const HELD_UP: Duration = Duration::from_secs(5);
+
 /// A range that stops again sooner than this has not found the room that it was told of.
 const STEADY: Duration = Duration::from_millis(500);
 
@@ -44,27 +47,38 @@ impl Writer<'_> {
         let relapse = self.went_on.take().filter(|(at, _)| at.elapsed() < STEADY);
         let mut pause = relapse.map_or(LOOK, |(_, pause)| pause.saturating_mul(2).min(LOOK_MAX));
         let mut next = Instant::now() + pause;
+        let mut held_up_since = None;
         while !self.stopping && !self.tier1.is_over(self.owner) {
             match self.tasks.recv_deadline(next) {
                 Ok(task) => self.meanwhile(task, &refused),
                 Err(RecvTimeoutError::Disconnected) => return false,
                 Err(RecvTimeoutError::Timeout) => match self.reopen() {
-                    Ok(()) => {
+                    Ok(true) => {
                         let seconds =
                             self.tier1.refusals.goes_on(range).map_or(0.0, |time| time.as_secs_f64());
                         tracing::info!(range = range.0, seconds, "there is room again; the range goes on");
                         self.went_on = Some((Instant::now(), pause));
                         return true;
                     }
-                    // Somebody reads, or another range goes on: there is room, and it is soon over.
-                    Err(StoreError::Busy) => next = Instant::now() + LOOK,
+                    // Another range goes on, which is soon over.
+                    Ok(false) => next = Instant::now() + LOOK,
                     Err(error) => {
+                        // There is room: somebody reads, or has the files, which is mostly soon over.
+                        let is_held_up = matches!(error, StoreError::Busy | StoreError::InUse);
+                        let since = held_up_since.take().unwrap_or_else(Instant::now);
+                        if is_held_up {
+                            held_up_since = Some(since);
+                        } else {
+                            pause = pause.saturating_mul(2).min(LOOK_MAX);
+                        }
+                        next = Instant::now() + if is_held_up { LOOK } else { pause };
+                        if is_held_up && since.elapsed() < HELD_UP {
+                            continue;
+                        }
                         if let Some(why) = self.tier1.refusals.still_refuses(range, &error) {
                             tracing::warn!(%error, range = range.0, "the range cannot go on yet");
                             refused = why;
                         }
-                        pause = pause.saturating_mul(2).min(LOOK_MAX);
-                        next = Instant::now() + pause;
                     }
                 },
             }
@@ -94,12 +108,12 @@ impl Writer<'_> {
         }
     }
 
-    /// Opens the database anew and reads the shards from it.
-    fn reopen(&mut self) -> Result<(), StoreError> {
+    /// Opens the database anew and reads the shards from it; false where it is the turn of another range.
+    fn reopen(&mut self) -> Result<bool, StoreError> {
         let Some((database, dir)) = self.owner.database.as_ref().zip(self.owner.dir.as_ref()) else {
             return Err(StoreError::Engine("there is nothing to open anew".to_owned()));
         };
-        let _alone = self.tier1.refusals.try_turn().ok_or(StoreError::Busy)?;
+        let Some(_alone) = self.tier1.refusals.try_turn() else { return Ok(false) };
         ensure_room(dir)?;
         database.reopen()?;
         let store = &*self.owner.uncached_store;
@@ -110,6 +124,6 @@ impl Writer<'_> {
         self.forget_at = None;
         self.owner.set_totals_anew(&self.range);
         self.background.begin_again();
-        Ok(())
+        Ok(true)
     }
 }
