@@ -78,8 +78,8 @@ fn a_refusal_names_the_first_page_that_was_not_acknowledged() {
         let url = |number: &usize| format!("http://a.example/{number}");
         let first = (0..500).find(|number| !acknowledged.contains(&url(number))).unwrap();
         let named = format!(
-            "doppel: the first page that was not acknowledged is {} ({}, line {}), and the same command goes on \
-             there: the server refused it (507 Insufficient Storage): the disk is full\n",
+            "doppel: the first page that was not acknowledged is {} ({}, line {}); the same command sends all of it \
+             again, of which the server takes only what it does not have: the server refused it (507 Insufficient Storage): the disk is full\n",
             url(&first),
             crawl.display(),
             first + 1
