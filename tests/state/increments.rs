@@ -149,7 +149,7 @@ fn a_pipe_is_refused_where_it_is_read_twice() {
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     for output in [
         restore_all(&[pipe.clone(), place.path("increment")], &place.path("data")),
-        back_up_since(&[pipe.clone()], directory(), &place.path("out")),
+        back_up_since(std::slice::from_ref(&pipe), directory(), &place.path("out")),
     ] {
         assert!(stderr(&output).contains("is no regular file, and a series is read twice"), "{output:?}");
     }
