@@ -46,13 +46,16 @@ test("a page is looked up, and its group repaired, by keyboard", async () => {
   await page.getByLabel("Your name").fill("alice");
   await page.keyboard.press("Enter");
   await page.getByText("Tried.").waitFor();
-  assert.deepEqual((await get(`${server.url}/v1/repairs`)).repairs, [], "a try changes nothing");
+  const repairs = async () => {
+    const trail = await get(`${server.url}/v1/repairs`);
+    return trail.repairs.filter(each => each.event === "repair").map(each => each.by);
+  };
+  assert.deepEqual(await repairs(), [], "a try changes nothing");
   await repair.focus();
   await page.keyboard.press("Enter");
   await page.getByText("Repaired.").waitFor();
   await screenshot(page, "filled-repaired");
-  const { repairs } = await get(`${server.url}/v1/repairs`);
-  assert.deepEqual(repairs.map(each => each.by), ["alice"]);
+  assert.deepEqual(await repairs(), ["alice"]);
   assert.deepEqual(complaints, []);
   await close();
 });
