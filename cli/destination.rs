@@ -93,10 +93,7 @@ impl Destination {
 
 impl Replacement {
     fn dir(&self) -> &Path {
-        match self.path.parent() {
-            Some(dir) if !dir.as_os_str().is_empty() => dir,
-            _ => Path::new("."),
-        }
+        directory_of(&self.path)
     }
 
     /// The new file under another name; it goes when it is dropped.
@@ -137,8 +134,17 @@ fn buffered<T>(
 /// is a destination of its own.
 fn is_stdout(metadata: &Metadata) -> bool {
     let stdout = io::stdout().as_fd().try_clone_to_owned().and_then(|fd| File::from(fd).metadata());
-    let same = |out: Metadata| (out.dev(), out.ino()) == (metadata.dev(), metadata.ino());
-    !metadata.file_type().is_char_device() && stdout.is_ok_and(same)
+    !metadata.file_type().is_char_device() && stdout.is_ok_and(|out| are_one(&out, metadata))
+}
+
+/// Whether two names lead to one file of the system.
+pub(crate) fn are_one(a: &Metadata, b: &Metadata) -> bool {
+    (a.dev(), a.ino()) == (b.dev(), b.ino())
+}
+
+/// The directory that a file is in, or is to be in.
+pub(crate) fn directory_of(file: &Path) -> &Path {
+    file.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 fn cannot_write(path: &Path) -> String {
@@ -150,7 +156,7 @@ pub fn is_one(a: &Path, b: &Path) -> bool {
     let file = |path: &Path| fs::metadata(path).ok().filter(Metadata::is_file);
     match (file(a), file(b)) {
         // Also by a hard link, or on a file system that is mounted twice.
-        (Some(a), Some(b)) => (a.dev(), a.ino()) == (b.dev(), b.ino()),
+        (Some(a), Some(b)) => are_one(&a, &b),
         _ => place(a).is_some_and(|a| place(b) == Some(a)),
     }
 }
@@ -174,8 +180,7 @@ fn place(path: &Path) -> Option<PathBuf> {
     if fs::metadata(path).is_ok_and(|there| !there.is_file()) {
         return None; // a pipe or a terminal takes both
     }
-    fs::canonicalize(path).ok().or_else(|| {
-        let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        Some(fs::canonicalize(dir).ok()?.join(path.file_name()?))
-    })
+    fs::canonicalize(path)
+        .ok()
+        .or_else(|| Some(fs::canonicalize(directory_of(path)).ok()?.join(path.file_name()?)))
 }

@@ -11,11 +11,11 @@
 use std::ffi::OsString;
 use std::fs::{self, File, TryLockError};
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
 
+use crate::destination::are_one;
 use crate::interrupt;
 use crate::manifest::{self, Manifest, NAME, UNFINISHED, is_unfinished};
 use crate::policy_tables;
@@ -192,9 +192,8 @@ fn lock(dir: &Path) -> anyhow::Result<Option<File>> {
         Err(TryLockError::WouldBlock) => bail!("another process is making it: wait for its end, or end it"),
         Err(TryLockError::Error(error)) => return Err(error.into()),
     }
-    let place = |of: fs::Metadata| (of.dev(), of.ino());
     let is_there =
-        fs::metadata(&path).is_ok_and(|there| file.metadata().is_ok_and(|ours| place(there) == place(ours)));
+        fs::metadata(&path).is_ok_and(|there| file.metadata().is_ok_and(|ours| are_one(&there, &ours)));
     Ok(is_there.then_some(file))
 }
 

@@ -10,7 +10,6 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use doppel_coordinator::access::{Role, Token, TokenName};
-use doppel_coordinator::app::system_clock;
 use doppel_model::Timestamp;
 use serde::Deserialize;
 use toml::Spanned;
@@ -83,7 +82,7 @@ pub(crate) struct Census {
 impl Census {
     /// Counts tokens, now.
     pub(crate) fn of(tokens: &[Token]) -> Self {
-        Self::at(tokens, system_clock()())
+        Self::at(tokens, Timestamp::now())
     }
 
     fn at(tokens: &[Token], now: Timestamp) -> Self {

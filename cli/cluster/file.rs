@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use super::description::{Description, Node, Tier1Node, is_address, is_id};
 use super::log::check_servers;
+use crate::destination::directory_of;
 use crate::toml_file::{self, TomlFileError};
 
 /// The largest file that is read: hundreds of nodes have room in it.
@@ -218,7 +219,7 @@ impl NewFiles<'_> {
     }
 
     fn dir(&self) -> &Path {
-        self.path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."))
+        directory_of(self.path)
     }
 
     /// Writes them, so that only their owner may read them. Neither is replaced.

@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::args::ServerArgs;
 use crate::client::connect;
-use crate::destination::{Destination, refuse_input};
+use crate::destination::{Destination, directory_of, refuse_input};
 use crate::manifest::Manifest;
 use crate::output::{Output, bytes, plural, say};
 use crate::policy_tables;
@@ -116,11 +116,10 @@ impl Backup {
 
     /// Where there is room for what is sorted: beside the backup. The system's place for temporary files is memory on some machines.
     fn room(&self) -> PathBuf {
-        match self.out.parent() {
-            _ if !self.out.is_file() && self.out.exists() => std::env::temp_dir(),
-            Some(dir) if !dir.as_os_str().is_empty() => dir.to_owned(),
-            _ => PathBuf::from("."),
+        if self.out.exists() && !self.out.is_file() {
+            return std::env::temp_dir();
         }
+        directory_of(&self.out).to_owned()
     }
 
     /// Backs up what a server has.

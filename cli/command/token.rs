@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use doppel_coordinator::access::{Role, Token as Known, TokenHash, TokenName, new_token};
-use doppel_coordinator::app::system_clock;
+use doppel_model::Timestamp;
 use serde_json::json;
 
 use crate::output::{Output, table};
@@ -84,7 +84,7 @@ impl New {
         let token = new_token().context("the system gives no random bits")?;
         let millis = i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
         // The date is read from the file again, so it has what the file has.
-        let expires = system_clock()().plus_millis(millis);
+        let expires = Timestamp::now().plus_millis(millis);
         // Before it counts there is a place for it.
         let mut secret = out.as_deref().map(create_secret).transpose()?;
         token_file::add(&tokens, &Known { name: name.clone(), role, expires, hash: TokenHash::of(&token) })?;
@@ -124,7 +124,7 @@ fn create_secret(path: &Path) -> anyhow::Result<File> {
 
 impl List {
     fn run(self) -> anyhow::Result<()> {
-        let now = system_clock()();
+        let now = Timestamp::now();
         let tokens = token_file::read(&self.tokens)?;
         if self.json {
             let mut out = io::stdout().lock();

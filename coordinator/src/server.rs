@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::io;
+use std::time::Duration;
 
 use doppel_http::{Connections, Listening};
 use tokio::net::TcpListener;
@@ -45,38 +46,55 @@ pub async fn serve(
     tokio::spawn(state.clone().note_load_points());
     let ended = watch::Sender::new(false);
     let at = |listening, listener| {
-        let limits = Connections {
-            open: CONNECTIONS,
-            of_address: ADDRESS_CONNECTIONS,
-            head_time: HEAD_TIME,
-            write_pause: state.limits().write_pause,
-            write_rate: WRITE_RATE,
-            drain: state.limits().drain,
-        };
+        let limits = connections(state.limits().write_pause, state.limits().drain);
         let routes = router::app(state.clone(), Gate::new(access.clone(), listener, state.clients()));
-        let mut ended = ended.subscribe();
-        let state = state.clone();
-        async move {
-            let ended = async move { drop(ended.wait_for(|ended| *ended).await) };
-            doppel_http::serve(listening, routes, limits, ended, || state.drain()).await
-        }
+        let (state, ended) = (state.clone(), told(&ended));
+        async move { doppel_http::serve(listening, routes, limits, ended, || state.drain()).await }
     };
     let (main, other) = match operators {
         None => (at(clients, Listener::Only), None),
         Some(operators) => (at(clients, Listener::Clients), Some(at(operators, Listener::Operators))),
     };
-    let end = async {
-        shutdown.await;
-        ended.send_replace(true);
-    };
-    let other = async {
-        match other {
-            Some(other) => other.await,
+    at_doors(main, other, shutdown, &ended).await
+}
+
+/// The limits of the connections of a front door.
+pub(crate) fn connections(write_pause: Duration, drain: Duration) -> Connections {
+    Connections {
+        open: CONNECTIONS,
+        of_address: ADDRESS_CONNECTIONS,
+        head_time: HEAD_TIME,
+        write_pause,
+        write_rate: WRITE_RATE,
+        drain,
+    }
+}
+
+/// Completes when it is told that the doors are to end.
+pub(crate) fn told(ended: &watch::Sender<bool>) -> impl Future<Output = ()> + use<> {
+    let mut ended = ended.subscribe();
+    async move { drop(ended.wait_for(|ended| *ended).await) }
+}
+
+/// Answers at the doors until both have ended, which they are [`told`] to when `over` completes. One that fails ends the other,
+/// because its requests would meet half a service.
+pub(crate) async fn at_doors(
+    clients: impl Future<Output = io::Result<()>>,
+    operators: Option<impl Future<Output = io::Result<()>>>,
+    over: impl Future<Output = ()>,
+    ended: &watch::Sender<bool>,
+) -> io::Result<()> {
+    let operators = async {
+        match operators {
+            Some(operators) => operators.await,
             None => Ok(()),
         }
     };
-    // One that fails ends the others, because their requests would meet half a service.
-    let served = async { tokio::try_join!(main, other).map(drop) };
+    let end = async {
+        over.await;
+        ended.send_replace(true);
+    };
+    let served = async { tokio::try_join!(clients, operators).map(drop) };
     tokio::pin!(served);
     tokio::select! {
         served = &mut served => served,

@@ -10,16 +10,16 @@ use axum::extract::Request;
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
-use doppel_http::{Connections, Listening};
+use doppel_http::Listening;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use crate::access::Hosts;
-use crate::limits::{ADDRESS_CONNECTIONS, CONNECTIONS, HEAD_TIME, WRITE_PAUSE, WRITE_RATE};
+use crate::limits::WRITE_PAUSE;
 use crate::operations;
 use crate::problem::Problem;
 use crate::request_id::{REQUEST_ID, RequestIds};
-use crate::server::Doors;
+use crate::server::{Doors, at_doors, connections, told};
 
 /// How long an answer may take to leave once the cluster is reached. It is made at once.
 const DRAIN: Duration = Duration::from_secs(1);
@@ -34,38 +34,18 @@ pub async fn wait(
     awaited: impl Fn() -> String + Clone + Send + Sync + 'static,
     reached: impl Future<Output = ()>,
 ) -> io::Result<()> {
-    let limits = Connections {
-        open: CONNECTIONS,
-        of_address: ADDRESS_CONNECTIONS,
-        head_time: HEAD_TIME,
-        write_pause: WRITE_PAUSE,
-        write_rate: WRITE_RATE,
-        drain: DRAIN,
-    };
     let Doors { clients, operators, access } = doors;
     let routes = routes(awaited, access.hosts.clone());
     let ended = watch::Sender::new(false);
-    let at = async |Listening { listener, tls }: &Listening<TcpListener>| {
-        let (lent, mut ended) = (Listening { listener, tls: tls.clone() }, ended.subscribe());
-        let ended = async move { drop(ended.wait_for(|ended| *ended).await) };
-        doppel_http::serve(lent, routes.clone(), limits, ended, || ()).await
+    let at = |listening| {
+        doppel_http::serve(listening, routes.clone(), connections(WRITE_PAUSE, DRAIN), told(&ended), || ())
     };
-    let operators = async {
-        match operators {
-            Some(operators) => at(operators).await,
-            None => Ok(()),
-        }
-    };
-    let answered = async { tokio::try_join!(at(clients), operators).map(drop) };
-    let end = async {
-        reached.await;
-        ended.send_replace(true);
-    };
-    tokio::pin!(answered);
-    tokio::select! {
-        answered = &mut answered => answered,
-        () = end => answered.await,
-    }
+    at_doors(at(lend(clients)), operators.as_ref().map(|door| at(lend(door))), reached, &ended).await
+}
+
+/// The listener stays, for the service that follows.
+fn lend(door: &Listening<TcpListener>) -> Listening<&TcpListener> {
+    Listening { listener: &door.listener, tls: door.tls.clone() }
 }
 
 fn routes(awaited: impl Fn() -> String + Clone + Send + Sync + 'static, hosts: Hosts) -> Router {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::backup::has_all;
 use super::collection::{SHARDS, directory, fill};
-use super::place::{Place, back_up, copy, done, fails, restore, run_when_free, stderr};
+use super::place::{Place, back_up, copy, done, fails, restore, run_when_free, signature_bytes, stderr};
 use crate::harness::pages::{ndjson, rounds, text};
 use crate::harness::{PATIENCE, Server, doppel, kill_at_moments, meaning, run, wait_until};
 
@@ -127,16 +127,14 @@ fn a_restored_series_has_no_signature_of_a_page_that_was_purged() {
     server.flush();
     ask(&server, &files[..1], &files[1]);
     assert!(server.terminate());
-    let bytes = |dir: &Path| -> u64 {
-        let files = fs::read_dir(dir.join("tier1/range-0/signatures")).unwrap();
-        files.filter_map(|file| Some(file.ok()?.metadata().ok()?.len())).sum()
-    };
     let [all, left] = ["all", "left"].map(|name| place.path(name));
     done(&restore_all(&files[..1], &all));
     done(&restore_all(&files, &left));
-    let before = bytes(&all);
+    let before = signature_bytes(&all);
     let restored = Server::start(&left, &[]);
-    wait_until("the signatures to leave the files", PATIENCE, || (bytes(&left) < before / 3).then_some(()));
+    wait_until("the signatures to leave the files", PATIENCE, || {
+        (signature_bytes(&left) < before / 3).then_some(())
+    });
     assert_eq!(restored.status("http://kept.example/3")["status"], "unique");
     assert!(restored.terminate());
     done(&run([Path::new("check"), &left]));

@@ -37,6 +37,12 @@ impl Place {
     }
 }
 
+/// Bytes of the files with the signatures of a data directory's first range.
+pub(crate) fn signature_bytes(dir: &Path) -> u64 {
+    let files = fs::read_dir(dir.join("tier1/range-0/signatures")).unwrap();
+    files.filter_map(|file| Some(file.ok()?.metadata().ok()?.len())).sum()
+}
+
 pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }

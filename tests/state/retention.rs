@@ -1,12 +1,12 @@
 //! The operator chooses how long obsolete data are kept.
 
-use std::fs;
 use std::ops::Range;
 use std::path::Path;
 use std::process::Output;
 
 use serde_json::{Value, json};
 
+use super::place::signature_bytes;
 use crate::harness::pages::{html, text};
 use crate::harness::{OwnServer, PATIENCE, Server, run, wait_until};
 
@@ -43,11 +43,7 @@ fn a_time_has_a_number_and_a_unit() {
 #[test]
 fn a_purge_leaves_no_signature_on_disk() {
     let home = tempfile::tempdir().unwrap();
-    let signatures = home.path().join("tier1/range-0/signatures");
-    let bytes = || -> u64 {
-        let files = fs::read_dir(&signatures).unwrap();
-        files.filter_map(|file| Some(file.ok()?.metadata().ok()?.len())).sum()
-    };
+    let bytes = || signature_bytes(home.path());
     let pages = |host: &str, seeds: Range<u64>| -> Vec<Value> {
         let page =
             |seed| json!({ "url": format!("http://{host}/{seed}"), "html": html("Title", &text(seed, 300)) });

@@ -16,7 +16,7 @@ use super::changes::KeptAfter;
 use super::mover::Mover;
 use super::{Inner, lock};
 use crate::log::{Local, Position};
-use crate::store::StoreError;
+use crate::store::{StoreError, Trouble};
 
 /// How long the thread that moves rows is waited for. Others read meanwhile.
 const MOVER: Duration = Duration::from_secs(1);
@@ -213,20 +213,9 @@ impl Live {
 
 /// What a reader is told of a database that could not be opened anew. It is tried again, and may be open then.
 fn as_read(failure: &StoreError) -> StoreError {
-    match failure {
-        StoreError::InUse
-        | StoreError::Busy
-        | StoreError::Reopening
-        | StoreError::Engine(_)
-        | StoreError::Deposed(_)
-        | StoreError::Unencodable(_) => StoreError::Reopening,
-        StoreError::DiskFull
-        | StoreError::Missing(_)
-        | StoreError::Behind { .. }
-        | StoreError::Apart { .. }
-        | StoreError::Corrupt { .. }
-        | StoreError::Damaged { .. }
-        | StoreError::Version { .. } => failure.clone(),
+    match failure.trouble() {
+        Trouble::DiskFull | Trouble::Damage => failure.clone(),
+        Trouble::Passing | Trouble::Failure => StoreError::Reopening,
     }
 }
 

@@ -70,7 +70,7 @@ use crate::machine::Settings;
 use crate::peers::Peers;
 use crate::range_map::RangeMap;
 use crate::statuses::Statuses;
-use crate::store::StoreError;
+use crate::store::{StoreError, Trouble};
 use crate::totals;
 use deliveries::Deliveries;
 use owner::Owner;
@@ -193,20 +193,12 @@ impl Deref for Node<'_> {
 
 impl From<StoreError> for Tier1Error {
     fn from(error: StoreError) -> Self {
-        match error {
-            StoreError::DiskFull => Self::DiskFull(error.to_string()),
-            StoreError::Deposed(_) | StoreError::Busy | StoreError::Reopening => {
-                Self::Unavailable(error.to_string())
-            }
-            StoreError::InUse | StoreError::Engine(_) | StoreError::Unencodable(_) => {
-                Self::ReadOnly(error.to_string())
-            }
-            StoreError::Missing(_)
-            | StoreError::Behind { .. }
-            | StoreError::Apart { .. }
-            | StoreError::Corrupt { .. }
-            | StoreError::Damaged { .. }
-            | StoreError::Version { .. } => Self::Damaged(error.to_string()),
+        let what = error.to_string();
+        match error.trouble() {
+            Trouble::DiskFull => Self::DiskFull(what),
+            Trouble::Damage => Self::Damaged(what),
+            Trouble::Passing => Self::Unavailable(what),
+            Trouble::Failure => Self::ReadOnly(what),
         }
     }
 }

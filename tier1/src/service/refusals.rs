@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use doppel_model::RangeId;
 use doppel_protocol::Tier1Error;
 
-use crate::store::StoreError;
+use crate::store::{StoreError, Trouble};
 
 /// Why no writes are taken.
 #[derive(Debug, Default)]
@@ -67,18 +67,9 @@ impl Refusals {
             StoreError::InUse => Tier1Error::Unavailable(format!(
                 "there is room again, and range {range} waits for another process that uses its files"
             )),
-            StoreError::DiskFull => Tier1Error::DiskFull(error.to_string()),
-            StoreError::Missing(_)
-            | StoreError::Behind { .. }
-            | StoreError::Apart { .. }
-            | StoreError::Corrupt { .. }
-            | StoreError::Damaged { .. }
-            | StoreError::Version { .. } => Tier1Error::Damaged(error.to_string()),
+            error if matches!(error.trouble(), Trouble::DiskFull | Trouble::Damage) => error.clone().into(),
             // What the system says names files of the server.
-            StoreError::Reopening
-            | StoreError::Engine(_)
-            | StoreError::Deposed(_)
-            | StoreError::Unencodable(_) => Tier1Error::Unavailable(format!(
+            _ => Tier1Error::Unavailable(format!(
                 "range {range} could not be opened anew after its disk was full, which is tried again: see the server's log"
             )),
         };

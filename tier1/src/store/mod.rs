@@ -30,6 +30,19 @@ use doppel_model::RangeId;
 /// A row's new value; none deletes it.
 pub type Write = (Vec<u8>, Option<Vec<u8>>);
 
+/// What an error of a store means to whoever asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Trouble {
+    /// There is no room.
+    DiskFull,
+    /// What is stored is not what was stored, or nothing that this program reads.
+    Damage,
+    /// It passes by itself: the call may be repeated.
+    Passing,
+    /// The engine does not do what it is to do.
+    Failure,
+}
+
 /// Why the store failed. Clones are for everybody who asks, as often as they ask.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum StoreError {
@@ -115,6 +128,21 @@ pub(crate) fn is_full(error: &std::io::Error) -> bool {
 }
 
 impl StoreError {
+    /// What it means to whoever asks.
+    pub(crate) fn trouble(&self) -> Trouble {
+        match self {
+            Self::DiskFull => Trouble::DiskFull,
+            Self::Missing(_)
+            | Self::Behind { .. }
+            | Self::Apart { .. }
+            | Self::Corrupt { .. }
+            | Self::Damaged { .. }
+            | Self::Version { .. } => Trouble::Damage,
+            Self::Deposed(_) | Self::Busy | Self::Reopening => Trouble::Passing,
+            Self::InUse | Self::Engine(_) | Self::Unencodable(_) => Trouble::Failure,
+        }
+    }
+
     /// A file that cannot be read or written; `doing` begins with a verb.
     pub(crate) fn of_file(doing: &str, path: &Path, error: &std::io::Error) -> Self {
         if is_full(error) {

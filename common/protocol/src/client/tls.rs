@@ -6,7 +6,7 @@ use std::io;
 use rustls::{AlertDescription, CertificateError};
 
 /// What TLS says, if it is what an error is about.
-pub(super) fn of_tls<'e>(mut error: &'e (dyn Error + 'static)) -> Option<&'e rustls::Error> {
+fn of_tls<'e>(mut error: &'e (dyn Error + 'static)) -> Option<&'e rustls::Error> {
     loop {
         if let Some(tls) = error.downcast_ref() {
             return Some(tls);

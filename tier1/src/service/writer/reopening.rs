@@ -62,29 +62,33 @@ impl Writer<'_> {
                     }
                     // Another range goes on, which is soon over.
                     Ok(false) => next = Instant::now() + LOOK,
+                    // There is room: somebody reads, or has the files, which is mostly soon over.
+                    Err(error @ (StoreError::Busy | StoreError::InUse)) => {
+                        next = Instant::now() + LOOK;
+                        if held_up_since.get_or_insert_with(Instant::now).elapsed() >= HELD_UP {
+                            self.still_refuse(&error, &mut refused);
+                        }
+                    }
                     Err(error) => {
-                        // There is room: somebody reads, or has the files, which is mostly soon over.
-                        let is_held_up = matches!(error, StoreError::Busy | StoreError::InUse);
-                        let since = held_up_since.take().unwrap_or_else(Instant::now);
-                        if is_held_up {
-                            held_up_since = Some(since);
-                        } else {
-                            pause = pause.saturating_mul(2).min(LOOK_MAX);
-                        }
-                        next = Instant::now() + if is_held_up { LOOK } else { pause };
-                        if is_held_up && since.elapsed() < HELD_UP {
-                            continue;
-                        }
-                        if let Some(why) = self.tier1.refusals.still_refuses(range, &error) {
-                            tracing::warn!(%error, range = range.0, "the range cannot go on yet");
-                            refused = why;
-                        }
+                        held_up_since = None;
+                        pause = pause.saturating_mul(2).min(LOOK_MAX);
+                        next = Instant::now() + pause;
+                        self.still_refuse(&error, &mut refused);
                     }
                 },
             }
         }
         self.tier1.refusals.forget(range);
         false
+    }
+
+    /// Says why the range cannot go on yet, where that was not said.
+    fn still_refuse(&self, error: &StoreError, refused: &mut Tier1Error) {
+        let range = self.owner.id;
+        if let Some(why) = self.tier1.refusals.still_refuses(range, error) {
+            tracing::warn!(%error, range = range.0, "the range cannot go on yet");
+            *refused = why;
+        }
     }
 
     /// Takes a task while nothing is committed. Of background work it is noted that it was done: it is found again.
