@@ -93,13 +93,11 @@ pub(crate) fn propose(ranges: usize, names: &[&str], replicas: usize) -> Table {
 /// Moves standbys until the nodes follow as many ranges, up to one.
 fn even_out(table: &mut Table, nodes: usize) {
     loop {
-        let mut follows = vec![0; nodes];
-        table.iter().flat_map(|of| &of[1..]).for_each(|node| follows[*node] += 1);
+        let (_, follows) = followed(table, nodes);
         let least = follows.iter().copied().min().unwrap_or_default();
-        let Some(path) = (0..nodes)
-            .filter(|node| follows[*node] > least + 1)
-            .find_map(|from| path(table, nodes, from, |node| follows[node] == least))
-        else {
+        let Some(path) = (0..nodes).filter(|node| follows[*node] > least + 1).find_map(|from| {
+            path(table, nodes, from, (|_: &[usize], _, _| true, |node| follows[node] == least))
+        }) else {
             return;
         };
         for (range, from, to) in path {
@@ -112,39 +110,48 @@ fn even_out(table: &mut Table, nodes: usize) {
 /// as before, up to one. Whether there was such a move: each makes the sum of the squares of what nodes follow of an owner
 /// less, so they come to an end.
 fn spread_out(table: &mut Table, nodes: usize) -> bool {
-    let (mut of_owner, mut follows) = (vec![vec![0_usize; nodes]; nodes], vec![0_usize; nodes]);
-    for of in &*table {
+    let (of_owner, follows) = followed(table, nodes);
+    let least = follows.iter().copied().min().unwrap_or_default();
+    for (owner, counts) in of_owner.iter().enumerate() {
+        for from in (0..nodes).filter(|from| *from != owner) {
+            for to in (0..nodes).filter(|to| *to != owner && counts[*to] + 1 < counts[from]) {
+                let could = |of: &Vec<usize>| of[0] == owner && of[1..].contains(&from) && !of.contains(&to);
+                let Some(range) = table.iter().position(could) else { continue };
+                let mut moved = table.clone();
+                replace(&mut moved[range], from, to);
+                if follows[from] <= follows[to] {
+                    // Standbys of other owners go the other way, where that does no harm.
+                    let may = |of: &[usize], node: usize, next: usize| {
+                        of[0] != owner && of_owner[of[0]][next] < of_owner[of[0]][node]
+                    };
+                    let ends = |node: usize| node == from || follows[node] == least && follows[from] > least;
+                    let Some(back) = path(&moved, nodes, to, (may, ends)) else { continue };
+                    back.into_iter().for_each(|(range, from, to)| replace(&mut moved[range], from, to));
+                }
+                if squares(&followed(&moved, nodes).0) < squares(&of_owner) {
+                    *table = moved;
+                    return true;
+                }
+            }
+        }
+    }
+    false
+}
+
+/// What each node follows of each owner, and in all.
+fn followed(table: &Table, nodes: usize) -> (Table, Vec<usize>) {
+    let (mut of_owner, mut follows) = (vec![vec![0; nodes]; nodes], vec![0; nodes]);
+    for of in table {
         for node in &of[1..] {
             of_owner[of[0]][*node] += 1;
             follows[*node] += 1;
         }
     }
-    // A range that one node follows, and another could in its place.
-    let could = |table: &Table, from: usize, to: usize, suits: &dyn Fn(usize) -> bool| {
-        let could = |of: &Vec<usize>| suits(of[0]) && of[1..].contains(&from) && !of.contains(&to);
-        table.iter().position(could)
-    };
-    for (owner, counts) in of_owner.iter().enumerate() {
-        for from in (0..nodes).filter(|from| *from != owner) {
-            let less = |to: &usize| *to != owner && counts[*to] + 1 < counts[from];
-            for to in (0..nodes).filter(less) {
-                let Some(range) = could(table, from, to, &|other| other == owner) else { continue };
-                // Another range goes the other way, where that does no harm.
-                let back = could(table, to, from, &|other| {
-                    other != owner && of_owner[other][from] < of_owner[other][to]
-                });
-                if back.is_none() && follows[from] <= follows[to] {
-                    continue;
-                }
-                replace(&mut table[range], from, to);
-                if let Some(back) = back.filter(|_| follows[from] <= follows[to]) {
-                    replace(&mut table[back], to, from);
-                }
-                return true;
-            }
-        }
-    }
-    false
+    (of_owner, follows)
+}
+
+fn squares(of_owner: &Table) -> usize {
+    of_owner.iter().flatten().map(|count| count * count).sum()
 }
 
 /// Puts one standby in the place of another.
@@ -157,19 +164,19 @@ fn replace(of: &mut [usize], from: usize, to: usize) {
 }
 
 /// Moves of standbys, each as a range with the node before and after, by which `from` follows one less and a node at the end one
-/// more.
+/// more. Only such that `may` be.
 fn path(
     table: &Table,
     nodes: usize,
     from: usize,
-    ends: impl Fn(usize) -> bool,
+    (may, ends): (impl Fn(&[usize], usize, usize) -> bool, impl Fn(usize) -> bool),
 ) -> Option<Vec<(usize, usize, usize)>> {
     let mut came: Vec<Option<(usize, usize)>> = vec![None; nodes];
     let mut open = VecDeque::from([from]);
     while let Some(node) = open.pop_front() {
         for (range, of) in table.iter().enumerate().filter(|(_, of)| of[1..].contains(&node)) {
             for next in (0..nodes).filter(|next| *next != from && !of.contains(next)) {
-                if came[next].is_some() {
+                if came[next].is_some() || !may(of, node, next) {
                     continue;
                 }
                 came[next] = Some((range, node));
