@@ -198,6 +198,7 @@ impl FrontDoorArgs {
                 long_polls: self.client_long_polls,
                 exports: LIMITS.exports,
                 body_bytes: of_client,
+                unpacking: default.client.unpacking,
             },
             ..default
         })

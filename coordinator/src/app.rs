@@ -113,7 +113,7 @@ impl App {
             temp_dir,
             clients: Arc::new(Clients::new(limits.client, memory)),
             requests: Arc::new(Semaphore::new(limits.requests)),
-            calls: Calls::new(limits.requests),
+            calls: Calls::new(limits.requests, limits.unpacking),
             long_polls: Arc::new(Semaphore::new(limits.long_polls)),
             exports: Arc::new(Semaphore::new(HEAVY_CALLS)),
             scrapes: Arc::new(Semaphore::new(SCRAPES)),
@@ -180,7 +180,11 @@ impl App {
         max: usize,
     ) -> Result<Buffer, Problem> {
         let wire = body::read(caller.memory(), &self.0.limits, headers, body, max).await?;
-        if wire.is_packed() { self.blocking(|_| wire.unpack()).await } else { wire.unpack() }
+        if !wire.is_packed() {
+            return wire.unpack();
+        }
+        let turns = caller.unpacking();
+        self.0.calls.run_giving_way(self.0.limits.call_time, turns, || wire.unpack()).await
     }
 
     /// Advice on the present records, with the winners of a market where one is asked for.

@@ -1,13 +1,16 @@
 //! Calls of the tiers, which block: on threads where that is allowed, bounded in number and in time (G6).
 //!
 //! Invariants: a call holds its permit until it ends, whether or not its caller still waits; a caller waits no longer
-//! than it said. A call that is late is not broken off: it goes on without its caller.
+//! than it said. A call that is late is not broken off: it goes on without its caller. What gives way to those that answer
+//! runs on as few threads at once as were asked for.
 
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
+use doppel_threads::{GiveWay, give_way};
 use tokio::runtime::{Handle, RuntimeFlavor};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::task::{block_in_place, spawn_blocking};
 use tokio::time::timeout;
 use tracing::Span;
@@ -20,12 +23,14 @@ use crate::problem::Problem;
 pub(crate) struct Calls {
     requests: Arc<Semaphore>,
     health: Arc<Semaphore>,
+    giving_way: Arc<Semaphore>,
 }
 
 impl Calls {
-    /// For as many calls of requests at once, and [`HEALTH_CALLS`] of health and metrics.
-    pub(crate) fn new(requests: usize) -> Self {
-        Self { requests: Arc::new(Semaphore::new(requests)), health: Arc::new(Semaphore::new(HEALTH_CALLS)) }
+    /// For as many calls of requests at once, of which so many may be at work that give way, and [`HEALTH_CALLS`] of health and metrics.
+    pub(crate) fn new(requests: usize, giving_way: usize) -> Self {
+        let permits = |count| Arc::new(Semaphore::new(count));
+        Self { requests: permits(requests), health: permits(HEALTH_CALLS), giving_way: permits(giving_way) }
     }
 
     /// Runs a request's call on a thread.
@@ -73,6 +78,44 @@ impl Calls {
         }
         let _permit = self.permit()?;
         block_in_place(call)
+    }
+
+    /// Runs long work for a request on a thread of its own, which gives way to those that answer. It waits for its turn, first among
+    /// the `turns` of its client, so that one who has much waits alone.
+    ///
+    /// # Errors
+    /// As [`Calls::run`]. The wait counts.
+    pub(crate) async fn run_giving_way<T: Send + 'static>(
+        &self,
+        time: Duration,
+        turns: Option<Arc<Semaphore>>,
+        call: impl FnOnce() -> Result<T, Problem> + Send + 'static,
+    ) -> Result<T, Problem> {
+        let permit = self.permit()?;
+        let answer = async {
+            let own = match turns {
+                Some(turns) => turns.acquire_owned().await.ok(),
+                None => None,
+            };
+            let turn = self.giving_way.clone().acquire_owned().await.ok();
+            let (answer, answered) = oneshot::channel();
+            let span = Span::current();
+            let work = move || {
+                let _permits = (permit, own, turn);
+                let _span = span.entered();
+                give_way(GiveWay::ToAnswers);
+                // Whoever waited may have gone.
+                let _ = answer.send(call());
+            };
+            let begun = thread::Builder::new().name("giving-way".to_owned()).spawn(work);
+            begun.map_err(|error| {
+                tracing::warn!(%error, "there is no thread for a request");
+                Problem::busy("there is no thread for this now; try again later")
+            })?;
+            // None comes of a panic, of which the thread tells.
+            answered.await.unwrap_or_else(|_| Err(Problem::internal()))
+        };
+        timeout(time, answer).await.unwrap_or_else(|_| Err(Problem::timed_out(time)))
     }
 
     fn permit(&self) -> Result<OwnedSemaphorePermit, Problem> {
@@ -127,7 +170,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_late_call_keeps_its_permit_until_it_ends() {
-        let calls = Calls::new(1);
+        let calls = Calls::new(1, 1);
         let (end, call) = held();
         let late = calls.run(SHORT, call).await.unwrap_err();
         assert_eq!((late.status(), late), (StatusCode::SERVICE_UNAVAILABLE, Problem::timed_out(SHORT)));
@@ -143,8 +186,28 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_client_with_much_work_keeps_no_other_from_its_turn() {
+        let calls = Calls::new(9, 2);
+        let turns = || Some(Arc::new(Semaphore::new(1)));
+        let (one, other) = (turns(), turns());
+        let (end, call) = held();
+        // It goes on without its caller, and keeps its turn.
+        assert_eq!(calls.run_giving_way(SHORT, one.clone(), call).await, Err(Problem::timed_out(SHORT)));
+        let waits = calls.run_giving_way(SHORT, one.clone(), || Ok(1)).await;
+        assert_eq!(waits, Err(Problem::timed_out(SHORT)));
+        assert_eq!(calls.run_giving_way(LONG, other.clone(), || Ok(2)).await, Ok(2));
+        assert_eq!(calls.run_giving_way(LONG, None, || Ok(3)).await, Ok(3));
+        let panics =
+            calls.run_giving_way(LONG, other.clone(), || -> Result<(), Problem> { panic!("planned") });
+        assert_eq!(panics.await, Err(Problem::internal()));
+        assert_eq!(calls.run_giving_way(LONG, other, || Ok(4)).await, Ok(4));
+        drop(end);
+        assert_eq!(calls.run_giving_way(LONG, one, || Ok(5)).await, Ok(5));
+    }
+
+    #[tokio::test]
     async fn health_waits_for_a_permit_within_its_time() {
-        let calls = Calls::new(0);
+        let calls = Calls::new(0, 0);
         let (ends, held): (Vec<_>, Vec<_>) = (0..HEALTH_CALLS).map(|_| held()).unzip();
         for call in held {
             assert_eq!(calls.run_for_health(SHORT, call).await, Err(Problem::timed_out(SHORT)));

@@ -25,6 +25,9 @@ const QUEUE: usize = 1_024;
 /// Then it lets others run, so that nobody who asks for a status waits long, and small pages do not cost a switch each.
 const JOB_BYTES: usize = 32 << 10;
 
+/// The most sources of a job: the shortest pages cost some microseconds each, however short.
+const JOB_SOURCES: usize = 32;
+
 /// A page before extraction.
 #[derive(Debug, Clone)]
 pub enum Source {
@@ -162,7 +165,7 @@ impl Ingest {
         for source in sources {
             bytes += source.bytes();
             next.push(source);
-            if bytes >= JOB_BYTES {
+            if bytes >= JOB_BYTES || next.len() >= JOB_SOURCES {
                 bytes = 0;
                 send(&mut next);
             }

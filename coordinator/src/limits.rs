@@ -8,9 +8,12 @@
 //! Threads: a call that blocks holds one of the runtime's blocking pool, of which there are 512 by default,
 //! until it ends, whether or not its caller still waits. Calls of requests hold at most [`REQUESTS`],
 //! health and metrics [`HEALTH_CALLS`], exports on their way out [`HEAVY_CALLS`], backups [`BACKUPS`], samples
-//! [`SAMPLES`]: 406 of the 512, so none of them ever waits for a thread.
+//! [`SAMPLES`]: 406 of the 512, so none of them ever waits for a thread. Packed bodies are unpacked on threads of their own, as many at once
+//! as there are processors, and half of these for one client; more would only take the processors from those that answer.
 //! A scrape has three threads of its own, which scrapes share; at most [`STATUS_HELPERS`] read for questions about many pages.
 
+use std::num::NonZero;
+use std::thread::available_parallelism;
 use std::time::Duration;
 
 use doppel_protocol::{BATCH_MAX, LIST_MAX};
@@ -76,6 +79,7 @@ pub const CLIENT: ClientLimits = ClientLimits {
     long_polls: LONG_POLLS / 4,
     exports: HEAVY_CALLS / 2,
     body_bytes: BODY_MEMORY_BYTES / 2,
+    unpacking: 1,
 };
 
 /// Connections of one address at once, but for those of the machine itself: a quarter of all. Past it they are closed.
@@ -309,6 +313,8 @@ pub struct ClientLimits {
     pub exports: usize,
     /// Bytes of request bodies in memory, and of the answers to their lines.
     pub body_bytes: usize,
+    /// Bodies that are being unpacked; further ones wait.
+    pub unpacking: usize,
 }
 
 /// The limits that tests make small.
@@ -330,7 +336,9 @@ pub struct Limits {
     pub body_time: Duration,
     /// See [`REQUESTS`].
     pub requests: usize,
-    /// See [`CLIENT`].
+    /// Bodies that are being unpacked; further ones wait.
+    pub unpacking: usize,
+    /// See [`CLIENT`]. Of the bodies that are being unpacked it is half.
     pub client: ClientLimits,
     /// See [`CALL_TIME`].
     pub call_time: Duration,
@@ -352,6 +360,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
+        let processors = available_parallelism().map_or(1, NonZero::get);
         Self {
             wire_bytes: WIRE_BYTES,
             body_bytes: BODY_BYTES,
@@ -361,7 +370,8 @@ impl Default for Limits {
             body_pause: BODY_PAUSE,
             body_time: BODY_TIME,
             requests: REQUESTS,
-            client: CLIENT,
+            unpacking: processors,
+            client: ClientLimits { unpacking: processors.div_ceil(2), ..CLIENT },
             call_time: CALL_TIME,
             health_time: HEALTH_TIME,
             long_polls: LONG_POLLS,

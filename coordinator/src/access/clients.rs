@@ -41,6 +41,7 @@ struct Share {
     long_polls: Arc<Semaphore>,
     exports: Arc<Semaphore>,
     memory: BodyMemory,
+    unpacking: Arc<Semaphore>,
 }
 
 /// A place of a client; dropping it gives it back.
@@ -85,12 +86,13 @@ impl Clients {
         if known.len() >= SWEPT_FROM {
             known.retain(|_, share| share.strong_count() > 0);
         }
-        let ClientLimits { requests, long_polls, exports, body_bytes } = self.limits;
+        let ClientLimits { requests, long_polls, exports, body_bytes, unpacking } = self.limits;
         let share = Arc::new(Share {
             requests: Arc::new(Semaphore::new(requests)),
             long_polls: Arc::new(Semaphore::new(long_polls)),
             exports: Arc::new(Semaphore::new(exports)),
             memory: self.memory.part(body_bytes),
+            unpacking: Arc::new(Semaphore::new(unpacking)),
         });
         known.insert(id, Arc::downgrade(&share));
         share
@@ -106,6 +108,11 @@ impl Caller {
     /// The memory for its bodies.
     pub(crate) fn memory(&self) -> &BodyMemory {
         &self.memory
+    }
+
+    /// The permits by which its bodies are unpacked; none where it is not limited.
+    pub(crate) fn unpacking(&self) -> Option<Arc<Semaphore>> {
+        self.share.as_ref().map(|share| Arc::clone(&share.unpacking))
     }
 
     /// A place among the requests of the client.
@@ -141,7 +148,7 @@ mod tests {
     use super::*;
 
     fn clients(requests: usize) -> Clients {
-        let limits = ClientLimits { requests, long_polls: 1, exports: 1, body_bytes: 4 << 10 };
+        let limits = ClientLimits { requests, long_polls: 1, exports: 1, body_bytes: 4 << 10, unpacking: 1 };
         Clients::new(limits, BodyMemory::new(10 << 10))
     }
 

@@ -183,7 +183,7 @@ impl Writer<'_> {
     fn take(&mut self, task: Task) -> Result<(), Tier1Error> {
         let task = match Waiting::new(task) {
             Ok(waiting) => {
-                self.waiting.push_back(waiting);
+                waiting.line_up(&mut self.waiting);
                 return Ok(());
             }
             Err(task) => task,

@@ -1,4 +1,8 @@
 //! Tasks that are under way, and where their answers go.
+//!
+//! Few pages do not wait for many: a submission of up to [`FEW`] passes tasks that have more to do, so that one client who sends batches
+//! without a pause does not keep others waiting for all of them. Each task is passed [`PASSED_MAX`] times at most.
+//! Tasks under way together come in no order that anybody could rely on: none of them is answered yet.
 
 use std::collections::VecDeque;
 
@@ -9,11 +13,19 @@ use crate::range::Range;
 use crate::service::room::{Arriving, Place, Reply};
 use crate::service::task::{Report, Task};
 
+/// The most commands of a submission that does not wait for larger tasks.
+const FEW: usize = 16;
+
+/// How often a task is passed by others; as many pages as a batch has, if each is alone.
+const PASSED_MAX: usize = 256;
+
 /// A task whose commands are on their way.
 pub(super) struct Waiting {
     pub(super) commands: VecDeque<Command>,
     pub(super) answered: Vec<Outcome>,
     to: To,
+    /// How many submissions that came later were put before it.
+    passed: usize,
 }
 
 /// Where the answer goes. What the task has taken of the bounds is kept until then.
@@ -43,7 +55,16 @@ impl Waiting {
             Task::Report { reply } => (VecDeque::new(), To::Report(reply)),
             other => return Err(other),
         };
-        Ok(Self { commands, answered: Vec::new(), to })
+        Ok(Self { commands, answered: Vec::new(), to, passed: 0 })
+    }
+
+    /// Takes its place among those that wait.
+    pub(super) fn line_up(self, all: &mut VecDeque<Self>) {
+        let may_pass = matches!(self.to, To::Submit(..)) && self.commands.len() <= FEW;
+        let gives_way = |entry: &&mut Self| entry.commands.len() > FEW && entry.passed < PASSED_MAX;
+        let passed = all.iter_mut().rev().take_while(|entry| may_pass && gives_way(entry));
+        let passed = passed.map(|entry| entry.passed += 1).count();
+        all.insert(all.len() - passed, self);
     }
 
     /// Whether it waits while too many messages are on their way. Submissions do, and commands that say so.
@@ -112,10 +133,49 @@ impl Waiting {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use crossbeam::channel::bounded;
-    use doppel_model::PageId;
+    use doppel_model::{PageId, PageUrl, Timestamp};
+    use doppel_protocol::{Body, Submission};
 
     use super::*;
+
+    #[test]
+    fn few_pages_pass_many_but_not_for_ever() {
+        let bound = Arc::default();
+        let submission = |at: usize| Submission {
+            url: PageUrl::parse(&format!("http://a.example/{at}")).unwrap(),
+            fetched_at: Timestamp::from_millis(0),
+            popularity: None,
+            language: None,
+            canonical: None,
+            body: Body::Dead,
+        };
+        let submit = |pages: usize| Task::Submit {
+            submissions: (0..pages).map(|at| (submission(at), None)).collect(),
+            arriving: Arriving::count(&bound, 0).0,
+            reply: Reply::new(bounded(1).0, Place::default()),
+        };
+        let mut all = VecDeque::new();
+        let mut line_up = |task| Waiting::new(task).ok().unwrap().line_up(&mut all);
+        line_up(submit(FEW + 1));
+        line_up(Task::Report { reply: Reply::new(bounded(1).0, Place::default()) });
+        line_up(submit(200));
+        line_up(submit(2));
+        line_up(submit(201));
+        line_up(submit(FEW));
+        line_up(submit(1));
+        let sizes =
+            |all: &VecDeque<Waiting>| all.iter().map(|entry| entry.commands.len()).collect::<Vec<_>>();
+        assert_eq!(sizes(&all), [FEW + 1, 0, 2, FEW, 1, 200, 201]);
+        for _ in 0..PASSED_MAX + 9 {
+            Waiting::new(submit(1)).ok().unwrap().line_up(&mut all);
+        }
+        let last = sizes(&all).split_off(all.len() - 14);
+        // The smaller one had been passed once more before.
+        assert_eq!(last, [vec![200, 1, 201], vec![1; 11]].concat());
+    }
 
     #[test]
     fn what_is_done_is_not_kept_behind_what_is_held_back() {
