@@ -107,6 +107,7 @@ fn bombs_are_refused_within_the_memory_for_bodies() {
         });
     });
     let peak = door.server.peak_memory().unwrap_or_default() >> 20;
+    println!("bombs: at most {peak} MiB of memory");
     assert!(peak < BODY_MEMORY + ASIDE, "{peak} MiB were used");
 }
 
