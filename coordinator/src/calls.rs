@@ -103,7 +103,7 @@ impl Calls {
             let work = move || {
                 let _permits = (permit, own, turn);
                 let _span = span.entered();
-                give_way(GiveWay::ToAnswers);
+                give_way(GiveWay::ToAll);
                 // Whoever waited may have gone.
                 let _ = answer.send(call());
             };
