@@ -40,7 +40,7 @@ use waiting::Waiting;
 /// How long the writer sleeps when nothing comes and background work waits for its turn.
 const IDLE: Duration = Duration::from_millis(20);
 
-/// Questions are expected for so long after the last one.
+/// Questions, and submissions of few pages, are expected for so long after the last one.
 const ASKED: Duration = Duration::from_secs(1);
 
 /// Tasks taken before a commit is built. Those that come while it is are taken into it as long as it has room.
@@ -63,7 +63,7 @@ struct Writer<'t> {
     pace: Pace,
     /// When rows of confirmed messages go, if no commit comes before.
     forget_at: Option<Instant>,
-    /// When pages were last asked for, as far as the writer knows.
+    /// When pages were last asked for, or few were handed in, as far as the writer knows: somebody waits for a short commit.
     last_asked: Option<Instant>,
     /// What came during a commit and is not for the machine. It is taken after it, whether or not the commit is made.
     set_aside: Option<Task>,
@@ -183,6 +183,9 @@ impl Writer<'_> {
     fn take(&mut self, task: Task) -> Result<(), Tier1Error> {
         let task = match Waiting::new(task) {
             Ok(waiting) => {
+                if waiting.is_of_few() {
+                    self.last_asked = Some(Instant::now());
+                }
                 waiting.line_up(&mut self.waiting);
                 return Ok(());
             }
@@ -235,7 +238,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Whether pages are asked for at present.
+    /// Whether pages are asked for at present, or few are handed in.
     fn is_asked(&mut self) -> bool {
         let now = Instant::now();
         if self.owner.asked.swap(false, Ordering::Relaxed) {

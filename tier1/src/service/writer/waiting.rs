@@ -58,9 +58,14 @@ impl Waiting {
         Ok(Self { commands, answered: Vec::new(), to, passed: 0 })
     }
 
+    /// Whether it is a submission of few pages, for which somebody waits.
+    pub(super) fn is_of_few(&self) -> bool {
+        matches!(self.to, To::Submit(..)) && self.commands.len() <= FEW
+    }
+
     /// Takes its place among those that wait.
     pub(super) fn line_up(self, all: &mut VecDeque<Self>) {
-        let may_pass = matches!(self.to, To::Submit(..)) && self.commands.len() <= FEW;
+        let may_pass = self.is_of_few();
         let gives_way = |entry: &&mut Self| entry.commands.len() > FEW && entry.passed < PASSED_MAX;
         let passed = all.iter_mut().rev().take_while(|entry| may_pass && gives_way(entry));
         let passed = passed.map(|entry| entry.passed += 1).count();
