@@ -8,6 +8,7 @@ from .async_client import AsyncClient
 from .client import Client
 from .connection import own_version
 from .contract.types import Page
+from .dedup import BadRows, dedup
 from .errors import (
     BadRequest,
     Conflict,
@@ -37,6 +38,7 @@ __all__ = [
     "AsyncClient",
     "AsyncFeed",
     "BadRequest",
+    "BadRows",
     "Client",
     "Conflict",
     "CursorGone",
@@ -58,5 +60,6 @@ __all__ = [
     "Unexpected",
     "Unreachable",
     "__version__",
+    "dedup",
     "program",
 ]
