@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import doppel
 import pytest
+
+import doppel
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,9 @@ from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-import doppel
 import pytest
+
+import doppel
 from texts import text
 
 MAY = datetime(2024, 5, 1, 8, tzinfo=UTC)

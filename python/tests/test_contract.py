@@ -9,8 +9,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import doppel
 import pytest
+
+import doppel
 
 ROOT = Path(__file__).resolve().parents[2]
 CONTRACT = ROOT / "python/src/doppel/contract"

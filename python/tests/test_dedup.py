@@ -8,13 +8,14 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
-import doppel
 import pandas
 import polars
 import pyarrow as pa
 import pyarrow.csv as csv
 import pyarrow.parquet as parquet
 import pytest
+
+import doppel
 from texts import text
 
 COUNT = 2_500

@@ -8,9 +8,10 @@ import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import doppel
 import httpx
 import pytest
+
+import doppel
 
 SOON = doppel.Retries(pause=0.001, pause_max=0.001)
 

@@ -7,8 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import doppel
 import pytest
+
+import doppel
 from texts import text
 
 

@@ -159,12 +159,12 @@ def _record(line: bytes) -> Mapping[str, Any] | None:
 
 
 def _stream(source: ArrowStream, fields: Fields) -> Iterator[Chunk]:
-    """Data frames and tables. Of frames that can choose columns, only those that are needed are converted."""
-    columns = getattr(source, "columns", None)
-    if columns is not None and not isinstance(source, (pa.Table, pa.RecordBatchReader)):
-        names = [str(name) for name in columns]
+    """Data frames and tables. Of frames only the columns that are needed are converted."""
+    if type(source).__module__.split(".")[0] in ("pandas", "polars"):
+        frame = cast("Any", source)
+        names = [str(name) for name in frame.columns]
         needed = list(dict.fromkeys(name.split(".")[0] for name in fields.resolved(names).wanted()))
-        source = cast("ArrowStream", cast("Any", source)[needed])
+        source = cast("ArrowStream", frame[needed])
     reader = pa.RecordBatchReader.from_stream(source)
     yield from _arrow(reader, reader.schema.names, fields)
 
