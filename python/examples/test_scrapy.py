@@ -37,13 +37,11 @@ def test_three_crawls() -> None:
         feed = client.changes()
 
         def catch_up() -> None:
-            nonlocal feed
             client.flush(wait=True)
             for change in feed:
                 followed[change.url] = change
                 if change.status in ("dead", "unknown"):
                     del followed[change.url]
-            feed = client.changes(feed.cursor)
             with client.export_pages() as export:
                 exported = {page.url: (page.status, page.group, page.winner, page.duplicate_of) for page in export}
             told = {url: (one.status, one.group, one.winner, one.duplicate_of) for url, one in followed.items()}

@@ -96,11 +96,14 @@ def test_the_feed_goes_on_where_it_was(client: doppel.Client) -> None:
     list(client.record_pages(pages(site, 10)))
     client.flush(wait=True)
     feed = client.changes(start.cursor, limit=4)
-    seen = [next(feed) for _ in range(5)]
+    events = iter(feed)
+    seen = [next(events) for _ in range(5)]
     # The sixth event has not been asked for, so the fifth may not have been worked off.
     again = [change.url for change in client.changes(feed.cursor)]
     assert seen[4].url in again
     assert {change.url for change in seen} | set(again) == {f"{site}{n:03}" for n in range(10)}
+    assert {change.url for change in feed} == set(again), "the same feed goes on there, too"
+    assert list(feed) == []
     state = {change.url: change.status for change in client.changes(start.cursor)}
     assert sorted(state.values()) == ["duplicate"] * 5 + ["winner"] * 5
     sections = client.changes(start.cursor, limit=4).sections()

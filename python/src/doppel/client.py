@@ -162,7 +162,7 @@ class Client(Operations):
         return self._send(request, attempts)
 
     def changes(self, cursor: str | None = None, *, follow: bool = False, wait: int = 30, limit: int = 1_000) -> Feed:
-        """The change feed from a cursor on, or from its start, as an iterator: see `Feed`.
+        """The change feed from a cursor on, or from its start, as an iterable: see `Feed`.
 
         It ends where nothing more has changed; with `follow` it waits for what comes, `wait` seconds (at most 60) with each request.
         `limit` is how many events, at most 10,000, are fetched at once. Raises `CursorGone` where the feed cannot go on at the

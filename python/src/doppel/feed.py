@@ -1,8 +1,8 @@
-"""The change feed as an iterator with a cursor that can be kept."""
+"""The change feed as an iterable with a cursor that can be kept."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from typing import Protocol
 
 from .contract.types import ChangeLine, ChangesAnswer
@@ -14,13 +14,13 @@ class GetChanges(Protocol):
     def __call__(self, *, cursor: str | None, wait: int | None, limit: int | None) -> ChangesAnswer: ...
 
 
-class Feed(Iterator[ChangeLine]):
-    """The events of the feed one by one, or with `sections` many at a time.
+class Feed(Iterable[ChangeLine]):
+    """The events of the feed one by one: `for change in feed`, or with `sections` many at a time.
 
     `cursor` is where to go on after all events that have been worked off: an event is, once the next one is asked for. So it can be
     kept at any time, and whoever goes on from it misses nothing, but may see again the events of the last section that was fetched.
     An event tells the newest state of a page, so to see one twice does no harm. To keep the cursor with what the events were used
-    for, in one transaction, use `sections`.
+    for, in one transaction, use `sections`. Another `for`, after the end or an exception, goes on at `cursor`.
 
     >>> import doppel
     >>> with doppel.Server() as server, server.client() as client:
@@ -40,7 +40,6 @@ class Feed(Iterator[ChangeLine]):
         self._follow = follow
         self._wait = wait
         self._limit = limit
-        self._events = self._each()
 
     def sections(self) -> Iterator[ChangesAnswer]:
         """Sections with at least one event. Keep `section.cursor` when its events are worked off; `cursor` of the feed is that of the
@@ -54,19 +53,16 @@ class Feed(Iterator[ChangeLine]):
             if section.at_end and not self._follow:
                 return
 
-    def _each(self) -> Iterator[ChangeLine]:
+    def __iter__(self) -> Iterator[ChangeLine]:
         for section in self.sections():
             yield from section.changes
-
-    def __next__(self) -> ChangeLine:
-        return next(self._events)
 
 
 AsyncGetChanges = Callable[[str | None, int | None, int], Awaitable[ChangesAnswer]]
 """The same operation, to be awaited: cursor, wait, limit."""
 
 
-class AsyncFeed(AsyncIterator[ChangeLine]):
+class AsyncFeed(AsyncIterable[ChangeLine]):
     """The events of the feed one by one: `async for`, or with `sections` many at a time. `cursor` is as that of `Feed`."""
 
     def __init__(self, get: AsyncGetChanges, cursor: str | None, *, follow: bool, wait: int, limit: int) -> None:
@@ -76,7 +72,6 @@ class AsyncFeed(AsyncIterator[ChangeLine]):
         self._follow = follow
         self._wait = wait
         self._limit = limit
-        self._events = self._each()
 
     async def sections(self) -> AsyncIterator[ChangesAnswer]:
         """Sections with at least one event, as `Feed.sections`."""
@@ -88,10 +83,7 @@ class AsyncFeed(AsyncIterator[ChangeLine]):
             if section.at_end and not self._follow:
                 return
 
-    async def _each(self) -> AsyncIterator[ChangeLine]:
+    async def __aiter__(self) -> AsyncIterator[ChangeLine]:
         async for section in self.sections():
             for change in section.changes:
                 yield change
-
-    async def __anext__(self) -> ChangeLine:
-        return await anext(self._events)
