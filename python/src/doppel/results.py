@@ -1,0 +1,93 @@
+"""What the program found, as a table with a row for each row of the source."""
+
+# pyright: standard, reportMissingTypeStubs=false, reportAttributeAccessIssue=false, reportOptionalMemberAccess=false
+# Arrow for Python has no types.
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import json as arrow_json
+
+from .rows import Rows
+
+_LINE = pa.schema(
+    [
+        ("url", pa.string()),
+        ("status", pa.string()),
+        ("group", pa.string()),
+        ("winner", pa.string()),
+        ("duplicate_of", pa.string()),
+        ("similarity", pa.float64()),
+    ]
+)
+_NUMBERED = pa.schema(
+    [
+        ("row", pa.int64()),
+        ("status", pa.string()),
+        ("group", pa.string()),
+        ("winner", pa.int64()),
+        ("duplicate_of", pa.int64()),
+        ("similarity", pa.float64()),
+    ]
+)
+# A line has three URLs of at most 64 kB.
+_BLOCK_BYTES = 4 << 20
+_REMOVED = pa.array(["duplicate", "superseded", "bad"])
+
+
+def pages(out: Path) -> Iterator[pa.RecordBatch]:
+    """The pages of the program's output, in the order of their URLs, some thousand at a time."""
+    if out.stat().st_size > 0:
+        read = arrow_json.ReadOptions(block_size=_BLOCK_BYTES, use_threads=False)
+        parse = arrow_json.ParseOptions(explicit_schema=_LINE, unexpected_field_behavior="ignore")
+        with arrow_json.open_json(out, read_options=read, parse_options=parse) as reader:
+            for batch in reader:
+                yield batch.select(_LINE.names)
+
+
+def by_url(out: Path) -> pa.Table:
+    """A row for each page, whose id is its URL."""
+    found = pa.Table.from_batches(pages(out), _LINE)
+    return _table(found["url"], found["status"], found)
+
+
+def by_row(out: Path, rows: Rows, ids: pa.ChunkedArray | None) -> pa.Table:
+    """A row for each row of the source, in order. Its id is what the source says, or else its number from 0."""
+    numbered = (_numbered(batch, rows) for batch in pages(out))
+    found = pa.Table.from_batches(numbered, _NUMBERED)
+    every = pa.array(range(rows.count), pa.int64())
+    # Where a row is among the pages; null for one that is not there.
+    found = found.take(pc.index_in(every, value_set=found["row"]))
+    ids = pa.chunked_array([every]) if ids is None else ids
+    superseded = pc.is_in(every, value_set=pa.array(rows.superseded, pa.int64()))
+    status = pc.coalesce(found["status"], pc.if_else(superseded, "superseded", "bad"))
+    for column in ("winner", "duplicate_of"):
+        at = found.schema.get_field_index(column)
+        found = found.set_column(at, column, ids.take(found[column]))
+    return _table(ids, status, found)
+
+
+def _numbered(batch: pa.RecordBatch, rows: Rows) -> pa.RecordBatch:
+    """The same with numbers of rows instead of URLs."""
+    numbers = [rows.rows_of(batch[column]) for column in ("url", "winner", "duplicate_of")]
+    row, winner, duplicate_of = numbers
+    columns = [row, batch["status"], batch["group"], winner, duplicate_of, batch["similarity"]]
+    return pa.RecordBatch.from_arrays(columns, schema=_NUMBERED)
+
+
+def _table(ids: Any, status: Any, found: pa.Table) -> pa.Table:
+    return pa.table(
+        {
+            "id": ids,
+            "status": status,
+            "group": found["group"],
+            "winner": found["winner"],
+            "duplicate_of": found["duplicate_of"],
+            "similarity": found["similarity"],
+            "kept": pc.invert(pc.is_in(status, value_set=_REMOVED)),
+        }
+    )

@@ -1,0 +1,183 @@
+"""`doppel.dedup` on every kind of source, against results that are known."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+import pandas
+import polars
+import pyarrow as pa
+import pyarrow.csv as csv
+import pyarrow.parquet as parquet
+import pytest
+
+import doppel
+from texts import text
+
+COUNT = 2_500
+
+
+def rows(count: int = COUNT) -> list[dict[str, Any]]:
+    """Rows of which each third one is a near-duplicate of the one before."""
+    return [
+        {"id": f"r{n}", "text": text(f"t{n - 1 if n % 3 == 2 else n}x", words=60, changed=int(n % 3 == 2)), "n": n}
+        for n in range(count)
+    ]
+
+
+def expected(count: int = COUNT) -> list[tuple[str, str, str | None, bool]]:
+    status = ["unique", "winner", "duplicate"]
+    found = [(f"r{n}", status[n % 3], f"r{n - 1}" if n % 3 == 2 else None, n % 3 != 2) for n in range(count)]
+    if count % 3 == 2:
+        found[-1] = (f"r{count - 1}", "unique", None, True)
+    return found
+
+
+def told(found: pa.Table) -> list[tuple[Any, ...]]:
+    wanted = found.select(["id", "status", "duplicate_of", "kept"]).to_pylist()
+    return [tuple(row.values()) for row in wanted]
+
+
+def test_every_table_gives_the_same() -> None:
+    given = rows()
+    table = pa.Table.from_pylist(given)
+    found = doppel.dedup(table)
+    assert told(found) == expected()
+    assert found.schema.names == ["id", "status", "group", "winner", "duplicate_of", "similarity", "kept"]
+    assert table.filter(found["kept"]).num_rows == sum(row[3] for row in expected())
+    summary = json.loads(found.schema.metadata[b"doppel"])
+    assert summary["policy"] == "jaccard:tau=0.8"
+    others = [
+        given,
+        iter(given),
+        pandas.DataFrame(given),
+        polars.DataFrame(given),
+        table.to_reader(max_chunksize=70),
+        table.combine_chunks().to_batches()[0],
+        table.slice(0, 10).to_batches()[0],
+    ]
+    for other in others[:-1]:
+        assert doppel.dedup(other).to_pylist() == found.to_pylist(), type(other)
+    assert told(doppel.dedup(others[-1])) == expected(10)
+
+
+def test_every_file_gives_the_same(tmp_path: Path) -> None:
+    given = rows()
+    table = pa.Table.from_pylist(given)
+    parquet.write_table(table, tmp_path / "rows.parquet", row_group_size=700)
+    with pa.ipc.new_file(str(tmp_path / "rows.arrow"), table.schema) as file:
+        file.write_table(table, max_chunksize=300)
+    with pa.ipc.new_stream(str(tmp_path / "stream.arrow"), table.schema) as stream:
+        stream.write_table(table)
+    csv.write_csv(table, tmp_path / "rows.csv")
+    csv.write_csv(table, tmp_path / "rows.tsv", csv.WriteOptions(delimiter="\t"))
+    lines = b"".join(json.dumps(row).encode() + b"\n" for row in given)
+    (tmp_path / "rows.jsonl").write_bytes(lines)
+    (tmp_path / "rows.jsonl.gz").write_bytes(gzip.compress(lines))
+    paths = sorted(tmp_path.iterdir())
+    assert len(paths) == 7
+    for path in paths:
+        assert told(doppel.dedup(path)) == expected(), path
+    both = doppel.dedup([tmp_path / "rows.parquet", str(tmp_path / "rows.jsonl")])
+    assert both.num_rows == 2 * COUNT
+    assert set(both["status"].to_pylist()[COUNT:]) == {"duplicate"}
+
+
+def test_rows_without_ids_are_called_by_their_numbers() -> None:
+    given = [{"content": row["text"]} for row in rows(6)]
+    found = doppel.dedup(given)
+    assert found["id"].to_pylist() == [0, 1, 2, 3, 4, 5]
+    assert found["duplicate_of"].to_pylist() == [None, None, 1, None, None, 4]
+    assert found["winner"].to_pylist() == [None, 1, 1, None, 4, 4]
+    similar = found["similarity"][2].as_py()
+    assert similar == pytest.approx(55 / 65, abs=0.03)
+    strict = doppel.dedup(given, tau=0.95)
+    assert strict["status"].to_pylist() == ["unique"] * 6
+    other = doppel.dedup(given, policy="simhash")
+    assert json.loads(other.schema.metadata[b"doppel"])["policy"].startswith("simhash")
+
+
+def test_columns_are_named_also_nested_ones() -> None:
+    given = [{"body": {"main": row["text"], "key": row["n"]}} for row in rows(6)]
+    for source in (given, pa.Table.from_pylist(given)):
+        found = doppel.dedup(source, text="body.main", id="body.key")
+        assert found["duplicate_of"].to_pylist() == [None, None, 1, None, None, 4]
+    pages = [{"page": f"<p>{row['text']}</p>"} for row in rows(3)]
+    assert doppel.dedup(pages, html="page")["kept"].to_pylist() == [True, True, False]
+    with pytest.raises(ValueError, match="there is no column words"):
+        doppel.dedup(given, text="words")
+    with pytest.raises(ValueError, match="name the column with the text"):
+        doppel.dedup([{"words": "a"}])
+
+
+def test_urls_have_versions_and_win() -> None:
+    a, b = text("a"), text("b")
+    given = [
+        {"u": "https://a.example/long/path", "text": a, "at": "2024-05-01T08:00:00Z"},
+        {"u": "https://a.example/x#part", "text": b, "at": "2024-05-01T08:00:00Z"},
+        {"u": "https://a.example/x", "text": a, "at": "2024-05-01T08:00:00Z"},
+        {"u": "https://a.example/x", "text": b, "at": "2023-05-01T08:00:00Z"},
+        {"u": None, "text": a, "at": "2024-05-01T08:00:00Z"},
+        {"u": "not a URL", "text": b, "at": None},
+    ]
+    for source in (given, pa.Table.from_pylist(given), pandas.DataFrame(given)):
+        found = doppel.dedup(source, url="u", date="at")
+        status = found["status"].to_pylist()
+        assert status == ["duplicate", "superseded", "winner", "superseded", "duplicate", "unique"]
+        assert found["winner"].to_pylist() == [2, None, 2, None, 2, None]
+        assert found["kept"].to_pylist() == [False, False, True, False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("early", "late"),
+    [
+        ("2024-05-01T08:00:00Z", "2024-05-02T08:00:00+02:00"),
+        ("2024-05-01", "2024-05-02"),
+        (date(2024, 5, 1), date(2024, 5, 2)),
+        (datetime(2024, 5, 1, tzinfo=UTC), datetime(2024, 5, 2, tzinfo=UTC)),
+        (datetime(2024, 5, 1), datetime(2024, 5, 2)),
+    ],
+)
+def test_the_earlier_day_wins(early: object, late: object) -> None:
+    given = [{"text": text("a"), "seen": late}, {"text": text("a"), "seen": early}]
+    assert doppel.dedup(given, date="seen")["winner"].to_pylist() == [1, 1]
+    assert doppel.dedup(given)["winner"].to_pylist() == [0, 0]
+
+
+def test_what_cannot_be_read_is_one_bad_row(tmp_path: Path) -> None:
+    given = [{"text": text("a")}, {"text": None}, {"text": 7}, {"text": text("a")}]
+    with pytest.warns(doppel.BadRows, match="1 rows could not be read"):
+        found = doppel.dedup(given)
+    assert found["status"].to_pylist() == ["winner", "unique", "bad", "duplicate"]
+    assert found["kept"].to_pylist() == [True, True, False, False]
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"text": "one"}\nno JSON\n\n[1]\n{"text": "two"}\n')
+    with pytest.warns(doppel.BadRows, match="2 rows could not be read"):
+        assert doppel.dedup(path)["status"].to_pylist() == ["unique", "bad", "bad", "unique"]
+
+
+def test_nothing_gives_an_empty_table() -> None:
+    assert doppel.dedup([]).num_rows == 0
+    assert doppel.dedup(pandas.DataFrame({"text": []})).schema.names[-1] == "kept"
+
+
+def test_the_program_s_refusal_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(doppel.ProgramError, match="tau") as raised:
+        doppel.dedup([{"text": "a"}], tau=7)
+    assert raised.value.code == 2
+    with pytest.raises(ValueError, match="not a file of rows"):
+        doppel.dedup(tmp_path / "rows.xlsx")
+    with pytest.raises(FileNotFoundError):
+        doppel.dedup(tmp_path / "rows.jsonl")
+
+
+def test_directories_are_read_by_the_program(tmp_path: Path) -> None:
+    for name in "abc":
+        (tmp_path / f"{name}.txt").write_text(text("same"))
+    found = doppel.dedup(tmp_path)
+    assert found["kept"].to_pylist() == [True, False, False]
+    assert found["id"][0].as_py() == (tmp_path / "a.txt").as_uri()
