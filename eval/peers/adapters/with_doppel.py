@@ -23,7 +23,7 @@ def answer(settings: Settings) -> Answer:
             else:
                 kept.append(row)
     version = subprocess.run([settings.doppel, "--version"], check=True, capture_output=True, text=True).stdout.split()[-1]
-    told = f"dedup --tau {settings.threshold}: exact, shingles of 5 words"
+    told = f"dedup --policy jaccard:tau={settings.threshold},words={settings.ngram}: exact"
     of_two = sorted(sorted(rows) for rows in groups.values() if len(rows) > 1)
     return Answer(version, told, sorted(pairs), False, of_two, None, sorted(kept), sorted(removed))
 

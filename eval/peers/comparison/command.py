@@ -141,7 +141,7 @@ def _tools(options: argparse.Namespace, folder: Path, say: Callable[[str], None]
     for tool in TOOLS:
         if tool.name not in options.tools.split(","):
             continue
-        if why := tool.cannot(options.ngram):
+        if why := tool.cannot(options.ngram, options.threshold):
             left_out[tool.name] = why
             continue
         try:

@@ -1,12 +1,18 @@
-"""Runs a command and measures what it and all processes below it take."""
+"""Runs a command and measures what it and all processes below it take.
+
+The command is started by a small process of its own, since the system counts the memory of whoever starts a program as the most
+that the program had.
+"""
 
 import ctypes
+import json
 import os
 import subprocess
+import sys
 import threading
 import time
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 SAMPLE_SECONDS = 0.2
@@ -37,9 +43,25 @@ class CommandFailed(Exception):
 def measure(command: list[str], environment: dict[str, str], folder: Path, log: Path, seconds_max: float) -> Cost:
     """Runs the command in the folder, in a session of its own, and writes what it prints to the log.
 
-    It ends when the command has. Processes that the command leaves behind are waited for, and what they took is counted. After
-    `seconds_max` the command's session is killed. This process must have no other children.
+    Its time ends when the command does. Processes that the command leaves behind are waited for, and what they took is counted.
+    After `seconds_max` the command's session is killed.
     """
+    asked = [command, environment, str(folder), str(log), seconds_max]
+    package = str(Path(__file__).resolve().parent.parent)
+    starter = subprocess.run(
+        [sys.executable, "-m", "comparison.measured"],
+        env=os.environ | {"PYTHONPATH": package},
+        input=json.dumps(asked),
+        capture_output=True,
+        text=True,
+    )
+    if starter.returncode != 0:
+        raise CommandFailed(starter.stderr.strip())
+    return Cost(**json.loads(starter.stdout))
+
+
+def _measure(command: list[str], environment: dict[str, str], folder: Path, log: Path, seconds_max: float) -> Cost:
+    """The same in this process, which must have no other children."""
     _adopt()
     with log.open("wb") as out:
         began = time.monotonic()
@@ -127,3 +149,18 @@ def _counters(pid: int) -> dict[str, int]:
     """The counters of a process and of those below it that it waited for."""
     lines = Path(f"/proc/{pid}/io").read_text().splitlines()
     return {name: int(number) for name, number in (line.split(": ") for line in lines)}
+
+
+def _main() -> int:
+    command, environment, folder, log, seconds_max = json.load(sys.stdin)
+    try:
+        cost = _measure(command, environment, Path(folder), Path(log), seconds_max)
+    except CommandFailed as failure:
+        print(failure, file=sys.stderr)
+        return 1
+    print(json.dumps(asdict(cost)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(_main())

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 
 from comparison.settings import Settings
@@ -21,10 +22,10 @@ class Tool:
     differs: list[str]
     """Where it answers another question, or in another way."""
 
-    def cannot(self, ngram: int) -> str | None:
+    def cannot(self, ngram: int, threshold: str) -> str | None:
         """Why it cannot be asked, or `None`."""
-        if self.name == "doppel" and ngram != 5:
-            return "its shingles have 5 words"
+        if self.name == "doppel" and not (3 <= ngram <= 13 and Decimal("0.3") <= Decimal(threshold) <= Decimal("0.9999")):
+            return "it takes n-grams of 3 to 13 words, and thresholds from 0.3 to 0.9999"
         return None
 
 
@@ -33,8 +34,8 @@ def _adapter(name: str) -> Callable[[Path, Settings, Path], list[str]]:
 
 
 def _doppel(python: Path, settings: Settings, file: Path) -> list[str]:
-    options = ["--policy", f"jaccard:tau={settings.threshold}", "--out", str(settings.result)]
-    return [settings.doppel, "dedup", *options, settings.input]
+    policy = f"jaccard:tau={settings.threshold},words={settings.ngram}"
+    return [settings.doppel, "dedup", "--policy", policy, "--out", str(settings.result), settings.input]
 
 
 def _text_dedup(python: Path, settings: Settings, file: Path) -> list[str]:
@@ -67,7 +68,7 @@ TOOLS = [
         _doppel,
         [
             "decides by the exact coefficient, and asks for more than the threshold",
-            "four dummy words follow the last word, so a text of n words has n n-grams and not n - 4",
+            "four dummy words follow the last word, so a text has as many n-grams as words",
             "pages of fewer than 20 words are near-duplicates of equal ones only",
             "writes a line for each page, without its text",
         ],

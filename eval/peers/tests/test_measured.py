@@ -36,6 +36,12 @@ class Measured(unittest.TestCase):
         self.assertGreater(cost.memory_bytes, 120 * MEBI)
         self.assertLess(cost.memory_bytes, 400 * MEBI)
 
+    def test_memory_is_not_that_of_whoever_measures(self):
+        held = b"x" * (300 << 20)
+        cost = self.run_python("pass")
+        self.assertEqual(len(held), 300 * MEBI)
+        self.assertLess(cost.memory_bytes, 100 * MEBI)
+
     def test_a_failure_says_what_was_printed(self):
         with self.assertRaisesRegex(CommandFailed, "(?s)code 3.*no such pages"):
             self.run_python("import sys; print('no such pages', file=sys.stderr); sys.exit(3)")

@@ -14,6 +14,13 @@ class Tools(unittest.TestCase):
                 self.assertIn(f"\n{tool.requirements}==", pinned)
                 self.assertIn("--hash=sha256:", pinned)
 
+    def test_doppel_is_asked_what_it_takes(self):
+        doppel = TOOLS[0]
+        for ngram, threshold in ((5, "0.8"), (3, "0.3"), (13, "0.9999")):
+            self.assertIsNone(doppel.cannot(ngram, threshold))
+        for ngram, threshold in ((2, "0.8"), (14, "0.8"), (5, "0.29")):
+            self.assertIsNotNone(doppel.cannot(ngram, threshold))
+
     def test_a_share_looks_whole_only_if_it_is(self):
         self.assertEqual([_share(1.0), _share(0.99999), _share(0.5), _share(None)], ["1.0000", "<1", "0.5000", "-"])
 
