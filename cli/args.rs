@@ -53,13 +53,13 @@ pub(crate) struct AskArgs {
 /// How pages are compared.
 #[derive(Debug, Clone, Default, Args)]
 pub struct PolicyArgs {
-    /// How pages are compared: jaccard (by shingles of 5 words), supershingle, projection, combined, by-site, simhash, imatch,
+    /// How pages are compared: jaccard (by shingles of 5 words, or of 3 to 13 as in jaccard:words=3), supershingle, projection, combined, by-site, simhash, imatch,
     /// multi-simhash, overlap, content or copies (docs/POLICIES.md), with parameters as in by-site:site=host,across=376. Fixed when a collection is
     /// created [default: jaccard:tau=0.8].
     #[arg(long, value_name = "NAME[:KEY=VALUE,...]")]
     pub policy: Option<NamedPolicy>,
-    /// Two pages are near-duplicates when the Jaccard coefficient of their 5-word shingles is above
-    /// this, 0.5 to 0.9999: short for --policy jaccard:tau=TAU.
+    /// Two pages are near-duplicates when the Jaccard coefficient of their sets of shingles is above
+    /// this, 0.3 to 0.9999: short for --policy jaccard:tau=TAU.
     #[arg(long)]
     pub tau: Option<Tau>,
     /// The tables of words that imatch and multi-simhash read, as `doppel policy-tables` writes them. Fixed when a collection is
@@ -82,8 +82,11 @@ impl PolicyArgs {
             Some(NamedPolicy { policy, .. }) if !matches!(policy, Policy::Jaccard { .. }) => {
                 format!("the policy {} has no tau: leave --tau away", policy.name())
             }
-            Some(NamedPolicy { policy, with_tau: true }) if policy != Policy::jaccard(tau) => {
+            Some(NamedPolicy { policy, with_tau: true }) if policy.metric() != Some(tau) => {
                 format!("--policy {policy} and --tau {tau} are two values for tau: leave one away")
+            }
+            Some(NamedPolicy { policy: Policy::Jaccard { words, .. }, .. }) => {
+                return Ok(Some(Policy::Jaccard { tau, words }));
             }
             _ => return Ok(Some(Policy::jaccard(tau))),
         };
@@ -214,4 +217,26 @@ pub struct InputArgs {
     /// End with code 5 when a record could not be read, too.
     #[arg(long)]
     pub strict: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tau_leaves_the_other_parameters_of_jaccard_as_they_are() {
+        for (policy, is) in [
+            (None, "jaccard:tau=0.3"),
+            (Some("jaccard"), "jaccard:tau=0.3"),
+            (Some("jaccard:words=3"), "jaccard:tau=0.3,words=3"),
+            (Some("jaccard:words=13,tau=0.3"), "jaccard:tau=0.3,words=13"),
+        ] {
+            let policy = policy.map(|text| text.parse().unwrap());
+            let args = PolicyArgs { policy, tau: Some("0.3".parse().unwrap()), policy_tables: None };
+            assert_eq!(args.policy().unwrap().unwrap().to_string(), is);
+        }
+        let policy = Some("jaccard:tau=0.8,words=3".parse().unwrap());
+        let args = PolicyArgs { policy, tau: Some("0.3".parse().unwrap()), policy_tables: None };
+        assert!(args.policy().is_err());
+    }
 }

@@ -136,19 +136,22 @@ impl Pilot {
             let read = tables.as_ref().map(|tables| TablesRead { hash: tables.hash(), learnt });
             let signer = policy_tables::signer(policy, tables)?;
             // Signatures of `jaccard` serve for every threshold, so they are kept until all are tried.
-            let is_swept = taus.is_empty() && matches!(policy, Policy::Jaccard { .. });
-            let mut spool = is_swept.then(|| Spool::new(scratch.path()));
+            let swept = match policy {
+                Policy::Jaccard { words, .. } if taus.is_empty() => Some(words),
+                _ => None,
+            };
+            let mut spool = swept.map(|_| Spool::new(scratch.path()));
             let (inputs, group_members_max, temp_dir) =
                 (&self.inputs, self.group_members_max, scratch.path());
             let reading = Reading { inputs, input: &input, group_members_max, temp_dir };
             let (trial, weights) =
                 trial::of_policy((&signer, read), reading, &sample, spool.as_mut(), &mut first)?;
             policies.push(trial);
-            if let Some(spool) = &mut spool {
+            if let (Some(spool), Some(words)) = (&mut spool, swept) {
                 for text in TAUS {
                     let tau: Tau = text.parse()?;
                     let reading = (self.group_members_max, scratch.path());
-                    let grouping = trial::of_spool(Policy::jaccard(tau), reading, spool, &weights)?;
+                    let grouping = trial::of_spool(Policy::Jaccard { tau, words }, reading, spool, &weights)?;
                     taus.push(AtTau { tau, grouping });
                 }
             }

@@ -62,7 +62,7 @@ pub(crate) struct Plan {
     /// one by one. In the paper's mapping: boxes of a node.
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=4096))]
     partitions_per_node: u32,
-    /// The threshold: pages are near-duplicates when their Jaccard coefficient is above it, 0.5 to 0.9999.
+    /// The threshold: pages are near-duplicates when their Jaccard coefficient is above it, 0.3 to 0.9999.
     #[arg(long, value_name = "TAU", default_value_t = Tau::DEFAULT)]
     tau: Tau,
     /// Dimensions of the length vector, 1 to 8.

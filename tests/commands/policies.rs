@@ -128,7 +128,7 @@ fn what_is_no_policy_or_another_is_refused_with_the_reason() {
         (&["--policy", "simhash", "--tau", "0.9"], "the policy simhash has no tau"),
         (&["--policy", "copies", "--tau", "0.9"], "the policy copies has no tau"),
         (&["--policy", "content", "--tau", "0.9"], "say --policy content:tau=0.9"),
-        (&["--policy", "copies:within=1"], "a decimal from 0.5"),
+        (&["--policy", "copies:within=1"], "a decimal from 0.3"),
         (&["--policy", "jaccard:tau=0.7", "--tau", "0.9"], "two values for tau"),
         (&["--policy", "jaccard:tau=0.8", "--tau", "0.9"], "two values for tau"),
     ] {

@@ -217,8 +217,10 @@ pub(crate) struct Plan {
     pub(crate) actions: Vec<Action>,
 }
 
-/// The other policies than `jaccard`, as lenient as makes families of the contents here.
-const LENIENT: [&str; 10] = [
+/// The other policies than `jaccard` at its usual thresholds, as lenient as makes families of the contents here.
+const LENIENT: [&str; 12] = [
+    "jaccard:tau=0.4",
+    "jaccard:tau=0.85,words=3",
     "supershingle:equal=1",
     "projection:agreeing=361",
     "combined:equal=1,agreeing=300",

@@ -65,7 +65,7 @@ impl Contents {
             .collect();
         let each = 0..texts.len();
         let is_similar = |a: usize, b: usize| match policy {
-            Policy::Jaccard { tau } => is_near_duplicate(&texts[a], &texts[b], tau),
+            Policy::Jaccard { tau, words } => is_near_duplicate(&texts[a], &texts[b], tau, words as usize),
             _ => policy.similar(&signatures[a], &signatures[b]),
         };
         let similar: Vec<Vec<bool>> =
@@ -94,14 +94,14 @@ impl Contents {
     }
 }
 
-/// F by its definition, on words: exact Jaccard of the sets of five consecutive words, the text being
-/// followed by four dummies.
-fn is_near_duplicate(a: &[u32], b: &[u32], tau: Tau) -> bool {
+/// F by its definition, on words: exact Jaccard of the sets of so many consecutive words, the text being
+/// followed by one dummy less.
+fn is_near_duplicate(a: &[u32], b: &[u32], tau: Tau, words: usize) -> bool {
     if a == b {
         return !a.is_empty();
     }
-    let set = |text: &[u32]| -> BTreeSet<[Option<u32>; 5]> {
-        (0..text.len()).map(|at| std::array::from_fn(|i| text.get(at + i).copied())).collect()
+    let set = |text: &[u32]| -> BTreeSet<Vec<Option<u32>>> {
+        (0..text.len()).map(|at| (at..at + words).map(|at| text.get(at).copied()).collect()).collect()
     };
     let (x, y) = (set(a), set(b));
     let shared = x.intersection(&y).count();

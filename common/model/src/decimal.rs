@@ -8,14 +8,17 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// The similarity threshold, `0.5 <= tau < 1`, in ten-thousandths.
+/// The similarity threshold, `0.3 <= tau < 1`, in ten-thousandths.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Tau(u16);
 
+/// The least threshold. Far below it most pairs of pages on one site would be near-duplicates, and every pair a candidate.
+const LEAST: u16 = 3_000;
+
 /// The text is not a valid threshold.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("tau is a decimal from 0.5 to 0.9999 with at most four places, such as 0.8; this is {0:?}")]
+#[error("tau is a decimal from 0.3 to 0.9999 with at most four places, such as 0.8; this is {0:?}")]
 pub struct TauError(String);
 
 impl Tau {
@@ -62,7 +65,7 @@ impl FromStr for Tau {
                 return None;
             }
             let value: u16 = format!("{places:0<4}").parse().ok()?;
-            (value >= 5000).then_some(Self(value))
+            (value >= LEAST).then_some(Self(value))
         };
         parse().ok_or_else(|| TauError(text.chars().take(20).collect()))
     }
@@ -103,10 +106,10 @@ mod tests {
 
     #[test]
     fn text_round_trip() {
-        for text in ["0.8", "0.5", "0.9", "0.85", "0.9999"] {
+        for text in ["0.8", "0.3", "0.5", "0.9", "0.85", "0.9999"] {
             assert_eq!(text.parse::<Tau>().unwrap().to_string(), text);
         }
-        for bad in ["", "1", "0.4", "0.", "0.80001", "8", "-0.8", "0.8e1", "1.0"] {
+        for bad in ["", "1", "0.2999", "0.", "0.80001", "8", "-0.8", "0.8e1", "1.0"] {
             assert!(bad.parse::<Tau>().is_err(), "{bad}");
         }
     }

@@ -22,7 +22,8 @@ pub struct Bands {
 
 impl Bands {
     /// The largest r that still gives [`COLLISION_PROBABILITY`] at `tau`. More rows mean fewer accidental
-    /// candidates. This is 16 bands of 4 rows at 0.8, and 12 bands of 5 rows at 0.9.
+    /// candidates. This is 16 bands of 4 rows at 0.8, and 12 bands of 5 rows at 0.9. Below about 0.46 a band is a single byte, of which
+    /// two contents that have nothing in common agree in one of 64 with a chance of 22 %: so many pairs are candidates.
     #[must_use]
     pub fn for_tau(tau: Tau) -> Self {
         let of = |rows| Self { rows, count: BINS / rows };

@@ -46,7 +46,7 @@ impl Policy {
             |shared, least| at_least(SUPERSHINGLES, (shared, supershingle::SUPERSHINGLES as u32), least);
         let bits = |shared, least| at_least(PROJECTION, (shared, projection::BITS), least);
         match *self {
-            Self::Jaccard { tau } => vec![above("shingles", tau, a, b, "")],
+            Self::Jaccard { tau, .. } => vec![above("shingles", tau, a, b, "")],
             Self::Content { tau } => vec![above("shingles of the main content", tau, a, b, "")],
             Self::Copies { text, within, across, .. } => {
                 let pair = copies::Pair::of(a, b);

@@ -1,4 +1,4 @@
-//! `jaccard`: the exact Jaccard coefficient of the sets of 5-token shingles is above tau.
+//! `jaccard`: the exact Jaccard coefficient of the sets of shingles, of 5 tokens unless told otherwise, is above tau.
 //!
 //! It is decided in integers ([`Tau::exceeded_by`]). Candidates come from the bands of the sketch; a pair that shares none is
 //! not linked, so the relation is F and a common band.

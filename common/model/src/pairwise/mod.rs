@@ -62,7 +62,7 @@ pub use sites::Sites;
 pub use tokens::Tokens;
 
 use crate::Tau;
-use crate::signature::{Kind, Signature};
+use crate::signature::{Kind, SHINGLE_TOKENS, Signature};
 
 /// Contents of fewer tokens are never duplicates by similarity. Otherwise unrelated short texts would collapse
 /// into one giant group.
@@ -70,8 +70,8 @@ pub const TOKENS_MIN: u32 = 20;
 
 /// How two contents are compared. It is chosen when a collection is created and never changes.
 ///
-/// As text it is the name and all parameters, such as `jaccard:tau=0.9`, but `tokens` where it is the default's. Text that is read may
-/// leave out all that are.
+/// As text it is the name and all parameters, such as `jaccard:tau=0.9`, but `tokens`, and `words` of `jaccard`, where they are the
+/// default's. Text that is read may leave out all that are.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Policy {
@@ -79,6 +79,8 @@ pub enum Policy {
     Jaccard {
         /// Two contents are near-duplicates when their Jaccard coefficient is above this threshold.
         tau: Tau,
+        /// Words of a shingle, in [`SHINGLE_TOKENS_RANGE`](crate::signature::SHINGLE_TOKENS_RANGE).
+        words: u32,
     },
     /// See the module `supershingle`.
     Supershingle {
@@ -168,7 +170,7 @@ pub enum Policy {
 
 impl Default for Policy {
     fn default() -> Self {
-        Self::Jaccard { tau: Tau::DEFAULT }
+        Self::jaccard(Tau::DEFAULT)
     }
 }
 
@@ -191,10 +193,10 @@ impl Comparison {
 }
 
 impl Policy {
-    /// `jaccard` with this threshold.
+    /// `jaccard` with this threshold, and shingles of five words.
     #[must_use]
     pub const fn jaccard(tau: Tau) -> Self {
-        Self::Jaccard { tau }
+        Self::Jaccard { tau, words: SHINGLE_TOKENS as u32 }
     }
 
     /// Compares `a` with `b`.
@@ -205,7 +207,7 @@ impl Policy {
             return Comparison { similarity, same_content: true, similar };
         }
         let mut comparison = match *self {
-            Self::Jaccard { tau } | Self::Content { tau } => jaccard::compare(tau, a, b),
+            Self::Jaccard { tau, .. } | Self::Content { tau } => jaccard::compare(tau, a, b),
             Self::Copies { text, within, across, .. } => {
                 jaccard::compare(copies::Pair::of(a, b).threshold(text, within, across), a, b)
             }
@@ -250,7 +252,7 @@ impl Policy {
     pub fn similar(&self, a: &Signature, b: &Signature) -> bool {
         match *self {
             // It need not count where the sizes forbid it.
-            Self::Jaccard { tau } | Self::Content { tau } if a.content() != b.content() => {
+            Self::Jaccard { tau, .. } | Self::Content { tau } if a.content() != b.content() => {
                 self.comparable(a) && self.comparable(b) && jaccard::similar(tau, a, b)
             }
             Self::Copies { text, within, across, .. } if a.content() != b.content() => {
@@ -278,7 +280,7 @@ impl Policy {
     #[must_use]
     pub const fn metric(&self) -> Option<Tau> {
         match self {
-            Self::Jaccard { tau } | Self::Content { tau } => Some(*tau),
+            Self::Jaccard { tau, .. } | Self::Content { tau } => Some(*tau),
             Self::Copies { text, within, across, .. } => Some(copies::least(*text, *within, *across)),
             _ => None,
         }

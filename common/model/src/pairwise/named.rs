@@ -7,6 +7,7 @@ use super::{
     Policy, Sites, Tokens, copies, imatch, multi_simhash, overlap, projection, simhash, supershingle,
 };
 use crate::Tau;
+use crate::signature::{SHINGLE_TOKENS, SHINGLE_TOKENS_RANGE};
 
 /// The text names no policy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -57,7 +58,7 @@ enum Parameter {
 
 /// The policies with their defaults.
 const DEFAULTS: [Policy; 11] = [
-    Policy::Jaccard { tau: Tau::DEFAULT },
+    Policy::jaccard(Tau::DEFAULT),
     Policy::Supershingle { equal: 2, words: supershingle::SHINGLE_TOKENS, tokens: Tokens::Words },
     Policy::Projection { agreeing: 372, tokens: Tokens::Words },
     Policy::Combined { equal: 2, agreeing: 355, tokens: Tokens::Words },
@@ -113,7 +114,7 @@ impl Parameter {
             Self::Tau { key, .. } => {
                 let tau = text
                     .parse()
-                    .map_err(|_| wrong("a decimal from 0.5 to 0.9999, of at most four places".to_owned()));
+                    .map_err(|_| wrong("a decimal from 0.3 to 0.9999, of at most four places".to_owned()));
                 tau.map(|tau| Self::Tau { key, tau })
             }
             Self::Sites(_) => {
@@ -171,7 +172,11 @@ impl Policy {
         let agreeing = |value| number("agreeing", value, 0, projection::BITS);
         let found_by = |key, value| number(key, value, projection::AGREEING_MIN, projection::BITS);
         match self {
-            Self::Jaccard { tau } | Self::Content { tau } => vec![threshold("tau", tau)],
+            Self::Jaccard { tau, words } => {
+                let (least, most) = (*SHINGLE_TOKENS_RANGE.start(), *SHINGLE_TOKENS_RANGE.end());
+                vec![threshold("tau", tau), number("words", words, least, most)]
+            }
+            Self::Content { tau } => vec![threshold("tau", tau)],
             Self::Supershingle { equal: of, words, tokens } => {
                 let words = number("words", words, 1, supershingle::SHINGLE_TOKENS_MAX);
                 vec![equal(of), words, Parameter::Tokens(tokens)]
@@ -215,7 +220,8 @@ impl Policy {
 
     fn with(mut self, parameter: Parameter) -> Self {
         match (&mut self, parameter) {
-            (Self::Jaccard { tau } | Self::Content { tau }, Parameter::Tau { tau: to, .. }) => *tau = to,
+            (Self::Jaccard { tau, .. } | Self::Content { tau }, Parameter::Tau { tau: to, .. }) => *tau = to,
+            (Self::Jaccard { words, .. }, Parameter::Number { value, .. }) => *words = value,
             (Self::Copies { text, .. }, Parameter::Tau { key: "text", tau }) => *text = tau,
             (Self::Copies { within, .. }, Parameter::Tau { key: "within", tau }) => *within = tau,
             (Self::Copies { across, .. }, Parameter::Tau { tau, .. }) => *across = tau,
@@ -300,7 +306,12 @@ impl fmt::Display for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())?;
         // What was written before there was a choice is what is written now.
-        let is_said = |parameter: &Parameter| *parameter != Parameter::Tokens(Tokens::Words);
+        let is_jaccard = matches!(self, Self::Jaccard { .. });
+        let is_said = |parameter: &Parameter| match parameter {
+            Parameter::Tokens(tokens) => *tokens != Tokens::Words,
+            Parameter::Number { key: "words", value, .. } => !is_jaccard || *value != SHINGLE_TOKENS as u32,
+            _ => true,
+        };
         for (at, parameter) in self.parameters().into_iter().filter(is_said).enumerate() {
             write!(f, "{}{parameter}", if at == 0 { ':' } else { ',' })?;
         }

@@ -117,7 +117,7 @@ impl Signer {
         let (scratch, payload) = (&mut self.scratch, &mut self.payload);
         let numbers = &mut scratch.numbers;
         let kind = match (self.policy, self.tables.as_deref()) {
-            (Policy::Jaccard { .. }, _) => return self.builder.build(tokens),
+            (Policy::Jaccard { words, .. }, _) => return self.builder.build_of(words, tokens),
             (Policy::Supershingle { words, .. }, _) => {
                 supershingle::sign(tokens, words, numbers, payload);
                 Kind::Supershingles

@@ -54,7 +54,7 @@ fn decides_exactly_at_tau() {
 
 #[test]
 fn comparison_and_decision_agree() {
-    for tau in ["0.5", "0.8", "0.9"] {
+    for tau in ["0.3", "0.5", "0.8", "0.9"] {
         let f = policy(tau);
         for (a, b) in [(30, 31), (30, 60), (100, 101), (100, 104), (15, 16), (0, 30)] {
             let (a, b) = (signature_of(0..a), signature_of(0..b));
@@ -67,7 +67,9 @@ fn comparison_and_decision_agree() {
 
 #[test]
 fn bands_have_the_most_rows_that_reach_the_collision_probability() {
-    for (tau, rows, count) in [("0.5", 2, 32), ("0.8", 4, 16), ("0.9", 5, 12)] {
+    for (tau, rows, count) in
+        [("0.3", 1, 64), ("0.4598", 1, 64), ("0.4599", 2, 32), ("0.5", 2, 32), ("0.8", 4, 16), ("0.9", 5, 12)]
+    {
         let tau: Tau = tau.parse().unwrap();
         let bands = Bands::for_tau(tau);
         assert_eq!(bands, Bands { rows, count });

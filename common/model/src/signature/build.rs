@@ -27,14 +27,19 @@ impl Builder {
     }
 
     /// Builds the signature of a content from the hashes of its tokens ([`stable_hash64`] of each), in text
-    /// order.
+    /// order. Its shingles have [`SHINGLE_TOKENS`] tokens.
     ///
     /// Tokens after the first 2^32 - 1 are ignored; input limits keep real contents far below that.
     pub fn build(&mut self, tokens: &[u64]) -> Signature {
+        self.build_of(SHINGLE_TOKENS as u32, tokens)
+    }
+
+    /// The same with shingles of so many tokens, or of the nearest number in [`SHINGLE_TOKENS_RANGE`](super::SHINGLE_TOKENS_RANGE).
+    pub fn build_of(&mut self, words: u32, tokens: &[u64]) -> Signature {
         let count = u32::try_from(tokens.len()).unwrap_or(u32::MAX);
         let tokens = &tokens[..count as usize];
         let content = self.content(tokens);
-        shingles::<SHINGLE_TOKENS>(tokens, &mut self.shingles);
+        shingles_of(words, tokens, &mut self.shingles);
         self.begin(Kind::Shingles, content, (count, self.shingles.len() as u32));
         self.bytes.extend(sketch(&self.shingles));
         set::pack(&self.shingles, &mut self.bytes);
@@ -98,6 +103,23 @@ impl Builder {
     }
 }
 
+/// The distinct hashes of the shingles of so many tokens: each length is compiled for itself.
+fn shingles_of(words: u32, tokens: &[u64], out: &mut Vec<u64>) {
+    match words {
+        0..=3 => shingles::<3>(tokens, out),
+        4 => shingles::<4>(tokens, out),
+        5 => shingles::<SHINGLE_TOKENS>(tokens, out),
+        6 => shingles::<6>(tokens, out),
+        7 => shingles::<7>(tokens, out),
+        8 => shingles::<8>(tokens, out),
+        9 => shingles::<9>(tokens, out),
+        10 => shingles::<10>(tokens, out),
+        11 => shingles::<11>(tokens, out),
+        12 => shingles::<12>(tokens, out),
+        13.. => shingles::<13>(tokens, out),
+    }
+}
+
 /// The distinct hashes of the shingles of `K` tokens, of which one begins at each token, in ascending order.
 pub(crate) fn shingles<const K: usize>(tokens: &[u64], out: &mut Vec<u64>) {
     out.clear();
@@ -140,6 +162,23 @@ mod tests {
             assert_eq!(u64::from(signature.tokens()), n);
             assert_eq!(u64::from(signature.size()), n);
         }
+    }
+
+    /// By another way: the polynomial of each window of padded tokens.
+    #[test]
+    fn shingles_have_as_many_tokens_as_are_asked_for() {
+        let tokens: Vec<u64> = (0..40u64).map(|i| stable_hash64(&(i % 23).to_le_bytes())).collect();
+        for words in super::super::SHINGLE_TOKENS_RANGE {
+            let mut padded = tokens.clone();
+            padded.resize(tokens.len() + words as usize - 1, DUMMY);
+            let mut expected: Vec<u64> = padded.windows(words as usize).map(hash).collect();
+            expected.sort_unstable();
+            expected.dedup();
+            let signature = Builder::new().build_of(words, &tokens);
+            assert!(signature.set().eq(expected), "{words}");
+            assert_eq!(signature.content(), Builder::new().build(&tokens).content());
+        }
+        assert_eq!(Builder::new().build_of(5, &tokens), Builder::new().build(&tokens));
     }
 
     #[test]

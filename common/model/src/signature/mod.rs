@@ -62,8 +62,11 @@ pub const FORMAT: u8 = 0xd1;
 /// source and for hosts with a final dot.
 pub const TOKENISER_VERSION: u16 = 3;
 
-/// k, the number of tokens in a shingle of [`Kind::Shingles`].
+/// k, the number of tokens in a shingle, where no other is asked for.
 pub const SHINGLE_TOKENS: usize = 5;
+
+/// The least and the greatest number of tokens in a shingle of [`Kind::Shingles`].
+pub const SHINGLE_TOKENS_RANGE: std::ops::RangeInclusive<u32> = 3..=13;
 
 /// Number of buckets of first words: the top 12 bits of a 40-bit shingle hash.
 pub const BUCKETS: usize = 1 << (SHINGLE_BITS - BUCKET_SHIFT);

@@ -217,7 +217,8 @@ fn coefficients_of_jaccard() {
     for percent in [50, 62, 80, 83, 90, 99] {
         for name in ["jaccard", "content"] {
             let above = 100 * percent as usize;
-            let rule = if name == "jaccard" { Rule::Jaccard { above } } else { Rule::Content { above } };
+            let rule =
+                if name == "jaccard" { Rule::Jaccard { above, words: 5 } } else { Rule::Content { above } };
             let text = format!("{name}:tau=0.{percent}");
             for shared in percent - 2..=100 {
                 // Where all is shared, two texts have one set of shingles, and are two contents.

@@ -17,10 +17,10 @@ use crate::shingles::sketch;
 use crate::terms::Learnt;
 
 /// The policies, as their text and as the reference has them. Every policy is first with its defaults, which are written out here.
-pub(crate) const ALL: [(&str, Rule); 22] = {
+pub(crate) const ALL: [(&str, Rule); 25] = {
     use crate::page::Site::{Host, Parent, Registrable};
     [
-        ("jaccard", Rule::Jaccard { above: 8_000 }),
+        ("jaccard", Rule::Jaccard { above: 8_000, words: 5 }),
         ("supershingle", Rule::Supershingle { words: 8, equal: 2 }),
         ("projection", Rule::Projection { agreeing: 372 }),
         ("combined", Rule::Combined { equal: 2, agreeing: 355 }),
@@ -31,6 +31,9 @@ pub(crate) const ALL: [(&str, Rule); 22] = {
         ("content", Rule::Content { above: 8_000 }),
         ("copies", Rule::Copies { text: 8_500, within: 9_000, across: 8_000, site: Host }),
         ("overlap", Rule::Overlap { lines: 4, shared: 15 }),
+        ("jaccard:tau=0.3", Rule::Jaccard { above: 3_000, words: 5 }),
+        ("jaccard:tau=0.6,words=3", Rule::Jaccard { above: 6_000, words: 3 }),
+        ("jaccard:words=13", Rule::Jaccard { above: 8_000, words: 13 }),
         ("supershingle:words=5,equal=1", Rule::Supershingle { words: 5, equal: 1 }),
         ("projection:agreeing=361", Rule::Projection { agreeing: 361 }),
         ("combined:equal=1,agreeing=330", Rule::Combined { equal: 1, agreeing: 330 }),
@@ -165,7 +168,7 @@ fn own_sketch(page: &Compared) -> Option<Vec<u8>> {
 /// The bytes of a band: the most with which a pair at the least threshold shares one of all with a probability of 0.9995.
 fn rows(rule: Rule) -> usize {
     let least = match rule {
-        Rule::Jaccard { above } | Rule::Content { above } => above,
+        Rule::Jaccard { above, .. } | Rule::Content { above } => above,
         Rule::Copies { text, within, across, .. } => text.min(within).min(across),
         _ => return 1,
     };

@@ -11,7 +11,7 @@ use crate::written::{self, Written, content, content_with, hash, mix, polynomial
 /// A policy and its parameters. Thresholds of sets are in ten-thousandths.
 #[derive(Clone, Copy)]
 pub(crate) enum Rule {
-    Jaccard { above: usize },
+    Jaccard { above: usize, words: usize },
     Supershingle { words: usize, equal: usize },
     Projection { agreeing: usize },
     Combined { equal: usize, agreeing: usize },
@@ -68,7 +68,8 @@ impl<'p> Reader<'p> {
         };
         let fingerprints = |all: Vec<u64>| all.into_iter().map(|one| (one != 0).then_some(one)).collect();
         let kept = match self.rule {
-            Rule::Jaccard { .. } | Rule::Content { .. } => self.set(words, 5),
+            Rule::Jaccard { words: length, .. } => self.set(words, length),
+            Rule::Content { .. } => self.set(words, 5),
             Rule::Copies { .. } => self.set(words, 2),
             Rule::Supershingle { words: length, .. } => {
                 Kept::Fingerprints(supershingles(words, length).into_iter().flatten().map(Some).collect())
@@ -190,7 +191,7 @@ impl Rule {
     pub(crate) fn resemble(self, a: &Compared, b: &Compared) -> bool {
         let is_one_site = a.site == b.site;
         match (self, &a.kept, &b.kept) {
-            (Self::Jaccard { above } | Self::Content { above }, Kept::Set(x, _), Kept::Set(y, _)) => {
+            (Self::Jaccard { above, .. } | Self::Content { above }, Kept::Set(x, _), Kept::Set(y, _)) => {
                 exceeds(x, y, above)
             }
             (Self::Copies { text, within, across, .. }, Kept::Set(x, _), Kept::Set(y, _)) => {

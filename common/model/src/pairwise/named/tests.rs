@@ -7,6 +7,14 @@ fn text_and_policy_are_one_to_one() {
         assert_eq!(policy.name().parse(), Ok(policy));
     }
     assert_eq!("jaccard:tau=0.9".parse(), Ok(Policy::jaccard("0.9".parse().unwrap())));
+    for (text, written) in [
+        ("jaccard:words=5", "jaccard:tau=0.8"),
+        ("jaccard:words=3,tau=0.3", "jaccard:tau=0.3,words=3"),
+        ("jaccard:words=13", "jaccard:tau=0.8,words=13"),
+    ] {
+        let policy: Policy = text.parse().unwrap();
+        assert_eq!((policy.to_string(), written.parse()), (written.to_owned(), Ok(policy)));
+    }
     let changed = "copies:site=registrable,across=0.75,within=0.95";
     assert_eq!(
         changed.parse::<Policy>().unwrap().to_string(),
@@ -62,8 +70,8 @@ fn what_is_wrong_is_named() {
     }
     assert!(refused("projection:tau=0.8").contains("no parameter \"tau\"; it has agreeing"));
     assert!(refused("projection:agreeing=12").contains("a number from 361 to 384; this is \"12\""));
-    assert!(refused("jaccard:tau=1").contains("a decimal from 0.5"));
-    assert!(refused("copies:across=0.3").contains("across of the policy copies is a decimal from 0.5"));
+    assert!(refused("jaccard:tau=1").contains("a decimal from 0.3"));
+    assert!(refused("copies:across=0.2").contains("across of the policy copies is a decimal from 0.3"));
     assert!(refused("combined:equal=2,equal=3").contains("twice"));
     assert!(refused("combined:tokens=terms").contains("one of words, source; this is \"terms\""));
     assert!(refused("simhash:tokens=source").contains("no parameter \"tokens\"; it has differing"));
@@ -75,5 +83,9 @@ fn what_is_wrong_is_named() {
         let error = refused(&format!("projection:agreeing={value}"));
         assert!(error.contains("a number from 361 to 384"), "{error}");
     }
-    assert!(refused("jaccard:tau=+0.8").contains("a decimal from 0.5"));
+    for words in ["2", "14", "+5", ""] {
+        assert!(refused(&format!("jaccard:words={words}")).contains("a number from 3 to 13"), "{words}");
+    }
+    assert!(refused("content:words=5").contains("no parameter \"words\"; it has tau"));
+    assert!(refused("jaccard:tau=+0.8").contains("a decimal from 0.3"));
 }

@@ -1,0 +1,17 @@
+"""The command line of an adapter: `run` does the work that is measured, `answer` reads what came of it."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from comparison.answer import Answer
+from comparison.settings import Settings
+
+
+def main(run: Callable[[Settings], None], answer: Callable[[Settings], Answer]) -> None:
+    """Does what the command line says: `run FILE` or `answer FILE`, where FILE has the settings."""
+    step, settings = sys.argv[1], Settings.read(Path(sys.argv[2]))
+    if step == "run":
+        run(settings)
+    else:
+        answer(settings).write(Path(settings.work) / "answer.json")

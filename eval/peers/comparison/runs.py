@@ -1,0 +1,83 @@
+"""Runs the tools in turn, some rounds, and reads their answers."""
+
+import os
+import shutil
+import statistics
+import subprocess
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from comparison.answer import Answer
+from comparison.measured import CommandFailed, Cost, measure
+from comparison.settings import Settings
+from comparison.tools import ADAPTERS, Tool
+
+
+@dataclass
+class Result:
+    """What came of one tool."""
+
+    tool: Tool
+    costs: list[Cost] = field(default_factory=list)
+    answer: Answer | None = None
+    """The answer of its first round."""
+    steady: bool = True
+    """Whether every round had the same answer."""
+    failure: str | None = None
+    """Why it has no answer."""
+
+    def median(self, of: Callable[[Cost], float]) -> float:
+        """The median of its rounds."""
+        return statistics.median(map(of, self.costs))
+
+
+def run(tools: list[tuple[Tool, Path]], settings: Settings, rounds: int, folder: Path, seconds_max: float, say: Callable[[str], None]) -> list[Result]:
+    """Runs each tool once a round, each round from another tool on, so that none is always first. A tool that fails is left out after."""
+    results = [Result(tool) for tool, _ in tools]
+    for turn in range(rounds):
+        for step in range(len(tools)):
+            at = (turn + step) % len(tools)
+            result, python = results[at], tools[at][1]
+            if result.failure is not None:
+                continue
+            try:
+                cost, answer = _once(result.tool, python, settings, folder, seconds_max)
+            except CommandFailed as failure:
+                result.failure = str(failure)
+                say(f"round {turn + 1}: {result.tool.name} failed")
+                continue
+            result.costs.append(cost)
+            if result.answer is None:
+                result.answer = answer
+            result.steady &= result.answer == answer
+            say(f"round {turn + 1}: {result.tool.name} {cost.wall_seconds:.1f} s")
+    return results
+
+
+def _once(tool: Tool, python: Path, settings: Settings, folder: Path, seconds_max: float) -> tuple[Cost, Answer]:
+    work = folder / "work"
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir()
+    own = Settings(**(asdict(settings) | {"work": str(work)}))
+    file, log = folder / "settings.json", folder / f"{tool.name}.log"
+    own.write(file)
+    environment = os.environ | {
+        "PYTHONPATH": str(ADAPTERS.parent),
+        # No round is to depend on how strings are hashed.
+        "PYTHONHASHSEED": "0",
+        "RAYON_NUM_THREADS": str(settings.threads),
+        "HF_HUB_OFFLINE": "1",
+        "HF_HOME": str(work / "huggingface"),
+        "HF_DATASETS_DISABLE_PROGRESS_BARS": "1",
+        "TOKENIZERS_PARALLELISM": "false",
+    }
+    try:
+        cost = measure(tool.command(python, own, file), environment, work, log, seconds_max)
+        read = [str(python), "-m", f"adapters.{tool.adapter}", "answer", str(file)]
+        done = subprocess.run(read, env=environment, cwd=work, capture_output=True, text=True)
+        if done.returncode != 0:
+            raise CommandFailed(f"the answer of {tool.name} cannot be read:\n{done.stderr[-2_000:]}")
+        return cost, Answer.read(work / "answer.json")
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
