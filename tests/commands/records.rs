@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::harness::pages::{ndjson, near_copy, text};
 use crate::harness::{OwnServer, lines_of, run, run_ok};
-use crate::{answer, ask, code, errors};
+use crate::{answer, code, errors};
 
 /// Families of near copies, in an order in which they alternate, as texts with the numbers 0, 1, ...
 fn texts() -> Vec<String> {
