@@ -1,5 +1,6 @@
 //! Which field of a record holds what.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::Serialize;
@@ -93,6 +94,9 @@ impl fmt::Display for Field {
         })
     }
 }
+
+/// Values of guessed fields that could not be used and were ignored, by field.
+pub type Ignored = BTreeMap<Field, u64>;
 
 /// The fields that a user names, as paths with dots; those that are not named are guessed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -17,9 +17,9 @@ mod name;
 mod reader;
 mod row;
 
-pub use fields::{Field, FieldMap, FieldNames, Source};
+pub use fields::{Field, FieldMap, FieldNames, Ignored, Source};
 pub use guess::{Guess, SAMPLE_BYTES, SAMPLE_RECORDS};
 pub use json::JsonRow;
 pub use name::RecordFile;
-pub use reader::{Ignored, Records};
+pub use reader::Records;
 pub use row::{Row, Value};

@@ -1,20 +1,17 @@
 //! The records of one file as pages.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 
 use doppel_model::{PageId, PageUrl, Timestamp};
 use doppel_protocol::page::is_language;
 
 use super::date::date;
-use super::fields::{Field, FieldMap, Source};
+use super::fields::{Field, FieldMap, Ignored, Source};
 use super::name::RecordFile;
 use super::row::{Row, Value};
 use crate::error::{FieldError, FieldProblem, Reason, Skip};
 use crate::limits::Limits;
 use crate::{Fetched, FetchedBody, InputOptions, Item, charset};
-
-/// Values of guessed fields that could not be used and were ignored, by field.
-pub type Ignored = BTreeMap<Field, u64>;
 
 /// Makes pages of the records of one file.
 #[derive(Debug)]
