@@ -10,6 +10,7 @@ use doppel_partitioning::DIMENSIONS_MAX;
 use doppel_tier1::Retention;
 
 use crate::exit::Failure;
+use crate::records::RecordArgs;
 use crate::span::Span;
 
 /// Where `doppel serve` listens unless told otherwise.
@@ -206,9 +207,9 @@ fn at_least<const LEAST: u64>(text: &str) -> Result<u64, String> {
 }
 
 /// Crawls to read.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub struct InputArgs {
-    /// WARC files (.warc, .warc.gz), JSON lines (.jsonl, .ndjson, plain or .gz or .zst) or directories
+    /// WARC files (.warc, .warc.gz), JSON lines of any schema (.jsonl, .ndjson, plain or .gz or .zst) or directories
     /// of HTML, text and Markdown files. Several are successive crawls, in the order given. Crawl files
     /// in a directory are not read, only counted. The URL of a page is taken as it is spelt, but for
     /// the fragment: another case of the host or a default port make another page.
@@ -217,6 +218,16 @@ pub struct InputArgs {
     /// End with code 5 when a record could not be read, too.
     #[arg(long)]
     pub strict: bool,
+    /// What is in files of records.
+    #[command(flatten)]
+    pub records: RecordArgs,
+}
+
+impl From<Vec<PathBuf>> for InputArgs {
+    /// These inputs, and all else as without options.
+    fn from(inputs: Vec<PathBuf>) -> Self {
+        Self { inputs, ..Self::default() }
+    }
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `args`, `span`, `size` | options that several commands take |
 //! | `urls` | URLs that commands are given |
+//! | `records`, `bad_records` | what a user says of records: their fields, and where bad ones go |
 //! | `crawl`, `one_page`, `extracted`, `directory`, `spool` | crawls on disk, or from standard input, as pages and as pages with signatures |
 //! | `hashed_lines`, `bounded` | crawls as hashed lines of pages; commands that count in bounded memory and disk |
 //! | `wire`, `manifest`, `winners` | the roles on a data directory |
@@ -24,6 +25,7 @@
 #![forbid(unsafe_code)]
 
 pub mod args;
+pub mod bad_records;
 pub mod bounded;
 mod client;
 mod cluster;
@@ -48,6 +50,7 @@ mod policy_tables;
 mod process;
 pub mod processor;
 pub mod progress;
+pub mod records;
 mod savings;
 pub mod scratch;
 mod served;

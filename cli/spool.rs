@@ -10,8 +10,8 @@ use crate::args::InputArgs;
 use crate::exit::Failure;
 use crate::scratch::Scratch;
 
-/// What messages call it. Without an extension the format is found by the first bytes.
-const NAME: &str = "standard-input";
+/// What messages and the names of its records call it. Without an extension the format is found by the first bytes.
+const NAME: &str = "stdin";
 
 /// A copy of standard input, which is removed in the end.
 pub(crate) struct Spool {

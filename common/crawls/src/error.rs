@@ -17,6 +17,8 @@ pub struct InputError {
     pub place: Place,
     /// The error.
     pub reason: Reason,
+    /// The line at fault as it was, without its line feed, where the fault is in a line of text that was read whole.
+    pub line: Option<Vec<u8>>,
 }
 
 /// Where something is in an input. Written as `pages.jsonl, line 7`.
@@ -38,6 +40,8 @@ pub enum Place {
     Record(u64),
     /// This line, counted from 1.
     Line(u64),
+    /// This row of a table, counted from 1.
+    Row(u64),
 }
 
 /// Why a file, record or line could not be read.
@@ -105,6 +109,55 @@ pub enum Reason {
     /// A JSON line that is not a valid page item.
     #[error("{0}")]
     Item(#[from] ItemError),
+    /// A record with a field that is not what it has to be.
+    #[error("{0}")]
+    Field(FieldError),
+}
+
+/// What is wrong with a field of a record.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{path:?}: {problem}")]
+pub struct FieldError {
+    /// The path of the field.
+    pub path: String,
+    /// What is wrong.
+    pub problem: FieldProblem,
+}
+
+/// What can be wrong with a field of a record.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FieldProblem {
+    /// The record does not have it.
+    #[error("missing")]
+    Missing,
+    /// A value of another type.
+    #[error("is {is}, and has to be {has_to_be}")]
+    Type {
+        /// What it is.
+        is: &'static str,
+        /// What it has to be.
+        has_to_be: &'static str,
+    },
+    /// No date.
+    #[error(
+        "no date: neither RFC 3339, nor a date or date-time without zone, nor seconds or milliseconds since 1970 as a number from 100,000,000"
+    )]
+    Date,
+    /// No language tag.
+    #[error("no language tag")]
+    Language,
+    /// No measure of popularity.
+    #[error("has to be a finite number that is not negative")]
+    Popularity,
+    /// A second field that says what the record is.
+    #[error("given beside {0}; a page has exactly one of html, text, redirect_to and dead: true")]
+    SecondBody(String),
+    /// The record's URL redirects to itself.
+    #[error("redirects to itself")]
+    RedirectToItself,
+    /// An earlier record of the file has the same id.
+    #[error("an earlier record of the file has the id {0:?}")]
+    RepeatedId(String),
 }
 
 /// Why the head of a WARC record is invalid.
@@ -165,6 +218,15 @@ pub enum Skip {
     Hidden,
     /// A symbolic link or a special file.
     Link,
+    /// A redirect or death, where each row is a page of its own.
+    NoRow,
+}
+
+impl InputError {
+    /// An error without a line.
+    pub(crate) fn new(path: &Arc<Path>, place: Place, reason: Reason) -> Self {
+        Self { path: Arc::clone(path), place, reason, line: None }
+    }
 }
 
 impl fmt::Display for InputError {
@@ -180,6 +242,7 @@ impl fmt::Display for Location<'_> {
             Place::File => Ok(()),
             Place::Record(offset) => write!(f, ", record at byte {offset}"),
             Place::Line(line) => write!(f, ", line {line}"),
+            Place::Row(row) => write!(f, ", row {row}"),
         }
     }
 }
@@ -203,6 +266,7 @@ impl fmt::Display for Skip {
             Self::Binary => "binary, not text",
             Self::Hidden => "hidden",
             Self::Link => "symbolic link or special file",
+            Self::NoRow => "redirect or death, which is no row of its own",
         })
     }
 }

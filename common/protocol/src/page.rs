@@ -3,13 +3,14 @@
 //!
 //! A page is a JSON object with `url`, exactly one of `html`, `text`, `redirect_to` and `dead: true`, and
 //! optionally `fetched_at`, `popularity` and `language`. An unknown or repeated field is an error, so that a
-//! misspelt date is not silently replaced by the current time. A null value means that the field is absent.
+//! misspelt date is not silently replaced by the current time; in files, which others make for other purposes, unknown
+//! fields mean nothing. A null value means that the field is absent.
 //! Every [`PageItem`] is valid; no code has to check it again.
 
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::de::{self, Deserializer as _, MapAccess, Visitor};
+use serde::de::{self, Deserializer as _, IgnoredAny, MapAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use doppel_model::{PageUrl, TimeError, Timestamp, UrlError};
@@ -137,12 +138,23 @@ impl PageItem {
     /// assert!(error.to_string().starts_with(r#""txt": unknown field"#));
     /// ```
     pub fn parse(json: &[u8], now: Timestamp) -> Result<Self, ItemError> {
-        let mut fields = Fields::default();
+        Self::read(Fields::default(), json, now)
+    }
+
+    /// The same for a line of a file, in which unknown fields mean nothing.
+    ///
+    /// # Errors
+    /// The same but for those.
+    pub fn parse_in_file(json: &[u8], now: Timestamp) -> Result<Self, ItemError> {
+        Self::read(Fields { ignores_unknown: true, ..Fields::default() }, json, now)
+    }
+
+    fn read(mut fields: Fields, json: &[u8], now: Timestamp) -> Result<Self, ItemError> {
         let mut json = serde_json::Deserializer::from_slice(json);
         match json.deserialize_map(&mut fields).and_then(|()| json.end()) {
             Ok(()) => fields.check(now),
             Err(error) => {
-                let reason = fields.refused.unwrap_or_else(|| ItemReason::Json(json_message(&error)));
+                let reason = fields.refused.unwrap_or_else(|| ItemReason::json(&error));
                 Err(ItemError { field: fields.current, reason })
             }
         }
@@ -189,6 +201,8 @@ struct Fields {
     fetched_at: Slot<String>,
     popularity: Slot<f64>,
     language: Slot<String>,
+    /// Whether an unknown field is no error.
+    ignores_unknown: bool,
     /// The field that is being read. If reading fails, it is the field at fault.
     current: Option<Cow<'static, str>>,
     /// The reason for an error of ours that is passed through the JSON library.
@@ -232,6 +246,7 @@ impl<'de> Visitor<'de> for &mut Fields {
                 "fetched_at" => read(&mut map, &mut self.fetched_at, refused),
                 "popularity" => read(&mut map, &mut self.popularity, refused),
                 "language" => read(&mut map, &mut self.language, refused),
+                _ if self.ignores_unknown => map.next_value::<IgnoredAny>().map(drop),
                 _ => {
                     *refused = Some(ItemReason::Unknown);
                     Err(de::Error::custom("unknown field"))
@@ -334,13 +349,23 @@ pub fn fetched_at(text: &str, now: Timestamp) -> Result<Timestamp, ItemError> {
     Ok(date)
 }
 
-fn is_language(tag: &str) -> bool {
+/// Whether it is a language tag as pages have it.
+#[must_use]
+pub fn is_language(tag: &str) -> bool {
     (1..=LANGUAGE_BYTES_MAX).contains(&tag.len())
         && tag.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
 }
 
 fn blame(field: &'static str, reason: ItemReason) -> ItemError {
     ItemError { field: Some(Cow::Borrowed(field)), reason }
+}
+
+impl ItemReason {
+    /// What is wrong with the JSON of one line.
+    #[must_use]
+    pub fn json(error: &serde_json::Error) -> Self {
+        Self::Json(json_message(error))
+    }
 }
 
 /// The message of the library without the values that it quotes. An item has only one line, so the line number
