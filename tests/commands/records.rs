@@ -114,7 +114,8 @@ fn records_without_url_are_grouped_alike_and_the_first_of_the_input_is_kept() {
         |name: &str| name.strip_prefix("record:bare.jsonl#row=").unwrap().parse::<usize>().unwrap() - 1;
     let expected = groups(&export(&own, &[]), &of_own);
     assert!(expected.iter().any(|group| group.len() == 3) && expected.iter().any(|group| group.len() == 1));
-    let numbers: [(&Path, &dyn Fn(&str) -> usize); 2] = [(&dolma, &of_dolma), (&bare, &of_bare)];
+    type Number<'n> = &'n dyn Fn(&str) -> usize;
+    let numbers: [(&Path, Number<'_>); 2] = [(&dolma, &of_dolma), (&bare, &of_bare)];
     for (file, number) in numbers {
         let data = home.path().join("data").join(file.file_stem().unwrap());
         for options in [&[][..], &["--data", data.to_str().unwrap()]] {
