@@ -62,9 +62,6 @@ impl BadFile {
     /// # Errors
     /// When it is one of the inputs, or cannot be written.
     pub(crate) fn begin(&self, inputs: &[PathBuf]) -> anyhow::Result<()> {
-        if self.file.get().is_some() {
-            return Ok(());
-        }
         let shown = self.path.display();
         let place = self.path.canonicalize();
         let is_it = |input: &PathBuf| {
@@ -72,6 +69,9 @@ impl BadFile {
         };
         if inputs.iter().any(is_it) {
             return Err(Failure::Usage(format!("--bad {shown} is an input, and would be replaced")).into());
+        }
+        if self.file.get().is_some() {
+            return Ok(());
         }
         let file = File::create(&self.path).with_context(|| format!("cannot write {shown}"))?;
         let _is_made = self.file.set(Mutex::new(Some(file)));

@@ -95,6 +95,8 @@ impl Plan {
         let inputs = [&self.inputs[..], &self.learn_from].concat();
         let outputs = Outputs::open(self.assignments.as_deref(), self.map.as_deref(), &inputs)?;
         let strict = self.strict;
+        // Before the first reading, which would replace what the second one reads.
+        self.records.bad.as_ref().map_or(Ok(()), |bad| bad.begin(&inputs))?;
         let read = |inputs: &[PathBuf]| {
             let records = self.records.clone();
             contents::read(&InputArgs { inputs: inputs.to_vec(), strict, records })

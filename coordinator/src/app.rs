@@ -184,7 +184,13 @@ impl App {
             return wire.unpack();
         }
         let turns = caller.unpacking();
-        self.0.calls.run_giving_way(self.0.limits.call_time, turns, || wire.unpack()).await
+        // A client that has hung up is known as long as its body is unpacked, so that it gets no second share.
+        let caller = caller.clone();
+        let unpack = move || {
+            let _caller = caller;
+            wire.unpack()
+        };
+        self.0.calls.run_giving_way(self.0.limits.call_time, turns, unpack).await
     }
 
     /// Advice on the present records, with the winners of a market where one is asked for.

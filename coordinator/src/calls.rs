@@ -101,11 +101,14 @@ impl Calls {
             let (answer, answered) = oneshot::channel();
             let span = Span::current();
             let work = move || {
-                let _permits = (permit, own, turn);
+                let permits = (permit, own, turn);
                 let _span = span.entered();
                 give_way(GiveWay::ToAll);
+                let result = call();
+                // Before the answer: whoever gets it may go on before this thread does, and ask for a permit.
+                drop(permits);
                 // Whoever waited may have gone.
-                let _ = answer.send(call());
+                let _ = answer.send(result);
             };
             let begun = thread::Builder::new().name("giving-way".to_owned()).spawn(work);
             begun.map_err(|error| {

@@ -63,8 +63,9 @@ struct Writer<'t> {
     pace: Pace,
     /// When rows of confirmed messages go, if no commit comes before.
     forget_at: Option<Instant>,
-    /// When pages were last asked for, or few were handed in, as far as the writer knows: somebody waits for a short commit.
+    /// When pages were last asked for, as far as the writer knows, and when few were handed in.
     last_asked: Option<Instant>,
+    last_few: Option<Instant>,
     /// What came during a commit and is not for the machine. It is taken after it, whether or not the commit is made.
     set_aside: Option<Task>,
     /// When the range last went on after its disk was full, and how long it had paused before the last look.
@@ -107,6 +108,7 @@ pub(super) fn run(
         pace: Pace::new(tier1.ranges.has_others(), owner.lease.is_some(), Instant::now()),
         forget_at: None,
         last_asked: None,
+        last_few: None,
         set_aside: None,
         went_on: None,
         stopping: false,
@@ -184,7 +186,7 @@ impl Writer<'_> {
         let task = match Waiting::new(task) {
             Ok(waiting) => {
                 if waiting.is_of_few() {
-                    self.last_asked = Some(Instant::now());
+                    self.last_few = Some(Instant::now());
                 }
                 waiting.line_up(&mut self.waiting);
                 return Ok(());
@@ -238,20 +240,25 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Whether pages are asked for at present, or few are handed in.
-    fn is_asked(&mut self) -> bool {
+    /// Whether somebody gains by a short commit: pages are asked for at present, or few are handed in while others hand in many. Where a
+    /// commit costs requests to other processes, few pages wait for the pause between commits in any case.
+    fn is_short(&mut self) -> bool {
         let now = Instant::now();
         if self.owner.asked.swap(false, Ordering::Relaxed) {
             self.last_asked = Some(now);
         }
-        self.last_asked.is_some_and(|last| now.duration_since(last) < ASKED)
+        let is_recent = |at: Option<Instant>| at.is_some_and(|at| now.duration_since(at) < ASKED);
+        is_recent(self.last_asked)
+            || is_recent(self.last_few)
+                && !self.pace.has_pause()
+                && self.waiting.iter().any(|entry| !entry.is_done() && !entry.is_of_few())
     }
 
     /// Applies what is there until the commit is large enough, commits, answers, and carries out the
     /// effects.
     fn commit(&mut self) -> Result<(), Tier1Error> {
         let mut answers_for: Vec<usize> = Vec::new();
-        let commit_rows = if self.is_asked() { COMMIT_ROWS_ASKED } else { COMMIT_ROWS };
+        let commit_rows = if self.is_short() { COMMIT_ROWS_ASKED } else { COMMIT_ROWS };
         let holds_back = self.range.holds_back();
         let mut builder = self.range.build(&*self.owner.uncached_store, commit_rows, Timestamp::now());
         // A giant group is told its winner in many commits: half of each is left to whatever arrives, which does
@@ -260,6 +267,7 @@ impl Writer<'_> {
         let mut at = 0;
         while !builder.has_enough() {
             let Some(entry) = self.waiting.get_mut(at) else {
+                // At the end, since `answers_for` has places.
                 match self.tasks.try_recv().map(Waiting::new) {
                     Ok(Ok(waiting)) => self.waiting.push_back(waiting),
                     Ok(Err(task)) => {

@@ -60,10 +60,10 @@ impl Records {
         Ok(Item::Page(Fetched { url, fetched_at, body, popularity, language }))
     }
 
-    /// Takes the value of a field; an empty one is none.
+    /// Takes the value of a field. An empty one is none, but for the content of a file in Doppel's own form, which may be empty.
     fn take<'a>(&self, row: &mut impl Row<'a>, field: Field) -> Option<(Value<'a>, &str, Source)> {
         let (path, source) = self.map.get(field)?;
-        let value = row.take(path)?;
+        let value = row.take(path).filter(|value| self.map.is_page_form() || !value.is_empty())?;
         Some((value, path, source))
     }
 

@@ -37,6 +37,11 @@ impl Pace {
         Self { pause: (apart || replicated).then_some(pause), due: now }
     }
 
+    /// Whether commits that come all the time have a pause between them.
+    pub(super) fn has_pause(&self) -> bool {
+        self.pause.is_some()
+    }
+
     /// How long the next commit waits for more.
     pub(super) fn wait(&self, now: Instant) -> Duration {
         let Some(pause) = self.pause else { return Duration::ZERO };

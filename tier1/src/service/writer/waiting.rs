@@ -1,11 +1,13 @@
 //! Tasks that are under way, and where their answers go.
 //!
-//! Few pages do not wait for many: a submission of up to [`FEW`] passes tasks that have more to do, so that one client who sends batches
-//! without a pause does not keep others waiting for all of them. Each task is passed [`PASSED_MAX`] times at most.
-//! Tasks under way together come in no order that anybody could rely on: none of them is answered yet.
+//! Few pages do not wait for many: a submission of up to [`FEW`] passes larger ones, and work that nobody waits for, so that one client
+//! who sends batches without a pause does not keep others waiting for all of them. Each task is passed [`PASSED_MAX`] times at most.
+//! What is passed is not answered yet; but its caller may have given up, so nothing passes a change of the same page, and nothing
+//! passes what is applied by an operator.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 
+use doppel_model::PageUrl;
 use doppel_protocol::{Outcome, Tier1Error};
 
 use crate::machine::Command;
@@ -63,11 +65,24 @@ impl Waiting {
         matches!(self.to, To::Submit(..)) && self.commands.len() <= FEW
     }
 
+    /// Whether a submission that comes later may be put before it.
+    fn gives_way(&self, to: &Self) -> bool {
+        let is_other = match self.to {
+            To::Submit(..) => {
+                let pages: HashSet<_> = to.commands.iter().filter_map(submitted).collect();
+                self.commands.len() > FEW
+                    && !self.commands.iter().filter_map(submitted).any(|page| pages.contains(page))
+            }
+            To::Nobody(_) => true,
+            To::Apply { .. } | To::Report(_) => false,
+        };
+        is_other && self.passed < PASSED_MAX
+    }
+
     /// Takes its place among those that wait.
     pub(super) fn line_up(self, all: &mut VecDeque<Self>) {
         let may_pass = self.is_of_few();
-        let gives_way = |entry: &&mut Self| entry.commands.len() > FEW && entry.passed < PASSED_MAX;
-        let passed = all.iter_mut().rev().take_while(|entry| may_pass && gives_way(entry));
+        let passed = all.iter_mut().rev().take_while(|entry| may_pass && entry.gives_way(&self));
         let passed = passed.map(|entry| entry.passed += 1).count();
         all.insert(all.len() - passed, self);
     }
@@ -136,12 +151,19 @@ impl Waiting {
     }
 }
 
+fn submitted(command: &Command) -> Option<&PageUrl> {
+    match command {
+        Command::Submit { submission, .. } => Some(&submission.url),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
     use crossbeam::channel::bounded;
-    use doppel_model::{PageId, PageUrl, Timestamp};
+    use doppel_model::{PageId, Timestamp};
     use doppel_protocol::{Body, Submission};
 
     use super::*;
@@ -149,6 +171,7 @@ mod tests {
     #[test]
     fn few_pages_pass_many_but_not_for_ever() {
         let bound = Arc::default();
+        let mut last = 0;
         let submission = |at: usize| Submission {
             url: PageUrl::parse(&format!("http://a.example/{at}")).unwrap(),
             fetched_at: Timestamp::from_millis(0),
@@ -157,8 +180,18 @@ mod tests {
             canonical: None,
             body: Body::Dead,
         };
-        let submit = |pages: usize| Task::Submit {
-            submissions: (0..pages).map(|at| (submission(at), None)).collect(),
+        let mut submit = |pages: usize| Task::Submit {
+            submissions: (0..pages)
+                .map(|_| {
+                    (
+                        submission({
+                            last += 1;
+                            last
+                        }),
+                        None,
+                    )
+                })
+                .collect(),
             arriving: Arriving::count(&bound, 0).0,
             reply: Reply::new(bounded(1).0, Place::default()),
         };
@@ -177,9 +210,42 @@ mod tests {
         for _ in 0..PASSED_MAX + 9 {
             Waiting::new(submit(1)).ok().unwrap().line_up(&mut all);
         }
-        let last = sizes(&all).split_off(all.len() - 14);
+        let end = sizes(&all).split_off(all.len() - 14);
         // The smaller one had been passed once more before.
-        assert_eq!(last, [vec![200, 1, 201], vec![1; 11]].concat());
+        assert_eq!(end, [vec![200, 1, 201], vec![1; 11]].concat());
+        let apply = |pages: usize| Task::Apply {
+            commands: (0..pages).map(|_| Command::Purge { page: PageId::from_bytes([1; 16]) }).collect(),
+            may_wait: true,
+            reply: Reply::new(bounded(1).0, Place::default()),
+        };
+        let mut all = VecDeque::new();
+        for task in [apply(FEW + 1), submit(1), Task::Commands(Vec::new()), submit(2)] {
+            Waiting::new(task).ok().unwrap().line_up(&mut all);
+        }
+        assert_eq!(sizes(&all), [FEW + 1, 1, 2, 0], "what is applied is not passed");
+    }
+
+    #[test]
+    fn a_page_does_not_pass_its_own_change() {
+        let bound = Arc::default();
+        let submission = |at: usize| Submission {
+            url: PageUrl::parse(&format!("http://a.example/{at}")).unwrap(),
+            fetched_at: Timestamp::from_millis(0),
+            popularity: None,
+            language: None,
+            canonical: None,
+            body: Body::Dead,
+        };
+        let submit = |pages: std::ops::Range<usize>| Task::Submit {
+            submissions: pages.map(|at| (submission(at), None)).collect(),
+            arriving: Arriving::count(&bound, 0).0,
+            reply: Reply::new(bounded(1).0, Place::default()),
+        };
+        let mut all = VecDeque::new();
+        for task in [submit(0..30), submit(29..30), submit(30..99), submit(29..30), submit(30..32)] {
+            Waiting::new(task).ok().unwrap().line_up(&mut all);
+        }
+        assert_eq!(all.iter().map(|entry| entry.commands.len()).collect::<Vec<_>>(), [30, 1, 1, 69, 2]);
     }
 
     #[test]
