@@ -83,8 +83,9 @@ class Page(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Plain text or Markdown of at most 16 MiB."""
 
     url: str
-    """Absolute http, https or file URL. The fragment is removed, and nothing else is changed: another case of
-    the host, or a default port that is named, make another page. Under a policy that reads the site (`by-
+    """Absolute http, https or file URL, or the name of a record without one, such as
+    `record:part-1.jsonl#row=7`. The fragment of a URL is removed, and nothing else is changed: another case
+    of the host, or a default port that is named, make another page. Under a policy that reads the site (`by-
     site`, `copies`) the URL of html or text has a host.
     """
 
