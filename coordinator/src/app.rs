@@ -180,17 +180,7 @@ impl App {
         max: usize,
     ) -> Result<Buffer, Problem> {
         let wire = body::read(caller.memory(), &self.0.limits, headers, body, max).await?;
-        if !wire.is_packed() {
-            return wire.unpack();
-        }
-        let turns = caller.unpacking();
-        // A client that has hung up is known as long as its body is unpacked, so that it gets no second share.
-        let caller = caller.clone();
-        let unpack = move || {
-            let _caller = caller;
-            wire.unpack()
-        };
-        self.0.calls.run_giving_way(self.0.limits.call_time, turns, unpack).await
+        wire.unpacked(caller, &self.0.calls, self.0.limits.call_time).await
     }
 
     /// Advice on the present records, with the winners of a market where one is asked for.

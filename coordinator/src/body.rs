@@ -11,7 +11,9 @@ use axum::http::{HeaderMap, header};
 use futures_util::StreamExt;
 use tokio::time::{Instant, timeout_at};
 
+use crate::access::Caller;
 use crate::buffer::{Buffer, too_large};
+use crate::calls::Calls;
 use crate::limits::Limits;
 use crate::memory::BodyMemory;
 use crate::problem::Problem;
@@ -78,16 +80,34 @@ pub(crate) async fn read(
 }
 
 impl Wire {
-    /// Whether it is compressed.
-    pub(crate) fn is_packed(&self) -> bool {
-        self.encoding != Encoding::Identity
+    /// The body itself; where it is packed, unpacked by a thread that gives way, within such a time.
+    ///
+    /// # Errors
+    /// 400 when it is damaged, 413 when it is too long, 503 when the memory of all bodies is used up, or it takes too long.
+    pub(crate) async fn unpacked(
+        self,
+        caller: &Caller,
+        calls: &Calls,
+        time: Duration,
+    ) -> Result<Buffer, Problem> {
+        if self.encoding == Encoding::Identity {
+            return Ok(self.packed);
+        }
+        let turns = caller.unpacking();
+        // A client that has hung up is known as long as its body is unpacked, so that it gets no second share.
+        let caller = caller.clone();
+        let unpack = move || {
+            let _caller = caller;
+            self.unpack()
+        };
+        calls.run_giving_way(time, turns, unpack).await
     }
 
-    /// The body itself. Blocks where it is packed.
+    /// The body itself. Blocks.
     ///
     /// # Errors
     /// 400 when it is damaged, 413 when it is too long, 503 when the memory of all bodies is used up.
-    pub(crate) fn unpack(self) -> Result<Buffer, Problem> {
+    fn unpack(self) -> Result<Buffer, Problem> {
         let Self { encoding, packed, unpacked: mut out } = self;
         let damaged =
             |error: io::Error| Problem::bad_request(format!("the compressed body is damaged: {error}"));

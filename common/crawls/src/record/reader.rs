@@ -60,10 +60,10 @@ impl Records {
         Ok(Item::Page(Fetched { url, fetched_at, body, popularity, language }))
     }
 
-    /// Takes the value of a field. An empty one is none, but for the content of a file in Doppel's own form, which may be empty.
+    /// Takes the value of a field.
     fn take<'a>(&self, row: &mut impl Row<'a>, field: Field) -> Option<(Value<'a>, &str, Source)> {
         let (path, source) = self.map.get(field)?;
-        let value = row.take(path).filter(|value| self.map.is_page_form() || !value.is_empty())?;
+        let value = row.take(path)?;
         Some((value, path, source))
     }
 
@@ -87,6 +87,8 @@ impl Records {
     /// The content, or what else is said of the URL. `None` where each row is a page, and this one says something of its URL alone.
     fn body<'a>(&self, row: &mut impl Row<'a>, url: Option<&PageUrl>) -> Result<Option<FetchedBody>, Reason> {
         let mut found: Option<(FetchedBody, &str)> = None;
+        // An empty text or HTML hides nothing else that the record has.
+        let mut empty = None;
         for field in [Field::Text, Field::Html, Field::RedirectTo, Field::Dead] {
             let Some((value, path, _)) = self.take(row, field) else { continue };
             let body = match (field, value) {
@@ -115,6 +117,10 @@ impl Records {
             if let Some(content) = body.raw_content() {
                 self.limits.check_page(content.size())?;
             }
+            if !self.map.is_page_form() && body.raw_content().is_some_and(|content| content.size() == 0) {
+                empty.get_or_insert((body, path));
+                continue;
+            }
             match &found {
                 None => found = Some((body, path)),
                 Some((_, first)) if self.map.is_page_form() => {
@@ -126,7 +132,7 @@ impl Records {
                 break;
             }
         }
-        match found {
+        match found.or(empty) {
             Some((FetchedBody::Redirect(_) | FetchedBody::Dead, _)) if self.each_row => Ok(None),
             Some((FetchedBody::Redirect(_) | FetchedBody::Dead, _)) if url.is_none() => {
                 let path = self.map.get(Field::Url).map_or("url", |(path, _)| path);

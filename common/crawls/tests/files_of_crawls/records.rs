@@ -161,6 +161,19 @@ fn what_is_guessed_and_wrong_is_ignored_and_counted() {
 }
 
 #[test]
+fn an_empty_text_hides_nothing_else() {
+    let lines = [
+        r#"{"url":"https://a.org/1","text":"","html":"b","title":"t"}"#,
+        r#"{"url":"https://a.org/2","text":"a","html":"b","title":"t"}"#,
+        r#"{"url":"https://a.org/3","text":"","title":"t"}"#,
+    ];
+    assert_eq!(
+        read(options(), &lines)[1..],
+        ["https://a.org/1 html [utf-8] b", "https://a.org/2 text a", "https://a.org/3 text "]
+    );
+}
+
+#[test]
 fn each_row_is_a_page_of_its_own_on_demand() {
     let each_row = InputOptions { each_row: true, ..options() };
     let own = [
