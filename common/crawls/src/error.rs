@@ -137,7 +137,7 @@ pub enum Skip {
     Status(u16),
     /// Neither HTML nor text.
     ContentType,
-    /// An unsupported Content-Encoding, such as br.
+    /// An unsupported Content-Encoding, such as compress.
     Encoding,
     /// A revisit that found the page unchanged.
     Unchanged,

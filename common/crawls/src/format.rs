@@ -49,10 +49,10 @@ pub(super) fn of(path: &Path, limits: &Limits) -> Result<Format, Reason> {
     // An error here is ignored if the name determines the format: the reader meets it again and reports it as
     // an item.
     let beginning = beginning(&mut stream);
-    let packed_name = matches!(extension(path).as_str(), "gz" | "zst");
+    let packed_name = matches!(extension(path).as_str(), "gz" | "zst" | "bz2" | "xz");
     let name = if packed_name { path.with_extension("") } else { path.to_owned() };
     match extension(&name).as_str() {
-        "warc" => return Ok(Format::Warc),
+        "warc" | "wet" => return Ok(Format::Warc),
         "jsonl" | "ndjson" | "json" => {
             let array = beginning.is_ok_and(|beginning| first_byte(beginning) == Some(b'['));
             return if array { Err(Reason::JsonArray) } else { Ok(Format::Lines) };

@@ -28,8 +28,11 @@ mod format;
 mod gzip;
 mod limits;
 mod lines;
+mod members;
+mod solid;
 mod stream;
 mod warc;
+mod zstd_frames;
 
 use std::fs;
 use std::path::Path;

@@ -334,7 +334,9 @@ pub fn fetched_at(text: &str, now: Timestamp) -> Result<Timestamp, ItemError> {
     Ok(date)
 }
 
-fn is_language(tag: &str) -> bool {
+/// Whether `tag` may be the language of a page: 1 to [`LANGUAGE_BYTES_MAX`] letters, digits and hyphens.
+#[must_use]
+pub fn is_language(tag: &str) -> bool {
     (1..=LANGUAGE_BYTES_MAX).contains(&tag.len())
         && tag.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
 }

@@ -1,4 +1,4 @@
-//! Reads pages from WARC 1.0 and 1.1 (ISO 28500:2017).
+//! Reads pages from WARC 1.0 and 1.1 (ISO 28500:2017), and from the WET files of Common Crawl, which are WARC.
 //!
 //! `response` and `resource` records are pages. A `conversion` to plain text (the WET form of a crawl) is a
 //! page, too. A `revisit` is a page if it refers to the content of another URL whose record is in the same
@@ -17,6 +17,7 @@ use super::limits::Limits;
 use super::stream::Stream;
 use super::{Fetched, FetchedBody, Item};
 use doppel_model::{PageUrl, UrlError};
+use doppel_protocol::page::is_language;
 use head::{Field, Kind};
 use http::{Block, Refusal};
 use original::Originals;
@@ -102,7 +103,15 @@ fn page(record: Record<'_>, originals: &mut Originals, limits: &Limits) -> Resul
         Some(date) => Some(limits.check_date(head::parse_date(date)?)?),
         None => None,
     };
-    Ok(Some(Fetched { url, fetched_at, body, popularity: None, language: None }))
+    let language = language(record)?;
+    Ok(Some(Fetched { url, fetched_at, body, popularity: None, language }))
+}
+
+/// The language that a crawler found most of, if the record says so.
+fn language(record: Record<'_>) -> Result<Option<String>, HeadError> {
+    let languages = record.get(Field::Language)?.unwrap_or_default();
+    let most = languages.split(',').next().unwrap_or_default().trim();
+    Ok(is_language(most).then(|| most.to_owned()))
 }
 
 /// What a record says about the page `url`.
