@@ -260,6 +260,7 @@ fn read_all(
                     tally.bytes += content_bytes(&page);
                     each(at, page)?;
                 }
+                Item::Fields(_) => {}
                 Item::Skipped(skip) => *tally.skipped.entry(skip.to_string()).or_default() += 1,
                 Item::Bad(error) => bar.suspend(|| tally.bad(&error, tell)),
             }
@@ -296,6 +297,7 @@ fn class(error: &InputError) -> &'static str {
         Reason::Date(_) | Reason::Ahead(_) => "bad date",
         Reason::Http(_) | Reason::Encoding(_) => "broken HTTP response",
         Reason::Item(_) => "JSON line that is no page",
+        Reason::Field(_) => "record that is no page",
     }
 }
 

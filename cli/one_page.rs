@@ -50,7 +50,7 @@ impl OnePage<'_> {
                         take_newer(&mut only, page, date);
                     }
                 }
-                Item::Skipped(_) => {}
+                Item::Skipped(_) | Item::Fields(_) => {}
                 Item::Bad(error) => bad = bad.or(Some(error)),
             }
         }

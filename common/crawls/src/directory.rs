@@ -171,7 +171,7 @@ fn canonical(path: &Path) -> PathBuf {
 }
 
 fn bad(path: &Path, reason: Reason) -> Item {
-    Item::Bad(InputError { path: Arc::from(path), place: Place::File, reason })
+    Item::Bad(InputError::new(&Arc::from(path), Place::File, reason))
 }
 
 /// The URL of the file at a canonical path.

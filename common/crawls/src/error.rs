@@ -8,6 +8,8 @@ use std::sync::Arc;
 use doppel_model::{TimeError, Timestamp, UrlError};
 use doppel_protocol::page::ItemError;
 
+use super::record::FieldError;
+
 /// A file, record or line that could not be read, and why.
 #[derive(Debug, thiserror::Error)]
 pub struct InputError {
@@ -17,6 +19,8 @@ pub struct InputError {
     pub place: Place,
     /// The error.
     pub reason: Reason,
+    /// The line at fault as it was, without its line feed, where the fault is in a line of text that was read whole.
+    pub line: Option<Vec<u8>>,
 }
 
 /// Where something is in an input. Written as `pages.jsonl, line 7`.
@@ -38,6 +42,8 @@ pub enum Place {
     Record(u64),
     /// This line, counted from 1.
     Line(u64),
+    /// This row of a table, counted from 1.
+    Row(u64),
 }
 
 /// Why a file, record or line could not be read.
@@ -105,6 +111,9 @@ pub enum Reason {
     /// A JSON line that is not a valid page item.
     #[error("{0}")]
     Item(#[from] ItemError),
+    /// A record with a field that is not what it has to be.
+    #[error("{0}")]
+    Field(FieldError),
 }
 
 /// Why the head of a WARC record is invalid.
@@ -165,6 +174,15 @@ pub enum Skip {
     Hidden,
     /// A symbolic link or a special file.
     Link,
+    /// A redirect or death, where each row is a page of its own.
+    NoRow,
+}
+
+impl InputError {
+    /// An error without a line.
+    pub(crate) fn new(path: &Arc<Path>, place: Place, reason: Reason) -> Self {
+        Self { path: Arc::clone(path), place, reason, line: None }
+    }
 }
 
 impl fmt::Display for InputError {
@@ -180,6 +198,7 @@ impl fmt::Display for Location<'_> {
             Place::File => Ok(()),
             Place::Record(offset) => write!(f, ", record at byte {offset}"),
             Place::Line(line) => write!(f, ", line {line}"),
+            Place::Row(row) => write!(f, ", row {row}"),
         }
     }
 }
@@ -203,6 +222,7 @@ impl fmt::Display for Skip {
             Self::Binary => "binary, not text",
             Self::Hidden => "hidden",
             Self::Link => "symbolic link or special file",
+            Self::NoRow => "redirect or death, which is no row of its own",
         })
     }
 }

@@ -1,4 +1,4 @@
-//! Reads crawls on disk as a stream of pages, in crawl order. Inputs are WARC files, JSON lines, and
+//! Reads crawls on disk as a stream of pages, in crawl order. Inputs are WARC files, JSON lines of any schema, and
 //! directories or single files of HTML, text and Markdown.
 //!
 //! Input is untrusted: sizes, nesting and expansion are bounded. A bad record or line becomes an error item in
@@ -30,6 +30,8 @@ mod limits;
 mod lines;
 mod members;
 mod solid;
+mod raw_lines;
+pub mod record;
 mod stream;
 mod warc;
 mod zstd_frames;
@@ -46,6 +48,7 @@ pub use limits::Limits;
 use doppel_model::{PageUrl, RawContent, Timestamp};
 use doppel_protocol::page::{PageBody, PageItem};
 use format::Format;
+use record::{FieldMap, FieldNames, Ignored, RecordFile};
 
 /// One fetch of one page, as recorded in a crawl.
 #[derive(Debug, Clone, PartialEq)]
@@ -114,9 +117,30 @@ impl From<PageItem> for Fetched {
     }
 }
 
+/// How an input is read.
+#[derive(Debug, Clone)]
+pub struct InputOptions {
+    /// Its bounds.
+    pub limits: Limits,
+    /// Which fields of records hold what; the others are guessed.
+    pub fields: FieldNames,
+    /// Whether each record of a file of records is a page of its own, also where it has a URL that others have, too.
+    pub each_row: bool,
+}
+
+impl From<Limits> for InputOptions {
+    /// All fields are guessed, and the URL of a record is that of its page.
+    fn from(limits: Limits) -> Self {
+        Self { limits, fields: FieldNames::default(), each_row: false }
+    }
+}
+
 /// One item of an input.
 #[derive(Debug)]
 pub enum Item {
+    /// Where the fields of the following records are, in front of the first of a file. A file in Doppel's own form has none, unless fields are
+    /// named.
+    Fields(Arc<FieldMap>),
     /// A page.
     Page(Fetched),
     /// A valid record or file that is not a page.
@@ -145,9 +169,11 @@ enum Source {
 ///
 /// # Errors
 /// When the path cannot be opened, or its format is not supported.
-pub fn open(path: &Path, limits: Limits) -> Result<Input, InputError> {
+pub fn open(path: &Path, options: impl Into<InputOptions>) -> Result<Input, InputError> {
+    let options = options.into();
+    let limits = options.limits;
     let name: Arc<Path> = path.into();
-    let fail = |reason| InputError { path: Arc::clone(&name), place: Place::File, reason };
+    let fail = |reason| InputError::new(&name, Place::File, reason);
     let metadata = fs::metadata(path).map_err(|e| fail(Reason::Io(e)))?;
     let modified = modified(&metadata).min(limits.now);
     if metadata.is_dir() {
@@ -159,7 +185,9 @@ pub fn open(path: &Path, limits: Limits) -> Result<Input, InputError> {
     }
     let source = match format::of(path, &limits).map_err(&fail)? {
         Format::Warc => Source::Warc(Box::new(warc::Pages::open(&name, limits).map_err(&fail)?)),
-        Format::Lines => Source::Lines(Box::new(lines::Lines::open(&name, limits).map_err(&fail)?)),
+        Format::Lines => Source::Lines(Box::new(
+            lines::Lines::open(&name, RecordFile::single(path), options).map_err(&fail)?,
+        )),
         Format::Page(kind) => Source::Files(Box::new(directory::Files::single(path, kind, limits))),
     };
     Ok(Input { source, modified, bytes_total: metadata.len() })
@@ -200,6 +228,15 @@ impl Input {
             Source::Warc(pages) => pages.place(),
             Source::Lines(lines) => lines.place(),
             Source::Files(_) => Place::File,
+        }
+    }
+
+    /// Values of guessed fields that could not be used and were ignored so far, by field.
+    #[must_use]
+    pub fn ignored(&self) -> Ignored {
+        match &self.source {
+            Source::Lines(lines) => lines.ignored(),
+            Source::Warc(_) | Source::Files(_) => Ignored::new(),
         }
     }
 

@@ -22,6 +22,9 @@ pub struct Limits {
     pub expansion_ratio_max: u64,
     /// How many payload digests of a WARC file are remembered for its revisits. Each takes 40 bytes.
     pub originals_max: usize,
+    /// How many ids of a file's records without URL are remembered, to find repeated ones. Each takes up to 40 bytes. Of
+    /// the records behind them only those are found that repeat a remembered id.
+    pub ids_max: usize,
 }
 
 impl Limits {
@@ -36,6 +39,7 @@ impl Limits {
             expansion_free_bytes: 1 << 30,
             expansion_ratio_max: 250,
             originals_max: 1 << 18,
+            ids_max: 1 << 25,
         }
     }
 

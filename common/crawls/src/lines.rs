@@ -1,114 +1,106 @@
-//! Reads pages from JSON lines: one page item per line, in the form of `POST /v1/pages`.
+//! Reads pages from JSON lines: one object a line, of any schema. Lines in Doppel's own form, that of `POST /v1/pages`, are
+//! read as the server reads them, but that unknown fields mean nothing.
 
+use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
 
+use doppel_protocol::page::PageItem;
+use serde::de::IgnoredAny;
+
 use super::error::{InputError, Place, Reason};
 use super::format::BYTE_ORDER_MARK;
-use super::limits::{Limits, too_large};
-use super::stream::Stream;
-use super::{Fetched, Item};
-use doppel_protocol::page::PageItem;
+use super::raw_lines::RawLines;
+use super::record::{Guess, Ignored, JsonRow, RecordFile, Records, SAMPLE_BYTES, SAMPLE_RECORDS};
+use super::{InputOptions, Item};
 
-/// The pages of a file of JSON lines. Blank lines are ignored.
+/// The pages of a file of JSON lines. Blank lines are ignored, but count for the numbers of the others.
 pub(super) struct Lines {
     path: Arc<Path>,
-    stream: Stream,
-    limits: Limits,
-    line: Vec<u8>,
+    lines: RawLines,
+    file: RecordFile,
+    options: InputOptions,
+    reading: Option<Reading>,
+    /// The first lines, which were read ahead, with their numbers.
+    sample: VecDeque<(u64, Result<Vec<u8>, Reason>)>,
+    /// The number of the last line that was handed over.
     number: u64,
-    ended: bool,
-    /// Whether damage ended the file.
-    broke_off: bool,
-    /// The damage, if it is to be reported after the line before it.
-    damage: Option<Reason>,
+}
+
+/// How lines become pages, once the first were looked at.
+struct Reading {
+    records: Records,
+    paths: Vec<String>,
+    /// Whether a line is read as the server reads it.
+    as_page: bool,
 }
 
 impl Lines {
-    pub(super) fn open(path: &Arc<Path>, limits: Limits) -> Result<Self, Reason> {
-        let stream = Stream::open(path, &limits)?;
+    pub(super) fn open(path: &Arc<Path>, file: RecordFile, options: InputOptions) -> Result<Self, Reason> {
         Ok(Self {
             path: Arc::clone(path),
-            stream,
-            limits,
-            line: Vec::new(),
+            lines: RawLines::open(path, options.limits)?,
+            file,
+            options,
+            reading: None,
+            sample: VecDeque::new(),
             number: 0,
-            ended: false,
-            broke_off: false,
-            damage: None,
         })
     }
 
     pub(super) fn broke_off(&self) -> bool {
-        self.broke_off
+        self.lines.broke_off()
     }
 
-    /// The line that was read last.
+    /// The line of the last item.
     pub(super) fn place(&self) -> Place {
         Place::Line(self.number)
     }
 
     pub(super) fn bytes_read(&self) -> u64 {
-        self.stream.bytes_read()
+        self.lines.bytes_read()
     }
 
-    /// Reads the next line up to its limit. Returns false at the end of the file.
-    fn read_line(&mut self) -> Result<bool, Reason> {
-        self.line.clear();
-        self.number += 1;
-        let mut length = 0_u64;
-        loop {
-            match self.read_piece(&mut length) {
-                Ok(true) => {}
-                Ok(false) => break,
-                Err(damage) => {
-                    (self.ended, self.broke_off) = (true, true);
-                    // The last line may be complete without a line feed. If it is not, report only the damage:
-                    // the incomplete line adds nothing.
-                    let whole = length == self.line.len() as u64 && self.page().is_ok();
-                    if !whole {
-                        return Err(damage);
-                    }
-                    self.damage = Some(damage);
-                    break;
+    pub(super) fn ignored(&self) -> Ignored {
+        self.reading.as_ref().map(|reading| reading.records.ignored().clone()).unwrap_or_default()
+    }
+
+    /// Reads the first lines, to see which field holds what.
+    fn look(&mut self) -> Reading {
+        let mut guess = Guess::new(&self.options.fields, self.options.limits);
+        let paths = guess.paths();
+        let (mut records, mut bytes) = (0, 0);
+        while records < SAMPLE_RECORDS && bytes < SAMPLE_BYTES {
+            let Some((number, line)) = self.lines.next(is_object) else { break };
+            let line = line.map(<[u8]>::to_owned);
+            if let Ok(line) = &line {
+                bytes += line.len();
+                let json = json(line);
+                if json.is_empty() {
+                    continue;
+                }
+                records += 1;
+                // A bad line says nothing of the others.
+                if let Ok(mut row) = JsonRow::parse(json, &paths, true) {
+                    guess.note(&mut row);
                 }
             }
+            self.sample.push_back((number, line));
         }
-        too_large("a line", length, self.limits.line_bytes_max)?;
-        Ok(length > 0)
+        let map = guess.finish();
+        let as_page = map.is_page_form() && !self.options.each_row;
+        let paths = map.paths();
+        Reading { records: Records::new(map, self.file.clone(), &self.options), paths, as_page }
     }
+}
 
-    /// Appends the available bytes to the line and adds their number to `length`. Returns false at the end of
-    /// the line.
-    fn read_piece(&mut self, length: &mut u64) -> Result<bool, Reason> {
-        let data = self.stream.data()?;
-        if data.is_empty() {
-            self.ended = !self.stream.next_member()?;
-            return Ok(!self.ended);
+impl Reading {
+    fn item(&mut self, json: &[u8], number: u64, options: &InputOptions) -> Result<Item, Reason> {
+        if self.as_page {
+            return Ok(Item::Page(PageItem::parse_in_file(json, options.limits.now)?.into()));
         }
-        let end = memchr::memchr(b'\n', data);
-        let bytes = end.map_or(data.len(), |at| at + 1);
-        *length += bytes as u64;
-        if *length <= self.limits.line_bytes_max as u64 {
-            self.line.extend_from_slice(&data[..bytes]);
-        }
-        self.stream.consume(bytes);
-        Ok(end.is_none())
-    }
-
-    fn item(&self, page: Result<Fetched, Reason>) -> Item {
-        match page {
-            Ok(page) => Item::Page(page),
-            Err(reason) => {
-                Item::Bad(InputError { path: Arc::clone(&self.path), place: self.place(), reason })
-            }
-        }
-    }
-
-    fn page(&self) -> Result<Fetched, Reason> {
-        let mark = if self.number == 1 { BYTE_ORDER_MARK } else { b"" };
-        let line = self.line.strip_prefix(mark).unwrap_or(&self.line);
-        Ok(PageItem::parse(line.trim_ascii_end(), self.limits.now)?.into())
+        let mut row = JsonRow::parse(json, &self.paths, false)?;
+        self.records.item(&mut row, number)
     }
 }
 
@@ -116,17 +108,53 @@ impl Iterator for Lines {
     type Item = Item;
 
     fn next(&mut self) -> Option<Item> {
-        while !self.ended {
-            let page = match self.read_line() {
-                Ok(false) => return None,
-                Ok(true) if self.line.trim_ascii().is_empty() => continue,
-                Ok(true) => self.page(),
-                Err(reason) => Err(reason),
-            };
-            return Some(self.item(page));
+        if self.reading.is_none() {
+            let reading = self.look();
+            let map = reading.records.map().clone();
+            self.reading = Some(reading);
+            if !map.is_page_form() {
+                return Some(Item::Fields(Arc::new(map)));
+            }
         }
-        let damage = self.damage.take()?;
-        self.number += 1;
-        Some(self.item(Err(damage)))
+        let reading = self.reading.as_mut()?;
+        loop {
+            let ahead = self.sample.pop_front();
+            let (number, line) = match &ahead {
+                Some((number, Ok(line))) => (*number, Ok(line.as_slice())),
+                Some(_) => {
+                    let (number, line) = ahead?;
+                    return line.err().map(|reason| {
+                        self.number = number;
+                        Item::Bad(InputError::new(&self.path, Place::Line(number), reason))
+                    });
+                }
+                None => self.lines.next(is_object)?,
+            };
+            self.number = number;
+            let error = match line {
+                Ok(line) if json(line).is_empty() => continue,
+                Ok(line) => match reading.item(json(line), number, &self.options) {
+                    Ok(item) => return Some(item),
+                    Err(reason) => {
+                        let line = Some(line.trim_ascii_end().to_owned());
+                        InputError { line, ..InputError::new(&self.path, Place::Line(number), reason) }
+                    }
+                },
+                Err(reason) => InputError::new(&self.path, Place::Line(number), reason),
+            };
+            return Some(Item::Bad(error));
+        }
     }
+}
+
+/// The JSON of a line, which is empty where the line is blank.
+fn json(line: &[u8]) -> &[u8] {
+    let json = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line).trim_ascii_end();
+    if json.trim_ascii().is_empty() { b"" } else { json }
+}
+
+/// Whether it is a JSON object from the beginning to the end.
+fn is_object(line: &[u8]) -> bool {
+    let json = json(line);
+    json.trim_ascii_start().starts_with(b"{") && serde_json::from_slice::<IgnoredAny>(json).is_ok()
 }

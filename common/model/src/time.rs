@@ -51,6 +51,19 @@ impl Timestamp {
     }
 }
 
+impl Timestamp {
+    /// Reads a date, or a date-time without a zone, such as `2026-01-31` or `2026-01-31T08:00:00`, as one of UTC.
+    ///
+    /// # Errors
+    /// When `text` is neither.
+    pub fn parse_without_zone(text: &str) -> Result<Self, TimeError> {
+        text.parse::<jiff::civil::DateTime>()
+            .and_then(|t| t.to_zoned(jiff::tz::TimeZone::UTC))
+            .map(|t| Self(t.timestamp().as_millisecond()))
+            .map_err(|_| TimeError(text.chars().take(60).collect()))
+    }
+}
+
 impl FromStr for Timestamp {
     type Err = TimeError;
 
@@ -82,5 +95,8 @@ mod tests {
         assert_eq!(Timestamp::from_millis(-1).day(), -1);
         assert!("yesterday".parse::<Timestamp>().is_err());
         assert!("2024-02-26".parse::<Timestamp>().is_err());
+        assert_eq!(Timestamp::parse_without_zone("2024-02-26"), Ok(t));
+        assert_eq!(Timestamp::parse_without_zone("2024-02-26T00:00:00.001"), Ok(t.plus_millis(1)));
+        assert!(Timestamp::parse_without_zone("26.2.2024").is_err());
     }
 }

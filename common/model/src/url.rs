@@ -2,6 +2,9 @@
 //!
 //! A URL identity is an absolute http, https or file URL without its fragment, otherwise byte for byte as
 //! given. Nothing is normalised: two spellings are two pages, and answers return the URL as it was given.
+//!
+//! A record of a file that has no URL is named `record:FILE#ID` or `record:FILE#row=N`. That is an identity like any
+//! other, but what follows `#` belongs to it, and it has no host.
 
 use std::fmt;
 
@@ -10,7 +13,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::PageId;
 
-/// A valid URL identity: absolute, http, https or file, no fragment, no control characters.
+/// A valid URL identity: absolute, http, https or file without a fragment, or the name of a record; no control
+/// characters.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
 #[serde(transparent)]
 pub struct PageUrl(String);
@@ -30,20 +34,26 @@ pub enum UrlError {
     /// Not a URL, or a relative one.
     #[error("not an absolute URL: {0}")]
     Invalid(String),
-    /// The scheme is not http, https or file.
-    #[error("the scheme is {0:?}; http, https and file are taken")]
+    /// The scheme is not http, https, file or record.
+    #[error("the scheme is {0:?}; http, https, file and record are taken")]
     Scheme(String),
+    /// The scheme is record, but it is no name of a record.
+    #[error("the name of a record is record:FILE#ID or record:FILE#row=N, with a relative FILE")]
+    Record,
 }
 
 impl PageUrl {
     /// The longest accepted identity, in bytes.
     pub const BYTES_MAX: usize = 8_192;
 
-    /// Checks `text` and removes its fragment.
+    /// How the name of a record begins.
+    pub const RECORD: &str = "record:";
+
+    /// Checks `text` and removes its fragment, unless it is the name of a record.
     ///
     /// # Errors
-    /// When `text` is empty, too long, has a control character, is not absolute or has a scheme
-    /// other than http, https and file.
+    /// When `text` is empty, too long, has a control character, is not absolute, has a scheme
+    /// other than http, https, file and record, or is an incomplete name of a record.
     pub fn parse(text: &str) -> Result<Self, UrlError> {
         if text.is_empty() {
             return Err(UrlError::Empty);
@@ -59,6 +69,14 @@ impl PageUrl {
             return Err(UrlError::Invalid("it begins or ends with a space".to_owned()));
         }
         let parsed = url::Url::parse(text).map_err(|e| UrlError::Invalid(e.to_string()))?;
+        if parsed.scheme() == "record" {
+            let (file, record) = text
+                .strip_prefix(Self::RECORD)
+                .and_then(|name| name.split_once('#'))
+                .ok_or(UrlError::Record)?;
+            let is_name = !file.is_empty() && !file.starts_with('/') && !record.is_empty();
+            return if is_name { Ok(Self(text.to_owned())) } else { Err(UrlError::Record) };
+        }
         if !matches!(parsed.scheme(), "http" | "https" | "file") {
             return Err(UrlError::Scheme(parsed.scheme().to_owned()));
         }
@@ -68,11 +86,20 @@ impl PageUrl {
     /// Resolves `reference` (absolute or relative) as a link on this page, by the WHATWG URL rules.
     ///
     /// # Errors
-    /// When the result is not a valid page URL.
+    /// When the result is not a valid page URL, or is the name of a record: no page links to one.
     pub fn join(&self, reference: &str) -> Result<Self, UrlError> {
         let base = url::Url::parse(&self.0).map_err(|e| UrlError::Invalid(e.to_string()))?;
         let joined = base.join(reference).map_err(|e| UrlError::Invalid(e.to_string()))?;
+        if joined.scheme() == "record" {
+            return Err(UrlError::Scheme("record".to_owned()));
+        }
         Self::parse(joined.as_str())
+    }
+
+    /// Whether it names a record of a file, which has no URL.
+    #[must_use]
+    pub fn is_record(&self) -> bool {
+        self.0.starts_with(Self::RECORD)
     }
 
     /// The identity as text.
@@ -87,7 +114,7 @@ impl PageUrl {
         PageId::of(&self.0)
     }
 
-    /// The host, lower case and without a port; empty for file URLs.
+    /// The host, lower case and without a port; empty for file URLs and records.
     #[must_use]
     pub fn host(&self) -> String {
         url::Url::parse(&self.0).ok().and_then(|u| u.host_str().map(str::to_owned)).unwrap_or_default()
@@ -138,6 +165,28 @@ mod tests {
             assert!(PageUrl::parse(bad).is_err(), "{bad:?}");
         }
         assert!(PageUrl::parse(&format!("http://a/{}", "x".repeat(9000))).is_err());
+    }
+
+    #[test]
+    fn the_name_of_a_record_is_an_identity_with_its_fragment() {
+        for name in
+            ["record:part-1.jsonl#row=7", "record:2024/a%20b.csv#%3Curn:uuid:1%3E", "record:stdin#a#b"]
+        {
+            let url = PageUrl::parse(name).unwrap();
+            assert_eq!((url.as_str(), url.host().as_str(), url.is_record()), (name, "", true));
+        }
+        for bad in
+            ["record:", "record:a", "record:a#", "record:#1", "record:/a#1", "record://h/a#1", "Record:a#1"]
+        {
+            assert_eq!(PageUrl::parse(bad), Err(UrlError::Record), "{bad}");
+        }
+        assert!(PageUrl::parse("record:a#b c ").is_err() && PageUrl::parse("record:a#b\n").is_err());
+        let record = PageUrl::parse("record:a#1").unwrap();
+        assert!(
+            record.join("b").is_err() && record.join("#2").is_err() && record.join("record:a#2").is_err()
+        );
+        assert_eq!(record.join("https://b.org/x#y").unwrap().as_str(), "https://b.org/x");
+        assert!(!PageUrl::parse("https://a.org/record:a").unwrap().is_record());
     }
 
     #[test]

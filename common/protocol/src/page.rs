@@ -9,7 +9,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::de::{self, Deserializer as _, MapAccess, Visitor};
+use serde::de::{self, Deserializer as _, IgnoredAny, MapAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use doppel_model::{PageUrl, TimeError, Timestamp, UrlError};
@@ -137,12 +137,23 @@ impl PageItem {
     /// assert!(error.to_string().starts_with(r#""txt": unknown field"#));
     /// ```
     pub fn parse(json: &[u8], now: Timestamp) -> Result<Self, ItemError> {
-        let mut fields = Fields::default();
+        Self::read(Fields::default(), json, now)
+    }
+
+    /// The same for a line of a file, in which unknown fields mean nothing.
+    ///
+    /// # Errors
+    /// The same but for those.
+    pub fn parse_in_file(json: &[u8], now: Timestamp) -> Result<Self, ItemError> {
+        Self::read(Fields { ignores_unknown: true, ..Fields::default() }, json, now)
+    }
+
+    fn read(mut fields: Fields, json: &[u8], now: Timestamp) -> Result<Self, ItemError> {
         let mut json = serde_json::Deserializer::from_slice(json);
         match json.deserialize_map(&mut fields).and_then(|()| json.end()) {
             Ok(()) => fields.check(now),
             Err(error) => {
-                let reason = fields.refused.unwrap_or_else(|| ItemReason::Json(json_message(&error)));
+                let reason = fields.refused.unwrap_or_else(|| ItemReason::json(&error));
                 Err(ItemError { field: fields.current, reason })
             }
         }
@@ -189,6 +200,8 @@ struct Fields {
     fetched_at: Slot<String>,
     popularity: Slot<f64>,
     language: Slot<String>,
+    /// Whether an unknown field is no error.
+    ignores_unknown: bool,
     /// The field that is being read. If reading fails, it is the field at fault.
     current: Option<Cow<'static, str>>,
     /// The reason for an error of ours that is passed through the JSON library.
@@ -232,6 +245,7 @@ impl<'de> Visitor<'de> for &mut Fields {
                 "fetched_at" => read(&mut map, &mut self.fetched_at, refused),
                 "popularity" => read(&mut map, &mut self.popularity, refused),
                 "language" => read(&mut map, &mut self.language, refused),
+                _ if self.ignores_unknown => map.next_value::<IgnoredAny>().map(drop),
                 _ => {
                     *refused = Some(ItemReason::Unknown);
                     Err(de::Error::custom("unknown field"))
@@ -343,6 +357,14 @@ pub fn is_language(tag: &str) -> bool {
 
 fn blame(field: &'static str, reason: ItemReason) -> ItemError {
     ItemError { field: Some(Cow::Borrowed(field)), reason }
+}
+
+impl ItemReason {
+    /// What is wrong with the JSON of one line.
+    #[must_use]
+    pub fn json(error: &serde_json::Error) -> Self {
+        Self::Json(json_message(error))
+    }
 }
 
 /// The message of the library without the values that it quotes. An item has only one line, so the line number

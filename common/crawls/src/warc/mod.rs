@@ -68,9 +68,7 @@ impl Iterator for Pages {
             };
             return Some(match refusal {
                 Refusal::Skip(skip) => Item::Skipped(skip),
-                Refusal::Bad(reason) => {
-                    Item::Bad(InputError { path: Arc::clone(&self.path), place: self.place(), reason })
-                }
+                Refusal::Bad(reason) => Item::Bad(InputError::new(&self.path, self.place(), reason)),
             });
         }
     }

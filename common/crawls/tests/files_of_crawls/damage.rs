@@ -100,7 +100,8 @@ fn a_file_broke_off_if_nothing_readable_follows_the_damage() {
     let lines = gzip(b"{\"url\":\"https://a.org/\",\"dead\":true}\n{}");
     assert_eq!(broke_off("a.jsonl.gz", &lines), (1, false));
     assert_eq!(broke_off("a.jsonl.gz", &lines[..lines.len() - 10]), (1, true));
-    assert_eq!(broke_off("a.jsonl.gz", &[&lines[..], b"junk"].concat()), (1, true));
+    // The last line is bad of itself.
+    assert_eq!(broke_off("a.jsonl.gz", &[&lines[..], b"junk"].concat()), (2, true));
     assert_eq!(broke_off("a.jsonl", &vec![b' '; 50 << 20]), (1, false));
     assert_eq!(broke_off("a.html", &vec![b' '; 50 << 20]), (1, false));
 }

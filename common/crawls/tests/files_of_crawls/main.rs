@@ -5,13 +5,14 @@
 mod damage;
 mod files;
 mod lines;
+mod records;
 mod warc;
 
 use std::fs;
 use std::io::Write;
 use std::path::Path;
 
-use doppel_crawls::{Fetched, FetchedBody, Item, Limits, Reason};
+use doppel_crawls::{Fetched, FetchedBody, InputOptions, Item, Limits, Reason};
 use doppel_model::Timestamp;
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -26,11 +27,11 @@ fn items(name: &str, content: &[u8]) -> Vec<Item> {
     items_within(LIMITS, name, content)
 }
 
-fn items_within(limits: Limits, name: &str, content: &[u8]) -> Vec<Item> {
+fn items_within(options: impl Into<InputOptions>, name: &str, content: &[u8]) -> Vec<Item> {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join(name);
     fs::write(&path, content).unwrap();
-    let mut input = doppel_crawls::open(&path, limits).unwrap();
+    let mut input = doppel_crawls::open(&path, options).unwrap();
     let items: Vec<_> = input.by_ref().collect();
     assert!(input.next().is_none());
     assert!(input.bytes_read() <= input.bytes_total());
@@ -44,6 +45,7 @@ fn rendered(items: &[Item]) -> Vec<String> {
         .map(|item| match item {
             Item::Page(page) => render_page(page),
             Item::Skipped(skip) => format!("skip: {skip}"),
+            Item::Fields(fields) => format!("fields: {fields}"),
             Item::Bad(error) => {
                 let path = error.path.to_str().unwrap();
                 let name = error.path.file_name().unwrap().to_str().unwrap();

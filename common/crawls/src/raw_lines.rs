@@ -1,0 +1,94 @@
+//! The lines of a text file of any compression, each up to its limit.
+
+use std::path::Path;
+
+use super::error::Reason;
+use super::limits::{Limits, too_large};
+use super::stream::Stream;
+
+/// The lines of a file.
+pub(super) struct RawLines {
+    stream: Stream,
+    limits: Limits,
+    line: Vec<u8>,
+    number: u64,
+    ended: bool,
+    broke_off: bool,
+    /// The damage, if it is to be reported after the line before it.
+    damage: Option<Reason>,
+}
+
+impl RawLines {
+    pub(super) fn open(path: &Path, limits: Limits) -> Result<Self, Reason> {
+        let stream = Stream::open(path, &limits)?;
+        let line = Vec::new();
+        Ok(Self { stream, limits, line, number: 0, ended: false, broke_off: false, damage: None })
+    }
+
+    /// Whether damage ended the file.
+    pub(super) fn broke_off(&self) -> bool {
+        self.broke_off
+    }
+
+    /// The number of stored bytes read.
+    pub(super) fn bytes_read(&self) -> u64 {
+        self.stream.bytes_read()
+    }
+
+    /// The next line and its number, counted from 1. `None` at the end of the file, an error where it is too long or damaged. Whether the last line before damage
+    /// is complete without a line feed is for `is_whole` to say: if it is not, only the damage is told, because the incomplete line
+    /// adds nothing.
+    pub(super) fn next(&mut self, is_whole: impl Fn(&[u8]) -> bool) -> Option<(u64, Result<&[u8], Reason>)> {
+        if self.ended {
+            let damage = self.damage.take()?;
+            self.number += 1;
+            return Some((self.number, Err(damage)));
+        }
+        match self.read(is_whole) {
+            Ok(false) => None,
+            Ok(true) => Some((self.number, Ok(&self.line))),
+            Err(reason) => Some((self.number, Err(reason))),
+        }
+    }
+
+    /// Reads the next line up to its limit. Returns false at the end of the file.
+    fn read(&mut self, is_whole: impl Fn(&[u8]) -> bool) -> Result<bool, Reason> {
+        self.line.clear();
+        self.number += 1;
+        let mut length = 0_u64;
+        loop {
+            match self.read_piece(&mut length) {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(damage) => {
+                    (self.ended, self.broke_off) = (true, true);
+                    if length != self.line.len() as u64 || !is_whole(&self.line) {
+                        return Err(damage);
+                    }
+                    self.damage = Some(damage);
+                    break;
+                }
+            }
+        }
+        too_large("a line", length, self.limits.line_bytes_max)?;
+        Ok(length > 0)
+    }
+
+    /// Appends the available bytes to the line and adds their number to `length`. Returns false at the end of
+    /// the line.
+    fn read_piece(&mut self, length: &mut u64) -> Result<bool, Reason> {
+        let data = self.stream.data()?;
+        if data.is_empty() {
+            self.ended = !self.stream.next_member()?;
+            return Ok(!self.ended);
+        }
+        let end = memchr::memchr(b'\n', data);
+        let bytes = end.map_or(data.len(), |at| at + 1);
+        *length += bytes as u64;
+        if *length <= self.limits.line_bytes_max as u64 {
+            self.line.extend_from_slice(&data[..bytes]);
+        }
+        self.stream.consume(bytes);
+        Ok(end.is_none())
+    }
+}

@@ -1,0 +1,216 @@
+//! Which field of a record holds what.
+
+use std::fmt;
+
+use serde::Serialize;
+
+/// What a field of a record can hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Field {
+    /// Plain text or Markdown.
+    Text,
+    /// An HTML document, read where there is no text.
+    Html,
+    /// What names the record in its file.
+    Id,
+    /// Its URL.
+    Url,
+    /// When it was fetched.
+    Date,
+    /// A language tag.
+    Language,
+    /// Any measure of popularity.
+    Popularity,
+    /// The URL that the record's URL redirects to.
+    RedirectTo,
+    /// Whether the record's URL is gone.
+    Dead,
+}
+
+impl Field {
+    /// All of them.
+    pub const ALL: [Self; 9] = [
+        Self::Text,
+        Self::Html,
+        Self::Id,
+        Self::Url,
+        Self::Date,
+        Self::Language,
+        Self::Popularity,
+        Self::RedirectTo,
+        Self::Dead,
+    ];
+
+    /// Where it is looked for unless it is named, the first choice first.
+    pub(super) fn candidates(self) -> &'static [&'static str] {
+        match self {
+            Self::Text => &["text", "content", "raw_content"],
+            Self::Html => &["html"],
+            Self::Id => &["id"],
+            Self::Url => &["url", "source", "metadata.url", "meta.url"],
+            Self::Date => &[
+                "fetched_at",
+                "timestamp",
+                "date",
+                "crawl_date",
+                "date_download",
+                "metadata.timestamp",
+                "metadata.date",
+                "meta.timestamp",
+                "meta.date",
+            ],
+            Self::Language => &["language", "metadata.language", "meta.language"],
+            Self::Popularity => &["popularity"],
+            Self::RedirectTo => &["redirect_to"],
+            Self::Dead => &["dead"],
+        }
+    }
+
+    /// Its name in Doppel's own form of a page; an id has none.
+    pub(super) fn in_page_form(self) -> Option<&'static str> {
+        match self {
+            Self::Id => None,
+            Self::Url => Some("url"),
+            Self::Date => Some("fetched_at"),
+            other => other.candidates().first().copied(),
+        }
+    }
+}
+
+impl fmt::Display for Field {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Text => "text",
+            Self::Html => "HTML",
+            Self::Id => "id",
+            Self::Url => "URL",
+            Self::Date => "date",
+            Self::Language => "language",
+            Self::Popularity => "popularity",
+            Self::RedirectTo => "redirect",
+            Self::Dead => "death",
+        })
+    }
+}
+
+/// The fields that a user names, as paths with dots; those that are not named are guessed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FieldNames {
+    /// Where the text is. Where this or `html` is named, the other is not guessed.
+    pub text: Option<String>,
+    /// Where the HTML is.
+    pub html: Option<String>,
+    /// Where the id is.
+    pub id: Option<String>,
+    /// Where the URL is.
+    pub url: Option<String>,
+    /// Where the date is.
+    pub date: Option<String>,
+}
+
+impl FieldNames {
+    /// The path of a field that is named.
+    #[must_use]
+    pub fn path(&self, field: Field) -> Option<&str> {
+        match field {
+            Field::Text => self.text.as_deref(),
+            Field::Html => self.html.as_deref(),
+            Field::Id => self.id.as_deref(),
+            Field::Url => self.url.as_deref(),
+            Field::Date => self.date.as_deref(),
+            Field::Language | Field::Popularity | Field::RedirectTo | Field::Dead => None,
+        }
+    }
+
+    /// Whether none is named.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The paths at which a field may be.
+    pub(super) fn candidates(&self, field: Field) -> Vec<&str> {
+        let is_content = matches!(field, Field::Text | Field::Html);
+        match self.path(field) {
+            Some(path) => vec![path],
+            None if is_content && (self.text.is_some() || self.html.is_some()) => Vec::new(),
+            None => field.candidates().to_vec(),
+        }
+    }
+}
+
+/// Why a field is taken to be where it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// The user names it, or the file is in Doppel's own form: a wrong value makes a bad record.
+    Named,
+    /// It is guessed from the first records: a value that is no date, language or popularity is ignored.
+    Guessed,
+}
+
+/// Where each field of a file's records is.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FieldMap {
+    fields: Vec<(Field, String, Source)>,
+    is_page_form: bool,
+}
+
+impl FieldMap {
+    /// Doppel's own form of a page, as in `POST /v1/pages`: a record has a URL and exactly one of text, HTML, redirect and
+    /// death.
+    #[must_use]
+    pub fn page_form() -> Self {
+        let field = |field: Field| Some((field, field.in_page_form()?.to_owned(), Source::Named));
+        Self { fields: Field::ALL.into_iter().filter_map(field).collect(), is_page_form: true }
+    }
+
+    /// Any other form.
+    pub(super) fn new(fields: Vec<(Field, String, Source)>) -> Self {
+        Self { fields, is_page_form: false }
+    }
+
+    /// Whether it is Doppel's own form of a page.
+    #[must_use]
+    pub fn is_page_form(&self) -> bool {
+        self.is_page_form
+    }
+
+    /// The fields, each with its path and why it is that.
+    pub fn fields(&self) -> impl Iterator<Item = (Field, &str, Source)> {
+        self.fields.iter().map(|(field, path, source)| (*field, path.as_str(), *source))
+    }
+
+    /// The paths that are read, each once.
+    #[must_use]
+    pub fn paths(&self) -> Vec<String> {
+        let mut paths: Vec<String> = self.fields.iter().map(|(_, path, _)| path.clone()).collect();
+        paths.sort_unstable();
+        paths.dedup();
+        paths
+    }
+
+    /// Where a field is.
+    #[must_use]
+    pub fn get(&self, field: Field) -> Option<(&str, Source)> {
+        self.fields().find(|(of, ..)| *of == field).map(|(_, path, source)| (path, source))
+    }
+}
+
+/// In words: `text from content, URL from metadata.url (guessed)`.
+impl fmt::Display for FieldMap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, (field, path, source)) in self.fields().enumerate() {
+            let separator = if at == 0 { "" } else { ", " };
+            let told = if source == Source::Named && !self.is_page_form { " as named" } else { "" };
+            write!(f, "{separator}{field} from {path}{told}")?;
+        }
+        let name = match (self.get(Field::Url), self.get(Field::Id)) {
+            (Some(_), _) => return Ok(()),
+            (None, Some(_)) => "id",
+            (None, None) => "row",
+        };
+        write!(f, "; no URL, so a record is named by its {name}")
+    }
+}

@@ -1,0 +1,25 @@
+//! Records of any schema as pages: which field of a record is its text, its URL and its date, and how a record without a
+//! URL is named. Nothing here knows a file format; each format shows its records as [`Row`]s.
+//!
+//! A reader of a format works like this for each file:
+//!
+//! 1. [`Guess::new`] with the [`FieldNames`] that were given; [`Guess::note`] for each of the first [`SAMPLE_RECORDS`] rows
+//!    (fewer where they are large); [`Guess::finish`] gives the [`FieldMap`].
+//! 2. [`Records::new`] with that map, then [`Records::item`] for every row from the first, with its number.
+//!
+//! A row need only have the values at [`Guess::paths`] in step 1, and at [`FieldMap::paths`] in step 2.
+
+mod date;
+mod fields;
+mod guess;
+mod json;
+mod name;
+mod reader;
+mod row;
+
+pub use fields::{Field, FieldMap, FieldNames, Source};
+pub use guess::{Guess, SAMPLE_BYTES, SAMPLE_RECORDS};
+pub use json::JsonRow;
+pub use name::RecordFile;
+pub use reader::{FieldError, FieldProblem, Ignored, Records};
+pub use row::{Row, Value};
