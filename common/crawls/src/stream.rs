@@ -190,6 +190,25 @@ impl Stream {
         self.start = (self.start + bytes).min(self.end);
     }
 
+    /// Appends the next `wanted` bytes, of any number of members. Fewer only at the end of the file.
+    pub(super) fn read_up_to(&mut self, wanted: usize, out: &mut Vec<u8>) -> Result<(), Reason> {
+        let mut left = wanted;
+        while left > 0 {
+            let data = self.data()?;
+            if data.is_empty() {
+                if !self.next_member()? {
+                    return Ok(());
+                }
+                continue;
+            }
+            let bytes = data.len().min(left);
+            out.extend_from_slice(&data[..bytes]);
+            self.consume(bytes);
+            left -= bytes;
+        }
+        Ok(())
+    }
+
     /// Goes to the next member after the current one is consumed. Returns false at the end of the file.
     pub(super) fn next_member(&mut self) -> Result<bool, Reason> {
         let found = match &mut self.codec {

@@ -12,7 +12,7 @@ mod record;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::error::{HeadError, InputError, Place, Reason, Skip};
+use super::error::{HeadError, InputError, Place, Skip};
 use super::limits::Limits;
 use super::stream::Stream;
 use super::{Fetched, FetchedBody, Item};
@@ -32,10 +32,9 @@ pub(super) struct Pages {
 }
 
 impl Pages {
-    pub(super) fn open(path: &Arc<Path>, limits: Limits) -> Result<Self, Reason> {
-        let records = Records::new(Stream::open(path, &limits)?, limits);
+    pub(super) fn new(path: &Arc<Path>, stream: Stream, limits: Limits) -> Self {
         let originals = Originals::new(Arc::clone(path), limits);
-        Ok(Self { path: Arc::clone(path), records, originals, limits })
+        Self { path: Arc::clone(path), records: Records::new(stream, limits), originals, limits }
     }
 
     /// The record that was read last.
