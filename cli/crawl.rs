@@ -6,15 +6,16 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
+use std::sync::Arc;
 
-use anyhow::Context;
-use doppel_crawls::{CrawlClock, Fetched, InputError, Item, Limits, Place, Reason, Skip};
+use doppel_crawls::{CrawlClock, Fetched, InputError, InputOptions, Item, Limits, Place, Reason, Skip};
 use doppel_model::{PageUrl, RawContent, Timestamp};
 use serde::Serialize;
 
 use crate::args::InputArgs;
 use crate::directory;
 use crate::exit::Failure;
+use crate::inputs;
 use crate::output::{count, plural, say};
 use crate::progress;
 
@@ -144,12 +145,14 @@ impl Unusable {
 }
 
 /// Where a page is in the inputs.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Position {
     /// How many pages come before it.
     pub(crate) before: u64,
     /// The number of the input.
     pub(crate) input: usize,
+    /// What is read: the input, or a file that it names.
+    pub(crate) path: Arc<Path>,
     /// Where in that.
     pub(crate) place: Place,
 }
@@ -224,22 +227,20 @@ fn read_all(
     (doing, tell): (&'static str, bool),
     mut each: impl FnMut(Position, Fetched) -> anyhow::Result<()>,
 ) -> anyhow::Result<Tally> {
-    let mut total = 0;
-    for path in &inputs.inputs {
-        if path == Path::new("-") {
-            let text = "standard input is not read here; name a file, or ./- for one of that name";
-            return Err(Failure::Usage(text.to_owned()).into());
-        }
-        let metadata = std::fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?;
-        total += if metadata.is_file() { metadata.len() } else { 0 };
-    }
-    let bar = progress::bytes(total, doing);
+    let sources = inputs::sources(&inputs.inputs)?;
+    let bar = progress::bytes(sources.all.iter().map(|source| source.bytes).sum(), doing);
     let limits = Limits::at(Timestamp::now());
+    let options = InputOptions { format: inputs.format, ..limits.into() };
     let mut clock = CrawlClock::new();
     let mut tally = Tally::default();
     let mut before = 0;
-    for (number, path) in inputs.inputs.iter().enumerate() {
-        let mut input = match doppel_crawls::open(path, limits) {
+    if sources.beside > 0 {
+        tally.skipped.insert("file beside crawl files".to_owned(), sources.beside);
+    }
+    for source in &sources.all {
+        let path = source.path();
+        let shared: Arc<Path> = path.into();
+        let mut input = match source.open(options.clone()) {
             Ok(input) => input,
             Err(error) => {
                 bar.suspend(|| tally.bad(&error, tell));
@@ -248,14 +249,19 @@ fn read_all(
             }
         };
         clock.begin(input.modified());
-        if path.is_dir() {
+        if source.is_pages() {
             bar.inc_length(input.bytes_total());
         }
         while let Some(item) = input.next() {
             match item {
                 Item::Page(mut page) => {
                     page.fetched_at = Some(clock.date(page.fetched_at));
-                    let at = Position { before: tally.records, input: number, place: input.place() };
+                    let at = Position {
+                        before: tally.records,
+                        input: source.input,
+                        path: Arc::clone(&shared),
+                        place: input.place(),
+                    };
                     tally.records += 1;
                     tally.bytes += content_bytes(&page);
                     each(at, page)?;
@@ -269,7 +275,7 @@ fn read_all(
         if input.broke_off() {
             tally.incomplete(path);
         }
-        if path.is_dir() {
+        if source.is_pages() {
             tally.leave_out(directory::crawl_files(path));
         }
         before += input.bytes_total();
@@ -287,7 +293,11 @@ pub fn content_bytes(page: &Fetched) -> u64 {
 fn class(error: &InputError) -> &'static str {
     match error.reason {
         Reason::Io(_) => "unreadable",
-        Reason::FileKind | Reason::Format | Reason::JsonArray => "unknown format",
+        Reason::FileKind
+        | Reason::Format
+        | Reason::JsonArray
+        | Reason::PackedColumns
+        | Reason::PageInPipe => "unknown format",
         Reason::Truncated => "truncated",
         Reason::Corrupt(_) => "corrupt compressed data",
         Reason::Expansion { .. } => "unpacks to implausibly much",
@@ -297,6 +307,8 @@ fn class(error: &InputError) -> &'static str {
         Reason::Date(_) | Reason::Ahead(_) => "bad date",
         Reason::Http(_) | Reason::Encoding(_) => "broken HTTP response",
         Reason::Item(_) => "JSON line that is no page",
+        Reason::Cells { .. } => "row of another number of cells",
+        Reason::Columns(_) => "broken Parquet or Arrow data",
         Reason::Field(_) => "record that is no page",
     }
 }

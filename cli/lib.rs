@@ -36,6 +36,7 @@ pub mod exit;
 mod extracted;
 mod front_door;
 pub mod hashed_lines;
+mod inputs;
 mod interrupt;
 pub mod layout;
 mod logging;
