@@ -4,13 +4,13 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::Args;
-use doppel_crawls::InputFormat;
 use doppel_model::Tau;
 use doppel_model::pairwise::{Policy, PolicyError};
 use doppel_partitioning::DIMENSIONS_MAX;
 use doppel_tier1::Retention;
 
 use crate::exit::Failure;
+use crate::records::RecordArgs;
 use crate::span::Span;
 
 /// Where `doppel serve` listens unless told otherwise.
@@ -204,7 +204,7 @@ fn at_least<const LEAST: u64>(text: &str) -> Result<u64, String> {
 }
 
 /// Crawls to read.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub struct InputArgs {
     /// WARC, WET, JSON lines, CSV, TSV, Parquet or Arrow files, directories of these, or directories of HTML, text and Markdown files; - is
     /// standard input, and a pattern in quotes such as 'data/**/*.jsonl.zst' all files that it matches (docs/FORMATS.md). Several are
@@ -212,10 +212,17 @@ pub struct InputArgs {
     /// the fragment: another case of the host or a default port make another page.
     #[arg(value_name = "INPUT", required = true)]
     pub inputs: Vec<PathBuf>,
-    /// What all files of the inputs are, where their names and contents do not show it: warc, jsonl, csv, tsv, parquet or arrow.
-    #[arg(long, value_name = "FORMAT")]
-    pub format: Option<InputFormat>,
     /// End with code 5 when a record could not be read, too.
     #[arg(long)]
     pub strict: bool,
+    /// What is in files of records.
+    #[command(flatten)]
+    pub records: RecordArgs,
+}
+
+impl From<Vec<PathBuf>> for InputArgs {
+    /// These inputs, and all else as without options.
+    fn from(inputs: Vec<PathBuf>) -> Self {
+        Self { inputs, ..Self::default() }
+    }
 }

@@ -8,22 +8,27 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use doppel_crawls::{CrawlClock, Fetched, InputError, InputOptions, Item, Limits, Place, Reason, Skip};
+use doppel_crawls::record::Ignored;
+use doppel_crawls::{CrawlClock, Fetched, InputError, Item, Limits, Place, Reason, Skip};
 use doppel_model::{PageUrl, RawContent, Timestamp};
 use serde::Serialize;
 
 use crate::args::InputArgs;
+use crate::bad_records::BadFile;
 use crate::directory;
 use crate::exit::Failure;
 use crate::inputs;
 use crate::output::{count, plural, say};
 use crate::progress;
+use crate::records::{self, FieldsRead, Share};
 
 /// What a page is counted as that makes the extractor panic.
 pub(crate) const FAILED: &str = "failed inside the extractor";
 
 /// Bad records that are printed one by one; the others are counted.
 const BAD_SHOWN: u64 = 20;
+/// The share of bad records beyond those that are printed one by one which is an error, unless another share is given.
+const BAD_MAX: Share = Share(0.05);
 
 /// What came out of the inputs.
 #[derive(Debug, Default, Serialize)]
@@ -36,17 +41,27 @@ pub struct Tally {
     pub skipped: BTreeMap<String, u64>,
     /// Records that could not be read, by reason.
     pub bad: BTreeMap<String, u64>,
+    /// Which field of the records held what, in files that are not in Doppel's own form.
+    pub(crate) fields: Vec<FieldsRead>,
+    /// Values of guessed fields that could not be used and were ignored, by field.
+    pub ignored: Ignored,
     /// Crawl files below directories, which are inputs of their own, by a pattern that names them.
     pub crawl_files: BTreeMap<String, u64>,
     /// Inputs that could not be read to their end.
     pub incomplete: Vec<String>,
+    /// The share of bad records that is an error, where one is given.
+    #[serde(skip)]
+    max_bad: Option<Share>,
+    /// Where bad records are written.
+    #[serde(skip)]
+    bad_file: Option<BadFile>,
 }
 
 impl Tally {
     /// How the program ends for what was bad, and for pages that were `refused` after they were read.
     ///
     /// # Errors
-    /// When nothing was read or an input is incomplete, or with `strict` when anything was bad or refused.
+    /// When nothing was read, an input is incomplete or too many records were bad, or with `strict` when anything was bad or refused.
     pub fn verdict(&self, strict: bool, refused: u64) -> Result<(), Failure> {
         let bad: u64 = self.bad.values().sum();
         if self.records == 0 {
@@ -75,6 +90,17 @@ impl Tally {
             let text = format!("{}; all others were taken", left.join(" and "));
             return Err(Failure::BadInput(text));
         }
+        let all = self.records + bad;
+        let allowed = self.max_bad.unwrap_or(BAD_MAX).0 * all as f64;
+        if bad as f64 > allowed && (self.max_bad.is_some() || bad > BAD_SHOWN) {
+            let share = self.max_bad.unwrap_or(BAD_MAX).0;
+            let text = format!(
+                "{} of {} records were bad, and at most a share of {share} may be (--max-bad); all others were taken",
+                count(bad),
+                count(all)
+            );
+            return Err(Failure::BadInput(text));
+        }
         Ok(())
     }
 
@@ -89,7 +115,7 @@ impl Tally {
 
     /// Records that were read could not be used, so they are bad ones.
     pub(crate) fn without(&mut self, unusable: Unusable) {
-        for (reason, (records, bytes)) in unusable.0 {
+        for (reason, (records, bytes)) in unusable.by_reason {
             self.records -= records;
             self.bytes -= bytes;
             *self.bad.entry(reason).or_default() += records;
@@ -104,6 +130,9 @@ impl Tally {
             _ => {}
         }
         *self.bad.entry(class(error).to_owned()).or_default() += 1;
+        if let Some(file) = self.bad_file.as_ref().filter(|_| tell) {
+            file.note(class(error), error);
+        }
     }
 
     /// Crawl files of a directory, which were skipped as files of a strange name.
@@ -129,13 +158,30 @@ impl Tally {
 }
 
 /// Records that were read and could not be used, by reason: how many, and their bytes.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Unusable(BTreeMap<String, (u64, u64)>);
+#[derive(Debug, Default)]
+pub(crate) struct Unusable {
+    by_reason: BTreeMap<String, (u64, u64)>,
+    file: Option<BadFile>,
+}
 
 impl Unusable {
+    /// None yet; they are written where the bad records of these inputs are.
+    pub(crate) fn of(inputs: &InputArgs) -> Self {
+        Self { by_reason: BTreeMap::new(), file: inputs.records.bad.clone() }
+    }
+
+    /// How many there are of each reason, and their bytes.
+    #[cfg(test)]
+    pub(crate) fn by_reason(&self) -> impl Iterator<Item = (&str, u64, u64)> {
+        self.by_reason.iter().map(|(reason, (records, bytes))| (reason.as_str(), *records, *bytes))
+    }
+
     /// Counts a page of so many bytes under a reason. The first of a reason is told, with what is wrong with it.
     pub(crate) fn note(&mut self, reason: &str, (url, bytes): (&PageUrl, u64), wrong: &dyn fmt::Display) {
-        let (records, sum) = self.0.entry(reason.to_owned()).or_default();
+        if let Some(file) = &self.file {
+            file.note_page(reason, url.as_str(), wrong.to_string());
+        }
+        let (records, sum) = self.by_reason.entry(reason.to_owned()).or_default();
         if *records == 0 {
             say!("doppel: {url}: {wrong}; others like it are only counted");
         }
@@ -228,11 +274,14 @@ fn read_all(
     mut each: impl FnMut(Position, Fetched) -> anyhow::Result<()>,
 ) -> anyhow::Result<Tally> {
     let sources = inputs::sources(&inputs.inputs)?;
+    let options = inputs.records.options(Limits::at(Timestamp::now()));
+    inputs.records.check_names(&inputs.inputs, &options, tell)?;
+    let bad_file = inputs.records.bad.clone().filter(|_| tell);
+    let paths: Vec<_> = sources.all.iter().map(|source| source.path().to_owned()).collect();
+    bad_file.as_ref().map_or(Ok(()), |file| file.begin(&paths))?;
     let bar = progress::bytes(sources.all.iter().map(|source| source.bytes).sum(), doing);
-    let limits = Limits::at(Timestamp::now());
-    let options = InputOptions { format: inputs.format, ..limits.into() };
     let mut clock = CrawlClock::new();
-    let mut tally = Tally::default();
+    let mut tally = Tally { max_bad: inputs.records.max_bad, bad_file, ..Tally::default() };
     let mut before = 0;
     if sources.beside > 0 {
         tally.skipped.insert("file beside crawl files".to_owned(), sources.beside);
@@ -255,7 +304,10 @@ fn read_all(
         while let Some(item) = input.next() {
             match item {
                 Item::Page(mut page) => {
-                    page.fetched_at = Some(clock.date(page.fetched_at));
+                    page.fetched_at = Some(match page.fetched_at {
+                        None if page.url.is_record() => clock.date_of_record(),
+                        given => clock.date(given),
+                    });
                     let at = Position {
                         before: tally.records,
                         input: source.input,
@@ -266,11 +318,18 @@ fn read_all(
                     tally.bytes += content_bytes(&page);
                     each(at, page)?;
                 }
-                Item::Fields(_) => {}
+                Item::Fields(fields) => {
+                    if records::note(&mut tally.fields, &fields, path) && tell {
+                        bar.suspend(|| say!("doppel: {}: {fields}", path.display()));
+                    }
+                }
                 Item::Skipped(skip) => *tally.skipped.entry(skip.to_string()).or_default() += 1,
                 Item::Bad(error) => bar.suspend(|| tally.bad(&error, tell)),
             }
             bar.set_position(before + input.bytes_read());
+        }
+        for (field, values) in input.ignored() {
+            *tally.ignored.entry(field).or_default() += values;
         }
         if input.broke_off() {
             tally.incomplete(path);

@@ -16,8 +16,8 @@ Exit codes:
     2  wrong arguments
     3  the server cannot be reached, is not trusted, or does not answer in time
     4  the server refused the request; the message is its answer
-    5  done, but an input was not read to its end, or nothing was read, or a URL was none
-       (with --strict: or a record was bad or refused)
+    5  done, but an input was not read to its end, or nothing was read, or a URL was none, or more than
+       20 records were bad and more than 5 % (--max-bad; with --strict: or a record was bad or refused)
   130  interrupted";
 
 /// A failure with an exit code of its own. Anything else ends with 1.
@@ -26,7 +26,8 @@ pub enum Failure {
     /// Arguments that are each right and do not go together.
     #[error("{0}")]
     Usage(String),
-    /// An input is incomplete or nothing was in it, or a URL is none; or `--strict`, and records were bad.
+    /// An input is incomplete or nothing was in it, too many records were bad, or a URL is none; or `--strict`, and records were
+    /// bad.
     #[error("{0}")]
     BadInput(String),
 }

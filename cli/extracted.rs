@@ -59,7 +59,7 @@ pub(crate) fn pages(
         let (sender, batches) = sync_channel(BATCHES_AHEAD);
         let ingest = &ingest;
         let reader = scope.spawn(move || read(inputs, ingest, &sender));
-        let taken = dispatch(batches, take);
+        let taken = dispatch(batches, Unusable::of(inputs), take);
         let read = reader.join().map_err(|_| anyhow!("the reader panicked"))?;
         // When `take` fails, reading stops because of that; so its error comes first.
         let (unusable, mut tally) = (taken?, read?);
@@ -81,9 +81,9 @@ fn read(inputs: &InputArgs, ingest: &Ingest, batches: &SyncSender<Reading>) -> a
 /// Gives the pages that have no signature.
 fn dispatch(
     batches: impl IntoIterator<Item = Reading>,
+    mut unusable: Unusable,
     mut take: impl FnMut(Vec<ExtractedPage>) -> anyhow::Result<()>,
 ) -> anyhow::Result<Unusable> {
-    let mut unusable = Unusable::default();
     for (batch, named) in batches {
         let mut pages = Vec::with_capacity(named.len());
         for (page, (url, bytes)) in batch.wait().into_iter().zip(named) {

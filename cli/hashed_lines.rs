@@ -59,6 +59,7 @@ struct Hashing<'b> {
 pub fn read(inputs: &InputArgs, builder: &mut Builder) -> anyhow::Result<Read> {
     let begin = Instant::now();
     let mut hashing = Hashing::new(processor::cores().min(EXTRACTORS_MAX), builder, hash);
+    hashing.failed = Unusable::of(inputs);
     let mut tally = crawl::read(inputs, |page| hashing.take(page))?;
     hashing.flush()?;
     tally.without(hashing.failed);
@@ -222,10 +223,8 @@ mod tests {
         let large = page_of(3, "a ".repeat(LARGE_BYTES as usize));
         hashing.take(large).unwrap();
         hashing.flush().unwrap();
-        let mut failed = Unusable::default();
-        failed.note(crawl::FAILED, (&page(3).url, 15), &"expected");
-        failed.note(crawl::FAILED, (&page(3).url, 2 * LARGE_BYTES), &"expected");
-        assert_eq!(hashing.failed, failed);
+        let failed: Vec<_> = hashing.failed.by_reason().collect();
+        assert_eq!(failed, [(crawl::FAILED, 2, 15 + 2 * LARGE_BYTES)]);
         // The others are one text, so each but the first is a copy.
         let collection = builder.finish().unwrap();
         let url = |document| collection.url(document).unwrap().to_string();

@@ -5,7 +5,8 @@
 //! |---|---|
 //! | `args`, `span`, `size` | options that several commands take |
 //! | `urls` | URLs that commands are given |
-//! | `crawl`, `one_page`, `extracted`, `directory`, `spool` | crawls on disk, or from standard input, as pages and as pages with signatures |
+//! | `records`, `bad_records` | what a user says of records: their fields, and where bad ones go |
+//! | `crawl`, `one_page`, `extracted`, `inputs`, `directory`, `spool` | crawls on disk, or from standard input, as pages and as pages with signatures |
 //! | `hashed_lines`, `bounded` | crawls as hashed lines of pages; commands that count in bounded memory and disk |
 //! | `wire`, `manifest`, `winners` | the roles on a data directory |
 //! | `toml_file` | files of TOML that people write |
@@ -24,6 +25,7 @@
 #![forbid(unsafe_code)]
 
 pub mod args;
+pub mod bad_records;
 pub mod bounded;
 mod client;
 mod cluster;
@@ -49,6 +51,7 @@ mod policy_tables;
 mod process;
 pub mod processor;
 pub mod progress;
+pub mod records;
 mod savings;
 pub mod scratch;
 mod served;

@@ -36,7 +36,10 @@ impl OnePage<'_> {
         for item in input {
             match item {
                 Item::Page(page) => {
-                    let date = clock.date(page.fetched_at);
+                    let date = match page.fetched_at {
+                        None if page.url.is_record() => clock.date_of_record(),
+                        given => clock.date(given),
+                    };
                     if url.as_ref() == Some(&page.url) {
                         take_newer(&mut meant, page, date);
                     } else if page.body.has_content() {

@@ -281,7 +281,7 @@ pub(crate) fn is_aside(name: &OsStr) -> bool {
 /// # Errors
 /// Those of [`sample`], and when no word is common to two contents.
 pub(crate) fn learn(inputs: &InputArgs, policy: Policy, tell: bool) -> anyhow::Result<(Tables, Tally)> {
-    let failed = tell.then(Mutex::default);
+    let failed = tell.then(|| Mutex::new(Unusable::of(inputs)));
     let (sample, mut tally) = sample_noting(inputs, (tell, failed.as_ref()), |_| ())?;
     if let Some(failed) = failed {
         tally.without(failed.into_inner().unwrap_or_else(PoisonError::into_inner));

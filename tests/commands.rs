@@ -23,6 +23,7 @@ mod commands {
     mod pilot;
     mod policies;
     mod queries;
+    mod records;
 }
 
 use std::fs;

@@ -97,7 +97,12 @@ impl Load {
         let patience = Duration::from_secs(self.patience);
         let client = connect(&self.server)?;
         interrupt::announce("interrupted; the same command goes on")?;
-        let post = Post::new(client.clone(), patience, self.acknowledged.as_deref())?;
+        let post = Post::new(
+            client.clone(),
+            patience,
+            self.acknowledged.as_deref(),
+            self.inputs.records.bad.clone(),
+        )?;
         let input = self.post(&post)?;
         if self.flush {
             flush(&client, patience)?;

@@ -18,6 +18,7 @@ use crate::inputs;
 use crate::layout::{Layout, LayoutArgs, Shape};
 use crate::output::{self, Output};
 use crate::progress;
+use crate::records::RecordArgs;
 use contents::{Contents, signatures};
 use outputs::Outputs;
 use summary::{Figures, Summary};
@@ -50,6 +51,8 @@ pub(crate) struct Plan {
     /// End with code 5 when a record could not be read, too.
     #[arg(long)]
     strict: bool,
+    #[command(flatten)]
+    records: RecordArgs,
     /// In place of crawls: a sample of what this server has, of 100,000 contents at most. Give --tau as the server has
     /// it.
     #[arg(long, value_name = "URL", conflicts_with_all = ["inputs", "strict", "learn_from", "assignments"])]
@@ -94,7 +97,10 @@ impl Plan {
         inputs::require_standard_once(&inputs)?;
         let outputs = Outputs::open(self.assignments.as_deref(), self.map.as_deref(), &inputs)?;
         let strict = self.strict;
-        let read = |inputs: &[PathBuf]| contents::read(&InputArgs { inputs: inputs.to_vec(), strict });
+        let read = |inputs: &[PathBuf]| {
+            let records = self.records.clone();
+            contents::read(&InputArgs { inputs: inputs.to_vec(), strict, records })
+        };
         let (contents, input) = match &self.from_server {
             Some(server) => (contents::sample(server, &self.credentials)?, None),
             None => read(&self.inputs).map(|(contents, input)| (contents, Some(input)))?,

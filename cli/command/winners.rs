@@ -14,6 +14,7 @@ use crate::args::InputArgs;
 use crate::crawl;
 use crate::exit::Failure;
 use crate::output::{Output, count, say, table};
+use crate::records::RecordArgs;
 use crate::winners::Winners;
 
 /// The most pages that are put in order: more than a group has before it is quarantined.
@@ -44,6 +45,8 @@ pub(crate) struct WinnersFile {
     /// Print one line of JSON.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    records: RecordArgs,
 }
 
 /// What the file says, and the pages in their order.
@@ -112,7 +115,8 @@ impl WinnersFile {
             })?;
         }
         if !inputs.is_empty() {
-            let tally = crawl::read(&InputArgs { inputs, strict: false }, |page| Ok(known.note(page)?))?;
+            let inputs = InputArgs { inputs, strict: false, records: self.records.clone() };
+            let tally = crawl::read(&inputs, |page| Ok(known.note(page)?))?;
             tally.verdict(false, 0)?;
         }
         Ok(known.0.into_values().filter(|record| record.has_content).map(|record| record.rank).collect())

@@ -39,7 +39,7 @@ pub(crate) const NDJSON: &str = "application/x-ndjson";
 )]
 #[expect(dead_code, reason = "describes what PageItem::parse reads")]
 pub(crate) struct PageSchema {
-    /// Absolute http, https or file URL. The fragment is removed, and nothing else is changed: another
+    /// Absolute http, https or file URL, or the name of a record without one, such as `record:part-1.jsonl#row=7`. The fragment of a URL is removed, and nothing else is changed: another
     /// case of the host, or a default port that is named, make another page. Under a policy that reads the site
     /// (`by-site`, `copies`) the URL of html or text has a host.
     #[schema(value_type = PageUrlForm)]

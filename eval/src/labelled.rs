@@ -203,7 +203,7 @@ mod tests {
             r#"{"url":"http://a/2","text":"again"}"#,
         ];
         fs::write(&path, lines.join("\n")).unwrap();
-        let crawled = Crawled::read(&InputArgs { inputs: vec![path], strict: false }).unwrap();
+        let crawled = Crawled::read(&InputArgs::from(vec![path])).unwrap();
         let urls: Vec<&str> = crawled.pages.iter().map(|page| page.url.as_str()).collect();
         assert_eq!(urls, ["http://a/2"]);
         assert_eq!(crawled.number(&crawled.pages[0].url), Some(0));

@@ -79,7 +79,7 @@ impl Pages {
         let written = match self.words {
             Some(words) => self.write(MadeUp::new(words as usize), asked.unwrap_or_default(), &out)?,
             None => {
-                let inputs = InputArgs { inputs: self.from.clone(), strict: false };
+                let inputs = InputArgs::from(self.from.clone());
                 let texts = RealTexts::read(&inputs)?;
                 let pages = asked.unwrap_or(texts.real());
                 self.write(texts, pages, &out)?

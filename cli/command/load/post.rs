@@ -22,6 +22,7 @@ use doppel_protocol::client::{CONTENT_TYPE, Client, ClientError, Method, StatusC
 use doppel_protocol::page::{LINE_BYTES_MAX, PageItem};
 use serde::{Serialize, Serializer};
 
+use crate::bad_records::BadFile;
 use crate::crawl::Position;
 use crate::output::say;
 
@@ -85,6 +86,8 @@ pub(super) struct Post {
     patience: Duration,
     outcomes: Mutex<BTreeMap<String, u64>>,
     acknowledged: Option<Mutex<File>>,
+    /// Where pages are written that are refused.
+    bad: Option<BadFile>,
     /// Whether it was said that the server takes no more.
     is_told: AtomicBool,
 }
@@ -125,7 +128,8 @@ impl Batch {
 }
 
 impl Post {
-    /// Posts to the server of `client`, giving up after `patience`; `acknowledged` is appended to.
+    /// Posts to the server of `client`, giving up after `patience`; `acknowledged` is appended to, and refused pages are written to
+    /// `bad`.
     ///
     /// # Errors
     /// When that file cannot be opened.
@@ -133,6 +137,7 @@ impl Post {
         client: Client,
         patience: Duration,
         acknowledged: Option<&Path>,
+        bad: Option<BadFile>,
     ) -> anyhow::Result<Self> {
         let open = |path: &Path| {
             let file = File::options().create(true).append(true).open(path);
@@ -144,6 +149,7 @@ impl Post {
             patience,
             outcomes: Mutex::default(),
             acknowledged,
+            bad,
             is_told: AtomicBool::default(),
         })
     }
@@ -165,6 +171,9 @@ impl Post {
 
     /// Counts a page that is not taken, and says why.
     pub(super) fn refuse(&self, url: &str, reason: &dyn Display) {
+        if let Some(bad) = &self.bad {
+            bad.note_page(REFUSED, url, reason.to_string());
+        }
         let refused = self.count(REFUSED);
         if refused <= REFUSED_SHOWN {
             say!("doppel: {url}: {reason}");

@@ -1,6 +1,10 @@
 //! Supplies dates for pages that have none.
 
 use doppel_model::Timestamp;
+use doppel_protocol::page::AHEAD_MAX_MS;
+
+/// How far the date of a record may be behind the latest change of an input: less than servers accept.
+const AHEAD_MS: i64 = AHEAD_MAX_MS / 24 * 23;
 
 /// Supplies missing dates. They increase over the inputs in the order in which the inputs are given, and depend
 /// on the inputs alone: reading the same files again gives the same dates, so nothing looks new.
@@ -19,11 +23,14 @@ use doppel_model::Timestamp;
 /// assert_eq!(clock.date(Some(at(900))), at(900));
 /// clock.begin(at(600));
 /// assert_eq!(clock.date(None), at(901));
+/// assert_eq!((clock.date_of_record(), clock.date_of_record()), (at(901), at(902)));
 /// ```
 #[derive(Debug, Default)]
 pub struct CrawlClock {
     supplied: Option<Timestamp>,
     latest: Option<Timestamp>,
+    /// The last date that is supplied to a record; none before the first input.
+    last: Option<Timestamp>,
 }
 
 impl CrawlClock {
@@ -37,6 +44,17 @@ impl CrawlClock {
     pub fn begin(&mut self, modified: Timestamp) {
         let after = self.latest.map(|latest| latest.plus_millis(1));
         self.supplied = Some(after.map_or(modified, |after| after.max(modified)));
+        self.last = self.last.max(Some(modified.plus_millis(AHEAD_MS)));
+    }
+
+    /// The date of the next record of this input that has neither a date nor a URL. It is a millisecond later than that of the record before, so that of equal
+    /// records the first is the oldest. After some 80 million records all get one date: dates may not be far ahead.
+    pub fn date_of_record(&mut self) -> Timestamp {
+        let date = self.date(None);
+        self.supplied = self
+            .supplied
+            .map(|supplied| supplied.max(supplied.plus_millis(1).min(self.last.unwrap_or(supplied))));
+        date
     }
 
     /// The date of the next page of this input. `given` is the date in the crawl, if any.

@@ -8,8 +8,6 @@ use std::sync::Arc;
 use doppel_model::{TimeError, Timestamp, UrlError};
 use doppel_protocol::page::ItemError;
 
-use super::record::FieldError;
-
 /// A file, record or line that could not be read, and why.
 #[derive(Debug, thiserror::Error)]
 pub struct InputError {
@@ -133,6 +131,52 @@ pub enum Reason {
     Field(FieldError),
 }
 
+/// What is wrong with a field of a record.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{path:?}: {problem}")]
+pub struct FieldError {
+    /// The path of the field.
+    pub path: String,
+    /// What is wrong.
+    pub problem: FieldProblem,
+}
+
+/// What can be wrong with a field of a record.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FieldProblem {
+    /// The record does not have it.
+    #[error("missing")]
+    Missing,
+    /// A value of another type.
+    #[error("is {is}, and has to be {has_to_be}")]
+    Type {
+        /// What it is.
+        is: &'static str,
+        /// What it has to be.
+        has_to_be: &'static str,
+    },
+    /// No date.
+    #[error(
+        "no date: neither RFC 3339, nor a date or date-time without zone, nor seconds or milliseconds since 1970 as a number from 100,000,000"
+    )]
+    Date,
+    /// No language tag.
+    #[error("no language tag")]
+    Language,
+    /// No measure of popularity.
+    #[error("has to be a finite number that is not negative")]
+    Popularity,
+    /// A second field that says what the record is.
+    #[error("given beside {0}; a page has exactly one of html, text, redirect_to and dead: true")]
+    SecondBody(String),
+    /// The record's URL redirects to itself.
+    #[error("redirects to itself")]
+    RedirectToItself,
+    /// An earlier record of the file has the same id.
+    #[error("an earlier record of the file has the id {0:?}")]
+    RepeatedId(String),
+}
+
 /// Why the head of a WARC record is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HeadError {
@@ -197,7 +241,8 @@ pub enum Skip {
 
 impl InputError {
     /// An error without a line.
-    pub(crate) fn new(path: &Arc<Path>, place: Place, reason: Reason) -> Self {
+    #[must_use]
+    pub fn new(path: &Arc<Path>, place: Place, reason: Reason) -> Self {
         Self { path: Arc::clone(path), place, reason, line: None }
     }
 }

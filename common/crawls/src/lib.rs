@@ -45,7 +45,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 pub use clock::CrawlClock;
-pub use error::{HeadError, InputError, Location, Place, Reason, Skip};
+pub use error::{FieldError, FieldProblem, HeadError, InputError, Location, Place, Reason, Skip};
 pub use format::{InputFormat, UnknownFormat};
 pub use limits::Limits;
 pub use names::{crawl_ending, is_html};
@@ -145,8 +145,8 @@ impl From<Limits> for InputOptions {
 /// One item of an input.
 #[derive(Debug)]
 pub enum Item {
-    /// Where the fields of the following records are, in front of the first of a file. A file in Doppel's own form has none, unless fields are
-    /// named.
+    /// Where the fields of the following records are, in front of the first of a file. A file that is read in Doppel's own form has
+    /// none.
     Fields(Arc<FieldMap>),
     /// A page.
     Page(Fetched),

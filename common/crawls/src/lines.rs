@@ -112,8 +112,9 @@ impl Iterator for Lines {
         if self.reading.is_none() {
             let reading = self.look();
             let map = reading.records.map().clone();
+            let reading_as_page = reading.as_page;
             self.reading = Some(reading);
-            if !map.is_page_form() {
+            if !reading_as_page {
                 return Some(Item::Fields(Arc::new(map)));
             }
         }

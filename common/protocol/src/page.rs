@@ -3,7 +3,8 @@
 //!
 //! A page is a JSON object with `url`, exactly one of `html`, `text`, `redirect_to` and `dead: true`, and
 //! optionally `fetched_at`, `popularity` and `language`. An unknown or repeated field is an error, so that a
-//! misspelt date is not silently replaced by the current time. A null value means that the field is absent.
+//! misspelt date is not silently replaced by the current time; in files, which others make for other purposes, unknown
+//! fields mean nothing. A null value means that the field is absent.
 //! Every [`PageItem`] is valid; no code has to check it again.
 
 use std::borrow::Cow;

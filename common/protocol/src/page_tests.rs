@@ -93,6 +93,16 @@ fn each_error_names_the_field_and_the_reason() {
 }
 
 #[test]
+fn unknown_fields_mean_nothing_in_files() {
+    let json = br#"{"title":{"deep":[]},"url":"http://a/","text":"a","title":7}"#;
+    let item = PageItem::parse_in_file(json, NOW).unwrap();
+    assert_eq!(item, parse(r#"{"url":"http://a/","text":"a"}"#).unwrap());
+    assert!(PageItem::parse(json, NOW).is_err());
+    let repeated = br#"{"url":"http://a/","url":"http://a/","title":7,"text":"a"}"#;
+    assert_eq!(PageItem::parse_in_file(repeated, NOW).unwrap_err().reason, ItemReason::Repeated);
+}
+
+#[test]
 fn content_has_a_limit() {
     for field in ["html", "text"] {
         let page = |bytes: usize| parse_page(&format!(r#","{field}":"{}""#, "x".repeat(bytes)));

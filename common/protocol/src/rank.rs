@@ -34,13 +34,14 @@ pub enum Rule {
     DayFirstSeen,
     /// The URL has no query string.
     StaticUrl,
-    /// The URL is shorter.
+    /// The URL is shorter. The names of records, which have no URL, are all as long, and longer than any URL.
     ShorterUrl,
     /// The page was first seen earlier.
     FirstSeen,
     /// The scheme of the URL is https.
     Https,
-    /// The URL comes first in byte order.
+    /// The URL comes first in byte order. The names of records come after URLs, shorter ones first, so that rows are in
+    /// the order of their numbers.
     Url,
 }
 
@@ -54,9 +55,13 @@ impl Rule {
             Self::Popularity => Reverse(a.popularity_class()).cmp(&Reverse(b.popularity_class())),
             Self::DayFirstSeen => a.first_seen.day().cmp(&b.first_seen.day()),
             Self::StaticUrl => a.is_dynamic().cmp(&b.is_dynamic()),
-            Self::ShorterUrl => a.url.as_str().len().cmp(&b.url.as_str().len()),
+            Self::ShorterUrl => a.url_length().cmp(&b.url_length()),
             Self::FirstSeen => a.first_seen.cmp(&b.first_seen),
             Self::Https => b.is_https().cmp(&a.is_https()),
+            Self::Url if a.url.is_record() && b.url.is_record() => {
+                let length = |rank: &Rank| rank.url.as_str().len();
+                (length(a), &a.url).cmp(&(length(b), &b.url))
+            }
             Self::Url => a.url.cmp(&b.url),
         }
     }
@@ -80,6 +85,11 @@ impl Rank {
     /// The exponent of the power of two at or below the popularity. Unknown is lowest, zero is next.
     fn popularity_class(&self) -> Option<i32> {
         self.popularity.map(|p| if p > 0.0 { p.log2().floor() as i32 } else { i32::MIN })
+    }
+
+    /// The length of the URL in bytes. That of a record's name says nothing, since it is of its file and its id.
+    fn url_length(&self) -> usize {
+        if self.url.is_record() { usize::MAX } else { self.url.as_str().len() }
     }
 
     fn is_dynamic(&self) -> bool {

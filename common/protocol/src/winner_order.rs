@@ -194,6 +194,28 @@ mod tests {
     }
 
     #[test]
+    fn records_without_url_come_after_urls_and_rows_by_number() {
+        let day = Timestamp::DAY_MS;
+        let page = |url: &str, seen| rank(url, None, seen);
+        let url = page("https://a.org/a/rather/long/path", day);
+        let long = page("record:a.jsonl#a-long-id", day);
+        for (first, second, rule) in [
+            (&url, &page("record:a#1", day), Rule::ShorterUrl),
+            (&page("record:a#1", day - 1), &url, Rule::DayFirstSeen),
+            // The length of an id says nothing where one record is older.
+            (&long, &page("record:a#1", day + 1), Rule::FirstSeen),
+            (&page("record:a.jsonl#row=9", day), &page("record:a.jsonl#row=10", day), Rule::Url),
+            (&page("record:a.jsonl#row=10", day), &page("record:a.jsonl#row=11", day), Rule::Url),
+        ] {
+            assert_eq!(WinnerOrder::DEFAULT.compare(first, second, None), (Ordering::Less, rule));
+            assert_eq!(WinnerOrder::DEFAULT.compare(second, first, None), (Ordering::Greater, rule));
+        }
+        let urls = WinnerOrder::new(&[]).unwrap();
+        assert!(urls.beats(&url, &long) && !urls.beats(&long, &url));
+        assert!(urls.beats(&page("file:///a", day), &long));
+    }
+
+    #[test]
     fn rules_in_the_default_order() {
         let day = Timestamp::DAY_MS;
         let de = Market::new(vec!["de".parse().unwrap()]).unwrap();

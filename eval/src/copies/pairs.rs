@@ -57,7 +57,7 @@ pub(super) fn read(data: &Path) -> anyhow::Result<Set> {
     inputs.extend(
         ["cross/cross-00", "mid/mid-00", "mid/mid-01"].map(|name| data.join(format!("{name}.warc.gz"))),
     );
-    let inputs = InputArgs { inputs, strict: false };
+    let inputs = InputArgs::from(inputs);
     let pages = pages(&pairs, &inputs)?;
     for url in pairs.iter().flat_map(|Pair { pair, .. }| [&pair.a, &pair.b]) {
         anyhow::ensure!(pages.contains_key(url), "{url} is in no file of {}", data.display());

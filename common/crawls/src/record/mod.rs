@@ -21,5 +21,5 @@ pub use fields::{Field, FieldMap, FieldNames, Source};
 pub use guess::{Guess, SAMPLE_BYTES, SAMPLE_RECORDS};
 pub use json::JsonRow;
 pub use name::RecordFile;
-pub use reader::{FieldError, FieldProblem, Ignored, Records};
+pub use reader::{Ignored, Records};
 pub use row::{Row, Value};

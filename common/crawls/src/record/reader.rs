@@ -9,58 +9,12 @@ use super::date::date;
 use super::fields::{Field, FieldMap, Source};
 use super::name::RecordFile;
 use super::row::{Row, Value};
-use crate::error::{Reason, Skip};
+use crate::error::{FieldError, FieldProblem, Reason, Skip};
 use crate::limits::Limits;
 use crate::{Fetched, FetchedBody, InputOptions, Item, charset};
 
 /// Values of guessed fields that could not be used and were ignored, by field.
 pub type Ignored = BTreeMap<Field, u64>;
-
-/// What is wrong with a field of a record.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{path:?}: {problem}")]
-pub struct FieldError {
-    /// The path of the field.
-    pub path: String,
-    /// What is wrong.
-    pub problem: FieldProblem,
-}
-
-/// What can be wrong with a field of a record.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum FieldProblem {
-    /// The record does not have it.
-    #[error("missing")]
-    Missing,
-    /// A value of another type.
-    #[error("is {is}, and has to be {has_to_be}")]
-    Type {
-        /// What it is.
-        is: &'static str,
-        /// What it has to be.
-        has_to_be: &'static str,
-    },
-    /// No date.
-    #[error(
-        "no date: neither RFC 3339, nor a date or date-time without zone, nor seconds or milliseconds since 1970 as a number from 100,000,000"
-    )]
-    Date,
-    /// No language tag.
-    #[error("no language tag")]
-    Language,
-    /// No measure of popularity.
-    #[error("has to be a finite number that is not negative")]
-    Popularity,
-    /// A second field that says what the record is.
-    #[error("given beside {0}; a page has exactly one of html, text, redirect_to and dead: true")]
-    SecondBody(String),
-    /// The record's URL redirects to itself.
-    #[error("redirects to itself")]
-    RedirectToItself,
-    /// An earlier record of the file has the same id.
-    #[error("an earlier record of the file has the id {0:?}")]
-    RepeatedId(String),
-}
 
 /// Makes pages of the records of one file.
 #[derive(Debug)]

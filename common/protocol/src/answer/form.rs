@@ -40,8 +40,9 @@ fn text(says: &str, pattern: &str, example: &str) -> ObjectBuilder {
 forms! {
     /// The URL of a page.
     PageUrlForm "PageUrl": text(
-        "An absolute http, https or file URL, by the WHATWG rules, of at most 8,192 bytes. What follows `#` is removed.",
-        "^([Hh][Tt][Tt][Pp][Ss]?|[Ff][Ii][Ll][Ee]):[^\\x00-\\x1f\\x7f]*$",
+        "An absolute http, https or file URL, by the WHATWG rules, of at most 8,192 bytes. What follows `#` is removed. A record of a file that has no URL is named \
+         `record:FILE#ID` or `record:FILE#row=N`, with all of it.",
+        "^(([Hh][Tt][Tt][Pp][Ss]?|[Ff][Ii][Ll][Ee]):[^\\x00-\\x1f\\x7f]*|record:[^/#\\x00-\\x1f\\x7f][^#\\x00-\\x1f\\x7f]*#[^\\x00-\\x1f\\x7f]+)$",
         "https://example.org/a",
     )
     .max_length(Some(PageUrl::BYTES_MAX));

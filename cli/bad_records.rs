@@ -1,0 +1,127 @@
+//! The file of bad records: one line of JSON for each, written as it is met, so that the file is complete whatever ends the run.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use anyhow::Context;
+use doppel_crawls::{InputError, Place};
+use serde::Serialize;
+
+use crate::exit::Failure;
+use crate::output::say;
+
+/// A file of bad records, which all clones write to. It is made when the inputs are opened for the first time.
+#[derive(Debug, Clone)]
+pub struct BadFile {
+    path: PathBuf,
+    file: Arc<OnceLock<Mutex<Option<File>>>>,
+}
+
+/// A line of the file.
+#[derive(Debug, Default, Serialize)]
+struct Line<'e> {
+    /// The file or directory that it is in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<String>,
+    /// Its line, counted from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<u64>,
+    /// Its row, counted from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    row: Option<u64>,
+    /// The byte of the stored file at which it begins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    byte: Option<u64>,
+    /// The URL of a page that was read and could not be used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    url: Option<&'e str>,
+    /// What the summary counts it as.
+    kind: &'e str,
+    /// What is wrong.
+    reason: String,
+    /// The record as it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    record: Option<&'e str>,
+    /// The same where it is not UTF-8: two hexadecimal digits a byte.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    record_hex: Option<String>,
+}
+
+impl From<OsString> for BadFile {
+    fn from(path: OsString) -> Self {
+        Self { path: path.into(), file: Arc::default() }
+    }
+}
+
+impl BadFile {
+    /// Makes the file, unless that is done.
+    ///
+    /// # Errors
+    /// When it is one of the inputs, or cannot be written.
+    pub(crate) fn begin(&self, inputs: &[PathBuf]) -> anyhow::Result<()> {
+        if self.file.get().is_some() {
+            return Ok(());
+        }
+        let shown = self.path.display();
+        let place = self.path.canonicalize();
+        let is_it = |input: &PathBuf| {
+            place.as_ref().is_ok_and(|place| input.canonicalize().is_ok_and(|input| input == *place))
+        };
+        if inputs.iter().any(is_it) {
+            return Err(Failure::Usage(format!("--bad {shown} is an input, and would be replaced")).into());
+        }
+        let file = File::create(&self.path).with_context(|| format!("cannot write {shown}"))?;
+        let _is_made = self.file.set(Mutex::new(Some(file)));
+        Ok(())
+    }
+
+    /// Writes a record that could not be read.
+    pub(crate) fn note(&self, kind: &str, error: &InputError) {
+        let mut line = Line { kind, reason: error.reason.to_string(), ..Line::at(&error.path, error.place) };
+        match error.line.as_deref().map(|record| (record, str::from_utf8(record))) {
+            Some((_, Ok(record))) => line.record = Some(record),
+            Some((record, Err(_))) => {
+                line.record_hex = Some(record.iter().map(|byte| format!("{byte:02x}")).collect());
+            }
+            None => {}
+        }
+        self.write(&line);
+    }
+
+    /// Writes a page that was read and could not be used.
+    pub(crate) fn note_page(&self, kind: &str, url: &str, reason: String) {
+        self.write(&Line { url: Some(url), kind, reason, ..Line::default() });
+    }
+
+    /// Writes a line with one call, so that what is written is whole lines. Where that fails it is told once, and no more is written.
+    fn write(&self, line: &Line<'_>) {
+        let Some(file) = self.file.get() else { return };
+        let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(open) = file.as_mut() else { return };
+        let text = serde_json::to_vec(line).map(|mut text| {
+            text.push(b'\n');
+            text
+        });
+        let written = text.map_err(io::Error::from).and_then(|text| open.write_all(&text));
+        if let Err(error) = written {
+            say!("doppel: cannot write {}: {error}; it ends here", self.path.display());
+            *file = None;
+        }
+    }
+}
+
+impl Line<'_> {
+    fn at(file: &Path, place: Place) -> Self {
+        let mut line = Self { file: Some(file.display().to_string()), ..Self::default() };
+        match place {
+            Place::File => {}
+            Place::Record(byte) => line.byte = Some(byte),
+            Place::Line(number) => line.line = Some(number),
+            Place::Row(number) => line.row = Some(number),
+        }
+        line
+    }
+}

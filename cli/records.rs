@@ -1,0 +1,183 @@
+//! What a user says of records: which field holds what, and what is to be done with bad ones; and which fields were read.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use clap::Args;
+use doppel_crawls::record::{Field, FieldMap, FieldNames, Source};
+use doppel_crawls::{InputFormat, InputOptions, Item, Limits};
+use serde::Serialize;
+
+use crate::bad_records::BadFile;
+use crate::exit::Failure;
+use crate::output::say;
+
+/// Files of records of any schema, such as JSON lines.
+#[derive(Debug, Clone, Default, Args)]
+pub struct RecordArgs {
+    /// What all files of the inputs are, where their names and contents do not show it: warc, jsonl, csv, tsv, parquet or arrow.
+    #[arg(long, value_name = "FORMAT", help_heading = "Records")]
+    pub format: Option<InputFormat>,
+    /// The field of a record that holds its text, such as content or document.body; dots lead into nested objects. Where this or
+    /// --html-field is given, the other is not guessed [default: the first of text, content and raw_content that the first 1,000 records of a
+    /// file have].
+    #[arg(long, value_name = "FIELD", help_heading = "Records")]
+    pub text_field: Option<String>,
+    /// The field that holds HTML, which is read where a record has no text [default: html].
+    #[arg(long, value_name = "FIELD", help_heading = "Records")]
+    pub html_field: Option<String>,
+    /// The field that names a record that has no URL: record:FILE#ID, or record:FILE#row=N without an id [default: id].
+    #[arg(long, value_name = "FIELD", help_heading = "Records")]
+    pub id_field: Option<String>,
+    /// The field that holds the URL [default: the first of url, source, metadata.url and meta.url whose values in the first 1,000
+    /// records are all http or https URLs].
+    #[arg(long, value_name = "FIELD", help_heading = "Records")]
+    pub url_field: Option<String>,
+    /// The field that holds the date of the fetch: RFC 3339, a date or date-time without zone (UTC), or seconds or milliseconds since
+    /// 1970 as a number. What is no date makes a bad record here, and is ignored in a field that was guessed [default: the first of
+    /// fetched_at, timestamp, date, crawl_date and date_download, then of timestamp and date in metadata or meta].
+    #[arg(long, value_name = "FIELD", help_heading = "Records")]
+    pub date_field: Option<String>,
+    /// Take each record of a file of records for a page of its own, named by its id or row, also where several have one URL. The
+    /// URL is not used then, and redirects and deaths are skipped.
+    #[arg(long, help_heading = "Records")]
+    pub each_row: bool,
+    /// Write a line of JSON for every bad record to this file: where it is, what is wrong, and the record as it was where it is a
+    /// line. A file that is there is replaced.
+    #[arg(long, value_name = "FILE", help_heading = "Records")]
+    pub bad: Option<BadFile>,
+    /// End with code 5 when more than this share of the records is bad, 0 to 1 [default: 0.05 where more than 20 are].
+    #[arg(long, value_name = "SHARE", help_heading = "Records")]
+    pub max_bad: Option<Share>,
+}
+
+/// A share from 0 to 1.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Share(pub f64);
+
+impl FromStr for Share {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let share = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
+        share.map(Self).ok_or("a share from 0 to 1 is expected, such as 0.01")
+    }
+}
+
+impl RecordArgs {
+    /// How inputs are read within these limits.
+    pub(crate) fn options(&self, limits: Limits) -> InputOptions {
+        let fields = FieldNames {
+            text: self.text_field.clone(),
+            html: self.html_field.clone(),
+            id: self.id_field.clone(),
+            url: self.url_field.clone(),
+            date: self.date_field.clone(),
+        };
+        InputOptions { limits, format: self.format, fields, each_row: self.each_row }
+    }
+
+    /// Refuses files of one name whose records would have one name, too, and says so where records with one id are versions of each other.
+    ///
+    /// # Errors
+    /// When two files of one name number their records.
+    pub(crate) fn check_names(
+        &self,
+        inputs: &[PathBuf],
+        options: &InputOptions,
+        tell: bool,
+    ) -> Result<(), Failure> {
+        let mut named: HashMap<&OsStr, &Path> = HashMap::new();
+        for path in inputs.iter().filter(|path| path.is_file()) {
+            let Some(name) = path.file_name() else { continue };
+            let Some(first) = named.insert(name, path) else { continue };
+            let is_same = first
+                .canonicalize()
+                .ok()
+                .is_some_and(|first| path.canonicalize().is_ok_and(|path| path == first));
+            if is_same {
+                continue;
+            }
+            let (first, second) = (first.display(), path.display());
+            match naming(path, options) {
+                Some(Naming::Number) => {
+                    return Err(Failure::Usage(format!(
+                        "{first} and {second} have one name, and their records, which have neither URL nor id, would be taken for each \
+                         other: rename one, or name a field with --url-field or --id-field"
+                    )));
+                }
+                Some(Naming::Id) if tell => {
+                    say!(
+                        "doppel: {first} and {second} have one name, so records with the same id are versions of each other"
+                    );
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What records without a URL are named by.
+enum Naming {
+    Id,
+    Number,
+}
+
+/// What the records of a file are named by, unless by their URLs.
+fn naming(path: &Path, options: &InputOptions) -> Option<Naming> {
+    let first = doppel_crawls::open(path, options.clone()).ok()?.next()?;
+    let Item::Fields(fields) = first else { return None };
+    match (fields.get(Field::Url), fields.get(Field::Id)) {
+        (Some(_), _) if !options.each_row => None,
+        (_, Some(_)) => Some(Naming::Id),
+        (_, None) => Some(Naming::Number),
+    }
+}
+
+/// Which field held what, in files that are not in Doppel's own form.
+#[derive(Debug, Serialize)]
+pub(crate) struct FieldsRead {
+    /// The path of each field.
+    fields: BTreeMap<Field, String>,
+    /// Those that were guessed.
+    guessed: BTreeSet<Field>,
+    /// How many files this is of, and the first of them.
+    files: u64,
+    first: String,
+    #[serde(skip)]
+    map: FieldMap,
+}
+
+/// Takes note of the fields of a file. Whether they are of no file before it.
+pub(crate) fn note(read: &mut Vec<FieldsRead>, map: &FieldMap, file: &Path) -> bool {
+    if let Some(known) = read.iter_mut().find(|known| known.map == *map) {
+        known.files += 1;
+        return false;
+    }
+    let guessed = map.fields().filter(|(.., source)| *source == Source::Guessed).map(|(field, ..)| field);
+    read.push(FieldsRead {
+        fields: map.fields().map(|(field, path, _)| (field, path.to_owned())).collect(),
+        guessed: guessed.collect(),
+        files: 1,
+        first: file.display().to_string(),
+        map: map.clone(),
+    });
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_is_from_0_to_1() {
+        assert_eq!("0.05".parse(), Ok(Share(0.05)));
+        assert_eq!("1".parse(), Ok(Share(1.0)));
+        for wrong in ["-0.1", "1.1", "5%", "NaN", ""] {
+            assert!(wrong.parse::<Share>().is_err(), "{wrong}");
+        }
+    }
+}
