@@ -317,7 +317,7 @@ fn sizes_that_a_file_declares_are_checked_before_memory_is_taken() {
     }
     // An absurd length of a buffer in a compressed batch.
     let mut file = arrow_stream(&large, Some(CompressionType::ZSTD));
-    let at = memchr::memmem::find(&file, &100_000_i64.to_le_bytes()).unwrap();
+    let at = memchr::memmem::rfind(&file, &100_000_i64.to_le_bytes()).unwrap();
     file[at..at + 8].copy_from_slice(&(1_i64 << 60).to_le_bytes());
     let found = read("a.arrow", &file, &options());
     assert!(found.len() == 1 && found[0].contains("a batch of columns of"), "{found:?}");
