@@ -10,7 +10,7 @@ use anyhow::Context;
 use doppel_crawls::{InputError, Place};
 use serde::Serialize;
 
-use crate::exit::Failure;
+use crate::destination::refuse_input;
 use crate::output::say;
 
 /// A file of bad records, which all clones write to. It is made when the inputs are opened for the first time.
@@ -62,18 +62,12 @@ impl BadFile {
     /// # Errors
     /// When it is one of the inputs, or cannot be written.
     pub(crate) fn begin(&self, inputs: &[PathBuf]) -> anyhow::Result<()> {
-        let shown = self.path.display();
-        let place = self.path.canonicalize();
-        let is_it = |input: &PathBuf| {
-            place.as_ref().is_ok_and(|place| input.canonicalize().is_ok_and(|input| input == *place))
-        };
-        if inputs.iter().any(is_it) {
-            return Err(Failure::Usage(format!("--bad {shown} is an input, and would be replaced")).into());
-        }
+        refuse_input("--bad", &self.path, inputs)?;
         if self.file.get().is_some() {
             return Ok(());
         }
-        let file = File::create(&self.path).with_context(|| format!("cannot write {shown}"))?;
+        let file =
+            File::create(&self.path).with_context(|| format!("cannot write {}", self.path.display()))?;
         let _is_made = self.file.set(Mutex::new(Some(file)));
         Ok(())
     }

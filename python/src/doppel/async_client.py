@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterable, AsyncIterator, Iterable
-from types import TracebackType
-from typing import Self
 
 import httpx
 import msgspec
 
 from .call import Answer, Call
+from .closing import AsyncClosing
 from .connection import Connection, checked, refused, seconds_to_wait, unreachable
 from .contract.operations import AsyncOperations
 from .contract.types import ChangesAnswer, ExportLine, LineAnswer, Taken
@@ -22,7 +21,7 @@ from .retries import Attempts, Retries
 from .streams import AsyncChunks, AsyncLines
 
 
-class AsyncClient(AsyncOperations):
+class AsyncClient(AsyncClosing, AsyncOperations):
     """A client of a Doppel server for asyncio. Its methods and parameters are those of `Client`, to be awaited.
 
     >>> import asyncio, doppel
@@ -64,14 +63,6 @@ class AsyncClient(AsyncOperations):
     async def aclose(self) -> None:
         """Closes all connections."""
         await self._http.aclose()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
 
     async def ask(self, call: Call[Answer]) -> Answer:
         """Sends one request, again where the server says when. Raises a `DoppelError`."""

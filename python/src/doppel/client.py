@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Iterator
-from types import TracebackType
-from typing import Self
 
 import httpx
 import msgspec
 
 from .call import Answer, Call
+from .closing import Closing
 from .connection import Connection, checked, refused, seconds_to_wait, unreachable
 from .contract.operations import Operations
 from .contract.types import ExportLine, LineAnswer, Taken
@@ -22,7 +21,7 @@ from .retries import Attempts, Retries
 from .streams import Chunks, Lines
 
 
-class Client(Operations):
+class Client(Closing, Operations):
     """A client of a Doppel server, with a method for every operation of its contract.
 
     `url` is where the server is: `DOPPEL_SERVER`, or else http://127.0.0.1:7700, where none is given. `token` is sent with every
@@ -72,14 +71,6 @@ class Client(Operations):
     def close(self) -> None:
         """Closes all connections."""
         self._http.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def ask(self, call: Call[Answer]) -> Answer:
         """Sends one request, again where the server says when. Raises a `DoppelError`."""

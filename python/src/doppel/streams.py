@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from types import TracebackType
 from typing import Generic, Self, TypeVar
 
 import httpx
 import msgspec
 
+from .closing import AsyncClosing, Closing
 from .errors import DoppelError, Incomplete
 
 Item = TypeVar("Item", bound=msgspec.Struct)
@@ -36,7 +36,7 @@ def _broken(error: httpx.HTTPError) -> Incomplete:
     return Incomplete(f"the answer broke off: {str(error) or type(error).__name__}")
 
 
-class Chunks(Iterator[bytes]):
+class Chunks(Closing, Iterator[bytes]):
     """The bytes of an answer as they come. It is closed when it has been read to its end, or by `close` or a `with`."""
 
     def __init__(self, response: httpx.Response) -> None:
@@ -58,16 +58,8 @@ class Chunks(Iterator[bytes]):
         """Reads no further."""
         self._response.close()
 
-    def __enter__(self) -> Self:
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-
-class Lines(Iterator[Item], Generic[Item]):
+class Lines(Closing, Iterator[Item], Generic[Item]):
     """The lines of an answer as they come, each as its type. It is closed as `Chunks` are."""
 
     def __init__(self, response: httpx.Response, kind: type[Item]) -> None:
@@ -91,16 +83,8 @@ class Lines(Iterator[Item], Generic[Item]):
         """Reads no further."""
         self._chunks.close()
 
-    def __enter__(self) -> Self:
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-
-class AsyncChunks(AsyncIterator[bytes]):
+class AsyncChunks(AsyncClosing, AsyncIterator[bytes]):
     """The bytes of an answer as they come: `async for`. The request is sent when the first is asked for, or by `async with`."""
 
     def __init__(self, send: Callable[[], Awaitable[httpx.Response]]) -> None:
@@ -140,13 +124,8 @@ class AsyncChunks(AsyncIterator[bytes]):
         await self.open()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
 
-
-class AsyncLines(AsyncIterator[Item], Generic[Item]):
+class AsyncLines(AsyncClosing, AsyncIterator[Item], Generic[Item]):
     """The lines of an answer as they come, each as its type: `async for`, or within an `async with`."""
 
     def __init__(self, send: Callable[[], Awaitable[httpx.Response]], kind: type[Item]) -> None:
@@ -188,8 +167,3 @@ class AsyncLines(AsyncIterator[Item], Generic[Item]):
     async def __aenter__(self) -> Self:
         await self._begin()
         return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()

@@ -160,6 +160,7 @@ fn submitted(command: &Command) -> Option<&PageUrl> {
 
 #[cfg(test)]
 mod tests {
+    use std::ops::Range;
     use std::sync::Arc;
 
     use crossbeam::channel::bounded;
@@ -168,11 +169,9 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn few_pages_pass_many_but_not_for_ever() {
-        let bound = Arc::default();
-        let mut last = 0;
-        let submission = |at: usize| Submission {
+    /// Of pages with these numbers.
+    fn submission(pages: Range<usize>) -> Task {
+        let page = |at: usize| Submission {
             url: PageUrl::parse(&format!("http://a.example/{at}")).unwrap(),
             fetched_at: Timestamp::from_millis(0),
             popularity: None,
@@ -180,20 +179,19 @@ mod tests {
             canonical: None,
             body: Body::Dead,
         };
-        let mut submit = |pages: usize| Task::Submit {
-            submissions: (0..pages)
-                .map(|_| {
-                    (
-                        submission({
-                            last += 1;
-                            last
-                        }),
-                        None,
-                    )
-                })
-                .collect(),
-            arriving: Arriving::count(&bound, 0).0,
+        Task::Submit {
+            submissions: pages.map(|at| (page(at), None)).collect(),
+            arriving: Arriving::count(&Arc::default(), 0).0,
             reply: Reply::new(bounded(1).0, Place::default()),
+        }
+    }
+
+    #[test]
+    fn few_pages_pass_many_but_not_for_ever() {
+        let mut next = 0;
+        let mut submit = |pages: usize| {
+            next += pages;
+            submission(next - pages..next)
         };
         let mut all = VecDeque::new();
         let mut line_up = |task| Waiting::new(task).ok().unwrap().line_up(&mut all);
@@ -227,22 +225,9 @@ mod tests {
 
     #[test]
     fn a_page_does_not_pass_its_own_change() {
-        let bound = Arc::default();
-        let submission = |at: usize| Submission {
-            url: PageUrl::parse(&format!("http://a.example/{at}")).unwrap(),
-            fetched_at: Timestamp::from_millis(0),
-            popularity: None,
-            language: None,
-            canonical: None,
-            body: Body::Dead,
-        };
-        let submit = |pages: std::ops::Range<usize>| Task::Submit {
-            submissions: pages.map(|at| (submission(at), None)).collect(),
-            arriving: Arriving::count(&bound, 0).0,
-            reply: Reply::new(bounded(1).0, Place::default()),
-        };
         let mut all = VecDeque::new();
-        for task in [submit(0..30), submit(29..30), submit(30..99), submit(29..30), submit(30..32)] {
+        for pages in [0..30, 29..30, 30..99, 29..30, 30..32] {
+            let task = submission(pages);
             Waiting::new(task).ok().unwrap().line_up(&mut all);
         }
         assert_eq!(all.iter().map(|entry| entry.commands.len()).collect::<Vec<_>>(), [30, 1, 1, 69, 2]);
