@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use clap::Args;
 use doppel_crawls::record::{Field, FieldMap, FieldNames, Source};
-use doppel_crawls::{InputOptions, Item, Limits};
+use doppel_crawls::{InputFormat, InputOptions, Item, Limits};
 use serde::Serialize;
 
 use crate::bad_records::BadFile;
@@ -17,6 +17,9 @@ use crate::output::say;
 /// Files of records of any schema, such as JSON lines.
 #[derive(Debug, Clone, Default, Args)]
 pub struct RecordArgs {
+    /// What all files of the inputs are, where their names and contents do not show it: warc, jsonl, csv, tsv, parquet or arrow.
+    #[arg(long, value_name = "FORMAT", help_heading = "Records")]
+    pub format: Option<InputFormat>,
     /// The field of a record that holds its text, such as content or document.body; dots lead into nested objects. Where this or
     /// --html-field is given, the other is not guessed [default: the first of text, content and raw_content that the first 1,000 records of a
     /// file have].
@@ -73,7 +76,7 @@ impl RecordArgs {
             url: self.url_field.clone(),
             date: self.date_field.clone(),
         };
-        InputOptions { limits, fields, each_row: self.each_row }
+        InputOptions { limits, format: self.format, fields, each_row: self.each_row }
     }
 
     /// Refuses files of one name whose records would have one name, too, and says so where records with one id are versions of each other.

@@ -11,6 +11,7 @@ mod commands {
     mod exit_codes;
     mod explain;
     mod forgotten;
+    mod formats;
     mod load;
     mod logged;
     mod new_directory;

@@ -14,6 +14,7 @@ use doppel_model::signature::Signature;
 use doppel_partitioning::{Drift, MappingLoad};
 
 use crate::args::{self, CredentialArgs, InputArgs};
+use crate::inputs;
 use crate::layout::{Layout, LayoutArgs, Shape};
 use crate::output::{self, Output};
 use crate::progress;
@@ -93,6 +94,7 @@ impl Plan {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let rho = self.layout.rho()?;
         let inputs = [&self.inputs[..], &self.learn_from].concat();
+        inputs::require_standard_once(&inputs)?;
         let outputs = Outputs::open(self.assignments.as_deref(), self.map.as_deref(), &inputs)?;
         let strict = self.strict;
         // Before the first reading, which would replace what the second one reads.

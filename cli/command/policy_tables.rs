@@ -15,7 +15,6 @@ use crate::destination::{Destination, refuse_input};
 use crate::exit::Failure;
 use crate::output::{self, Output, count, plural, say};
 use crate::policy_tables;
-use crate::spool::Spool;
 
 /// Learn from crawls how common each word is, for policies that read that.
 ///
@@ -54,7 +53,7 @@ struct Learnt {
 }
 
 impl PolicyTables {
-    pub(crate) fn run(mut self) -> anyhow::Result<()> {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
         let policy = self.policy;
         if !policy.reads_tables() {
             let text = format!("the policy {} reads no tables, so there is nothing to learn", policy.name());
@@ -62,9 +61,7 @@ impl PolicyTables {
         }
         refuse_input("--out", &self.out, &self.inputs.inputs)?;
         let out = Destination::open(&self.out)?;
-        let spool = Spool::of(&mut self.inputs)?;
         let (tables, input) = policy_tables::learn(&self.inputs, policy, true)?;
-        drop(spool);
         let learnt = Learnt {
             policy: policy.name().to_owned(),
             hash: tables.hash(),
