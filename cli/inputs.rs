@@ -274,7 +274,7 @@ mod tests {
         // A file of such a name is that file.
         assert_eq!(found(&home.path().join("d/[x].jsonl")).0.len(), 1);
         let none = home.path().join("d/*.warc");
-        let error = sources(&[none.clone()]).unwrap_err();
+        let error = sources(std::slice::from_ref(&none)).unwrap_err();
         assert_eq!(error.to_string(), format!("{}: no file matches this pattern", none.display()));
         assert!(sources(&[home.path().join("d/none")]).is_err());
     }

@@ -28,7 +28,7 @@ struct Page {
 /// Pages, of which every third is like another one.
 fn pages() -> Vec<Page> {
     let page = |number: u32| {
-        let same = if number % 3 == 0 { 3 } else { number };
+        let same = if number.is_multiple_of(3) { 3 } else { number };
         let words = text(u64::from(same), 80).join(" ");
         let text = format!("\"Title\", of {same}\n{words}, é\nend");
         Page { url: format!("https://a.example/{number}"), day: i64::from(number % 5), text }

@@ -22,6 +22,8 @@ pub struct Limits {
     pub expansion_ratio_max: u64,
     /// The largest batch of an Arrow file, in bytes, as it is stored and as it is unpacked.
     pub columns_bytes_max: usize,
+    /// The largest page of a column of a Parquet file, in bytes, as it is stored and as it is unpacked. A page is unpacked as a whole.
+    pub column_page_bytes_max: usize,
     /// How many payload digests of a WARC file are remembered for its revisits. Each takes 40 bytes.
     pub originals_max: usize,
     /// How many ids of a file's records without URL are remembered, to find repeated ones. Each takes up to 40 bytes. Of
@@ -41,6 +43,7 @@ impl Limits {
             expansion_free_bytes: 1 << 30,
             expansion_ratio_max: 250,
             columns_bytes_max: 1 << 30,
+            column_page_bytes_max: 512 << 20,
             originals_max: 1 << 18,
             ids_max: 1 << 25,
         }

@@ -2,7 +2,10 @@
 //! size.
 
 mod cells;
+mod delta_lengths;
 mod ipc;
+mod page_headers;
+mod pages;
 mod parquet_file;
 
 use std::fs::File;
@@ -58,7 +61,7 @@ impl Rows {
         file: File,
         (name, options): (RecordFile, InputOptions),
     ) -> Result<Self, Reason> {
-        let batches = ParquetBatches::open(file)?;
+        let batches = ParquetBatches::open(file, options.limits)?;
         Ok(Self::new(path, Batches::Parquet(Box::new(batches)), (name, options)))
     }
 

@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::{DataType, Field, Fields, Schema};
-use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{
-    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
-};
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader};
+use parquet::arrow::{ProjectionMask, parquet_to_arrow_field_levels};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::ParquetMetaData;
 
 use super::guarded;
+use super::pages::{CheckedGroup, check_headers};
+use crate::Limits;
 use crate::error::Reason;
 
 /// The bytes of a batch that are aimed at, by the average row of its row group.
@@ -22,12 +22,16 @@ const BATCH_BYTES: u64 = 8 << 20;
 /// The rows of a batch at most.
 const BATCH_ROWS: u64 = 1_024;
 
+/// The bytes that a batch may have at most where each value can be as long as a page.
+const SHARED_BYTES_MAX: u64 = 256 << 20;
+
 /// The longest description of a file that is read, in bytes. Writers make some kilobytes for each row group.
 const FOOTER_BYTES_MAX: u64 = 256 << 20;
 
 /// The row groups of a file.
 pub(super) struct ParquetBatches {
-    file: File,
+    file: Arc<File>,
+    limits: Limits,
     metadata: ArrowReaderMetadata,
     names: Vec<String>,
     mask: ProjectionMask,
@@ -40,7 +44,7 @@ pub(super) struct ParquetBatches {
 }
 
 impl ParquetBatches {
-    pub(super) fn open(mut file: File) -> Result<Self, Reason> {
+    pub(super) fn open(mut file: File, limits: Limits) -> Result<Self, Reason> {
         let bytes = check_footer(&mut file)?;
         let options = ArrowReaderOptions::new();
         let load = |options| guarded(|| ArrowReaderMetadata::load(&file, options))?.map_err(corrupt);
@@ -56,7 +60,8 @@ impl ParquetBatches {
         let rows = metadata.metadata().file_metadata().num_rows();
         let rows = u64::try_from(rows).unwrap_or_default();
         Ok(Self {
-            file,
+            file: Arc::new(file),
+            limits,
             metadata,
             names,
             mask: ProjectionMask::all(),
@@ -121,19 +126,26 @@ impl ParquetBatches {
     }
 
     fn row_group(&self, group: usize) -> Result<ParquetRecordBatchReader, Reason> {
-        let described = self.metadata.metadata().row_group(group);
-        let bytes = (0..described.num_columns())
-            .filter(|leaf| self.mask.leaf_included(*leaf))
-            .map(|leaf| u64::try_from(described.column(leaf).uncompressed_size()).unwrap_or_default())
-            .sum::<u64>();
+        let metadata = self.metadata.metadata();
+        let described = metadata.row_group(group);
+        let (mut bytes, mut shared) = (0_u64, 0_u64);
+        for leaf in (0..described.num_columns()).filter(|leaf| self.mask.leaf_included(*leaf)) {
+            let column = described.column(leaf);
+            bytes = bytes.saturating_add(u64::try_from(column.uncompressed_size()).unwrap_or_default());
+            shared = shared.saturating_add(check_headers(&self.file, column, &self.limits)?);
+        }
         let rows = u64::try_from(described.num_rows()).unwrap_or_default();
-        let rows = (BATCH_BYTES / (bytes / rows.max(1)).max(1)).clamp(1, BATCH_ROWS);
-        let file = self.file.try_clone().map_err(Reason::Io)?;
-        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.metadata.clone())
-            .with_row_groups(vec![group])
-            .with_projection(self.mask.clone())
-            .with_batch_size(usize::try_from(rows).unwrap_or(1));
-        guarded(|| builder.build())?.map_err(corrupt)
+        let rows = BATCH_BYTES / (bytes / rows.max(1)).max(1);
+        let rows = rows.min(SHARED_BYTES_MAX / shared.max(1)).clamp(1, BATCH_ROWS);
+        let rows = usize::try_from(rows).unwrap_or(1);
+        let group = CheckedGroup { file: Arc::clone(&self.file), metadata: Arc::clone(metadata), group };
+        guarded(|| {
+            let schema = self.metadata.parquet_schema();
+            let hint = Some(self.metadata.schema().fields());
+            let levels = parquet_to_arrow_field_levels(schema, self.mask.clone(), hint)?;
+            ParquetRecordBatchReader::try_new_with_row_groups(&levels, &group, rows, None)
+        })?
+        .map_err(corrupt)
     }
 }
 

@@ -13,8 +13,8 @@ use arrow_ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
 use arrow_schema::{DataType, Field, Fields, TimeUnit};
 use doppel_model::Timestamp;
 use parquet::arrow::ArrowWriter;
-use parquet::basic::{BrotliLevel, Compression, GzipLevel, ZstdLevel};
-use parquet::file::properties::WriterProperties;
+use parquet::basic::{BrotliLevel, Compression, Encoding, GzipLevel, ZstdLevel};
+use parquet::file::properties::{WriterProperties, WriterVersion};
 
 use super::*;
 use crate::record::FieldNames;
@@ -85,6 +85,21 @@ fn arrow_stream(batches: &[RecordBatch], compression: Option<CompressionType>) -
     writer.into_inner().unwrap()
 }
 
+/// Properties by which all text is in this encoding.
+fn encoded(batch: &RecordBatch, encoding: Encoding, version: WriterVersion) -> WriterProperties {
+    let mut properties =
+        WriterProperties::builder().set_dictionary_enabled(false).set_writer_version(version);
+    for field in batch.schema().fields().iter().filter(|field| is_text(field.data_type())) {
+        properties = properties.set_column_encoding(field.name().as_str().into(), encoding);
+    }
+    properties.build()
+}
+
+fn is_text(data_type: &DataType) -> bool {
+    let is_text = |data_type: &DataType| data_type.is_string() || data_type.is_binary();
+    is_text(data_type) || matches!(data_type, DataType::Dictionary(_, values) if is_text(values))
+}
+
 /// The batches in all formats, codecs and compressions, with names of files.
 fn all_formats(batches: &[RecordBatch]) -> Vec<(String, Vec<u8>)> {
     let codecs = [
@@ -101,6 +116,11 @@ fn all_formats(batches: &[RecordBatch]) -> Vec<(String, Vec<u8>)> {
             let properties =
                 WriterProperties::builder().set_compression(codec).set_dictionary_enabled(dictionary);
             all.push(("a.parquet".to_owned(), parquet(batches, properties.build())));
+        }
+    }
+    for encoding in [Encoding::PLAIN, Encoding::DELTA_LENGTH_BYTE_ARRAY, Encoding::DELTA_BYTE_ARRAY] {
+        for version in [WriterVersion::PARQUET_1_0, WriterVersion::PARQUET_2_0] {
+            all.push(("b.parquet".to_owned(), parquet(batches, encoded(&batches[0], encoding, version))));
         }
     }
     all.push(("no-name".to_owned(), all[0].1.clone()));
@@ -321,4 +341,96 @@ fn sizes_that_a_file_declares_are_checked_before_memory_is_taken() {
     file[at..at + 8].copy_from_slice(&(1_i64 << 60).to_le_bytes());
     let found = read("a.arrow", &file, &options());
     assert!(found.len() == 1 && found[0].contains("a batch of columns of"), "{found:?}");
+}
+
+/// A number as it is in the headers of Parquet.
+fn varint(number: u64) -> Vec<u8> {
+    let mut rest = number << 1;
+    let mut bytes = Vec::new();
+    while rest >= 0x80 {
+        bytes.push(rest as u8 | 0x80);
+        rest >>= 7;
+    }
+    bytes.push(rest as u8);
+    bytes
+}
+
+/// Puts a number in the place of another one that takes as many bytes, wherever that is.
+fn lie(file: &mut [u8], (from, to): (u64, u64)) {
+    let (from, to) = (varint(from), varint(to));
+    assert_eq!(from.len(), to.len());
+    let places: Vec<_> = memchr::memmem::find_iter(file, &from).collect();
+    assert!(!places.is_empty());
+    for at in places {
+        file[at..at + to.len()].copy_from_slice(&to);
+    }
+}
+
+#[test]
+fn a_page_of_a_column_is_bounded_before_it_is_unpacked() {
+    let text = StringArray::from_iter_values(["word ".repeat(400_000)]);
+    let text = [RecordBatch::try_from_iter([("text", Arc::new(text) as ArrayRef)]).unwrap()];
+    let (page, max) = (2_000_004, (1 << 27) - 1);
+    let codecs = [
+        Compression::SNAPPY,
+        Compression::LZ4_RAW,
+        Compression::GZIP(GzipLevel::default()),
+        Compression::BROTLI(BrotliLevel::default()),
+        Compression::ZSTD(ZstdLevel::default()),
+    ];
+    for codec in codecs {
+        let properties = WriterProperties::builder().set_dictionary_enabled(false).set_compression(codec);
+        let file = parquet(&text, properties.build());
+        assert_eq!(read("a.parquet", &file, &options()).len(), 1, "{codec}");
+        let bounded = |max| InputOptions::from(Limits { column_page_bytes_max: max, ..Limits::at(NOW) });
+        let is_refused = |file: &[u8], options: &InputOptions, why: &str| {
+            let found = read("a.parquet", file, options);
+            assert!(found.len() == 1 && found[0].contains(why), "{codec}: {found:?}");
+        };
+        is_refused(&file, &bounded(2_000_003), "of 2000004 bytes; at most 2000003 are taken");
+        // The header of the page lies.
+        let mut damaged = file.clone();
+        lie(&mut damaged, (page, max));
+        is_refused(&damaged, &options(), "a page of 134217727 bytes in a column of");
+        is_refused(&damaged, &bounded(64 << 20), "of 134217727 bytes; at most 67108864 are taken");
+        lie(&mut damaged, (max, 1 << 20));
+        is_refused(&damaged, &options(), "bad: Row(1)");
+        let unbounded = matches!(codec, Compression::GZIP(_) | Compression::BROTLI(_));
+        is_refused(&damaged, &bounded(1 << 20), if unbounded { "at most 1048576 are taken" } else { "bad" });
+    }
+}
+
+#[test]
+fn a_page_has_no_more_values_than_it_says() {
+    let text = StringArray::from_iter_values((0..300).map(|n| format!("a text with the number {n}")));
+    let text = [RecordBatch::try_from_iter([("text", Arc::new(text) as ArrayRef)]).unwrap()];
+    for encoding in [Encoding::DELTA_LENGTH_BYTE_ARRAY, Encoding::DELTA_BYTE_ARRAY] {
+        for version in [WriterVersion::PARQUET_1_0, WriterVersion::PARQUET_2_0] {
+            let mut file = parquet(&text, encoded(&text[0], encoding, version));
+            assert_eq!(read("a.parquet", &file, &options()).len(), 300);
+            // The number of lengths, of which the last are those of the texts, or of what they do not share.
+            let at = memchr::memmem::rfind(&file, &[0x80, 1, 4, 0xac, 2]).unwrap();
+            file[at + 4] = 0x7f;
+            let found = read("a.parquet", &file, &options());
+            assert!(
+                found.len() == 1 && found[0].contains("cannot have as many values as it says"),
+                "{found:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn values_that_share_their_beginnings_are_read_a_few_at_once() {
+    // Each is as long as the page.
+    let text = "word ".repeat(200_000);
+    let repeated = StringArray::from_iter_values((0..300).map(|n| format!("{text}{n}")));
+    let batch = batch(vec![("text", Arc::new(repeated) as ArrayRef)]);
+    let properties = encoded(&batch, Encoding::DELTA_BYTE_ARRAY, WriterVersion::PARQUET_2_0);
+    let file = parquet(std::slice::from_ref(&batch), properties);
+    assert!(file.len() < 2 << 20, "{}", file.len());
+    let limits = Limits { expansion_free_bytes: 1 << 30, ..Limits::at(NOW) };
+    let found = read("a.parquet", &file, &limits.into());
+    assert_eq!(found.len(), 300);
+    assert!(found.iter().enumerate().all(|(n, line)| line.ends_with(&format!("word {n}"))));
 }
