@@ -275,10 +275,9 @@ fn read_all(
 ) -> anyhow::Result<Tally> {
     let sources = inputs::sources(&inputs.inputs)?;
     let options = inputs.records.options(Limits::at(Timestamp::now()));
-    inputs.records.check_names(&inputs.inputs, &options, tell)?;
+    inputs.records.check_names(&sources, &options, tell)?;
     let bad_file = inputs.records.bad.clone().filter(|_| tell);
-    let paths: Vec<_> = sources.all.iter().map(|source| source.path().to_owned()).collect();
-    bad_file.as_ref().map_or(Ok(()), |file| file.begin(&paths))?;
+    bad_file.as_ref().map_or(Ok(()), |file| file.begin(&sources))?;
     let bar = progress::bytes(sources.all.iter().map(|source| source.bytes).sum(), doing);
     let mut clock = CrawlClock::new();
     let mut tally = Tally { max_bad: inputs.records.max_bad, bad_file, ..Tally::default() };

@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsFd;
 use std::path::{Component, Path, PathBuf};
+use std::slice;
 
 use anyhow::Context;
 use doppel_crawls::record::RecordFile;
@@ -11,6 +12,7 @@ use doppel_crawls::{Input, InputError, InputOptions, Reason, crawl_ending, is_ht
 use glob::MatchOptions;
 use walkdir::{DirEntry, WalkDir};
 
+use crate::destination::refuse_input;
 use crate::exit::Failure;
 
 /// The input that is standard input.
@@ -104,6 +106,14 @@ pub(crate) fn sources(inputs: &[PathBuf]) -> anyhow::Result<Sources> {
     Ok(sources)
 }
 
+/// Refuses an output in the place of a file that is read.
+///
+/// # Errors
+/// When it is one, or an input is not there.
+pub(crate) fn refuse_output(option: &str, path: &Path, inputs: &[PathBuf]) -> anyhow::Result<()> {
+    Ok(sources(inputs)?.refuse_output(option, path)?)
+}
+
 impl Source {
     /// What messages call it.
     pub(crate) fn path(&self) -> &Path {
@@ -137,6 +147,23 @@ impl Source {
 }
 
 impl Sources {
+    /// Refuses an output in the place of a file that is read.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] where it is one.
+    pub(crate) fn refuse_output(&self, option: &str, path: &Path) -> Result<(), Failure> {
+        for source in &self.all {
+            match &source.place {
+                Place::File(file, _) => refuse_input(option, path, slice::from_ref(file))?,
+                Place::Pages(dir) if path.is_file() => {
+                    visible_files(dir).try_for_each(|file| refuse_input(option, path, &[file.into_path()]))?
+                }
+                Place::Pages(_) | Place::Standard => {}
+            }
+        }
+        Ok(())
+    }
+
     fn add(&mut self, place: Place, input: usize) {
         let bytes = match &place {
             Place::File(path, _) => {
@@ -259,6 +286,35 @@ mod tests {
     }
 
     #[test]
+    fn an_output_is_none_of_the_files_that_are_read() {
+        let home = tempfile::tempdir().unwrap();
+        make(home.path(), &["set/a/1.jsonl", "set/README.md", "site/index.html", "other/1.jsonl"]);
+        let at = |name: &str| home.path().join(name);
+        let is_refused = |input: &str, output: &str| {
+            refuse_output("--out", &at(output), &[at(input)]).is_err_and(|error| {
+                let why = format!("--out {} would replace the input", at(output).display());
+                error.to_string().starts_with(&why)
+            })
+        };
+        for (input, output) in [
+            ("set", "set/a/1.jsonl"),
+            ("set/*/*.jsonl", "set/../set/a/1.jsonl"),
+            ("set/a/1.jsonl", "set/a/1.jsonl"),
+            ("site", "site/index.html"),
+        ] {
+            assert!(is_refused(input, output), "{input} {output}");
+        }
+        for (input, output) in [
+            ("set", "set/a/2.jsonl"),
+            ("set", "set/README.md"),
+            ("set", "other/1.jsonl"),
+            ("site", "site/x.html"),
+        ] {
+            assert!(!is_refused(input, output), "{input} {output}");
+        }
+    }
+
+    #[test]
     fn patterns_are_expanded_in_order() {
         let home = tempfile::tempdir().unwrap();
         make(
@@ -274,7 +330,7 @@ mod tests {
         // A file of such a name is that file.
         assert_eq!(found(&home.path().join("d/[x].jsonl")).0.len(), 1);
         let none = home.path().join("d/*.warc");
-        let error = sources(std::slice::from_ref(&none)).unwrap_err();
+        let error = sources(slice::from_ref(&none)).unwrap_err();
         assert_eq!(error.to_string(), format!("{}: no file matches this pattern", none.display()));
         assert!(sources(&[home.path().join("d/none")]).is_err());
     }

@@ -94,11 +94,11 @@ impl Plan {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let rho = self.layout.rho()?;
         let inputs = [&self.inputs[..], &self.learn_from].concat();
-        inputs::require_standard_once(&inputs)?;
         let outputs = Outputs::open(self.assignments.as_deref(), self.map.as_deref(), &inputs)?;
         let strict = self.strict;
         // Before the first reading, which would replace what the second one reads.
-        self.records.bad.as_ref().map_or(Ok(()), |bad| bad.begin(&inputs))?;
+        let sources = inputs::sources(&inputs)?;
+        self.records.bad.as_ref().map_or(Ok(()), |bad| bad.begin(&sources))?;
         let read = |inputs: &[PathBuf]| {
             let records = self.records.clone();
             contents::read(&InputArgs { inputs: inputs.to_vec(), strict, records })

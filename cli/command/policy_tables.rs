@@ -11,8 +11,9 @@ use serde::Serialize;
 
 use crate::args::InputArgs;
 use crate::crawl::Tally;
-use crate::destination::{Destination, refuse_input};
+use crate::destination::Destination;
 use crate::exit::Failure;
+use crate::inputs;
 use crate::output::{self, Output, count, plural, say};
 use crate::policy_tables;
 
@@ -59,7 +60,7 @@ impl PolicyTables {
             let text = format!("the policy {} reads no tables, so there is nothing to learn", policy.name());
             return Err(Failure::Usage(text).into());
         }
-        refuse_input("--out", &self.out, &self.inputs.inputs)?;
+        inputs::refuse_output("--out", &self.out, &self.inputs.inputs)?;
         let out = Destination::open(&self.out)?;
         let (tables, input) = policy_tables::learn(&self.inputs, policy, true)?;
         let learnt = Learnt {
