@@ -209,9 +209,9 @@ fn at_least<const LEAST: u64>(text: &str) -> Result<u64, String> {
 /// Crawls to read.
 #[derive(Debug, Default, Args)]
 pub struct InputArgs {
-    /// WARC files (.warc, .warc.gz), JSON lines of any schema (.jsonl, .ndjson, plain or .gz or .zst) or directories
-    /// of HTML, text and Markdown files. Several are successive crawls, in the order given. Crawl files
-    /// in a directory are not read, only counted. The URL of a page is taken as it is spelt, but for
+    /// WARC, WET, JSON lines, CSV, TSV, Parquet or Arrow files, directories of these, or directories of HTML, text and Markdown files; - is
+    /// standard input, and a pattern in quotes such as 'data/**/*.jsonl.zst' all files that it matches (docs/FORMATS.md). Several are
+    /// successive crawls, in the order given. Crawl files in a directory with HTML pages are not read, only counted. The URL of a page is taken as it is spelt, but for
     /// the fragment: another case of the host or a default port make another page.
     #[arg(value_name = "INPUT", required = true)]
     pub inputs: Vec<PathBuf>,

@@ -10,7 +10,7 @@ use anyhow::Context;
 use doppel_crawls::{InputError, Place};
 use serde::Serialize;
 
-use crate::destination::refuse_input;
+use crate::inputs::Sources;
 use crate::output::say;
 
 /// A file of bad records, which all clones write to. It is made when the inputs are opened for the first time.
@@ -61,8 +61,8 @@ impl BadFile {
     ///
     /// # Errors
     /// When it is one of the inputs, or cannot be written.
-    pub(crate) fn begin(&self, inputs: &[PathBuf]) -> anyhow::Result<()> {
-        refuse_input("--bad", &self.path, inputs)?;
+    pub(crate) fn begin(&self, inputs: &Sources) -> anyhow::Result<()> {
+        inputs.refuse_output("--bad", &self.path)?;
         if self.file.get().is_some() {
             return Ok(());
         }

@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
+use std::sync::Arc;
 
-use anyhow::Context;
 use doppel_crawls::record::Ignored;
 use doppel_crawls::{CrawlClock, Fetched, InputError, Item, Limits, Place, Reason, Skip};
 use doppel_model::{PageUrl, RawContent, Timestamp};
@@ -17,6 +17,7 @@ use crate::args::InputArgs;
 use crate::bad_records::BadFile;
 use crate::directory;
 use crate::exit::Failure;
+use crate::inputs;
 use crate::output::{count, plural, say};
 use crate::progress;
 use crate::records::{self, FieldsRead, Share};
@@ -190,12 +191,14 @@ impl Unusable {
 }
 
 /// Where a page is in the inputs.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Position {
     /// How many pages come before it.
     pub(crate) before: u64,
     /// The number of the input.
     pub(crate) input: usize,
+    /// What is read: the input, or a file that it names.
+    pub(crate) path: Arc<Path>,
     /// Where in that.
     pub(crate) place: Place,
 }
@@ -270,25 +273,22 @@ fn read_all(
     (doing, tell): (&'static str, bool),
     mut each: impl FnMut(Position, Fetched) -> anyhow::Result<()>,
 ) -> anyhow::Result<Tally> {
-    let mut total = 0;
-    for path in &inputs.inputs {
-        if path == Path::new("-") {
-            let text = "standard input is not read here; name a file, or ./- for one of that name";
-            return Err(Failure::Usage(text.to_owned()).into());
-        }
-        let metadata = std::fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?;
-        total += if metadata.is_file() { metadata.len() } else { 0 };
-    }
+    let sources = inputs::sources(&inputs.inputs)?;
     let options = inputs.records.options(Limits::at(Timestamp::now()));
-    inputs.records.check_names(&inputs.inputs, &options, tell)?;
+    inputs.records.check_names(&sources, &options, tell)?;
     let bad_file = inputs.records.bad.clone().filter(|_| tell);
-    bad_file.as_ref().map_or(Ok(()), |file| file.begin(&inputs.inputs))?;
-    let bar = progress::bytes(total, doing);
+    bad_file.as_ref().map_or(Ok(()), |file| file.begin(&sources))?;
+    let bar = progress::bytes(sources.all.iter().map(|source| source.bytes).sum(), doing);
     let mut clock = CrawlClock::new();
     let mut tally = Tally { max_bad: inputs.records.max_bad, bad_file, ..Tally::default() };
     let mut before = 0;
-    for (number, path) in inputs.inputs.iter().enumerate() {
-        let mut input = match doppel_crawls::open(path, options.clone()) {
+    if sources.beside > 0 {
+        tally.skipped.insert("file beside crawl files".to_owned(), sources.beside);
+    }
+    for source in &sources.all {
+        let path = source.path();
+        let shared: Arc<Path> = path.into();
+        let mut input = match source.open(options.clone()) {
             Ok(input) => input,
             Err(error) => {
                 bar.suspend(|| tally.bad(&error, tell));
@@ -297,7 +297,7 @@ fn read_all(
             }
         };
         clock.begin(input.modified());
-        if path.is_dir() {
+        if source.is_pages() {
             bar.inc_length(input.bytes_total());
         }
         while let Some(item) = input.next() {
@@ -307,7 +307,12 @@ fn read_all(
                         None if page.url.is_record() => clock.date_of_record(),
                         given => clock.date(given),
                     });
-                    let at = Position { before: tally.records, input: number, place: input.place() };
+                    let at = Position {
+                        before: tally.records,
+                        input: source.input,
+                        path: Arc::clone(&shared),
+                        place: input.place(),
+                    };
                     tally.records += 1;
                     tally.bytes += content_bytes(&page);
                     each(at, page)?;
@@ -328,7 +333,7 @@ fn read_all(
         if input.broke_off() {
             tally.incomplete(path);
         }
-        if path.is_dir() {
+        if source.is_pages() {
             tally.leave_out(directory::crawl_files(path));
         }
         before += input.bytes_total();
@@ -346,7 +351,11 @@ pub fn content_bytes(page: &Fetched) -> u64 {
 fn class(error: &InputError) -> &'static str {
     match error.reason {
         Reason::Io(_) => "unreadable",
-        Reason::FileKind | Reason::Format | Reason::JsonArray => "unknown format",
+        Reason::FileKind
+        | Reason::Format
+        | Reason::JsonArray
+        | Reason::PackedColumns
+        | Reason::PageInPipe => "unknown format",
         Reason::Truncated => "truncated",
         Reason::Corrupt(_) => "corrupt compressed data",
         Reason::Expansion { .. } => "unpacks to implausibly much",
@@ -356,6 +365,8 @@ fn class(error: &InputError) -> &'static str {
         Reason::Date(_) | Reason::Ahead(_) => "bad date",
         Reason::Http(_) | Reason::Encoding(_) => "broken HTTP response",
         Reason::Item(_) => "JSON line that is no page",
+        Reason::Cells { .. } => "row of another number of cells",
+        Reason::Columns(_) => "broken Parquet or Arrow data",
         Reason::Field(_) => "record that is no page",
     }
 }

@@ -7,13 +7,10 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use anyhow::{Context, anyhow};
+use doppel_crawls::crawl_ending;
 use doppel_model::PageUrl;
 use reqwest::Url;
 use walkdir::{DirEntry, WalkDir};
-
-/// How the names of crawl files end.
-const CRAWLS: [&str; 8] =
-    [".warc", ".warc.gz", ".jsonl", ".jsonl.gz", ".jsonl.zst", ".ndjson", ".ndjson.gz", ".ndjson.zst"];
 
 /// The crawl files below a directory, counted by a shell's pattern that names them, such as `site/*.warc.gz`. Hidden ones
 /// are left out as everywhere. Errors are left out, too: the reader of the pages meets them and tells.
@@ -30,10 +27,7 @@ pub(crate) fn crawl_files(dir: &Path) -> BTreeMap<String, u64> {
 }
 
 fn pattern(file: &Path) -> Option<String> {
-    let name = file.file_name()?.to_str()?;
-    let lower = name.to_ascii_lowercase();
-    let ending = CRAWLS.iter().find(|ending| lower.ends_with(**ending))?;
-    let pattern = format!("*{}", &name[name.len() - ending.len()..]);
+    let pattern = format!("*{}", crawl_ending(file)?);
     Some(file.with_file_name(pattern).display().to_string())
 }
 

@@ -6,7 +6,7 @@
 //! | `args`, `span`, `size` | options that several commands take |
 //! | `urls` | URLs that commands are given |
 //! | `records`, `bad_records` | what a user says of records: their fields, and where bad ones go |
-//! | `crawl`, `one_page`, `extracted`, `directory`, `spool` | crawls on disk, or from standard input, as pages and as pages with signatures |
+//! | `crawl`, `one_page`, `extracted`, `inputs`, `directory`, `spool` | crawls on disk, or from standard input, as pages and as pages with signatures |
 //! | `hashed_lines`, `bounded` | crawls as hashed lines of pages; commands that count in bounded memory and disk |
 //! | `wire`, `manifest`, `winners` | the roles on a data directory |
 //! | `toml_file` | files of TOML that people write |
@@ -38,6 +38,7 @@ pub mod exit;
 mod extracted;
 mod front_door;
 pub mod hashed_lines;
+mod inputs;
 mod interrupt;
 pub mod layout;
 mod logging;

@@ -1,22 +1,25 @@
 //! What a user says of records: which field holds what, and what is to be done with bad ones; and which fields were read.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::str::FromStr;
 
 use clap::Args;
-use doppel_crawls::record::{Field, FieldMap, FieldNames, Source};
-use doppel_crawls::{InputOptions, Item, Limits};
+use doppel_crawls::record::{Field, FieldMap, FieldNames, RecordFile, Source as NamedBy};
+use doppel_crawls::{InputFormat, InputOptions, Item, Limits};
 use serde::Serialize;
 
 use crate::bad_records::BadFile;
 use crate::exit::Failure;
+use crate::inputs::{Place, Source, Sources};
 use crate::output::say;
 
 /// Files of records of any schema, such as JSON lines.
 #[derive(Debug, Clone, Default, Args)]
 pub struct RecordArgs {
+    /// What all files of the inputs are, where their names and contents do not show it: warc, jsonl, csv, tsv, parquet or arrow.
+    #[arg(long, value_name = "FORMAT", help_heading = "Records")]
+    pub format: Option<InputFormat>,
     /// The field of a record that holds its text, such as content or document.body; dots lead into nested objects. Where this or
     /// --html-field is given, the other is not guessed [default: the first of text, content and raw_content that the first 1,000 records of a
     /// file have].
@@ -73,7 +76,7 @@ impl RecordArgs {
             url: self.url_field.clone(),
             date: self.date_field.clone(),
         };
-        InputOptions { limits, fields, each_row: self.each_row }
+        InputOptions { limits, format: self.format, fields, each_row: self.each_row }
     }
 
     /// Refuses files of one name whose records would have one name, too, and says so where records with one id are versions of each other.
@@ -82,14 +85,14 @@ impl RecordArgs {
     /// When two files of one name number their records.
     pub(crate) fn check_names(
         &self,
-        inputs: &[PathBuf],
+        sources: &Sources,
         options: &InputOptions,
         tell: bool,
     ) -> Result<(), Failure> {
-        let mut named: HashMap<&OsStr, &Path> = HashMap::new();
-        for path in inputs.iter().filter(|path| path.is_file()) {
-            let Some(name) = path.file_name() else { continue };
-            let Some(first) = named.insert(name, path) else { continue };
+        let mut named: HashMap<&RecordFile, &Path> = HashMap::new();
+        for source in &sources.all {
+            let Place::File(path, name) = &source.place else { continue };
+            let Some(first) = named.insert(name, path).filter(|_| path.is_file()) else { continue };
             let is_same = first
                 .canonicalize()
                 .ok()
@@ -98,7 +101,7 @@ impl RecordArgs {
                 continue;
             }
             let (first, second) = (first.display(), path.display());
-            match naming(path, options) {
+            match naming(source, options) {
                 Some(Naming::Number) => {
                     return Err(Failure::Usage(format!(
                         "{first} and {second} have one name, and their records, which have neither URL nor id, would be taken for each \
@@ -124,8 +127,8 @@ enum Naming {
 }
 
 /// What the records of a file are named by, unless by their URLs.
-fn naming(path: &Path, options: &InputOptions) -> Option<Naming> {
-    let first = doppel_crawls::open(path, options.clone()).ok()?.next()?;
+fn naming(file: &Source, options: &InputOptions) -> Option<Naming> {
+    let first = file.open(options.clone()).ok()?.next()?;
     let Item::Fields(fields) = first else { return None };
     match (fields.get(Field::Url), fields.get(Field::Id)) {
         (Some(_), _) if !options.each_row => None,
@@ -154,7 +157,7 @@ pub(crate) fn note(read: &mut Vec<FieldsRead>, map: &FieldMap, file: &Path) -> b
         known.files += 1;
         return false;
     }
-    let guessed = map.fields().filter(|(.., source)| *source == Source::Guessed).map(|(field, ..)| field);
+    let guessed = map.fields().filter(|(.., source)| *source == NamedBy::Guessed).map(|(field, ..)| field);
     read.push(FieldsRead {
         fields: map.fields().map(|(field, path, _)| (field, path.to_owned())).collect(),
         guessed: guessed.collect(),

@@ -11,6 +11,7 @@ mod commands {
     mod exit_codes;
     mod explain;
     mod forgotten;
+    mod formats;
     mod load;
     mod logged;
     mod new_directory;
@@ -23,6 +24,7 @@ mod commands {
     mod policies;
     mod queries;
     mod records;
+    mod schemas;
 }
 
 use std::fs;

@@ -106,7 +106,8 @@ impl Dedup {
     pub(crate) fn run(mut self) -> anyhow::Result<()> {
         let mut asked = wire::asked(&self.engine)?;
         let plan = self.plan(&asked)?;
-        let spool = Spool::of(&mut self.inputs)?;
+        // Where tables are learnt, the inputs are read twice.
+        let spool = if self.learns(&asked) { Spool::of(&mut self.inputs.inputs)? } else { None };
         let learnt = self.learn(&mut asked)?;
         let done = self.dedup(asked, &plan, learnt);
         drop(spool);
@@ -134,11 +135,17 @@ impl Dedup {
         Ok(Plan { out, market, makes: is_possible && !self.incremental })
     }
 
-    /// Learns the tables of the policy from the inputs, unless they are given or the collection has them.
-    fn learn(&self, asked: &mut Asked) -> anyhow::Result<Option<LearntTables>> {
+    /// Whether the tables of the policy are to be learnt from the inputs: they are not given, and the collection does not have them.
+    fn learns(&self, asked: &Asked) -> bool {
         let policy = asked.wanted.policy.unwrap_or_default();
         let is_there = self.data.as_deref().is_some_and(|dir| dir.join(manifest::NAME).exists());
-        if policy.reads_tables() && asked.tables.is_none() && !is_there {
+        policy.reads_tables() && asked.tables.is_none() && !is_there
+    }
+
+    /// Learns the tables of the policy from the inputs where that is to be done.
+    fn learn(&self, asked: &mut Asked) -> anyhow::Result<Option<LearntTables>> {
+        if self.learns(asked) {
+            let policy = asked.wanted.policy.unwrap_or_default();
             let (tables, read) = policy_tables::learn(&self.inputs, policy, false)?;
             let learnt = LearntTables {
                 hash: tables.hash(),

@@ -169,7 +169,7 @@ impl Load {
     /// Where to go on, after all lanes have ended.
     fn goes_on_at(&self, first: &Posted) -> String {
         let Posted { url, at, .. } = first;
-        let location = Location { path: &self.inputs.inputs[at.input], place: at.place };
+        let location = Location { path: &at.path, place: at.place };
         format!(
             "the first page that was not acknowledged is {url} ({location}); the same command sends all of it again, of which the \
              server takes only what it does not have"

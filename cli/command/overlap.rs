@@ -12,9 +12,10 @@ use serde::Serialize;
 
 use crate::args::InputArgs;
 use crate::bounded::{self, BoundsArgs};
-use crate::destination::{Destination, refuse_input};
+use crate::destination::Destination;
 use crate::exit::Failure;
 use crate::hashed_lines;
+use crate::inputs;
 use crate::output::{self, Output, say};
 use crate::progress;
 use report::{Chunks, Report, Whole};
@@ -123,7 +124,7 @@ impl Overlap {
         }
         let budget = self.bounds.budget()?;
         if let Some(path) = &self.pairs {
-            refuse_input("--pairs", path, &self.inputs.inputs)?;
+            inputs::refuse_output("--pairs", path, &self.inputs.inputs)?;
         }
         let out = self.pairs.as_deref().map(Destination::open).transpose()?;
         let chunkings = match &self.chunks[..] {

@@ -102,8 +102,9 @@ struct AtTau {
 }
 
 impl Pilot {
-    pub(crate) fn run(self) -> anyhow::Result<()> {
+    pub(crate) fn run(mut self) -> anyhow::Result<()> {
         let begin = Instant::now();
+        let _copies = crate::spool::Spool::of(&mut self.inputs.inputs)?;
         let scratch = Scratch::new()?;
         let asked = self.policies();
         let given = self.policy_tables.as_deref().map(policy_tables::read).transpose()?;

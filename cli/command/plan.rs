@@ -14,6 +14,7 @@ use doppel_model::signature::Signature;
 use doppel_partitioning::{Drift, MappingLoad};
 
 use crate::args::{self, CredentialArgs, InputArgs};
+use crate::inputs;
 use crate::layout::{Layout, LayoutArgs, Shape};
 use crate::output::{self, Output};
 use crate::progress;
@@ -96,7 +97,8 @@ impl Plan {
         let outputs = Outputs::open(self.assignments.as_deref(), self.map.as_deref(), &inputs)?;
         let strict = self.strict;
         // Before the first reading, which would replace what the second one reads.
-        self.records.bad.as_ref().map_or(Ok(()), |bad| bad.begin(&inputs))?;
+        let sources = inputs::sources(&inputs)?;
+        self.records.bad.as_ref().map_or(Ok(()), |bad| bad.begin(&sources))?;
         let read = |inputs: &[PathBuf]| {
             let records = self.records.clone();
             contents::read(&InputArgs { inputs: inputs.to_vec(), strict, records })

@@ -11,11 +11,11 @@ use serde::Serialize;
 
 use crate::args::InputArgs;
 use crate::crawl::Tally;
-use crate::destination::{Destination, refuse_input};
+use crate::destination::Destination;
 use crate::exit::Failure;
+use crate::inputs;
 use crate::output::{self, Output, count, plural, say};
 use crate::policy_tables;
-use crate::spool::Spool;
 
 /// Learn from crawls how common each word is, for policies that read that.
 ///
@@ -54,17 +54,15 @@ struct Learnt {
 }
 
 impl PolicyTables {
-    pub(crate) fn run(mut self) -> anyhow::Result<()> {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
         let policy = self.policy;
         if !policy.reads_tables() {
             let text = format!("the policy {} reads no tables, so there is nothing to learn", policy.name());
             return Err(Failure::Usage(text).into());
         }
-        refuse_input("--out", &self.out, &self.inputs.inputs)?;
+        inputs::refuse_output("--out", &self.out, &self.inputs.inputs)?;
         let out = Destination::open(&self.out)?;
-        let spool = Spool::of(&mut self.inputs)?;
         let (tables, input) = policy_tables::learn(&self.inputs, policy, true)?;
-        drop(spool);
         let learnt = Learnt {
             policy: policy.name().to_owned(),
             hash: tables.hash(),

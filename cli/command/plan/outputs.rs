@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::contents::Contents;
 use crate::destination::{self, Destination};
 use crate::exit::Failure;
+use crate::inputs;
 use crate::layout::Layout;
 
 /// Where they go.
@@ -37,7 +38,7 @@ impl Outputs {
         inputs: &[PathBuf],
     ) -> anyhow::Result<Self> {
         for (option, path) in [("--assignments", assignments), ("--map", map)] {
-            path.map_or(Ok(()), |path| destination::refuse_input(option, path, inputs))?;
+            path.map_or(Ok(()), |path| inputs::refuse_output(option, path, inputs))?;
         }
         let open = |path: Option<&Path>| path.map(Destination::open).transpose();
         let outputs = Self { assignments: open(assignments)?, map: open(map)? };

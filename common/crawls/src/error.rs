@@ -55,9 +55,15 @@ pub enum Reason {
     FileKind,
     /// Neither the name nor the content identifies a supported format.
     #[error(
-        "unknown format: neither WARC, JSON lines, HTML nor text (compressed files hold WARC or JSON lines)"
+        "unknown format: neither WARC, JSON lines, Parquet, Arrow, HTML nor text by its content, nor CSV or TSV by its name"
     )]
     Format,
+    /// A compressed Parquet or Arrow file.
+    #[error("a Parquet or Arrow file inside another compression cannot be read; unpack it")]
+    PackedColumns,
+    /// A page of HTML or text on standard input or in a pipe, where it has no name.
+    #[error("a page of HTML or text has no name here; JSON lines, WARC, CSV, Parquet and Arrow can be read")]
+    PageInPipe,
     /// A JSON array. It is not supported because it cannot be read line by line.
     #[error("a JSON array; the format is JSON lines, one object a line")]
     JsonArray,
@@ -106,6 +112,17 @@ pub enum Reason {
     /// A Content-Encoding or Transfer-Encoding that cannot be undone.
     #[error("the body is not valid {0}")]
     Encoding(&'static str),
+    /// A row of a table that does not have a cell for each name.
+    #[error("{cells} cells under {names} names")]
+    Cells {
+        /// The cells of the row.
+        cells: usize,
+        /// The names in the first row.
+        names: usize,
+    },
+    /// A file of columns that cannot be decoded.
+    #[error("no valid Parquet or Arrow data: {0}")]
+    Columns(String),
     /// A JSON line that is not a valid page item.
     #[error("{0}")]
     Item(#[from] ItemError),
@@ -190,7 +207,7 @@ pub enum Skip {
     Status(u16),
     /// Neither HTML nor text.
     ContentType,
-    /// An unsupported Content-Encoding, such as br.
+    /// An unsupported Content-Encoding, such as compress.
     Encoding,
     /// A revisit that found the page unchanged.
     Unchanged,
@@ -224,7 +241,8 @@ pub enum Skip {
 
 impl InputError {
     /// An error without a line.
-    pub(crate) fn new(path: &Arc<Path>, place: Place, reason: Reason) -> Self {
+    #[must_use]
+    pub fn new(path: &Arc<Path>, place: Place, reason: Reason) -> Self {
         Self { path: Arc::clone(path), place, reason, line: None }
     }
 }

@@ -1,10 +1,12 @@
 //! Detects the format of a file by its name, or else by its first bytes.
 
-use std::ffi::OsStr;
+use std::fmt;
 use std::path::Path;
+use std::str::FromStr;
 
+use super::columns;
 use super::error::Reason;
-use super::limits::Limits;
+use super::names::{extension, is_html, unpacked};
 use super::stream::Stream;
 
 /// How many bytes at the beginning of a file are inspected.
@@ -13,11 +15,70 @@ pub(super) const LOOKED_AT: usize = 8 << 10;
 /// The UTF-8 byte order mark, which some editors put at the beginning of a text.
 pub(super) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
+/// A format that an input may be said to have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum InputFormat {
+    /// WARC, of which WET is a kind.
+    Warc,
+    /// JSON lines.
+    Jsonl,
+    /// A table with a row of names, separated by commas, semicolons or tabs.
+    Csv,
+    /// A table with a row of names, separated by tabs.
+    Tsv,
+    /// Parquet.
+    Parquet,
+    /// Arrow, as a file or as a stream.
+    Arrow,
+}
+
+impl InputFormat {
+    /// All of them.
+    pub const ALL: [Self; 6] = [Self::Warc, Self::Jsonl, Self::Csv, Self::Tsv, Self::Parquet, Self::Arrow];
+
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Warc => "warc",
+            Self::Jsonl => "jsonl",
+            Self::Csv => "csv",
+            Self::Tsv => "tsv",
+            Self::Parquet => "parquet",
+            Self::Arrow => "arrow",
+        }
+    }
+}
+
+impl fmt::Display for InputFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A name of no format.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("one of warc, jsonl, csv, tsv, parquet and arrow is expected")]
+pub struct UnknownFormat;
+
+impl FromStr for InputFormat {
+    type Err = UnknownFormat;
+
+    fn from_str(name: &str) -> Result<Self, UnknownFormat> {
+        Self::ALL.into_iter().find(|format| format.name() == name).ok_or(UnknownFormat)
+    }
+}
+
 /// A supported format.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Format {
     Warc,
     Lines,
+    /// A table with this separator, or with the one that its first row shows.
+    Delimited(Option<u8>),
+    Parquet,
+    ArrowFile,
+    ArrowStream,
     Page(PageKind),
 }
 
@@ -35,29 +96,40 @@ impl PageKind {
     /// Determines the kind by the file name; `None` for unsupported names.
     pub(super) fn of(path: &Path) -> Option<Self> {
         match extension(path).as_str() {
-            "html" | "htm" | "xhtml" => Some(Self::Html),
+            _ if is_html(path) => Some(Self::Html),
             "txt" | "text" | "md" | "markdown" | "rst" | "adoc" => Some(Self::Text),
             _ => path.extension().is_none().then_some(Self::Unnamed),
         }
     }
 }
 
-/// The format of a file.
-pub(super) fn of(path: &Path, limits: &Limits) -> Result<Format, Reason> {
-    let mut stream = Stream::open(path, limits)?;
+/// The format of a file, which is as it was `said` to be if it was.
+pub(super) fn of(name: &Path, said: Option<InputFormat>, stream: &mut Stream) -> Result<Format, Reason> {
     let compressed = stream.is_compressed();
     // An error here is ignored if the name determines the format: the reader meets it again and reports it as
     // an item.
-    let beginning = beginning(&mut stream);
-    let packed_name = matches!(extension(path).as_str(), "gz" | "zst");
-    let name = if packed_name { path.with_extension("") } else { path.to_owned() };
-    match extension(&name).as_str() {
-        "warc" => return Ok(Format::Warc),
-        "jsonl" | "ndjson" | "json" => {
+    let beginning = beginning(stream);
+    let name = unpacked(name);
+    let by_name = match (said, extension(&name).as_str()) {
+        (Some(InputFormat::Warc), _) | (None, "warc" | "wet") => Some(Format::Warc),
+        (Some(InputFormat::Jsonl), _) | (None, "jsonl" | "ndjson" | "json") => {
             let array = beginning.is_ok_and(|beginning| first_byte(beginning) == Some(b'['));
             return if array { Err(Reason::JsonArray) } else { Ok(Format::Lines) };
         }
-        _ => {}
+        (Some(InputFormat::Csv), _) | (None, "csv") => Some(Format::Delimited(None)),
+        (Some(InputFormat::Tsv), _) | (None, "tsv") => Some(Format::Delimited(Some(b'\t'))),
+        (Some(InputFormat::Parquet), _) | (None, "parquet") => Some(Format::Parquet),
+        (Some(InputFormat::Arrow), _) | (None, "arrow" | "arrows" | "feather") => {
+            let file = beginning.as_ref().is_ok_and(|beginning| columns::is_arrow_file(beginning));
+            Some(if file { Format::ArrowFile } else { Format::ArrowStream })
+        }
+        _ => None,
+    };
+    match by_name {
+        // These are read from their end, and have compression of their own.
+        Some(Format::Parquet | Format::ArrowFile) if compressed => return Err(Reason::PackedColumns),
+        Some(format) => return Ok(format),
+        None => {}
     }
     match PageKind::of(&name) {
         Some(kind @ (PageKind::Html | PageKind::Text)) if !compressed => return Ok(Format::Page(kind)),
@@ -66,17 +138,18 @@ pub(super) fn of(path: &Path, limits: &Limits) -> Result<Format, Reason> {
     let beginning = beginning?;
     match first_byte(beginning) {
         _ if beginning.starts_with(b"WARC/1.") => Ok(Format::Warc),
+        _ if columns::is_arrow_stream(beginning) => Ok(Format::ArrowStream),
+        _ if columns::is_parquet(beginning) && !compressed => Ok(Format::Parquet),
+        _ if columns::is_arrow_file(beginning) && !compressed => Ok(Format::ArrowFile),
+        _ if columns::is_parquet(beginning) || columns::is_arrow_file(beginning) => {
+            Err(Reason::PackedColumns)
+        }
         Some(b'{') => Ok(Format::Lines),
         _ if compressed => Err(Reason::Format),
         Some(b'<') => Ok(Format::Page(PageKind::Html)),
         Some(_) if is_text(beginning) => Ok(Format::Page(PageKind::Text)),
         _ => Err(Reason::Format),
     }
-}
-
-/// The extension of a file name, in lower case.
-fn extension(name: &Path) -> String {
-    name.extension().and_then(OsStr::to_str).unwrap_or_default().to_ascii_lowercase()
 }
 
 fn beginning(stream: &mut Stream) -> Result<&[u8], Reason> {

@@ -8,17 +8,15 @@ use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 
 use flate2::{Crc, Decompress, FlushDecompress, Status};
 
-use super::counted::Counted;
+use super::counted::{Counted, position};
 use super::error::Reason;
+use super::members::{self, Signs};
 
 /// The maximum length of a file name or comment in a header, in bytes, including its terminator.
 const TEXT_MAX: u64 = 4 << 10;
 
 /// The longest header of a member, in bytes: the fixed part, the extra field, both texts and the checksum.
 const HEADER_MAX: usize = 10 + 2 + u16::MAX as usize + 2 * TEXT_MAX as usize + 2;
-
-/// The number of bytes that are searched for a member at a time.
-const SEARCH: usize = 256 << 10;
 
 /// The number of bytes that may be needed to recognise a member: its header, and the code lengths and first symbols of
 /// a deflate block.
@@ -51,7 +49,12 @@ impl Gzip {
 
     /// The number of compressed bytes read so far.
     pub(super) fn bytes_read(&self) -> u64 {
-        self.file.get_ref().position() - self.file.buffer().len() as u64
+        position(&self.file)
+    }
+
+    /// Whether the member at an offset can be read again.
+    pub(super) fn is_seekable(&self) -> bool {
+        self.file.get_ref().is_seekable()
     }
 
     /// Begins the member at `offset`. Returns false at the end of the file.
@@ -137,41 +140,28 @@ impl Gzip {
     /// `prefix`. Returns false if there is none.
     ///
     /// The search begins inside the current member: if that member was cut off, the next one begins before the
-    /// place where the decoder failed. Every byte of a file is searched at most once, however many members are
-    /// broken.
+    /// place where the decoder failed. In a pipe it begins where the decoder failed. Every byte of a file is
+    /// searched at most once, however many members are broken.
     pub(super) fn find_member(&mut self, prefix: &[u8]) -> Result<bool, Reason> {
-        let mut from = if self.ended { self.bytes_read() } else { self.member + 1 };
-        self.file.seek(SeekFrom::Start(from)).map_err(Reason::Io)?;
-        let mut bytes = Vec::with_capacity(SEARCH);
-        loop {
-            let wanted = (SEARCH - bytes.len()) as u64;
-            (&mut self.file).take(wanted).read_to_end(&mut bytes).map_err(Reason::Io)?;
-            let last = bytes.len() < SEARCH;
-            // A member that begins too close to the end of the window is left to the next round.
-            let searched = if last { bytes.len() } else { SEARCH - EDGE };
-            for at in memchr::memmem::find_iter(&bytes, &MAGIC).take_while(|at| *at < searched) {
-                if self.unpacks_to(&bytes[at..], prefix) {
-                    return self.seek(from + at as u64);
-                }
-            }
-            if last {
-                self.ended = true;
-                return Ok(false);
-            }
-            bytes.drain(..searched);
-            from += searched as u64;
+        let from = if self.ended { self.bytes_read() } else { self.member + 1 };
+        self.ended = true;
+        let signs = Signs { magic: &MAGIC, edge: EDGE };
+        let Self { file, inflate, .. } = self;
+        if members::find(file, from, &signs, |bytes| unpacks_to(inflate, bytes, prefix))? {
+            return self.next_member();
         }
+        Ok(false)
     }
+}
 
-    fn unpacks_to(&mut self, mut member: &[u8], prefix: &[u8]) -> bool {
-        if read_header(&mut member).is_err() {
-            return false;
-        }
-        let mut out = [0; 16];
-        let out = &mut out[..prefix.len().min(16)];
-        self.inflate.reset(false);
-        self.inflate.decompress(member, out, FlushDecompress::None).is_ok() && *out == *prefix
+fn unpacks_to(inflate: &mut Decompress, mut member: &[u8], prefix: &[u8]) -> bool {
+    if read_header(&mut member).is_err() {
+        return false;
     }
+    let mut out = [0; 16];
+    let out = &mut out[..prefix.len().min(16)];
+    inflate.reset(false);
+    inflate.decompress(member, out, FlushDecompress::None).is_ok() && *out == *prefix
 }
 
 /// Reads the header of a member.

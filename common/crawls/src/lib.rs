@@ -1,5 +1,5 @@
-//! Reads crawls on disk as a stream of pages, in crawl order. Inputs are WARC files, JSON lines of any schema, and
-//! directories or single files of HTML, text and Markdown.
+//! Reads crawls on disk as a stream of pages, in crawl order. Inputs are WARC and WET files; JSON lines, CSV, TSV,
+//! Parquet and Arrow of any schema; and directories or single files of HTML, text and Markdown. Text formats may be compressed.
 //!
 //! Input is untrusted: sizes, nesting and expansion are bounded. A bad record or line becomes an error item in
 //! the stream, and the stream continues after it where possible. Only one record is in memory at a time.
@@ -21,31 +21,39 @@
 
 mod charset;
 mod clock;
+mod columns;
 mod counted;
+mod delimited;
 mod directory;
 mod error;
 mod format;
 mod gzip;
 mod limits;
 mod lines;
+mod members;
+mod names;
+mod opening;
 mod raw_lines;
 pub mod record;
+mod solid;
 mod stream;
 mod warc;
+mod zstd_frames;
 
 use std::fs;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
 pub use clock::CrawlClock;
 pub use error::{FieldError, FieldProblem, HeadError, InputError, Location, Place, Reason, Skip};
+pub use format::{InputFormat, UnknownFormat};
 pub use limits::Limits;
+pub use names::{crawl_ending, is_html};
+pub use opening::{open, open_as, open_pipe};
 
 use doppel_model::{PageUrl, RawContent, Timestamp};
 use doppel_protocol::page::{PageBody, PageItem};
-use format::Format;
-use record::{FieldMap, FieldNames, Ignored, RecordFile};
+use record::{FieldMap, FieldNames, Ignored};
 
 /// One fetch of one page, as recorded in a crawl.
 #[derive(Debug, Clone, PartialEq)]
@@ -119,6 +127,8 @@ impl From<PageItem> for Fetched {
 pub struct InputOptions {
     /// Its bounds.
     pub limits: Limits,
+    /// Its format; found by its name or content where this is none.
+    pub format: Option<InputFormat>,
     /// Which fields of records hold what; the others are guessed.
     pub fields: FieldNames,
     /// Whether each record of a file of records is a page of its own, also where it has a URL that others have, too.
@@ -128,7 +138,7 @@ pub struct InputOptions {
 impl From<Limits> for InputOptions {
     /// All fields are guessed, and the URL of a record is that of its page.
     fn from(limits: Limits) -> Self {
-        Self { limits, fields: FieldNames::default(), each_row: false }
+        Self { limits, format: None, fields: FieldNames::default(), each_row: false }
     }
 }
 
@@ -159,39 +169,13 @@ pub struct Input {
 enum Source {
     Warc(Box<warc::Pages>),
     Lines(Box<lines::Lines>),
+    Delimited(Box<delimited::Delimited>),
+    Columns(Box<columns::Rows>),
     Files(Box<directory::Files>),
 }
 
-/// Opens a file or directory. The format is taken from the file name, or else from the first bytes.
-///
-/// # Errors
-/// When the path cannot be opened, or its format is not supported.
-pub fn open(path: &Path, options: impl Into<InputOptions>) -> Result<Input, InputError> {
-    let options = options.into();
-    let limits = options.limits;
-    let name: Arc<Path> = path.into();
-    let fail = |reason| InputError::new(&name, Place::File, reason);
-    let metadata = fs::metadata(path).map_err(|e| fail(Reason::Io(e)))?;
-    let modified = modified(&metadata).min(limits.now);
-    if metadata.is_dir() {
-        let files = Source::Files(Box::new(directory::Files::below(path, limits)));
-        return Ok(Input { source: files, modified, bytes_total: directory::size(path) });
-    }
-    if !metadata.is_file() {
-        return Err(fail(Reason::FileKind));
-    }
-    let source = match format::of(path, &limits).map_err(&fail)? {
-        Format::Warc => Source::Warc(Box::new(warc::Pages::open(&name, limits).map_err(&fail)?)),
-        Format::Lines => Source::Lines(Box::new(
-            lines::Lines::open(&name, RecordFile::single(path), options).map_err(&fail)?,
-        )),
-        Format::Page(kind) => Source::Files(Box::new(directory::Files::single(path, kind, limits))),
-    };
-    Ok(Input { source, modified, bytes_total: metadata.len() })
-}
-
 impl Input {
-    /// The modification time of the file or directory, but not later than now.
+    /// The modification time of the file or directory, but not later than now; that is what it is for a pipe.
     #[must_use]
     pub fn modified(&self) -> Timestamp {
         self.modified
@@ -203,6 +187,8 @@ impl Input {
         match &self.source {
             Source::Warc(pages) => pages.bytes_read(),
             Source::Lines(lines) => lines.bytes_read(),
+            Source::Delimited(rows) => rows.bytes_read(),
+            Source::Columns(rows) => rows.bytes_read(),
             Source::Files(files) => files.bytes_read(),
         }
     }
@@ -214,6 +200,8 @@ impl Input {
         match &self.source {
             Source::Warc(pages) => pages.broke_off(),
             Source::Lines(lines) => lines.broke_off(),
+            Source::Delimited(rows) => rows.broke_off(),
+            Source::Columns(rows) => rows.broke_off(),
             Source::Files(files) => files.broke_off(),
         }
     }
@@ -224,6 +212,8 @@ impl Input {
         match &self.source {
             Source::Warc(pages) => pages.place(),
             Source::Lines(lines) => lines.place(),
+            Source::Delimited(rows) => rows.place(),
+            Source::Columns(rows) => rows.place(),
             Source::Files(_) => Place::File,
         }
     }
@@ -233,11 +223,13 @@ impl Input {
     pub fn ignored(&self) -> Ignored {
         match &self.source {
             Source::Lines(lines) => lines.ignored(),
+            Source::Delimited(rows) => rows.ignored(),
+            Source::Columns(rows) => rows.ignored(),
             Source::Warc(_) | Source::Files(_) => Ignored::new(),
         }
     }
 
-    /// The stored size in bytes of the file, or of all files of the directory.
+    /// The stored size in bytes of the file, or of all files of the directory; 0 for a pipe.
     #[must_use]
     pub fn bytes_total(&self) -> u64 {
         self.bytes_total
@@ -251,6 +243,8 @@ impl Iterator for Input {
         match &mut self.source {
             Source::Warc(pages) => pages.next(),
             Source::Lines(lines) => lines.next(),
+            Source::Delimited(rows) => rows.next(),
+            Source::Columns(rows) => rows.next(),
             Source::Files(files) => files.next(),
         }
     }

@@ -20,6 +20,10 @@ pub struct Limits {
     /// Beyond that, the number of expanded bytes allowed per stored byte read. Deflate can reach 1,032; web
     /// pages reach about 20.
     pub expansion_ratio_max: u64,
+    /// The largest batch of an Arrow file, in bytes, as it is stored and as it is unpacked.
+    pub columns_bytes_max: usize,
+    /// The largest page of a column of a Parquet file, in bytes, as it is stored and as it is unpacked. A page is unpacked as a whole.
+    pub column_page_bytes_max: usize,
     /// How many payload digests of a WARC file are remembered for its revisits. Each takes 40 bytes.
     pub originals_max: usize,
     /// How many ids of a file's records without URL are remembered, to find repeated ones. Each takes up to 40 bytes. Of
@@ -38,6 +42,8 @@ impl Limits {
             line_bytes_max: LINE_BYTES_MAX,
             expansion_free_bytes: 1 << 30,
             expansion_ratio_max: 250,
+            columns_bytes_max: 1 << 30,
+            column_page_bytes_max: 512 << 20,
             originals_max: 1 << 18,
             ids_max: 1 << 25,
         }

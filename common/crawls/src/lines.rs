@@ -12,6 +12,7 @@ use super::error::{InputError, Place, Reason};
 use super::format::BYTE_ORDER_MARK;
 use super::raw_lines::RawLines;
 use super::record::{Guess, Ignored, JsonRow, RecordFile, Records, SAMPLE_BYTES, SAMPLE_RECORDS};
+use super::stream::Stream;
 use super::{InputOptions, Item};
 
 /// The pages of a file of JSON lines. Blank lines are ignored, but count for the numbers of the others.
@@ -36,16 +37,16 @@ struct Reading {
 }
 
 impl Lines {
-    pub(super) fn open(path: &Arc<Path>, file: RecordFile, options: InputOptions) -> Result<Self, Reason> {
-        Ok(Self {
+    pub(super) fn new(path: &Arc<Path>, stream: Stream, file: RecordFile, options: InputOptions) -> Self {
+        Self {
             path: Arc::clone(path),
-            lines: RawLines::open(path, options.limits)?,
+            lines: RawLines::new(stream, options.limits),
             file,
             options,
             reading: None,
             sample: VecDeque::new(),
             number: 0,
-        })
+        }
     }
 
     pub(super) fn broke_off(&self) -> bool {

@@ -1,7 +1,5 @@
 //! The lines of a text file of any compression, each up to its limit.
 
-use std::path::Path;
-
 use super::error::Reason;
 use super::limits::{Limits, too_large};
 use super::stream::Stream;
@@ -19,10 +17,9 @@ pub(super) struct RawLines {
 }
 
 impl RawLines {
-    pub(super) fn open(path: &Path, limits: Limits) -> Result<Self, Reason> {
-        let stream = Stream::open(path, &limits)?;
+    pub(super) fn new(stream: Stream, limits: Limits) -> Self {
         let line = Vec::new();
-        Ok(Self { stream, limits, line, number: 0, ended: false, broke_off: false, damage: None })
+        Self { stream, limits, line, number: 0, ended: false, broke_off: false, damage: None }
     }
 
     /// Whether damage ended the file.

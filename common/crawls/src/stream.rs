@@ -1,7 +1,7 @@
-//! The decompressed bytes of a file, with the boundaries of gzip members visible.
+//! The decompressed bytes of a file, with the boundaries of gzip members and zstd frames visible.
 //!
-//! The compression is detected by the first bytes of the file, not by its name. A plain file or a zstd file is
-//! treated as one member. The work is bounded by [`Limits::expansion_ratio_max`]: all decompressed bytes count,
+//! The compression is detected by the first bytes of the file, not by its name. A plain file, one of bzip2 and one of xz
+//! are treated as one member. The work is bounded by [`Limits::expansion_ratio_max`]: all decompressed bytes count,
 //! also those of a part that is read again. Stored bytes count only once, except those of a record that is
 //! [read once more](Stream::reread) because another record refers to it.
 
@@ -13,6 +13,8 @@ use super::Limits;
 use super::counted::Counted;
 use super::error::Reason;
 use super::gzip::Gzip;
+use super::solid::{self, Bzip2, Xz};
+use super::zstd_frames::{self, ZstdFrames};
 
 /// The size of the decompression buffer, in bytes.
 const WINDOW: usize = 64 << 10;
@@ -23,10 +25,12 @@ const READ: usize = 128 << 10;
 enum Codec {
     Plain(Counted),
     Gzip(Box<Gzip>),
-    Zstd(Box<zstd::Decoder<'static, BufReader<Counted>>>),
+    Zstd(Box<ZstdFrames>),
+    Bzip2(Box<Bzip2>),
+    Xz(Box<Xz>),
 }
 
-/// An open file of any compression. A gzip file is positioned before its first member;
+/// An open file of any compression. A file of members is positioned before its first one;
 /// [`next_member`](Self::next_member) enters it.
 pub(super) struct Stream {
     codec: Codec,
@@ -46,22 +50,32 @@ pub(super) struct Stream {
 }
 
 impl Stream {
+    /// Opens a file, or the reading end of a named pipe.
     pub(super) fn open(path: &Path, limits: &Limits) -> Result<Self, Reason> {
-        let mut file = File::open(path).map_err(Reason::Io)?;
-        let mut magic = Vec::with_capacity(4);
-        (&mut file).take(4).read_to_end(&mut magic).map_err(Reason::Io)?;
-        file.rewind().map_err(Reason::Io)?;
-        let file = Counted::new(file);
-        let codec = match *magic {
-            [0x1f, 0x8b, ..] => Codec::Gzip(Box::new(Gzip::new(BufReader::with_capacity(READ, file)))),
-            [0x28, 0xb5, 0x2f, 0xfd] => {
-                let file = BufReader::with_capacity(READ, file);
-                Codec::Zstd(Box::new(zstd::Decoder::with_buffer(file).map_err(Reason::Io)?))
+        Self::new(Counted::open(path).map_err(Reason::Io)?, limits)
+    }
+
+    /// Reads a file once, from where it is. It may be a pipe.
+    pub(super) fn once(file: File, limits: &Limits) -> Result<Self, Reason> {
+        Self::new(Counted::once(file), limits)
+    }
+
+    fn new(mut file: Counted, limits: &Limits) -> Result<Self, Reason> {
+        let mut magic = Vec::with_capacity(8);
+        (&mut file).take(8).read_to_end(&mut magic).map_err(Reason::Io)?;
+        file.give_back(&magic);
+        let buffered = |file| BufReader::with_capacity(READ, file);
+        let codec = match &*magic {
+            [0x1f, 0x8b, ..] => Codec::Gzip(Box::new(Gzip::new(buffered(file)))),
+            magic if zstd_frames::begins_here(magic) => {
+                Codec::Zstd(Box::new(ZstdFrames::new(buffered(file))?))
             }
+            magic if solid::is_bzip2(magic) => Codec::Bzip2(Box::new(Bzip2::new(buffered(file)))),
+            magic if magic.starts_with(&solid::XZ) => Codec::Xz(Box::new(Xz::new(buffered(file)))),
             _ => Codec::Plain(file),
         };
-        // A gzip file is positioned before its first member.
-        let member_ended = matches!(codec, Codec::Gzip(_));
+        // A file of members is positioned before its first one.
+        let member_ended = matches!(codec, Codec::Gzip(_) | Codec::Zstd(_));
         Ok(Self {
             codec,
             limits: *limits,
@@ -85,7 +99,9 @@ impl Stream {
         match &self.codec {
             Codec::Plain(file) => file.position(),
             Codec::Gzip(gzip) => gzip.bytes_read(),
-            Codec::Zstd(zstd) => zstd.get_ref().get_ref().position(),
+            Codec::Zstd(zstd) => zstd.bytes_read(),
+            Codec::Bzip2(bzip2) => bzip2.bytes_read(),
+            Codec::Xz(xz) => xz.bytes_read(),
         }
     }
 
@@ -94,16 +110,19 @@ impl Stream {
         match &self.codec {
             Codec::Plain(file) => file.position() - (self.end - self.start) as u64,
             Codec::Gzip(gzip) => gzip.member(),
-            Codec::Zstd(_) => 0,
+            Codec::Zstd(zstd) => zstd.frame(),
+            Codec::Bzip2(_) | Codec::Xz(_) => 0,
         }
     }
 
-    /// An offset for [`seek`](Self::seek) with which reading can continue from here, if there is one.
+    /// An offset for [`seek`](Self::seek) with which reading can continue from here, if there is one. There is none in a
+    /// pipe.
     pub(super) fn mark(&self) -> Option<u64> {
         let seekable = match &self.codec {
-            Codec::Plain(_) => true,
-            Codec::Gzip(_) => self.at_member_start,
-            Codec::Zstd(_) => false,
+            Codec::Plain(file) => file.is_seekable(),
+            Codec::Gzip(gzip) => gzip.is_seekable() && self.at_member_start,
+            Codec::Zstd(zstd) => zstd.is_seekable() && self.at_member_start,
+            Codec::Bzip2(_) | Codec::Xz(_) => false,
         };
         seekable.then(|| self.offset())
     }
@@ -113,7 +132,8 @@ impl Stream {
         match &mut self.codec {
             Codec::Plain(file) => file.seek(SeekFrom::Start(mark)).map(drop).map_err(Reason::Io)?,
             Codec::Gzip(gzip) => gzip.seek(mark).map(drop)?,
-            Codec::Zstd(_) => return Err(Reason::Io(io::ErrorKind::NotSeekable.into())),
+            Codec::Zstd(zstd) => zstd.seek(mark).map(drop)?,
+            Codec::Bzip2(_) | Codec::Xz(_) => return Err(Reason::Io(io::ErrorKind::NotSeekable.into())),
         }
         self.enter_member();
         Ok(())
@@ -149,7 +169,9 @@ impl Stream {
             let bytes = match &mut self.codec {
                 Codec::Plain(file) => read_retrying(file, free).map_err(Reason::Io)?,
                 Codec::Gzip(gzip) => gzip.read(free)?,
-                Codec::Zstd(zstd) => read_retrying(zstd, free).map_err(zstd_failure)?,
+                Codec::Zstd(zstd) => zstd.read(free)?,
+                Codec::Bzip2(bzip2) => bzip2.read(free)?,
+                Codec::Xz(xz) => xz.read(free)?,
             };
             self.end += bytes;
             self.member_ended = bytes == 0;
@@ -168,10 +190,32 @@ impl Stream {
         self.start = (self.start + bytes).min(self.end);
     }
 
+    /// Appends the next `wanted` bytes, of any number of members. Fewer only at the end of the file.
+    pub(super) fn read_up_to(&mut self, wanted: usize, out: &mut Vec<u8>) -> Result<(), Reason> {
+        let mut left = wanted;
+        while left > 0 {
+            let data = self.data()?;
+            if data.is_empty() {
+                if !self.next_member()? {
+                    return Ok(());
+                }
+                continue;
+            }
+            let bytes = data.len().min(left);
+            out.extend_from_slice(&data[..bytes]);
+            self.consume(bytes);
+            left -= bytes;
+        }
+        Ok(())
+    }
+
     /// Goes to the next member after the current one is consumed. Returns false at the end of the file.
     pub(super) fn next_member(&mut self) -> Result<bool, Reason> {
-        let Codec::Gzip(gzip) = &mut self.codec else { return Ok(false) };
-        let found = gzip.next_member()?;
+        let found = match &mut self.codec {
+            Codec::Gzip(gzip) => gzip.next_member()?,
+            Codec::Zstd(zstd) => zstd.next_frame()?,
+            Codec::Plain(_) | Codec::Bzip2(_) | Codec::Xz(_) => false,
+        };
         if found {
             self.enter_member();
         }
@@ -181,8 +225,11 @@ impl Stream {
     /// After an error, goes to the next member whose content begins with `prefix`. Returns false if there is
     /// none.
     pub(super) fn find_member(&mut self, prefix: &[u8]) -> Result<bool, Reason> {
-        let Codec::Gzip(gzip) = &mut self.codec else { return Ok(false) };
-        let found = gzip.find_member(prefix)?;
+        let found = match &mut self.codec {
+            Codec::Gzip(gzip) => gzip.find_member(prefix)?,
+            Codec::Zstd(zstd) => zstd.find_frame(prefix)?,
+            Codec::Plain(_) | Codec::Bzip2(_) | Codec::Xz(_) => false,
+        };
         if found {
             self.enter_member();
         }
@@ -196,13 +243,5 @@ fn read_retrying(from: &mut impl Read, out: &mut [u8]) -> io::Result<usize> {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             result => return result,
         }
-    }
-}
-
-fn zstd_failure(error: io::Error) -> Reason {
-    match error.kind() {
-        io::ErrorKind::UnexpectedEof => Reason::Truncated,
-        io::ErrorKind::Other => Reason::Corrupt(error.to_string()),
-        _ => Reason::Io(error),
     }
 }

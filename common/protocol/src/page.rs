@@ -349,7 +349,7 @@ pub fn fetched_at(text: &str, now: Timestamp) -> Result<Timestamp, ItemError> {
     Ok(date)
 }
 
-/// Whether it is a language tag as pages have it.
+/// Whether `tag` may be the language of a page: 1 to [`LANGUAGE_BYTES_MAX`] letters, digits and hyphens.
 #[must_use]
 pub fn is_language(tag: &str) -> bool {
     (1..=LANGUAGE_BYTES_MAX).contains(&tag.len())

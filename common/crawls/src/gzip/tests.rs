@@ -6,6 +6,7 @@ use flate2::{Compression, GzBuilder};
 
 use super::*;
 use crate::Limits;
+use crate::members::SEARCH;
 use crate::stream::Stream;
 
 const RECORD: &[u8] = b"WARC/1.0\r\nWARC-Type: warcinfo\r\n";

@@ -24,10 +24,11 @@ pub(super) enum Field {
     Profile,
     RefersToTarget,
     SegmentNumber,
+    Language,
 }
 
 impl Field {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::Type,
         Self::Length,
         Self::Target,
@@ -37,6 +38,7 @@ impl Field {
         Self::Profile,
         Self::RefersToTarget,
         Self::SegmentNumber,
+        Self::Language,
     ];
 
     const fn name(self) -> &'static str {
@@ -50,6 +52,7 @@ impl Field {
             Self::Profile => "WARC-Profile",
             Self::RefersToTarget => "WARC-Refers-To-Target-URI",
             Self::SegmentNumber => "WARC-Segment-Number",
+            Self::Language => "WARC-Identified-Content-Language",
         }
     }
 }

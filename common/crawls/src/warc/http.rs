@@ -12,7 +12,7 @@ use flate2::bufread::{DeflateDecoder, GzDecoder, ZlibDecoder};
 use crate::FetchedBody;
 use crate::charset;
 use crate::error::{Reason, Skip};
-use crate::format::BYTE_ORDER_MARK;
+use crate::format::{BYTE_ORDER_MARK, LOOKED_AT, is_text};
 use crate::limits::Limits;
 use doppel_model::PageUrl;
 
@@ -262,22 +262,25 @@ fn decoded<'a>(
     limits: &Limits,
 ) -> Result<Cow<'a, [u8]>, Refusal> {
     let encoding = encoding.unwrap_or_default().trim_ascii().to_ascii_lowercase();
-    let decoder: (&'static str, Box<dyn Read + '_>) = match encoding.as_slice() {
+    let (name, decoder): (&'static str, Box<dyn Read + '_>) = match encoding.as_slice() {
         b"" | b"identity" => return Ok(body),
         _ if begins_like_a_document(&body) => return Ok(body),
         b"gzip" | b"x-gzip" if body.starts_with(&[0x1f, 0x8b]) => ("gzip", Box::new(GzDecoder::new(&*body))),
         b"zstd" if body.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) => ("zstd", Box::new(zstd_decoder(&body)?)),
         b"gzip" | b"x-gzip" | b"zstd" => return Ok(body),
+        b"br" => ("br", Box::new(brotli::Decompressor::new(&*body, 0))),
         b"deflate" if has_zlib_header(&body) => ("deflate", Box::new(ZlibDecoder::new(&*body))),
         b"deflate" => ("deflate", Box::new(DeflateDecoder::new(&*body))),
         _ => return Err(Skip::Encoding.into()),
     };
-    let (name, decoder) = decoder;
     let mut page = Vec::with_capacity(body.len().saturating_mul(4).min(limits.page_bytes_max));
-    decoder
-        .take(limits.page_bytes_max as u64 + 1)
-        .read_to_end(&mut page)
-        .map_err(|_| Reason::Encoding(name))?;
+    let unpacked = decoder.take(limits.page_bytes_max as u64 + 1).read_to_end(&mut page);
+    match unpacked {
+        Ok(_) => {}
+        // Brotli has no magic number that would tell beforehand.
+        Err(_) if name == "br" && is_text(&body[..body.len().min(LOOKED_AT)]) => return Ok(body),
+        Err(_) => return Err(Reason::Encoding(name).into()),
+    }
     limits.check_page(page.len())?;
     page.shrink_to_fit();
     Ok(Cow::Owned(page))

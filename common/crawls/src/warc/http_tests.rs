@@ -45,6 +45,14 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     packed(GzEncoder::new(Vec::new(), Compression::best()), bytes, GzEncoder::finish)
 }
 
+fn brotli(bytes: &[u8]) -> Vec<u8> {
+    let mut packed = Vec::new();
+    let mut encoder = brotli::CompressorWriter::new(&mut packed, 4096, 5, 22);
+    encoder.write_all(bytes).unwrap();
+    drop(encoder);
+    packed
+}
+
 #[test]
 fn statuses() {
     for (head, expected) in [
@@ -151,6 +159,7 @@ fn content_encodings_are_undone() {
     let deflate =
         packed(DeflateEncoder::new(Vec::new(), Compression::fast()), b"<p>bare", DeflateEncoder::finish);
     let zstd = zstd::encode_all(&b"<p>zstd"[..], 3).unwrap();
+    let brotli = brotli(b"<p>brotli");
     let truncated = &gzip(&[b'x'; 999])[..20];
     for (encoding, body, expected) in [
         ("gzip", &*gzip(b"<p>gzip"), "html <p>gzip"),
@@ -163,7 +172,12 @@ fn content_encodings_are_undone() {
         ("zstd", b"not packed", "html not packed"),
         ("br", b" <!doctype html>", "html  <!doctype html>"),
         ("deflate", b"<html>", "html <html>"),
-        ("br", b"\x0b\x02\x80", "skip: unsupported content encoding"),
+        ("br", &brotli, "html <p>brotli"),
+        ("BR", &brotli, "html <p>brotli"),
+        ("br", "no brotli: é".as_bytes(), "html no brotli: é"),
+        ("br", b"<html>br", "html <html>br"),
+        ("br", &brotli[..5], "bad: the body is not valid br"),
+        ("compress", b"\x1f\x9d\x90", "skip: unsupported content encoding"),
         ("gzip, gzip", &*gzip(b""), "skip: unsupported content encoding"),
         ("gzip", truncated, "bad: the body is not valid gzip"),
         ("deflate", b"\xff\xff\xff", "bad: the body is not valid deflate"),
@@ -184,6 +198,7 @@ fn unpacking_is_bounded() {
     assert_eq!(html("Content-Encoding: gzip\r\n", &gzip(&page(1 << 24))), expected);
     let zstd = zstd::encode_all(&*page(1 << 24), 1).unwrap();
     assert_eq!(html("Content-Encoding: zstd\r\n", &zstd), expected);
+    assert_eq!(html("Content-Encoding: br\r\n", &brotli(&page(1 << 24))), expected);
     assert!(html("Content-Encoding: gzip\r\n", &gzip(&page(100_000))).starts_with("html xxx"));
 }
 

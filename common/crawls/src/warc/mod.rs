@@ -1,4 +1,4 @@
-//! Reads pages from WARC 1.0 and 1.1 (ISO 28500:2017).
+//! Reads pages from WARC 1.0 and 1.1 (ISO 28500:2017), and from the WET files of Common Crawl, which are WARC.
 //!
 //! `response` and `resource` records are pages. A `conversion` to plain text (the WET form of a crawl) is a
 //! page, too. A `revisit` is a page if it refers to the content of another URL whose record is in the same
@@ -12,11 +12,12 @@ mod record;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::error::{HeadError, InputError, Place, Reason, Skip};
+use super::error::{HeadError, InputError, Place, Skip};
 use super::limits::Limits;
 use super::stream::Stream;
 use super::{Fetched, FetchedBody, Item};
 use doppel_model::{PageUrl, UrlError};
+use doppel_protocol::page::is_language;
 use head::{Field, Kind};
 use http::{Block, Refusal};
 use original::Originals;
@@ -31,10 +32,9 @@ pub(super) struct Pages {
 }
 
 impl Pages {
-    pub(super) fn open(path: &Arc<Path>, limits: Limits) -> Result<Self, Reason> {
-        let records = Records::new(Stream::open(path, &limits)?, limits);
+    pub(super) fn new(path: &Arc<Path>, stream: Stream, limits: Limits) -> Self {
         let originals = Originals::new(Arc::clone(path), limits);
-        Ok(Self { path: Arc::clone(path), records, originals, limits })
+        Self { path: Arc::clone(path), records: Records::new(stream, limits), originals, limits }
     }
 
     /// The record that was read last.
@@ -100,7 +100,15 @@ fn page(record: Record<'_>, originals: &mut Originals, limits: &Limits) -> Resul
         Some(date) => Some(limits.check_date(head::parse_date(date)?)?),
         None => None,
     };
-    Ok(Some(Fetched { url, fetched_at, body, popularity: None, language: None }))
+    let language = language(record)?;
+    Ok(Some(Fetched { url, fetched_at, body, popularity: None, language }))
+}
+
+/// The language that a crawler found most of, if the record says so.
+fn language(record: Record<'_>) -> Result<Option<String>, HeadError> {
+    let languages = record.get(Field::Language)?.unwrap_or_default();
+    let most = languages.split(',').next().unwrap_or_default().trim();
+    Ok(is_language(most).then(|| most.to_owned()))
 }
 
 /// What a record says about the page `url`.

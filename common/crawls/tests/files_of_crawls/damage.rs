@@ -22,7 +22,9 @@ static INTACT: LazyLock<Vec<Vec<String>>> =
 #[test]
 fn a_truncated_file_loses_only_what_follows_the_cut() {
     let records = records();
-    for pack in [|record: &Vec<u8>| gzip(record), |record: &Vec<u8>| record.clone()] {
+    for pack in
+        [|record: &Vec<u8>| gzip(record), |record: &Vec<u8>| zstd(record), |record: &Vec<u8>| record.clone()]
+    {
         let packed: Vec<_> = records.iter().map(pack).collect();
         let file = packed.concat();
         for cut in 0..file.len() {
@@ -46,14 +48,16 @@ fn a_truncated_file_loses_only_what_follows_the_cut() {
 #[test]
 fn a_truncated_member_costs_one_record() {
     // As if a crawler was killed and later appended to the file.
-    let packed: Vec<_> = records().iter().map(|record| gzip(record)).collect();
-    for cut in 1..packed[2].len() {
-        let file = [packed[..2].concat(), packed[2][..cut].to_vec(), packed[4..].concat()].concat();
-        let rendered = rendered(&items("a.warc.gz", &file));
-        let bad: Vec<_> = rendered.iter().filter(|line| line.starts_with("bad: ")).collect();
-        let good: Vec<_> = rendered.iter().filter(|line| !line.starts_with("bad: ")).cloned().collect();
-        assert_eq!(good, [&INTACT[..2], &INTACT[4..]].concat().concat(), "cut at {cut}: {bad:?}");
-        assert_eq!(bad.len(), 1, "cut at {cut}: {bad:?}");
+    for (name, pack) in [("a.warc.gz", gzip as fn(&[u8]) -> Vec<u8>), ("a.warc.zst", zstd)] {
+        let packed: Vec<_> = records().iter().map(|record| pack(record)).collect();
+        for cut in 1..packed[2].len() {
+            let file = [packed[..2].concat(), packed[2][..cut].to_vec(), packed[4..].concat()].concat();
+            let rendered = rendered(&items(name, &file));
+            let bad: Vec<_> = rendered.iter().filter(|line| line.starts_with("bad: ")).collect();
+            let good: Vec<_> = rendered.iter().filter(|line| !line.starts_with("bad: ")).cloned().collect();
+            assert_eq!(good, [&INTACT[..2], &INTACT[4..]].concat().concat(), "{name} cut at {cut}: {bad:?}");
+            assert_eq!(bad.len(), 1, "{name} cut at {cut}: {bad:?}");
+        }
     }
 }
 

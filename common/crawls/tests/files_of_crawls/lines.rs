@@ -30,6 +30,11 @@ fn every_form_of_a_line() {
     check("a.jsonl.zst", &zstd(file.as_bytes()), &expected);
     check("a.jsonl.zst", &[zstd(first), zstd(second)].concat(), &expected);
     check("unnamed", &zstd(file.as_bytes()), &expected);
+    for (name, pack) in [("a.jsonl.bz2", bzip2 as fn(&[u8]) -> Vec<u8>), ("a.ndjson.xz", xz)] {
+        check(name, &pack(file.as_bytes()), &expected);
+        check(name, &[pack(first), pack(second)].concat(), &expected);
+        check("unnamed", &pack(file.as_bytes()), &expected);
+    }
     check("named-gz-but-plain.jsonl", &gzip(file.as_bytes()), &expected);
 
     let last = items("a.jsonl", file.as_bytes()).pop().unwrap();
@@ -88,9 +93,12 @@ fn lines_and_pages_have_limits() {
 fn damaged_compression_ends_the_file() {
     let lines: Vec<_> =
         (0..1000).map(|n| format!("{{\"url\":\"https://a.org/{n}\",\"dead\":true}}\n")).collect();
-    for (name, packed) in
-        [("a.jsonl.gz", gzip(lines.concat().as_bytes())), ("a.jsonl.zst", zstd(lines.concat().as_bytes()))]
-    {
+    for (name, packed) in [
+        ("a.jsonl.gz", gzip(lines.concat().as_bytes())),
+        ("a.jsonl.zst", zstd(lines.concat().as_bytes())),
+        ("a.jsonl.bz2", bzip2(lines.concat().as_bytes())),
+        ("a.jsonl.xz", xz(lines.concat().as_bytes())),
+    ] {
         let rendered = rendered(&items(name, &packed[..packed.len() - 5]));
         let (last, pages) = rendered.split_last().unwrap();
         assert!(last.ends_with("the data end in the middle of it"), "{last}");
@@ -141,4 +149,17 @@ fn a_written_line_is_read() {
     );
     assert_eq!((read.url, read.fetched_at), (item.url, item.fetched_at));
     assert_eq!((read.popularity, read.language), (item.popularity, item.language));
+}
+
+#[test]
+fn expansion_is_bounded_whatever_the_compression() {
+    let limits = Limits { expansion_free_bytes: 1 << 20, ..LIMITS };
+    let spaces = vec![b' '; 16 << 20];
+    for pack in [gzip as fn(&[u8]) -> Vec<u8>, zstd, bzip2, xz] {
+        let packed = pack(&spaces);
+        assert!(packed.len() * 250 < 15 << 20);
+        let items = items_within(limits, "a.jsonl", &packed);
+        let [Item::Bad(error)] = &items[..] else { panic!("{items:?}") };
+        assert!(matches!(error.reason, Reason::Expansion { .. }), "{error}");
+    }
 }

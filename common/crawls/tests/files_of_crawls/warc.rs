@@ -27,6 +27,52 @@ pub(crate) fn page(url: &str, html: &str) -> Vec<u8> {
     response(url, &format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n{html}"))
 }
 
+/// A file of Common Crawl's texts, in its form.
+#[test]
+fn wet_files_are_pages_of_text() {
+    let of = |url: &str, language: &str, text: &str| {
+        record(
+            &format!(
+                "WARC-Type: conversion\r\nWARC-Target-URI: {url}\r\nWARC-Date: 2023-05-18T01:58:10Z\r\n\
+                 WARC-Record-ID: <urn:uuid:1>\r\nWARC-Refers-To: <urn:uuid:2>\r\n\
+                 {language}Content-Type: text/plain\r\n"
+            ),
+            text.as_bytes(),
+        )
+    };
+    let language = "WARC-Identified-Content-Language: ";
+    let file = [
+        record("WARC-Type: warcinfo\r\nContent-Type: application/warc-fields\r\n", b"Software-Info: x\r\n"),
+        of("http://a.org/1", &format!("{language}zho,eng\r\n"), "标题\nText of the page"),
+        of("http://a.org/2", "", "no language"),
+        of("http://a.org/3", &format!("{language}not a language\r\n"), ""),
+    ];
+    let expected = [
+        ("http://a.org/1", "标题\nText of the page", Some("zho")),
+        ("http://a.org/2", "no language", None),
+        ("http://a.org/3", "", None),
+    ];
+    let expected = expected.map(|(url, text, language)| Fetched {
+        url: doppel_model::PageUrl::parse(url).unwrap(),
+        fetched_at: Some("2023-05-18T01:58:10Z".parse().unwrap()),
+        body: FetchedBody::Text(text.to_owned()),
+        popularity: None,
+        language: language.map(str::to_owned),
+    });
+    let gzipped = file.each_ref().map(|record| gzip(record)).concat();
+    for (name, content) in
+        [("a.wet", file.concat()), ("a.warc.wet.gz", gzipped), ("a.wet.xz", xz(&file.concat()))]
+    {
+        let items = items(name, &content);
+        let pages: Vec<_> = items
+            .iter()
+            .filter_map(|item| if let Item::Page(page) = item { Some(page) } else { None })
+            .collect();
+        assert_eq!(pages, expected.iter().collect::<Vec<_>>(), "{name}");
+        assert_eq!(items.len(), 3);
+    }
+}
+
 #[test]
 fn records_of_every_kind() {
     let url = "WARC-Target-URI: https://a.org/r\r\nWARC-Date: 2020-01-01\r\n";
@@ -74,6 +120,9 @@ fn records_of_every_kind() {
     check("a.warc.gz", &gzip(&file.concat()), &expected);
     check("no-name", &gzip(&file.concat()), &expected);
     check("a.warc.zst", &zstd(&file.concat()), &expected);
+    check("a.warc.zst", &file.each_ref().map(|record| zstd(record)).concat(), &expected);
+    check("a.warc.bz2", &bzip2(&file.concat()), &expected);
+    check("no-name", &xz(&file.concat()), &expected);
     // Some writers omit the final line ends, and others pad the file.
     check("a.warc", file.concat().trim_ascii_end(), &expected);
     check("a.warc.gz", &[gzip(&file.concat()), vec![0; 1000]].concat(), &expected);
@@ -331,4 +380,44 @@ proptest! {
         prop_assert_eq!(rendered(&items("a.warc.gz", &file)), &*expected);
         prop_assert_eq!(rendered(&items("a.warc", &plain)), &*expected);
     }
+}
+
+/// The form of the Archive Team: a dictionary, and each record in a frame of its own.
+#[test]
+fn warc_with_a_zstd_dictionary() {
+    let pages: Vec<_> =
+        (0..400).map(|n| page(&format!("https://a.org/{n}"), &format!("<p>page {n}"))).collect();
+    let dictionary = zstd::dict::from_samples(&pages, 8 << 10).unwrap();
+    let mut compressor = zstd::bulk::Compressor::with_dictionary(9, &dictionary).unwrap();
+    let frames: Vec<_> = pages.iter().map(|page| compressor.compress(page).unwrap()).collect();
+    for stored in [dictionary.clone(), zstd::encode_all(&*dictionary, 9).unwrap()] {
+        let length = u32::try_from(stored.len()).unwrap().to_le_bytes();
+        let file = [&[0x5d, 0x2a, 0x4d, 0x18], &length[..], &stored, &frames.concat()].concat();
+        assert!(file.len() < pages.concat().len() / 3);
+        for name in ["a.warc.zst", "unnamed"] {
+            let found = rendered(&items(name, &file));
+            assert!(
+                found
+                    .iter()
+                    .enumerate()
+                    .all(|(n, page)| *page == format!("https://a.org/{n} html <p>page {n}"))
+            );
+            assert_eq!(found.len(), 400);
+        }
+    }
+}
+
+#[test]
+fn a_revisit_is_resolved_from_a_zstd_frame() {
+    let digest = "WARC-Payload-Digest: sha1:ABC\r\n";
+    let original =
+        response_with("https://a.org/1", digest, "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<p>same");
+    let fields = format!(
+        "WARC-Type: revisit\r\nWARC-Target-URI: https://a.org/2\r\nWARC-Date: 2020-01-01\r\n{digest}\
+         WARC-Profile: http://netpreserve.org/warc/1.1/revisit/identical-payload-digest\r\n\
+         WARC-Refers-To-Target-URI: https://a.org/1\r\n"
+    );
+    let revisit = record(&fields, b"");
+    let expected = ["https://a.org/1 html <p>same", "https://a.org/2 html <p>same"];
+    check("a.warc.zst", &[zstd(&original), zstd(&revisit)].concat(), &expected);
 }

@@ -1,0 +1,317 @@
+//! Reads pages from files of columns: Parquet and Arrow. Only the columns that are needed are decoded, in batches of bounded
+//! size.
+
+mod cells;
+mod delta_lengths;
+mod ipc;
+mod page_headers;
+mod pages;
+mod parquet_file;
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+
+use super::error::{InputError, Place, Reason};
+use super::record::{Guess, Ignored, RecordFile, Records, SAMPLE_BYTES, SAMPLE_RECORDS};
+use super::stream::Stream;
+use super::{Fetched, InputOptions, Item};
+use cells::{BatchRow, Columns};
+use ipc::{FileBatches, StreamBatches};
+use parquet_file::ParquetBatches;
+
+/// What a row counts as for the bound on expansion, in addition to its content, in bytes.
+const ROW_BYTES: u64 = 16;
+
+/// The pages of a file of columns.
+pub(super) struct Rows {
+    path: Arc<Path>,
+    file: RecordFile,
+    options: InputOptions,
+    batches: Batches,
+    records: Option<Records>,
+    paths: Vec<String>,
+    current: Option<Current>,
+    /// The number of the last row that was handed over.
+    number: u64,
+    /// The bytes of the rows so far.
+    unpacked: u64,
+    ended: bool,
+    broke_off: bool,
+}
+
+/// A batch, and the next row of it.
+struct Current {
+    columns: Columns,
+    row: usize,
+}
+
+enum Batches {
+    Parquet(Box<ParquetBatches>),
+    File(Box<FileBatches>),
+    Stream(Box<StreamBatches>),
+}
+
+impl Rows {
+    /// A Parquet file.
+    pub(super) fn parquet(
+        path: &Arc<Path>,
+        file: File,
+        (name, options): (RecordFile, InputOptions),
+    ) -> Result<Self, Reason> {
+        let batches = ParquetBatches::open(file, options.limits)?;
+        Ok(Self::new(path, Batches::Parquet(Box::new(batches)), (name, options)))
+    }
+
+    /// An Arrow file.
+    pub(super) fn arrow_file(
+        path: &Arc<Path>,
+        file: File,
+        (name, options): (RecordFile, InputOptions),
+    ) -> Result<Self, Reason> {
+        let batches = FileBatches::open(file, options.limits)?;
+        Ok(Self::new(path, Batches::File(Box::new(batches)), (name, options)))
+    }
+
+    /// An Arrow stream of any compression.
+    pub(super) fn arrow_stream(
+        path: &Arc<Path>,
+        stream: Stream,
+        (name, options): (RecordFile, InputOptions),
+    ) -> Result<Self, Reason> {
+        let batches = StreamBatches::open(stream, options.limits)?;
+        Ok(Self::new(path, Batches::Stream(Box::new(batches)), (name, options)))
+    }
+
+    fn new(path: &Arc<Path>, batches: Batches, (file, options): (RecordFile, InputOptions)) -> Self {
+        Self {
+            path: Arc::clone(path),
+            file,
+            options,
+            batches,
+            records: None,
+            paths: Vec::new(),
+            current: None,
+            number: 0,
+            unpacked: 0,
+            ended: false,
+            broke_off: false,
+        }
+    }
+
+    pub(super) fn broke_off(&self) -> bool {
+        self.broke_off
+    }
+
+    /// The row of the last item.
+    pub(super) fn place(&self) -> Place {
+        Place::Row(self.number)
+    }
+
+    pub(super) fn bytes_read(&self) -> u64 {
+        self.batches.bytes_read()
+    }
+
+    pub(super) fn ignored(&self) -> Ignored {
+        self.records.as_ref().map(|records| records.ignored().clone()).unwrap_or_default()
+    }
+
+    /// Reads the first rows, to see which column holds what.
+    fn look(&mut self) -> Result<Records, Reason> {
+        let mut guess = Guess::new(&self.options.fields, self.options.limits);
+        let paths = guess.paths();
+        self.batches.project(&paths)?;
+        let (mut sample, mut rows, mut bytes) = (Vec::new(), 0, 0);
+        while rows < SAMPLE_RECORDS && bytes < SAMPLE_BYTES {
+            let Some(batch) = self.batches.next() else { break };
+            let batch = match batch {
+                Ok(batch) => batch,
+                // It is told when the rows in front of it were.
+                Err(reason) => {
+                    sample.push(Err(reason));
+                    break;
+                }
+            };
+            let columns = Columns::new(&batch, &paths);
+            for row in 0..batch.num_rows().min(SAMPLE_RECORDS - rows) {
+                let mut row = BatchRow::new(&columns, row, self.batches.names());
+                guess.note(&mut row);
+            }
+            rows += batch.num_rows();
+            bytes += batch.get_array_memory_size();
+            sample.push(Ok(batch));
+        }
+        let map = guess.finish();
+        self.paths = map.paths();
+        self.batches.begin_again(sample, &self.paths)?;
+        Ok(Records::new(map, self.file.clone(), &self.options))
+    }
+
+    fn bad(&mut self, reason: Reason) -> Item {
+        Item::Bad(InputError::new(&self.path, self.place(), reason))
+    }
+
+    /// Ends with damage, behind which nothing is read.
+    fn break_off(&mut self, reason: Reason) -> Option<Item> {
+        (self.ended, self.broke_off, self.current) = (true, true, None);
+        self.number += 1;
+        Some(self.bad(reason))
+    }
+
+    /// Goes to the next row, and returns false at the end.
+    fn advance(&mut self) -> Result<bool, Reason> {
+        loop {
+            if let Some(current) = &mut self.current {
+                current.row += 1;
+                if current.row < current.columns.rows() {
+                    return Ok(true);
+                }
+                self.current = None;
+            }
+            let Some(batch) = self.batches.next() else { return Ok(false) };
+            let columns = Columns::new(&batch?, &self.paths);
+            if columns.rows() > 0 {
+                self.current = Some(Current { columns, row: 0 });
+                return Ok(true);
+            }
+        }
+    }
+
+    /// The page of the current row.
+    fn item(&mut self) -> Result<Item, Reason> {
+        let (Some(current), Some(records)) = (&self.current, &mut self.records) else {
+            return Err(Reason::Truncated);
+        };
+        let mut row = BatchRow::new(&current.columns, current.row, self.batches.names());
+        records.item(&mut row, self.number)
+    }
+}
+
+impl Iterator for Rows {
+    type Item = Item;
+
+    fn next(&mut self) -> Option<Item> {
+        if self.ended {
+            return None;
+        }
+        if self.records.is_none() {
+            match self.look() {
+                Ok(records) => {
+                    let map = records.map().clone();
+                    self.records = Some(records);
+                    if !map.is_page_form() || self.options.each_row {
+                        return Some(Item::Fields(Arc::new(map)));
+                    }
+                }
+                Err(reason) => return self.break_off(reason),
+            }
+        }
+        match self.advance() {
+            Ok(true) => {}
+            Ok(false) => {
+                self.ended = true;
+                return None;
+            }
+            Err(reason) => return self.break_off(reason),
+        }
+        self.number += 1;
+        let item = self.item();
+        self.unpacked += ROW_BYTES;
+        if let Ok(Item::Page(Fetched { body, .. })) = &item {
+            self.unpacked += body.raw_content().map_or(0, |content| content.size() as u64);
+        }
+        // Encodings of columns repeat a value at next to no cost.
+        if let Err(reason) = self.options.limits.check_expansion(self.batches.bytes_stored(), self.unpacked) {
+            self.number -= 1;
+            return self.break_off(reason);
+        }
+        Some(item.unwrap_or_else(|reason| self.bad(reason)))
+    }
+}
+
+impl Batches {
+    fn next(&mut self) -> Option<Result<RecordBatch, Reason>> {
+        match self {
+            Self::Parquet(batches) => batches.next(),
+            Self::File(batches) => batches.next(),
+            Self::Stream(batches) => batches.next(),
+        }
+    }
+
+    /// The names of all outermost columns.
+    fn names(&self) -> &[String] {
+        match self {
+            Self::Parquet(batches) => batches.names(),
+            Self::File(batches) => batches.names(),
+            Self::Stream(batches) => batches.names(),
+        }
+    }
+
+    /// Has the next batches have what is at these paths.
+    fn project(&mut self, paths: &[String]) -> Result<(), Reason> {
+        match self {
+            Self::Parquet(batches) => batches.begin(paths),
+            Self::File(batches) => batches.begin(paths),
+            Self::Stream(batches) => {
+                batches.project(paths);
+                Ok(())
+            }
+        }
+    }
+
+    /// Goes back to the first batch, with what is at these paths, of which the `sample` that was read has more.
+    fn begin_again(
+        &mut self,
+        sample: Vec<Result<RecordBatch, Reason>>,
+        paths: &[String],
+    ) -> Result<(), Reason> {
+        if let Self::Stream(batches) = self {
+            batches.give_back(sample);
+        }
+        self.project(paths)
+    }
+
+    /// The number of stored bytes read, about.
+    fn bytes_read(&self) -> u64 {
+        match self {
+            Self::Parquet(batches) => batches.bytes_read(),
+            Self::File(batches) => batches.bytes_read(),
+            Self::Stream(batches) => batches.bytes_read(),
+        }
+    }
+
+    /// The number of stored bytes that may have made the rows so far.
+    fn bytes_stored(&self) -> u64 {
+        match self {
+            Self::Parquet(batches) => batches.bytes_stored(),
+            Self::File(batches) => batches.bytes_stored(),
+            Self::Stream(batches) => batches.bytes_read(),
+        }
+    }
+}
+
+/// Whether a file is Parquet by its first bytes.
+pub(super) fn is_parquet(beginning: &[u8]) -> bool {
+    beginning.starts_with(b"PAR1") || beginning.starts_with(b"PARE")
+}
+
+/// Whether a file is an Arrow file by its first bytes.
+pub(super) fn is_arrow_file(beginning: &[u8]) -> bool {
+    beginning.starts_with(ipc::MAGIC)
+}
+
+/// Whether a file is an Arrow stream by its first bytes: a mark, and a length that is divisible by 8.
+pub(super) fn is_arrow_stream(beginning: &[u8]) -> bool {
+    matches!(beginning, [0xff, 0xff, 0xff, 0xff, low, _, _, high, ..] if low % 8 == 0 && *high < 4)
+}
+
+/// Runs a decoder that may panic where data are damaged in a way that it does not expect.
+fn guarded<T>(decode: impl FnOnce() -> T) -> Result<T, Reason> {
+    let decode = std::panic::AssertUnwindSafe(decode);
+    std::panic::catch_unwind(decode).map_err(|_| Reason::Columns("the decoder failed".to_owned()))
+}
+
+#[cfg(test)]
+mod tests;

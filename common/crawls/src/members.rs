@@ -1,0 +1,63 @@
+//! Finds the next compressed member of a file behind damage, by the bytes that members begin with.
+
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+
+use super::counted::{Counted, position};
+use super::error::Reason;
+
+/// The number of bytes that are searched at a time.
+pub(super) const SEARCH: usize = 256 << 10;
+
+/// How members are recognised.
+pub(super) struct Signs<'m> {
+    /// The bytes that a member begins with.
+    pub(super) magic: &'m [u8],
+    /// The number of bytes that may be needed to recognise a member; less than [`SEARCH`].
+    pub(super) edge: usize,
+}
+
+/// Goes to the first place from `from` on where `is_member` holds for the bytes there. Returns false if there is
+/// none; the file is at its end then. In a pipe, which cannot go back, the search begins where the file is.
+///
+/// Every byte is searched at most once.
+pub(super) fn find(
+    file: &mut BufReader<Counted>,
+    from: u64,
+    signs: &Signs<'_>,
+    mut is_member: impl FnMut(&[u8]) -> bool,
+) -> Result<bool, Reason> {
+    if file.get_ref().is_seekable() {
+        file.seek(SeekFrom::Start(from)).map_err(Reason::Io)?;
+    }
+    let mut from = position(file);
+    let mut bytes = Vec::with_capacity(SEARCH);
+    loop {
+        let wanted = (SEARCH - bytes.len()) as u64;
+        file.take(wanted).read_to_end(&mut bytes).map_err(Reason::Io)?;
+        let last = bytes.len() < SEARCH;
+        // A member that begins too close to the end of the window is left to the next round.
+        let searched = if last { bytes.len() } else { SEARCH - signs.edge };
+        let mut hits = memchr::memmem::find_iter(&bytes, signs.magic).take_while(|at| *at < searched);
+        if let Some(at) = hits.find(|at| is_member(&bytes[*at..])) {
+            go_back(file, from + at as u64, &bytes[at..])?;
+            return Ok(true);
+        }
+        if last {
+            return Ok(false);
+        }
+        bytes.drain(..searched);
+        from += searched as u64;
+    }
+}
+
+/// Goes back to `offset`, from where `bytes` have been read.
+fn go_back(file: &mut BufReader<Counted>, offset: u64, bytes: &[u8]) -> Result<(), Reason> {
+    if file.get_ref().is_seekable() {
+        return file.seek(SeekFrom::Start(offset)).map(drop).map_err(Reason::Io);
+    }
+    let buffered = file.buffer().to_vec();
+    file.consume(buffered.len());
+    file.get_mut().give_back(&buffered);
+    file.get_mut().give_back(bytes);
+    Ok(())
+}

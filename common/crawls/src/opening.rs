@@ -1,0 +1,122 @@
+//! Opens inputs: files and directories by their path, and pipes, which are read once.
+
+use std::fs::{self, File};
+use std::io::{Seek, Write};
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::columns::Rows;
+use super::delimited::Delimited;
+use super::directory::{self, Files};
+use super::error::{InputError, Place, Reason};
+use super::format::{self, Format};
+use super::lines::Lines;
+use super::record::RecordFile;
+use super::stream::Stream;
+use super::warc::Pages;
+use super::{Input, InputOptions, Source, modified};
+
+/// Opens a file or directory, or the reading end of a named pipe. The format is that of the options, or else taken from the
+/// file name, or else from the first bytes.
+///
+/// # Errors
+/// When the path cannot be opened, or its format is not supported.
+pub fn open(path: &Path, options: impl Into<InputOptions>) -> Result<Input, InputError> {
+    open_as(path, RecordFile::single(path), options)
+}
+
+/// The same; records that have no URL are named by `name`.
+///
+/// # Errors
+/// The same.
+pub fn open_as(path: &Path, name: RecordFile, options: impl Into<InputOptions>) -> Result<Input, InputError> {
+    let options = options.into();
+    let limits = options.limits;
+    let shared: Arc<Path> = path.into();
+    let fail = |reason| InputError::new(&shared, Place::File, reason);
+    let metadata = fs::metadata(path).map_err(|e| fail(Reason::Io(e)))?;
+    let modified = modified(&metadata).min(limits.now);
+    if metadata.is_dir() {
+        let files = Source::Files(Box::new(Files::below(path, limits)));
+        return Ok(Input { source: files, modified, bytes_total: directory::size(path) });
+    }
+    if metadata.file_type().is_fifo() {
+        let file = File::open(path).map_err(|error| fail(Reason::Io(error)))?;
+        return open_pipe(file, path, name, options);
+    }
+    if !metadata.is_file() {
+        return Err(fail(Reason::FileKind));
+    }
+    let open = || -> Result<Source, Reason> {
+        let format = format::of(path, options.format, &mut Stream::open(path, &limits)?)?;
+        if let Format::Page(kind) = format {
+            return Ok(Source::Files(Box::new(Files::single(path, kind, limits))));
+        }
+        let stream = Stream::open(path, &limits)?;
+        source(&shared, (format, stream), |_| File::open(path).map_err(Reason::Io), (name, options.clone()))
+    };
+    Ok(Input { source: open().map_err(fail)?, modified, bytes_total: metadata.len() })
+}
+
+/// Reads a pipe, such as standard input, which is called `path`. Of WARC those revisits are skipped that refer to the content of
+/// another record, because a pipe cannot go back. Formats that are read from their end are copied to a temporary file.
+///
+/// # Errors
+/// When the format is not supported, or is a page of HTML or text.
+pub fn open_pipe(
+    file: File,
+    path: &Path,
+    name: RecordFile,
+    options: impl Into<InputOptions>,
+) -> Result<Input, InputError> {
+    let options = options.into();
+    let modified = options.limits.now;
+    let shared: Arc<Path> = path.into();
+    let open = || -> Result<Source, Reason> {
+        let mut stream = Stream::once(file, &options.limits)?;
+        let format = format::of(path, options.format, &mut stream)?;
+        source(&shared, (format, stream), spooled, (name, options))
+    };
+    let source = open().map_err(|reason| InputError::new(&shared, Place::File, reason))?;
+    Ok(Input { source, modified, bytes_total: 0 })
+}
+
+/// What reads a stream of this format. `file` gives the file for a format that is read from its end.
+fn source(
+    path: &Arc<Path>,
+    (format, stream): (Format, Stream),
+    file: impl FnOnce(Stream) -> Result<File, Reason>,
+    records: (RecordFile, InputOptions),
+) -> Result<Source, Reason> {
+    Ok(match format {
+        Format::Warc => Source::Warc(Box::new(Pages::new(path, stream, records.1.limits))),
+        Format::Lines => Source::Lines(Box::new(Lines::new(path, stream, records.0, records.1))),
+        Format::Delimited(separator) => {
+            Source::Delimited(Box::new(Delimited::new(path, stream, separator, records)?))
+        }
+        Format::Parquet => Source::Columns(Box::new(Rows::parquet(path, file(stream)?, records)?)),
+        Format::ArrowFile => Source::Columns(Box::new(Rows::arrow_file(path, file(stream)?, records)?)),
+        Format::ArrowStream => Source::Columns(Box::new(Rows::arrow_stream(path, stream, records)?)),
+        Format::Page(_) => return Err(Reason::PageInPipe),
+    })
+}
+
+/// A copy of a stream, in a file that has no name.
+fn spooled(mut stream: Stream) -> Result<File, Reason> {
+    let mut file = tempfile::tempfile().map_err(Reason::Io)?;
+    loop {
+        let data = stream.data()?;
+        let bytes = data.len();
+        if bytes == 0 {
+            break;
+        }
+        file.write_all(data).map_err(Reason::Io)?;
+        stream.consume(bytes);
+    }
+    file.rewind().map_err(Reason::Io)?;
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests;

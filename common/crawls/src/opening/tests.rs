@@ -1,0 +1,123 @@
+use std::io::pipe;
+use std::os::fd::OwnedFd;
+use std::thread;
+
+use doppel_model::Timestamp;
+
+use super::*;
+use crate::{InputFormat, Item, Limits};
+
+fn options() -> InputOptions {
+    Limits::at(Timestamp::from_millis(1_800_000_000_000)).into()
+}
+
+/// What is read from a pipe through which `content` goes in small pieces.
+fn through_a_pipe(content: &[u8], options: InputOptions) -> Result<Vec<String>, String> {
+    let (reader, mut writer) = pipe().unwrap();
+    let content = content.to_vec();
+    let feeder = thread::spawn(move || {
+        // Who reads may have enough before the end.
+        let _ = content.chunks(1_000).try_for_each(|piece| writer.write_all(piece));
+    });
+    let file = File::from(OwnedFd::from(reader));
+    let input = open_pipe(file, Path::new("stdin"), RecordFile::single(Path::new("stdin")), options);
+    let items =
+        input.map_err(|error| error.to_string()).map(|input| input.map(|item| shown(&item)).collect());
+    feeder.join().unwrap();
+    items
+}
+
+fn shown(item: &Item) -> String {
+    match item {
+        Item::Fields(_) => "fields".to_owned(),
+        Item::Page(page) => page.url.to_string(),
+        Item::Skipped(skip) => format!("skip: {skip}"),
+        Item::Bad(error) => format!("bad: {error}"),
+    }
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn record(fields: &str, block: &str) -> Vec<u8> {
+    format!("WARC/1.0\r\n{fields}Content-Length: {}\r\n\r\n{block}\r\n\r\n", block.len()).into_bytes()
+}
+
+fn page(number: u32, digest: &str) -> Vec<u8> {
+    let fields = format!(
+        "WARC-Type: resource\r\nWARC-Target-URI: https://a.org/{number}\r\nContent-Type: text/html\r\n{digest}"
+    );
+    record(&fields, &format!("<p>{}", "word ".repeat(5_000)))
+}
+
+#[test]
+fn records_of_a_pipe_are_named_by_it() {
+    let lines = "{\"id\": 1, \"text\": \"a\"}\n{\"text\": \"b\"}\n";
+    let expected = ["fields", "record:stdin#1", "record:stdin#row=2"].map(str::to_owned);
+    for content in
+        [lines.as_bytes().to_vec(), gzip(lines.as_bytes()), zstd::encode_all(lines.as_bytes(), 1).unwrap()]
+    {
+        assert_eq!(through_a_pipe(&content, options()).unwrap(), expected);
+    }
+    let csv = InputOptions { format: Some(InputFormat::Csv), ..options() };
+    assert_eq!(through_a_pipe(b"id,text\n1,a\n,b\n", csv).unwrap(), expected);
+}
+
+#[test]
+fn what_cannot_be_a_page_by_itself_is_refused() {
+    for content in [&b"<p>page"[..], b"id,text\n1,a\n"] {
+        let error = through_a_pipe(content, options()).unwrap_err();
+        assert!(error.starts_with("stdin: a page of HTML or text has no name here"), "{error}");
+    }
+    assert!(through_a_pipe(b"\x00", options()).unwrap_err().contains("unknown format"));
+}
+
+#[test]
+fn damage_in_a_pipe_costs_what_it_costs_in_a_file() {
+    let zstd = |bytes: &[u8]| zstd::encode_all(bytes, 3).unwrap();
+    let plain = |bytes: &[u8]| bytes.to_vec();
+    for pack in [&gzip as &dyn Fn(&[u8]) -> Vec<u8>, &zstd, &plain] {
+        let records: Vec<_> = (0..6).map(|number| pack(&page(number, ""))).collect();
+        let cut = &records[2][..records[2].len() / 2];
+        let file = [&records[..2].concat(), cut, &records[3..].concat()].concat();
+        let found = through_a_pipe(&file, options()).unwrap();
+        let pages: Vec<_> = found.iter().filter(|line| line.starts_with("https")).cloned().collect();
+        let expected =
+            |numbers: &[u32]| numbers.iter().map(|n| format!("https://a.org/{n}")).collect::<Vec<_>>();
+        // In a plain pipe the record behind was taken for the rest of the cut one.
+        let expected = if records[0].starts_with(b"WARC") {
+            expected(&[0, 1, 4, 5])
+        } else {
+            expected(&[0, 1, 3, 4, 5])
+        };
+        assert_eq!(pages, expected, "{found:?}");
+        assert_eq!(found.len(), pages.len() + 1, "{found:?}");
+    }
+}
+
+#[test]
+fn a_revisit_in_a_pipe_has_no_original() {
+    let digest = "WARC-Payload-Digest: sha1:A\r\n";
+    let revisit = format!(
+        "WARC-Type: revisit\r\nWARC-Target-URI: https://a.org/2\r\nWARC-Refers-To-Target-URI: https://a.org/1\r\n\
+         WARC-Profile: http://netpreserve.org/warc/1.1/revisit/identical-payload-digest\r\n{digest}"
+    );
+    let file = [gzip(&page(1, digest)), gzip(&record(&revisit, ""))].concat();
+    let found = through_a_pipe(&file, options()).unwrap();
+    assert_eq!(found, ["https://a.org/1", "skip: revisit of a record that is not in the file"]);
+}
+
+#[test]
+fn a_named_pipe_is_read_like_standard_input() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("rows.csv");
+    rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+    let writing = path.clone();
+    let feeder = thread::spawn(move || fs::write(writing, "id,text\n1,a\n").unwrap());
+    let items: Vec<_> = open(&path, options()).unwrap().map(|item| shown(&item)).collect();
+    assert_eq!(items, ["fields", "record:rows.csv#1"]);
+    feeder.join().unwrap();
+}

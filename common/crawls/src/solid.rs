@@ -1,0 +1,100 @@
+//! Reads bzip2 and xz files, each as one piece: where their streams begin and end is not used.
+
+use std::io::{self, BufRead, BufReader, Read};
+
+use bzip2::bufread::MultiBzDecoder;
+use lzma_rust2::{Action, Status, XzStream};
+
+use super::counted::{Counted, position};
+use super::error::Reason;
+
+/// The memory that an xz file may ask for, in KiB: twice what `xz -9` does.
+const XZ_MEMORY_KIB: u32 = 132 << 10;
+
+/// The first bytes of an xz stream.
+pub(super) const XZ: [u8; 6] = [0xfd, b'7', b'z', b'X', b'Z', 0];
+
+/// Whether a file of bzip2 begins like this: with the magic number, the block size, and then the number of a block or of
+/// the end.
+pub(super) fn is_bzip2(bytes: &[u8]) -> bool {
+    matches!(bytes, [b'B', b'Z', b'h', b'1'..=b'9', rest @ ..]
+        if rest.starts_with(&[0x31, 0x41, 0x59]) || rest.starts_with(&[0x17, 0x72, 0x45]))
+}
+
+/// A bzip2 file of any number of streams.
+pub(super) struct Bzip2(MultiBzDecoder<BufReader<Counted>>);
+
+impl Bzip2 {
+    pub(super) fn new(file: BufReader<Counted>) -> Self {
+        Self(MultiBzDecoder::new(file))
+    }
+
+    /// The number of compressed bytes read so far.
+    pub(super) fn bytes_read(&self) -> u64 {
+        position(self.0.get_ref())
+    }
+
+    /// Decompresses into `out` and returns the number of bytes; 0 at the end of the file.
+    pub(super) fn read(&mut self, out: &mut [u8]) -> Result<usize, Reason> {
+        loop {
+            match self.0.read(out) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                result => return result.map_err(failure),
+            }
+        }
+    }
+}
+
+/// An xz file of any number of streams.
+pub(super) struct Xz {
+    file: BufReader<Counted>,
+    decoder: XzStream,
+    ended: bool,
+}
+
+impl Xz {
+    pub(super) fn new(file: BufReader<Counted>) -> Self {
+        Self { file, decoder: XzStream::new_mem_limit(true, XZ_MEMORY_KIB), ended: false }
+    }
+
+    /// The number of compressed bytes read so far.
+    pub(super) fn bytes_read(&self) -> u64 {
+        position(&self.file)
+    }
+
+    /// Decompresses into `out` and returns the number of bytes; 0 at the end of the file.
+    pub(super) fn read(&mut self, out: &mut [u8]) -> Result<usize, Reason> {
+        while !self.ended {
+            let packed = self.file.fill_buf().map_err(Reason::Io)?;
+            let at_end = packed.is_empty();
+            let action = if at_end { Action::Finish } else { Action::Run };
+            let done = self.decoder.process(packed, out, action).map_err(failure)?;
+            self.file.consume(done.bytes_consumed);
+            self.ended = done.status == Status::StreamEnd;
+            if done.bytes_produced > 0 {
+                return Ok(done.bytes_produced);
+            }
+            if at_end && !self.ended {
+                return Err(Reason::Truncated);
+            }
+        }
+        Ok(0)
+    }
+}
+
+fn failure(error: io::Error) -> Reason {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => Reason::Truncated,
+        io::ErrorKind::OutOfMemory => {
+            Reason::Corrupt(format!("it asks for more than {} MiB of memory", XZ_MEMORY_KIB >> 10))
+        }
+        io::ErrorKind::InvalidData
+        | io::ErrorKind::InvalidInput
+        | io::ErrorKind::Other
+        | io::ErrorKind::Unsupported => Reason::Corrupt(error.to_string()),
+        _ => Reason::Io(error),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,199 @@
+//! Reads zstd files frame by frame (RFC 8878), and finds the next frame after damage.
+//!
+//! WARC writers put each record into a frame of its own, as with gzip. A WARC file may begin with the dictionary of all
+//! its frames, in a skippable frame (<https://iipc.github.io/warc-specifications/specifications/warc-zstd/>).
+
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+
+use zstd::stream::raw::{Decoder, Operation};
+
+use super::counted::{Counted, position};
+use super::error::Reason;
+use super::members::{self, Signs};
+
+/// The first bytes of a frame.
+pub(super) const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+
+/// The first bytes of a dictionary.
+const DICTIONARY: [u8; 4] = [0x37, 0xa4, 0x30, 0xec];
+
+/// The first bytes of a skippable frame that holds a dictionary.
+const DICTIONARY_FRAME: [u8; 4] = [0x5d, 0x2a, 0x4d, 0x18];
+
+/// The largest dictionary, in bytes, as it is stored and as it is used. Writers make them of about a megabyte.
+const DICTIONARY_BYTES_MAX: usize = 16 << 20;
+
+/// The number of bytes that may be needed to recognise a frame: its header and a block.
+const EDGE: usize = 18 + 3 + (128 << 10);
+
+/// Whether a file of zstd begins like this: with a frame, or with one that decoders skip.
+pub(super) fn begins_here(bytes: &[u8]) -> bool {
+    bytes.starts_with(&MAGIC) || is_skippable(bytes)
+}
+
+fn is_skippable(magic: &[u8]) -> bool {
+    matches!(magic, [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..])
+}
+
+/// A zstd file with a read position in one of its frames.
+pub(super) struct ZstdFrames {
+    file: BufReader<Counted>,
+    decoder: Decoder<'static>,
+    /// Offset of the current frame.
+    frame: u64,
+    /// Whether the current frame has been read to its end.
+    ended: bool,
+}
+
+impl ZstdFrames {
+    /// Creates a reader that is positioned before the first frame of `file`, behind a dictionary.
+    pub(super) fn new(mut file: BufReader<Counted>) -> Result<Self, Reason> {
+        let dictionary = dictionary(&mut file)?;
+        let decoder = Decoder::with_dictionary(&dictionary).map_err(corrupt)?;
+        let frame = position(&file);
+        Ok(Self { file, decoder, frame, ended: true })
+    }
+
+    /// The offset of the current frame.
+    pub(super) fn frame(&self) -> u64 {
+        self.frame
+    }
+
+    /// The number of compressed bytes read so far.
+    pub(super) fn bytes_read(&self) -> u64 {
+        position(&self.file)
+    }
+
+    /// Whether the frame at an offset can be read again.
+    pub(super) fn is_seekable(&self) -> bool {
+        self.file.get_ref().is_seekable()
+    }
+
+    /// Begins the frame at `offset`. Returns false at the end of the file.
+    pub(super) fn seek(&mut self, offset: u64) -> Result<bool, Reason> {
+        self.file.seek(SeekFrom::Start(offset)).map_err(Reason::Io)?;
+        self.ended = true;
+        self.next_frame()
+    }
+
+    /// Begins the next frame that has content; the current one must have been read to its end. Returns false at the end
+    /// of the file.
+    pub(super) fn next_frame(&mut self) -> Result<bool, Reason> {
+        if !self.ended {
+            return Err(Reason::Truncated);
+        }
+        loop {
+            let offset = self.bytes_read();
+            if self.file.fill_buf().map_err(Reason::Io)?.is_empty() {
+                return Ok(false);
+            }
+            (self.frame, self.ended) = (offset, false);
+            let mut magic = [0; 4];
+            self.file.read_exact(&mut magic).map_err(ended_early)?;
+            if is_skippable(&magic) {
+                let length = skippable_length(&mut self.file)?;
+                let skipped = io::copy(&mut (&mut self.file).take(length), &mut io::sink());
+                if skipped.map_err(Reason::Io)? < length {
+                    return Err(Reason::Truncated);
+                }
+                self.ended = true;
+                continue;
+            }
+            if magic != MAGIC {
+                return Err(Reason::Corrupt("no zstd header where a frame should begin".to_owned()));
+            }
+            self.decoder.reinit().map_err(corrupt)?;
+            self.decoder.run_on_buffers(&magic, &mut []).map_err(corrupt)?;
+            return Ok(true);
+        }
+    }
+
+    /// Decompresses into `out` and returns the number of bytes. It returns 0 at the end of the frame, after its
+    /// checksum has been verified if it has one.
+    pub(super) fn read(&mut self, out: &mut [u8]) -> Result<usize, Reason> {
+        while !self.ended {
+            let packed = self.file.fill_buf().map_err(Reason::Io)?;
+            let at_end = packed.is_empty();
+            let status = self.decoder.run_on_buffers(packed, out).map_err(corrupt)?;
+            self.file.consume(status.bytes_read);
+            self.ended = status.remaining == 0;
+            if status.bytes_written > 0 {
+                return Ok(status.bytes_written);
+            }
+            if at_end && !self.ended {
+                return Err(Reason::Truncated);
+            }
+        }
+        Ok(0)
+    }
+
+    /// After an error in the current frame, goes to the next frame whose decompressed content begins with `prefix`.
+    /// Returns false if there is none. The search begins inside the current frame; in a pipe, where the decoder failed.
+    pub(super) fn find_frame(&mut self, prefix: &[u8]) -> Result<bool, Reason> {
+        let from = if self.ended { self.bytes_read() } else { self.frame + 1 };
+        self.ended = true;
+        let signs = Signs { magic: &MAGIC, edge: EDGE };
+        let Self { file, decoder, .. } = self;
+        if members::find(file, from, &signs, |bytes| unpacks_to(decoder, bytes, prefix))? {
+            return self.next_frame();
+        }
+        Ok(false)
+    }
+}
+
+fn unpacks_to(decoder: &mut Decoder<'_>, frame: &[u8], prefix: &[u8]) -> bool {
+    let mut out = [0; 16];
+    let out = &mut out[..prefix.len().min(16)];
+    decoder.reinit().is_ok() && decoder.run_on_buffers(frame, out).is_ok() && *out == *prefix
+}
+
+/// The dictionary at the beginning of a file; empty if there is none.
+fn dictionary(file: &mut BufReader<Counted>) -> Result<Vec<u8>, Reason> {
+    if !file.fill_buf().map_err(Reason::Io)?.starts_with(&DICTIONARY_FRAME) {
+        return Ok(Vec::new());
+    }
+    file.consume(DICTIONARY_FRAME.len());
+    let length = skippable_length(file)?;
+    check_size(length)?;
+    let mut stored = Vec::new();
+    file.take(length).read_to_end(&mut stored).map_err(Reason::Io)?;
+    if (stored.len() as u64) < length {
+        return Err(Reason::Truncated);
+    }
+    if stored.starts_with(&MAGIC) {
+        let mut unpacked = Vec::new();
+        let decoder = zstd::Decoder::with_buffer(&*stored).map_err(corrupt)?;
+        decoder.take(DICTIONARY_BYTES_MAX as u64 + 1).read_to_end(&mut unpacked).map_err(corrupt)?;
+        check_size(unpacked.len() as u64)?;
+        stored = unpacked;
+    }
+    // Other programs may use a frame of this number for something else.
+    Ok(if stored.starts_with(&DICTIONARY) { stored } else { Vec::new() })
+}
+
+fn check_size(bytes: u64) -> Result<(), Reason> {
+    let max = DICTIONARY_BYTES_MAX as u64;
+    if bytes > max { Err(Reason::TooLarge { what: "a zstd dictionary", bytes, max }) } else { Ok(()) }
+}
+
+fn skippable_length(file: &mut impl Read) -> Result<u64, Reason> {
+    let mut length = [0; 4];
+    file.read_exact(&mut length).map_err(ended_early)?;
+    Ok(u64::from(u32::from_le_bytes(length)))
+}
+
+fn ended_early(error: io::Error) -> Reason {
+    if error.kind() == io::ErrorKind::UnexpectedEof { Reason::Truncated } else { Reason::Io(error) }
+}
+
+// Takes the error by value because that is what `map_err` passes.
+#[expect(clippy::needless_pass_by_value)]
+fn corrupt(error: io::Error) -> Reason {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => Reason::Truncated,
+        _ => Reason::Corrupt(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests;
