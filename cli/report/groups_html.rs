@@ -3,9 +3,9 @@
 use maud::{Markup, html};
 
 use super::Run;
+use super::escaped::Escaped;
 use super::examples::{Duplicate, Example};
 use super::figures::Figures;
-use super::html::Shown;
 use super::texts::Texts;
 use super::words::{self, Piece};
 use crate::output::{bytes, count, known, plural};
@@ -34,11 +34,11 @@ fn group(example: &Example, texts: &Texts) -> Markup {
                 small { (kind) }
             }
             dl.facts {
-                dt { "winner" } dd { @if let Some(winner) = &example.winner { (Shown(winner.as_str())) } }
+                dt { "winner" } dd { @if let Some(winner) = &example.winner { (Escaped(winner.as_str())) } }
                 @if *kept > 1 {
                     dt { "kept, too" }
                     dd {
-                        @for url in &example.secondaries { div { (Shown(url.as_str())) } }
+                        @for url in &example.secondaries { div { (Escaped(url.as_str())) } }
                         (more(kept - 1, example.secondaries.len()))
                     }
                 }
@@ -65,11 +65,11 @@ fn removed_page(duplicate: &Duplicate, example: &Example) -> Markup {
     let Duplicate { url, of, similarity, content } = duplicate;
     html! {
         div {
-            (Shown(url.as_str())) " "
+            (Escaped(url.as_str())) " "
             small {
                 (known(*similarity, similar))
                 @if content.is_none() { " redirect" }
-                @if example.winner.as_ref() != Some(of) { " of " (Shown(of.as_str())) }
+                @if example.winner.as_ref() != Some(of) { " of " (Escaped(of.as_str())) }
             }
         }
     }
@@ -87,7 +87,7 @@ fn similar(similarity: f64) -> String {
 fn side_by_side(duplicate: &Duplicate, example: &Example, texts: &Texts) -> Markup {
     let (Some(kept), Some(removed)) = (texts.get(&duplicate.of), texts.get(&duplicate.url)) else {
         return html! {
-            p.note { "The text of " (Shown(duplicate.url.as_str())) " or of its kept page is not in the inputs of this run." }
+            p.note { "The text of " (Escaped(duplicate.url.as_str())) " or of its kept page is not in the inputs of this run." }
         };
     };
     let ([kept_piece, removed_piece], differ) = words::compare(kept, removed);
@@ -104,12 +104,12 @@ fn side_by_side(duplicate: &Duplicate, example: &Example, texts: &Texts) -> Mark
 fn text(role: &str, url: &str, piece: &Piece) -> Markup {
     html! {
         figure {
-            figcaption { strong { (role) } " " (Shown(url)) }
+            figcaption { strong { (role) } " " (Escaped(url)) }
             p dir="auto" {
                 @if piece.is_cut_before { "… " }
                 @for run in &piece.runs {
-                    @if run.is_only_here { mark { (Shown(run.text.trim_end())) } @if run.text.ends_with(' ') { " " } }
-                    @else { (Shown(&run.text)) }
+                    @if run.is_only_here { mark { (Escaped(run.text.trim_end())) } @if run.text.ends_with(' ') { " " } }
+                    @else { (Escaped(&run.text)) }
                 }
                 @if piece.is_cut_after { "…" }
                 @if piece.runs.is_empty() { "(no words)" }

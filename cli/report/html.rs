@@ -1,32 +1,22 @@
 //! The page: HTML without scripts and without anything from elsewhere.
 //!
-//! Invariants: what comes from pages, names of files and errors is shown by [`Shown`], so it cannot be taken for a part of the page, and
-//! has no character that reorders what stands around it; the policy of the page lets a browser load and run nothing.
+//! Invariants: what comes from pages, names of files and errors is [`Escaped`]; the policy of the page lets a browser load and run nothing.
 
-use maud::{DOCTYPE, Markup, PreEscaped, Render, html};
+use doppel_protocol::Status;
+use doppel_protocol::answer::{Saving, Savings};
+use maud::{DOCTYPE, Markup, PreEscaped, html};
 
+use super::escaped::Escaped;
 use super::figures::Figures;
 use super::mirrors::{Mirrors, Pair, Side};
 use super::similarities::{Row, Similarities};
 use super::texts::Texts;
 use super::{Run, groups_html};
 use crate::output::{bytes, count, interval, known, percent, plural, share};
-use crate::shown;
 use crate::weights::Weight;
-use doppel_protocol::Status;
-use doppel_protocol::answer::{Saving, Savings};
 
 const STYLE: &str = include_str!("style.css");
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
-
-/// Text of strangers on one line.
-pub(super) struct Shown<'t>(pub(super) &'t str);
-
-impl Render for Shown<'_> {
-    fn render_to(&self, page: &mut String) {
-        shown::on_one_line(self.0).as_ref().render_to(page);
-    }
-}
 
 /// The whole page.
 pub(super) fn page(run: &Run<'_>, figures: &Figures, texts: &Texts) -> Markup {
@@ -39,12 +29,12 @@ pub(super) fn page(run: &Run<'_>, figures: &Figures, texts: &Texts) -> Markup {
                 meta http-equiv="Content-Security-Policy" content=(POLICY);
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
-                title { (Shown(&title)) }
+                title { (Escaped(&title)) }
                 style { (PreEscaped(STYLE)) }
             }
             body {
                 header {
-                    h1 { (Shown(&title)) }
+                    h1 { (Escaped(&title)) }
                     (key_figures(figures, run))
                 }
                 main {
@@ -96,12 +86,12 @@ fn read(run: &Run<'_>) -> Markup {
             dl.facts {
                 dt { "inputs" }
                 dd {
-                    @for name in run.names.iter().take(NAMES) { div { (Shown(name)) } }
+                    @for name in run.names.iter().take(NAMES) { div { (Escaped(name)) } }
                     @if run.names.len() > NAMES { div { "and " (run.names.len() - NAMES) " more" } }
                 }
                 dt { "records" } dd { (count(input.records)) " (" (bytes(input.bytes)) ")" }
-                @for (reason, records) in &input.skipped { dt { "skipped" } dd { (count(*records)) ": " (Shown(reason)) } }
-                @for (reason, records) in &input.bad { dt { "bad" } dd { (count(*records)) ": " (Shown(reason)) } }
+                @for (reason, records) in &input.skipped { dt { "skipped" } dd { (count(*records)) ": " (Escaped(reason)) } }
+                @for (reason, records) in &input.bad { dt { "bad" } dd { (count(*records)) ": " (Escaped(reason)) } }
                 @if !input.incomplete.is_empty() {
                     dt { "incomplete" }
                     dd { (plural(input.incomplete.len() as u64, "input")) " could not be read to the end" }
@@ -262,7 +252,7 @@ fn mirrors(mirrors: &Mirrors) -> Markup {
     let Mirrors { pairs, others, on_one_host, was_cut } = mirrors;
     let side = |Side { host, pages, duplicates }: &Side| {
         html! {
-            td.host { (Shown(host)) }
+            td.host { (Escaped(host)) }
             td { (count(*duplicates)) } td { (percent(share(*duplicates, *pages))) }
         }
     };
@@ -273,8 +263,8 @@ fn mirrors(mirrors: &Mirrors) -> Markup {
                 div.wide { table {
                     caption { "Pages of a host that are duplicates of kept pages of the other, and their share of its live pages." }
                     thead { tr {
-                        th scope="col" { "host" } th scope="col" { "pages" } th scope="col" { "share" }
-                        th scope="col" { "other host" } th scope="col" { "pages" } th scope="col" { "share" }
+                        th.host scope="col" { "host" } th scope="col" { "pages" } th scope="col" { "share" }
+                        th.host scope="col" { "other host" } th scope="col" { "pages" } th scope="col" { "share" }
                     } }
                     tbody { @for Pair { sides: [more, less] } in pairs { tr { (side(more)) (side(less)) } } }
                 } }

@@ -8,12 +8,13 @@
 //! | `similarities`, `examples`, `mirrors` | the histogram, the largest groups, the pairs of hosts |
 //! | `texts` | the texts of the examples, by a second look into the inputs |
 //! | `words` | where two texts differ |
-//! | `html`, `groups_html` | the page |
+//! | `html`, `groups_html`, `escaped` | the page, and the text of strangers in it |
 //!
 //! Memory is bounded whatever the collection is: counters, at most [`EXAMPLES`] groups with a few pages of each, the bounded pairs of hosts
 //! of [`Counting`](doppel_coordinator::savings::Counting), and a bounded piece of each text. The page names no time but those of the
 //! records, so that two runs write the same bytes.
 
+mod escaped;
 mod examples;
 mod figures;
 mod groups_html;
