@@ -90,8 +90,8 @@ fn strangers_pages_stay_text() {
     let words = text(3, 100).join(" ");
     let hostile = "<script>alert(1)</script> \u{202e}drowssap\" & '</p></body>";
     let pages = [
-        json!({"url": "http://evil.example/?<img src=x>\u{202e}gpj", "text": format!("{hostile} {words}")}),
-        json!({"url": "http://evil.example/<b>", "text": format!("{hostile} {words} more")}),
+        json!({"url": "http://evil.example/?<img src=x>\u{202e}gpj", "text": format!("{words} {hostile}")}),
+        json!({"url": "http://evil.example/<b>", "text": format!("{words} {hostile} more")}),
     ];
     let crawl = write(home.path(), "<script>\u{202e}.jsonl", &pages);
     let (export, report) = reported(home.path(), &[], &[&crawl]);
