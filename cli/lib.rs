@@ -13,6 +13,7 @@
 //! | `policy_tables` | what a policy has learnt of words, in files and directories |
 //! | `new_directory` | a data directory that one command makes as a whole |
 //! | `layout` | contents laid out on nodes by a mapping |
+//! | `report` | the report of `doppel dedup` as a page of HTML |
 //! | `output`, `shown`, `summary`, `savings`, `svg`, `progress` | what is printed, drawn and shown meanwhile |
 //! | `destination`, `whole_file`, `scratch`, `interrupt` | files that are whole or not there, and what an interruption removes |
 //! | `exit` | exit codes |
@@ -52,6 +53,7 @@ mod process;
 pub mod processor;
 pub mod progress;
 pub mod records;
+mod report;
 mod savings;
 pub mod scratch;
 mod served;

@@ -1,6 +1,7 @@
 //! `doppel dedup`: the engine in this process; crawls go in, groups come out.
 
 mod at_once;
+mod reported;
 
 use std::fs;
 use std::io::Write;
@@ -26,11 +27,13 @@ use crate::new_directory::NewDirectory;
 use crate::output::{self, Output, say};
 use crate::policy_tables;
 use crate::progress;
+use crate::report::Recorded;
 use crate::scratch::Scratch;
 use crate::spool::Spool;
-use crate::summary::{Fed, Found, LearntTables, Outcomes, Summary};
+use crate::summary::{Fed, Found, LearntTables, Summary};
 use crate::weights::Weights;
 use crate::wire::{self, Asked, DEFAULTS, Engine};
+use reported::ReportPlan;
 
 /// Pause while as much is pending as may be.
 const FULL_PAUSE: Duration = Duration::from_millis(20);
@@ -54,7 +57,8 @@ const FLUSH_STEP: Duration = Duration::from_secs(60);
 Examples:
   doppel dedup ~/site
   doppel dedup --tau 0.9 --out groups.jsonl crawl-1.warc.gz crawl-2.warc.gz
-  doppel dedup --data collection --out - pages.jsonl | grep '\"duplicate\"'")]
+  doppel dedup --data collection --out - pages.jsonl | grep '\"duplicate\"'
+  doppel dedup --report report.html 'crawl/*.warc.gz'")]
 pub(crate) struct Dedup {
     #[command(flatten)]
     inputs: InputArgs,
@@ -70,6 +74,11 @@ pub(crate) struct Dedup {
     /// A file that is there is replaced at the end, and may be an input.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+    /// Write a report to this file, one page of HTML to be looked at in a browser: what can be removed, sizes of groups, similarities, the
+    /// largest groups with examples side by side, and hosts that mirror each other; `-` is standard output. The inputs are read once more,
+    /// until the examples are found; standard input and pipes are copied to a temporary file for that.
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
     /// Prefer winners of this market in the output and the summary, by its name in the file of --winners or as a host suffix
     /// such as `de` (docs/WINNERS.md). What is kept with --data is the same.
     #[arg(long, value_name = "MARKET")]
@@ -97,6 +106,7 @@ struct Done {
 /// What a run is to do.
 struct Plan {
     out: Option<Destination>,
+    report: Option<ReportPlan>,
     market: Option<Market>,
     /// Whether it makes a data directory as a whole.
     makes: bool,
@@ -105,9 +115,14 @@ struct Plan {
 impl Dedup {
     pub(crate) fn run(mut self) -> anyhow::Result<()> {
         let mut asked = wire::asked(&self.engine)?;
-        let plan = self.plan(&asked)?;
-        // Where tables are learnt, the inputs are read twice.
-        let spool = if self.learns(&asked) { Spool::of(&mut self.inputs.inputs)? } else { None };
+        let mut plan = self.plan(&asked)?;
+        // Where tables are learnt or a report is made, the inputs are read twice.
+        let is_read_twice = self.learns(&asked) || plan.report.is_some();
+        let spool = if is_read_twice { Spool::of(&mut self.inputs.inputs)? } else { None };
+        if let Some(report) = &mut plan.report {
+            // A copy has the date on which it was made.
+            report.is_dated = spool.is_none();
+        }
         let learnt = self.learn(&mut asked)?;
         let done = self.dedup(asked, &plan, learnt);
         drop(spool);
@@ -120,11 +135,13 @@ impl Dedup {
         let market = self.market(&asked.markets)?;
         // The output may lie in the directory that is to be made. It is there first, so that the path can be tried before
         // the work.
-        if let Some(dir) = data.filter(|dir| self.out.as_deref().and_then(Path::parent) == Some(dir)) {
+        let is_parent = |of: &Option<PathBuf>| of.as_deref().and_then(Path::parent) == data;
+        if let Some(dir) = data.filter(|_| is_parent(&self.out) || is_parent(&self.report)) {
             manifest::require_directory(dir)?;
             fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;
         }
         let out = self.out.as_deref().map(Destination::open).transpose()?;
+        let report = self.report_plan(out.as_ref())?;
         let is_possible = data.map_or(Ok(false), NewDirectory::is_possible)?;
         match data {
             Some(dir) if !is_possible => Manifest::try_for(dir, asked.wanted, DEFAULTS)?,
@@ -132,7 +149,7 @@ impl Dedup {
                 Manifest::map_of(asked.wanted, DEFAULTS)?;
             }
         }
-        Ok(Plan { out, market, makes: is_possible && !self.incremental })
+        Ok(Plan { out, report, market, makes: is_possible && !self.incremental })
     }
 
     /// Whether the tables of the policy are to be learnt from the inputs: they are not given, and the collection does not have them.
@@ -171,7 +188,7 @@ impl Dedup {
         };
         let kept = data.map(|dir| dir.join(policy_tables::NAME)).filter(|path| path.exists());
         summary.tables = learnt.map(|learnt| LearntTables { kept, ..learnt });
-        if matches!(plan.out, Some(Destination::Standard)) {
+        if plan.prints() {
             summary.print(&mut output::stderr())?;
         } else {
             Output { json: self.json }.print(&summary, |out| summary.print(out))?;
@@ -216,7 +233,7 @@ impl Dedup {
             .map(|market| MarketWinners::new(tier1, engine.policy, engine.winners, market).unlimited());
         let export = |out: &mut dyn Write| Ok(write_export(tier1, winners.as_mut(), out).map(drop)?);
         let written = plan.out.as_ref().map_or(Ok(()), |out| out.write(export));
-        let mut found = Found::in_tier1(tier1, self.top)?;
+        let mut found = Found::in_tier1(tier1, plan.largest(self.top))?;
         let live = Scan::new(tier1).map(|line| {
             let line = match &mut winners {
                 Some(winners) => winners.apply(line?)?,
@@ -228,6 +245,10 @@ impl Dedup {
         if let Some(winners) = &mut winners {
             found.prefer(|group, usual| Ok(winners.winner(group, usual)?.url))?;
         }
+        let pages = &mut Recorded { tier1, market: winners.as_mut() };
+        let written =
+            written.and_then(|()| self.report(plan, (pages, &weights), (&fed, &found), &engine.signer));
+        found.keep(self.top);
         drop(winners);
         let policy = engine.policy;
         engine.stop();
@@ -267,7 +288,7 @@ impl Dedup {
 
     /// Records all pages, in the order of the inputs.
     fn feed(&self, engine: &Engine, weights: &mut Weights) -> anyhow::Result<Fed> {
-        let mut outcomes = Outcomes::default();
+        let mut fed = Fed::default();
         // Nobody can ask a temporary collection for the language of a page.
         let detect_language = self.data.is_some() && self.engine.detect_language;
         let input = extracted::pages(&self.inputs, (engine.signer.clone(), detect_language), |pages| {
@@ -276,11 +297,12 @@ impl Dedup {
             let taken = submit(engine, &pages)?;
             for ((page, bytes), outcome) in pages.iter().zip(bytes).zip(&taken) {
                 weights.note(page.url.id(), bytes, *outcome);
+                fed.note_date(page.fetched_at);
             }
-            outcomes.add(&taken);
+            fed.outcomes.add(&taken);
             Ok(())
         })?;
-        Ok(Fed { input, outcomes, ..Fed::default() })
+        Ok(Fed { input, ..fed })
     }
 }
 

@@ -7,18 +7,17 @@ use std::time::Instant;
 
 use anyhow::Context;
 use doppel_model::Timestamp;
-use doppel_model::pairwise::{Policy, Signer};
+use doppel_model::pairwise::Signer;
 use doppel_protocol::answer::ExportLine;
 use doppel_tier1::bulk::{Bulk, BulkConfig, Grouped, Keep};
 
 use super::{Dedup, Done, Plan, dead, nothing_is_kept};
-use crate::destination::Destination;
 use crate::extracted::ExtractedPage;
 use crate::manifest::{Manifest, Wanted};
 use crate::new_directory::NewDirectory;
 use crate::scratch::Scratch;
-use crate::summary::{Fed, Found, Outcomes, Summary};
-use crate::weights::{Balance, Weights};
+use crate::summary::{Fed, Found, Summary};
+use crate::weights::Weights;
 use crate::wire::{Asked, DEFAULTS};
 use crate::{directory, extracted, interrupt, policy_tables, progress};
 
@@ -40,8 +39,8 @@ impl Dedup {
             group_members_max: self.engine.tuning.group_members_max,
             keep: Keep::Answer { memory_max: SIGNATURES_MAX, temp_dir: scratch.path() },
         };
-        let (fed, grouped, balance) = self.group(&config, signer)?;
-        Ok(self.answer(fed, begin, (config.policy, &grouped, balance), plan.out.as_ref()))
+        let (fed, grouped, weights) = self.group(&config, signer.clone())?;
+        Ok(self.answer(fed, begin, (&signer, &grouped, &weights), Some(plan)))
     }
 
     /// Makes a data directory.
@@ -60,12 +59,12 @@ impl Dedup {
             group_members_max: self.engine.tuning.group_members_max,
             keep: Keep::Databases { dir: &tier1, map },
         };
-        let (fed, grouped, balance) =
+        let (fed, grouped, weights) =
             self.group(&config, signer.clone()).with_context(|| nothing_is_kept(dir))?;
         // An empty collection would take the next command for one that adds to it. The output is not written, because it may
         // lie in the directory, which has to stay empty. The caller says that nothing was read.
         if grouped.counters.submissions == 0 {
-            return Ok(self.answer(fed, begin, (config.policy, &grouped, balance), None));
+            return Ok(self.answer(fed, begin, (&signer, &grouped, &weights), None));
         }
         let marked = doppel_tier2::check::mark(&new.tier2());
         marked.with_context(|| format!("cannot write {}", dir.display()))?;
@@ -74,26 +73,26 @@ impl Dedup {
         }
         new.finish(&manifest)?;
         interrupt::announce("interrupted; the collection is whole")?;
-        Ok(self.answer(fed, begin, (config.policy, &grouped, balance), plan.out.as_ref()))
+        Ok(self.answer(fed, begin, (&signer, &grouped, &weights), Some(plan)))
     }
 
     /// Reads all pages and groups them.
-    fn group(&self, config: &BulkConfig<'_>, signer: Signer) -> anyhow::Result<(Fed, Grouped, Balance)> {
+    fn group(&self, config: &BulkConfig<'_>, signer: Signer) -> anyhow::Result<(Fed, Grouped, Weights)> {
         let is_kept = matches!(config.keep, Keep::Databases { .. });
         let mut bulk = Bulk::new(config)?;
-        let (mut outcomes, mut weights) = (Outcomes::default(), Weights::default());
+        let (mut fed, mut weights) = (Fed::default(), Weights::default());
         // Nobody can ask for the language of a page that is not kept.
-        let input =
+        fed.input =
             extracted::pages(&self.inputs, (signer, is_kept && self.engine.detect_language), |pages| {
                 for ExtractedPage { submission, bytes } in pages {
                     let page = submission.url.id();
+                    fed.note_date(submission.fetched_at);
                     let outcome = bulk.submit(submission)?;
                     weights.note(page, bytes, outcome);
-                    outcomes.add(&[outcome]);
+                    fed.outcomes.add(&[outcome]);
                 }
                 Ok(())
             })?;
-        let mut fed = Fed { input, outcomes, ..Fed::default() };
         if is_kept {
             let gone = directory::gone(bulk.live().cloned().map(Ok), self.directories())?;
             if self.count_gone(&mut fed, &gone) {
@@ -104,16 +103,16 @@ impl Dedup {
         let spinner = progress::waiting("grouping");
         let grouped = bulk.finish()?;
         spinner.finish_and_clear();
-        let Ok(balance) = weights.balance(grouped.statuses().map(Ok::<_, Infallible>));
-        Ok((fed, grouped, balance))
+        Ok((fed, grouped, weights))
     }
 
+    /// What came of it; nothing is written without a plan.
     fn answer(
         &self,
         fed: Fed,
         begin: Instant,
-        (policy, grouped, balance): (Policy, &Grouped, Balance),
-        out: Option<&Destination>,
+        (signer, grouped, weights): (&Signer, &Grouped, &Weights),
+        plan: Option<&Plan>,
     ) -> Done {
         let elapsed = begin.elapsed();
         let write = |out: &mut dyn Write| {
@@ -123,10 +122,15 @@ impl Dedup {
             }
             out.flush().map_err(Into::into)
         };
-        let written = out.map_or(Ok(()), |out| out.write(write));
-        Done {
-            summary: Summary::new(policy, fed, elapsed, Found::in_bulk(grouped, self.top), balance),
-            written,
-        }
+        let most = plan.map_or(self.top, |plan| plan.largest(self.top));
+        let mut found = Found::in_bulk(grouped, most);
+        let write_all = |plan: &Plan| {
+            plan.out.as_ref().map_or(Ok(()), |out| out.write(write))?;
+            self.report(plan, (&mut { grouped }, weights), (&fed, &found), signer)
+        };
+        let written = plan.map_or(Ok(()), write_all);
+        found.keep(self.top);
+        let Ok(balance) = weights.balance(grouped.statuses().map(Ok::<_, Infallible>));
+        Done { summary: Summary::new(signer.policy(), fed, elapsed, found, balance), written }
     }
 }
