@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsFd;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Component, Path, PathBuf};
 use std::slice;
 
@@ -128,6 +129,15 @@ impl Source {
         matches!(self.place, Place::Pages(_))
     }
 
+    /// Whether it can be read only once.
+    pub(crate) fn is_read_once(&self) -> bool {
+        match &self.place {
+            Place::Standard => true,
+            Place::File(path, _) => fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_fifo()),
+            Place::Pages(_) => false,
+        }
+    }
+
     /// Opens it.
     ///
     /// # Errors
@@ -156,7 +166,8 @@ impl Sources {
             match &source.place {
                 Place::File(file, _) => refuse_input(option, path, slice::from_ref(file))?,
                 Place::Pages(dir) if path.is_file() => {
-                    visible_files(dir).try_for_each(|file| refuse_input(option, path, &[file.into_path()]))?
+                    visible_files(dir)
+                        .try_for_each(|file| refuse_input(option, path, &[file.into_path()]))?;
                 }
                 Place::Pages(_) | Place::Standard => {}
             }

@@ -37,7 +37,8 @@ pub(super) fn first_words(text: &str, bytes_max: usize) -> String {
     let mut words = String::new();
     for word in text.split_whitespace() {
         let room = bytes_max.saturating_sub(words.len() + 1);
-        words.push_str(&word[..word.floor_char_boundary(room)]);
+        let end = (0..=room.min(word.len())).rev().find(|at| word.is_char_boundary(*at)).unwrap_or(0);
+        words.push_str(&word[..end]);
         if word.len() > room {
             break;
         }

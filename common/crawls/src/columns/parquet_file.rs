@@ -11,8 +11,8 @@ use parquet::arrow::{ProjectionMask, parquet_to_arrow_field_levels};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::ParquetMetaData;
 
-use super::guarded;
 use super::pages::{CheckedGroup, check_headers};
+use super::{cells, guarded};
 use crate::Limits;
 use crate::error::Reason;
 
@@ -56,7 +56,7 @@ impl ParquetBatches {
         let options = ArrowReaderOptions::new().with_schema(Arc::new(viewed));
         check_places(&parsed, bytes)?;
         let metadata = guarded(|| ArrowReaderMetadata::try_new(parsed, options))?.unwrap_or(plain);
-        let names = metadata.schema().fields().iter().map(|field| field.name().clone()).collect();
+        let names = cells::paths(metadata.schema().fields());
         let rows = metadata.metadata().file_metadata().num_rows();
         let rows = u64::try_from(rows).unwrap_or_default();
         Ok(Self {
