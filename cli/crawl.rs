@@ -4,13 +4,12 @@
 //! dates again.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
 use doppel_crawls::record::Ignored;
 use doppel_crawls::{CrawlClock, Fetched, InputError, Item, Limits, Place, Reason, Skip};
-use doppel_model::{PageUrl, RawContent, Timestamp};
+use doppel_model::{RawContent, Timestamp};
 use serde::Serialize;
 
 use crate::args::InputArgs;
@@ -18,9 +17,11 @@ use crate::bad_records::BadFile;
 use crate::directory;
 use crate::exit::Failure;
 use crate::inputs;
+use crate::named_fields::NamedFields;
 use crate::output::{count, plural, say};
 use crate::progress;
 use crate::records::{self, FieldsRead, Share};
+use crate::unusable::Unusable;
 
 /// What a page is counted as that makes the extractor panic.
 pub(crate) const FAILED: &str = "failed inside the extractor";
@@ -45,6 +46,9 @@ pub struct Tally {
     pub(crate) fields: Vec<FieldsRead>,
     /// Values of guessed fields that could not be used and were ignored, by field.
     pub ignored: Ignored,
+    /// Records whose ids were not remembered, so that later records that repeat these are taken for new versions of them.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unremembered_ids: u64,
     /// Crawl files below directories, which are inputs of their own, by a pattern that names them.
     pub crawl_files: BTreeMap<String, u64>,
     /// Inputs that could not be read to their end.
@@ -115,7 +119,7 @@ impl Tally {
 
     /// Records that were read could not be used, so they are bad ones.
     pub(crate) fn without(&mut self, unusable: Unusable) {
-        for (reason, (records, bytes)) in unusable.by_reason {
+        for (reason, records, bytes) in unusable.end() {
             self.records -= records;
             self.bytes -= bytes;
             *self.bad.entry(reason).or_default() += records;
@@ -154,39 +158,6 @@ impl Tally {
         if !self.incomplete.contains(&input) {
             self.incomplete.push(input);
         }
-    }
-}
-
-/// Records that were read and could not be used, by reason: how many, and their bytes.
-#[derive(Debug, Default)]
-pub(crate) struct Unusable {
-    by_reason: BTreeMap<String, (u64, u64)>,
-    file: Option<BadFile>,
-}
-
-impl Unusable {
-    /// None yet; they are written where the bad records of these inputs are.
-    pub(crate) fn of(inputs: &InputArgs) -> Self {
-        Self { by_reason: BTreeMap::new(), file: inputs.records.bad.clone() }
-    }
-
-    /// How many there are of each reason, and their bytes.
-    #[cfg(test)]
-    pub(crate) fn by_reason(&self) -> impl Iterator<Item = (&str, u64, u64)> {
-        self.by_reason.iter().map(|(reason, (records, bytes))| (reason.as_str(), *records, *bytes))
-    }
-
-    /// Counts a page of so many bytes under a reason. The first of a reason is told, with what is wrong with it.
-    pub(crate) fn note(&mut self, reason: &str, (url, bytes): (&PageUrl, u64), wrong: &dyn fmt::Display) {
-        if let Some(file) = &self.file {
-            file.note_page(reason, url.as_str(), wrong.to_string());
-        }
-        let (records, sum) = self.by_reason.entry(reason.to_owned()).or_default();
-        if *records == 0 {
-            say!("doppel: {url}: {wrong}; others like it are only counted");
-        }
-        *records += 1;
-        *sum += bytes;
     }
 }
 
@@ -274,8 +245,10 @@ fn read_all(
     mut each: impl FnMut(Position, Fetched) -> anyhow::Result<()>,
 ) -> anyhow::Result<Tally> {
     let sources = inputs::sources(&inputs.inputs)?;
-    let options = inputs.records.options(Limits::at(Timestamp::now()));
+    let tell = inputs.records.tells(tell);
+    let options = inputs.records.fields.options(Limits::at(Timestamp::now()));
     inputs.records.check_names(&inputs.inputs, &options, tell)?;
+    let mut named = NamedFields::new(&sources.all, &options);
     let bad_file = inputs.records.bad.clone().filter(|_| tell);
     let paths: Vec<_> = sources.all.iter().map(|source| source.path().to_owned()).collect();
     bad_file.as_ref().map_or(Ok(()), |file| file.begin(&paths))?;
@@ -286,7 +259,7 @@ fn read_all(
     if sources.beside > 0 {
         tally.skipped.insert("file beside crawl files".to_owned(), sources.beside);
     }
-    for source in &sources.all {
+    for (number, source) in sources.all.iter().enumerate() {
         let path = source.path();
         let shared: Arc<Path> = path.into();
         let mut input = match source.open(options.clone()) {
@@ -319,6 +292,13 @@ fn read_all(
                     each(at, page)?;
                 }
                 Item::Fields(fields) => {
+                    for lacks in named.note(number, &fields)? {
+                        bar.suspend(|| {
+                            if tell {
+                                say!("doppel: {}: {lacks}", path.display());
+                            }
+                        });
+                    }
                     if records::note(&mut tally.fields, &fields, path) && tell {
                         bar.suspend(|| say!("doppel: {}: {fields}", path.display()));
                     }
@@ -327,6 +307,15 @@ fn read_all(
                 Item::Bad(error) => bar.suspend(|| tally.bad(&error, tell)),
             }
             bar.set_position(before + input.bytes_read());
+        }
+        let unremembered = input.unremembered_ids();
+        if unremembered > 0 {
+            tally.unremembered_ids += unremembered;
+            bar.suspend(|| {
+                if tell {
+                    say!("doppel: {}: {}", path.display(), unchecked_ids(unremembered));
+                }
+            });
         }
         for (field, values) in input.ignored() {
             *tally.ignored.entry(field).or_default() += values;
@@ -346,6 +335,16 @@ fn read_all(
 /// The bytes of a page's HTML or text.
 pub fn content_bytes(page: &Fetched) -> u64 {
     page.body.raw_content().map_or(0, RawContent::size) as u64
+}
+
+fn unchecked_ids(number: u64) -> String {
+    let of = plural(number, "record");
+    format!("the ids of {of} were not remembered, so what repeats one of these is taken for its new version")
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// The kind of an error, to count by.

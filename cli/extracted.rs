@@ -12,8 +12,9 @@ use doppel_protocol::Submission;
 use doppel_text::Extractor;
 
 use crate::args::InputArgs;
-use crate::crawl::{self, BatchSize, Tally, Unusable};
+use crate::crawl::{self, BatchSize, Tally};
 use crate::processor;
+use crate::unusable::Unusable;
 
 /// Pages of a batch.
 pub(crate) const BATCH_PAGES: usize = 1_024;

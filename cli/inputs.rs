@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsFd;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Component, Path, PathBuf};
 
 use anyhow::Context;
@@ -116,6 +117,15 @@ impl Source {
     /// Whether it is a directory of pages.
     pub(crate) fn is_pages(&self) -> bool {
         matches!(self.place, Place::Pages(_))
+    }
+
+    /// Whether it can be read only once.
+    pub(crate) fn is_read_once(&self) -> bool {
+        match &self.place {
+            Place::Standard => true,
+            Place::File(path, _) => fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_fifo()),
+            Place::Pages(_) => false,
+        }
     }
 
     /// Opens it.

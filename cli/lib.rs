@@ -5,8 +5,8 @@
 //! |---|---|
 //! | `args`, `span`, `size` | options that several commands take |
 //! | `urls` | URLs that commands are given |
-//! | `records`, `bad_records` | what a user says of records: their fields, and where bad ones go |
-//! | `crawl`, `one_page`, `extracted`, `inputs`, `directory`, `spool` | crawls on disk, or from standard input, as pages and as pages with signatures |
+//! | `records`, `named_fields`, `bad_records` | what a user says of records: their fields, those that no file has, and where bad ones go |
+//! | `crawl`, `one_page`, `extracted`, `unusable`, `told`, `inputs`, `directory`, `spool` | crawls on disk, or from standard input, as pages and as pages with signatures |
 //! | `hashed_lines`, `bounded` | crawls as hashed lines of pages; commands that count in bounded memory and disk |
 //! | `wire`, `manifest`, `winners` | the roles on a data directory |
 //! | `toml_file` | files of TOML that people write |
@@ -43,6 +43,7 @@ mod interrupt;
 pub mod layout;
 mod logging;
 mod manifest;
+mod named_fields;
 mod new_directory;
 mod notify;
 mod one_page;
@@ -62,7 +63,9 @@ mod spool;
 mod summary;
 pub mod svg;
 mod token_file;
+mod told;
 mod toml_file;
+mod unusable;
 mod urls;
 mod weights;
 mod whole_file;

@@ -14,6 +14,7 @@ mod commands {
     mod formats;
     mod load;
     mod logged;
+    mod named_fields;
     mod new_directory;
     mod notify;
     mod offline;

@@ -88,16 +88,22 @@ impl Delimited {
         self.records.as_ref().map(|records| records.ignored().clone()).unwrap_or_default()
     }
 
+    pub(super) fn unremembered_ids(&self) -> u64 {
+        self.records.as_ref().map_or(0, Records::unremembered_ids)
+    }
+
     /// Reads the first rows, to see which column holds what.
     fn look(&mut self) -> Records {
-        let mut guess = Guess::new(&self.options.fields, self.options.limits);
+        let mut guess = Guess::new(&self.options);
+        let mut pages = Records::in_page_form(&self.options);
         let mut bytes = 0;
         while self.sample.len() < SAMPLE_RECORDS && bytes < SAMPLE_BYTES {
             let Some(row) = self.rows.next() else { break };
             if let Ok(cells) = &row {
                 bytes += cells.raw.len();
                 if cells.len() == self.names.len() {
-                    guess.note(&mut NamedCells { names: &self.names, cells });
+                    let row = || NamedCells { names: &self.names, cells };
+                    guess.note(&mut row(), || pages.reads(&mut row()));
                 }
             }
             self.sample.push_back(row);
@@ -212,6 +218,10 @@ impl<'a> Row<'a> for NamedCells<'a> {
 
     fn names(&self, each: &mut dyn FnMut(&str)) {
         self.names.iter().for_each(|name| each(name));
+    }
+
+    fn has_types(&self) -> bool {
+        false
     }
 }
 

@@ -229,6 +229,18 @@ impl Input {
         }
     }
 
+    /// How many ids of records were not remembered so far, because there were too many: records that repeat one of these are not
+    /// found.
+    #[must_use]
+    pub fn unremembered_ids(&self) -> u64 {
+        match &self.source {
+            Source::Lines(lines) => lines.unremembered_ids(),
+            Source::Delimited(rows) => rows.unremembered_ids(),
+            Source::Columns(rows) => rows.unremembered_ids(),
+            Source::Warc(_) | Source::Files(_) => 0,
+        }
+    }
+
     /// The stored size in bytes of the file, or of all files of the directory; 0 for a pipe.
     #[must_use]
     pub fn bytes_total(&self) -> u64 {

@@ -66,9 +66,13 @@ impl Lines {
         self.reading.as_ref().map(|reading| reading.records.ignored().clone()).unwrap_or_default()
     }
 
+    pub(super) fn unremembered_ids(&self) -> u64 {
+        self.reading.as_ref().map_or(0, |reading| reading.records.unremembered_ids())
+    }
+
     /// Reads the first lines, to see which field holds what.
     fn look(&mut self) -> Reading {
-        let mut guess = Guess::new(&self.options.fields, self.options.limits);
+        let mut guess = Guess::new(&self.options);
         let paths = guess.paths();
         let (mut records, mut bytes) = (0, 0);
         while records < SAMPLE_RECORDS && bytes < SAMPLE_BYTES {
@@ -83,7 +87,7 @@ impl Lines {
                 records += 1;
                 // A bad line says nothing of the others.
                 if let Ok(mut row) = JsonRow::parse(json, &paths, true) {
-                    guess.note(&mut row);
+                    guess.note(&mut row, || PageItem::parse_in_file(json, self.options.limits.now).is_ok());
                 }
             }
             self.sample.push_back((number, line));

@@ -15,7 +15,7 @@ use arrow_ipc::reader::{RecordBatchDecoder, read_dictionary, read_footer_length}
 use arrow_ipc::{Block, Message, MessageHeader, root_as_footer, root_as_message};
 use arrow_schema::{ArrowError, Schema, SchemaRef};
 
-use super::guarded;
+use super::{cells, guarded};
 use crate::error::Reason;
 use crate::limits::{Limits, too_large};
 use crate::stream::Stream;
@@ -32,7 +32,8 @@ const HEAD_BYTES_MAX: usize = 64 << 20;
 /// What messages are about.
 struct Decoder {
     schema: SchemaRef,
-    names: Vec<String>,
+    /// The paths of all columns.
+    paths: Vec<String>,
     dictionaries: HashMap<i64, ArrayRef>,
     /// The bytes of all dictionaries so far.
     dictionary_bytes: usize,
@@ -43,10 +44,10 @@ struct Decoder {
 
 impl Decoder {
     fn new(schema: Schema, limits: Limits) -> Self {
-        let names: Vec<_> = schema.fields().iter().map(|field| field.name().clone()).collect();
-        let projection = (0..names.len()).collect();
+        let paths = cells::paths(schema.fields());
+        let projection = (0..schema.fields().len()).collect();
         let schema = Arc::new(schema);
-        Self { schema, names, dictionaries: HashMap::new(), dictionary_bytes: 0, projection, limits }
+        Self { schema, paths, dictionaries: HashMap::new(), dictionary_bytes: 0, projection, limits }
     }
 
     /// Has the next batches have what is at these paths.
@@ -54,8 +55,8 @@ impl Decoder {
         let holds = |name: &str, path: &String| {
             path.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
         };
-        let columns = self.names.iter().enumerate();
-        let needed = columns.filter(|(_, name)| paths.iter().any(|path| holds(name, path)));
+        let columns = self.schema.fields().iter().enumerate();
+        let needed = columns.filter(|(_, column)| paths.iter().any(|path| holds(column.name(), path)));
         self.projection = needed.map(|(number, _)| number).collect();
     }
 
@@ -156,7 +157,7 @@ impl FileBatches {
     }
 
     pub(super) fn names(&self) -> &[String] {
-        &self.decoder.names
+        &self.decoder.paths
     }
 
     pub(super) fn bytes_read(&self) -> u64 {
@@ -247,7 +248,7 @@ impl StreamBatches {
     }
 
     pub(super) fn names(&self) -> &[String] {
-        &self.decoder.names
+        &self.decoder.paths
     }
 
     pub(super) fn bytes_read(&self) -> u64 {

@@ -115,9 +115,14 @@ impl Rows {
         self.records.as_ref().map(|records| records.ignored().clone()).unwrap_or_default()
     }
 
+    pub(super) fn unremembered_ids(&self) -> u64 {
+        self.records.as_ref().map_or(0, Records::unremembered_ids)
+    }
+
     /// Reads the first rows, to see which column holds what.
     fn look(&mut self) -> Result<Records, Reason> {
-        let mut guess = Guess::new(&self.options.fields, self.options.limits);
+        let mut guess = Guess::new(&self.options);
+        let mut pages = Records::in_page_form(&self.options);
         let paths = guess.paths();
         self.batches.project(&paths)?;
         let (mut sample, mut rows, mut bytes) = (Vec::new(), 0, 0);
@@ -133,8 +138,8 @@ impl Rows {
             };
             let columns = Columns::new(&batch, &paths);
             for row in 0..batch.num_rows().min(SAMPLE_RECORDS - rows) {
-                let mut row = BatchRow::new(&columns, row, self.batches.names());
-                guess.note(&mut row);
+                let row = || BatchRow::new(&columns, row, self.batches.names());
+                guess.note(&mut row(), || pages.reads(&mut row()));
             }
             rows += batch.num_rows();
             bytes += batch.get_array_memory_size();
@@ -237,7 +242,7 @@ impl Batches {
         }
     }
 
-    /// The names of all outermost columns.
+    /// The paths of all columns, outermost and inside structures.
     fn names(&self) -> &[String] {
         match self {
             Self::Parquet(batches) => batches.names(),

@@ -13,7 +13,7 @@ use parquet::arrow::arrow_reader::{
 use parquet::errors::ParquetError;
 use parquet::file::metadata::ParquetMetaData;
 
-use super::guarded;
+use super::{cells, guarded};
 use crate::error::Reason;
 
 /// The bytes of a batch that are aimed at, by the average row of its row group.
@@ -52,7 +52,7 @@ impl ParquetBatches {
         let options = ArrowReaderOptions::new().with_schema(Arc::new(viewed));
         check_places(&parsed, bytes)?;
         let metadata = guarded(|| ArrowReaderMetadata::try_new(parsed, options))?.unwrap_or(plain);
-        let names = metadata.schema().fields().iter().map(|field| field.name().clone()).collect();
+        let names = cells::paths(metadata.schema().fields());
         let rows = metadata.metadata().file_metadata().num_rows();
         let rows = u64::try_from(rows).unwrap_or_default();
         Ok(Self {
