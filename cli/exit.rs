@@ -4,9 +4,10 @@ use std::io;
 use std::process::ExitCode;
 
 use doppel_protocol::client::{ClientError, StatusCode};
+use serde_json::json;
 
 use crate::logging::Said;
-use crate::output::{ReaderGone, say};
+use crate::output::{self, Output, ReaderGone, say};
 
 /// Shown at the end of `doppel --help`.
 pub const TABLE: &str = "\
@@ -18,7 +19,9 @@ Exit codes:
     4  the server refused the request; the message is its answer
     5  done, but an input was not read to its end, or nothing was read, or a URL was none, or more than
        20 records were bad and more than 5 % (--max-bad; with --strict: or a record was bad or refused)
-  130  interrupted";
+  130  interrupted
+With --json a command that fails prints {\"error\": {\"code\": ..., \"message\": ...}} as the last line of standard
+output, but with code 5 only where it has printed nothing else there.";
 
 /// A failure with an exit code of its own. Anything else ends with 1.
 #[derive(Debug, thiserror::Error)]
@@ -51,12 +54,43 @@ pub fn code(
     if error.chain().any(is_reader_gone) {
         return ExitCode::SUCCESS;
     }
+    let advice = error.chain().find_map(advice).unwrap_or_default();
+    let message = format!("{error:#}{advice}");
     if error.downcast_ref::<Said>().is_none() {
-        let advice = error.chain().find_map(advice).unwrap_or_default();
-        say!("doppel: {error:#}{advice}");
+        say!("doppel: {message}");
     }
     let code = |cause| code_of(cause).or_else(|| is_usage(cause).then_some(2));
-    ExitCode::from(error.chain().find_map(code).unwrap_or(1))
+    let code = error.chain().find_map(code).unwrap_or(1);
+    // What was done and is incomplete is in the result.
+    if code != 5 || !output::is_begun() {
+        print_json(code, &message);
+    }
+    ExitCode::from(code)
+}
+
+/// Prints that the arguments cannot be understood, or the help or version that was asked for, and gives the exit code.
+pub fn code_of_arguments(error: &clap::Error) -> ExitCode {
+    // There is no other place to say it.
+    let _ = error.print();
+    let code = u8::try_from(error.exit_code()).unwrap_or(2);
+    if error.use_stderr() {
+        let message = error.render().to_string();
+        print_json(code, message.trim_start_matches("error: ").trim_end());
+    }
+    ExitCode::from(code)
+}
+
+/// Prints a failure for programs, where the arguments ask for JSON and standard output is not that of data.
+fn print_json(code: u8, message: &str) {
+    let arguments: Vec<_> = std::env::args_os().skip(1).take_while(|argument| argument != "--").collect();
+    let is_asked = arguments.iter().any(|argument| argument == "--json");
+    let has_data = arguments.iter().any(|argument| argument == "--out=-")
+        || arguments.windows(2).any(|pair| pair[0] == "--out" && pair[1] == "-");
+    if is_asked && !has_data {
+        let failure = json!({ "error": { "code": code, "message": message } });
+        // Whoever does not read it sees the exit code.
+        let _ = Output { json: true }.print(&failure, |_| Ok(()));
+    }
 }
 
 /// The code of a cause that has one of its own.

@@ -79,8 +79,10 @@ use clap::Parser;
 /// Runs the command that the process was started with.
 #[must_use]
 pub fn run() -> ExitCode {
-    let cli = command::Cli::parse();
-    exit::code(command::run(cli), is_usage)
+    match command::Cli::try_parse() {
+        Ok(cli) => exit::code(command::run(cli), is_usage),
+        Err(error) => exit::code_of_arguments(&error),
+    }
 }
 
 /// Whether a cause is that arguments do not go together, which is found out where a collection is made.
