@@ -166,8 +166,9 @@ impl Sources {
             match &source.place {
                 Place::File(file, _) => refuse_input(option, path, slice::from_ref(file))?,
                 Place::Pages(dir) if path.is_file() => {
-                    visible_files(dir)
-                        .try_for_each(|file| refuse_input(option, path, &[file.into_path()]))?;
+                    for file in visible_files(dir) {
+                        refuse_input(option, path, &[file.into_path()])?;
+                    }
                 }
                 Place::Pages(_) | Place::Standard => {}
             }

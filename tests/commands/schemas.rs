@@ -46,8 +46,9 @@ fn pages(data: &Path) -> Vec<Page> {
             if !page.url.as_str().starts_with(SITE) {
                 continue;
             }
-            // Redirects in the content have no text.
-            let Some(text) = extractor.page_text(&page.url, content).text() else { continue };
+            // Redirects in the content have no text, and an empty cell of CSV is nothing.
+            let text = extractor.page_text(&page.url, content).text();
+            let Some(text) = text.filter(|text| !text.trim().is_empty()) else { continue };
             let Ok(html) = String::from_utf8(bytes.clone()) else { continue };
             pages.push(Page {
                 url: page.url.as_str().to_owned(),
