@@ -1,11 +1,13 @@
 //! Exit codes, and how an error ends the program. The table in `--help` is the contract.
 
+use std::ffi::OsStr;
 use std::io;
 use std::process::ExitCode;
 
 use doppel_protocol::client::{ClientError, StatusCode};
 use serde_json::json;
 
+use crate::destination;
 use crate::logging::Said;
 use crate::output::{self, Output, ReaderGone, say};
 
@@ -21,7 +23,10 @@ Exit codes:
        20 records were bad and more than 5 % (--max-bad; with --strict: or a record was bad or refused)
   130  interrupted
 With --json a command that fails prints {\"error\": {\"code\": ..., \"message\": ...}} as the last line of standard
-output, but with code 5 only where it has printed nothing else there.";
+output: with code 5 only where the result does not say it, and nowhere where data goes to standard output (--out -).";
+
+/// Options whose value `-` has standard output taken by data.
+const OUTPUTS: [&str; 5] = ["--out", "--report", "--pairs", "--assignments", "--map"];
 
 /// A failure with an exit code of its own. Anything else ends with 1.
 #[derive(Debug, thiserror::Error)]
@@ -29,6 +34,9 @@ pub enum Failure {
     /// Arguments that are each right and do not go together.
     #[error("{0}")]
     Usage(String),
+    /// A list breaks off, so that what is behind it was not done.
+    #[error("{0}")]
+    BrokenOff(String),
     /// An input is incomplete or nothing was in it, too many records were bad, or a URL is none; or `--strict`, and records were
     /// bad.
     #[error("{0}")]
@@ -39,7 +47,7 @@ impl Failure {
     fn code(&self) -> u8 {
         match self {
             Self::Usage(_) => 2,
-            Self::BadInput(_) => 5,
+            Self::BrokenOff(_) | Self::BadInput(_) => 5,
         }
     }
 }
@@ -62,7 +70,8 @@ pub fn code(
     let code = |cause| code_of(cause).or_else(|| is_usage(cause).then_some(2));
     let code = error.chain().find_map(code).unwrap_or(1);
     // What was done and is incomplete is in the result.
-    if code != 5 || !output::is_begun() {
+    let is_in_result = error.chain().any(|cause| matches!(cause.downcast_ref(), Some(Failure::BadInput(_))));
+    if !is_in_result || !output::is_begun() {
         print_json(code, &message);
     }
     ExitCode::from(code)
@@ -84,8 +93,14 @@ pub fn code_of_arguments(error: &clap::Error) -> ExitCode {
 fn print_json(code: u8, message: &str) {
     let arguments: Vec<_> = std::env::args_os().skip(1).take_while(|argument| argument != "--").collect();
     let is_asked = arguments.iter().any(|argument| argument == "--json");
-    let has_data = arguments.iter().any(|argument| argument == "--out=-")
-        || arguments.windows(2).any(|pair| pair[0] == "--out" && pair[1] == "-");
+    // Arguments that cannot be understood may name it as well.
+    let is_output = |option: &OsStr| OUTPUTS.iter().any(|output| option == *output);
+    let has_data = destination::has_standard()
+        || arguments.windows(2).any(|pair| is_output(&pair[0]) && pair[1] == "-")
+        || arguments
+            .iter()
+            .filter_map(|argument| argument.to_str()?.strip_suffix("=-"))
+            .any(|o| is_output(o.as_ref()));
     if is_asked && !has_data {
         let failure = json!({ "error": { "code": code, "message": message } });
         // Whoever does not read it sees the exit code.

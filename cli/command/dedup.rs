@@ -231,8 +231,6 @@ impl Dedup {
             .market
             .as_ref()
             .map(|market| MarketWinners::new(tier1, engine.policy, engine.winners, market).unlimited());
-        let export = |out: &mut dyn Write| Ok(write_export(tier1, winners.as_mut(), out).map(drop)?);
-        let written = plan.out.as_ref().map_or(Ok(()), |out| out.write(export));
         let mut found = Found::in_tier1(tier1, plan.largest(self.top))?;
         let live = Scan::new(tier1).map(|line| {
             let line = match &mut winners {
@@ -246,8 +244,10 @@ impl Dedup {
             found.prefer(|group, usual| Ok(winners.winner(group, usual)?.url))?;
         }
         let pages = &mut Recorded { tier1, market: winners.as_mut() };
-        let written =
-            written.and_then(|()| self.report(plan, (pages, &weights), (&fed, &found), &engine.signer));
+        // The report reads the inputs again, and `out` may replace one.
+        let reported = self.report(plan, (pages, &weights), (&fed, &found), &engine.signer);
+        let export = |out: &mut dyn Write| Ok(write_export(tier1, winners.as_mut(), out).map(drop)?);
+        let written = plan.out.as_ref().map_or(Ok(()), |out| out.write(export)).and(reported);
         found.keep(self.top);
         drop(winners);
         let policy = engine.policy;

@@ -1,5 +1,6 @@
 //! Everything in the report that is counted over live pages, in two passes: the second counts what the first has chosen.
 
+use doppel_coordinator::limits::MIRRORS_COUNTED;
 use doppel_coordinator::savings::{Counting, Page};
 use doppel_model::pairwise::Policy;
 use doppel_protocol::Status;
@@ -70,7 +71,8 @@ impl Figures {
             };
             Ok(counting.add(&page)?)
         })?;
-        let savings = counting.finish(false, &|| false)?;
+        // Both directions of a pair are added up before the list is cut.
+        let savings = counting.finish_with(MIRRORS_COUNTED, false, &|| false)?;
         let mut mirrors = mirrors::Counting::of(&savings);
         let mut examples = Examples::of(found);
         pages.each(&mut |page| {

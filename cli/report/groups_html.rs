@@ -26,7 +26,14 @@ pub(super) fn section(run: &Run<'_>, figures: &Figures, texts: &Texts) -> Markup
 
 fn group(example: &Example, texts: &Texts) -> Markup {
     let Example { kept, removed, redirects, .. } = example;
-    let kind = if example.is_exact { "equal contents" } else { "near-duplicates" };
+    let kind = match example {
+        // One content, with redirects to it, has nothing that it equals.
+        Example { is_exact: true, kept, removed, redirects, .. } if kept + removed.pages <= redirects + 1 => {
+            "one content and redirects"
+        }
+        Example { is_exact: true, .. } => "equal contents",
+        _ => "near-duplicates",
+    };
     html! {
         article {
             h3 {

@@ -1,6 +1,6 @@
 //! Pairs of hosts that mirror each other: which pages of the one are duplicates of pages of the other, in both directions.
 //!
-//! The pairs that come into question are those with most pages among the pairs that [`Savings`] lists, which are found in bounded memory. For
+//! The pairs that come into question are those with most pages, both ways, among the pairs that [`Savings`] lists, which are found in bounded memory. For
 //! these pages are counted exactly, in a second pass, and so are all live pages of their hosts.
 
 use std::collections::HashMap;

@@ -94,13 +94,31 @@ fn a_failure_is_json_where_that_is_asked_for() {
     let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(summary["input"]["records"], 0);
     // Nor is it put behind data, or printed where text is asked for.
-    for arguments in
-        [&["dedup", "--json", "--out", "-", "none"][..], &["dedup", "none"], &["dedup", "--", "--json"]]
-    {
+    for arguments in [
+        &["dedup", "--json", "--out", "-", "none"][..],
+        &["dedup", "--json", "--report", "-", "none"],
+        &["dedup", "--json", "--out", "/dev/stdout", "none"],
+        &["dedup", "none"],
+        &["dedup", "--", "--json"],
+    ] {
         let output = run(arguments);
         assert_eq!((code(&output), output.stdout.len()), (1, 0), "{}", errors(&output));
     }
     assert_eq!(run(["dedup", "--json", "--help"]).status.code(), Some(0));
+}
+
+#[test]
+fn a_list_that_breaks_off_is_a_failure_behind_its_results() {
+    let home = tempfile::tempdir().unwrap();
+    let list = home.path().join("list");
+    fs::write(&list, b"http://a.example/\n\xff\nhttp://b.example/\n").unwrap();
+    let server = OwnServer::start(&[]);
+    let output = ask(&server, &["delete", "--json", "--file", list.to_str().unwrap()]);
+    assert_eq!(code(&output), 5, "{}", errors(&output));
+    let last: Value =
+        serde_json::from_slice(output.stdout.trim_ascii().rsplit(|b| *b == b'\n').next().unwrap()).unwrap();
+    let message = last["error"]["message"].as_str().unwrap();
+    assert!(message.contains("line 2") && message.contains("UTF-8"), "{message}");
 }
 
 #[test]

@@ -131,6 +131,20 @@ fn examples_come_from_standard_input_and_are_the_version_that_was_compared() {
 }
 
 #[test]
+fn an_output_that_replaces_an_input_leaves_its_texts_to_the_report() {
+    for way in [&[][..], &["--incremental"]] {
+        let home = tempfile::tempdir().unwrap();
+        let pages: Vec<_> = (0..2)
+            .map(|n| json!({"url": format!("http://a.example/{n}"), "text": near_copy(&text(7, 300), n).join(" ")}))
+            .collect();
+        let crawl = write(home.path(), "out.jsonl", &pages);
+        let (export, report) = reported(home.path(), way, &[&crawl]);
+        assert_eq!(export.iter().filter(|line| line["status"] == "duplicate").count(), 1);
+        assert!(report.contains("<figure>") && report.contains("<mark>"), "{report}");
+    }
+}
+
+#[test]
 fn a_report_replaces_no_input_and_no_other_output() {
     let home = tempfile::tempdir().unwrap();
     let crawl = write(home.path(), "crawl.jsonl", &[json!({"url": "http://a.example/", "text": "a"})]);
@@ -142,6 +156,12 @@ fn a_report_replaces_no_input_and_no_other_output() {
     {
         let output = run(["dedup", crawl].iter().chain(wrong));
         assert_eq!((code(&output), output.stdout.len()), (2, 0), "{wrong:?}: {}", errors(&output));
+    }
+    // Nor one that a pattern or a directory names.
+    let pattern = format!("{}/*.jsonl", home.path().display());
+    for inputs in [&*pattern, home.path().to_str().unwrap()] {
+        let output = run(["dedup", "--report", crawl, inputs]);
+        assert_eq!(code(&output), 2, "{inputs}: {}", errors(&output));
     }
     let output = run(["dedup", crawl, "--report", "-"]);
     assert!(

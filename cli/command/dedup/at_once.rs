@@ -125,8 +125,9 @@ impl Dedup {
         let most = plan.map_or(self.top, |plan| plan.largest(self.top));
         let mut found = Found::in_bulk(grouped, most);
         let write_all = |plan: &Plan| {
-            plan.out.as_ref().map_or(Ok(()), |out| out.write(write))?;
-            self.report(plan, (&mut { grouped }, weights), (&fed, &found), signer)
+            // The report reads the inputs again, and `out` may replace one.
+            let reported = self.report(plan, (&mut { grouped }, weights), (&fed, &found), signer);
+            plan.out.as_ref().map_or(Ok(()), |out| out.write(write)).and(reported)
         };
         let written = plan.map_or(Ok(()), write_all);
         found.keep(self.top);

@@ -3,7 +3,8 @@
 //! The store serves no read while it takes a batch of rows, and whoever reads one row after the other would wait for a batch at each.
 //! A commit that is to be short has the mover wait between two batches until it has read everything.
 //!
-//! Invariant: a batch is not begun while a commit reads, and a commit waits for one batch at most.
+//! Invariants: a batch is not begun while a commit reads; a commit waits for one batch at most; and between two commits that read a
+//! batch that waits has its turn.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -15,29 +16,36 @@ pub(super) struct Turns {
 
 #[derive(Default)]
 struct State {
-    /// Commits that read, or wait for the end of a batch.
+    /// Commits that read.
     reading: usize,
     /// A batch is under way.
     writing: bool,
+    /// Batches that wait for a commit.
+    waiting: usize,
+    /// A commit has ended for which a batch waits: it is the batch's turn.
+    due: bool,
 }
 
 /// While it is there, no rows are moved. Who holds it does not wait for the mover.
 pub(crate) struct Undisturbed(Arc<Turns>);
 
 impl Turns {
-    /// Waits for the end of the batch under way.
+    /// Waits for the end of the batch whose turn it is.
     pub(super) fn read(self: &Arc<Self>) -> Undisturbed {
-        let mut state = self.state();
-        state.reading += 1;
-        let ended = self.changed.wait_while(state, |state| state.writing);
-        drop(ended.unwrap_or_else(PoisonError::into_inner));
+        let ended = self.changed.wait_while(self.state(), |state| state.writing || state.due);
+        ended.unwrap_or_else(PoisonError::into_inner).reading += 1;
         Undisturbed(Arc::clone(self))
     }
 
     /// Puts rows in the store once no commit reads.
     pub(super) fn write<T>(&self, put: impl FnOnce() -> T) -> T {
-        let free = self.changed.wait_while(self.state(), |state| state.reading > 0);
-        free.unwrap_or_else(PoisonError::into_inner).writing = true;
+        let mut state = self.state();
+        state.waiting += 1;
+        let mut free =
+            self.changed.wait_while(state, |state| state.reading > 0).unwrap_or_else(PoisonError::into_inner);
+        free.waiting -= 1;
+        (free.writing, free.due) = (true, false);
+        drop(free);
         let ends = Writing(self);
         let done = put();
         drop(ends);
@@ -51,7 +59,10 @@ impl Turns {
 
 impl Drop for Undisturbed {
     fn drop(&mut self) {
-        self.0.state().reading -= 1;
+        let mut state = self.0.state();
+        state.reading -= 1;
+        state.due = state.reading == 0 && state.waiting > 0;
+        drop(state);
         self.0.changed.notify_all();
     }
 }
@@ -103,6 +114,24 @@ mod tests {
         let before = writes.load(Ordering::SeqCst);
         turns.write(|| writes.fetch_add(1, Ordering::SeqCst));
         assert_eq!(writes.load(Ordering::SeqCst), before + 1);
+    }
+
+    #[test]
+    fn a_batch_has_its_turn_between_two_commits() {
+        let turns = Arc::new(Turns::default());
+        let writes = AtomicUsize::new(0);
+        thread::scope(|scope| {
+            let first = turns.read();
+            scope.spawn(|| turns.write(|| writes.fetch_add(1, Ordering::SeqCst)));
+            while turns.state().waiting == 0 {
+                thread::yield_now();
+            }
+            drop(first);
+            // Though it asks at once.
+            let second = turns.read();
+            assert_eq!(writes.load(Ordering::SeqCst), 1);
+            drop(second);
+        });
     }
 
     #[test]

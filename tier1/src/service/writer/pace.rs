@@ -69,9 +69,12 @@ impl Writer<'_> {
         }
         let is_recent = |at: Option<Instant>| at.is_some_and(|at| now.duration_since(at) < ASKED);
         let is_large = |entry: &Waiting| !entry.is_done() && !entry.is_of_few();
-        if is_recent(self.last_few) && !self.pace.has_pause() && self.waiting.iter().any(is_large) {
+        let is_beside_few =
+            is_recent(self.last_few) && !self.pace.has_pause() && self.waiting.iter().any(is_large);
+        // One step of messages on their way may be as large as the least commit, which would leave no room for pages.
+        if is_beside_few && !self.range.is_backlogged() {
             COMMIT_ROWS_BESIDE_FEW
-        } else if is_recent(self.last_asked) {
+        } else if is_beside_few || is_recent(self.last_asked) {
             COMMIT_ROWS_ASKED
         } else {
             COMMIT_ROWS
