@@ -245,6 +245,7 @@ fn read_all(
     mut each: impl FnMut(Position, Fetched) -> anyhow::Result<()>,
 ) -> anyhow::Result<Tally> {
     let sources = inputs::sources(&inputs.inputs)?;
+    inputs.records.require_files(&sources)?;
     let tell = inputs.records.tells(tell);
     let options = inputs.records.fields.options(Limits::at(Timestamp::now()));
     inputs.records.check_names(&sources, &options, tell)?;

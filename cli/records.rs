@@ -105,6 +105,20 @@ impl RecordArgs {
         asked && self.told.begin()
     }
 
+    /// Refuses directories of pages where a format is given, which is that of files.
+    ///
+    /// # Errors
+    /// When an input is one.
+    pub(crate) fn require_files(&self, sources: &Sources) -> Result<(), Failure> {
+        let Some(format) = self.fields.format else { return Ok(()) };
+        let Some(source) = sources.all.iter().find(|source| source.is_pages()) else { return Ok(()) };
+        let dir = source.path().display();
+        Err(Failure::Usage(format!(
+            "{dir} is a directory of pages, which --format {format} is not for; if its files are of that format, name them by a \
+             pattern in quotes: '{dir}/*'"
+        )))
+    }
+
     /// Refuses files of one name whose records would have one name, too, and says so where records with one id are versions of each other.
     ///
     /// # Errors
