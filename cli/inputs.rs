@@ -205,12 +205,12 @@ fn visible_files(dir: &Path) -> impl Iterator<Item = DirEntry> {
     walk.filter(|entry| entry.file_type().is_file())
 }
 
-fn is_pattern(input: &Path) -> bool {
+pub(crate) fn is_pattern(input: &Path) -> bool {
     input.as_os_str().as_encoded_bytes().iter().any(|byte| b"*?[".contains(byte))
 }
 
 /// The directory in front of the first part that is a pattern.
-fn before_pattern(pattern: &Path) -> PathBuf {
+pub(crate) fn before_pattern(pattern: &Path) -> PathBuf {
     let is_plain = |part: &Component<'_>| !is_pattern(part.as_os_str().as_ref());
     let dir: PathBuf = pattern.components().take_while(is_plain).collect();
     dir

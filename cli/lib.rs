@@ -14,6 +14,7 @@
 //! | `new_directory` | a data directory that one command makes as a whole |
 //! | `layout` | contents laid out on nodes by a mapping |
 //! | `output`, `shown`, `summary`, `savings`, `svg`, `progress` | what is printed, drawn and shown meanwhile |
+//! | `results` | the original records, kept and removed |
 //! | `destination`, `whole_file`, `scratch`, `interrupt` | files that are whole or not there, and what an interruption removes |
 //! | `exit` | exit codes |
 //! | `front_door`, `token_file` | how a server listens to clients, and who may ask it what |
@@ -52,6 +53,7 @@ mod process;
 pub mod processor;
 pub mod progress;
 pub mod records;
+mod results;
 mod savings;
 pub mod scratch;
 mod served;

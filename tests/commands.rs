@@ -24,6 +24,7 @@ mod commands {
     mod policies;
     mod queries;
     mod records;
+    mod results;
 }
 
 use std::fs;

@@ -14,9 +14,12 @@ use clap::Args;
 use doppel_coordinator::export::write_export;
 use doppel_coordinator::market::MarketWinners;
 use doppel_model::{PageUrl, Timestamp};
-use doppel_protocol::{Body, Market, Markets, Outcome, Scan, Submission, Tier1Api, Tier1Error, Tier2Api};
+use doppel_protocol::{
+    Body, Line, Market, Markets, Outcome, Scan, Submission, Tier1Api, Tier1Error, Tier2Api,
+};
 
 use crate::args::{EngineArgs, InputArgs};
+use crate::bad_records::BadFile;
 use crate::destination::Destination;
 use crate::directory;
 use crate::extracted::{self, BATCH_PAGES};
@@ -26,6 +29,7 @@ use crate::new_directory::NewDirectory;
 use crate::output::{self, Output, say};
 use crate::policy_tables;
 use crate::progress;
+use crate::results::{Decisions, ResultArgs, Results, Verdicts};
 use crate::scratch::Scratch;
 use crate::spool::Spool;
 use crate::summary::{Fed, Found, LearntTables, Outcomes, Summary};
@@ -53,6 +57,7 @@ const FLUSH_STEP: Duration = Duration::from_secs(60);
 #[command(after_help = "\
 Examples:
   doppel dedup ~/site
+  doppel dedup --kept kept --removed removed 'data/**/*.parquet'
   doppel dedup --tau 0.9 --out groups.jsonl crawl-1.warc.gz crawl-2.warc.gz
   doppel dedup --data collection --out - pages.jsonl | grep '\"duplicate\"'")]
 pub(crate) struct Dedup {
@@ -84,12 +89,16 @@ pub(crate) struct Dedup {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
+    results: ResultArgs,
+    #[command(flatten)]
     engine: EngineArgs,
 }
 
 /// What came of a run.
 struct Done {
     summary: Summary,
+    /// What is decided of each record, where results are wanted.
+    decisions: Option<Decisions>,
     /// Whether the output was written. That comes last: a collection that is kept is complete by then.
     written: anyhow::Result<()>,
 }
@@ -100,14 +109,16 @@ struct Plan {
     market: Option<Market>,
     /// Whether it makes a data directory as a whole.
     makes: bool,
+    results: Option<Results>,
 }
 
 impl Dedup {
     pub(crate) fn run(mut self) -> anyhow::Result<()> {
         let mut asked = wire::asked(&self.engine)?;
         let plan = self.plan(&asked)?;
-        // Where tables are learnt, the inputs are read twice.
-        let spool = if self.learns(&asked) { Spool::of(&mut self.inputs.inputs)? } else { None };
+        // Where tables are learnt or results written, the inputs are read twice.
+        let is_read_twice = self.learns(&asked) || plan.results.is_some();
+        let spool = if is_read_twice { Spool::of(&mut self.inputs.inputs)? } else { None };
         let learnt = self.learn(&mut asked)?;
         let done = self.dedup(asked, &plan, learnt);
         drop(spool);
@@ -132,7 +143,12 @@ impl Dedup {
                 Manifest::map_of(asked.wanted, DEFAULTS)?;
             }
         }
-        Ok(Plan { out, market, makes: is_possible && !self.incremental })
+        let others =
+            [("--out", self.out.as_deref()), ("--bad", self.inputs.records.bad.as_ref().map(BadFile::path))];
+        let others: Vec<_> = others.into_iter().filter_map(|(option, path)| Some((option, path?))).collect();
+        let results = Results::check(&self.results, &self.inputs, &others, data)?;
+        results.iter().for_each(Results::say_memory);
+        Ok(Plan { out, market, makes: is_possible && !self.incremental, results })
     }
 
     /// Whether the tables of the policy are to be learnt from the inputs: they are not given, and the collection does not have them.
@@ -164,13 +180,21 @@ impl Dedup {
     fn dedup(&self, asked: Asked, plan: &Plan, learnt: Option<LearntTables>) -> anyhow::Result<()> {
         let data = self.data.as_deref();
         let new = data.filter(|_| plan.makes);
-        let Done { mut summary, written } = match new {
+        let Done { mut summary, decisions, mut written } = match new {
             Some(dir) => self.make_directory(dir, asked, plan)?,
             None if data.is_none() && !self.incremental => self.at_once(asked, plan)?,
             None => self.page_by_page(asked, plan)?,
         };
         let kept = data.map(|dir| dir.join(policy_tables::NAME)).filter(|path| path.exists());
         summary.tables = learnt.map(|learnt| LearntTables { kept, ..learnt });
+        if let (Ok(()), Some(results), Some(decisions)) = (&written, &plan.results, decisions) {
+            let input = &summary.fed.input;
+            let first = (input.now.unwrap_or_else(Timestamp::now), input.pages);
+            match results.write(&self.inputs, first, decisions) {
+                Ok(copied) => summary.results = Some(copied),
+                Err(error) => written = Err(error),
+            }
+        }
         if matches!(plan.out, Some(Destination::Standard)) {
             summary.print(&mut output::stderr())?;
         } else {
@@ -203,7 +227,8 @@ impl Dedup {
         }
         let begin = Instant::now();
         let mut weights = Weights::default();
-        let mut fed = self.feed(&engine, &mut weights)?;
+        let mut verdicts = self.verdicts();
+        let mut fed = self.feed(&engine, &mut weights, verdicts.as_mut())?;
         if self.data.is_some() {
             self.look_for_gone(&engine, &mut fed)?;
         }
@@ -217,21 +242,23 @@ impl Dedup {
         let export = |out: &mut dyn Write| Ok(write_export(tier1, winners.as_mut(), out).map(drop)?);
         let written = plan.out.as_ref().map_or(Ok(()), |out| out.write(export));
         let mut found = Found::in_tier1(tier1, self.top)?;
-        let live = Scan::new(tier1).map(|line| {
-            let line = match &mut winners {
-                Some(winners) => winners.apply(line?)?,
-                None => line?,
-            };
-            Ok::<_, Tier1Error>((line.url.id(), line.status))
-        });
-        let balance = weights.balance(live)?;
+        let balance = weights
+            .balance(live(tier1, &mut winners).map(|line| line.map(|line| (line.url.id(), line.status))))?;
+        let annotate = self.results.annotate;
+        let decisions =
+            verdicts.map(|verdicts| verdicts.decide(live(tier1, &mut winners), annotate)).transpose()?;
         if let Some(winners) = &mut winners {
             found.prefer(|group, usual| Ok(winners.winner(group, usual)?.url))?;
         }
         drop(winners);
         let policy = engine.policy;
         engine.stop();
-        Ok(Done { summary: Summary::new(policy, fed, elapsed, found, balance), written })
+        Ok(Done { summary: Summary::new(policy, fed, elapsed, found, balance), decisions, written })
+    }
+
+    /// Takes note of records where results are wanted.
+    fn verdicts(&self) -> Option<Verdicts> {
+        self.results.is_wanted().then(Verdicts::default)
     }
 
     fn market(&self, markets: &Markets) -> anyhow::Result<Option<Market>> {
@@ -266,22 +293,41 @@ impl Dedup {
     }
 
     /// Records all pages, in the order of the inputs.
-    fn feed(&self, engine: &Engine, weights: &mut Weights) -> anyhow::Result<Fed> {
+    fn feed(
+        &self,
+        engine: &Engine,
+        weights: &mut Weights,
+        mut verdicts: Option<&mut Verdicts>,
+    ) -> anyhow::Result<Fed> {
         let mut outcomes = Outcomes::default();
         // Nobody can ask a temporary collection for the language of a page.
         let detect_language = self.data.is_some() && self.engine.detect_language;
         let input = extracted::pages(&self.inputs, (engine.signer.clone(), detect_language), |pages| {
-            let (pages, bytes): (Vec<_>, Vec<_>) =
-                pages.into_iter().map(|page| (page.submission, page.bytes)).unzip();
+            let (pages, read): (Vec<_>, Vec<_>) =
+                pages.into_iter().map(|page| (page.submission, (page.record, page.bytes))).unzip();
             let taken = submit(engine, &pages)?;
-            for ((page, bytes), outcome) in pages.iter().zip(bytes).zip(&taken) {
+            for ((page, (record, bytes)), outcome) in pages.iter().zip(read).zip(&taken) {
                 weights.note(page.url.id(), bytes, *outcome);
+                if let Some(verdicts) = &mut verdicts {
+                    verdicts.note(record, page.url.id(), *outcome);
+                }
             }
             outcomes.add(&taken);
             Ok(())
         })?;
         Ok(Fed { input, outcomes, ..Fed::default() })
     }
+}
+
+/// Every live page, as it is for a market if there is one.
+fn live<'t>(
+    tier1: &'t dyn Tier1Api,
+    winners: &'t mut Option<MarketWinners<'_>>,
+) -> impl Iterator<Item = Result<Line, Tier1Error>> + 't {
+    Scan::new(tier1).map(|line| match winners.as_mut() {
+        Some(winners) => winners.apply(line?),
+        None => line,
+    })
 }
 
 fn nothing_is_kept(dir: &Path) -> String {

@@ -16,6 +16,7 @@ use crate::destination::Destination;
 use crate::extracted::ExtractedPage;
 use crate::manifest::{Manifest, Wanted};
 use crate::new_directory::NewDirectory;
+use crate::results::Decisions;
 use crate::scratch::Scratch;
 use crate::summary::{Fed, Found, Outcomes, Summary};
 use crate::weights::{Balance, Weights};
@@ -25,6 +26,9 @@ use crate::{directory, extracted, interrupt, policy_tables, progress};
 /// Bytes of signatures that are in memory while a collection is grouped of which nothing is kept; the others are in a
 /// temporary file.
 const SIGNATURES_MAX: usize = 128 << 20;
+
+/// What is told of the pages, and what is decided of the records where results are wanted.
+type Counted = (Balance, Option<Decisions>);
 
 impl Dedup {
     /// Groups a collection of which nothing is kept.
@@ -40,8 +44,8 @@ impl Dedup {
             group_members_max: self.engine.tuning.group_members_max,
             keep: Keep::Answer { memory_max: SIGNATURES_MAX, temp_dir: scratch.path() },
         };
-        let (fed, grouped, balance) = self.group(&config, signer)?;
-        Ok(self.answer(fed, begin, (config.policy, &grouped, balance), plan.out.as_ref()))
+        let (fed, grouped, found) = self.group(&config, signer)?;
+        Ok(self.answer(fed, begin, (config.policy, &grouped, found), plan.out.as_ref()))
     }
 
     /// Makes a data directory.
@@ -60,12 +64,12 @@ impl Dedup {
             group_members_max: self.engine.tuning.group_members_max,
             keep: Keep::Databases { dir: &tier1, map },
         };
-        let (fed, grouped, balance) =
+        let (fed, grouped, found) =
             self.group(&config, signer.clone()).with_context(|| nothing_is_kept(dir))?;
         // An empty collection would take the next command for one that adds to it. The output is not written, because it may
         // lie in the directory, which has to stay empty. The caller says that nothing was read.
         if grouped.counters.submissions == 0 {
-            return Ok(self.answer(fed, begin, (config.policy, &grouped, balance), None));
+            return Ok(self.answer(fed, begin, (config.policy, &grouped, found), None));
         }
         let marked = doppel_tier2::check::mark(&new.tier2());
         marked.with_context(|| format!("cannot write {}", dir.display()))?;
@@ -74,21 +78,25 @@ impl Dedup {
         }
         new.finish(&manifest)?;
         interrupt::announce("interrupted; the collection is whole")?;
-        Ok(self.answer(fed, begin, (config.policy, &grouped, balance), plan.out.as_ref()))
+        Ok(self.answer(fed, begin, (config.policy, &grouped, found), plan.out.as_ref()))
     }
 
     /// Reads all pages and groups them.
-    fn group(&self, config: &BulkConfig<'_>, signer: Signer) -> anyhow::Result<(Fed, Grouped, Balance)> {
+    fn group(&self, config: &BulkConfig<'_>, signer: Signer) -> anyhow::Result<(Fed, Grouped, Counted)> {
         let is_kept = matches!(config.keep, Keep::Databases { .. });
         let mut bulk = Bulk::new(config)?;
         let (mut outcomes, mut weights) = (Outcomes::default(), Weights::default());
+        let mut verdicts = self.verdicts();
         // Nobody can ask for the language of a page that is not kept.
         let input =
             extracted::pages(&self.inputs, (signer, is_kept && self.engine.detect_language), |pages| {
-                for ExtractedPage { submission, bytes } in pages {
+                for ExtractedPage { record, submission, bytes } in pages {
                     let page = submission.url.id();
                     let outcome = bulk.submit(submission)?;
                     weights.note(page, bytes, outcome);
+                    if let Some(verdicts) = &mut verdicts {
+                        verdicts.note(record, page, outcome);
+                    }
                     outcomes.add(&[outcome]);
                 }
                 Ok(())
@@ -105,14 +113,16 @@ impl Dedup {
         let grouped = bulk.finish()?;
         spinner.finish_and_clear();
         let Ok(balance) = weights.balance(grouped.statuses().map(Ok::<_, Infallible>));
-        Ok((fed, grouped, balance))
+        let lines = grouped.lines().map(Ok::<_, Infallible>);
+        let decisions = verdicts.map(|verdicts| verdicts.decide(lines, self.results.annotate)).transpose()?;
+        Ok((fed, grouped, (balance, decisions)))
     }
 
     fn answer(
         &self,
         fed: Fed,
         begin: Instant,
-        (policy, grouped, balance): (Policy, &Grouped, Balance),
+        (policy, grouped, (balance, decisions)): (Policy, &Grouped, Counted),
         out: Option<&Destination>,
     ) -> Done {
         let elapsed = begin.elapsed();
@@ -126,6 +136,7 @@ impl Dedup {
         let written = out.map_or(Ok(()), |out| out.write(write));
         Done {
             summary: Summary::new(policy, fed, elapsed, Found::in_bulk(grouped, self.top), balance),
+            decisions,
             written,
         }
     }
