@@ -8,12 +8,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use doppel_crawls::record::Ignored;
-use doppel_crawls::{CrawlClock, Fetched, InputError, Item, Limits, Place, Reason, Skip};
+use doppel_crawls::{CrawlClock, Fetched, InputError, Item, Limits, Place, Skip};
 use doppel_model::{RawContent, Timestamp};
 use serde::Serialize;
 
 use crate::args::InputArgs;
-use crate::bad_records::BadFile;
+use crate::bad_records::{BadFile, class};
 use crate::directory;
 use crate::exit::Failure;
 use crate::inputs;
@@ -53,6 +53,12 @@ pub struct Tally {
     pub crawl_files: BTreeMap<String, u64>,
     /// Inputs that could not be read to their end.
     pub incomplete: Vec<String>,
+    /// When reading began: dates may not be far ahead of it.
+    #[serde(skip)]
+    pub(crate) now: Option<Timestamp>,
+    /// Pages, redirects and deaths, with those that could not be used.
+    #[serde(skip)]
+    pub(crate) pages: u64,
     /// The share of bad records that is an error, where one is given.
     #[serde(skip)]
     max_bad: Option<Share>,
@@ -245,16 +251,17 @@ fn read_all(
     mut each: impl FnMut(Position, Fetched) -> anyhow::Result<()>,
 ) -> anyhow::Result<Tally> {
     let sources = inputs::sources(&inputs.inputs)?;
+    let now = Timestamp::now();
     inputs.records.require_files(&sources)?;
     let tell = inputs.records.tells(tell);
-    let options = inputs.records.fields.options(Limits::at(Timestamp::now()));
+    let options = inputs.records.fields.options(Limits::at(now));
     inputs.records.check_names(&sources, &options, tell)?;
     let mut named = NamedFields::new(&sources.all, &options);
     let bad_file = inputs.records.bad.clone().filter(|_| tell);
     bad_file.as_ref().map_or(Ok(()), |file| file.begin(&sources))?;
     let bar = progress::bytes(sources.all.iter().map(|source| source.bytes).sum(), doing);
     let mut clock = CrawlClock::new();
-    let mut tally = Tally { max_bad: inputs.records.max_bad, bad_file, ..Tally::default() };
+    let mut tally = Tally { now: Some(now), max_bad: inputs.records.max_bad, bad_file, ..Tally::default() };
     let mut before = 0;
     if sources.beside > 0 {
         tally.skipped.insert("file beside crawl files".to_owned(), sources.beside);
@@ -288,6 +295,7 @@ fn read_all(
                         place: input.place(),
                     };
                     tally.records += 1;
+                    tally.pages += 1;
                     tally.bytes += content_bytes(&page);
                     each(at, page)?;
                 }
@@ -345,30 +353,6 @@ fn unchecked_ids(number: u64) -> String {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
 fn is_zero(number: &u64) -> bool {
     *number == 0
-}
-
-/// The kind of an error, to count by.
-fn class(error: &InputError) -> &'static str {
-    match error.reason {
-        Reason::Io(_) => "unreadable",
-        Reason::FileKind
-        | Reason::Format
-        | Reason::JsonArray
-        | Reason::PackedColumns
-        | Reason::PageInPipe => "unknown format",
-        Reason::Truncated => "truncated",
-        Reason::Corrupt(_) => "corrupt compressed data",
-        Reason::Expansion { .. } => "unpacks to implausibly much",
-        Reason::Head(_) | Reason::Length => "broken WARC record",
-        Reason::TooLarge { .. } => "too large",
-        Reason::Url(_) => "no page URL",
-        Reason::Date(_) | Reason::Ahead(_) => "bad date",
-        Reason::Http(_) | Reason::Encoding(_) => "broken HTTP response",
-        Reason::Item(_) => "JSON line that is no page",
-        Reason::Cells { .. } => "row of another number of cells",
-        Reason::Columns(_) => "broken Parquet or Arrow data",
-        Reason::Field(_) => "record that is no page",
-    }
 }
 
 #[cfg(test)]

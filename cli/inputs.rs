@@ -270,7 +270,7 @@ fn visible(dir: &Path) -> impl Iterator<Item = walkdir::Result<DirEntry>> {
     walk.filter(|entry| entry.as_ref().map_or(true, |entry| entry.file_type().is_file()))
 }
 
-fn is_pattern(input: &Path) -> bool {
+pub(crate) fn is_pattern(input: &Path) -> bool {
     input.as_os_str().as_encoded_bytes().iter().any(|byte| b"*?[".contains(byte))
 }
 
@@ -288,7 +288,7 @@ fn names_hidden(pattern: &Path, dir: &Path) -> bool {
 }
 
 /// The directory in front of the first part that is a pattern, as the files that match it are spelt.
-fn before_pattern(pattern: &Path) -> PathBuf {
+pub(crate) fn before_pattern(pattern: &Path) -> PathBuf {
     let is_plain = |part: &Component<'_>| !is_pattern(part.as_os_str().as_ref());
     pattern.components().take_while(is_plain).filter(|part| *part != Component::CurDir).collect()
 }

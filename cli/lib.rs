@@ -15,6 +15,7 @@
 //! | `layout` | contents laid out on nodes by a mapping |
 //! | `report` | the report of `doppel dedup` as a page of HTML |
 //! | `output`, `shown`, `summary`, `savings`, `svg`, `progress` | what is printed, drawn and shown meanwhile |
+//! | `results` | the original records, kept and removed |
 //! | `destination`, `whole_file`, `scratch`, `interrupt` | files that are whole or not there, and what an interruption removes |
 //! | `exit` | exit codes |
 //! | `front_door`, `token_file` | how a server listens to clients, and who may ask it what |
@@ -55,6 +56,7 @@ pub mod processor;
 pub mod progress;
 pub mod records;
 mod report;
+mod results;
 mod savings;
 pub mod scratch;
 mod served;

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use doppel_crawls::copy::Copied;
 use doppel_model::pairwise::Policy;
 use doppel_model::tables::TablesHash;
 use doppel_model::{GroupId, PageUrl, Timestamp};
@@ -54,6 +55,9 @@ pub(crate) struct Summary {
     /// The tables that this run learnt from its inputs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tables: Option<LearntTables>,
+    /// The records that were copied to directories.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) results: Option<Copied>,
     /// The collection's totals.
     pages: Counters,
     #[serde(flatten)]
@@ -202,6 +206,7 @@ impl Summary {
             megabytes_per_second: fed.input.bytes as f64 / 1e6 / seconds,
             policy,
             tables: None,
+            results: None,
             pages,
             fed,
             balance,
@@ -268,6 +273,9 @@ impl Summary {
         let percent = balance.removed_percent();
         let (kept, removed) = (count(kept.pages), count(removed.pages));
         writeln!(out, "\nkept {kept}{of_kept}, removed {removed}{of_removed}: {percent:.1} % of pages")?;
+        if let Some(copied) = &self.results {
+            writeln!(out, "{}", of_records(copied))?;
+        }
         writeln!(out, "\n{seconds:.1} s: {records_per_second:.0} pages/s, {megabytes_per_second:.1} MB/s")?;
         if let Some(LearntTables { hash, pages, words, kept, .. }) = &self.tables {
             let (pages, words) = (plural(*pages, "page"), plural(*words, "word"));
@@ -304,6 +312,16 @@ impl Outcomes {
             } += 1;
         }
     }
+}
+
+/// The records that were copied, in words.
+fn of_records(copied: &Copied) -> String {
+    let removed = copied.removed.iter().map(|(reason, records)| format!("{} {reason}", count(*records)));
+    let removed: Vec<_> = removed.collect();
+    let reasons = if removed.is_empty() { String::new() } else { format!(" ({})", removed.join(", ")) };
+    let all: u64 = copied.removed.values().sum();
+    let (kept, bad) = (count(copied.kept), count(copied.bad));
+    format!("records written: {kept} kept, {} removed{reasons}; {bad} bad", count(all))
 }
 
 /// What pages have in common whose contents are equal under a policy.

@@ -26,6 +26,7 @@ mod commands {
     mod queries;
     mod records;
     mod reports;
+    mod results;
     mod schemas;
 }
 

@@ -15,6 +15,7 @@ use super::{Dedup, Done, Plan, dead, nothing_is_kept};
 use crate::extracted::ExtractedPage;
 use crate::manifest::{Manifest, Wanted};
 use crate::new_directory::NewDirectory;
+use crate::results::Decisions;
 use crate::scratch::Scratch;
 use crate::summary::{Fed, Found, Summary};
 use crate::weights::Weights;
@@ -24,6 +25,9 @@ use crate::{directory, extracted, interrupt, policy_tables, progress};
 /// Bytes of signatures that are in memory while a collection is grouped of which nothing is kept; the others are in a
 /// temporary file.
 const SIGNATURES_MAX: usize = 128 << 20;
+
+/// What was counted of the pages, and what is decided of the records where results are wanted.
+type Counted = (Weights, Option<Decisions>);
 
 impl Dedup {
     /// Groups a collection of which nothing is kept.
@@ -39,8 +43,8 @@ impl Dedup {
             group_members_max: self.engine.tuning.group_members_max,
             keep: Keep::Answer { memory_max: SIGNATURES_MAX, temp_dir: scratch.path() },
         };
-        let (fed, grouped, weights) = self.group(&config, signer.clone())?;
-        Ok(self.answer(fed, begin, (&signer, &grouped, &weights), Some(plan)))
+        let (fed, grouped, counted) = self.group(&config, signer.clone())?;
+        Ok(self.answer(fed, begin, (&signer, &grouped, counted), Some(plan)))
     }
 
     /// Makes a data directory.
@@ -59,12 +63,12 @@ impl Dedup {
             group_members_max: self.engine.tuning.group_members_max,
             keep: Keep::Databases { dir: &tier1, map },
         };
-        let (fed, grouped, weights) =
+        let (fed, grouped, counted) =
             self.group(&config, signer.clone()).with_context(|| nothing_is_kept(dir))?;
         // An empty collection would take the next command for one that adds to it. The output is not written, because it may
         // lie in the directory, which has to stay empty. The caller says that nothing was read.
         if grouped.counters.submissions == 0 {
-            return Ok(self.answer(fed, begin, (&signer, &grouped, &weights), None));
+            return Ok(self.answer(fed, begin, (&signer, &grouped, counted), None));
         }
         let marked = doppel_tier2::check::mark(&new.tier2());
         marked.with_context(|| format!("cannot write {}", dir.display()))?;
@@ -73,22 +77,26 @@ impl Dedup {
         }
         new.finish(&manifest)?;
         interrupt::announce("interrupted; the collection is whole")?;
-        Ok(self.answer(fed, begin, (&signer, &grouped, &weights), Some(plan)))
+        Ok(self.answer(fed, begin, (&signer, &grouped, counted), Some(plan)))
     }
 
     /// Reads all pages and groups them.
-    fn group(&self, config: &BulkConfig<'_>, signer: Signer) -> anyhow::Result<(Fed, Grouped, Weights)> {
+    fn group(&self, config: &BulkConfig<'_>, signer: Signer) -> anyhow::Result<(Fed, Grouped, Counted)> {
         let is_kept = matches!(config.keep, Keep::Databases { .. });
         let mut bulk = Bulk::new(config)?;
         let (mut fed, mut weights) = (Fed::default(), Weights::default());
+        let mut verdicts = self.verdicts();
         // Nobody can ask for the language of a page that is not kept.
         fed.input =
             extracted::pages(&self.inputs, (signer, is_kept && self.engine.detect_language), |pages| {
-                for ExtractedPage { submission, bytes } in pages {
+                for ExtractedPage { record, submission, bytes } in pages {
                     let page = submission.url.id();
                     fed.note_date(submission.fetched_at);
                     let outcome = bulk.submit(submission)?;
                     weights.note(page, bytes, outcome);
+                    if let Some(verdicts) = &mut verdicts {
+                        verdicts.note(record, page, outcome);
+                    }
                     fed.outcomes.add(&[outcome]);
                 }
                 Ok(())
@@ -103,7 +111,9 @@ impl Dedup {
         let spinner = progress::waiting("grouping");
         let grouped = bulk.finish()?;
         spinner.finish_and_clear();
-        Ok((fed, grouped, weights))
+        let lines = grouped.lines().map(Ok::<_, Infallible>);
+        let decisions = verdicts.map(|verdicts| verdicts.decide(lines, self.results.annotate)).transpose()?;
+        Ok((fed, grouped, (weights, decisions)))
     }
 
     /// What came of it; nothing is written without a plan.
@@ -111,7 +121,7 @@ impl Dedup {
         &self,
         fed: Fed,
         begin: Instant,
-        (signer, grouped, weights): (&Signer, &Grouped, &Weights),
+        (signer, grouped, (weights, decisions)): (&Signer, &Grouped, Counted),
         plan: Option<&Plan>,
     ) -> Done {
         let elapsed = begin.elapsed();
@@ -126,12 +136,12 @@ impl Dedup {
         let mut found = Found::in_bulk(grouped, most);
         let write_all = |plan: &Plan| {
             // The report reads the inputs again, and `out` may replace one.
-            let reported = self.report(plan, (&mut { grouped }, weights), (&fed, &found), signer);
+            let reported = self.report(plan, (&mut { grouped }, &weights), (&fed, &found), signer);
             plan.out.as_ref().map_or(Ok(()), |out| out.write(write)).and(reported)
         };
         let written = plan.map_or(Ok(()), write_all);
         found.keep(self.top);
         let Ok(balance) = weights.balance(grouped.statuses().map(Ok::<_, Infallible>));
-        Done { summary: Summary::new(signer.policy(), fed, elapsed, found, balance), written }
+        Done { summary: Summary::new(signer.policy(), fed, elapsed, found, balance), decisions, written }
     }
 }

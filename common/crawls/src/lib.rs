@@ -22,6 +22,7 @@
 mod charset;
 mod clock;
 mod columns;
+pub mod copy;
 mod counted;
 mod delimited;
 mod directory;
@@ -216,6 +217,12 @@ impl Input {
             Source::Columns(rows) => rows.place(),
             Source::Files(_) => Place::File,
         }
+    }
+
+    /// Whether it is a file of records, and not one page or several that are files of their own.
+    #[must_use]
+    pub fn holds_records(&self) -> bool {
+        !matches!(self.source, Source::Files(_))
     }
 
     /// Values of guessed fields that could not be used and were ignored so far, by field.

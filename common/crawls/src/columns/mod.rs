@@ -3,10 +3,10 @@
 
 mod cells;
 mod delta_lengths;
-mod ipc;
+pub(crate) mod ipc;
 mod page_headers;
 mod pages;
-mod parquet_file;
+pub(crate) mod parquet_file;
 
 use std::fs::File;
 use std::path::Path;
@@ -54,6 +54,14 @@ enum Batches {
     Stream(Box<StreamBatches>),
 }
 
+/// A kind of files of columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Parquet,
+    ArrowFile,
+    ArrowStream,
+}
+
 impl Rows {
     /// A Parquet file.
     pub(super) fn parquet(
@@ -98,6 +106,15 @@ impl Rows {
             unpacked: 0,
             ended: false,
             broke_off: false,
+        }
+    }
+
+    /// Which kind of file it is.
+    pub(super) fn kind(&self) -> Kind {
+        match self.batches {
+            Batches::Parquet(_) => Kind::Parquet,
+            Batches::File(_) => Kind::ArrowFile,
+            Batches::Stream(_) => Kind::ArrowStream,
         }
     }
 
@@ -313,7 +330,7 @@ pub(super) fn is_arrow_stream(beginning: &[u8]) -> bool {
 }
 
 /// Runs a decoder that may panic where data are damaged in a way that it does not expect.
-fn guarded<T>(decode: impl FnOnce() -> T) -> Result<T, Reason> {
+pub(super) fn guarded<T>(decode: impl FnOnce() -> T) -> Result<T, Reason> {
     let decode = std::panic::AssertUnwindSafe(decode);
     std::panic::catch_unwind(decode).map_err(|_| Reason::Columns("the decoder failed".to_owned()))
 }
