@@ -75,7 +75,7 @@ fn a_part_of_a_directory_that_cannot_be_read_is_told() {
     let home = tempfile::tempdir().unwrap();
     make(home.path(), &["set/a.jsonl", "set/b/c.jsonl"]);
     let closed = home.path().join("set/b");
-    fs::set_permissions(&closed, fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
     // The superuser may read it all the same.
     if fs::read_dir(&closed).is_err() {
         let error = sources(&[home.path().join("set")]).unwrap_err();

@@ -39,7 +39,7 @@ pub fn copy_directory(
     judge: &mut dyn Judge,
     take: &mut dyn FnMut(Side, &Path, &Path) -> Result<(), CopyError>,
 ) -> Result<Copied, CopyError> {
-    let mut input = crate::open(dir, options.clone()).map_err(CopyError::Open)?;
+    let mut input = crate::open(dir, options.clone()).map_err(|error| CopyError::Open(Box::new(error)))?;
     let mut job = Job { path: dir, judge, annotate: false, copied: Copied::default() };
     let Source::Files(files) = &mut input.source else { return Err(job.cannot(Reason::Format)) };
     while let Some(item) = files.next() {

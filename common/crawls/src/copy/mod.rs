@@ -178,16 +178,22 @@ impl Copied {
 pub enum CopyError {
     /// The input cannot be opened.
     #[error(transparent)]
-    Open(InputError),
+    Open(Box<InputError>),
     /// The input cannot be read, or cannot be written in its own format.
     #[error(transparent)]
-    Input(#[from] InputError),
+    Input(Box<InputError>),
     /// One of the files cannot be written.
     #[error("{0}")]
     Write(Side, #[source] io::Error),
     /// What was decided cannot be read, or is not of these records.
     #[error("{path}", path = .0.display())]
     Judge(std::path::PathBuf, #[source] io::Error),
+}
+
+impl From<InputError> for CopyError {
+    fn from(error: InputError) -> Self {
+        Self::Input(Box::new(error))
+    }
 }
 
 impl fmt::Display for Side {
@@ -211,7 +217,7 @@ pub fn copy<W: Write + Send>(
     sides: Sides<W>,
     (judge, annotate): (&mut dyn Judge, bool),
 ) -> Result<(Copied, Sides<W>), CopyError> {
-    let mut input = open_as(path, name, options.clone()).map_err(CopyError::Open)?;
+    let mut input = open_as(path, name, options.clone()).map_err(|error| CopyError::Open(Box::new(error)))?;
     let mut job = Job { path, judge, annotate, copied: Copied::default() };
     let packing = Stream::open(path, &options.limits).map_err(|reason| job.cannot(reason))?.packing();
     let sides = match &mut input.source {

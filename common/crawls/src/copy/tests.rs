@@ -194,13 +194,14 @@ fn parquet_rows_stay_under_their_schema_in_their_row_groups() {
         assert_eq!(reader.schema(), original.schema());
         assert_eq!(reader.parquet_schema().root_schema(), original.parquet_schema().root_schema());
         let metadata = Arc::clone(reader.metadata());
-        let rows: Vec<_> = metadata.row_groups().iter().map(|group| group.num_rows()).collect();
+        let rows: Vec<_> =
+            metadata.row_groups().iter().map(parquet::file::metadata::RowGroupMetaData::num_rows).collect();
         assert_eq!(rows, groups);
         assert!(
             metadata
                 .row_groups()
                 .iter()
-                .flat_map(|group| group.columns())
+                .flat_map(parquet::file::metadata::RowGroupMetaData::columns)
                 .all(|column| column.compression() == Compression::SNAPPY)
         );
         let described = metadata.file_metadata().key_value_metadata().unwrap();
