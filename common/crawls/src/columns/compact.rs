@@ -35,19 +35,26 @@ impl<R: Read> Compact<R> {
         &mut self,
         mut each: impl FnMut(&mut Self, i16, u8) -> Result<(), Reason>,
     ) -> Result<(), Reason> {
-        let mut number = 0_i16;
-        loop {
-            let byte = self.byte()?;
-            let kind = byte & 0xf;
-            if kind == kind::STOP {
-                return Ok(());
-            }
-            number = match byte >> 4 {
-                0 => i16::try_from(self.signed()?).map_err(|_| damaged())?,
-                step => number.checked_add(i16::from(step)).ok_or_else(damaged)?,
-            };
+        let mut number = 0;
+        while let Some((next, kind)) = self.field(number)? {
+            number = next;
             each(self, number, kind)?;
         }
+        Ok(())
+    }
+
+    /// The number and type of the field behind that of the number `before`, or behind the beginning of a structure, which is 0. `None` at the end.
+    pub(super) fn field(&mut self, before: i16) -> Result<Option<(i16, u8)>, Reason> {
+        let byte = self.byte()?;
+        let kind = byte & 0xf;
+        if kind == kind::STOP {
+            return Ok(None);
+        }
+        let number = match byte >> 4 {
+            0 => i16::try_from(self.signed()?).map_err(|_| damaged())?,
+            step => before.checked_add(i16::from(step)).ok_or_else(damaged)?,
+        };
+        Ok(Some((number, kind)))
     }
 
     pub(super) fn skip(&mut self, kind: u8, depth: u32) -> Result<(), Reason> {

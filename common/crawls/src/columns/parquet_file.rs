@@ -1,7 +1,7 @@
 //! Batches of a Parquet file: one row group after the other, in pieces of bounded size.
 
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
@@ -179,9 +179,7 @@ fn check_footer(file: &mut File) -> Result<u64, Reason> {
     }
     let at = (bytes - 8).checked_sub(footer).ok_or(Reason::Truncated)?;
     file.seek(SeekFrom::Start(at)).map_err(Reason::Io)?;
-    let mut description = Vec::new();
-    file.take(footer).read_to_end(&mut description).map_err(Reason::Io)?;
-    check_schema(&description)?;
+    check_schema(BufReader::new(file.take(footer)))?;
     Ok(bytes)
 }
 

@@ -39,19 +39,20 @@ struct Group {
 ///
 /// # Errors
 /// When it is damaged, nested too deep, or would take too much room.
-pub(super) fn check_schema(description: &[u8]) -> Result<(), Reason> {
-    let mut is_there = false;
-    Compact::new(description).fields(|compact, field, kind| match (field, kind) {
-        // The decoder takes the first one.
-        (_, kind) if is_there => compact.skip(kind, SKIPPED_DEPTH_MAX),
-        // Writers have only the version in front of it.
-        (1, kind::I32) => compact.skip(kind, SKIPPED_DEPTH_MAX),
-        (2, kind::LIST) => {
-            is_there = true;
-            check_elements(compact)
+pub(super) fn check_schema(description: impl Read) -> Result<(), Reason> {
+    let mut compact = Compact::new(description);
+    let mut number = 0;
+    while let Some((next, kind)) = compact.field(number)? {
+        number = next;
+        match (number, kind) {
+            // Writers have only the version in front of it.
+            (1, kind::I32) => compact.skip(kind, SKIPPED_DEPTH_MAX)?,
+            // The decoder takes no second one.
+            (2, kind::LIST) => return check_elements(&mut compact),
+            _ => break,
         }
-        _ => Err(damaged()),
-    })
+    }
+    Err(damaged())
 }
 
 fn check_elements<R: Read>(compact: &mut Compact<R>) -> Result<(), Reason> {
@@ -180,7 +181,7 @@ mod tests {
     }
 
     fn check(elements: &[Vec<u8>]) -> Result<(), Reason> {
-        check_schema(&description(elements))
+        check_schema(&*description(elements))
     }
 
     #[test]
@@ -236,7 +237,8 @@ mod tests {
         }
         let time = [0x48, 1, b'r', 0x6c, 0x8c, 0x11, 0x1c, 0x1c, 0, 0, 0, 0, 0];
         assert!(check(&[time.to_vec()]).is_ok());
-        // A second schema is not read by the decoder; another field in front of the first could be read otherwise.
-        assert!(check_schema(&[0x15, 0x04, 0x29, 0x0c, 0]).is_err());
+        // Another field in front of the schema, and none at all.
+        assert!(check_schema(&[0x15, 0x04, 0x29, 0x0c, 0][..]).is_err());
+        assert!(check_schema(&[0x15, 0x04, 0][..]).is_err());
     }
 }
