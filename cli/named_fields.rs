@@ -72,9 +72,11 @@ pub(crate) fn require(map: &FieldMap, file: &dyn fmt::Display) -> Result<(), Fai
     }
 }
 
+/// The fields that a file has; none where it has no record.
 fn those_in(map: &FieldMap) -> impl Iterator<Item = Field> {
     let is_unmet = |field: Field| map.unmet().iter().any(|unmet| unmet.field == field && !unmet.is_there);
-    map.fields().map(|(field, ..)| field).filter(move |field| !is_unmet(*field))
+    let fields = map.fields().map(|(field, ..)| field);
+    fields.filter(move |field| map.is_of_records() && !is_unmet(*field))
 }
 
 /// Whether a source has a field by its first records. A pipe may have all: it can be looked at only when it is its turn.

@@ -65,6 +65,21 @@ fn of_several_files_one_has_to_have_a_field_and_others_are_told() {
 }
 
 #[test]
+fn a_file_without_records_has_no_field() {
+    let home = tempfile::tempdir().unwrap();
+    let empty = write(home.path(), "1.jsonl", &[]);
+    let with = write(home.path(), "2.jsonl", &[json!({"text": "some words", "url": "https://a.example/"})]);
+    for files in [[&empty, &with], [&with, &empty]] {
+        let output = run(["dedup", "--url-field", "ulr", files[0], files[1]]);
+        assert_eq!(code(&output), 2, "{files:?}: {}", errors(&output));
+        let says = format!("{with}: the first records have no field ulr (--url-field)");
+        assert!(errors(&output).contains(&says), "{}", errors(&output));
+    }
+    let output = run(["dedup", "--url-field", "url", &empty, &with]);
+    assert_eq!(code(&output), 0, "{}", errors(&output));
+}
+
+#[test]
 fn one_record_is_explained_by_its_own_name_alone() {
     let home = tempfile::tempdir().unwrap();
     let words = text(1, 100).join(" ");

@@ -297,7 +297,7 @@ impl Rows {
             let data = match self.stream.data() {
                 Ok([]) => match self.stream.next_member() {
                     Ok(true) => continue,
-                    Ok(false) => &[],
+                    Ok(false) => return self.last(cells, number, length),
                     Err(damage) => return self.break_off(damage),
                 },
                 Ok(data) => data,
@@ -306,8 +306,8 @@ impl Rows {
             let (result, read, text, ends) = self.parser.read_record(data, &mut self.text, &mut self.ends);
             length += read as u64;
             number += ends;
-            let fits = length <= self.limits.line_bytes_max as u64 && number <= CELLS_MAX;
-            if fits {
+            let fits = check_size(&self.limits, number, length);
+            if fits.is_ok() {
                 cells.raw.extend_from_slice(&data[..read]);
                 cells.text.extend_from_slice(&self.text[..text]);
                 cells.ends.extend_from_slice(&self.ends[..ends]);
@@ -317,14 +317,11 @@ impl Rows {
                 ReadRecordResult::InputEmpty
                 | ReadRecordResult::OutputFull
                 | ReadRecordResult::OutputEndsFull => {}
-                ReadRecordResult::Record if fits => {
-                    self.take_line_feed(&mut cells.raw);
-                    return Some(Ok(cells));
-                }
                 ReadRecordResult::Record => {
-                    let large = too_large("a row", length, self.limits.line_bytes_max);
-                    let many = too_large("a row of cells", number as u64, CELLS_MAX);
-                    return large.and(many).err().map(Err);
+                    if fits.is_ok() {
+                        self.take_line_feed(&mut cells.raw);
+                    }
+                    return Some(fits.map(|()| cells));
                 }
                 ReadRecordResult::End => self.ended = true,
             }
@@ -345,11 +342,34 @@ impl Rows {
         }
     }
 
+    /// The row that ends with the file, of which there are so many cells and bytes, if there is one.
+    fn last(&mut self, mut cells: Cells, number: usize, length: u64) -> Option<Result<Cells, Reason>> {
+        self.ended = true;
+        let fits = check_size(&self.limits, number, length);
+        // The last line need not have an end.
+        let (result, _, _, ends) = self.parser.read_record(b"\n", &mut self.text, &mut self.ends);
+        if matches!(result, ReadRecordResult::Record) {
+            cells.ends.extend_from_slice(&self.ends[..ends]);
+            return Some(fits.map(|()| cells));
+        }
+        // Either there is nothing, or a quote is open, and what is behind it may be rows.
+        match self.parser.read_record(b"", &mut self.text, &mut self.ends).0 {
+            ReadRecordResult::Record => self.break_off(fits.err().unwrap_or(Reason::Truncated)),
+            _ => None,
+        }
+    }
+
     /// Ends with damage. What came before it of the last row is not told: its last cell may be cut.
     fn break_off(&mut self, damage: Reason) -> Option<Result<Cells, Reason>> {
         (self.ended, self.broke_off) = (true, true);
         Some(Err(damage))
     }
+}
+
+/// Checks that a row has not too many cells or bytes.
+fn check_size(limits: &Limits, cells: usize, bytes: u64) -> Result<(), Reason> {
+    too_large("a row", bytes, limits.line_bytes_max)?;
+    too_large("a row of cells", cells as u64, CELLS_MAX)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The rows of a batch of columns.
 
 use std::borrow::Cow;
+use std::ops::RangeInclusive;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -12,7 +13,7 @@ use arrow_array::{Array, ArrayRef, RecordBatch, StructArray};
 use arrow_schema::{DataType, Fields, TimeUnit};
 use doppel_model::Timestamp;
 
-use crate::record::{Row, Value};
+use crate::record::{Paths, Row, Value};
 
 /// The columns of a batch at some paths.
 pub(super) struct Columns {
@@ -64,16 +65,27 @@ fn find(fields: &Fields, columns: &[ArrayRef], path: &str, around: &mut Vec<Arra
     None
 }
 
-/// The paths of all columns, outermost and inside structures.
+/// The deepest structure of which the paths are listed.
+const DEPTH_MAX: u32 = 64;
+
+/// The paths of the columns, outermost and inside structures, as far as there is room.
 pub(super) fn paths(fields: &Fields) -> Vec<String> {
-    let mut paths = Vec::new();
+    let mut paths = Paths::default();
+    note(fields, &mut String::new(), DEPTH_MAX, &mut paths);
+    paths.into_vec()
+}
+
+/// Notes columns, which are inside `before`.
+fn note(fields: &Fields, before: &mut String, depth: u32, paths: &mut Paths) {
     for field in fields {
-        paths.push(field.name().clone());
-        if let DataType::Struct(inside) = field.data_type() {
-            paths.extend(self::paths(inside).into_iter().map(|path| format!("{}.{path}", field.name())));
+        paths.note(before, field.name());
+        if let (DataType::Struct(inside), Some(depth)) = (field.data_type(), depth.checked_sub(1)) {
+            let outside = before.len();
+            before.extend([field.name(), "."]);
+            note(inside, before, depth, paths);
+            before.truncate(outside);
         }
     }
-    paths
 }
 
 /// One row of a batch.
@@ -100,9 +112,14 @@ impl<'a> Row<'a> for BatchRow<'a> {
     }
 
     fn names(&self, each: &mut dyn FnMut(&str)) {
+        // Those that are looked for may be missing among the others, of which there is no more than there is room for.
+        self.columns.found.iter().for_each(|column| each(&column.path));
         self.names.iter().for_each(|name| each(name));
     }
 }
+
+/// The dates that have a text form, from the year 0 to the end of 9999 but for two days, in milliseconds since 1970.
+const DATES: RangeInclusive<i64> = -62_167_219_200_000..=253_402_207_200_000;
 
 /// The value in a row of a column; `None` where it is null.
 fn value(array: &dyn Array, row: usize) -> Option<Value<'_>> {
@@ -112,10 +129,8 @@ fn value(array: &dyn Array, row: usize) -> Option<Value<'_>> {
     let text = |text| Some(Value::Text(Cow::Borrowed(text)));
     let number = |number: Option<i128>| number.map(Value::Whole);
     let date = |millis: Option<i64>| {
-        // A date that cannot be one of a page is shown as what it is stored as.
-        millis.map_or(Some(Value::Other("a date out of range")), |millis| {
-            Some(Value::Date(Timestamp::from_millis(millis)))
-        })
+        let millis = millis.filter(|millis| DATES.contains(millis)).map(Timestamp::from_millis);
+        Some(millis.map_or(Value::Other("a date out of range"), Value::Date))
     };
     match array.data_type() {
         DataType::Null => None,
@@ -179,5 +194,59 @@ fn bytes(bytes: &[u8]) -> Value<'_> {
     match str::from_utf8(bytes) {
         Ok(text) if memchr::memchr2(0, 0x1b, bytes).is_none() => Value::Text(Cow::Borrowed(text)),
         _ => Value::Bytes(Cow::Borrowed(bytes)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::{Int64Array, TimestampMillisecondArray, TimestampSecondArray};
+    use arrow_schema::{Field, Schema};
+
+    use super::*;
+
+    #[test]
+    fn dates_out_of_range_are_none() {
+        let millis =
+            [0, *DATES.start(), *DATES.end(), DATES.start() - 1, DATES.end() + 1, i64::MIN, i64::MAX];
+        let array = TimestampMillisecondArray::from(millis.to_vec());
+        for (row, millis) in millis.into_iter().enumerate() {
+            let expected = if row < 3 {
+                Value::Date(Timestamp::from_millis(millis))
+            } else {
+                Value::Other("a date out of range")
+            };
+            assert_eq!(value(&array, row), Some(expected), "{millis}");
+        }
+        assert_eq!(
+            value(&TimestampSecondArray::from(vec![i64::MIN]), 0),
+            Some(Value::Other("a date out of range"))
+        );
+        assert_eq!(Timestamp::from_millis(*DATES.start()).to_string(), "0000-01-01T00:00:00Z");
+        assert_eq!(Timestamp::from_millis(*DATES.end()).to_string(), "9999-12-30T22:00:00Z");
+    }
+
+    #[test]
+    fn the_paths_of_a_schema_take_little_room() {
+        let many: Fields = (0..10_000).map(|n| Field::new(format!("{n}"), DataType::Int64, true)).collect();
+        let long = Fields::from(vec![
+            Field::new("k".repeat(1 << 20), DataType::Struct(many), true),
+            Field::new("a", DataType::Struct(vec![Field::new("b", DataType::Int64, true)].into()), true),
+        ]);
+        let found = paths(&long);
+        assert_eq!(found[1..], ["a", "a.b"]);
+        assert_eq!(found[0].len(), 1 << 10);
+    }
+
+    #[test]
+    fn a_column_that_is_looked_for_is_named_however_many_there_are() {
+        let fields: Fields = (0..20_000).map(|n| Field::new(format!("{n}"), DataType::Int64, true)).collect();
+        let names = paths(&fields);
+        let array: ArrayRef = std::sync::Arc::new(Int64Array::from(vec![None]));
+        let schema = Schema::new(vec![Field::new("19999", DataType::Int64, true)]);
+        let batch = RecordBatch::try_new(schema.into(), vec![array]).unwrap();
+        let columns = Columns::new(&batch, &["19999".to_owned()]);
+        let mut found = Vec::new();
+        BatchRow::new(&columns, 0, &names).names(&mut |name| found.push(name.to_owned()));
+        assert!(found.iter().any(|name| name == "19999") && found.len() < 20_000);
     }
 }

@@ -3,7 +3,7 @@
 //! A message is read into memory as a whole, so its size is bounded, and that of what it unpacks to, before memory is taken for
 //! either.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::sync::Arc;
@@ -29,14 +29,22 @@ pub(super) const CONTINUATION: [u8; 4] = [0xff; 4];
 /// The longest description of a message or file, in bytes.
 const HEAD_BYTES_MAX: usize = 64 << 20;
 
+/// How many times a dictionary may be added to: each time all of it is copied.
+const ADDITIONS_MAX: u32 = 10_000;
+
+/// How many bytes are copied in the time in which one is decoded, about.
+const COPIED_PER_DECODED: u64 = 16;
+
 /// What messages are about.
 struct Decoder {
     schema: SchemaRef,
     /// The paths of all columns.
     paths: Vec<String>,
     dictionaries: HashMap<i64, ArrayRef>,
-    /// The bytes of all dictionaries so far.
-    dictionary_bytes: usize,
+    /// The sizes of the dictionaries that there are, by their numbers.
+    sizes: HashMap<i64, DictionarySize>,
+    /// The bytes that were decoded so far.
+    decoded: u64,
     /// The numbers of the columns that are needed.
     projection: Vec<usize>,
     /// How the last batch was compressed.
@@ -44,20 +52,21 @@ struct Decoder {
     limits: Limits,
 }
 
+/// The size of a dictionary.
+#[derive(Default, Clone, Copy)]
+struct DictionarySize {
+    bytes: u64,
+    /// How many times it was added to.
+    additions: u32,
+}
+
 impl Decoder {
     fn new(schema: Schema, limits: Limits) -> Self {
         let paths = cells::paths(schema.fields());
         let projection = (0..schema.fields().len()).collect();
         let schema = Arc::new(schema);
-        Self {
-            schema,
-            paths,
-            dictionaries: HashMap::new(),
-            dictionary_bytes: 0,
-            projection,
-            compression: None,
-            limits,
-        }
+        let (dictionaries, sizes) = (HashMap::new(), HashMap::new());
+        Self { schema, paths, dictionaries, sizes, decoded: 0, projection, compression: None, limits }
     }
 
     /// Has the next batches have what is at these paths.
@@ -65,18 +74,27 @@ impl Decoder {
         let holds = |name: &str, path: &String| {
             path.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
         };
-        let columns = self.schema.fields().iter().enumerate();
+        let mut names = HashSet::new();
+        // Of several columns of a name the first is read.
+        let columns =
+            self.schema.fields().iter().enumerate().filter(|(_, column)| names.insert(column.name()));
         let needed = columns.filter(|(_, column)| paths.iter().any(|path| holds(column.name(), path)));
         self.projection = needed.map(|(number, _)| number).collect();
     }
 
-    /// Takes a message. `None` where it is no batch.
-    fn take(&mut self, message: Message<'_>, body: &Buffer) -> Result<Option<RecordBatch>, Reason> {
+    /// Takes a message, of an input of which `stored` bytes were read. `None` where it is no batch.
+    fn take(
+        &mut self,
+        message: Message<'_>,
+        body: &Buffer,
+        stored: u64,
+    ) -> Result<Option<RecordBatch>, Reason> {
         let version = message.version();
         match message.header_type() {
             MessageHeader::RecordBatch => {
                 let batch = message.header_as_record_batch().ok_or_else(no_header)?;
-                unpacked_bytes(&batch, body, &self.limits)?;
+                let bytes = unpacked_bytes(&batch, body, &self.limits)?;
+                self.charge(bytes, stored)?;
                 self.compression = batch.compression().map(|compression| compression.codec());
                 let schema = Arc::clone(&self.schema);
                 let decode = || {
@@ -90,9 +108,8 @@ impl Decoder {
                 let dictionary = message.header_as_dictionary_batch().ok_or_else(no_header)?;
                 let values = dictionary.data().ok_or_else(no_header)?;
                 let bytes = unpacked_bytes(&values, body, &self.limits)?;
-                self.dictionary_bytes = self.dictionary_bytes.saturating_add(bytes);
-                let all = self.dictionary_bytes as u64;
-                too_large("dictionaries", all, self.limits.columns_bytes_max)?;
+                let copied = self.check_dictionary(dictionary.id(), bytes, dictionary.isDelta())?;
+                self.charge(bytes.saturating_add(copied / COPIED_PER_DECODED), stored)?;
                 let Self { schema, dictionaries, .. } = self;
                 let decode = || read_dictionary(body, dictionary, schema, dictionaries, &version);
                 guarded(decode)?.map(|()| None).map_err(corrupt)
@@ -101,27 +118,50 @@ impl Decoder {
             _ => Err(Reason::Columns("a message that is neither a batch nor a dictionary".to_owned())),
         }
     }
+
+    /// Checks that the dictionaries are not too large with one that comes in the place of what its number stood for, or is added to that. Returns
+    /// the bytes that are copied for it.
+    fn check_dictionary(&mut self, number: i64, bytes: u64, is_addition: bool) -> Result<u64, Reason> {
+        let before = self.sizes.get(&number).copied().unwrap_or_default();
+        let (size, copied) = if is_addition {
+            let bytes = before.bytes.saturating_add(bytes);
+            (DictionarySize { bytes, additions: before.additions + 1 }, bytes)
+        } else {
+            (DictionarySize { bytes, additions: 0 }, 0)
+        };
+        if size.additions > ADDITIONS_MAX {
+            return Err(Reason::Columns(format!("a dictionary that is added to over {ADDITIONS_MAX} times")));
+        }
+        self.sizes.insert(number, size);
+        let all = self.sizes.values().fold(0_u64, |all, size| all.saturating_add(size.bytes));
+        too_large("dictionaries", all, self.limits.columns_bytes_max)?;
+        Ok(copied)
+    }
+
+    fn charge(&mut self, bytes: u64, stored: u64) -> Result<(), Reason> {
+        self.decoded = self.decoded.saturating_add(bytes);
+        self.limits.check_expansion(stored, self.decoded)
+    }
 }
 
-/// The bytes that a batch unpacks to, if these are not too many. Each buffer of a compressed one says so in its first bytes.
-fn unpacked_bytes(
-    batch: &arrow_ipc::RecordBatch<'_>,
-    body: &Buffer,
-    limits: &Limits,
-) -> Result<usize, Reason> {
-    let mut bytes = body.len() as u64;
+/// The bytes that a batch has and unpacks to, if these are not too many. Each buffer of a compressed one says so in its first bytes, and
+/// several may be of the same bytes.
+fn unpacked_bytes(batch: &arrow_ipc::RecordBatch<'_>, body: &Buffer, limits: &Limits) -> Result<u64, Reason> {
+    let (mut all, mut bytes) = (0_u64, 0_u64);
     for buffer in batch.buffers().into_iter().flatten() {
         let (begin, length) = (usize::try_from(buffer.offset()), usize::try_from(buffer.length()));
         let (Ok(begin), Ok(length)) = (begin, length) else { return Err(no_header()) };
         let stored = begin.checked_add(length).and_then(|end| body.get(begin..end));
         let Some(stored) = stored else { return Err(no_header()) };
+        all = all.saturating_add(stored.len() as u64);
         if let (Some(_), Some(unpacked)) = (batch.compression(), stored.first_chunk::<8>()) {
             // It is -1 where the buffer is not compressed.
             bytes = bytes.saturating_add(u64::try_from(i64::from_le_bytes(*unpacked)).unwrap_or_default());
         }
     }
+    let bytes = bytes.saturating_add(all.max(body.len() as u64));
     too_large("a batch of columns", bytes, limits.columns_bytes_max)?;
-    Ok(usize::try_from(bytes).unwrap_or(usize::MAX))
+    Ok(bytes)
 }
 
 /// The messages of an Arrow file.
@@ -152,6 +192,8 @@ impl FileBatches {
         if !schema.endianness().equals_to_target_endianness() {
             return Err(Reason::Columns("numbers are in the byte order of another machine".to_owned()));
         }
+        let dictionaries = footer.dictionaries().into_iter().flatten();
+        check_places(dictionaries.chain(footer.recordBatches().into_iter().flatten()), bytes)?;
         let mut decoder = Decoder::new(guarded(|| try_fb_to_schema(schema))?.map_err(corrupt)?, limits);
         for block in footer.dictionaries().into_iter().flatten() {
             take_block(&mut file, &mut decoder, *block, bytes)?;
@@ -163,7 +205,7 @@ impl FileBatches {
     /// Goes to the first batch, and has the batches have what is at these paths.
     pub(super) fn begin(&mut self, paths: &[String]) -> Result<(), Reason> {
         self.decoder.project(paths);
-        self.next = 0;
+        (self.next, self.decoder.decoded) = (0, 0);
         Ok(())
     }
 
@@ -203,6 +245,18 @@ impl FileBatches {
     }
 }
 
+/// Checks that messages are not of the same bytes: together they have no more than the file.
+fn check_places<'b>(blocks: impl Iterator<Item = &'b Block>, file_bytes: u64) -> Result<(), Reason> {
+    let bytes = |block: &Block| {
+        let (head, body) = (u64::try_from(block.metaDataLength()), u64::try_from(block.bodyLength()));
+        head.unwrap_or_default().saturating_add(body.unwrap_or_default())
+    };
+    if blocks.map(bytes).fold(0, u64::saturating_add) <= file_bytes {
+        return Ok(());
+    }
+    Err(Reason::Columns("messages that have more bytes than the file".to_owned()))
+}
+
 /// Reads the message that a block of a file is, and takes it.
 fn take_block(
     file: &mut File,
@@ -227,7 +281,7 @@ fn take_block(
         return Err(no_header());
     };
     let message = root_as_message(described).map_err(|error| Reason::Columns(error.to_string()))?;
-    decoder.take(message, &bytes.slice(head))
+    decoder.take(message, &bytes.slice(head), file_bytes)
 }
 
 fn read_at(file: &mut File, offset: u64, bytes: usize) -> Result<Vec<u8>, Reason> {
@@ -294,7 +348,8 @@ impl StreamBatches {
         while let Some(head) = read_head(&mut self.stream)? {
             let message = root_as_message(&head).map_err(|error| Reason::Columns(error.to_string()))?;
             let body = read_body(&mut self.stream, message.bodyLength(), &self.decoder.limits)?;
-            if let Some(batch) = self.decoder.take(message, &Buffer::from_vec(body))? {
+            let stored = self.stream.bytes_read();
+            if let Some(batch) = self.decoder.take(message, &Buffer::from_vec(body), stored)? {
                 return Ok(Some(batch));
             }
         }
@@ -340,3 +395,6 @@ fn no_header() -> Reason {
 fn corrupt(error: ArrowError) -> Reason {
     Reason::Columns(error.to_string())
 }
+
+#[cfg(test)]
+mod tests;

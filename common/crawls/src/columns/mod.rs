@@ -2,11 +2,13 @@
 //! size.
 
 mod cells;
+mod compact;
 mod delta_lengths;
 pub(crate) mod ipc;
 mod page_headers;
 mod pages;
 pub(crate) mod parquet_file;
+mod parquet_schema;
 
 use std::fs::File;
 use std::path::Path;

@@ -1,8 +1,9 @@
 //! The headers of the pages in a Parquet file, in the compact protocol of Thrift: what they say of sizes and counts, which is
 //! looked at before anything is decoded.
 
-use std::io::{ErrorKind, Read};
+use std::io::Read;
 
+use super::compact::{Compact, damaged, kind};
 use crate::error::Reason;
 
 /// The deepest nesting of a header that is read.
@@ -26,29 +27,13 @@ pub(super) struct PageHeader {
     pub(super) shares_beginnings: bool,
 }
 
-/// Types of fields in the compact protocol.
-mod kind {
-    pub(super) const STOP: u8 = 0;
-    pub(super) const TRUE: u8 = 1;
-    pub(super) const FALSE: u8 = 2;
-    pub(super) const BYTE: u8 = 3;
-    pub(super) const I16: u8 = 4;
-    pub(super) const I32: u8 = 5;
-    pub(super) const I64: u8 = 6;
-    pub(super) const DOUBLE: u8 = 7;
-    pub(super) const BINARY: u8 = 8;
-    pub(super) const LIST: u8 = 9;
-    pub(super) const SET: u8 = 10;
-    pub(super) const STRUCT: u8 = 12;
-}
-
 impl PageHeader {
     /// Reads a header.
     ///
     /// # Errors
     /// When it is damaged.
     pub(super) fn read(input: impl Read) -> Result<Self, Reason> {
-        let mut compact = Compact { input };
+        let mut compact = Compact::new(input);
         let (mut header, mut seen) = (Self::default(), 0_u32);
         compact.fields(|compact, field, kind| {
             if (1..=8).contains(&field) {
@@ -61,7 +46,7 @@ impl PageHeader {
             match (field, kind) {
                 (2, kind::I32) => header.unpacked = compact.number()?,
                 (3, kind::I32) => header.stored = compact.number()?,
-                (5 | 7 | 8, kind::STRUCT) => compact.page(&mut header, field)?,
+                (5 | 7 | 8, kind::STRUCT) => header.page(compact, field)?,
                 (2 | 3 | 5 | 7 | 8, _) => return Err(damaged()),
                 _ => compact.skip(kind, DEPTH_MAX)?,
             }
@@ -70,120 +55,21 @@ impl PageHeader {
         // Both sizes are required.
         if seen & 0b1100 == 0b1100 { Ok(header) } else { Err(damaged()) }
     }
-}
 
-/// A reader of the compact protocol.
-struct Compact<R> {
-    input: R,
-}
-
-impl<R: Read> Compact<R> {
     /// The part of a header for pages of one kind: of data, of a dictionary, or of data in the second version.
-    fn page(&mut self, header: &mut PageHeader, page: i16) -> Result<(), Reason> {
-        self.fields(|compact, field, kind| {
+    fn page<R: Read>(&mut self, compact: &mut Compact<R>, page: i16) -> Result<(), Reason> {
+        compact.fields(|compact, field, kind| {
             match (page, field, kind) {
-                (_, 1, kind::I32) => header.values = compact.number()?,
+                (_, 1, kind::I32) => self.values = compact.number()?,
                 (5, 2, kind::I32) | (8, 4, kind::I32) => {
-                    header.shares_beginnings |= compact.number()? == DELTA_BYTE_ARRAY;
+                    self.shares_beginnings |= compact.number()? == DELTA_BYTE_ARRAY;
                 }
-                (8, 5 | 6, kind::I32) => header.levels = header.levels.saturating_add(compact.number()?),
+                (8, 5 | 6, kind::I32) => self.levels = self.levels.saturating_add(compact.number()?),
                 _ => compact.skip(kind, DEPTH_MAX)?,
             }
             Ok(())
         })
     }
-
-    /// Hands every field of a structure over, with its number and type, to be read.
-    fn fields(
-        &mut self,
-        mut each: impl FnMut(&mut Self, i16, u8) -> Result<(), Reason>,
-    ) -> Result<(), Reason> {
-        let mut number = 0_i16;
-        loop {
-            let byte = self.byte()?;
-            let kind = byte & 0xf;
-            if kind == kind::STOP {
-                return Ok(());
-            }
-            number = match byte >> 4 {
-                0 => i16::try_from(self.signed()?).map_err(|_| damaged())?,
-                step => number.checked_add(i16::from(step)).ok_or_else(damaged)?,
-            };
-            each(self, number, kind)?;
-        }
-    }
-
-    fn skip(&mut self, kind: u8, depth: u32) -> Result<(), Reason> {
-        let depth = depth.checked_sub(1).ok_or_else(damaged)?;
-        match kind {
-            kind::TRUE | kind::FALSE => Ok(()),
-            kind::BYTE => self.byte().map(drop),
-            kind::I16 | kind::I32 | kind::I64 => self.varint().map(drop),
-            kind::DOUBLE => self.skip_bytes(8),
-            kind::BINARY => {
-                let bytes = self.varint()?;
-                self.skip_bytes(bytes)
-            }
-            kind::LIST | kind::SET => {
-                let byte = self.byte()?;
-                let length = match byte >> 4 {
-                    0xf => self.varint()?,
-                    length => length.into(),
-                };
-                for _ in 0..length {
-                    match byte & 0xf {
-                        // In a list these have a byte.
-                        kind::TRUE | kind::FALSE => self.byte().map(drop)?,
-                        kind => self.skip(kind, depth)?,
-                    }
-                }
-                Ok(())
-            }
-            kind::STRUCT => self.fields(|compact, _, kind| compact.skip(kind, depth)),
-            // No header has a map.
-            _ => Err(damaged()),
-        }
-    }
-
-    fn skip_bytes(&mut self, bytes: u64) -> Result<(), Reason> {
-        let skipped = std::io::copy(&mut (&mut self.input).take(bytes), &mut std::io::sink());
-        if skipped.map_err(Reason::Io)? == bytes { Ok(()) } else { Err(Reason::Truncated) }
-    }
-
-    /// A number that is not negative.
-    fn number(&mut self) -> Result<u32, Reason> {
-        i32::try_from(self.signed()?).ok().and_then(|number| u32::try_from(number).ok()).ok_or_else(damaged)
-    }
-
-    fn signed(&mut self) -> Result<i64, Reason> {
-        let number = self.varint()?;
-        Ok((number >> 1).cast_signed() ^ -(number & 1).cast_signed())
-    }
-
-    fn varint(&mut self) -> Result<u64, Reason> {
-        let mut number = 0;
-        for shift in (0..63).step_by(7) {
-            let byte = self.byte()?;
-            number |= u64::from(byte & 0x7f) << shift;
-            if byte & 0x80 == 0 {
-                return Ok(number);
-            }
-        }
-        Err(damaged())
-    }
-
-    fn byte(&mut self) -> Result<u8, Reason> {
-        let mut byte = [0];
-        self.input.read_exact(&mut byte).map_err(|error| match error.kind() {
-            ErrorKind::UnexpectedEof => Reason::Truncated,
-            _ => Reason::Io(error),
-        })?;
-        Ok(byte[0])
-    }
-}
-
-fn damaged() -> Reason {
-    Reason::Columns("the header of a page is damaged".to_owned())
 }
 
 #[cfg(test)]

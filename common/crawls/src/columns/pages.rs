@@ -40,8 +40,15 @@ const PAGE: &str = "a page of a Parquet column";
 /// What the frame format of LZ4 begins with.
 const LZ4_FRAME: [u8; 4] = [0x04, 0x22, 0x4d, 0x18];
 
-/// Checks what the headers of the pages of a column say. Returns the size of the largest page whose values share their
-/// beginnings, each of which can be as long as the page.
+/// Sizes of the pages of a column, in bytes.
+pub(super) struct PageSizes {
+    /// Of the largest one whose values share their beginnings, each of which can be as long as the page.
+    pub(super) shared: u64,
+    /// Of all of them as they are unpacked, but no less than what is stored.
+    pub(super) unpacked: u64,
+}
+
+/// Checks what the headers of the pages of a column say.
 ///
 /// # Errors
 /// When a page is larger than the limit or than its column, or is damaged.
@@ -49,13 +56,13 @@ pub(super) fn check_headers(
     file: &File,
     column: &ColumnChunkMetaData,
     limits: &Limits,
-) -> Result<u64, Reason> {
+) -> Result<PageSizes, Reason> {
     let (mut at, bytes) = column.byte_range();
     let end = at.saturating_add(bytes);
     let in_column = u64::try_from(column.uncompressed_size()).unwrap_or_default();
     let is_list = column.column_descr().max_rep_level() > 0;
     let mut file = BufReader::with_capacity(HEADER_BYTES, file);
-    let (mut shared, mut values) = (0, 0_u32);
+    let (mut shared, mut values, mut all) = (0, 0_u32, 0_u64);
     while at < end {
         file.seek(SeekFrom::Start(at)).map_err(Reason::Io)?;
         let mut input = Read::take(&mut file, end - at);
@@ -71,6 +78,7 @@ pub(super) fn check_headers(
             return Err(Reason::Columns(why));
         }
         values = values.saturating_add(header.values);
+        all = all.saturating_add(unpacked);
         if (is_list && values > VALUES_MAX) || (header.shares_beginnings && header.values > VALUES_MAX) {
             return Err(Reason::Columns(format!("more than {VALUES_MAX} values in a page or a list")));
         }
@@ -80,7 +88,7 @@ pub(super) fn check_headers(
         check_codec(&mut file, column.compression(), &header, limits)?;
         at = end - left + stored;
     }
-    Ok(shared)
+    Ok(PageSizes { shared, unpacked: all.max(bytes) })
 }
 
 /// Checks that a page unpacks to no more than the limit where its codec does not stop by itself at the size that the header says.

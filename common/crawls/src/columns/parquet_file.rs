@@ -1,7 +1,7 @@
 //! Batches of a Parquet file: one row group after the other, in pieces of bounded size.
 
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
@@ -12,6 +12,7 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::ParquetMetaData;
 
 use super::pages::{CheckedGroup, check_headers};
+use super::parquet_schema::check_schema;
 use super::{cells, guarded};
 use crate::Limits;
 use crate::error::Reason;
@@ -41,6 +42,8 @@ pub(crate) struct ParquetBatches {
     bytes: u64,
     rows_read: u64,
     rows: u64,
+    /// The bytes that the pages of all row groups so far unpack to.
+    unpacked: u64,
 }
 
 impl ParquetBatches {
@@ -79,6 +82,7 @@ impl ParquetBatches {
             bytes,
             rows_read: 0,
             rows,
+            unpacked: 0,
         })
     }
 
@@ -92,7 +96,7 @@ impl ParquetBatches {
         // Of a list or an object, one leaf shows that it is there.
         let first = |path: &String| leaves.iter().position(|leaf| is_inside(leaf, path));
         self.mask = ProjectionMask::leaves(schema, paths.iter().filter_map(first));
-        (self.next, self.reader, self.rows_read) = (0, None, 0);
+        (self.next, self.reader, self.rows_read, self.unpacked) = (0, None, 0, 0);
         Ok(())
     }
 
@@ -144,14 +148,18 @@ impl ParquetBatches {
         }
     }
 
-    fn row_group(&self, group: usize) -> Result<ParquetRecordBatchReader, Reason> {
+    fn row_group(&mut self, group: usize) -> Result<ParquetRecordBatchReader, Reason> {
         let metadata = self.metadata.metadata();
         let described = metadata.row_group(group);
         let (mut bytes, mut shared) = (0_u64, 0_u64);
         for leaf in (0..described.num_columns()).filter(|leaf| self.mask.leaf_included(*leaf)) {
             let column = described.column(leaf);
             bytes = bytes.saturating_add(u64::try_from(column.uncompressed_size()).unwrap_or_default());
-            shared = shared.saturating_add(check_headers(&self.file, column, &self.limits)?);
+            let pages = check_headers(&self.file, column, &self.limits)?;
+            shared = shared.saturating_add(pages.shared);
+            // Row groups may be of the same bytes.
+            self.unpacked = self.unpacked.saturating_add(pages.unpacked);
+            self.limits.check_expansion(self.bytes, self.unpacked)?;
         }
         let rows = u64::try_from(described.num_rows()).unwrap_or_default();
         let rows = BATCH_BYTES / (bytes / rows.max(1)).max(1);
@@ -168,7 +176,7 @@ impl ParquetBatches {
     }
 }
 
-/// The size of the file, whose description has to be of a size that is plausible.
+/// The size of the file, whose description has to be of a size and a schema that are plausible.
 fn check_footer(file: &mut File) -> Result<u64, Reason> {
     let bytes = file.seek(SeekFrom::End(0)).map_err(Reason::Io)?;
     if bytes < 12 {
@@ -188,6 +196,9 @@ fn check_footer(file: &mut File) -> Result<u64, Reason> {
     if footer > FOOTER_BYTES_MAX {
         return Err(Reason::TooLarge { what: "a Parquet footer", bytes: footer, max: FOOTER_BYTES_MAX });
     }
+    let at = (bytes - 8).checked_sub(footer).ok_or(Reason::Truncated)?;
+    file.seek(SeekFrom::Start(at)).map_err(Reason::Io)?;
+    check_schema(BufReader::new(file.take(footer)))?;
     Ok(bytes)
 }
 

@@ -1,3 +1,5 @@
+mod hostile;
+
 use std::fs;
 use std::io::Write;
 use std::sync::Arc;
@@ -10,7 +12,7 @@ use arrow_array::{
 };
 use arrow_ipc::CompressionType;
 use arrow_ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
-use arrow_schema::{DataType, Field, Fields, TimeUnit};
+use arrow_schema::{DataType, Field, Fields, Schema, TimeUnit};
 use doppel_model::Timestamp;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{BrotliLevel, Compression, Encoding, GzipLevel, ZstdLevel};

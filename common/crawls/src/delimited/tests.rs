@@ -144,6 +144,28 @@ fn damage_ends_the_file() {
 }
 
 #[test]
+fn a_quote_that_is_never_closed_is_told() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("a.csv");
+    let read = |csv: &str| {
+        fs::write(&path, csv).unwrap();
+        let mut input = crate::open(&path, options()).unwrap();
+        let bad = input.by_ref().filter(|item| matches!(item, Item::Bad(_))).count();
+        (bad, input.broke_off())
+    };
+    let rows = "3,c\n4,d\n";
+    for end in ["", "\n", "\r\n", ",x", "\"\"", "\"\"\n"] {
+        assert_eq!(read(&format!("id,text\n1,a\n2,\"b\n{rows}{end}")), (1, true), "{end:?}");
+    }
+    for whole in ["1,a", "1,", "1,\"a\"", "1,\"a\"\n", "1,\"a\"\r\n", "1,a\r", "1,a\n\n\n", ""] {
+        let (bad, broke_off) = read(&format!("id,text\n2,\"b\nb\"\n{whole}"));
+        assert_eq!((bad, broke_off), (usize::from(whole == "1,"), false), "{whole:?}");
+    }
+    fs::write(&path, "id,\"text\n1,a\n").unwrap();
+    assert!(crate::open(&path, options()).is_err_and(|error| matches!(error.reason, Reason::Truncated)));
+}
+
+#[test]
 fn numbers_and_truth_are_text_here() {
     let home = tempfile::tempdir().unwrap();
     let read = |content: &str| {

@@ -165,7 +165,8 @@ pub enum Source {
     Named,
     /// It is guessed from the first records: a value that is no date, language or popularity is ignored.
     Guessed,
-    /// It is where Doppel's own form has it, and is read so where a record has nothing at the place that was named or guessed.
+    /// It is where Doppel's own form has it, and is read so where a record has nothing at the place that was guessed. A field that is named is read
+    /// nowhere else.
     Fallback,
 }
 
@@ -191,6 +192,8 @@ pub struct FieldMap {
     unmet: Vec<Unmet>,
     /// Paths that the first records have, in alphabetical order.
     seen: Vec<String>,
+    /// Whether there was a first record.
+    is_of_records: bool,
 }
 
 impl FieldMap {
@@ -204,7 +207,14 @@ impl FieldMap {
 
     /// Any other form.
     pub(super) fn new(fields: Vec<(Field, String, Source)>) -> Self {
-        Self { fields, is_page_form: false, each_row: false, unmet: Vec::new(), seen: Vec::new() }
+        Self {
+            fields,
+            is_page_form: false,
+            each_row: false,
+            unmet: Vec::new(),
+            seen: Vec::new(),
+            is_of_records: false,
+        }
     }
 
     /// The same where each record is a page of its own, named by its id at these places or by its row.
@@ -217,7 +227,13 @@ impl FieldMap {
 
     /// The same with what the first records have and do not have.
     pub(super) fn with_seen(self, unmet: Vec<Unmet>, seen: Vec<String>) -> Self {
-        Self { unmet, seen, ..self }
+        Self { unmet, seen, is_of_records: true, ..self }
+    }
+
+    /// Whether the file has a record; where it has none, it says nothing of what fields there are.
+    #[must_use]
+    pub fn is_of_records(&self) -> bool {
+        self.is_of_records
     }
 
     /// Of the fields that are named, those for which the first records have nothing.
@@ -263,13 +279,10 @@ impl FieldMap {
             && self.fields().eq(other.fields())
     }
 
-    /// The paths that are read, each once.
+    /// The paths that are read, each as often as there are fields that are read there.
     #[must_use]
     pub fn paths(&self) -> Vec<String> {
-        let mut paths: Vec<String> = self.fields.iter().map(|(_, path, _)| path.clone()).collect();
-        paths.sort_unstable();
-        paths.dedup();
-        paths
+        self.fields.iter().map(|(_, path, _)| path.clone()).collect()
     }
 
     /// Where a field that is named or guessed is.

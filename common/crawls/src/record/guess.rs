@@ -35,6 +35,8 @@ pub struct Guess {
     paths: BTreeSet<String>,
     /// The paths of fields, at most [`SEEN_MAX`].
     seen: BTreeSet<String>,
+    /// The paths that are named and that no record has so far.
+    unseen: BTreeSet<String>,
     /// How many records were looked at, how many of these have the fields of Doppel's own form, and how many can be read in it.
     records: u64,
     own: u64,
@@ -64,7 +66,9 @@ impl Guess {
         let mut paths: BTreeSet<_> = candidates.iter().map(|candidate| candidate.path.clone()).collect();
         // Whether a record is a page of Doppel's own form rests on its URL in any case.
         paths.insert("url".to_owned());
+        let unseen = Field::ALL.into_iter().filter_map(|field| fields.path(field)).map(str::to_owned);
         Self {
+            unseen: unseen.collect(),
             names: fields.clone(),
             limits,
             each_row,
@@ -88,6 +92,7 @@ impl Guess {
         row.names(&mut |name| {
             is_own &= OWN.contains(&name);
             is_telling |= TELLING.contains(&name);
+            self.unseen.remove(name);
             if self.seen.len() < SEEN_MAX && !self.seen.contains(name) {
                 self.seen.insert(name.to_owned());
             }
@@ -118,6 +123,9 @@ impl Guess {
             FieldMap::new(self.all_places())
         };
         let map = if self.each_row { map.of_each_row(self.places(Field::Id)) } else { map };
+        if self.records == 0 {
+            return map;
+        }
         let unmet = self.unmet();
         map.with_seen(unmet, self.seen.into_iter().collect())
     }
@@ -161,13 +169,12 @@ impl Guess {
 
     /// Of the fields that are named, those for which no record has a value.
     fn unmet(&self) -> Vec<Unmet> {
-        let is_unmet = |candidate: &&Candidate| {
-            self.records > 0 && candidate.values == 0 && self.names.path(candidate.field).is_some()
-        };
+        let is_unmet =
+            |candidate: &&Candidate| candidate.values == 0 && self.names.path(candidate.field).is_some();
         let unmet = |candidate: &Candidate| Unmet {
             field: candidate.field,
             path: candidate.path.clone(),
-            is_there: self.seen.contains(&candidate.path),
+            is_there: !self.unseen.contains(&candidate.path),
         };
         self.candidates.iter().filter(is_unmet).map(unmet).collect()
     }

@@ -7,6 +7,7 @@ use serde::de::{self, DeserializeSeed, Deserializer as _, IgnoredAny, MapAccess,
 
 use doppel_protocol::page::{ItemError, ItemReason};
 
+use super::paths::Paths;
 use super::row::{Row, Value};
 
 /// The wanted values of one JSON object.
@@ -17,7 +18,8 @@ pub struct JsonRow<'w, 'l> {
 }
 
 impl<'w, 'l> JsonRow<'w, 'l> {
-    /// Reads the values at the paths `wanted` from a text that is one JSON object. The paths of all its fields are kept `with_names`.
+    /// Reads the values at the paths `wanted` from a text that is one JSON object; a path that is wanted twice can be taken twice. The paths of its
+    /// fields are kept `with_names`, as far as there is room.
     ///
     /// # Errors
     /// When it is no JSON object, or has a wanted field twice.
@@ -36,19 +38,19 @@ impl<'w, 'l> JsonRow<'w, 'l> {
 
 impl<'l> Row<'l> for JsonRow<'_, 'l> {
     fn take(&mut self, path: &str) -> Option<Value<'l>> {
-        let at = self.wanted.iter().position(|wanted| wanted == path)?;
-        self.values[at].take()
+        let wanted = self.wanted.iter().zip(&mut self.values).filter(|(wanted, _)| *wanted == path);
+        wanted.map(|(_, value)| value).find_map(Option::take)
     }
 
     fn names(&self, each: &mut dyn FnMut(&str)) {
-        self.names.paths.iter().for_each(|path| each(path));
+        self.names.paths.iter().for_each(each);
     }
 }
 
 /// The paths of fields, in one object after the other.
 #[derive(Default)]
 struct Names {
-    paths: Vec<String>,
+    paths: Paths,
     /// The path of the object that is read, with a dot at the end.
     before: String,
 }
@@ -69,29 +71,30 @@ impl<'l> Visitor<'l> for Object<'_, '_, 'l> {
 
     fn visit_map<A: MapAccess<'l>>(mut self, mut map: A) -> Result<(), A::Error> {
         while let Some(Name(name)) = map.next_key()? {
-            let mut leaf = None;
+            let mut leaves = Vec::new();
             let mut deeper = Vec::new();
             for (at, path) in self.paths {
                 match path.strip_prefix(&*name) {
-                    Some("") => leaf = Some(*at),
+                    Some("") => leaves.push(*at),
                     Some(rest) => deeper.extend(rest.strip_prefix('.').map(|rest| (*at, rest))),
                     None => {}
                 }
             }
-            if leaf.is_none() && deeper.is_empty() && self.names.is_none() {
+            if leaves.is_empty() && deeper.is_empty() && self.names.is_none() {
                 map.next_value::<IgnoredAny>()?;
             } else {
-                let before = self.names.as_deref_mut().map(|names| names.enter(&name));
+                let before = self.names.as_deref_mut().map(|names| names.enter(&name, !leaves.is_empty()));
                 let names = self.names.as_deref_mut();
                 let value = map.next_value_seed(Wanted { paths: &deeper, values: self.values, names })?;
                 if let (Some(names), Some(before)) = (&mut self.names, before) {
                     names.before.truncate(before);
                 }
-                if let Some(at) = leaf {
-                    if self.values[at].is_some() {
+                if let [first, others @ ..] = &*leaves {
+                    if self.values[*first].is_some() {
                         return Err(de::Error::custom(format_args!("{name:?} is given twice")));
                     }
-                    self.values[at] = value;
+                    others.iter().for_each(|at| self.values[*at].clone_from(&value));
+                    self.values[*first] = value;
                 }
             }
         }
@@ -101,10 +104,14 @@ impl<'l> Visitor<'l> for Object<'_, '_, 'l> {
 
 impl Names {
     /// Notes a field, in which others may be. Returns the length of the path before.
-    fn enter(&mut self, name: &str) -> usize {
+    fn enter(&mut self, name: &str, is_wanted: bool) -> usize {
         let before = self.before.len();
+        if is_wanted {
+            self.paths.keep(format!("{}{name}", self.before));
+        } else {
+            self.paths.note(&self.before, name);
+        }
         self.before.push_str(name);
-        self.paths.push(self.before.clone());
         self.before.push('.');
         before
     }
@@ -193,5 +200,42 @@ impl<'l> de::Deserialize<'l> for Name<'l> {
             }
         }
         deserializer.deserialize_str(NameVisitor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(json: &str, wanted: &[String]) -> Vec<String> {
+        let row = JsonRow::parse(json.as_bytes(), wanted, true).unwrap();
+        let mut names = Vec::new();
+        row.names(&mut |name| names.push(name.to_owned()));
+        names
+    }
+
+    #[test]
+    fn the_names_of_a_record_take_little_room() {
+        let inside = vec![r#""a":0"#; 80_000].join(",");
+        let json = format!(r#"{{"{}":{{{inside}}},"b":null,"c":{{"d":1}}}}"#, "k".repeat(500_000));
+        let found = names(&json, &[]);
+        assert!(found.iter().map(String::len).sum::<usize>() < 2_000, "{}", found.len());
+        assert_eq!(found[1..], ["b", "c", "c.d"]);
+    }
+
+    #[test]
+    fn a_wanted_name_is_noted_however_many_are_in_front() {
+        let many: String = (0..50_000).map(|n| format!(r#""n{n}":0,"#)).collect();
+        let json = format!(r#"{{{many}"a":{{"b":null}}}}"#);
+        assert_eq!(names(&json, &["a.b".to_owned()]).last().unwrap(), "a.b");
+    }
+
+    #[test]
+    fn what_is_wanted_twice_is_there_twice() {
+        let wanted = ["a", "b.c", "a"].map(str::to_owned);
+        let mut row = JsonRow::parse(br#"{"a":"x","b":{"c":1}}"#, &wanted, false).unwrap();
+        let taken: Vec<_> = ["a", "a", "a", "b.c", "b.c"].map(|path| row.take(path)).into();
+        let text = Some(Value::Text("x".into()));
+        assert_eq!(taken, [text.clone(), text, None, Some(Value::Whole(1)), None]);
     }
 }

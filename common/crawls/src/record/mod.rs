@@ -14,6 +14,7 @@ mod fields;
 mod guess;
 mod json;
 mod name;
+mod paths;
 mod reader;
 mod row;
 
@@ -21,5 +22,6 @@ pub use fields::{Field, FieldMap, FieldNames, Ignored, Source, Unmet};
 pub use guess::{Guess, SAMPLE_BYTES, SAMPLE_RECORDS};
 pub use json::JsonRow;
 pub use name::RecordFile;
+pub(crate) use paths::Paths;
 pub use reader::Records;
 pub use row::{Row, Value};

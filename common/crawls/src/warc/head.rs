@@ -129,6 +129,10 @@ impl Head {
         let known = Field::ALL.into_iter().find(|field| name.eq_ignore_ascii_case(field.name().as_bytes()));
         let Some(field) = known else { return Ok(None) };
         let value = line.start + colon + 1..line.end;
+        // Of languages the first counts, because nothing rests on them.
+        if field == Field::Language && self.fields[field as usize].is_some() {
+            return Ok(None);
+        }
         if let Some(first) = &self.fields[field as usize]
             && bytes[first.clone()].trim_ascii() != bytes[value.clone()].trim_ascii()
         {

@@ -111,15 +111,14 @@ fn page(record: Record<'_>, originals: &mut Originals, limits: &Limits) -> Resul
         Some(date) => Some(limits.check_date(head::parse_date(date)?)?),
         None => None,
     };
-    let language = language(record)?;
-    Ok(Some(Fetched { url, fetched_at, body, popularity: None, language }))
+    Ok(Some(Fetched { url, fetched_at, body, popularity: None, language: language(record) }))
 }
 
-/// The language that a crawler found most of, if the record says so.
-fn language(record: Record<'_>) -> Result<Option<String>, HeadError> {
-    let languages = record.get(Field::Language)?.unwrap_or_default();
+/// The language that a crawler found most of, if the record says so. What is no language makes no bad record.
+fn language(record: Record<'_>) -> Option<String> {
+    let languages = record.get(Field::Language).ok().flatten().unwrap_or_default();
     let most = languages.split(',').next().unwrap_or_default().trim();
-    Ok(is_language(most).then(|| most.to_owned()))
+    is_language(most).then(|| most.to_owned())
 }
 
 /// What a record says about the page `url`.

@@ -200,11 +200,12 @@ impl Records {
     }
 
     /// A record is followed by two line ends. Some writers omit one or both of them before the end of a member
-    /// or file.
+    /// or file. Behind them may be something that is no record; but where the block has what looks like one, its length is wrong, and it
+    /// ends at the blank line of some head by chance.
     fn check_end(&mut self) -> Result<(), Reason> {
         let line_ends = self.skip_line_ends()?;
         let next = self.stream.peek(VERSION.len())?;
-        if next.is_empty() || line_ends >= 4 || next.starts_with(VERSION) {
+        if next.is_empty() || next.starts_with(VERSION) || (line_ends >= 4 && !has_record(&self.block)) {
             Ok(())
         } else {
             Err(Reason::Length)
@@ -263,4 +264,12 @@ impl Records {
             }
         }
     }
+}
+
+/// Whether a version line follows a blank line.
+fn has_record(block: &[u8]) -> bool {
+    memchr::memmem::find_iter(block, VERSION).any(|at| {
+        let before = &block[..at];
+        before.ends_with(b"\n\r\n") || before.ends_with(b"\n\n")
+    })
 }

@@ -123,6 +123,20 @@ fn hidden_records_are_not_read() {
     assert!(rendered.iter().all(|line| line.starts_with("https://a.org/ html ")));
 }
 
+#[test]
+fn a_length_that_ends_by_chance_at_a_blank_line_costs_one_record() {
+    // The third record ends with the head of the HTTP response in the sixth.
+    let records = records();
+    let third = String::from_utf8(records[2].clone()).unwrap();
+    let damaged = third.replacen("Content-Length: 92\r", "Content-Length:692\r", 1).into_bytes();
+    assert_ne!(damaged, records[2]);
+    let file = [&records[..2].concat(), &damaged, &records[3..].concat()].map(Vec::as_slice).concat();
+    let rendered = rendered(&items("a.warc", &file));
+    let (bad, good): (Vec<_>, Vec<_>) = rendered.into_iter().partition(|line| line.starts_with("bad: "));
+    assert_eq!(good, [&INTACT[..2], &INTACT[3..]].concat().concat());
+    assert_eq!(bad.len(), 1, "{bad:?}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
 

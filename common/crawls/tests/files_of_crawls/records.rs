@@ -182,7 +182,41 @@ fn a_named_field_that_is_not_there_is_known() {
     assert!(map.unmet().iter().all(|unmet| unmet.field != Field::Url));
     let items = items_within(options, "a.jsonl", b"");
     let Item::Fields(map) = &items[0] else { panic!("{:?}", items[0]) };
-    assert!(map.unmet().is_empty());
+    assert!(map.unmet().is_empty() && !map.is_of_records());
+}
+
+#[test]
+fn a_named_field_is_found_among_very_many() {
+    let fields = FieldNames { url: Some("n1200".to_owned()), ..FieldNames::default() };
+    let others: Vec<_> = (0..1_500).map(|n| format!(r#""n{n}":null"#)).collect();
+    let line = format!(r#"{{{},"text":"a"}}"#, others.join(","));
+    let columns: Vec<_> = (0..1_500).map(|n| format!("n{n}")).collect();
+    let csv = format!("{},text\n{}a\n", columns.join(","), ",".repeat(1_500));
+    for (name, content) in [("a.jsonl", line), ("a.csv", csv)] {
+        let items =
+            items_within(InputOptions { fields: fields.clone(), ..options() }, name, content.as_bytes());
+        let Item::Fields(map) = &items[0] else { panic!("{:?}", items[0]) };
+        let unmet: Vec<_> = map.unmet().iter().map(|unmet| (unmet.field, unmet.is_there)).collect();
+        assert_eq!(unmet, [(Field::Url, true)], "{name}");
+    }
+}
+
+#[test]
+fn two_fields_may_be_at_one_place() {
+    let fields = FieldNames {
+        text: Some("text".to_owned()),
+        id: Some("text".to_owned()),
+        url: Some("link".to_owned()),
+        ..FieldNames::default()
+    };
+    let named = InputOptions { fields, ..options() };
+    let expected = ["record:FILE#a%0Ab text a\nb", "https://a.org/ text c"];
+    let csv = "link,text\n,\"a\nb\"\nhttps://a.org/,c\n";
+    let json = "{\"text\":\"a\\nb\"}\n{\"link\":\"https://a.org/\",\"text\":\"c\"}";
+    for (name, content) in [("a.jsonl", json), ("a.csv", csv)] {
+        let found = rendered(&items_within(named.clone(), name, content.as_bytes()));
+        assert_eq!(found[1..], expected.map(|line| line.replace("FILE", name)), "{name}");
+    }
 }
 
 #[test]

@@ -46,11 +46,13 @@ fn wet_files_are_pages_of_text() {
         of("http://a.org/1", &format!("{language}zho,eng\r\n"), "标题\nText of the page"),
         of("http://a.org/2", "", "no language"),
         of("http://a.org/3", &format!("{language}not a language\r\n"), ""),
+        of("http://a.org/4", &format!("{language}deu\r\n{language}fra\r\n eng\r\n"), "two"),
     ];
     let expected = [
         ("http://a.org/1", "标题\nText of the page", Some("zho")),
         ("http://a.org/2", "no language", None),
         ("http://a.org/3", "", None),
+        ("http://a.org/4", "two", Some("deu")),
     ];
     let expected = expected.map(|(url, text, language)| Fetched {
         url: doppel_model::PageUrl::parse(url).unwrap(),
@@ -69,7 +71,7 @@ fn wet_files_are_pages_of_text() {
             .filter_map(|item| if let Item::Page(page) = item { Some(page) } else { None })
             .collect();
         assert_eq!(pages, expected.iter().collect::<Vec<_>>(), "{name}");
-        assert_eq!(items.len(), 3);
+        assert_eq!(items.len(), 4);
     }
 }
 
