@@ -45,6 +45,7 @@ mod logging;
 mod manifest;
 mod new_directory;
 mod notify;
+mod objects;
 mod one_page;
 pub mod output;
 mod policy_tables;
