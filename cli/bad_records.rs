@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use anyhow::Context;
-use doppel_crawls::{InputError, Place};
+use doppel_crawls::{InputError, Place, Reason};
 use serde::Serialize;
 
 use crate::inputs::Sources;
@@ -57,6 +57,11 @@ impl From<OsString> for BadFile {
 }
 
 impl BadFile {
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Makes the file, unless that is done.
     ///
     /// # Errors
@@ -117,5 +122,30 @@ impl Line<'_> {
             Place::Row(number) => line.row = Some(number),
         }
         line
+    }
+}
+
+/// The kind of an error, to count by.
+pub(crate) fn class(error: &InputError) -> &'static str {
+    match error.reason {
+        Reason::Io(_) => "unreadable",
+        Reason::FileKind
+        | Reason::Format
+        | Reason::JsonArray
+        | Reason::PackedColumns
+        | Reason::PageInPipe => "unknown format",
+        Reason::Truncated => "truncated",
+        Reason::Corrupt(_) => "corrupt compressed data",
+        Reason::Expansion { .. } => "unpacks to implausibly much",
+        Reason::Head(_) | Reason::Length => "broken WARC record",
+        Reason::TooLarge { .. } => "too large",
+        Reason::Url(_) => "no page URL",
+        Reason::Date(_) | Reason::Ahead(_) => "bad date",
+        Reason::Http(_) | Reason::Encoding(_) => "broken HTTP response",
+        Reason::Item(_) => "JSON line that is no page",
+        Reason::Cells { .. } => "row of another number of cells",
+        Reason::Annotated | Reason::NoAnnotations => "no place for annotations",
+        Reason::Columns(_) => "broken Parquet or Arrow data",
+        Reason::Field(_) => "record that is no page",
     }
 }

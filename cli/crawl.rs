@@ -4,23 +4,24 @@
 //! dates again.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
 use doppel_crawls::record::Ignored;
-use doppel_crawls::{CrawlClock, Fetched, InputError, Item, Limits, Place, Reason, Skip};
-use doppel_model::{PageUrl, RawContent, Timestamp};
+use doppel_crawls::{CrawlClock, Fetched, InputError, Item, Limits, Place, Skip};
+use doppel_model::{RawContent, Timestamp};
 use serde::Serialize;
 
 use crate::args::InputArgs;
-use crate::bad_records::BadFile;
+use crate::bad_records::{BadFile, class};
 use crate::directory;
 use crate::exit::Failure;
 use crate::inputs;
+use crate::named_fields::NamedFields;
 use crate::output::{count, plural, say};
 use crate::progress;
 use crate::records::{self, FieldsRead, Share};
+use crate::unusable::Unusable;
 
 /// What a page is counted as that makes the extractor panic.
 pub(crate) const FAILED: &str = "failed inside the extractor";
@@ -45,10 +46,19 @@ pub struct Tally {
     pub(crate) fields: Vec<FieldsRead>,
     /// Values of guessed fields that could not be used and were ignored, by field.
     pub ignored: Ignored,
+    /// Records whose ids were not remembered, so that later records that repeat these are taken for new versions of them.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unremembered_ids: u64,
     /// Crawl files below directories, which are inputs of their own, by a pattern that names them.
     pub crawl_files: BTreeMap<String, u64>,
     /// Inputs that could not be read to their end.
     pub incomplete: Vec<String>,
+    /// When reading began: dates may not be far ahead of it.
+    #[serde(skip)]
+    pub(crate) now: Option<Timestamp>,
+    /// Pages, redirects and deaths, with those that could not be used.
+    #[serde(skip)]
+    pub(crate) pages: u64,
     /// The share of bad records that is an error, where one is given.
     #[serde(skip)]
     max_bad: Option<Share>,
@@ -115,7 +125,7 @@ impl Tally {
 
     /// Records that were read could not be used, so they are bad ones.
     pub(crate) fn without(&mut self, unusable: Unusable) {
-        for (reason, (records, bytes)) in unusable.by_reason {
+        for (reason, records, bytes) in unusable.end() {
             self.records -= records;
             self.bytes -= bytes;
             *self.bad.entry(reason).or_default() += records;
@@ -154,39 +164,6 @@ impl Tally {
         if !self.incomplete.contains(&input) {
             self.incomplete.push(input);
         }
-    }
-}
-
-/// Records that were read and could not be used, by reason: how many, and their bytes.
-#[derive(Debug, Default)]
-pub(crate) struct Unusable {
-    by_reason: BTreeMap<String, (u64, u64)>,
-    file: Option<BadFile>,
-}
-
-impl Unusable {
-    /// None yet; they are written where the bad records of these inputs are.
-    pub(crate) fn of(inputs: &InputArgs) -> Self {
-        Self { by_reason: BTreeMap::new(), file: inputs.records.bad.clone() }
-    }
-
-    /// How many there are of each reason, and their bytes.
-    #[cfg(test)]
-    pub(crate) fn by_reason(&self) -> impl Iterator<Item = (&str, u64, u64)> {
-        self.by_reason.iter().map(|(reason, (records, bytes))| (reason.as_str(), *records, *bytes))
-    }
-
-    /// Counts a page of so many bytes under a reason. The first of a reason is told, with what is wrong with it.
-    pub(crate) fn note(&mut self, reason: &str, (url, bytes): (&PageUrl, u64), wrong: &dyn fmt::Display) {
-        if let Some(file) = &self.file {
-            file.note_page(reason, url.as_str(), wrong.to_string());
-        }
-        let (records, sum) = self.by_reason.entry(reason.to_owned()).or_default();
-        if *records == 0 {
-            say!("doppel: {url}: {wrong}; others like it are only counted");
-        }
-        *records += 1;
-        *sum += bytes;
     }
 }
 
@@ -274,18 +251,22 @@ fn read_all(
     mut each: impl FnMut(Position, Fetched) -> anyhow::Result<()>,
 ) -> anyhow::Result<Tally> {
     let sources = inputs::sources(&inputs.inputs)?;
-    let options = inputs.records.options(Limits::at(Timestamp::now()));
+    let now = Timestamp::now();
+    inputs.records.require_files(&sources)?;
+    let tell = inputs.records.tells(tell);
+    let options = inputs.records.fields.options(Limits::at(now));
     inputs.records.check_names(&sources, &options, tell)?;
+    let mut named = NamedFields::new(&sources.all, &options);
     let bad_file = inputs.records.bad.clone().filter(|_| tell);
     bad_file.as_ref().map_or(Ok(()), |file| file.begin(&sources))?;
     let bar = progress::bytes(sources.all.iter().map(|source| source.bytes).sum(), doing);
     let mut clock = CrawlClock::new();
-    let mut tally = Tally { max_bad: inputs.records.max_bad, bad_file, ..Tally::default() };
+    let mut tally = Tally { now: Some(now), max_bad: inputs.records.max_bad, bad_file, ..Tally::default() };
     let mut before = 0;
     if sources.beside > 0 {
         tally.skipped.insert("file beside crawl files".to_owned(), sources.beside);
     }
-    for source in &sources.all {
+    for (number, source) in sources.all.iter().enumerate() {
         let path = source.path();
         let shared: Arc<Path> = path.into();
         let mut input = match source.open(options.clone()) {
@@ -314,10 +295,18 @@ fn read_all(
                         place: input.place(),
                     };
                     tally.records += 1;
+                    tally.pages += 1;
                     tally.bytes += content_bytes(&page);
                     each(at, page)?;
                 }
                 Item::Fields(fields) => {
+                    for lacks in named.note(number, &fields)? {
+                        bar.suspend(|| {
+                            if tell {
+                                say!("doppel: {}: {lacks}", path.display());
+                            }
+                        });
+                    }
                     if records::note(&mut tally.fields, &fields, path) && tell {
                         bar.suspend(|| say!("doppel: {}: {fields}", path.display()));
                     }
@@ -326,6 +315,15 @@ fn read_all(
                 Item::Bad(error) => bar.suspend(|| tally.bad(&error, tell)),
             }
             bar.set_position(before + input.bytes_read());
+        }
+        let unremembered = input.unremembered_ids();
+        if unremembered > 0 {
+            tally.unremembered_ids += unremembered;
+            bar.suspend(|| {
+                if tell {
+                    say!("doppel: {}: {}", path.display(), unchecked_ids(unremembered));
+                }
+            });
         }
         for (field, values) in input.ignored() {
             *tally.ignored.entry(field).or_default() += values;
@@ -347,28 +345,14 @@ pub fn content_bytes(page: &Fetched) -> u64 {
     page.body.raw_content().map_or(0, RawContent::size) as u64
 }
 
-/// The kind of an error, to count by.
-fn class(error: &InputError) -> &'static str {
-    match error.reason {
-        Reason::Io(_) => "unreadable",
-        Reason::FileKind
-        | Reason::Format
-        | Reason::JsonArray
-        | Reason::PackedColumns
-        | Reason::PageInPipe => "unknown format",
-        Reason::Truncated => "truncated",
-        Reason::Corrupt(_) => "corrupt compressed data",
-        Reason::Expansion { .. } => "unpacks to implausibly much",
-        Reason::Head(_) | Reason::Length => "broken WARC record",
-        Reason::TooLarge { .. } => "too large",
-        Reason::Url(_) => "no page URL",
-        Reason::Date(_) | Reason::Ahead(_) => "bad date",
-        Reason::Http(_) | Reason::Encoding(_) => "broken HTTP response",
-        Reason::Item(_) => "JSON line that is no page",
-        Reason::Cells { .. } => "row of another number of cells",
-        Reason::Columns(_) => "broken Parquet or Arrow data",
-        Reason::Field(_) => "record that is no page",
-    }
+fn unchecked_ids(number: u64) -> String {
+    let of = plural(number, "record");
+    format!("the ids of {of} were not remembered, so what repeats one of these is taken for its new version")
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use std::io::{self, BufWriter, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context;
 use tempfile::NamedTempFile;
@@ -20,6 +21,14 @@ use crate::output::Stdout;
 const NEW_FILE: u32 = 0o666;
 /// The same of a file that gets the permissions of the one that it replaces.
 const PRIVATE: u32 = 0o600;
+
+/// Whether an export goes to standard output.
+static HAS_STANDARD: AtomicBool = AtomicBool::new(false);
+
+/// Whether an export of this process goes to standard output.
+pub(crate) fn has_standard() -> bool {
+    HAS_STANDARD.load(Ordering::Relaxed)
+}
 
 /// Where an export goes.
 #[derive(Debug)]
@@ -47,10 +56,13 @@ impl Destination {
     /// # Errors
     /// When it cannot be written.
     pub fn open(path: &Path) -> anyhow::Result<Self> {
-        if path == Path::new("-") {
-            return Ok(Self::Standard);
-        }
-        Self::of_path(path).with_context(|| cannot_write(path))
+        let to = if path == Path::new("-") {
+            Self::Standard
+        } else {
+            Self::of_path(path).with_context(|| cannot_write(path))?
+        };
+        HAS_STANDARD.fetch_or(matches!(to, Self::Standard), Ordering::Relaxed);
+        Ok(to)
     }
 
     fn of_path(path: &Path) -> io::Result<Self> {

@@ -1,12 +1,15 @@
 //! Exit codes, and how an error ends the program. The table in `--help` is the contract.
 
+use std::ffi::OsStr;
 use std::io;
 use std::process::ExitCode;
 
 use doppel_protocol::client::{ClientError, StatusCode};
+use serde_json::json;
 
+use crate::destination;
 use crate::logging::Said;
-use crate::output::{ReaderGone, say};
+use crate::output::{self, Output, ReaderGone, say};
 
 /// Shown at the end of `doppel --help`.
 pub const TABLE: &str = "\
@@ -18,7 +21,12 @@ Exit codes:
     4  the server refused the request; the message is its answer
     5  done, but an input was not read to its end, or nothing was read, or a URL was none, or more than
        20 records were bad and more than 5 % (--max-bad; with --strict: or a record was bad or refused)
-  130  interrupted";
+  130  interrupted
+With --json a command that fails prints {\"error\": {\"code\": ..., \"message\": ...}} as the last line of standard
+output: with code 5 only where the result does not say it, and nowhere where data goes to standard output (--out -).";
+
+/// Options whose value `-` has standard output taken by data.
+const OUTPUTS: [&str; 5] = ["--out", "--report", "--pairs", "--assignments", "--map"];
 
 /// A failure with an exit code of its own. Anything else ends with 1.
 #[derive(Debug, thiserror::Error)]
@@ -26,6 +34,9 @@ pub enum Failure {
     /// Arguments that are each right and do not go together.
     #[error("{0}")]
     Usage(String),
+    /// A list breaks off, so that what is behind it was not done.
+    #[error("{0}")]
+    BrokenOff(String),
     /// An input is incomplete or nothing was in it, too many records were bad, or a URL is none; or `--strict`, and records were
     /// bad.
     #[error("{0}")]
@@ -36,7 +47,7 @@ impl Failure {
     fn code(&self) -> u8 {
         match self {
             Self::Usage(_) => 2,
-            Self::BadInput(_) => 5,
+            Self::BrokenOff(_) | Self::BadInput(_) => 5,
         }
     }
 }
@@ -51,12 +62,50 @@ pub fn code(
     if error.chain().any(is_reader_gone) {
         return ExitCode::SUCCESS;
     }
+    let advice = error.chain().find_map(advice).unwrap_or_default();
+    let message = format!("{error:#}{advice}");
     if error.downcast_ref::<Said>().is_none() {
-        let advice = error.chain().find_map(advice).unwrap_or_default();
-        say!("doppel: {error:#}{advice}");
+        say!("doppel: {message}");
     }
     let code = |cause| code_of(cause).or_else(|| is_usage(cause).then_some(2));
-    ExitCode::from(error.chain().find_map(code).unwrap_or(1))
+    let code = error.chain().find_map(code).unwrap_or(1);
+    // What was done and is incomplete is in the result.
+    let is_in_result = error.chain().any(|cause| matches!(cause.downcast_ref(), Some(Failure::BadInput(_))));
+    if !is_in_result || !output::is_begun() {
+        print_json(code, &message);
+    }
+    ExitCode::from(code)
+}
+
+/// Prints that the arguments cannot be understood, or the help or version that was asked for, and gives the exit code.
+pub fn code_of_arguments(error: &clap::Error) -> ExitCode {
+    // There is no other place to say it.
+    let _ = error.print();
+    let code = u8::try_from(error.exit_code()).unwrap_or(2);
+    if error.use_stderr() {
+        let message = error.render().to_string();
+        print_json(code, message.trim_start_matches("error: ").trim_end());
+    }
+    ExitCode::from(code)
+}
+
+/// Prints a failure for programs, where the arguments ask for JSON and standard output is not that of data.
+fn print_json(code: u8, message: &str) {
+    let arguments: Vec<_> = std::env::args_os().skip(1).take_while(|argument| argument != "--").collect();
+    let is_asked = arguments.iter().any(|argument| argument == "--json");
+    // Arguments that cannot be understood may name it as well.
+    let is_output = |option: &OsStr| OUTPUTS.iter().any(|output| option == *output);
+    let has_data = destination::has_standard()
+        || arguments.windows(2).any(|pair| is_output(&pair[0]) && pair[1] == "-")
+        || arguments
+            .iter()
+            .filter_map(|argument| argument.to_str()?.strip_suffix("=-"))
+            .any(|o| is_output(o.as_ref()));
+    if is_asked && !has_data {
+        let failure = json!({ "error": { "code": code, "message": message } });
+        // Whoever does not read it sees the exit code.
+        let _ = Output { json: true }.print(&failure, |_| Ok(()));
+    }
 }
 
 /// The code of a cause that has one of its own.

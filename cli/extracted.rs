@@ -12,8 +12,9 @@ use doppel_protocol::Submission;
 use doppel_text::Extractor;
 
 use crate::args::InputArgs;
-use crate::crawl::{self, BatchSize, Tally, Unusable};
+use crate::crawl::{self, BatchSize, Tally};
 use crate::processor;
+use crate::unusable::Unusable;
 
 /// Pages of a batch.
 pub(crate) const BATCH_PAGES: usize = 1_024;
@@ -25,6 +26,8 @@ const BATCHES_AHEAD: usize = 2;
 
 /// A page with its signature.
 pub(crate) struct ExtractedPage {
+    /// How many pages come before it in the inputs, those that have no signature, too.
+    pub(crate) record: u64,
     pub(crate) submission: Submission,
     /// Bytes of its text or HTML, as it was read.
     pub(crate) bytes: u64,
@@ -84,13 +87,15 @@ fn dispatch(
     mut unusable: Unusable,
     mut take: impl FnMut(Vec<ExtractedPage>) -> anyhow::Result<()>,
 ) -> anyhow::Result<Unusable> {
+    let mut record = 0;
     for (batch, named) in batches {
         let mut pages = Vec::with_capacity(named.len());
         for (page, (url, bytes)) in batch.wait().into_iter().zip(named) {
             match page {
-                Ok(submission) => pages.push(ExtractedPage { submission, bytes }),
+                Ok(submission) => pages.push(ExtractedPage { record, submission, bytes }),
                 Err(error) => unusable.note(&class(&error), (&url, bytes), &error),
             }
+            record += 1;
         }
         take(pages)?;
     }

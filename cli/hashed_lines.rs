@@ -15,8 +15,9 @@ use doppel_overlap::{Builder, Document};
 use doppel_text::{Extractor, HashedLines, is_read_in_place};
 
 use crate::args::InputArgs;
-use crate::crawl::{self, Tally, Unusable};
+use crate::crawl::{self, Tally};
 use crate::processor;
+use crate::unusable::Unusable;
 
 /// Pages of a batch ...
 const BATCH_PAGES: usize = 512;

@@ -4,6 +4,7 @@
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsFd;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Component, Path, PathBuf};
 use std::slice;
 
@@ -82,7 +83,8 @@ pub(crate) fn standard() -> io::Result<File> {
 /// What the inputs name.
 ///
 /// # Errors
-/// When one is not there, or a pattern that matches nothing, or standard input is there twice.
+/// When one is not there, or a pattern that matches nothing, or standard input is there twice, or a directory of crawl files has a part
+/// that cannot be read.
 pub(crate) fn sources(inputs: &[PathBuf]) -> anyhow::Result<Sources> {
     require_standard_once(inputs)?;
     let mut sources = Sources::default();
@@ -100,7 +102,7 @@ pub(crate) fn sources(inputs: &[PathBuf]) -> anyhow::Result<Sources> {
         } else {
             match fs::metadata(input) {
                 Ok(metadata) if metadata.is_dir() => {
-                    sources.add_directory(input, number);
+                    sources.add_directory(input, number)?;
                     continue;
                 }
                 Ok(_) => Place::File(input.clone(), RecordFile::single(input)),
@@ -139,6 +141,15 @@ impl Source {
     /// Whether it is a directory of pages.
     pub(crate) fn is_pages(&self) -> bool {
         matches!(self.place, Place::Pages(_))
+    }
+
+    /// Whether it can be read only once.
+    pub(crate) fn is_read_once(&self) -> bool {
+        match &self.place {
+            Place::Standard => true,
+            Place::File(path, _) => fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_fifo()),
+            Place::Pages(_) | Place::Object(_) => false,
+        }
     }
 
     /// Opens it.
@@ -193,9 +204,16 @@ impl Sources {
     }
 
     /// The crawl files of a directory, if it has some and no HTML page; else it is one of pages.
-    fn add_directory(&mut self, dir: &Path, input: usize) {
-        let (mut crawls, mut others) = (Vec::new(), 0);
-        for file in visible_files(dir) {
+    fn add_directory(&mut self, dir: &Path, input: usize) -> anyhow::Result<()> {
+        let (mut crawls, mut others, mut unread) = (Vec::new(), 0, None);
+        for file in visible(dir) {
+            let file = match file {
+                Ok(file) => file,
+                Err(error) => {
+                    unread.get_or_insert(error);
+                    continue;
+                }
+            };
             match file.path() {
                 page if is_html(page) => {
                     crawls.clear();
@@ -206,10 +224,16 @@ impl Sources {
             }
         }
         if crawls.is_empty() {
-            return self.add(Place::Pages(dir.to_owned()), input);
+            // Who reads a directory of pages meets what cannot be read, and tells.
+            self.add(Place::Pages(dir.to_owned()), input);
+            return Ok(());
+        }
+        if let Some(error) = unread {
+            return Err(error).with_context(|| format!("cannot read all of {}", dir.display()));
         }
         self.beside += others;
         self.add_files(crawls, dir, input);
+        Ok(())
     }
 
     /// The files that a pattern matches.
@@ -218,16 +242,23 @@ impl Sources {
         let text = pattern
             .to_str()
             .ok_or_else(|| wrong("no file has this name, and it is no pattern".to_owned()))?;
-        let options = MatchOptions { require_literal_leading_dot: true, ..MatchOptions::default() };
-        let found = glob::glob_with(text, options).map_err(|error| wrong(error.to_string()))?;
+        // Hidden files are left out below: the crate's own option for them panics at a name that is not UTF-8.
+        let found =
+            glob::glob_with(text, MatchOptions::default()).map_err(|error| wrong(error.to_string()))?;
         // What cannot be looked at is told of.
         let found = found.collect::<Result<Vec<_>, _>>().context("cannot look for files")?;
-        let mut files: Vec<_> = found.into_iter().filter(|path| !path.is_dir()).collect();
+        let dir = before_pattern(pattern);
+        let is_wanted = |path: &PathBuf| {
+            let below = path.strip_prefix(&dir).unwrap_or(path);
+            // What is no file, such as a pipe, may be readable only once.
+            path.is_file() && (names_hidden(pattern, &dir) || !below.components().any(is_hidden))
+        };
+        let mut files: Vec<_> = found.into_iter().filter(is_wanted).collect();
         files.sort();
         if files.is_empty() {
             return Err(wrong("no file matches this pattern".to_owned()).into());
         }
-        self.add_files(files, &before_pattern(pattern), input);
+        self.add_files(files, &dir, input);
         Ok(())
     }
 
@@ -243,113 +274,39 @@ impl Sources {
 /// The files below a directory that are not hidden, in the order of their paths. Errors are left out: who reads a directory meets
 /// them and tells.
 fn visible_files(dir: &Path) -> impl Iterator<Item = DirEntry> {
-    let is_shown =
-        |entry: &DirEntry| entry.depth() == 0 || !entry.file_name().as_encoded_bytes().starts_with(b".");
-    let walk = WalkDir::new(dir).sort_by_file_name().into_iter().filter_entry(is_shown).flatten();
-    walk.filter(|entry| entry.file_type().is_file())
+    visible(dir).flatten()
 }
 
-fn is_pattern(input: &Path) -> bool {
+/// The same with errors.
+fn visible(dir: &Path) -> impl Iterator<Item = walkdir::Result<DirEntry>> {
+    let is_shown =
+        |entry: &DirEntry| entry.depth() == 0 || !entry.file_name().as_encoded_bytes().starts_with(b".");
+    let walk = WalkDir::new(dir).sort_by_file_name().into_iter().filter_entry(is_shown);
+    walk.filter(|entry| entry.as_ref().map_or(true, |entry| entry.file_type().is_file()))
+}
+
+pub(crate) fn is_pattern(input: &Path) -> bool {
     input.as_os_str().as_encoded_bytes().iter().any(|byte| b"*?[".contains(byte))
 }
 
-/// The directory in front of the first part that is a pattern.
-fn before_pattern(pattern: &Path) -> PathBuf {
+fn is_hidden(part: Component<'_>) -> bool {
+    matches!(part, Component::Normal(name) if name.as_encoded_bytes().starts_with(b"."))
+}
+
+/// Whether a pattern has a part below a directory that is of hidden files.
+fn names_hidden(pattern: &Path, dir: &Path) -> bool {
+    pattern
+        .components()
+        .filter(|part| *part != Component::CurDir)
+        .skip(dir.components().count())
+        .any(is_hidden)
+}
+
+/// The directory in front of the first part that is a pattern, as the files that match it are spelt.
+pub(crate) fn before_pattern(pattern: &Path) -> PathBuf {
     let is_plain = |part: &Component<'_>| !is_pattern(part.as_os_str().as_ref());
-    let dir: PathBuf = pattern.components().take_while(is_plain).collect();
-    dir
+    pattern.components().take_while(is_plain).filter(|part| *part != Component::CurDir).collect()
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn make(home: &Path, names: &[&str]) {
-        for name in names {
-            let path = home.join(name);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, b"12345").unwrap();
-        }
-    }
-
-    /// The names of records in what is found, `pages` for a directory of pages, and the number of files beside.
-    fn found(input: &Path) -> (Vec<String>, u64) {
-        let Sources { all, beside } = sources(&[input.to_owned()]).unwrap();
-        let name = |source: Source| match source.place {
-            Place::Standard => STANDARD_NAME.to_owned(),
-            Place::Pages(_) => "pages".to_owned(),
-            Place::Object(object) => object.path().display().to_string(),
-            Place::File(path, name) => {
-                assert!(path.exists() && source.bytes == 5);
-                name.with_number(1).unwrap().as_str().trim_end_matches("#row=1").to_owned()
-            }
-        };
-        (all.into_iter().map(name).collect(), beside)
-    }
-
-    #[test]
-    fn a_directory_is_one_of_pages_or_of_crawl_files() {
-        let home = tempfile::tempdir().unwrap();
-        let at = |name: &str| home.path().join(name);
-        make(
-            home.path(),
-            &["set/README.md", "set/data/b.parquet", "set/data/a.jsonl.zst", "set/.git/x.jsonl"],
-        );
-        let names = ["record:data/a.jsonl.zst", "record:data/b.parquet"].map(str::to_owned).to_vec();
-        assert_eq!(found(&at("set")), (names, 1));
-        make(home.path(), &["site/index.html", "site/all.csv", "notes/a.txt", "notes/b.md"]);
-        for dir in ["site", "notes"] {
-            assert_eq!(found(&at(dir)), (vec!["pages".to_owned()], 0), "{dir}");
-        }
-    }
-
-    #[test]
-    fn an_output_is_none_of_the_files_that_are_read() {
-        let home = tempfile::tempdir().unwrap();
-        make(home.path(), &["set/a/1.jsonl", "set/README.md", "site/index.html", "other/1.jsonl"]);
-        let at = |name: &str| home.path().join(name);
-        let is_refused = |input: &str, output: &str| {
-            refuse_output("--out", &at(output), &[at(input)]).is_err_and(|error| {
-                let why = format!("--out {} would replace the input", at(output).display());
-                error.to_string().starts_with(&why)
-            })
-        };
-        for (input, output) in [
-            ("set", "set/a/1.jsonl"),
-            ("set/*/*.jsonl", "set/../set/a/1.jsonl"),
-            ("set/a/1.jsonl", "set/a/1.jsonl"),
-            ("site", "site/index.html"),
-        ] {
-            assert!(is_refused(input, output), "{input} {output}");
-        }
-        for (input, output) in [
-            ("set", "set/a/2.jsonl"),
-            ("set", "set/README.md"),
-            ("set", "other/1.jsonl"),
-            ("site", "site/x.html"),
-        ] {
-            assert!(!is_refused(input, output), "{input} {output}");
-        }
-    }
-
-    #[test]
-    fn patterns_are_expanded_in_order() {
-        let home = tempfile::tempdir().unwrap();
-        make(
-            home.path(),
-            &["d/b/2.jsonl", "d/a/1.jsonl", "d/3.jsonl", "d/a/no.txt", "d/.hidden.jsonl", "d/[x].jsonl"],
-        );
-        let (names, _) = found(&home.path().join("d/**/*.jsonl"));
-        assert_eq!(
-            names,
-            ["record:3.jsonl", "record:%5Bx%5D.jsonl", "record:a/1.jsonl", "record:b/2.jsonl"]
-                .map(str::to_owned)
-        );
-        // A file of such a name is that file.
-        assert_eq!(found(&home.path().join("d/[x].jsonl")).0.len(), 1);
-        let none = home.path().join("d/*.warc");
-        let error = sources(slice::from_ref(&none)).unwrap_err();
-        assert_eq!(error.to_string(), format!("{}: no file matches this pattern", none.display()));
-        assert!(sources(&[home.path().join("d/none")]).is_err());
-    }
-}
+mod tests;

@@ -39,6 +39,13 @@ pub(crate) fn removable<T: AsRef<Path>>(make: impl FnOnce() -> io::Result<T>) ->
     Ok(made)
 }
 
+/// Forgets what was made, because it has another name now, or has gone.
+pub(crate) fn forget(path: &Path) {
+    if let Some(unfinished) = unfinished().as_mut() {
+        unfinished.paths.retain(|unfinished| unfinished != path);
+    }
+}
+
 /// Says `words` when one of these signals ends the process.
 ///
 /// # Errors

@@ -5,15 +5,17 @@
 //! |---|---|
 //! | `args`, `span`, `size` | options that several commands take |
 //! | `urls` | URLs that commands are given |
-//! | `records`, `bad_records` | what a user says of records: their fields, and where bad ones go |
-//! | `crawl`, `one_page`, `extracted`, `inputs`, `directory`, `spool` | crawls on disk, or from standard input, as pages and as pages with signatures |
+//! | `records`, `named_fields`, `bad_records` | what a user says of records: their fields, those that no file has, and where bad ones go |
+//! | `crawl`, `one_page`, `extracted`, `unusable`, `told`, `inputs`, `directory`, `spool` | crawls on disk, or from standard input, as pages and as pages with signatures |
 //! | `hashed_lines`, `bounded` | crawls as hashed lines of pages; commands that count in bounded memory and disk |
 //! | `wire`, `manifest`, `winners` | the roles on a data directory |
 //! | `toml_file` | files of TOML that people write |
 //! | `policy_tables` | what a policy has learnt of words, in files and directories |
 //! | `new_directory` | a data directory that one command makes as a whole |
 //! | `layout` | contents laid out on nodes by a mapping |
+//! | `report` | the report of `doppel dedup` as a page of HTML |
 //! | `output`, `shown`, `summary`, `savings`, `svg`, `progress` | what is printed, drawn and shown meanwhile |
+//! | `results` | the original records, kept and removed |
 //! | `destination`, `whole_file`, `scratch`, `interrupt` | files that are whole or not there, and what an interruption removes |
 //! | `exit` | exit codes |
 //! | `front_door`, `token_file` | how a server listens to clients, and who may ask it what |
@@ -43,6 +45,7 @@ mod interrupt;
 pub mod layout;
 mod logging;
 mod manifest;
+mod named_fields;
 mod new_directory;
 mod notify;
 mod objects;
@@ -53,6 +56,8 @@ mod process;
 pub mod processor;
 pub mod progress;
 pub mod records;
+mod report;
+mod results;
 mod savings;
 pub mod scratch;
 mod served;
@@ -63,7 +68,9 @@ mod spool;
 mod summary;
 pub mod svg;
 mod token_file;
+mod told;
 mod toml_file;
+mod unusable;
 mod urls;
 mod weights;
 mod whole_file;
@@ -77,8 +84,10 @@ use clap::Parser;
 /// Runs the command that the process was started with.
 #[must_use]
 pub fn run() -> ExitCode {
-    let cli = command::Cli::parse();
-    exit::code(command::run(cli), is_usage)
+    match command::Cli::try_parse() {
+        Ok(cli) => exit::code(command::run(cli), is_usage),
+        Err(error) => exit::code_of_arguments(&error),
+    }
 }
 
 /// Whether a cause is that arguments do not go together, which is found out where a collection is made.

@@ -7,6 +7,8 @@ use doppel_crawls::{CrawlClock, Fetched, Item, Limits};
 use doppel_model::{PageUrl, Timestamp};
 
 use crate::exit::Failure;
+use crate::named_fields;
+use crate::records::FieldArgs;
 
 /// A file, and the option that names its page.
 #[derive(Debug)]
@@ -14,11 +16,13 @@ pub(crate) struct OnePage<'f> {
     pub(crate) file: &'f Path,
     pub(crate) option: &'static str,
     pub(crate) url: Option<&'f str>,
+    /// How its records are read, if it has some.
+    pub(crate) fields: &'f FieldArgs,
 }
 
 impl OnePage<'_> {
     /// The page that is meant: the newest of the URL that is given, or else the only one of the file. What was found nowhere, as a plain file,
-    /// is taken for that of the URL.
+    /// or a record without a URL, is taken for that of the URL; but the name of a record is that of no other.
     ///
     /// # Errors
     /// When the file cannot be read, or no page or several may be meant.
@@ -27,7 +31,7 @@ impl OnePage<'_> {
         let wrong = |text: String| Failure::Usage(format!("{file}: {text}"));
         let parse = |url| PageUrl::parse(url).map_err(|error| wrong(format!("{option} {url}: {error}")));
         let url = self.url.map(parse).transpose()?;
-        let input = doppel_crawls::open(self.file, Limits::at(Timestamp::now()));
+        let input = doppel_crawls::open(self.file, self.fields.options(Limits::at(Timestamp::now())));
         let input = input.map_err(|error| Failure::BadInput(error.to_string()))?;
         // Dates are those of `doppel dedup`.
         let mut clock = CrawlClock::new();
@@ -53,7 +57,8 @@ impl OnePage<'_> {
                         take_newer(&mut only, page, date);
                     }
                 }
-                Item::Skipped(_) | Item::Fields(_) => {}
+                Item::Fields(map) => named_fields::require(&map, &file)?,
+                Item::Skipped(_) => {}
                 Item::Bad(error) => bad = bad.or(Some(error)),
             }
         }
@@ -61,7 +66,9 @@ impl OnePage<'_> {
             (meant.map(|(page, _)| page), only.map(|(page, _)| page).filter(|_| others.is_one()));
         match (meant, only, url) {
             (Some(page), ..) | (None, Some(page), None) => Ok(page),
-            (None, Some(page), Some(url)) if page.url.host().is_empty() => Ok(Fetched { url, ..page }),
+            (None, Some(page), Some(url)) if page.url.host().is_empty() && !url.is_record() => {
+                Ok(Fetched { url, ..page })
+            }
             (None, _, Some(url)) if !others.is_none() => {
                 Err(Failure::BadInput(format!("{file}: {url} is not there, but {others}")).into())
             }

@@ -3,10 +3,19 @@
 //! Invariant: what people are shown has no character that a terminal would obey ([`crate::shown`]); JSON is exact.
 
 use std::io::{self, BufWriter, StdoutLock, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::Serialize;
 
 use crate::shown::{self, Shown};
+
+/// Whether something was written to standard output.
+static BEGUN: AtomicBool = AtomicBool::new(false);
+
+/// Whether this process has written something to standard output.
+pub(crate) fn is_begun() -> bool {
+    BEGUN.load(Ordering::Relaxed)
+}
 
 /// Standard output. When its reader has gone, the error is marked with [`ReaderGone`], because another pipe can fail in
 /// the same way.
@@ -27,7 +36,9 @@ impl Stdout {
 
 impl Write for Stdout {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.write(bytes).map_err(mark)
+        let written = self.0.write(bytes).map_err(mark)?;
+        BEGUN.fetch_or(written > 0, Ordering::Relaxed);
+        Ok(written)
     }
 
     fn flush(&mut self) -> io::Result<()> {

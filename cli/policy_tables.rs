@@ -22,9 +22,10 @@ use doppel_model::tables::{CONTENT_TERMS_MAX, FILE_BYTES_MAX, Sample, Tables, Ta
 use doppel_text::Extractor;
 
 use crate::args::{InputArgs, PolicyArgs};
-use crate::crawl::{self, BatchSize, Tally, Unusable};
+use crate::crawl::{self, BatchSize, Tally};
 use crate::exit::Failure;
 use crate::processor;
+use crate::unusable::Unusable;
 use crate::whole_file::{self, Earlier};
 
 /// The name of the file in a data directory.

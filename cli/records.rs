@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use clap::Args;
 use doppel_crawls::record::{Field, FieldMap, FieldNames, RecordFile, Source as NamedBy};
@@ -13,16 +14,17 @@ use crate::bad_records::BadFile;
 use crate::exit::Failure;
 use crate::inputs::{Place, Source, Sources};
 use crate::output::say;
+use crate::told::Told;
 
-/// Files of records of any schema, such as JSON lines.
+/// How files of records of any schema are read, such as JSON lines.
 #[derive(Debug, Clone, Default, Args)]
-pub struct RecordArgs {
+pub struct FieldArgs {
     /// What all files of the inputs are, where their names and contents do not show it: warc, jsonl, csv, tsv, parquet or arrow.
     #[arg(long, value_name = "FORMAT", help_heading = "Records")]
     pub format: Option<InputFormat>,
     /// The field of a record that holds its text, such as content or document.body; dots lead into nested objects. Where this or
-    /// --html-field is given, the other is not guessed [default: the first of text, content and raw_content that the first 1,000 records of a
-    /// file have].
+    /// --html-field is given, the other is not guessed [default: of text, content and raw_content the first that at least half of the first 1,000
+    /// records of a file have].
     #[arg(long, value_name = "FIELD", help_heading = "Records")]
     pub text_field: Option<String>,
     /// The field that holds HTML, which is read where a record has no text [default: html].
@@ -31,8 +33,8 @@ pub struct RecordArgs {
     /// The field that names a record that has no URL: record:FILE#ID, or record:FILE#row=N without an id [default: id].
     #[arg(long, value_name = "FIELD", help_heading = "Records")]
     pub id_field: Option<String>,
-    /// The field that holds the URL [default: the first of url, source, metadata.url and meta.url whose values in the first 1,000
-    /// records are all http or https URLs].
+    /// The field that holds the URL [default: of url, source, metadata.url and meta.url the first whose values in the first 1,000
+    /// records are http or https URLs: of source all, of the others at least half].
     #[arg(long, value_name = "FIELD", help_heading = "Records")]
     pub url_field: Option<String>,
     /// The field that holds the date of the fetch: RFC 3339, a date or date-time without zone (UTC), or seconds or milliseconds since
@@ -44,6 +46,14 @@ pub struct RecordArgs {
     /// URL is not used then, and redirects and deaths are skipped.
     #[arg(long, help_heading = "Records")]
     pub each_row: bool,
+}
+
+/// Files of records, and what is to be done with bad ones.
+#[derive(Debug, Clone, Default, Args)]
+pub struct RecordArgs {
+    /// Which field holds what.
+    #[command(flatten)]
+    pub fields: FieldArgs,
     /// Write a line of JSON for every bad record to this file: where it is, what is wrong, and the record as it was where it is a
     /// line. A file that is there is replaced.
     #[arg(long, value_name = "FILE", help_heading = "Records")]
@@ -51,6 +61,9 @@ pub struct RecordArgs {
     /// End with code 5 when more than this share of the records is bad, 0 to 1 [default: 0.05 where more than 20 are].
     #[arg(long, value_name = "SHARE", help_heading = "Records")]
     pub max_bad: Option<Share>,
+    /// Whether what is in the inputs was told before, when they were read for the first time.
+    #[arg(skip)]
+    pub(crate) told: Arc<Told>,
 }
 
 /// A share from 0 to 1.
@@ -66,7 +79,7 @@ impl FromStr for Share {
     }
 }
 
-impl RecordArgs {
+impl FieldArgs {
     /// How inputs are read within these limits.
     pub(crate) fn options(&self, limits: Limits) -> InputOptions {
         let fields = FieldNames {
@@ -77,6 +90,33 @@ impl RecordArgs {
             date: self.date_field.clone(),
         };
         InputOptions { limits, format: self.format, fields, each_row: self.each_row }
+    }
+
+    /// Whether nothing is said of records.
+    pub(crate) fn is_empty(&self) -> bool {
+        let names = [&self.text_field, &self.html_field, &self.id_field, &self.url_field, &self.date_field];
+        self.format.is_none() && !self.each_row && names.into_iter().all(Option::is_none)
+    }
+}
+
+impl RecordArgs {
+    /// Whether it is to be told what is in the inputs: `asked`, and it was not told before.
+    pub(crate) fn tells(&self, asked: bool) -> bool {
+        asked && self.told.begin()
+    }
+
+    /// Refuses directories of pages where a format is given, which is that of files.
+    ///
+    /// # Errors
+    /// When an input is one.
+    pub(crate) fn require_files(&self, sources: &Sources) -> Result<(), Failure> {
+        let Some(format) = self.fields.format else { return Ok(()) };
+        let Some(source) = sources.all.iter().find(|source| source.is_pages()) else { return Ok(()) };
+        let dir = source.path().display();
+        Err(Failure::Usage(format!(
+            "{dir} is a directory of pages, which --format {format} is not for; if its files are of that format, name them by a \
+             pattern in quotes: '{dir}/*'"
+        )))
     }
 
     /// Refuses files of one name whose records would have one name, too, and says so where records with one id are versions of each other.
@@ -131,7 +171,7 @@ fn naming(file: &Source, options: &InputOptions) -> Option<Naming> {
     let first = file.open(options.clone()).ok()?.next()?;
     let Item::Fields(fields) = first else { return None };
     match (fields.get(Field::Url), fields.get(Field::Id)) {
-        (Some(_), _) if !options.each_row => None,
+        (Some(_), _) => None,
         (_, Some(_)) => Some(Naming::Id),
         (_, None) => Some(Naming::Number),
     }
@@ -153,7 +193,7 @@ pub(crate) struct FieldsRead {
 
 /// Takes note of the fields of a file. Whether they are of no file before it.
 pub(crate) fn note(read: &mut Vec<FieldsRead>, map: &FieldMap, file: &Path) -> bool {
-    if let Some(known) = read.iter_mut().find(|known| known.map == *map) {
+    if let Some(known) = read.iter_mut().find(|known| known.map.says_the_same(map)) {
         known.files += 1;
         return false;
     }

@@ -1,12 +1,14 @@
 //! What `doppel dedup` found, in short.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use doppel_crawls::copy::Copied;
 use doppel_model::pairwise::Policy;
 use doppel_model::tables::TablesHash;
-use doppel_model::{GroupId, PageUrl};
+use doppel_model::{GroupId, PageUrl, Timestamp};
 use doppel_protocol::{Counters, GroupFilter, GroupState, GroupSummary, Outcome, Status, Tier1Api};
 use doppel_tier1::bulk::{BulkGroup, Grouped};
 use serde::{Serialize, Serializer};
@@ -29,6 +31,9 @@ pub(crate) struct Fed {
     pub(crate) gone: u64,
     /// Whether they were recorded as dead.
     pub(crate) pruned: bool,
+    /// The earliest and the latest date of a version that was read.
+    #[serde(skip)]
+    pub(crate) dates: Option<(Timestamp, Timestamp)>,
 }
 
 /// Pages by what became of them.
@@ -50,6 +55,9 @@ pub(crate) struct Summary {
     /// The tables that this run learnt from its inputs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tables: Option<LearntTables>,
+    /// The records that were copied to directories.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) results: Option<Copied>,
     /// The collection's totals.
     pages: Counters,
     #[serde(flatten)]
@@ -79,33 +87,35 @@ pub(crate) struct LearntTables {
 /// The groups of a collection at rest.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
-    pages: Counters,
-    groups: Groups,
-    largest: Vec<Largest>,
+    pub(crate) pages: Counters,
+    pub(crate) groups: Groups,
+    pub(crate) largest: Vec<Largest>,
+    /// Groups by the power of two up to their number of pages, and their pages.
+    pub(crate) sizes: BTreeMap<u32, (u64, u64)>,
 }
 
 /// Groups by what links them.
 #[derive(Debug, Default, Serialize)]
-struct Groups {
+pub(crate) struct Groups {
     /// All members have the same content.
-    exact: u64,
+    pub(crate) exact: u64,
     /// At least one member has another content.
-    near: u64,
+    pub(crate) near: u64,
     /// One content, and redirects to it.
-    redirects: u64,
+    pub(crate) redirects: u64,
     /// Those of them that have too many members: all their pages with content are kept.
-    quarantined: u64,
+    pub(crate) quarantined: u64,
 }
 
 /// One large group.
 #[derive(Debug, Serialize)]
-struct Largest {
+pub(crate) struct Largest {
     /// As text, such as `g12-0`.
     #[serde(serialize_with = "as_text")]
-    group: GroupId,
-    pages: u64,
-    exact: bool,
-    winner: Option<PageUrl>,
+    pub(crate) group: GroupId,
+    pub(crate) pages: u64,
+    pub(crate) exact: bool,
+    pub(crate) winner: Option<PageUrl>,
 }
 
 /// What a group's members are.
@@ -173,11 +183,14 @@ impl Found {
             Members { same: false, .. } => &mut self.groups.near,
         };
         *kind += 1;
+        let (groups, pages) = self.sizes.entry(members.pages.max(1).ilog2()).or_default();
+        *groups += 1;
+        *pages += members.pages;
         self.largest.push(Largest { group, pages: members.pages, exact: members.same, winner });
     }
 
     /// Keeps the largest groups only, so that memory does not grow with the number of groups.
-    fn keep(&mut self, top: usize) {
+    pub(crate) fn keep(&mut self, top: usize) {
         self.largest.sort_by(|a, b| b.pages.cmp(&a.pages).then_with(|| a.winner.cmp(&b.winner)));
         self.largest.truncate(top);
     }
@@ -187,12 +200,13 @@ impl Summary {
     /// What was found under a policy within so much time.
     pub(crate) fn new(policy: Policy, fed: Fed, elapsed: Duration, found: Found, balance: Balance) -> Self {
         let seconds = elapsed.as_secs_f64();
-        let Found { pages, groups, largest } = found;
+        let Found { pages, groups, largest, sizes: _ } = found;
         Self {
             records_per_second: fed.input.records as f64 / seconds,
             megabytes_per_second: fed.input.bytes as f64 / 1e6 / seconds,
             policy,
             tables: None,
+            results: None,
             pages,
             fed,
             balance,
@@ -204,7 +218,7 @@ impl Summary {
 
     /// Prints it for people. Rows of what did not occur are left out, those of the main figures never.
     pub(crate) fn print(&self, out: &mut dyn Write) -> io::Result<()> {
-        let Self { fed: Fed { input, outcomes, gone, pruned }, pages, groups, .. } = self;
+        let Self { fed: Fed { input, outcomes, gone, pruned, .. }, pages, groups, .. } = self;
         let others = pages.winners + pages.duplicates + pages.secondaries + pages.unresolved;
         let unique = pages.live.saturating_sub(others);
         writeln!(out, "policy {}\n", self.policy)?;
@@ -259,6 +273,9 @@ impl Summary {
         let percent = balance.removed_percent();
         let (kept, removed) = (count(kept.pages), count(removed.pages));
         writeln!(out, "\nkept {kept}{of_kept}, removed {removed}{of_removed}: {percent:.1} % of pages")?;
+        if let Some(copied) = &self.results {
+            writeln!(out, "{}", of_records(copied))?;
+        }
         writeln!(out, "\n{seconds:.1} s: {records_per_second:.0} pages/s, {megabytes_per_second:.1} MB/s")?;
         if let Some(LearntTables { hash, pages, words, kept, .. }) = &self.tables {
             let (pages, words) = (plural(*pages, "page"), plural(*words, "word"));
@@ -275,6 +292,14 @@ impl Summary {
     }
 }
 
+impl Fed {
+    /// Takes note of the date of a version.
+    pub(crate) fn note_date(&mut self, date: Timestamp) {
+        let (first, last) = self.dates.unwrap_or((date, date));
+        self.dates = Some((first.min(date), last.max(date)));
+    }
+}
+
 impl Outcomes {
     /// Counts pages.
     pub(crate) fn add(&mut self, outcomes: &[Outcome]) {
@@ -287,6 +312,16 @@ impl Outcomes {
             } += 1;
         }
     }
+}
+
+/// The records that were copied, in words.
+fn of_records(copied: &Copied) -> String {
+    let removed = copied.removed.iter().map(|(reason, records)| format!("{} {reason}", count(*records)));
+    let removed: Vec<_> = removed.collect();
+    let reasons = if removed.is_empty() { String::new() } else { format!(" ({})", removed.join(", ")) };
+    let all: u64 = copied.removed.values().sum();
+    let (kept, bad) = (count(copied.kept), count(copied.bad));
+    format!("records written: {kept} kept, {} removed{reasons}; {bad} bad", count(all))
 }
 
 /// What pages have in common whose contents are equal under a policy.

@@ -7,13 +7,16 @@ use std::path::Path;
 use anyhow::Context;
 
 use crate::exit::Failure;
-use crate::output::count;
+use crate::output::{count, say};
+
+/// What messages call standard input.
+const STDIN: &str = "standard input";
 
 /// The longest line that is read, in bytes. A longer one is no URL but another kind of file.
 const LINE_BYTES_MAX: usize = 64 << 10;
 
 /// The URLs, in the order given: the lines of `file`, or else of standard input where `-` is the only argument, or else the arguments.
-/// The file `-` is standard input, too. Blank lines are skipped.
+/// The file `-` is standard input, too. Blank lines are skipped. It is said where there is no URL at all.
 ///
 /// # Errors
 /// When the file cannot be opened; an item is an error when it cannot be read, and none comes after it.
@@ -21,16 +24,30 @@ pub(crate) fn given<'u>(
     arguments: &'u [String],
     file: Option<&Path>,
 ) -> anyhow::Result<Box<dyn Iterator<Item = anyhow::Result<String>> + 'u>> {
-    let from_stdin = || lines(io::stdin().lock(), "standard input".to_owned());
+    let from_stdin = || telling_none(lines(io::stdin().lock(), STDIN.to_owned()), STDIN.to_owned());
     match file {
         Some(path) if path == Path::new("-") => Ok(Box::new(from_stdin())),
         Some(path) => {
             let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
-            Ok(Box::new(lines(BufReader::new(file), path.display().to_string())))
+            let name = path.display().to_string();
+            Ok(Box::new(telling_none(lines(BufReader::new(file), name.clone()), name)))
         }
         None if arguments == ["-"] => Ok(Box::new(from_stdin())),
         None => Ok(Box::new(arguments.iter().cloned().map(Ok))),
     }
+}
+
+/// The same items. Where there are none, that is said in the end.
+fn telling_none<T>(mut items: impl Iterator<Item = T>, name: String) -> impl Iterator<Item = T> {
+    let mut is_known = false;
+    std::iter::from_fn(move || {
+        let item = items.next();
+        if item.is_none() && !is_known {
+            say!("doppel: there is no URL in {name}, so nothing was done");
+        }
+        is_known = true;
+        item
+    })
 }
 
 /// The lines that are not blank, without their ends.
@@ -59,11 +76,11 @@ fn line(from: &mut impl BufRead) -> anyhow::Result<Option<String>> {
     }
     if bytes.len() > LINE_BYTES_MAX {
         let text = format!("longer than {} bytes: one URL a line is expected", count(LINE_BYTES_MAX as u64));
-        return Err(Failure::BadInput(text).into());
+        return Err(Failure::BrokenOff(text).into());
     }
     let end = bytes.len() - bytes.iter().rev().take_while(|byte| b"\r\n".contains(byte)).count();
     bytes.truncate(end);
-    String::from_utf8(bytes).map(Some).map_err(|_| Failure::BadInput("is not UTF-8".to_owned()).into())
+    String::from_utf8(bytes).map(Some).map_err(|_| Failure::BrokenOff("is not UTF-8".to_owned()).into())
 }
 
 /// What was given and is no page URL.

@@ -14,6 +14,7 @@ mod commands {
     mod formats;
     mod load;
     mod logged;
+    mod named_fields;
     mod new_directory;
     mod notify;
     mod offline;
@@ -24,6 +25,8 @@ mod commands {
     mod policies;
     mod queries;
     mod records;
+    mod reports;
+    mod results;
     mod schemas;
 }
 

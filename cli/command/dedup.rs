@@ -1,41 +1,31 @@
 //! `doppel dedup`: the engine in this process; crawls go in, groups come out.
 
 mod at_once;
+mod page_by_page;
+mod reported;
 
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread;
-use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::Args;
-use doppel_coordinator::export::write_export;
-use doppel_coordinator::market::MarketWinners;
 use doppel_model::{PageUrl, Timestamp};
-use doppel_protocol::{Body, Market, Markets, Outcome, Scan, Submission, Tier1Api, Tier1Error, Tier2Api};
+use doppel_protocol::{Body, Market, Markets, Submission};
 
 use crate::args::{EngineArgs, InputArgs};
+use crate::bad_records::BadFile;
 use crate::destination::Destination;
-use crate::directory;
-use crate::extracted::{self, BATCH_PAGES};
-use crate::interrupt;
+use crate::inputs;
 use crate::manifest::{self, Manifest};
 use crate::new_directory::NewDirectory;
 use crate::output::{self, Output, say};
 use crate::policy_tables;
-use crate::progress;
-use crate::scratch::Scratch;
+use crate::results::{Decisions, ResultArgs, Results, Verdicts};
 use crate::spool::Spool;
-use crate::summary::{Fed, Found, LearntTables, Outcomes, Summary};
-use crate::weights::Weights;
-use crate::wire::{self, Asked, DEFAULTS, Engine};
-
-/// Pause while as much is pending as may be.
-const FULL_PAUSE: Duration = Duration::from_millis(20);
-/// How long one wait for the last decisions may take before it is begun again.
-const FLUSH_STEP: Duration = Duration::from_secs(60);
+use crate::summary::{Fed, LearntTables, Summary};
+use crate::wire::{self, Asked, DEFAULTS};
+use reported::ReportPlan;
 
 /// Find the duplicates of crawls on disk, without a server.
 ///
@@ -53,8 +43,10 @@ const FLUSH_STEP: Duration = Duration::from_secs(60);
 #[command(after_help = "\
 Examples:
   doppel dedup ~/site
+  doppel dedup --kept kept --removed removed 'data/**/*.parquet'
   doppel dedup --tau 0.9 --out groups.jsonl crawl-1.warc.gz crawl-2.warc.gz
-  doppel dedup --data collection --out - pages.jsonl | grep '\"duplicate\"'")]
+  doppel dedup --data collection --out - pages.jsonl | grep '\"duplicate\"'
+  doppel dedup --report report.html 'crawl/*.warc.gz'")]
 pub(crate) struct Dedup {
     #[command(flatten)]
     inputs: InputArgs,
@@ -70,6 +62,11 @@ pub(crate) struct Dedup {
     /// A file that is there is replaced at the end, and may be an input.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+    /// Write a report to this file, one page of HTML to be looked at in a browser: what can be removed, sizes of groups, similarities, the
+    /// largest groups with examples side by side, and hosts that mirror each other; `-` is standard output. The inputs are read once more,
+    /// until the examples are found; standard input and pipes are copied to a temporary file for that.
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
     /// Prefer winners of this market in the output and the summary, by its name in the file of --winners or as a host suffix
     /// such as `de` (docs/WINNERS.md). What is kept with --data is the same.
     #[arg(long, value_name = "MARKET")]
@@ -84,12 +81,16 @@ pub(crate) struct Dedup {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
+    results: ResultArgs,
+    #[command(flatten)]
     engine: EngineArgs,
 }
 
 /// What came of a run.
 struct Done {
     summary: Summary,
+    /// What is decided of each record, where results are wanted.
+    decisions: Option<Decisions>,
     /// Whether the output was written. That comes last: a collection that is kept is complete by then.
     written: anyhow::Result<()>,
 }
@@ -97,17 +98,24 @@ struct Done {
 /// What a run is to do.
 struct Plan {
     out: Option<Destination>,
+    report: Option<ReportPlan>,
     market: Option<Market>,
     /// Whether it makes a data directory as a whole.
     makes: bool,
+    results: Option<Results>,
 }
 
 impl Dedup {
     pub(crate) fn run(mut self) -> anyhow::Result<()> {
         let mut asked = wire::asked(&self.engine)?;
-        let plan = self.plan(&asked)?;
-        // Where tables are learnt, the inputs are read twice.
-        let spool = if self.learns(&asked) { Spool::of(&mut self.inputs.inputs)? } else { None };
+        let mut plan = self.plan(&asked)?;
+        // Where tables are learnt, a report is made or results are written, the inputs are read twice.
+        let is_read_twice = self.learns(&asked) || plan.report.is_some() || plan.results.is_some();
+        let spool = if is_read_twice { Spool::of(&mut self.inputs.inputs)? } else { None };
+        if let Some(report) = &mut plan.report {
+            // A copy has the date on which it was made.
+            report.is_dated = spool.is_none();
+        }
         let learnt = self.learn(&mut asked)?;
         let done = self.dedup(asked, &plan, learnt);
         drop(spool);
@@ -120,11 +128,13 @@ impl Dedup {
         let market = self.market(&asked.markets)?;
         // The output may lie in the directory that is to be made. It is there first, so that the path can be tried before
         // the work.
-        if let Some(dir) = data.filter(|dir| self.out.as_deref().and_then(Path::parent) == Some(dir)) {
+        let is_parent = |of: &Option<PathBuf>| of.as_deref().and_then(Path::parent) == data;
+        if let Some(dir) = data.filter(|_| is_parent(&self.out) || is_parent(&self.report)) {
             manifest::require_directory(dir)?;
             fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;
         }
         let out = self.out.as_deref().map(Destination::open).transpose()?;
+        let report = self.report_plan(out.as_ref())?;
         let is_possible = data.map_or(Ok(false), NewDirectory::is_possible)?;
         match data {
             Some(dir) if !is_possible => Manifest::try_for(dir, asked.wanted, DEFAULTS)?,
@@ -132,7 +142,16 @@ impl Dedup {
                 Manifest::map_of(asked.wanted, DEFAULTS)?;
             }
         }
-        Ok(Plan { out, market, makes: is_possible && !self.incremental })
+        let bad = self.inputs.records.bad.as_ref().map(BadFile::path);
+        let others = [("--out", self.out.as_deref()), ("--report", self.report.as_deref()), ("--bad", bad)];
+        let others: Vec<_> = others.into_iter().filter_map(|(option, path)| Some((option, path?))).collect();
+        if let Some(out) = self.out.as_deref().filter(|_| self.results.is_wanted()) {
+            // The results are the last that is written, and read the inputs again.
+            inputs::refuse_output("--out", out, &self.inputs.inputs)?;
+        }
+        let results = Results::check(&self.results, &self.inputs, &others, data)?;
+        results.iter().for_each(Results::say_memory);
+        Ok(Plan { out, report, market, makes: is_possible && !self.incremental, results })
     }
 
     /// Whether the tables of the policy are to be learnt from the inputs: they are not given, and the collection does not have them.
@@ -164,14 +183,22 @@ impl Dedup {
     fn dedup(&self, asked: Asked, plan: &Plan, learnt: Option<LearntTables>) -> anyhow::Result<()> {
         let data = self.data.as_deref();
         let new = data.filter(|_| plan.makes);
-        let Done { mut summary, written } = match new {
+        let Done { mut summary, decisions, mut written } = match new {
             Some(dir) => self.make_directory(dir, asked, plan)?,
             None if data.is_none() && !self.incremental => self.at_once(asked, plan)?,
             None => self.page_by_page(asked, plan)?,
         };
         let kept = data.map(|dir| dir.join(policy_tables::NAME)).filter(|path| path.exists());
         summary.tables = learnt.map(|learnt| LearntTables { kept, ..learnt });
-        if matches!(plan.out, Some(Destination::Standard)) {
+        if let (Ok(()), Some(results), Some(decisions)) = (&written, &plan.results, decisions) {
+            let input = &summary.fed.input;
+            let first = (input.now.unwrap_or_else(Timestamp::now), input.pages);
+            match results.write(&self.inputs, first, decisions) {
+                Ok(copied) => summary.results = Some(copied),
+                Err(error) => written = Err(error),
+            }
+        }
+        if plan.prints() {
             summary.print(&mut output::stderr())?;
         } else {
             Output { json: self.json }.print(&summary, |out| summary.print(out))?;
@@ -189,68 +216,14 @@ impl Dedup {
         }
     }
 
-    /// Records every page in a collection as a server does.
-    fn page_by_page(&self, asked: Asked, plan: &Plan) -> anyhow::Result<Done> {
-        if let Some(dir) = &self.data {
-            NewDirectory::forget_interrupted(dir)?;
-        }
-        let scratch = if self.data.is_none() { Some(Scratch::new()?) } else { None };
-        let dir = self.data.as_deref().or(scratch.as_ref().map(Scratch::path));
-        let dir = dir.context("there is neither a data directory nor a temporary one")?;
-        let engine = Engine::open_asked(dir, asked, &self.engine, self.data.is_some())?;
-        if self.data.is_some() {
-            interrupt::announce("interrupted; the same command goes on")?;
-        }
-        let begin = Instant::now();
-        let mut weights = Weights::default();
-        let mut fed = self.feed(&engine, &mut weights)?;
-        if self.data.is_some() {
-            self.look_for_gone(&engine, &mut fed)?;
-        }
-        decide(&engine)?;
-        let elapsed = begin.elapsed();
-        let tier1: &dyn Tier1Api = &*engine.tier1;
-        let mut winners = plan
-            .market
-            .as_ref()
-            .map(|market| MarketWinners::new(tier1, engine.policy, engine.winners, market).unlimited());
-        let export = |out: &mut dyn Write| Ok(write_export(tier1, winners.as_mut(), out).map(drop)?);
-        let written = plan.out.as_ref().map_or(Ok(()), |out| out.write(export));
-        let mut found = Found::in_tier1(tier1, self.top)?;
-        let live = Scan::new(tier1).map(|line| {
-            let line = match &mut winners {
-                Some(winners) => winners.apply(line?)?,
-                None => line?,
-            };
-            Ok::<_, Tier1Error>((line.url.id(), line.status))
-        });
-        let balance = weights.balance(live)?;
-        if let Some(winners) = &mut winners {
-            found.prefer(|group, usual| Ok(winners.winner(group, usual)?.url))?;
-        }
-        drop(winners);
-        let policy = engine.policy;
-        engine.stop();
-        Ok(Done { summary: Summary::new(policy, fed, elapsed, found, balance), written })
+    /// Takes note of records where results are wanted.
+    fn verdicts(&self) -> Option<Verdicts> {
+        self.results.is_wanted().then(Verdicts::default)
     }
 
     fn market(&self, markets: &Markets) -> anyhow::Result<Option<Market>> {
         let named = |market: &String| markets.find(market).with_context(|| format!("--market {market}"));
         self.market.as_ref().map(named).transpose()
-    }
-
-    /// Finds the pages on record whose file has gone, and records that with `--prune`.
-    fn look_for_gone(&self, engine: &Engine, fed: &mut Fed) -> anyhow::Result<()> {
-        let live = Scan::new(&*engine.tier1).map(|line| Ok(line?.url));
-        let gone = directory::gone(live, self.directories())?;
-        if self.count_gone(fed, &gone) {
-            let now = Timestamp::now();
-            let submissions: Vec<_> = gone.into_iter().map(|url| dead(url, now)).collect();
-            for batch in submissions.chunks(BATCH_PAGES) {
-                submit(engine, batch)?;
-            }
-        }
-        Ok(())
     }
 
     fn directories(&self) -> impl Iterator<Item = &Path> {
@@ -263,24 +236,6 @@ impl Dedup {
         // A directory that was read in part, or is empty, may be one that is not mounted.
         fed.pruned = self.prune && fed.input.records > 0 && fed.input.incomplete.is_empty();
         fed.pruned
-    }
-
-    /// Records all pages, in the order of the inputs.
-    fn feed(&self, engine: &Engine, weights: &mut Weights) -> anyhow::Result<Fed> {
-        let mut outcomes = Outcomes::default();
-        // Nobody can ask a temporary collection for the language of a page.
-        let detect_language = self.data.is_some() && self.engine.detect_language;
-        let input = extracted::pages(&self.inputs, (engine.signer.clone(), detect_language), |pages| {
-            let (pages, bytes): (Vec<_>, Vec<_>) =
-                pages.into_iter().map(|page| (page.submission, page.bytes)).unzip();
-            let taken = submit(engine, &pages)?;
-            for ((page, bytes), outcome) in pages.iter().zip(bytes).zip(&taken) {
-                weights.note(page.url.id(), bytes, *outcome);
-            }
-            outcomes.add(&taken);
-            Ok(())
-        })?;
-        Ok(Fed { input, outcomes, ..Fed::default() })
     }
 }
 
@@ -299,26 +254,4 @@ fn is_complete(dir: &Path) -> String {
 /// A version that says that a page is gone.
 fn dead(url: PageUrl, fetched_at: Timestamp) -> Submission {
     Submission { url, fetched_at, popularity: None, language: None, canonical: None, body: Body::Dead }
-}
-
-/// Submits until there is room, and until all ranges answer.
-fn submit(engine: &Engine, submissions: &[Submission]) -> anyhow::Result<Vec<Outcome>> {
-    loop {
-        match engine.tier1.submit(submissions.to_vec()) {
-            Ok(outcomes) => return Ok(outcomes),
-            Err(Tier1Error::Full { .. } | Tier1Error::Unavailable(_)) => {
-                engine.tier2.flush_batch()?;
-                thread::sleep(FULL_PAUSE);
-            }
-            Err(refused) => return Err(refused.into()),
-        }
-    }
-}
-
-/// Waits until everything is decided.
-fn decide(engine: &Engine) -> anyhow::Result<()> {
-    let spinner = progress::waiting("deciding");
-    while !engine.tier1.flush(FLUSH_STEP)? {}
-    spinner.finish_and_clear();
-    Ok(())
 }

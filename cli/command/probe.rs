@@ -17,6 +17,7 @@ use crate::client::connect;
 use crate::exit::Failure;
 use crate::one_page::OnePage;
 use crate::output::{Output, table};
+use crate::records::FieldArgs;
 
 /// Say what a page would be, without recording it.
 ///
@@ -40,6 +41,8 @@ pub(crate) struct Probe {
     #[arg(long, value_name = "MARKET")]
     market: Option<String>,
     #[command(flatten)]
+    fields: FieldArgs,
+    #[command(flatten)]
     ask: AskArgs,
 }
 
@@ -49,7 +52,9 @@ impl Probe {
             let text = "standard input is not read here; name a file, or ./- for one of that name";
             return Err(Failure::Usage(text.to_owned()).into());
         }
-        let page = OnePage { file: &self.file, option: "--url", url: self.url.as_deref() }.page()?;
+        let page =
+            OnePage { file: &self.file, option: "--url", url: self.url.as_deref(), fields: &self.fields };
+        let page = page.page()?;
         let body = self.body(page)?;
         let client = connect(&self.ask.server)?;
         let Answer { text, value } =

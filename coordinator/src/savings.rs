@@ -206,6 +206,19 @@ impl Counting {
     /// # Errors
     /// When a temporary file fails, and [`CountingError::Stopped`] soon after `stops` says so.
     pub fn finish(self, truncated: bool, stops: &dyn Fn() -> bool) -> Result<Savings, CountingError> {
+        self.finish_with(MIRRORS, truncated, stops)
+    }
+
+    /// The same with so many pairs of hosts at most.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn finish_with(
+        self,
+        mirrors_max: usize,
+        truncated: bool,
+        stops: &dyn Fn() -> bool,
+    ) -> Result<Savings, CountingError> {
         let Self { dir, policy, wordless: _, all, redirects, undecided, mirrors, contents } = self;
         let mut sums = Sums { copies: Amount::NONE, near: Amount::NONE, held_back: 0 };
         let mut now: Option<OneContent> = None;
@@ -222,7 +235,7 @@ impl Counting {
             sums.add(last);
         }
         let Sums { copies, near, held_back } = sums;
-        let found = mirrors.finish(MIRRORS);
+        let found = mirrors.finish(mirrors_max);
         Ok(Savings {
             policy: policy.to_string(),
             pages: all.pages,

@@ -1,5 +1,9 @@
 //! What an exit code and its message say about a failure.
 
+use std::fs;
+
+use serde_json::Value;
+
 use crate::harness::ports::free_port;
 use crate::harness::{OwnServer, doppel, run, run_ok};
 use crate::{A, ask, code, errors};
@@ -60,5 +64,73 @@ fn exit_codes_say_what_happened() {
     let help = run_ok(["--help"]);
     for line in ["Exit codes:", "3  the server cannot be reached", "5  done, but"] {
         assert!(help.contains(line), "{help}");
+    }
+}
+
+#[test]
+fn a_failure_is_json_where_that_is_asked_for() {
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("a.jsonl");
+    let file = file.to_str().unwrap();
+    let failure = |arguments: &[&str], expected: i32, says: &str| {
+        let output = run(arguments);
+        assert_eq!(code(&output), expected, "{}", errors(&output));
+        let last = String::from_utf8(output.stdout.clone()).unwrap();
+        let last: Value = serde_json::from_str(last.lines().last().unwrap()).unwrap();
+        assert_eq!(last["error"]["code"], expected);
+        let message = last["error"]["message"].as_str().unwrap();
+        assert!(message.contains(says) && !message.starts_with("error"), "{message}");
+        assert!(errors(&output).contains(says), "people are told, too");
+    };
+    let free = format!("http://127.0.0.1:{}", free_port());
+    failure(&["status", "--json", "--server", &free, A], 3, "doppel serve --data DIR");
+    failure(&["dedup", "--json", file], 1, "cannot read");
+    failure(&["dedup", "--json", "--no-such-option"], 2, "unexpected argument");
+    fs::write(file, "{}\n").unwrap();
+    failure(&["explain", "--json", file, file], 5, "missing");
+    // Of what was done, and is incomplete, the result is all there is.
+    let output = run(["dedup", "--json", file]);
+    assert_eq!(code(&output), 5, "{}", errors(&output));
+    let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(summary["input"]["records"], 0);
+    // Nor is it put behind data, or printed where text is asked for.
+    for arguments in [
+        &["dedup", "--json", "--out", "-", "none"][..],
+        &["dedup", "--json", "--report", "-", "none"],
+        &["dedup", "--json", "--out", "/dev/stdout", "none"],
+        &["dedup", "none"],
+        &["dedup", "--", "--json"],
+    ] {
+        let output = run(arguments);
+        assert_eq!((code(&output), output.stdout.len()), (1, 0), "{}", errors(&output));
+    }
+    assert_eq!(run(["dedup", "--json", "--help"]).status.code(), Some(0));
+}
+
+#[test]
+fn a_list_that_breaks_off_is_a_failure_behind_its_results() {
+    let home = tempfile::tempdir().unwrap();
+    let list = home.path().join("list");
+    fs::write(&list, b"http://a.example/\n\xff\nhttp://b.example/\n").unwrap();
+    let server = OwnServer::start(&[]);
+    let output = ask(&server, &["delete", "--json", "--file", list.to_str().unwrap()]);
+    assert_eq!(code(&output), 5, "{}", errors(&output));
+    let last: Value =
+        serde_json::from_slice(output.stdout.trim_ascii().rsplit(|b| *b == b'\n').next().unwrap()).unwrap();
+    let message = last["error"]["message"].as_str().unwrap();
+    assert!(message.contains("line 2") && message.contains("UTF-8"), "{message}");
+}
+
+#[test]
+fn a_list_without_a_url_is_told() {
+    let home = tempfile::tempdir().unwrap();
+    let list = home.path().join("list");
+    fs::write(&list, "\n \n").unwrap();
+    let server = OwnServer::start(&[]);
+    for command in ["purge", "delete"] {
+        let output = ask(&server, &[command, "--file", list.to_str().unwrap()]);
+        assert_eq!(code(&output), 0, "{}", errors(&output));
+        let says = format!("doppel: there is no URL in {}, so nothing was done\n", list.display());
+        assert_eq!(errors(&output), says);
     }
 }

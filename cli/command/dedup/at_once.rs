@@ -7,24 +7,27 @@ use std::time::Instant;
 
 use anyhow::Context;
 use doppel_model::Timestamp;
-use doppel_model::pairwise::{Policy, Signer};
+use doppel_model::pairwise::Signer;
 use doppel_protocol::answer::ExportLine;
 use doppel_tier1::bulk::{Bulk, BulkConfig, Grouped, Keep};
 
 use super::{Dedup, Done, Plan, dead, nothing_is_kept};
-use crate::destination::Destination;
 use crate::extracted::ExtractedPage;
 use crate::manifest::{Manifest, Wanted};
 use crate::new_directory::NewDirectory;
+use crate::results::Decisions;
 use crate::scratch::Scratch;
-use crate::summary::{Fed, Found, Outcomes, Summary};
-use crate::weights::{Balance, Weights};
+use crate::summary::{Fed, Found, Summary};
+use crate::weights::Weights;
 use crate::wire::{Asked, DEFAULTS};
 use crate::{directory, extracted, interrupt, policy_tables, progress};
 
 /// Bytes of signatures that are in memory while a collection is grouped of which nothing is kept; the others are in a
 /// temporary file.
 const SIGNATURES_MAX: usize = 128 << 20;
+
+/// What was counted of the pages, and what is decided of the records where results are wanted.
+type Counted = (Weights, Option<Decisions>);
 
 impl Dedup {
     /// Groups a collection of which nothing is kept.
@@ -40,8 +43,8 @@ impl Dedup {
             group_members_max: self.engine.tuning.group_members_max,
             keep: Keep::Answer { memory_max: SIGNATURES_MAX, temp_dir: scratch.path() },
         };
-        let (fed, grouped, balance) = self.group(&config, signer)?;
-        Ok(self.answer(fed, begin, (config.policy, &grouped, balance), plan.out.as_ref()))
+        let (fed, grouped, counted) = self.group(&config, signer.clone())?;
+        Ok(self.answer(fed, begin, (&signer, &grouped, counted), Some(plan)))
     }
 
     /// Makes a data directory.
@@ -60,12 +63,12 @@ impl Dedup {
             group_members_max: self.engine.tuning.group_members_max,
             keep: Keep::Databases { dir: &tier1, map },
         };
-        let (fed, grouped, balance) =
+        let (fed, grouped, counted) =
             self.group(&config, signer.clone()).with_context(|| nothing_is_kept(dir))?;
         // An empty collection would take the next command for one that adds to it. The output is not written, because it may
         // lie in the directory, which has to stay empty. The caller says that nothing was read.
         if grouped.counters.submissions == 0 {
-            return Ok(self.answer(fed, begin, (config.policy, &grouped, balance), None));
+            return Ok(self.answer(fed, begin, (&signer, &grouped, counted), None));
         }
         let marked = doppel_tier2::check::mark(&new.tier2());
         marked.with_context(|| format!("cannot write {}", dir.display()))?;
@@ -74,26 +77,30 @@ impl Dedup {
         }
         new.finish(&manifest)?;
         interrupt::announce("interrupted; the collection is whole")?;
-        Ok(self.answer(fed, begin, (config.policy, &grouped, balance), plan.out.as_ref()))
+        Ok(self.answer(fed, begin, (&signer, &grouped, counted), Some(plan)))
     }
 
     /// Reads all pages and groups them.
-    fn group(&self, config: &BulkConfig<'_>, signer: Signer) -> anyhow::Result<(Fed, Grouped, Balance)> {
+    fn group(&self, config: &BulkConfig<'_>, signer: Signer) -> anyhow::Result<(Fed, Grouped, Counted)> {
         let is_kept = matches!(config.keep, Keep::Databases { .. });
         let mut bulk = Bulk::new(config)?;
-        let (mut outcomes, mut weights) = (Outcomes::default(), Weights::default());
+        let (mut fed, mut weights) = (Fed::default(), Weights::default());
+        let mut verdicts = self.verdicts();
         // Nobody can ask for the language of a page that is not kept.
-        let input =
+        fed.input =
             extracted::pages(&self.inputs, (signer, is_kept && self.engine.detect_language), |pages| {
-                for ExtractedPage { submission, bytes } in pages {
+                for ExtractedPage { record, submission, bytes } in pages {
                     let page = submission.url.id();
+                    fed.note_date(submission.fetched_at);
                     let outcome = bulk.submit(submission)?;
                     weights.note(page, bytes, outcome);
-                    outcomes.add(&[outcome]);
+                    if let Some(verdicts) = &mut verdicts {
+                        verdicts.note(record, page, outcome);
+                    }
+                    fed.outcomes.add(&[outcome]);
                 }
                 Ok(())
             })?;
-        let mut fed = Fed { input, outcomes, ..Fed::default() };
         if is_kept {
             let gone = directory::gone(bulk.live().cloned().map(Ok), self.directories())?;
             if self.count_gone(&mut fed, &gone) {
@@ -104,16 +111,18 @@ impl Dedup {
         let spinner = progress::waiting("grouping");
         let grouped = bulk.finish()?;
         spinner.finish_and_clear();
-        let Ok(balance) = weights.balance(grouped.statuses().map(Ok::<_, Infallible>));
-        Ok((fed, grouped, balance))
+        let lines = grouped.lines().map(Ok::<_, Infallible>);
+        let decisions = verdicts.map(|verdicts| verdicts.decide(lines, self.results.annotate)).transpose()?;
+        Ok((fed, grouped, (weights, decisions)))
     }
 
+    /// What came of it; nothing is written without a plan.
     fn answer(
         &self,
         fed: Fed,
         begin: Instant,
-        (policy, grouped, balance): (Policy, &Grouped, Balance),
-        out: Option<&Destination>,
+        (signer, grouped, (weights, decisions)): (&Signer, &Grouped, Counted),
+        plan: Option<&Plan>,
     ) -> Done {
         let elapsed = begin.elapsed();
         let write = |out: &mut dyn Write| {
@@ -123,10 +132,16 @@ impl Dedup {
             }
             out.flush().map_err(Into::into)
         };
-        let written = out.map_or(Ok(()), |out| out.write(write));
-        Done {
-            summary: Summary::new(policy, fed, elapsed, Found::in_bulk(grouped, self.top), balance),
-            written,
-        }
+        let most = plan.map_or(self.top, |plan| plan.largest(self.top));
+        let mut found = Found::in_bulk(grouped, most);
+        let write_all = |plan: &Plan| {
+            // The report reads the inputs again, and `out` may replace one.
+            let reported = self.report(plan, (&mut { grouped }, &weights), (&fed, &found), signer);
+            plan.out.as_ref().map_or(Ok(()), |out| out.write(write)).and(reported)
+        };
+        let written = plan.map_or(Ok(()), write_all);
+        found.keep(self.top);
+        let Ok(balance) = weights.balance(grouped.statuses().map(Ok::<_, Infallible>));
+        Done { summary: Summary::new(signer.policy(), fed, elapsed, found, balance), decisions, written }
     }
 }

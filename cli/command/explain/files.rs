@@ -20,6 +20,7 @@ use crate::exit::Failure;
 use crate::one_page::OnePage;
 use crate::output::{Output, count, plural, table};
 use crate::policy_tables;
+use crate::records::FieldArgs;
 
 /// Characters of left-out text that are shown for a rule unless told otherwise.
 const LEFT_OUT: u32 = 200;
@@ -42,6 +43,8 @@ pub(super) struct FilesArgs {
     /// [default: 200].
     #[arg(long, value_name = "CHARACTERS", value_parser = clap::value_parser!(u32).range(0..=LEFT_OUT_MAX))]
     left_out: Option<u32>,
+    #[command(flatten)]
+    fields: FieldArgs,
 }
 
 /// Why two pages on disk are near-duplicates, or are none.
@@ -76,7 +79,8 @@ impl FilesArgs {
         let signer = policy_tables::signer(policy, policy_tables::given(&self.policy)?)?;
         let chars = self.left_out.unwrap_or(LEFT_OUT) as usize;
         let [a, b] = [("--url-a", a, &self.url_a), ("--url-b", b, &self.url_b)]
-            .map(|(option, file, url)| side(&OnePage { file, option, url: url.as_deref() }, &signer, chars));
+            .map(|(option, file, url)| OnePage { file, option, url: url.as_deref(), fields: &self.fields })
+            .map(|page| side(&page, &signer, chars));
         let ((a, x), (b, y)) = (a?, b?);
         let measured = comparison::measured(policy, &x, &y);
         let reason = comparison::reason(policy, (x.tokens(), y.tokens()), &measured);
@@ -97,6 +101,7 @@ impl FilesArgs {
             (self.url_a.is_some(), "--url-a"),
             (self.url_b.is_some(), "--url-b"),
             (self.left_out.is_some(), "--left-out"),
+            (!self.fields.is_empty(), "a field of records"),
         ];
         match is_given.into_iter().find(|(is_given, _)| *is_given) {
             None => Ok(()),

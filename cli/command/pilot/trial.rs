@@ -93,7 +93,7 @@ pub(super) fn of_policy(
     let (mut weights, mut versions, mut bytes) = (Weights::default(), 0_u64, 0_u64);
     let mut submitting = 0.0;
     let tally = extracted::pages(inputs, (signer.clone(), false), |pages| {
-        for ExtractedPage { submission, bytes: own } in pages {
+        for ExtractedPage { submission, bytes: own, .. } in pages {
             if let Body::Content(signature) = &submission.body {
                 versions += 1;
                 bytes += signature.as_bytes().len() as u64;

@@ -31,10 +31,13 @@ pub(super) struct Delimited {
     options: InputOptions,
     rows: Rows,
     names: Vec<String>,
+    /// The row of names as it is in the file, with the byte order mark.
+    head: Vec<u8>,
     records: Option<Records>,
     /// The first rows, which were read ahead.
     sample: VecDeque<Result<Cells, Reason>>,
-    /// The number of the last row that was handed over.
+    /// The last row that was handed over, and its number.
+    last: Cells,
     number: u64,
 }
 
@@ -54,8 +57,12 @@ impl Delimited {
         let separator = separator.unwrap_or_else(|| separator_of(&beginning[mark..]));
         stream.consume(mark);
         let mut rows = Rows::new(stream, separator, options.limits);
+        let mut head = BYTE_ORDER_MARK[..mark].to_vec();
         let names = match rows.next() {
-            Some(Ok(names)) => (0..names.len()).map(|cell| names.text(cell).into_owned()).collect(),
+            Some(Ok(names)) => {
+                head.extend_from_slice(names.row());
+                (0..names.len()).map(|cell| names.text(cell).into_owned()).collect()
+            }
             Some(Err(reason)) => return Err(reason),
             None => Vec::new(),
         };
@@ -65,10 +72,32 @@ impl Delimited {
             options,
             rows,
             names,
+            head,
             records: None,
             sample: VecDeque::new(),
+            last: Cells::default(),
             number: 0,
         })
+    }
+
+    /// The row of names as it is in the file, with its line end and the byte order mark in front.
+    pub(super) fn head(&self) -> &[u8] {
+        &self.head
+    }
+
+    /// The names of the columns.
+    pub(super) fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// The separator of the cells.
+    pub(super) fn separator(&self) -> u8 {
+        self.rows.separator
+    }
+
+    /// The row of the last item as it is in the file, with its line end.
+    pub(super) fn original(&self) -> &[u8] {
+        self.last.row()
     }
 
     pub(super) fn broke_off(&self) -> bool {
@@ -88,16 +117,22 @@ impl Delimited {
         self.records.as_ref().map(|records| records.ignored().clone()).unwrap_or_default()
     }
 
+    pub(super) fn unremembered_ids(&self) -> u64 {
+        self.records.as_ref().map_or(0, Records::unremembered_ids)
+    }
+
     /// Reads the first rows, to see which column holds what.
     fn look(&mut self) -> Records {
-        let mut guess = Guess::new(&self.options.fields, self.options.limits);
+        let mut guess = Guess::new(&self.options);
+        let mut pages = Records::in_page_form(&self.options);
         let mut bytes = 0;
         while self.sample.len() < SAMPLE_RECORDS && bytes < SAMPLE_BYTES {
             let Some(row) = self.rows.next() else { break };
             if let Ok(cells) = &row {
                 bytes += cells.raw.len();
                 if cells.len() == self.names.len() {
-                    guess.note(&mut NamedCells { names: &self.names, cells });
+                    let row = || NamedCells { names: &self.names, cells };
+                    guess.note(&mut row(), || pages.reads(&mut row()));
                 }
             }
             self.sample.push_back(row);
@@ -123,11 +158,14 @@ impl Iterator for Delimited {
         self.number += 1;
         let place = Place::Row(self.number);
         let cells = match row {
-            Ok(cells) => cells,
+            Ok(cells) => {
+                self.last = cells;
+                &self.last
+            }
             Err(reason) => return Some(Item::Bad(InputError::new(&self.path, place, reason))),
         };
         let reason = if cells.len() == self.names.len() {
-            match records.item(&mut NamedCells { names: &self.names, cells: &cells }, self.number) {
+            match records.item(&mut NamedCells { names: &self.names, cells }, self.number) {
                 Ok(item) => return Some(item),
                 Err(reason) => reason,
             }
@@ -181,11 +219,17 @@ impl Cells {
         &self.text[begin..self.ends[cell]]
     }
 
-    /// The row as it was, without line ends around it: the line feed of the row before may be read with this one.
-    fn line(&self) -> &[u8] {
+    /// The row as it was, with its line end. Blank lines in front of it are read with it, and are left out.
+    fn row(&self) -> &[u8] {
         let begin = self.raw.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
-        let end = self.raw.iter().rev().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
-        self.raw.get(begin..self.raw.len() - end).unwrap_or_default()
+        &self.raw[begin..]
+    }
+
+    /// The same without the line end.
+    fn line(&self) -> &[u8] {
+        let row = self.row();
+        let end = row.iter().rev().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
+        &row[..row.len() - end]
     }
 
     fn text(&self, cell: usize) -> std::borrow::Cow<'_, str> {
@@ -213,11 +257,16 @@ impl<'a> Row<'a> for NamedCells<'a> {
     fn names(&self, each: &mut dyn FnMut(&str)) {
         self.names.iter().for_each(|name| each(name));
     }
+
+    fn has_types(&self) -> bool {
+        false
+    }
 }
 
 /// The rows of a stream, each up to its limit.
 struct Rows {
     stream: Stream,
+    separator: u8,
     parser: Reader,
     limits: Limits,
     /// Buffers of the parser.
@@ -236,7 +285,7 @@ impl Rows {
         let parser = ReaderBuilder::new().delimiter(separator).build();
         let text = vec![0; TEXT_PIECE].into_boxed_slice();
         let ends = vec![0; ENDS_PIECE].into_boxed_slice();
-        Self { stream, parser, limits, text, ends, ended: false, broke_off: false }
+        Self { stream, separator, parser, limits, text, ends, ended: false, broke_off: false }
     }
 
     /// The next row; an error where it is too large, or damage ends the file.
@@ -268,7 +317,10 @@ impl Rows {
                 ReadRecordResult::InputEmpty
                 | ReadRecordResult::OutputFull
                 | ReadRecordResult::OutputEndsFull => {}
-                ReadRecordResult::Record if fits => return Some(Ok(cells)),
+                ReadRecordResult::Record if fits => {
+                    self.take_line_feed(&mut cells.raw);
+                    return Some(Ok(cells));
+                }
                 ReadRecordResult::Record => {
                     let large = too_large("a row", length, self.limits.line_bytes_max);
                     let many = too_large("a row of cells", number as u64, CELLS_MAX);
@@ -278,6 +330,19 @@ impl Rows {
             }
         }
         None
+    }
+
+    /// Takes the line feed of a row that ends with a carriage return. The parser would take it with the row behind it.
+    fn take_line_feed(&mut self, raw: &mut Vec<u8>) {
+        if !raw.ends_with(b"\r") {
+            return;
+        }
+        // Damage is met again, and told then.
+        while self.stream.data().is_ok_and(<[u8]>::is_empty) && self.stream.next_member().unwrap_or(false) {}
+        if self.stream.data().is_ok_and(|next| next.starts_with(b"\n")) {
+            raw.push(b'\n');
+            self.stream.consume(1);
+        }
     }
 
     /// Ends with damage. What came before it of the last row is not told: its last cell may be cut.

@@ -20,6 +20,10 @@ use doppel_model::{PageUrl, UrlError};
 /// The pages of a directory or of one file.
 pub(super) struct Files {
     source: Source,
+    /// The directory, if it is one.
+    root: Option<PathBuf>,
+    /// The last file that was looked at.
+    last: Option<PathBuf>,
     limits: Limits,
     bytes_read: u64,
     broke_off: bool,
@@ -40,18 +44,38 @@ impl Files {
     /// All files below the directory `root`.
     pub(super) fn below(root: &Path, limits: Limits) -> Self {
         // All paths below a canonical root are canonical, because links are not followed.
-        let walk = WalkDir::new(canonical(root)).sort_by_file_name().into_iter();
-        Self { source: Source::Walk(Box::new(walk)), limits, bytes_read: 0, broke_off: false }
+        let root = canonical(root);
+        let walk = WalkDir::new(&root).sort_by_file_name().into_iter();
+        Self {
+            source: Source::Walk(Box::new(walk)),
+            root: Some(root),
+            last: None,
+            limits,
+            bytes_read: 0,
+            broke_off: false,
+        }
     }
 
     /// One file.
     pub(super) fn single(path: &Path, kind: PageKind, limits: Limits) -> Self {
         Self {
             source: Source::Single(Some((canonical(path), kind))),
+            root: None,
+            last: None,
             limits,
             bytes_read: 0,
             broke_off: false,
         }
+    }
+
+    /// The canonical path of the directory, if it is one.
+    pub(super) fn root(&self) -> Option<&Path> {
+        self.root.as_deref()
+    }
+
+    /// The canonical path of the file that the last item is of.
+    pub(super) fn file_path(&self) -> Option<&Path> {
+        self.last.as_deref()
     }
 
     pub(super) fn bytes_read(&self) -> u64 {
@@ -77,6 +101,7 @@ impl Files {
         if !entry.file_type().is_file() {
             return Some(Item::Skipped(Skip::Link));
         }
+        self.last = Some(entry.path().to_owned());
         Some(match PageKind::of(entry.path()) {
             Some(kind) => self.file(entry.path(), kind),
             None => {

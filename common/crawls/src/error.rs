@@ -123,6 +123,12 @@ pub enum Reason {
     /// A file of columns that cannot be decoded.
     #[error("no valid Parquet or Arrow data: {0}")]
     Columns(String),
+    /// Records that are to be annotated, and are.
+    #[error("it has fields that begin with doppel_ already; leave --annotate away")]
+    Annotated,
+    /// Pages that are files of their own, which have no place for annotations.
+    #[error("a page that is a file of its own cannot be annotated; leave --annotate away")]
+    NoAnnotations,
     /// A JSON line that is not a valid page item.
     #[error("{0}")]
     Item(#[from] ItemError),

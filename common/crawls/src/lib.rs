@@ -22,6 +22,7 @@
 mod charset;
 mod clock;
 mod columns;
+pub mod copy;
 mod counted;
 mod delimited;
 mod directory;
@@ -225,6 +226,12 @@ impl Input {
         }
     }
 
+    /// Whether it is a file of records, and not one page or several that are files of their own.
+    #[must_use]
+    pub fn holds_records(&self) -> bool {
+        !matches!(self.source, Source::Files(_))
+    }
+
     /// Values of guessed fields that could not be used and were ignored so far, by field.
     #[must_use]
     pub fn ignored(&self) -> Ignored {
@@ -233,6 +240,18 @@ impl Input {
             Source::Delimited(rows) => rows.ignored(),
             Source::Columns(rows) => rows.ignored(),
             Source::Warc(_) | Source::Files(_) => Ignored::new(),
+        }
+    }
+
+    /// How many ids of records were not remembered so far, because there were too many: records that repeat one of these are not
+    /// found.
+    #[must_use]
+    pub fn unremembered_ids(&self) -> u64 {
+        match &self.source {
+            Source::Lines(lines) => lines.unremembered_ids(),
+            Source::Delimited(rows) => rows.unremembered_ids(),
+            Source::Columns(rows) => rows.unremembered_ids(),
+            Source::Warc(_) | Source::Files(_) => 0,
         }
     }
 

@@ -26,8 +26,8 @@ pub struct Limits {
     pub column_page_bytes_max: usize,
     /// How many payload digests of a WARC file are remembered for its revisits. Each takes 40 bytes.
     pub originals_max: usize,
-    /// How many ids of a file's records without URL are remembered, to find repeated ones. Each takes up to 40 bytes. Of
-    /// the records behind them only those are found that repeat a remembered id.
+    /// How many ids of a file's records without URL are remembered, to find repeated ones: a hash of 64 bits each, which takes
+    /// up to 20 bytes in memory. Of the records behind them only those are found that repeat a remembered id.
     pub ids_max: usize,
 }
 
@@ -45,7 +45,8 @@ impl Limits {
             columns_bytes_max: 1 << 30,
             column_page_bytes_max: 512 << 20,
             originals_max: 1 << 18,
-            ids_max: 1 << 25,
+            // As many as a table of 2^25 places takes, which is 302 MB.
+            ids_max: 7 << 22,
         }
     }
 

@@ -26,6 +26,8 @@ pub(super) struct Lines {
     sample: VecDeque<(u64, Result<Vec<u8>, Reason>)>,
     /// The number of the last line that was handed over.
     number: u64,
+    /// That line, where it was read ahead.
+    ahead: Option<Vec<u8>>,
 }
 
 /// How lines become pages, once the first were looked at.
@@ -46,7 +48,13 @@ impl Lines {
             reading: None,
             sample: VecDeque::new(),
             number: 0,
+            ahead: None,
         }
+    }
+
+    /// The line of the last item as it is in the file, with its line feed.
+    pub(super) fn original(&self) -> &[u8] {
+        self.ahead.as_deref().unwrap_or(self.lines.last())
     }
 
     pub(super) fn broke_off(&self) -> bool {
@@ -66,9 +74,13 @@ impl Lines {
         self.reading.as_ref().map(|reading| reading.records.ignored().clone()).unwrap_or_default()
     }
 
+    pub(super) fn unremembered_ids(&self) -> u64 {
+        self.reading.as_ref().map_or(0, |reading| reading.records.unremembered_ids())
+    }
+
     /// Reads the first lines, to see which field holds what.
     fn look(&mut self) -> Reading {
-        let mut guess = Guess::new(&self.options.fields, self.options.limits);
+        let mut guess = Guess::new(&self.options);
         let paths = guess.paths();
         let (mut records, mut bytes) = (0, 0);
         while records < SAMPLE_RECORDS && bytes < SAMPLE_BYTES {
@@ -83,7 +95,7 @@ impl Lines {
                 records += 1;
                 // A bad line says nothing of the others.
                 if let Ok(mut row) = JsonRow::parse(json, &paths, true) {
-                    guess.note(&mut row);
+                    guess.note(&mut row, || PageItem::parse_in_file(json, self.options.limits.now).is_ok());
                 }
             }
             self.sample.push_back((number, line));
@@ -120,16 +132,10 @@ impl Iterator for Lines {
         }
         let reading = self.reading.as_mut()?;
         loop {
-            let ahead = self.sample.pop_front();
-            let (number, line) = match &ahead {
-                Some((number, Ok(line))) => (*number, Ok(line.as_slice())),
-                Some(_) => {
-                    let (number, line) = ahead?;
-                    return line.err().map(|reason| {
-                        self.number = number;
-                        Item::Bad(InputError::new(&self.path, Place::Line(number), reason))
-                    });
-                }
+            self.ahead = None;
+            let (number, line) = match self.sample.pop_front() {
+                Some((number, Ok(line))) => (number, Ok(self.ahead.insert(line).as_slice())),
+                Some((number, Err(reason))) => (number, Err(reason)),
                 None => self.lines.next(is_object)?,
             };
             self.number = number;

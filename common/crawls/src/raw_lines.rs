@@ -22,6 +22,11 @@ impl RawLines {
         Self { stream, limits, line, number: 0, ended: false, broke_off: false, damage: None }
     }
 
+    /// The line that was read last, with its line feed.
+    pub(super) fn last(&self) -> &[u8] {
+        &self.line
+    }
+
     /// Whether damage ended the file.
     pub(super) fn broke_off(&self) -> bool {
         self.broke_off

@@ -5,8 +5,10 @@
 //! also those of a part that is read again. Stored bytes count only once, except those of a record that is
 //! [read once more](Stream::reread) because another record refers to it.
 
-use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::Path;
+
+use tempfile::SpooledTempFile;
 
 use super::Limits;
 use super::counted::Counted;
@@ -18,8 +20,21 @@ use super::zstd_frames::{self, ZstdFrames};
 /// The size of the decompression buffer, in bytes.
 const WINDOW: usize = 64 << 10;
 
+/// How much of what is tapped is in memory, in bytes.
+const TAPPED_IN_MEMORY: usize = 4 << 20;
+
 /// The size of the read buffer, in bytes.
 const READ: usize = 128 << 10;
+
+/// How a file is compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Packing {
+    Plain,
+    Gzip,
+    Zstd,
+    Bzip2,
+    Xz,
+}
 
 enum Codec {
     Plain(Counted),
@@ -46,6 +61,14 @@ pub(super) struct Stream {
     at_member_start: bool,
     /// Whether the window holds the last bytes of the current member.
     member_ended: bool,
+    /// What is consumed, where that is wanted.
+    tap: Option<Tap>,
+}
+
+/// Bytes that were consumed; many of them are in a temporary file.
+struct Tap {
+    bytes: SpooledTempFile,
+    failed: Option<io::Error>,
 }
 
 impl Stream {
@@ -86,11 +109,22 @@ impl Stream {
             counted_to: 0,
             at_member_start: true,
             member_ended,
+            tap: None,
         })
     }
 
+    pub(super) fn packing(&self) -> Packing {
+        match self.codec {
+            Codec::Plain(_) => Packing::Plain,
+            Codec::Gzip(_) => Packing::Gzip,
+            Codec::Zstd(_) => Packing::Zstd,
+            Codec::Bzip2(_) => Packing::Bzip2,
+            Codec::Xz(_) => Packing::Xz,
+        }
+    }
+
     pub(super) fn is_compressed(&self) -> bool {
-        !matches!(self.codec, Codec::Plain(_))
+        self.packing() != Packing::Plain
     }
 
     /// The number of stored bytes read.
@@ -186,7 +220,23 @@ impl Stream {
     /// Consumes bytes that [`data`](Self::data) or [`peek`](Self::peek) returned.
     pub(super) fn consume(&mut self, bytes: usize) {
         self.at_member_start &= bytes == 0;
-        self.start = (self.start + bytes).min(self.end);
+        let end = (self.start + bytes).min(self.end);
+        if let Some(Tap { bytes, failed: failed @ None }) = &mut self.tap {
+            *failed = bytes.write_all(&self.window[self.start..end]).err();
+        }
+        self.start = end;
+    }
+
+    /// Has all that is consumed from here on be [`tapped`](Self::tapped), and forgets what was before.
+    pub(super) fn tap(&mut self) {
+        self.tap = Some(Tap { bytes: SpooledTempFile::new(TAPPED_IN_MEMORY), failed: None });
+    }
+
+    /// What was consumed since [`tap`](Self::tap), from its first byte on.
+    pub(super) fn tapped(&mut self) -> Result<impl Read, Reason> {
+        let Some(Tap { mut bytes, failed }) = self.tap.take() else { return Err(Reason::Truncated) };
+        failed.map_or(Ok(()), Err).and_then(|()| bytes.rewind()).map_err(Reason::Io)?;
+        Ok(bytes)
     }
 
     /// Appends the next `wanted` bytes, of any number of members. Fewer only at the end of the file.

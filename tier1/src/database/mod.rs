@@ -10,6 +10,7 @@
 //! | `unmoved` | the rows in memory |
 //! | `position` | how much of the log the store of rows has |
 //! | `mover` | moves rows, and trims log and signatures after |
+//! | `turns` | has it wait for a commit that reads |
 //! | `erasure` | has what a purge makes unused leave the files |
 //! | `open` | a start: the log is read from there on |
 //! | `read` | rows, in pieces |
@@ -34,6 +35,8 @@ mod position;
 mod read;
 #[cfg(test)]
 pub(crate) mod tests;
+
+mod turns;
 mod unmoved;
 
 use std::borrow::Cow;
@@ -51,6 +54,7 @@ pub(crate) use changes::{EachWritten, Reader};
 pub(crate) use new::NewDatabase;
 use place::{Live, Place};
 use read::Uncached;
+pub(crate) use turns::Undisturbed;
 use unmoved::Unmoved;
 
 /// A range's database on disk. Its threads end with it.
@@ -71,6 +75,7 @@ struct Inner {
     unmoved: RwLock<Unmoved>,
     /// Held while rows are moved.
     moving: Mutex<mover::Moving>,
+    turns: Arc<turns::Turns>,
     /// Records of the log after these are of use to others, too.
     kept_after: Arc<changes::KeptAfter>,
     erasure: Mutex<erasure::Erasure>,
@@ -248,6 +253,11 @@ impl Database {
     /// Why no more is written, where that is so already though no commit says it.
     pub(crate) fn check(&self) -> Result<(), StoreError> {
         self.live()?.mover.check()
+    }
+
+    /// Has no rows moved while what comes back is there: reads do not wait for batches. None while the database is not open.
+    pub(crate) fn undisturbed(&self) -> Option<Undisturbed> {
+        Some(self.live().ok()?.inner.turns.read())
     }
 
     /// The same rows, read without keeping them for the next reader.

@@ -217,11 +217,11 @@ impl Inner {
                 batch.push((key.clone(), row.clone()));
             }
             if batch.len() == BATCH_ROWS {
-                self.rows.commit(std::mem::take(&mut batch))?;
+                self.turns.write(|| self.rows.commit(std::mem::take(&mut batch)))?;
                 std::thread::yield_now();
             }
         }
-        self.rows.commit(batch)?;
+        self.turns.write(|| self.rows.commit(batch))?;
         // Until here they were read from memory.
         rows.keys().for_each(|key| self.recent.forget(key));
         self.rows.flush()?;

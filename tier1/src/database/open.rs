@@ -182,6 +182,7 @@ impl Inner {
             erasure: Mutex::new(Erasure::new(applied.erasing, is_replica)),
             stopping: AtomicBool::new(false),
             moving: Mutex::new(Moving { applied, replaced: Replaced::default() }),
+            turns: Arc::default(),
             kept_after: Arc::new(KeptAfter::new(is_replica)),
         })
     }

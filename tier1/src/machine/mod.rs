@@ -58,9 +58,12 @@ pub(crate) const STEP_ROWS: usize = 64;
 /// Rows of a commit past which no further command is taken into it: some tens of milliseconds.
 pub(crate) const COMMIT_ROWS: usize = 4_000;
 
-/// The same while questions are asked or few pages are handed in. Nobody reads while the rows of a commit are put in memory, at
-/// half a microsecond a row, and a question is to take a millisecond; and whoever hands in one page waits for the commit before.
+/// The same while questions are asked. Nobody reads while the rows of a commit are put in memory, at half a microsecond a row,
+/// and a question is to take a millisecond.
 pub(crate) const COMMIT_ROWS_ASKED: usize = 256;
+
+/// The same while few pages are handed in beside many. Whoever hands in one page waits for the commit under way and for the next.
+pub(crate) const COMMIT_ROWS_BESIDE_FEW: usize = 64;
 
 /// Messages on their way that are very many.
 const UNDELIVERED_MANY: usize = 1_000;

@@ -29,7 +29,7 @@ use super::feed::extent;
 use super::owner::Owner;
 use super::room::Reply;
 use super::task::Task;
-use crate::machine::{COMMIT_ROWS, COMMIT_ROWS_ASKED, Command, Effect};
+use crate::machine::{COMMIT_ROWS_BESIDE_FEW, Command, Effect};
 use crate::peers::{POST_MESSAGES, Post};
 use crate::progress::Progress;
 use crate::range::{PostId, Range, Released};
@@ -240,25 +240,14 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Whether somebody gains by a short commit: pages are asked for at present, or few are handed in while others hand in many. Where a
-    /// commit costs requests to other processes, few pages wait for the pause between commits in any case.
-    fn is_short(&mut self) -> bool {
-        let now = Instant::now();
-        if self.owner.asked.swap(false, Ordering::Relaxed) {
-            self.last_asked = Some(now);
-        }
-        let is_recent = |at: Option<Instant>| at.is_some_and(|at| now.duration_since(at) < ASKED);
-        is_recent(self.last_asked)
-            || is_recent(self.last_few)
-                && !self.pace.has_pause()
-                && self.waiting.iter().any(|entry| !entry.is_done() && !entry.is_of_few())
-    }
-
     /// Applies what is there until the commit is large enough, commits, answers, and carries out the
     /// effects.
     fn commit(&mut self) -> Result<(), Tier1Error> {
         let mut answers_for: Vec<usize> = Vec::new();
-        let commit_rows = if self.is_short() { COMMIT_ROWS_ASKED } else { COMMIT_ROWS };
+        let commit_rows = self.commit_rows();
+        let is_short = commit_rows == COMMIT_ROWS_BESIDE_FEW;
+        let undisturbed =
+            self.owner.database.as_ref().filter(|_| is_short).and_then(|database| database.undisturbed());
         let holds_back = self.range.holds_back();
         let mut builder = self.range.build(&*self.owner.uncached_store, commit_rows, Timestamp::now());
         // A giant group is told its winner in many commits: half of each is left to whatever arrives, which does
@@ -286,7 +275,9 @@ impl Writer<'_> {
                 at += 1;
                 continue;
             };
-            std::thread::yield_now();
+            if undisturbed.is_none() {
+                std::thread::yield_now();
+            }
             if matches!(command, Command::Submit { .. }) {
                 answers_for.push(at);
             }
@@ -299,6 +290,7 @@ impl Writer<'_> {
         builder.deliver(usize::MAX)?;
         builder.take_posted()?;
         let writes = builder.finish()?;
+        drop(undisturbed);
         self.forget_at = None;
         std::thread::yield_now();
         if !writes.is_empty() {

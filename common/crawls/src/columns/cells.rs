@@ -64,11 +64,23 @@ fn find(fields: &Fields, columns: &[ArrayRef], path: &str, around: &mut Vec<Arra
     None
 }
 
+/// The paths of all columns, outermost and inside structures.
+pub(super) fn paths(fields: &Fields) -> Vec<String> {
+    let mut paths = Vec::new();
+    for field in fields {
+        paths.push(field.name().clone());
+        if let DataType::Struct(inside) = field.data_type() {
+            paths.extend(self::paths(inside).into_iter().map(|path| format!("{}.{path}", field.name())));
+        }
+    }
+    paths
+}
+
 /// One row of a batch.
 pub(super) struct BatchRow<'a> {
     columns: &'a Columns,
     row: usize,
-    /// The names of all outermost columns of the file.
+    /// The paths of all columns of the file, outermost and inside structures.
     names: &'a [String],
 }
 

@@ -12,10 +12,10 @@ use arrow_array::{ArrayRef, RecordBatch};
 use arrow_buffer::Buffer;
 use arrow_ipc::convert::try_fb_to_schema;
 use arrow_ipc::reader::{RecordBatchDecoder, read_dictionary, read_footer_length};
-use arrow_ipc::{Block, Message, MessageHeader, root_as_footer, root_as_message};
+use arrow_ipc::{Block, CompressionType, Message, MessageHeader, root_as_footer, root_as_message};
 use arrow_schema::{ArrowError, Schema, SchemaRef};
 
-use super::guarded;
+use super::{cells, guarded};
 use crate::error::Reason;
 use crate::limits::{Limits, too_large};
 use crate::stream::Stream;
@@ -32,21 +32,32 @@ const HEAD_BYTES_MAX: usize = 64 << 20;
 /// What messages are about.
 struct Decoder {
     schema: SchemaRef,
-    names: Vec<String>,
+    /// The paths of all columns.
+    paths: Vec<String>,
     dictionaries: HashMap<i64, ArrayRef>,
     /// The bytes of all dictionaries so far.
     dictionary_bytes: usize,
     /// The numbers of the columns that are needed.
     projection: Vec<usize>,
+    /// How the last batch was compressed.
+    compression: Option<CompressionType>,
     limits: Limits,
 }
 
 impl Decoder {
     fn new(schema: Schema, limits: Limits) -> Self {
-        let names: Vec<_> = schema.fields().iter().map(|field| field.name().clone()).collect();
-        let projection = (0..names.len()).collect();
+        let paths = cells::paths(schema.fields());
+        let projection = (0..schema.fields().len()).collect();
         let schema = Arc::new(schema);
-        Self { schema, names, dictionaries: HashMap::new(), dictionary_bytes: 0, projection, limits }
+        Self {
+            schema,
+            paths,
+            dictionaries: HashMap::new(),
+            dictionary_bytes: 0,
+            projection,
+            compression: None,
+            limits,
+        }
     }
 
     /// Has the next batches have what is at these paths.
@@ -54,8 +65,8 @@ impl Decoder {
         let holds = |name: &str, path: &String| {
             path.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
         };
-        let columns = self.names.iter().enumerate();
-        let needed = columns.filter(|(_, name)| paths.iter().any(|path| holds(name, path)));
+        let columns = self.schema.fields().iter().enumerate();
+        let needed = columns.filter(|(_, column)| paths.iter().any(|path| holds(column.name(), path)));
         self.projection = needed.map(|(number, _)| number).collect();
     }
 
@@ -66,6 +77,7 @@ impl Decoder {
             MessageHeader::RecordBatch => {
                 let batch = message.header_as_record_batch().ok_or_else(no_header)?;
                 unpacked_bytes(&batch, body, &self.limits)?;
+                self.compression = batch.compression().map(|compression| compression.codec());
                 let schema = Arc::clone(&self.schema);
                 let decode = || {
                     RecordBatchDecoder::try_new(body, batch, schema, &self.dictionaries, &version)?
@@ -113,7 +125,7 @@ fn unpacked_bytes(
 }
 
 /// The messages of an Arrow file.
-pub(super) struct FileBatches {
+pub(crate) struct FileBatches {
     file: File,
     decoder: Decoder,
     blocks: Vec<Block>,
@@ -122,7 +134,7 @@ pub(super) struct FileBatches {
 }
 
 impl FileBatches {
-    pub(super) fn open(mut file: File, limits: Limits) -> Result<Self, Reason> {
+    pub(crate) fn open(mut file: File, limits: Limits) -> Result<Self, Reason> {
         let bytes = file.seek(SeekFrom::End(0)).map_err(Reason::Io)?;
         if bytes < 10 + MAGIC.len() as u64 {
             return Err(Reason::Truncated);
@@ -155,8 +167,18 @@ impl FileBatches {
         Ok(())
     }
 
+    /// The columns, and what the file says of itself.
+    pub(crate) fn schema(&self) -> &SchemaRef {
+        &self.decoder.schema
+    }
+
+    /// How the last batch was compressed.
+    pub(crate) fn compression(&self) -> Option<CompressionType> {
+        self.decoder.compression
+    }
+
     pub(super) fn names(&self) -> &[String] {
-        &self.decoder.names
+        &self.decoder.paths
     }
 
     pub(super) fn bytes_read(&self) -> u64 {
@@ -169,7 +191,7 @@ impl FileBatches {
         self.bytes
     }
 
-    pub(super) fn next(&mut self) -> Option<Result<RecordBatch, Reason>> {
+    pub(crate) fn next(&mut self) -> Option<Result<RecordBatch, Reason>> {
         loop {
             let block = *self.blocks.get(self.next)?;
             self.next += 1;
@@ -216,7 +238,7 @@ fn read_at(file: &mut File, offset: u64, bytes: usize) -> Result<Vec<u8>, Reason
 }
 
 /// The messages of a stream.
-pub(super) struct StreamBatches {
+pub(crate) struct StreamBatches {
     stream: Stream,
     decoder: Decoder,
     /// Batches that were read and are handed over once more.
@@ -224,7 +246,7 @@ pub(super) struct StreamBatches {
 }
 
 impl StreamBatches {
-    pub(super) fn open(mut stream: Stream, limits: Limits) -> Result<Self, Reason> {
+    pub(crate) fn open(mut stream: Stream, limits: Limits) -> Result<Self, Reason> {
         let Some(head) = read_head(&mut stream)? else { return Err(Reason::Truncated) };
         let message = root_as_message(&head).map_err(|error| Reason::Columns(error.to_string()))?;
         let schema = message.header_as_schema().ok_or_else(no_header)?;
@@ -246,15 +268,25 @@ impl StreamBatches {
         self.again = batches.into();
     }
 
+    /// The columns, and what the file says of itself.
+    pub(crate) fn schema(&self) -> &SchemaRef {
+        &self.decoder.schema
+    }
+
+    /// How the last batch was compressed.
+    pub(crate) fn compression(&self) -> Option<CompressionType> {
+        self.decoder.compression
+    }
+
     pub(super) fn names(&self) -> &[String] {
-        &self.decoder.names
+        &self.decoder.paths
     }
 
     pub(super) fn bytes_read(&self) -> u64 {
         self.stream.bytes_read()
     }
 
-    pub(super) fn next(&mut self) -> Option<Result<RecordBatch, Reason>> {
+    pub(crate) fn next(&mut self) -> Option<Result<RecordBatch, Reason>> {
         self.again.pop_front().or_else(|| self.read().transpose())
     }
 

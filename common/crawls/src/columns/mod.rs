@@ -3,10 +3,10 @@
 
 mod cells;
 mod delta_lengths;
-mod ipc;
+pub(crate) mod ipc;
 mod page_headers;
 mod pages;
-mod parquet_file;
+pub(crate) mod parquet_file;
 
 use std::fs::File;
 use std::path::Path;
@@ -52,6 +52,14 @@ enum Batches {
     Parquet(Box<ParquetBatches>),
     File(Box<FileBatches>),
     Stream(Box<StreamBatches>),
+}
+
+/// A kind of files of columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Parquet,
+    ArrowFile,
+    ArrowStream,
 }
 
 impl Rows {
@@ -101,6 +109,15 @@ impl Rows {
         }
     }
 
+    /// Which kind of file it is.
+    pub(super) fn kind(&self) -> Kind {
+        match self.batches {
+            Batches::Parquet(_) => Kind::Parquet,
+            Batches::File(_) => Kind::ArrowFile,
+            Batches::Stream(_) => Kind::ArrowStream,
+        }
+    }
+
     pub(super) fn broke_off(&self) -> bool {
         self.broke_off
     }
@@ -118,9 +135,14 @@ impl Rows {
         self.records.as_ref().map(|records| records.ignored().clone()).unwrap_or_default()
     }
 
+    pub(super) fn unremembered_ids(&self) -> u64 {
+        self.records.as_ref().map_or(0, Records::unremembered_ids)
+    }
+
     /// Reads the first rows, to see which column holds what.
     fn look(&mut self) -> Result<Records, Reason> {
-        let mut guess = Guess::new(&self.options.fields, self.options.limits);
+        let mut guess = Guess::new(&self.options);
+        let mut pages = Records::in_page_form(&self.options);
         let paths = guess.paths();
         self.batches.project(&paths)?;
         let (mut sample, mut rows, mut bytes) = (Vec::new(), 0, 0);
@@ -136,8 +158,8 @@ impl Rows {
             };
             let columns = Columns::new(&batch, &paths);
             for row in 0..batch.num_rows().min(SAMPLE_RECORDS - rows) {
-                let mut row = BatchRow::new(&columns, row, self.batches.names());
-                guess.note(&mut row);
+                let row = || BatchRow::new(&columns, row, self.batches.names());
+                guess.note(&mut row(), || pages.reads(&mut row()));
             }
             rows += batch.num_rows();
             bytes += batch.get_array_memory_size();
@@ -240,7 +262,7 @@ impl Batches {
         }
     }
 
-    /// The names of all outermost columns.
+    /// The paths of all columns, outermost and inside structures.
     fn names(&self) -> &[String] {
         match self {
             Self::Parquet(batches) => batches.names(),
@@ -308,7 +330,7 @@ pub(super) fn is_arrow_stream(beginning: &[u8]) -> bool {
 }
 
 /// Runs a decoder that may panic where data are damaged in a way that it does not expect.
-fn guarded<T>(decode: impl FnOnce() -> T) -> Result<T, Reason> {
+pub(super) fn guarded<T>(decode: impl FnOnce() -> T) -> Result<T, Reason> {
     let decode = std::panic::AssertUnwindSafe(decode);
     std::panic::catch_unwind(decode).map_err(|_| Reason::Columns("the decoder failed".to_owned()))
 }

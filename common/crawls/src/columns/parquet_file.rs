@@ -11,8 +11,8 @@ use parquet::arrow::{ProjectionMask, parquet_to_arrow_field_levels};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::ParquetMetaData;
 
-use super::guarded;
 use super::pages::{CheckedGroup, check_headers};
+use super::{cells, guarded};
 use crate::Limits;
 use crate::error::Reason;
 
@@ -29,7 +29,7 @@ const SHARED_BYTES_MAX: u64 = 256 << 20;
 const FOOTER_BYTES_MAX: u64 = 256 << 20;
 
 /// The row groups of a file.
-pub(super) struct ParquetBatches {
+pub(crate) struct ParquetBatches {
     file: Arc<File>,
     limits: Limits,
     metadata: ArrowReaderMetadata,
@@ -44,19 +44,28 @@ pub(super) struct ParquetBatches {
 }
 
 impl ParquetBatches {
-    pub(super) fn open(mut file: File, limits: Limits) -> Result<Self, Reason> {
-        let bytes = check_footer(&mut file)?;
-        let options = ArrowReaderOptions::new();
-        let load = |options| guarded(|| ArrowReaderMetadata::load(&file, options))?.map_err(corrupt);
-        let plain = load(options)?;
+    /// Columns as they are easiest to read.
+    pub(super) fn open(file: File, limits: Limits) -> Result<Self, Reason> {
+        let mut this = Self::open_as_stored(file, limits)?;
+        let plain = &this.metadata;
         // Views are of the pages themselves, so that text is not copied, and a value that is repeated by its number takes no room.
         let viewed =
             Schema::new(plain.schema().fields().iter().map(|field| viewed(field)).collect::<Fields>());
         let parsed = Arc::clone(plain.metadata());
         let options = ArrowReaderOptions::new().with_schema(Arc::new(viewed));
-        check_places(&parsed, bytes)?;
-        let metadata = guarded(|| ArrowReaderMetadata::try_new(parsed, options))?.unwrap_or(plain);
-        let names = metadata.schema().fields().iter().map(|field| field.name().clone()).collect();
+        if let Ok(viewed) = guarded(|| ArrowReaderMetadata::try_new(parsed, options))? {
+            this.metadata = viewed;
+        }
+        Ok(this)
+    }
+
+    /// Columns of the types that the file says.
+    pub(crate) fn open_as_stored(mut file: File, limits: Limits) -> Result<Self, Reason> {
+        let bytes = check_footer(&mut file)?;
+        let options = ArrowReaderOptions::new();
+        let metadata = guarded(|| ArrowReaderMetadata::load(&file, options))?.map_err(corrupt)?;
+        check_places(metadata.metadata(), bytes)?;
+        let names = cells::paths(metadata.schema().fields());
         let rows = metadata.metadata().file_metadata().num_rows();
         let rows = u64::try_from(rows).unwrap_or_default();
         Ok(Self {
@@ -87,6 +96,16 @@ impl ParquetBatches {
         Ok(())
     }
 
+    /// What the file says of itself.
+    pub(crate) fn metadata(&self) -> &ArrowReaderMetadata {
+        &self.metadata
+    }
+
+    /// The number of the row group that the last batch is of.
+    pub(crate) fn group(&self) -> usize {
+        self.next.saturating_sub(1)
+    }
+
     pub(super) fn names(&self) -> &[String] {
         &self.names
     }
@@ -101,7 +120,7 @@ impl ParquetBatches {
         self.bytes
     }
 
-    pub(super) fn next(&mut self) -> Option<Result<RecordBatch, Reason>> {
+    pub(crate) fn next(&mut self) -> Option<Result<RecordBatch, Reason>> {
         loop {
             if let Some(reader) = &mut self.reader {
                 match guarded(|| reader.next()) {

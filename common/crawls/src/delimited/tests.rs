@@ -142,3 +142,23 @@ fn damage_ends_the_file() {
     assert!(last.ends_with("the data end in the middle of it"), "{last}");
     assert!(rows.iter().enumerate().all(|(n, row)| *row == format!("record:a.csv.zst#{n} \"text of {n}\"")));
 }
+
+#[test]
+fn numbers_and_truth_are_text_here() {
+    let home = tempfile::tempdir().unwrap();
+    let read = |content: &str| {
+        let path = home.path().join("a.csv");
+        fs::write(&path, content).unwrap();
+        let pages = crate::open(&path, options()).unwrap().filter_map(|item| match item {
+            Item::Page(page) => Some((page.popularity, page.body == FetchedBody::Dead)),
+            Item::Bad(error) => panic!("{error}"),
+            _ => None,
+        });
+        pages.collect::<Vec<_>>()
+    };
+    // In Doppel's own form, and in another.
+    let own = "url,text,dead,popularity\nhttps://a.org/1,a,,12\nhttps://a.org/2,,True,0.5\nhttps://a.org/3,c,false,\n";
+    let expected = [(Some(12.0), false), (Some(0.5), true), (None, false)];
+    assert_eq!(read(own), expected);
+    assert_eq!(read(&own.replace("text", "content")), expected);
+}

@@ -77,6 +77,19 @@ impl Field {
             other => other.candidates().first().copied(),
         }
     }
+
+    /// The option that names it on the command line; none where it is always guessed.
+    #[must_use]
+    pub fn option(self) -> Option<&'static str> {
+        match self {
+            Self::Text => Some("--text-field"),
+            Self::Html => Some("--html-field"),
+            Self::Id => Some("--id-field"),
+            Self::Url => Some("--url-field"),
+            Self::Date => Some("--date-field"),
+            Self::Language | Self::Popularity | Self::RedirectTo | Self::Dead => None,
+        }
+    }
 }
 
 impl fmt::Display for Field {
@@ -152,13 +165,32 @@ pub enum Source {
     Named,
     /// It is guessed from the first records: a value that is no date, language or popularity is ignored.
     Guessed,
+    /// It is where Doppel's own form has it, and is read so where a record has nothing at the place that was named or guessed.
+    Fallback,
+}
+
+/// Of the fields that are named, one for which the first records have nothing.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Unmet {
+    /// The field.
+    pub field: Field,
+    /// The path that was named.
+    pub path: String,
+    /// Whether a record has the path, with a null or nothing in it.
+    pub is_there: bool,
 }
 
 /// Where each field of a file's records is.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone)]
 pub struct FieldMap {
+    /// In the order of the fields; of one field, the first choice first.
     fields: Vec<(Field, String, Source)>,
     is_page_form: bool,
+    /// Whether each record is a page of its own, whatever URL it has.
+    each_row: bool,
+    unmet: Vec<Unmet>,
+    /// Paths that the first records have, in alphabetical order.
+    seen: Vec<String>,
 }
 
 impl FieldMap {
@@ -167,12 +199,45 @@ impl FieldMap {
     #[must_use]
     pub fn page_form() -> Self {
         let field = |field: Field| Some((field, field.in_page_form()?.to_owned(), Source::Named));
-        Self { fields: Field::ALL.into_iter().filter_map(field).collect(), is_page_form: true }
+        Self { is_page_form: true, ..Self::new(Field::ALL.into_iter().filter_map(field).collect()) }
     }
 
     /// Any other form.
     pub(super) fn new(fields: Vec<(Field, String, Source)>) -> Self {
-        Self { fields, is_page_form: false }
+        Self { fields, is_page_form: false, each_row: false, unmet: Vec::new(), seen: Vec::new() }
+    }
+
+    /// The same where each record is a page of its own, named by its id at these places or by its row.
+    pub(super) fn of_each_row(mut self, ids: Vec<(Field, String, Source)>) -> Self {
+        self.fields.retain(|(field, ..)| !matches!(field, Field::Url | Field::Id));
+        self.fields.extend(ids);
+        self.each_row = true;
+        self
+    }
+
+    /// The same with what the first records have and do not have.
+    pub(super) fn with_seen(self, unmet: Vec<Unmet>, seen: Vec<String>) -> Self {
+        Self { unmet, seen, ..self }
+    }
+
+    /// Of the fields that are named, those for which the first records have nothing.
+    #[must_use]
+    pub fn unmet(&self) -> &[Unmet] {
+        &self.unmet
+    }
+
+    /// The paths that the first records have, those first that are spelt most like `path`.
+    #[must_use]
+    pub fn alike(&self, path: &str) -> Vec<&str> {
+        let last = |path: &str| path.rsplit('.').next().unwrap_or_default().to_lowercase();
+        let wanted = (path.to_lowercase(), last(path));
+        let distance = |seen: &&str| {
+            let whole = strsim::damerau_levenshtein(&wanted.0, &seen.to_lowercase());
+            whole.min(1 + strsim::damerau_levenshtein(&wanted.1, &last(seen)))
+        };
+        let mut seen: Vec<&str> = self.seen.iter().map(String::as_str).collect();
+        seen.sort_by_cached_key(distance);
+        seen
     }
 
     /// Whether it is Doppel's own form of a page.
@@ -181,9 +246,21 @@ impl FieldMap {
         self.is_page_form
     }
 
-    /// The fields, each with its path and why it is that.
+    /// The fields that are named or guessed, each with its path and why it is that.
     pub fn fields(&self) -> impl Iterator<Item = (Field, &str, Source)> {
+        self.all().filter(|(.., source)| *source != Source::Fallback)
+    }
+
+    /// The same with those that are read where a record has nothing there, behind the first choice.
+    pub(super) fn all(&self) -> impl Iterator<Item = (Field, &str, Source)> {
         self.fields.iter().map(|(field, path, source)| (*field, path.as_str(), *source))
+    }
+
+    /// Whether the records of another file are read alike, as far as it is said.
+    #[must_use]
+    pub fn says_the_same(&self, other: &Self) -> bool {
+        (self.is_page_form, self.each_row) == (other.is_page_form, other.each_row)
+            && self.fields().eq(other.fields())
     }
 
     /// The paths that are read, each once.
@@ -195,7 +272,7 @@ impl FieldMap {
         paths
     }
 
-    /// Where a field is.
+    /// Where a field that is named or guessed is.
     #[must_use]
     pub fn get(&self, field: Field) -> Option<(&str, Source)> {
         self.fields().find(|(of, ..)| *of == field).map(|(_, path, source)| (path, source))
@@ -210,11 +287,11 @@ impl fmt::Display for FieldMap {
             let told = if source == Source::Named && !self.is_page_form { " as named" } else { "" };
             write!(f, "{separator}{field} from {path}{told}")?;
         }
-        let name = match (self.get(Field::Url), self.get(Field::Id)) {
-            (Some(_), _) => return Ok(()),
-            (None, Some(_)) => "id",
-            (None, None) => "row",
-        };
-        write!(f, "; no URL, so a record is named by its {name}")
+        let name = if self.get(Field::Id).is_some() { "id" } else { "row" };
+        match self.get(Field::Url) {
+            _ if self.each_row => write!(f, "; each record is a page of its own, named by its {name}"),
+            Some(_) => Ok(()),
+            None => write!(f, "; no URL, so a record is named by its {name}"),
+        }
     }
 }

@@ -1,12 +1,14 @@
 //! Guesses from the first records of a file which field holds what.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use doppel_model::PageUrl;
 
 use super::date::date;
-use super::fields::{Field, FieldMap, FieldNames, Source};
-use super::row::{Row, Value};
+use super::fields::{Field, FieldMap, FieldNames, Source, Unmet};
+use super::row::{self, Row, Value};
+use crate::InputOptions;
 use crate::limits::Limits;
 
 /// How many records are looked at, at the beginning of a file ...
@@ -19,19 +21,24 @@ const OWN: [&str; 8] = ["url", "html", "text", "redirect_to", "dead", "fetched_a
 /// Those of them that hardly any other form has.
 const TELLING: [&str; 3] = ["redirect_to", "dead", "fetched_at"];
 
+/// How many paths of fields are remembered. Where names are data there is no end of them.
+const SEEN_MAX: usize = 1_000;
+
 /// What the first records of a file say about its fields.
 #[derive(Debug)]
 pub struct Guess {
     names: FieldNames,
     limits: Limits,
+    each_row: bool,
     candidates: Vec<Candidate>,
     /// Their paths, each once.
     paths: BTreeSet<String>,
-    /// The names of all outermost fields.
+    /// The paths of fields, at most [`SEEN_MAX`].
     seen: BTreeSet<String>,
-    /// Records with text or HTML, and those with both.
-    with_content: u64,
-    with_both: u64,
+    /// How many records were looked at, how many of these have the fields of Doppel's own form, and how many can be read in it.
+    records: u64,
+    own: u64,
+    pages: u64,
 }
 
 #[derive(Debug)]
@@ -45,22 +52,28 @@ struct Candidate {
 
 impl Guess {
     /// Before the first record.
-    pub fn new(names: &FieldNames, limits: Limits) -> Self {
+    pub fn new(options: &InputOptions) -> Self {
+        let InputOptions { limits, each_row, ref fields, .. } = *options;
         let candidates = |field| {
             let candidate =
                 move |path: &str| Candidate { field, path: path.to_owned(), values: 0, fitting: 0 };
-            names.candidates(field).into_iter().map(candidate).collect::<Vec<_>>()
+            fields.candidates(field).into_iter().map(candidate).collect::<Vec<_>>()
         };
-        let candidates: Vec<_> = Field::ALL.into_iter().flat_map(candidates).collect();
-        let paths = candidates.iter().map(|candidate| candidate.path.clone()).collect();
+        let looked_for = Field::ALL.into_iter().filter(|field| !(each_row && *field == Field::Url));
+        let candidates: Vec<_> = looked_for.flat_map(candidates).collect();
+        let mut paths: BTreeSet<_> = candidates.iter().map(|candidate| candidate.path.clone()).collect();
+        // Whether a record is a page of Doppel's own form rests on its URL in any case.
+        paths.insert("url".to_owned());
         Self {
-            names: names.clone(),
+            names: fields.clone(),
             limits,
+            each_row,
             candidates,
             paths,
             seen: BTreeSet::new(),
-            with_content: 0,
-            with_both: 0,
+            records: 0,
+            own: 0,
+            pages: 0,
         }
     }
 
@@ -69,86 +82,137 @@ impl Guess {
         self.paths.iter().cloned().collect()
     }
 
-    /// Takes note of a record.
-    pub fn note<'a>(&mut self, row: &mut impl Row<'a>) {
+    /// Takes note of a record. `is_page` tries to read it in Doppel's own form.
+    pub fn note<'a>(&mut self, row: &mut impl Row<'a>, is_page: impl FnOnce() -> bool) {
+        let (mut is_own, mut is_telling) = (true, false);
         row.names(&mut |name| {
-            if !self.seen.contains(name) {
+            is_own &= OWN.contains(&name);
+            is_telling |= TELLING.contains(&name);
+            if self.seen.len() < SEEN_MAX && !self.seen.contains(name) {
                 self.seen.insert(name.to_owned());
             }
         });
-        let (mut has_text, mut has_html) = (false, false);
+        self.records += 1;
+        if is_own || is_telling {
+            self.own += 1;
+        }
+        // Where a field is named, the file is read by that.
+        self.pages += u64::from(self.names.is_empty() && is_page());
         for path in &self.paths {
-            let Some(value) = row.take(path).filter(|value| !value.is_empty()) else { continue };
-            for candidate in self.candidates.iter_mut().filter(|candidate| candidate.path == *path) {
+            let of_path = |candidate: &&mut Candidate| candidate.path == *path;
+            let mut candidates = self.candidates.iter_mut().filter(of_path).peekable();
+            let Some(field) = candidates.peek().map(|candidate| candidate.field) else { continue };
+            let Some(value) = row::take(row, field, path).filter(|value| !value.is_empty()) else { continue };
+            for candidate in candidates {
                 candidate.values += 1;
-                candidate.fitting += u64::from(fits(candidate.field, &value, &self.limits));
-                has_text |= candidate.field == Field::Text;
-                has_html |= candidate.field == Field::Html;
+                candidate.fitting += u64::from(candidate.field.fits(&value, &self.limits));
             }
         }
-        self.with_content += u64::from(has_text || has_html);
-        self.with_both += u64::from(has_text && has_html);
     }
 
     /// Where the fields are.
     pub fn finish(self) -> FieldMap {
-        if self.names.is_empty() && self.is_page_form() {
-            return FieldMap::page_form();
-        }
-        let mut fields = Vec::new();
-        for field in Field::ALL {
-            if let Some(path) = self.names.path(field) {
-                fields.push((field, path.to_owned(), Source::Named));
-                continue;
-            }
-            let mut candidates = self.candidates.iter().filter(|candidate| candidate.field == field);
-            if let Some(found) = candidates.find(|candidate| candidate.is_it()) {
-                fields.push((field, found.path.clone(), Source::Guessed));
-            }
-        }
-        if !fields.iter().any(|(field, ..)| matches!(field, Field::Text | Field::Html)) {
-            // Where the first records have no text, later ones may.
-            fields.insert(0, (Field::Text, "text".to_owned(), Source::Guessed));
-        }
-        FieldMap::new(fields)
+        let map = if self.names.is_empty() && self.is_page_form() {
+            FieldMap::page_form()
+        } else {
+            FieldMap::new(self.all_places())
+        };
+        let map = if self.each_row { map.of_each_row(self.places(Field::Id)) } else { map };
+        let unmet = self.unmet();
+        map.with_seen(unmet, self.seen.into_iter().collect())
     }
 
-    /// Whether the file is in Doppel's own form: its fields are those, or it has a URL and content beside a field that tells. It is not
-    /// where most records have text and HTML, which no page has.
-    fn is_page_form(&self) -> bool {
-        if self.seen.is_empty() {
-            return true;
+    fn all_places(&self) -> Vec<(Field, String, Source)> {
+        let mut places: Vec<_> = Field::ALL.into_iter().flat_map(|field| self.places(field)).collect();
+        let is_content = |(field, _, source): &(Field, String, Source)| {
+            matches!(field, Field::Text | Field::Html) && *source != Source::Fallback
+        };
+        if !places.iter().any(is_content) {
+            // Where the first records have no text, later ones may.
+            places.retain(|(field, ..)| *field != Field::Text);
+            places.insert(0, (Field::Text, "text".to_owned(), Source::Guessed));
         }
-        let has = |name: &str| self.seen.contains(name);
-        let is_telling =
-            TELLING.into_iter().any(has) && ["html", "text", "redirect_to", "dead"].into_iter().any(has);
-        let is_own = self.seen.iter().all(|name| OWN.contains(&name.as_str()));
-        has("url") && (is_own || is_telling) && self.with_both * 2 <= self.with_content
+        places
+    }
+
+    /// Where a field is, the first choice first.
+    fn places(&self, field: Field) -> Vec<(Field, String, Source)> {
+        if let Some(path) = self.names.path(field) {
+            return vec![(field, path.to_owned(), Source::Named)];
+        }
+        let candidates = || self.candidates.iter().filter(|candidate| candidate.field == field);
+        let possible = || candidates().filter(|candidate| candidate.is_possible());
+        let common = possible().find(|candidate| candidate.fitting * 2 >= self.records);
+        // Of several that are as rare, the first.
+        let found = common.or_else(|| possible().min_by_key(|candidate| Reverse(candidate.fitting)));
+        let own = field.in_page_form();
+        let is_fallback = |candidate: &&Candidate| {
+            Some(candidate.path.as_str()) == own
+                && candidate.may_be_possible()
+                && found.is_none_or(|found| found.path != candidate.path)
+        };
+        let found = found.map(|found| (field, found.path.clone(), Source::Guessed));
+        let fallback = candidates().find(is_fallback);
+        found
+            .into_iter()
+            .chain(fallback.map(|fallback| (field, fallback.path.clone(), Source::Fallback)))
+            .collect()
+    }
+
+    /// Of the fields that are named, those for which no record has a value.
+    fn unmet(&self) -> Vec<Unmet> {
+        let is_unmet = |candidate: &&Candidate| {
+            self.records > 0 && candidate.values == 0 && self.names.path(candidate.field).is_some()
+        };
+        let unmet = |candidate: &Candidate| Unmet {
+            field: candidate.field,
+            path: candidate.path.clone(),
+            is_there: self.seen.contains(&candidate.path),
+        };
+        self.candidates.iter().filter(is_unmet).map(unmet).collect()
+    }
+
+    /// Whether the file is in Doppel's own form: at least half of its records have the fields of that, and at least half can be read in it. So
+    /// a few records with other fields do not change what the file is, nor does a date in another form make all of them bad.
+    fn is_page_form(&self) -> bool {
+        self.own * 2 >= self.records && self.pages * 2 >= self.records
     }
 }
 
 impl Candidate {
-    /// Whether the field is taken to be here.
-    fn is_it(&self) -> bool {
+    /// Whether the field may be here.
+    fn is_possible(&self) -> bool {
+        self.fitting > 0 && self.may_be_possible()
+    }
+
+    /// The same where it may have no value in the first records.
+    fn may_be_possible(&self) -> bool {
         match self.field {
-            Field::Url => self.values > 0 && self.fitting == self.values,
-            Field::Date => self.fitting > 0 && self.fitting * 2 >= self.values,
-            _ => self.fitting > 0,
+            Field::Url if !self.names_itself() => self.fitting > 0 && self.fitting == self.values,
+            Field::Url | Field::Date => self.fitting * 2 >= self.values,
+            _ => self.fitting > 0 || self.values == 0,
         }
+    }
+
+    /// Whether its name says that it has URLs, so that it does although some values are none. A source may be anything.
+    fn names_itself(&self) -> bool {
+        self.path != "source"
     }
 }
 
-/// Whether a value can be what a field holds.
-fn fits(field: Field, value: &Value<'_>, limits: &Limits) -> bool {
-    match (field, value) {
-        (Field::Text | Field::Html, value) => matches!(value, Value::Text(_) | Value::Bytes(_)),
-        (Field::Id, value) => matches!(value, Value::Text(_) | Value::Whole(_)),
-        (Field::Url, Value::Text(url)) => is_web(url) && PageUrl::parse(url).is_ok(),
-        (Field::Date, value) => date(value).is_some_and(|date| limits.check_date(date).is_ok()),
-        (Field::Language | Field::RedirectTo, Value::Text(_)) => true,
-        (Field::Popularity, value) => matches!(value, Value::Whole(_) | Value::Float(_)),
-        (Field::Dead, Value::Bool(_)) => true,
-        _ => false,
+impl Field {
+    /// Whether a value can be what the field holds.
+    fn fits(self, value: &Value<'_>, limits: &Limits) -> bool {
+        match (self, value) {
+            (Self::Text | Self::Html, value) => matches!(value, Value::Text(_) | Value::Bytes(_)),
+            (Self::Id, value) => matches!(value, Value::Text(_) | Value::Whole(_)),
+            (Self::Url, Value::Text(url)) => is_web(url) && PageUrl::parse(url).is_ok(),
+            (Self::Date, value) => date(value).is_some_and(|date| limits.check_date(date).is_ok()),
+            (Self::Language | Self::RedirectTo, Value::Text(_)) => true,
+            (Self::Popularity, value) => matches!(value, Value::Whole(_) | Value::Float(_)),
+            (Self::Dead, Value::Bool(_)) => true,
+            _ => false,
+        }
     }
 }
 

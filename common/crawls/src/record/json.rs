@@ -13,16 +13,16 @@ use super::row::{Row, Value};
 pub struct JsonRow<'w, 'l> {
     wanted: &'w [String],
     values: Vec<Option<Value<'l>>>,
-    names: Vec<Cow<'l, str>>,
+    names: Names,
 }
 
 impl<'w, 'l> JsonRow<'w, 'l> {
-    /// Reads the values at the paths `wanted` from a text that is one JSON object. The names of its fields are kept `with_names`.
+    /// Reads the values at the paths `wanted` from a text that is one JSON object. The paths of all its fields are kept `with_names`.
     ///
     /// # Errors
     /// When it is no JSON object, or has a wanted field twice.
     pub fn parse(json: &'l [u8], wanted: &'w [String], with_names: bool) -> Result<Self, ItemError> {
-        let mut row = Self { wanted, values: wanted.iter().map(|_| None).collect(), names: Vec::new() };
+        let mut row = Self { wanted, values: wanted.iter().map(|_| None).collect(), names: Names::default() };
         let paths: Vec<(usize, &str)> = wanted.iter().map(String::as_str).enumerate().collect();
         let object =
             Object { paths: &paths, values: &mut row.values, names: with_names.then_some(&mut row.names) };
@@ -41,15 +41,23 @@ impl<'l> Row<'l> for JsonRow<'_, 'l> {
     }
 
     fn names(&self, each: &mut dyn FnMut(&str)) {
-        self.names.iter().for_each(|name| each(name));
+        self.names.paths.iter().for_each(|path| each(path));
     }
+}
+
+/// The paths of fields, in one object after the other.
+#[derive(Default)]
+struct Names {
+    paths: Vec<String>,
+    /// The path of the object that is read, with a dot at the end.
+    before: String,
 }
 
 /// An object on the way to wanted values: what is left of their paths, and the place of each value.
 struct Object<'p, 'v, 'l> {
     paths: &'p [(usize, &'p str)],
     values: &'v mut [Option<Value<'l>>],
-    names: Option<&'v mut Vec<Cow<'l, str>>>,
+    names: Option<&'v mut Names>,
 }
 
 impl<'l> Visitor<'l> for Object<'_, '_, 'l> {
@@ -70,10 +78,15 @@ impl<'l> Visitor<'l> for Object<'_, '_, 'l> {
                     None => {}
                 }
             }
-            if leaf.is_none() && deeper.is_empty() {
+            if leaf.is_none() && deeper.is_empty() && self.names.is_none() {
                 map.next_value::<IgnoredAny>()?;
             } else {
-                let value = map.next_value_seed(Wanted { paths: &deeper, values: self.values })?;
+                let before = self.names.as_deref_mut().map(|names| names.enter(&name));
+                let names = self.names.as_deref_mut();
+                let value = map.next_value_seed(Wanted { paths: &deeper, values: self.values, names })?;
+                if let (Some(names), Some(before)) = (&mut self.names, before) {
+                    names.before.truncate(before);
+                }
                 if let Some(at) = leaf {
                     if self.values[at].is_some() {
                         return Err(de::Error::custom(format_args!("{name:?} is given twice")));
@@ -81,11 +94,19 @@ impl<'l> Visitor<'l> for Object<'_, '_, 'l> {
                     self.values[at] = value;
                 }
             }
-            if let Some(names) = &mut self.names {
-                names.push(name);
-            }
         }
         Ok(())
+    }
+}
+
+impl Names {
+    /// Notes a field, in which others may be. Returns the length of the path before.
+    fn enter(&mut self, name: &str) -> usize {
+        let before = self.before.len();
+        self.before.push_str(name);
+        self.paths.push(self.before.clone());
+        self.before.push('.');
+        before
     }
 }
 
@@ -93,6 +114,7 @@ impl<'l> Visitor<'l> for Object<'_, '_, 'l> {
 struct Wanted<'p, 'v, 'l> {
     paths: &'p [(usize, &'p str)],
     values: &'v mut [Option<Value<'l>>],
+    names: Option<&'v mut Names>,
 }
 
 impl<'l> DeserializeSeed<'l> for Wanted<'_, '_, 'l> {
@@ -144,7 +166,7 @@ impl<'l> Visitor<'l> for Wanted<'_, '_, 'l> {
     }
 
     fn visit_map<A: MapAccess<'l>>(self, map: A) -> Result<Self::Value, A::Error> {
-        Object { paths: self.paths, values: self.values, names: None }.visit_map(map)?;
+        Object { paths: self.paths, values: self.values, names: self.names }.visit_map(map)?;
         Ok(Some(Value::Other("an object")))
     }
 }

@@ -3,8 +3,8 @@
 //!
 //! A reader of a format works like this for each file:
 //!
-//! 1. [`Guess::new`] with the [`FieldNames`] that were given; [`Guess::note`] for each of the first [`SAMPLE_RECORDS`] rows
-//!    (fewer where they are large); [`Guess::finish`] gives the [`FieldMap`].
+//! 1. [`Guess::new`] with the options that were given, among them the [`FieldNames`]; [`Guess::note`] for each of the first
+//!    [`SAMPLE_RECORDS`] rows (fewer where they are large); [`Guess::finish`] gives the [`FieldMap`].
 //! 2. [`Records::new`] with that map, then [`Records::item`] for every row from the first, with its number.
 //!
 //! A row need only have the values at [`Guess::paths`] in step 1, and at [`FieldMap::paths`] in step 2.
@@ -17,7 +17,7 @@ mod name;
 mod reader;
 mod row;
 
-pub use fields::{Field, FieldMap, FieldNames, Ignored, Source};
+pub use fields::{Field, FieldMap, FieldNames, Ignored, Source, Unmet};
 pub use guess::{Guess, SAMPLE_BYTES, SAMPLE_RECORDS};
 pub use json::JsonRow;
 pub use name::RecordFile;

@@ -31,7 +31,7 @@ const IN_ID: &AsciiSet = &NON_ALPHANUMERIC
 const IN_FILE: &AsciiSet = &IN_ID.remove(b'=');
 
 /// How the names of all records of a file begin.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct RecordFile(String);
 
 impl RecordFile {

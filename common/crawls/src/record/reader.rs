@@ -1,14 +1,16 @@
 //! The records of one file as pages.
 
 use std::collections::HashSet;
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
 
-use doppel_model::{PageId, PageUrl, Timestamp};
+use doppel_model::{PageUrl, Timestamp};
 use doppel_protocol::page::is_language;
 
 use super::date::date;
 use super::fields::{Field, FieldMap, Ignored, Source};
 use super::name::RecordFile;
-use super::row::{Row, Value};
+use super::row::{self, Row, Value};
 use crate::error::{FieldError, FieldProblem, Reason, Skip};
 use crate::limits::Limits;
 use crate::{Fetched, FetchedBody, InputOptions, Item, charset};
@@ -20,8 +22,11 @@ pub struct Records {
     file: RecordFile,
     limits: Limits,
     each_row: bool,
-    /// The names of the records with an id so far, at most [`Limits::ids_max`].
-    ids: HashSet<PageId>,
+    /// Hashes of the ids so far, at most [`Limits::ids_max`].
+    ids: HashSet<u64>,
+    /// The key of these hashes: nobody can choose ids that have one hash.
+    key: RandomState,
+    unremembered_ids: u64,
     ignored: Ignored,
 }
 
@@ -29,7 +34,19 @@ impl Records {
     /// Before the first record of a file.
     pub fn new(map: FieldMap, file: RecordFile, options: &InputOptions) -> Self {
         let InputOptions { limits, each_row, .. } = *options;
-        Self { map, file, limits, each_row, ids: HashSet::new(), ignored: Ignored::new() }
+        let (ids, key, ignored) = (HashSet::new(), RandomState::new(), Ignored::new());
+        Self { map, file, limits, each_row, ids, key, unremembered_ids: 0, ignored }
+    }
+
+    /// Before the first record of a file in Doppel's own form, of which only pages are asked.
+    pub fn in_page_form(options: &InputOptions) -> Self {
+        let options = InputOptions { each_row: false, ..options.clone() };
+        Self::new(FieldMap::page_form(), RecordFile::default(), &options)
+    }
+
+    /// Whether a record can be read.
+    pub fn reads<'a>(&mut self, row: &mut impl Row<'a>) -> bool {
+        self.item(row, 1).is_ok()
     }
 
     /// Where the fields are.
@@ -40,6 +57,11 @@ impl Records {
     /// What was ignored so far.
     pub fn ignored(&self) -> &Ignored {
         &self.ignored
+    }
+
+    /// How many ids were not remembered, so that records that repeat them are taken for new versions.
+    pub fn unremembered_ids(&self) -> u64 {
+        self.unremembered_ids
     }
 
     /// The page that a record is. `number` counts the records of the file from 1, bad ones too.
@@ -60,25 +82,32 @@ impl Records {
         Ok(Item::Page(Fetched { url, fetched_at, body, popularity, language }))
     }
 
-    /// Takes the value of a field.
+    /// Takes the value of a field: the first that is not empty, or else the last.
     fn take<'a>(&self, row: &mut impl Row<'a>, field: Field) -> Option<(Value<'a>, &str, Source)> {
-        let (path, source) = self.map.get(field)?;
-        let value = row.take(path)?;
-        Some((value, path, source))
-    }
-
-    /// Takes the value of a field that is text.
-    fn text<'a>(&self, row: &mut impl Row<'a>, field: Field) -> Result<Option<(String, &str)>, Reason> {
-        match self.take(row, field) {
-            Some((Value::Text(text), path, _)) if !text.is_empty() => Ok(Some((text.into_owned(), path))),
-            Some((Value::Text(_), ..)) | None => Ok(None),
-            Some((other, path, _)) => Err(wrong_type(path, &other, "text")),
+        let mut found = None;
+        for (_, path, source) in self.map.all().filter(|(of, ..)| *of == field) {
+            let Some(value) = row::take(row, field, path) else { continue };
+            let is_empty = value.is_empty();
+            found = Some((value, path, source));
+            if !is_empty {
+                break;
+            }
         }
+        found
     }
 
     fn url<'a>(&self, row: &mut impl Row<'a>) -> Result<Option<PageUrl>, Reason> {
-        match self.text(row, Field::Url)? {
-            Some((url, _)) => Ok(Some(PageUrl::parse(&url)?)),
+        let found = match self.take(row, Field::Url) {
+            Some((Value::Text(url), ..)) if url.is_empty() => None,
+            Some((Value::Text(url), _, source)) => Some((PageUrl::parse(&url).map_err(Reason::Url), source)),
+            Some((other, path, source)) => Some((Err(wrong_type(path, &other, "text")), source)),
+            None => None,
+        };
+        match found {
+            Some((Ok(url), _)) => Ok(Some(url)),
+            // Something else has that name, of which the first records said nothing.
+            Some((Err(_), Source::Fallback)) => Ok(None),
+            Some((Err(reason), _)) => Err(reason),
             None if self.map.is_page_form() => Err(wrong("url", FieldProblem::Missing)),
             None => Ok(None),
         }
@@ -90,7 +119,7 @@ impl Records {
         // An empty text or HTML hides nothing else that the record has.
         let mut empty = None;
         for field in [Field::Text, Field::Html, Field::RedirectTo, Field::Dead] {
-            let Some((value, path, _)) = self.take(row, field) else { continue };
+            let Some((value, path, source)) = self.take(row, field) else { continue };
             let body = match (field, value) {
                 (Field::Text, Value::Text(text)) => FetchedBody::Text(text.into_owned()),
                 (Field::Text, Value::Bytes(bytes)) => FetchedBody::Text(charset::decode(&bytes, None)),
@@ -111,6 +140,8 @@ impl Records {
                 }
                 (Field::Dead, Value::Bool(true)) => FetchedBody::Dead,
                 (Field::Dead, Value::Bool(false)) => continue,
+                // Something else has that name, of which the first records said nothing.
+                (..) if source == Source::Fallback => continue,
                 (Field::Dead, other) => return Err(wrong_type(path, &other, "true or false")),
                 (_, other) => return Err(wrong_type(path, &other, "text")),
             };
@@ -187,7 +218,7 @@ impl Records {
         match (found, source) {
             (Ok(value), _) => Ok(Some(value)),
             (Err(reason), Source::Named) => Err(reason),
-            (Err(_), Source::Guessed) => {
+            (Err(_), Source::Guessed | Source::Fallback) => {
                 *self.ignored.entry(field).or_default() += 1;
                 Ok(None)
             }
@@ -203,12 +234,14 @@ impl Records {
             Some((other, path, _)) => return Err(wrong_type(path, &other, "text or a whole number")),
         };
         let name = self.file.with_id(&id)?;
-        let page = name.id();
-        if self.ids.contains(&page) {
+        let hash = self.key.hash_one(&id);
+        if self.ids.contains(&hash) {
             return Err(wrong(path, FieldProblem::RepeatedId(id.chars().take(60).collect())));
         }
         if self.ids.len() < self.limits.ids_max {
-            self.ids.insert(page);
+            self.ids.insert(hash);
+        } else {
+            self.unremembered_ids += 1;
         }
         Ok(name)
     }

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 
 use doppel_model::Timestamp;
 
+use super::fields::Field;
+
 /// One record of a file. `'a` is how long the data live that its values borrow from: a line, or a batch of columns.
 pub trait Row<'a> {
     /// Takes the value at a path, such as `text` or `metadata.url`; dots lead into nested objects, and a field whose own
@@ -11,8 +13,30 @@ pub trait Row<'a> {
     /// that was unescaped need not be copied.
     fn take(&mut self, path: &str) -> Option<Value<'a>>;
 
-    /// Shows the names of the outermost fields.
+    /// Shows the paths of all fields, outermost and inside objects.
     fn names(&self, each: &mut dyn FnMut(&str));
+
+    /// Whether its values have types. Where they have none, numbers and truth are text.
+    fn has_types(&self) -> bool {
+        true
+    }
+}
+
+/// Takes a value for a field, with the type that the field has where the format has none.
+pub(super) fn take<'a>(row: &mut impl Row<'a>, field: Field, path: &str) -> Option<Value<'a>> {
+    let value = row.take(path)?;
+    let Value::Text(text) = &value else { return Some(value) };
+    if row.has_types() {
+        return Some(value);
+    }
+    let text = text.trim();
+    let typed = match field {
+        Field::Popularity => text.parse().ok().map(Value::Float),
+        Field::Dead if text.eq_ignore_ascii_case("true") || text == "1" => Some(Value::Bool(true)),
+        Field::Dead if text.eq_ignore_ascii_case("false") || text == "0" => Some(Value::Bool(false)),
+        _ => None,
+    };
+    typed.or(Some(value))
 }
 
 /// A value of a record.

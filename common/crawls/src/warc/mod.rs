@@ -7,7 +7,7 @@
 mod head;
 mod http;
 mod original;
-mod record;
+pub(crate) mod record;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -49,6 +49,27 @@ impl Pages {
     pub(super) fn broke_off(&self) -> bool {
         self.records.broke_off()
     }
+
+    /// The head of the record that was read last.
+    pub(super) fn head(&self) -> &[u8] {
+        self.records.record().head_bytes
+    }
+
+    /// The next record: the item that it is, and none where it is beside the pages, such as a request. `None` at the end.
+    pub(super) fn next_record(&mut self) -> Option<Option<Item>> {
+        let refusal = match self.records.advance() {
+            Ok(false) => return None,
+            Ok(true) => match page(self.records.record(), &mut self.originals, &self.limits) {
+                Ok(page) => return Some(page.map(Item::Page)),
+                Err(refusal) => refusal,
+            },
+            Err(reason) => Refusal::Bad(reason),
+        };
+        Some(Some(match refusal {
+            Refusal::Skip(skip) => Item::Skipped(skip),
+            Refusal::Bad(reason) => Item::Bad(InputError::new(&self.path, self.place(), reason)),
+        }))
+    }
 }
 
 impl Iterator for Pages {
@@ -56,19 +77,9 @@ impl Iterator for Pages {
 
     fn next(&mut self) -> Option<Item> {
         loop {
-            let refusal = match self.records.advance() {
-                Ok(false) => return None,
-                Ok(true) => match page(self.records.record(), &mut self.originals, &self.limits) {
-                    Ok(Some(page)) => return Some(Item::Page(page)),
-                    Ok(None) => continue,
-                    Err(refusal) => refusal,
-                },
-                Err(reason) => Refusal::Bad(reason),
-            };
-            return Some(match refusal {
-                Refusal::Skip(skip) => Item::Skipped(skip),
-                Refusal::Bad(reason) => Item::Bad(InputError::new(&self.path, self.place(), reason)),
-            });
+            if let Some(item) = self.next_record()? {
+                return Some(item);
+            }
         }
     }
 }

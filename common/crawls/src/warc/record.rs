@@ -4,6 +4,8 @@
 //! file, the reader continues at the next version line that follows a blank line. In a plain file this search
 //! begins one byte after the beginning of the broken record.
 
+use std::io::Read;
+
 use super::head::{HEAD_BYTES_MAX, Head, VERSION, shown};
 use crate::error::{HeadError, Reason};
 use crate::limits::Limits;
@@ -13,7 +15,7 @@ use crate::stream::Stream;
 const KEPT_OF_TOO_LARGE: usize = 64 << 10;
 
 /// A WARC file with a position at some record.
-pub(super) struct Records {
+pub(crate) struct Records {
     stream: Stream,
     limits: Limits,
     head_bytes: Vec<u8>,
@@ -22,6 +24,8 @@ pub(super) struct Records {
     offset: u64,
     mark: Option<u64>,
     state: State,
+    /// Whether the bytes of each record are wanted.
+    is_tapped: bool,
     /// Whether damage or an I/O failure came after the last valid record, as opposed to data that are just not
     /// a record.
     damaged: bool,
@@ -39,10 +43,10 @@ enum State {
 
 /// One record.
 #[derive(Clone, Copy)]
-pub(super) struct Record<'a> {
+pub(crate) struct Record<'a> {
     pub(super) head: &'a Head,
     /// The bytes that `head` was parsed from.
-    pub(super) head_bytes: &'a [u8],
+    pub(crate) head_bytes: &'a [u8],
     /// The block, or its beginning if it is larger than the limit.
     pub(super) block: &'a [u8],
     /// The mark with which the record can be [read again](Records::read_at), if possible.
@@ -60,8 +64,19 @@ impl Records {
             offset: 0,
             mark: None,
             state: State::Between,
+            is_tapped: false,
             damaged: false,
         }
+    }
+
+    /// The same, with the [original](Self::original) bytes of each record.
+    pub(crate) fn tapped(stream: Stream, limits: Limits) -> Self {
+        Self { is_tapped: true, ..Self::new(stream, limits) }
+    }
+
+    /// The bytes of the record, from its head to the line ends behind its block.
+    pub(crate) fn original(&mut self) -> Result<impl Read, Reason> {
+        self.stream.tapped()
     }
 
     /// Whether there was damage or a failure, and nothing behind it could be read.
@@ -70,7 +85,7 @@ impl Records {
     }
 
     /// Number of stored bytes read.
-    pub(super) fn bytes_read(&self) -> u64 {
+    pub(crate) fn bytes_read(&self) -> u64 {
         self.stream.bytes_read()
     }
 
@@ -80,12 +95,12 @@ impl Records {
     }
 
     /// The record that [`advance`](Self::advance) reached.
-    pub(super) fn record(&self) -> Record<'_> {
+    pub(crate) fn record(&self) -> Record<'_> {
         Record { head: &self.head, head_bytes: &self.head_bytes, block: &self.block, mark: self.mark }
     }
 
     /// Reads the next record. Returns false at the end. After an error it can be called again.
-    pub(super) fn advance(&mut self) -> Result<bool, Reason> {
+    pub(crate) fn advance(&mut self) -> Result<bool, Reason> {
         let found = match std::mem::replace(&mut self.state, State::Ended) {
             State::Between => Ok(true),
             State::Lost(from) => self.find_record(from),
@@ -133,6 +148,9 @@ impl Records {
         }
         self.offset = self.stream.offset();
         self.mark = self.stream.mark();
+        if self.is_tapped {
+            self.stream.tap();
+        }
         self.read_head()?;
         self.head = Head::parse(&self.head_bytes)?;
         self.read_block()?;

@@ -84,6 +84,121 @@ fn own_form_stays_what_it_is_but_for_unknown_fields() {
 }
 
 #[test]
+fn own_form_is_what_most_records_can_be_read_in() {
+    let own =
+        |n: u64| format!(r#"{{"url":"https://a.org/{n}","text":"a","fetched_at":"2020-01-02T00:00:00Z"}}"#);
+    let odd = r#"{"url":"https://a.org/0","text":"a","title":"t","fetched_at":"2020-01-02T00:00:00Z"}"#;
+    let second = r#"{"url":"https://a.org/0","text":"a","html":"a"}"#;
+    let mostly_own = read(options(), &[odd, second, &own(1), &own(2)]);
+    assert_eq!(mostly_own[0], "https://a.org/0 text a @2020-01-02T00:00:00Z");
+    assert!(mostly_own[1].starts_with(r#"bad: part-1.jsonl, line 2: "#), "{}", mostly_own[1]);
+    // Dates in another form are guessed, as in any other file.
+    check_lines(
+        &[
+            r#"{"url":"https://a.org/1","text":"a","fetched_at":"2020-01-02 03:04:05"}"#,
+            r#"{"url":"https://a.org/2","text":"b","fetched_at":1700000000}"#,
+            r#"{"url":"https://a.org/3","text":"c","fetched_at":"yesterday"}"#,
+        ],
+        &[
+            "fields: text from text, URL from url, date from fetched_at",
+            "https://a.org/1 text a @2020-01-02T03:04:05Z",
+            "https://a.org/2 text b @2023-11-14T22:13:20Z",
+            "https://a.org/3 text c",
+        ],
+    );
+}
+
+#[test]
+fn fields_of_doppels_own_form_are_read_in_other_files_where_a_record_has_nothing_else() {
+    let mut lines = vec![r#"{"content":"a","link":"x"}"#; 1_000];
+    lines.extend([
+        r#"{"url":"https://a.org/1","text":"a","fetched_at":"2020-01-02T00:00:00Z"}"#,
+        r#"{"url":"https://a.org/2","dead":true}"#,
+        r#"{"url":"https://a.org/3","redirect_to":"https://a.org/1"}"#,
+        r#"{"url":"https://a.org/4","content":"b","text":"c","html":"d"}"#,
+        r#"{"url":"elsewhere","content":"b","text":["c"],"dead":3,"fetched_at":"soon"}"#,
+    ]);
+    let read = read(options(), &lines);
+    assert_eq!(read[0], "fields: text from content; no URL, so a record is named by its row");
+    assert_eq!(
+        read[1_001..],
+        [
+            "https://a.org/1 text a @2020-01-02T00:00:00Z",
+            "https://a.org/2 dead",
+            "https://a.org/3 to https://a.org/1",
+            "https://a.org/4 text b",
+            "record:part-1.jsonl#row=1005 text b"
+        ]
+    );
+}
+
+#[test]
+fn of_several_fields_that_of_at_least_half_of_the_records_is_taken() {
+    // The first of the names is there, and mostly empty.
+    let record = |n: u64| {
+        let text = if n == 0 { r#""odd""# } else { r#""""# };
+        format!(
+            r#"{{"text":{text},"content":null,"raw_content":"c{n}","metadata":{{"url":"https://a.org/{n}"}},"url":null}}"#
+        )
+    };
+    let lines: Vec<_> = (0..4).map(record).collect();
+    let lines: Vec<_> = lines.iter().map(String::as_str).collect();
+    let found = read(options(), &lines);
+    assert_eq!(found[0], "fields: text from raw_content, URL from metadata.url");
+    assert_eq!(found[1..3], ["https://a.org/0 text c0", "https://a.org/1 text c1"]);
+    // Where none is in half of them, that which is in most.
+    let rare = [r#"{"text":"a"}"#, r#"{"content":"b"}"#, r#"{"content":"c"}"#, "{}", "{}", "{}"];
+    let rare = read(options(), &rare);
+    assert_eq!(rare[0], "fields: text from content; no URL, so a record is named by its row");
+    assert_eq!(rare[1], "record:part-1.jsonl#row=1 text a");
+}
+
+#[test]
+fn a_named_field_that_is_not_there_is_known() {
+    let fields = FieldNames {
+        url: Some("metadata.ulr".to_owned()),
+        id: Some("nr".to_owned()),
+        date: Some("when".to_owned()),
+        text: Some("text".to_owned()),
+        ..FieldNames::default()
+    };
+    let lines =
+        [r#"{"text":"a","when":null,"metadata":{"url":"https://a.org/","lang":"en"},"number":1}"#, "{}"];
+    let options = InputOptions { fields, ..options() };
+    let items = items_within(options.clone(), "a.jsonl", lines.join("\n").as_bytes());
+    let Item::Fields(map) = &items[0] else { panic!("{:?}", items[0]) };
+    let unmet: Vec<_> =
+        map.unmet().iter().map(|unmet| (unmet.field, unmet.path.as_str(), unmet.is_there)).collect();
+    let expected =
+        [(Field::Id, "nr", false), (Field::Url, "metadata.ulr", false), (Field::Date, "when", true)];
+    assert_eq!(unmet, expected);
+    assert_eq!(map.alike("metadata.ulr")[0], "metadata.url");
+    assert_eq!(map.alike("Numbre")[0], "number");
+    assert_eq!(map.alike("ulr")[0], "metadata.url");
+    // Where each row is a page of its own, the URL is not looked for; and nothing is missed where there is nothing.
+    let each_row = InputOptions { each_row: true, ..options.clone() };
+    let items = items_within(each_row, "a.jsonl", lines.join("\n").as_bytes());
+    let Item::Fields(map) = &items[0] else { panic!("{:?}", items[0]) };
+    assert!(map.unmet().iter().all(|unmet| unmet.field != Field::Url));
+    let items = items_within(options, "a.jsonl", b"");
+    let Item::Fields(map) = &items[0] else { panic!("{:?}", items[0]) };
+    assert!(map.unmet().is_empty());
+}
+
+#[test]
+fn ids_beyond_those_that_are_remembered_are_counted() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a.jsonl");
+    let ids = ["1", "2", "3", "3", "1"].map(|id| format!(r#"{{"id":{id},"text":"a"}}"#));
+    fs::write(&path, ids.join("\n")).unwrap();
+    for (ids_max, bad, unremembered) in [(2, 1, 2), (3, 2, 0)] {
+        let mut input = doppel_crawls::open(&path, Limits { ids_max, ..LIMITS }).unwrap();
+        let found = input.by_ref().filter(|item| matches!(item, Item::Bad(_))).count();
+        assert_eq!((found, input.unremembered_ids()), (bad, unremembered));
+    }
+}
+
+#[test]
 fn a_guessed_url_field_has_nothing_but_urls_of_the_web() {
     for other in [r#""source":"x""#, r#""source":"file:///a""#, r#""source":7"#] {
         let lines =
@@ -96,6 +211,16 @@ fn a_guessed_url_field_has_nothing_but_urls_of_the_web() {
             "{other}"
         );
     }
+    // Names that say what they hold need not be right throughout: the others are bad records, unless most are.
+    let good = r#"{"url":"https://a.org/1","content":"a"}"#;
+    let odd = r#"{"url":"a.org/2","content":"b"}"#;
+    let file = r#"{"url":"file:///a","content":"b"}"#;
+    let mixed = read(options(), &[odd, good, file, good]);
+    assert_eq!(mixed[0], "fields: text from content, URL from url");
+    assert!(mixed[1].starts_with("bad: part-1.jsonl, line 1: not an absolute URL"), "{}", mixed[1]);
+    assert_eq!(mixed[2..4], ["https://a.org/1 text a", "file:///a text b"]);
+    let mostly_odd = read(options(), &[odd, good, odd]);
+    assert_eq!(mostly_odd[2], "record:part-1.jsonl#row=2 text a");
     // A record without one is named otherwise, and a bad one behind the first thousand is bad.
     let mut lines = vec![r#"{"text":"a","source":"https://a.org/1"}"#; 1_000];
     lines[1] = r#"{"text":"a","source":""}"#;
@@ -188,7 +313,15 @@ fn each_row_is_a_page_of_its_own_on_demand() {
         ["record:part-1.jsonl#row=1 text a", "record:part-1.jsonl#row=2 html [utf-8] b", skip, skip]
     );
     let other = [r#"{"url":"https://a.org/1","id":"x","content":"a"}"#];
-    assert_eq!(read(each_row, &other)[1..], ["record:part-1.jsonl#x text a"]);
+    assert_eq!(
+        read(each_row.clone(), &other),
+        [
+            "fields: text from content, id from id; each record is a page of its own, named by its id",
+            "record:part-1.jsonl#x text a"
+        ]
+    );
+    let own = [r#"{"url":"https://a.org/1","text":"a","fetched_at":"2020-01-02T00:00:00Z","id":7}"#];
+    assert_eq!(read(each_row, &own)[1..], ["record:part-1.jsonl#7 text a @2020-01-02T00:00:00Z"]);
 }
 
 #[test]

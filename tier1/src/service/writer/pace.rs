@@ -1,15 +1,18 @@
-//! When a commit is made that has little in it.
+//! When a commit is made that has little in it, and how much one takes in.
 //!
 //! Where ranges are apart, each commit costs requests to other processes, and where they are replicated the work of all servers
 //! of the log. Ranges that answer each other at once would make a commit for each few messages. So commits that come all the
 //! time have a pause between them, in which more gathers; the first ones after a rest have none, so what comes alone does not
 //! wait.
 
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use doppel_protocol::Tier1Error;
 
-use super::{TASKS_MAX, Writer};
+use super::{ASKED, TASKS_MAX, Writer};
+use crate::machine::{COMMIT_ROWS, COMMIT_ROWS_ASKED, COMMIT_ROWS_BESIDE_FEW};
+use crate::service::writer::waiting::Waiting;
 
 /// The time between two commits that come all the time, where they cost requests, and where they cost entries of a shared log.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -57,6 +60,27 @@ impl Pace {
 }
 
 impl Writer<'_> {
+    /// Rows of the next commit: fewer where somebody gains by that, since pages are asked for at present, or few are handed in while others
+    /// hand in many. Where a commit costs requests to other processes, few pages wait for the pause between commits in any case.
+    pub(super) fn commit_rows(&mut self) -> usize {
+        let now = Instant::now();
+        if self.owner.asked.swap(false, Ordering::Relaxed) {
+            self.last_asked = Some(now);
+        }
+        let is_recent = |at: Option<Instant>| at.is_some_and(|at| now.duration_since(at) < ASKED);
+        let is_large = |entry: &Waiting| !entry.is_done() && !entry.is_of_few();
+        let is_beside_few =
+            is_recent(self.last_few) && !self.pace.has_pause() && self.waiting.iter().any(is_large);
+        // One step of messages on their way may be as large as the least commit, which would leave no room for pages.
+        if is_beside_few && !self.range.is_backlogged() {
+            COMMIT_ROWS_BESIDE_FEW
+        } else if is_beside_few || is_recent(self.last_asked) {
+            COMMIT_ROWS_ASKED
+        } else {
+            COMMIT_ROWS
+        }
+    }
+
     /// Whether there is something for a commit that no caller waits for.
     pub(super) fn must_commit(&mut self) -> bool {
         if self.range.has_messages() || !self.range.has_work() {

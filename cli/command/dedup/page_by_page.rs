@@ -1,0 +1,150 @@
+//! Page by page: every page is recorded in a collection as a server does.
+
+use std::io::Write;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use doppel_coordinator::export::write_export;
+use doppel_coordinator::market::MarketWinners;
+use doppel_model::Timestamp;
+use doppel_protocol::{Line, Outcome, Scan, Submission, Tier1Api, Tier1Error, Tier2Api};
+
+use super::{Dedup, Done, Plan, dead};
+use crate::extracted::{self, BATCH_PAGES};
+use crate::new_directory::NewDirectory;
+use crate::report::Recorded;
+use crate::results::Verdicts;
+use crate::scratch::Scratch;
+use crate::summary::{Fed, Found, Summary};
+use crate::weights::Weights;
+use crate::wire::{Asked, Engine};
+use crate::{directory, interrupt, progress};
+
+/// Pause while as much is pending as may be.
+const FULL_PAUSE: Duration = Duration::from_millis(20);
+/// How long one wait for the last decisions may take before it is begun again.
+const FLUSH_STEP: Duration = Duration::from_secs(60);
+
+impl Dedup {
+    /// Records every page in a collection as a server does.
+    pub(super) fn page_by_page(&self, asked: Asked, plan: &Plan) -> anyhow::Result<Done> {
+        if let Some(dir) = &self.data {
+            NewDirectory::forget_interrupted(dir)?;
+        }
+        let scratch = if self.data.is_none() { Some(Scratch::new()?) } else { None };
+        let dir = self.data.as_deref().or(scratch.as_ref().map(Scratch::path));
+        let dir = dir.context("there is neither a data directory nor a temporary one")?;
+        let engine = Engine::open_asked(dir, asked, &self.engine, self.data.is_some())?;
+        if self.data.is_some() {
+            interrupt::announce("interrupted; the same command goes on")?;
+        }
+        let begin = Instant::now();
+        let mut weights = Weights::default();
+        let mut verdicts = self.verdicts();
+        let mut fed = self.feed(&engine, &mut weights, verdicts.as_mut())?;
+        if self.data.is_some() {
+            self.look_for_gone(&engine, &mut fed)?;
+        }
+        decide(&engine)?;
+        let elapsed = begin.elapsed();
+        let tier1: &dyn Tier1Api = &*engine.tier1;
+        let mut winners = plan
+            .market
+            .as_ref()
+            .map(|market| MarketWinners::new(tier1, engine.policy, engine.winners, market).unlimited());
+        let mut found = Found::in_tier1(tier1, plan.largest(self.top))?;
+        let statuses = live(tier1, &mut winners).map(|line| line.map(|line| (line.url.id(), line.status)));
+        let balance = weights.balance(statuses)?;
+        let annotate = self.results.annotate;
+        let decisions =
+            verdicts.map(|verdicts| verdicts.decide(live(tier1, &mut winners), annotate)).transpose()?;
+        if let Some(winners) = &mut winners {
+            found.prefer(|group, usual| Ok(winners.winner(group, usual)?.url))?;
+        }
+        let pages = &mut Recorded { tier1, market: winners.as_mut() };
+        // The report reads the inputs again, and `out` may replace one.
+        let reported = self.report(plan, (pages, &weights), (&fed, &found), &engine.signer);
+        let export = |out: &mut dyn Write| Ok(write_export(tier1, winners.as_mut(), out).map(drop)?);
+        let written = plan.out.as_ref().map_or(Ok(()), |out| out.write(export)).and(reported);
+        found.keep(self.top);
+        drop(winners);
+        let policy = engine.policy;
+        engine.stop();
+        Ok(Done { summary: Summary::new(policy, fed, elapsed, found, balance), decisions, written })
+    }
+
+    /// Finds the pages on record whose file has gone, and records that with `--prune`.
+    fn look_for_gone(&self, engine: &Engine, fed: &mut Fed) -> anyhow::Result<()> {
+        let live = Scan::new(&*engine.tier1).map(|line| Ok(line?.url));
+        let gone = directory::gone(live, self.directories())?;
+        if self.count_gone(fed, &gone) {
+            let now = Timestamp::now();
+            let submissions: Vec<_> = gone.into_iter().map(|url| dead(url, now)).collect();
+            for batch in submissions.chunks(BATCH_PAGES) {
+                submit(engine, batch)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Records all pages, in the order of the inputs.
+    fn feed(
+        &self,
+        engine: &Engine,
+        weights: &mut Weights,
+        mut verdicts: Option<&mut Verdicts>,
+    ) -> anyhow::Result<Fed> {
+        let mut fed = Fed::default();
+        // Nobody can ask a temporary collection for the language of a page.
+        let detect_language = self.data.is_some() && self.engine.detect_language;
+        let input = extracted::pages(&self.inputs, (engine.signer.clone(), detect_language), |pages| {
+            let (pages, read): (Vec<_>, Vec<_>) =
+                pages.into_iter().map(|page| (page.submission, (page.record, page.bytes))).unzip();
+            let taken = submit(engine, &pages)?;
+            for ((page, (record, bytes)), outcome) in pages.iter().zip(read).zip(&taken) {
+                weights.note(page.url.id(), bytes, *outcome);
+                fed.note_date(page.fetched_at);
+                if let Some(verdicts) = &mut verdicts {
+                    verdicts.note(record, page.url.id(), *outcome);
+                }
+            }
+            fed.outcomes.add(&taken);
+            Ok(())
+        })?;
+        Ok(Fed { input, ..fed })
+    }
+}
+
+/// Every live page, as it is for a market if there is one.
+fn live<'t>(
+    tier1: &'t dyn Tier1Api,
+    winners: &'t mut Option<MarketWinners<'_>>,
+) -> impl Iterator<Item = Result<Line, Tier1Error>> + 't {
+    Scan::new(tier1).map(|line| match winners.as_mut() {
+        Some(winners) => winners.apply(line?),
+        None => line,
+    })
+}
+
+/// Submits until there is room, and until all ranges answer.
+fn submit(engine: &Engine, submissions: &[Submission]) -> anyhow::Result<Vec<Outcome>> {
+    loop {
+        match engine.tier1.submit(submissions.to_vec()) {
+            Ok(outcomes) => return Ok(outcomes),
+            Err(Tier1Error::Full { .. } | Tier1Error::Unavailable(_)) => {
+                engine.tier2.flush_batch()?;
+                thread::sleep(FULL_PAUSE);
+            }
+            Err(refused) => return Err(refused.into()),
+        }
+    }
+}
+
+/// Waits until everything is decided.
+fn decide(engine: &Engine) -> anyhow::Result<()> {
+    let spinner = progress::waiting("deciding");
+    while !engine.tier1.flush(FLUSH_STEP)? {}
+    spinner.finish_and_clear();
+    Ok(())
+}

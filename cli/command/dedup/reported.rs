@@ -1,0 +1,76 @@
+//! `--report`: where the report goes, and what it is made from.
+
+use doppel_model::pairwise::Signer;
+
+use super::{Dedup, Plan};
+use crate::destination::{self, Destination};
+use crate::exit::Failure;
+use crate::inputs;
+use crate::report::{EXAMPLES, Pages, Run};
+use crate::summary::{Fed, Found};
+use crate::weights::Weights;
+
+/// A report that is to be written.
+pub(super) struct ReportPlan {
+    to: Destination,
+    /// The inputs as the user named them.
+    names: Vec<String>,
+    /// Whether the dates of pages are the same in every run.
+    pub(super) is_dated: bool,
+    /// Whether pages may be on record that are not in the inputs.
+    has_earlier: bool,
+}
+
+impl Plan {
+    /// Whether standard output is taken, so that the summary goes elsewhere.
+    pub(super) fn prints(&self) -> bool {
+        let to_report = self.report.as_ref().map(|report| &report.to);
+        [self.out.as_ref(), to_report].into_iter().flatten().any(|to| matches!(to, Destination::Standard))
+    }
+
+    /// How many of the largest groups are needed, if the summary lists so many.
+    pub(super) fn largest(&self, top: usize) -> usize {
+        if self.report.is_some() { top.max(EXAMPLES) } else { top }
+    }
+}
+
+impl Dedup {
+    /// Where the report goes, beside `out`.
+    pub(super) fn report_plan(&self, out: Option<&Destination>) -> anyhow::Result<Option<ReportPlan>> {
+        let Some(path) = &self.report else { return Ok(None) };
+        inputs::refuse_output("--report", path, &self.inputs.inputs)?;
+        let to = Destination::open(path)?;
+        let are_both_printed = matches!((&to, out), (Destination::Standard, Some(Destination::Standard)));
+        if are_both_printed || self.out.as_deref().is_some_and(|out| destination::is_one(out, path)) {
+            return Err(Failure::Usage("--report and --out go to different files".to_owned()).into());
+        }
+        let name = |input: &std::path::PathBuf| {
+            if inputs::is_standard(input) { "standard input".to_owned() } else { input.display().to_string() }
+        };
+        let names = self.inputs.inputs.iter().map(name).collect();
+        let has_earlier = self.data.as_deref().is_some_and(|dir| dir.join(crate::manifest::NAME).exists());
+        Ok(Some(ReportPlan { to, names, is_dated: true, has_earlier }))
+    }
+
+    /// Writes the report if it is asked for.
+    pub(super) fn report(
+        &self,
+        plan: &Plan,
+        (pages, weights): (&mut dyn Pages, &Weights),
+        (fed, found): (&Fed, &Found),
+        signer: &Signer,
+    ) -> anyhow::Result<()> {
+        let Some(ReportPlan { to, names, is_dated, has_earlier }) = &plan.report else { return Ok(()) };
+        let run = Run {
+            inputs: &self.inputs,
+            names,
+            is_dated: *is_dated,
+            has_earlier: *has_earlier,
+            signer,
+            fed,
+            found,
+            weights,
+        };
+        to.write(|out| run.write(pages, out))
+    }
+}

@@ -1,0 +1,86 @@
+//! All live pages of a collection at rest, which are read as often as needed.
+
+use std::collections::HashMap;
+
+use doppel_coordinator::market::MarketWinners;
+use doppel_model::{ContentHash, PageId, PageUrl};
+use doppel_protocol::{BATCH_MAX, Line, SCAN_LINES_MAX, Scan, Tier1Api, Tier1Error};
+use doppel_tier1::bulk::{Grouped, PageWithContent};
+
+// A piece of the scan and the pages that its lines name are asked for in one call.
+const _: () = assert!(2 * SCAN_LINES_MAX <= BATCH_MAX);
+
+/// Live pages with their contents.
+pub(crate) trait Pages {
+    /// Hands over every live page, in a fixed order.
+    ///
+    /// # Errors
+    /// When a record cannot be read, or what `each` fails with.
+    fn each(&mut self, each: &mut dyn FnMut(PageWithContent) -> anyhow::Result<()>) -> anyhow::Result<()>;
+
+    /// The contents of pages that have one.
+    ///
+    /// # Errors
+    /// When a record cannot be read.
+    fn contents(&mut self, of: &[PageUrl]) -> anyhow::Result<HashMap<PageUrl, ContentHash>>;
+}
+
+impl Pages for &Grouped {
+    fn each(&mut self, each: &mut dyn FnMut(PageWithContent) -> anyhow::Result<()>) -> anyhow::Result<()> {
+        self.pages_with_contents().try_for_each(each)
+    }
+
+    fn contents(&mut self, of: &[PageUrl]) -> anyhow::Result<HashMap<PageUrl, ContentHash>> {
+        let asked = self.pages_with_contents().filter(|page| of.contains(&page.line.url));
+        Ok(asked.filter_map(|page| Some((page.line.url, page.content?))).collect())
+    }
+}
+
+/// Pages on record, as they are for a market if there is one.
+pub(crate) struct Recorded<'t, 'm> {
+    pub(crate) tier1: &'t dyn Tier1Api,
+    pub(crate) market: Option<&'t mut MarketWinners<'m>>,
+}
+
+impl Recorded<'_, '_> {
+    fn lines(&mut self, read: Vec<Line>) -> Result<Vec<Line>, Tier1Error> {
+        match &mut self.market {
+            Some(market) => read.into_iter().map(|line| market.apply(line)).collect(),
+            None => Ok(read),
+        }
+    }
+
+    fn of_ids(&self, ids: &[PageId]) -> Result<HashMap<PageId, ContentHash>, Tier1Error> {
+        let views = self.tier1.pages(ids)?;
+        let contents = ids.iter().zip(views).filter_map(|(id, view)| Some((*id, view?.content?)));
+        Ok(contents.collect())
+    }
+}
+
+impl Pages for Recorded<'_, '_> {
+    fn each(&mut self, each: &mut dyn FnMut(PageWithContent) -> anyhow::Result<()>) -> anyhow::Result<()> {
+        let mut scan = Scan::new(self.tier1);
+        loop {
+            let read = scan.by_ref().take(SCAN_LINES_MAX).collect::<Result<Vec<_>, _>>()?;
+            if read.is_empty() {
+                return Ok(());
+            }
+            let lines = self.lines(read)?;
+            // Only pages that are in groups have anything in common with another.
+            let named = lines.iter().filter(|line| line.group.is_some());
+            let named =
+                named.flat_map(|line| [Some(line.url.id()), line.duplicate_of.as_ref().map(PageUrl::id)]);
+            let contents = self.of_ids(&named.flatten().collect::<Vec<_>>())?;
+            for line in lines {
+                let content = contents.get(&line.url.id()).copied();
+                let of = line.duplicate_of.as_ref().and_then(|of| contents.get(&of.id()).copied());
+                each(PageWithContent { line, content, is_copy: content.is_some() && content == of })?;
+            }
+        }
+    }
+
+    fn contents(&mut self, of: &[PageUrl]) -> anyhow::Result<HashMap<PageUrl, ContentHash>> {
+        let contents = self.of_ids(&of.iter().map(PageUrl::id).collect::<Vec<_>>())?;
+        Ok(of.iter().filter_map(|url| Some((url.clone(), *contents.get(&url.id())?))).collect())
+    }
+}

@@ -1,0 +1,118 @@
+//! How similar duplicates are to the kept pages that they are duplicates of, as a histogram.
+
+use doppel_protocol::Line;
+
+/// Hundredths of the similarity, and one class for those that are as similar as can be.
+const CLASSES: usize = 101;
+/// Rows of the histogram at most, without that class.
+const ROWS_MAX: usize = 20;
+
+/// The duplicates so far.
+#[derive(Debug)]
+pub(super) struct Similarities {
+    classes: [u64; CLASSES],
+    /// Duplicates of the winners of their groups.
+    pub(super) of_winners: u64,
+    /// Duplicates of other pages that are kept.
+    pub(super) of_others: u64,
+    /// Redirects, which have no similarity.
+    pub(super) redirects: u64,
+}
+
+/// A row of the histogram.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Row {
+    /// From so many hundredths ...
+    pub(super) from: usize,
+    /// ... to less than so many.
+    pub(super) to: usize,
+    /// Duplicates of such a similarity.
+    pub(super) pages: u64,
+}
+
+impl Default for Similarities {
+    fn default() -> Self {
+        Self { classes: [0; CLASSES], of_winners: 0, of_others: 0, redirects: 0 }
+    }
+}
+
+impl Similarities {
+    /// Takes a duplicate.
+    pub(super) fn add(&mut self, duplicate: &Line) {
+        let Some(similarity) = duplicate.similarity else {
+            self.redirects += 1;
+            return;
+        };
+        let is_of_winner = duplicate.duplicate_of == duplicate.winner;
+        *if is_of_winner { &mut self.of_winners } else { &mut self.of_others } += 1;
+        // 0.29 * 100 is a little less than 29. Only what is as similar as can be is in the last class.
+        let class =
+            if similarity >= 1.0 { CLASSES - 1 } else { ((similarity * 100.0 + 1e-9) as usize).min(99) };
+        self.classes[class] += 1;
+    }
+
+    /// Those that are as similar as can be.
+    pub(super) fn most(&self) -> u64 {
+        self.classes[CLASSES - 1]
+    }
+
+    /// The others, from the least similarity that there is; none where there are none.
+    pub(super) fn rows(&self) -> Vec<Row> {
+        let Some(least) = self.classes[..100].iter().position(|pages| *pages > 0) else { return Vec::new() };
+        let width =
+            [1, 2, 5].into_iter().find(|width| (100 - least).div_ceil(*width) <= ROWS_MAX).unwrap_or(5);
+        let rows = (least / width * width..100).step_by(width);
+        rows.map(|from| {
+            let to = (from + width).min(100);
+            Row { from, to, pages: self.classes[from..to].iter().sum() }
+        })
+        .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use doppel_model::PageUrl;
+    use doppel_protocol::Status;
+
+    use super::*;
+
+    fn duplicate(similarity: Option<f64>, of: &str) -> Line {
+        let url = |name: &str| PageUrl::parse(&format!("http://a.example/{name}")).unwrap();
+        Line {
+            url: url("page"),
+            status: Status::Duplicate,
+            group: None,
+            winner: Some(url("winner")),
+            duplicate_of: Some(url(of)),
+            similarity,
+            reason: None,
+        }
+    }
+
+    #[test]
+    fn every_duplicate_is_in_one_row() {
+        let mut all = Similarities::default();
+        assert_eq!((all.rows(), all.most()), (Vec::new(), 0));
+        for similarity in [0.81, 0.8199, 0.999_999, 0.85, 1.0, 1.0] {
+            all.add(&duplicate(Some(similarity), "winner"));
+        }
+        all.add(&duplicate(Some(0.29), "other"));
+        all.add(&duplicate(None, "winner"));
+        assert_eq!((all.of_winners, all.of_others, all.redirects, all.most()), (6, 1, 1, 2));
+        let filled: Vec<_> = all.rows().into_iter().filter(|row| row.pages > 0).collect();
+        let row = |from, to, pages| Row { from, to, pages };
+        assert_eq!(filled, [row(25, 30, 1), row(80, 85, 2), row(85, 90, 1), row(95, 100, 1)]);
+    }
+
+    #[test]
+    fn rows_are_as_narrow_as_they_can_be() {
+        for (least, width, rows) in [(0.8, 1, 20), (0.79, 2, 11), (0.6, 2, 20), (0.59, 5, 9), (0.0, 5, 20)] {
+            let mut all = Similarities::default();
+            all.add(&duplicate(Some(least), "winner"));
+            let found = all.rows();
+            assert_eq!((found[0].to - found[0].from, found.len()), (width, rows), "{least}");
+            assert_eq!((found[0].pages, found.last().unwrap().to), (1, 100));
+        }
+    }
+}

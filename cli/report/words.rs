@@ -1,0 +1,168 @@
+//! Where two texts differ: a piece of each around the first word in which they do, with the words that only one of them has.
+//!
+//! Words are separated by white space and compared as they are written. What is longer than words are is compared character by character, as
+//! text in Chinese or Japanese. Which pieces are compared depends on the texts alone, and these are short, so the comparison needs no limit of
+//! time.
+
+use similar::{Algorithm, DiffTag, capture_diff_slices};
+
+/// Characters of a piece.
+const PIECE: usize = 600;
+/// Of these so many are before the first difference.
+const BEFORE: usize = 120;
+/// What is longer in bytes is no word.
+const WORD_MAX: usize = 48;
+
+/// A piece of a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Piece {
+    /// In turn words that both pieces have, and words that this one alone has.
+    pub(super) runs: Vec<Run>,
+    /// Whether there is more text before it.
+    pub(super) is_cut_before: bool,
+    /// Whether there is more after it.
+    pub(super) is_cut_after: bool,
+}
+
+/// Words that follow each other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Run {
+    pub(super) text: String,
+    /// Whether the other piece does not have them.
+    pub(super) is_only_here: bool,
+}
+
+/// The first words of a text, each with one space behind it, so many bytes together at most.
+pub(super) fn first_words(text: &str, bytes_max: usize) -> String {
+    let mut words = String::new();
+    for word in text.split_whitespace() {
+        let room = bytes_max.saturating_sub(words.len() + 1);
+        let end = (0..=room.min(word.len())).rev().find(|at| word.is_char_boundary(*at)).unwrap_or(0);
+        words.push_str(&word[..end]);
+        if word.len() > room {
+            break;
+        }
+        words.push(' ');
+    }
+    words
+}
+
+/// A piece of each of two texts of [`first_words`], and whether these differ.
+pub(super) fn compare(a: &str, b: &str) -> ([Piece; 2], bool) {
+    let (a, b) = (units(a), units(b));
+    let first = a.iter().zip(&b).take_while(|(a, b)| a == b).count();
+    let differ = first < a.len().max(b.len());
+    let before = if differ { fit(a[..first].iter().rev(), BEFORE) } else { first };
+    let from = first - before;
+    let [(a, a_more), (b, b_more)] =
+        [&a[from..], &b[from..]].map(|rest| rest.split_at(fit(rest.iter(), PIECE)));
+    let (mut a_runs, mut b_runs) = (Vec::new(), Vec::new());
+    let mut parts = capture_diff_slices(Algorithm::Myers, a, b);
+    // What one piece has at its end alone may be behind the end of the other piece.
+    let last = parts.last().map(|part| part.tag());
+    let is_unknown = last == Some(DiffTag::Delete) && !b_more.is_empty()
+        || last == Some(DiffTag::Insert) && !a_more.is_empty();
+    if is_unknown {
+        parts.pop();
+    }
+    for part in parts {
+        let is_only_here = part.tag() != DiffTag::Equal;
+        push(&mut a_runs, &a[part.old_range()], is_only_here);
+        push(&mut b_runs, &b[part.new_range()], is_only_here);
+    }
+    let piece = |runs, more: &[&str]| Piece {
+        runs,
+        is_cut_before: from > 0,
+        is_cut_after: is_unknown || !more.is_empty(),
+    };
+    ([piece(a_runs, a_more), piece(b_runs, b_more)], differ)
+}
+
+/// Words with the space behind them, and the characters of what is too long for a word.
+fn units(text: &str) -> Vec<&str> {
+    let mut units = Vec::new();
+    for word in text.split_inclusive(' ') {
+        if word.len() <= WORD_MAX {
+            units.push(word);
+        } else {
+            units.extend(word.split_inclusive(|_| true));
+        }
+    }
+    units
+}
+
+fn push(runs: &mut Vec<Run>, units: &[&str], is_only_here: bool) {
+    match runs.last_mut() {
+        _ if units.is_empty() => {}
+        Some(last) if last.is_only_here == is_only_here => last.text.extend(units.iter().copied()),
+        _ => runs.push(Run { text: units.concat(), is_only_here }),
+    }
+}
+
+/// How many of the first units have so many characters together.
+fn fit<'w>(units: impl Iterator<Item = &'w &'w str>, characters: usize) -> usize {
+    let ends = units.scan(0, |sum, unit| {
+        *sum += unit.chars().count();
+        Some(*sum)
+    });
+    ends.take_while(|end| *end <= characters).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn compared(a: &str, b: &str) -> ([Piece; 2], bool) {
+        compare(&first_words(a, 1 << 20), &first_words(b, 1 << 20))
+    }
+
+    fn only_here(piece: &Piece) -> Vec<&str> {
+        piece.runs.iter().filter(|run| run.is_only_here).map(|run| &*run.text).collect()
+    }
+
+    #[test]
+    fn words_that_differ_are_marked() {
+        let ([a, b], differ) = compared("one two  three\nfour", "one 2 three four five");
+        assert!(differ);
+        assert_eq!((only_here(&a), only_here(&b)), (vec!["two "], vec!["2 ", "five "]));
+        let texts: Vec<_> = b.runs.iter().map(|run| &*run.text).collect();
+        assert_eq!(texts, ["one ", "2 ", "three four ", "five "]);
+        let ([a, b], differ) = compared("same  words", "same words");
+        assert!(!differ && a == b && only_here(&a).is_empty() && a.runs[0].text == "same words ");
+        let ([a, b], differ) = compared("", "words");
+        assert!(differ && a.runs.is_empty() && only_here(&b) == ["words "]);
+    }
+
+    #[test]
+    fn pieces_are_short_and_begin_near_the_first_difference() {
+        let words =
+            |from: usize, to: usize| (from..to).map(|n| format!("w{n:04}")).collect::<Vec<_>>().join(" ");
+        let (a, b) = (words(0, 5_000), format!("{} other {}", words(0, 2_000), words(2_000, 5_000)));
+        let ([a, b], differ) = compared(&a, &b);
+        assert!(differ && only_here(&a).is_empty() && only_here(&b) == ["other "]);
+        for piece in [&a, &b] {
+            assert!(piece.is_cut_before && piece.is_cut_after);
+            let characters: usize = piece.runs.iter().map(|run| run.text.chars().count()).sum();
+            assert!((500..=PIECE).contains(&characters), "{characters}");
+            assert!(piece.runs[0].text.starts_with(&words(1_980, 2_000)), "{piece:?}");
+        }
+    }
+
+    #[test]
+    fn text_without_spaces_is_compared_by_characters() {
+        let text = "早上好世界".repeat(400);
+        let other = text.replacen("早上好世界早", "早上好世界晚", 1);
+        let ([a, b], differ) = compared(&text, &other);
+        assert!(differ && a.is_cut_after && b.is_cut_after);
+        assert_eq!((only_here(&a), only_here(&b)), (vec!["早"], vec!["晚"]));
+    }
+
+    #[test]
+    fn texts_are_cut_between_characters() {
+        assert_eq!(first_words(" ab  cd ", 100), "ab cd ");
+        for (bytes, cut) in [(6, "ab cd "), (5, "ab c"), (3, "ab "), (2, "a"), (0, "")] {
+            assert_eq!(first_words("ab cd", bytes), cut);
+        }
+        assert_eq!(first_words("äää", 4), "ä");
+    }
+}

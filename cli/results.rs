@@ -1,0 +1,69 @@
+//! The original records of the inputs as two sets of files: those that are kept, and those that are removed.
+//!
+//! While the inputs are read, [`Verdicts`](verdicts::Verdicts) notes which record of each page is its present version. When the
+//! groups are known, that becomes what is decided of each record, by its number in the order of the inputs. Then the inputs are read once more, and each
+//! record is copied to its side.
+//!
+//! Invariants:
+//! - each file is written under another name and renamed when it is whole and on disk; a run that is killed and started again ends in
+//!   the same files;
+//! - a record is copied only where the second reading meets what the first one met: an input that has changed is an error;
+//! - memory is bounded by the number of records and pages, whatever their sizes.
+
+mod checked;
+mod part_file;
+mod places;
+mod verdicts;
+mod writing;
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use crate::exit::Failure;
+pub(crate) use checked::Results;
+pub(crate) use verdicts::{Decisions, Verdicts};
+
+/// What the first reading takes for each page beside what grouping takes, in bytes: an entry of a table that may be half empty.
+pub(crate) const PAGE_BYTES: u64 = 58;
+/// What both readings take for each record.
+pub(crate) const RECORD_BYTES: u64 = 1;
+/// The same with annotations.
+pub(crate) const ANNOTATED_RECORD_BYTES: u64 = 9;
+
+/// Where the original records go.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct ResultArgs {
+    /// Write the records that are kept to this directory: the original records, file by file, in the format and order of the inputs
+    /// (docs/RESULTS.md). The inputs are read twice.
+    #[arg(long, value_name = "DIR", help_heading = "Results")]
+    pub(crate) kept: Option<PathBuf>,
+    /// Write the records that are removed to this directory: duplicates, older versions, redirects and pages that are gone. Bad records are
+    /// in neither; --bad has them.
+    #[arg(long, value_name = "DIR", help_heading = "Results")]
+    pub(crate) removed: Option<PathBuf>,
+    /// Write beside each of these records its group, the winner of that, the page that it is a duplicate of, how similar it is to it and why it is
+    /// removed: doppel_group, doppel_winner, doppel_duplicate_of, doppel_similarity and doppel_reason.
+    #[arg(long, help_heading = "Results")]
+    pub(crate) annotate: bool,
+}
+
+impl ResultArgs {
+    /// Whether any are wanted.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.kept.is_some() || self.removed.is_some()
+    }
+
+    /// The directories that are wanted, each with its option.
+    fn dirs(&self) -> impl Iterator<Item = (&'static str, &Path)> {
+        let dirs = [("--kept", &self.kept), ("--removed", &self.removed)];
+        dirs.into_iter().filter_map(|(option, dir)| Some((option, dir.as_deref()?)))
+    }
+
+    fn check_options(&self) -> Result<(), Failure> {
+        if self.annotate && !self.is_wanted() {
+            return Err(Failure::Usage("--annotate needs --kept or --removed".to_owned()));
+        }
+        Ok(())
+    }
+}

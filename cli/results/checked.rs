@@ -1,0 +1,175 @@
+//! What can be wrong with the directories of results is found before the inputs are read, which may take hours.
+
+use std::collections::HashSet;
+use std::fs::{self, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, ensure};
+use doppel_crawls::Limits;
+use doppel_crawls::copy::Sides;
+use doppel_model::Timestamp;
+
+use super::part_file::PartFile;
+use super::places::{places, resolved};
+use super::{ANNOTATED_RECORD_BYTES, PAGE_BYTES, RECORD_BYTES, ResultArgs};
+use crate::args::InputArgs;
+use crate::exit::Failure;
+use crate::inputs::{self, Source};
+use crate::output::say;
+
+/// What is to be written, and where.
+#[derive(Debug)]
+pub(crate) struct Results {
+    /// The directories.
+    pub(super) dirs: Sides<PathBuf>,
+    /// The path of each source below them, and what its file was like.
+    pub(super) places: Vec<(PathBuf, Option<Seen>)>,
+    pub(super) annotate: bool,
+}
+
+/// What a file was like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Seen {
+    bytes: u64,
+    modified: (i64, i64),
+}
+
+impl Seen {
+    /// That of a file which can be read twice; none of others.
+    pub(super) fn of(path: &Path) -> Option<Self> {
+        let there = fs::metadata(path).ok().filter(Metadata::is_file)?;
+        Some(Self { bytes: there.len(), modified: (there.mtime(), there.mtime_nsec()) })
+    }
+}
+
+impl Results {
+    /// Checks the directories. `None` where no results are wanted. `others` are what else is written, each with its option, and `data` is the
+    /// data directory.
+    ///
+    /// # Errors
+    /// When a directory cannot be written, or a file in it would replace an input or what else is written.
+    pub(crate) fn check(
+        args: &ResultArgs,
+        inputs: &InputArgs,
+        others: &[(&str, &Path)],
+        data: Option<&Path>,
+    ) -> anyhow::Result<Option<Self>> {
+        args.check_options()?;
+        if !args.is_wanted() {
+            return Ok(None);
+        }
+        let sources = inputs::sources(&inputs.inputs)?.all;
+        let relative = places(&sources, &inputs.inputs)?;
+        let mut dirs = Vec::new();
+        for (option, dir) in args.dirs() {
+            dirs.push((option, dir, directory(dir).with_context(|| cannot(dir))?));
+        }
+        if let [(.., kept), (.., removed)] = &*dirs {
+            let is_nested = kept.starts_with(removed) || removed.starts_with(kept);
+            ensure!(!is_nested, usage("--kept and --removed name two directories, neither in the other"));
+        }
+        let taken: HashSet<PathBuf> =
+            sources.iter().map(|source| one_name(source.path())).collect::<io::Result<_>>()?;
+        let others: Vec<_> =
+            others.iter().map(|(option, path)| Ok((*option, one_name(path)?))).collect::<io::Result<_>>()?;
+        for (option, given, dir) in &dirs {
+            let shown = given.display();
+            for input in inputs.inputs.iter().filter(|input| input.is_dir()) {
+                let input = fs::canonicalize(input)?;
+                let is_inside = dir.starts_with(&input);
+                ensure!(
+                    !is_inside,
+                    usage(format!("{option} {shown} is inside the input {}", input.display()))
+                );
+            }
+            if let Some(data) = data {
+                let is_inside = dir.starts_with(directory(data)?);
+                ensure!(!is_inside, usage(format!("{option} {shown} is inside the data directory")));
+            }
+            for place in &relative {
+                let path = dir.join(place);
+                let wrong = |what: &str| {
+                    let path = path.display();
+                    usage(format!("{option} {shown} would put results at {path}, which {what}"))
+                };
+                ensure!(!taken.contains(&path), wrong("is an input"));
+                let other = others.iter().find(|(_, other)| *other == path);
+                ensure!(
+                    other.is_none(),
+                    wrong(&format!("is that of {}", other.map_or("", |(option, _)| option)))
+                );
+                let pattern = inputs.inputs.iter().find(|input| matches(input, &path));
+                ensure!(pattern.is_none(), wrong("an input's pattern matches, too"));
+            }
+            // Nothing of it stays.
+            fs::create_dir_all(given).with_context(|| cannot(given))?;
+            PartFile::begin(&given.join("results")).with_context(|| cannot(given))?;
+        }
+        if args.annotate {
+            check_annotations(inputs, &sources)?;
+        }
+        let seen = relative.into_iter().zip(&sources);
+        Ok(Some(Self {
+            dirs: Sides { kept: args.kept.clone(), removed: args.removed.clone() },
+            places: seen.map(|(place, source)| (place, Seen::of(source.path()))).collect(),
+            annotate: args.annotate,
+        }))
+    }
+
+    /// Says what memory this takes beside the run.
+    pub(crate) fn say_memory(&self) {
+        let record = if self.annotate { ANNOTATED_RECORD_BYTES } else { RECORD_BYTES };
+        say!(
+            "doppel: beside what grouping takes, results take {PAGE_BYTES} bytes of memory for each page and {record} for each record \
+             until the groups are known, then {record} for each record and a row group or record at a time"
+        );
+    }
+}
+
+/// Pages that are files of their own have no place for annotations.
+fn check_annotations(inputs: &InputArgs, sources: &[Source]) -> anyhow::Result<()> {
+    let options = inputs.records.fields.options(Limits::at(Timestamp::now()));
+    for source in sources {
+        let path = source.path();
+        // What cannot be opened is told of by whoever reads it.
+        let is_page = source.is_pages()
+            || path.is_file() && source.open(options.clone()).is_ok_and(|input| !input.holds_records());
+        let path = path.display();
+        ensure!(!is_page, usage(format!("--annotate has no place in files of pages, as in {path}")));
+    }
+    Ok(())
+}
+
+/// The one path of a directory, there or not.
+fn directory(dir: &Path) -> io::Result<PathBuf> {
+    fs::canonicalize(dir).or_else(|_| resolved(dir))
+}
+
+/// The one path of a file; of what is no file, or is not to be found, that which is given.
+fn one_name(path: &Path) -> io::Result<PathBuf> {
+    if inputs::is_standard(path) { Ok(path.to_owned()) } else { resolved(path) }
+}
+
+/// Whether an input is a pattern, and matches a path.
+fn matches(input: &Path, path: &Path) -> bool {
+    let base = inputs::before_pattern(input);
+    let base = if base.as_os_str().is_empty() { Path::new(".") } else { &base };
+    let Ok(base) = fs::canonicalize(base) else { return false };
+    if !inputs::is_pattern(input) || input.exists() {
+        return false;
+    }
+    let behind = input.strip_prefix(inputs::before_pattern(input)).unwrap_or(input);
+    let text = format!("{}/{}", glob::Pattern::escape(&base.to_string_lossy()), behind.display());
+    let options = glob::MatchOptions { require_literal_separator: true, ..glob::MatchOptions::default() };
+    glob::Pattern::new(&text).is_ok_and(|pattern| pattern.matches_path_with(path, options))
+}
+
+fn cannot(dir: &Path) -> String {
+    format!("cannot write to {}", dir.display())
+}
+
+fn usage(text: impl Into<String>) -> Failure {
+    Failure::Usage(text.into())
+}

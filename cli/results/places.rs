@@ -1,0 +1,156 @@
+//! Where the files of results are: below a directory, at the paths that the inputs have below their common root.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+use crate::exit::Failure;
+use crate::inputs::{self, Place, Source};
+
+/// Where the results of each source are, relative to the directory of a side.
+///
+/// # Errors
+/// When an input has gone, or two have one place.
+pub(super) fn places(sources: &[Source], inputs: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
+    if let Some(object) = sources.iter().find(|source| matches!(source.place, Place::Object(_))) {
+        return Err(no_object(object.path()).into());
+    }
+    let mut root: Option<PathBuf> = None;
+    for input in inputs.iter().filter(|input| has_place(input)) {
+        let dir = root_of(input)?;
+        root = Some(root.map_or_else(|| dir.clone(), |root| common(&root, &dir)));
+    }
+    let mut places = Vec::with_capacity(sources.len());
+    for source in sources {
+        let path = source.path();
+        let name = path.file_name().unwrap_or(OsStr::new("input"));
+        let place = match &source.place {
+            Place::Standard | Place::Object(_) => name.into(),
+            Place::File(path, _) if !path.is_file() => name.into(),
+            Place::File(path, _) => below(root.as_deref(), &resolved(path)?).unwrap_or_else(|| name.into()),
+            Place::Pages(dir) => {
+                below(root.as_deref(), &fs::canonicalize(dir)?).unwrap_or_else(|| name.into())
+            }
+        };
+        places.push(place);
+    }
+    check_apart(sources, &places)?;
+    Ok(places)
+}
+
+/// Results are files beside files; a reader of an object may be far away from it.
+pub(super) fn no_object(path: &Path) -> Failure {
+    Failure::Usage(format!(
+        "{}: the records of an object in a store are not written; get the object, and name the file",
+        path.display()
+    ))
+}
+
+/// Whether it is a file or a directory, and not a pipe.
+fn has_place(input: &Path) -> bool {
+    !inputs::is_standard(input) && fs::metadata(input).map_or(true, |there| there.is_file() || there.is_dir())
+}
+
+/// The directory that an input names files in.
+fn root_of(input: &Path) -> io::Result<PathBuf> {
+    match fs::metadata(input) {
+        Ok(there) if there.is_dir() => fs::canonicalize(input),
+        Ok(_) => Ok(resolved(input)?.parent().map(Path::to_owned).unwrap_or_default()),
+        Err(_) => {
+            let dir = inputs::before_pattern(input);
+            fs::canonicalize(if dir.as_os_str().is_empty() { Path::new(".") } else { &dir })
+        }
+    }
+}
+
+fn common(a: &Path, b: &Path) -> PathBuf {
+    a.components().zip(b.components()).take_while(|(a, b)| a == b).map(|(a, _)| a).collect()
+}
+
+fn below(root: Option<&Path>, path: &Path) -> Option<PathBuf> {
+    path.strip_prefix(root?).ok().map(Path::to_owned)
+}
+
+/// The one path of what is at a path, there or not: links of the directories on the way are followed, but not the last name.
+pub(super) fn resolved(path: &Path) -> io::Result<PathBuf> {
+    let path = std::path::absolute(path)?;
+    let is_plain = |part: &Component<'_>| !matches!(part, Component::ParentDir);
+    let mut name = match path.components().next_back() {
+        Some(Component::Normal(name)) if path.components().all(|part| is_plain(&part)) => PathBuf::from(name),
+        _ => return fs::canonicalize(&path),
+    };
+    let mut dir = path.parent();
+    while let Some(parent) = dir {
+        match fs::canonicalize(parent) {
+            Ok(found) => return Ok(found.join(name)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                name = Path::new(parent.file_name().unwrap_or_default()).join(name);
+                dir = parent.parent();
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(path)
+}
+
+/// Refuses inputs whose results would have one place, or one inside the other.
+fn check_apart(sources: &[Source], places: &[PathBuf]) -> Result<(), Failure> {
+    let mut sorted: Vec<(&PathBuf, &Source)> = places.iter().zip(sources).collect();
+    sorted.sort_by_key(|(place, _)| *place);
+    let refuse = |(place, first): (&PathBuf, &Source), second: &Source| {
+        let (first, second) = (first.path().display(), second.path().display());
+        let place = place.display();
+        Err(Failure::Usage(format!(
+            "{first} and {second} would both have their results at {place}: name each input once, and rename one of two that have one name"
+        )))
+    };
+    // What is at or inside a place follows it in the order of paths.
+    for (at, (place, first)) in sorted.iter().enumerate() {
+        let is_inside = |(other, second): &&(&PathBuf, &Source)| {
+            other == place || first.is_pages() && second.is_pages() && other.starts_with(place)
+        };
+        if let Some((_, second)) = sorted.get(at + 1).filter(is_inside) {
+            return refuse((place, first), second);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(inputs: &[PathBuf]) -> anyhow::Result<Vec<String>> {
+        let sources = inputs::sources(inputs)?.all;
+        let places = places(&sources, inputs)?;
+        Ok(places.into_iter().map(|place| place.display().to_string()).collect())
+    }
+
+    #[test]
+    fn files_keep_their_paths_below_the_common_root() {
+        let home = tempfile::tempdir().unwrap();
+        let at = |name: &str| home.path().join(name);
+        for name in ["set/a/1.jsonl", "set/b/2.jsonl", "other/1.jsonl", "site/x.html"] {
+            fs::create_dir_all(at(name).parent().unwrap()).unwrap();
+            fs::write(at(name), b"").unwrap();
+        }
+        assert_eq!(of(&[at("set/a/1.jsonl")]).unwrap(), ["1.jsonl"]);
+        assert_eq!(of(&[at("set")]).unwrap(), ["a/1.jsonl", "b/2.jsonl"]);
+        assert_eq!(of(&[at("set/**/*.jsonl")]).unwrap(), ["a/1.jsonl", "b/2.jsonl"]);
+        assert_eq!(of(&[at("set/b"), at("other/1.jsonl")]).unwrap(), ["set/b/2.jsonl", "other/1.jsonl"]);
+        assert_eq!(of(&[at("site"), "-".into()]).unwrap(), ["", "stdin"]);
+        let twice = of(&[at("set/a/1.jsonl"), at("set/a/../a/1.jsonl")]).unwrap_err();
+        assert!(twice.to_string().contains("would both have their results at 1.jsonl"), "{twice}");
+    }
+
+    #[test]
+    fn a_path_that_is_not_there_has_one_name() {
+        let home = tempfile::tempdir().unwrap();
+        let real = fs::canonicalize(home.path()).unwrap();
+        fs::create_dir(real.join("dir")).unwrap();
+        std::os::unix::fs::symlink(real.join("dir"), real.join("link")).unwrap();
+        assert_eq!(resolved(&real.join("link/new/file")).unwrap(), real.join("dir/new/file"));
+        assert_eq!(resolved(&real.join("link")).unwrap(), real.join("link"));
+    }
+}

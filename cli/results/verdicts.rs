@@ -1,0 +1,331 @@
+//! What is decided of each record, by its number in the order of the inputs.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::FileExt;
+
+use anyhow::Context;
+use doppel_crawls::copy::{Fate, Judge, Note, Removal};
+use doppel_crawls::{Fetched, FetchedBody};
+use doppel_model::PageId;
+use doppel_protocol::{Line, Outcome, Status};
+use serde::{Deserialize, Serialize};
+
+/// What is known of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    /// It was read and could not be used.
+    Bad,
+    /// There is a newer version of its page.
+    Superseded,
+    /// The present version of a page that is not live.
+    Dead,
+    /// That of a page that stands for itself.
+    Kept,
+    /// That of a page for which another one stands.
+    Duplicate,
+}
+
+impl Verdict {
+    const ALL: [Self; 5] = [Self::Bad, Self::Superseded, Self::Dead, Self::Kept, Self::Duplicate];
+}
+
+/// The bits of a verdict in a byte. The others are of the id of the page: where the second reading meets other pages than the first, that is
+/// seen after few of them.
+const VERDICT: u8 = 7;
+
+/// A record: its verdict, and bits of its page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Record(u8);
+
+impl Record {
+    const BAD: Self = Self(Verdict::Bad as u8);
+
+    fn new(page: PageId, verdict: Verdict) -> Self {
+        Self(Self::bits(page) | verdict as u8)
+    }
+
+    fn verdict(self) -> Verdict {
+        Verdict::ALL.get(usize::from(self.0 & VERDICT)).copied().unwrap_or(Verdict::Bad)
+    }
+
+    fn is_of(self, page: PageId) -> bool {
+        self.verdict() == Verdict::Bad || self.0 & !VERDICT == Self::bits(page)
+    }
+
+    fn bits(page: PageId) -> u8 {
+        page.bytes().last().map_or(0, |byte| byte & !VERDICT)
+    }
+}
+
+/// The records so far: which is the present version of its page.
+#[derive(Debug, Default)]
+pub(crate) struct Verdicts {
+    present: HashMap<PageId, u64>,
+    records: Vec<Record>,
+}
+
+impl Verdicts {
+    /// A record was taken. Those between it and the one before could not be used.
+    pub(crate) fn note(&mut self, record: u64, page: PageId, outcome: Outcome) {
+        let verdict = if outcome == Outcome::Stale {
+            Verdict::Superseded
+        } else {
+            // Whether the page is live is known in the end.
+            if let Some(earlier) = self.present.insert(page, record) {
+                self.set(earlier, Record::new(page, Verdict::Superseded));
+            }
+            Verdict::Dead
+        };
+        self.set(record, Record::new(page, verdict));
+    }
+
+    /// What is decided of the records of these live pages. With `annotate` it can be read what is said of them.
+    ///
+    /// # Errors
+    /// Those of the lines, or of the temporary file.
+    pub(crate) fn decide<E>(
+        mut self,
+        live: impl Iterator<Item = Result<Line, E>>,
+        annotate: bool,
+    ) -> anyhow::Result<Decisions>
+    where
+        anyhow::Error: From<E>,
+    {
+        let mut notes = if annotate { Some(NotesOut::new(self.records.len())?) } else { None };
+        for line in live {
+            let line = line?;
+            let page = line.url.id();
+            let Some(record) = self.present.get(&page).copied() else { continue };
+            let is_duplicate = line.status == Status::Duplicate;
+            let verdict = if is_duplicate { Verdict::Duplicate } else { Verdict::Kept };
+            self.set(record, Record::new(page, verdict));
+            if let Some(notes) = &mut notes {
+                notes.add(record, &Said::from(line)).context("cannot write to a temporary file")?;
+            }
+        }
+        let notes = notes.map(NotesOut::finish).transpose().context("cannot write to a temporary file")?;
+        Ok(Decisions { records: self.records, next: 0, notes })
+    }
+
+    fn set(&mut self, number: u64, record: Record) {
+        let Ok(at) = usize::try_from(number) else { return };
+        if self.records.len() <= at {
+            self.records.resize(at + 1, Record::BAD);
+        }
+        self.records[at] = record;
+    }
+}
+
+/// What is said of a page.
+#[derive(Debug, Serialize, Deserialize)]
+struct Said {
+    group: Option<String>,
+    winner: Option<String>,
+    duplicate_of: Option<String>,
+    similarity: Option<f64>,
+}
+
+impl From<Line> for Said {
+    fn from(line: Line) -> Self {
+        let Line { group, winner, duplicate_of, similarity, .. } = line;
+        Self {
+            group: group.map(|group| group.to_string()),
+            winner: winner.map(|winner| winner.as_str().to_owned()),
+            duplicate_of: duplicate_of.map(|of| of.as_str().to_owned()),
+            similarity,
+        }
+    }
+}
+
+/// What is said of pages, in a temporary file, and where in it for each record.
+#[derive(Debug)]
+struct Notes {
+    places: Vec<u64>,
+    file: File,
+}
+
+/// No place.
+const NOWHERE: u64 = u64::MAX;
+
+struct NotesOut {
+    places: Vec<u64>,
+    out: BufWriter<File>,
+    end: u64,
+}
+
+impl NotesOut {
+    fn new(records: usize) -> anyhow::Result<Self> {
+        let file = tempfile::tempfile().context("cannot make a temporary file")?;
+        Ok(Self { places: vec![NOWHERE; records], out: BufWriter::new(file), end: 0 })
+    }
+
+    fn add(&mut self, record: u64, said: &Said) -> io::Result<()> {
+        let text = serde_json::to_vec(said)?;
+        let length = u32::try_from(text.len()).map_err(io::Error::other)?;
+        self.out.write_all(&length.to_le_bytes())?;
+        self.out.write_all(&text)?;
+        if let Some(place) = usize::try_from(record).ok().and_then(|at| self.places.get_mut(at)) {
+            *place = self.end;
+        }
+        self.end += 4 + u64::from(length);
+        Ok(())
+    }
+
+    fn finish(self) -> io::Result<Notes> {
+        let file = self.out.into_inner().map_err(io::IntoInnerError::into_error)?;
+        Ok(Notes { places: self.places, file })
+    }
+}
+
+impl Notes {
+    fn get(&self, record: u64) -> io::Result<Option<Said>> {
+        let place = usize::try_from(record).ok().and_then(|at| self.places.get(at)).copied();
+        let Some(place) = place.filter(|place| *place != NOWHERE) else { return Ok(None) };
+        let mut length = [0; 4];
+        self.file.read_exact_at(&mut length, place)?;
+        let mut text = vec![0; u32::from_le_bytes(length) as usize];
+        self.file.read_exact_at(&mut text, place + 4)?;
+        Ok(Some(serde_json::from_slice(&text)?))
+    }
+}
+
+/// What is decided of all records. It is told in their order.
+#[derive(Debug)]
+pub(crate) struct Decisions {
+    records: Vec<Record>,
+    /// The number of the next record.
+    next: u64,
+    notes: Option<Notes>,
+}
+
+impl Decisions {
+    /// How many records were asked for.
+    pub(super) fn asked(&self) -> u64 {
+        self.next
+    }
+
+    /// Judges the records of a file; `read` is told how many bytes of it were read.
+    pub(super) fn judge<'d>(&'d mut self, read: &'d dyn Fn(u64)) -> impl Judge + 'd {
+        FileJudge { decisions: self, read }
+    }
+
+    fn fate(&mut self, page: &Fetched) -> io::Result<Option<Fate>> {
+        let number = self.next;
+        self.next += 1;
+        let Some(record) = usize::try_from(number).ok().and_then(|at| self.records.get(at)) else {
+            // Bad ones at the end are not noted.
+            return Ok(None);
+        };
+        if !record.is_of(page.url.id()) {
+            return Err(io::Error::other("it has changed since it was read first"));
+        }
+        let removal = match record.verdict() {
+            Verdict::Bad => return Ok(None),
+            Verdict::Kept => None,
+            Verdict::Superseded => Some(Removal::Superseded),
+            Verdict::Dead => Some(Removal::Dead),
+            Verdict::Duplicate if matches!(page.body, FetchedBody::Redirect(_)) => Some(Removal::Redirect),
+            Verdict::Duplicate => Some(Removal::Duplicate),
+        };
+        Ok(Some(Fate { removal, record: Some(number) }))
+    }
+}
+
+struct FileJudge<'d> {
+    decisions: &'d mut Decisions,
+    read: &'d dyn Fn(u64),
+}
+
+impl Judge for FileJudge<'_> {
+    fn page(&mut self, page: &Fetched) -> io::Result<Option<Fate>> {
+        self.decisions.fate(page)
+    }
+
+    fn note(&mut self, record: u64, removal: Option<Removal>) -> io::Result<Note> {
+        let reason = removal.map(Removal::name);
+        let said = self.decisions.notes.as_ref().map_or(Ok(None), |notes| notes.get(record))?;
+        Ok(match said {
+            Some(Said { group, winner, duplicate_of, similarity }) => {
+                Note { group, winner, duplicate_of, similarity, reason }
+            }
+            None => Note { reason, ..Note::default() },
+        })
+    }
+
+    fn read(&mut self, bytes: u64) {
+        (self.read)(bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use doppel_model::{GroupId, PageUrl};
+
+    use super::*;
+
+    fn url(name: &str) -> PageUrl {
+        PageUrl::parse(&format!("http://h/{name}")).unwrap()
+    }
+
+    fn line(name: &str, status: Status) -> Result<Line, Infallible> {
+        let winner = (status == Status::Duplicate).then(|| url("winner"));
+        let similarity = winner.as_ref().map(|_| 0.9);
+        let duplicate_of = winner.clone();
+        Ok(Line {
+            url: url(name),
+            status,
+            group: None::<GroupId>,
+            winner,
+            duplicate_of,
+            similarity,
+            reason: None,
+        })
+    }
+
+    #[test]
+    fn the_last_version_that_is_not_stale_stands_for_its_page() {
+        let mut verdicts = Verdicts::default();
+        for (record, name, outcome) in [
+            (0, "a", Outcome::Pending),
+            (1, "a", Outcome::Stale),
+            (3, "a", Outcome::Unchanged),
+            (4, "b", Outcome::Pending),
+            (5, "gone", Outcome::Pending),
+            (6, "c", Outcome::Confirmed),
+        ] {
+            verdicts.note(record, url(name).id(), outcome);
+        }
+        let live = [
+            line("a", Status::Winner),
+            line("b", Status::Duplicate),
+            line("c", Status::Unresolved),
+            line("x", Status::Unique),
+        ];
+        let mut decisions = verdicts.decide(live.into_iter(), true).unwrap();
+        let (text, redirect) = (FetchedBody::Text(String::new()), FetchedBody::Redirect(url("a")));
+        let ask = |decisions: &mut Decisions, name: &str, body: &FetchedBody| {
+            let body = body.clone();
+            let page = Fetched { url: url(name), fetched_at: None, body, popularity: None, language: None };
+            Ok::<_, String>(decisions.fate(&page).map_err(|e| e.to_string())?.map(|fate| fate.removal))
+        };
+        let names = ["a", "a", "bad", "a", "b", "gone", "c", "bad"];
+        let fates: Vec<_> = names.iter().map(|name| ask(&mut decisions, name, &text).unwrap()).collect();
+        let superseded = Some(Some(Removal::Superseded));
+        let (duplicate, dead) = (Some(Some(Removal::Duplicate)), Some(Some(Removal::Dead)));
+        assert_eq!(fates, [superseded, superseded, None, Some(None), duplicate, dead, Some(None), None]);
+        decisions.next = 4;
+        assert_eq!(ask(&mut decisions, "b", &redirect), Ok(Some(Some(Removal::Redirect))));
+        decisions.next = 0;
+        let others = ["x", "y", "z"].map(|name| ask(&mut decisions, name, &text).is_err());
+        assert!(others.contains(&true), "these are other pages");
+        let mut judge = decisions.judge(&|_| {});
+        let note = judge.note(4, Some(Removal::Duplicate)).unwrap();
+        assert_eq!((note.winner.as_deref(), note.similarity), (Some("http://h/winner"), Some(0.9)));
+        let note = judge.note(1, Some(Removal::Superseded)).unwrap();
+        assert_eq!(note, Note { reason: Some("superseded"), ..Note::default() });
+    }
+}

@@ -1,0 +1,191 @@
+//! Copies rows of Parquet and Arrow files.
+//!
+//! The file is read twice, side by side: the columns that the pages are in, by the reader of pages, and all columns as they are
+//! stored. Rows of a batch go to their sides by a mask.
+
+use std::fs::File;
+use std::io::Write;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, BooleanArray, Float64Array, RecordBatch, StringArray};
+use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
+use arrow_select::filter::filter_record_batch;
+
+use super::columns_out::{ArrowOut, Out, ParquetOut};
+use super::note::{NAMES, Note};
+use super::text;
+use super::{CopyError, Fate, Job, Side, Sides};
+use crate::columns::ipc::{FileBatches, StreamBatches};
+use crate::columns::parquet_file::ParquetBatches;
+use crate::columns::{Kind, guarded};
+use crate::error::Reason;
+use crate::stream::{Packing, Stream};
+use crate::{Input, InputOptions, Item, Source};
+
+/// Copies the rows of a file that is open.
+pub(super) fn copy<W: Write + Send>(
+    input: &mut Input,
+    options: &InputOptions,
+    (sides, packing): (Sides<W>, Packing),
+    job: &mut Job<'_>,
+) -> Result<Sides<W>, CopyError> {
+    let Source::Columns(rows) = &input.source else { return Err(job.cannot(Reason::Format)) };
+    let open = |job: &Job<'_>| File::open(job.path).map_err(|error| job.cannot(Reason::Io(error)));
+    match rows.kind() {
+        Kind::Parquet => {
+            let batches = ParquetBatches::open_as_stored(open(job)?, options.limits);
+            let mut batches = batches.map_err(|reason| job.cannot(reason))?;
+            let schema = schema(batches.metadata().schema(), job)?;
+            let mut outs = sides.try_map(|side, out| {
+                ParquetOut::new(out, &schema, batches.metadata()).map_err(|reason| failed(side, reason, job))
+            })?;
+            let mut group = 0;
+            while let Some(batch) = batches.next() {
+                if batches.group() != group {
+                    group = batches.group();
+                    flush(&mut outs, job)?;
+                }
+                let batch = batch.map_err(|reason| job.cannot(reason))?;
+                if !split(input, &batch, &schema, &mut outs, job)? {
+                    break;
+                }
+            }
+            outs.try_map(|side, out| out.finish().map_err(|reason| failed(side, reason, job)))
+        }
+        Kind::ArrowFile => {
+            let batches = FileBatches::open(open(job)?, options.limits);
+            let mut batches = batches.map_err(|reason| job.cannot(reason))?;
+            let schema = schema(batches.schema(), job)?;
+            let mut next = batches.next();
+            let mut outs = sides.try_map(|side, out| {
+                ArrowOut::file(out, &schema, batches.compression())
+                    .map_err(|reason| failed(side, reason, job))
+            })?;
+            while let Some(batch) = next {
+                let batch = batch.map_err(|reason| job.cannot(reason))?;
+                if !split(input, &batch, &schema, &mut outs, job)? {
+                    break;
+                }
+                next = batches.next();
+            }
+            outs.try_map(|side, out| out.finish().map_err(|reason| failed(side, reason, job)))
+        }
+        Kind::ArrowStream => {
+            let open = || StreamBatches::open(Stream::open(job.path, &options.limits)?, options.limits);
+            let mut batches = open().map_err(|reason| job.cannot(reason))?;
+            let schema = schema(batches.schema(), job)?;
+            let mut next = batches.next();
+            let packed = text::begin(sides, packing, b"")?;
+            let mut outs = packed.try_map(|side, out| {
+                ArrowOut::stream(out, &schema, batches.compression())
+                    .map_err(|reason| failed(side, reason, job))
+            })?;
+            while let Some(batch) = next {
+                let batch = batch.map_err(|reason| job.cannot(reason))?;
+                if !split(input, &batch, &schema, &mut outs, job)? {
+                    break;
+                }
+                next = batches.next();
+            }
+            let packed =
+                outs.try_map(|side, out| out.finish().map_err(|reason| failed(side, reason, job)))?;
+            packed.try_map(|side, out| out.finish().map_err(|error| CopyError::Write(side, error)))
+        }
+    }
+}
+
+/// The columns that are written.
+fn schema(read: &SchemaRef, job: &Job<'_>) -> Result<SchemaRef, CopyError> {
+    if !job.annotate {
+        return Ok(Arc::clone(read));
+    }
+    if NAMES.into_iter().any(|name| read.field_with_name(name).is_ok()) {
+        return Err(job.cannot(Reason::Annotated));
+    }
+    let added = NAMES.into_iter().map(|name| {
+        let data_type = if name == "doppel_similarity" { DataType::Float64 } else { DataType::Utf8 };
+        Arc::new(Field::new(name, data_type, true))
+    });
+    let fields: Vec<_> = read.fields().iter().cloned().chain(added).collect();
+    Ok(Arc::new(Schema::new_with_metadata(fields, read.metadata().clone())))
+}
+
+/// Writes the rows of a batch to their sides. Whether the reader of pages has reached the last of them: it ends early where the file is
+/// damaged.
+fn split<O: Out>(
+    input: &mut Input,
+    batch: &RecordBatch,
+    schema: &SchemaRef,
+    outs: &mut Sides<O>,
+    job: &mut Job<'_>,
+) -> Result<bool, CopyError> {
+    let mut fates: Vec<Option<Fate>> = Vec::with_capacity(batch.num_rows());
+    let mut ended = false;
+    while fates.len() < batch.num_rows() {
+        match input.next() {
+            Some(Item::Fields(_)) => {}
+            Some(item) => fates.push(job.fate(&item)?),
+            None => {
+                ended = true;
+                fates.resize(batch.num_rows(), None);
+            }
+        }
+    }
+    job.judge.read(input.bytes_read());
+    for side in [Side::Kept, Side::Removed] {
+        if outs.get(side).is_none() {
+            continue;
+        }
+        let here: Vec<Fate> = fates.iter().flatten().copied().filter(|fate| fate.side() == side).collect();
+        if here.is_empty() {
+            continue;
+        }
+        let mask: BooleanArray =
+            fates.iter().map(|fate| Some(fate.is_some_and(|fate| fate.side() == side))).collect();
+        let mut rows = filter_record_batch(batch, &mask)
+            .map_err(|error| job.cannot(Reason::Columns(error.to_string())))?;
+        if job.annotate {
+            let notes = here.into_iter().map(|fate| Ok(job.note(fate)?.unwrap_or_default()));
+            let notes: Vec<Note> = notes.collect::<Result<_, CopyError>>()?;
+            rows = noted(&rows, &notes, schema)
+                .map_err(|error| job.cannot(Reason::Columns(error.to_string())))?;
+        }
+        if let Some(out) = outs.get(side) {
+            guarded(|| out.write(&rows)).flatten().map_err(|reason| failed(side, reason, job))?;
+        }
+    }
+    Ok(!ended)
+}
+
+/// Rows with what is said of each.
+fn noted(rows: &RecordBatch, notes: &[Note], schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
+    let text = |of: fn(&Note) -> Option<&str>| -> ArrayRef {
+        Arc::new(notes.iter().map(of).collect::<StringArray>())
+    };
+    let mut columns = rows.columns().to_vec();
+    columns.extend([
+        text(|note| note.group.as_deref()),
+        text(|note| note.winner.as_deref()),
+        text(|note| note.duplicate_of.as_deref()),
+        Arc::new(notes.iter().map(|note| note.similarity).collect::<Float64Array>()),
+        text(|note| note.reason),
+    ]);
+    RecordBatch::try_new(Arc::clone(schema), columns)
+}
+
+fn flush<O: Out>(outs: &mut Sides<O>, job: &Job<'_>) -> Result<(), CopyError> {
+    for side in [Side::Kept, Side::Removed] {
+        if let Some(out) = outs.get(side) {
+            out.flush().map_err(|reason| failed(side, reason, job))?;
+        }
+    }
+    Ok(())
+}
+
+/// A failure of the file of a side, or of the encoder.
+fn failed(side: Side, reason: Reason, job: &Job<'_>) -> CopyError {
+    match reason {
+        Reason::Io(error) => CopyError::Write(side, error),
+        other => job.cannot(other),
+    }
+}
