@@ -1,4 +1,5 @@
-//! What the inputs of a command name: files, standard input, patterns of files, and directories, of pages or of crawl files.
+//! What the inputs of a command name: files, standard input, patterns of files, directories, of pages or of crawl files, and objects in
+//! stores.
 
 use std::fs::{self, File};
 use std::io;
@@ -15,6 +16,7 @@ use walkdir::{DirEntry, WalkDir};
 
 use crate::destination::refuse_input;
 use crate::exit::Failure;
+use crate::objects::{self, Listing, Object};
 
 /// The input that is standard input.
 const STANDARD: &str = "-";
@@ -42,6 +44,8 @@ pub(crate) enum Place {
     File(PathBuf, RecordFile),
     /// A directory of pages.
     Pages(PathBuf),
+    /// An object in a store.
+    Object(Object),
 }
 
 /// What inputs name, in their order.
@@ -85,6 +89,14 @@ pub(crate) fn sources(inputs: &[PathBuf]) -> anyhow::Result<Sources> {
     require_standard_once(inputs)?;
     let mut sources = Sources::default();
     for (number, input) in inputs.iter().enumerate() {
+        if let Some(address) = objects::address(input) {
+            let Listing { objects, beside } = objects::named_by(address)?;
+            sources.beside += beside;
+            for object in objects {
+                sources.add(Place::Object(object), number);
+            }
+            continue;
+        }
         let place = if is_standard(input) {
             Place::Standard
         } else {
@@ -122,6 +134,7 @@ impl Source {
         match &self.place {
             Place::Standard => Path::new(STANDARD_NAME),
             Place::File(path, _) | Place::Pages(path) => path,
+            Place::Object(object) => object.path(),
         }
     }
 
@@ -135,7 +148,7 @@ impl Source {
         match &self.place {
             Place::Standard => true,
             Place::File(path, _) => fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_fifo()),
-            Place::Pages(_) => false,
+            Place::Pages(_) | Place::Object(_) => false,
         }
     }
 
@@ -153,6 +166,7 @@ impl Source {
             }
             Place::File(path, name) => doppel_crawls::open_as(path, name.clone(), options),
             Place::Pages(dir) => doppel_crawls::open(dir, options),
+            Place::Object(object) => object.open(options),
         }
     }
 }
@@ -171,7 +185,7 @@ impl Sources {
                         refuse_input(option, path, &[file.into_path()])?;
                     }
                 }
-                Place::Pages(_) | Place::Standard => {}
+                Place::Pages(_) | Place::Standard | Place::Object(_) => {}
             }
         }
         Ok(())
@@ -182,6 +196,7 @@ impl Sources {
             Place::File(path, _) => {
                 fs::metadata(path).map_or(0, |metadata| if metadata.is_file() { metadata.len() } else { 0 })
             }
+            Place::Object(object) => object.bytes(),
             // The reader knows, which walks through it.
             Place::Standard | Place::Pages(_) => 0,
         };

@@ -48,6 +48,7 @@ mod manifest;
 mod named_fields;
 mod new_directory;
 mod notify;
+mod objects;
 mod one_page;
 pub mod output;
 mod policy_tables;

@@ -20,6 +20,7 @@ fn found(input: &Path) -> (Vec<String>, u64) {
     let name = |source: Source| match source.place {
         Place::Standard => STANDARD_NAME.to_owned(),
         Place::Pages(_) => "pages".to_owned(),
+        Place::Object(object) => object.path().display().to_string(),
         Place::File(path, name) => {
             assert!(path.exists() && source.bytes == 5);
             name.with_number(1).unwrap().as_str().trim_end_matches("#row=1").to_owned()

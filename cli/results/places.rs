@@ -13,6 +13,9 @@ use crate::inputs::{self, Place, Source};
 /// # Errors
 /// When an input has gone, or two have one place.
 pub(super) fn places(sources: &[Source], inputs: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
+    if let Some(object) = sources.iter().find(|source| matches!(source.place, Place::Object(_))) {
+        return Err(no_object(object.path()).into());
+    }
     let mut root: Option<PathBuf> = None;
     for input in inputs.iter().filter(|input| has_place(input)) {
         let dir = root_of(input)?;
@@ -23,7 +26,7 @@ pub(super) fn places(sources: &[Source], inputs: &[PathBuf]) -> anyhow::Result<V
         let path = source.path();
         let name = path.file_name().unwrap_or(OsStr::new("input"));
         let place = match &source.place {
-            Place::Standard => name.into(),
+            Place::Standard | Place::Object(_) => name.into(),
             Place::File(path, _) if !path.is_file() => name.into(),
             Place::File(path, _) => below(root.as_deref(), &resolved(path)?).unwrap_or_else(|| name.into()),
             Place::Pages(dir) => {
@@ -34,6 +37,14 @@ pub(super) fn places(sources: &[Source], inputs: &[PathBuf]) -> anyhow::Result<V
     }
     check_apart(sources, &places)?;
     Ok(places)
+}
+
+/// Results are files beside files; a reader of an object may be far away from it.
+pub(super) fn no_object(path: &Path) -> Failure {
+    Failure::Usage(format!(
+        "{}: the records of an object in a store are not written; get the object, and name the file",
+        path.display()
+    ))
 }
 
 /// Whether it is a file or a directory, and not a pipe.

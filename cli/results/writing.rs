@@ -14,6 +14,7 @@ use doppel_model::Timestamp;
 
 use super::checked::{Results, Seen};
 use super::part_file::PartFile;
+use super::places::no_object;
 use super::verdicts::Decisions;
 use crate::args::InputArgs;
 use crate::inputs::{self, Place};
@@ -51,6 +52,7 @@ impl Results {
             }
             match &source.place {
                 Place::Standard => bail!("standard input cannot be read twice"),
+                Place::Object(_) => return Err(no_object(path).into()),
                 Place::Pages(dir) => {
                     copied.add(&self.directory(dir, place, &options, (&mut decisions, &read))?);
                 }

@@ -1,4 +1,4 @@
-//! A file that counts how many of its bytes have been read. It may be a pipe.
+//! A file that counts how many of its bytes have been read. It may be a pipe, or be read over a network.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
@@ -6,25 +6,31 @@ use std::path::Path;
 
 /// A file that counts how many of its bytes have been read.
 pub(super) struct Counted {
-    file: File,
+    from: Origin,
     read: u64,
-    /// Whether the file is a regular one, which can be read from any place.
-    seekable: bool,
     /// Bytes that come before those of the file, in reverse order.
     returned: Vec<u8>,
+}
+
+/// Where the bytes come from.
+enum Origin {
+    /// A regular file, which can be read from any place.
+    File(File),
+    /// Something that is read once, from where it is.
+    Once(Box<dyn Read + Send>),
 }
 
 impl Counted {
     /// Opens a file, or the reading end of a named pipe.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let file = File::open(path)?;
-        let seekable = file.metadata()?.is_file();
-        Ok(Self { file, read: 0, seekable, returned: Vec::new() })
+        let from = if file.metadata()?.is_file() { Origin::File(file) } else { Origin::Once(Box::new(file)) };
+        Ok(Self { from, read: 0, returned: Vec::new() })
     }
 
-    /// Reads a file once, from where it is, as one reads a pipe.
-    pub(super) fn once(file: File) -> Self {
-        Self { file, read: 0, seekable: false, returned: Vec::new() }
+    /// Reads something once, as one reads a pipe.
+    pub(super) fn once(from: impl Read + Send + 'static) -> Self {
+        Self { from: Origin::Once(Box::new(from)), read: 0, returned: Vec::new() }
     }
 
     /// The file offset of the next byte.
@@ -33,7 +39,7 @@ impl Counted {
     }
 
     pub(super) fn is_seekable(&self) -> bool {
-        self.seekable
+        matches!(self.from, Origin::File(_))
     }
 
     /// Puts bytes back that were read last.
@@ -51,7 +57,10 @@ pub(super) fn position(file: &BufReader<Counted>) -> u64 {
 impl Read for Counted {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let bytes = if self.returned.is_empty() {
-            self.file.read(out)?
+            match &mut self.from {
+                Origin::File(file) => file.read(out)?,
+                Origin::Once(from) => from.read(out)?,
+            }
         } else {
             let bytes = out.len().min(self.returned.len());
             let left = self.returned.len() - bytes;
@@ -67,8 +76,9 @@ impl Read for Counted {
 
 impl Seek for Counted {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let Origin::File(file) = &mut self.from else { return Err(io::ErrorKind::NotSeekable.into()) };
         self.returned.clear();
-        self.read = self.file.seek(to)?;
+        self.read = file.seek(to)?;
         Ok(self.read)
     }
 }

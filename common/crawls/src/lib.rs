@@ -182,6 +182,13 @@ impl Input {
         self.modified
     }
 
+    /// Has another modification time, of something that was opened as a pipe. It is not later than now.
+    #[must_use]
+    pub fn modified_at(mut self, modified: Timestamp) -> Self {
+        self.modified = self.modified.min(modified);
+        self
+    }
+
     /// How many of [`bytes_total`](Self::bytes_total) have been read, for a progress bar.
     #[must_use]
     pub fn bytes_read(&self) -> u64 {

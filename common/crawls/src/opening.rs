@@ -1,7 +1,7 @@
 //! Opens inputs: files and directories by their path, and pipes, which are read once.
 
 use std::fs::{self, File};
-use std::io::{Seek, Write};
+use std::io::{Read, Seek, Write};
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -59,13 +59,13 @@ pub fn open_as(path: &Path, name: RecordFile, options: impl Into<InputOptions>) 
     Ok(Input { source: open().map_err(fail)?, modified, bytes_total: metadata.len() })
 }
 
-/// Reads a pipe, such as standard input, which is called `path`. Of WARC those revisits are skipped that refer to the content of
+/// Reads a pipe, such as standard input, or anything else that can be read once, which is called `path`. Of WARC those revisits are skipped that refer to the content of
 /// another record, because a pipe cannot go back. Formats that are read from their end are copied to a temporary file.
 ///
 /// # Errors
 /// When the format is not supported, or is a page of HTML or text.
 pub fn open_pipe(
-    file: File,
+    from: impl Read + Send + 'static,
     path: &Path,
     name: RecordFile,
     options: impl Into<InputOptions>,
@@ -74,7 +74,7 @@ pub fn open_pipe(
     let modified = options.limits.now;
     let shared: Arc<Path> = path.into();
     let open = || -> Result<Source, Reason> {
-        let mut stream = Stream::once(file, &options.limits)?;
+        let mut stream = Stream::once(from, &options.limits)?;
         let format = format::of(path, options.format, &mut stream)?;
         source(&shared, (format, stream), spooled, (name, options))
     };

@@ -5,7 +5,6 @@
 //! also those of a part that is read again. Stored bytes count only once, except those of a record that is
 //! [read once more](Stream::reread) because another record refers to it.
 
-use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
@@ -78,9 +77,9 @@ impl Stream {
         Self::new(Counted::open(path).map_err(Reason::Io)?, limits)
     }
 
-    /// Reads a file once, from where it is. It may be a pipe.
-    pub(super) fn once(file: File, limits: &Limits) -> Result<Self, Reason> {
-        Self::new(Counted::once(file), limits)
+    /// Reads something once, such as a pipe.
+    pub(super) fn once(from: impl Read + Send + 'static, limits: &Limits) -> Result<Self, Reason> {
+        Self::new(Counted::once(from), limits)
     }
 
     fn new(mut file: Counted, limits: &Limits) -> Result<Self, Reason> {

@@ -1,0 +1,156 @@
+//! Reads an object from its store in pieces, of which one is fetched while another is read. All are of one version of the object.
+
+use std::fmt;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use bytes::{Buf, Bytes};
+use doppel_crawls::record::RecordFile;
+use doppel_crawls::{Input, InputError, InputOptions, Place, Reason};
+use doppel_model::Timestamp;
+use futures_util::TryStreamExt;
+use futures_util::stream::BoxStream;
+use object_store::{Error, GetOptions, GetRange, ObjectMeta, ObjectStore};
+use tokio::runtime::{Builder, Runtime};
+use tokio::task::JoinHandle;
+
+/// The bytes of a piece. Two are in memory.
+const PIECE: u64 = 8 << 20;
+
+/// An object that is read.
+pub(crate) struct Object {
+    store: Arc<dyn ObjectStore>,
+    found: ObjectMeta,
+    path: PathBuf,
+    name: RecordFile,
+}
+
+impl Object {
+    /// What was found, its address, and what its records are named by.
+    pub(super) fn new(
+        store: Arc<dyn ObjectStore>,
+        found: ObjectMeta,
+        (path, name): (PathBuf, RecordFile),
+    ) -> Self {
+        Self { store, found, path, name }
+    }
+
+    /// What messages call it.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its size in bytes.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.found.size
+    }
+
+    /// Opens it.
+    ///
+    /// # Errors
+    /// Those of [`doppel_crawls::open_pipe`].
+    pub(crate) fn open(&self, options: InputOptions) -> Result<Input, InputError> {
+        let modified = Timestamp::from_millis(self.found.last_modified.timestamp_millis());
+        let fail = |error| InputError::new(&self.path().into(), Place::File, Reason::Io(error));
+        runtime().map_err(fail)?;
+        let input = doppel_crawls::open_pipe(self.pieces(), &self.path, self.name.clone(), options)?;
+        Ok(input.modified_at(modified))
+    }
+
+    /// Its bytes.
+    pub(super) fn pieces(&self) -> Pieces {
+        Pieces {
+            store: Arc::clone(&self.store),
+            found: self.found.clone(),
+            asked: 0,
+            next: None,
+            piece: Bytes::new(),
+            rest: None,
+        }
+    }
+}
+
+impl fmt::Debug for Object {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.path.display())
+    }
+}
+
+/// The bytes of an object, in order.
+pub(super) struct Pieces {
+    store: Arc<dyn ObjectStore>,
+    found: ObjectMeta,
+    /// Up to where pieces have been asked for.
+    asked: u64,
+    next: Option<JoinHandle<Result<Bytes, Error>>>,
+    piece: Bytes,
+    /// The rest, of a server that does not send parts of files.
+    rest: Option<BoxStream<'static, Result<Bytes, Error>>>,
+}
+
+impl Pieces {
+    /// The next bytes; none at the end.
+    fn fetch(&mut self) -> io::Result<Bytes> {
+        if let Some(rest) = &mut self.rest {
+            return Ok(wait(rest.try_next())??.unwrap_or_default());
+        }
+        let is_first = self.asked == 0;
+        let Some(next) = self.next.take().or_else(|| self.ask()) else { return Ok(Bytes::new()) };
+        match wait(next)?? {
+            Err(Error::NotSupported { .. }) if is_first => {
+                let (store, key) = (Arc::clone(&self.store), self.found.location.clone());
+                let options = self.options();
+                let all = wait(async move { store.get_opts(&key, options).await })??;
+                self.rest = Some(all.into_stream());
+                self.fetch()
+            }
+            piece => {
+                self.next = self.ask();
+                Ok(piece?)
+            }
+        }
+    }
+
+    /// Asks for the next piece, if there is one.
+    fn ask(&mut self) -> Option<JoinHandle<Result<Bytes, Error>>> {
+        let end = self.found.size.min(self.asked + PIECE);
+        let range = self.asked..end;
+        if range.is_empty() {
+            return None;
+        }
+        self.asked = end;
+        let (store, key) = (Arc::clone(&self.store), self.found.location.clone());
+        let options = GetOptions { range: Some(GetRange::Bounded(range)), ..self.options() };
+        let piece = async move { store.get_opts(&key, options).await?.bytes().await };
+        Some(runtime().ok()?.spawn(piece))
+    }
+
+    /// Has it be the version that was found.
+    fn options(&self) -> GetOptions {
+        GetOptions { if_match: self.found.e_tag.clone(), ..GetOptions::default() }
+    }
+}
+
+impl Read for Pieces {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        if self.piece.is_empty() {
+            self.piece = self.fetch()?;
+        }
+        let bytes = out.len().min(self.piece.len());
+        self.piece.split_to(bytes).copy_to_slice(&mut out[..bytes]);
+        Ok(bytes)
+    }
+}
+
+/// Waits for an answer of a store.
+pub(super) fn wait<T>(answer: impl Future<Output = T>) -> io::Result<T> {
+    Ok(runtime()?.block_on(answer))
+}
+
+/// What carries all requests.
+fn runtime() -> io::Result<&'static Runtime> {
+    static RUNTIME: OnceLock<io::Result<Runtime>> = OnceLock::new();
+    let make = || Builder::new_multi_thread().worker_threads(1).thread_name("objects").enable_all().build();
+    RUNTIME.get_or_init(make).as_ref().map_err(|error| io::Error::new(error.kind(), error.to_string()))
+}
