@@ -23,7 +23,7 @@ Exit codes:
        20 records were bad and more than 5 % (--max-bad; with --strict: or a record was bad or refused)
   130  interrupted
 With --json a command that fails prints {\"error\": {\"code\": ..., \"message\": ...}} as the last line of standard
-output: with code 5 only where the result does not say it, and nowhere where data goes to standard output (--out -).";
+output, unless the result itself says it (doppel check, code 5), and not where data goes to standard output (--out -).";
 
 /// Options whose value `-` has standard output taken by data.
 const OUTPUTS: [&str; 5] = ["--out", "--report", "--pairs", "--assignments", "--map"];
@@ -34,6 +34,9 @@ pub enum Failure {
     /// Arguments that are each right and do not go together.
     #[error("{0}")]
     Usage(String),
+    /// What is checked is not as it should be, and the result that was printed says so.
+    #[error("{0}")]
+    Verdict(String),
     /// A list breaks off, so that what is behind it was not done.
     #[error("{0}")]
     BrokenOff(String),
@@ -46,6 +49,7 @@ pub enum Failure {
 impl Failure {
     fn code(&self) -> u8 {
         match self {
+            Self::Verdict(_) => 1,
             Self::Usage(_) => 2,
             Self::BrokenOff(_) | Self::BadInput(_) => 5,
         }
@@ -70,7 +74,9 @@ pub fn code(
     let code = |cause| code_of(cause).or_else(|| is_usage(cause).then_some(2));
     let code = error.chain().find_map(code).unwrap_or(1);
     // What was done and is incomplete is in the result.
-    let is_in_result = error.chain().any(|cause| matches!(cause.downcast_ref(), Some(Failure::BadInput(_))));
+    let is_in_result = error
+        .chain()
+        .any(|cause| matches!(cause.downcast_ref(), Some(Failure::BadInput(_) | Failure::Verdict(_))));
     if !is_in_result || !output::is_begun() {
         print_json(code, &message);
     }

@@ -5,7 +5,7 @@ mod backups;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use clap::Args;
 use doppel_model::pairwise::Policy;
 use doppel_model::tables::TablesHash;
@@ -14,6 +14,7 @@ use doppel_tier1::check::{Finding, Invariant};
 use serde::Serialize;
 
 use crate::cluster::node_dir;
+use crate::exit::Failure;
 use crate::manifest::Manifest;
 use crate::output::{Output, bytes, count, plural};
 use crate::policy_tables;
@@ -77,7 +78,7 @@ impl Check {
         output.print(&checked, |out| checked.write(dir, out))?;
         match checked.advice() {
             None => Ok(()),
-            Some(advice) => bail!("{} is damaged: {advice}", dir.display()),
+            Some(advice) => Err(Failure::Verdict(format!("{} is damaged: {advice}", dir.display())).into()),
         }
     }
 }

@@ -171,6 +171,6 @@ fn a_report_replaces_no_input_and_no_other_output() {
     );
     assert!(errors(&output).contains("live pages"));
     let none = home.path().join("none/report.html");
-    let output = run(["dedup", "--report", none.to_str().unwrap(), "missing.jsonl"]);
+    let output = run(["dedup", "--report", none.to_str().unwrap(), crawl]);
     assert!(errors(&output).contains("cannot write"), "{}", errors(&output));
 }
