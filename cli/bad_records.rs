@@ -145,6 +145,7 @@ pub(crate) fn class(error: &InputError) -> &'static str {
         Reason::Item(_) => "JSON line that is no page",
         Reason::Cells { .. } => "row of another number of cells",
         Reason::Annotated | Reason::NoAnnotations => "no place for annotations",
+        Reason::Unwritable { .. } => "a type that is not written",
         Reason::Columns(_) => "broken Parquet or Arrow data",
         Reason::Field(_) => "record that is no page",
     }

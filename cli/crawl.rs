@@ -56,9 +56,9 @@ pub struct Tally {
     /// When reading began: dates may not be far ahead of it.
     #[serde(skip)]
     pub(crate) now: Option<Timestamp>,
-    /// Pages, redirects and deaths, with those that could not be used.
+    /// What each file or directory had, in their order.
     #[serde(skip)]
-    pub(crate) pages: u64,
+    pub(crate) met: Vec<Met>,
     /// The share of bad records that is an error, where one is given.
     #[serde(skip)]
     max_bad: Option<Share>,
@@ -167,6 +167,15 @@ impl Tally {
     }
 }
 
+/// What a file or directory had.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Met {
+    /// Pages, redirects and deaths, with those that could not be used.
+    pub(crate) pages: u64,
+    /// Records that could not be read.
+    pub(crate) bad: u64,
+}
+
 /// Where a page is in the inputs.
 #[derive(Debug, Clone)]
 pub(crate) struct Position {
@@ -269,11 +278,13 @@ fn read_all(
     for (number, source) in sources.all.iter().enumerate() {
         let path = source.path();
         let shared: Arc<Path> = path.into();
+        let mut met = Met::default();
         let mut input = match source.open(options.clone()) {
             Ok(input) => input,
             Err(error) => {
                 bar.suspend(|| tally.bad(&error, tell));
                 tally.incomplete(path);
+                tally.met.push(Met { bad: 1, ..met });
                 continue;
             }
         };
@@ -295,7 +306,7 @@ fn read_all(
                         place: input.place(),
                     };
                     tally.records += 1;
-                    tally.pages += 1;
+                    met.pages += 1;
                     tally.bytes += content_bytes(&page);
                     each(at, page)?;
                 }
@@ -312,7 +323,10 @@ fn read_all(
                     }
                 }
                 Item::Skipped(skip) => *tally.skipped.entry(skip.to_string()).or_default() += 1,
-                Item::Bad(error) => bar.suspend(|| tally.bad(&error, tell)),
+                Item::Bad(error) => {
+                    met.bad += 1;
+                    bar.suspend(|| tally.bad(&error, tell));
+                }
             }
             bar.set_position(before + input.bytes_read());
         }
@@ -335,6 +349,7 @@ fn read_all(
             tally.leave_out(directory::crawl_files(path));
         }
         before += input.bytes_total();
+        tally.met.push(met);
     }
     bar.finish_and_clear();
     Ok(tally)

@@ -13,6 +13,7 @@
 mod checked;
 mod part_file;
 mod places;
+mod taken;
 mod verdicts;
 mod writing;
 

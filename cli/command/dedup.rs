@@ -192,7 +192,7 @@ impl Dedup {
         summary.tables = learnt.map(|learnt| LearntTables { kept, ..learnt });
         if let (Ok(()), Some(results), Some(decisions)) = (&written, &plan.results, decisions) {
             let input = &summary.fed.input;
-            let first = (input.now.unwrap_or_else(Timestamp::now), input.pages);
+            let first = (input.now.unwrap_or_else(Timestamp::now), &*input.met);
             match results.write(&self.inputs, first, decisions) {
                 Ok(copied) => summary.results = Some(copied),
                 Err(error) => written = Err(error),

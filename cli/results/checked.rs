@@ -1,22 +1,22 @@
 //! What can be wrong with the directories of results is found before the inputs are read, which may take hours.
 
-use std::collections::HashSet;
-use std::fs::{self, Metadata};
+use std::fs::{self, File, Metadata, TryLockError};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 use doppel_crawls::Limits;
-use doppel_crawls::copy::Sides;
+use doppel_crawls::copy::{self, Sides};
 use doppel_model::Timestamp;
 
 use super::part_file::PartFile;
 use super::places::{places, resolved};
+use super::taken::{Taken, one_paths};
 use super::{ANNOTATED_RECORD_BYTES, PAGE_BYTES, RECORD_BYTES, ResultArgs};
 use crate::args::InputArgs;
 use crate::exit::Failure;
-use crate::inputs::{self, Source};
+use crate::inputs::{self, Place, Source};
 use crate::output::say;
 
 /// What is to be written, and where.
@@ -27,6 +27,8 @@ pub(crate) struct Results {
     /// The path of each source below them, and what its file was like.
     pub(super) places: Vec<(PathBuf, Option<Seen>)>,
     pub(super) annotate: bool,
+    /// Those on the directories, which are held until the end: two runs that write there would take each other's files away.
+    pub(super) _locks: Vec<File>,
 }
 
 /// What a file was like.
@@ -37,8 +39,13 @@ pub(super) struct Seen {
 }
 
 impl Seen {
+    /// That of the file of a source, if it is one.
+    pub(super) fn of_source(source: &Source) -> Option<Self> {
+        if let Place::File(path, _) = &source.place { Self::of(path) } else { None }
+    }
+
     /// That of a file which can be read twice; none of others.
-    pub(super) fn of(path: &Path) -> Option<Self> {
+    fn of(path: &Path) -> Option<Self> {
         let there = fs::metadata(path).ok().filter(Metadata::is_file)?;
         Some(Self { bytes: there.len(), modified: (there.mtime(), there.mtime_nsec()) })
     }
@@ -70,10 +77,20 @@ impl Results {
             let is_nested = kept.starts_with(removed) || removed.starts_with(kept);
             ensure!(!is_nested, usage("--kept and --removed name two directories, neither in the other"));
         }
-        let taken: HashSet<PathBuf> =
-            sources.iter().map(|source| one_name(source.path())).collect::<io::Result<_>>()?;
-        let others: Vec<_> =
-            others.iter().map(|(option, path)| Ok((*option, one_name(path)?))).collect::<io::Result<_>>()?;
+        let taken = Taken::by(&sources)?;
+        let mut beside: Vec<(&str, PathBuf)> = Vec::new();
+        for (option, path) in others {
+            beside.extend(one_paths(path)?.into_iter().map(|path| (*option, path)));
+        }
+        if let Some(data) = data {
+            beside.push(("--data", directory(data)?));
+        }
+        for (option, path) in &beside {
+            if let Some(pages) = taken.pages_around(path) {
+                return Err(usage(format!("{option} is inside the input {}", pages.display())).into());
+            }
+        }
+        let mut locks = Vec::new();
         for (option, given, dir) in &dirs {
             let shown = given.display();
             for input in inputs.inputs.iter().filter(|input| input.is_dir()) {
@@ -88,33 +105,38 @@ impl Results {
                 let is_inside = dir.starts_with(directory(data)?);
                 ensure!(!is_inside, usage(format!("{option} {shown} is inside the data directory")));
             }
-            for place in &relative {
-                let path = dir.join(place);
+            for (other, path) in &beside {
+                ensure!(!path.starts_with(dir), usage(format!("{other} is inside {option} {shown}")));
+            }
+            for (place, source) in relative.iter().zip(&sources) {
+                let path = resolved(&dir.join(place)).with_context(|| cannot(given))?;
                 let wrong = |what: &str| {
                     let path = path.display();
                     usage(format!("{option} {shown} would put results at {path}, which {what}"))
                 };
-                ensure!(!taken.contains(&path), wrong("is an input"));
-                let other = others.iter().find(|(_, other)| *other == path);
-                ensure!(
-                    other.is_none(),
-                    wrong(&format!("is that of {}", other.map_or("", |(option, _)| option)))
-                );
+                if let Some(input) = taken.meets(&path, source) {
+                    let is_it = input == path && !source.is_pages();
+                    let input = format!("is in, or around, the input {}", input.display());
+                    return Err(wrong(if is_it { "is an input" } else { &input }).into());
+                }
                 let pattern = inputs.inputs.iter().find(|input| matches(input, &path));
                 ensure!(pattern.is_none(), wrong("an input's pattern matches, too"));
             }
-            // Nothing of it stays.
             fs::create_dir_all(given).with_context(|| cannot(given))?;
+            locks.push(lock(given)?);
+            // Nothing of it stays.
             PartFile::begin(&given.join("results")).with_context(|| cannot(given))?;
         }
+        check_types(inputs, &sources)?;
         if args.annotate {
             check_annotations(inputs, &sources)?;
         }
         let seen = relative.into_iter().zip(&sources);
         Ok(Some(Self {
             dirs: Sides { kept: args.kept.clone(), removed: args.removed.clone() },
-            places: seen.map(|(place, source)| (place, Seen::of(source.path()))).collect(),
+            places: seen.map(|(place, source)| (place, Seen::of_source(source))).collect(),
             annotate: args.annotate,
+            _locks: locks,
         }))
     }
 
@@ -128,6 +150,17 @@ impl Results {
     }
 }
 
+/// Types of columns may be none that can be written.
+fn check_types(inputs: &InputArgs, sources: &[Source]) -> anyhow::Result<()> {
+    let options = inputs.records.fields.options(Limits::at(Timestamp::now()));
+    for source in sources.iter().filter(|source| is_file(source)) {
+        if let Place::File(path, name) = &source.place {
+            copy::check(path, name.clone(), &options)?;
+        }
+    }
+    Ok(())
+}
+
 /// Pages that are files of their own have no place for annotations.
 fn check_annotations(inputs: &InputArgs, sources: &[Source]) -> anyhow::Result<()> {
     let options = inputs.records.fields.options(Limits::at(Timestamp::now()));
@@ -135,7 +168,7 @@ fn check_annotations(inputs: &InputArgs, sources: &[Source]) -> anyhow::Result<(
         let path = source.path();
         // What cannot be opened is told of by whoever reads it.
         let is_page = source.is_pages()
-            || path.is_file() && source.open(options.clone()).is_ok_and(|input| !input.holds_records());
+            || is_file(source) && source.open(options.clone()).is_ok_and(|input| !input.holds_records());
         let path = path.display();
         ensure!(!is_page, usage(format!("--annotate has no place in files of pages, as in {path}")));
     }
@@ -147,9 +180,18 @@ fn directory(dir: &Path) -> io::Result<PathBuf> {
     fs::canonicalize(dir).or_else(|_| resolved(dir))
 }
 
-/// The one path of a file; of what is no file, or is not to be found, that which is given.
-fn one_name(path: &Path) -> io::Result<PathBuf> {
-    if inputs::is_standard(path) { Ok(path.to_owned()) } else { resolved(path) }
+/// Whether it is a file, which can be opened more than once.
+fn is_file(source: &Source) -> bool {
+    matches!(&source.place, Place::File(path, _) if path.is_file())
+}
+
+/// Keeps other runs from a directory as long as what is returned is there. File systems without locks keep nobody.
+fn lock(dir: &Path) -> anyhow::Result<File> {
+    let file = File::open(dir).with_context(|| cannot(dir))?;
+    if let Err(TryLockError::WouldBlock) = file.try_lock() {
+        bail!("another run writes to {}", dir.display());
+    }
+    Ok(file)
 }
 
 /// Whether an input is a pattern, and matches a path.

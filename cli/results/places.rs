@@ -28,7 +28,13 @@ pub(super) fn places(sources: &[Source], inputs: &[PathBuf]) -> anyhow::Result<V
         let place = match &source.place {
             Place::Standard | Place::Object(_) => name.into(),
             Place::File(path, _) if !path.is_file() => name.into(),
-            Place::File(path, _) => below(root.as_deref(), &resolved(path)?).unwrap_or_else(|| name.into()),
+            Place::File(path, _) => {
+                let path = match inputs.get(source.input) {
+                    Some(input) => as_named(path, input)?,
+                    None => resolved(path)?,
+                };
+                below(root.as_deref(), &path).unwrap_or_else(|| name.into())
+            }
             Place::Pages(dir) => {
                 below(root.as_deref(), &fs::canonicalize(dir)?).unwrap_or_else(|| name.into())
             }
@@ -64,6 +70,19 @@ fn root_of(input: &Path) -> io::Result<PathBuf> {
     }
 }
 
+/// The one path of the directory in which an input names files, with the path that a file has below it: directories that a pattern
+/// matches may be links to elsewhere.
+fn as_named(path: &Path, input: &Path) -> io::Result<PathBuf> {
+    if input.exists() {
+        return resolved(path);
+    }
+    let is_plain = |below: &&Path| below.components().all(|part| matches!(part, Component::Normal(_)));
+    match path.strip_prefix(inputs::before_pattern(input)).ok().filter(is_plain) {
+        Some(below) => Ok(root_of(input)?.join(below)),
+        None => resolved(path),
+    }
+}
+
 fn common(a: &Path, b: &Path) -> PathBuf {
     a.components().zip(b.components()).take_while(|(a, b)| a == b).map(|(a, _)| a).collect()
 }
@@ -75,19 +94,20 @@ fn below(root: Option<&Path>, path: &Path) -> Option<PathBuf> {
 /// The one path of what is at a path, there or not: links of the directories on the way are followed, but not the last name.
 pub(super) fn resolved(path: &Path) -> io::Result<PathBuf> {
     let path = std::path::absolute(path)?;
-    let is_plain = |part: &Component<'_>| !matches!(part, Component::ParentDir);
-    let mut name = match path.components().next_back() {
-        Some(Component::Normal(name)) if path.components().all(|part| is_plain(&part)) => PathBuf::from(name),
-        _ => return fs::canonicalize(&path),
-    };
-    let mut dir = path.parent();
-    while let Some(parent) = dir {
-        match fs::canonicalize(parent) {
-            Ok(found) => return Ok(found.join(name)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                name = Path::new(parent.file_name().unwrap_or_default()).join(name);
-                dir = parent.parent();
+    let has_name = matches!(path.components().next_back(), Some(Component::Normal(_)));
+    let mut dir = if has_name { path.parent() } else { Some(&*path) };
+    while let Some(there) = dir {
+        match fs::canonicalize(there) {
+            Ok(mut found) => {
+                for part in path.strip_prefix(there).unwrap_or(Path::new("")).components() {
+                    match part {
+                        Component::ParentDir => drop(found.pop()),
+                        part => found.push(part),
+                    }
+                }
+                return Ok(found);
             }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => dir = there.parent(),
             Err(error) => return Err(error),
         }
     }
@@ -107,11 +127,8 @@ fn check_apart(sources: &[Source], places: &[PathBuf]) -> Result<(), Failure> {
     };
     // What is at or inside a place follows it in the order of paths.
     for (at, (place, first)) in sorted.iter().enumerate() {
-        let is_inside = |(other, second): &&(&PathBuf, &Source)| {
-            other == place || first.is_pages() && second.is_pages() && other.starts_with(place)
-        };
-        if let Some((_, second)) = sorted.get(at + 1).filter(is_inside) {
-            return refuse((place, first), second);
+        if let Some((inner, second)) = sorted.get(at + 1).filter(|(other, _)| other.starts_with(place)) {
+            return refuse((inner, first), second);
         }
     }
     Ok(())
@@ -139,7 +156,14 @@ mod tests {
         assert_eq!(of(&[at("set")]).unwrap(), ["a/1.jsonl", "b/2.jsonl"]);
         assert_eq!(of(&[at("set/**/*.jsonl")]).unwrap(), ["a/1.jsonl", "b/2.jsonl"]);
         assert_eq!(of(&[at("set/b"), at("other/1.jsonl")]).unwrap(), ["set/b/2.jsonl", "other/1.jsonl"]);
-        assert_eq!(of(&[at("site"), "-".into()]).unwrap(), ["", "stdin"]);
+        for other in ["-".into(), at("site/x.html")] {
+            let inside = of(&[at("site"), other.clone()]).unwrap_err();
+            assert!(inside.to_string().contains("would both have their results at "), "{inside}");
+            assert!(of(&[other, at("site")]).is_err());
+        }
+        std::os::unix::fs::symlink(at("other"), at("set/linked")).unwrap();
+        let linked = ["a/1.jsonl", "b/2.jsonl", "linked/1.jsonl"];
+        assert_eq!(of(&[at("set/*/*.jsonl")]).unwrap(), linked);
         let twice = of(&[at("set/a/1.jsonl"), at("set/a/../a/1.jsonl")]).unwrap_err();
         assert!(twice.to_string().contains("would both have their results at 1.jsonl"), "{twice}");
     }
@@ -152,5 +176,8 @@ mod tests {
         std::os::unix::fs::symlink(real.join("dir"), real.join("link")).unwrap();
         assert_eq!(resolved(&real.join("link/new/file")).unwrap(), real.join("dir/new/file"));
         assert_eq!(resolved(&real.join("link")).unwrap(), real.join("link"));
+        assert_eq!(resolved(&real.join("link/../new")).unwrap(), real.join("new"));
+        assert_eq!(resolved(&real.join("new/../other/file")).unwrap(), real.join("other/file"));
+        assert_eq!(resolved(&real.join("new/..")).unwrap(), real);
     }
 }

@@ -106,7 +106,7 @@ impl Verdicts {
             }
         }
         let notes = notes.map(NotesOut::finish).transpose().context("cannot write to a temporary file")?;
-        Ok(Decisions { records: self.records, next: 0, notes })
+        Ok(Decisions { records: self.records, next: 0, unusable: 0, notes })
     }
 
     fn set(&mut self, number: u64, record: Record) {
@@ -197,13 +197,15 @@ pub(crate) struct Decisions {
     records: Vec<Record>,
     /// The number of the next record.
     next: u64,
+    /// How many of them could not be used.
+    unusable: u64,
     notes: Option<Notes>,
 }
 
 impl Decisions {
-    /// How many records were asked for.
-    pub(super) fn asked(&self) -> u64 {
-        self.next
+    /// How many records were asked for, and how many of them could not be used.
+    pub(super) fn asked(&self) -> (u64, u64) {
+        (self.next, self.unusable)
     }
 
     /// Judges the records of a file; `read` is told how many bytes of it were read.
@@ -216,13 +218,17 @@ impl Decisions {
         self.next += 1;
         let Some(record) = usize::try_from(number).ok().and_then(|at| self.records.get(at)) else {
             // Bad ones at the end are not noted.
+            self.unusable += 1;
             return Ok(None);
         };
         if !record.is_of(page.url.id()) {
             return Err(io::Error::other("it has changed since it was read first"));
         }
         let removal = match record.verdict() {
-            Verdict::Bad => return Ok(None),
+            Verdict::Bad => {
+                self.unusable += 1;
+                return Ok(None);
+            }
             Verdict::Kept => None,
             Verdict::Superseded => Some(Removal::Superseded),
             Verdict::Dead => Some(Removal::Dead),

@@ -17,8 +17,9 @@ use super::part_file::PartFile;
 use super::places::no_object;
 use super::verdicts::Decisions;
 use crate::args::InputArgs;
-use crate::inputs::{self, Place};
-use crate::output::count;
+use crate::crawl::Met;
+use crate::inputs::{self, Place, Source};
+use crate::output::{count, plural};
 use crate::progress;
 
 /// What is written at a time.
@@ -27,56 +28,92 @@ const BUFFER: usize = 64 << 10;
 /// A file of a side: its path, and how many bytes were written.
 type Told = (PathBuf, Arc<AtomicU64>);
 
+/// Checks what was copied, and the input that it is of, before the files get their names.
+type IsAsItWas<'f> = &'f dyn Fn(&Copied, &Decisions) -> anyhow::Result<()>;
+
+/// What the first reading met of a source, which the second has to meet again: an end that comes early would be no error else.
+struct First<'s> {
+    path: &'s Path,
+    seen: Option<Seen>,
+    met: Met,
+    /// The pages that were asked for before it, and those of them that could not be used.
+    asked: (u64, u64),
+}
+
+impl First<'_> {
+    fn check_seen(&self, source: &Source) -> anyhow::Result<()> {
+        let has_changed = self.seen.is_some() && Seen::of_source(source) != self.seen;
+        ensure!(!has_changed, "{} has changed since it was read first; begin anew", self.path.display());
+        Ok(())
+    }
+
+    fn check_met(&self, copied: &Copied, decisions: &Decisions) -> anyhow::Result<()> {
+        let (asked, unusable) = decisions.asked();
+        let pages = asked - self.asked.0;
+        let bad = copied.bad.saturating_sub(unusable - self.asked.1);
+        let is_same = Met { pages, bad } == self.met;
+        let told = |met: Met| format!("{} and {}", plural(met.pages, "page"), plural(met.bad, "bad record"));
+        ensure!(
+            is_same,
+            "{} had {} when it was read first, and {} now; begin anew",
+            self.path.display(),
+            told(self.met),
+            told(Met { pages, bad })
+        );
+        Ok(())
+    }
+}
+
 impl Results {
-    /// Copies all records. The inputs were read first at `now`, and had so many `pages`.
+    /// Copies all records. The inputs were read first at `now`, when they had what was `met`.
     ///
     /// # Errors
     /// When a file cannot be written, or an input has changed. Files that were finished before are whole, and stay.
     pub(crate) fn write(
         &self,
         inputs: &InputArgs,
-        (now, pages): (Timestamp, u64),
+        (now, met): (Timestamp, &[Met]),
         mut decisions: Decisions,
     ) -> anyhow::Result<Copied> {
         let sources = inputs::sources(&inputs.inputs)?.all;
-        ensure!(sources.len() == self.places.len(), "there are other inputs than when they were read first");
+        let is_same = sources.len() == self.places.len() && sources.len() == met.len();
+        ensure!(is_same, "there are other inputs than when they were read first");
         let options = inputs.records.fields.options(Limits::at(now));
         let bar = progress::bytes(sources.iter().map(|source| source.bytes).sum(), "writing");
         let mut copied = Copied::default();
-        for (source, (place, seen)) in sources.iter().zip(&self.places) {
+        for ((source, (place, seen)), met) in sources.iter().zip(&self.places).zip(met) {
             let path = source.path();
             let before = bar.position();
             let read = |bytes| bar.set_position(before + bytes);
-            if seen.is_some_and(|seen| Seen::of(path) != Some(seen)) {
-                bail!("{} has changed since it was read first; begin anew", path.display());
-            }
+            let first = First { path, seen: *seen, met: *met, asked: decisions.asked() };
+            first.check_seen(source)?;
             match &source.place {
                 Place::Standard => bail!("standard input cannot be read twice"),
                 Place::Object(_) => return Err(no_object(path).into()),
                 Place::Pages(dir) => {
-                    copied.add(&self.directory(dir, place, &options, (&mut decisions, &read))?);
+                    let here = self.directory(dir, place, &options, (&mut decisions, &read))?;
+                    first.check_met(&here, &decisions)?;
+                    copied.add(&here);
                 }
                 Place::File(path, name) => {
-                    copied.add(&self.file((path, name), place, &options, (&mut decisions, &read))?);
+                    let is_as_it_was = |here: &Copied, decisions: &Decisions| {
+                        first.check_met(here, decisions)?;
+                        first.check_seen(source)
+                    };
+                    let file = (&**path, name, &is_as_it_was as IsAsItWas<'_>);
+                    copied.add(&self.file(file, place, &options, (&mut decisions, &read))?);
                 }
             }
             bar.set_position(before + source.bytes);
         }
         bar.finish_and_clear();
-        let asked = decisions.asked();
-        ensure!(
-            asked == pages,
-            "the inputs had {} pages and have {} now; begin anew",
-            count(pages),
-            count(asked)
-        );
         Ok(copied)
     }
 
     /// Copies the records of a file.
     fn file(
         &self,
-        (path, name): (&Path, &RecordFile),
+        (path, name, is_as_it_was): (&Path, &RecordFile, IsAsItWas<'_>),
         place: &Path,
         options: &InputOptions,
         (decisions, read): (&mut Decisions, &dyn Fn(u64)),
@@ -90,13 +127,20 @@ impl Results {
             Ok::<_, anyhow::Error>(BufWriter::with_capacity(BUFFER, file))
         })?;
         let mut judge = decisions.judge(read);
-        let (copied, sides) = match copy(path, name.clone(), options, sides, (&mut judge, self.annotate)) {
+        let done = copy(path, name.clone(), options, sides, (&mut judge, self.annotate));
+        drop(judge);
+        let (copied, sides) = match done {
             Ok(done) => done,
             // The first reading has told of it, and had no page of it.
-            Err(CopyError::Open(_)) => return Ok(Copied { bad: 1, ..Copied::default() }),
+            Err(CopyError::Open(_)) => {
+                let copied = Copied { bad: 1, ..Copied::default() };
+                is_as_it_was(&copied, decisions)?;
+                return Ok(copied);
+            }
             Err(CopyError::Write(side, error)) => return Err(failed(side, error, &told)),
             Err(other) => return Err(other.into()),
         };
+        is_as_it_was(&copied, decisions)?;
         sides.try_map(|side, out| {
             let finish = || out.into_inner().map_err(io::IntoInnerError::into_error)?.finish();
             finish().map_err(|error| failed(side, error, &told))
@@ -163,4 +207,46 @@ fn failed(side: Side, error: io::Error, told: &[(Side, Told)]) -> anyhow::Error 
 
 fn cannot(path: &Path) -> String {
     format!("cannot write {}", path.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::iter;
+
+    use doppel_model::PageUrl;
+    use doppel_protocol::{Line, Outcome};
+
+    use super::super::{ResultArgs, Verdicts};
+    use super::*;
+
+    #[test]
+    fn an_input_that_is_not_what_it_was_gives_no_file() {
+        let home = tempfile::tempdir().unwrap();
+        let (path, kept) = (home.path().join("a.jsonl"), home.path().join("kept"));
+        let urls = ["http://a/0", "http://a/1"];
+        fs::write(&path, urls.map(|url| format!("{{\"url\": \"{url}\", \"text\": \"x\"}}\n")).concat())
+            .unwrap();
+        let inputs = InputArgs::from(vec![path]);
+        let args = ResultArgs { kept: Some(kept.clone()), ..ResultArgs::default() };
+        let results = Results::check(&args, &inputs, &[], None).unwrap().unwrap();
+        let write = |pages, bad| {
+            let mut verdicts = Verdicts::default();
+            for (number, url) in urls.into_iter().enumerate() {
+                verdicts.note(number as u64, PageUrl::parse(url).unwrap().id(), Outcome::Pending);
+            }
+            let decisions = verdicts.decide(iter::empty::<Result<Line, Infallible>>(), false).unwrap();
+            results.write(&inputs, (Timestamp::now(), &[Met { pages, bad }]), decisions)
+        };
+        for (pages, bad) in [(3, 0), (1, 0), (2, 1)] {
+            let error = write(pages, bad).unwrap_err().to_string();
+            assert!(
+                error.ends_with("when it was read first, and 2 pages and 0 bad records now; begin anew"),
+                "{error}"
+            );
+            assert_eq!(fs::read_dir(&kept).unwrap().count(), 0);
+        }
+        write(2, 0).unwrap();
+        assert!(kept.join("a.jsonl").exists());
+    }
 }

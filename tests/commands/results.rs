@@ -149,10 +149,14 @@ fn bad_records_are_on_neither_side_and_standard_input_can_be_read_twice() {
     let lines = format!("{}\n{{\"url\": 7}}\n\n{}\n{}", page(0), page(1), page(2));
     let input = home.path().join("pages.jsonl");
     fs::write(&input, &lines).unwrap();
-    let mut command = doppel();
-    command.current_dir(home.path()).args(["dedup", "--json", "--kept", "kept", "--removed", "removed", "-"]);
-    let output = command.stdin(fs::File::open(&input).unwrap()).output().unwrap();
-    assert_eq!(summary(&output), json!({"kept": 2, "removed": {"duplicate": 1}, "bad": 1}));
+    // Another file has the name that standard input is called by.
+    fs::write(home.path().join("stdin"), "").unwrap();
+    for options in [&["--annotate", "-"][..], &["-"]] {
+        let mut command = doppel();
+        command.current_dir(home.path()).args(["dedup", "--json", "--kept", "kept", "--removed", "removed"]);
+        let output = command.args(options).stdin(fs::File::open(&input).unwrap()).output().unwrap();
+        assert_eq!(summary(&output), json!({"kept": 2, "removed": {"duplicate": 1}, "bad": 1}));
+    }
     let kept = fs::read_to_string(home.path().join("kept/stdin")).unwrap();
     assert_eq!(kept, format!("{}\n{}\n", page(0), page(1)));
     assert_eq!(fs::read_to_string(home.path().join("removed/stdin")).unwrap(), page(2).to_string());
@@ -163,7 +167,11 @@ fn what_would_go_wrong_is_said_before_anything_is_read() {
     let home = tempfile::tempdir().unwrap();
     let (inputs, _) = crawl(home.path(), 13, 2);
     let input = inputs[0].to_str().unwrap();
-    fs::create_dir(home.path().join("x")).unwrap();
+    for dir in ["x", "site/a", "links"] {
+        fs::create_dir_all(home.path().join(dir)).unwrap();
+    }
+    fs::write(home.path().join("site/a/index.html"), "<p>page").unwrap();
+    std::os::unix::fs::symlink(&inputs[0], home.path().join("links/0.jsonl")).unwrap();
     let before = files(home.path());
     for (arguments, message) in [
         (&["--annotate", input][..], "--annotate needs --kept or --removed"),
@@ -172,7 +180,14 @@ fn what_would_go_wrong_is_said_before_anything_is_read() {
         (&["--kept", "in/a", input], "which is an input"),
         (&["--kept", "in", "in/*/*.jsonl"], "which is an input"),
         (&["--kept", "x", input, "in/a/../a/0.jsonl"], "would both have their results at 0.jsonl"),
-        (&["--kept", "x", "--out", "x/0.jsonl", input], "which is that of --out"),
+        (&["--kept", "in/a", "links/0.jsonl"], "which is an input"),
+        (&["--kept", ".", "site"], "which is in, or around, the input"),
+        (&["--removed", ".", "site"], "which is in, or around, the input"),
+        (&["--kept", "x", "site", "site/a/index.html"], "would both have their results at"),
+        (&["--kept", "x", "--out", "x/groups", input], "--out is inside --kept x"),
+        (&["--kept", "x", "--data", "x/data", input], "--data is inside --kept x"),
+        (&["--kept", "x", "--bad", "site/bad", "site"], "--bad is inside the input"),
+        (&["--kept", "x", "--report", "site/a/report.html", "site"], "--report is inside the input"),
         (&["--kept", "data/x", "--data", "data", input], "is inside the data directory"),
         (&["--kept", "in/a/0.jsonl", input], "cannot write to in/a/0.jsonl"),
     ] {
@@ -258,6 +273,27 @@ fn an_input_that_changes_meanwhile_is_an_error() {
     assert_eq!(code(&output), 1);
     assert!(errors(&output).contains("0.jsonl has changed since it was read first"), "{}", errors(&output));
     assert_eq!(files(&home.path().join("kept")).len(), 0);
+}
+
+#[test]
+fn a_second_run_stays_away_from_the_directories_of_the_first() {
+    let home = tempfile::tempdir().unwrap();
+    let fifo = fifo(home.path());
+    let (inputs, _) = crawl(home.path(), 17, 5);
+    let mut command = doppel();
+    command.current_dir(home.path()).args(["dedup", "--removed", "../removed/../kept"]).arg(&fifo);
+    fs::create_dir(home.path().join("cwd")).unwrap();
+    command.current_dir(home.path().join("cwd"));
+    let first = command.stdout(std::process::Stdio::null()).spawn().unwrap();
+    // It has the directory when it opens the pipe.
+    let mut pipe = fs::File::options().write(true).open(&fifo).unwrap();
+    let second = dedup(home.path(), &[], &inputs);
+    assert_eq!(code(&second), 1);
+    assert!(errors(&second).contains("another run writes to kept"), "{}", errors(&second));
+    std::io::Write::write_all(&mut pipe, b"{\"url\": \"http://a/\", \"text\": \"x\"}\n").unwrap();
+    drop(pipe);
+    assert_eq!(code(&first.wait_with_output().unwrap()), 0);
+    summary(&dedup(home.path(), &[], &inputs));
 }
 
 #[test]

@@ -129,6 +129,16 @@ pub enum Reason {
     /// Pages that are files of their own, which have no place for annotations.
     #[error("a page that is a file of its own cannot be annotated; leave --annotate away")]
     NoAnnotations,
+    /// A column of Parquet whose values would not be written as they were read.
+    #[error(
+        "the column {column:?} is {is}, which cannot be written as it is read; leave the file out, or --kept and --removed away"
+    )]
+    Unwritable {
+        /// The path of the column.
+        column: String,
+        /// Its type.
+        is: &'static str,
+    },
     /// A JSON line that is not a valid page item.
     #[error("{0}")]
     Item(#[from] ItemError),

@@ -15,6 +15,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
+use parquet::schema::types::SchemaDescriptor;
 
 use super::error::{InputError, Place, Reason};
 use super::record::{Guess, Ignored, RecordFile, Records, SAMPLE_BYTES, SAMPLE_RECORDS};
@@ -117,6 +118,14 @@ impl Rows {
             Batches::Parquet(_) => Kind::Parquet,
             Batches::File(_) => Kind::ArrowFile,
             Batches::Stream(_) => Kind::ArrowStream,
+        }
+    }
+
+    /// The types of its columns in Parquet.
+    pub(super) fn parquet_types(&self) -> Option<&SchemaDescriptor> {
+        match &self.batches {
+            Batches::Parquet(batches) => Some(batches.metadata().parquet_schema()),
+            Batches::File(_) | Batches::Stream(_) => None,
         }
     }
 

@@ -7,7 +7,8 @@ use std::fs::File;
 use std::io::Write;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, BooleanArray, Float64Array, RecordBatch, StringArray};
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, BooleanArray, Float64Array, RecordBatch, StringArray, make_array};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use arrow_select::filter::filter_record_batch;
 
@@ -50,6 +51,7 @@ pub(super) fn copy<W: Write + Send>(
                     break;
                 }
             }
+            end(input, job)?;
             outs.try_map(|side, out| out.finish().map_err(|reason| failed(side, reason, job)))
         }
         Kind::ArrowFile => {
@@ -68,6 +70,7 @@ pub(super) fn copy<W: Write + Send>(
                 }
                 next = batches.next();
             }
+            end(input, job)?;
             outs.try_map(|side, out| out.finish().map_err(|reason| failed(side, reason, job)))
         }
         Kind::ArrowStream => {
@@ -87,6 +90,7 @@ pub(super) fn copy<W: Write + Send>(
                 }
                 next = batches.next();
             }
+            end(input, job)?;
             let packed =
                 outs.try_map(|side, out| out.finish().map_err(|reason| failed(side, reason, job)))?;
             packed.try_map(|side, out| out.finish().map_err(|error| CopyError::Write(side, error)))
@@ -143,6 +147,7 @@ fn split<O: Out>(
         let mask: BooleanArray =
             fates.iter().map(|fate| Some(fate.is_some_and(|fate| fate.side() == side))).collect();
         let mut rows = filter_record_batch(batch, &mask)
+            .and_then(|rows| alone(&rows))
             .map_err(|error| job.cannot(Reason::Columns(error.to_string())))?;
         if job.annotate {
             let notes = here.into_iter().map(|fate| Ok(job.note(fate)?.unwrap_or_default()));
@@ -155,6 +160,40 @@ fn split<O: Out>(
         }
     }
     Ok(!ended)
+}
+
+/// Takes what the reader of pages has behind the last row, such as damage. There are no more rows.
+fn end(input: &mut Input, job: &mut Job<'_>) -> Result<(), CopyError> {
+    for item in input {
+        if matches!(item, Item::Page(_) | Item::Skipped(_)) {
+            return Err(job.cannot(Reason::Truncated));
+        }
+        job.fate(&item)?;
+    }
+    Ok(())
+}
+
+/// Rows without the text of others, which views of the same batch share.
+fn alone(rows: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+    let columns = rows.columns().iter().map(column_alone).collect::<Result<_, _>>()?;
+    RecordBatch::try_new(rows.schema(), columns)
+}
+
+fn column_alone(column: &ArrayRef) -> Result<ArrayRef, ArrowError> {
+    Ok(match column.data_type() {
+        DataType::Utf8View => Arc::new(column.as_string_view().gc()),
+        DataType::BinaryView => Arc::new(column.as_binary_view().gc()),
+        nested if nested.is_nested() => {
+            let data = column.to_data();
+            let parts = data.child_data().iter().map(|part| {
+                let part = column_alone(&make_array(part.clone()))?;
+                Ok(part.to_data())
+            });
+            let parts = parts.collect::<Result<_, ArrowError>>()?;
+            make_array(data.into_builder().child_data(parts).build()?)
+        }
+        _ => Arc::clone(column),
+    })
 }
 
 /// Rows with what is said of each.
@@ -187,5 +226,33 @@ fn failed(side: Side, reason: Reason, job: &Job<'_>) -> CopyError {
     match reason {
         Reason::Io(error) => CopyError::Write(side, error),
         other => job.cannot(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::{StringViewArray, StructArray};
+
+    use super::*;
+
+    #[test]
+    fn views_of_rows_that_stay_have_nothing_of_the_others() {
+        let texts: Vec<String> =
+            (0..10).map(|n| format!("a text that is too long to be inside {n}")).collect();
+        let views: ArrayRef = Arc::new(StringViewArray::from_iter_values(&texts));
+        let field = Arc::new(Field::new("text", DataType::Utf8View, false));
+        let inside: ArrayRef = Arc::new(StructArray::from(vec![(field, Arc::clone(&views))]));
+        let all = RecordBatch::try_from_iter([("text", views), ("inside", inside)]).unwrap();
+        let mask = (0..10).map(|n| Some(n == 7)).collect::<BooleanArray>();
+        let rows = filter_record_batch(&all, &mask).unwrap();
+        let alone = alone(&rows).unwrap();
+        assert_eq!(alone, rows);
+        for views in [alone.column(0), alone.column(1).as_struct().column(0)] {
+            let views = views.as_string_view();
+            assert_eq!(
+                views.data_buffers().iter().map(arrow_buffer::Buffer::len).sum::<usize>(),
+                texts[7].len()
+            );
+        }
     }
 }

@@ -12,11 +12,10 @@ use arrow_schema::{ArrowError, SchemaRef};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ArrowReaderMetadata;
 use parquet::arrow::arrow_writer::ArrowWriterOptions;
-use parquet::basic::{ConvertedType, LogicalType, Repetition, Type as Physical};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
-use parquet::schema::types::{SchemaDescriptor, Type, TypePtr};
 
+use super::parquet_types::columns_like;
 use crate::columns::guarded;
 use crate::error::Reason;
 
@@ -58,7 +57,7 @@ impl<W: Write + Send> ParquetOut<W> {
         let mut options = ArrowWriterOptions::new()
             .with_properties(properties.build())
             .with_skip_arrow_metadata(!has_arrow_schema);
-        if let Some(columns) = described_as(like.parquet_schema(), schema)? {
+        if let Some(columns) = columns_like(like.parquet_schema(), schema)? {
             options = options.with_parquet_schema(columns);
         }
         let writer = guarded(|| ArrowWriter::try_new_with_options(out, Arc::clone(schema), options))?;
@@ -79,29 +78,6 @@ impl<W: Write + Send> Out for ParquetOut<W> {
     fn flush(&mut self) -> Result<(), Reason> {
         guarded(|| self.0.flush())?.map_err(of_parquet)
     }
-}
-
-/// How Parquet describes the columns: as the input does, and those behind them as text and a number. `None` where the input has a
-/// type that is no longer written.
-fn described_as(read: &SchemaDescriptor, schema: &SchemaRef) -> Result<Option<SchemaDescriptor>, Reason> {
-    if read.columns().iter().any(|column| column.physical_type() == Physical::INT96) {
-        return Ok(None);
-    }
-    let root = read.root_schema();
-    let mut fields: Vec<TypePtr> = root.get_fields().to_vec();
-    for field in schema.fields().iter().skip(fields.len()) {
-        let column = if field.data_type().is_floating() {
-            Type::primitive_type_builder(field.name(), Physical::DOUBLE)
-        } else {
-            Type::primitive_type_builder(field.name(), Physical::BYTE_ARRAY)
-                .with_converted_type(ConvertedType::UTF8)
-                .with_logical_type(Some(LogicalType::String))
-        };
-        let column = column.with_repetition(Repetition::OPTIONAL).build();
-        fields.push(Arc::new(column.map_err(of_parquet)?));
-    }
-    let root = Type::group_type_builder(root.name()).with_fields(fields).build().map_err(of_parquet)?;
-    Ok(Some(SchemaDescriptor::new(Arc::new(root))))
 }
 
 /// An Arrow file or stream.

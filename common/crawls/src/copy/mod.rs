@@ -20,6 +20,7 @@ mod columns_out;
 mod files;
 mod note;
 mod packed;
+mod parquet_types;
 mod text;
 mod warc;
 
@@ -231,6 +232,20 @@ pub fn copy<W: Write + Send>(
         Source::Files(_) => files::one(&mut input, sides, &mut job)?,
     };
     Ok((job.copied, sides))
+}
+
+/// Finds what of a file could not be copied, as far as its description tells.
+///
+/// # Errors
+/// When a column could not be written as it is read. What cannot be opened is no error here.
+pub fn check(path: &Path, name: RecordFile, options: &InputOptions) -> Result<(), InputError> {
+    match open_as(path, name, options.clone()).map(|input| input.source) {
+        Ok(Source::Columns(rows)) => {
+            let types = rows.parquet_types().map_or(Ok(()), parquet_types::check_types);
+            types.map_err(|reason| InputError::new(&path.into(), Place::File, reason))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// One file that is copied.

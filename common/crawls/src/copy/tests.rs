@@ -373,6 +373,37 @@ fn records_of_warc_stay_as_they_are_and_requests_follow_their_responses() {
     }
 }
 
+/// Cuts a file short when it has judged so many pages.
+struct Shortens<'p>(&'p Path, u64);
+
+impl Judge for Shortens<'_> {
+    fn page(&mut self, _: &Fetched) -> io::Result<Option<Fate>> {
+        self.1 -= 1;
+        if self.1 == 0 {
+            let file = File::options().write(true).open(self.0)?;
+            file.set_len(file.metadata()?.len() / 2)?;
+        }
+        Ok(Some(Fate { removal: None, record: None }))
+    }
+
+    fn note(&mut self, _: u64, _: Option<Removal>) -> io::Result<Note> {
+        Ok(Note::default())
+    }
+
+    fn read(&mut self, _: u64) {}
+}
+
+#[test]
+fn a_warc_that_ends_early_when_its_records_are_copied_is_an_error() {
+    let home = tempfile::tempdir().unwrap();
+    let all: String = (0..40).map(|id| response(id, &[], "text/html")).collect();
+    let path = written(&home, "a.warc", all.as_bytes());
+    let sides = Sides { kept: Some(Vec::new()), removed: None };
+    let options = InputOptions::from(limits());
+    let copied = copy(&path, RecordFile::single(&path), &options, sides, (&mut Shortens(&path, 40), false));
+    assert!(copied.unwrap_err().to_string().contains("end"), "it is told");
+}
+
 #[test]
 fn annotated_records_of_warc_are_sound() {
     let home = tempfile::tempdir().unwrap();

@@ -31,10 +31,11 @@ pub(super) fn copy<W: Write>(
     let mut records = Records::tapped(stream, options.limits);
     for fate in fates {
         // A bad record is bad again, and what follows it is found again.
-        if records.advance().is_ok_and(|is_one| !is_one) {
-            break;
-        }
+        let advanced = records.advance();
         let Some(fate) = fate else { continue };
+        if !advanced.map_err(|reason| job.cannot(reason))? {
+            return Err(job.cannot(Reason::Truncated));
+        }
         let side = fate.side();
         if outs.get(side).is_none() {
             continue;
