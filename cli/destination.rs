@@ -8,27 +8,18 @@ use std::io::{self, BufWriter, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context;
 use tempfile::NamedTempFile;
 
 use crate::exit::Failure;
 use crate::interrupt;
-use crate::output::Stdout;
+use crate::output::{self, Stdout};
 
 /// What a new file is created with, less the umask, as the standard library does.
 const NEW_FILE: u32 = 0o666;
 /// The same of a file that gets the permissions of the one that it replaces.
 const PRIVATE: u32 = 0o600;
-
-/// Whether an export goes to standard output.
-static HAS_STANDARD: AtomicBool = AtomicBool::new(false);
-
-/// Whether an export of this process goes to standard output.
-pub(crate) fn has_standard() -> bool {
-    HAS_STANDARD.load(Ordering::Relaxed)
-}
 
 /// Where an export goes.
 #[derive(Debug)]
@@ -61,7 +52,9 @@ impl Destination {
         } else {
             Self::of_path(path).with_context(|| cannot_write(path))?
         };
-        HAS_STANDARD.fetch_or(matches!(to, Self::Standard), Ordering::Relaxed);
+        if matches!(to, Self::Standard) {
+            output::give_to_data();
+        }
         Ok(to)
     }
 

@@ -7,7 +7,6 @@ use std::process::ExitCode;
 use doppel_protocol::client::{ClientError, StatusCode};
 use serde_json::json;
 
-use crate::destination;
 use crate::logging::Said;
 use crate::output::{self, Output, ReaderGone, say};
 
@@ -101,7 +100,7 @@ fn print_json(code: u8, message: &str) {
     let is_asked = arguments.iter().any(|argument| argument == "--json");
     // Arguments that cannot be understood may name it as well.
     let is_output = |option: &OsStr| OUTPUTS.iter().any(|output| option == *output);
-    let has_data = destination::has_standard()
+    let has_data = output::is_of_data()
         || arguments.windows(2).any(|pair| is_output(&pair[0]) && pair[1] == "-")
         || arguments
             .iter()

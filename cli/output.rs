@@ -12,6 +12,19 @@ use crate::shown::{self, Shown};
 /// Whether something was written to standard output.
 static BEGUN: AtomicBool = AtomicBool::new(false);
 
+/// Whether data goes to standard output, in place of results.
+static IS_OF_DATA: AtomicBool = AtomicBool::new(false);
+
+/// Standard output is that of data from now on, such as an export.
+pub(crate) fn give_to_data() {
+    IS_OF_DATA.store(true, Ordering::Relaxed);
+}
+
+/// Whether it is.
+pub(crate) fn is_of_data() -> bool {
+    IS_OF_DATA.load(Ordering::Relaxed)
+}
+
 /// Whether this process has written something to standard output.
 pub(crate) fn is_begun() -> bool {
     BEGUN.load(Ordering::Relaxed)
