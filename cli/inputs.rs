@@ -120,12 +120,13 @@ pub(crate) fn sources(inputs: &[PathBuf]) -> anyhow::Result<Sources> {
     Ok(sources)
 }
 
-/// Refuses an output in the place of a file that is read.
+/// Refuses an output in the place of a file that is read. An input that is not there is told by who reads it, before anything is written.
 ///
 /// # Errors
-/// When it is one, or an input is not there.
-pub(crate) fn refuse_output(option: &str, path: &Path, inputs: &[PathBuf]) -> anyhow::Result<()> {
-    Ok(sources(inputs)?.refuse_output(option, path)?)
+/// When it is one.
+pub(crate) fn refuse_output(option: &str, path: &Path, inputs: &[PathBuf]) -> Result<(), Failure> {
+    refuse_input(option, path, inputs)?;
+    sources(inputs).map_or(Ok(()), |sources| sources.refuse_output(option, path))
 }
 
 impl Source {
