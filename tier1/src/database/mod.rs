@@ -35,7 +35,6 @@ mod position;
 mod read;
 #[cfg(test)]
 pub(crate) mod tests;
-
 mod turns;
 mod unmoved;
 

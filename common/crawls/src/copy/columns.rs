@@ -23,6 +23,9 @@ use crate::error::Reason;
 use crate::stream::{Packing, Stream};
 use crate::{Input, InputOptions, Item, Source};
 
+/// What a reader of columns gives.
+type Batch = Result<RecordBatch, Reason>;
+
 /// Copies the rows of a file that is open.
 pub(super) fn copy<W: Write + Send>(
     input: &mut Input,
@@ -58,39 +61,25 @@ pub(super) fn copy<W: Write + Send>(
             let batches = FileBatches::open(open(job)?, options.limits);
             let mut batches = batches.map_err(|reason| job.cannot(reason))?;
             let schema = schema(batches.schema(), job)?;
-            let mut next = batches.next();
+            let first = batches.next();
             let mut outs = sides.try_map(|side, out| {
                 ArrowOut::file(out, &schema, batches.compression())
                     .map_err(|reason| failed(side, reason, job))
             })?;
-            while let Some(batch) = next {
-                let batch = batch.map_err(|reason| job.cannot(reason))?;
-                if !split(input, &batch, &schema, &mut outs, job)? {
-                    break;
-                }
-                next = batches.next();
-            }
-            end(input, job)?;
+            split_all(input, (first, || batches.next()), &schema, &mut outs, job)?;
             outs.try_map(|side, out| out.finish().map_err(|reason| failed(side, reason, job)))
         }
         Kind::ArrowStream => {
             let open = || StreamBatches::open(Stream::open(job.path, &options.limits)?, options.limits);
             let mut batches = open().map_err(|reason| job.cannot(reason))?;
             let schema = schema(batches.schema(), job)?;
-            let mut next = batches.next();
+            let first = batches.next();
             let packed = text::begin(sides, packing, b"")?;
             let mut outs = packed.try_map(|side, out| {
                 ArrowOut::stream(out, &schema, batches.compression())
                     .map_err(|reason| failed(side, reason, job))
             })?;
-            while let Some(batch) = next {
-                let batch = batch.map_err(|reason| job.cannot(reason))?;
-                if !split(input, &batch, &schema, &mut outs, job)? {
-                    break;
-                }
-                next = batches.next();
-            }
-            end(input, job)?;
+            split_all(input, (first, || batches.next()), &schema, &mut outs, job)?;
             let packed =
                 outs.try_map(|side, out| out.finish().map_err(|reason| failed(side, reason, job)))?;
             packed.try_map(|side, out| out.finish().map_err(|error| CopyError::Write(side, error)))
@@ -112,6 +101,25 @@ fn schema(read: &SchemaRef, job: &Job<'_>) -> Result<SchemaRef, CopyError> {
     });
     let fields: Vec<_> = read.fields().iter().cloned().chain(added).collect();
     Ok(Arc::new(Schema::new_with_metadata(fields, read.metadata().clone())))
+}
+
+/// Writes the rows of all batches of an Arrow file or stream to their sides. The first was read before, for it says how all are compressed.
+fn split_all<O: Out>(
+    input: &mut Input,
+    (first, mut rest): (Option<Batch>, impl FnMut() -> Option<Batch>),
+    schema: &SchemaRef,
+    outs: &mut Sides<O>,
+    job: &mut Job<'_>,
+) -> Result<(), CopyError> {
+    let mut next = first;
+    while let Some(batch) = next {
+        let batch = batch.map_err(|reason| job.cannot(reason))?;
+        if !split(input, &batch, schema, outs, job)? {
+            break;
+        }
+        next = rest();
+    }
+    end(input, job)
 }
 
 /// Writes the rows of a batch to their sides. Whether the reader of pages has reached the last of them: it ends early where the file is
