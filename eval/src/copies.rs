@@ -77,6 +77,12 @@ struct ChosenRow {
     chosen: Chosen,
 }
 
+/// The recall at which the most precise threshold is wanted: most of the copies. Within a site more is asked for, where copies of documents differ
+/// less than across sites.
+fn wanted_recall(kind: Kind) -> f64 {
+    if kind == Kind::JudgedOneHost { 0.75 } else { 0.6 }
+}
+
 impl Copies {
     pub(crate) fn run(self) -> anyhow::Result<CopiesResult> {
         let set = pairs::read(&self.data)?;
@@ -112,7 +118,7 @@ impl Copies {
             for (method, least) in swept.chain(weighted.iter().map(|method| (method, weighted::LEAST))) {
                 // The measure of a policy does not depend on its threshold.
                 let name = method.name.split(':').next().unwrap_or_default().to_owned();
-                let chosen = figures::choose(&pairs, &similarity(method), least);
+                let chosen = figures::choose(&pairs, &similarity(method), least, wanted_recall(kind));
                 result.chosen.push(ChosenRow { kind, method: name, chosen });
             }
             let copies = methods.iter().find(|method| method.name == COPIES).map(similarity);

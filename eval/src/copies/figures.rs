@@ -1,5 +1,6 @@
 //! Precision and recall by weight, with intervals by the bootstrap over families; and a threshold by cross-validation.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use doppel_model::Random;
@@ -13,9 +14,6 @@ const SAMPLES: usize = 1_000;
 
 /// Parts into which families are dealt.
 const FOLDS: usize = 10;
-
-/// The precision for which a threshold is chosen.
-const PRECISION: f64 = 0.95;
 
 const SEED: u64 = 1;
 
@@ -89,8 +87,12 @@ pub(super) fn of(pairs: &[&Pair], accepted: &[bool]) -> Figures {
     }
 }
 
-/// For each fold, the threshold of the most recall at the precision wanted over the other folds, and the least of several.
-pub(super) fn choose(pairs: &[&Pair], similarity: &[f64], least: u32) -> Chosen {
+/// For each fold, the most precise threshold over the other folds among those that reach a recall; of equally precise ones the one with the
+/// most recall, and the least of these. Where none reaches it, the one with the most recall.
+///
+/// A rule that asks for the most recall at a precision instead takes the least threshold that is just precise enough, with nothing in reserve for
+/// pairs that it has not seen.
+pub(super) fn choose(pairs: &[&Pair], similarity: &[f64], least: u32, wanted_recall: f64) -> Chosen {
     let mut families: Vec<usize> = pairs.iter().map(|pair| pair.family).collect();
     families.sort_unstable();
     families.dedup();
@@ -106,10 +108,10 @@ pub(super) fn choose(pairs: &[&Pair], similarity: &[f64], least: u32) -> Chosen 
         };
         let best = thresholds(least).max_by(|a, b| {
             let ((p, r), (q, s)) = (figures_at(*a), figures_at(*b));
-            // Enough precision before more recall; without it, more precision. The first of equals is the last here.
-            let order = (p >= PRECISION).cmp(&(q >= PRECISION));
-            let by_figure = if p >= PRECISION { r.total_cmp(&s) } else { p.total_cmp(&q) };
-            order.then(by_figure).then(b.total_cmp(a))
+            let by_precision = if r >= wanted_recall { p.total_cmp(&q) } else { Ordering::Equal };
+            let is_enough = (r >= wanted_recall).cmp(&(s >= wanted_recall));
+            // The first of equals is the last here.
+            is_enough.then(by_precision).then(r.total_cmp(&s)).then(b.total_cmp(a))
         });
         let threshold = best.unwrap_or(1.0);
         *chosen.entry((100.0 * threshold).round() as u32).or_default() += 1;
@@ -156,8 +158,31 @@ mod tests {
         let pairs: Vec<&Pair> = pairs.iter().collect();
         let similarity: Vec<f64> =
             pairs.iter().map(|pair| if pair.is_copy() { 0.83 } else { 0.72 }).collect();
-        let chosen = choose(&pairs, &similarity, POLICY_LEAST);
+        let chosen = choose(&pairs, &similarity, POLICY_LEAST, 0.75);
         assert_eq!((chosen.figures.precision, chosen.figures.recall), (Some(1.0), Some(1.0)));
         assert_eq!(chosen.thresholds, BTreeMap::from([(75, FOLDS)]));
+    }
+    #[test]
+    fn precision_is_bought_with_the_recall_that_is_not_asked_for() {
+        // Of 100 copies 30 are at 0.78, the others at 0.93; two other pairs are at 0.82.
+        let pairs: Vec<Pair> = (0..200).map(|n| pair(n, n % 2 == 0, 1.0)).collect();
+        let similarity: Vec<f64> = (0..200)
+            .map(|n| match n {
+                1 | 3 => 0.82,
+                _ if n % 2 == 1 => 0.58,
+                _ if n < 60 => 0.78,
+                _ => 0.93,
+            })
+            .collect();
+        let pairs: Vec<&Pair> = pairs.iter().collect();
+        let few = choose(&pairs, &similarity, POLICY_LEAST, 0.5);
+        assert_eq!(few.thresholds, BTreeMap::from([(85, FOLDS)]));
+        assert_eq!((few.figures.precision, few.figures.recall), (Some(1.0), Some(0.7)));
+        let most = choose(&pairs, &similarity, POLICY_LEAST, 0.95);
+        assert_eq!(most.thresholds, BTreeMap::from([(60, FOLDS)]));
+        assert_eq!((most.figures.accepted, most.figures.recall), ((100, 2), Some(1.0)));
+        // Where the recall is out of reach, the most there is.
+        let none = choose(&pairs, &similarity, 80, 0.95);
+        assert_eq!((none.figures.accepted, none.thresholds), ((70, 2), BTreeMap::from([(80, FOLDS)])));
     }
 }

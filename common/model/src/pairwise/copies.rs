@@ -27,7 +27,7 @@ pub(super) const TEXT: Tau = Tau::of_hundredths(85);
 pub(super) const WITHIN: Tau = Tau::of_hundredths(90);
 
 /// That of a pair on two sites.
-pub(super) const ACROSS: Tau = Tau::of_hundredths(80);
+pub(super) const ACROSS: Tau = Tau::of_hundredths(85);
 
 /// Bytes of the site.
 const SITE_BYTES: usize = 8;

@@ -29,7 +29,7 @@ pub(crate) const ALL: [(&str, Rule); 25] = {
         ("imatch", Rule::Imatch { lexicons: 10, percent: (20, 85) }),
         ("multi-simhash", Rule::MultiSimhash { words: 2, lexicons: 5, below: 3 }),
         ("content", Rule::Content { above: 8_000 }),
-        ("copies", Rule::Copies { text: 8_500, within: 9_000, across: 8_000, site: Host }),
+        ("copies", Rule::Copies { text: 8_500, within: 9_000, across: 8_500, site: Host }),
         ("overlap", Rule::Overlap { lines: 4, shared: 15 }),
         ("jaccard:tau=0.3", Rule::Jaccard { above: 3_000, words: 5 }),
         ("jaccard:tau=0.6,words=3", Rule::Jaccard { above: 6_000, words: 3 }),
