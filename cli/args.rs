@@ -1,7 +1,8 @@
 //! What every command shares of the command line.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::OnceLock;
 
 use clap::Args;
 use doppel_model::Tau;
@@ -9,9 +10,12 @@ use doppel_model::pairwise::{Policy, PolicyError};
 use doppel_partitioning::DIMENSIONS_MAX;
 use doppel_tier1::Retention;
 
+use crate::destination::refuse_input;
 use crate::exit::Failure;
+use crate::inputs::{self, Sources};
 use crate::records::RecordArgs;
 use crate::span::Span;
+use crate::spool::Spool;
 
 /// Where `doppel serve` listens unless told otherwise.
 pub(crate) const DEFAULT_SERVER: &str = "http://127.0.0.1:7700";
@@ -221,12 +225,53 @@ pub struct InputArgs {
     /// What is in files of records.
     #[command(flatten)]
     pub records: RecordArgs,
+    /// What the inputs name, once that was looked for.
+    #[arg(skip)]
+    found: OnceLock<Sources>,
+}
+
+impl InputArgs {
+    /// These inputs, what is said of them, and of their records.
+    #[must_use]
+    pub fn new(inputs: Vec<PathBuf>, strict: bool, records: RecordArgs) -> Self {
+        Self { inputs, strict, records, found: OnceLock::new() }
+    }
+
+    /// What the inputs name. It is looked for once, so that all readings of a run have the same.
+    ///
+    /// # Errors
+    /// Those of [`inputs::sources`].
+    pub(crate) fn sources(&self) -> anyhow::Result<&Sources> {
+        if let Some(found) = self.found.get() {
+            return Ok(found);
+        }
+        let found = inputs::sources(&self.inputs)?;
+        Ok(self.found.get_or_init(|| found))
+    }
+
+    /// Copies what can be read only once, for a run that reads its inputs several times.
+    ///
+    /// # Errors
+    /// Those of [`Self::sources`] and of [`Spool::of`].
+    pub(crate) fn spool(&mut self) -> anyhow::Result<Option<Spool>> {
+        self.sources()?;
+        self.found.get_mut().map_or(Ok(None), |sources| Spool::of(&mut sources.all))
+    }
+
+    /// Refuses an output in the place of a file that is read. An input that is not there is told by who reads it, before anything is written.
+    ///
+    /// # Errors
+    /// When it is one.
+    pub(crate) fn refuse_output(&self, option: &str, path: &Path) -> Result<(), Failure> {
+        refuse_input(option, path, &self.inputs)?;
+        self.sources().map_or(Ok(()), |sources| sources.refuse_output(option, path))
+    }
 }
 
 impl From<Vec<PathBuf>> for InputArgs {
     /// These inputs, and all else as without options.
     fn from(inputs: Vec<PathBuf>) -> Self {
-        Self { inputs, ..Self::default() }
+        Self::new(inputs, false, RecordArgs::default())
     }
 }
 

@@ -1,6 +1,7 @@
 //! Crawls on disk as pages with signatures: read on one thread, extracted on all cores, and handed over on the
 //! caller's thread in the order of the inputs. Those that have no signature are bad records.
 
+use std::collections::VecDeque;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread;
 
@@ -10,10 +11,13 @@ use doppel_model::pairwise::Signer;
 use doppel_model::{PageUrl, Timestamp};
 use doppel_protocol::Submission;
 use doppel_text::Extractor;
+use serde::{Deserialize, Serialize};
 
 use crate::args::InputArgs;
-use crate::crawl::{self, BatchSize, Tally};
+use crate::crawl::{self, BatchSize, FileEnd};
+use crate::ingested::Reading;
 use crate::processor;
+use crate::tally::{self, Tally};
 use crate::unusable::Unusable;
 
 /// Pages of a batch.
@@ -25,6 +29,7 @@ const BATCH: BatchSize = BatchSize { pages: BATCH_PAGES, bytes: 16 << 20 };
 const BATCHES_AHEAD: usize = 2;
 
 /// A page with its signature.
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ExtractedPage {
     /// How many pages come before it in the inputs, those that have no signature, too.
     pub(crate) record: u64,
@@ -33,8 +38,14 @@ pub(crate) struct ExtractedPage {
     pub(crate) bytes: u64,
 }
 
-/// Pages that are being extracted, and of each its URL and bytes.
-type Reading = (Batch, Vec<(PageUrl, u64)>);
+/// Pages that are being extracted, of each its URL and bytes, and the files that end with them.
+type Extracting = (Batch, Vec<(PageUrl, u64)>, Vec<FileEnd>);
+
+/// Pages with their signatures, and the files of which all pages are among these and those before.
+pub(crate) struct Extracted {
+    pub(crate) pages: Vec<ExtractedPage>,
+    pub(crate) ended: Vec<FileEnd>,
+}
 
 /// Extractors with this signer, on all cores.
 ///
@@ -54,14 +65,27 @@ pub(crate) fn extractors(signer: Signer, detect_language: bool) -> anyhow::Resul
 /// When an input is not there, or what `take` fails with.
 pub(crate) fn pages(
     inputs: &InputArgs,
+    extractor: (Signer, bool),
+    mut take: impl FnMut(Vec<ExtractedPage>) -> anyhow::Result<()>,
+) -> anyhow::Result<Tally> {
+    files(inputs, extractor, None, |Extracted { pages, .. }| take(pages))
+}
+
+/// The same for a collection: files that `reading` knows are left out.
+///
+/// # Errors
+/// The same.
+pub(crate) fn files(
+    inputs: &InputArgs,
     (signer, detect_language): (Signer, bool),
-    take: impl FnMut(Vec<ExtractedPage>) -> anyhow::Result<()>,
+    reading: Option<&Reading>,
+    take: impl FnMut(Extracted) -> anyhow::Result<()>,
 ) -> anyhow::Result<Tally> {
     let ingest = extractors(signer, detect_language)?;
     thread::scope(|scope| {
         let (sender, batches) = sync_channel(BATCHES_AHEAD);
         let ingest = &ingest;
-        let reader = scope.spawn(move || read(inputs, ingest, &sender));
+        let reader = scope.spawn(move || read(inputs, reading, ingest, &sender));
         let taken = dispatch(batches, Unusable::of(inputs), take);
         let read = reader.join().map_err(|_| anyhow!("the reader panicked"))?;
         // When `take` fails, reading stops because of that; so its error comes first.
@@ -72,32 +96,49 @@ pub(crate) fn pages(
 }
 
 /// Reads the inputs in batches, and hands each over as soon as its extraction has begun.
-fn read(inputs: &InputArgs, ingest: &Ingest, batches: &SyncSender<Reading>) -> anyhow::Result<Tally> {
+fn read(
+    inputs: &InputArgs,
+    reading: Option<&Reading>,
+    ingest: &Ingest,
+    batches: &SyncSender<Extracting>,
+) -> anyhow::Result<Tally> {
     let now = Timestamp::now();
-    crawl::read_batches(inputs, ("reading", true), BATCH, |pages| {
+    crawl::read_files(inputs, ("reading", true), (BATCH, reading), |pages, ends| {
         let named = pages.iter().map(|page| (page.url.clone(), crawl::content_bytes(page))).collect();
         let batch = ingest.start(pages.into_iter().map(Source::Fetched).collect(), now);
-        batches.send((batch, named)).map_err(|_| anyhow!("nobody takes the pages"))
+        batches.send((batch, named, ends)).map_err(|_| anyhow!("nobody takes the pages"))
     })
 }
 
-/// Gives the pages that have no signature.
+/// Gives the pages that have a signature.
 fn dispatch(
-    batches: impl IntoIterator<Item = Reading>,
+    batches: impl IntoIterator<Item = Extracting>,
     mut unusable: Unusable,
-    mut take: impl FnMut(Vec<ExtractedPage>) -> anyhow::Result<()>,
+    mut take: impl FnMut(Extracted) -> anyhow::Result<()>,
 ) -> anyhow::Result<Unusable> {
     let mut record = 0;
-    for (batch, named) in batches {
+    // Those that could not be used since the last end of a file, in their order.
+    let mut without: VecDeque<u64> = VecDeque::new();
+    for (batch, named, ends) in batches {
         let mut pages = Vec::with_capacity(named.len());
         for (page, (url, bytes)) in batch.wait().into_iter().zip(named) {
             match page {
                 Ok(submission) => pages.push(ExtractedPage { record, submission, bytes }),
-                Err(error) => unusable.note(&class(&error), (&url, bytes), &error),
+                Err(error) => {
+                    unusable.note(&class(&error), (&url, bytes), &error);
+                    without.push_back(record);
+                }
             }
             record += 1;
         }
-        take(pages)?;
+        let mut ended = Vec::with_capacity(ends.len());
+        for (before, ingested) in ends {
+            let begin = before - ingested.records().0;
+            let gone = without.partition_point(|record| *record < before);
+            let of_it = without.drain(..gone).filter(|record| *record >= begin).count();
+            ended.push((before, ingested.without(of_it as u64)));
+        }
+        take(Extracted { pages, ended })?;
     }
     Ok(unusable)
 }
@@ -106,7 +147,7 @@ fn dispatch(
 fn class(error: &IngestError) -> String {
     match error {
         IngestError::NoSite(policy) => format!("no host in the URL, which {policy} needs"),
-        IngestError::Panicked => crawl::FAILED.to_owned(),
+        IngestError::Panicked => tally::FAILED.to_owned(),
         IngestError::Item(_) | IngestError::TooLong(_) => error.to_string(),
     }
 }

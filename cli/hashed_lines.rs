@@ -15,8 +15,9 @@ use doppel_overlap::{Builder, Document};
 use doppel_text::{Extractor, HashedLines, is_read_in_place};
 
 use crate::args::InputArgs;
-use crate::crawl::{self, Tally};
+use crate::crawl;
 use crate::processor;
+use crate::tally::{self, Tally};
 use crate::unusable::Unusable;
 
 /// Pages of a batch ...
@@ -126,7 +127,7 @@ impl<'b> Hashing<'b> {
                 self.builder.push(&Document { url, host: &host, bytes, text, lines: &lines })?;
             }
             Some(None) => self.builder.gone(url)?,
-            None => self.failed.note(crawl::FAILED, (&page.url, bytes), &crawl::FAILED),
+            None => self.failed.note(tally::FAILED, (&page.url, bytes), &tally::FAILED),
         }
         Ok(())
     }
@@ -225,7 +226,7 @@ mod tests {
         hashing.take(large).unwrap();
         hashing.flush().unwrap();
         let failed: Vec<_> = hashing.failed.by_reason().collect();
-        assert_eq!(failed, [(crawl::FAILED, 2, 15 + 2 * LARGE_BYTES)]);
+        assert_eq!(failed, [(tally::FAILED, 2, 15 + 2 * LARGE_BYTES)]);
         // The others are one text, so each but the first is a copy.
         let collection = builder.finish().unwrap();
         let url = |document| collection.url(document).unwrap().to_string();

@@ -17,6 +17,7 @@ use walkdir::{DirEntry, WalkDir};
 use crate::destination::refuse_input;
 use crate::exit::Failure;
 use crate::objects::{self, Listing, Object};
+use crate::version::Version;
 
 /// The input that is standard input.
 const STANDARD: &str = "-";
@@ -33,6 +34,8 @@ pub(crate) struct Source {
     pub(crate) input: usize,
     /// Its size in bytes, as far as that is known before.
     pub(crate) bytes: u64,
+    /// What messages call it where it is a copy of something that can be read only once.
+    pub(crate) copy_of: Option<PathBuf>,
 }
 
 /// Where something to read is.
@@ -120,19 +123,11 @@ pub(crate) fn sources(inputs: &[PathBuf]) -> anyhow::Result<Sources> {
     Ok(sources)
 }
 
-/// Refuses an output in the place of a file that is read. An input that is not there is told by who reads it, before anything is written.
-///
-/// # Errors
-/// When it is one.
-pub(crate) fn refuse_output(option: &str, path: &Path, inputs: &[PathBuf]) -> Result<(), Failure> {
-    refuse_input(option, path, inputs)?;
-    sources(inputs).map_or(Ok(()), |sources| sources.refuse_output(option, path))
-}
-
 impl Source {
     /// What messages call it.
     pub(crate) fn path(&self) -> &Path {
         match &self.place {
+            _ if let Some(path) = &self.copy_of => path,
             Place::Standard => Path::new(STANDARD_NAME),
             Place::File(path, _) | Place::Pages(path) => path,
             Place::Object(object) => object.path(),
@@ -153,6 +148,15 @@ impl Source {
         }
     }
 
+    /// Which version of a file or object it is; none of what can be read only once, and of directories of pages.
+    pub(crate) fn version(&self) -> Option<Version> {
+        match &self.place {
+            Place::File(path, _) => Version::of(path),
+            Place::Object(object) => Some(object.version()),
+            Place::Standard | Place::Pages(_) => None,
+        }
+    }
+
     /// Opens it.
     ///
     /// # Errors
@@ -165,7 +169,10 @@ impl Source {
                     |error| InputError::new(&path.into(), doppel_crawls::Place::File, Reason::Io(error));
                 doppel_crawls::open_pipe(standard().map_err(fail)?, path, RecordFile::single(path), options)
             }
-            Place::File(path, name) => doppel_crawls::open_as(path, name.clone(), options),
+            Place::File(path, name) => match &self.copy_of {
+                Some(of) => doppel_crawls::open_copy(path, of, name.clone(), options),
+                None => doppel_crawls::open_as(path, name.clone(), options),
+            },
             Place::Pages(dir) => doppel_crawls::open(dir, options),
             Place::Object(object) => object.open(options),
         }
@@ -201,7 +208,7 @@ impl Sources {
             // The reader knows, which walks through it.
             Place::Standard | Place::Pages(_) => 0,
         };
-        self.all.push(Source { place, input, bytes });
+        self.all.push(Source { place, input, bytes, copy_of: None });
     }
 
     /// The crawl files of a directory, if it has some and no HTML page; else it is one of pages.

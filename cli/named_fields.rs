@@ -19,6 +19,8 @@ pub(crate) struct NamedFields<'s> {
     options: &'s InputOptions,
     /// Those that a file has, or that one of the later files has.
     found: BTreeSet<Field>,
+    /// Whether an earlier run has read files of these, which had what is named.
+    is_known: bool,
 }
 
 /// What is said of a field that a file does not have.
@@ -30,7 +32,12 @@ pub(crate) struct Lacks<'m> {
 
 impl<'s> NamedFields<'s> {
     pub(crate) fn new(sources: &'s [Source], options: &'s InputOptions) -> Self {
-        Self { sources, options, found: BTreeSet::new() }
+        Self { sources, options, found: BTreeSet::new(), is_known: false }
+    }
+
+    /// An earlier run has read one of the files with the same names of fields, and so has found them.
+    pub(crate) fn read_before(&mut self) {
+        self.is_known = true;
     }
 
     /// Takes note of the fields of a source, of which `number` is the place. What it lacks is to be told.
@@ -41,7 +48,7 @@ impl<'s> NamedFields<'s> {
         self.found.extend(those_in(map));
         for lacks in lacks(map) {
             let field = lacks.unmet.field;
-            if lacks.unmet.is_there || self.found.contains(&field) {
+            if lacks.unmet.is_there || self.is_known || self.found.contains(&field) {
                 continue;
             }
             let later = self.sources.get(number + 1..).unwrap_or_default();

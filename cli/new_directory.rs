@@ -2,7 +2,7 @@
 //!
 //! Everything is written into [`UNFINISHED`] inside the directory. When all of it is on disk it is moved to its place, and last
 //! of all the manifest is written, without which nothing opens the directory. A run that was killed leaves `UNFINISHED` behind,
-//! and the next one begins anew: nothing in it was ever said to be kept.
+//! and the next one begins anew: nothing in it was ever said to be kept. Only what was extracted may be taken from there.
 //!
 //! Invariants:
 //! - nothing is removed from a directory that has a manifest, and nothing of a name that is not known;
@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail, ensure};
 
 use crate::destination::are_one;
+use crate::ingested;
 use crate::interrupt;
 use crate::manifest::{self, Manifest, NAME, UNFINISHED, is_unfinished};
 use crate::policy_tables;
@@ -23,6 +24,7 @@ use crate::policy_tables;
 const TIER1: &str = "tier1";
 const TIER2: &str = "tier2";
 const LOCK: &str = "lock";
+const LOG: &str = "extracted.log";
 
 /// A directory that is being made. Unless it is finished, nothing stays.
 #[derive(Debug)]
@@ -47,7 +49,9 @@ impl NewDirectory {
         let mut names = names(dir)?;
         names.retain(|name| name != "lost+found");
         let is_left = is_unfinished(dir)
-            && self::names(&dir.join(UNFINISHED))?.iter().all(|name| is_part(name) || name == LOCK);
+            && self::names(&dir.join(UNFINISHED))?
+                .iter()
+                .all(|name| is_part(name) || name == LOCK || name == LOG);
         let ours =
             |name: &OsString| manifest::is_aside(name) || is_left && (name == UNFINISHED || is_part(name));
         Ok(names.iter().all(ours))
@@ -58,6 +62,19 @@ impl NewDirectory {
     /// # Errors
     /// When there is something else in it, or another process makes it, or it cannot be written.
     pub(crate) fn begin(dir: &Path) -> anyhow::Result<Self> {
+        let this = Self::resume(dir)?;
+        let log = this.extraction_log();
+        if log.exists() {
+            remove(&log)?;
+        }
+        Ok(this)
+    }
+
+    /// The same, but the [log](Self::extraction_log) of an interrupted run stays.
+    ///
+    /// # Errors
+    /// The same.
+    pub(crate) fn resume(dir: &Path) -> anyhow::Result<Self> {
         let cannot = || format!("cannot write {}", dir.display());
         let check = || {
             let is_possible = Self::is_possible(dir)?;
@@ -118,6 +135,16 @@ impl NewDirectory {
         self.dir.join(UNFINISHED).join(policy_tables::NAME)
     }
 
+    /// Where the list of the files that were read may be written.
+    pub(crate) fn ingested(&self) -> PathBuf {
+        self.dir.join(UNFINISHED).join(ingested::NAME)
+    }
+
+    /// Where it may be written what was extracted so far, for a run that goes on after this one was interrupted.
+    pub(crate) fn extraction_log(&self) -> PathBuf {
+        self.dir.join(UNFINISHED).join(LOG)
+    }
+
     /// Makes it a data directory. All files of both tiers are on disk, and so are their names.
     ///
     /// # Errors
@@ -129,12 +156,16 @@ impl NewDirectory {
         }
         let cannot = || format!("cannot write {}", dir.display());
         fs::rename(self.tier1(), dir.join(TIER1)).with_context(cannot)?;
-        for (part, name) in [(self.tier2(), TIER2), (self.tables(), policy_tables::NAME)] {
+        let parts =
+            [(self.tier2(), TIER2), (self.tables(), policy_tables::NAME), (self.ingested(), ingested::NAME)];
+        for (part, name) in parts {
             if part.exists() {
                 fs::rename(part, dir.join(name)).with_context(cannot)?;
             }
         }
         sync(dir).with_context(cannot)?;
+        // It may be large, and nobody looks for it beside a manifest.
+        let _is_removed = fs::remove_file(self.extraction_log());
         Ok(manifest.install(dir)?)
     }
 }
@@ -143,10 +174,11 @@ impl Drop for NewDirectory {
     /// Removes what is not finished, or the empty rest. What cannot be removed is removed by the next run.
     fn drop(&mut self) {
         let is_gone = |path: &PathBuf| remove(path).is_ok() || !path.exists();
-        let mut left = vec![self.tier1(), self.tier2(), self.tables()];
+        let mut left =
+            vec![self.tier1(), self.tier2(), self.tables(), self.ingested(), self.extraction_log()];
         if !self.dir.join(NAME).exists() {
             // It failed after they were moved.
-            left.extend([TIER1, TIER2, policy_tables::NAME].map(|part| self.dir.join(part)));
+            left.extend([TIER1, TIER2, policy_tables::NAME, ingested::NAME].map(|part| self.dir.join(part)));
         }
         if left.iter().all(is_gone) {
             let aside = self.dir.join(UNFINISHED);
@@ -174,9 +206,9 @@ impl Drop for Made {
     }
 }
 
-/// Whether it is a tier, or the tables or what they are written as.
+/// Whether it is a tier, or the tables or the list of files or what these are written as.
 fn is_part(name: &OsString) -> bool {
-    name == TIER1 || name == TIER2 || policy_tables::is_name(name)
+    name == TIER1 || name == TIER2 || policy_tables::is_name(name) || ingested::is_name(name)
 }
 
 /// Locks the directory; none where another process has removed the file meanwhile.

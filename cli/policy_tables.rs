@@ -22,9 +22,10 @@ use doppel_model::tables::{CONTENT_TERMS_MAX, FILE_BYTES_MAX, Sample, Tables, Ta
 use doppel_text::Extractor;
 
 use crate::args::{InputArgs, PolicyArgs};
-use crate::crawl::{self, BatchSize, Tally};
+use crate::crawl::{self, BatchSize};
 use crate::exit::Failure;
 use crate::processor;
+use crate::tally::{self, Tally};
 use crate::unusable::Unusable;
 use crate::whole_file::{self, Earlier};
 
@@ -357,9 +358,9 @@ fn read_words(
             if let (None, Some(failed)) = (read, failed) {
                 let page = (&page.url, crawl::content_bytes(&page));
                 failed.lock().unwrap_or_else(PoisonError::into_inner).note(
-                    crawl::FAILED,
+                    tally::FAILED,
                     page,
-                    &crawl::FAILED,
+                    &tally::FAILED,
                 );
             }
         }

@@ -1,13 +1,12 @@
 //! Copies of what can be read only once, for commands that read their inputs twice: standard input and named pipes.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileTypeExt;
-use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use doppel_crawls::record::RecordFile;
 
-use crate::inputs;
+use crate::inputs::{self, Place, Source};
 use crate::scratch::Scratch;
 
 /// Copies of inputs, which are removed in the end.
@@ -16,36 +15,30 @@ pub(crate) struct Spool {
 }
 
 impl Spool {
-    /// Copies standard input and named pipes, and puts the copies in their places among the inputs; none where there is none of
-    /// them.
+    /// Copies standard input and named pipes, and puts the copies in their places; none where there is none of them. Records are named as in what they
+    /// are copies of, and so are files in messages.
     ///
     /// # Errors
-    /// When standard input is there twice, or there is no room.
-    pub(crate) fn of(inputs: &mut [PathBuf]) -> anyhow::Result<Option<Self>> {
-        inputs::require_standard_once(inputs)?;
-        let mut once: Vec<_> = inputs.iter_mut().filter(|input| is_read_once(input)).collect();
+    /// When there is no room, or a pipe cannot be read.
+    pub(crate) fn of(sources: &mut [Source]) -> anyhow::Result<Option<Self>> {
+        let mut once: Vec<_> = sources.iter_mut().filter(|source| source.is_read_once()).collect();
         if once.is_empty() {
             return Ok(None);
         }
         let scratch = Scratch::new()?;
-        for (number, input) in once.iter_mut().enumerate() {
-            let dir = scratch.path().join(number.to_string());
-            fs::create_dir(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
-            // The copy has the name of the input, after which records are named, and which may tell the format.
-            let (from, name) = if inputs::is_standard(input) {
-                (inputs::standard(), inputs::STANDARD_NAME.as_ref())
-            } else {
-                (File::open(&input), input.file_name().unwrap_or_default())
+        for (number, source) in once.iter_mut().enumerate() {
+            let shown = source.path().to_owned();
+            let (from, name) = match &source.place {
+                Place::File(path, name) => (File::open(path), name.clone()),
+                _ => (inputs::standard(), RecordFile::single(&shown)),
             };
-            let copy = dir.join(name);
+            let copy = scratch.path().join(number.to_string());
             let copied = from.and_then(|mut from| io::copy(&mut from, &mut File::create(&copy)?));
-            copied.with_context(|| format!("cannot copy {} to {}", name.display(), copy.display()))?;
-            **input = copy;
+            let bytes =
+                copied.with_context(|| format!("cannot copy {} to {}", shown.display(), copy.display()))?;
+            **source =
+                Source { place: Place::File(copy, name), input: source.input, bytes, copy_of: Some(shown) };
         }
         Ok(Some(Self { _scratch: scratch }))
     }
-}
-
-fn is_read_once(input: &Path) -> bool {
-    inputs::is_standard(input) || fs::metadata(input).is_ok_and(|metadata| metadata.file_type().is_fifo())
 }

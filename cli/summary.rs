@@ -13,8 +13,8 @@ use doppel_protocol::{Counters, GroupFilter, GroupState, GroupSummary, Outcome, 
 use doppel_tier1::bulk::{BulkGroup, Grouped};
 use serde::{Serialize, Serializer};
 
-use crate::crawl::Tally;
 use crate::output::{bytes, count, plural, redirects, table};
+use crate::tally::Tally;
 use crate::weights::{Balance, Weight};
 
 /// Groups or members read at a time.
@@ -233,6 +233,15 @@ impl Summary {
         } else {
             "their files have gone; they stay live, --prune records them as dead"
         };
+        let before = &input.read_before;
+        if before.files > 0 {
+            let bad = if before.bad > 0 { format!(", {} bad", count(before.bad)) } else { String::new() };
+            let about = format!(
+                "with {} records{bad}: as they were, so not read again; --read-again reads them",
+                count(before.records)
+            );
+            rows.push(("known files", before.files, about));
+        }
         let optional = [
             ("unchanged", outcomes.unchanged, "as on record"),
             ("stale", outcomes.stale, "older than what is on record: not taken"),

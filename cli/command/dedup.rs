@@ -16,13 +16,12 @@ use doppel_protocol::{Body, Market, Markets, Submission};
 use crate::args::{EngineArgs, InputArgs};
 use crate::bad_records::BadFile;
 use crate::destination::Destination;
-use crate::inputs;
+use crate::ingested::Reading;
 use crate::manifest::{self, Manifest};
 use crate::new_directory::NewDirectory;
 use crate::output::{self, Output, say};
 use crate::policy_tables;
 use crate::results::{Decisions, ResultArgs, Results, Verdicts};
-use crate::spool::Spool;
 use crate::summary::{Fed, LearntTables, Summary};
 use crate::wire::{self, Asked, DEFAULTS};
 use reported::ReportPlan;
@@ -32,11 +31,12 @@ use reported::ReportPlan;
 /// Several inputs are successive crawls: a page of a later one is the page's new version. Without --data nothing is kept.
 /// With --data the collection stays, and `doppel serve` or another `doppel dedup` goes on with it. All pages are grouped at
 /// once where nothing is kept, or the directory is empty or none yet: two runs of the same command give the same output, ids
-/// of groups included. (Ids are names: with --data the same groups have others than without.) When it is interrupted, nothing
-/// is kept, and the same command begins anew. A directory that is made so has no snapshots, so the first `doppel serve` makes
+/// of groups included. (Ids are names: with --data the same groups have others than without.) When it is interrupted, the same command goes on behind the last
+/// file that was read to its end. A directory that is made so has no snapshots, so the first `doppel serve` makes
 /// the index of all signatures: status is answered at once, new pages are decided later. A collection that is there goes on
 /// page by page. A policy that reads tables (docs/POLICIES.md) learns them from the inputs, which are read twice then, unless
-/// they are given or the collection has them; the summary names them. With --data they are kept and never change. The options for shards, ranges and languages have an effect with --data or --incremental; those for
+/// they are given or the collection has them; the summary names them. With --data they are kept and never change. A file that the collection has taken to its end, and that is as
+/// it was, is not read again, unless --kept, --removed or --report needs its records. The options for shards, ranges and languages have an effect with --data or --incremental; those for
 /// partitions, dimensions, nodes, pending pages, cohesion and retention where pages are recorded one by one. A page of a
 /// directory whose file has gone since then stays live, unless --prune is given.
 #[derive(Debug, Args)]
@@ -58,6 +58,9 @@ pub(crate) struct Dedup {
     /// goes on where it was.
     #[arg(long)]
     incremental: bool,
+    /// Read all files, those too that the collection has taken before and that are as they were.
+    #[arg(long, requires = "data")]
+    read_again: bool,
     /// Write one line of JSON for every live page, sorted by URL, to this file; `-` is standard output.
     /// A file that is there is replaced at the end, and may be an input.
     #[arg(long, value_name = "FILE")]
@@ -103,6 +106,8 @@ struct Plan {
     /// Whether it makes a data directory as a whole.
     makes: bool,
     results: Option<Results>,
+    /// How files are read that the collection lists, where one is kept.
+    reading: Option<Reading>,
 }
 
 impl Dedup {
@@ -111,7 +116,7 @@ impl Dedup {
         let mut plan = self.plan(&asked)?;
         // Where tables are learnt, a report is made or results are written, the inputs are read twice.
         let is_read_twice = self.learns(&asked) || plan.report.is_some() || plan.results.is_some();
-        let spool = if is_read_twice { Spool::of(&mut self.inputs.inputs)? } else { None };
+        let spool = if is_read_twice { self.inputs.spool()? } else { None };
         if let Some(report) = &mut plan.report {
             // A copy has the date on which it was made.
             report.is_dated = spool.is_none();
@@ -147,11 +152,25 @@ impl Dedup {
         let others: Vec<_> = others.into_iter().filter_map(|(option, path)| Some((option, path?))).collect();
         if let Some(out) = self.out.as_deref().filter(|_| self.results.is_wanted()) {
             // The results are the last that is written, and read the inputs again.
-            inputs::refuse_output("--out", out, &self.inputs.inputs)?;
+            self.inputs.refuse_output("--out", out)?;
         }
         let results = Results::check(&self.results, &self.inputs, &others, data)?;
         results.iter().for_each(Results::say_memory);
-        Ok(Plan { out, report, market, makes: is_possible && !self.incremental, results })
+        let is_copied = report.is_some() || results.is_some();
+        let reading = data.map(|dir| self.reading(dir, is_copied)).transpose()?;
+        Ok(Plan { out, report, market, makes: is_possible && !self.incremental, results, reading })
+    }
+
+    /// How files are read for a collection. Where their records `are_copied`, or are looked at for a report, all are read anyway.
+    fn reading(&self, dir: &Path, are_copied: bool) -> anyhow::Result<Reading> {
+        let records = &self.inputs.records;
+        let reading =
+            Reading::new(&records.fields, self.engine.detect_language, !are_copied && !self.read_again);
+        if !reading.leaves_out() {
+            return Ok(reading);
+        }
+        let asks_for_bad = records.bad.is_some() || records.max_bad.is_some() || self.inputs.strict;
+        reading.with_list(dir, asks_for_bad)
     }
 
     /// Whether the tables of the policy are to be learnt from the inputs: they are not given, and the collection does not have them.

@@ -24,10 +24,11 @@ use serde::Serialize;
 
 use crate::args::{InputArgs, ServerArgs};
 use crate::client::connect;
-use crate::crawl::{self, Tally};
+use crate::crawl;
 use crate::interrupt;
 use crate::output::{Output, bytes, count, say, table};
 use crate::progress;
+use crate::tally::Tally;
 use post::{Batch, Post, Posted, Stopped};
 
 /// How long one request may wait for the last decisions before it is sent again.

@@ -15,7 +15,6 @@ use crate::bounded::{self, BoundsArgs};
 use crate::destination::Destination;
 use crate::exit::Failure;
 use crate::hashed_lines;
-use crate::inputs;
 use crate::output::{self, Output, say};
 use crate::progress;
 use report::{Chunks, Report, Whole};
@@ -124,7 +123,7 @@ impl Overlap {
         }
         let budget = self.bounds.budget()?;
         if let Some(path) = &self.pairs {
-            inputs::refuse_output("--pairs", path, &self.inputs.inputs)?;
+            self.inputs.refuse_output("--pairs", path)?;
         }
         let out = self.pairs.as_deref().map(Destination::open).transpose()?;
         let chunkings = match &self.chunks[..] {

@@ -23,11 +23,12 @@ use doppel_model::tables::{Sample, Tables};
 use serde::Serialize;
 
 use crate::args::InputArgs;
-use crate::crawl::{self, Tally};
+use crate::crawl;
 use crate::exit::Failure;
 use crate::output::{Output, say};
 use crate::policy_tables;
 use crate::scratch::Scratch;
+use crate::tally::Tally;
 use sample::Sample as Timed;
 use spool::Spool;
 use trial::{Grouping, Reading, TablesRead, Trial};
@@ -104,7 +105,7 @@ struct AtTau {
 impl Pilot {
     pub(crate) fn run(mut self) -> anyhow::Result<()> {
         let begin = Instant::now();
-        let _copies = crate::spool::Spool::of(&mut self.inputs.inputs)?;
+        let _copies = self.inputs.spool()?;
         let scratch = Scratch::new()?;
         let asked = self.policies();
         let given = self.policy_tables.as_deref().map(policy_tables::read).transpose()?;

@@ -14,7 +14,6 @@ use doppel_model::signature::Signature;
 use doppel_partitioning::{Drift, MappingLoad};
 
 use crate::args::{self, CredentialArgs, InputArgs};
-use crate::inputs;
 use crate::layout::{Layout, LayoutArgs, Shape};
 use crate::output::{self, Output};
 use crate::progress;
@@ -93,16 +92,14 @@ pub(crate) struct Plan {
 impl Plan {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let rho = self.layout.rho()?;
-        let inputs = [&self.inputs[..], &self.learn_from].concat();
-        let outputs = Outputs::open(self.assignments.as_deref(), self.map.as_deref(), &inputs)?;
         let strict = self.strict;
+        let args = |inputs: &[PathBuf]| InputArgs::new(inputs.to_vec(), strict, self.records.clone());
+        let inputs = args(&[&self.inputs[..], &self.learn_from].concat());
+        let outputs = Outputs::open(self.assignments.as_deref(), self.map.as_deref(), &inputs)?;
         // Before the first reading, which would replace what the second one reads.
-        let sources = inputs::sources(&inputs)?;
-        self.records.bad.as_ref().map_or(Ok(()), |bad| bad.begin(&sources))?;
-        let read = |inputs: &[PathBuf]| {
-            let records = self.records.clone();
-            contents::read(&InputArgs { inputs: inputs.to_vec(), strict, records })
-        };
+        let sources = inputs.sources()?;
+        self.records.bad.as_ref().map_or(Ok(()), |bad| bad.begin(sources))?;
+        let read = |inputs: &[PathBuf]| contents::read(&args(inputs));
         let (contents, input) = match &self.from_server {
             Some(server) => (contents::sample(server, &self.credentials)?, None),
             None => read(&self.inputs).map(|(contents, input)| (contents, Some(input)))?,

@@ -10,12 +10,11 @@ use doppel_model::tables::TablesHash;
 use serde::Serialize;
 
 use crate::args::InputArgs;
-use crate::crawl::Tally;
 use crate::destination::Destination;
 use crate::exit::Failure;
-use crate::inputs;
 use crate::output::{self, Output, count, plural, say};
 use crate::policy_tables;
+use crate::tally::Tally;
 
 /// Learn from crawls how common each word is, for policies that read that.
 ///
@@ -60,7 +59,7 @@ impl PolicyTables {
             let text = format!("the policy {} reads no tables, so there is nothing to learn", policy.name());
             return Err(Failure::Usage(text).into());
         }
-        inputs::refuse_output("--out", &self.out, &self.inputs.inputs)?;
+        self.inputs.refuse_output("--out", &self.out)?;
         let out = Destination::open(&self.out)?;
         let (tables, input) = policy_tables::learn(&self.inputs, policy, true)?;
         let learnt = Learnt {

@@ -115,7 +115,7 @@ impl WinnersFile {
             })?;
         }
         if !inputs.is_empty() {
-            let inputs = InputArgs { inputs, strict: false, records: self.records.clone() };
+            let inputs = InputArgs::new(inputs, false, self.records.clone());
             let tally = crawl::read(&inputs, |page| Ok(known.note(page)?))?;
             tally.verdict(false, 0)?;
         }

@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 
 use super::*;
+use crate::args::InputArgs;
 
 fn make(home: &Path, names: &[&str]) {
     for name in names {
@@ -48,7 +49,7 @@ fn an_output_is_none_of_the_files_that_are_read() {
     make(home.path(), &["set/a/1.jsonl", "set/README.md", "site/index.html", "other/1.jsonl"]);
     let at = |name: &str| home.path().join(name);
     let is_refused = |input: &str, output: &str| {
-        refuse_output("--out", &at(output), &[at(input)]).is_err_and(|error| {
+        InputArgs::from(vec![at(input)]).refuse_output("--out", &at(output)).is_err_and(|error| {
             let why = format!("--out {} would replace the input", at(output).display());
             error.to_string().starts_with(&why)
         })

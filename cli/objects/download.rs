@@ -15,6 +15,8 @@ use object_store::{Error, GetOptions, GetRange, ObjectMeta, ObjectStore};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
 
+use crate::version::Version;
+
 /// The bytes of a piece. Two are in memory.
 const PIECE: u64 = 8 << 20;
 
@@ -46,16 +48,29 @@ impl Object {
         self.found.size
     }
 
+    /// What its records are named by.
+    pub(crate) fn name(&self) -> &RecordFile {
+        &self.name
+    }
+
+    /// Which version of it is read.
+    pub(crate) fn version(&self) -> Version {
+        Version::of_object(self.found.size, self.modified(), self.found.e_tag.clone())
+    }
+
+    fn modified(&self) -> Timestamp {
+        Timestamp::from_millis(self.found.last_modified.timestamp_millis())
+    }
+
     /// Opens it.
     ///
     /// # Errors
     /// Those of [`doppel_crawls::open_pipe`].
     pub(crate) fn open(&self, options: InputOptions) -> Result<Input, InputError> {
-        let modified = Timestamp::from_millis(self.found.last_modified.timestamp_millis());
         let fail = |error| InputError::new(&self.path().into(), Place::File, Reason::Io(error));
         runtime().map_err(fail)?;
         let input = doppel_crawls::open_pipe(self.pieces(), &self.path, self.name.clone(), options)?;
-        Ok(input.modified_at(modified))
+        Ok(input.modified_at(self.modified()))
     }
 
     /// Its bytes.

@@ -3,10 +3,12 @@
 use std::convert::Infallible;
 use std::path::Path;
 
+use doppel_crawls::record::RecordFile;
 use doppel_crawls::{Input, InputError, InputOptions};
 
 use super::Listing;
 use crate::exit::Failure;
+use crate::version::Version;
 
 /// An object, of which there is none.
 #[derive(Debug)]
@@ -18,6 +20,14 @@ impl Object {
     }
 
     pub(crate) fn bytes(&self) -> u64 {
+        match self.0 {}
+    }
+
+    pub(crate) fn name(&self) -> &RecordFile {
+        match self.0 {}
+    }
+
+    pub(crate) fn version(&self) -> Version {
         match self.0 {}
     }
 

@@ -1,8 +1,7 @@
 //! What can be wrong with the directories of results is found before the inputs are read, which may take hours.
 
-use std::fs::{self, File, Metadata, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
@@ -18,6 +17,7 @@ use crate::args::InputArgs;
 use crate::exit::Failure;
 use crate::inputs::{self, Place, Source};
 use crate::output::say;
+use crate::version::Version;
 
 /// What is to be written, and where.
 #[derive(Debug)]
@@ -25,30 +25,10 @@ pub(crate) struct Results {
     /// The directories.
     pub(super) dirs: Sides<PathBuf>,
     /// The path of each source below them, and what its file was like.
-    pub(super) places: Vec<(PathBuf, Option<Seen>)>,
+    pub(super) places: Vec<(PathBuf, Option<Version>)>,
     pub(super) annotate: bool,
     /// Those on the directories, which are held until the end: two runs that write there would take each other's files away.
     pub(super) _locks: Vec<File>,
-}
-
-/// What a file was like.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Seen {
-    bytes: u64,
-    modified: (i64, i64),
-}
-
-impl Seen {
-    /// That of the file of a source, if it is one.
-    pub(super) fn of_source(source: &Source) -> Option<Self> {
-        if let Place::File(path, _) = &source.place { Self::of(path) } else { None }
-    }
-
-    /// That of a file which can be read twice; none of others.
-    fn of(path: &Path) -> Option<Self> {
-        let there = fs::metadata(path).ok().filter(Metadata::is_file)?;
-        Some(Self { bytes: there.len(), modified: (there.mtime(), there.mtime_nsec()) })
-    }
 }
 
 impl Results {
@@ -67,8 +47,8 @@ impl Results {
         if !args.is_wanted() {
             return Ok(None);
         }
-        let sources = inputs::sources(&inputs.inputs)?.all;
-        let relative = places(&sources, &inputs.inputs)?;
+        let sources = &inputs.sources()?.all;
+        let relative = places(sources, &inputs.inputs)?;
         let mut dirs = Vec::new();
         for (option, dir) in args.dirs() {
             dirs.push((option, dir, directory(dir).with_context(|| cannot(dir))?));
@@ -77,7 +57,7 @@ impl Results {
             let is_nested = kept.starts_with(removed) || removed.starts_with(kept);
             ensure!(!is_nested, usage("--kept and --removed name two directories, neither in the other"));
         }
-        let taken = Taken::by(&sources)?;
+        let taken = Taken::by(sources)?;
         let mut beside: Vec<(&str, PathBuf)> = Vec::new();
         for (option, path) in others {
             beside.extend(one_paths(path)?.into_iter().map(|path| (*option, path)));
@@ -108,7 +88,7 @@ impl Results {
             for (other, path) in &beside {
                 ensure!(!path.starts_with(dir), usage(format!("{other} is inside {option} {shown}")));
             }
-            for (place, source) in relative.iter().zip(&sources) {
+            for (place, source) in relative.iter().zip(sources) {
                 let path = resolved(&dir.join(place)).with_context(|| cannot(given))?;
                 let wrong = |what: &str| {
                     let path = path.display();
@@ -127,14 +107,14 @@ impl Results {
             // Nothing of it stays.
             PartFile::begin(&given.join("results")).with_context(|| cannot(given))?;
         }
-        check_types(inputs, &sources)?;
+        check_types(inputs, sources)?;
         if args.annotate {
-            check_annotations(inputs, &sources)?;
+            check_annotations(inputs, sources)?;
         }
-        let seen = relative.into_iter().zip(&sources);
+        let seen = relative.into_iter().zip(sources);
         Ok(Some(Self {
             dirs: Sides { kept: args.kept.clone(), removed: args.removed.clone() },
-            places: seen.map(|(place, source)| (place, Seen::of_source(source))).collect(),
+            places: seen.map(|(place, source)| (place, source.version())).collect(),
             annotate: args.annotate,
             _locks: locks,
         }))

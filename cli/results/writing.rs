@@ -12,15 +12,16 @@ use doppel_crawls::record::RecordFile;
 use doppel_crawls::{InputOptions, Limits};
 use doppel_model::Timestamp;
 
-use super::checked::{Results, Seen};
+use super::checked::Results;
 use super::part_file::PartFile;
 use super::places::no_object;
 use super::verdicts::Decisions;
 use crate::args::InputArgs;
-use crate::crawl::Met;
-use crate::inputs::{self, Place, Source};
+use crate::inputs::{Place, Source};
 use crate::output::{count, plural};
 use crate::progress;
+use crate::tally::Met;
+use crate::version::Version;
 
 /// What is written at a time.
 const BUFFER: usize = 64 << 10;
@@ -34,7 +35,7 @@ type IsAsItWas<'f> = &'f dyn Fn(&Copied, &Decisions) -> anyhow::Result<()>;
 /// What the first reading met of a source, which the second has to meet again: an end that comes early would be no error else.
 struct First<'s> {
     path: &'s Path,
-    seen: Option<Seen>,
+    seen: Option<&'s Version>,
     met: Met,
     /// The pages that were asked for before it, and those of them that could not be used.
     asked: (u64, u64),
@@ -42,7 +43,7 @@ struct First<'s> {
 
 impl First<'_> {
     fn check_seen(&self, source: &Source) -> anyhow::Result<()> {
-        let has_changed = self.seen.is_some() && Seen::of_source(source) != self.seen;
+        let has_changed = self.seen.is_some() && source.version().as_ref() != self.seen;
         ensure!(!has_changed, "{} has changed since it was read first; begin anew", self.path.display());
         Ok(())
     }
@@ -75,7 +76,7 @@ impl Results {
         (now, met): (Timestamp, &[Met]),
         mut decisions: Decisions,
     ) -> anyhow::Result<Copied> {
-        let sources = inputs::sources(&inputs.inputs)?.all;
+        let sources = &inputs.sources()?.all;
         let is_same = sources.len() == self.places.len() && sources.len() == met.len();
         ensure!(is_same, "there are other inputs than when they were read first");
         let options = inputs.records.fields.options(Limits::at(now));
@@ -85,7 +86,7 @@ impl Results {
             let path = source.path();
             let before = bar.position();
             let read = |bytes| bar.set_position(before + bytes);
-            let first = First { path, seen: *seen, met: *met, asked: decisions.asked() };
+            let first = First { path, seen: seen.as_ref(), met: *met, asked: decisions.asked() };
             first.check_seen(source)?;
             match &source.place {
                 Place::Standard => bail!("standard input cannot be read twice"),

@@ -37,7 +37,8 @@ fn a_collection_outlives_its_commands() {
     let kept = &kept[..2];
     let after = dedup(kept, &[&files[1]]);
     assert_eq!(meaning(&after), meaning(&whole));
-    assert_eq!(dedup(kept, &[&files[0], &files[1]]), after, "the same files again change nothing");
+    let again = [kept, &["--read-again"]].concat();
+    assert_eq!(dedup(&again, &[&files[0], &files[1]]), after, "the same files again change nothing");
     let server = Server::start(&data, &[]);
     assert_eq!(server.export(), after);
 }
@@ -267,7 +268,8 @@ fn the_summary_counts_stale_and_unchanged_pages() {
         path
     };
     let (new, old) = (crawl("new.jsonl", "2024-05-02T00:00:00Z"), crawl("old.jsonl", "2024-05-01T00:00:00Z"));
-    let dedup = |input: &Path| run_ok(["dedup", "--data", data.to_str().unwrap(), input.to_str().unwrap()]);
+    let options = ["dedup", "--read-again", "--data", data.to_str().unwrap()];
+    let dedup = |input: &Path| run_ok(options.into_iter().chain([input.to_str().unwrap()]));
     let first = dedup(&new);
     assert!(!first.contains("stale") && !first.contains("unchanged"), "{first}");
     assert!(dedup(&old).contains("stale         1  older than what is on record: not taken"));

@@ -192,12 +192,103 @@ fn one_process_makes_it_and_an_interrupted_one_keeps_nothing() {
     interrupt(&first, "INT");
     interrupt(&first, "CONT");
     let output = finished(first);
-    let said = "doppel: interrupted; nothing is kept, and the same command begins anew\n";
+    let said =
+        "doppel: interrupted; the same command goes on behind the last file that was read to its end\n";
     assert_eq!((code(&output), errors(&output).as_str()), (130, said));
     assert!(!data.join("unfinished/tier1").exists());
     dedup(&data, &[], &[pages.to_str().unwrap().to_owned()]);
     assert_eq!(code(&run(["check", data.to_str().unwrap()])), 0);
     assert!(!data.join("unfinished").exists());
+}
+
+/// `dedup` of two files and a pipe, which is killed when it waits for the pipe, and given again. Gives what the second one said.
+fn killed_and_given_again(home: &Path, data: &Path, way: &str) -> String {
+    let pages = |name: &str, from: u64| {
+        let page = |n: u64| {
+            let near = if n % 5 == 0 { vec!["other".to_owned()] } else { Vec::new() };
+            let words = [text(n / 2, 40), near].concat().join(" ");
+            json!({"url": format!("http://{name}.example/{n}"), "text": words})
+        };
+        ndjson(&(from..from + 1_100).map(page).collect::<Vec<_>>())
+    };
+    let [a, b, c] = ["a.jsonl", "b.jsonl", "c.jsonl"].map(|name| home.join(name));
+    fs::write(&a, pages("a", 0)).unwrap();
+    fs::write(&b, pages("b", 900)).unwrap();
+    rustix::fs::mknodat(rustix::fs::CWD, &c, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0).unwrap();
+    let command = || {
+        let mut command = doppel();
+        command.args(["dedup", "--json", way, "--data"]).arg(data).args([&a, &b, &c]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    };
+    let mut first = command().spawn().unwrap();
+    wait_until("the end of the first file", PATIENCE, || {
+        let log = fs::metadata(data.join("unfinished/extracted.log")).is_ok_and(|log| log.len() > 1 << 20);
+        let list = fs::read_to_string(data.join("ingested.jsonl")).is_ok_and(|list| list.contains("a.jsonl"));
+        (log || list).then_some(())
+    });
+    first.kill().unwrap();
+    first.wait().unwrap();
+    let second = command().spawn().unwrap();
+    fs::write(&c, pages("c", 500)).unwrap();
+    let second = finished(second);
+    assert_eq!(code(&second), 0, "{}", errors(&second));
+    let summary: Value = serde_json::from_slice(&second.stdout).unwrap();
+    assert_eq!(summary["input"]["read_before"], json!({"files": 1, "records": 1_100, "bad": 0}));
+    assert_eq!(summary["input"]["records"], 2_200);
+    assert_eq!(summary["pages"]["live"], 3_300);
+    // The same as without an interruption, and from the same bytes.
+    let whole = home.join("whole");
+    fs::remove_file(&c).unwrap();
+    fs::write(&c, pages("c", 500)).unwrap();
+    let export = |dir: &Path, input: &Path| {
+        let out = home.join("out");
+        let [dir, out, input] = [dir, &out, input].map(|path| path.to_str().unwrap());
+        run_ok(["dedup", "--data", dir, "--out", out, input]);
+        meaning(&fs::read_to_string(out).unwrap())
+    };
+    dedup(&whole, &[], &[&a, &b].map(|path| path.to_str().unwrap().to_owned()));
+    assert_eq!(export(data, &c), export(&whole, &c));
+    assert_eq!(code(&run(["check", data.to_str().unwrap()])), 0);
+    errors(&second)
+}
+
+#[test]
+fn a_directory_that_was_being_made_goes_on_behind_the_last_file_that_was_read() {
+    let home = tempfile::tempdir().unwrap();
+    let data = home.path().join("data");
+    let said = killed_and_given_again(home.path(), &data, "--strict");
+    assert!(said.contains("going on after 1 file that an interrupted run has read"), "{said}");
+    assert!(!data.join("unfinished").exists());
+}
+
+#[test]
+fn files_that_a_collection_has_taken_are_not_read_again() {
+    let home = tempfile::tempdir().unwrap();
+    let data = home.path().join("data");
+    killed_and_given_again(home.path(), &data, "--incremental");
+    // Whole inputs are known now, and nothing being read is no error.
+    let files = ["a.jsonl", "b.jsonl"].map(|name| home.path().join(name).to_str().unwrap().to_owned());
+    let summary: Value = serde_json::from_str(&dedup(&data, &["--json"], &files)).unwrap();
+    assert_eq!(summary["input"]["read_before"]["files"], 2);
+    assert_eq!((&summary["input"]["records"], &summary["outcomes"]["unchanged"]), (&json!(0), &json!(0)));
+    let again: Value = serde_json::from_str(&dedup(&data, &["--json", "--read-again"], &files)).unwrap();
+    assert_eq!((&again["input"]["records"], &again["outcomes"]["unchanged"]), (&json!(2_200), &json!(2_200)));
+    // Records that are to be copied are read.
+    let kept = home.path().join("kept");
+    let copied = dedup(&data, &["--json", "--kept", kept.to_str().unwrap()], &files);
+    let copied: Value = serde_json::from_str(&copied).unwrap();
+    assert_eq!(copied["input"]["records"], 2_200);
+    // A file that has grown is another one.
+    let grown = fs::read_to_string(&files[0]).unwrap()
+        + &ndjson(&[json!({"url": "http://new.example/", "text": "x"})]);
+    fs::write(&files[0], grown).unwrap();
+    let summary: Value = serde_json::from_str(&dedup(&data, &["--json"], &files)).unwrap();
+    assert_eq!(
+        (&summary["input"]["read_before"]["files"], &summary["outcomes"]["unchanged"]),
+        (&json!(1), &json!(0))
+    );
+    assert_eq!((&summary["input"]["records"], &summary["outcomes"]["pending"]), (&json!(1_101), &json!(1)));
 }
 
 #[test]

@@ -12,7 +12,9 @@ use doppel_protocol::answer::ExportLine;
 use doppel_tier1::bulk::{Bulk, BulkConfig, Grouped, Keep};
 
 use super::{Dedup, Done, Plan, dead, nothing_is_kept};
-use crate::extracted::ExtractedPage;
+use crate::extracted::{Extracted, ExtractedPage};
+use crate::extraction_log::ExtractionLog;
+use crate::ingested::{self, Ingested, Reading};
 use crate::manifest::{Manifest, Wanted};
 use crate::new_directory::NewDirectory;
 use crate::results::Decisions;
@@ -28,6 +30,8 @@ const SIGNATURES_MAX: usize = 128 << 20;
 
 /// What was counted of the pages, and what is decided of the records where results are wanted.
 type Counted = (Weights, Option<Decisions>);
+/// What was read and grouped, and the files that were read to their ends where a collection may list them.
+type Read = (Fed, Grouped, Counted, Vec<Ingested>);
 
 impl Dedup {
     /// Groups a collection of which nothing is kept.
@@ -43,7 +47,7 @@ impl Dedup {
             group_members_max: self.engine.tuning.group_members_max,
             keep: Keep::Answer { memory_max: SIGNATURES_MAX, temp_dir: scratch.path() },
         };
-        let (fed, grouped, counted) = self.group(&config, signer.clone())?;
+        let (fed, grouped, counted, _) = self.group(&config, signer.clone(), None)?;
         Ok(self.answer(fed, begin, (&signer, &grouped, counted), Some(plan)))
     }
 
@@ -52,8 +56,12 @@ impl Dedup {
         let Asked { wanted, tables, .. } = asked;
         let manifest = Manifest::new(wanted, DEFAULTS)?;
         let signer = policy_tables::signer(manifest.policy, tables)?;
-        let new = NewDirectory::begin(dir)?;
-        interrupt::announce("interrupted; nothing is kept, and the same command begins anew")?;
+        let reading = plan.reading.as_ref().filter(|reading| reading.leaves_out());
+        let new = if reading.is_some() { NewDirectory::resume(dir)? } else { NewDirectory::begin(dir)? };
+        interrupt::announce(match reading {
+            Some(_) => "interrupted; the same command goes on behind the last file that was read to its end",
+            None => "interrupted; nothing is kept, and the same command begins anew",
+        })?;
         let begin = Instant::now();
         let (tier1, map) = (new.tier1(), manifest.map()?);
         let config = BulkConfig {
@@ -63,8 +71,9 @@ impl Dedup {
             group_members_max: self.engine.tuning.group_members_max,
             keep: Keep::Databases { dir: &tier1, map },
         };
-        let (fed, grouped, counted) =
-            self.group(&config, signer.clone()).with_context(|| nothing_is_kept(dir))?;
+        let (fed, grouped, counted, ended) = self
+            .group(&config, signer.clone(), plan.reading.as_ref().map(|reading| (reading, &new)))
+            .with_context(|| nothing_is_kept(dir))?;
         // An empty collection would take the next command for one that adds to it. The output is not written, because it may
         // lie in the directory, which has to stay empty. The caller says that nothing was read.
         if grouped.counters.submissions == 0 {
@@ -75,32 +84,59 @@ impl Dedup {
         if let Some(tables) = signer.tables() {
             policy_tables::write(&new.tables(), tables)?;
         }
+        let list = new.ingested();
+        ingested::write_new(&list, &ended).with_context(|| format!("cannot write {}", list.display()))?;
         new.finish(&manifest)?;
         interrupt::announce("interrupted; the collection is whole")?;
         Ok(self.answer(fed, begin, (&signer, &grouped, counted), Some(plan)))
     }
 
     /// Reads all pages and groups them.
-    fn group(&self, config: &BulkConfig<'_>, signer: Signer) -> anyhow::Result<(Fed, Grouped, Counted)> {
+    fn group(
+        &self,
+        config: &BulkConfig<'_>,
+        signer: Signer,
+        making: Option<(&Reading, &NewDirectory)>,
+    ) -> anyhow::Result<Read> {
         let is_kept = matches!(config.keep, Keep::Databases { .. });
         let mut bulk = Bulk::new(config)?;
         let (mut fed, mut weights) = (Fed::default(), Weights::default());
         let mut verdicts = self.verdicts();
         // Nobody can ask for the language of a page that is not kept.
-        fed.input =
-            extracted::pages(&self.inputs, (signer, is_kept && self.engine.detect_language), |pages| {
-                for ExtractedPage { record, submission, bytes } in pages {
-                    let page = submission.url.id();
-                    fed.note_date(submission.fetched_at);
-                    let outcome = bulk.submit(submission)?;
-                    weights.note(page, bytes, outcome);
-                    if let Some(verdicts) = &mut verdicts {
-                        verdicts.note(record, page, outcome);
-                    }
-                    fed.outcomes.add(&[outcome]);
+        let mut ended = Vec::new();
+        let mut take = |extracted: Extracted| {
+            ended.extend(extracted.ended.into_iter().map(|(_, ingested)| ingested));
+            for ExtractedPage { record, submission, bytes } in extracted.pages {
+                let page = submission.url.id();
+                fed.note_date(submission.fetched_at);
+                let outcome = bulk.submit(submission)?;
+                weights.note(page, bytes, outcome);
+                if let Some(verdicts) = &mut verdicts {
+                    verdicts.note(record, page, outcome);
                 }
-                Ok(())
-            })?;
+                fed.outcomes.add(&[outcome]);
+            }
+            Ok(())
+        };
+        let (mut log, mut reading) = (None, None);
+        if let Some((all, new)) = making {
+            reading = Some(all.with(&[]));
+            if all.leaves_out() {
+                let sources = &self.inputs.sources()?.all;
+                let maker = maker(&signer, all);
+                let (opened, read) =
+                    ExtractionLog::open(new.extraction_log(), &maker, (sources, all), &mut take)?;
+                (log, reading) = (Some(opened), Some(all.with(&read)));
+            }
+        }
+        let extractor = (signer, is_kept && self.engine.detect_language);
+        let input = extracted::files(&self.inputs, extractor, reading.as_ref(), |extracted| {
+            if let Some(log) = &mut log {
+                log.add(&extracted);
+            }
+            take(extracted)
+        })?;
+        fed.input = input;
         if is_kept {
             let gone = directory::gone(bulk.live().cloned().map(Ok), self.directories())?;
             if self.count_gone(&mut fed, &gone) {
@@ -113,7 +149,7 @@ impl Dedup {
         spinner.finish_and_clear();
         let lines = grouped.lines().map(Ok::<_, Infallible>);
         let decisions = verdicts.map(|verdicts| verdicts.decide(lines, self.results.annotate)).transpose()?;
-        Ok((fed, grouped, (weights, decisions)))
+        Ok((fed, grouped, (weights, decisions), ended))
     }
 
     /// What came of it; nothing is written without a plan.
@@ -144,4 +180,10 @@ impl Dedup {
         let Ok(balance) = weights.balance(grouped.statuses().map(Ok::<_, Infallible>));
         Done { summary: Summary::new(signer.policy(), fed, elapsed, found, balance), decisions, written }
     }
+}
+
+/// What a signature depends on: the policy with its tables, and how pages are read.
+fn maker(signer: &Signer, reading: &Reading) -> String {
+    let tables = signer.tables().map(|tables| tables.hash().to_string());
+    format!("{} {} {}", signer.policy(), tables.unwrap_or_default(), reading.how())
 }

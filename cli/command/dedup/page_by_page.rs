@@ -12,6 +12,7 @@ use doppel_protocol::{Line, Outcome, Scan, Submission, Tier1Api, Tier1Error, Tie
 
 use super::{Dedup, Done, Plan, dead};
 use crate::extracted::{self, BATCH_PAGES};
+use crate::ingested::{IngestedList, Reading};
 use crate::new_directory::NewDirectory;
 use crate::report::Recorded;
 use crate::results::Verdicts;
@@ -42,7 +43,8 @@ impl Dedup {
         let begin = Instant::now();
         let mut weights = Weights::default();
         let mut verdicts = self.verdicts();
-        let mut fed = self.feed(&engine, &mut weights, verdicts.as_mut())?;
+        let list = self.data.as_deref().map(IngestedList::open).transpose()?;
+        let mut fed = self.feed(&engine, (plan.reading.as_ref(), list), &mut weights, verdicts.as_mut())?;
         if self.data.is_some() {
             self.look_for_gone(&engine, &mut fed)?;
         }
@@ -92,15 +94,17 @@ impl Dedup {
     fn feed(
         &self,
         engine: &Engine,
+        (reading, mut list): (Option<&Reading>, Option<IngestedList>),
         weights: &mut Weights,
         mut verdicts: Option<&mut Verdicts>,
     ) -> anyhow::Result<Fed> {
         let mut fed = Fed::default();
         // Nobody can ask a temporary collection for the language of a page.
         let detect_language = self.data.is_some() && self.engine.detect_language;
-        let input = extracted::pages(&self.inputs, (engine.signer.clone(), detect_language), |pages| {
+        let extractor = (engine.signer.clone(), detect_language);
+        let input = extracted::files(&self.inputs, extractor, reading, |extracted| {
             let (pages, read): (Vec<_>, Vec<_>) =
-                pages.into_iter().map(|page| (page.submission, (page.record, page.bytes))).unzip();
+                extracted.pages.into_iter().map(|page| (page.submission, (page.record, page.bytes))).unzip();
             let taken = submit(engine, &pages)?;
             for ((page, (record, bytes)), outcome) in pages.iter().zip(read).zip(&taken) {
                 weights.note(page.url.id(), bytes, *outcome);
@@ -110,7 +114,9 @@ impl Dedup {
                 }
             }
             fed.outcomes.add(&taken);
-            Ok(())
+            // What was submitted is on disk.
+            list.as_mut()
+                .map_or(Ok(()), |list| list.add(extracted.ended.iter().map(|(_, ingested)| ingested)))
         })?;
         Ok(Fed { input, ..fed })
     }

@@ -38,7 +38,7 @@ impl Dedup {
     /// Where the report goes, beside `out`.
     pub(super) fn report_plan(&self, out: Option<&Destination>) -> anyhow::Result<Option<ReportPlan>> {
         let Some(path) = &self.report else { return Ok(None) };
-        inputs::refuse_output("--report", path, &self.inputs.inputs)?;
+        self.inputs.refuse_output("--report", path)?;
         let to = Destination::open(path)?;
         let are_both_printed = matches!((&to, out), (Destination::Standard, Some(Destination::Standard)));
         if are_both_printed || self.out.as_deref().is_some_and(|out| destination::is_one(out, path)) {

@@ -15,8 +15,8 @@ use super::examples::{Examples, First};
 use super::sample::Sample;
 use super::spool::{SIGNATURES_MAX, Spool};
 use crate::args::InputArgs;
-use crate::crawl::Tally;
 use crate::extracted::{self, ExtractedPage};
+use crate::tally::Tally;
 use crate::weights::Weights;
 use crate::{processor, progress};
 

@@ -14,7 +14,7 @@ use doppel_protocol::client::Method;
 
 use crate::args::{CredentialArgs, InputArgs};
 use crate::client::connect_to;
-use crate::crawl::Tally;
+use crate::tally::Tally;
 use crate::{extracted, layout, progress};
 
 /// A distinct content.

@@ -1,16 +1,16 @@
 //! The files that `doppel plan` writes: where each content is, and the map.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use doppel_model::signature::Signature;
 use doppel_model::{NodeId, PageUrl};
 use serde::Serialize;
 
 use super::contents::Contents;
+use crate::args::InputArgs;
 use crate::destination::{self, Destination};
 use crate::exit::Failure;
-use crate::inputs;
 use crate::layout::Layout;
 
 /// Where they go.
@@ -35,10 +35,10 @@ impl Outputs {
     pub(super) fn open(
         assignments: Option<&Path>,
         map: Option<&Path>,
-        inputs: &[PathBuf],
+        inputs: &InputArgs,
     ) -> anyhow::Result<Self> {
         for (option, path) in [("--assignments", assignments), ("--map", map)] {
-            path.map_or(Ok(()), |path| inputs::refuse_output(option, path, inputs))?;
+            path.map_or(Ok(()), |path| inputs.refuse_output(option, path))?;
         }
         let open = |path: Option<&Path>| path.map(Destination::open).transpose();
         let outputs = Self { assignments: open(assignments)?, map: open(map)? };

@@ -29,6 +29,8 @@ const AHEAD_MS: i64 = AHEAD_MAX_MS / 24 * 23;
 pub struct CrawlClock {
     supplied: Option<Timestamp>,
     latest: Option<Timestamp>,
+    /// The latest date of this input.
+    latest_of_input: Option<Timestamp>,
     /// The last date that is supplied to a record; none before the first input.
     last: Option<Timestamp>,
 }
@@ -45,6 +47,19 @@ impl CrawlClock {
         let after = self.latest.map(|latest| latest.plus_millis(1));
         self.supplied = Some(after.map_or(modified, |after| after.max(modified)));
         self.last = self.last.max(Some(modified.plus_millis(AHEAD_MS)));
+        self.latest_of_input = None;
+    }
+
+    /// The latest date of this input so far.
+    #[must_use]
+    pub fn latest_of_input(&self) -> Option<Timestamp> {
+        self.latest_of_input
+    }
+
+    /// Leaves an input out that was read before, of which this was the latest date: later inputs get the dates that they would have got.
+    pub fn pass(&mut self, modified: Timestamp, latest_of_input: Option<Timestamp>) {
+        self.begin(modified);
+        self.latest = self.latest.max(latest_of_input);
     }
 
     /// The date of the next record of this input that has neither a date nor a URL. It is a millisecond later than that of the record before, so that of equal
@@ -61,6 +76,7 @@ impl CrawlClock {
     pub fn date(&mut self, given: Option<Timestamp>) -> Timestamp {
         let date = given.or(self.supplied).unwrap_or(Timestamp::from_millis(0));
         self.latest = self.latest.max(Some(date));
+        self.latest_of_input = self.latest_of_input.max(Some(date));
         date
     }
 }

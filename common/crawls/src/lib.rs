@@ -50,7 +50,7 @@ pub use error::{FieldError, FieldProblem, HeadError, InputError, Location, Place
 pub use format::{InputFormat, UnknownFormat};
 pub use limits::Limits;
 pub use names::{crawl_ending, is_html};
-pub use opening::{open, open_as, open_pipe};
+pub use opening::{open, open_as, open_copy, open_pipe};
 
 use doppel_model::{PageUrl, RawContent, Timestamp};
 use doppel_protocol::page::{PageBody, PageItem};

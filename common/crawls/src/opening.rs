@@ -53,10 +53,43 @@ pub fn open_as(path: &Path, name: RecordFile, options: impl Into<InputOptions>) 
         if let Format::Page(kind) = format {
             return Ok(Source::Files(Box::new(Files::single(path, kind, limits))));
         }
-        let stream = Stream::open(path, &limits)?;
-        source(&shared, (format, stream), |_| File::open(path).map_err(Reason::Io), (name, options.clone()))
+        file_source(path, &shared, format, (name, options.clone()))
     };
     Ok(Input { source: open().map_err(fail)?, modified, bytes_total: metadata.len() })
+}
+
+/// Opens the file at `path`, a copy of something that can be read once, which is called `of`. What a pipe cannot hold is refused here, too. Its
+/// modification time is that of the copy.
+///
+/// # Errors
+/// When the copy cannot be opened, or its format is not supported, or is a page of HTML or text.
+pub fn open_copy(
+    path: &Path,
+    of: &Path,
+    name: RecordFile,
+    options: impl Into<InputOptions>,
+) -> Result<Input, InputError> {
+    let options = options.into();
+    let limits = options.limits;
+    let shared: Arc<Path> = of.into();
+    let open = || -> Result<Input, Reason> {
+        let metadata = fs::metadata(path).map_err(Reason::Io)?;
+        let format = format::of(of, options.format, &mut Stream::open(path, &limits)?)?;
+        let source = file_source(path, &shared, format, (name, options))?;
+        Ok(Input { source, modified: modified(&metadata).min(limits.now), bytes_total: metadata.len() })
+    };
+    open().map_err(|reason| InputError::new(&shared, Place::File, reason))
+}
+
+/// What reads a file of this format that is at `path` and called `shown`.
+fn file_source(
+    path: &Path,
+    shown: &Arc<Path>,
+    format: Format,
+    records: (RecordFile, InputOptions),
+) -> Result<Source, Reason> {
+    let stream = Stream::open(path, &records.1.limits)?;
+    source(shown, (format, stream), |_| File::open(path).map_err(Reason::Io), records)
 }
 
 /// Reads a pipe, such as standard input, or anything else that can be read once, which is called `path`. Of WARC those revisits are skipped that refer to the content of

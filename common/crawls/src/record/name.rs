@@ -51,6 +51,12 @@ impl RecordFile {
         Self(name)
     }
 
+    /// How the names of its records begin.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
     /// A file that is an input itself.
     #[must_use]
     pub fn single(path: &Path) -> Self {

@@ -1,0 +1,225 @@
+//! What was extracted while a data directory is made as a whole, so that a run that was interrupted goes on where it was.
+//!
+//! The pages of each batch are a frame: its length (4 bytes, little-endian), a 64-bit hash of the rest, and the rest by postcard. No frame has
+//! pages of a file before and after its end. The file is removed when the directory is whole.
+//!
+//! Invariants:
+//! - a run goes on behind the last file that ends in the log such that this and all files before it are the first inputs, and are as they were:
+//!   pages are replayed in the order in which they would be read;
+//! - what is behind that, or cannot be read, is cut off;
+//! - the log saves time and holds nothing else: where it cannot be written, or leaves less room than it takes, it is given up, and the run goes on.
+
+use std::fs::{self, File};
+use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
+use std::ops::Range;
+use std::path::PathBuf;
+
+use anyhow::Context;
+use doppel_model::stable_hash64;
+use serde::{Deserialize, Serialize};
+
+use crate::crawl::FileEnd;
+use crate::extracted::{Extracted, ExtractedPage};
+use crate::ingested::{Ingested, Reading};
+use crate::inputs::Source;
+use crate::output::{plural, say};
+
+/// Bytes before the rest of a frame.
+const HEAD: usize = 12;
+
+/// The most bytes of a frame. A batch has 16 MiB of text or one page more, and a signature is smaller than its text, but for short texts.
+const FRAME_MAX: u32 = 1 << 30;
+
+/// What is written of a batch.
+#[derive(Serialize)]
+struct FrameRef<'f> {
+    ended: &'f [FileEnd],
+    pages: &'f [ExtractedPage],
+}
+
+/// What is read of it.
+#[derive(Deserialize)]
+struct Frame {
+    ended: Vec<FileEnd>,
+    pages: Vec<ExtractedPage>,
+}
+
+/// The part of a frame that says which files end in it.
+#[derive(Deserialize)]
+struct Ends {
+    ended: Vec<FileEnd>,
+}
+
+/// A log that is being written.
+#[derive(Debug)]
+pub(crate) struct ExtractionLog {
+    path: PathBuf,
+    /// None since writing failed.
+    file: Option<File>,
+}
+
+impl ExtractionLog {
+    /// Opens the log of a run that was interrupted, or begins one. `maker` says what makes signatures: those of another one are not replayed. Pages are
+    /// handed to `take`. Gives the files that are not to be read again.
+    ///
+    /// # Errors
+    /// What `take` fails with.
+    pub(crate) fn open(
+        path: PathBuf,
+        maker: &str,
+        (sources, reading): (&[Source], &Reading),
+        take: impl FnMut(Extracted) -> anyhow::Result<()>,
+    ) -> anyhow::Result<(Self, Vec<Ingested>)> {
+        let opened = File::options().read(true).write(true).create(true).truncate(false).open(&path);
+        let mut this = Self { path, file: None };
+        match opened.and_then(|file| usable(file, maker, (sources, reading))) {
+            Ok(Usable { file, begin, end, ended }) => {
+                if !ended.is_empty() {
+                    let files = plural(ended.len() as u64, "file");
+                    say!("doppel: going on after {files} that an interrupted run has read");
+                }
+                this.file = Some(file);
+                this.replay(begin..end, take)?;
+                Ok((this, ended))
+            }
+            Err(error) => {
+                this.give_up(&error);
+                Ok((this, Vec::new()))
+            }
+        }
+    }
+
+    fn replay(
+        &mut self,
+        range: Range<u64>,
+        mut take: impl FnMut(Extracted) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let Some(file) = &mut self.file else { return Ok(()) };
+        file.seek(SeekFrom::Start(range.start))?;
+        let mut frames = BufReader::new(&*file).take(range.end - range.start);
+        while let Some(frame) = next(&mut frames)? {
+            let Frame { ended, pages } =
+                postcard::from_bytes(&frame).context("the log of the interrupted run is damaged")?;
+            take(Extracted { pages, ended })?;
+        }
+        file.seek(SeekFrom::Start(range.end))?;
+        Ok(())
+    }
+
+    /// Writes a batch.
+    pub(crate) fn add(&mut self, Extracted { pages, ended }: &Extracted) {
+        let Some(file) = &mut self.file else { return };
+        if !has_room(file) {
+            self.give_up(&io::Error::from(io::ErrorKind::StorageFull));
+            return;
+        }
+        let before = ended.last().map_or(0, |(before, _)| *before);
+        let of_ended = pages.partition_point(|page| page.record < before);
+        let (of_ended, others) = pages.split_at(of_ended);
+        let written = [(&ended[..], of_ended), (&[], others)]
+            .into_iter()
+            .filter(|(ended, pages)| !ended.is_empty() || !pages.is_empty())
+            .try_for_each(|(ended, pages)| write(file, &FrameRef { ended, pages }));
+        if let Err(error) = written {
+            self.give_up(&error);
+        }
+    }
+
+    fn give_up(&mut self, error: &io::Error) {
+        let path = self.path.display();
+        say!("doppel: cannot write {path}: {error}; if this run is interrupted, the next one begins anew");
+        self.file = None;
+        // It may have filled the disk.
+        let _is_removed = fs::remove_file(&self.path);
+    }
+}
+
+/// The part of a log that a run goes on from.
+struct Usable {
+    file: File,
+    begin: u64,
+    end: u64,
+    ended: Vec<Ingested>,
+}
+
+/// Looks through a log, and cuts off what is not used. One of another maker is begun anew.
+fn usable(mut file: File, maker: &str, (sources, reading): (&[Source], &Reading)) -> io::Result<Usable> {
+    let mut frames = BufReader::new(&file);
+    let is_same = next(&mut frames)?.is_some_and(|made_by| made_by == maker.as_bytes());
+    let begin = (HEAD + maker.len()) as u64;
+    let (mut at, mut end, mut ended) = (begin, begin, Vec::new());
+    while is_same && let Some(frame) = next(&mut frames)? {
+        at += (HEAD + frame.len()) as u64;
+        let Ok((Ends { ended: these }, _)) = postcard::take_from_bytes::<Ends>(&frame) else { break };
+        if these.is_empty() {
+            continue;
+        }
+        let these = these.into_iter().map(|(_, ingested)| ingested).collect::<Vec<_>>();
+        let are_next = sources.get(ended.len()..ended.len() + these.len()).is_some_and(|sources| {
+            these.iter().zip(sources).all(|(ingested, source)| reading.is_same(ingested, source))
+        });
+        if !are_next {
+            break;
+        }
+        ended.extend(these);
+        end = at;
+    }
+    file.set_len(if is_same { end } else { 0 })?;
+    file.seek(SeekFrom::End(0))?;
+    if !is_same {
+        put(&mut file, maker.as_bytes())?;
+    }
+    Ok(Usable { file, begin, end, ended })
+}
+
+/// Whether there is as much room as the log takes: the collection needs it, too.
+fn has_room(file: &File) -> bool {
+    let taken = file.metadata().map_or(0, |metadata| metadata.len());
+    rustix::fs::fstatvfs(file).map_or(true, |disk| disk.f_bavail.saturating_mul(disk.f_frsize) >= taken)
+}
+
+/// Writes a frame.
+fn write(file: &mut File, frame: &FrameRef<'_>) -> io::Result<()> {
+    put(file, &postcard::to_stdvec(frame).map_err(io::Error::other)?)
+}
+
+fn put(file: &mut File, rest: &[u8]) -> io::Result<()> {
+    let length = u32::try_from(rest.len()).ok().filter(|length| *length <= FRAME_MAX);
+    let length = length.ok_or_else(|| io::Error::other("a batch is too large"))?;
+    file.write_all(&[&length.to_le_bytes()[..], &stable_hash64(rest).to_le_bytes()].concat())?;
+    file.write_all(rest)
+}
+
+/// The rest of the next frame; none at the end, and where the log is damaged or was cut off.
+fn next(frames: &mut impl Read) -> io::Result<Option<Vec<u8>>> {
+    let mut head = [0; HEAD];
+    if read_up_to(frames, &mut head)? < HEAD {
+        return Ok(None);
+    }
+    let [l0, l1, l2, l3, hash @ ..] = head;
+    let (length, hash) = (u32::from_le_bytes([l0, l1, l2, l3]), u64::from_le_bytes(hash));
+    if length > FRAME_MAX {
+        return Ok(None);
+    }
+    let mut rest = Vec::new();
+    frames.take(length.into()).read_to_end(&mut rest)?;
+    let is_whole = rest.len() as u64 == u64::from(length) && stable_hash64(&rest) == hash;
+    Ok(is_whole.then_some(rest))
+}
+
+/// Reads until there is no more, or no more room. Gives how many bytes were read.
+fn read_up_to(from: &mut impl Read, into: &mut [u8]) -> io::Result<usize> {
+    let mut bytes = 0;
+    while bytes < into.len() {
+        match from.read(&mut into[bytes..]) {
+            Ok(0) => break,
+            Ok(read) => bytes += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,269 @@
+//! The files that a collection has taken to their ends. They are listed in its data directory, so that later runs do not read them again.
+//!
+//! Invariants:
+//! - a file is listed when all its pages are on disk in the collection, and not before;
+//! - one that is not as it was, or that is to be read in another way or under another name, is not known, and is read;
+//! - the list saves time and holds nothing else: where lines of it are lost or cannot be read, their files are read again.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use doppel_model::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::inputs::{Place, Source};
+use crate::records::FieldArgs;
+use crate::version::Version;
+use crate::whole_file::{self, Earlier};
+
+/// The name of the list in a data directory: a line of JSON for each file.
+pub(crate) const NAME: &str = "ingested.jsonl";
+/// How the names begin under which it is written as a whole.
+const ASIDE: &str = "ingested.jsonl.new";
+/// How many lines that no longer count may stand in the list, beside as many as count.
+const OLD_LINES: usize = 1_000;
+
+/// Whether a name is that of the list, or of one whose writing was interrupted.
+pub(crate) fn is_name(name: &OsStr) -> bool {
+    name == NAME || is_aside(name)
+}
+
+/// Whether a name is that of a list whose writing was interrupted.
+pub(crate) fn is_aside(name: &OsStr) -> bool {
+    name.as_encoded_bytes().starts_with(ASIDE.as_bytes())
+}
+
+/// A file that was read to its end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Ingested {
+    file: Named,
+    version: Version,
+    /// How it was read.
+    reading: String,
+    /// What it had.
+    records: u64,
+    bad: u64,
+    /// The latest date of a page in it, in milliseconds since 1970.
+    latest: Option<i64>,
+}
+
+/// A file, and what its records are named by.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+struct Named {
+    /// Its one path, or the address of an object.
+    file: String,
+    name: String,
+}
+
+impl Named {
+    /// None of what may not be there another time, and of a path that is no text.
+    fn of(source: &Source) -> Option<Self> {
+        if source.copy_of.is_some() {
+            return None;
+        }
+        let (path, name) = match &source.place {
+            Place::File(path, name) => (fs::canonicalize(path).ok()?, name),
+            Place::Object(object) => (object.path().to_owned(), object.name()),
+            Place::Standard | Place::Pages(_) => return None,
+        };
+        Some(Self { file: path.to_str()?.to_owned(), name: name.as_str().to_owned() })
+    }
+}
+
+impl Ingested {
+    /// The latest date of a page in the file.
+    pub(crate) fn latest(&self) -> Option<Timestamp> {
+        self.latest.map(Timestamp::from_millis)
+    }
+
+    /// When the file was changed.
+    pub(crate) fn modified(&self) -> Timestamp {
+        self.version.modified()
+    }
+
+    /// How many records were taken, and how many were bad.
+    pub(crate) fn records(&self) -> (u64, u64) {
+        (self.records, self.bad)
+    }
+
+    /// So many of its records could not be used.
+    pub(crate) fn without(mut self, unusable: u64) -> Self {
+        self.records -= unusable;
+        self.bad += unusable;
+        self
+    }
+}
+
+/// How a run reads files, and what is known of those that were read before.
+#[derive(Debug, Default)]
+pub(crate) struct Reading {
+    how: String,
+    /// Whether files may be left out.
+    leaves_out: bool,
+    known: HashMap<Named, Ingested>,
+    /// Whether files that had bad records are read again, because these are asked for.
+    asks_for_bad: bool,
+}
+
+impl Reading {
+    /// Knows of no file. What is read depends on these options, on whether languages are detected, and on the version of the program. With
+    /// `leaves_out` files may be left out, once they are known.
+    pub(crate) fn new(fields: &FieldArgs, detect_language: bool, leaves_out: bool) -> Self {
+        let how = format!("{} {fields:?}, detect_language: {detect_language}", env!("CARGO_PKG_VERSION"));
+        Self { how, leaves_out, ..Self::default() }
+    }
+
+    /// With what is listed in a data directory. With `asks_for_bad` files that had bad records are read again.
+    ///
+    /// # Errors
+    /// When the list is there and cannot be read.
+    pub(crate) fn with_list(mut self, dir: &Path, asks_for_bad: bool) -> anyhow::Result<Self> {
+        self.known = read(&dir.join(NAME)).with_context(|| cannot("read", dir))?.0;
+        self.asks_for_bad = asks_for_bad;
+        Ok(self)
+    }
+
+    /// With these files, too.
+    pub(crate) fn with(&self, ended: &[Ingested]) -> Self {
+        let mut known = self.known.clone();
+        known.extend(ended.iter().map(|ingested| (ingested.file.clone(), ingested.clone())));
+        Self { how: self.how.clone(), known, ..*self }
+    }
+
+    /// How files are read.
+    pub(crate) fn how(&self) -> &str {
+        &self.how
+    }
+
+    /// Whether files may be left out.
+    pub(crate) fn leaves_out(&self) -> bool {
+        self.leaves_out
+    }
+
+    /// What is known of a file, if it is as it was and would be read in the same way.
+    pub(crate) fn known(&self, source: &Source) -> Option<&Ingested> {
+        if !self.leaves_out || self.known.is_empty() {
+            return None;
+        }
+        self.known.get(&Named::of(source)?).filter(|known| self.is_same(known, source))
+    }
+
+    /// Whether a file is as it was when it was read, and would be read in the same way.
+    pub(crate) fn is_same(&self, known: &Ingested, source: &Source) -> bool {
+        let is_read_so = known.reading == self.how && !(self.asks_for_bad && known.bad > 0);
+        is_read_so
+            && Named::of(source).as_ref() == Some(&known.file)
+            && source.version().as_ref() == Some(&known.version)
+    }
+
+    /// A file that was read to its end, in this version, if it can be listed: it has not changed since. With it come its records, those that were bad, and the
+    /// latest date of a page.
+    pub(crate) fn ended(
+        &self,
+        source: &Source,
+        version: Option<Version>,
+        (records, bad, latest): (u64, u64, Option<Timestamp>),
+    ) -> Option<Ingested> {
+        let version =
+            version.filter(|version| source.version().as_ref() == Some(version) && version.is_settled())?;
+        let latest = latest.map(Timestamp::millis);
+        Some(Ingested { file: Named::of(source)?, version, reading: self.how.clone(), records, bad, latest })
+    }
+}
+
+/// The list of a data directory, to which files are added. Only for the process that holds the directory.
+#[derive(Debug)]
+pub(crate) struct IngestedList {
+    path: PathBuf,
+    file: File,
+    /// Whether the last line has no end.
+    is_torn: bool,
+}
+
+impl IngestedList {
+    /// Opens the list, and makes it if there is none. What is no longer so is removed from it now and then.
+    ///
+    /// # Errors
+    /// When it cannot be read or written.
+    pub(crate) fn open(dir: &Path) -> anyhow::Result<Self> {
+        let path = dir.join(NAME);
+        let open = || -> io::Result<Self> {
+            whole_file::remove_left(dir, is_aside);
+            let (known, lines, mut is_torn) = read(&path)?;
+            if lines > 2 * known.len() + OLD_LINES {
+                write_new(&path, known.values())?;
+                is_torn = false;
+            }
+            let is_new = !path.exists();
+            let file = File::options().create(true).append(true).open(&path)?;
+            if is_new {
+                File::open(dir)?.sync_all()?;
+            }
+            Ok(Self { path: path.clone(), file, is_torn })
+        };
+        open().with_context(|| cannot("write", dir))
+    }
+
+    /// Lists files, of which all pages are on disk.
+    ///
+    /// # Errors
+    /// When the list cannot be written.
+    pub(crate) fn add<'i>(&mut self, ended: impl IntoIterator<Item = &'i Ingested>) -> anyhow::Result<()> {
+        let mut ended = ended.into_iter().peekable();
+        if ended.peek().is_none() {
+            return Ok(());
+        }
+        let mut text = if std::mem::take(&mut self.is_torn) { b"\n".to_vec() } else { Vec::new() };
+        let added = lines(ended).and_then(|lines| {
+            text.extend(lines);
+            self.file.write_all(&text)?;
+            self.file.sync_data()
+        });
+        added.with_context(|| format!("cannot write {}", self.path.display()))
+    }
+}
+
+/// Writes a list of these files.
+///
+/// # Errors
+/// When it cannot be written.
+pub(crate) fn write_new<'i>(path: &Path, all: impl IntoIterator<Item = &'i Ingested>) -> io::Result<()> {
+    whole_file::write(path, ASIDE, &lines(all)?, Earlier::Replaced)
+}
+
+fn lines<'i>(all: impl IntoIterator<Item = &'i Ingested>) -> io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    for ingested in all {
+        serde_json::to_writer(&mut text, ingested)?;
+        text.push(b'\n');
+    }
+    Ok(text)
+}
+
+/// What is listed, in how many lines, and whether the last one has no end. The last line of a file counts.
+fn read(path: &Path) -> io::Result<(HashMap<Named, Ingested>, usize, bool)> {
+    let text = match fs::read(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        Err(error) => return Err(error),
+    };
+    let (mut known, mut lines) = (HashMap::new(), 0);
+    for line in text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+        lines += 1;
+        if let Ok(ingested) = serde_json::from_slice::<Ingested>(line) {
+            known.insert(ingested.file.clone(), ingested);
+        }
+    }
+    Ok((known, lines, text.last().is_some_and(|last| *last != b'\n')))
+}
+
+fn cannot(verb: &str, dir: &Path) -> String {
+    format!("cannot {verb} the list of files that were read, {}", dir.join(NAME).display())
+}
+
+#[cfg(test)]
+mod tests;

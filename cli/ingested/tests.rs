@@ -1,0 +1,134 @@
+use std::os::unix::fs::symlink;
+
+use super::*;
+use crate::args::InputArgs;
+use crate::inputs::Sources;
+
+fn sources(path: &Path) -> Sources {
+    crate::inputs::sources(&[path.to_owned()]).unwrap()
+}
+
+/// What is listed of a file after it was read by `reading`.
+fn ended(reading: &Reading, source: &Source, bad: u64) -> Option<Ingested> {
+    reading.ended(source, source.version(), (3, bad, Some(Timestamp::from_millis(7))))
+}
+
+fn reading() -> Reading {
+    Reading::new(&FieldArgs::default(), false, true)
+}
+
+#[test]
+fn a_file_is_known_as_long_as_it_is_as_it_was_and_is_read_in_the_same_way() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("a.jsonl");
+    fs::write(&path, "one").unwrap();
+    let found = sources(&path);
+    let ingested = ended(&reading(), &found.all[0], 0).unwrap();
+    let mut list = IngestedList::open(home.path()).unwrap();
+    list.add([&ingested]).unwrap();
+    let knows = |reading: Reading, path: &Path| {
+        let reading = reading.with_list(home.path(), true).unwrap();
+        reading.known(&sources(path).all[0]).map(Ingested::records)
+    };
+    assert_eq!(knows(reading(), &path), Some((3, 0)));
+    // Under another way to read, or where none may be left out.
+    let fields = FieldArgs { text_field: Some("body".to_owned()), ..FieldArgs::default() };
+    assert_eq!(knows(Reading::new(&fields, false, true), &path), None);
+    assert_eq!(knows(Reading::new(&FieldArgs::default(), true, true), &path), None);
+    assert_eq!(knows(Reading::new(&FieldArgs::default(), false, false), &path), None);
+    // A link to it is the file where records are named alike, and another one where they are not.
+    fs::create_dir(home.path().join("dir")).unwrap();
+    let (alike, other) = (home.path().join("dir/a.jsonl"), home.path().join("dir/b.jsonl"));
+    symlink(&path, &alike).unwrap();
+    symlink(&path, &other).unwrap();
+    assert_eq!(knows(reading(), &alike), Some((3, 0)));
+    assert_eq!(knows(reading(), &other), None);
+    // Of the same size, at another time; then of another size at the same time.
+    let was = fs::metadata(&path).unwrap().modified().unwrap();
+    File::options()
+        .write(true)
+        .open(&path)
+        .unwrap()
+        .set_modified(was + std::time::Duration::from_millis(1))
+        .unwrap();
+    assert_eq!(knows(reading(), &path), None);
+    fs::write(&path, "four").unwrap();
+    File::options().write(true).open(&path).unwrap().set_modified(was).unwrap();
+    assert_eq!(knows(reading(), &path), None);
+    fs::write(&path, "one").unwrap();
+    File::options().write(true).open(&path).unwrap().set_modified(was).unwrap();
+    assert_eq!(knows(reading(), &path), Some((3, 0)));
+}
+
+#[test]
+fn what_changes_while_it_is_read_or_can_be_read_once_is_not_listed() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("a.jsonl");
+    fs::write(&path, "one").unwrap();
+    let found = sources(&path);
+    let before = found.all[0].version();
+    fs::write(&path, "longer").unwrap();
+    assert_eq!(reading().ended(&found.all[0], before, (0, 0, None)), None);
+    fs::write(home.path().join("page.html"), "x").unwrap();
+    for other in [home.path(), Path::new("-")] {
+        assert_eq!(ended(&reading(), &sources(other).all[0], 0), None, "{}", other.display());
+    }
+    let mut copied = InputArgs::from(vec![home.path().join("pipe")]);
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        home.path().join("pipe"),
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RWXU,
+        0,
+    )
+    .unwrap();
+    let writer = home.path().join("pipe");
+    let writer = std::thread::spawn(move || fs::write(writer, "{}").unwrap());
+    let spool = copied.spool().unwrap();
+    writer.join().unwrap();
+    let source = &copied.sources().unwrap().all[0];
+    assert!(spool.is_some() && source.version().is_some() && source.path().ends_with("pipe"));
+    assert_eq!(ended(&reading(), source, 0), None, "a copy has gone when the next run looks for it");
+}
+
+#[test]
+fn files_with_bad_records_are_read_again_where_these_are_asked_for() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("a.jsonl");
+    fs::write(&path, "one").unwrap();
+    let found = sources(&path);
+    let ingested = ended(&reading(), &found.all[0], 0).unwrap().without(1);
+    assert_eq!(ingested.records(), (2, 1));
+    IngestedList::open(home.path()).unwrap().add([&ingested]).unwrap();
+    let knows = |asks| reading().with_list(home.path(), asks).unwrap().known(&found.all[0]).is_some();
+    assert_eq!((knows(false), knows(true)), (true, false));
+}
+
+#[test]
+fn a_list_with_a_torn_line_goes_on_and_one_with_many_old_lines_is_written_anew() {
+    let home = tempfile::tempdir().unwrap();
+    let paths = ["a.jsonl", "b.jsonl"].map(|name| home.path().join(name));
+    paths.iter().for_each(|path| fs::write(path, "one").unwrap());
+    let all = paths.each_ref().map(|path| ended(&reading(), &sources(path).all[0], 0).unwrap());
+    let mut list = IngestedList::open(home.path()).unwrap();
+    list.add(&all).unwrap();
+    let listed = home.path().join(NAME);
+    let knows = || {
+        let reading = reading().with_list(home.path(), false).unwrap();
+        paths.each_ref().map(|path| reading.known(&sources(path).all[0]).is_some())
+    };
+    assert_eq!(knows(), [true, true]);
+    let text = fs::read(&listed).unwrap();
+    fs::write(&listed, &text[..text.len() - 9]).unwrap();
+    assert_eq!(knows(), [true, false]);
+    IngestedList::open(home.path()).unwrap().add([&all[1]]).unwrap();
+    assert_eq!(knows(), [true, true]);
+    let mut list = IngestedList::open(home.path()).unwrap();
+    for _ in 0..=OLD_LINES {
+        list.add([&all[0]]).unwrap();
+    }
+    drop(list);
+    IngestedList::open(home.path()).unwrap();
+    assert_eq!(fs::read_to_string(&listed).unwrap().lines().count(), 2);
+    assert_eq!(knows(), [true, true]);
+}

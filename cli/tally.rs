@@ -1,0 +1,231 @@
+//! What came out of the inputs: how much was read, and what was not taken.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use doppel_crawls::record::Ignored;
+use doppel_crawls::{InputError, Skip};
+use doppel_model::Timestamp;
+use serde::Serialize;
+
+use crate::bad_records::{BadFile, class};
+use crate::exit::Failure;
+use crate::ingested::Ingested;
+use crate::output::{count, plural, say};
+use crate::records::{FieldsRead, RecordArgs, Share};
+use crate::unusable::Unusable;
+
+/// What a page is counted as that makes the extractor panic.
+pub(crate) const FAILED: &str = "failed inside the extractor";
+
+/// Bad records that are printed one by one; the others are counted.
+const BAD_SHOWN: u64 = 20;
+/// The share of bad records beyond those that are printed one by one which is an error, unless another share is given.
+const BAD_MAX: Share = Share(0.05);
+
+/// What came out of the inputs.
+#[derive(Debug, Default, Serialize)]
+pub struct Tally {
+    /// Pages, redirects and deaths.
+    pub records: u64,
+    /// Bytes of HTML and text.
+    pub bytes: u64,
+    /// Sound records that are no pages, by reason.
+    pub skipped: BTreeMap<String, u64>,
+    /// Records that could not be read, by reason.
+    pub bad: BTreeMap<String, u64>,
+    /// Which field of the records held what, in files that are not in Doppel's own form.
+    pub(crate) fields: Vec<FieldsRead>,
+    /// Values of guessed fields that could not be used and were ignored, by field.
+    pub ignored: Ignored,
+    /// Records whose ids were not remembered, so that later records that repeat these are taken for new versions of them.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unremembered_ids: u64,
+    /// Crawl files below directories, which are inputs of their own, by a pattern that names them.
+    pub crawl_files: BTreeMap<String, u64>,
+    /// Inputs that could not be read to their end.
+    pub incomplete: Vec<String>,
+    /// Files that the collection has taken before, so that they were not read again.
+    #[serde(skip_serializing_if = "ReadBefore::is_none")]
+    pub(crate) read_before: ReadBefore,
+    /// When reading began: dates may not be far ahead of it.
+    #[serde(skip)]
+    pub(crate) now: Option<Timestamp>,
+    /// What each file or directory had, in their order.
+    #[serde(skip)]
+    pub(crate) met: Vec<Met>,
+    /// The share of bad records that is an error, where one is given.
+    #[serde(skip)]
+    max_bad: Option<Share>,
+    /// Where bad records are written.
+    #[serde(skip)]
+    bad_file: Option<BadFile>,
+}
+
+/// Files that were read by an earlier run, and what they had.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct ReadBefore {
+    pub(crate) files: u64,
+    /// Pages, redirects and deaths.
+    pub(crate) records: u64,
+    /// Records that could not be read or used.
+    pub(crate) bad: u64,
+}
+
+impl ReadBefore {
+    /// Takes note of a file.
+    pub(crate) fn add(&mut self, known: &Ingested) {
+        let (records, bad) = known.records();
+        self.files += 1;
+        self.records += records;
+        self.bad += bad;
+    }
+
+    fn is_none(&self) -> bool {
+        self.files == 0
+    }
+}
+
+impl Tally {
+    /// Nothing yet: reading begins `now`.
+    pub(crate) fn begin(now: Timestamp, records: &RecordArgs, tell: bool) -> Self {
+        let bad_file = records.bad.clone().filter(|_| tell);
+        Self { now: Some(now), max_bad: records.max_bad, bad_file, ..Self::default() }
+    }
+
+    /// How the program ends for what was bad, and for pages that were `refused` after they were read.
+    ///
+    /// # Errors
+    /// When nothing was read, an input is incomplete or too many records were bad, or with `strict` when anything was bad or refused.
+    pub fn verdict(&self, strict: bool, refused: u64) -> Result<(), Failure> {
+        let bad: u64 = self.bad.values().sum();
+        if self.records == 0 && self.read_before.is_none() {
+            let skipped: u64 = self.skipped.values().sum();
+            let crawls = self.crawl_files.values().sum();
+            let left = [(bad, "bad"), (skipped, "skipped"), (crawls, "to be named as inputs of their own")];
+            let left = left.into_iter().filter(|(number, _)| *number > 0);
+            let left: Vec<_> = left.map(|(number, what)| format!("{} {what}", count(number))).collect();
+            let why =
+                if left.is_empty() { "there is nothing in the input".to_owned() } else { left.join(", ") };
+            return Err(Failure::BadInput(format!("nothing was read: {why}")));
+        }
+        if let Some(path) = self.incomplete.first() {
+            let more = self.incomplete.len() - 1;
+            let others = if more > 0 { format!(" and {more} more") } else { String::new() };
+            let text = format!("{path}{others} could not be read to the end; all before that was taken");
+            return Err(Failure::BadInput(text));
+        }
+        if strict && bad + refused > 0 {
+            let was = |number, noun, what| {
+                let verb = if number == 1 { "was" } else { "were" };
+                (number > 0).then(|| format!("{} {verb} {what}", plural(number, noun)))
+            };
+            let left: Vec<_> =
+                [was(bad, "record", "bad"), was(refused, "page", "refused")].into_iter().flatten().collect();
+            let text = format!("{}; all others were taken", left.join(" and "));
+            return Err(Failure::BadInput(text));
+        }
+        let all = self.records + bad;
+        let allowed = self.max_bad.unwrap_or(BAD_MAX).0 * all as f64;
+        if bad as f64 > allowed && (self.max_bad.is_some() || bad > BAD_SHOWN) {
+            let share = self.max_bad.unwrap_or(BAD_MAX).0;
+            let text = format!(
+                "{} of {} records were bad, and at most a share of {share} may be (--max-bad); all others were taken",
+                count(bad),
+                count(all)
+            );
+            return Err(Failure::BadInput(text));
+        }
+        Ok(())
+    }
+
+    /// How to read the crawl files that were left out, with the command given; none where there are none.
+    pub fn left_out(&self, command: &str) -> Option<String> {
+        let files: u64 = self.crawl_files.values().sum();
+        let patterns: Vec<&str> = self.crawl_files.keys().map(String::as_str).collect();
+        let read = format!("{command} {}", patterns.join(" "));
+        (files > 0)
+            .then(|| format!("{} in directories not read: `{read}` reads them", plural(files, "crawl file")))
+    }
+
+    /// Records that were read could not be used, so they are bad ones.
+    pub(crate) fn without(&mut self, unusable: Unusable) {
+        for (reason, records, bytes) in unusable.end() {
+            self.records -= records;
+            self.bytes -= bytes;
+            *self.bad.entry(reason).or_default() += records;
+        }
+    }
+
+    pub(crate) fn bad(&mut self, error: &InputError, tell: bool) {
+        match self.bad.values().sum::<u64>() {
+            _ if !tell => {}
+            ..BAD_SHOWN => say!("doppel: {error}"),
+            BAD_SHOWN => say!("doppel: more bad records are only counted"),
+            _ => {}
+        }
+        *self.bad.entry(class(error).to_owned()).or_default() += 1;
+        if let Some(file) = self.bad_file.as_ref().filter(|_| tell) {
+            file.note(class(error), error);
+        }
+    }
+
+    /// Crawl files of a directory, which were skipped as files of a strange name.
+    pub(crate) fn leave_out(&mut self, files: BTreeMap<String, u64>) {
+        let strange = Skip::FileName.to_string();
+        let skipped = self.skipped.remove(&strange).unwrap_or(0);
+        let others = skipped.saturating_sub(files.values().sum());
+        if others > 0 {
+            self.skipped.insert(strange, others);
+        }
+        for (pattern, number) in files {
+            *self.crawl_files.entry(pattern).or_default() += number;
+        }
+    }
+
+    pub(crate) fn incomplete(&mut self, input: &Path) {
+        let input = input.display().to_string();
+        // An input may be given twice.
+        if !self.incomplete.contains(&input) {
+            self.incomplete.push(input);
+        }
+    }
+}
+
+/// What a file or directory had.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Met {
+    /// Pages, redirects and deaths, with those that could not be used.
+    pub(crate) pages: u64,
+    /// Records that could not be read.
+    pub(crate) bad: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_verdict_tells_incomplete_from_bad() {
+        let mut tally = Tally { records: 1, ..Tally::default() };
+        assert!(tally.verdict(true, 0).is_ok());
+        let refused = tally.verdict(true, 1).unwrap_err();
+        assert_eq!(refused.to_string(), "1 page was refused; all others were taken");
+        tally.bad.insert("too large".to_owned(), 2);
+        assert!(tally.verdict(false, 1).is_ok());
+        let bad = tally.verdict(true, 1).unwrap_err();
+        assert_eq!(bad.to_string(), "2 records were bad and 1 page was refused; all others were taken");
+        let nothing = Tally { records: 0, bad: tally.bad.clone(), ..Tally::default() };
+        let error = nothing.verdict(false, 0).unwrap_err();
+        assert_eq!(error.to_string(), "nothing was read: 2 bad");
+        tally.incomplete(Path::new("a.warc.gz"));
+        tally.incomplete(Path::new("a.warc.gz"));
+        let error = tally.verdict(false, 0).unwrap_err();
+        assert!(error.to_string().starts_with("a.warc.gz could not be read to the end"), "{error}");
+    }
+}
