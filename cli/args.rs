@@ -263,6 +263,10 @@ impl InputArgs {
     /// # Errors
     /// When it is one.
     pub(crate) fn refuse_output(&self, option: &str, path: &Path) -> Result<(), Failure> {
+        if inputs::is_standard(path) {
+            // As an output it is another one than as an input.
+            return Ok(());
+        }
         refuse_input(option, path, &self.inputs)?;
         self.sources().map_or(Ok(()), |sources| sources.refuse_output(option, path))
     }

@@ -10,6 +10,7 @@ use anyhow::Context;
 use doppel_crawls::{InputError, Place, Reason};
 use serde::Serialize;
 
+use crate::exit::Failure;
 use crate::inputs::Sources;
 use crate::output::say;
 
@@ -67,6 +68,9 @@ impl BadFile {
     /// # Errors
     /// When it is one of the inputs, or cannot be written.
     pub(crate) fn begin(&self, inputs: &Sources) -> anyhow::Result<()> {
+        if self.path == Path::new("-") {
+            return Err(Failure::Usage("--bad names a file; standard output is not for it".to_owned()).into());
+        }
         inputs.refuse_output("--bad", &self.path)?;
         if self.file.get().is_some() {
             return Ok(());

@@ -152,6 +152,7 @@ fn read_all(
     if sources.beside > 0 {
         tally.skipped.insert("file beside crawl files".to_owned(), sources.beside);
     }
+    tally.crawl_files.clone_from(&sources.unsure);
     for (number, (source, known)) in sources.all.iter().zip(known).enumerate() {
         if let Some(known) = known {
             clock.pass(known.modified().min(now), known.latest());

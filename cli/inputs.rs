@@ -1,6 +1,7 @@
 //! What the inputs of a command name: files, standard input, patterns of files, directories, of pages or of crawl files, and objects in
 //! stores.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsFd;
@@ -57,6 +58,8 @@ pub(crate) struct Sources {
     pub(crate) all: Vec<Source>,
     /// Files beside crawl files in directories, which are not read.
     pub(crate) beside: u64,
+    /// Those of them that may be crawl files by their names, by a pattern that names them.
+    pub(crate) unsure: BTreeMap<String, u64>,
 }
 
 /// Whether an input is standard input.
@@ -214,6 +217,7 @@ impl Sources {
     /// The crawl files of a directory, if it has some and no HTML page; else it is one of pages.
     fn add_directory(&mut self, dir: &Path, input: usize) -> anyhow::Result<()> {
         let (mut crawls, mut others, mut unread) = (Vec::new(), 0, None);
+        let mut unsure: BTreeMap<String, u64> = BTreeMap::new();
         for file in visible(dir) {
             let file = match file {
                 Ok(file) => file,
@@ -228,6 +232,10 @@ impl Sources {
                     break;
                 }
                 crawl if crawl_ending(crawl).is_some() => crawls.push(file.into_path()),
+                // It may hold lines of JSON, or say something about the crawl files.
+                json if json.extension().is_some_and(|extension| extension == "json") => {
+                    *unsure.entry(json.with_file_name("*.json").display().to_string()).or_default() += 1;
+                }
                 _ => others += 1,
             }
         }
@@ -240,6 +248,9 @@ impl Sources {
             return Err(error).with_context(|| format!("cannot read all of {}", dir.display()));
         }
         self.beside += others;
+        for (pattern, files) in unsure {
+            *self.unsure.entry(pattern).or_default() += files;
+        }
         self.add_files(crawls, dir, input);
         Ok(())
     }

@@ -25,6 +25,10 @@ use crate::exit::Failure;
 pub(crate) use checked::Results;
 pub(crate) use verdicts::{Decisions, Verdicts};
 
+/// Bytes of inputs from which on it is said what memory a run takes.
+const MEMORY_TOLD: u64 = 64 << 20;
+/// What grouping takes for each page, in bytes, as measured (docs/BENCHMARKS.md: 460 with 10 million pages, 600 with 5 million short rows that have ids).
+const GROUPING_PAGE_BYTES: u64 = 600;
 /// What the first reading takes for each page beside what grouping takes, in bytes: an entry of a table that may be half empty.
 pub(crate) const PAGE_BYTES: u64 = 58;
 /// What both readings take for each record.

@@ -31,6 +31,9 @@ pub(crate) struct Fed {
     pub(crate) gone: u64,
     /// Whether they were recorded as dead.
     pub(crate) pruned: bool,
+    /// Whether that was asked for.
+    #[serde(skip)]
+    pub(crate) prunes: bool,
     /// The earliest and the latest date of a version that was read.
     #[serde(skip)]
     pub(crate) dates: Option<(Timestamp, Timestamp)>,
@@ -218,18 +221,23 @@ impl Summary {
 
     /// Prints it for people. Rows of what did not occur are left out, those of the main figures never.
     pub(crate) fn print(&self, out: &mut dyn Write) -> io::Result<()> {
-        let Self { fed: Fed { input, outcomes, gone, pruned, .. }, pages, groups, .. } = self;
+        let Self { fed: Fed { input, outcomes, gone, pruned, prunes, .. }, pages, groups, .. } = self;
         let others = pages.winners + pages.duplicates + pages.secondaries + pages.unresolved;
         let unique = pages.live.saturating_sub(others);
         writeln!(out, "policy {}\n", self.policy)?;
         let mut rows = vec![("records", input.records, bytes(input.bytes))];
         rows.extend(input.skipped.iter().map(|(reason, records)| ("skipped", *records, reason.clone())));
         rows.extend(input.bad.iter().map(|(reason, records)| ("bad", *records, reason.clone())));
+        rows.extend(input.ignored.iter().map(|(field, values)| {
+            ("ignored", *values, format!("values of the {field} that cannot be used; that field was guessed"))
+        }));
         let some = |(name, number, about): (&'static str, u64, &str)| {
             (number > 0).then(|| (name, number, about.to_owned()))
         };
         let gone_but = if *pruned {
             "their files have gone: dead now"
+        } else if *prunes {
+            "their files have gone; they stay live, because nothing or not all could be read: is it mounted?"
         } else {
             "their files have gone; they stay live, --prune records them as dead"
         };

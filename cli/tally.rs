@@ -112,7 +112,7 @@ impl Tally {
         if let Some(path) = self.incomplete.first() {
             let more = self.incomplete.len() - 1;
             let others = if more > 0 { format!(" and {more} more") } else { String::new() };
-            let text = format!("{path}{others} could not be read to the end; all before that was taken");
+            let text = format!("{path}{others} could not be read to the end; what could be read was taken");
             return Err(Failure::BadInput(text));
         }
         if strict && bad + refused > 0 {

@@ -155,7 +155,9 @@ impl Dedup {
             self.inputs.refuse_output("--out", out)?;
         }
         let results = Results::check(&self.results, &self.inputs, &others, data)?;
-        results.iter().for_each(Results::say_memory);
+        if let Some(results) = &results {
+            results.say_memory(self.inputs.sources()?.all.iter().map(|source| source.bytes).sum());
+        }
         let is_copied = report.is_some() || results.is_some();
         let reading = data.map(|dir| self.reading(dir, is_copied)).transpose()?;
         Ok(Plan { out, report, market, makes: is_possible && !self.incremental, results, reading })
@@ -253,6 +255,7 @@ impl Dedup {
     fn count_gone(&self, fed: &mut Fed, gone: &[PageUrl]) -> bool {
         fed.gone = gone.len() as u64;
         // A directory that was read in part, or is empty, may be one that is not mounted.
+        fed.prunes = self.prune;
         fed.pruned = self.prune && fed.input.records > 0 && fed.input.incomplete.is_empty();
         fed.pruned
     }

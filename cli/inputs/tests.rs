@@ -17,7 +17,7 @@ fn make(home: &Path, names: &[&str]) {
 
 /// The names of records in what is found, `pages` for a directory of pages, and the number of files beside.
 fn found(input: &Path) -> (Vec<String>, u64) {
-    let Sources { all, beside } = sources(&[input.to_owned()]).unwrap();
+    let Sources { all, beside, .. } = sources(&[input.to_owned()]).unwrap();
     let name = |source: Source| match source.place {
         Place::Standard => STANDARD_NAME.to_owned(),
         Place::Pages(_) => "pages".to_owned(),

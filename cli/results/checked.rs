@@ -12,7 +12,7 @@ use doppel_model::Timestamp;
 use super::part_file::PartFile;
 use super::places::{places, resolved};
 use super::taken::{Taken, one_paths};
-use super::{ANNOTATED_RECORD_BYTES, PAGE_BYTES, RECORD_BYTES, ResultArgs};
+use super::{ANNOTATED_RECORD_BYTES, GROUPING_PAGE_BYTES, MEMORY_TOLD, PAGE_BYTES, RECORD_BYTES, ResultArgs};
 use crate::args::InputArgs;
 use crate::exit::Failure;
 use crate::inputs::{self, Place, Source};
@@ -120,12 +120,17 @@ impl Results {
         }))
     }
 
-    /// Says what memory this takes beside the run.
-    pub(crate) fn say_memory(&self) {
+    /// Says what memory a run takes over inputs of so many bytes, unless it is little.
+    pub(crate) fn say_memory(&self, bytes: u64) {
+        if bytes < MEMORY_TOLD {
+            return;
+        }
         let record = if self.annotate { ANNOTATED_RECORD_BYTES } else { RECORD_BYTES };
         say!(
-            "doppel: beside what grouping takes, results take {PAGE_BYTES} bytes of memory for each page and {record} for each record \
-             until the groups are known, then {record} for each record and a row group or record at a time"
+            "doppel: memory: about {} MB for each million pages while they are grouped ({} MB of them for the results), then {record} MB, \
+             and a row group or record at a time",
+            GROUPING_PAGE_BYTES + PAGE_BYTES + record,
+            PAGE_BYTES + record
         );
     }
 }

@@ -6,8 +6,8 @@ use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::FileExt;
 
 use anyhow::Context;
+use doppel_crawls::Fetched;
 use doppel_crawls::copy::{Fate, Judge, Note, Removal};
-use doppel_crawls::{Fetched, FetchedBody};
 use doppel_model::PageId;
 use doppel_protocol::{Line, Outcome, Status};
 use serde::{Deserialize, Serialize};
@@ -21,14 +21,26 @@ enum Verdict {
     Superseded,
     /// The present version of a page that is not live.
     Dead,
+    /// The same of one that is a redirect.
+    DeadRedirect,
     /// That of a page that stands for itself.
     Kept,
     /// That of a page for which another one stands.
     Duplicate,
+    /// That of a redirect to a page on record.
+    Redirect,
 }
 
 impl Verdict {
-    const ALL: [Self; 5] = [Self::Bad, Self::Superseded, Self::Dead, Self::Kept, Self::Duplicate];
+    const ALL: [Self; 7] = [
+        Self::Bad,
+        Self::Superseded,
+        Self::Dead,
+        Self::DeadRedirect,
+        Self::Kept,
+        Self::Duplicate,
+        Self::Redirect,
+    ];
 }
 
 /// The bits of a verdict in a byte. The others are of the id of the page: where the second reading meets other pages than the first, that is
@@ -67,8 +79,8 @@ pub(crate) struct Verdicts {
 }
 
 impl Verdicts {
-    /// A record was taken. Those between it and the one before could not be used.
-    pub(crate) fn note(&mut self, record: u64, page: PageId, outcome: Outcome) {
+    /// A record of a page, which may be a redirect, was taken. Those between it and the one before could not be used.
+    pub(crate) fn note(&mut self, record: u64, (page, is_redirect): (PageId, bool), outcome: Outcome) {
         let verdict = if outcome == Outcome::Stale {
             Verdict::Superseded
         } else {
@@ -76,7 +88,7 @@ impl Verdicts {
             if let Some(earlier) = self.present.insert(page, record) {
                 self.set(earlier, Record::new(page, Verdict::Superseded));
             }
-            Verdict::Dead
+            if is_redirect { Verdict::DeadRedirect } else { Verdict::Dead }
         };
         self.set(record, Record::new(page, verdict));
     }
@@ -98,8 +110,11 @@ impl Verdicts {
             let line = line?;
             let page = line.url.id();
             let Some(record) = self.present.get(&page).copied() else { continue };
-            let is_duplicate = line.status == Status::Duplicate;
-            let verdict = if is_duplicate { Verdict::Duplicate } else { Verdict::Kept };
+            let verdict = match (line.status, self.verdict(record)) {
+                (Status::Duplicate, Verdict::DeadRedirect) => Verdict::Redirect,
+                (Status::Duplicate, _) => Verdict::Duplicate,
+                _ => Verdict::Kept,
+            };
             self.set(record, Record::new(page, verdict));
             if let Some(notes) = &mut notes {
                 notes.add(record, &Said::from(line)).context("cannot write to a temporary file")?;
@@ -107,6 +122,11 @@ impl Verdicts {
         }
         let notes = notes.map(NotesOut::finish).transpose().context("cannot write to a temporary file")?;
         Ok(Decisions { records: self.records, next: 0, unusable: 0, notes })
+    }
+
+    fn verdict(&self, number: u64) -> Verdict {
+        let record = usize::try_from(number).ok().and_then(|at| self.records.get(at));
+        record.map_or(Verdict::Bad, |record| record.verdict())
     }
 
     fn set(&mut self, number: u64, record: Record) {
@@ -231,8 +251,8 @@ impl Decisions {
             }
             Verdict::Kept => None,
             Verdict::Superseded => Some(Removal::Superseded),
-            Verdict::Dead => Some(Removal::Dead),
-            Verdict::Duplicate if matches!(page.body, FetchedBody::Redirect(_)) => Some(Removal::Redirect),
+            Verdict::Dead | Verdict::DeadRedirect => Some(Removal::Dead),
+            Verdict::Redirect => Some(Removal::Redirect),
             Verdict::Duplicate => Some(Removal::Duplicate),
         };
         Ok(Some(Fate { removal, record: Some(number) }))
@@ -269,6 +289,7 @@ impl Judge for FileJudge<'_> {
 mod tests {
     use std::convert::Infallible;
 
+    use doppel_crawls::FetchedBody;
     use doppel_model::{GroupId, PageUrl};
 
     use super::*;
@@ -295,38 +316,41 @@ mod tests {
     #[test]
     fn the_last_version_that_is_not_stale_stands_for_its_page() {
         let mut verdicts = Verdicts::default();
-        for (record, name, outcome) in [
-            (0, "a", Outcome::Pending),
-            (1, "a", Outcome::Stale),
-            (3, "a", Outcome::Unchanged),
-            (4, "b", Outcome::Pending),
-            (5, "gone", Outcome::Pending),
-            (6, "c", Outcome::Confirmed),
+        for (record, name, outcome, is_redirect) in [
+            (0, "a", Outcome::Pending, false),
+            (1, "a", Outcome::Stale, true),
+            (3, "a", Outcome::Unchanged, false),
+            (4, "b", Outcome::Pending, false),
+            (5, "gone", Outcome::Pending, true),
+            (6, "c", Outcome::Confirmed, true),
+            (8, "moved", Outcome::Pending, true),
         ] {
-            verdicts.note(record, url(name).id(), outcome);
+            verdicts.note(record, (url(name).id(), is_redirect), outcome);
         }
         let live = [
             line("a", Status::Winner),
             line("b", Status::Duplicate),
             line("c", Status::Unresolved),
             line("x", Status::Unique),
+            line("moved", Status::Duplicate),
         ];
         let mut decisions = verdicts.decide(live.into_iter(), true).unwrap();
-        let (text, redirect) = (FetchedBody::Text(String::new()), FetchedBody::Redirect(url("a")));
-        let ask = |decisions: &mut Decisions, name: &str, body: &FetchedBody| {
-            let body = body.clone();
+        let ask = |decisions: &mut Decisions, name: &str| {
+            let body = FetchedBody::Text(String::new());
             let page = Fetched { url: url(name), fetched_at: None, body, popularity: None, language: None };
             Ok::<_, String>(decisions.fate(&page).map_err(|e| e.to_string())?.map(|fate| fate.removal))
         };
-        let names = ["a", "a", "bad", "a", "b", "gone", "c", "bad"];
-        let fates: Vec<_> = names.iter().map(|name| ask(&mut decisions, name, &text).unwrap()).collect();
+        let names = ["a", "a", "bad", "a", "b", "gone", "c", "bad", "moved", "bad"];
+        let fates: Vec<_> = names.iter().map(|name| ask(&mut decisions, name).unwrap()).collect();
         let superseded = Some(Some(Removal::Superseded));
         let (duplicate, dead) = (Some(Some(Removal::Duplicate)), Some(Some(Removal::Dead)));
-        assert_eq!(fates, [superseded, superseded, None, Some(None), duplicate, dead, Some(None), None]);
-        decisions.next = 4;
-        assert_eq!(ask(&mut decisions, "b", &redirect), Ok(Some(Some(Removal::Redirect))));
+        let redirect = Some(Some(Removal::Redirect));
+        assert_eq!(
+            fates,
+            [superseded, superseded, None, Some(None), duplicate, dead, Some(None), None, redirect, None]
+        );
         decisions.next = 0;
-        let others = ["x", "y", "z"].map(|name| ask(&mut decisions, name, &text).is_err());
+        let others = ["x", "y", "z"].map(|name| ask(&mut decisions, name).is_err());
         assert!(others.contains(&true), "these are other pages");
         let mut judge = decisions.judge(&|_| {});
         let note = judge.note(4, Some(Removal::Duplicate)).unwrap();

@@ -234,7 +234,8 @@ mod tests {
         let write = |pages, bad| {
             let mut verdicts = Verdicts::default();
             for (number, url) in urls.into_iter().enumerate() {
-                verdicts.note(number as u64, PageUrl::parse(url).unwrap().id(), Outcome::Pending);
+                let page = PageUrl::parse(url).unwrap().id();
+                verdicts.note(number as u64, (page, false), Outcome::Pending);
             }
             let decisions = verdicts.decide(iter::empty::<Result<Line, Infallible>>(), false).unwrap();
             results.write(&inputs, (Timestamp::now(), &[Met { pages, bad }]), decisions)

@@ -389,3 +389,28 @@ fn what_is_wrong_is_found_before_the_inputs_are_read() {
     }
     assert!(!home.path().join("new").exists());
 }
+
+#[test]
+fn a_part_of_a_directory_of_pages_that_cannot_be_read_makes_it_incomplete() {
+    use std::os::unix::fs::PermissionsExt;
+    let home = tempfile::tempdir().unwrap();
+    let site = home.path().join("site");
+    fs::create_dir_all(site.join("sub")).unwrap();
+    for name in ["a.txt", "sub/b.txt"] {
+        fs::write(site.join(name), text(1, 40).join(" ")).unwrap();
+    }
+    for closed in ["a.txt", "sub"].map(|name| site.join(name)) {
+        fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
+        // The superuser may read it all the same.
+        let is_closed = fs::File::open(&closed).is_err();
+        let output = run(["dedup", "--json", site.to_str().unwrap()]);
+        fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).unwrap();
+        if is_closed {
+            assert_eq!(code(&output), 5, "{}", errors(&output));
+            let text = String::from_utf8(output.stdout).unwrap();
+            let summary: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+            assert_eq!(summary["input"]["incomplete"], json!([site.to_str().unwrap()]));
+            assert_eq!(summary["input"]["records"], 1);
+        }
+    }
+}

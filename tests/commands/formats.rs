@@ -11,7 +11,7 @@ use parquet::arrow::ArrowWriter;
 use serde_json::{Value, json};
 
 use crate::harness::pages::{ndjson, text};
-use crate::harness::warc::gzip;
+use crate::harness::warc::{gzip, response};
 use crate::harness::{doppel, lines_of, run, run_ok};
 use crate::{code, errors, fifo};
 
@@ -162,6 +162,24 @@ fn a_pipe_is_read_once_or_copied() {
         assert_eq!(dedup(&["--policy", policy, pipe.to_str().unwrap()]), expected, "{policy}");
         feeder.join().unwrap();
     }
+    // A copy is called what it is a copy of, and a revisit is found in it.
+    let html = "HTTP/1.1 200 OK\r\nContent-Type: text/html";
+    let original = response("http://a.example/", html, text(1, 40).join(" ").as_bytes());
+    let revisit = String::from_utf8(response("http://b.example/", html, b"")).unwrap();
+    let revisit = revisit.replace(
+        "WARC-Type: response\r\n",
+        "WARC-Type: revisit\r\nWARC-Refers-To: <urn:uuid:00000000-0000-0000-0000-000000000000>\r\n\
+        WARC-Profile: http://netpreserve.org/warc/1.1/revisit/identical-payload-digest\r\n",
+    );
+    let crawl = [original, revisit.into_bytes(), b"broken".to_vec()].concat();
+    let kept = home.path().join("kept");
+    let output = piped(&crawl, &["--kept", kept.to_str().unwrap(), "-"]);
+    assert!(errors(&output).contains("doppel: stdin, byte "), "{}", errors(&output));
+    let urls = lines_of(std::str::from_utf8(&output.stdout).unwrap());
+    assert_eq!(
+        urls.iter().map(|line| &line["url"]).collect::<Vec<_>>(),
+        ["http://a.example/", "http://b.example/"]
+    );
     let output = piped(b"just words", &["-"]);
     assert_eq!(code(&output), 5);
     assert!(
@@ -194,6 +212,13 @@ fn patterns_and_directories_name_crawl_files() {
     let summary = run_ok(["dedup", "--json", set.to_str().unwrap()]);
     let summary: Value = serde_json::from_str(&summary).unwrap();
     assert_eq!(summary["input"]["skipped"], json!({"file beside crawl files": 1}));
+    // What may be a crawl file is named.
+    write(&set, "data/d.json", jsonl(third));
+    let output = run(["dedup", "--json", set.to_str().unwrap()]);
+    let json = set.join("data/*.json");
+    let says = format!("1 crawl file in directories not read: `doppel dedup {}` reads them", json.display());
+    assert!(errors(&output).contains(&says), "{}", errors(&output));
+    fs::remove_file(set.join("data/d.json")).unwrap();
     let below = |pattern: &str| set.join(pattern).to_str().unwrap().to_owned();
     let [a, b, c] = ["data/**/*.jsonl.zst", "data/b/[12].*", "data/?.csv"].map(below);
     assert_eq!(dedup(&[&a, &b, &c]), expected);

@@ -299,6 +299,16 @@ fn too_many_bad_records_are_an_error() {
 }
 
 #[test]
+fn a_file_without_text_is_told_with_what_it_has() {
+    let home = tempfile::tempdir().unwrap();
+    let path = write(home.path(), "a.jsonl", |n, text| json!({"Body": text, "URL": url(n)}));
+    let output = run(["dedup", path.to_str().unwrap()]);
+    let says = "no text or HTML found; the first records have Body, URL (--text-field names one); no URL";
+    assert!(code(&output) == 5 && errors(&output).contains(says), "{}", errors(&output));
+    assert!(!errors(&output).contains("text from text"));
+}
+
+#[test]
 fn bad_records_are_written_as_they_were() {
     let home = tempfile::tempdir().unwrap();
     let (path, bad) = (home.path().join("a.jsonl"), home.path().join("bad.jsonl"));
@@ -307,7 +317,7 @@ fn bad_records_are_written_as_they_were() {
         br#"{"text": 7,  "id": "\u00e9"}"#,
         b"not JSON \xff",
         br#"{"text": "b", "id": 1}"#,
-        br#"{"id": 2}"#,
+        b"{\"id\": 2}  \r",
         br#"{"text": "c", "id": 2}"#,
     ];
     fs::write(&path, lines.join(&b'\n')).unwrap();
@@ -322,7 +332,7 @@ fn bad_records_are_written_as_they_were() {
         json!({"file": path, "line": 2, "kind": kind, "reason": "\"text\": is a number, and has to be text", "record": "{\"text\": 7,  \"id\": \"\\u00e9\"}"}),
         json!({"file": path, "line": 3, "kind": "JSON line that is no page", "reason": "expected ident at column 2", "record_hex": hex}),
         json!({"file": path, "line": 4, "kind": kind, "reason": "\"id\": an earlier record of the file has the id \"1\"", "record": "{\"text\": \"b\", \"id\": 1}"}),
-        json!({"file": path, "line": 5, "kind": kind, "reason": "\"text\": missing", "record": "{\"id\": 2}"}),
+        json!({"file": path, "line": 5, "kind": kind, "reason": "\"text\": missing", "record": "{\"id\": 2}  \r"}),
     ];
     assert_eq!(written, expected);
 
@@ -334,6 +344,8 @@ fn bad_records_are_written_as_they_were() {
     assert_eq!(code(&sites), 5);
     assert_eq!(lines_of(&fs::read_to_string(bad).unwrap()).len(), 6, "those without a host, too");
 
+    let printed = run(["dedup", "--bad", "-", path]);
+    assert!(code(&printed) == 2 && errors(&printed).contains("--bad names a file"), "{}", errors(&printed));
     let before = fs::read(path).unwrap();
     let itself = run(["dedup", "--bad", path, path]);
     assert_eq!(code(&itself), 2, "{}", errors(&itself));

@@ -233,6 +233,29 @@ fn a_run_that_is_killed_and_begun_again_ends_in_the_same_files() {
 }
 
 #[test]
+fn a_page_that_redirects_by_itself_is_removed_as_a_redirect() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("a.jsonl");
+    let words = text(1, 40).join(" ");
+    let moved = "<meta http-equiv=refresh content='0; url=http://a.example/new'>";
+    fs::write(
+        &path,
+        ndjson(&[
+            json!({"url": "http://a.example/new", "text": words}),
+            json!({"url": "http://a.example/copy", "text": words}),
+            json!({"url": "http://a.example/old", "html": moved}),
+            json!({"url": "http://a.example/lost", "html": moved.replace("new", "nowhere")}),
+        ]),
+    )
+    .unwrap();
+    for way in [&[][..], &["--incremental"]] {
+        let results = summary(&dedup(home.path(), way, &[path.clone()]));
+        assert_eq!(results["removed"], json!({"duplicate": 1, "redirect": 1}), "{way:?}");
+        assert_eq!(results["kept"], 2, "{way:?}");
+    }
+}
+
+#[test]
 fn a_full_disk_leaves_no_half_file() {
     let home = tempfile::tempdir().unwrap();
     let small = home.path().join("small");

@@ -8,6 +8,7 @@ use std::time::Instant;
 use anyhow::Context;
 use doppel_model::Timestamp;
 use doppel_model::pairwise::Signer;
+use doppel_protocol::Body;
 use doppel_protocol::answer::ExportLine;
 use doppel_tier1::bulk::{Bulk, BulkConfig, Grouped, Keep};
 
@@ -108,11 +109,12 @@ impl Dedup {
             ended.extend(extracted.ended.into_iter().map(|(_, ingested)| ingested));
             for ExtractedPage { record, submission, bytes } in extracted.pages {
                 let page = submission.url.id();
+                let is_redirect = matches!(submission.body, Body::Redirect(_));
                 fed.note_date(submission.fetched_at);
                 let outcome = bulk.submit(submission)?;
                 weights.note(page, bytes, outcome);
                 if let Some(verdicts) = &mut verdicts {
-                    verdicts.note(record, page, outcome);
+                    verdicts.note(record, (page, is_redirect), outcome);
                 }
                 fed.outcomes.add(&[outcome]);
             }

@@ -8,7 +8,7 @@ use anyhow::Context;
 use doppel_coordinator::export::write_export;
 use doppel_coordinator::market::MarketWinners;
 use doppel_model::Timestamp;
-use doppel_protocol::{Line, Outcome, Scan, Submission, Tier1Api, Tier1Error, Tier2Api};
+use doppel_protocol::{Body, Line, Outcome, Scan, Submission, Tier1Api, Tier1Error, Tier2Api};
 
 use super::{Dedup, Done, Plan, dead};
 use crate::extracted::{self, BATCH_PAGES};
@@ -110,7 +110,7 @@ impl Dedup {
                 weights.note(page.url.id(), bytes, *outcome);
                 fed.note_date(page.fetched_at);
                 if let Some(verdicts) = &mut verdicts {
-                    verdicts.note(record, page.url.id(), *outcome);
+                    verdicts.note(record, (page.url.id(), matches!(page.body, Body::Redirect(_))), *outcome);
                 }
             }
             fed.outcomes.add(&taken);

@@ -26,6 +26,7 @@ pub(super) struct Files {
     last: Option<PathBuf>,
     limits: Limits,
     bytes_read: u64,
+    /// Whether a file or directory could not be read.
     broke_off: bool,
 }
 
@@ -114,7 +115,10 @@ impl Files {
     fn file(&mut self, path: &Path, kind: PageKind) -> Item {
         match self.read(path, kind) {
             Ok(item) => item,
-            Err(reason) => bad(path, reason),
+            Err(reason) => {
+                self.broke_off |= matches!(reason, Reason::Io(_));
+                bad(path, reason)
+            }
         }
     }
 
@@ -154,10 +158,7 @@ impl Iterator for Files {
             let entry = match &mut self.source {
                 Source::Single(file) => {
                     let (path, kind) = file.take()?;
-                    let item = self.file(&path, kind);
-                    self.broke_off =
-                        matches!(&item, Item::Bad(error) if matches!(error.reason, Reason::Io(_)));
-                    return Some(item);
+                    return Some(self.file(&path, kind));
                 }
                 Source::Walk(walk) => walk.next()?,
             };
@@ -168,7 +169,7 @@ impl Iterator for Files {
                     }
                 }
                 Err(error) => {
-                    self.broke_off |= error.depth() == 0;
+                    self.broke_off = true;
                     let path = error.path().unwrap_or(Path::new("")).to_owned();
                     return Some(bad(&path, Reason::Io(error.into())));
                 }

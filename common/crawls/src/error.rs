@@ -62,7 +62,9 @@ pub enum Reason {
     #[error("a Parquet or Arrow file inside another compression cannot be read; unpack it")]
     PackedColumns,
     /// A page of HTML or text on standard input or in a pipe, where it has no name.
-    #[error("a page of HTML or text has no name here; JSON lines, WARC, CSV, Parquet and Arrow can be read")]
+    #[error(
+        "a page of HTML or text has no name here; JSON lines, WARC, Parquet and Arrow can be read, and CSV and TSV with --format"
+    )]
     PageInPipe,
     /// A JSON array. It is not supported because it cannot be read line by line.
     #[error("a JSON array; the format is JSON lines, one object a line")]
@@ -288,7 +290,7 @@ impl fmt::Display for Skip {
             Self::ContentType => "neither HTML nor text",
             Self::Encoding => "unsupported content encoding",
             Self::Unchanged => "unchanged revisit",
-            Self::OriginalUnknown => "revisit of a record that is not in the file",
+            Self::OriginalUnknown => "revisit of a record that is not found in the file",
             Self::RevisitProfile => "unknown revisit profile",
             Self::NoLocation => "redirect without a target",
             Self::BadLocation => "redirect to something that is no page",

@@ -53,7 +53,7 @@ pub fn open_as(path: &Path, name: RecordFile, options: impl Into<InputOptions>) 
         if let Format::Page(kind) = format {
             return Ok(Source::Files(Box::new(Files::single(path, kind, limits))));
         }
-        file_source(path, &shared, format, (name, options.clone()))
+        file_source(&shared, &shared, format, (name, options.clone()))
     };
     Ok(Input { source: open().map_err(fail)?, modified, bytes_total: metadata.len() })
 }
@@ -75,7 +75,7 @@ pub fn open_copy(
     let open = || -> Result<Input, Reason> {
         let metadata = fs::metadata(path).map_err(Reason::Io)?;
         let format = format::of(of, options.format, &mut Stream::open(path, &limits)?)?;
-        let source = file_source(path, &shared, format, (name, options))?;
+        let source = file_source(&path.into(), &shared, format, (name, options))?;
         Ok(Input { source, modified: modified(&metadata).min(limits.now), bytes_total: metadata.len() })
     };
     open().map_err(|reason| InputError::new(&shared, Place::File, reason))
@@ -83,12 +83,15 @@ pub fn open_copy(
 
 /// What reads a file of this format that is at `path` and called `shown`.
 fn file_source(
-    path: &Path,
+    path: &Arc<Path>,
     shown: &Arc<Path>,
     format: Format,
     records: (RecordFile, InputOptions),
 ) -> Result<Source, Reason> {
     let stream = Stream::open(path, &records.1.limits)?;
+    if format == Format::Warc {
+        return Ok(Source::Warc(Box::new(Pages::new((shown, path), stream, records.1.limits))));
+    }
     source(shown, (format, stream), |_| File::open(path).map_err(Reason::Io), records)
 }
 
@@ -123,7 +126,7 @@ fn source(
     records: (RecordFile, InputOptions),
 ) -> Result<Source, Reason> {
     Ok(match format {
-        Format::Warc => Source::Warc(Box::new(Pages::new(path, stream, records.1.limits))),
+        Format::Warc => Source::Warc(Box::new(Pages::new((path, path), stream, records.1.limits))),
         Format::Lines => Source::Lines(Box::new(Lines::new(path, stream, records.0, records.1))),
         Format::Delimited(separator) => {
             Source::Delimited(Box::new(Delimited::new(path, stream, separator, records)?))

@@ -292,11 +292,22 @@ impl FieldMap {
     }
 }
 
-/// In words: `text from content, URL from metadata.url (guessed)`.
+/// How many fields are told where none has a text.
+const SEEN_TOLD: usize = 8;
+
+/// In words: `text from content, URL from metadata.url`.
 impl fmt::Display for FieldMap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let has_content = self.fields().any(|(field, ..)| matches!(field, Field::Text | Field::Html));
+        if !has_content && self.is_of_records {
+            f.write_str("no text or HTML found; the first records have ")?;
+            for (at, seen) in self.alike("text").into_iter().take(SEEN_TOLD).enumerate() {
+                write!(f, "{}{seen}", if at > 0 { ", " } else { "" })?;
+            }
+            f.write_str(" (--text-field names one)")?;
+        }
         for (at, (field, path, source)) in self.fields().enumerate() {
-            let separator = if at == 0 { "" } else { ", " };
+            let separator = if at == 0 && (has_content || !self.is_of_records) { "" } else { ", " };
             let told = if source == Source::Named && !self.is_page_form { " as named" } else { "" };
             write!(f, "{separator}{field} from {path}{told}")?;
         }

@@ -138,7 +138,7 @@ impl Guess {
         if !places.iter().any(is_content) {
             // Where the first records have no text, later ones may.
             places.retain(|(field, ..)| *field != Field::Text);
-            places.insert(0, (Field::Text, "text".to_owned(), Source::Guessed));
+            places.insert(0, (Field::Text, "text".to_owned(), Source::Fallback));
         }
         places
     }

@@ -22,13 +22,15 @@ pub(super) enum Field {
     ContentType,
     PayloadDigest,
     Profile,
+    RefersTo,
     RefersToTarget,
+    RecordId,
     SegmentNumber,
     Language,
 }
 
 impl Field {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 12] = [
         Self::Type,
         Self::Length,
         Self::Target,
@@ -36,7 +38,9 @@ impl Field {
         Self::ContentType,
         Self::PayloadDigest,
         Self::Profile,
+        Self::RefersTo,
         Self::RefersToTarget,
+        Self::RecordId,
         Self::SegmentNumber,
         Self::Language,
     ];
@@ -50,6 +54,8 @@ impl Field {
             Self::ContentType => "Content-Type",
             Self::PayloadDigest => "WARC-Payload-Digest",
             Self::Profile => "WARC-Profile",
+            Self::RefersTo => "WARC-Refers-To",
+            Self::RecordId => "WARC-Record-ID",
             Self::RefersToTarget => "WARC-Refers-To-Target-URI",
             Self::SegmentNumber => "WARC-Segment-Number",
             Self::Language => "WARC-Identified-Content-Language",

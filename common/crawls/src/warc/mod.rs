@@ -32,9 +32,10 @@ pub(super) struct Pages {
 }
 
 impl Pages {
-    pub(super) fn new(path: &Arc<Path>, stream: Stream, limits: Limits) -> Self {
+    /// Those of a file that is called `shown` and is at a path.
+    pub(super) fn new((shown, path): (&Arc<Path>, &Arc<Path>), stream: Stream, limits: Limits) -> Self {
         let originals = Originals::new(Arc::clone(path), limits);
-        Self { path: Arc::clone(path), records: Records::new(stream, limits), originals, limits }
+        Self { path: Arc::clone(shown), records: Records::new(stream, limits), originals, limits }
     }
 
     /// The record that was read last.
@@ -162,12 +163,17 @@ fn revisited(
     if http::status(record.block).is_some_and(|status| status != 200) {
         return http::page(url, record.block(), limits);
     }
-    match record.head.refers_to(record.head_bytes)? {
-        Some(original) if PageUrl::parse(original).as_ref() != Ok(url) => {
-            let original = originals.find(record)?.ok_or(Skip::OriginalUnknown)?;
-            content(url, original, limits)
-        }
-        _ => Err(Skip::Unchanged.into()),
+    let is_of_it = |target: &str| PageUrl::parse(target).as_ref() == Ok(url);
+    let refers_to = record.head.refers_to(record.head_bytes)?;
+    if refers_to.is_some_and(is_of_it) {
+        return Err(Skip::Unchanged.into());
+    }
+    match originals.find(record)? {
+        Some(original) if is_of_it(original.head.target(original.head_bytes)?) => Err(Skip::Unchanged.into()),
+        Some(original) => content(url, original, limits),
+        // Where no other URL is named, the original is most likely an earlier record of this one, in another file.
+        None if refers_to.is_none() => Err(Skip::Unchanged.into()),
+        None => Err(Skip::OriginalUnknown.into()),
     }
 }
 

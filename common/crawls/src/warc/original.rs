@@ -1,4 +1,4 @@
-//! Finds the records that revisits refer to, by payload digest.
+//! Finds the records that revisits refer to, by payload digest or by record id.
 //!
 //! Crawlers store a payload once, and write a revisit when another URL returned the same bytes. Only offsets
 //! are kept in memory, and only those of records that can be reached by one seek.
@@ -19,7 +19,7 @@ use doppel_model::stable_hash128;
 pub(super) struct Originals {
     path: Arc<Path>,
     limits: Limits,
-    /// Maps the hash of a payload digest to the mark of its record.
+    /// Maps the hash of a payload digest, or of a record id, to the mark of its record.
     marks: HashMap<u128, u64>,
     /// A second reader of the file, opened at the first revisit that needs it.
     records: Option<Records>,
@@ -30,20 +30,26 @@ impl Originals {
         Self { path, limits, marks: HashMap::new(), records: None }
     }
 
-    /// Remembers a record by its payload digest, unless the limit is reached.
+    /// Remembers a record by its payload digest and its id, unless the limit is reached.
     pub(super) fn remember(&mut self, record: Record<'_>) -> Result<(), HeadError> {
-        if let (Some(mark), Some(key)) = (record.mark, key(record)?)
-            && self.marks.len() < self.limits.originals_max
-        {
-            self.marks.entry(key).or_insert(mark);
+        let Some(mark) = record.mark else { return Ok(()) };
+        for field in [Field::PayloadDigest, Field::RecordId] {
+            if let Some(key) = key(record, field)?
+                && self.marks.len() < self.limits.originals_max
+            {
+                self.marks.entry(key).or_insert(mark);
+            }
         }
         Ok(())
     }
 
     /// The record with the payload that `revisit` refers to, if it was remembered.
     pub(super) fn find(&mut self, revisit: Record<'_>) -> Result<Option<Record<'_>>, Reason> {
-        let key = key(revisit)?;
-        let Some(mark) = key.and_then(|key| self.marks.get(&key)) else { return Ok(None) };
+        let mut keys = [Field::PayloadDigest, Field::RefersTo].into_iter();
+        let known = keys.try_fold(None, |known, field| {
+            Ok::<_, HeadError>(known.or(key(revisit, field)?.and_then(|key| self.marks.get(&key))))
+        })?;
+        let Some(mark) = known else { return Ok(None) };
         let records = match &mut self.records {
             Some(records) => records,
             none => none.insert(Records::new(Stream::open(&self.path, &self.limits)?, self.limits)),
@@ -53,6 +59,7 @@ impl Originals {
     }
 }
 
-fn key(record: Record<'_>) -> Result<Option<u128>, HeadError> {
-    Ok(record.get(Field::PayloadDigest)?.map(|digest| stable_hash128(digest.as_bytes())))
+/// The hash of a digest or an id. Neither looks like the other.
+fn key(record: Record<'_>, field: Field) -> Result<Option<u128>, HeadError> {
+    Ok(record.get(field)?.map(|value| stable_hash128(value.as_bytes())))
 }

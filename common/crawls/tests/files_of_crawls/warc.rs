@@ -269,6 +269,12 @@ fn revisits() {
             ok,
         ),
         revisit("https://b.org/", "WARC-Refers-To-Target-URI: https://c.org/\r\n", ok),
+        // WARC 1.0 has ids alone, and some writers the digest alone.
+        response_with("https://a.org/by/id", "WARC-Record-ID: <urn:uuid:1>\r\n", &format!("{ok}<a href=3>")),
+        revisit("https://b.org/id", "WARC-Refers-To: <urn:uuid:1>\r\n", ok),
+        revisit("https://b.org/digest", one, ok),
+        revisit("https://a.org/by/id", "WARC-Refers-To: <urn:uuid:1>\r\n", ok),
+        revisit("https://b.org/other", "WARC-Refers-To: <urn:uuid:2>\r\n", ok),
         String::from_utf8(revisit("https://a.org/d/1", "", ""))
             .unwrap()
             .replace("identical-payload-digest", "server-not-modified")
@@ -279,7 +285,7 @@ fn revisits() {
             .into_bytes(),
         page("https://a.org/last", ""),
     ];
-    let unknown = "skip: revisit of a record that is not in the file";
+    let unknown = "skip: revisit of a record that is not found in the file";
     let expected = [
         "https://a.org/gone dead",
         "https://a.org/d/1 html <a href=2>",
@@ -292,6 +298,11 @@ fn revisits() {
         "https://b.org/gone dead",
         unknown,
         unknown,
+        "https://a.org/by/id html <a href=3>",
+        "https://b.org/id html <a href=3>",
+        "https://b.org/digest html <a href=2>",
+        "skip: unchanged revisit",
+        "skip: unchanged revisit",
         "skip: unchanged revisit",
         "skip: unknown revisit profile",
         "https://a.org/last html ",
