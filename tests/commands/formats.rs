@@ -174,7 +174,7 @@ fn a_pipe_is_read_once_or_copied() {
     let crawl = [original, revisit.into_bytes(), b"broken".to_vec()].concat();
     let kept = home.path().join("kept");
     let output = piped(&crawl, &["--kept", kept.to_str().unwrap(), "-"]);
-    assert!(errors(&output).contains("doppel: stdin, byte "), "{}", errors(&output));
+    assert!(errors(&output).contains("doppel: stdin, record at byte "), "{}", errors(&output));
     let urls = lines_of(std::str::from_utf8(&output.stdout).unwrap());
     assert_eq!(
         urls.iter().map(|line| &line["url"]).collect::<Vec<_>>(),
