@@ -8,10 +8,11 @@ use std::sync::Arc;
 
 use doppel_crawls::{CrawlClock, Fetched, Item, Limits, Place};
 use doppel_model::{RawContent, Timestamp};
+use serde::{Deserialize, Serialize};
 
 use crate::args::InputArgs;
 use crate::directory;
-use crate::ingested::{Ingested, Reading};
+use crate::ingested::{Had, Ingested, Reading};
 use crate::named_fields::NamedFields;
 use crate::output::{plural, say};
 use crate::progress;
@@ -34,12 +35,20 @@ pub(crate) struct Position {
 /// What reading meets, in its order.
 enum Read {
     Page(Position, Fetched),
-    /// The end of a file that a collection may list as read, and how many pages come before that.
-    End(Ingested, u64),
+    /// The end of a file that a collection may list as read.
+    End(FileEnd),
 }
 
-/// The end of a file: how many pages come before it in the inputs, and what a collection may list of it.
-pub(crate) type FileEnd = (u64, Ingested);
+/// The end of a file.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct FileEnd {
+    /// Its place among the files and directories that are read.
+    pub(crate) source: usize,
+    /// How many pages come before its end in this run.
+    pub(crate) before: u64,
+    /// What a collection may list of it.
+    pub(crate) ingested: Ingested,
+}
 
 /// How much is handed over at once: so many pages, or fewer that have so many bytes. One page may be larger.
 #[derive(Debug, Clone, Copy)]
@@ -81,7 +90,7 @@ pub(crate) fn read_placed(
     let mut each = each;
     read_all(inputs, ("reading", true), None, |read| match read {
         Read::Page(at, page) => each(at, page),
-        Read::End(..) => Ok(()),
+        Read::End(_) => Ok(()),
     })
 }
 
@@ -112,7 +121,7 @@ pub(crate) fn read_files(
     let (mut batch, mut bytes, mut ends) = (Vec::new(), 0, Vec::new());
     let tally = read_all(inputs, doing, reading, |read| {
         match read {
-            Read::End(ingested, before) => ends.push((before, ingested)),
+            Read::End(end) => ends.push(end),
             Read::Page(_, page) => {
                 bytes += content_bytes(&page);
                 batch.push(page);
@@ -155,16 +164,20 @@ fn read_all(
     tally.crawl_files.clone_from(&sources.unsure);
     for (number, (source, known)) in sources.all.iter().zip(known).enumerate() {
         if let Some(known) = known {
-            clock.pass(known.modified().min(now), known.latest());
-            named.read_before();
-            tally.read_before.add(known);
-            tally.met.push(Met::default());
-            continue;
+            let had = known.had();
+            if clock.pass(known.modified().min(now), (had.supplied, had.latest)) {
+                named.read_before(&had.named);
+                tally.read_before.add(known);
+                tally.met.push(Met::default());
+                continue;
+            }
+            bar.inc_length(source.bytes);
         }
         let path = source.path();
         let version = reading.and_then(|_| source.version());
         let shared: Arc<Path> = path.into();
         let mut met = Met::default();
+        let mut may_pass = false;
         let mut input = match source.open(options.clone()) {
             Ok(input) => input,
             Err(error) => {
@@ -211,6 +224,7 @@ fn read_all(
                 Item::Skipped(skip) => *tally.skipped.entry(skip.to_string()).or_default() += 1,
                 Item::Bad(error) => {
                     met.bad += 1;
+                    may_pass |= error.reason.may_pass();
                     bar.suspend(|| tally.bad(&error, tell));
                 }
             }
@@ -230,10 +244,17 @@ fn read_all(
         }
         if input.broke_off() {
             tally.incomplete(path);
-        } else if let Some(ended) = reading
-            .and_then(|reading| reading.ended(source, version, (met.pages, met.bad, clock.latest_of_input())))
-        {
-            each(Read::End(ended, tally.records))?;
+        } else if let Some(reading) = reading.filter(|_| !may_pass) {
+            let had = Had {
+                records: met.pages,
+                bad: met.bad,
+                latest: clock.latest_of_input(),
+                supplied: clock.supplied_first(),
+                named: named.take_of_file(),
+            };
+            if let Some(ingested) = reading.ended(source, version, had) {
+                each(Read::End(FileEnd { source: number, before: tally.records, ingested }))?;
+            }
         }
         if source.is_pages() {
             tally.leave_out(directory::crawl_files(path));

@@ -42,6 +42,7 @@ pub(crate) struct ExtractedPage {
 type Extracting = (Batch, Vec<(PageUrl, u64)>, Vec<FileEnd>);
 
 /// Pages with their signatures, and the files of which all pages are among these and those before.
+#[derive(Debug)]
 pub(crate) struct Extracted {
     pub(crate) pages: Vec<ExtractedPage>,
     pub(crate) ended: Vec<FileEnd>,
@@ -132,11 +133,11 @@ fn dispatch(
             record += 1;
         }
         let mut ended = Vec::with_capacity(ends.len());
-        for (before, ingested) in ends {
-            let begin = before - ingested.records().0;
+        for FileEnd { source, before, ingested } in ends {
+            let begin = before - ingested.had().records;
             let gone = without.partition_point(|record| *record < before);
             let of_it = without.drain(..gone).filter(|record| *record >= begin).count();
-            ended.push((before, ingested.without(of_it as u64)));
+            ended.push(FileEnd { source, before, ingested: ingested.without(of_it as u64) });
         }
         take(Extracted { pages, ended })?;
     }

@@ -1,7 +1,7 @@
 //! What was extracted while a data directory is made as a whole, so that a run that was interrupted goes on where it was.
 //!
-//! The pages of each batch are a frame: its length (4 bytes, little-endian), a 64-bit hash of the rest, and the rest by postcard. No frame has
-//! pages of a file before and after its end. The file is removed when the directory is whole.
+//! The pages of each batch are a frame, or two: its length (4 bytes, little-endian), a 64-bit hash of the rest, and the rest by postcard. A frame in which files
+//! end has no page of the file behind them. The log is removed when the directory is whole.
 //!
 //! Invariants:
 //! - a run goes on behind the last file that ends in the log such that this and all files before it are the first inputs, and are as they were:
@@ -14,7 +14,7 @@ use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::PathBuf;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use doppel_model::stable_hash64;
 use serde::{Deserialize, Serialize};
 
@@ -22,6 +22,7 @@ use crate::crawl::FileEnd;
 use crate::extracted::{Extracted, ExtractedPage};
 use crate::ingested::{Ingested, Reading};
 use crate::inputs::Source;
+use crate::interrupt;
 use crate::output::{plural, say};
 
 /// Bytes before the rest of a frame.
@@ -29,6 +30,10 @@ const HEAD: usize = 12;
 
 /// The most bytes of a frame. A batch has 16 MiB of text or one page more, and a signature is smaller than its text, but for short texts.
 const FRAME_MAX: u32 = 1 << 30;
+
+/// What is said when a signal ends a run with a log, and without.
+const GOES_ON: &str = "interrupted; the same command goes on behind the last file that was read to its end";
+pub(crate) const BEGINS_ANEW: &str = "interrupted; nothing is kept, and the same command begins anew";
 
 /// What is written of a batch.
 #[derive(Serialize)]
@@ -44,18 +49,14 @@ struct Frame {
     pages: Vec<ExtractedPage>,
 }
 
-/// The part of a frame that says which files end in it.
-#[derive(Deserialize)]
-struct Ends {
-    ended: Vec<FileEnd>,
-}
-
 /// A log that is being written.
 #[derive(Debug)]
 pub(crate) struct ExtractionLog {
     path: PathBuf,
-    /// None since writing failed.
+    /// None since it was given up.
     file: Option<File>,
+    /// The place of the file that has to end next, among the files and directories that are read.
+    next: usize,
 }
 
 impl ExtractionLog {
@@ -70,23 +71,35 @@ impl ExtractionLog {
         (sources, reading): (&[Source], &Reading),
         take: impl FnMut(Extracted) -> anyhow::Result<()>,
     ) -> anyhow::Result<(Self, Vec<Ingested>)> {
-        let opened = File::options().read(true).write(true).create(true).truncate(false).open(&path);
-        let mut this = Self { path, file: None };
+        interrupt::announce(GOES_ON)?;
+        let mut this = Self { path, file: None, next: 0 };
+        if !sources.first().is_some_and(Reading::may_list) {
+            this.end()?;
+            return Ok((this, Vec::new()));
+        }
+        let opened = File::options().read(true).write(true).create(true).truncate(false).open(&this.path);
         match opened.and_then(|file| usable(file, maker, (sources, reading))) {
             Ok(Usable { file, begin, end, ended }) => {
                 if !ended.is_empty() {
                     let files = plural(ended.len() as u64, "file");
                     say!("doppel: going on after {files} that an interrupted run has read");
                 }
-                this.file = Some(file);
-                this.replay(begin..end, take)?;
+                (this.file, this.next) = (Some(file), ended.len());
+                let path = this.path.display().to_string();
+                this.replay(begin..end, take)
+                    .with_context(|| format!("cannot replay {path}; remove it to begin anew"))?;
                 Ok((this, ended))
             }
             Err(error) => {
-                this.give_up(&error);
+                this.give_up(&error)?;
                 Ok((this, Vec::new()))
             }
         }
+    }
+
+    /// Whether a run that goes on would leave a file out.
+    pub(crate) fn has_files(&self) -> bool {
+        self.next > 0
     }
 
     fn replay(
@@ -96,41 +109,64 @@ impl ExtractionLog {
     ) -> anyhow::Result<()> {
         let Some(file) = &mut self.file else { return Ok(()) };
         file.seek(SeekFrom::Start(range.start))?;
+        let mut at = range.start;
         let mut frames = BufReader::new(&*file).take(range.end - range.start);
         while let Some(frame) = next(&mut frames)? {
-            let Frame { ended, pages } =
-                postcard::from_bytes(&frame).context("the log of the interrupted run is damaged")?;
+            at += (HEAD + frame.len()) as u64;
+            let Frame { ended, pages } = postcard::from_bytes(&frame)?;
             take(Extracted { pages, ended })?;
         }
+        ensure!(at == range.end, "it is not as it was when it was looked through");
         file.seek(SeekFrom::Start(range.end))?;
         Ok(())
     }
 
-    /// Writes a batch.
-    pub(crate) fn add(&mut self, Extracted { pages, ended }: &Extracted) {
-        let Some(file) = &mut self.file else { return };
+    /// Writes a batch. The log ends where a file has not ended that could be listed.
+    ///
+    /// # Errors
+    /// When it cannot be announced that an interrupted run begins anew.
+    pub(crate) fn add(&mut self, Extracted { pages, ended }: &Extracted) -> io::Result<()> {
+        let Some(file) = &mut self.file else { return Ok(()) };
         if !has_room(file) {
-            self.give_up(&io::Error::from(io::ErrorKind::StorageFull));
-            return;
+            return self.give_up(&io::Error::from(io::ErrorKind::StorageFull));
         }
-        let before = ended.last().map_or(0, |(before, _)| *before);
+        let in_turn = ended.iter().zip(self.next..).take_while(|(end, next)| end.source == *next).count();
+        let is_broken = in_turn < ended.len();
+        let ended = &ended[..in_turn];
+        let before = ended.last().map_or(0, |end| end.before);
         let of_ended = pages.partition_point(|page| page.record < before);
         let (of_ended, others) = pages.split_at(of_ended);
-        let written = [(&ended[..], of_ended), (&[], others)]
+        let others = if is_broken { &[] } else { others };
+        let written = [(ended, of_ended), (&[], others)]
             .into_iter()
             .filter(|(ended, pages)| !ended.is_empty() || !pages.is_empty())
             .try_for_each(|(ended, pages)| write(file, &FrameRef { ended, pages }));
         if let Err(error) = written {
-            self.give_up(&error);
+            return self.give_up(&error);
         }
+        self.next += in_turn;
+        if !is_broken {
+            return Ok(());
+        }
+        // What has been read so far stays.
+        if self.next == 0 {
+            return self.end();
+        }
+        self.file = None;
+        Ok(())
     }
 
-    fn give_up(&mut self, error: &io::Error) {
+    fn give_up(&mut self, error: &io::Error) -> io::Result<()> {
         let path = self.path.display();
         say!("doppel: cannot write {path}: {error}; if this run is interrupted, the next one begins anew");
-        self.file = None;
-        // It may have filled the disk.
+        self.end()
+    }
+
+    /// Removes the log.
+    fn end(&mut self) -> io::Result<()> {
+        (self.file, self.next) = (None, 0);
         let _is_removed = fs::remove_file(&self.path);
+        interrupt::announce(BEGINS_ANEW)
     }
 }
 
@@ -150,11 +186,11 @@ fn usable(mut file: File, maker: &str, (sources, reading): (&[Source], &Reading)
     let (mut at, mut end, mut ended) = (begin, begin, Vec::new());
     while is_same && let Some(frame) = next(&mut frames)? {
         at += (HEAD + frame.len()) as u64;
-        let Ok((Ends { ended: these }, _)) = postcard::take_from_bytes::<Ends>(&frame) else { break };
+        let Ok(Frame { ended: these, .. }) = postcard::from_bytes(&frame) else { break };
         if these.is_empty() {
             continue;
         }
-        let these = these.into_iter().map(|(_, ingested)| ingested).collect::<Vec<_>>();
+        let these = these.into_iter().map(|end| end.ingested).collect::<Vec<_>>();
         let are_next = sources.get(ended.len()..ended.len() + these.len()).is_some_and(|sources| {
             these.iter().zip(sources).all(|(ingested, source)| reading.is_same(ingested, source))
         });

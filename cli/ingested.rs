@@ -5,13 +5,14 @@
 //! - one that is not as it was, or that is to be read in another way or under another name, is not known, and is read;
 //! - the list saves time and holds nothing else: where lines of it are lost or cannot be read, their files are read again.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use doppel_crawls::record::Field;
 use doppel_model::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -44,11 +45,22 @@ pub(crate) struct Ingested {
     version: Version,
     /// How it was read.
     reading: String,
-    /// What it had.
-    records: u64,
-    bad: u64,
-    /// The latest date of a page in it, in milliseconds since 1970.
-    latest: Option<i64>,
+    had: Had,
+}
+
+/// What a file had.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Had {
+    /// Pages, redirects and deaths.
+    pub(crate) records: u64,
+    /// Records that could not be read or used.
+    pub(crate) bad: u64,
+    /// The latest date of a page in it.
+    pub(crate) latest: Option<Timestamp>,
+    /// The first date that was supplied to a page which had none.
+    pub(crate) supplied: Option<Timestamp>,
+    /// The fields that are named and that its records have.
+    pub(crate) named: BTreeSet<Field>,
 }
 
 /// A file, and what its records are named by.
@@ -75,25 +87,20 @@ impl Named {
 }
 
 impl Ingested {
-    /// The latest date of a page in the file.
-    pub(crate) fn latest(&self) -> Option<Timestamp> {
-        self.latest.map(Timestamp::from_millis)
-    }
-
     /// When the file was changed.
     pub(crate) fn modified(&self) -> Timestamp {
         self.version.modified()
     }
 
-    /// How many records were taken, and how many were bad.
-    pub(crate) fn records(&self) -> (u64, u64) {
-        (self.records, self.bad)
+    /// What it had.
+    pub(crate) fn had(&self) -> &Had {
+        &self.had
     }
 
     /// So many of its records could not be used.
     pub(crate) fn without(mut self, unusable: u64) -> Self {
-        self.records -= unusable;
-        self.bad += unusable;
+        self.had.records -= unusable;
+        self.had.bad += unusable;
         self
     }
 }
@@ -110,21 +117,27 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
-    /// Knows of no file. What is read depends on these options, on whether languages are detected, and on the version of the program. With
-    /// `leaves_out` files may be left out, once they are known.
-    pub(crate) fn new(fields: &FieldArgs, detect_language: bool, leaves_out: bool) -> Self {
+    /// Knows of no file, and leaves none out. What is read depends on these options, on whether languages are detected, and on the version of the program.
+    pub(crate) fn new(fields: &FieldArgs, detect_language: bool) -> Self {
         let how = format!("{} {fields:?}, detect_language: {detect_language}", env!("CARGO_PKG_VERSION"));
-        Self { how, leaves_out, ..Self::default() }
+        Self { how, ..Self::default() }
     }
 
-    /// With what is listed in a data directory. With `asks_for_bad` files that had bad records are read again.
+    /// Leaves files out once they are known; with `asks_for_bad` not those that had bad records.
+    pub(crate) fn leaving_out(self, asks_for_bad: bool) -> Self {
+        Self { leaves_out: true, asks_for_bad, ..self }
+    }
+
+    /// With what is listed in a data directory, if files may be left out. Only for the process that holds the directory.
     ///
     /// # Errors
     /// When the list is there and cannot be read.
-    pub(crate) fn with_list(mut self, dir: &Path, asks_for_bad: bool) -> anyhow::Result<Self> {
-        self.known = read(&dir.join(NAME)).with_context(|| cannot("read", dir))?.0;
-        self.asks_for_bad = asks_for_bad;
-        Ok(self)
+    pub(crate) fn with_list(&self, dir: &Path) -> anyhow::Result<Self> {
+        let mut this = self.with(&[]);
+        if self.leaves_out {
+            this.known = read(&dir.join(NAME)).with_context(|| cannot("read", dir))?.0;
+        }
+        Ok(this)
     }
 
     /// With these files, too.
@@ -154,24 +167,22 @@ impl Reading {
 
     /// Whether a file is as it was when it was read, and would be read in the same way.
     pub(crate) fn is_same(&self, known: &Ingested, source: &Source) -> bool {
-        let is_read_so = known.reading == self.how && !(self.asks_for_bad && known.bad > 0);
+        let is_read_so = known.reading == self.how && !(self.asks_for_bad && known.had.bad > 0);
         is_read_so
             && Named::of(source).as_ref() == Some(&known.file)
             && source.version().as_ref() == Some(&known.version)
     }
 
-    /// A file that was read to its end, in this version, if it can be listed: it has not changed since. With it come its records, those that were bad, and the
-    /// latest date of a page.
-    pub(crate) fn ended(
-        &self,
-        source: &Source,
-        version: Option<Version>,
-        (records, bad, latest): (u64, u64, Option<Timestamp>),
-    ) -> Option<Ingested> {
+    /// Whether a file could ever be listed.
+    pub(crate) fn may_list(source: &Source) -> bool {
+        Named::of(source).is_some() && source.version().is_some_and(|version| version.is_settled())
+    }
+
+    /// A file that was read to its end, in this version, if it can be listed: it has not changed since.
+    pub(crate) fn ended(&self, source: &Source, version: Option<Version>, had: Had) -> Option<Ingested> {
         let version =
             version.filter(|version| source.version().as_ref() == Some(version) && version.is_settled())?;
-        let latest = latest.map(Timestamp::millis);
-        Some(Ingested { file: Named::of(source)?, version, reading: self.how.clone(), records, bad, latest })
+        Some(Ingested { file: Named::of(source)?, version, reading: self.how.clone(), had })
     }
 }
 
@@ -185,7 +196,7 @@ pub(crate) struct IngestedList {
 }
 
 impl IngestedList {
-    /// Opens the list, and makes it if there is none. What is no longer so is removed from it now and then.
+    /// Opens the list, and makes it if there is none. Lines that others have replaced are removed now and then.
     ///
     /// # Errors
     /// When it cannot be read or written.

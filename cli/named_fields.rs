@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::mem;
 
 use doppel_crawls::record::{Field, FieldMap, Unmet};
 use doppel_crawls::{InputOptions, Item};
@@ -19,8 +20,8 @@ pub(crate) struct NamedFields<'s> {
     options: &'s InputOptions,
     /// Those that a file has, or that one of the later files has.
     found: BTreeSet<Field>,
-    /// Whether an earlier run has read files of these, which had what is named.
-    is_known: bool,
+    /// Those that the last file has.
+    of_file: BTreeSet<Field>,
 }
 
 /// What is said of a field that a file does not have.
@@ -32,12 +33,17 @@ pub(crate) struct Lacks<'m> {
 
 impl<'s> NamedFields<'s> {
     pub(crate) fn new(sources: &'s [Source], options: &'s InputOptions) -> Self {
-        Self { sources, options, found: BTreeSet::new(), is_known: false }
+        Self { sources, options, found: BTreeSet::new(), of_file: BTreeSet::new() }
     }
 
-    /// An earlier run has read one of the files with the same names of fields, and so has found them.
-    pub(crate) fn read_before(&mut self) {
-        self.is_known = true;
+    /// A file that was read before had these.
+    pub(crate) fn read_before(&mut self, had: &BTreeSet<Field>) {
+        self.found.extend(had);
+    }
+
+    /// Those that the file has of which the fields were noted last. It is another file's turn then.
+    pub(crate) fn take_of_file(&mut self) -> BTreeSet<Field> {
+        mem::take(&mut self.of_file)
     }
 
     /// Takes note of the fields of a source, of which `number` is the place. What it lacks is to be told.
@@ -45,10 +51,11 @@ impl<'s> NamedFields<'s> {
     /// # Errors
     /// When neither it nor any other source has a field that is named.
     pub(crate) fn note<'m>(&mut self, number: usize, map: &'m FieldMap) -> Result<Vec<Lacks<'m>>, Failure> {
-        self.found.extend(those_in(map));
+        self.of_file = those_in(map).collect();
+        self.found.extend(&self.of_file);
         for lacks in lacks(map) {
             let field = lacks.unmet.field;
-            if lacks.unmet.is_there || self.is_known || self.found.contains(&field) {
+            if lacks.unmet.is_there || self.found.contains(&field) {
                 continue;
             }
             let later = self.sources.get(number + 1..).unwrap_or_default();

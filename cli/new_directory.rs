@@ -8,6 +8,7 @@
 //! - nothing is removed from a directory that has a manifest, and nothing of a name that is not known;
 //! - one process at a time makes a directory: it holds a lock on a file in `UNFINISHED`.
 
+use std::cell::Cell;
 use std::ffi::OsString;
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -30,6 +31,8 @@ const LOG: &str = "extracted.log";
 #[derive(Debug)]
 pub(crate) struct NewDirectory {
     dir: PathBuf,
+    /// Whether the log stays for another run, should this one fail.
+    keeps_log: Cell<bool>,
     // Dropped before the lock, and after what was written is removed.
     _made: Made,
     _lock: File,
@@ -95,7 +98,7 @@ impl NewDirectory {
         for name in names(dir)?.into_iter().filter(|name| is_part(name) || manifest::is_aside(name)) {
             remove(&dir.join(name))?;
         }
-        let this = Self { dir: dir.to_owned(), _made: made, _lock: lock };
+        let this = Self { dir: dir.to_owned(), keeps_log: Cell::new(false), _made: made, _lock: lock };
         for left in names(&unfinished)?.into_iter().filter(is_part) {
             remove(&unfinished.join(left))?;
         }
@@ -142,7 +145,17 @@ impl NewDirectory {
 
     /// Where it may be written what was extracted so far, for a run that goes on after this one was interrupted.
     pub(crate) fn extraction_log(&self) -> PathBuf {
-        self.dir.join(UNFINISHED).join(LOG)
+        Self::extraction_log_of(&self.dir)
+    }
+
+    /// The same of a directory that is made, or was to be made.
+    pub(crate) fn extraction_log_of(dir: &Path) -> PathBuf {
+        dir.join(UNFINISHED).join(LOG)
+    }
+
+    /// The log stays for another run, should this one fail.
+    pub(crate) fn keep_log(&self, keeps: bool) {
+        self.keeps_log.set(keeps);
     }
 
     /// Makes it a data directory. All files of both tiers are on disk, and so are their names.
@@ -164,9 +177,9 @@ impl NewDirectory {
             }
         }
         sync(dir).with_context(cannot)?;
-        // It may be large, and nobody looks for it beside a manifest.
-        let _is_removed = fs::remove_file(self.extraction_log());
-        Ok(manifest.install(dir)?)
+        manifest.install(dir)?;
+        self.keeps_log.set(false);
+        Ok(())
     }
 }
 
@@ -180,10 +193,20 @@ impl Drop for NewDirectory {
             // It failed after they were moved.
             left.extend([TIER1, TIER2, policy_tables::NAME, ingested::NAME].map(|part| self.dir.join(part)));
         }
-        if left.iter().all(is_gone) {
+        if left.iter().all(is_gone) && !self.keeps_log.get() {
             let aside = self.dir.join(UNFINISHED);
             let _ = fs::remove_file(aside.join(LOCK)).and_then(|()| fs::remove_dir(aside));
         }
+    }
+}
+
+/// Removes what is left of making a directory that has a manifest since then: the process was killed between. Only for the process that holds the
+/// directory. What cannot be removed does no harm.
+pub(crate) fn remove_left(dir: &Path) {
+    let aside = dir.join(UNFINISHED);
+    if dir.join(NAME).exists() {
+        let _ = [LOG, LOCK].map(|name| fs::remove_file(aside.join(name)));
+        let _ = fs::remove_dir(aside);
     }
 }
 

@@ -129,10 +129,11 @@ impl RecordArgs {
         options: &InputOptions,
         tell: bool,
     ) -> Result<(), Failure> {
-        let mut named: HashMap<&RecordFile, &Path> = HashMap::new();
+        let mut named: HashMap<&RecordFile, (&Path, &Source)> = HashMap::new();
         for source in &sources.all {
             let Place::File(path, name) = &source.place else { continue };
-            let Some(first) = named.insert(name, path).filter(|_| path.is_file()) else { continue };
+            let first = named.insert(name, (path, source)).filter(|_| path.is_file());
+            let Some((first, first_source)) = first else { continue };
             let is_same = first
                 .canonicalize()
                 .ok()
@@ -140,7 +141,7 @@ impl RecordArgs {
             if is_same {
                 continue;
             }
-            let (first, second) = (first.display(), path.display());
+            let (first, second) = (first_source.path().display(), source.path().display());
             match naming(source, options) {
                 Some(Naming::Number) => {
                     return Err(Failure::Usage(format!(

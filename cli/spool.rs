@@ -1,6 +1,6 @@
 //! Copies of what can be read only once, for commands that read their inputs twice: standard input and named pipes.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 
 use anyhow::Context;
@@ -32,7 +32,10 @@ impl Spool {
                 Place::File(path, name) => (File::open(path), name.clone()),
                 _ => (inputs::standard(), RecordFile::single(&shown)),
             };
-            let copy = scratch.path().join(number.to_string());
+            let dir = scratch.path().join(number.to_string());
+            fs::create_dir(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
+            // The name may tell the format.
+            let copy = dir.join(shown.file_name().unwrap_or_default());
             let copied = from.and_then(|mut from| io::copy(&mut from, &mut File::create(&copy)?));
             let bytes =
                 copied.with_context(|| format!("cannot copy {} to {}", shown.display(), copy.display()))?;

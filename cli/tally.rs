@@ -75,10 +75,9 @@ pub(crate) struct ReadBefore {
 impl ReadBefore {
     /// Takes note of a file.
     pub(crate) fn add(&mut self, known: &Ingested) {
-        let (records, bad) = known.records();
         self.files += 1;
-        self.records += records;
-        self.bad += bad;
+        self.records += known.had().records;
+        self.bad += known.had().bad;
     }
 
     fn is_none(&self) -> bool {
@@ -99,7 +98,7 @@ impl Tally {
     /// When nothing was read, an input is incomplete or too many records were bad, or with `strict` when anything was bad or refused.
     pub fn verdict(&self, strict: bool, refused: u64) -> Result<(), Failure> {
         let bad: u64 = self.bad.values().sum();
-        if self.records == 0 && self.read_before.is_none() {
+        if self.records + self.read_before.records == 0 {
             let skipped: u64 = self.skipped.values().sum();
             let crawls = self.crawl_files.values().sum();
             let left = [(bad, "bad"), (skipped, "skipped"), (crawls, "to be named as inputs of their own")];
@@ -125,7 +124,9 @@ impl Tally {
             let text = format!("{}; all others were taken", left.join(" and "));
             return Err(Failure::BadInput(text));
         }
-        let all = self.records + bad;
+        // Of the files that are left out, too: what a run says does not depend on how often it is given.
+        let bad = bad + self.read_before.bad;
+        let all = self.records + self.read_before.records + bad;
         let allowed = self.max_bad.unwrap_or(BAD_MAX).0 * all as f64;
         if bad as f64 > allowed && (self.max_bad.is_some() || bad > BAD_SHOWN) {
             let share = self.max_bad.unwrap_or(BAD_MAX).0;

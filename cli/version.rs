@@ -15,8 +15,10 @@ const SETTLED: Duration = Duration::from_secs(2);
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Version {
     bytes: u64,
-    /// When it was changed: seconds since 1970, and nanoseconds.
+    /// When it was written: seconds since 1970, and nanoseconds.
     modified: (i64, i64),
+    /// When it or what is known of it was changed, which nobody can set. Of an object none.
+    changed: Option<(i64, i64)>,
     /// What a store of objects calls it.
     tag: Option<String>,
 }
@@ -25,25 +27,32 @@ impl Version {
     /// That of a file at a path which can be read several times; none of anything else.
     pub(crate) fn of(path: &Path) -> Option<Self> {
         let there = fs::metadata(path).ok().filter(Metadata::is_file)?;
-        Some(Self { bytes: there.len(), modified: (there.mtime(), there.mtime_nsec()), tag: None })
+        let (modified, changed) = ((there.mtime(), there.mtime_nsec()), (there.ctime(), there.ctime_nsec()));
+        Some(Self { bytes: there.len(), modified, changed: Some(changed), tag: None })
     }
 
     /// That of an object.
     #[cfg(feature = "object-store")]
     pub(crate) fn of_object(bytes: u64, modified: Timestamp, tag: Option<String>) -> Self {
         let millis = modified.millis();
-        Self { bytes, modified: (millis.div_euclid(1_000), millis.rem_euclid(1_000) * 1_000_000), tag }
+        let modified = (millis.div_euclid(1_000), millis.rem_euclid(1_000) * 1_000_000);
+        Self { bytes, modified, changed: None, tag }
     }
 
-    /// When it was changed.
+    /// Whether the same was written at the same time, as far as can be told; a link or a permission may be another one.
+    pub(crate) fn is_as_written(&self, other: &Self) -> bool {
+        (self.bytes, self.modified, &self.tag) == (other.bytes, other.modified, &other.tag)
+    }
+
+    /// When it was written.
     pub(crate) fn modified(&self) -> Timestamp {
         let (seconds, nanos) = self.modified;
         Timestamp::from_millis(seconds.saturating_mul(1_000).saturating_add(nanos / 1_000_000))
     }
 
-    /// Whether any change from now on gives another version.
+    /// Whether a change from now on gives another version, unless the file system told of it within the same tick of its clock.
     pub(crate) fn is_settled(&self) -> bool {
-        let (seconds, nanos) = self.modified;
+        let (seconds, nanos) = self.changed.unwrap_or(self.modified);
         let is_fine = nanos != 0 || self.tag.is_some();
         let changed =
             u64::try_from(seconds).map(|seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds));

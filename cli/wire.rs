@@ -25,6 +25,7 @@ use prometheus_client::registry::Registry;
 
 use crate::args::{EngineArgs, TuningArgs};
 use crate::manifest::{self, Defaults, Manifest, Wanted};
+use crate::new_directory;
 use crate::policy_tables;
 use crate::served;
 use crate::whole_file;
@@ -211,6 +212,7 @@ fn open_tier1(
     let tier1 = tier1.map_err(|error| served::name_server(dir, error))?;
     // Now the directory is this process's alone.
     whole_file::remove_left(dir, |name| manifest::is_aside(name) || policy_tables::is_aside(name));
+    new_directory::remove_left(dir);
     Ok(tier1)
 }
 

@@ -24,6 +24,7 @@ mod commands {
     mod pilot;
     mod policies;
     mod queries;
+    mod read_again;
     mod records;
     mod reports;
     mod results;

@@ -32,7 +32,7 @@ use reported::ReportPlan;
 /// With --data the collection stays, and `doppel serve` or another `doppel dedup` goes on with it. All pages are grouped at
 /// once where nothing is kept, or the directory is empty or none yet: two runs of the same command give the same output, ids
 /// of groups included. (Ids are names: with --data the same groups have others than without.) When it is interrupted, the same command goes on behind the last
-/// file that was read to its end. A directory that is made so has no snapshots, so the first `doppel serve` makes
+/// file that was read to its end, or begins anew (docs/INPUTS.md). A directory that is made so has no snapshots, so the first `doppel serve` makes
 /// the index of all signatures: status is answered at once, new pages are decided later. A collection that is there goes on
 /// page by page. A policy that reads tables (docs/POLICIES.md) learns them from the inputs, which are read twice then, unless
 /// they are given or the collection has them; the summary names them. With --data they are kept and never change. A file that the collection has taken to its end, and that is as
@@ -158,21 +158,20 @@ impl Dedup {
         if let Some(results) = &results {
             results.say_memory(self.inputs.sources()?.all.iter().map(|source| source.bytes).sum());
         }
-        let is_copied = report.is_some() || results.is_some();
-        let reading = data.map(|dir| self.reading(dir, is_copied)).transpose()?;
+        // Here, so that inputs that are not there are told before anything is made.
+        self.inputs.sources()?;
+        let reading = data.map(|_| self.reading(report.is_some() || results.is_some()));
         Ok(Plan { out, report, market, makes: is_possible && !self.incremental, results, reading })
     }
 
     /// How files are read for a collection. Where their records `are_copied`, or are looked at for a report, all are read anyway.
-    fn reading(&self, dir: &Path, are_copied: bool) -> anyhow::Result<Reading> {
+    fn reading(&self, are_copied: bool) -> Reading {
         let records = &self.inputs.records;
-        let reading =
-            Reading::new(&records.fields, self.engine.detect_language, !are_copied && !self.read_again);
-        if !reading.leaves_out() {
-            return Ok(reading);
+        let reading = Reading::new(&records.fields, self.engine.detect_language);
+        if are_copied || self.read_again {
+            return reading;
         }
-        let asks_for_bad = records.bad.is_some() || records.max_bad.is_some() || self.inputs.strict;
-        reading.with_list(dir, asks_for_bad)
+        reading.leaving_out(records.bad.is_some() || records.max_bad.is_some() || self.inputs.strict)
     }
 
     /// Whether the tables of the policy are to be learnt from the inputs: they are not given, and the collection does not have them.
@@ -231,7 +230,7 @@ impl Dedup {
             None => written?,
         }
         let verdict = input.verdict(self.inputs.strict, 0);
-        match new.filter(|_| input.records == 0) {
+        match new.filter(|dir| !dir.join(manifest::NAME).exists()) {
             Some(dir) => verdict.with_context(|| nothing_is_kept(dir)),
             None => Ok(verdict?),
         }
@@ -256,13 +255,21 @@ impl Dedup {
         fed.gone = gone.len() as u64;
         // A directory that was read in part, or is empty, may be one that is not mounted.
         fed.prunes = self.prune;
-        fed.pruned = self.prune && fed.input.records > 0 && fed.input.incomplete.is_empty();
+        fed.pruned = self.prune
+            && fed.input.records + fed.input.read_before.records > 0
+            && fed.input.incomplete.is_empty();
         fed.pruned
     }
 }
 
 fn nothing_is_kept(dir: &Path) -> String {
-    format!("nothing is kept in {}", dir.display())
+    let (path, log) = (dir.display(), NewDirectory::extraction_log_of(dir));
+    if log.exists() {
+        return format!(
+            "nothing is kept in {path} but what was read so far, from which the same command goes on"
+        );
+    }
+    format!("nothing is kept in {path}")
 }
 
 /// What to say where all pages are kept, and the output is not written.

@@ -7,11 +7,12 @@ use doppel_protocol::{Body, Submission};
 use doppel_text::Extractor;
 
 use super::*;
+use crate::ingested::Had;
 use crate::inputs::{self, Sources};
 use crate::records::FieldArgs;
 
 fn reading() -> Reading {
-    Reading::new(&FieldArgs::default(), false, true)
+    Reading::new(&FieldArgs::default(), false).leaving_out(false)
 }
 
 fn page(record: u64) -> ExtractedPage {
@@ -28,13 +29,15 @@ fn page(record: u64) -> ExtractedPage {
     ExtractedPage { record, submission, bytes: text.len() as u64 }
 }
 
+fn ingested(source: &Source) -> Ingested {
+    let had = Had { records: 2, ..Had::default() };
+    reading().ended(source, source.version(), had).unwrap()
+}
+
 /// Three files of two pages each, in two batches: one ends in the first file's middle, and the last file does not end.
 fn batches(sources: &Sources) -> Vec<Extracted> {
-    let end = |at: usize| {
-        let source = &sources.all[at];
-        let met = (2, 0, None);
-        (2 * (at as u64 + 1), reading().ended(source, source.version(), met).unwrap())
-    };
+    let end =
+        |at: usize| FileEnd { source: at, before: 2 * (at as u64 + 1), ingested: ingested(&sources.all[at]) };
     vec![
         Extracted { pages: vec![page(0)], ended: vec![] },
         Extracted { pages: vec![page(1), page(2), page(3), page(4)], ended: vec![end(0), end(1)] },
@@ -79,15 +82,15 @@ fn a_run_goes_on_behind_the_last_file_that_ended() {
     let (mut written, none) =
         ExtractionLog::open(path.clone(), "maker", (&sources.all, &reading()), |_| Ok(())).unwrap();
     assert!(none.is_empty());
-    batches(&sources).iter().for_each(|batch| written.add(batch));
+    batches(&sources).iter().for_each(|batch| written.add(batch).unwrap());
     let whole = fs::read(&path).unwrap();
     assert_eq!(replayed(&path, "maker", &sources.all), (vec![0, 1, 2, 3], 2));
     // What was cut off is not replayed, and what is added follows what is kept.
     assert!(fs::metadata(&path).unwrap().len() < whole.len() as u64);
     let (mut log, _) =
         ExtractionLog::open(path.clone(), "maker", (&sources.all, &reading()), |_| Ok(())).unwrap();
-    let end = reading().ended(&sources.all[2], sources.all[2].version(), (2, 0, None));
-    log.add(&Extracted { pages: vec![page(0), page(1)], ended: vec![(2, end.unwrap())] });
+    let end = FileEnd { source: 2, before: 2, ingested: ingested(&sources.all[2]) };
+    log.add(&Extracted { pages: vec![page(0), page(1)], ended: vec![end] }).unwrap();
     assert_eq!(replayed(&path, "maker", &sources.all), (vec![0, 1, 2, 3, 0, 1], 3));
     // Cut anywhere, or with any byte changed, it gives whole files or nothing.
     for at in 0..whole.len() {
@@ -111,7 +114,7 @@ fn other_signatures_and_other_inputs_are_not_replayed() {
         let _ = fs::remove_file(&path);
         let (mut log, _) =
             ExtractionLog::open(path.clone(), "maker", (&sources.all, &reading()), |_| Ok(())).unwrap();
-        batches(&sources).iter().for_each(|batch| log.add(batch));
+        batches(&sources).iter().for_each(|batch| log.add(batch).unwrap());
     };
     for (maker, names) in
         [("other", &["a", "b", "c"][..]), ("maker", &["b", "a", "c"]), ("maker", &["b"]), ("maker", &["a"])]
@@ -121,6 +124,17 @@ fn other_signatures_and_other_inputs_are_not_replayed() {
         let replayed = replayed(&path, maker, &inputs::sources(&inputs).unwrap().all);
         assert_eq!(replayed, (vec![], 0), "{maker} {names:?}");
     }
+    // Behind a file that has not ended there is nothing to go on from.
+    let _ = fs::remove_file(&path);
+    let (mut log, _) =
+        ExtractionLog::open(path.clone(), "maker", (&sources.all, &reading()), |_| Ok(())).unwrap();
+    let [first, mut second, _] = batches(&sources).try_into().unwrap();
+    second.ended[1].source = 2;
+    log.add(&first).unwrap();
+    log.add(&second).unwrap();
+    assert!(log.has_files());
+    log.add(&Extracted { pages: vec![page(6)], ended: vec![] }).unwrap();
+    assert_eq!(replayed(&path, "maker", &sources.all), (vec![0, 1], 1));
     // A file that has changed is read, and so are those behind it.
     write();
     fs::write(home.path().join("b.jsonl"), "changed").unwrap();

@@ -43,7 +43,8 @@ struct First<'s> {
 
 impl First<'_> {
     fn check_seen(&self, source: &Source) -> anyhow::Result<()> {
-        let has_changed = self.seen.is_some() && source.version().as_ref() != self.seen;
+        let is_as_seen = |seen: &Version| source.version().is_some_and(|now| now.is_as_written(seen));
+        let has_changed = !self.seen.is_none_or(is_as_seen);
         ensure!(!has_changed, "{} has changed since it was read first; begin anew", self.path.display());
         Ok(())
     }

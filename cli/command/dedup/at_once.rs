@@ -8,13 +8,15 @@ use std::time::Instant;
 use anyhow::Context;
 use doppel_model::Timestamp;
 use doppel_model::pairwise::Signer;
+use doppel_model::signature::TOKENISER_VERSION;
+use doppel_model::tables::TERMS_VERSION;
 use doppel_protocol::Body;
 use doppel_protocol::answer::ExportLine;
 use doppel_tier1::bulk::{Bulk, BulkConfig, Grouped, Keep};
 
 use super::{Dedup, Done, Plan, dead, nothing_is_kept};
 use crate::extracted::{Extracted, ExtractedPage};
-use crate::extraction_log::ExtractionLog;
+use crate::extraction_log::{self, ExtractionLog};
 use crate::ingested::{self, Ingested, Reading};
 use crate::manifest::{Manifest, Wanted};
 use crate::new_directory::NewDirectory;
@@ -57,12 +59,9 @@ impl Dedup {
         let Asked { wanted, tables, .. } = asked;
         let manifest = Manifest::new(wanted, DEFAULTS)?;
         let signer = policy_tables::signer(manifest.policy, tables)?;
-        let reading = plan.reading.as_ref().filter(|reading| reading.leaves_out());
-        let new = if reading.is_some() { NewDirectory::resume(dir)? } else { NewDirectory::begin(dir)? };
-        interrupt::announce(match reading {
-            Some(_) => "interrupted; the same command goes on behind the last file that was read to its end",
-            None => "interrupted; nothing is kept, and the same command begins anew",
-        })?;
+        let goes_on = plan.reading.as_ref().is_some_and(Reading::leaves_out);
+        let new = if goes_on { NewDirectory::resume(dir)? } else { NewDirectory::begin(dir)? };
+        interrupt::announce(extraction_log::BEGINS_ANEW)?;
         let begin = Instant::now();
         let (tier1, map) = (new.tier1(), manifest.map()?);
         let config = BulkConfig {
@@ -78,6 +77,7 @@ impl Dedup {
         // An empty collection would take the next command for one that adds to it. The output is not written, because it may
         // lie in the directory, which has to stay empty. The caller says that nothing was read.
         if grouped.counters.submissions == 0 {
+            new.keep_log(false);
             return Ok(self.answer(fed, begin, (&signer, &grouped, counted), None));
         }
         let marked = doppel_tier2::check::mark(&new.tier2());
@@ -106,7 +106,7 @@ impl Dedup {
         // Nobody can ask for the language of a page that is not kept.
         let mut ended = Vec::new();
         let mut take = |extracted: Extracted| {
-            ended.extend(extracted.ended.into_iter().map(|(_, ingested)| ingested));
+            ended.extend(extracted.ended.into_iter().map(|end| end.ingested));
             for ExtractedPage { record, submission, bytes } in extracted.pages {
                 let page = submission.url.id();
                 let is_redirect = matches!(submission.body, Body::Redirect(_));
@@ -128,13 +128,15 @@ impl Dedup {
                 let maker = maker(&signer, all);
                 let (opened, read) =
                     ExtractionLog::open(new.extraction_log(), &maker, (sources, all), &mut take)?;
+                new.keep_log(opened.has_files());
                 (log, reading) = (Some(opened), Some(all.with(&read)));
             }
         }
         let extractor = (signer, is_kept && self.engine.detect_language);
         let input = extracted::files(&self.inputs, extractor, reading.as_ref(), |extracted| {
-            if let Some(log) = &mut log {
-                log.add(&extracted);
+            if let (Some(log), Some((_, new))) = (&mut log, making) {
+                log.add(&extracted)?;
+                new.keep_log(log.has_files());
             }
             take(extracted)
         })?;
@@ -187,5 +189,6 @@ impl Dedup {
 /// What a signature depends on: the policy with its tables, and how pages are read.
 fn maker(signer: &Signer, reading: &Reading) -> String {
     let tables = signer.tables().map(|tables| tables.hash().to_string());
-    format!("{} {} {}", signer.policy(), tables.unwrap_or_default(), reading.how())
+    let versions = format!("{TOKENISER_VERSION} {TERMS_VERSION}");
+    format!("{} {} {versions} {}", signer.policy(), tables.unwrap_or_default(), reading.how())
 }

@@ -44,7 +44,9 @@ impl Dedup {
         let mut weights = Weights::default();
         let mut verdicts = self.verdicts();
         let list = self.data.as_deref().map(IngestedList::open).transpose()?;
-        let mut fed = self.feed(&engine, (plan.reading.as_ref(), list), &mut weights, verdicts.as_mut())?;
+        // The directory is this process's now, and what is listed is on record in it.
+        let reading = plan.reading.as_ref().map(|reading| reading.with_list(dir)).transpose()?;
+        let mut fed = self.feed(&engine, (reading.as_ref(), list), &mut weights, verdicts.as_mut())?;
         if self.data.is_some() {
             self.look_for_gone(&engine, &mut fed)?;
         }
@@ -115,8 +117,7 @@ impl Dedup {
             }
             fed.outcomes.add(&taken);
             // What was submitted is on disk.
-            list.as_mut()
-                .map_or(Ok(()), |list| list.add(extracted.ended.iter().map(|(_, ingested)| ingested)))
+            list.as_mut().map_or(Ok(()), |list| list.add(extracted.ended.iter().map(|end| &end.ingested)))
         })?;
         Ok(Fed { input, ..fed })
     }

@@ -24,13 +24,26 @@ const AHEAD_MS: i64 = AHEAD_MAX_MS / 24 * 23;
 /// clock.begin(at(600));
 /// assert_eq!(clock.date(None), at(901));
 /// assert_eq!((clock.date_of_record(), clock.date_of_record()), (at(901), at(902)));
+///
+/// // The second input was read before: what follows gets the dates that it would have got.
+/// let had = (clock.supplied_first(), clock.latest_of_input());
+/// let mut again = CrawlClock::new();
+/// again.begin(at(500));
+/// again.date(Some(at(900)));
+/// assert!(again.pass(at(600), had));
+/// clock.begin(at(700));
+/// again.begin(at(700));
+/// assert_eq!(again.date(None), clock.date(None));
+/// // Behind other inputs it would get other dates, so it is to be read.
+/// assert!(!CrawlClock::new().pass(at(600), had));
 /// ```
 #[derive(Debug, Default)]
 pub struct CrawlClock {
     supplied: Option<Timestamp>,
     latest: Option<Timestamp>,
-    /// The latest date of this input.
+    /// The latest date of this input, and the first that was supplied in it.
     latest_of_input: Option<Timestamp>,
+    supplied_first: Option<Timestamp>,
     /// The last date that is supplied to a record; none before the first input.
     last: Option<Timestamp>,
 }
@@ -47,7 +60,7 @@ impl CrawlClock {
         let after = self.latest.map(|latest| latest.plus_millis(1));
         self.supplied = Some(after.map_or(modified, |after| after.max(modified)));
         self.last = self.last.max(Some(modified.plus_millis(AHEAD_MS)));
-        self.latest_of_input = None;
+        (self.latest_of_input, self.supplied_first) = (None, None);
     }
 
     /// The latest date of this input so far.
@@ -56,10 +69,28 @@ impl CrawlClock {
         self.latest_of_input
     }
 
-    /// Leaves an input out that was read before, of which this was the latest date: later inputs get the dates that they would have got.
-    pub fn pass(&mut self, modified: Timestamp, latest_of_input: Option<Timestamp>) {
-        self.begin(modified);
-        self.latest = self.latest.max(latest_of_input);
+    /// The first date that was supplied to a page of this input, if one had none.
+    #[must_use]
+    pub fn supplied_first(&self) -> Option<Timestamp> {
+        self.supplied_first
+    }
+
+    /// Leaves the next input out, which was read before, when `supplied_first` and `latest_of_input` were these. Later inputs get the dates that they would have got.
+    /// Returns false, and does nothing, where its pages would get other dates now.
+    #[must_use]
+    pub fn pass(
+        &mut self,
+        modified: Timestamp,
+        (supplied_first, latest_of_input): (Option<Timestamp>, Option<Timestamp>),
+    ) -> bool {
+        let mut passed = Self { ..*self };
+        passed.begin(modified);
+        if supplied_first.is_some() && supplied_first != passed.supplied {
+            return false;
+        }
+        passed.latest = passed.latest.max(latest_of_input);
+        *self = passed;
+        true
     }
 
     /// The date of the next record of this input that has neither a date nor a URL. It is a millisecond later than that of the record before, so that of equal
@@ -74,6 +105,9 @@ impl CrawlClock {
 
     /// The date of the next page of this input. `given` is the date in the crawl, if any.
     pub fn date(&mut self, given: Option<Timestamp>) -> Timestamp {
+        if given.is_none() && self.supplied_first.is_none() {
+            self.supplied_first = self.supplied;
+        }
         let date = given.or(self.supplied).unwrap_or(Timestamp::from_millis(0));
         self.latest = self.latest.max(Some(date));
         self.latest_of_input = self.latest_of_input.max(Some(date));

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use doppel_model::{TimeError, Timestamp, UrlError};
-use doppel_protocol::page::ItemError;
+use doppel_protocol::page::{ItemError, ItemReason};
 
 /// A file, record or line that could not be read, and why.
 #[derive(Debug, thiserror::Error)]
@@ -255,6 +255,18 @@ pub enum Skip {
     Link,
     /// A redirect or death, where each row is a page of its own.
     NoRow,
+}
+
+impl Reason {
+    /// Whether what is wrong may be right later: a date that is ahead.
+    #[must_use]
+    pub fn may_pass(&self) -> bool {
+        match self {
+            Self::Ahead(_) => true,
+            Self::Item(error) => matches!(error.reason, ItemReason::Ahead(_)),
+            _ => false,
+        }
+    }
 }
 
 impl InputError {

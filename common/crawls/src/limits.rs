@@ -24,7 +24,7 @@ pub struct Limits {
     pub columns_bytes_max: usize,
     /// The largest page of a column of a Parquet file, in bytes, as it is stored and as it is unpacked. A page is unpacked as a whole.
     pub column_page_bytes_max: usize,
-    /// How many payload digests of a WARC file are remembered for its revisits. Each takes 40 bytes.
+    /// How many records of a WARC file are remembered for its revisits. Each takes 40 bytes for its payload digest and as many for its id.
     pub originals_max: usize,
     /// How many ids of a file's records without URL are remembered, to find repeated ones: a hash of 64 bits each, which takes
     /// up to 20 bytes in memory. Of the records behind them only those are found that repeat a remembered id.

@@ -1,0 +1,212 @@
+//! What a collection has taken is not read again, and a run that was interrupted goes on.
+
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use crate::harness::pages::{ndjson, text};
+use crate::harness::{PATIENCE, doppel, meaning, run, run_ok, wait_until};
+use crate::{code, errors, finished};
+
+fn dedup(data: &Path, options: &[&str], inputs: &[String]) -> String {
+    let common = ["dedup", "--data", data.to_str().unwrap()];
+    let inputs = inputs.iter().map(String::as_str);
+    run_ok(common.into_iter().chain(options.iter().copied()).chain(inputs))
+}
+
+fn write(home: &Path, name: &str, lines: &[Value]) -> String {
+    let path = home.join(name);
+    fs::write(&path, ndjson(lines)).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+/// `dedup` of two files and a pipe, which is killed when it waits for the pipe, and given again. Gives what the second one said.
+fn killed_and_given_again(home: &Path, data: &Path, way: &str) -> String {
+    let pages = |name: &str, from: u64| {
+        let page = |n: u64| {
+            let near = if n % 5 == 0 { vec!["other".to_owned()] } else { Vec::new() };
+            let words = [text(n / 2, 40), near].concat().join(" ");
+            json!({"url": format!("http://{name}.example/{n}"), "text": words})
+        };
+        ndjson(&(from..from + 1_100).map(page).collect::<Vec<_>>())
+    };
+    let [a, b, c] = ["a.jsonl", "b.jsonl", "c.jsonl"].map(|name| home.join(name));
+    fs::write(&a, pages("a", 0)).unwrap();
+    fs::write(&b, pages("b", 900)).unwrap();
+    rustix::fs::mknodat(rustix::fs::CWD, &c, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0).unwrap();
+    let command = || {
+        let mut command = doppel();
+        command.args(["dedup", "--json", way, "--data"]).arg(data).args([&a, &b, &c]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    };
+    let mut first = command().spawn().unwrap();
+    wait_until("the end of the first file", PATIENCE, || {
+        let names_it = |list: &str| {
+            fs::read(data.join(list)).is_ok_and(|list| list.windows(7).any(|part| part == b"a.jsonl"))
+        };
+        let (log, list) = (names_it("unfinished/extracted.log"), names_it("ingested.jsonl"));
+        (log || list).then_some(())
+    });
+    first.kill().unwrap();
+    first.wait().unwrap();
+    let second = command().spawn().unwrap();
+    fs::write(&c, pages("c", 500)).unwrap();
+    let second = finished(second);
+    assert_eq!(code(&second), 0, "{}", errors(&second));
+    let summary: Value = serde_json::from_slice(&second.stdout).unwrap();
+    assert_eq!(summary["input"]["read_before"], json!({"files": 1, "records": 1_100, "bad": 0}));
+    assert_eq!(summary["input"]["records"], 2_200);
+    assert_eq!(summary["pages"]["live"], 3_300);
+    // The same as without an interruption, and from the same bytes.
+    let whole = home.join("whole");
+    fs::remove_file(&c).unwrap();
+    fs::write(&c, pages("c", 500)).unwrap();
+    let export = |dir: &Path, input: &Path| {
+        let out = home.join("out");
+        let [dir, out, input] = [dir, &out, input].map(|path| path.to_str().unwrap());
+        run_ok(["dedup", "--data", dir, "--out", out, input]);
+        meaning(&fs::read_to_string(out).unwrap())
+    };
+    dedup(&whole, &[], &[&a, &b].map(|path| path.to_str().unwrap().to_owned()));
+    assert_eq!(export(data, &c), export(&whole, &c));
+    assert_eq!(code(&run(["check", data.to_str().unwrap()])), 0);
+    errors(&second)
+}
+
+#[test]
+fn a_directory_that_was_being_made_goes_on_behind_the_last_file_that_was_read() {
+    let home = tempfile::tempdir().unwrap();
+    let data = home.path().join("data");
+    let said = killed_and_given_again(home.path(), &data, "--strict");
+    assert!(said.contains("going on after 1 file that an interrupted run has read"), "{said}");
+    assert!(!data.join("unfinished").exists());
+}
+
+#[test]
+fn files_that_a_collection_has_taken_are_not_read_again() {
+    let home = tempfile::tempdir().unwrap();
+    let data = home.path().join("data");
+    killed_and_given_again(home.path(), &data, "--incremental");
+    // Whole inputs are known now, and nothing being read is no error.
+    let files = ["a.jsonl", "b.jsonl"].map(|name| home.path().join(name).to_str().unwrap().to_owned());
+    let summary: Value = serde_json::from_str(&dedup(&data, &["--json"], &files)).unwrap();
+    assert_eq!(summary["input"]["read_before"]["files"], 2);
+    assert_eq!((&summary["input"]["records"], &summary["outcomes"]["unchanged"]), (&json!(0), &json!(0)));
+    let again: Value = serde_json::from_str(&dedup(&data, &["--json", "--read-again"], &files)).unwrap();
+    assert_eq!((&again["input"]["records"], &again["outcomes"]["unchanged"]), (&json!(2_200), &json!(2_200)));
+    // Records that are to be copied are read.
+    let kept = home.path().join("kept");
+    let copied = dedup(&data, &["--json", "--kept", kept.to_str().unwrap()], &files);
+    let copied: Value = serde_json::from_str(&copied).unwrap();
+    assert_eq!(copied["input"]["records"], 2_200);
+    // A file that has grown is another one.
+    let grown = fs::read_to_string(&files[1]).unwrap()
+        + &ndjson(&[json!({"url": "http://new.example/", "text": "x"})]);
+    fs::write(&files[1], grown).unwrap();
+    let summary: Value = serde_json::from_str(&dedup(&data, &["--json"], &files)).unwrap();
+    assert_eq!(
+        (&summary["input"]["read_before"]["files"], &summary["outcomes"]["unchanged"]),
+        (&json!(1), &json!(1_100))
+    );
+    assert_eq!((&summary["input"]["records"], &summary["outcomes"]["pending"]), (&json!(1_101), &json!(1)));
+}
+
+#[test]
+fn a_list_without_a_collection_counts_for_nothing() {
+    let home = tempfile::tempdir().unwrap();
+    let data = home.path().join("data");
+    let page = json!({"url": "http://a.example/", "text": "some words"});
+    let files = [write(home.path(), "a.jsonl", &[page])];
+    for way in [&["--json"][..], &["--json", "--incremental"]] {
+        dedup(&data, &[], &files);
+        // As a run leaves it that is killed before the manifest is there.
+        fs::remove_file(data.join("manifest.json")).unwrap();
+        fs::create_dir(data.join("unfinished")).unwrap();
+        fs::remove_dir_all(data.join("tier2")).unwrap();
+        let summary: Value = serde_json::from_str(&dedup(&data, way, &files)).unwrap();
+        assert_eq!(
+            (&summary["input"]["records"], &summary["pages"]["live"]),
+            (&json!(1), &json!(1)),
+            "{way:?}"
+        );
+        fs::remove_dir_all(&data).unwrap();
+    }
+}
+
+#[test]
+fn a_run_that_failed_fails_again() {
+    let home = tempfile::tempdir().unwrap();
+    let data = home.path().join("data");
+    let good = |n: u64| json!({"url": format!("http://a.example/{n}"), "text": text(n, 30).join(" ")});
+    let lines: Vec<_> = (0..60).map(|n| if n % 2 == 0 { good(n) } else { json!({"text": 7}) }).collect();
+    let file = write(home.path(), "a.jsonl", &lines);
+    let other = write(home.path(), "b.jsonl", &(100..2_000).map(good).collect::<Vec<_>>());
+    let dedup = |options: &[&str], files: &[&str]| {
+        let common = ["dedup", "--json", "--data", data.to_str().unwrap()];
+        run(common.iter().chain(options).chain(files))
+    };
+    for _ in 0..2 {
+        let output = dedup(&[], &[&file]);
+        assert_eq!(code(&output), 5, "{}", errors(&output));
+        assert!(errors(&output).contains("30 of 60 records were bad"), "{}", errors(&output));
+    }
+    // With enough sound ones it is none, and bad ones that are asked for are told.
+    assert_eq!(code(&dedup(&[], &[&file, &other])), 0);
+    let bad = home.path().join("bad");
+    assert_eq!(code(&dedup(&["--bad", bad.to_str().unwrap()], &[&file, &other])), 0);
+    assert_eq!(fs::read_to_string(bad).unwrap().lines().count(), 30);
+    assert_eq!(code(&dedup(&["--strict"], &[&file, &other])), 5);
+}
+
+#[test]
+fn a_name_of_a_field_is_held_against_the_files_that_had_it() {
+    let home = tempfile::tempdir().unwrap();
+    let data = home.path().join("data");
+    let record = |field: &str, n: u64| {
+        let url = format!("http://a.example/{n}");
+        json!({field: text(n, 30).join(" "), "url": url})
+    };
+    let first = write(home.path(), "a.jsonl", &[record("body", 1)]);
+    let other = write(home.path(), "b.jsonl", &[record("text", 2)]);
+    let crawl = home.path().join("c.warc");
+    fs::write(&crawl, crate::harness::warc::page("http://c.example/", b"<p>words")).unwrap();
+    let dedup = |files: &[&str]| {
+        let common = ["dedup", "--json", "--text-field", "body", "--data", data.to_str().unwrap()];
+        run(common.iter().chain(files))
+    };
+    let crawl = crawl.to_str().unwrap();
+    assert_eq!(code(&dedup(&[crawl])), 0);
+    // The crawl is known, and says nothing of fields.
+    let refused = dedup(&[crawl, &other]);
+    assert!(code(&refused) == 2 && errors(&refused).contains("have no field body"), "{}", errors(&refused));
+    assert_eq!(code(&dedup(&[crawl, &first])), 0);
+    let taken = dedup(&[crawl, &first, &other]);
+    assert_ne!(code(&taken), 2, "{}", errors(&taken));
+}
+
+#[test]
+fn files_are_dated_alike_whether_they_are_left_out_or_not() {
+    let home = tempfile::tempdir().unwrap();
+    let words = |seed: u64| text(seed, 40).join(" ");
+    let page = |url: &str, seed: u64| json!({"url": url, "text": words(seed)});
+    let a = write(home.path(), "a.jsonl", &[page("http://a.example/", 1)]);
+    let b = write(home.path(), "b.jsonl", &[page("http://a.example/", 2)]);
+    let same = write(home.path(), "same.jsonl", &[page("http://b.example/", 1)]);
+    // Whether the version of the first file is the present one.
+    let is_first = |data: &Path, files: &[String]| {
+        dedup(data, &[], files);
+        dedup(data, &["--out", "-"], std::slice::from_ref(&same)).contains("\"status\":\"duplicate\"")
+    };
+    for (files, before) in [([&a, &b, &a], 1), ([&b, &a, &b], 2), ([&a, &b, &b], 2)] {
+        let files = files.map(String::clone);
+        let (whole, parts) = (home.path().join("whole"), home.path().join("parts"));
+        let expected = is_first(&whole, &files);
+        assert_eq!(expected, files[2] == a);
+        dedup(&parts, &[], &files[..before]);
+        assert_eq!(is_first(&parts, &files), expected, "{before} of {files:?} were known");
+        [whole, parts].iter().for_each(|data| fs::remove_dir_all(data).unwrap());
+    }
+}
