@@ -45,7 +45,7 @@ impl Limits {
             columns_bytes_max: 1 << 30,
             column_page_bytes_max: 512 << 20,
             originals_max: 1 << 18,
-            // As many as a table of 2^25 places takes, which is 302 MB.
+            // As many as a table of 2^25 places takes, which is 268 MB.
             ids_max: 7 << 22,
         }
     }

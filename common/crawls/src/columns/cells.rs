@@ -17,7 +17,8 @@ use crate::record::{Paths, Row, Value};
 
 /// The columns of a batch at some paths.
 pub(super) struct Columns {
-    found: Vec<Column>,
+    /// In the order of the paths.
+    found: Vec<Option<Column>>,
     rows: usize,
 }
 
@@ -36,12 +37,22 @@ impl Columns {
             let values = find(batch.schema_ref().fields(), batch.columns(), path, &mut around)?;
             Some(Column { path: path.clone(), around, values })
         };
-        Self { found: paths.iter().filter_map(find).collect(), rows: batch.num_rows() }
+        Self { found: paths.iter().map(find).collect(), rows: batch.num_rows() }
     }
 
     /// The number of rows.
     pub(super) fn rows(&self) -> usize {
         self.rows
+    }
+}
+
+impl Column {
+    /// The value in a row; `None` where it is null.
+    fn value(&self, row: usize) -> Option<Value<'_>> {
+        if self.around.iter().any(|around| around.is_null(row)) {
+            return None;
+        }
+        value(&*self.values, row)
     }
 }
 
@@ -104,16 +115,16 @@ impl<'a> BatchRow<'a> {
 
 impl<'a> Row<'a> for BatchRow<'a> {
     fn take(&mut self, path: &str) -> Option<Value<'a>> {
-        let column = self.columns.found.iter().find(|column| column.path == path)?;
-        if column.around.iter().any(|around| around.is_null(self.row)) {
-            return None;
-        }
-        value(&*column.values, self.row)
+        self.columns.found.iter().flatten().find(|column| column.path == path)?.value(self.row)
+    }
+
+    fn take_numbered(&mut self, number: usize, _path: &str) -> Option<Value<'a>> {
+        self.columns.found.get(number)?.as_ref()?.value(self.row)
     }
 
     fn names(&self, each: &mut dyn FnMut(&str)) {
         // Those that are looked for may be missing among the others, of which there is no more than there is room for.
-        self.columns.found.iter().for_each(|column| each(&column.path));
+        self.columns.found.iter().flatten().for_each(|column| each(&column.path));
         self.names.iter().for_each(|name| each(name));
     }
 }
@@ -223,6 +234,30 @@ mod tests {
         );
         assert_eq!(Timestamp::from_millis(*DATES.start()).to_string(), "0000-01-01T00:00:00Z");
         assert_eq!(Timestamp::from_millis(*DATES.end()).to_string(), "9999-12-30T22:00:00Z");
+    }
+
+    #[test]
+    fn a_value_is_found_by_its_path_and_by_the_number_of_that() {
+        let inside: ArrayRef = std::sync::Arc::new(Int64Array::from(vec![Some(1), Some(2)]));
+        let field = std::sync::Arc::new(Field::new("b", DataType::Int64, true));
+        let around = StructArray::new(vec![field].into(), vec![inside], Some(vec![true, false].into()));
+        let id: ArrayRef = std::sync::Arc::new(Int64Array::from(vec![None, Some(4)]));
+        let batch =
+            RecordBatch::try_from_iter([("a", std::sync::Arc::new(around) as _), ("id", id)]).unwrap();
+        let paths = ["text", "id", "a.b", "a", "id"].map(str::to_owned);
+        let columns = Columns::new(&batch, &paths);
+        let object = Value::Other("an object");
+        let expected = [
+            [None, None, Some(Value::Whole(1)), Some(object), None],
+            [None, Some(Value::Whole(4)), None, None, Some(Value::Whole(4))],
+        ];
+        for (row, expected) in expected.into_iter().enumerate() {
+            for ((number, path), expected) in paths.iter().enumerate().zip(expected) {
+                let mut row = BatchRow::new(&columns, row, &[]);
+                assert_eq!(row.take(path), expected, "{path}");
+                assert_eq!(row.take_numbered(number, path), expected, "{path}");
+            }
+        }
     }
 
     #[test]

@@ -154,7 +154,7 @@ impl Rows {
     fn look(&mut self) -> Result<Records, Reason> {
         let mut guess = Guess::new(&self.options);
         let mut pages = Records::in_page_form(&self.options);
-        let paths = guess.paths();
+        let (paths, own_paths) = (guess.paths(), pages.map().paths());
         self.batches.project(&paths)?;
         let (mut sample, mut rows, mut bytes) = (Vec::new(), 0, 0);
         while rows < SAMPLE_RECORDS && bytes < SAMPLE_BYTES {
@@ -167,10 +167,10 @@ impl Rows {
                     break;
                 }
             };
-            let columns = Columns::new(&batch, &paths);
+            let (columns, own) = (Columns::new(&batch, &paths), Columns::new(&batch, &own_paths));
             for row in 0..batch.num_rows().min(SAMPLE_RECORDS - rows) {
-                let row = || BatchRow::new(&columns, row, self.batches.names());
-                guess.note(&mut row(), || pages.reads(&mut row()));
+                let of = |columns| BatchRow::new(columns, row, self.batches.names());
+                guess.note(&mut of(&columns), || pages.reads(&mut of(&own)));
             }
             rows += batch.num_rows();
             bytes += batch.get_array_memory_size();

@@ -107,7 +107,8 @@ impl Guess {
             let of_path = |candidate: &&mut Candidate| candidate.path == *path;
             let mut candidates = self.candidates.iter_mut().filter(of_path).peekable();
             let Some(field) = candidates.peek().map(|candidate| candidate.field) else { continue };
-            let Some(value) = row::take(row, field, path).filter(|value| !value.is_empty()) else { continue };
+            let value = row.take(path).map(|value| row::typed(row, field, value));
+            let Some(value) = value.filter(|value| !value.is_empty()) else { continue };
             for candidate in candidates {
                 candidate.values += 1;
                 candidate.fitting += u64::from(candidate.field.fits(&value, &self.limits));

@@ -7,14 +7,17 @@
 //!    [`SAMPLE_RECORDS`] rows (fewer where they are large); [`Guess::finish`] gives the [`FieldMap`].
 //! 2. [`Records::new`] with that map, then [`Records::item`] for every row from the first, with its number.
 //!
-//! A row need only have the values at [`Guess::paths`] in step 1, and at [`FieldMap::paths`] in step 2.
+//! A row need only have the values at [`Guess::paths`] in step 1, and at [`FieldMap::paths`] in step 2, in which it is also told
+//! the number of the path there.
 
 mod date;
 mod fields;
 mod guess;
+mod ids;
 mod json;
 mod name;
 mod paths;
+mod places;
 mod reader;
 mod row;
 

@@ -68,7 +68,11 @@ impl RecordFile {
     /// # Errors
     /// When it would be longer than a URL may be.
     pub fn with_id(&self, id: &str) -> Result<PageUrl, UrlError> {
-        PageUrl::parse(&format!("{}#{}", self.0, percent_encode(id.as_bytes(), IN_ID)))
+        let mut name = self.named(id.len());
+        name.extend(percent_encode(id.as_bytes(), IN_ID));
+        // Names are kept.
+        name.shrink_to_fit();
+        PageUrl::try_from(name)
     }
 
     /// The name of the record with this number; the first is 1.
@@ -76,7 +80,18 @@ impl RecordFile {
     /// # Errors
     /// When it would be longer than a URL may be.
     pub fn with_number(&self, number: u64) -> Result<PageUrl, UrlError> {
-        PageUrl::parse(&format!("{}#row={number}", self.0))
+        let digits = number.checked_ilog10().map_or(1, |log| log as usize + 1);
+        let mut name = self.named("row=".len() + digits);
+        let _infallible = write!(name, "row={number}");
+        PageUrl::try_from(name)
+    }
+
+    /// The beginning of a name, with room for so many more bytes.
+    fn named(&self, room: usize) -> String {
+        let mut name = String::with_capacity(self.0.len() + 1 + room);
+        name.push_str(&self.0);
+        name.push('#');
+        name
     }
 }
 
@@ -86,6 +101,19 @@ mod tests {
     use std::os::unix::ffi::OsStrExt;
 
     use super::*;
+
+    #[test]
+    fn names_take_no_more_room_than_they_need() {
+        let file = RecordFile::new(Path::new("a.jsonl"));
+        for number in [0, 1, 9, 10, 99, 100, u64::MAX] {
+            let name = String::from(file.with_number(number).unwrap());
+            assert_eq!((&*name, name.capacity()), (&*format!("record:a.jsonl#row={number}"), name.len()));
+        }
+        for id in ["7", "<é>"] {
+            let name = String::from(file.with_id(id).unwrap());
+            assert_eq!(name.capacity(), name.len());
+        }
+    }
 
     #[test]
     fn names_have_what_has_to_be_encoded_encoded() {

@@ -1,16 +1,16 @@
 //! The records of one file as pages.
 
-use std::collections::HashSet;
-use std::collections::hash_map::RandomState;
-use std::hash::BuildHasher;
+use std::borrow::Cow;
 
 use doppel_model::{PageUrl, Timestamp};
 use doppel_protocol::page::is_language;
 
 use super::date::date;
 use super::fields::{Field, FieldMap, Ignored, Source};
+use super::ids::Ids;
 use super::name::RecordFile;
-use super::row::{self, Row, Value};
+use super::places::Places;
+use super::row::{Row, Value};
 use crate::error::{FieldError, FieldProblem, Reason, Skip};
 use crate::limits::Limits;
 use crate::{Fetched, FetchedBody, InputOptions, Item, charset};
@@ -19,14 +19,12 @@ use crate::{Fetched, FetchedBody, InputOptions, Item, charset};
 #[derive(Debug)]
 pub struct Records {
     map: FieldMap,
+    places: Places,
     file: RecordFile,
     limits: Limits,
     each_row: bool,
-    /// Hashes of the ids so far, at most [`Limits::ids_max`].
-    ids: HashSet<u64>,
-    /// The key of these hashes: nobody can choose ids that have one hash.
-    key: RandomState,
-    unremembered_ids: u64,
+    /// The ids so far, at most [`Limits::ids_max`].
+    ids: Ids,
     ignored: Ignored,
 }
 
@@ -34,8 +32,8 @@ impl Records {
     /// Before the first record of a file.
     pub fn new(map: FieldMap, file: RecordFile, options: &InputOptions) -> Self {
         let InputOptions { limits, each_row, .. } = *options;
-        let (ids, key, ignored) = (HashSet::new(), RandomState::new(), Ignored::new());
-        Self { map, file, limits, each_row, ids, key, unremembered_ids: 0, ignored }
+        let (places, ids) = (Places::new(&map), Ids::new(limits.ids_max));
+        Self { map, places, file, limits, each_row, ids, ignored: Ignored::new() }
     }
 
     /// Before the first record of a file in Doppel's own form, of which only pages are asked.
@@ -61,7 +59,7 @@ impl Records {
 
     /// How many ids were not remembered, so that records that repeat them are taken for new versions.
     pub fn unremembered_ids(&self) -> u64 {
-        self.unremembered_ids
+        self.ids.unremembered()
     }
 
     /// The page that a record is. `number` counts the records of the file from 1, bad ones too.
@@ -82,22 +80,8 @@ impl Records {
         Ok(Item::Page(Fetched { url, fetched_at, body, popularity, language }))
     }
 
-    /// Takes the value of a field: the first that is not empty, or else the last.
-    fn take<'a>(&self, row: &mut impl Row<'a>, field: Field) -> Option<(Value<'a>, &str, Source)> {
-        let mut found = None;
-        for (_, path, source) in self.map.all().filter(|(of, ..)| *of == field) {
-            let Some(value) = row::take(row, field, path) else { continue };
-            let is_empty = value.is_empty();
-            found = Some((value, path, source));
-            if !is_empty {
-                break;
-            }
-        }
-        found
-    }
-
     fn url<'a>(&self, row: &mut impl Row<'a>) -> Result<Option<PageUrl>, Reason> {
-        let found = match self.take(row, Field::Url) {
+        let found = match self.places.take(row, Field::Url) {
             Some((Value::Text(url), ..)) if url.is_empty() => None,
             Some((Value::Text(url), _, source)) => Some((PageUrl::parse(&url).map_err(Reason::Url), source)),
             Some((other, path, source)) => Some((Err(wrong_type(path, &other, "text")), source)),
@@ -119,7 +103,7 @@ impl Records {
         // An empty text or HTML hides nothing else that the record has.
         let mut empty = None;
         for field in [Field::Text, Field::Html, Field::RedirectTo, Field::Dead] {
-            let Some((value, path, source)) = self.take(row, field) else { continue };
+            let Some((value, path, source)) = self.places.take(row, field) else { continue };
             let body = match (field, value) {
                 (Field::Text, Value::Text(text)) => FetchedBody::Text(text.into_owned()),
                 (Field::Text, Value::Bytes(bytes)) => FetchedBody::Text(charset::decode(&bytes, None)),
@@ -178,7 +162,7 @@ impl Records {
     }
 
     fn date<'a>(&mut self, row: &mut impl Row<'a>) -> Result<Option<Timestamp>, Reason> {
-        let Some((value, path, source)) = self.take(row, Field::Date) else { return Ok(None) };
+        let Some((value, path, source)) = self.places.take(row, Field::Date) else { return Ok(None) };
         if value.is_empty() {
             return Ok(None);
         }
@@ -190,7 +174,7 @@ impl Records {
     }
 
     fn language<'a>(&mut self, row: &mut impl Row<'a>) -> Result<Option<String>, Reason> {
-        let Some((value, path, source)) = self.take(row, Field::Language) else { return Ok(None) };
+        let Some((value, path, source)) = self.places.take(row, Field::Language) else { return Ok(None) };
         let found = match value {
             Value::Text(tag) if is_language(&tag) => Ok(tag.into_owned()),
             _ => Err(wrong(path, FieldProblem::Language)),
@@ -199,7 +183,7 @@ impl Records {
     }
 
     fn popularity<'a>(&mut self, row: &mut impl Row<'a>) -> Result<Option<f64>, Reason> {
-        let Some((value, path, source)) = self.take(row, Field::Popularity) else { return Ok(None) };
+        let Some((value, path, source)) = self.places.take(row, Field::Popularity) else { return Ok(None) };
         let found = match value {
             Value::Whole(number) if number >= 0 => Ok(number as f64),
             Value::Float(number) if number.is_finite() && number >= 0.0 => Ok(number),
@@ -227,23 +211,18 @@ impl Records {
 
     /// The name of a record without a URL.
     fn name<'a>(&mut self, row: &mut impl Row<'a>, number: u64) -> Result<PageUrl, Reason> {
-        let (id, path) = match self.take(row, Field::Id) {
-            Some((Value::Text(id), path, _)) if !id.is_empty() => (id.into_owned(), path),
-            Some((Value::Whole(id), path, _)) => (id.to_string(), path),
+        let (id, path) = match self.places.take(row, Field::Id) {
+            Some((Value::Text(id), path, _)) if !id.is_empty() => (id, path),
+            Some((Value::Whole(id), path, _)) => (Cow::Owned(id.to_string()), path),
             Some((Value::Text(_), ..)) | None => return Ok(self.file.with_number(number)?),
             Some((other, path, _)) => return Err(wrong_type(path, &other, "text or a whole number")),
         };
         let name = self.file.with_id(&id)?;
-        let hash = self.key.hash_one(&id);
-        if self.ids.contains(&hash) {
-            return Err(wrong(path, FieldProblem::RepeatedId(id.chars().take(60).collect())));
-        }
-        if self.ids.len() < self.limits.ids_max {
-            self.ids.insert(hash);
+        if self.ids.note(&id) {
+            Ok(name)
         } else {
-            self.unremembered_ids += 1;
+            Err(wrong(path, FieldProblem::RepeatedId(id.chars().take(60).collect())))
         }
-        Ok(name)
     }
 }
 

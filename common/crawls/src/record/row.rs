@@ -13,6 +13,11 @@ pub trait Row<'a> {
     /// that was unescaped need not be copied.
     fn take(&mut self, path: &str) -> Option<Value<'a>>;
 
+    /// Takes the value at a path that has this number in [`FieldMap::paths`](super::FieldMap::paths), for formats that find it by that.
+    fn take_numbered(&mut self, _number: usize, path: &str) -> Option<Value<'a>> {
+        self.take(path)
+    }
+
     /// Shows the paths of all fields, outermost and inside objects.
     fn names(&self, each: &mut dyn FnMut(&str));
 
@@ -22,12 +27,11 @@ pub trait Row<'a> {
     }
 }
 
-/// Takes a value for a field, with the type that the field has where the format has none.
-pub(super) fn take<'a>(row: &mut impl Row<'a>, field: Field, path: &str) -> Option<Value<'a>> {
-    let value = row.take(path)?;
-    let Value::Text(text) = &value else { return Some(value) };
+/// A value for a field, with the type that the field has where the format of the row has none.
+pub(super) fn typed<'a>(row: &impl Row<'a>, field: Field, value: Value<'a>) -> Value<'a> {
+    let Value::Text(text) = &value else { return value };
     if row.has_types() {
-        return Some(value);
+        return value;
     }
     let text = text.trim();
     let typed = match field {
@@ -36,7 +40,7 @@ pub(super) fn take<'a>(row: &mut impl Row<'a>, field: Field, path: &str) -> Opti
         Field::Dead if text.eq_ignore_ascii_case("false") || text == "0" => Some(Value::Bool(false)),
         _ => None,
     };
-    typed.or(Some(value))
+    typed.unwrap_or(value)
 }
 
 /// A value of a record.
