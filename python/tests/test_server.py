@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -46,6 +47,53 @@ def test_a_server_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     with pytest.raises(ProcessLookupError):
         os.kill(int(done.stdout), 0)
+
+
+WAITS = """
+import sys, time, doppel
+def rows():
+    yield {"text": "a"}
+    print("ready", flush=True)
+    time.sleep(60)
+    yield {"text": "b"}
+"""
+ENDED = {
+    "dedup": WAITS + "doppel.dedup(rows())",
+    "server": WAITS + "server = doppel.Server().start(); print(server._process.pid); list(rows())",
+}
+
+
+@pytest.mark.parametrize("kind", ENDED)
+def test_a_process_that_is_ended_leaves_nothing(kind: str, tmp_path: Path) -> None:
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    command = [sys.executable, "-c", ENDED[kind]]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        assert process.stdout is not None
+        said = [process.stdout.readline() for _ in range(1 + (kind == "server"))]
+        assert said[-1] == "ready\n"
+        assert list(tmp_path.iterdir())
+        process.terminate()
+        assert process.wait(30) == 128 + signal.SIGTERM
+    assert list(tmp_path.iterdir()) == []
+    if kind == "server":
+        with pytest.raises(ProcessLookupError):
+            os.kill(int(said[0]), 0)
+
+
+def test_a_handler_of_the_process_is_left_alone() -> None:
+    def own(number: int, frame: object) -> None: ...
+
+    signal.signal(signal.SIGTERM, own)
+    try:
+        with doppel.Server():
+            assert signal.getsignal(signal.SIGTERM) is own
+        assert signal.getsignal(signal.SIGTERM) is own
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    with doppel.Server(), doppel.Server():
+        doppel.dedup([{"text": "a"}])
+        assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
 def test_the_module_is_the_program(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,7 @@ import msgspec
 
 from .errors import ProgramError
 from .program import LINES_SHOWN, last_lines, options, program
+from .termination import held
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -95,7 +96,7 @@ def dedup(
     from .rows import Rows
 
     parameters = {"tau": tau, "policy": policy, **dedup}
-    with tempfile.TemporaryDirectory(prefix="doppel-", dir=scratch) as folder:
+    with held(), tempfile.TemporaryDirectory(prefix="doppel-", dir=scratch) as folder:
         out = Path(folder) / "pages.jsonl"
         crawls = sources.program_reads(source)
         if crawls is not None:
