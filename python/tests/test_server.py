@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -104,3 +105,18 @@ def test_the_module_is_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DOPPEL", "/nowhere/doppel")
     with pytest.raises(doppel.ProgramError, match="/nowhere/doppel"):
         doppel.program()
+
+
+def test_a_fork_leaves_the_server_alone() -> None:
+    with doppel.Server() as server:
+        ready, tell = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.write(tell, b"x")
+            time.sleep(60)
+            os._exit(0)
+        os.read(ready, 1)
+        os.kill(child, signal.SIGTERM)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGTERM
+        with server.client() as client:
+            assert client.get_health() == "ok\n"

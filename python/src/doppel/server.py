@@ -99,7 +99,7 @@ class Server:
                 command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True
             )
         # Also where nobody stops it, a process that ends takes it along.
-        self._end = weakref.finalize(self, _end, self._process, self._folder, hold())
+        self._end = weakref.finalize(self, _end, self._process, self._folder, hold(), os.getpid())
         try:
             self._url = self._listens(self._process, end)
             self._wait_until_ready(end)
@@ -157,8 +157,10 @@ class Server:
                 time.sleep(0.05)
 
 
-def _end(process: subprocess.Popen[str], folder: Path, held: bool) -> None:
-    """Asks a process to end, and ends it where it does not."""
+def _end(process: subprocess.Popen[str], folder: Path, held: bool, starter: int) -> None:
+    """Asks a process to end, and ends it where it does not. A fork of the process that started it leaves it alone."""
+    if os.getpid() != starter:
+        return
     process.terminate()
     try:
         process.wait(_END_SECONDS)

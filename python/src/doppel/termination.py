@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from types import FrameType
 
 _lock = threading.RLock()
 _held = 0
+_process = os.getpid()
 
 
 def _end(number: int, frame: FrameType | None) -> None:
+    if os.getpid() != _process:
+        # A fork has nothing to clean up.
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
     raise SystemExit(128 + number)
 
 
@@ -21,14 +27,14 @@ def hold() -> bool:
     changes nothing, where the caller is another thread or the process has a handler of its own or ignores the signal. Each True is to
     be followed by one `release`.
     """
-    global _held
+    global _held, _process
     with _lock:
         if threading.current_thread() is not threading.main_thread():
             return False
         if signal.getsignal(signal.SIGTERM) not in (signal.SIG_DFL, _end):
             return False
         signal.signal(signal.SIGTERM, _end)
-        _held += 1
+        _held, _process = _held + 1, os.getpid()
         return True
 
 
@@ -43,7 +49,7 @@ def release() -> None:
 
 
 @contextmanager
-def held() -> Iterator[None]:
+def held() -> Generator[None]:
     """`hold` for the time of a `with`."""
     holds = hold()
     try:
