@@ -206,6 +206,8 @@ def test_ids_name_one_row() -> None:
     assert (found["id"].to_pylist(), found["duplicate_of"].to_pylist()) == (["row=0", "7"], [None, "row=0"])
     mixed = doppel.dedup([{"id": id, "text": same} for id in (1, "a", 2**70)])
     assert mixed["id"].to_pylist() == ["1", "a", str(2**70)]
+    urls = [{"id": "a", "u": f"https://a.example/{n}", "text": same} for n in (1, 1, 2)]
+    assert doppel.dedup(urls, url="u")["status"].to_pylist() == ["superseded", "winner", "duplicate"]
     with pytest.warns(doppel.BadRows, match='"id": is a list, and has to be text or a whole number'):
         assert doppel.dedup([{"id": [1], "text": same}, {"id": "a", "text": same}])["kept"].to_pylist() == [False, True]
 

@@ -58,12 +58,13 @@ def dedup(
     text is kept.
 
     `id` names the column by which rows are called in the result: without it `id` is taken where there is one, or else rows are called
-    by their number from 0. Of rows with one id in a file, or in a source that is no file, all but the first are bad; a row whose id is
-    null or empty is called `row=` and its number, and all ids are texts then. `url` names a column of URLs: the usual winner order then
-    reads them, and of several rows with one URL the newest counts, and the others are `superseded`. A value that is no absolute URL
-    makes a row without one. Nothing is taken for a URL by itself. `date` names when a row was fetched, as a date, a time (UTC where it
-    has no zone), a text in RFC 3339, or seconds or milliseconds since 1970: who was seen on an earlier day wins. What is no date
-    makes a bad row. Without URL and date the first row of a group wins.
+    by their number from 0. Of rows without URLs that have one id in a file, or in a source that is no file, all but the first are bad.
+    A row whose id is null or empty is called `row=` and its number, and all ids are texts then.
+
+    `url` names a column of URLs: the usual winner order then reads them, and of several rows with one URL the newest counts, and the
+    others are `superseded`. A value that is no absolute URL makes a row without one. Nothing is taken for a URL by itself. `date` names
+    when a row was fetched, as a date, a time (UTC where it has no zone), a text in RFC 3339, or seconds or milliseconds since 1970: who
+    was seen on an earlier day wins. What is no date makes a bad row. Without URL and date the first row of a group wins.
 
     `tau` and `policy` say what is a duplicate (docs/POLICIES.md): Jaccard of shingles of 5 words above 0.8 where neither is given. Other
     parameters are options of `doppel dedup`, such as `winners="winners.toml"` and `report="report.html"`, but for those that say how

@@ -136,6 +136,15 @@ def _csv(path: Path, file: BinaryIO, tabs: bool) -> Iterator[Mapping[str, Any] |
     csv.field_size_limit(max(csv.field_size_limit(), _CELL_BYTES_MAX))
     # What is not UTF-8 is found where a row is written.
     lines = io.TextIOWrapper(file, "utf-8-sig", errors="surrogateescape", newline="")
+    try:
+        yield from _records(path, lines, tabs)
+    finally:
+        # The file below is closed where it was opened.
+        lines.detach()
+
+
+def _records(path: Path, lines: io.TextIOWrapper, tabs: bool) -> Iterator[Mapping[str, Any] | Fault]:
+    """The rows below the first, which has the names."""
     first = lines.readline()
     separator = "\t" if tabs else max(_SEPARATORS, key=first.count)
     at_end = False

@@ -100,18 +100,20 @@ class Rows:
         """The name of a row and the line that the program reads."""
         if at in chunk.faults:
             raise _Bad(chunk.faults[at])
+        url = None if chunk.urls is None else chunk.urls[at]
+        has_url = isinstance(url, str) and url.startswith(("http://", "https://", "file://"))
         has_id = id is not None and id != ""
-        if has_id and hash(str(id)) in self._seen:
+        # A row with a URL is named by that, and its versions may have one id.
+        if has_id and not has_url and hash(str(id)) in self._seen:
             raise _Bad(f"an earlier row has the id {id}")
         content = self._content(chunk, at)
         try:
             fetched = None if chunk.dates is None else moment(chunk.dates[at])
         except ValueError as error:
             raise _Bad(f"the date is {error}") from None
-        url = None if chunk.urls is None else chunk.urls[at]
         versions = True
-        if isinstance(url, str) and url.startswith(("http://", "https://", "file://")):
-            name = urldefrag(url).url
+        if has_url:
+            name = urldefrag(str(url)).url
         elif not self.stay:
             name, versions = f"{PREFIX}{self.count:0{DIGITS}d}", False
         elif has_id:
@@ -125,7 +127,7 @@ class Rows:
         # From here on the row is taken.
         if versions:
             fetched = self._version(name, fetched)
-        if has_id:
+        if has_id and not has_url:
             self._seen.add(hash(str(id)))
         date = b"" if fetched is None else b'"fetched_at":' + self._encoder.encode(fetched) + b","
         return name, b'{"url":' + begin + b"," + date + content[1:] + b"\n"
@@ -139,6 +141,9 @@ class Rows:
             raise _Bad(f'"{chunk.name}": missing')
         if not isinstance(content, str):
             raise _Bad(f'"{chunk.name}": is a {described(content)}, and has to be text')
+        if type(content) is not str:
+            # One of numpy, which cannot be encoded.
+            content = str(content)
         try:
             encoded = self._encoder.encode({"html" if at in chunk.html else "text": content})
         except UnicodeEncodeError:
