@@ -162,6 +162,7 @@ def test_what_is_no_source_is_refused(source: Any, message: str) -> None:
         "text_field",
         "strict",
         "max_bad",
+        "max-bad",
         "prune",
     ],
 )

@@ -166,7 +166,7 @@ _OF_FILES = {
 def _refuse(parameters: Mapping[str, Any], refused: Mapping[str, str]) -> None:
     """Raises `ValueError` for options that mean nothing here."""
     for name, value in parameters.items():
-        why = refused.get(name.strip("_"))
+        why = refused.get(name.strip("_").replace("-", "_"))
         if why is not None and value is not None and value is not False:
             raise ValueError(f"{name}= is an option of the program that has no use here: {why}")
     if parameters.get("report") == "-":
