@@ -6,6 +6,7 @@ import bz2
 import gzip
 import json
 import lzma
+import subprocess
 from pathlib import Path
 from typing import Any, cast
 
@@ -267,3 +268,60 @@ def test_an_earlier_date_changes_nothing_in_a_collection(tmp_path: Path) -> None
     first = doppel.dedup([new, {"id": "b", "text": text("a")}], data=tmp_path / "data", date="at").to_pylist()
     again = doppel.dedup([old], data=tmp_path / "data", date="at").to_pylist()
     assert again == [first[0]], "what is told is the row on record"
+
+
+MESSY = [
+    {"content": text("a"), "key": "a", "at": "2024-05-02"},
+    {"content": text("a"), "key": "b", "at": 1_714_550_400},
+    {"content": "", "html": f"<p>{text('a')}</p>", "key": "c"},
+    {"text": text("a"), "key": ""},
+    {"content": None, "key": "d"},
+    {"content": "", "key": "e"},
+    {"content": 7, "key": "f", "text": text("a")},
+    {"content": text("b"), "key": "a"},
+    {"content": text("b"), "key": 7, "at": "yesterday"},
+    {"content": text("b"), "key": 8, "at": "1714550400000"},
+    {"content": text("b"), "key": 9.5},
+    {"content": text("b"), "key": None, "at": ""},
+]
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "csv"])
+def test_a_file_is_read_as_the_program_reads_it(kind: str, tmp_path: Path) -> None:
+    path, out = tmp_path / f"rows.{kind}", tmp_path / "out.jsonl"
+    if kind == "csv":
+        names = ["content", "text", "html", "key", "at"]
+        cells = [[str(row.get(name) or "") for name in names] for row in MESSY]
+        path.write_text("".join(";".join(row) + "\n" for row in [names, *cells, ["too", "few"]]))
+    else:
+        path.write_text("".join(json.dumps(row) + "\n" for row in MESSY) + "no JSON\n")
+    command = [
+        doppel.program(),
+        "dedup",
+        "--max-bad",
+        "1",
+        "--id-field",
+        "key",
+        "--date-field",
+        "at",
+        "--out",
+        out,
+        path,
+    ]
+    subprocess.run(command, check=True, capture_output=True)
+    pages = {page["url"].partition("#")[2]: page for page in map(json.loads, out.read_text().splitlines())}
+
+    def called(name: str | None) -> str | None:
+        """A row as Python calls it: the program counts from 1."""
+        if name is None:
+            return None
+        id = name.partition("#")[2]
+        return f"row={int(id.removeprefix('row=')) - 1}" if id.startswith("row=") else id
+
+    with pytest.warns(doppel.BadRows):
+        found = doppel.dedup(path, id="key", date="at").to_pylist()
+    read = [row for row in found if row["status"] != "bad"]
+    assert {row["id"] for row in read} == {called("#" + id) for id in pages}
+    of_program = {called("#" + id): (page["status"], called(page["duplicate_of"])) for id, page in pages.items()}
+    assert {row["id"]: (row["status"], row["duplicate_of"]) for row in read} == of_program
+    assert len(found) == len(MESSY) + 1
