@@ -97,7 +97,10 @@ def test_the_feed_goes_on_where_it_was(client: doppel.Client) -> None:
     client.flush(wait=True)
     feed = client.changes(start.cursor, limit=4)
     events = iter(feed)
-    seen = [next(events) for _ in range(5)]
+    seen = [next(events) for _ in range(4)]
+    assert feed.cursor == start.cursor, "the first section may not have been worked off"
+    seen.append(next(events))
+    assert feed.cursor != start.cursor
     # The sixth event has not been asked for, so the fifth may not have been worked off.
     again = [change.url for change in client.changes(feed.cursor)]
     assert seen[4].url in again

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import warnings
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
@@ -140,24 +141,75 @@ def test_urls_have_versions_and_win() -> None:
         (date(2024, 5, 1), date(2024, 5, 2)),
         (datetime(2024, 5, 1, tzinfo=UTC), datetime(2024, 5, 2, tzinfo=UTC)),
         (datetime(2024, 5, 1), datetime(2024, 5, 2)),
+        (1_714_521_600, 1_714_608_000),
+        (1_714_521_600_000, 1_714_608_000_000),
+        (1_714_521_600.5, 1_714_608_000.5),
+        ("1714521600", "1714608000"),
+        (pandas.Timestamp("2024-05-01 00:00:00.000000001"), pandas.Timestamp("2024-05-02")),
     ],
 )
 def test_the_earlier_day_wins(early: object, late: object) -> None:
     given = [{"text": text("a"), "seen": late}, {"text": text("a"), "seen": early}]
-    assert doppel.dedup(given, date="seen")["winner"].to_pylist() == [1, 1]
-    assert doppel.dedup(given)["winner"].to_pylist() == [0, 0]
+    for source in (given, pa.Table.from_pylist(given), pandas.DataFrame(given)):
+        assert doppel.dedup(source, date="seen")["winner"].to_pylist() == [1, 1], type(source)
+        assert doppel.dedup(source)["winner"].to_pylist() == [0, 0]
+
+
+@pytest.mark.parametrize("wrong", [5, -1, True, "yesterday", "2999-01-01", 1e300])
+def test_what_is_no_date_makes_a_bad_row(wrong: object) -> None:
+    given = [{"text": "a", "seen": wrong}, {"text": "b", "seen": None}, {"text": "c", "seen": float("nan")}]
+    with pytest.warns(doppel.BadRows, match="1 rows could not be read"):
+        assert doppel.dedup(given, date="seen")["status"].to_pylist() == ["bad", "unique", "unique"]
 
 
 def test_what_cannot_be_read_is_one_bad_row(tmp_path: Path) -> None:
-    given = [{"text": text("a")}, {"text": None}, {"text": 7}, {"text": text("a")}]
-    with pytest.warns(doppel.BadRows, match="1 rows could not be read"):
+    given = [{"text": text("a")}, {"text": None}, {"text": 7}, {"text": text("a")}, {"n": 1}, {"text": ""}]
+    with pytest.warns(
+        doppel.BadRows, match='3 rows could not be read:\nrow 1: "text": missing\nrow 2: "text": is a number'
+    ):
         found = doppel.dedup(given)
-    assert found["status"].to_pylist() == ["winner", "unique", "bad", "duplicate"]
-    assert found["kept"].to_pylist() == [True, True, False, False]
+    assert found["status"].to_pylist() == ["winner", "bad", "bad", "duplicate", "bad", "unique"]
+    assert found["kept"].to_pylist() == [True, False, False, False, False, True]
+    summary = json.loads(found.schema.metadata[b"doppel"])
+    assert summary["input"]["bad"] == {"row that is no page": 3}
     path = tmp_path / "rows.jsonl"
-    path.write_text('{"text": "one"}\nno JSON\n\n[1]\n{"text": "two"}\n')
-    with pytest.warns(doppel.BadRows, match="2 rows could not be read"):
-        assert doppel.dedup(path)["status"].to_pylist() == ["unique", "bad", "bad", "unique"]
+    path.write_bytes(b'{"text": "one"}\nno JSON\n\n[1]\n{"text": "two\xff"}\n{"text": "\\ud800"}\n{"text": "two"}\n')
+    with pytest.warns(doppel.BadRows, match="4 rows could not be read:\nrow 1: rows.jsonl, line 2: ") as told:
+        assert doppel.dedup(path)["status"].to_pylist() == ["unique", "bad", "bad", "bad", "bad", "unique"]
+    assert "row 3: rows.jsonl, line 5: 'utf-8' codec can't decode" in str(told[0].message)
+    with pytest.warns(doppel.BadRows, match="is not UTF-8"):
+        assert doppel.dedup([{"text": "\ud800"}, {"text": b"\xff"}, {"text": b"a"}])["kept"].to_pylist() == [0, 0, 1]
+
+
+@pytest.mark.parametrize("good", [0, 10])
+def test_however_many_rows_are_bad_there_is_a_result(good: int) -> None:
+    given = [{"text": text(f"a{n}")} for n in range(good)] + [{"text": 3}] * 30
+    with pytest.warns(doppel.BadRows, match="30 rows could not be read"):
+        found = doppel.dedup(given)
+    assert found["status"].to_pylist() == ["unique"] * good + ["bad"] * 30
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", doppel.BadRows)
+        with pytest.raises(doppel.BadRows):
+            doppel.dedup(given)
+
+
+def test_ids_name_one_row() -> None:
+    """As the program has it: a repeated id is a bad record, and a record without one is named by its row."""
+    same = text("a")
+    given = [{"id": id, "text": same} for id in ("a", None, "b", "a", "")]
+    for source in (given, pa.Table.from_pylist(given), polars.DataFrame(given)):
+        with pytest.warns(doppel.BadRows, match="row 3: an earlier row has the id a"):
+            found = doppel.dedup(source)
+        assert found["id"].to_pylist() == ["a", "row=1", "b", "a", "row=4"]
+        assert found["status"].to_pylist() == ["winner", "duplicate", "duplicate", "bad", "duplicate"]
+    found = doppel.dedup([{"id": id, "text": same} for id in (None, 7)])
+    assert (found["id"].to_pylist(), found["duplicate_of"].to_pylist()) == (["row=0", "7"], [None, "row=0"])
+    mixed = doppel.dedup([{"id": id, "text": same} for id in (1, "a", 2**70)])
+    assert mixed["id"].to_pylist() == ["1", "a", str(2**70)]
+    urls = [{"id": "a", "u": f"https://a.example/{n}", "text": same} for n in (1, 1, 2)]
+    assert doppel.dedup(urls, url="u")["status"].to_pylist() == ["superseded", "winner", "duplicate"]
+    with pytest.warns(doppel.BadRows, match='"id": is a list, and has to be text or a whole number'):
+        assert doppel.dedup([{"id": [1], "text": same}, {"id": "a", "text": same}])["kept"].to_pylist() == [False, True]
 
 
 def test_nothing_gives_an_empty_table() -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -145,6 +147,37 @@ def test_retries_end() -> None:
         pytest.raises(doppel.Unreachable, match="http://x: refused"),
     ):
         client.get_quality()
+
+
+def test_a_server_that_has_never_answered_is_given_up_soon(caplog: pytest.LogCaptureFixture) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    # Nothing listens there any more.
+    url, few = f"http://127.0.0.1:{port}", doppel.Retries(pause=0.05, unanswered=0.5)
+    begun = time.monotonic()
+    with (
+        doppel.Client(url, retries=few) as client,
+        pytest.raises(doppel.Unreachable, match="nothing has answered there yet"),
+    ):
+        client.get_status("https://a.example/")
+
+    async def main() -> None:
+        async with doppel.AsyncClient(url, retries=few) as client:
+            await client.get_status("https://a.example/")
+
+    with pytest.raises(doppel.Unreachable, match="nothing has answered there yet"):
+        asyncio.run(main())
+    assert time.monotonic() - begun < 5
+    assert "trying again in 0.05 s" in caplog.text
+    assert doppel.Retries().unanswered <= 5
+
+
+def test_a_server_that_has_answered_is_waited_for() -> None:
+    script = Script(PURGED, *[httpx.ConnectError("refused")] * 5, PURGED)
+    patient = doppel.Retries(pause=0.001, pause_max=0.001, unanswered=0)
+    with doppel.Client("http://x", transport=script, retries=patient) as client:
+        client.purge(url="https://a.example/")
+        assert client.purge(url="https://a.example/").purged == 1
 
 
 def test_lines_are_sent_again_alone_and_in_order() -> None:

@@ -48,6 +48,7 @@ class AsyncClient(AsyncClosing, AsyncOperations):
     ) -> None:
         self._connection = Connection.of(url, token, ca, client_cert, timeout)
         self._retries = retries or Retries()
+        self._answered = False
         self._http = httpx.AsyncClient(
             base_url=self._connection.url,
             headers=self._connection.headers,
@@ -87,15 +88,16 @@ class AsyncClient(AsyncClosing, AsyncOperations):
         while True:
             try:
                 response = await self._http.send(request, stream=stream)
+                self._answered = True
                 if response.is_success:
                     return response
                 await response.aread()
                 await response.aclose()
                 error: DoppelError = refused(response)
             except httpx.HTTPError as failed:
-                error = unreachable(self.url, failed)
+                error = unreachable(self.url, failed, answered=self._answered)
                 error.__cause__ = failed
-            wait = attempts.after(error)
+            wait = attempts.after(error, answered=self._answered)
             if wait is None:
                 raise error
             await asyncio.sleep(wait)

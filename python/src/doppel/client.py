@@ -56,6 +56,7 @@ class Client(Closing, Operations):
     ) -> None:
         self._connection = Connection.of(url, token, ca, client_cert, timeout)
         self._retries = retries or Retries()
+        self._answered = False
         self._http = httpx.Client(
             base_url=self._connection.url,
             headers=self._connection.headers,
@@ -95,15 +96,16 @@ class Client(Closing, Operations):
         while True:
             try:
                 response = self._http.send(request, stream=stream)
+                self._answered = True
                 if response.is_success:
                     return response
                 response.read()
                 response.close()
                 error: DoppelError = refused(response)
             except httpx.HTTPError as failed:
-                error = unreachable(self.url, failed)
+                error = unreachable(self.url, failed, answered=self._answered)
                 error.__cause__ = failed
-            wait = attempts.after(error)
+            wait = attempts.after(error, answered=self._answered)
             if wait is None:
                 raise error
             time.sleep(wait)

@@ -57,13 +57,13 @@ class Connection:
 
     def times(self, waits: float = 0) -> httpx.Timeout:
         """How long a request may take: the server may wait for `waits` seconds of it."""
-        return httpx.Timeout(self.timeout, read=self.timeout + waits, connect=min(self.timeout, 30))
+        return httpx.Timeout(self.timeout, read=self.timeout + waits, connect=min(self.timeout, 10))
 
 
-def unreachable(url: str, error: httpx.HTTPError) -> Unreachable:
-    """The exception where no answer came."""
+def unreachable(url: str, error: httpx.HTTPError, *, answered: bool) -> Unreachable:
+    """The exception where no answer came. `answered`: whether one has ever come from there."""
     reason = str(error) or type(error).__name__
-    return Unreachable(f"{url}: {reason}")
+    return Unreachable(f"{url}: {reason}" + ("" if answered else " (nothing has answered there yet)"))
 
 
 def checked(response: httpx.Response) -> bytes:

@@ -16,6 +16,7 @@ import msgspec
 
 from .errors import ProgramError
 from .program import LINES_SHOWN, last_lines, options, program
+from .termination import held
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,22 +45,32 @@ def dedup(
 
     `source` is one of
 
-    - a path or several: Parquet, Arrow IPC (also Feather), CSV, TSV or JSON lines (also `.gz`), by the ending of the name; several
-      are read one after another. WARC files and directories of pages are read by the program itself;
-    - a data frame of pandas or polars, an Arrow table, batch or reader, a relation of DuckDB: whatever has `__arrow_c_stream__`;
-    - an iterable of dictionaries, read once.
+    - a path, a pattern such as `data/**/*.parquet`, or a list of them: Parquet, Arrow IPC (also Feather), CSV, TSV or JSON lines, by the
+      ending of the name, those of lines and Arrow streams also packed with gzip, zstd, bzip2 or xz; several are read one after another.
+      WARC and WET files, directories, files of HTML, text and Markdown, and stores (`s3://...`) are read by the program itself;
+    - a data frame of pandas or polars, an Arrow table, batch or reader, a relation of DuckDB: whatever has `__arrow_c_stream__`; a
+      lazy frame of polars, which is collected; a series or an array, which is the texts;
+    - an iterable of dictionaries, read once, or a dictionary with a list for each column.
 
-    `text` or `html` names the column with what is compared: without it `text`, `content`, `raw_content` or `html` is taken. A name
-    with dots leads into nested columns. A null counts as an empty text, which is kept.
+    `text` names the column with what is compared, `html` one that is read where a row has no text. Without both it is the first of
+    `text`, `content` and `raw_content` that at least half of the first 1,000 rows have, or else the one that most have; where that is
+    null or empty, `text` is read, then `html`. A name with dots leads into nested columns. A row whose text is null is bad; an empty
+    text is kept.
 
-    `id` names the column by which rows are called in the result: without it `id` is taken, or else rows are called by their
-    number from 0. `url` names a column of URLs: the usual winner order then reads them, and of several rows with one URL the newest
-    counts, and the others are `superseded`. A value that is no absolute URL makes a row without one. Nothing is taken for a URL by
-    itself. `date` names when a row was fetched, as a date, a time (UTC where it has no zone) or a text in RFC 3339: who was seen on an
-    earlier day wins. Without URL and date the first row of a group wins.
+    `id` names the column by which rows are called in the result: without it `id` is taken where there is one, or else rows are called
+    by their number from 0. Of rows without URLs that have one id in a file, or in a source that is no file, all but the first are bad.
+    A row whose id is null or empty is called `row=` and its number, and all ids are texts then.
+
+    `url` names a column of URLs: the usual winner order then reads them, and of several rows with one URL the newest counts, and the
+    others are `superseded`. A value that is no absolute URL makes a row without one. Nothing is taken for a URL by itself. `date` names
+    when a row was fetched, as a date, a time (UTC where it has no zone), a text in RFC 3339, or seconds or milliseconds since 1970: who
+    was seen on an earlier day wins. What is no date makes a bad row. Without URL and date the first row of a group wins.
 
     `tau` and `policy` say what is a duplicate (docs/POLICIES.md): Jaccard of shingles of 5 words above 0.8 where neither is given. Other
-    parameters are options of `doppel dedup`, such as `winners="winners.toml"`.
+    parameters are options of `doppel dedup`, such as `winners="winners.toml"` and `report="report.html"`, but for those that say how
+    files are read and what is written. With `data="DIR"` the rows stay in a collection, and are compared with those of earlier calls. Then
+    they need `url` or ids, which mean the same row in each call: a known one is a new version of its row. Ids are texts, and a row
+    without one is called by its URL.
 
     The result has a row for each row of the source, in order:
 
@@ -72,15 +83,18 @@ def dedup(
     - `similarity`: how similar the two are, 0 to 1;
     - `kept`: whether to keep it, so that `table.filter(result["kept"])` is what is left.
 
-    Of a directory or WARC files it has a row for each live page, sorted by URL, whose `id` is the URL. The metadata of its schema has,
-    under `doppel`, the program's summary as JSON.
+    Of what the program reads by itself it has a row for each live page, sorted by URL, whose `id` is the URL. The metadata of its
+    schema has, under `doppel`, the program's summary as JSON.
 
     Of the source a batch is in memory at a time, as it comes, and 1,000 rows of it as Python's values; of each row about 150 bytes
-    for the result, and with `url` about 300 more. The texts are written once, as JSON lines, into a temporary file in `scratch`, where
-    the system has its temporary files if none is given. The program, which is a process of its own, needs up to 1 kB for a short row
-    (measured with 1,500,000 rows of 30 words), and more for long ones.
+    for the result, with ids about 100 more, and with `url` or `data` about 300. The texts are written once, as JSON lines, into a
+    temporary file in `scratch`, where the system has its temporary files if none is given. The program, which is a process of its own,
+    needs up to 1 kB for a short row (measured with 1,500,000 rows of 30 words), and more for long ones. SIGTERM removes the file, if the
+    call is in the main thread and the process has no handler for it.
 
-    Raises `ProgramError` where the program fails, `ValueError` where columns are not there or a file is of no known kind.
+    Warns of bad rows with `BadRows`. Raises `ProgramError` where the program fails; `ValueError` where columns are not there, a file is
+    of no known kind or cannot be read to its end, or an option has no use here; `OSError` where a file is not there; `TypeError` where a
+    source or a row is of another type.
 
     >>> import doppel
     >>> text = " ".join(f"word{n}" for n in range(50))
@@ -91,47 +105,76 @@ def dedup(
      {'id': 'b', 'status': 'unique', 'duplicate_of': None, 'kept': True},
      {'id': 'c', 'status': 'duplicate', 'duplicate_of': 'a', 'kept': False}]
     """
-    from . import results, sources
+    from . import results, sources, summary
+    from .fields import Fields
     from .rows import Rows
 
     parameters = {"tau": tau, "policy": policy, **dedup}
-    with tempfile.TemporaryDirectory(prefix="doppel-", dir=scratch) as folder:
-        out = Path(folder) / "pages.jsonl"
-        crawls = sources.program_reads(source)
-        if crawls is not None:
-            summary = _run([str(path) for path in crawls], out, parameters)
-            return _with_summary(results.by_url(out), summary)
-        written = Path(folder) / "rows.jsonl"
-        fields = sources.Fields(text, html, id, url, date)
-        ids: list[pa.Array] = []
+    named = sources.inputs(source)
+    if named is not None and sources.program_reads(named):
+        _refuse(parameters, _RESULT)
+        parameters |= {f"{name}_field": field for name, field in zip(_FIELDS, (text, html, id, url, date), strict=True)}
+        with held(), tempfile.TemporaryDirectory(prefix="doppel-", dir=scratch) as folder:
+            out = Path(folder) / "pages.jsonl"
+            told, bad = _run(named, out, parameters)
+            _warn_of_bad(sum(_bad_counts(told).values()), bad)
+            return results.by_url(out).replace_schema_metadata({"doppel": told})
+    _refuse(parameters, _RESULT | _OF_FILES)
+    with held(), tempfile.TemporaryDirectory(prefix="doppel-", dir=scratch) as folder:
+        out, written, shown = (Path(folder) / name for name in ("pages.jsonl", "rows.jsonl", "report.html"))
+        report = parameters.pop("report", None)
         with written.open("wb", buffering=1 << 20) as file:
-            rows = Rows(file)
-            for chunk in sources.chunks(source, fields):
+            rows = Rows(file, stay=parameters.get("data") is not None)
+            for chunk in sources.chunks(source, named, Fields(text, html, id, url, date)):
                 rows.write(chunk)
-                if chunk.ids is not None:
-                    ids.append(chunk.ids)
-        if rows.count == 0:
+        if rows.written == 0:
+            _warn_of_bad(rows.count, rows.reasons)
             out.touch()
-            return results.by_row(out, rows, None)
-        summary = _run([str(written)], out, parameters)
-        return _with_summary(results.by_row(out, rows, _together(ids)), summary)
+            return results.by_row(out, rows)
+        # Bad rows are told of, however many there are.
+        told, bad = _run([str(written)], out, {**parameters, "report": report and shown, "max_bad": 1})
+        refused = sum(_bad_counts(told).values())
+        said = rows.reasons + (summary.reasons(bad, rows) if refused else [])
+        _warn_of_bad(rows.count - rows.written + refused, said)
+        ids = rows.ids()
+        if report is not None:
+            summary.write_report(shown, Path(report), rows, ids)
+        metadata = {"doppel": summary.of_rows(told, rows, ids)}
+        return results.by_row(out, rows).replace_schema_metadata(metadata)
 
 
-def _together(ids: list[pa.Array]) -> pa.ChunkedArray | None:
-    """All ids, of one type."""
-    import pyarrow as pa
+_FIELDS = ("text", "html", "id", "url", "date")
+_RESULT = {
+    "out": "the result is the table",
+    "json": "the summary is in the metadata of the table",
+}
+_OF_FILES = {
+    **{f"{name}_field": f"give {name}=" for name in _FIELDS},
+    "bad": "bad rows have the status `bad`, and a warning says why",
+    "strict": "`warnings.simplefilter('error', doppel.BadRows)` makes bad rows an error",
+    "max_bad": "`warnings.simplefilter('error', doppel.BadRows)` makes bad rows an error",
+    "kept": "`table.filter(found['kept'])` is what is kept",
+    "removed": "`table.filter(pyarrow.compute.invert(found['kept']))` is what is removed",
+    "annotate": "the result has these columns",
+    "each_row": "each row is a page of its own unless url= is given",
+    "format": "the ending of a file's name says what it is",
+    "prune": "it is for directories of pages",
+    "read_again": "rows are read each time",
+}
 
-    if not ids:
-        return None
-    kinds = pa.unify_schemas([pa.schema([("id", chunk.type)]) for chunk in ids], promote_options="permissive")
-    kind = kinds.field("id").type
-    # Rows of views cannot be picked.
-    kind = pa.large_string() if pa.types.is_string_view(kind) else kind
-    return pa.chunked_array([chunk.cast(kind) for chunk in ids])
+
+def _refuse(parameters: Mapping[str, Any], refused: Mapping[str, str]) -> None:
+    """Raises `ValueError` for options that mean nothing here."""
+    for name, value in parameters.items():
+        why = refused.get(name.strip("_").replace("-", "_"))
+        if why is not None and value is not None and value is not False:
+            raise ValueError(f"{name}= is an option of the program that has no use here: {why}")
+    if parameters.get("report") == "-":
+        raise ValueError("report= is the path of a file to write")
 
 
-def _run(inputs: list[str], out: Path, parameters: dict[str, Any]) -> bytes:
-    """Runs the program. Gives its summary, as JSON."""
+def _run(inputs: list[str], out: Path, parameters: dict[str, Any]) -> tuple[bytes, list[str]]:
+    """Runs the program. Gives its summary, as JSON, and the last lines that it wrote."""
     log = out.with_suffix(".log")
     command = [str(program()), "dedup", "--json", "--out", str(out), *options(parameters), "--", *inputs]
     with log.open("wb") as errors:
@@ -139,13 +182,16 @@ def _run(inputs: list[str], out: Path, parameters: dict[str, Any]) -> bytes:
     if done.returncode != 0:
         message = f"`doppel dedup` ended with code {done.returncode}"
         raise ProgramError(message, done.returncode, last_lines(log))
-    summary = cast("Mapping[str, Any]", msgspec.json.decode(done.stdout))
-    bad = sum(summary["input"]["bad"].values())
-    if bad:
-        said = "\n".join(last_lines(log)[-LINES_SHOWN:])
-        warnings.warn(f"{bad} rows could not be read:\n{said}", BadRows, stacklevel=3)
-    return done.stdout.strip()
+    return done.stdout.strip(), last_lines(log)
 
 
-def _with_summary(found: pa.Table, summary: bytes) -> pa.Table:
-    return found.replace_schema_metadata({"doppel": summary})
+def _bad_counts(told: bytes) -> Mapping[str, int]:
+    return cast("Mapping[str, Any]", msgspec.json.decode(told))["input"]["bad"]
+
+
+def _warn_of_bad(count: int, reasons: list[str]) -> None:
+    """Warns of bad rows, if there are any."""
+    if count:
+        more = [f"and {count - LINES_SHOWN} more"] if count > LINES_SHOWN else []
+        said = "\n".join([*reasons[:LINES_SHOWN], *more])
+        warnings.warn(f"{count} rows could not be read:\n{said}", BadRows, stacklevel=3)

@@ -17,10 +17,11 @@ class GetChanges(Protocol):
 class Feed(Iterable[ChangeLine]):
     """The events of the feed one by one: `for change in feed`, or with `sections` many at a time.
 
-    `cursor` is where to go on after all events that have been worked off: an event is, once the next one is asked for. So it can be
-    kept at any time, and whoever goes on from it misses nothing, but may see again the events of the last section that was fetched.
-    An event tells the newest state of a page, so to see one twice does no harm. To keep the cursor with what the events were used
-    for, in one transaction, use `sections`. Another `for`, after the end or an exception, goes on at `cursor`.
+    `cursor` is where to go on after the last section of which all events have been worked off: an event is, once the next one is asked
+    for. A section has at most `limit` events; within the first one `cursor` is what it was at the beginning, so None where that was
+    the start of the feed. So it can be kept at any time, and whoever goes on from it misses nothing, but sees again the events of the
+    section that was under way. An event tells the newest state of a page, so to see one twice does no harm. To keep the cursor with
+    what the events were used for, in one transaction, use `sections`. Another `for`, after the end or an exception, goes on at `cursor`.
 
     >>> import doppel
     >>> with doppel.Server() as server, server.client() as client:

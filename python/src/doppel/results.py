@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import json as arrow_json
 
-from .rows import Rows
+from .rows import Rows, called_elsewhere
 
 _LINE = pa.schema(
     [
@@ -32,6 +32,9 @@ _NUMBERED = pa.schema(
         ("winner", pa.int64()),
         ("duplicate_of", pa.int64()),
         ("similarity", pa.float64()),
+        # Of rows that are not of this call.
+        ("winner_elsewhere", pa.string()),
+        ("duplicate_of_elsewhere", pa.string()),
     ]
 )
 # A line has three URLs of at most 64 kB.
@@ -55,28 +58,42 @@ def by_url(out: Path) -> pa.Table:
     return _table(found["url"], found["status"], found)
 
 
-def by_row(out: Path, rows: Rows, ids: pa.ChunkedArray | None) -> pa.Table:
-    """A row for each row of the source, in order. Its id is what the source says, or else its number from 0."""
+def by_row(out: Path, rows: Rows) -> pa.Table:
+    """A row for each row of the source, in order: `out` is what the program wrote, an empty file where it had nothing to do."""
+    ids = rows.ids()
     numbered = (_numbered(batch, rows) for batch in pages(out))
     found = pa.Table.from_batches(numbered, _NUMBERED)
     every = pa.array(range(rows.count), pa.int64())
     # Where a row is among the pages; null for one that is not there.
     found = found.take(pc.index_in(every, value_set=found["row"]))
-    ids = pa.chunked_array([every]) if ids is None else ids
     superseded = pc.is_in(every, value_set=pa.array(rows.superseded, pa.int64()))
-    status = pc.coalesce(found["status"], pc.if_else(superseded, "superseded", "bad"))
+    status = pc.coalesce(pc.if_else(superseded, "superseded", found["status"]), "bad")
     for column in ("winner", "duplicate_of"):
         at = found.schema.get_field_index(column)
-        found = found.set_column(at, column, ids.take(found[column]))
+        called = ids.take(found[column])
+        if rows.stay:
+            called = pc.coalesce(called, found[f"{column}_elsewhere"].cast(called.type))
+        found = found.set_column(at, column, called)
     return _table(ids, status, found)
 
 
 def _numbered(batch: pa.RecordBatch, rows: Rows) -> pa.RecordBatch:
-    """The same with numbers of rows instead of URLs."""
-    numbers = [rows.rows_of(batch[column]) for column in ("url", "winner", "duplicate_of")]
-    row, winner, duplicate_of = numbers
-    columns = [row, batch["status"], batch["group"], winner, duplicate_of, batch["similarity"]]
-    return pa.RecordBatch.from_arrays(columns, schema=_NUMBERED)
+    """The same with numbers of rows instead of names. Pages of rows that stay may be no rows of this call: they are left out."""
+    numbers = {column: rows.rows_of(batch[column]) for column in ("url", "winner", "duplicate_of")}
+    winner, duplicate_of = numbers["winner"], numbers["duplicate_of"]
+    elsewhere = [_elsewhere(batch[column], numbers[column], rows) for column in ("winner", "duplicate_of")]
+    columns = [numbers["url"], batch["status"], batch["group"], winner, duplicate_of, batch["similarity"], *elsewhere]
+    numbered = pa.RecordBatch.from_arrays(columns, schema=_NUMBERED)
+    return numbered.filter(pc.is_valid(numbers["url"])) if rows.stay else numbered
+
+
+def _elsewhere(names: pa.Array, numbers: pa.Array, rows: Rows) -> pa.Array:
+    """What rows of earlier calls are called; null for those of this one."""
+    if not rows.stay:
+        return pa.nulls(len(names), pa.string())
+    pairs = zip(names.to_pylist(), numbers.to_pylist(), strict=True)
+    found = [called_elsewhere(name) if name is not None and row is None else None for name, row in pairs]
+    return pa.array(found, pa.string())
 
 
 def _table(ids: Any, status: Any, found: pa.Table) -> pa.Table:

@@ -17,6 +17,7 @@ from .async_client import AsyncClient
 from .client import Client
 from .errors import DoppelError, ProgramError
 from .program import last_lines, options, program
+from .termination import hold, release
 
 _LISTENS = "doppel is listening on "
 _END_SECONDS = 60
@@ -29,8 +30,9 @@ class Server:
     server. All other parameters are options of `doppel serve`: `Server(tau=0.9, index_nodes=2)`. `patience` is how many seconds a
     start may take: a large collection that was not ended well takes long.
 
-    It is started by `with`, or by `start` and ended by `stop`. Raises `ProgramError`, with the last lines of its log, where it does
-    not start.
+    It is started by `with`, or by `start` and ended by `stop`, and ends with the process that started it. For that, while it runs,
+    SIGTERM raises `SystemExit` in the main thread, if it was started there and the process has no handler of its own. Raises
+    `ProgramError`, with the last lines of its log, where it does not start.
 
     >>> import doppel
     >>> with doppel.Server() as server:
@@ -97,7 +99,7 @@ class Server:
                 command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True
             )
         # Also where nobody stops it, a process that ends takes it along.
-        self._end = weakref.finalize(self, _end, self._process, self._folder)
+        self._end = weakref.finalize(self, _end, self._process, self._folder, hold(), os.getpid())
         try:
             self._url = self._listens(self._process, end)
             self._wait_until_ready(end)
@@ -155,8 +157,10 @@ class Server:
                 time.sleep(0.05)
 
 
-def _end(process: subprocess.Popen[str], folder: Path) -> None:
-    """Asks a process to end, and ends it where it does not."""
+def _end(process: subprocess.Popen[str], folder: Path, held: bool, starter: int) -> None:
+    """Asks a process to end, and ends it where it does not. A fork of the process that started it leaves it alone."""
+    if os.getpid() != starter:
+        return
     process.terminate()
     try:
         process.wait(_END_SECONDS)
@@ -166,3 +170,5 @@ def _end(process: subprocess.Popen[str], folder: Path) -> None:
     if process.stdout is not None:
         process.stdout.close()
     shutil.rmtree(folder, ignore_errors=True)
+    if held:
+        release()

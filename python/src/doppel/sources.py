@@ -4,28 +4,26 @@
 # Arrow for Python has no types.
 from __future__ import annotations
 
-import gzip
+import glob
 import os
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from itertools import islice
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol, cast, runtime_checkable
 
-import msgspec
 import pyarrow as pa
 
-ROWS = 1_000
-"""Rows of one chunk of dictionaries; Arrow data comes in the batches that it has."""
-
-NO_TEXT = False
-"""The text of a row that could not be read, which the program refuses as every value that is no text."""
-
-TEXT_NAMES = ("text", "content", "raw_content")
-HTML_NAMES = ("html",)
-ID_NAMES = ("id",)
+from . import files
+from .chunks import Chunk, columns_of, of_arrow, of_dictionaries
+from .fields import LOOKED_AT, Fields
 
 PathLike = str | os.PathLike[str]
+
+_ADDRESS = re.compile(r"(s3|gs|az|https?)://")
+# By themselves, or before what says how they are compressed.
+_CRAWLS = (".warc", ".wet")
+_PAGES = (".html", ".htm", ".xhtml", ".txt", ".md", ".markdown")
 
 
 @runtime_checkable
@@ -35,185 +33,123 @@ class ArrowStream(Protocol):
     def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
 
 
-Source = PathLike | Iterable[PathLike] | ArrowStream | Iterable[Mapping[str, Any]]
+Source = PathLike | Iterable[PathLike] | ArrowStream | Mapping[str, Sequence[Any]] | Iterable[Mapping[str, Any]]
 
 
-@dataclass(frozen=True, slots=True)
-class Fields:
-    """The names of columns; one with dots leads into nested ones. Those of text, html and id that are None are guessed."""
+def inputs(source: Source) -> list[str] | None:
+    """The files, directories and addresses that a source names, with patterns expanded; None for everything else.
 
-    text: str | None = None
-    html: str | None = None
-    id: str | None = None
-    url: str | None = None
-    date: str | None = None
-
-    def resolved(self, names: list[str]) -> Fields:
-        """The fields, with guesses among these names. Raises `ValueError` where there is no text or a column is not there."""
-        text, html = self.text, self.html
-        if text is not None and html is not None:
-            raise ValueError("a row has either a text or a page in HTML: give `text` or `html`")
-        if text is None and html is None:
-            text = _first(TEXT_NAMES, names)
-            html = None if text else _first(HTML_NAMES, names)
-            if text is None and html is None:
-                raise ValueError(f"name the column with the text: text=... of {', '.join(names) or 'none'}")
-        for name in (self.text, self.html, self.id, self.url, self.date):
-            if name is not None and name not in names and name.split(".")[0] not in names:
-                raise ValueError(f"there is no column {name}, only {', '.join(names)}")
-        return Fields(text, html, self.id or _first(ID_NAMES, names), self.url, self.date)
-
-    def wanted(self) -> list[str]:
-        """The columns to read."""
-        return [name for name in (self.text, self.html, self.id, self.url, self.date) if name is not None]
-
-
-def _first(wanted: tuple[str, ...], names: list[str]) -> str | None:
-    return next((name for name in wanted if name in names), None)
-
-
-@dataclass(frozen=True, slots=True)
-class Chunk:
-    """Some rows in a row, column by column. A column that nobody asked for is None."""
-
-    rows: int
-    texts: list[Any]
-    is_html: bool
-    urls: list[Any] | None
-    dates: list[Any] | None
-    ids: pa.Array | None
-
-
-def program_reads(source: Source) -> list[Path] | None:
-    """The paths, where they are crawls or directories that the program reads by itself; None for everything else."""
-    paths = _paths(source)
-    if paths is None:
+    Raises `FileNotFoundError` for a pattern that matches nothing, `ValueError` for `-`.
+    """
+    if isinstance(source, (str, os.PathLike)):
+        named = [source]
+    elif isinstance(source, (list, tuple)) and source and all(isinstance(one, (str, os.PathLike)) for one in source):
+        named = cast("Sequence[PathLike]", source)
+    else:
         return None
-    crawls = [path for path in paths if path.is_dir() or ".warc" in path.suffixes]
-    if crawls and len(crawls) != len(paths):
-        raise ValueError("crawls and tables are not read together: give one kind of file")
-    return crawls or None
+    return list(chain.from_iterable(_expanded(os.fspath(one)) for one in named))
 
 
-def chunks(source: Source, fields: Fields) -> Iterator[Chunk]:
-    """All rows of a source, in order. One chunk is in memory at a time."""
-    paths = _paths(source)
-    if paths is not None:
-        for path in paths:
-            yield from _file(path, fields)
+def _expanded(named: str) -> list[str]:
+    if named == "-":
+        raise ValueError(
+            "standard input is no source: give an iterable of dictionaries, or run the program `doppel dedup -`"
+        )
+    if _ADDRESS.match(named) or not glob.has_magic(named) or Path(named).exists():
+        return [named]
+    # Patterns of pathlib are relative, and match hidden files.
+    found = sorted(path for path in glob.glob(named, recursive=True) if Path(path).is_file())  # noqa: PTH207
+    if not found:
+        raise FileNotFoundError(f"no file matches {named}")
+    return found
+
+
+def program_reads(named: list[str]) -> bool:
+    """Whether these are crawls, pages, directories or stores, which the program reads by itself: not a row for each of them is known.
+
+    Raises `ValueError` where some are and some are files of rows.
+    """
+    own = [one for one in named if _is_own(one)]
+    if own and len(own) != len(named):
+        other = next(one for one in named if one not in own)
+        raise ValueError(f"crawls and tables are not read together: {own[0]} and {other}")
+    return bool(own)
+
+
+def _is_own(named: str) -> bool:
+    path = Path(named)
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    crawl = any(suffix in _CRAWLS for suffix in suffixes[-2:])
+    return bool(_ADDRESS.match(named)) or crawl or path.suffix.lower() in _PAGES or path.is_dir()
+
+
+def chunks(source: Source, named: list[str] | None, fields: Fields) -> Iterator[Chunk]:
+    """All rows of a source, in order; `named` are its files. One chunk is in memory at a time.
+
+    Raises `ValueError` where columns are not there or data cannot be read, `TypeError` where a row is no dictionary.
+    """
+    if named is not None:
+        for number, path in enumerate(named):
+            for chunk in files.rows(Path(path), fields):
+                chunk.file = number
+                yield chunk
+    elif isinstance(source, Mapping):
+        yield from of_dictionaries(_rows_of_columns(cast("Mapping[str, Any]", source)), fields)
     elif isinstance(source, pa.RecordBatch):
-        yield from _arrow([source], source.schema.names, fields)
+        yield from of_arrow([source], source.schema.names, fields)
+    elif isinstance(source, (pa.Array, pa.ChunkedArray)):
+        yield from _stream(pa.table({fields.text or "text": source}), fields)
+    elif type(source).__module__.split(".")[0] in ("pandas", "polars"):
+        yield from _frame(source, fields)
     elif isinstance(source, ArrowStream):
         yield from _stream(source, fields)
+    elif isinstance(source, (bytes, bytearray)) or not isinstance(source, Iterable):
+        kinds = "a path or several, a data frame, Arrow data, or dictionaries"
+        raise TypeError(f"a source is {kinds}, not {type(source).__name__}")
     else:
-        yield from _dictionaries(iter(cast("Iterable[Mapping[str, Any]]", source)), fields)
+        yield from of_dictionaries(cast("Iterable[Mapping[str, Any]]", source), fields)
 
 
-def _paths(source: Source) -> list[Path] | None:
-    if isinstance(source, (str, os.PathLike)):
-        return [Path(source)]
-    if isinstance(source, (list, tuple)) and source and all(isinstance(one, (str, os.PathLike)) for one in source):
-        return [Path(cast("PathLike", one)) for one in source]
-    return None
-
-
-def _file(path: Path, fields: Fields) -> Iterator[Chunk]:
-    """The rows of a file, by the ending of its name. Raises `ValueError` for one that is not known."""
-    suffix = path.suffixes[-2] if path.suffix == ".gz" and len(path.suffixes) > 1 else path.suffix
-    if suffix == ".parquet":
-        import pyarrow.parquet as parquet
-
-        with parquet.ParquetFile(path) as file:
-            names = file.schema_arrow.names
-            found = fields.resolved(names)
-            yield from _arrow(file.iter_batches(columns=found.wanted()), names, fields)
-    elif suffix in (".arrow", ".ipc", ".feather"):
-        with pa.memory_map(str(path)) as mapped:
-            try:
-                reader = pa.ipc.open_file(mapped)
-                found = (reader.get_batch(at) for at in range(reader.num_record_batches))
-            except pa.ArrowInvalid:
-                mapped.seek(0)
-                reader = found = pa.ipc.open_stream(mapped)
-            yield from _arrow(found, reader.schema.names, fields)
-    elif suffix in (".csv", ".tsv"):
-        from pyarrow import csv
-
-        parsed = csv.ParseOptions(delimiter="\t" if suffix == ".tsv" else ",", newlines_in_values=True)
-        reader = csv.open_csv(path, parse_options=parsed)
-        yield from _arrow(reader, reader.schema.names, fields)
-    elif suffix in (".jsonl", ".ndjson", ".json"):
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-            yield from _dictionaries((_record(line) for line in file if not line.isspace()), fields)
-    else:
-        raise ValueError(f"{path}: not a file of rows: .parquet, .arrow, .csv, .tsv or .jsonl, or a crawl (.warc)")
-
-
-def _record(line: bytes) -> Mapping[str, Any] | None:
-    """A line of JSON; None for what is no object."""
-    try:
-        record = msgspec.json.decode(line)
-    except msgspec.DecodeError:
-        return None
-    return cast("Mapping[str, Any]", record) if isinstance(record, dict) else None
+def _rows_of_columns(columns: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The rows of columns. Raises `ValueError` where they are not of one length, or one is no sequence."""
+    single = [
+        name for name, column in columns.items() if isinstance(column, (str, bytes)) or not hasattr(column, "__len__")
+    ]
+    if single:
+        raise ValueError(f"a dictionary has a list for each column, and {single[0]} is none: give one row as [row]")
+    if len({len(column) for column in columns.values()}) > 1:
+        lengths = ", ".join(f"{name} {len(column)}" for name, column in columns.items())
+        raise ValueError(f"columns are of one length, and these are not: {lengths}")
+    for values in zip(*columns.values(), strict=True):
+        yield dict(zip(columns, values, strict=True))
 
 
 def _stream(source: ArrowStream, fields: Fields) -> Iterator[Chunk]:
-    """Data frames and tables. Of frames only the columns that are needed are converted."""
-    if type(source).__module__.split(".")[0] in ("pandas", "polars"):
-        frame = cast("Any", source)
-        names = [str(name) for name in frame.columns]
-        needed = list(dict.fromkeys(name.split(".")[0] for name in fields.resolved(names).wanted()))
-        source = cast("ArrowStream", frame[needed])
     reader = pa.RecordBatchReader.from_stream(source)
-    yield from _arrow(reader, reader.schema.names, fields)
+    yield from of_arrow(reader, reader.schema.names, fields)
 
 
-def _arrow(found: Iterable[pa.RecordBatch], names: list[str], fields: Fields) -> Iterator[Chunk]:
-    fields = fields.resolved(names)
-    for batch in found:
-        # A batch may be a whole table, whose texts are not to be in memory twice.
-        for start in range(0, batch.num_rows, ROWS):
-            part = batch.slice(start, ROWS)
-
-            def values(name: str | None, part: pa.RecordBatch = part) -> list[Any] | None:
-                return None if name is None else _column(part, name).to_pylist()
-
-            texts = values(fields.html or fields.text)
-            assert texts is not None
-            ids = None if fields.id is None else _column(part, fields.id)
-            yield Chunk(part.num_rows, texts, fields.html is not None, values(fields.url), values(fields.date), ids)
-
-
-def _column(batch: pa.RecordBatch, name: str) -> pa.Array:
-    if name in batch.schema.names:
-        return batch.column(name)
-    first, *rest = name.split(".")
-    column = batch.column(first)
-    for part in rest:
-        column = pa.compute.struct_field(column, part)  # type: ignore[attr-defined]
-    return column
+def _frame(source: Any, fields: Fields) -> Iterator[Chunk]:
+    """Frames and series of pandas and polars. Of frames only the columns that are needed are converted."""
+    if type(source).__name__ == "Series":
+        source = source.to_frame(fields.text or "text")
+    if type(source).__name__ == "LazyFrame":
+        names = source.collect_schema().names()
+        source = source.select(_tops(fields.looked_at(names), names)).collect()
+    names = [str(name) for name in source.columns]
+    looked_at = source[_tops(fields.looked_at(names), names)]
+    try:
+        head = pa.RecordBatchReader.from_stream(looked_at.head(LOOKED_AT))
+        columns = columns_of(head, names, fields)
+        reader = pa.RecordBatchReader.from_stream(looked_at[_tops(columns.names(), names)])
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        # A column of pandas may have values of several types.
+        rows = looked_at.astype(object).where(looked_at.notna(), None).itertuples(index=False, name=None)
+        yield from of_dictionaries((dict(zip(looked_at.columns, row, strict=True)) for row in rows), fields)
+    else:
+        yield from of_arrow(reader, names, fields, columns)
 
 
-def _dictionaries(rows: Iterator[Mapping[str, Any] | None], fields: Fields) -> Iterator[Chunk]:
-    """The rows, of which None is a bad one."""
-    found: Fields | None = None
-    while some := list(islice(rows, ROWS)):
-        if found is None:
-            found = fields.resolved(list(dict.fromkeys(name for row in some if row is not None for name in row)))
-        texts = [NO_TEXT if row is None else _value(row, found.html or found.text) for row in some]
-        urls = None if found.url is None else [_value(row, found.url) for row in some]
-        dates = None if found.date is None else [_value(row, found.date) for row in some]
-        ids = None if found.id is None else pa.array([_value(row, found.id) for row in some])
-        yield Chunk(len(some), texts, found.html is not None, urls, dates, ids)
-
-
-def _value(row: Mapping[str, Any] | None, name: str | None) -> Any:
-    if row is None or name is None:
-        return None
-    if name in row:
-        return row[name]
-    value: Any = row
-    for part in name.split("."):
-        value = cast("Mapping[str, Any]", value).get(part) if isinstance(value, Mapping) else None
-    return value
+def _tops(wanted: Iterable[str], names: list[str]) -> list[str]:
+    """The columns of these names, or those in which nested ones are."""
+    return list(dict.fromkeys(name if name in names else name.split(".")[0] for name in wanted))
