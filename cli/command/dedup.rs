@@ -19,7 +19,7 @@ use crate::destination::Destination;
 use crate::ingested::Reading;
 use crate::manifest::{self, Manifest};
 use crate::new_directory::NewDirectory;
-use crate::output::{self, Output, say};
+use crate::output::{Output, say};
 use crate::policy_tables;
 use crate::results::{Decisions, ResultArgs, Results, Verdicts};
 use crate::summary::{Fed, LearntTables, Summary};
@@ -80,7 +80,7 @@ pub(crate) struct Dedup {
     /// Largest groups that the summary lists.
     #[arg(long, value_name = "N", default_value_t = 10)]
     top: usize,
-    /// Print the summary as JSON.
+    /// Print the summary as JSON: a line on standard output, or on standard error where data goes to standard output.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -217,10 +217,11 @@ impl Dedup {
                 Err(error) => written = Err(error),
             }
         }
+        let output = Output { json: self.json };
         if plan.prints() {
-            summary.print(&mut output::stderr())?;
+            output.print_beside(&summary, |out| summary.print(out))?;
         } else {
-            Output { json: self.json }.print(&summary, |out| summary.print(out))?;
+            output.print(&summary, |out| summary.print(out))?;
         }
         let input = &summary.fed.input;
         input.left_out("doppel dedup").inspect(|left_out| say!("doppel: {left_out}"));
