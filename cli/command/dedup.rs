@@ -22,6 +22,7 @@ use crate::new_directory::NewDirectory;
 use crate::output::{Output, say};
 use crate::policy_tables;
 use crate::results::{Decisions, ResultArgs, Results, Verdicts};
+use crate::slow_policy;
 use crate::summary::{Fed, LearntTables, Summary};
 use crate::wire::{self, Asked, DEFAULTS};
 use reported::ReportPlan;
@@ -113,6 +114,7 @@ struct Plan {
 impl Dedup {
     pub(crate) fn run(mut self) -> anyhow::Result<()> {
         let mut asked = wire::asked(&self.engine)?;
+        asked.wanted.policy.and_then(slow_policy::warning).inspect(|warning| say!("doppel: {warning}"));
         let mut plan = self.plan(&asked)?;
         // Where tables are learnt, a report is made or results are written, the inputs are read twice.
         let is_read_twice = self.learns(&asked) || plan.report.is_some() || plan.results.is_some();
