@@ -46,8 +46,22 @@ impl BoundsArgs {
             return Err(Failure::Usage("--memory is at least 96MiB".to_owned()));
         }
         let dir = self.temp_dir.clone().unwrap_or_else(std::env::temp_dir);
-        Ok(Budget::new(memory - memory / 5 - ASIDE, self.disk.0, &dir))
+        Ok(Budget::new(counted(memory), self.disk.0, &dir))
     }
+}
+
+/// What is counted with, of so much memory.
+fn counted(memory: u64) -> u64 {
+    memory - memory / 5 - ASIDE
+}
+
+/// What to say where a budget of memory does not suffice: which `--memory` has room for what was asked for.
+#[must_use]
+pub fn more_memory(needed: u64, free: u64, limit: u64) -> String {
+    let wanted = limit.saturating_sub(free).saturating_add(needed);
+    // The inverse of `counted`, in whole megabytes.
+    let memory = wanted.saturating_add(ASIDE).saturating_mul(5).div_ceil(4).div_ceil(1_000_000);
+    format!("--memory {memory}MB or more has room for it")
 }
 
 /// The most memory that this process had, where the system says it.
@@ -63,4 +77,18 @@ pub fn process_memory() -> Option<u64> {
 #[must_use]
 pub fn told(most: u64, allowed: u64) -> String {
     format!("the process had {} of memory at most; {} were allowed", bytes(most), bytes(allowed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_memory_that_is_named_has_room() {
+        for wanted in [20_000_000, 35_000_000, 1_234_567_890] {
+            let said = more_memory(wanted - 5, 8, 13);
+            let Size(memory) = said.split_whitespace().nth(1).unwrap().parse().unwrap();
+            assert!(counted(memory) >= wanted && counted(memory - 1_000_000) < wanted, "{said}");
+        }
+    }
 }
