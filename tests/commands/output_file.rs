@@ -96,7 +96,7 @@ fn special_files_are_written_to() {
     // `/dev/stdout` has the same effect as `-`, even if it is a file.
     let output = finished(dedup(Path::new("/dev/stdout")));
     assert_eq!(lines_of(std::str::from_utf8(&output.stdout).unwrap()).len(), 5);
-    assert!(errors(&output).contains("live pages"), "{}", errors(&output));
+    assert_eq!(lines_of(&errors(&output))[0]["pages"]["live"], 5, "{}", errors(&output));
     let out = home.path().join("out.jsonl");
     let mut command = doppel();
     command.args(["dedup", "--out", "/dev/stdout"]).arg(&crawl).stderr(Stdio::null());
