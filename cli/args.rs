@@ -60,11 +60,12 @@ pub(crate) struct AskArgs {
 pub struct PolicyArgs {
     /// How pages are compared: jaccard (by shingles of 5 words, or of 3 to 13 as in jaccard:words=3), supershingle, projection, combined, by-site, simhash, imatch,
     /// multi-simhash, overlap, content or copies (docs/POLICIES.md), with parameters as in by-site:site=host,across=376. Fixed when a collection is
-    /// created [default: jaccard:tau=0.8].
+    /// created. With a threshold below 0.46 time grows with the square of the number of pages [default: jaccard:tau=0.8].
     #[arg(long, value_name = "NAME[:KEY=VALUE,...]")]
     pub policy: Option<NamedPolicy>,
     /// Two pages are near-duplicates when the Jaccard coefficient of their sets of shingles is above
-    /// this, 0.3 to 0.9999: short for --policy jaccard:tau=TAU.
+    /// this, 0.3 to 0.9999: short for --policy jaccard:tau=TAU. Fixed when a collection is created. Below 0.46 time grows with the
+    /// square of the number of pages.
     #[arg(long)]
     pub tau: Option<Tau>,
     /// The tables of words that imatch and multi-simhash read, as `doppel policy-tables` writes them. Fixed when a collection is

@@ -4,9 +4,11 @@ use std::ffi::OsStr;
 use std::io;
 use std::process::ExitCode;
 
+use doppel_overlap::OverlapError;
 use doppel_protocol::client::{ClientError, StatusCode};
 use serde_json::json;
 
+use crate::bounded;
 use crate::logging::Said;
 use crate::output::{self, Output, ReaderGone, say};
 
@@ -129,17 +131,21 @@ fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
 }
 
 /// What to do about a cause that this command line can help with.
-fn advice(cause: &(dyn std::error::Error + 'static)) -> Option<&'static str> {
-    match cause.downcast_ref()? {
-        ClientError::Unreachable { .. } => Some(
-            "; start one with `doppel serve --data DIR`, or in a cluster with `doppel coordinator`, or name another with --server \
-             URL or DOPPEL_SERVER",
-        ),
-        ClientError::Refused { status: StatusCode::UNAUTHORIZED, .. } => {
-            Some("; --token-file FILE or DOPPEL_TOKEN gives one")
-        }
-        _ => None,
+fn advice(cause: &(dyn std::error::Error + 'static)) -> Option<String> {
+    if let Some(OverlapError::Memory { needed, free, limit, .. }) = cause.downcast_ref() {
+        return Some(format!("; {}", bounded::more_memory(*needed, *free, *limit)));
     }
+    let advice = match cause.downcast_ref()? {
+        ClientError::Unreachable { .. } => {
+            "; start one with `doppel serve --data DIR`, or in a cluster with `doppel coordinator`, or name another with --server \
+             URL or DOPPEL_SERVER"
+        }
+        ClientError::Refused { status: StatusCode::UNAUTHORIZED, .. } => {
+            "; --token-file FILE or DOPPEL_TOKEN gives one"
+        }
+        _ => return None,
+    };
+    Some(advice.to_owned())
 }
 
 fn is_reader_gone(cause: &(dyn std::error::Error + 'static)) -> bool {

@@ -65,6 +65,7 @@ pub mod scratch;
 mod served;
 mod shown;
 mod size;
+mod slow_policy;
 pub mod span;
 mod spool;
 mod summary;

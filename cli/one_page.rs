@@ -36,7 +36,8 @@ impl OnePage<'_> {
         // Dates are those of `doppel dedup`.
         let mut clock = CrawlClock::new();
         clock.begin(input.modified());
-        let (mut meant, mut only, mut others, mut bad) = (None, None, Others::default(), None);
+        let (mut meant, mut only, mut others) = (None, None, Others::default());
+        let (mut bad, mut skipped) = (None, None);
         for item in input {
             match item {
                 Item::Page(page) => {
@@ -58,7 +59,7 @@ impl OnePage<'_> {
                     }
                 }
                 Item::Fields(map) => named_fields::require(&map, &file)?,
-                Item::Skipped(_) => {}
+                Item::Skipped(skip) => skipped = skipped.or(Some(skip)),
                 Item::Bad(error) => bad = bad.or(Some(error)),
             }
         }
@@ -73,7 +74,11 @@ impl OnePage<'_> {
                 Err(Failure::BadInput(format!("{file}: {url} is not there, but {others}")).into())
             }
             _ => {
-                let why = bad.map_or_else(|| format!("there is no page in {file}"), |bad| bad.to_string());
+                let why = match (bad, skipped) {
+                    (Some(bad), _) => bad.to_string(),
+                    (None, Some(skip)) => format!("there is no page in {file}: {skip}"),
+                    (None, None) => format!("there is no page in {file}"),
+                };
                 Err(Failure::BadInput(why).into())
             }
         }

@@ -87,6 +87,20 @@ impl Output {
         out.flush()
     }
 
+    /// Prints one result where standard output has data: the same on standard error.
+    pub fn print_beside<T: Serialize + ?Sized>(
+        self,
+        value: &T,
+        human: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> io::Result<()> {
+        if !self.json {
+            return human(&mut stderr());
+        }
+        let mut line = serde_json::to_vec(value)?;
+        line.push(b'\n');
+        io::stderr().lock().write_all(&line)
+    }
+
     /// Prints many results: each as a line of JSON, or all as `human` writes them.
     pub fn print_all<T: Serialize>(
         self,

@@ -16,9 +16,11 @@ impl FromStr for Size {
             "kb" => Some(1_000),
             "mb" => Some(1_000_000),
             "gb" => Some(1_000_000_000),
+            "tb" => Some(1_000_000_000_000),
             "kib" => Some(1 << 10),
             "mib" => Some(1 << 20),
             "gib" => Some(1 << 30),
+            "tib" => Some(1 << 40),
             _ => None,
         };
         let digits = digits.trim_end();
@@ -39,6 +41,7 @@ mod tests {
         let size = |text: &str| text.parse::<Size>().ok().map(|size| size.0);
         assert_eq!(size("512MB"), Some(512_000_000));
         assert_eq!((size("2GiB"), size("64 kib"), size("7")), (Some(2 << 30), Some(64 << 10), Some(7)));
+        assert_eq!((size("1TB"), size("2TiB")), (Some(1_000_000_000_000), Some(2 << 40)));
         assert_eq!(size("+512MB"), None);
         assert_eq!((size(""), size("MB"), size("5XB"), size("99999999999GB")), (None, None, None, None));
     }

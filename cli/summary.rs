@@ -243,12 +243,7 @@ impl Summary {
         };
         let before = &input.read_before;
         if before.files > 0 {
-            let bad = if before.bad > 0 { format!(", {} bad", count(before.bad)) } else { String::new() };
-            let about = format!(
-                "with {} records{bad}: as they were, so not read again; --read-again reads them",
-                count(before.records)
-            );
-            rows.push(("known files", before.files, about));
+            rows.push(("known files", before.files, before.to_string()));
         }
         let optional = [
             ("unchanged", outcomes.unchanged, "as on record"),
@@ -270,11 +265,11 @@ impl Summary {
             ("dead pages", pages.dead, ""),
         ];
         rows.extend(optional.into_iter().filter_map(some));
-        let content = content(self.policy);
-        rows.push(("exact groups", groups.exact, format!("all members have the same {content}")));
-        let near = format!("some members have another {content}, and the policy links them");
+        let Content { name, same, other } = Content::of(self.policy);
+        rows.push(("exact groups", groups.exact, format!("all members have the same {name}{same}")));
+        let near = format!("some members have another {name}{other}, and the policy links them");
         rows.push(("near groups", groups.near, near));
-        let redirecting = format!("groups of one {content} and redirects to it");
+        let redirecting = format!("groups of one {name} and redirects to it");
         let optional = [
             ("redirects", groups.redirects, &*redirecting),
             ("quarantined", groups.quarantined, "groups above --group-members-max: all their pages are kept"),
@@ -341,14 +336,28 @@ fn of_records(copied: &Copied) -> String {
     format!("records written: {kept} kept, {} removed{reasons}; {bad} bad", count(all))
 }
 
-/// What pages have in common whose contents are equal under a policy.
-fn content(policy: Policy) -> &'static str {
-    match policy {
-        Policy::Content { .. } => "main content",
-        Policy::Copies { .. } => "main content on one site",
-        Policy::BySite { .. } => "text on one site",
-        Policy::Overlap { .. } => "text in the same lines",
-        _ => "text",
+/// What pages have in common whose contents are equal under a policy, in words.
+struct Content {
+    name: &'static str,
+    /// What is the same besides.
+    same: &'static str,
+    /// What may be another instead.
+    other: &'static str,
+}
+
+impl Content {
+    fn of(policy: Policy) -> Self {
+        let (name, same, other) = match policy {
+            Policy::Content { .. } => ("main content", "", ""),
+            Policy::Copies { .. } => ("main content on one site", "", ""),
+            Policy::BySite { .. } => ("text on one site", "", ""),
+            // A shorter text has no chunks of lines.
+            Policy::Overlap { .. } => {
+                ("text", ", from 20 words on in the same lines", ", or the same in other lines")
+            }
+            _ => ("text", "", ""),
+        };
+        Self { name, same, other }
     }
 }
 

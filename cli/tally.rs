@@ -1,6 +1,7 @@
 //! What came out of the inputs: how much was read, and what was not taken.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::Path;
 
 use doppel_crawls::record::Ignored;
@@ -82,6 +83,17 @@ impl ReadBefore {
 
     fn is_none(&self) -> bool {
         self.files == 0
+    }
+}
+
+/// What they had, in words.
+impl fmt::Display for ReadBefore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "with {} records", count(self.records))?;
+        if self.bad > 0 {
+            write!(f, ", {} bad", count(self.bad))?;
+        }
+        f.write_str(": as they were, so not read again; --read-again reads them")
     }
 }
 

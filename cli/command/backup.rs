@@ -15,7 +15,7 @@ use crate::args::ServerArgs;
 use crate::client::connect;
 use crate::destination::{Destination, directory_of, refuse_input};
 use crate::manifest::Manifest;
-use crate::output::{Output, bytes, plural, say};
+use crate::output::{Output, bytes, plural};
 use crate::policy_tables;
 use crate::progress;
 use crate::served;
@@ -84,13 +84,16 @@ impl Backup {
             Some(dir) => back_up_directory(dir, since, &out)?,
             None => self.ask_server(since, &out)?,
         };
-        if matches!(out, Destination::Standard) {
-            tables.inspect(|hash| say!("doppel: {}", self.not_in_it(*hash)));
-            return Ok(());
-        }
         let Written { summary, hash } = written;
         let backed_up = BackedUp { summary, hash, follows, tables_not_in_it: tables };
-        Output { json: self.json }.print(&backed_up, |out| {
+        let output = Output { json: self.json };
+        if matches!(out, Destination::Standard) {
+            output.print_beside(&backed_up, |out| {
+                tables.map_or(Ok(()), |hash| writeln!(out, "doppel: {}", self.not_in_it(hash)))
+            })?;
+            return Ok(());
+        }
+        output.print(&backed_up, |out| {
             let BackupSummary { rows, changes, bytes: size } = summary;
             let of = plural(rows, if follows.is_some() { "changed row" } else { "row" });
             let meanwhile =

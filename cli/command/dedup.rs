@@ -19,9 +19,10 @@ use crate::destination::Destination;
 use crate::ingested::Reading;
 use crate::manifest::{self, Manifest};
 use crate::new_directory::NewDirectory;
-use crate::output::{self, Output, say};
+use crate::output::{Output, say};
 use crate::policy_tables;
 use crate::results::{Decisions, ResultArgs, Results, Verdicts};
+use crate::slow_policy;
 use crate::summary::{Fed, LearntTables, Summary};
 use crate::wire::{self, Asked, DEFAULTS};
 use reported::ReportPlan;
@@ -80,7 +81,7 @@ pub(crate) struct Dedup {
     /// Largest groups that the summary lists.
     #[arg(long, value_name = "N", default_value_t = 10)]
     top: usize,
-    /// Print the summary as JSON.
+    /// Print the summary as JSON: a line on standard output, or on standard error where data goes to standard output.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -113,6 +114,7 @@ struct Plan {
 impl Dedup {
     pub(crate) fn run(mut self) -> anyhow::Result<()> {
         let mut asked = wire::asked(&self.engine)?;
+        asked.wanted.policy.and_then(slow_policy::warning).inspect(|warning| say!("doppel: {warning}"));
         let mut plan = self.plan(&asked)?;
         // Where tables are learnt, a report is made or results are written, the inputs are read twice.
         let is_read_twice = self.learns(&asked) || plan.report.is_some() || plan.results.is_some();
@@ -218,10 +220,11 @@ impl Dedup {
                 Err(error) => written = Err(error),
             }
         }
+        let output = Output { json: self.json };
         if plan.prints() {
-            summary.print(&mut output::stderr())?;
+            output.print_beside(&summary, |out| summary.print(out))?;
         } else {
-            Output { json: self.json }.print(&summary, |out| summary.print(out))?;
+            output.print(&summary, |out| summary.print(out))?;
         }
         let input = &summary.fed.input;
         input.left_out("doppel dedup").inspect(|left_out| say!("doppel: {left_out}"));

@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use clap::Args;
+use doppel_model::PageUrl;
 use doppel_protocol::Status;
 use doppel_protocol::answer::{
     Advice, Content, Criterion, Explanation, KeptBefore, Measures, Shingles, Side,
@@ -48,9 +49,13 @@ impl Explain {
         let output = Output { json: self.ask.json };
         match [&self.a, &self.b].map(|one| Path::new(one).is_file()) {
             [true, true] => return self.files.run(Path::new(&self.a), Path::new(&self.b), output),
-            [false, false] => self.files.check_unused()?,
+            [false, false] => {
+                [&self.a, &self.b].into_iter().try_for_each(|one| check_url(one))?;
+                self.files.check_unused()?;
+            }
             [is_file, _] => {
                 let (file, other) = if is_file { (&self.a, &self.b) } else { (&self.b, &self.a) };
+                check_url(other)?;
                 let text = format!("{file} is a file, and {other} is none: give two files or two URLs");
                 return Err(Failure::Usage(text).into());
             }
@@ -62,6 +67,18 @@ impl Explain {
         output.print(&text, |out| print(&value, out))?;
         Ok(())
     }
+}
+
+/// Refuses what is no file and no URL either.
+fn check_url(text: &str) -> Result<(), Failure> {
+    let path = Path::new(text);
+    let why = match PageUrl::parse(text) {
+        _ if path.is_dir() => "is a directory",
+        _ if path.exists() => "is no regular file",
+        Err(_) => "does not exist, and is no URL",
+        Ok(_) => return Ok(()),
+    };
+    Err(Failure::Usage(format!("{text} {why}: give two files or two URLs")))
 }
 
 fn print(explanation: &Explanation, out: &mut dyn Write) -> io::Result<()> {
@@ -94,13 +111,22 @@ fn print(explanation: &Explanation, out: &mut dyn Write) -> io::Result<()> {
         }
     }
     match &explanation.measures {
-        Some(measures) => print_measures(&explanation.policy, measures, out),
+        Some(measures) => print_measures(&explanation.policy, measures, explanation.duplicate, out),
         None => Ok(()),
     }
 }
 
-fn print_measures(policy: &str, measures: &Measures, out: &mut dyn Write) -> io::Result<()> {
+fn print_measures(
+    policy: &str,
+    measures: &Measures,
+    is_duplicate: bool,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let Measures { same_content, similarity, criteria, shingles } = measures;
+    if *same_content && !is_duplicate {
+        // Neither has any text, so there is nothing to measure.
+        return Ok(());
+    }
     writeln!(out, "similarity under {policy}: {similarity:.4}")?;
     for Criterion { what, shared, of, needed, met } in criteria {
         let verdict = if *met { "met" } else { "not met" };

@@ -25,6 +25,7 @@ use crate::exit::Failure;
 use crate::manifest::{Manifest, Wanted};
 use crate::output::say;
 use crate::policy_tables;
+use crate::slow_policy;
 use crate::winners::Winners;
 use crate::wire::DEFAULTS;
 use settle::{promised, replicated, settles};
@@ -326,6 +327,7 @@ impl Init {
         }
         let tell = |error: &EngineError| say!("doppel: {error}; trying for {} s", PATIENCE.as_secs());
         let Created { description: written, secret, why } = self.create(PATIENCE, &tell)?;
+        slow_policy::warning(written.policy).inspect(|warning| say!("doppel: {warning}"));
         let (file, secret) = (self.file.display(), secret.display());
         if let Some(log) = &written.log {
             let first = log::stream(&written.cluster, RangeId(0));

@@ -15,7 +15,7 @@ use crate::bounded::{self, BoundsArgs};
 use crate::destination::Destination;
 use crate::exit::Failure;
 use crate::hashed_lines;
-use crate::output::{self, Output, say};
+use crate::output::{Output, say};
 use crate::progress;
 use report::{Chunks, Report, Whole};
 
@@ -64,7 +64,7 @@ pub(crate) struct Overlap {
     /// Host pairs and replicated pages that are listed.
     #[arg(long, value_name = "N", default_value_t = 10)]
     top: usize,
-    /// Print the report as JSON.
+    /// Print the report as JSON: a line on standard output, or on standard error where data goes to standard output.
     #[arg(long)]
     json: bool,
 }
@@ -155,10 +155,11 @@ impl Overlap {
             input: read.tally,
         };
         spinner.finish_and_clear();
+        let output = Output { json: self.json };
         if matches!(out, Some(Destination::Standard)) {
-            report.print(&mut output::stderr())?;
+            output.print_beside(&report, |out| report.print(out))?;
         } else {
-            Output { json: self.json }.print(&report, |out| report.print(out))?;
+            output.print(&report, |out| report.print(out))?;
         }
         report.input.left_out("doppel overlap").inspect(|left_out| say!("doppel: {left_out}"));
         Ok(report.input.verdict(self.inputs.strict, 0)?)

@@ -60,6 +60,8 @@ pub(crate) struct Pilot {
     /// defaults unless it is.
     #[arg(long = "policy", value_name = "NAME[:KEY=VALUE,...]")]
     policies: Vec<Policy>,
+    #[arg(long, hide = true)]
+    tau: Option<Tau>,
     /// Use these tables for the policy that they are of. Otherwise tables are learnt from the inputs.
     #[arg(long, value_name = "FILE")]
     policy_tables: Option<PathBuf>,
@@ -105,6 +107,11 @@ struct AtTau {
 impl Pilot {
     pub(crate) fn run(mut self) -> anyhow::Result<()> {
         let begin = Instant::now();
+        if let Some(tau) = self.tau {
+            return Err(
+                Failure::Usage(format!("--tau is not taken here: say --policy jaccard:tau={tau}")).into()
+            );
+        }
         let _copies = self.inputs.spool()?;
         let scratch = Scratch::new()?;
         let asked = self.policies();
@@ -170,7 +177,12 @@ impl Pilot {
         left_out.inspect(|left_out| say!("doppel: {left_out}"));
         // Where a part could not be read, the rest was tried all the same.
         let refused = found.policies.iter().map(|trial| trial.refused.values().sum()).max();
-        Ok(found.input.verdict(self.inputs.strict, refused.unwrap_or(0))?)
+        found.input.verdict(self.inputs.strict, refused.unwrap_or(0))?;
+        let unused = found.policies.iter().find(|trial| trial.has_used_none());
+        match unused.filter(|_| !self.policies.is_empty()) {
+            Some(trial) => Err(Failure::BadInput(format!("{}: {}", trial.policy(), trial.why_none())).into()),
+            None => Ok(()),
+        }
     }
 
     /// Reads the inputs for the first time: for pages whose reading is timed, and for words where tables are learnt.

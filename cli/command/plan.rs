@@ -15,7 +15,7 @@ use doppel_partitioning::{Drift, MappingLoad};
 
 use crate::args::{self, CredentialArgs, InputArgs};
 use crate::layout::{Layout, LayoutArgs, Shape};
-use crate::output::{self, Output};
+use crate::output::Output;
 use crate::progress;
 use crate::records::RecordArgs;
 use contents::{Contents, signatures};
@@ -84,7 +84,7 @@ pub(crate) struct Plan {
     /// Write the map to this file as JSON; `-` is standard output.
     #[arg(long, value_name = "FILE")]
     map: Option<PathBuf>,
-    /// Print the summary as JSON.
+    /// Print the summary as JSON: a line on standard output, or on standard error where data goes to standard output.
     #[arg(long)]
     json: bool,
 }
@@ -138,10 +138,11 @@ impl Plan {
             warnings: Vec::new(),
         };
         summary.warnings = warnings(&summary, &layout, shape, &sample);
+        let output = Output { json: self.json };
         if outputs.on_stdout() {
-            summary.print(&mut output::stderr())?;
+            output.print_beside(&summary, |out| summary.print(out))?;
         } else {
-            Output { json: self.json }.print(&summary, |out| summary.print(out))?;
+            output.print(&summary, |out| summary.print(out))?;
         }
         known.map_or(Ok(()), |(_, input)| input.verdict(strict, 0)).context(LEARN_FROM)?;
         Ok(input.map_or(Ok(()), |input| input.verdict(strict, 0))?)

@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::args::InputArgs;
 use crate::destination::Destination;
 use crate::exit::Failure;
-use crate::output::{self, Output, count, plural, say};
+use crate::output::{Output, count, plural, say};
 use crate::policy_tables;
 use crate::tally::Tally;
 
@@ -35,7 +35,7 @@ pub(crate) struct PolicyTables {
     /// The file to write. One that is there is replaced at the end.
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
-    /// Print the summary as JSON.
+    /// Print the summary as JSON: a line on standard output, or on standard error where data goes to standard output.
     #[arg(long)]
     json: bool,
 }
@@ -71,9 +71,10 @@ impl PolicyTables {
         };
         let verdict = learnt.input.verdict(self.inputs.strict, 0);
         out.write(|out| out.write_all(&tables.to_file()).context("cannot write the tables"))?;
+        let output = Output { json: self.json };
         match out {
-            Destination::Standard => learnt.print(&mut output::stderr())?,
-            _ => Output { json: self.json }.print(&learnt, |out| learnt.print(out))?,
+            Destination::Standard => output.print_beside(&learnt, |out| learnt.print(out))?,
+            _ => output.print(&learnt, |out| learnt.print(out))?,
         }
         learnt.input.left_out("doppel policy-tables").inspect(|left_out| say!("doppel: {left_out}"));
         Ok(verdict?)

@@ -11,8 +11,10 @@ use crate::args::EngineArgs;
 use crate::extracted::extractors;
 use crate::front_door::FrontDoorArgs;
 use crate::logging::LogArgs;
+use crate::manifest;
 use crate::process;
 use crate::served::Served;
+use crate::slow_policy;
 use crate::wire::Engine;
 
 /// Run the service on one data directory.
@@ -52,7 +54,11 @@ impl Serve {
         let front_door = self.front_door.open().await?;
         front_door.reread_on_hangup()?;
         let engine = tokio::task::spawn_blocking(move || {
+            let is_new = !self.data.join(manifest::NAME).exists();
             let engine = Engine::open_to_serve(&self.data, &self.engine)?;
+            if let Some(warning) = slow_policy::warning(engine.policy).filter(|_| is_new) {
+                tracing::warn!("{warning}");
+            }
             let temp_dir = self.data.join("tmp");
             std::fs::create_dir_all(&temp_dir)
                 .with_context(|| format!("cannot create {}", temp_dir.display()))?;

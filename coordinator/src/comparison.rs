@@ -84,8 +84,9 @@ pub fn reason(policy: Policy, (a, b): (u32, u32), (comparison, measures): &Measu
         (true, false, _) => "neither has any text".to_owned(),
         (false, _, Some(tokens)) => {
             let site = if policy.reads_site() { " on the same site" } else { "" };
+            let noun = if tokens == 1 { "token" } else { "tokens" };
             format!(
-                "one has {tokens} tokens; below {TOKENS_MIN} only the same content{site} makes a duplicate"
+                "one has {tokens} {noun}; below {TOKENS_MIN} only the same content{site} makes a duplicate"
             )
         }
         (false, _, None) => {

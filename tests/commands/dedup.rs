@@ -343,7 +343,7 @@ fn the_summary_counts_what_was_found() {
         ("simhash", "simhash:differing=3", "text"),
         ("content", "content:tau=0.8", "main content"),
         ("by-site:site=host", "by-site:across=372,equal=2,agreeing=355,site=host", "text on one site"),
-        ("overlap", "overlap:lines=4,shared=15", "text in the same lines"),
+        ("overlap", "overlap:lines=4,shared=15", "text, from 20 words on in the same lines"),
     ] {
         let dedup = |options: &[&str]| {
             run_ok([&["dedup", "--policy", policy], options, &[path.to_str().unwrap()]].concat())

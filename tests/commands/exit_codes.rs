@@ -56,7 +56,7 @@ fn exit_codes_say_what_happened() {
     assert_eq!(code(&refused), 4);
     assert!(errors(&refused).contains("there is no group g999999-0"), "{}", errors(&refused));
     let refused = ask(&server, &["explain", "nonsense", A]);
-    assert!(errors(&refused).contains("a: not an absolute URL"), "{}", errors(&refused));
+    assert!(errors(&refused).contains("nonsense does not exist, and is no URL"), "{}", errors(&refused));
     for (cursor, says) in [("foo", "400"), ("1.2", "410")] {
         let refused = ask(&server, &["changes", "--cursor", cursor]);
         assert!(errors(&refused).contains(says), "{}", errors(&refused));

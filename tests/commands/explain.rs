@@ -127,6 +127,8 @@ fn what_cannot_be_compared_is_refused_with_the_reason() {
     let gone = write(home.path(), "gone.jsonl", ndjson(&gone));
     let single = write(home.path(), "single.jsonl", ndjson(&two[..1]));
     let two = write(home.path(), "two.jsonl", ndjson(&two));
+    let dir = home.path().to_str().unwrap().to_owned();
+    let binary = write(home.path(), "binary.txt", [0_u8, 159, 146, 150, 0, 1, 2, 3].repeat(100));
     let moved = write(home.path(), "moved.html", "<meta http-equiv=refresh content='0; url=http://b/'>");
     for (options, ends, says) in [
         (&[&*one, "http://a.example/"][..], 2, "one.html is a file, and http://a.example/ is none"),
@@ -134,6 +136,17 @@ fn what_cannot_be_compared_is_refused_with_the_reason() {
         (&["--left-out", "9", "http://a/", "http://b/"], 2, "--left-out is for two files"),
         (&["--policy", "copies", &one, &one], 2, "say with --url-a where"),
         (&["--policy", "by-site", "--url-a", "http://a/", &one, &one], 2, "say with --url-b where"),
+        (
+            &["nope1.txt", "nope2.txt"],
+            2,
+            "nope1.txt does not exist, and is no URL: give two files or two URLs",
+        ),
+        (&["http://a/", "nope2.txt"], 2, "nope2.txt does not exist, and is no URL"),
+        (&[&one, "nope.txt"], 2, "nope.txt does not exist, and is no URL"),
+        (&["nope.txt", &one], 2, "nope.txt does not exist, and is no URL"),
+        (&[&dir, &dir], 2, "is a directory: give two files or two URLs"),
+        (&[&one, &dir], 2, "is a directory: give two files or two URLs"),
+        (&[&one, &binary], 5, "binary, not text"),
         (&["--url-b", "b", &one, &one], 2, "--url-b b: not an absolute URL"),
         (&["--policy", "imatch", &one, &one], 2, "the policy imatch needs tables"),
         (&["--policy", "simhash", "--tau", "0.9", &one, &one], 2, "the policy simhash has no tau"),
@@ -165,4 +178,23 @@ fn what_cannot_be_compared_is_refused_with_the_reason() {
         &one,
         &one,
     ]);
+}
+
+#[test]
+fn of_two_empty_pages_nothing_is_measured() {
+    let home = tempfile::tempdir().unwrap();
+    let [one, other] = ["one.txt", "other.txt"].map(|name| write(home.path(), name, ""));
+    for policy in ["jaccard", "simhash", "overlap"] {
+        let human = run_ok(["explain", "--policy", policy, &one, &other]);
+        assert!(human.starts_with("no near-duplicates: neither has any text\n"), "{human}");
+        assert!(!human.contains("similarity") && !human.contains("asked for"), "{human}");
+    }
+}
+
+#[test]
+fn one_token_is_one() {
+    let home = tempfile::tempdir().unwrap();
+    let (one, other) = (write(home.path(), "one.txt", "word"), write(home.path(), "other.txt", "two words"));
+    let human = run_ok(["explain", &one, &other]);
+    assert!(human.starts_with("no near-duplicates: one has 1 token; below 20 only"), "{human}");
 }

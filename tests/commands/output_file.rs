@@ -7,7 +7,10 @@ use std::process::Stdio;
 use std::sync::mpsc;
 use std::thread;
 
+use serde_json::json;
+
 use super::fake_server::{fake_server, fake_server_that_breaks_off};
+use crate::harness::pages::{ndjson, text};
 use crate::harness::{PATIENCE, doppel, lines_of, run, wait_until};
 use crate::{code, errors, fifo, finished, interrupt, numbered};
 
@@ -93,10 +96,37 @@ fn special_files_are_written_to() {
     // `/dev/stdout` has the same effect as `-`, even if it is a file.
     let output = finished(dedup(Path::new("/dev/stdout")));
     assert_eq!(lines_of(std::str::from_utf8(&output.stdout).unwrap()).len(), 5);
-    assert!(errors(&output).contains("live pages"), "{}", errors(&output));
+    assert_eq!(lines_of(&errors(&output))[0]["pages"]["live"], 5, "{}", errors(&output));
     let out = home.path().join("out.jsonl");
     let mut command = doppel();
     command.args(["dedup", "--out", "/dev/stdout"]).arg(&crawl).stderr(Stdio::null());
     assert!(command.stdout(fs::File::create(&out).unwrap()).status().unwrap().success());
     assert_eq!(lines_of(&fs::read_to_string(&out).unwrap()).len(), 5);
+}
+
+#[test]
+fn beside_data_on_standard_output_the_summary_is_json_on_standard_error() {
+    let home = tempfile::tempdir().unwrap();
+    let (crawl, data) = (home.path().join("crawl.jsonl"), home.path().join("data"));
+    let page = |n: u64| {
+        let words = [text(0, 40), text(n, 40)].concat().join(" ");
+        json!({"url": format!("http://a.example/{n}"), "text": words})
+    };
+    fs::write(&crawl, ndjson(&(0..30).map(page).collect::<Vec<_>>())).unwrap();
+    let (crawl, data) = (crawl.to_str().unwrap(), data.to_str().unwrap());
+    for (arguments, field) in [
+        (&["dedup", "--out", "-", crawl][..], "groups"),
+        (&["dedup", "--data", data, "--report", "-", crawl], "groups"),
+        (&["plan", "--map", "-", crawl], "imbalance_floor"),
+        (&["plan", "--assignments", "-", crawl], "imbalance_floor"),
+        (&["policy-tables", "--policy", "imatch", "--out", "-", crawl], "words"),
+        (&["backup", "--data", data, "--out", "-"], "rows"),
+    ] {
+        let output = run(arguments.iter().chain(&["--json"]));
+        let said = errors(&output);
+        let summaries: Vec<&str> = said.lines().filter(|line| line.starts_with('{')).collect();
+        assert!(code(&output) == 0 && summaries.len() == 1, "{arguments:?}: {said}");
+        assert!(lines_of(summaries[0])[0].get(field).is_some(), "{arguments:?}: {said}");
+        assert!(!output.stdout.is_empty());
+    }
 }

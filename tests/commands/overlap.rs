@@ -123,7 +123,7 @@ fn large_pages_of_short_lines_stay_within_the_memory() {
     let refused = run(["overlap", "--memory", "96MiB", site]);
     let says = errors(&refused);
     assert!(
-        code(&refused) == 1 && says.contains("a.txt") && says.contains("more memory is needed"),
+        code(&refused) == 1 && says.contains("a.txt") && says.contains("give more, such as --memory "),
         "{says}"
     );
 }
@@ -149,6 +149,9 @@ fn the_report_is_for_people() {
     let both = run(["overlap", "--pairs", "-", &crawl]);
     assert_eq!(values(&String::from_utf8(both.stdout.clone()).unwrap()).len(), 13);
     assert!(errors(&both).contains("39.1 %"), "{both:?}");
+    let both = run(["overlap", "--json", "--pairs", "-", &crawl]);
+    assert_eq!(values(&String::from_utf8(both.stdout.clone()).unwrap()).len(), 13);
+    assert_eq!(values(&errors(&both))[0]["whole"]["pages"], 23, "{both:?}");
 }
 
 #[test]

@@ -157,6 +157,57 @@ fn what_a_policy_does_not_take_is_counted_with_the_reason() {
 }
 
 #[test]
+fn a_policy_that_can_use_no_page_ends_with_its_code() {
+    let home = tempfile::tempdir().unwrap();
+    let file = |name: &str, url: &str| {
+        let path = home.path().join(name);
+        let page = |n: u64| json!({"url": format!("{url}{n}"), "text": text(n, 30).join(" ")});
+        fs::write(&path, ndjson(&[page(1), page(2)])).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let (files, hosts) = (file("files.jsonl", "file:///"), file("hosts.jsonl", "http://a.example/"));
+    let output = run(["pilot", "--policy", "jaccard", "--policy", "copies", &files]);
+    let says = "no page could be compared: 2 pages refused: no host in the URL, which copies needs";
+    assert!(code(&output) == 5 && errors(&output).contains(says), "{output:?}");
+    // The table of the others is there.
+    let human = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        human.lines().any(|line| line.split_whitespace().take(2).eq(["jaccard:tau=0.8", "2"])),
+        "{human}"
+    );
+    for asked in [&["--policy", "copies", &files, &hosts][..], &["--policy", "jaccard", &files]] {
+        run_ok(["pilot"].iter().chain(asked));
+    }
+}
+
+#[test]
+fn what_quarantine_keeps_is_counted() {
+    let home = tempfile::tempdir().unwrap();
+    let crawl = crawl(home.path());
+    let options = ["--policy", "jaccard", "--group-members-max", "2", &crawl];
+    let found: Value = serde_json::from_str(&run_ok(["pilot", "--json"].iter().chain(&options))).unwrap();
+    let summary: Value = serde_json::from_str(&run_ok(["dedup", "--json"].iter().chain(&options))).unwrap();
+    // Seven pages of each family have a content; the eighth redirects.
+    let trial = &found["policies"][0];
+    assert_eq!((&trial["quarantined"], &trial["quarantined_pages"]), (&json!(10), &json!(70)), "{trial}");
+    assert_eq!(trial["quarantined"], summary["groups"]["quarantined"], "{summary}");
+    assert_eq!(trial["kept"], trial["quarantined_pages"]);
+    let human = run_ok(["pilot"].iter().chain(&options));
+    let says = "jaccard:tau=0.8: all 70 pages with content kept in 10 groups quarantined for size";
+    assert!(human.lines().any(|line| line == says), "{human}");
+}
+
+#[test]
+fn parameters_of_jaccard_are_said() {
+    let home = tempfile::tempdir().unwrap();
+    let crawl = crawl(home.path());
+    let human = run_ok(["pilot", "--policy", "jaccard:words=3", &crawl]);
+    assert!(human.contains("\njaccard:words=3, by its threshold\n"), "{human}");
+    let refused = run(["pilot", "--tau", "0.9", &crawl]);
+    assert!(code(&refused) == 2 && errors(&refused).contains("say --policy jaccard:tau=0.9"), "{refused:?}");
+}
+
+#[test]
 fn crawl_files_in_a_directory_are_named_as_the_command_that_reads_them() {
     let home = tempfile::tempdir().unwrap();
     crawl(home.path());

@@ -525,3 +525,19 @@ fn main_contents_are_compared_whatever_is_around_them() {
 fn copies() -> Vec<Vec<&'static str>> {
     vec![vec!["a.example/1", "a.example/copy", "b.example/1", "b.example/1.txt"]]
 }
+
+#[test]
+fn a_threshold_that_makes_time_grow_with_the_square_is_said() {
+    let home = tempfile::tempdir().unwrap();
+    let crawl = home.path().join("crawl.jsonl");
+    fs::write(&crawl, ndjson(&[json!({"url": "http://a/", "text": "one two"})])).unwrap();
+    let (crawl, data) = (crawl.to_str().unwrap(), home.path().join("data"));
+    let data = data.to_str().unwrap();
+    let says = |arguments: &[&str]| errors(&run(arguments)).contains("the square of the number of pages");
+    assert!(says(&["dedup", "--tau", "0.45", crawl]));
+    assert!(says(&["dedup", "--policy", "copies:text=0.4", "--data", data, crawl]));
+    assert!(!says(&["dedup", "--tau", "0.46", crawl]));
+    let file = home.path().join("cluster.toml");
+    let init = ["init", file.to_str().unwrap(), "--tier1", "a=10.0.0.1:7801", "--tier2", "b=10.0.0.2:7802"];
+    assert!(says(&[&init[..], &["--tau", "0.3"]].concat()));
+}

@@ -165,7 +165,7 @@ fn print(compared: &Compared, out: &mut dyn Write) -> io::Result<()> {
         rows.push(row("shingles", |side| side.shingles.unwrap_or_default().to_string()));
     }
     table(out, &rows)?;
-    print_measures(policy, measures, out)?;
+    print_measures(policy, measures, *duplicate, out)?;
     for (name, side) in [("a", a), ("b", b)] {
         if let Some(main_content) = &side.main_content {
             print_main_content(name, main_content, out)?;

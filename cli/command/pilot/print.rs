@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use super::examples::{Examples, Pair};
+use super::sample::MainContents;
 use super::trial::{Grouping, Trial};
 use super::{AtTau, Found, NotTried};
 use crate::output::{bytes, count, headed, known, percent, plural, share};
@@ -45,21 +46,39 @@ pub(super) fn print(found: &Found, top: usize, out: &mut dyn Write) -> io::Resul
     for NotTried { policy, reason } in not_tried {
         writeln!(out, "{policy}: not tried: {reason}; give more pages, or --policy-tables FILE")?;
     }
-    let held_back = |trial: &&Trial| trial.grouping.savings.held_back > 0;
-    for Trial { grouping: Grouping { savings, .. }, .. } in policies.iter().filter(held_back) {
-        let pages = plural(savings.held_back, "page");
-        writeln!(out, "{}: {pages} kept in groups that are quarantined for their size", savings.policy)?;
+    for trial in policies {
+        let Grouping { quarantined, quarantined_pages, .. } = &trial.grouping;
+        if *quarantined > 0 {
+            let (groups, pages) = (plural(*quarantined, "group"), plural(*quarantined_pages, "page"));
+            writeln!(
+                out,
+                "{}: all {pages} with content kept in {groups} quarantined for size",
+                trial.policy()
+            )?;
+        }
+        if let Some(MainContents { pages, whole: whole @ 1.. }) = trial.main_content {
+            let (policy, of) = (trial.policy(), plural(pages, "page"));
+            writeln!(
+                out,
+                "{policy}: {} of {of} drawn have too little main content: compared whole",
+                count(whole)
+            )?;
+        }
     }
     writeln!(out, "\nwhat can be dropped: equal contents alone, near-duplicates beyond them, redirects")?;
     writeln!(
         out,
-        "(equal is what the policy compares: texts, main contents, on one site where it reads that)"
+        "(equal is what the policy compares: texts, main contents, on one site where it reads that, and under"
     )?;
+    writeln!(out, "overlap texts, from 20 words on in the same lines)")?;
     let heading =
         ["policy", "equal", "bytes", "near", "bytes", "redirects", "bytes", "all", "bytes", "of all bytes"];
     headed(out, &heading, policies.iter().map(|trial| saved(&trial.grouping)))?;
-    if !taus.is_empty() {
-        writeln!(out, "\njaccard, by its threshold")?;
+    if let Some(first) = taus.first() {
+        let policy = &first.grouping.savings.policy;
+        let words =
+            policy.split_once(",words=").map_or_else(String::new, |(_, words)| format!(":words={words}"));
+        writeln!(out, "\njaccard{words}, by its threshold")?;
         let heading = [
             "tau",
             "kept",

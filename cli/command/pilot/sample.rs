@@ -5,8 +5,9 @@ use std::hint::black_box;
 
 use doppel_crawls::Fetched;
 use doppel_model::PageId;
-use doppel_model::pairwise::Signer;
-use doppel_text::Extractor;
+use doppel_model::pairwise::{Policy, Signer};
+use doppel_text::{Extractor, Part};
+use serde::Serialize;
 
 use crate::crawl::content_bytes;
 use crate::processor::thread_seconds;
@@ -53,6 +54,28 @@ impl Sample {
         let spent = thread_seconds() - begin;
         (!self.pages.is_empty()).then(|| spent * 1e6 / self.pages.len() as f64)
     }
+
+    /// Of how many pages of HTML too little is left as their main content.
+    pub(super) fn main_contents(&self) -> MainContents {
+        let mut extractor = Extractor::new(Policy::default());
+        let taken = self.pages.values().filter_map(|page| {
+            let raw = page.body.raw_content()?;
+            extractor.guarded(|extractor| extractor.taken(&page.url, raw, 0)).flatten()
+        });
+        taken.fold(MainContents::default(), |found, taken| MainContents {
+            pages: found.pages + 1,
+            whole: found.whole + u64::from(taken.part == Part::Whole),
+        })
+    }
+}
+
+/// Pages of HTML, by what is compared as their main content.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub(super) struct MainContents {
+    /// Those that were drawn.
+    pub(super) pages: u64,
+    /// Those of them that are compared whole, since too little is left without their template.
+    pub(super) whole: u64,
 }
 
 fn read(extractor: &mut Extractor, page: &Fetched) {
@@ -66,7 +89,6 @@ fn read(extractor: &mut Extractor, page: &Fetched) {
 mod tests {
     use doppel_crawls::FetchedBody;
     use doppel_model::PageUrl;
-    use doppel_model::pairwise::Policy;
 
     use super::*;
 
@@ -74,6 +96,20 @@ mod tests {
         let url = PageUrl::parse(&format!("http://h/{number}")).unwrap();
         let body = FetchedBody::Text(format!("{number} one two three"));
         Fetched { url, fetched_at: None, body, popularity: None, language: None }
+    }
+
+    #[test]
+    fn pages_with_too_little_main_content_are_counted() {
+        let menu = "<nav>".to_owned() + &"menu ".repeat(30) + "</nav>";
+        let long = "word ".repeat(30);
+        let mut sample = Sample::default();
+        for (number, html) in [format!("{menu}a stub"), format!("{menu}{long}"), long].into_iter().enumerate()
+        {
+            let body = FetchedBody::Html { bytes: html.into_bytes(), charset: None };
+            sample.take(&Fetched { body, ..page(number) });
+        }
+        sample.take(&page(3));
+        assert_eq!(sample.main_contents(), MainContents { pages: 3, whole: 1 });
     }
 
     #[test]

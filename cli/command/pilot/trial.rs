@@ -12,10 +12,11 @@ use doppel_tier1::bulk::{Bulk, BulkConfig, Grouped, Keep, Within};
 use serde::Serialize;
 
 use super::examples::{Examples, First};
-use super::sample::Sample;
+use super::sample::{MainContents, Sample};
 use super::spool::{SIGNATURES_MAX, Spool};
 use crate::args::InputArgs;
 use crate::extracted::{self, ExtractedPage};
+use crate::output::plural;
 use crate::tally::Tally;
 use crate::weights::Weights;
 use crate::{processor, progress};
@@ -28,6 +29,9 @@ const PAIRS_MAX: usize = 100_000;
 pub(super) struct Trial {
     #[serde(flatten)]
     pub(super) grouping: Grouping,
+    /// Versions that have content and were taken.
+    #[serde(skip)]
+    versions: u64,
     /// Bytes of a signature, the mean over all versions that have content.
     pub(super) signature_bytes: f64,
     /// Microseconds of processor time for a page, from HTML to signature; null where there is no page with content.
@@ -40,9 +44,30 @@ pub(super) struct Trial {
     /// The tables that it read, if it reads any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) tables: Option<TablesRead>,
+    /// Where it reads the main content of pages: how many have too little, of those that were drawn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) main_content: Option<MainContents>,
     /// How it differs from the first policy; none of the first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) examples: Option<Examples>,
+}
+
+impl Trial {
+    pub(super) fn policy(&self) -> &str {
+        &self.grouping.savings.policy
+    }
+
+    /// Whether there were pages with content, and the policy took none of them.
+    pub(super) fn has_used_none(&self) -> bool {
+        self.versions == 0 && !self.refused.is_empty()
+    }
+
+    /// Why that is so.
+    pub(super) fn why_none(&self) -> String {
+        let reasons = self.refused.iter();
+        let reasons = reasons.map(|(reason, pages)| format!("{} refused: {reason}", plural(*pages, "page")));
+        format!("no page could be compared: {}", reasons.collect::<Vec<_>>().join("; "))
+    }
 }
 
 /// Which tables a policy read.
@@ -61,6 +86,10 @@ pub(super) struct Grouping {
     pub(super) groups: u64,
     /// Pages of the largest.
     pub(super) largest: u64,
+    /// Groups that are quarantined for their size.
+    pub(super) quarantined: u64,
+    /// Their pages with content, all of which are kept.
+    pub(super) quarantined_pages: u64,
     /// Pairs of pages with content that are in one group.
     pub(super) pairs: u64,
     /// Those of them that were compared, drawn where there are many.
@@ -117,11 +146,13 @@ pub(super) fn of_policy(
     let each = |sum: f64, number: u64| if number == 0 { 0.0 } else { sum / number as f64 };
     let trial = Trial {
         grouping: Grouping::of(policy, (&grouped, within), &weights, temp_dir)?,
+        versions,
         signature_bytes: each(bytes as f64, versions),
         sign_us: sample.microseconds(signer),
         find_us: each((submitting + grouping) * 1e6, live),
         refused: refused(tally, input),
         tables,
+        main_content: policy.reads_main().then(|| sample.main_contents()),
         examples: first.as_ref().map(|first| first.examples(&grouped)),
     };
     first.get_or_insert_with(|| First::of(&grouped));
@@ -196,11 +227,14 @@ impl Grouping {
             })?;
         }
         let savings = counting.finish(false, &|| false)?;
+        let quarantined: Vec<_> = grouped.groups.iter().filter(|group| group.quarantined).collect();
         Ok(Self {
             kept: savings.pages - savings.all.pages,
             removed: savings.all.pages,
             groups: grouped.groups.len() as u64,
             largest: grouped.groups.iter().map(|group| group.pages).max().unwrap_or(0),
+            quarantined: quarantined.len() as u64,
+            quarantined_pages: quarantined.iter().map(|group| group.contents).sum(),
             pairs: within.pairs,
             pairs_compared: within.compared,
             pairs_unlike: within.unlike,

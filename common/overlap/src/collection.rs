@@ -328,7 +328,7 @@ impl Collection {
         Ok((greatest.finish(&self.documents, &sizes), work))
     }
 
-    /// The documents whose exact copies are on most hosts, those first.
+    /// The documents whose exact copies are on most hosts, those first; none whose copies are all on one.
     ///
     /// # Errors
     /// The same.

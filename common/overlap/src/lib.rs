@@ -62,7 +62,7 @@ pub struct Chunking {
 #[derive(Debug, thiserror::Error)]
 pub enum OverlapError {
     /// The budget of memory does not suffice.
-    #[error("{what} takes {needed} bytes of memory, and {free} of {limit} are free: more memory is needed")]
+    #[error("{what} takes {needed} bytes of memory, and {free} of {limit} are free")]
     Memory {
         /// What needs it.
         what: &'static str,

@@ -129,7 +129,7 @@ impl Greatest {
     }
 }
 
-/// The central documents that are on most hosts: (hosts, copies, document), the greatest first.
+/// The central documents that are on most hosts, of those on several: (hosts, copies, document), the greatest first.
 pub(crate) fn most_replicated(
     documents: &Documents,
     most: usize,
@@ -152,6 +152,9 @@ pub(crate) fn most_replicated(
         while head.is_some_and(|next| parted(next).0 == central) {
             hosts += 1;
             head = scan.next()?;
+        }
+        if hosts < 2 {
+            continue;
         }
         kept.push(Reverse((hosts, u64::from(documents.copies(central)), Reverse(central))));
         if kept.len() > most {

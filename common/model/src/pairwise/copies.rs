@@ -82,9 +82,9 @@ impl Pair {
     /// Which pair the threshold is for, in words.
     pub(super) fn words(self) -> &'static str {
         match self {
-            Self::Text => ", the threshold of two plain texts",
-            Self::Within => ", the threshold within a site",
-            Self::Across => ", the threshold across sites",
+            Self::Text => " (the threshold of two plain texts)",
+            Self::Within => " (the threshold within a site)",
+            Self::Across => " (the threshold across sites)",
         }
     }
 }
@@ -244,6 +244,6 @@ mod tests {
         assert!(similar(2, [false; 2]).0 && similar(2, [true, false]).0 && similar(1, [true; 2]).0);
         let (is_similar, needed) = similar(1, [false, true]);
         assert!(!is_similar);
-        assert_eq!(needed, "above 0.9, the threshold within a site");
+        assert_eq!(needed, "above 0.9 (the threshold within a site)");
     }
 }

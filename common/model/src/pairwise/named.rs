@@ -71,20 +71,20 @@ const DEFAULTS: [Policy; 11] = [
     Policy::Overlap { lines: 4, shared: overlap::shared_by_default(4) },
 ];
 
-/// How much alike names are of which one may be meant for the other, by Jaro; that of `clap`.
-const ALIKE: f64 = 0.7;
-
 fn names() -> Vec<&'static str> {
     DEFAULTS.iter().map(Policy::name).collect()
 }
 
-/// Asks for the name that is most like what was given; nothing where none is like it.
+/// Asks for the name that is nearest to what was given by edit distance; nothing where that is more than a third of the longer one.
 fn meant(given: &str, names: &[&str]) -> String {
     // Names are short, and who gives a very long one means none of them.
     let given: String = given.chars().take(32).flat_map(char::to_lowercase).collect();
-    let alike = names.iter().map(|name| (strsim::jaro(&given, name), name));
-    let nearest = alike.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(alike, _)| *alike > ALIKE);
-    nearest.map_or_else(String::new, |(_, name)| format!(" (did you mean {name}?)"))
+    let near = names.iter().filter_map(|name| {
+        let edits = strsim::osa_distance(&given, name);
+        (3 * edits <= given.chars().count().max(name.len())).then_some((edits, name))
+    });
+    near.min_by_key(|(edits, _)| *edits)
+        .map_or_else(String::new, |(_, name)| format!(" (did you mean {name}?)"))
 }
 
 impl Parameter {

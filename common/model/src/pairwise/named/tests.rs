@@ -65,7 +65,7 @@ fn what_is_wrong_is_named() {
     }
     let error = refused("projection:agreeding=372");
     assert!(error.contains("no parameter \"agreeding\" (did you mean agreeing?); it has agreeing, tokens"));
-    for text in ["", "zzz", "jaccard:x=1"] {
+    for text in ["", "zzz", "nope", "jaccard:x=1", "copies:tau=0.8"] {
         assert!(!refused(text).contains("did you mean"), "{text}");
     }
     assert!(refused("projection:tau=0.8").contains("no parameter \"tau\"; it has agreeing"));
