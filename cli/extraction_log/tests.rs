@@ -21,7 +21,7 @@ fn page(record: u64) -> ExtractedPage {
     let submission = Submission {
         url: PageUrl::parse(&format!("http://a.example/{record}")).unwrap(),
         fetched_at: Timestamp::from_millis(record as i64),
-        popularity: (record % 2 == 0).then_some(0.5),
+        popularity: record.is_multiple_of(2).then_some(0.5),
         language: None,
         canonical: None,
         body: Body::Content(Arc::new(signature)),

@@ -26,7 +26,7 @@ fn write(home: &Path, name: &str, lines: &[Value]) -> String {
 fn killed_and_given_again(home: &Path, data: &Path, way: &str) -> String {
     let pages = |name: &str, from: u64| {
         let page = |n: u64| {
-            let near = if n % 5 == 0 { vec!["other".to_owned()] } else { Vec::new() };
+            let near = if n.is_multiple_of(5) { vec!["other".to_owned()] } else { Vec::new() };
             let words = [text(n / 2, 40), near].concat().join(" ");
             json!({"url": format!("http://{name}.example/{n}"), "text": words})
         };

@@ -249,7 +249,7 @@ fn a_page_that_redirects_by_itself_is_removed_as_a_redirect() {
     )
     .unwrap();
     for way in [&[][..], &["--incremental"]] {
-        let results = summary(&dedup(home.path(), way, &[path.clone()]));
+        let results = summary(&dedup(home.path(), way, std::slice::from_ref(&path)));
         assert_eq!(results["removed"], json!({"duplicate": 1, "redirect": 1}), "{way:?}");
         assert_eq!(results["kept"], 2, "{way:?}");
     }
