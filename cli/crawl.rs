@@ -152,8 +152,10 @@ fn read_all(
     let mut named = NamedFields::new(&sources.all, &options);
     let mut tally = Tally::begin(now, &inputs.records, tell);
     inputs.records.bad.as_ref().filter(|_| tell).map_or(Ok(()), |file| file.begin(sources))?;
-    let known: Vec<_> =
-        sources.all.iter().map(|source| reading.and_then(|reading| reading.known(source))).collect();
+    let known = |(number, source)| {
+        reading.and_then(|reading| reading.replayed(number).or_else(|| reading.known(source)))
+    };
+    let known: Vec<_> = sources.all.iter().enumerate().map(known).collect();
     let unknown = sources.all.iter().zip(&known).filter(|(_, known)| known.is_none());
     let bar = progress::bytes(unknown.map(|(source, _)| source.bytes).sum(), doing);
     let mut clock = CrawlClock::new();
@@ -164,8 +166,12 @@ fn read_all(
     tally.crawl_files.clone_from(&sources.unsure);
     for (number, (source, known)) in sources.all.iter().zip(known).enumerate() {
         if let Some(known) = known {
-            let had = known.had();
-            if clock.pass(known.modified().min(now), (had.supplied, had.latest)) {
+            let (had, modified) = (known.had(), known.modified().min(now));
+            let is_replayed = reading.is_some_and(|reading| reading.replayed(number).is_some());
+            if is_replayed {
+                clock.pass_replayed(modified, had.latest);
+            }
+            if is_replayed || clock.pass(modified, (had.supplied, had.latest)) {
                 named.read_before(&had.named);
                 tally.read_before.add(known);
                 tally.met.push(Met::default());
@@ -178,6 +184,7 @@ fn read_all(
         let shared: Arc<Path> = path.into();
         let mut met = Met::default();
         let mut may_pass = false;
+        named.begin_file();
         let mut input = match source.open(options.clone()) {
             Ok(input) => input,
             Err(error) => {
@@ -250,7 +257,7 @@ fn read_all(
                 bad: met.bad,
                 latest: clock.latest_of_input(),
                 supplied: clock.supplied_first(),
-                named: named.take_of_file(),
+                named: named.of_file(),
             };
             if let Some(ingested) = reading.ended(source, version, had) {
                 each(Read::End(FileEnd { source: number, before: tally.records, ingested }))?;

@@ -57,22 +57,23 @@ pub(crate) struct ExtractionLog {
     file: Option<File>,
     /// The place of the file that has to end next, among the files and directories that are read.
     next: usize,
+    /// Where in the log the pages are that are replayed.
+    replayed: Range<u64>,
 }
 
 impl ExtractionLog {
-    /// Opens the log of a run that was interrupted, or begins one. `maker` says what makes signatures: those of another one are not replayed. Pages are
-    /// handed to `take`. Gives the files that are not to be read again.
+    /// Opens the log of a run that was interrupted, or begins one. `maker` says what makes signatures: those of another one are not replayed.
+    /// Gives the files that are not to be read again, which are the first ones, once their pages are [replayed](Self::replay).
     ///
     /// # Errors
-    /// What `take` fails with.
+    /// When signals cannot be waited for.
     pub(crate) fn open(
         path: PathBuf,
         maker: &str,
         (sources, reading): (&[Source], &Reading),
-        take: impl FnMut(Extracted) -> anyhow::Result<()>,
-    ) -> anyhow::Result<(Self, Vec<Ingested>)> {
+    ) -> io::Result<(Self, Vec<Ingested>)> {
         interrupt::announce(GOES_ON)?;
-        let mut this = Self { path, file: None, next: 0 };
+        let mut this = Self { path, file: None, next: 0, replayed: 0..0 };
         if !sources.first().is_some_and(Reading::may_list) {
             this.end()?;
             return Ok((this, Vec::new()));
@@ -80,14 +81,7 @@ impl ExtractionLog {
         let opened = File::options().read(true).write(true).create(true).truncate(false).open(&this.path);
         match opened.and_then(|file| usable(file, maker, (sources, reading))) {
             Ok(Usable { file, begin, end, ended }) => {
-                if !ended.is_empty() {
-                    let files = plural(ended.len() as u64, "file");
-                    say!("doppel: going on after {files} that an interrupted run has read");
-                }
-                (this.file, this.next) = (Some(file), ended.len());
-                let path = this.path.display().to_string();
-                this.replay(begin..end, take)
-                    .with_context(|| format!("cannot replay {path}; remove it to begin anew"))?;
+                (this.file, this.next, this.replayed) = (Some(file), ended.len(), begin..end);
                 Ok((this, ended))
             }
             Err(error) => {
@@ -102,22 +96,29 @@ impl ExtractionLog {
         self.next > 0
     }
 
-    fn replay(
+    /// Hands the pages of the files that are not to be read again to `take`.
+    ///
+    /// # Errors
+    /// When the log cannot be read, or what `take` fails with.
+    pub(crate) fn replay(
         &mut self,
-        range: Range<u64>,
         mut take: impl FnMut(Extracted) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
-        let Some(file) = &mut self.file else { return Ok(()) };
-        file.seek(SeekFrom::Start(range.start))?;
+        let (range, path) = (self.replayed.clone(), &self.path);
+        let Some(file) = self.file.as_mut().filter(|_| self.next > 0) else { return Ok(()) };
+        let files = plural(self.next as u64, "file");
+        say!("doppel: going on after {files} that an interrupted run has read");
+        let cannot = || format!("cannot read {}; remove it to begin anew", path.display());
+        file.seek(SeekFrom::Start(range.start)).with_context(cannot)?;
         let mut at = range.start;
         let mut frames = BufReader::new(&*file).take(range.end - range.start);
-        while let Some(frame) = next(&mut frames)? {
+        while let Some(frame) = next(&mut frames).with_context(cannot)? {
             at += (HEAD + frame.len()) as u64;
-            let Frame { ended, pages } = postcard::from_bytes(&frame)?;
+            let Frame { ended, pages } = postcard::from_bytes(&frame).with_context(cannot)?;
             take(Extracted { pages, ended })?;
         }
-        ensure!(at == range.end, "it is not as it was when it was looked through");
-        file.seek(SeekFrom::Start(range.end))?;
+        ensure!(at == range.end, "{}", cannot());
+        file.seek(SeekFrom::Start(range.end)).with_context(cannot)?;
         Ok(())
     }
 

@@ -72,6 +72,11 @@ struct Named {
 }
 
 impl Named {
+    /// Whether it is a file that is not there any more. Where a disk is not mounted, its files are read again.
+    fn has_gone(&self) -> bool {
+        self.file.starts_with('/') && !Path::new(&self.file).exists()
+    }
+
     /// None of what may not be there another time, and of a path that is no text.
     fn of(source: &Source) -> Option<Self> {
         if source.copy_of.is_some() {
@@ -112,6 +117,8 @@ pub(crate) struct Reading {
     /// Whether files may be left out.
     leaves_out: bool,
     known: HashMap<Named, Ingested>,
+    /// The first files of the inputs where their pages were replayed.
+    replayed: Vec<Ingested>,
     /// Whether files that had bad records are read again, because these are asked for.
     asks_for_bad: bool,
 }
@@ -133,18 +140,21 @@ impl Reading {
     /// # Errors
     /// When the list is there and cannot be read.
     pub(crate) fn with_list(&self, dir: &Path) -> anyhow::Result<Self> {
-        let mut this = self.with(&[]);
+        let mut this = self.behind(Vec::new());
         if self.leaves_out {
             this.known = read(&dir.join(NAME)).with_context(|| cannot("read", dir))?.0;
         }
         Ok(this)
     }
 
-    /// With these files, too.
-    pub(crate) fn with(&self, ended: &[Ingested]) -> Self {
-        let mut known = self.known.clone();
-        known.extend(ended.iter().map(|ingested| (ingested.file.clone(), ingested.clone())));
-        Self { how: self.how.clone(), known, ..*self }
+    /// Behind these files, which are the first ones and were replayed.
+    pub(crate) fn behind(&self, replayed: Vec<Ingested>) -> Self {
+        Self { how: self.how.clone(), known: HashMap::new(), replayed, ..*self }
+    }
+
+    /// What was replayed of a file, by its place among the files and directories that are read.
+    pub(crate) fn replayed(&self, source: usize) -> Option<&Ingested> {
+        self.replayed.get(source)
     }
 
     /// How files are read.
@@ -196,7 +206,7 @@ pub(crate) struct IngestedList {
 }
 
 impl IngestedList {
-    /// Opens the list, and makes it if there is none. Lines that others have replaced are removed now and then.
+    /// Opens the list, and makes it if there is none. Lines that others have replaced, and those of files that have gone, are removed now and then.
     ///
     /// # Errors
     /// When it cannot be read or written.
@@ -204,7 +214,10 @@ impl IngestedList {
         let path = dir.join(NAME);
         let open = || -> io::Result<Self> {
             whole_file::remove_left(dir, is_aside);
-            let (known, lines, mut is_torn) = read(&path)?;
+            let (mut known, lines, mut is_torn) = read(&path)?;
+            if lines > OLD_LINES {
+                known.retain(|named, _| !named.has_gone());
+            }
             if lines > 2 * known.len() + OLD_LINES {
                 write_new(&path, known.values())?;
                 is_torn = false;

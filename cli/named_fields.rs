@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::mem;
 
 use doppel_crawls::record::{Field, FieldMap, Unmet};
 use doppel_crawls::{InputOptions, Item};
@@ -41,9 +40,14 @@ impl<'s> NamedFields<'s> {
         self.found.extend(had);
     }
 
-    /// Those that the file has of which the fields were noted last. It is another file's turn then.
-    pub(crate) fn take_of_file(&mut self) -> BTreeSet<Field> {
-        mem::take(&mut self.of_file)
+    /// It is another file's turn.
+    pub(crate) fn begin_file(&mut self) {
+        self.of_file.clear();
+    }
+
+    /// Those that the file has whose turn it is.
+    pub(crate) fn of_file(&self) -> BTreeSet<Field> {
+        self.of_file.clone()
     }
 
     /// Takes note of the fields of a source, of which `number` is the place. What it lacks is to be told.

@@ -158,6 +158,11 @@ impl NewDirectory {
         self.keeps_log.set(keeps);
     }
 
+    /// Whether it does.
+    pub(crate) fn keeps_log(&self) -> bool {
+        self.keeps_log.get()
+    }
+
     /// Makes it a data directory. All files of both tiers are on disk, and so are their names.
     ///
     /// # Errors
@@ -187,8 +192,10 @@ impl Drop for NewDirectory {
     /// Removes what is not finished, or the empty rest. What cannot be removed is removed by the next run.
     fn drop(&mut self) {
         let is_gone = |path: &PathBuf| remove(path).is_ok() || !path.exists();
-        let mut left =
-            vec![self.tier1(), self.tier2(), self.tables(), self.ingested(), self.extraction_log()];
+        let mut left = vec![self.tier1(), self.tier2(), self.tables(), self.ingested()];
+        if !self.keeps_log.get() {
+            left.push(self.extraction_log());
+        }
         if !self.dir.join(NAME).exists() {
             // It failed after they were moved.
             left.extend([TIER1, TIER2, policy_tables::NAME, ingested::NAME].map(|part| self.dir.join(part)));

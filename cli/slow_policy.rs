@@ -8,8 +8,8 @@ pub(crate) fn warning(policy: Policy) -> Option<String> {
     let is_slow = policy.bands().is_some_and(|bands| bands.rows == 1);
     is_slow.then(|| {
         format!(
-            "{policy}: below a threshold of 0.46 time grows with the square of the number of pages; a collection keeps its \
-             threshold for ever"
+            "{policy}: below a threshold of 0.46 time grows with the square of the number of pages; the threshold of a \
+             collection that is kept never changes"
         )
     })
 }

@@ -113,7 +113,11 @@ impl Tally {
         if self.records + self.read_before.records == 0 {
             let skipped: u64 = self.skipped.values().sum();
             let crawls = self.crawl_files.values().sum();
-            let left = [(bad, "bad"), (skipped, "skipped"), (crawls, "to be named as inputs of their own")];
+            let left = [
+                (bad + self.read_before.bad, "bad"),
+                (skipped, "skipped"),
+                (crawls, "to be named as inputs of their own"),
+            ];
             let left = left.into_iter().filter(|(number, _)| *number > 0);
             let left: Vec<_> = left.map(|(number, what)| format!("{} {what}", count(number))).collect();
             let why =

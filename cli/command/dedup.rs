@@ -59,7 +59,7 @@ pub(crate) struct Dedup {
     /// goes on where it was.
     #[arg(long)]
     incremental: bool,
-    /// Read all files, those too that the collection has taken before and that are as they were.
+    /// Read all files, those too that the collection has taken before and that are as they were (docs/INPUTS.md).
     #[arg(long, requires = "data")]
     read_again: bool,
     /// Write one line of JSON for every live page, sorted by URL, to this file; `-` is standard output.
@@ -234,7 +234,7 @@ impl Dedup {
         }
         let verdict = input.verdict(self.inputs.strict, 0);
         match new.filter(|dir| !dir.join(manifest::NAME).exists()) {
-            Some(dir) => verdict.with_context(|| nothing_is_kept(dir)),
+            Some(dir) => verdict.with_context(|| nothing_is_kept(dir, false)),
             None => Ok(verdict?),
         }
     }
@@ -265,14 +265,9 @@ impl Dedup {
     }
 }
 
-fn nothing_is_kept(dir: &Path) -> String {
-    let (path, log) = (dir.display(), NewDirectory::extraction_log_of(dir));
-    if log.exists() {
-        return format!(
-            "nothing is kept in {path} but what was read so far, from which the same command goes on"
-        );
-    }
-    format!("nothing is kept in {path}")
+fn nothing_is_kept(dir: &Path, goes_on: bool) -> String {
+    let but = if goes_on { " but what was read so far, from which the same command goes on" } else { "" };
+    format!("nothing is kept in {}{but}", dir.display())
 }
 
 /// What to say where all pages are kept, and the output is not written.

@@ -71,7 +71,8 @@ fn replayed(path: &Path, maker: &str, sources: &[Source]) -> (Vec<u64>, usize) {
         }
         Ok(())
     };
-    let (_log, ended) = ExtractionLog::open(path.to_owned(), maker, (sources, &reading()), take).unwrap();
+    let (mut log, ended) = ExtractionLog::open(path.to_owned(), maker, (sources, &reading())).unwrap();
+    log.replay(take).unwrap();
     (records, ended.len())
 }
 
@@ -79,16 +80,14 @@ fn replayed(path: &Path, maker: &str, sources: &[Source]) -> (Vec<u64>, usize) {
 fn a_run_goes_on_behind_the_last_file_that_ended() {
     let (home, log) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (sources, path) = (files(home.path()), log.path().join("log"));
-    let (mut written, none) =
-        ExtractionLog::open(path.clone(), "maker", (&sources.all, &reading()), |_| Ok(())).unwrap();
+    let (mut written, none) = ExtractionLog::open(path.clone(), "maker", (&sources.all, &reading())).unwrap();
     assert!(none.is_empty());
     batches(&sources).iter().for_each(|batch| written.add(batch).unwrap());
     let whole = fs::read(&path).unwrap();
     assert_eq!(replayed(&path, "maker", &sources.all), (vec![0, 1, 2, 3], 2));
     // What was cut off is not replayed, and what is added follows what is kept.
     assert!(fs::metadata(&path).unwrap().len() < whole.len() as u64);
-    let (mut log, _) =
-        ExtractionLog::open(path.clone(), "maker", (&sources.all, &reading()), |_| Ok(())).unwrap();
+    let (mut log, _) = ExtractionLog::open(path.clone(), "maker", (&sources.all, &reading())).unwrap();
     let end = FileEnd { source: 2, before: 2, ingested: ingested(&sources.all[2]) };
     log.add(&Extracted { pages: vec![page(0), page(1)], ended: vec![end] }).unwrap();
     assert_eq!(replayed(&path, "maker", &sources.all), (vec![0, 1, 2, 3, 0, 1], 3));
@@ -112,8 +111,7 @@ fn other_signatures_and_other_inputs_are_not_replayed() {
     let (sources, path) = (files(home.path()), log.path().join("log"));
     let write = || {
         let _ = fs::remove_file(&path);
-        let (mut log, _) =
-            ExtractionLog::open(path.clone(), "maker", (&sources.all, &reading()), |_| Ok(())).unwrap();
+        let (mut log, _) = ExtractionLog::open(path.clone(), "maker", (&sources.all, &reading())).unwrap();
         batches(&sources).iter().for_each(|batch| log.add(batch).unwrap());
     };
     for (maker, names) in
@@ -126,8 +124,7 @@ fn other_signatures_and_other_inputs_are_not_replayed() {
     }
     // Behind a file that has not ended there is nothing to go on from.
     let _ = fs::remove_file(&path);
-    let (mut log, _) =
-        ExtractionLog::open(path.clone(), "maker", (&sources.all, &reading()), |_| Ok(())).unwrap();
+    let (mut log, _) = ExtractionLog::open(path.clone(), "maker", (&sources.all, &reading())).unwrap();
     let [first, mut second, _] = batches(&sources).try_into().unwrap();
     second.ended[1].source = 2;
     log.add(&first).unwrap();

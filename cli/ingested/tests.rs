@@ -130,4 +130,15 @@ fn a_list_with_a_torn_line_goes_on_and_one_with_many_old_lines_is_written_anew()
     IngestedList::open(home.path()).unwrap();
     assert_eq!(fs::read_to_string(&listed).unwrap().lines().count(), 2);
     assert_eq!(knows(), [true, true]);
+    // Files that have gone are no longer listed.
+    let gone = |number: usize| {
+        let mut gone = all[0].clone();
+        gone.file.file = home.path().join(format!("gone-{number}")).to_str().unwrap().to_owned();
+        gone
+    };
+    let gone: Vec<_> = (0..OLD_LINES + 10).map(gone).collect();
+    IngestedList::open(home.path()).unwrap().add(&gone).unwrap();
+    IngestedList::open(home.path()).unwrap();
+    assert_eq!(fs::read_to_string(&listed).unwrap().lines().count(), 2);
+    assert_eq!(knows(), [true, true]);
 }

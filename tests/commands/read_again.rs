@@ -115,6 +115,87 @@ fn files_that_a_collection_has_taken_are_not_read_again() {
 }
 
 #[test]
+fn an_error_leaves_what_was_read() {
+    let home = tempfile::tempdir().unwrap();
+    let data = home.path().join("data");
+    let page = |n: u64| json!({"url": format!("http://a.example/{n}"), "text": text(n, 40).join(" ")});
+    let files = [
+        write(home.path(), "a.jsonl", &(0..1_100).map(page).collect::<Vec<_>>()),
+        write(home.path(), "b.jsonl", &(1_000..2_100).map(page).collect::<Vec<_>>()),
+        home.path().join("c.jsonl").to_str().unwrap().to_owned(),
+    ];
+    let pipe = Path::new(&files[2]);
+    let make_pipe = || {
+        rustix::fs::mknodat(rustix::fs::CWD, pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0)
+            .unwrap();
+    };
+    let command = || {
+        let mut command = doppel();
+        command.args(["dedup", "--json", "--data"]).arg(&data).args(&files);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    // Before the first file has ended there is nothing to go on from.
+    let refused = run(["dedup", "--text-field", "body", "--data", data.to_str().unwrap(), &files[0]]);
+    assert_eq!(code(&refused), 2, "{}", errors(&refused));
+    assert!(!errors(&refused).contains("goes on") && !data.exists(), "{}", errors(&refused));
+    make_pipe();
+    let failing = command();
+    wait_until("the end of the first file", PATIENCE, || {
+        let log = fs::read(data.join("unfinished/extracted.log")).unwrap_or_default();
+        log.windows(7).any(|part| part == b"a.jsonl").then_some(())
+    });
+    fs::remove_dir_all(data.join("unfinished/tier1")).unwrap();
+    fs::write(pipe, ndjson(&[page(5_000)])).unwrap();
+    let failed = finished(failing);
+    assert_eq!(code(&failed), 1, "{}", errors(&failed));
+    assert!(errors(&failed).contains("from which the same command goes on"), "{}", errors(&failed));
+    let again = command();
+    fs::write(pipe, ndjson(&[page(5_000)])).unwrap();
+    let again = finished(again);
+    assert!(errors(&again).contains("going on after 1 file that"), "{}", errors(&again));
+    let summary: Value = serde_json::from_slice(&again.stdout).unwrap();
+    assert_eq!(
+        (&summary["pages"]["live"], &summary["input"]["read_before"]["files"]),
+        (&json!(2_101), &json!(1))
+    );
+    assert!(!data.join("unfinished").exists());
+}
+
+#[test]
+fn a_file_that_was_replayed_is_not_read_again_whatever_its_date() {
+    let home = tempfile::tempdir().unwrap();
+    let data = home.path().join("data");
+    let later = std::time::SystemTime::now() + std::time::Duration::from_secs(3_600);
+    let page = |n: u64| json!({"url": format!("http://a.example/{n}"), "text": text(n, 40).join(" ")});
+    let file = write(home.path(), "a.jsonl", &(0..2_100).map(page).collect::<Vec<_>>());
+    fs::File::options().write(true).open(&file).unwrap().set_modified(later).unwrap();
+    let second = write(home.path(), "b.jsonl", &(3_000..4_100).map(page).collect::<Vec<_>>());
+    let pipe = home.path().join("c.jsonl");
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0)
+        .unwrap();
+    let command = || {
+        let mut command = doppel();
+        command.args(["dedup", "--json", "--data"]).arg(&data).args([&file, &second, &file]).arg(&pipe);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let mut first = command();
+    // The last page of the third file is in a batch that waits for the pipe.
+    wait_until("the end of two files", PATIENCE, || {
+        let log = fs::read(data.join("unfinished/extracted.log")).unwrap_or_default();
+        log.windows(7).any(|part| part == b"b.jsonl").then_some(())
+    });
+    first.kill().unwrap();
+    first.wait().unwrap();
+    let again = command();
+    fs::write(&pipe, ndjson(&[page(5_000)])).unwrap();
+    let again = finished(again);
+    assert!(errors(&again).contains("going on after 2 files that"), "{}", errors(&again));
+    let summary: Value = serde_json::from_slice(&again.stdout).unwrap();
+    assert_eq!(summary["input"]["read_before"], json!({"files": 2, "records": 3_200, "bad": 0}));
+    assert_eq!(summary["pages"]["live"], 3_201);
+}
+
+#[test]
 fn a_list_without_a_collection_counts_for_nothing() {
     let home = tempfile::tempdir().unwrap();
     let data = home.path().join("data");

@@ -73,7 +73,7 @@ impl Dedup {
         };
         let (fed, grouped, counted, ended) = self
             .group(&config, signer.clone(), plan.reading.as_ref().map(|reading| (reading, &new)))
-            .with_context(|| nothing_is_kept(dir))?;
+            .with_context(|| nothing_is_kept(dir, new.keeps_log()))?;
         // An empty collection would take the next command for one that adds to it. The output is not written, because it may
         // lie in the directory, which has to stay empty. The caller says that nothing was read.
         if grouped.counters.submissions == 0 {
@@ -122,14 +122,14 @@ impl Dedup {
         };
         let (mut log, mut reading) = (None, None);
         if let Some((all, new)) = making {
-            reading = Some(all.with(&[]));
+            reading = Some(all.behind(Vec::new()));
             if all.leaves_out() {
                 let sources = &self.inputs.sources()?.all;
                 let maker = maker(&signer, all);
-                let (opened, read) =
-                    ExtractionLog::open(new.extraction_log(), &maker, (sources, all), &mut take)?;
+                let (mut opened, read) = ExtractionLog::open(new.extraction_log(), &maker, (sources, all))?;
                 new.keep_log(opened.has_files());
-                (log, reading) = (Some(opened), Some(all.with(&read)));
+                opened.replay(&mut take)?;
+                (log, reading) = (Some(opened), Some(all.behind(read)));
             }
         }
         let extractor = (signer, is_kept && self.engine.detect_language);

@@ -83,14 +83,19 @@ impl CrawlClock {
         modified: Timestamp,
         (supplied_first, latest_of_input): (Option<Timestamp>, Option<Timestamp>),
     ) -> bool {
-        let mut passed = Self { ..*self };
-        passed.begin(modified);
-        if supplied_first.is_some() && supplied_first != passed.supplied {
+        let mut begun = Self { ..*self };
+        begun.begin(modified);
+        if supplied_first.is_some() && supplied_first != begun.supplied {
             return false;
         }
-        passed.latest = passed.latest.max(latest_of_input);
-        *self = passed;
+        self.pass_replayed(modified, latest_of_input);
         true
+    }
+
+    /// Leaves the next input out, whose pages are there with the dates that they got before.
+    pub fn pass_replayed(&mut self, modified: Timestamp, latest_of_input: Option<Timestamp>) {
+        self.begin(modified);
+        self.latest = self.latest.max(latest_of_input);
     }
 
     /// The date of the next record of this input that has neither a date nor a URL. It is a millisecond later than that of the record before, so that of equal

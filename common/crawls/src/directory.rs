@@ -4,7 +4,7 @@
 //! directories are skipped, so the history of a source checkout is not read.
 
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -116,7 +116,9 @@ impl Files {
         match self.read(path, kind) {
             Ok(item) => item,
             Err(reason) => {
-                self.broke_off |= matches!(reason, Reason::Io(_));
+                // A file of a directory that has gone since it was found is none of it.
+                let has_gone = matches!(&reason, Reason::Io(error) if self.root.is_some() && error.kind() == ErrorKind::NotFound);
+                self.broke_off |= matches!(reason, Reason::Io(_)) && !has_gone;
                 bad(path, reason)
             }
         }

@@ -24,10 +24,10 @@ pub struct Limits {
     pub columns_bytes_max: usize,
     /// The largest page of a column of a Parquet file, in bytes, as it is stored and as it is unpacked. A page is unpacked as a whole.
     pub column_page_bytes_max: usize,
-    /// How many records of a WARC file are remembered for its revisits. Each takes 40 bytes for its payload digest and as many for its id.
+    /// How many payload digests and ids of records of a WARC file are remembered for its revisits. Each takes 40 bytes.
     pub originals_max: usize,
     /// How many ids of a file's records without URL are remembered, to find repeated ones: a hash of 64 bits each, which takes
-    /// up to 20 bytes in memory. Of the records behind them only those are found that repeat a remembered id.
+    /// up to 18 bytes in memory, and 27 while their table grows. Of the records behind them only those are found that repeat a remembered id.
     pub ids_max: usize,
 }
 
@@ -44,7 +44,7 @@ impl Limits {
             expansion_ratio_max: 250,
             columns_bytes_max: 1 << 30,
             column_page_bytes_max: 512 << 20,
-            originals_max: 1 << 18,
+            originals_max: 1 << 19,
             // As many as a table of 2^25 places takes, which is 268 MB.
             ids_max: 7 << 22,
         }

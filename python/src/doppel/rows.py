@@ -12,7 +12,7 @@ from __future__ import annotations
 from array import array
 from datetime import UTC, datetime, timedelta
 from typing import Any, BinaryIO, NamedTuple
-from urllib.parse import quote, unquote, urldefrag
+from urllib.parse import quote, unquote
 
 import msgspec
 import pyarrow as pa
@@ -101,7 +101,7 @@ class Rows:
         if at in chunk.faults:
             raise _Bad(chunk.faults[at])
         url = None if chunk.urls is None else chunk.urls[at]
-        has_url = isinstance(url, str) and url.startswith(("http://", "https://", "file://"))
+        has_url = isinstance(url, str) and url[:8].lower().startswith(("http://", "https://", "file://"))
         has_id = id is not None and id != ""
         # A row with a URL is named by that, and its versions may have one id.
         if has_id and not has_url and hash(str(id)) in self._seen:
@@ -113,7 +113,8 @@ class Rows:
             raise _Bad(f"the date is {error}") from None
         versions = True
         if has_url:
-            name = urldefrag(str(url)).url
+            # As the program does: all else is taken as it is spelt.
+            name = str(url).partition("#")[0]
         elif not self.stay:
             name, versions = f"{PREFIX}{self.count:0{DIGITS}d}", False
         elif has_id:

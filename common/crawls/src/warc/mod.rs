@@ -169,7 +169,7 @@ fn revisited(
         return Err(Skip::Unchanged.into());
     }
     match originals.find(record)? {
-        Some(original) if is_of_it(original.head.target(original.head_bytes)?) => Err(Skip::Unchanged.into()),
+        // It may be an older one of this URL, which had another content in between.
         Some(original) => content(url, original, limits),
         // Where no other URL is named, the original is most likely an earlier record of this one, in another file.
         None if refers_to.is_none() => Err(Skip::Unchanged.into()),

@@ -21,28 +21,25 @@ pub(super) struct Originals {
     limits: Limits,
     /// Maps the hash of a payload digest, or of a record id, to the mark of its record.
     marks: HashMap<u128, u64>,
-    /// How many records were remembered.
-    remembered: usize,
     /// A second reader of the file, opened at the first revisit that needs it.
     records: Option<Records>,
 }
 
 impl Originals {
     pub(super) fn new(path: Arc<Path>, limits: Limits) -> Self {
-        Self { path, limits, marks: HashMap::new(), remembered: 0, records: None }
+        Self { path, limits, marks: HashMap::new(), records: None }
     }
 
     /// Remembers a record by its payload digest and its id, unless the limit is reached.
     pub(super) fn remember(&mut self, record: Record<'_>) -> Result<(), HeadError> {
-        let Some(mark) = record.mark.filter(|_| self.remembered < self.limits.originals_max) else {
-            return Ok(());
-        };
+        let Some(mark) = record.mark else { return Ok(()) };
         for field in [Field::PayloadDigest, Field::RecordId] {
-            if let Some(key) = key(record, field)? {
+            if let Some(key) = key(record, field)?
+                && self.marks.len() < self.limits.originals_max
+            {
                 self.marks.entry(key).or_insert(mark);
             }
         }
-        self.remembered += 1;
         Ok(())
     }
 

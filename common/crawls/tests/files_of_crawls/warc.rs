@@ -273,6 +273,7 @@ fn revisits() {
         response_with("https://a.org/by/id", "WARC-Record-ID: <urn:uuid:1>\r\n", &format!("{ok}<a href=3>")),
         revisit("https://b.org/id", "WARC-Refers-To: <urn:uuid:1>\r\n", ok),
         revisit("https://b.org/digest", one, ok),
+        response_with("https://a.org/by/id", "WARC-Record-ID: <urn:uuid:3>\r\n", &format!("{ok}<a href=4>")),
         revisit("https://a.org/by/id", "WARC-Refers-To: <urn:uuid:1>\r\n", ok),
         revisit("https://b.org/other", "WARC-Refers-To: <urn:uuid:2>\r\n", ok),
         String::from_utf8(revisit("https://a.org/d/1", "", ""))
@@ -289,7 +290,7 @@ fn revisits() {
     let expected = [
         "https://a.org/gone dead",
         "https://a.org/d/1 html <a href=2>",
-        "skip: unchanged revisit",
+        "https://a.org/d/1 html <a href=2>",
         "skip: unchanged revisit",
         "skip: unchanged revisit",
         "https://b.org/copy html <a href=2>",
@@ -301,7 +302,9 @@ fn revisits() {
         "https://a.org/by/id html <a href=3>",
         "https://b.org/id html <a href=3>",
         "https://b.org/digest html <a href=2>",
-        "skip: unchanged revisit",
+        "https://a.org/by/id html <a href=4>",
+        // The page went back to what it had.
+        "https://a.org/by/id html <a href=3>",
         "skip: unchanged revisit",
         "skip: unchanged revisit",
         "skip: unknown revisit profile",
