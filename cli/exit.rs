@@ -8,8 +8,8 @@ use doppel_overlap::OverlapError;
 use doppel_protocol::client::{ClientError, StatusCode};
 use serde_json::json;
 
-use crate::bounded;
 use crate::logging::Said;
+use crate::memory;
 use crate::output::{self, Output, ReaderGone, say};
 
 /// Shown at the end of `doppel --help`.
@@ -133,7 +133,7 @@ fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
 /// What to do about a cause that this command line can help with.
 fn advice(cause: &(dyn std::error::Error + 'static)) -> Option<String> {
     if let Some(OverlapError::Memory { needed, free, limit, .. }) = cause.downcast_ref() {
-        return Some(format!("; {}", bounded::more_memory(*needed, *free, *limit)));
+        return Some(format!("; {}", memory::more_memory(*needed, *free, *limit)));
     }
     let advice = match cause.downcast_ref()? {
         ClientError::Unreachable { .. } => {

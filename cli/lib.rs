@@ -47,6 +47,7 @@ mod interrupt;
 pub mod layout;
 mod logging;
 mod manifest;
+mod memory;
 mod named_fields;
 mod new_directory;
 mod notify;
