@@ -332,7 +332,7 @@ fn bad_records_are_written_as_they_were() {
         json!({"file": path, "line": 2, "kind": kind, "reason": "\"text\": is a number, and has to be text", "record": "{\"text\": 7,  \"id\": \"\\u00e9\"}"}),
         json!({"file": path, "line": 3, "kind": "JSON line that is no page", "reason": "expected ident at column 2", "record_hex": hex}),
         json!({"file": path, "line": 4, "kind": kind, "reason": "\"id\": an earlier record of the file has the id \"1\"", "record": "{\"text\": \"b\", \"id\": 1}"}),
-        json!({"file": path, "line": 5, "kind": kind, "reason": "\"text\": missing", "record": "{\"id\": 2}  \r"}),
+        json!({"file": path, "line": 5, "kind": kind, "reason": "\"text\": missing", "record": "{\"id\": 2}  "}),
     ];
     assert_eq!(written, expected);
 

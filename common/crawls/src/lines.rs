@@ -144,7 +144,8 @@ impl Iterator for Lines {
                 Ok(line) => match reading.item(json(line), number, &self.options) {
                     Ok(item) => return Some(item),
                     Err(reason) => {
-                        let line = Some(line.strip_suffix(b"\n").unwrap_or(line).to_owned());
+                        let line = line.strip_suffix(b"\n").unwrap_or(line);
+                        let line = Some(line.strip_suffix(b"\r").unwrap_or(line).to_owned());
                         InputError { line, ..InputError::new(&self.path, Place::Line(number), reason) }
                     }
                 },

@@ -107,7 +107,7 @@ fn a_revisit_in_a_pipe_has_no_original() {
     );
     let file = [gzip(&page(1, digest)), gzip(&record(&revisit, ""))].concat();
     let found = through_a_pipe(&file, options()).unwrap();
-    assert_eq!(found, ["https://a.org/1", "skip: revisit of a record that is not in the file"]);
+    assert_eq!(found, ["https://a.org/1", "skip: revisit of a record that is not found in the file"]);
 }
 
 #[test]

@@ -315,7 +315,9 @@ fn revisits() {
     check("a.warc.gz", &packed, &expected);
 
     // In one long member, records cannot be reached again.
-    let in_one = expected.map(|line| if line.contains("/copy") { unknown } else { line });
+    let mut in_one = expected.map(|line| if line.contains("/copy") { unknown } else { line });
+    // Those that name no other URL are taken for revisits of their own.
+    [2, 12, 13, 15].into_iter().for_each(|at| in_one[at] = "skip: unchanged revisit");
     check("a.warc.gz", &gzip(&file.concat()), &in_one);
     let forgetful = Limits { originals_max: 0, ..LIMITS };
     assert_eq!(rendered(&items_within(forgetful, "a.warc.gz", &packed)), in_one);

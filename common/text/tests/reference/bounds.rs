@@ -242,9 +242,9 @@ fn coefficients_of_jaccard() {
         (sites[0], [false, false], 90),
         (sites[0], [true, false], 90),
         (sites[0], [false, true], 90),
-        (sites[1], [false, false], 80),
-        (sites[1], [true, false], 80),
-        (sites[1], [false, true], 80),
+        (sites[1], [false, false], 85),
+        (sites[1], [true, false], 85),
+        (sites[1], [false, true], 85),
     ] {
         for shared in 75..=100 {
             let is_near = near("copies", rule("copies"), shared, sites, texts);
