@@ -80,7 +80,7 @@ def main(source: str, target: str) -> None:
         DoppelDedup(tau=0.8, exclusion_writer=JsonlWriter(f"{target}/removed")),
         JsonlWriter(f"{target}/kept"),
     ]
-    LocalPipelineExecutor(pipeline, tasks=1).run()
+    LocalPipelineExecutor(pipeline, tasks=1, logging_dir=f"{target}/logs").run()
 
 
 if __name__ == "__main__":
