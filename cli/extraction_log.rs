@@ -229,10 +229,9 @@ fn put(file: &mut File, rest: &[u8]) -> io::Result<()> {
 
 /// The rest of the next frame; none at the end, and where the log is damaged or was cut off.
 fn next(frames: &mut impl Read) -> io::Result<Option<Vec<u8>>> {
-    let mut head = [0; HEAD];
-    if read_up_to(frames, &mut head)? < HEAD {
-        return Ok(None);
-    }
+    let mut head = Vec::with_capacity(HEAD);
+    frames.take(HEAD as u64).read_to_end(&mut head)?;
+    let Ok(head) = <[u8; HEAD]>::try_from(head) else { return Ok(None) };
     let [l0, l1, l2, l3, hash @ ..] = head;
     let (length, hash) = (u32::from_le_bytes([l0, l1, l2, l3]), u64::from_le_bytes(hash));
     if length > FRAME_MAX {
@@ -242,20 +241,6 @@ fn next(frames: &mut impl Read) -> io::Result<Option<Vec<u8>>> {
     frames.take(length.into()).read_to_end(&mut rest)?;
     let is_whole = rest.len() as u64 == u64::from(length) && stable_hash64(&rest) == hash;
     Ok(is_whole.then_some(rest))
-}
-
-/// Reads until there is no more, or no more room. Gives how many bytes were read.
-fn read_up_to(from: &mut impl Read, into: &mut [u8]) -> io::Result<usize> {
-    let mut bytes = 0;
-    while bytes < into.len() {
-        match from.read(&mut into[bytes..]) {
-            Ok(0) => break,
-            Ok(read) => bytes += read,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(bytes)
 }
 
 #[cfg(test)]

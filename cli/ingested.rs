@@ -172,15 +172,18 @@ impl Reading {
         if !self.leaves_out || self.known.is_empty() {
             return None;
         }
-        self.known.get(&Named::of(source)?).filter(|known| self.is_same(known, source))
+        self.known.get(&Named::of(source)?).filter(|known| self.is_as_read(known, source))
     }
 
     /// Whether a file is as it was when it was read, and would be read in the same way.
     pub(crate) fn is_same(&self, known: &Ingested, source: &Source) -> bool {
+        Named::of(source).as_ref() == Some(&known.file) && self.is_as_read(known, source)
+    }
+
+    /// The same of a file with the same name.
+    fn is_as_read(&self, known: &Ingested, source: &Source) -> bool {
         let is_read_so = known.reading == self.how && !(self.asks_for_bad && known.had.bad > 0);
-        is_read_so
-            && Named::of(source).as_ref() == Some(&known.file)
-            && source.version().as_ref() == Some(&known.version)
+        is_read_so && source.version().as_ref() == Some(&known.version)
     }
 
     /// Whether a file could ever be listed.

@@ -3,6 +3,7 @@
 /// Memory of the program beside what is counted with: pages that are being read, and the program itself. A fifth of all is left to the
 /// allocator, which keeps some of what it was given back.
 const ASIDE: u64 = 64 << 20;
+
 /// What is counted with, of so much memory.
 pub(crate) fn counted(memory: u64) -> u64 {
     memory - memory / 5 - ASIDE

@@ -103,7 +103,6 @@ impl Dedup {
         let mut bulk = Bulk::new(config)?;
         let (mut fed, mut weights) = (Fed::default(), Weights::default());
         let mut verdicts = self.verdicts();
-        // Nobody can ask for the language of a page that is not kept.
         let mut ended = Vec::new();
         let mut take = |extracted: Extracted| {
             ended.extend(extracted.ended.into_iter().map(|end| end.ingested));
@@ -132,6 +131,7 @@ impl Dedup {
                 (log, reading) = (Some(opened), Some(all.behind(read)));
             }
         }
+        // Nobody can ask for the language of a page that is not kept.
         let extractor = (signer, is_kept && self.engine.detect_language);
         let input = extracted::files(&self.inputs, extractor, reading.as_ref(), |extracted| {
             if let (Some(log), Some((_, new))) = (&mut log, making) {
