@@ -317,11 +317,10 @@ impl Tier1Api for RemoteTier1 {
         let until = Instant::now() + limit;
         loop {
             let left = until.saturating_duration_since(Instant::now());
-            if self.peer.call::<Flush>(&left.min(PATIENCE))?? {
-                return Ok(true);
-            }
-            if left <= PATIENCE {
-                return Ok(false);
+            match self.peer.call::<Flush>(&left.min(PATIENCE))? {
+                // Whoever did not answer in this piece may do so in the next one.
+                Ok(false) | Err(Tier1Error::Unavailable(_)) if left > PATIENCE => {}
+                answer => return answer,
             }
         }
     }

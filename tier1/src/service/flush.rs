@@ -16,6 +16,9 @@ use super::Tier1;
 const POLL: Duration = Duration::from_millis(5);
 const POLL_MAX: Duration = Duration::from_millis(50);
 
+/// What failed because a part of tier 1 did not answer is tried again so often while a caller waits.
+const AGAIN: Duration = Duration::from_millis(500);
+
 /// A range has so much time to answer, also at the end of the time limit: it may be in the middle of a commit.
 const COMMIT: Duration = Duration::from_secs(1);
 
@@ -29,6 +32,7 @@ impl Tier1 {
         };
         let failures: Vec<u64> = self.map.ranges().map(failures).collect();
         self.hurry_all(true)?;
+        let mut again_at = begin + AGAIN;
         let mut before: Option<Vec<RangeReport>> = None;
         loop {
             let Some(now) = self.reports(deadline)? else {
@@ -52,15 +56,24 @@ impl Tier1 {
                 continue;
             }
             before = None;
-            for (report, failures) in now.into_iter().zip(&failures) {
-                if let Some(refused) = report.refused.filter(|_| report.failures > *failures) {
-                    return Err(refused);
+            let failed = now.into_iter().zip(&failures).filter(|(report, before)| report.failures > **before);
+            let mut away = None;
+            for refused in failed.filter_map(|(report, _)| report.refused) {
+                match refused {
+                    // It may be back soon, and the failure may be of an attempt that was made before the call.
+                    Tier1Error::Unavailable(_) => away = Some(refused),
+                    refused => return Err(refused),
                 }
             }
-            if Instant::now() >= deadline {
-                return Ok(false);
+            let at = Instant::now();
+            if at >= deadline {
+                return away.map_or(Ok(false), Err);
             }
-            self.hurry_all(false)?;
+            let again = away.is_some() && at >= again_at;
+            if again {
+                again_at = at + AGAIN;
+            }
+            self.hurry_all(again)?;
             std::thread::sleep(poll());
         }
     }

@@ -2,6 +2,7 @@
 //! be read is read later.
 
 use std::sync::atomic::AtomicBool;
+use std::thread;
 use std::time::Instant;
 
 use crossbeam::channel::bounded;
@@ -114,12 +115,18 @@ fn a_range_that_does_not_answer_for_a_while_is_not_taken_for_the_end() {
     // The others are to be recomputed now.
     submit(&tier1, 0, 2, Body::Dead);
     let is_transient = |refused| matches!(refused, Tier1Error::Unavailable(_));
-    assert!(is_transient(tier1.flush(PATIENCE).unwrap_err()));
+    assert!(is_transient(tier1.flush(Duration::from_millis(50)).unwrap_err()));
     assert!(is_transient(tier1.pages(&[url(1).id()]).unwrap_err()));
     // An update is taken; only its comparison with the representative is left out.
     assert_eq!(submit(&tier1, 1, 2, content(9)), Outcome::Pending);
-    peers.is_down.store(false, Ordering::Relaxed);
-    assert!(tier1.flush(PATIENCE).unwrap());
+    // Whoever waits for the end is not told of what passes: it is waited for.
+    thread::scope(|scope| {
+        let flush = scope.spawn(|| tier1.flush(PATIENCE));
+        thread::sleep(Duration::from_millis(200));
+        assert!(!flush.is_finished(), "{:?}", flush.join());
+        peers.is_down.store(false, Ordering::Relaxed);
+        assert!(flush.join().unwrap().unwrap());
+    });
     let views = tier1.pages(&[1, 2, 3].map(|page| url(page).id())).unwrap();
     let groups: std::collections::HashSet<_> = views.iter().flatten().map(|view| view.line.group).collect();
     assert_eq!((views.iter().flatten().count(), groups.len()), (3, 1), "{groups:?}");
@@ -146,7 +153,7 @@ fn signatures_are_read_many_at_once() {
         if reads <= 3 || begin.elapsed() > PATIENCE {
             break (reads, signatures);
         }
-        std::thread::sleep(Duration::from_millis(5));
+        thread::sleep(Duration::from_millis(5));
     };
     assert_eq!(reads, 3, "one read for each range");
     for (page, signature) in signatures.iter().enumerate() {
