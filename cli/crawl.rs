@@ -3,16 +3,19 @@
 //! The order is that of the inputs; a missing date is supplied so that the same inputs give the same
 //! dates again.
 
+use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use doppel_crawls::{CrawlClock, Fetched, Item, Limits, Place};
+use doppel_crawls::{CrawlClock, Fetched, Input, InputError, InputOptions, Item, Limits, Place};
 use doppel_model::{RawContent, Timestamp};
+use indicatif::ProgressBar;
 use serde::{Deserialize, Serialize};
 
 use crate::args::InputArgs;
 use crate::directory;
 use crate::ingested::{Had, Ingested, Reading};
+use crate::inputs::Source;
 use crate::named_fields::NamedFields;
 use crate::output::{plural, say};
 use crate::progress;
@@ -44,7 +47,7 @@ enum Read {
 pub(crate) struct FileEnd {
     /// Its place among the files and directories that are read.
     pub(crate) source: usize,
-    /// How many pages come before its end in this run.
+    /// How many pages come before its end.
     pub(crate) before: u64,
     /// What a collection may list of it.
     pub(crate) ingested: Ingested,
@@ -149,128 +152,188 @@ fn read_all(
     let tell = inputs.records.tells(tell);
     let options = inputs.records.fields.options(Limits::at(now));
     inputs.records.check_names(sources, &options, tell)?;
-    let mut named = NamedFields::new(&sources.all, &options);
-    let mut tally = Tally::begin(now, &inputs.records, tell);
     inputs.records.bad.as_ref().filter(|_| tell).map_or(Ok(()), |file| file.begin(sources))?;
     let known = |(number, source)| {
         reading.and_then(|reading| reading.replayed(number).or_else(|| reading.known(source)))
     };
     let known: Vec<_> = sources.all.iter().enumerate().map(known).collect();
     let unknown = sources.all.iter().zip(&known).filter(|(_, known)| known.is_none());
-    let bar = progress::bytes(unknown.map(|(source, _)| source.bytes).sum(), doing);
-    let mut clock = CrawlClock::new();
-    let mut before = 0;
+    let mut tally = Tally::begin(now, &inputs.records, tell);
     if sources.beside > 0 {
         tally.skipped.insert("file beside crawl files".to_owned(), sources.beside);
     }
     tally.crawl_files.clone_from(&sources.unsure);
+    let mut reader = Reader {
+        options: &options,
+        reading,
+        tell,
+        bar: progress::bytes(unknown.map(|(source, _)| source.bytes).sum(), doing),
+        named: NamedFields::new(&sources.all, &options),
+        clock: CrawlClock::new(),
+        tally,
+        pages: 0,
+        bytes: 0,
+    };
     for (number, (source, known)) in sources.all.iter().zip(known).enumerate() {
         if let Some(known) = known {
-            let (had, modified) = (known.had(), known.modified().min(now));
-            let is_replayed = reading.is_some_and(|reading| reading.replayed(number).is_some());
-            if is_replayed {
-                clock.pass_replayed(modified, had.latest);
-            }
-            if is_replayed || clock.pass(modified, (had.supplied, had.latest)) {
-                named.read_before(&had.named);
-                tally.read_before.add(known);
-                tally.met.push(Met::default());
+            if reader.leaves_out(number, known) {
                 continue;
             }
-            bar.inc_length(source.bytes);
+            reader.bar.inc_length(source.bytes);
         }
+        reader.read_source(number, source, &mut each)?;
+    }
+    reader.bar.finish_and_clear();
+    Ok(reader.tally)
+}
+
+/// What reads the files and directories, one after the other.
+struct Reader<'r> {
+    options: &'r InputOptions,
+    reading: Option<&'r Reading>,
+    /// Whether it is said what is met.
+    tell: bool,
+    bar: ProgressBar,
+    named: NamedFields<'r>,
+    clock: CrawlClock,
+    tally: Tally,
+    /// How many pages come before the next one, those that are replayed, too.
+    pages: u64,
+    /// How many bytes were read before this file.
+    bytes: u64,
+}
+
+impl Reader<'_> {
+    /// Whether a file that was read before is left out; with the dates that its pages got nothing may have changed.
+    fn leaves_out(&mut self, number: usize, known: &Ingested) -> bool {
+        let had = known.had();
+        let modified = self.tally.now.map_or(known.modified(), |now| known.modified().min(now));
+        let is_replayed = self.reading.is_some_and(|reading| reading.replayed(number).is_some());
+        if is_replayed {
+            self.clock.pass_replayed(modified, had.latest);
+            self.pages += had.pages();
+        } else if !self.clock.pass(modified, (had.supplied, had.latest)) {
+            return false;
+        }
+        self.named.read_before(&had.named);
+        self.tally.read_before.add(known);
+        self.tally.met.push(Met::from(had));
+        true
+    }
+
+    /// Reads a file or directory.
+    fn read_source(
+        &mut self,
+        number: usize,
+        source: &Source,
+        each: &mut impl FnMut(Read) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
         let path = source.path();
-        let version = reading.and_then(|_| source.version());
-        let shared: Arc<Path> = path.into();
+        let version = self.reading.and_then(|_| source.version());
         let mut met = Met::default();
-        let mut may_pass = false;
-        named.begin_file();
-        let mut input = match source.open(options.clone()) {
+        self.named.begin_file();
+        let mut input = match source.open(self.options.clone()) {
             Ok(input) => input,
             Err(error) => {
-                bar.suspend(|| tally.bad(&error, tell));
-                tally.incomplete(path);
-                tally.met.push(Met { bad: 1, ..met });
-                continue;
+                self.bad(&error);
+                self.tally.incomplete(path);
+                self.tally.met.push(Met { bad: 1, ..met });
+                return Ok(());
             }
         };
-        clock.begin(input.modified());
+        self.clock.begin(input.modified());
         if source.is_pages() {
-            bar.inc_length(input.bytes_total());
+            self.bar.inc_length(input.bytes_total());
         }
+        let may_pass = self.read_items((number, source), &mut input, &mut met, each)?;
+        let unremembered = input.unremembered_ids();
+        if unremembered > 0 {
+            self.tally.unremembered_ids += unremembered;
+            self.say(path, &unchecked_ids(unremembered));
+        }
+        for (field, values) in input.ignored() {
+            *self.tally.ignored.entry(field).or_default() += values;
+        }
+        if input.broke_off() {
+            self.tally.incomplete(path);
+        } else if let Some(reading) = self.reading.filter(|_| !may_pass) {
+            let had = Had {
+                records: met.pages,
+                bad: met.bad,
+                unusable: 0,
+                latest: self.clock.latest_of_input(),
+                supplied: self.clock.supplied_first(),
+                named: self.named.of_file(),
+            };
+            if let Some(ingested) = reading.ended(source, version, had) {
+                each(Read::End(FileEnd { source: number, before: self.pages, ingested }))?;
+            }
+        }
+        if source.is_pages() {
+            self.tally.leave_out(directory::crawl_files(path));
+        }
+        self.bytes += input.bytes_total();
+        self.tally.met.push(met);
+        Ok(())
+    }
+
+    /// Reads what is in it. Whether a record was bad that may be sound another time.
+    fn read_items(
+        &mut self,
+        (number, source): (usize, &Source),
+        input: &mut Input,
+        met: &mut Met,
+        each: &mut impl FnMut(Read) -> anyhow::Result<()>,
+    ) -> anyhow::Result<bool> {
+        let path = source.path();
+        let shared: Arc<Path> = path.into();
+        let mut may_pass = false;
         while let Some(item) = input.next() {
             match item {
                 Item::Page(mut page) => {
                     page.fetched_at = Some(match page.fetched_at {
-                        None if page.url.is_record() => clock.date_of_record(),
-                        given => clock.date(given),
+                        None if page.url.is_record() => self.clock.date_of_record(),
+                        given => self.clock.date(given),
                     });
-                    let at = Position {
-                        before: tally.records,
-                        input: source.input,
-                        path: Arc::clone(&shared),
-                        place: input.place(),
-                    };
-                    tally.records += 1;
+                    let (path, place) = (Arc::clone(&shared), input.place());
+                    let at = Position { before: self.pages, input: source.input, path, place };
+                    self.pages += 1;
+                    self.tally.records += 1;
                     met.pages += 1;
-                    tally.bytes += content_bytes(&page);
+                    self.tally.bytes += content_bytes(&page);
                     each(Read::Page(at, page))?;
                 }
                 Item::Fields(fields) => {
-                    for lacks in named.note(number, &fields)? {
-                        bar.suspend(|| {
-                            if tell {
-                                say!("doppel: {}: {lacks}", path.display());
-                            }
-                        });
+                    for lacks in self.named.note(number, &fields)? {
+                        self.say(path, &lacks);
                     }
-                    if records::note(&mut tally.fields, &fields, path) && tell {
-                        bar.suspend(|| say!("doppel: {}: {fields}", path.display()));
+                    if records::note(&mut self.tally.fields, &fields, path) {
+                        self.say(path, &fields);
                     }
                 }
-                Item::Skipped(skip) => *tally.skipped.entry(skip.to_string()).or_default() += 1,
+                Item::Skipped(skip) => *self.tally.skipped.entry(skip.to_string()).or_default() += 1,
                 Item::Bad(error) => {
                     met.bad += 1;
                     may_pass |= error.reason.may_pass();
-                    bar.suspend(|| tally.bad(&error, tell));
+                    self.bad(&error);
                 }
             }
-            bar.set_position(before + input.bytes_read());
+            self.bar.set_position(self.bytes + input.bytes_read());
         }
-        let unremembered = input.unremembered_ids();
-        if unremembered > 0 {
-            tally.unremembered_ids += unremembered;
-            bar.suspend(|| {
-                if tell {
-                    say!("doppel: {}: {}", path.display(), unchecked_ids(unremembered));
-                }
-            });
-        }
-        for (field, values) in input.ignored() {
-            *tally.ignored.entry(field).or_default() += values;
-        }
-        if input.broke_off() {
-            tally.incomplete(path);
-        } else if let Some(reading) = reading.filter(|_| !may_pass) {
-            let had = Had {
-                records: met.pages,
-                bad: met.bad,
-                latest: clock.latest_of_input(),
-                supplied: clock.supplied_first(),
-                named: named.of_file(),
-            };
-            if let Some(ingested) = reading.ended(source, version, had) {
-                each(Read::End(FileEnd { source: number, before: tally.records, ingested }))?;
-            }
-        }
-        if source.is_pages() {
-            tally.leave_out(directory::crawl_files(path));
-        }
-        before += input.bytes_total();
-        tally.met.push(met);
+        Ok(may_pass)
     }
-    bar.finish_and_clear();
-    Ok(tally)
+
+    /// Takes note of a bad record.
+    fn bad(&mut self, error: &InputError) {
+        let Self { tally, tell, bar, .. } = self;
+        bar.suspend(|| tally.bad(error, *tell));
+    }
+
+    fn say(&self, path: &Path, what: &dyn fmt::Display) {
+        if self.tell {
+            self.bar.suspend(|| say!("doppel: {}: {what}", path.display()));
+        }
+    }
 }
 
 /// The bytes of a page's HTML or text.

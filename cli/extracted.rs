@@ -87,7 +87,8 @@ pub(crate) fn files(
         let (sender, batches) = sync_channel(BATCHES_AHEAD);
         let ingest = &ingest;
         let reader = scope.spawn(move || read(inputs, reading, ingest, &sender));
-        let taken = dispatch(batches, Unusable::of(inputs), take);
+        let replayed = reading.map_or(0, Reading::replayed_pages);
+        let taken = dispatch(batches, replayed, Unusable::of(inputs), take);
         let read = reader.join().map_err(|_| anyhow!("the reader panicked"))?;
         // When `take` fails, reading stops because of that; so its error comes first.
         let (unusable, mut tally) = (taken?, read?);
@@ -111,13 +112,13 @@ fn read(
     })
 }
 
-/// Gives the pages that have a signature.
+/// Gives the pages that have a signature. So many come before the first one.
 fn dispatch(
     batches: impl IntoIterator<Item = Extracting>,
+    mut record: u64,
     mut unusable: Unusable,
     mut take: impl FnMut(Extracted) -> anyhow::Result<()>,
 ) -> anyhow::Result<Unusable> {
-    let mut record = 0;
     // Those that could not be used since the last end of a file, in their order.
     let mut without: VecDeque<u64> = VecDeque::new();
     for (batch, named, ends) in batches {
@@ -134,7 +135,7 @@ fn dispatch(
         }
         let mut ended = Vec::with_capacity(ends.len());
         for FileEnd { source, before, ingested } in ends {
-            let begin = before - ingested.had().records;
+            let begin = before - ingested.had().pages();
             let gone = without.partition_point(|record| *record < before);
             let of_it = without.drain(..gone).filter(|record| *record >= begin).count();
             ended.push(FileEnd { source, before, ingested: ingested.without(of_it as u64) });

@@ -55,12 +55,21 @@ pub(crate) struct Had {
     pub(crate) records: u64,
     /// Records that could not be read or used.
     pub(crate) bad: u64,
+    /// How many of these could be read.
+    pub(crate) unusable: u64,
     /// The latest date of a page in it.
     pub(crate) latest: Option<Timestamp>,
     /// The first date that was supplied to a page which had none.
     pub(crate) supplied: Option<Timestamp>,
     /// The fields that are named and that its records have.
     pub(crate) named: BTreeSet<Field>,
+}
+
+impl Had {
+    /// Pages, redirects and deaths, with those that could not be used.
+    pub(crate) fn pages(&self) -> u64 {
+        self.records + self.unusable
+    }
 }
 
 /// A file, and what its records are named by.
@@ -106,16 +115,27 @@ impl Ingested {
     pub(crate) fn without(mut self, unusable: u64) -> Self {
         self.had.records -= unusable;
         self.had.bad += unusable;
+        self.had.unusable += unusable;
         self
     }
+}
+
+/// Which files are not read again.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum LeavesOut {
+    #[default]
+    None,
+    /// Those that an interrupted run has read which made the directory.
+    Replayed,
+    /// Those that the collection lists, too.
+    Listed,
 }
 
 /// How a run reads files, and what is known of those that were read before.
 #[derive(Debug, Default)]
 pub(crate) struct Reading {
     how: String,
-    /// Whether files may be left out.
-    leaves_out: bool,
+    leaves_out: LeavesOut,
     known: HashMap<Named, Ingested>,
     /// The first files of the inputs where their pages were replayed.
     replayed: Vec<Ingested>,
@@ -130,9 +150,14 @@ impl Reading {
         Self { how, ..Self::default() }
     }
 
-    /// Leaves files out once they are known; with `asks_for_bad` not those that had bad records.
+    /// Goes on behind the files that an interrupted run has read; with `asks_for_bad` not behind those that had bad records.
+    pub(crate) fn going_on(self, asks_for_bad: bool) -> Self {
+        Self { leaves_out: LeavesOut::Replayed, asks_for_bad, ..self }
+    }
+
+    /// Leaves out all files that are known, too.
     pub(crate) fn leaving_out(self, asks_for_bad: bool) -> Self {
-        Self { leaves_out: true, asks_for_bad, ..self }
+        Self { leaves_out: LeavesOut::Listed, asks_for_bad, ..self }
     }
 
     /// With what is listed in a data directory, if files may be left out. Only for the process that holds the directory.
@@ -141,7 +166,7 @@ impl Reading {
     /// When the list is there and cannot be read.
     pub(crate) fn with_list(&self, dir: &Path) -> anyhow::Result<Self> {
         let mut this = self.behind(Vec::new());
-        if self.leaves_out {
+        if self.leaves_out == LeavesOut::Listed {
             this.known = read(&dir.join(NAME)).with_context(|| cannot("read", dir))?.0;
         }
         Ok(this)
@@ -162,14 +187,19 @@ impl Reading {
         &self.how
     }
 
-    /// Whether files may be left out.
-    pub(crate) fn leaves_out(&self) -> bool {
-        self.leaves_out
+    /// How many pages are replayed, with those that could not be used.
+    pub(crate) fn replayed_pages(&self) -> u64 {
+        self.replayed.iter().map(|ingested| ingested.had.pages()).sum()
+    }
+
+    /// Whether a run goes on behind the files that an interrupted one has read.
+    pub(crate) fn goes_on(&self) -> bool {
+        self.leaves_out != LeavesOut::None
     }
 
     /// What is known of a file, if it is as it was and would be read in the same way.
     pub(crate) fn known(&self, source: &Source) -> Option<&Ingested> {
-        if !self.leaves_out || self.known.is_empty() {
+        if self.known.is_empty() {
             return None;
         }
         self.known.get(&Named::of(source)?).filter(|known| self.is_as_read(known, source))

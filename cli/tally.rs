@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::bad_records::{BadFile, class};
 use crate::exit::Failure;
-use crate::ingested::Ingested;
+use crate::ingested::{Had, Ingested};
 use crate::output::{count, plural, say};
 use crate::records::{FieldsRead, RecordArgs, Share};
 use crate::unusable::Unusable;
@@ -216,6 +216,12 @@ pub(crate) struct Met {
     pub(crate) pages: u64,
     /// Records that could not be read.
     pub(crate) bad: u64,
+}
+
+impl From<&Had> for Met {
+    fn from(had: &Had) -> Self {
+        Self { pages: had.pages(), bad: had.bad.saturating_sub(had.unusable) }
+    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]

@@ -166,14 +166,17 @@ impl Dedup {
         Ok(Plan { out, report, market, makes: is_possible && !self.incremental, results, reading })
     }
 
-    /// How files are read for a collection. Where their records `are_copied`, or are looked at for a report, all are read anyway.
+    /// How files are read for a collection. Where their records `are_copied`, or are looked at for a report, those that it lists are read, too: it
+    /// does not say what each of them was.
     fn reading(&self, are_copied: bool) -> Reading {
         let records = &self.inputs.records;
         let reading = Reading::new(&records.fields, self.engine.detect_language);
-        if are_copied || self.read_again {
-            return reading;
+        let asks_for_bad = records.bad.is_some() || records.max_bad.is_some() || self.inputs.strict;
+        match (self.read_again, are_copied) {
+            (true, _) => reading,
+            (false, true) => reading.going_on(asks_for_bad),
+            (false, false) => reading.leaving_out(asks_for_bad),
         }
-        reading.leaving_out(records.bad.is_some() || records.max_bad.is_some() || self.inputs.strict)
     }
 
     /// Whether the tables of the policy are to be learnt from the inputs: they are not given, and the collection does not have them.

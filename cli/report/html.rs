@@ -90,6 +90,9 @@ fn read(run: &Run<'_>) -> Markup {
                     @if run.names.len() > NAMES { div { "and " (run.names.len() - NAMES) " more" } }
                 }
                 dt { "records" } dd { (count(input.records)) " (" (bytes(input.bytes)) ")" }
+                @if input.read_before.files > 0 {
+                    dt { "known files" } dd { (count(input.read_before.files)) " " (input.read_before) }
+                }
                 @for (reason, records) in &input.skipped { dt { "skipped" } dd { (count(*records)) ": " (Escaped(reason)) } }
                 @for (reason, records) in &input.bad { dt { "bad" } dd { (count(*records)) ": " (Escaped(reason)) } }
                 @if !input.incomplete.is_empty() {

@@ -162,6 +162,63 @@ fn an_error_leaves_what_was_read() {
 }
 
 #[test]
+fn results_and_a_report_are_written_of_what_an_interrupted_run_has_read() {
+    let home = tempfile::tempdir().unwrap();
+    let lines = |name: &str, pages: u64| {
+        let page = |n: u64| match n {
+            // One that cannot be read, and one that this policy cannot use, as it has no host.
+            3 => "{\"url\": ".to_owned(),
+            7 => json!({"text": text(n, 40).join(" ")}).to_string(),
+            // Later versions of pages, and what is alike in all files.
+            _ if n.is_multiple_of(9) => {
+                json!({"url": format!("http://x.example/{n}"), "text": text(n / 18, 40).join(" ")})
+                    .to_string()
+            }
+            _ => json!({"url": format!("http://{name}.example/{n}"), "text": text(n, 40).join(" ")})
+                .to_string(),
+        };
+        (0..pages).map(|n| page(n) + "\n").collect::<String>()
+    };
+    for (name, pages) in [("a", 1_100), ("b", 1_200), ("c", 30_000)] {
+        fs::write(home.path().join(format!("{name}.jsonl")), lines(name, pages)).unwrap();
+    }
+    let command = |data: &str| {
+        let mut command = doppel();
+        command.current_dir(home.path()).args(["dedup", "--json", "--policy", "by-site", "--data", data]);
+        let results = ["--annotate", "--kept", "kept", "--removed", "removed", "--report", "report.html"];
+        command.args(results).args(["a.jsonl", "b.jsonl", "c.jsonl"]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let written = || {
+        let sides =
+            ["a", "b", "c"].map(|name| ["kept", "removed"].map(|side| format!("{side}/{name}.jsonl")));
+        sides.map(|sides| sides.map(|path| fs::read_to_string(home.path().join(path)).unwrap()))
+    };
+    let whole = finished(command("whole"));
+    assert_eq!(code(&whole), 0, "{}", errors(&whole));
+    let expected = written();
+    assert!(expected.iter().flatten().all(|file| !file.is_empty()));
+
+    let mut first = command("data");
+    let log = home.path().join("data/unfinished/extracted.log");
+    wait_until("the end of two files", PATIENCE, || {
+        let log = fs::read(&log).unwrap_or_default();
+        log.windows(7).any(|part| part == b"b.jsonl").then_some(())
+    });
+    first.kill().unwrap();
+    first.wait().unwrap();
+    let again = finished(command("data"));
+    assert_eq!(code(&again), 0, "{}", errors(&again));
+    assert!(errors(&again).contains("going on after 2 files that"), "{}", errors(&again));
+    assert!(written() == expected, "the results differ from those of a whole run");
+    let [whole, again] = [whole, again].map(|run| serde_json::from_slice::<Value>(&run.stdout).unwrap());
+    assert_eq!((&again["results"], &again["pages"]), (&whole["results"], &whole["pages"]));
+    assert_eq!(again["input"]["read_before"], json!({"files": 2, "records": 2_296, "bad": 4}));
+    let report = fs::read_to_string(home.path().join("report.html")).unwrap();
+    assert!(report.contains("with 2,296 records, 4 bad"), "{report}");
+}
+
+#[test]
 fn a_file_that_was_replayed_is_not_read_again_whatever_its_date() {
     let home = tempfile::tempdir().unwrap();
     let data = home.path().join("data");

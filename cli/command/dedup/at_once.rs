@@ -59,7 +59,7 @@ impl Dedup {
         let Asked { wanted, tables, .. } = asked;
         let manifest = Manifest::new(wanted, DEFAULTS)?;
         let signer = policy_tables::signer(manifest.policy, tables)?;
-        let goes_on = plan.reading.as_ref().is_some_and(Reading::leaves_out);
+        let goes_on = plan.reading.as_ref().is_some_and(Reading::goes_on);
         let new = if goes_on { NewDirectory::resume(dir)? } else { NewDirectory::begin(dir)? };
         interrupt::announce(extraction_log::BEGINS_ANEW)?;
         let begin = Instant::now();
@@ -122,7 +122,7 @@ impl Dedup {
         let (mut log, mut reading) = (None, None);
         if let Some((all, new)) = making {
             reading = Some(all.behind(Vec::new()));
-            if all.leaves_out() {
+            if all.goes_on() {
                 let sources = &self.inputs.sources()?.all;
                 let maker = maker(&signer, all);
                 let (mut opened, read) = ExtractionLog::open(new.extraction_log(), &maker, (sources, all))?;
