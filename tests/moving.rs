@@ -195,7 +195,8 @@ fn a_partition_moves_while_pages_stream_in() {
 
     let meanwhile = Asker::start(&server, anchor);
     let change = start_change(&server, "drain", 0);
-    assert_eq!((&change["splits"], &change["joins"]), (&json!(0), &json!(0)), "it moves as it is: {change}");
+    // What the service has split by itself before may be joined again.
+    assert_eq!(change["splits"], 0, "nothing is split for one node: {change}");
     let moved = change["contents_moved"].as_u64().unwrap();
     assert!(moved >= size / 2, "{moved}");
     let began = Instant::now();
