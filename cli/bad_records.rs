@@ -136,6 +136,7 @@ pub(crate) fn class(error: &InputError) -> &'static str {
         Reason::FileKind
         | Reason::Format
         | Reason::JsonArray
+        | Reason::Utf16
         | Reason::PackedColumns
         | Reason::PageInPipe => "unknown format",
         Reason::Truncated => "truncated",

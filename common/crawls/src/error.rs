@@ -69,6 +69,9 @@ pub enum Reason {
     /// A JSON array. It is not supported because it cannot be read line by line.
     #[error("a JSON array; the format is JSON lines, one object a line")]
     JsonArray,
+    /// Records as lines of UTF-16.
+    #[error("lines in UTF-16, where UTF-8 is read; `iconv -f UTF-16 -t UTF-8` converts them")]
+    Utf16,
     /// The data end in the middle of a record, line or compressed member.
     #[error("the data end in the middle of it")]
     Truncated,

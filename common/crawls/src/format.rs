@@ -15,6 +15,9 @@ pub(super) const LOOKED_AT: usize = 8 << 10;
 /// The UTF-8 byte order mark, which some editors put at the beginning of a text.
 pub(super) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
+/// The same of UTF-16, little-endian and big-endian.
+const UTF_16_MARKS: [&[u8]; 2] = [b"\xff\xfe", b"\xfe\xff"];
+
 /// A format that an input may be said to have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum InputFormat {
@@ -109,12 +112,18 @@ pub(super) fn of(name: &Path, said: Option<InputFormat>, stream: &mut Stream) ->
     // An error here is ignored if the name determines the format: the reader meets it again and reports it as
     // an item.
     let beginning = beginning(stream);
+    let is_utf16 =
+        beginning.as_ref().is_ok_and(|bytes| UTF_16_MARKS.iter().any(|mark| bytes.starts_with(mark)));
     let name = unpacked(name);
     let by_name = match (said, extension(&name).as_str()) {
         (Some(InputFormat::Warc), _) | (None, "warc" | "wet") => Some(Format::Warc),
         (Some(InputFormat::Jsonl), _) | (None, "jsonl" | "ndjson" | "json") => {
-            let array = beginning.is_ok_and(|beginning| first_byte(beginning) == Some(b'['));
-            return if array { Err(Reason::JsonArray) } else { Ok(Format::Lines) };
+            let is_array = beginning.is_ok_and(|beginning| first_byte(beginning) == Some(b'['));
+            return match () {
+                () if is_utf16 => Err(Reason::Utf16),
+                () if is_array => Err(Reason::JsonArray),
+                () => Ok(Format::Lines),
+            };
         }
         (Some(InputFormat::Csv), _) | (None, "csv") => Some(Format::Delimited(None)),
         (Some(InputFormat::Tsv), _) | (None, "tsv") => Some(Format::Delimited(Some(b'\t'))),
@@ -128,6 +137,7 @@ pub(super) fn of(name: &Path, said: Option<InputFormat>, stream: &mut Stream) ->
     match by_name {
         // These are read from their end, and have compression of their own.
         Some(Format::Parquet | Format::ArrowFile) if compressed => return Err(Reason::PackedColumns),
+        Some(Format::Delimited(_)) if is_utf16 => return Err(Reason::Utf16),
         Some(format) => return Ok(format),
         None => {}
     }

@@ -76,6 +76,24 @@ fn what_cannot_be_a_page_by_itself_is_refused() {
 }
 
 #[test]
+fn records_in_utf_16_are_refused_with_the_way_across() {
+    let text = "id,text\n1,a\n";
+    let encoded = |mark: u16, swap: bool| {
+        let units = [mark].into_iter().chain(text.encode_utf16());
+        units.flat_map(|unit| if swap { unit.to_be_bytes() } else { unit.to_le_bytes() }).collect::<Vec<u8>>()
+    };
+    for content in [encoded(0xfeff, false), encoded(0xfeff, true)] {
+        for format in [InputFormat::Csv, InputFormat::Tsv, InputFormat::Jsonl] {
+            let said = InputOptions { format: Some(format), ..options() };
+            for content in [content.clone(), gzip(&content)] {
+                let error = through_a_pipe(&content, said.clone()).unwrap_err();
+                assert!(error.contains("UTF-16") && error.contains("iconv"), "{error}");
+            }
+        }
+    }
+}
+
+#[test]
 fn damage_in_a_pipe_costs_what_it_costs_in_a_file() {
     let zstd = |bytes: &[u8]| zstd::encode_all(bytes, 3).unwrap();
     let plain = |bytes: &[u8]| bytes.to_vec();
