@@ -242,6 +242,6 @@ pub trait Tier1Api: Tier1Reads {
     /// Waits until everything accepted so far is decided. Returns false if that takes longer than `limit`.
     ///
     /// # Errors
-    /// When the store failed, or at the limit when work was tried for which a part of tier 1 does not answer.
+    /// When the store failed; or at the limit, unless that is zero, when work cannot be done because a part of tier 1 does not answer.
     fn flush(&self, limit: Duration) -> Result<bool, Tier1Error>;
 }

@@ -16,8 +16,10 @@ use super::Tier1;
 const POLL: Duration = Duration::from_millis(5);
 const POLL_MAX: Duration = Duration::from_millis(50);
 
-/// What failed because a part of tier 1 did not answer is tried again so often while a caller waits.
+/// How soon work that failed because a part of tier 1 did not answer is tried again while a caller waits: less often the longer
+/// it waits.
 const AGAIN: Duration = Duration::from_millis(500);
+const AGAIN_MAX: Duration = Duration::from_secs(10);
 
 /// A range has so much time to answer, also at the end of the time limit: it may be in the middle of a commit.
 const COMMIT: Duration = Duration::from_secs(1);
@@ -56,22 +58,22 @@ impl Tier1 {
                 continue;
             }
             before = None;
-            let failed = now.into_iter().zip(&failures).filter(|(report, before)| report.failures > **before);
             let mut away = None;
-            for refused in failed.filter_map(|(report, _)| report.refused) {
-                match refused {
-                    // It may be back soon, and the failure may be of an attempt that was made before the call.
-                    Tier1Error::Unavailable(_) => away = Some(refused),
-                    refused => return Err(refused),
+            for (report, failures) in now.into_iter().zip(&failures) {
+                match report.refused {
+                    // It may be back soon, and the work that failed may have been tried before the call.
+                    Some(refused @ Tier1Error::Unavailable(_)) => away = Some(refused),
+                    Some(refused) if report.failures > *failures => return Err(refused),
+                    _ => {}
                 }
             }
             let at = Instant::now();
             if at >= deadline {
-                return away.map_or(Ok(false), Err);
+                return away.filter(|_| !limit.is_zero()).map_or(Ok(false), Err);
             }
             let again = away.is_some() && at >= again_at;
             if again {
-                again_at = at + AGAIN;
+                again_at = at + (begin.elapsed() / 2).clamp(AGAIN, AGAIN_MAX);
             }
             self.hurry_all(again)?;
             std::thread::sleep(poll());

@@ -148,6 +148,7 @@ impl Tier1Api for Node {
 
     fn flush(&self, limit: Duration) -> Answer<bool> {
         assert!(limit <= Duration::from_secs(1));
+        std::thread::sleep(*self.takes.lock().unwrap());
         self.ask("flush", 0)?;
         Ok(true)
     }
@@ -360,6 +361,21 @@ fn what_is_about_the_whole_is_asked_where_there_is_an_answer() {
     assert_eq!(spread.cursor(), Err(away()));
     assert!(matches!(spread.backup(), Err(BackupError::Tier1Error(Tier1Error::Unavailable(_)))));
     assert!(SpreadTier1::new(Vec::new(), fixed()).cursor().is_err());
+}
+
+#[test]
+fn a_flush_is_told_what_a_node_says_that_has_waited_to_the_end() {
+    let (spread, nodes) = nodes(|_| ());
+    nodes[0].fail(Some(away()));
+    *nodes[0].takes.lock().unwrap() = Duration::from_millis(20);
+    assert_eq!(spread.flush(Duration::from_millis(10)), Err(away()));
+    assert_eq!((nodes[0].asked().len(), nodes[1].asked().len()), (1, 0));
+    // One that cannot be reached has not waited, nor does who asks without waiting.
+    assert_eq!(spread.flush(Duration::from_secs(1)), Ok(true));
+    assert_eq!((nodes[0].asked().len(), nodes[1].asked().len()), (1, 1));
+    nodes[1].fail(Some(away()));
+    assert_eq!(spread.flush(Duration::ZERO), Ok(true));
+    assert_eq!((nodes[1].asked().len(), nodes[2].asked().len()), (1, 1));
 }
 
 #[test]

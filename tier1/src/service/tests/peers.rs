@@ -115,7 +115,7 @@ fn a_range_that_does_not_answer_for_a_while_is_not_taken_for_the_end() {
     // The others are to be recomputed now.
     submit(&tier1, 0, 2, Body::Dead);
     let is_transient = |refused| matches!(refused, Tier1Error::Unavailable(_));
-    assert!(is_transient(tier1.flush(Duration::from_millis(50)).unwrap_err()));
+    assert!(is_transient(tier1.flush(Duration::from_secs(2)).unwrap_err()));
     assert!(is_transient(tier1.pages(&[url(1).id()]).unwrap_err()));
     // An update is taken; only its comparison with the representative is left out.
     assert_eq!(submit(&tier1, 1, 2, content(9)), Outcome::Pending);
