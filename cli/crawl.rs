@@ -204,7 +204,7 @@ struct Reader<'r> {
 }
 
 impl Reader<'_> {
-    /// Whether a file that was read before is left out; with the dates that its pages got nothing may have changed.
+    /// Whether a file that was read before is left out. It is read where its pages would get other dates now.
     fn leaves_out(&mut self, number: usize, known: &Ingested) -> bool {
         let had = known.had();
         let modified = self.tally.now.map_or(known.modified(), |now| known.modified().min(now));

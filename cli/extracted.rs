@@ -112,7 +112,7 @@ fn read(
     })
 }
 
-/// Gives the pages that have a signature. So many come before the first one.
+/// Gives the pages that have a signature. The first page of the batches has the number `record`.
 fn dispatch(
     batches: impl IntoIterator<Item = Extracting>,
     mut record: u64,

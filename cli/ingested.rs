@@ -125,9 +125,9 @@ impl Ingested {
 enum LeavesOut {
     #[default]
     None,
-    /// Those that an interrupted run has read which made the directory.
+    /// Those that are replayed: an interrupted run, which was making the directory, has read them.
     Replayed,
-    /// Those that the collection lists, too.
+    /// Those that are replayed, and those that the collection lists.
     Listed,
 }
 
@@ -155,21 +155,15 @@ impl Reading {
         Self { leaves_out: LeavesOut::Replayed, asks_for_bad, ..self }
     }
 
-    /// Leaves out all files that are known, too.
+    /// The same, and leaves out the files that the collection lists.
     pub(crate) fn leaving_out(self, asks_for_bad: bool) -> Self {
         Self { leaves_out: LeavesOut::Listed, asks_for_bad, ..self }
     }
 
-    /// With what is listed in a data directory, if files may be left out. Only for the process that holds the directory.
-    ///
-    /// # Errors
-    /// When the list is there and cannot be read.
-    pub(crate) fn with_list(&self, dir: &Path) -> anyhow::Result<Self> {
-        let mut this = self.behind(Vec::new());
-        if self.leaves_out == LeavesOut::Listed {
-            this.known = read(&dir.join(NAME)).with_context(|| cannot("read", dir))?.0;
-        }
-        Ok(this)
+    /// With what is [listed](IngestedList::open) in a data directory, if such files may be left out.
+    pub(crate) fn with_list(&self, listed: Listed) -> Self {
+        let known = if self.leaves_out == LeavesOut::Listed { listed.0 } else { HashMap::new() };
+        Self { known, ..self.behind(Vec::new()) }
     }
 
     /// Behind these files, which are the first ones and were replayed.
@@ -187,7 +181,7 @@ impl Reading {
         &self.how
     }
 
-    /// How many pages are replayed, with those that could not be used.
+    /// How many pages the files have that were replayed, with those that could not be used and are not in the log.
     pub(crate) fn replayed_pages(&self) -> u64 {
         self.replayed.iter().map(|ingested| ingested.had.pages()).sum()
     }
@@ -229,6 +223,10 @@ impl Reading {
     }
 }
 
+/// What a list has.
+#[derive(Debug, Default)]
+pub(crate) struct Listed(HashMap<Named, Ingested>);
+
 /// The list of a data directory, to which files are added. Only for the process that holds the directory.
 #[derive(Debug)]
 pub(crate) struct IngestedList {
@@ -239,13 +237,13 @@ pub(crate) struct IngestedList {
 }
 
 impl IngestedList {
-    /// Opens the list, and makes it if there is none. Lines that others have replaced, and those of files that have gone, are removed now and then.
+    /// Opens the list, and makes it if there is none; gives what it has, too. Lines that others have replaced, and those of files that have gone, are removed now and then.
     ///
     /// # Errors
     /// When it cannot be read or written.
-    pub(crate) fn open(dir: &Path) -> anyhow::Result<Self> {
+    pub(crate) fn open(dir: &Path) -> anyhow::Result<(Self, Listed)> {
         let path = dir.join(NAME);
-        let open = || -> io::Result<Self> {
+        let open = || -> io::Result<_> {
             whole_file::remove_left(dir, is_aside);
             let (mut known, lines, mut is_torn) = read(&path)?;
             if lines > OLD_LINES {
@@ -260,9 +258,11 @@ impl IngestedList {
             if is_new {
                 File::open(dir)?.sync_all()?;
             }
-            Ok(Self { path: path.clone(), file, is_torn })
+            Ok((Self { path: path.clone(), file, is_torn }, Listed(known)))
         };
-        open().with_context(|| cannot("write", dir))
+        open().with_context(|| {
+            format!("cannot read or write the list of files that were read, {}", path.display())
+        })
     }
 
     /// Lists files, of which all pages are on disk.
@@ -316,10 +316,6 @@ fn read(path: &Path) -> io::Result<(HashMap<Named, Ingested>, usize, bool)> {
         }
     }
     Ok((known, lines, text.last().is_some_and(|last| *last != b'\n')))
-}
-
-fn cannot(verb: &str, dir: &Path) -> String {
-    format!("cannot {verb} the list of files that were read, {}", dir.join(NAME).display())
 }
 
 #[cfg(test)]

@@ -46,7 +46,7 @@ pub struct Tally {
     pub crawl_files: BTreeMap<String, u64>,
     /// Inputs that could not be read to their end.
     pub incomplete: Vec<String>,
-    /// Files that the collection has taken before, so that they were not read again.
+    /// Files that an earlier run has read, so that they were not read again for the groups.
     #[serde(skip_serializing_if = "ReadBefore::is_none")]
     pub(crate) read_before: ReadBefore,
     /// When reading began: dates may not be far ahead of it.

@@ -107,7 +107,7 @@ struct Plan {
     /// Whether it makes a data directory as a whole.
     makes: bool,
     results: Option<Results>,
-    /// How files are read that the collection lists, where one is kept.
+    /// How files are read, and which are left out, where a collection is kept.
     reading: Option<Reading>,
 }
 
@@ -166,8 +166,8 @@ impl Dedup {
         Ok(Plan { out, report, market, makes: is_possible && !self.incremental, results, reading })
     }
 
-    /// How files are read for a collection. Where their records `are_copied`, or are looked at for a report, those that it lists are read, too: it
-    /// does not say what each of them was.
+    /// How files are read for a collection. Where their records `are_copied`, or are looked at for a report, the files that it lists are read, too: the
+    /// list does not say what became of each record.
     fn reading(&self, are_copied: bool) -> Reading {
         let records = &self.inputs.records;
         let reading = Reading::new(&records.fields, self.engine.detect_language);

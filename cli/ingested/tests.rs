@@ -26,10 +26,10 @@ fn a_file_is_known_as_long_as_it_is_as_it_was_and_is_read_in_the_same_way() {
     let found = sources(&path);
     let ingested = ended(&reading(), &found.all[0], 0).unwrap();
     let before = found.all[0].version().unwrap();
-    let mut list = IngestedList::open(home.path()).unwrap();
+    let (mut list, _) = IngestedList::open(home.path()).unwrap();
     list.add([&ingested]).unwrap();
     let knows = |reading: Reading, path: &Path| {
-        let reading = reading.with_list(home.path()).unwrap();
+        let reading = reading.with_list(IngestedList::open(home.path()).unwrap().1);
         reading.known(&sources(path).all[0]).map(|known| known.had().records)
     };
     assert_eq!(knows(reading(), &path), Some(3));
@@ -95,9 +95,9 @@ fn files_with_bad_records_are_read_again_where_these_are_asked_for() {
     let found = sources(&path);
     let ingested = ended(&reading(), &found.all[0], 0).unwrap().without(1);
     assert_eq!((ingested.had().records, ingested.had().bad), (2, 1));
-    IngestedList::open(home.path()).unwrap().add([&ingested]).unwrap();
+    IngestedList::open(home.path()).unwrap().0.add([&ingested]).unwrap();
     let knows = |asks| {
-        let reading = reading().leaving_out(asks).with_list(home.path()).unwrap();
+        let reading = reading().leaving_out(asks).with_list(IngestedList::open(home.path()).unwrap().1);
         reading.known(&found.all[0]).is_some()
     };
     assert_eq!((knows(false), knows(true)), (true, false));
@@ -109,20 +109,20 @@ fn a_list_with_a_torn_line_goes_on_and_one_with_many_old_lines_is_written_anew()
     let paths = ["a.jsonl", "b.jsonl"].map(|name| home.path().join(name));
     paths.iter().for_each(|path| fs::write(path, "one").unwrap());
     let all = paths.each_ref().map(|path| ended(&reading(), &sources(path).all[0], 0).unwrap());
-    let mut list = IngestedList::open(home.path()).unwrap();
+    let (mut list, _) = IngestedList::open(home.path()).unwrap();
     list.add(&all).unwrap();
     let listed = home.path().join(NAME);
     let knows = || {
-        let reading = reading().with_list(home.path()).unwrap();
+        let reading = reading().with_list(IngestedList::open(home.path()).unwrap().1);
         paths.each_ref().map(|path| reading.known(&sources(path).all[0]).is_some())
     };
     assert_eq!(knows(), [true, true]);
     let text = fs::read(&listed).unwrap();
     fs::write(&listed, &text[..text.len() - 9]).unwrap();
     assert_eq!(knows(), [true, false]);
-    IngestedList::open(home.path()).unwrap().add([&all[1]]).unwrap();
+    IngestedList::open(home.path()).unwrap().0.add([&all[1]]).unwrap();
     assert_eq!(knows(), [true, true]);
-    let mut list = IngestedList::open(home.path()).unwrap();
+    let (mut list, _) = IngestedList::open(home.path()).unwrap();
     for _ in 0..OLD_LINES + 4 {
         list.add([&all[0]]).unwrap();
     }
@@ -137,7 +137,7 @@ fn a_list_with_a_torn_line_goes_on_and_one_with_many_old_lines_is_written_anew()
         gone
     };
     let gone: Vec<_> = (0..OLD_LINES + 10).map(gone).collect();
-    IngestedList::open(home.path()).unwrap().add(&gone).unwrap();
+    IngestedList::open(home.path()).unwrap().0.add(&gone).unwrap();
     IngestedList::open(home.path()).unwrap();
     assert_eq!(fs::read_to_string(&listed).unwrap().lines().count(), 2);
     assert_eq!(knows(), [true, true]);

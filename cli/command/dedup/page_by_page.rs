@@ -43,9 +43,10 @@ impl Dedup {
         let begin = Instant::now();
         let mut weights = Weights::default();
         let mut verdicts = self.verdicts();
-        let list = self.data.as_deref().map(IngestedList::open).transpose()?;
         // The directory is this process's now, and what is listed is on record in it.
-        let reading = plan.reading.as_ref().map(|reading| reading.with_list(dir)).transpose()?;
+        let list = self.data.as_deref().map(IngestedList::open).transpose()?;
+        let (list, listed) = list.unzip();
+        let reading = plan.reading.as_ref().map(|reading| reading.with_list(listed.unwrap_or_default()));
         let mut fed = self.feed(&engine, (reading.as_ref(), list), &mut weights, verdicts.as_mut())?;
         if self.data.is_some() {
             self.look_for_gone(&engine, &mut fed)?;
