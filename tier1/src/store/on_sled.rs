@@ -30,6 +30,10 @@ const FILE: &str = "db";
 /// What the engine's configuration file says of every database made here, before a checksum that the engine
 /// does not hold it to.
 const CONFIGURATION: &[u8] = b"segment_size: 524288\nuse_compression: false\nversion: 0.34\n";
+const CHECKSUM_BYTES: usize = 4;
+
+/// The name of that file.
+const CONFIGURATION_FILE: &str = "conf";
 
 /// A sled database with one tree.
 #[derive(Debug)]
@@ -77,11 +81,15 @@ impl Sled {
                 Ok(db) => return Ok(Self { db: Some(db), dir: dir.to_owned() }),
                 Err(StoreError::InUse) if Instant::now() < deadline => thread::sleep(LOOK),
                 Err(error @ StoreError::InUse) => return Err(error),
-                // The engine had the lock, so nobody else is writing what is removed here.
-                Err(error) => match (remove_unfinished_snapshots(dir), error) {
-                    (true, StoreError::Corrupt { .. }) => {}
-                    (_, error) => return Err(error),
-                },
+                Err(error) => {
+                    // The engine had the lock, so nobody else is writing the snapshots that are removed here.
+                    let is_corrupt = matches!(error, StoreError::Corrupt { .. });
+                    let may_open = remove_unfinished_configuration(dir)
+                        || is_corrupt && remove_unfinished_snapshots(dir);
+                    if !may_open {
+                        return Err(error);
+                    }
+                }
             }
         }
     }
@@ -160,6 +168,17 @@ impl Store for Sled {
     }
 }
 
+/// Removes a configuration file that has no end: the engine writes it in place and in two steps, before there is a row, and a process that
+/// is killed between them leaves a part. It says the same of every database, and the engine makes it anew. Whether there was one.
+fn remove_unfinished_configuration(dir: &Path) -> bool {
+    let path = dir.join(CONFIGURATION_FILE);
+    let is_unfinished = |bytes: Vec<u8>| match bytes.strip_prefix(CONFIGURATION) {
+        Some(checksum) => checksum.len() < CHECKSUM_BYTES,
+        None => CONFIGURATION.starts_with(&bytes),
+    };
+    std::fs::read(&path).is_ok_and(is_unfinished) && std::fs::remove_file(&path).is_ok()
+}
+
 /// Removes snapshots that the engine had not written to their ends: one that found no room, or was killed, leaves such a file, and the
 /// next start would take it for the newest snapshot and for damaged. Whether there were any.
 fn remove_unfinished_snapshots(dir: &Path) -> bool {
@@ -211,7 +230,7 @@ fn end<T>(dir: &Path, open: T) {
 
 /// Whether the engine's configuration file is what kept it from opening a database.
 fn configuration(dir: &Path) -> Option<StoreError> {
-    let path = dir.join("conf");
+    let path = dir.join(CONFIGURATION_FILE);
     let is_whole = match std::fs::read(&path) {
         Ok(bytes) => bytes.starts_with(CONFIGURATION),
         // The engine makes a new one.
@@ -241,7 +260,7 @@ mod tests {
         {
             let dir = tempfile::tempdir().unwrap();
             drop(Sled::open_share(dir.path(), 1).unwrap());
-            let path = dir.path().join("conf");
+            let path = dir.path().join(CONFIGURATION_FILE);
             let mut conf = std::fs::read(&path).unwrap();
             assert_eq!(conf[..conf.len() - 4], *CONFIGURATION);
             let at = CONFIGURATION.windows(7).position(|part| damage.starts_with(part)).unwrap_or(0);
@@ -253,6 +272,23 @@ mod tests {
                 dir.path().display()
             );
             assert_eq!(error, expected);
+        }
+    }
+
+    #[test]
+    fn a_configuration_file_that_was_not_written_to_its_end_harms_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(CONFIGURATION_FILE);
+        let first = Sled::open_share(dir.path(), 1).unwrap();
+        first.put(b"key".to_vec(), b"row".to_vec()).unwrap();
+        first.flush().unwrap();
+        drop(first);
+        let whole = std::fs::read(&path).unwrap();
+        assert_eq!(whole.len(), CONFIGURATION.len() + CHECKSUM_BYTES);
+        for length in 0..whole.len() {
+            std::fs::write(&path, &whole[..length]).unwrap();
+            let again = Sled::open_share(dir.path(), 1).unwrap_or_else(|error| panic!("{length}: {error}"));
+            assert_eq!(again.get(b"key").unwrap(), Some(b"row".to_vec()));
         }
     }
 
