@@ -32,7 +32,8 @@ const HEAD: usize = 12;
 const FRAME_MAX: u32 = 1 << 30;
 
 /// What is said when a signal ends a run with a log, and without.
-const GOES_ON: &str = "interrupted; the same command goes on behind the last file that was read to its end";
+pub(crate) const GOES_ON: &str =
+    "interrupted; the same command goes on behind the last file that was read to its end";
 pub(crate) const BEGINS_ANEW: &str = "interrupted; nothing is kept, and the same command begins anew";
 
 /// What is written of a batch.

@@ -55,6 +55,20 @@ pub(crate) fn announce(words: &'static str) -> io::Result<()> {
     Ok(())
 }
 
+/// Takes a step that no interruption falls into: one that comes before it ends the process, and one that comes meanwhile waits for its end, and
+/// says `words`. Nothing is made [removable](removable) or [forgotten](forget) in it.
+///
+/// # Errors
+/// What `step` fails with.
+pub(crate) fn kept_out<T, E>(step: impl FnOnce() -> Result<T, E>, words: &'static str) -> Result<T, E> {
+    let mut unfinished = unfinished();
+    let done = step()?;
+    if let Some(unfinished) = unfinished.as_mut() {
+        unfinished.words = Some(words);
+    }
+    Ok(done)
+}
+
 fn waited_for(unfinished: &mut Option<Unfinished>) -> io::Result<&mut Unfinished> {
     match unfinished {
         Some(unfinished) => Ok(unfinished),

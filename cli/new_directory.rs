@@ -27,6 +27,9 @@ const TIER2: &str = "tier2";
 const LOCK: &str = "lock";
 const LOG: &str = "extracted.log";
 
+/// What is said when a signal ends a run whose directory is whole.
+pub(crate) const WHOLE: &str = "interrupted; the collection is whole";
+
 /// A directory that is being made. Unless it is finished, nothing stays.
 #[derive(Debug)]
 pub(crate) struct NewDirectory {
@@ -163,11 +166,19 @@ impl NewDirectory {
         self.keeps_log.get()
     }
 
-    /// Makes it a data directory. All files of both tiers are on disk, and so are their names.
+    /// Makes it a data directory. All files of both tiers are on disk, and so are their names. A signal that ends the process from then on says
+    /// `words`.
     ///
     /// # Errors
     /// When it cannot be written, or another process has made a manifest meanwhile.
-    pub(crate) fn finish(self, manifest: &Manifest) -> anyhow::Result<()> {
+    pub(crate) fn finish(self, manifest: &Manifest, words: &'static str) -> anyhow::Result<()> {
+        // An interruption removes what is not finished, and would follow it to its new name.
+        interrupt::kept_out(|| self.move_to_its_place(manifest), words)?;
+        self.keeps_log.set(false);
+        Ok(())
+    }
+
+    fn move_to_its_place(&self, manifest: &Manifest) -> anyhow::Result<()> {
         let dir = &self.dir;
         if dir.join(NAME).exists() {
             bail!("another process has made a collection in {}; name another directory", dir.display());
@@ -183,7 +194,6 @@ impl NewDirectory {
         }
         sync(dir).with_context(cannot)?;
         manifest.install(dir)?;
-        self.keeps_log.set(false);
         Ok(())
     }
 }

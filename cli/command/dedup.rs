@@ -17,8 +17,9 @@ use crate::args::{EngineArgs, InputArgs};
 use crate::bad_records::BadFile;
 use crate::destination::Destination;
 use crate::ingested::Reading;
+use crate::interrupt;
 use crate::manifest::{self, Manifest};
-use crate::new_directory::NewDirectory;
+use crate::new_directory::{NewDirectory, WHOLE};
 use crate::output::{Output, say};
 use crate::policy_tables;
 use crate::results::{Decisions, ResultArgs, Results, Verdicts};
@@ -208,10 +209,14 @@ impl Dedup {
     fn dedup(&self, asked: Asked, plan: &Plan, learnt: Option<LearntTables>) -> anyhow::Result<()> {
         let data = self.data.as_deref();
         let new = data.filter(|_| plan.makes);
-        let Done { mut summary, decisions, mut written } = match new {
+        let Done { mut summary, decisions, written } = match new {
             Some(dir) => self.make_directory(dir, asked, plan)?,
             None if data.is_none() && !self.incremental => self.at_once(asked, plan)?,
             None => self.page_by_page(asked, plan)?,
+        };
+        let mut written = match data {
+            Some(dir) => written.with_context(|| is_complete(dir)),
+            None => written,
         };
         let kept = data.map(|dir| dir.join(policy_tables::NAME)).filter(|path| path.exists());
         summary.tables = learnt.map(|learnt| LearntTables { kept, ..learnt });
@@ -220,8 +225,16 @@ impl Dedup {
             let first = (input.now.unwrap_or_else(Timestamp::now), &*input.met);
             match results.write(&self.inputs, first, decisions) {
                 Ok(copied) => summary.results = Some(copied),
-                Err(error) => written = Err(error),
+                Err(error) => {
+                    written = Err(match data {
+                        Some(dir) => error.context(has_no_results(dir)),
+                        None => error,
+                    });
+                }
             }
+        }
+        if new.is_some_and(|dir| dir.join(manifest::NAME).exists()) && written.is_ok() {
+            interrupt::announce(WHOLE)?;
         }
         let output = Output { json: self.json };
         if plan.prints() {
@@ -231,10 +244,7 @@ impl Dedup {
         }
         let input = &summary.fed.input;
         input.left_out("doppel dedup").inspect(|left_out| say!("doppel: {left_out}"));
-        match data {
-            Some(dir) => written.with_context(|| is_complete(dir))?,
-            None => written?,
-        }
+        written?;
         let verdict = input.verdict(self.inputs.strict, 0);
         match new.filter(|dir| !dir.join(manifest::NAME).exists()) {
             Some(dir) => verdict.with_context(|| nothing_is_kept(dir, false)),
@@ -279,6 +289,11 @@ fn is_complete(dir: &Path) -> String {
     format!(
         "the collection in {dir} is complete, and `doppel serve --data {dir}` with `doppel export` gives the output"
     )
+}
+
+/// The same where the records are not.
+fn has_no_results(dir: &Path) -> String {
+    format!("the collection in {} is complete, and the same command writes the records anew", dir.display())
 }
 
 /// A version that says that a page is gone.

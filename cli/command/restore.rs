@@ -13,8 +13,9 @@ use doppel_tier1::backup::{RestoreError, Series, refuse_pipes, restore};
 use serde::Serialize;
 
 use crate::command::check::Checked;
+use crate::interrupt;
 use crate::manifest::Manifest;
-use crate::new_directory::NewDirectory;
+use crate::new_directory::{NewDirectory, WHOLE};
 use crate::output::{self, Output, bytes, plural};
 use crate::policy_tables::{self, PolicyTablesError};
 use crate::progress;
@@ -80,6 +81,7 @@ impl Restore {
         let manifest = Manifest::read(series.head().manifest.as_bytes(), &self.backups[0])?;
         let tables = self.tables(&manifest)?;
         let new = NewDirectory::begin(dir)?;
+        interrupt::announce("interrupted; nothing is restored, and the same command begins anew")?;
         let bar = progress::waiting("restoring");
         if self.backups.len() > 1 {
             // A file that is missing or mixed up is found before hours of work. One alone may be a pipe, which is read once.
@@ -108,7 +110,7 @@ impl Restore {
         if let Some(tables) = &tables {
             policy_tables::write(&new.tables(), tables)?;
         }
-        new.finish(&manifest)?;
+        new.finish(&manifest, WHOLE)?;
         let tables_needed = manifest.tables.filter(|_| tables.is_none());
         Output { json: self.json }.print(&Restored { summary, tables_needed }, |out| {
             let BackupSummary { rows, changes, bytes: size } = summary;

@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::Stdio;
+use std::thread;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -164,6 +166,36 @@ fn a_run_that_is_killed_leaves_nothing_that_can_be_opened() {
         let refused = run(["dedup", way, "--data", data.to_str().unwrap(), &files[0]]);
         assert_eq!(code(&refused), 1);
         assert!(data.join("unfinished/mine").exists());
+    }
+}
+
+#[test]
+fn an_interruption_comes_before_the_directory_is_whole_or_after_and_never_between() {
+    let home = tempfile::tempdir().unwrap();
+    let input = home.path().join("crawl.jsonl");
+    let page = |n: u64| json!({"url": format!("http://a.example/{n}"), "text": text(n, 40).join(" ")});
+    fs::write(&input, ndjson(&(0..3_000).map(page).collect::<Vec<_>>())).unwrap();
+    for attempt in 0..24 {
+        let data = home.path().join(format!("data-{attempt}"));
+        let mut command = doppel();
+        command.args(["dedup", "--ranges", "8", "--data"]).arg(&data).arg(&input);
+        let mut run = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        // All rows are on disk; what is left is to move them to their place, which takes some milliseconds.
+        let last = data.join("unfinished/tier1/range-7/progress");
+        while !last.exists() && run.try_wait().unwrap().is_none() {
+            thread::sleep(Duration::from_micros(200));
+        }
+        thread::sleep(Duration::from_micros(200 * attempt));
+        if run.try_wait().unwrap().is_none() {
+            interrupt(&run, if attempt % 2 == 0 { "TERM" } else { "INT" });
+        }
+        let said = errors(&finished(run));
+        let is_whole = data.join("manifest.json").exists();
+        assert!(is_whole || !said.contains("is whole"), "{said}");
+        assert!(!is_whole || !said.contains("goes on") && !said.contains("begins anew"), "{said}");
+        dedup(&data, &["--ranges", "8"], &[input.to_str().unwrap().to_owned()]);
+        let checked = crate::harness::run(["check", data.to_str().unwrap()]);
+        assert_eq!(code(&checked), 0, "attempt {attempt}, {said}: {}", errors(&checked));
     }
 }
 

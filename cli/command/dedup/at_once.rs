@@ -16,10 +16,10 @@ use doppel_tier1::bulk::{Bulk, BulkConfig, Grouped, Keep};
 
 use super::{Dedup, Done, Plan, dead, nothing_is_kept};
 use crate::extracted::{Extracted, ExtractedPage};
-use crate::extraction_log::{self, ExtractionLog};
+use crate::extraction_log::{BEGINS_ANEW, ExtractionLog, GOES_ON};
 use crate::ingested::{self, Ingested, Reading};
 use crate::manifest::{Manifest, Wanted};
-use crate::new_directory::NewDirectory;
+use crate::new_directory::{NewDirectory, WHOLE};
 use crate::results::Decisions;
 use crate::scratch::Scratch;
 use crate::summary::{Fed, Found, Summary};
@@ -30,6 +30,10 @@ use crate::{directory, extracted, interrupt, policy_tables, progress};
 /// Bytes of signatures that are in memory while a collection is grouped of which nothing is kept; the others are in a
 /// temporary file.
 const SIGNATURES_MAX: usize = 128 << 20;
+
+/// What is said when a signal ends a run whose directory is whole.
+const NOT_WRITTEN: &str =
+    "interrupted; the collection is whole, but not all is written that was to be; the same command writes it";
 
 /// What was counted of the pages, and what is decided of the records where results are wanted.
 type Counted = (Weights, Option<Decisions>);
@@ -61,7 +65,8 @@ impl Dedup {
         let signer = policy_tables::signer(manifest.policy, tables)?;
         let goes_on = plan.reading.as_ref().is_some_and(Reading::goes_on);
         let new = if goes_on { NewDirectory::resume(dir)? } else { NewDirectory::begin(dir)? };
-        interrupt::announce(extraction_log::BEGINS_ANEW)?;
+        let has_log = new.extraction_log().exists();
+        interrupt::announce(if has_log { GOES_ON } else { BEGINS_ANEW })?;
         let begin = Instant::now();
         let (tier1, map) = (new.tier1(), manifest.map()?);
         let config = BulkConfig {
@@ -87,8 +92,7 @@ impl Dedup {
         }
         let list = new.ingested();
         ingested::write_new(&list, &ended).with_context(|| format!("cannot write {}", list.display()))?;
-        new.finish(&manifest)?;
-        interrupt::announce("interrupted; the collection is whole")?;
+        new.finish(&manifest, if plan.writes() { NOT_WRITTEN } else { WHOLE })?;
         Ok(self.answer(fed, begin, (&signer, &grouped, counted), Some(plan)))
     }
 

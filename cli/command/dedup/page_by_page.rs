@@ -1,6 +1,7 @@
 //! Page by page: every page is recorded in a collection as a server does.
 
 use std::io::Write;
+use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -45,13 +46,20 @@ impl Dedup {
         let mut verdicts = self.verdicts();
         // The directory is this process's now, and what is listed is on record in it.
         let list = self.data.as_deref().map(IngestedList::open).transpose()?;
-        let (list, listed) = list.unzip();
+        let (mut list, listed) = list.unzip();
         let reading = plan.reading.as_ref().map(|reading| reading.with_list(listed.unwrap_or_default()));
-        let mut fed = self.feed(&engine, (reading.as_ref(), list), &mut weights, verdicts.as_mut())?;
-        if self.data.is_some() {
-            self.look_for_gone(&engine, &mut fed)?;
-        }
-        decide(&engine)?;
+        let mut fed = Fed::default();
+        let mut record = || {
+            fed = self.feed(&engine, (reading.as_ref(), list.take()), &mut weights, verdicts.as_mut())?;
+            if self.data.is_some() {
+                self.look_for_gone(&engine, &mut fed)?;
+            }
+            decide(&engine)
+        };
+        record().map_err(|error| match &self.data {
+            Some(dir) => with_next_step(dir, error),
+            None => error,
+        })?;
         let elapsed = begin.elapsed();
         let tier1: &dyn Tier1Api = &*engine.tier1;
         let mut winners = plan
@@ -121,6 +129,17 @@ impl Dedup {
             list.as_mut().map_or(Ok(()), |list| list.add(extracted.ended.iter().map(|end| &end.ingested)))
         })?;
         Ok(Fed { input, ..fed })
+    }
+}
+
+/// What to do where the disk is full.
+fn with_next_step(dir: &Path, error: anyhow::Error) -> anyhow::Error {
+    match error.downcast_ref::<Tier1Error>() {
+        Some(Tier1Error::DiskFull(_)) => {
+            let dir = dir.display();
+            error.context(format!("{dir} has taken what it could; make room, and the same command goes on"))
+        }
+        _ => error,
     }
 }
 

@@ -28,6 +28,11 @@ impl Plan {
         [self.out.as_ref(), to_report].into_iter().flatten().any(|to| matches!(to, Destination::Standard))
     }
 
+    /// Whether anything is written but the collection and the summary.
+    pub(super) fn writes(&self) -> bool {
+        self.out.is_some() || self.report.is_some() || self.results.is_some()
+    }
+
     /// How many of the largest groups are needed, if the summary lists so many.
     pub(super) fn largest(&self, top: usize) -> usize {
         if self.report.is_some() { top.max(EXAMPLES) } else { top }
