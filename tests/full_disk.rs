@@ -187,6 +187,43 @@ fn load_until_refused(disk: &SmallDisk, server: &Server, pages: &[Value]) -> Ack
 }
 
 #[test]
+fn a_collection_begins_when_there_is_room_for_it() {
+    let home = tempfile::tempdir().unwrap();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let Some(disk) = SmallDisk::make(home.path(), BYTES) else { return };
+    let (data, input) = (home.path().join("data"), elsewhere.path().join("pages.jsonl"));
+    fs::write(&input, rounds(31, 20, 1)[0].iter().map(|page| format!("{page}\n")).collect::<String>())
+        .unwrap();
+    // What a command says, and whether it succeeds.
+    let run = |arguments: &[&str]| {
+        let mut command = disk.command(doppel().get_program());
+        command.args(arguments).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let status = wait_until("the command to end", PATIENCE, || child.try_wait().unwrap());
+        (status.success(), std::io::read_to_string(child.stderr.take().unwrap()).unwrap())
+    };
+    let [data, input] = [&data, &input].map(|path| path.to_str().unwrap());
+    for way in ["--json", "--incremental"] {
+        disk.fill();
+        let (is_done, said) = run(&["dedup", way, "--data", data, input]);
+        assert!(!is_done && said.to_lowercase().contains("no space left on"), "{said}");
+        disk.empty();
+        let (is_done, said) = run(&["dedup", way, "--data", data, input]);
+        assert!(is_done, "{said}");
+        // As a process that was killed while it made the database has left it.
+        let conf = disk.path().join("data/tier1/range-0/conf");
+        fs::write(&conf, &fs::read(&conf).unwrap()[..20]).unwrap();
+        disk.fill();
+        let (is_sound, said) = run(&["check", data]);
+        assert!(!is_sound && !said.contains("damaged"), "{said}");
+        disk.empty();
+        let (is_sound, said) = run(&["check", data]);
+        assert!(is_sound, "{said}");
+        fs::remove_dir_all(disk.path().join("data")).unwrap();
+    }
+}
+
+#[test]
 fn a_server_that_refuses_ends_in_time_or_is_killed_and_its_restart_has_what_was_acknowledged() {
     let home = tempfile::tempdir().unwrap();
     let Some(disk) = SmallDisk::make(home.path(), BYTES) else { return };

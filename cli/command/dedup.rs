@@ -226,7 +226,7 @@ impl Dedup {
             match results.write(&self.inputs, first, decisions) {
                 Ok(copied) => summary.results = Some(copied),
                 Err(error) => {
-                    written = Err(match data {
+                    written = Err(match data.filter(|dir| dir.join(manifest::NAME).exists()) {
                         Some(dir) => error.context(has_no_results(dir)),
                         None => error,
                     });

@@ -83,6 +83,7 @@ impl Dedup {
         // lie in the directory, which has to stay empty. The caller says that nothing was read.
         if grouped.counters.submissions == 0 {
             new.keep_log(false);
+            interrupt::announce(BEGINS_ANEW)?;
             return Ok(self.answer(fed, begin, (&signer, &grouped, counted), None));
         }
         let marked = doppel_tier2::check::mark(&new.tier2());

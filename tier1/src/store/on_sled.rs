@@ -75,21 +75,26 @@ impl Sled {
             .mode(sled::Mode::HighThroughput)
             .flush_every_ms(None);
         let deadline = Instant::now() + CLOSING;
+        let mut may_mend = true;
         loop {
-            let opened = guarded(dir, "opening", || config.open())?;
-            match opened.map_err(|error| configuration(dir).unwrap_or_else(|| failure(dir, error))) {
+            let error = match guarded(dir, "opening", || config.open())? {
                 Ok(db) => return Ok(Self { db: Some(db), dir: dir.to_owned() }),
-                Err(StoreError::InUse) if Instant::now() < deadline => thread::sleep(LOOK),
-                Err(error @ StoreError::InUse) => return Err(error),
-                Err(error) => {
-                    // The engine had the lock, so nobody else is writing the snapshots that are removed here.
-                    let is_corrupt = matches!(error, StoreError::Corrupt { .. });
-                    let may_open = remove_unfinished_configuration(dir)
-                        || is_corrupt && remove_unfinished_snapshots(dir);
-                    if !may_open {
-                        return Err(error);
-                    }
-                }
+                Err(error) => error,
+            };
+            // A file that the system does not let it read or write is not the one that is wrong.
+            let is_of_system = matches!(error, sled::Error::Io(_));
+            match failure(dir, error) {
+                StoreError::InUse if Instant::now() < deadline => thread::sleep(LOOK),
+                error if is_of_system && !matches!(error, StoreError::Corrupt { .. }) => return Err(error),
+                // The engine reads it before it locks the database. If another process has it, that one has read it before.
+                _ if may_mend && remove_unfinished_configuration(dir) => may_mend = false,
+                error => match configuration(dir) {
+                    Some(damaged) => return Err(damaged),
+                    // The engine had the lock, so nobody else is writing what is removed here.
+                    None if matches!(error, StoreError::Corrupt { .. })
+                        && remove_unfinished_snapshots(dir) => {}
+                    None => return Err(error),
+                },
             }
         }
     }
