@@ -86,7 +86,7 @@ impl Sled {
             match failure(dir, error) {
                 StoreError::InUse if Instant::now() < deadline => thread::sleep(LOOK),
                 error if is_of_system && !matches!(error, StoreError::Corrupt { .. }) => return Err(error),
-                // The engine reads it before it locks the database. If another process has it, that one has read it before.
+                // The engine reads this file before it locks the database. Another process that has the database does not read it again.
                 _ if may_mend && remove_unfinished_configuration(dir) => may_mend = false,
                 error => match configuration(dir) {
                     Some(damaged) => return Err(damaged),
