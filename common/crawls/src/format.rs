@@ -112,32 +112,26 @@ pub(super) fn of(name: &Path, said: Option<InputFormat>, stream: &mut Stream) ->
     // An error here is ignored if the name determines the format: the reader meets it again and reports it as
     // an item.
     let beginning = beginning(stream);
-    let is_utf16 =
-        beginning.as_ref().is_ok_and(|bytes| UTF_16_MARKS.iter().any(|mark| bytes.starts_with(mark)));
+    let begins = |is: &dyn Fn(&[u8]) -> bool| beginning.as_ref().is_ok_and(|bytes| is(bytes));
     let name = unpacked(name);
     let by_name = match (said, extension(&name).as_str()) {
         (Some(InputFormat::Warc), _) | (None, "warc" | "wet") => Some(Format::Warc),
-        (Some(InputFormat::Jsonl), _) | (None, "jsonl" | "ndjson" | "json") => {
-            let is_array = beginning.is_ok_and(|beginning| first_byte(beginning) == Some(b'['));
-            return match () {
-                () if is_utf16 => Err(Reason::Utf16),
-                () if is_array => Err(Reason::JsonArray),
-                () => Ok(Format::Lines),
-            };
-        }
+        (Some(InputFormat::Jsonl), _) | (None, "jsonl" | "ndjson" | "json") => Some(Format::Lines),
         (Some(InputFormat::Csv), _) | (None, "csv") => Some(Format::Delimited(None)),
         (Some(InputFormat::Tsv), _) | (None, "tsv") => Some(Format::Delimited(Some(b'\t'))),
         (Some(InputFormat::Parquet), _) | (None, "parquet") => Some(Format::Parquet),
         (Some(InputFormat::Arrow), _) | (None, "arrow" | "arrows" | "feather") => {
-            let file = beginning.as_ref().is_ok_and(|beginning| columns::is_arrow_file(beginning));
-            Some(if file { Format::ArrowFile } else { Format::ArrowStream })
+            Some(if begins(&columns::is_arrow_file) { Format::ArrowFile } else { Format::ArrowStream })
         }
         _ => None,
     };
     match by_name {
         // These are read from their end, and have compression of their own.
         Some(Format::Parquet | Format::ArrowFile) if compressed => return Err(Reason::PackedColumns),
-        Some(Format::Delimited(_)) if is_utf16 => return Err(Reason::Utf16),
+        Some(Format::Lines | Format::Delimited(_)) if begins(&is_utf16) => return Err(Reason::Utf16),
+        Some(Format::Lines) if begins(&|bytes| first_byte(bytes) == Some(b'[')) => {
+            return Err(Reason::JsonArray);
+        }
         Some(format) => return Ok(format),
         None => {}
     }
@@ -165,6 +159,10 @@ pub(super) fn of(name: &Path, said: Option<InputFormat>, stream: &mut Stream) ->
 fn beginning(stream: &mut Stream) -> Result<&[u8], Reason> {
     stream.next_member()?;
     stream.peek(LOOKED_AT)
+}
+
+fn is_utf16(beginning: &[u8]) -> bool {
+    UTF_16_MARKS.iter().any(|mark| beginning.starts_with(mark))
 }
 
 fn first_byte(beginning: &[u8]) -> Option<u8> {
