@@ -214,7 +214,8 @@ impl Dedup {
             None if data.is_none() && !self.incremental => self.at_once(asked, plan)?,
             None => self.page_by_page(asked, plan)?,
         };
-        let mut written = match data {
+        let whole = data.filter(|dir| dir.join(manifest::NAME).exists());
+        let mut written = match whole {
             Some(dir) => written.with_context(|| is_complete(dir)),
             None => written,
         };
@@ -226,14 +227,14 @@ impl Dedup {
             match results.write(&self.inputs, first, decisions) {
                 Ok(copied) => summary.results = Some(copied),
                 Err(error) => {
-                    written = Err(match data.filter(|dir| dir.join(manifest::NAME).exists()) {
+                    written = Err(match whole {
                         Some(dir) => error.context(has_no_results(dir)),
                         None => error,
                     });
                 }
             }
         }
-        if new.is_some_and(|dir| dir.join(manifest::NAME).exists()) && written.is_ok() {
+        if new.is_some() && whole.is_some() && written.is_ok() {
             interrupt::announce(WHOLE)?;
         }
         let output = Output { json: self.json };
@@ -246,7 +247,7 @@ impl Dedup {
         input.left_out("doppel dedup").inspect(|left_out| say!("doppel: {left_out}"));
         written?;
         let verdict = input.verdict(self.inputs.strict, 0);
-        match new.filter(|dir| !dir.join(manifest::NAME).exists()) {
+        match new.filter(|_| whole.is_none()) {
             Some(dir) => verdict.with_context(|| nothing_is_kept(dir, false)),
             None => Ok(verdict?),
         }

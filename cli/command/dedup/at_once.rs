@@ -31,7 +31,7 @@ use crate::{directory, extracted, interrupt, policy_tables, progress};
 /// temporary file.
 const SIGNATURES_MAX: usize = 128 << 20;
 
-/// What is said when a signal ends a run whose directory is whole.
+/// What is said when a signal ends a run whose directory is whole, and which has more to write.
 const NOT_WRITTEN: &str =
     "interrupted; the collection is whole, but not all is written that was to be; the same command writes it";
 

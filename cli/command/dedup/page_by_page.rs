@@ -46,17 +46,10 @@ impl Dedup {
         let mut verdicts = self.verdicts();
         // The directory is this process's now, and what is listed is on record in it.
         let list = self.data.as_deref().map(IngestedList::open).transpose()?;
-        let (mut list, listed) = list.unzip();
+        let (list, listed) = list.unzip();
         let reading = plan.reading.as_ref().map(|reading| reading.with_list(listed.unwrap_or_default()));
-        let mut fed = Fed::default();
-        let mut record = || {
-            fed = self.feed(&engine, (reading.as_ref(), list.take()), &mut weights, verdicts.as_mut())?;
-            if self.data.is_some() {
-                self.look_for_gone(&engine, &mut fed)?;
-            }
-            decide(&engine)
-        };
-        record().map_err(|error| match &self.data {
+        let recorded = self.record(&engine, (reading.as_ref(), list), &mut weights, verdicts.as_mut());
+        let fed = recorded.map_err(|error| match &self.data {
             Some(dir) => with_next_step(dir, error),
             None => error,
         })?;
@@ -85,6 +78,22 @@ impl Dedup {
         let policy = engine.policy;
         engine.stop();
         Ok(Done { summary: Summary::new(policy, fed, elapsed, found, balance), decisions, written })
+    }
+
+    /// Records all pages, and those that have gone, and has all of them decided.
+    fn record(
+        &self,
+        engine: &Engine,
+        known: (Option<&Reading>, Option<IngestedList>),
+        weights: &mut Weights,
+        verdicts: Option<&mut Verdicts>,
+    ) -> anyhow::Result<Fed> {
+        let mut fed = self.feed(engine, known, weights, verdicts)?;
+        if self.data.is_some() {
+            self.look_for_gone(engine, &mut fed)?;
+        }
+        decide(engine)?;
+        Ok(fed)
     }
 
     /// Finds the pages on record whose file has gone, and records that with `--prune`.
