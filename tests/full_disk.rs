@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use harness::cluster::Cluster;
 use harness::metrics::Samples;
-use harness::pages::rounds;
+use harness::pages::{ndjson, rounds};
 use harness::small_disk::SmallDisk;
 use harness::{PATIENCE, Server, differences, doppel, lines_of, meaning, of_one_process, wait_until};
 use serde_json::{Value, json};
@@ -192,8 +192,7 @@ fn a_collection_begins_when_there_is_room_for_it() {
     let elsewhere = tempfile::tempdir().unwrap();
     let Some(disk) = SmallDisk::make(home.path(), BYTES) else { return };
     let (data, input) = (home.path().join("data"), elsewhere.path().join("pages.jsonl"));
-    fs::write(&input, rounds(31, 20, 1)[0].iter().map(|page| format!("{page}\n")).collect::<String>())
-        .unwrap();
+    fs::write(&input, ndjson(&rounds(31, 20, 1)[0])).unwrap();
     // What a command says, and whether it succeeds.
     let run = |arguments: &[&str]| {
         let mut command = disk.command(doppel().get_program());

@@ -22,6 +22,11 @@ fn write(home: &Path, name: &str, lines: &[Value]) -> String {
     path.to_str().unwrap().to_owned()
 }
 
+/// Whether a log or list is there and has a file.
+fn names(list: &Path, file: &str) -> bool {
+    fs::read(list).is_ok_and(|list| list.windows(file.len()).any(|part| part == file.as_bytes()))
+}
+
 /// `dedup` of two files and a pipe, which is killed when it waits for the pipe, and given again. Gives what the second one said.
 fn killed_and_given_again(home: &Path, data: &Path, way: &str) -> String {
     let pages = |name: &str, from: u64| {
@@ -44,11 +49,8 @@ fn killed_and_given_again(home: &Path, data: &Path, way: &str) -> String {
     };
     let mut first = command().spawn().unwrap();
     wait_until("the end of the first file", PATIENCE, || {
-        let names_it = |list: &str| {
-            fs::read(data.join(list)).is_ok_and(|list| list.windows(7).any(|part| part == b"a.jsonl"))
-        };
-        let (log, list) = (names_it("unfinished/extracted.log"), names_it("ingested.jsonl"));
-        (log || list).then_some(())
+        let lists = ["unfinished/extracted.log", "ingested.jsonl"];
+        lists.iter().any(|list| names(&data.join(list), "a.jsonl")).then_some(())
     });
     first.kill().unwrap();
     first.wait().unwrap();
@@ -141,8 +143,7 @@ fn an_error_leaves_what_was_read() {
     make_pipe();
     let failing = command();
     wait_until("the end of the first file", PATIENCE, || {
-        let log = fs::read(data.join("unfinished/extracted.log")).unwrap_or_default();
-        log.windows(7).any(|part| part == b"a.jsonl").then_some(())
+        names(&data.join("unfinished/extracted.log"), "a.jsonl").then_some(())
     });
     fs::remove_dir_all(data.join("unfinished/tier1")).unwrap();
     fs::write(pipe, ndjson(&[page(5_000)])).unwrap();
@@ -201,10 +202,7 @@ fn results_and_a_report_are_written_of_what_an_interrupted_run_has_read() {
 
     let mut first = command("data");
     let log = home.path().join("data/unfinished/extracted.log");
-    wait_until("the end of two files", PATIENCE, || {
-        let log = fs::read(&log).unwrap_or_default();
-        log.windows(7).any(|part| part == b"b.jsonl").then_some(())
-    });
+    wait_until("the end of two files", PATIENCE, || names(&log, "b.jsonl").then_some(()));
     first.kill().unwrap();
     first.wait().unwrap();
     let again = finished(command("data"));
@@ -238,8 +236,7 @@ fn a_file_that_was_replayed_is_not_read_again_whatever_its_date() {
     let mut first = command();
     // The last page of the third file is in a batch that waits for the pipe.
     wait_until("the end of two files", PATIENCE, || {
-        let log = fs::read(data.join("unfinished/extracted.log")).unwrap_or_default();
-        log.windows(7).any(|part| part == b"b.jsonl").then_some(())
+        names(&data.join("unfinished/extracted.log"), "b.jsonl").then_some(())
     });
     first.kill().unwrap();
     first.wait().unwrap();
