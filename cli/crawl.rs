@@ -19,6 +19,7 @@ use crate::inputs::Source;
 use crate::named_fields::NamedFields;
 use crate::output::{plural, say};
 use crate::progress;
+use crate::record_names::Origin;
 use crate::records;
 use crate::tally::{Met, Tally};
 
@@ -33,6 +34,17 @@ pub(crate) struct Position {
     pub(crate) path: Arc<Path>,
     /// Where in that.
     pub(crate) place: Place,
+    /// What the record is called in its file.
+    pub(crate) id: Option<Box<str>>,
+    /// Whether it stores no content of its own and refers to that of another record.
+    pub(crate) is_reference: bool,
+}
+
+impl From<Position> for Origin {
+    fn from(at: Position) -> Self {
+        let Position { path, place, id, is_reference, .. } = at;
+        Self { path, place, id, is_reference }
+    }
 }
 
 /// What reading meets, in its order.
@@ -108,10 +120,20 @@ pub(crate) fn read_batches(
     size: BatchSize,
     mut each: impl FnMut(Vec<Fetched>) -> anyhow::Result<()>,
 ) -> anyhow::Result<Tally> {
-    read_files(inputs, doing, (size, None), |pages, _| each(pages))
+    read_files(inputs, doing, (size, None), |batch| each(batch.pages))
 }
 
-/// The same for a collection: files that `reading` knows are left out. With each batch come the files that end in it or before its first page.
+/// Pages in their order.
+#[derive(Debug, Default)]
+pub(crate) struct PageBatch {
+    pub(crate) pages: Vec<Fetched>,
+    /// Where each page comes from.
+    pub(crate) origins: Vec<Origin>,
+    /// The files that end in the batch or before its first page.
+    pub(crate) ended: Vec<FileEnd>,
+}
+
+/// Like [`read_batches`], for a collection: files that `reading` knows are left out.
 ///
 /// # Errors
 /// The same.
@@ -119,24 +141,25 @@ pub(crate) fn read_files(
     inputs: &InputArgs,
     doing: (&'static str, bool),
     (size, reading): (BatchSize, Option<&Reading>),
-    mut each: impl FnMut(Vec<Fetched>, Vec<FileEnd>) -> anyhow::Result<()>,
+    mut each: impl FnMut(PageBatch) -> anyhow::Result<()>,
 ) -> anyhow::Result<Tally> {
-    let (mut batch, mut bytes, mut ends) = (Vec::new(), 0, Vec::new());
+    let (mut batch, mut bytes) = (PageBatch::default(), 0);
     let tally = read_all(inputs, doing, reading, |read| {
         match read {
-            Read::End(end) => ends.push(end),
-            Read::Page(_, page) => {
+            Read::End(end) => batch.ended.push(end),
+            Read::Page(at, page) => {
                 bytes += content_bytes(&page);
-                batch.push(page);
-                if batch.len() >= size.pages || bytes >= size.bytes {
+                batch.pages.push(page);
+                batch.origins.push(at.into());
+                if batch.pages.len() >= size.pages || bytes >= size.bytes {
                     bytes = 0;
-                    each(std::mem::take(&mut batch), std::mem::take(&mut ends))?;
+                    each(std::mem::take(&mut batch))?;
                 }
             }
         }
         Ok(())
     })?;
-    each(batch, ends)?;
+    each(batch)?;
     Ok(tally)
 }
 
@@ -151,7 +174,9 @@ fn read_all(
     inputs.records.require_files(sources)?;
     let tell = inputs.records.tells(tell);
     let options = inputs.records.fields.options(Limits::at(now));
-    inputs.records.check_names(sources, &options, tell)?;
+    if !options.judges_records {
+        inputs.records.check_names(sources, &options, tell)?;
+    }
     inputs.records.bad.as_ref().filter(|_| tell).map_or(Ok(()), |file| file.begin(sources))?;
     let known = |(number, source)| {
         reading.and_then(|reading| reading.replayed(number).or_else(|| reading.known(source)))
@@ -295,8 +320,14 @@ impl Reader<'_> {
                         None if page.url.is_record() => self.clock.date_of_record(),
                         given => self.clock.date(given),
                     });
-                    let (path, place) = (Arc::clone(&shared), input.place());
-                    let at = Position { before: self.pages, input: source.input, path, place };
+                    let at = Position {
+                        before: self.pages,
+                        input: source.input,
+                        path: Arc::clone(&shared),
+                        place: input.place(),
+                        id: input.record_id().map(Into::into),
+                        is_reference: input.is_reference(),
+                    };
                     self.pages += 1;
                     self.tally.records += 1;
                     met.pages += 1;
@@ -311,7 +342,10 @@ impl Reader<'_> {
                         self.say(path, &fields);
                     }
                 }
-                Item::Skipped(skip) => *self.tally.skipped.entry(skip.to_string()).or_default() += 1,
+                Item::Skipped(skip) => {
+                    self.tally.skipped_records += u64::from(skip.is_of_record());
+                    *self.tally.skipped.entry(skip.to_string()).or_default() += 1;
+                }
                 Item::Bad(error) => {
                     met.bad += 1;
                     may_pass |= error.reason.may_pass();

@@ -9,14 +9,16 @@ use anyhow::{Context, anyhow};
 use doppel_coordinator::ingest::{Batch, Ingest, IngestError, Source};
 use doppel_model::pairwise::Signer;
 use doppel_model::{PageUrl, Timestamp};
-use doppel_protocol::Submission;
+use doppel_protocol::{Body, Submission};
 use doppel_text::Extractor;
+use doppel_tier1::bulk::InputRecord;
 use serde::{Deserialize, Serialize};
 
 use crate::args::InputArgs;
-use crate::crawl::{self, BatchSize, FileEnd};
+use crate::crawl::{self, BatchSize, FileEnd, PageBatch};
 use crate::ingested::Reading;
 use crate::processor;
+use crate::record_names::Origin;
 use crate::tally::{self, Tally};
 use crate::unusable::Unusable;
 
@@ -36,10 +38,33 @@ pub(crate) struct ExtractedPage {
     pub(crate) submission: Submission,
     /// Bytes of its text or HTML, as it was read.
     pub(crate) bytes: u64,
+    /// Where it comes from; none where it is replayed from a log.
+    #[serde(skip)]
+    pub(crate) origin: Option<Origin>,
 }
 
-/// Pages that are being extracted, of each its URL and bytes, and the files that end with them.
-type Extracting = (Batch, Vec<(PageUrl, u64)>, Vec<FileEnd>);
+impl ExtractedPage {
+    /// The record that it is read from.
+    pub(crate) fn input_record(&self) -> InputRecord {
+        let is_reference = self.origin.as_ref().is_some_and(|origin| origin.is_reference);
+        InputRecord { number: self.record, is_reference }
+    }
+
+    /// Whether it is a redirect.
+    pub(crate) fn is_redirect(&self) -> bool {
+        matches!(self.submission.body, Body::Redirect(_))
+    }
+}
+
+/// Pages that are being extracted.
+struct Extracting {
+    batch: Batch,
+    /// The URL of each page, and its bytes.
+    named: Vec<(PageUrl, u64)>,
+    origins: Vec<Origin>,
+    /// The files that end with them.
+    ended: Vec<FileEnd>,
+}
 
 /// Pages with their signatures, and the files of which all pages are among these and those before.
 #[derive(Debug)]
@@ -105,10 +130,11 @@ fn read(
     batches: &SyncSender<Extracting>,
 ) -> anyhow::Result<Tally> {
     let now = Timestamp::now();
-    crawl::read_files(inputs, ("reading", true), (BATCH, reading), |pages, ends| {
+    crawl::read_files(inputs, ("reading", true), (BATCH, reading), |PageBatch { pages, origins, ended }| {
         let named = pages.iter().map(|page| (page.url.clone(), crawl::content_bytes(page))).collect();
         let batch = ingest.start(pages.into_iter().map(Source::Fetched).collect(), now);
-        batches.send((batch, named, ends)).map_err(|_| anyhow!("nobody takes the pages"))
+        let extracting = Extracting { batch, named, origins, ended };
+        batches.send(extracting).map_err(|_| anyhow!("nobody takes the pages"))
     })
 }
 
@@ -121,11 +147,13 @@ fn dispatch(
 ) -> anyhow::Result<Unusable> {
     // Those that could not be used since the last end of a file, in their order.
     let mut without: VecDeque<u64> = VecDeque::new();
-    for (batch, named, ends) in batches {
+    for Extracting { batch, named, origins, ended: ends } in batches {
         let mut pages = Vec::with_capacity(named.len());
-        for (page, (url, bytes)) in batch.wait().into_iter().zip(named) {
+        for ((page, (url, bytes)), origin) in batch.wait().into_iter().zip(named).zip(origins) {
             match page {
-                Ok(submission) => pages.push(ExtractedPage { record, submission, bytes }),
+                Ok(submission) => {
+                    pages.push(ExtractedPage { record, submission, bytes, origin: Some(origin) });
+                }
                 Err(error) => {
                     unusable.note(&class(&error), (&url, bytes), &error);
                     without.push_back(record);

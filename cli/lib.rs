@@ -15,7 +15,9 @@
 //! | `layout` | contents laid out on nodes by a mapping |
 //! | `report` | the report of `doppel dedup` as a page of HTML |
 //! | `output`, `shown`, `summary`, `savings`, `svg`, `progress` | what is printed, drawn and shown meanwhile |
-//! | `results` | the original records, kept and removed |
+//! | `accounts`, `weights` | what became of the records that were read, and their bytes |
+//! | `record_names` | what records are called in their own files |
+//! | `results` | the original records: kept, removed and superseded |
 //! | `destination`, `whole_file`, `scratch`, `interrupt` | files that are whole or not there, and what an interruption removes |
 //! | `exit` | exit codes |
 //! | `front_door`, `token_file` | how a server listens to clients, and who may ask it what |
@@ -26,6 +28,7 @@
 //! Public are the modules that `doppel-eval` uses; nothing else may depend on this library.
 #![forbid(unsafe_code)]
 
+mod accounts;
 pub mod args;
 pub mod bad_records;
 pub mod bounded;
@@ -58,6 +61,7 @@ mod policy_tables;
 mod process;
 pub mod processor;
 pub mod progress;
+mod record_names;
 pub mod records;
 mod report;
 mod results;

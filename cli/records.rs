@@ -46,6 +46,9 @@ pub struct FieldArgs {
     /// URL is not used then, and redirects and deaths are skipped.
     #[arg(long, help_heading = "Records")]
     pub each_row: bool,
+    /// Whether records are judged each on its own, as commands without a collection do.
+    #[arg(skip)]
+    pub(crate) judges_records: bool,
 }
 
 /// Files of records, and what is to be done with bad ones.
@@ -89,7 +92,13 @@ impl FieldArgs {
             url: self.url_field.clone(),
             date: self.date_field.clone(),
         };
-        InputOptions { limits, format: self.format, fields, each_row: self.each_row }
+        InputOptions {
+            limits,
+            format: self.format,
+            fields,
+            each_row: self.each_row,
+            judges_records: self.judges_records,
+        }
     }
 
     /// Whether nothing is said of records.

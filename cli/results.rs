@@ -1,4 +1,4 @@
-//! The original records of the inputs as two sets of files: those that are kept, and those that are removed.
+//! The original records of the inputs as sets of files: those that are kept, those that are removed, and those that are superseded.
 //!
 //! While the inputs are read, [`Verdicts`](verdicts::Verdicts) notes which record of each page is its present version. When the
 //! groups are known, that becomes what is decided of each record, by its number in the order of the inputs. Then the inputs are read once more, and each
@@ -23,7 +23,7 @@ use clap::Args;
 
 use crate::exit::Failure;
 pub(crate) use checked::Results;
-pub(crate) use verdicts::{Decisions, Verdicts};
+pub(crate) use verdicts::{Decisions, TakenRecords, Verdicts};
 
 /// Bytes of inputs from which on it is said what memory a run takes.
 const MEMORY_TOLD: u64 = 64 << 20;
@@ -43,12 +43,15 @@ pub(crate) struct ResultArgs {
     /// (docs/RESULTS.md). The inputs are read twice.
     #[arg(long, value_name = "DIR", help_heading = "Results")]
     pub(crate) kept: Option<PathBuf>,
-    /// Write the records that are removed to this directory: duplicates, older versions, redirects and pages that are gone. Bad records are
-    /// in neither; --bad has them.
+    /// Write the records that are removed to this directory: near-duplicates of records that are kept; with --latest or --data also
+    /// redirects and pages that are gone. Bad records are in neither; --bad has them.
     #[arg(long, value_name = "DIR", help_heading = "Results")]
     pub(crate) removed: Option<PathBuf>,
-    /// Write beside each of these records its group, the winner of that, the page that it is a duplicate of, how similar it is to it and why it is
-    /// removed: doppel_group, doppel_winner, doppel_duplicate_of, doppel_similarity and doppel_reason.
+    /// Write the records of which there is a newer version to this directory, with --latest or --data.
+    #[arg(long, value_name = "DIR", help_heading = "Results")]
+    pub(crate) superseded: Option<PathBuf>,
+    /// Write beside each of these records its group, the winner of that, the kept page that it is a duplicate of, the files and ids of these two
+    /// records, how similar it is to the kept one, and why it is removed (docs/RESULTS.md has the fields).
     #[arg(long, help_heading = "Results")]
     pub(crate) annotate: bool,
 }
@@ -56,18 +59,18 @@ pub(crate) struct ResultArgs {
 impl ResultArgs {
     /// Whether any are wanted.
     pub(crate) fn is_wanted(&self) -> bool {
-        self.kept.is_some() || self.removed.is_some()
+        self.dirs().next().is_some()
     }
 
     /// The directories that are wanted, each with its option.
     fn dirs(&self) -> impl Iterator<Item = (&'static str, &Path)> {
-        let dirs = [("--kept", &self.kept), ("--removed", &self.removed)];
+        let dirs = [("--kept", &self.kept), ("--removed", &self.removed), ("--superseded", &self.superseded)];
         dirs.into_iter().filter_map(|(option, dir)| Some((option, dir.as_deref()?)))
     }
 
     fn check_options(&self) -> Result<(), Failure> {
         if self.annotate && !self.is_wanted() {
-            return Err(Failure::Usage("--annotate needs --kept or --removed".to_owned()));
+            return Err(Failure::Usage("--annotate needs --kept, --removed or --superseded".to_owned()));
         }
         Ok(())
     }

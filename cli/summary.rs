@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use doppel_crawls::copy::Copied;
+use doppel_crawls::copy::{Copied, Removal};
 use doppel_model::pairwise::Policy;
 use doppel_model::tables::TablesHash;
 use doppel_model::{GroupId, PageUrl, Timestamp};
@@ -13,6 +13,7 @@ use doppel_protocol::{Counters, GroupFilter, GroupState, GroupSummary, Outcome, 
 use doppel_tier1::bulk::{BulkGroup, Grouped};
 use serde::{Serialize, Serializer};
 
+use crate::accounts::Accounts;
 use crate::output::{bytes, count, plural, redirects, table};
 use crate::tally::Tally;
 use crate::weights::{Balance, Weight};
@@ -51,6 +52,8 @@ pub(crate) struct Outcomes {
 /// The end of a run.
 #[derive(Debug, Serialize)]
 pub(crate) struct Summary {
+    /// What became of the records that were read.
+    records: Accounts,
     /// As text, such as `jaccard:tau=0.8`.
     policy: Policy,
     #[serde(flatten)]
@@ -201,12 +204,19 @@ impl Found {
 
 impl Summary {
     /// What was found under a policy within so much time.
-    pub(crate) fn new(policy: Policy, fed: Fed, elapsed: Duration, found: Found, balance: Balance) -> Self {
+    pub(crate) fn new(
+        policy: Policy,
+        (records, fed): (Accounts, Fed),
+        elapsed: Duration,
+        found: Found,
+        balance: Balance,
+    ) -> Self {
         let seconds = elapsed.as_secs_f64();
         let Found { pages, groups, largest, sizes: _ } = found;
         Self {
             records_per_second: fed.input.records as f64 / seconds,
             megabytes_per_second: fed.input.bytes as f64 / 1e6 / seconds,
+            records,
             policy,
             tables: None,
             results: None,
@@ -224,8 +234,9 @@ impl Summary {
         let Self { fed: Fed { input, outcomes, gone, pruned, prunes, .. }, pages, groups, .. } = self;
         let others = pages.winners + pages.duplicates + pages.secondaries + pages.unresolved;
         let unique = pages.live.saturating_sub(others);
-        writeln!(out, "policy {}\n", self.policy)?;
-        let mut rows = vec![("records", input.records, bytes(input.bytes))];
+        let mut rows = self.records.terms(Some(input.bytes));
+        table(out, &rows.drain(..).map(row).collect::<Vec<_>>())?;
+        writeln!(out, "\npolicy {}\n", self.policy)?;
         rows.extend(input.skipped.iter().map(|(reason, records)| ("skipped", *records, reason.clone())));
         rows.extend(input.bad.iter().map(|(reason, records)| ("bad", *records, reason.clone())));
         rows.extend(input.ignored.iter().map(|(field, values)| {
@@ -251,18 +262,30 @@ impl Summary {
             ("gone", *gone, gone_but),
         ];
         rows.extend(optional.into_iter().filter_map(some));
-        rows.push(("live pages", pages.live, redirects(pages.redirects)));
+        // Where each record is judged on its own, it is one that the lines below count.
+        let judges_pages = self.records.superseded.is_some();
+        let of_redirects = redirects(pages.redirects);
+        if judges_pages {
+            rows.push(("live pages", pages.live, of_redirects));
+        } else {
+            rows.push(("judged", pages.live, of_redirects));
+        }
         rows.push(("  unique", unique, String::new()));
         rows.push(("  winners", pages.winners, "one a group: keep".to_owned()));
-        rows.push((
-            "  duplicates",
-            pages.duplicates,
-            "verified against a page that is kept: drop".to_owned(),
-        ));
+        let removed = *self.records.removed.get(&Removal::Duplicate).unwrap_or(&0);
+        if judges_pages {
+            let verified = "verified against a page that is kept: drop".to_owned();
+            rows.push(("  duplicates", pages.duplicates, verified));
+        } else {
+            rows.push(("  duplicates", removed, "verified against a record that is kept: drop".to_owned()));
+        }
+        let resolved = if judges_pages { 0 } else { pages.duplicates.saturating_sub(removed) };
+        let dead = if judges_pages { "" } else { "of pages that are gone: keep" };
         let optional = [
             ("  secondaries", pages.secondaries, "kept beside the winner of their group: keep"),
+            ("  resolved", resolved, "redirects whose target is here: keep"),
             ("  unresolved", pages.unresolved, "redirects that end at no known page: keep"),
-            ("dead pages", pages.dead, ""),
+            ("dead pages", pages.dead, dead),
         ];
         rows.extend(optional.into_iter().filter_map(some));
         let Content { name, same, other } = Content::of(self.policy);
@@ -275,7 +298,6 @@ impl Summary {
             ("quarantined", groups.quarantined, "groups above --group-members-max: all their pages are kept"),
         ];
         rows.extend(optional.into_iter().filter_map(some));
-        let row = |(name, number, about): (&str, u64, String)| vec![name.to_owned(), count(number), about];
         table(out, &rows.into_iter().map(row).collect::<Vec<_>>())?;
         let Self { balance, seconds, records_per_second, megabytes_per_second, .. } = self;
         let Balance { kept, removed } = balance;
@@ -284,7 +306,8 @@ impl Summary {
             [kept, removed].map(|of| weight(of).map_or(String::new(), |bytes| format!(" ({bytes})")));
         let percent = balance.removed_percent();
         let (kept, removed) = (count(kept.pages), count(removed.pages));
-        writeln!(out, "\nkept {kept}{of_kept}, removed {removed}{of_removed}: {percent:.1} % of pages")?;
+        let of = if judges_pages { "pages" } else { "records" };
+        writeln!(out, "\nkept {kept}{of_kept}, removed {removed}{of_removed}: {percent:.1} % of {of}")?;
         if let Some(copied) = &self.results {
             writeln!(out, "{}", of_records(copied))?;
         }
@@ -332,8 +355,19 @@ fn of_records(copied: &Copied) -> String {
     let removed: Vec<_> = removed.collect();
     let reasons = if removed.is_empty() { String::new() } else { format!(" ({})", removed.join(", ")) };
     let all: u64 = copied.removed.values().sum();
-    let (kept, bad) = (count(copied.kept), count(copied.bad));
-    format!("records written: {kept} kept, {} removed{reasons}; {bad} bad", count(all))
+    let Copied { kept, superseded, bad, skipped, .. } = *copied;
+    let superseded =
+        if superseded > 0 { format!(", {} superseded", count(superseded)) } else { String::new() };
+    let (kept, bad, skipped) = (count(kept), count(bad), count(skipped));
+    format!(
+        "records written: {kept} kept, {} removed{reasons}{superseded}, {skipped} skipped beside those kept; {bad} bad",
+        count(all)
+    )
+}
+
+/// A row of the summary.
+fn row((name, number, about): (&str, u64, String)) -> Vec<String> {
+    vec![name.to_owned(), count(number), about]
 }
 
 /// What pages have in common whose contents are equal under a policy, in words.

@@ -33,6 +33,9 @@ pub struct Tally {
     pub bytes: u64,
     /// Sound records that are no pages, by reason.
     pub skipped: BTreeMap<String, u64>,
+    /// Those of them that are records and no crawl files below directories.
+    #[serde(skip)]
+    pub(crate) skipped_records: u64,
     /// Records that could not be read, by reason.
     pub bad: BTreeMap<String, u64>,
     /// Which field of the records held what, in files that are not in Doppel's own form.
@@ -196,6 +199,7 @@ impl Tally {
             self.skipped.insert(strange, others);
         }
         for (pattern, number) in files {
+            self.skipped_records = self.skipped_records.saturating_sub(number);
             *self.crawl_files.entry(pattern).or_default() += number;
         }
     }

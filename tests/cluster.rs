@@ -545,6 +545,6 @@ fn the_tables_of_a_policy_are_at_the_coordinators_and_are_those_of_the_cluster()
     let front = Server::start_command(front);
     front.push_all(&pages);
     front.flush();
-    let dedup = run_ok(["dedup", "--out", "-", "--policy", "multi-simhash", &crawl]);
+    let dedup = run_ok(["dedup", "--latest", "--out", "-", "--policy", "multi-simhash", &crawl]);
     assert_eq!(meaning(&front.export()), meaning(&dedup));
 }

@@ -8,6 +8,7 @@ mod commands {
 
     mod dedup;
     mod deployed;
+    mod equation;
     mod exit_codes;
     mod explain;
     mod forgotten;

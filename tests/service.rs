@@ -421,7 +421,7 @@ fn loading_real_crawls_gives_the_same_result_as_dedup() {
     let server = OwnServer::start(&[]);
     let home = tempfile::tempdir().unwrap();
     let out = home.path().join("dedup.jsonl");
-    let mut dedup = vec!["dedup".into(), "--out".into(), out.clone().into_os_string()];
+    let mut dedup = vec!["dedup".into(), "--latest".into(), "--out".into(), out.clone().into_os_string()];
     let files = crawl(&data, "quick");
     dedup.extend(files.iter().map(|file| file.clone().into_os_string()));
     run_ok(&dedup);

@@ -138,7 +138,7 @@ fn a_market_has_one_answer_at_once_page_by_page_and_from_a_server() {
     let file = place.file("winners.toml", "rules = ['https']\n[markets]\ngerman = ['.de', '.at']\n");
     let input = place.file("pages.jsonl", &ndjson(&pages()));
     let dedup = |options: &[&str]| {
-        let market = ["dedup", "--market", "german", "--winners", &file, "--out", "-"];
+        let market = ["dedup", "--latest", "--market", "german", "--winners", &file, "--out", "-"];
         run_ok(market.iter().chain(options).chain([&input.as_str()]))
     };
     let at_once = dedup(&[]);

@@ -12,10 +12,12 @@ use anyhow::Context;
 use clap::Args;
 use doppel_model::{PageUrl, Timestamp};
 use doppel_protocol::{Body, Market, Markets, Submission};
+use doppel_tier1::bulk::Unit;
 
 use crate::args::{EngineArgs, InputArgs};
 use crate::bad_records::BadFile;
 use crate::destination::Destination;
+use crate::exit::Failure;
 use crate::ingested::Reading;
 use crate::interrupt;
 use crate::manifest::{self, Manifest};
@@ -30,8 +32,10 @@ use reported::ReportPlan;
 
 /// Find the duplicates of crawls on disk, without a server.
 ///
-/// Several inputs are successive crawls: a page of a later one is the page's new version. Without --data nothing is kept.
-/// With --data the collection stays, and `doppel serve` or another `doppel dedup` goes on with it. All pages are grouped at
+/// Each record is judged on its own, also where several records share a URL: a record is a capture in a WARC, a row, or a file of a
+/// directory of pages. Every record that is removed is a near-duplicate of a record that is kept, which is named. Of equal records the first in the
+/// inputs is kept, unless dates or other rules decide (docs/WINNERS.md). With --latest only the newest version of each URL is judged. Without --data
+/// nothing is kept. With --data the collection stays, of each URL the newest version, and `doppel serve` or another `doppel dedup` goes on with it. All pages are grouped at
 /// once where nothing is kept, or the directory is empty or none yet: two runs of the same command give the same output, ids
 /// of groups included. (Ids are names: with --data the same groups have others than without.) When it is interrupted, the same command goes on behind the last
 /// file that was read to its end, or begins anew (docs/INPUTS.md). A directory that is made so has no snapshots, so the first `doppel serve` makes
@@ -55,7 +59,12 @@ pub(crate) struct Dedup {
     /// Keep the collection in this directory.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Record page by page, as a server does, also where nothing is on record yet: in a temporary directory without --data.
+    /// Judge pages instead of records: the newest version of each URL stands for it, also over several inputs, which are successive crawls
+    /// then. Older versions are counted as superseded, redirects to kept pages and pages that are gone are removed. With --data this is
+    /// always so.
+    #[arg(long)]
+    latest: bool,
+    /// Record page by page, as a server does, also where nothing is on record yet: in a temporary directory with --latest.
     /// The groups are the same but for their ids; it mostly takes several times as long. With --data an interrupted command
     /// goes on where it was.
     #[arg(long)]
@@ -63,7 +72,8 @@ pub(crate) struct Dedup {
     /// Read all files, those too that the collection has taken before and that are as they were (docs/INPUTS.md).
     #[arg(long, requires = "data")]
     read_again: bool,
-    /// Write one line of JSON for every live page, sorted by URL, to this file; `-` is standard output.
+    /// Write one line of JSON for every record, in the order of the inputs, to this file; with --latest or --data for every live page, sorted
+    /// by URL. `-` is standard output.
     /// A file that is there is replaced at the end, and may be an input.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -114,6 +124,8 @@ struct Plan {
 
 impl Dedup {
     pub(crate) fn run(mut self) -> anyhow::Result<()> {
+        self.check_unit()?;
+        self.inputs.records.fields.judges_records = self.unit() == Unit::Record;
         let mut asked = wire::asked(&self.engine)?;
         asked.wanted.policy.and_then(slow_policy::warning).inspect(|warning| say!("doppel: {warning}"));
         let mut plan = self.plan(&asked)?;
@@ -128,6 +140,24 @@ impl Dedup {
         let done = self.dedup(asked, &plan, learnt);
         drop(spool);
         done
+    }
+
+    /// Refuses options that need pages where records are judged.
+    fn check_unit(&self) -> Result<(), Failure> {
+        if self.unit() == Unit::Page {
+            return Ok(());
+        }
+        if self.incremental {
+            return Err(Failure::Usage(
+                "--incremental records pages, as a server does: add --latest, which folds the versions of each URL".to_owned(),
+            ));
+        }
+        if self.results.superseded.is_some() {
+            return Err(Failure::Usage(
+                "--superseded needs --latest or --data: without them each record is judged on its own, and none is superseded".to_owned(),
+            ));
+        }
+        Ok(())
     }
 
     /// What is to be done. All that may be wrong is found before the inputs are read, which may take hours.

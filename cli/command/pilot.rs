@@ -20,6 +20,7 @@ use clap::Args;
 use doppel_model::Tau;
 use doppel_model::pairwise::Policy;
 use doppel_model::tables::{Sample, Tables};
+use doppel_tier1::bulk::Unit;
 use serde::Serialize;
 
 use crate::args::InputArgs;
@@ -43,7 +44,7 @@ const TAUS: [&str; 10] = ["0.5", "0.55", "0.6", "0.65", "0.7", "0.75", "0.8", "0
 /// copies alone, near-duplicates and redirects save; how `jaccard` depends on its threshold; and which hosts mirror which under
 /// the first policy (--json: under each). Of each other policy it shows up to three pairs of pages that it takes for near-duplicates, and
 /// the first policy has in different groups, and the other way round. More removed is not better: the pilot does not know which pages are the same. Look at
-/// pairs with `doppel dedup --policy NAME --out FILE` and `doppel explain` before you choose. Nothing is kept. Groups are those that `doppel dedup` finds. Several inputs are successive crawls, as there.
+/// pairs with `doppel dedup --policy NAME --out FILE` and `doppel explain` before you choose. Nothing is kept. Groups are those that `doppel dedup` finds. Records are judged each on its own, as there.
 ///
 /// Times are processor time: of reading and signing a page, from HTML to signature, on one core, measured on 500 pages drawn by
 /// their URLs; and of finding the groups, all cores together, divided by the live pages that have content.
@@ -56,6 +57,9 @@ Examples:
 pub(crate) struct Pilot {
     #[command(flatten)]
     inputs: InputArgs,
+    /// Judge pages instead of records: the newest version of each URL stands for it, as in a collection.
+    #[arg(long)]
+    latest: bool,
     /// Try this policy (docs/POLICIES.md), with parameters as in by-site:site=host. May be given several times; all with their
     /// defaults unless it is.
     #[arg(long = "policy", value_name = "NAME[:KEY=VALUE,...]")]
@@ -112,6 +116,8 @@ impl Pilot {
                 Failure::Usage(format!("--tau is not taken here: say --policy jaccard:tau={tau}")).into()
             );
         }
+        let unit = if self.latest { Unit::Page } else { Unit::Record };
+        self.inputs.records.fields.judges_records = unit == Unit::Record;
         let _copies = self.inputs.spool()?;
         let scratch = Scratch::new()?;
         let asked = self.policies();
@@ -152,7 +158,7 @@ impl Pilot {
             let mut spool = swept.map(|_| Spool::new(scratch.path()));
             let (inputs, group_members_max, temp_dir) =
                 (&self.inputs, self.group_members_max, scratch.path());
-            let reading = Reading { inputs, input: &input, group_members_max, temp_dir };
+            let reading = Reading { inputs, input: &input, unit, group_members_max, temp_dir };
             let (trial, weights) =
                 trial::of_policy((&signer, read), reading, &sample, spool.as_mut(), &mut first)?;
             policies.push(trial);
@@ -160,7 +166,8 @@ impl Pilot {
                 for text in TAUS {
                     let tau: Tau = text.parse()?;
                     let reading = (self.group_members_max, scratch.path());
-                    let grouping = trial::of_spool(Policy::Jaccard { tau, words }, reading, spool, &weights)?;
+                    let policy = Policy::Jaccard { tau, words };
+                    let grouping = trial::of_spool((policy, unit), reading, spool, &weights)?;
                     taus.push(AtTau { tau, grouping });
                 }
             }

@@ -26,7 +26,7 @@ fn page(record: u64) -> ExtractedPage {
         canonical: None,
         body: Body::Content(Arc::new(signature)),
     };
-    ExtractedPage { record, submission, bytes: text.len() as u64 }
+    ExtractedPage { record, submission, bytes: text.len() as u64, origin: None }
 }
 
 fn ingested(source: &Source) -> Ingested {
@@ -57,7 +57,7 @@ fn replayed(path: &Path, maker: &str, sources: &[Source]) -> (Vec<u64>, usize) {
     let mut records = Vec::new();
     let take = |extracted: Extracted| {
         for read in extracted.pages {
-            let (written, ExtractedPage { record, submission, bytes }) = (page(read.record), read);
+            let (written, ExtractedPage { record, submission, bytes, .. }) = (page(read.record), read);
             assert_eq!(
                 (&submission.url, submission.fetched_at, bytes),
                 (&written.submission.url, written.submission.fetched_at, written.bytes)

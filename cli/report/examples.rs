@@ -4,9 +4,10 @@ use std::collections::HashMap;
 
 use doppel_model::{ContentHash, GroupId, PageUrl};
 use doppel_protocol::Status;
-use doppel_tier1::bulk::PageWithContent;
+use doppel_tier1::bulk::{PageWithContent, Unit};
 
 use super::EXAMPLES;
+use crate::accounts;
 use crate::summary::Found;
 use crate::weights::Weight;
 
@@ -44,6 +45,12 @@ pub(super) struct Duplicate {
     pub(super) similarity: Option<f64>,
     /// None for a redirect.
     pub(super) content: Option<ContentHash>,
+    /// The content of the kept page.
+    pub(super) kept_content: Option<ContentHash>,
+    pub(super) is_of_winner: bool,
+    /// The record, and the kept one, where they are records of the inputs.
+    pub(super) record: Option<u64>,
+    pub(super) kept_record: Option<u64>,
 }
 
 /// The largest groups so far.
@@ -61,7 +68,7 @@ impl Examples {
             is_exact: large.exact,
             kept: 0,
             secondaries: Vec::new(),
-            removed: Weight { pages: 0, bytes: Some(0) },
+            removed: Weight::default(),
             redirects: 0,
             duplicates: Vec::new(),
             shown: None,
@@ -71,29 +78,32 @@ impl Examples {
         Self { largest, at }
     }
 
-    /// Takes a live page, and its bytes where they are known.
-    pub(super) fn add(&mut self, page: &PageWithContent, bytes: Option<u64>) {
+    /// Takes a live page or a record, and its bytes where they are known.
+    pub(super) fn add(&mut self, page: &PageWithContent, (bytes, unit): (Option<u64>, Unit)) {
         let place = page.line.group.and_then(|group| self.at.get(&group));
         let Some(example) = place.and_then(|at| self.largest.get_mut(*at)) else { return };
         let url = &page.line.url;
-        let of = page.line.duplicate_of.as_ref().filter(|_| page.line.status == Status::Duplicate);
+        let of = page.line.duplicate_of.as_ref().filter(|_| accounts::removal(page, unit).is_some());
         let Some(of) = of else {
             example.kept += 1;
-            if example.winner.as_ref() != Some(url) {
+            if page.line.status != Status::Winner {
                 keep_first(&mut example.secondaries, url.clone(), |kept| kept);
             }
             return;
         };
-        example.removed.pages += 1;
-        example.removed.bytes = example.removed.bytes.zip(bytes).map(|(sum, bytes)| sum + bytes);
+        example.removed.add(bytes);
         example.redirects += u64::from(page.content.is_none());
         let duplicate = Duplicate {
             url: url.clone(),
             of: of.clone(),
             similarity: page.line.similarity,
             content: page.content,
+            kept_content: page.kept_content,
+            is_of_winner: page.is_of_winner(),
+            record: page.records.own,
+            kept_record: page.records.duplicate_of,
         };
-        let is_better = |shown: &Duplicate| example.is_before(&duplicate, shown);
+        let is_better = |shown: &Duplicate| is_before(&duplicate, shown);
         if duplicate.content.is_some() && example.shown.as_ref().is_none_or(is_better) {
             example.shown = Some(duplicate.clone());
         }
@@ -105,14 +115,12 @@ impl Examples {
     }
 }
 
-impl Example {
-    /// Whether a duplicate is rather to be looked at than another one.
-    fn is_before(&self, a: &Duplicate, b: &Duplicate) -> bool {
-        let similarity = |one: &Duplicate| one.similarity.unwrap_or(1.0);
-        let rank = |one: &Duplicate| (similarity(one) >= 1.0, self.winner.as_ref() != Some(&one.of));
-        let order = rank(a).cmp(&rank(b)).then(similarity(a).total_cmp(&similarity(b)));
-        order.then_with(|| a.url.cmp(&b.url)).is_lt()
-    }
+/// Whether a duplicate is rather to be looked at than another one.
+fn is_before(a: &Duplicate, b: &Duplicate) -> bool {
+    let similarity = |one: &Duplicate| one.similarity.unwrap_or(1.0);
+    let rank = |one: &Duplicate| (similarity(one) >= 1.0, !one.is_of_winner);
+    let order = rank(a).cmp(&rank(b)).then(similarity(a).total_cmp(&similarity(b)));
+    order.then_with(|| (&a.url, a.record).cmp(&(&b.url, b.record))).is_lt()
 }
 
 /// Puts a page among the first ones, in order of their URLs.

@@ -5,20 +5,23 @@ use doppel_coordinator::savings::{Counting, Page};
 use doppel_model::pairwise::Policy;
 use doppel_protocol::Status;
 use doppel_protocol::answer::Savings;
+use doppel_tier1::bulk::Unit;
 
 use super::examples::{Example, Examples};
 use super::mirrors::{self, Mirrors};
 use super::pages::Pages;
 use super::similarities::Similarities;
+use crate::accounts;
 use crate::summary::Found;
 use crate::weights::{Weight, Weights};
 
 /// What live pages can be, in the order in which they are shown.
-const STATUSES: [Status; 6] = [
+const STATUSES: [Status; 7] = [
     Status::Unique,
     Status::Winner,
     Status::Secondary,
     Status::Unresolved,
+    Status::Dead,
     Status::Pending,
     Status::Duplicate,
 ];
@@ -28,6 +31,8 @@ const STATUSES: [Status; 6] = [
 pub(super) struct Figures {
     /// Live pages by what they are; only what occurs.
     pub(super) statuses: Vec<(Status, Weight)>,
+    /// Redirects to records that are there, which are kept where each record is judged on its own.
+    pub(super) redirects: Weight,
     /// What can be removed, by what it takes to find it.
     pub(super) savings: Savings,
     pub(super) similarities: Similarities,
@@ -44,21 +49,29 @@ impl Figures {
     pub(super) fn of(
         pages: &mut dyn Pages,
         found: &Found,
-        weights: &Weights,
+        (weights, unit): (&Weights, Unit),
         policy: Policy,
     ) -> anyhow::Result<Self> {
-        let mut statuses = STATUSES.map(|status| (status, Weight { pages: 0, bytes: Some(0) }));
+        let mut statuses = STATUSES.map(|status| (status, Weight::default()));
+        let mut redirects = Weight::default();
         let mut similarities = Similarities::default();
         let mut counting = Counting::new(policy, &std::env::temp_dir());
+        if unit == Unit::Record {
+            counting = counting.keeping_redirects();
+        }
         pages.each(&mut |page| {
             let line = &page.line;
-            let bytes = weights.of(line.url.id());
-            for (_, weight) in statuses.iter_mut().filter(|(status, _)| *status == line.status) {
-                weight.pages += 1;
-                weight.bytes = weight.bytes.zip(bytes).map(|(sum, bytes)| sum + bytes);
-            }
-            if line.status == Status::Duplicate {
-                similarities.add(line);
+            let bytes = weights.of(&page);
+            let is_kept_redirect =
+                line.status == Status::Duplicate && accounts::removal(&page, unit).is_none();
+            if is_kept_redirect {
+                redirects.add(bytes);
+            } else {
+                let of_status = statuses.iter_mut().find(|(status, _)| *status == line.status);
+                of_status.into_iter().for_each(|(_, weight)| weight.add(bytes));
+                if line.status == Status::Duplicate {
+                    similarities.add(&page);
+                }
             }
             let of = line.duplicate_of.as_ref();
             let page = Page {
@@ -66,7 +79,7 @@ impl Figures {
                 status: line.status,
                 of,
                 content: page.content,
-                is_copy: page.is_copy,
+                is_copy: page.is_copy(),
                 bytes,
             };
             Ok(counting.add(&page)?)
@@ -77,10 +90,11 @@ impl Figures {
         let mut examples = Examples::of(found);
         pages.each(&mut |page| {
             mirrors.add(&page.line);
-            examples.add(&page, weights.of(page.line.url.id()));
+            examples.add(&page, (weights.of(&page), unit));
             Ok(())
         })?;
         Ok(Self {
+            redirects,
             statuses: statuses.into_iter().filter(|(_, weight)| weight.pages > 0).collect(),
             savings,
             similarities,

@@ -19,12 +19,12 @@ pub(super) fn section(run: &Run<'_>, figures: &Figures, texts: &Texts) -> Markup
             @if examples.is_empty() { p.note { "There are no groups." } }
             @else if (examples.len() as u64) < all { p.note { "The largest " (examples.len()) " of " (count(all)) "." } }
             @if !texts.were_read { p.note { "The inputs could not be read again, so texts are missing." } }
-            @for example in examples { (group(example, texts)) }
+            @for example in examples { (group(example, texts, run)) }
         }
     }
 }
 
-fn group(example: &Example, texts: &Texts) -> Markup {
+fn group(example: &Example, texts: &Texts, run: &Run<'_>) -> Markup {
     let Example { kept, removed, redirects, .. } = example;
     let kind = match example {
         // One content, with redirects to it, has nothing that it equals.
@@ -53,11 +53,11 @@ fn group(example: &Example, texts: &Texts) -> Markup {
                 dd {
                     (count(removed.pages)) @if let Some(weight) = removed.bytes { " (" (bytes(weight)) ")" }
                     @if *redirects > 0 { ", of which " (plural(*redirects, "redirect")) }
-                    @for duplicate in &example.duplicates { (removed_page(duplicate, example)) }
+                    @for duplicate in &example.duplicates { (removed_page(duplicate, run)) }
                     (more(removed.pages, example.duplicates.len()))
                 }
             }
-            @if let Some(duplicate) = &example.shown { (side_by_side(duplicate, example, texts)) }
+            @if let Some(duplicate) = &example.shown { (side_by_side(duplicate, texts)) }
             @else { p.note { "No page with content can be removed." } }
         }
     }
@@ -68,15 +68,22 @@ fn more(all: u64, named: usize) -> Markup {
     html! { @if left > 0 { div { "and " (count(left)) " more" } } }
 }
 
-fn removed_page(duplicate: &Duplicate, example: &Example) -> Markup {
-    let Duplicate { url, of, similarity, content } = duplicate;
+/// What a record is called in its file, where each record is judged on its own.
+fn called(record: Option<u64>, run: &Run<'_>) -> Markup {
+    let label = record.zip(run.record_names).and_then(|(record, names)| names.label(record));
+    html! { @if let Some(label) = label { " (" (Escaped(&label.text())) ")" } }
+}
+
+fn removed_page(duplicate: &Duplicate, run: &Run<'_>) -> Markup {
+    let Duplicate { url, of, similarity, content, .. } = duplicate;
     html! {
         div {
             (Escaped(url.as_str())) " "
             small {
                 (known(*similarity, similar))
                 @if content.is_none() { " redirect" }
-                @if example.winner.as_ref() != Some(of) { " of " (Escaped(of.as_str())) }
+                (called(duplicate.record, run))
+                @if !duplicate.is_of_winner { " of " (Escaped(of.as_str())) (called(duplicate.kept_record, run)) }
             }
         }
     }
@@ -91,14 +98,15 @@ fn similar(similarity: f64) -> String {
     }
 }
 
-fn side_by_side(duplicate: &Duplicate, example: &Example, texts: &Texts) -> Markup {
-    let (Some(kept), Some(removed)) = (texts.get(&duplicate.of), texts.get(&duplicate.url)) else {
+fn side_by_side(duplicate: &Duplicate, texts: &Texts) -> Markup {
+    let Duplicate { url, of, content, kept_content, .. } = duplicate;
+    let (Some(kept), Some(removed)) = (texts.get(of, *kept_content), texts.get(url, *content)) else {
         return html! {
             p.note { "The text of " (Escaped(duplicate.url.as_str())) " or of its kept page is not in the inputs of this run." }
         };
     };
     let ([kept_piece, removed_piece], differ) = words::compare(kept, removed);
-    let role = if example.winner.as_ref() == Some(&duplicate.of) { "winner" } else { "kept" };
+    let role = if duplicate.is_of_winner { "winner" } else { "kept" };
     html! {
         div.texts {
             (text(role, duplicate.of.as_str(), &kept_piece))

@@ -12,6 +12,7 @@ use super::mirrors::{Mirrors, Pair, Side};
 use super::similarities::{Row, Similarities};
 use super::texts::Texts;
 use super::{Run, groups_html};
+use crate::accounts::Accounts;
 use crate::output::{bytes, count, interval, known, percent, plural, share};
 use crate::weights::Weight;
 
@@ -58,7 +59,8 @@ fn named(names: &[String]) -> String {
 }
 
 fn key_figures(figures: &Figures, run: &Run<'_>) -> Markup {
-    let Savings { pages, all, .. } = &figures.savings;
+    let Savings { all, .. } = &figures.savings;
+    let Accounts { read, kept, superseded, bad, skipped, .. } = run.accounts;
     let groups: u64 = run.found.sizes.values().map(|(groups, _)| groups).sum();
     let figure = |value: String, name: &str, more: String| {
         html! {
@@ -67,9 +69,12 @@ fn key_figures(figures: &Figures, run: &Run<'_>) -> Markup {
     };
     html! {
         dl.key {
-            (figure(count(*pages), "live pages", String::new()))
-            (figure(count(pages - all.pages), "kept", percent(1.0 - all.share)))
-            (figure(count(all.pages), "can be removed", percent(all.share)))
+            (figure(count(*read), "records read", String::new()))
+            (figure(count(*kept), "kept", percent(share(*kept, *read))))
+            (figure(count(run.accounts.removed()), "removed", run.accounts.reasons()))
+            @if let Some(superseded) = superseded { (figure(count(*superseded), "superseded", String::new())) }
+            (figure(count(*bad), "bad", String::new()))
+            (figure(count(*skipped), "skipped", String::new()))
             (figure(known(all.bytes, bytes), "bytes less", known(all.bytes_share, percent)))
             (figure(count(groups), "groups", String::new()))
         }
@@ -145,12 +150,15 @@ fn savings(savings: &Savings) -> Markup {
 }
 
 fn statuses(figures: &Figures) -> Markup {
-    let Savings { pages, bytes: all_bytes, .. } = figures.savings;
+    let all_bytes = figures.savings.bytes;
+    let redirects = &figures.redirects;
+    let pages = redirects.pages + figures.statuses.iter().map(|(_, weight)| weight.pages).sum::<u64>();
     let about = |status: Status| match status {
         Status::Unique => "without a duplicate: kept",
         Status::Winner => "one of each group: kept",
         Status::Secondary => "kept beside the winner",
         Status::Unresolved => "redirects to no known page: kept",
+        Status::Dead => "pages that are gone: kept",
         Status::Duplicate => "verified against a kept page: removed",
         _ => "not decided: kept",
     };
@@ -166,6 +174,13 @@ fn statuses(figures: &Figures) -> Markup {
                             td { (count(*number)) } td { (percent(share(*number, pages))) }
                             td { (known(*weight, bytes)) }
                             td { (known(weight.zip(all_bytes), |(part, whole)| percent(share(part, whole)))) }
+                        }
+                    }
+                    @if redirects.pages > 0 {
+                        tr {
+                            th scope="row" { "redirect" small { "to a page that is here: kept" } }
+                            td { (count(redirects.pages)) } td { (percent(share(redirects.pages, pages))) }
+                            td { (known(redirects.bytes, bytes)) } td { "" }
                         }
                     }
                 }

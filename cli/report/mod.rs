@@ -28,8 +28,11 @@ mod words;
 use std::io::Write;
 
 use doppel_model::pairwise::Signer;
+use doppel_tier1::bulk::Unit;
 
+use crate::accounts::Accounts;
 use crate::args::InputArgs;
+use crate::record_names::RecordNames;
 use crate::summary::{Fed, Found};
 use crate::weights::Weights;
 use figures::Figures;
@@ -41,6 +44,12 @@ pub(crate) const EXAMPLES: usize = 20;
 
 /// What the report is of.
 pub(crate) struct Run<'r> {
+    /// What became of the records.
+    pub(crate) accounts: &'r Accounts,
+    /// What is judged as one item.
+    pub(crate) unit: Unit,
+    /// What records are called, where each is judged on its own.
+    pub(crate) record_names: Option<&'r RecordNames>,
     /// The inputs as they can be read again.
     pub(crate) inputs: &'r InputArgs,
     /// The inputs as the user named them.
@@ -62,8 +71,8 @@ impl Run<'_> {
     /// # Errors
     /// When pages cannot be read again, or `out` cannot be written. Inputs that cannot be read again are no error: the report says so.
     pub(crate) fn write(&self, pages: &mut dyn Pages, out: &mut dyn Write) -> anyhow::Result<()> {
-        let figures = Figures::of(pages, self.found, self.weights, self.signer.policy())?;
-        let texts = Texts::look(&figures.examples, pages, self)?;
+        let figures = Figures::of(pages, self.found, (self.weights, self.unit), self.signer.policy())?;
+        let texts = Texts::look(&figures.examples, self);
         out.write_all(html::page(self, &figures, &texts).into_string().as_bytes())?;
         Ok(())
     }

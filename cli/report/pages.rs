@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use doppel_coordinator::market::MarketWinners;
 use doppel_model::{ContentHash, PageId, PageUrl};
 use doppel_protocol::{BATCH_MAX, Line, SCAN_LINES_MAX, Scan, Tier1Api, Tier1Error};
-use doppel_tier1::bulk::{Grouped, PageWithContent};
+use doppel_tier1::bulk::{Grouped, NamedRecords, PageWithContent};
 
 // A piece of the scan and the pages that its lines name are asked for in one call.
 const _: () = assert!(2 * SCAN_LINES_MAX <= BATCH_MAX);
@@ -17,22 +17,11 @@ pub(crate) trait Pages {
     /// # Errors
     /// When a record cannot be read, or what `each` fails with.
     fn each(&mut self, each: &mut dyn FnMut(PageWithContent) -> anyhow::Result<()>) -> anyhow::Result<()>;
-
-    /// The contents of pages that have one.
-    ///
-    /// # Errors
-    /// When a record cannot be read.
-    fn contents(&mut self, of: &[PageUrl]) -> anyhow::Result<HashMap<PageUrl, ContentHash>>;
 }
 
 impl Pages for &Grouped {
     fn each(&mut self, each: &mut dyn FnMut(PageWithContent) -> anyhow::Result<()>) -> anyhow::Result<()> {
         self.pages_with_contents().try_for_each(each)
-    }
-
-    fn contents(&mut self, of: &[PageUrl]) -> anyhow::Result<HashMap<PageUrl, ContentHash>> {
-        let asked = self.pages_with_contents().filter(|page| of.contains(&page.line.url));
-        Ok(asked.filter_map(|page| Some((page.line.url, page.content?))).collect())
     }
 }
 
@@ -73,14 +62,9 @@ impl Pages for Recorded<'_, '_> {
             let contents = self.of_ids(&named.flatten().collect::<Vec<_>>())?;
             for line in lines {
                 let content = contents.get(&line.url.id()).copied();
-                let of = line.duplicate_of.as_ref().and_then(|of| contents.get(&of.id()).copied());
-                each(PageWithContent { line, content, is_copy: content.is_some() && content == of })?;
+                let kept_content = line.duplicate_of.as_ref().and_then(|of| contents.get(&of.id()).copied());
+                each(PageWithContent { line, content, kept_content, records: NamedRecords::default() })?;
             }
         }
-    }
-
-    fn contents(&mut self, of: &[PageUrl]) -> anyhow::Result<HashMap<PageUrl, ContentHash>> {
-        let contents = self.of_ids(&of.iter().map(PageUrl::id).collect::<Vec<_>>())?;
-        Ok(of.iter().filter_map(|url| Some((url.clone(), *contents.get(&url.id())?))).collect())
     }
 }

@@ -1,6 +1,6 @@
 //! How similar duplicates are to the kept pages that they are duplicates of, as a histogram.
 
-use doppel_protocol::Line;
+use doppel_tier1::bulk::PageWithContent;
 
 /// Hundredths of the similarity, and one class for those that are as similar as can be.
 const CLASSES: usize = 101;
@@ -38,13 +38,12 @@ impl Default for Similarities {
 
 impl Similarities {
     /// Takes a duplicate.
-    pub(super) fn add(&mut self, duplicate: &Line) {
-        let Some(similarity) = duplicate.similarity else {
+    pub(super) fn add(&mut self, duplicate: &PageWithContent) {
+        let Some(similarity) = duplicate.line.similarity else {
             self.redirects += 1;
             return;
         };
-        let is_of_winner = duplicate.duplicate_of == duplicate.winner;
-        *if is_of_winner { &mut self.of_winners } else { &mut self.of_others } += 1;
+        *if duplicate.is_of_winner() { &mut self.of_winners } else { &mut self.of_others } += 1;
         // 0.29 * 100 is a little less than 29. Only what is as similar as can be is in the last class.
         let class =
             if similarity >= 1.0 { CLASSES - 1 } else { ((similarity * 100.0 + 1e-9) as usize).min(99) };
@@ -73,13 +72,14 @@ impl Similarities {
 #[cfg(test)]
 mod tests {
     use doppel_model::PageUrl;
-    use doppel_protocol::Status;
+    use doppel_protocol::{Line, Status};
+    use doppel_tier1::bulk::NamedRecords;
 
     use super::*;
 
-    fn duplicate(similarity: Option<f64>, of: &str) -> Line {
+    fn duplicate(similarity: Option<f64>, of: &str) -> PageWithContent {
         let url = |name: &str| PageUrl::parse(&format!("http://a.example/{name}")).unwrap();
-        Line {
+        let line = Line {
             url: url("page"),
             status: Status::Duplicate,
             group: None,
@@ -87,7 +87,8 @@ mod tests {
             duplicate_of: Some(url(of)),
             similarity,
             reason: None,
-        }
+        };
+        PageWithContent { line, content: None, kept_content: None, records: NamedRecords::default() }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! A record is the version of a page that was compared if it has the same content. So the look ends with the last page that is
 //! found, and a page that is on record from earlier inputs is not mistaken for another version of it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use anyhow::anyhow;
 use doppel_crawls::Fetched;
@@ -11,8 +11,7 @@ use doppel_model::pairwise::Signer;
 use doppel_model::{ContentHash, PageUrl, RawContent};
 use doppel_text::{Extracted, Extractor};
 
-use super::examples::Example;
-use super::pages::Pages;
+use super::examples::{Duplicate, Example};
 use super::{Run, words};
 use crate::crawl::{self, BatchSize};
 use crate::output::say;
@@ -23,7 +22,7 @@ const TEXT_MAX: usize = 256 << 10;
 /// The texts that were found, and why others were not.
 #[derive(Debug, Default)]
 pub(super) struct Texts {
-    texts: HashMap<PageUrl, String>,
+    texts: HashMap<(PageUrl, ContentHash), String>,
     /// Whether the inputs could be read again.
     pub(super) were_read: bool,
 }
@@ -35,24 +34,21 @@ struct AllFound;
 
 /// What is looked for.
 struct Look {
-    wanted: HashMap<PageUrl, ContentHash>,
+    wanted: HashSet<(PageUrl, ContentHash)>,
     extractor: Extractor,
-    texts: HashMap<PageUrl, String>,
+    texts: HashMap<(PageUrl, ContentHash), String>,
 }
 
 impl Texts {
     /// Looks for the pages that are to be shown side by side. Inputs that cannot be read again are told of.
-    ///
-    /// # Errors
-    /// When pages on record cannot be read.
-    pub(super) fn look(examples: &[Example], pages: &mut dyn Pages, run: &Run<'_>) -> anyhow::Result<Self> {
-        let shown = || examples.iter().filter_map(|example| example.shown.as_ref());
-        let kept: Vec<_> = shown().map(|duplicate| duplicate.of.clone()).collect();
-        let mut wanted = if kept.is_empty() { HashMap::new() } else { pages.contents(&kept)? };
-        wanted.extend(shown().filter_map(|duplicate| Some((duplicate.url.clone(), duplicate.content?))));
-        let mut look = Look::new(wanted, run.signer.clone());
+    pub(super) fn look(examples: &[Example], run: &Run<'_>) -> Self {
+        let shown = examples.iter().filter_map(|example| example.shown.as_ref());
+        let wanted = shown.flat_map(|Duplicate { url, content, of, kept_content, .. }| {
+            [(url, content), (of, kept_content)].map(|(url, content)| Some((url.clone(), (*content)?)))
+        });
+        let mut look = Look::new(wanted.flatten().collect(), run.signer.clone());
         if look.wanted.is_empty() {
-            return Ok(Self { were_read: true, ..Self::default() });
+            return Self { were_read: true, ..Self::default() };
         }
         let one = BatchSize { pages: 1, bytes: 0 };
         let read = crawl::read_batches(run.inputs, ("looking for examples", false), one, |pages| {
@@ -68,46 +64,49 @@ impl Texts {
             }
             _ => true,
         };
-        Ok(Self { texts: look.texts, were_read })
+        Self { texts: look.texts, were_read }
     }
 
-    /// The first words of a page, if it was found.
-    pub(super) fn get(&self, page: &PageUrl) -> Option<&str> {
-        self.texts.get(page).map(String::as_str)
+    /// The first words of a page with a content, if it was found.
+    pub(super) fn get(&self, page: &PageUrl, content: Option<ContentHash>) -> Option<&str> {
+        self.texts.get(&(page.clone(), content?)).map(String::as_str)
     }
 }
 
 impl Look {
-    fn new(wanted: HashMap<PageUrl, ContentHash>, signer: Signer) -> Self {
+    fn new(wanted: HashSet<(PageUrl, ContentHash)>, signer: Signer) -> Self {
         Self { wanted, extractor: Extractor::signing(signer), texts: HashMap::new() }
     }
 
     fn take(&mut self, page: &Fetched) {
-        let (Some(content), Some(raw)) = (self.wanted.get(&page.url).copied(), page.body.raw_content())
+        let Some(raw) =
+            page.body.raw_content().filter(|_| self.wanted.iter().any(|(url, _)| *url == page.url))
         else {
             return;
         };
-        if let Some(text) =
-            self.extractor.guarded(|extractor| text(extractor, &page.url, raw, content)).flatten()
-        {
-            self.wanted.remove(&page.url);
-            self.texts.insert(page.url.clone(), text);
+        let Self { wanted, extractor, texts } = self;
+        let found = extractor.guarded(|extractor| text(extractor, &page.url, raw, wanted)).flatten();
+        if let Some((content, text)) = found {
+            let key = (page.url.clone(), content);
+            wanted.remove(&key);
+            texts.insert(key, text);
         }
     }
 }
 
-/// The first words of what is compared, if the page has this content.
+/// The content of a page and the first words of what is compared, if the page is wanted with this content.
 fn text(
     extractor: &mut Extractor,
     url: &PageUrl,
     raw: RawContent<'_>,
-    content: ContentHash,
-) -> Option<String> {
+    wanted: &HashSet<(PageUrl, ContentHash)>,
+) -> Option<(ContentHash, String)> {
     let Extracted::Page(page) = extractor.extract(url, raw) else { return None };
-    if page.signature.content() != content {
+    let content = page.signature.content();
+    if !wanted.contains(&(url.clone(), content)) {
         return None;
     }
     let reads_main = extractor.policy().reads_main();
     let text = if reads_main { extractor.main_text(url, raw) } else { extractor.page_text(url, raw) };
-    Some(words::first_words(&text.text()?, TEXT_MAX))
+    Some((content, words::first_words(&text.text()?, TEXT_MAX)))
 }

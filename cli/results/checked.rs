@@ -53,9 +53,14 @@ impl Results {
         for (option, dir) in args.dirs() {
             dirs.push((option, dir, directory(dir).with_context(|| cannot(dir))?));
         }
-        if let [(.., kept), (.., removed)] = &*dirs {
-            let is_nested = kept.starts_with(removed) || removed.starts_with(kept);
-            ensure!(!is_nested, usage("--kept and --removed name two directories, neither in the other"));
+        for (at, (option, _, dir)) in dirs.iter().enumerate() {
+            for (other_option, _, other) in &dirs[at + 1..] {
+                let is_nested = dir.starts_with(other) || other.starts_with(dir);
+                let wrong = || {
+                    usage(format!("{option} and {other_option} name two directories, neither in the other"))
+                };
+                ensure!(!is_nested, wrong());
+            }
         }
         let taken = Taken::by(sources)?;
         let mut beside: Vec<(&str, PathBuf)> = Vec::new();
@@ -113,7 +118,11 @@ impl Results {
         }
         let seen = relative.into_iter().zip(sources);
         Ok(Some(Self {
-            dirs: Sides { kept: args.kept.clone(), removed: args.removed.clone() },
+            dirs: Sides {
+                kept: args.kept.clone(),
+                removed: args.removed.clone(),
+                superseded: args.superseded.clone(),
+            },
             places: seen.map(|(place, source)| (place, source.version())).collect(),
             annotate: args.annotate,
             _locks: locks,

@@ -7,10 +7,14 @@ use std::os::unix::fs::FileExt;
 
 use anyhow::Context;
 use doppel_crawls::Fetched;
-use doppel_crawls::copy::{Fate, Judge, Note, Removal};
+use doppel_crawls::copy::{Fate, Judge, Note, RecordName, Removal};
 use doppel_model::PageId;
 use doppel_protocol::{Line, Outcome, Status};
+use doppel_tier1::bulk::{Grouped, NamedRecords, Unit};
 use serde::{Deserialize, Serialize};
+
+use crate::accounts;
+use crate::record_names::RecordNames;
 
 /// What is known of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,11 +75,83 @@ impl Record {
     }
 }
 
-/// The records so far: which is the present version of its page.
+/// Records that are grouped at once: which could be used, so far.
+#[derive(Debug, Default)]
+pub(crate) struct TakenRecords(Records);
+
+impl TakenRecords {
+    /// A record was taken. Those between it and the one before could not be used.
+    pub(crate) fn note(&mut self, record: u64, page: PageId) {
+        // A record that no page names in the end has a newer version.
+        self.0.set(record, Record::new(page, Verdict::Superseded));
+    }
+
+    /// What is decided of the records. With `annotate`, which gives their names, it can be read what is said of them.
+    ///
+    /// # Errors
+    /// Those of the temporary file.
+    pub(crate) fn decide(
+        mut self,
+        grouped: &Grouped,
+        unit: Unit,
+        annotate: Option<&RecordNames>,
+    ) -> anyhow::Result<Decisions> {
+        let mut notes = annotate.map(|_| NotesOut::new(self.0.0.len())).transpose()?;
+        for page in grouped.pages_with_contents() {
+            let Some(record) = page.records.own else { continue };
+            let verdict = match accounts::removal(&page, unit) {
+                None => Verdict::Kept,
+                Some(Removal::Redirect) => Verdict::Redirect,
+                Some(_) => Verdict::Duplicate,
+            };
+            self.0.judge(record, verdict);
+            if let (Some(notes), Some(names)) = (&mut notes, annotate) {
+                let NamedRecords { winner, duplicate_of, .. } = page.records;
+                let named = (names.name(winner), names.name(duplicate_of));
+                notes.add(record, &Said::of(page.line, named)).context(CANNOT_NOTE)?;
+            }
+        }
+        for record in &grouped.dead {
+            self.0.judge(*record, Verdict::Dead);
+        }
+        let notes = notes.map(NotesOut::finish).transpose().context(CANNOT_NOTE)?;
+        Ok(Decisions { records: self.0.0, next: 0, unusable: 0, notes })
+    }
+}
+
+const CANNOT_NOTE: &str = "cannot write to a temporary file";
+
+/// Verdicts by the numbers of records.
+#[derive(Debug, Default)]
+struct Records(Vec<Record>);
+
+impl Records {
+    fn verdict(&self, number: u64) -> Verdict {
+        let record = usize::try_from(number).ok().and_then(|at| self.0.get(at));
+        record.map_or(Verdict::Bad, |record| record.verdict())
+    }
+
+    /// Sets the verdict of a record that was taken.
+    fn judge(&mut self, number: u64, verdict: Verdict) {
+        if let Some(record) = usize::try_from(number).ok().and_then(|at| self.0.get_mut(at)) {
+            *record = Record(record.0 & !VERDICT | verdict as u8);
+        }
+    }
+
+    fn set(&mut self, number: u64, record: Record) {
+        let Ok(at) = usize::try_from(number) else { return };
+        if self.0.len() <= at {
+            self.0.resize(at + 1, Record::BAD);
+        }
+        self.0[at] = record;
+    }
+}
+
+/// Records that are recorded page by page: which is the present version of its page, so far.
 #[derive(Debug, Default)]
 pub(crate) struct Verdicts {
     present: HashMap<PageId, u64>,
-    records: Vec<Record>,
+    records: Records,
 }
 
 impl Verdicts {
@@ -86,11 +162,11 @@ impl Verdicts {
         } else {
             // Whether the page is live is known in the end.
             if let Some(earlier) = self.present.insert(page, record) {
-                self.set(earlier, Record::new(page, Verdict::Superseded));
+                self.records.judge(earlier, Verdict::Superseded);
             }
             if is_redirect { Verdict::DeadRedirect } else { Verdict::Dead }
         };
-        self.set(record, Record::new(page, verdict));
+        self.records.set(record, Record::new(page, verdict));
     }
 
     /// What is decided of the records of these live pages. With `annotate` it can be read what is said of them.
@@ -105,36 +181,24 @@ impl Verdicts {
     where
         anyhow::Error: From<E>,
     {
-        let mut notes = if annotate { Some(NotesOut::new(self.records.len())?) } else { None };
+        let mut notes = if annotate { Some(NotesOut::new(self.records.0.len())?) } else { None };
         for line in live {
             let line = line?;
             let page = line.url.id();
             let Some(record) = self.present.get(&page).copied() else { continue };
-            let verdict = match (line.status, self.verdict(record)) {
+            let verdict = match (line.status, self.records.verdict(record)) {
                 (Status::Duplicate, Verdict::DeadRedirect) => Verdict::Redirect,
                 (Status::Duplicate, _) => Verdict::Duplicate,
                 _ => Verdict::Kept,
             };
-            self.set(record, Record::new(page, verdict));
+            self.records.judge(record, verdict);
             if let Some(notes) = &mut notes {
-                notes.add(record, &Said::from(line)).context("cannot write to a temporary file")?;
+                // Pages on record have no records.
+                notes.add(record, &Said::of(line, Default::default())).context(CANNOT_NOTE)?;
             }
         }
-        let notes = notes.map(NotesOut::finish).transpose().context("cannot write to a temporary file")?;
-        Ok(Decisions { records: self.records, next: 0, unusable: 0, notes })
-    }
-
-    fn verdict(&self, number: u64) -> Verdict {
-        let record = usize::try_from(number).ok().and_then(|at| self.records.get(at));
-        record.map_or(Verdict::Bad, |record| record.verdict())
-    }
-
-    fn set(&mut self, number: u64, record: Record) {
-        let Ok(at) = usize::try_from(number) else { return };
-        if self.records.len() <= at {
-            self.records.resize(at + 1, Record::BAD);
-        }
-        self.records[at] = record;
+        let notes = notes.map(NotesOut::finish).transpose().context(CANNOT_NOTE)?;
+        Ok(Decisions { records: self.records.0, next: 0, unusable: 0, notes })
     }
 }
 
@@ -143,19 +207,33 @@ impl Verdicts {
 struct Said {
     group: Option<String>,
     winner: Option<String>,
+    /// The file and the id of its record.
+    winner_record: (Option<String>, Option<String>),
     duplicate_of: Option<String>,
+    duplicate_of_record: (Option<String>, Option<String>),
     similarity: Option<f64>,
 }
 
-impl From<Line> for Said {
-    fn from(line: Line) -> Self {
+impl Said {
+    /// What a line says, with the names of the records of its winner and of the kept page.
+    fn of(line: Line, (winner_record, duplicate_of_record): (RecordName, RecordName)) -> Self {
         let Line { group, winner, duplicate_of, similarity, .. } = line;
+        let parts = |name: RecordName| (name.file, name.id);
         Self {
             group: group.map(|group| group.to_string()),
             winner: winner.map(|winner| winner.as_str().to_owned()),
+            winner_record: parts(winner_record),
             duplicate_of: duplicate_of.map(|of| of.as_str().to_owned()),
+            duplicate_of_record: parts(duplicate_of_record),
             similarity,
         }
+    }
+
+    fn note(self, reason: Option<&'static str>) -> Note {
+        let Self { group, winner, winner_record, duplicate_of, duplicate_of_record, similarity } = self;
+        let name = |(file, id)| RecordName { file, id };
+        let (winner_record, duplicate_of_record) = (name(winner_record), name(duplicate_of_record));
+        Note { group, winner, winner_record, duplicate_of, duplicate_of_record, similarity, reason }
     }
 }
 
@@ -273,9 +351,7 @@ impl Judge for FileJudge<'_> {
         let reason = removal.map(Removal::name);
         let said = self.decisions.notes.as_ref().map_or(Ok(None), |notes| notes.get(record))?;
         Ok(match said {
-            Some(Said { group, winner, duplicate_of, similarity }) => {
-                Note { group, winner, duplicate_of, similarity, reason }
-            }
+            Some(said) => said.note(reason),
             None => Note { reason, ..Note::default() },
         })
     }

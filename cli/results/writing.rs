@@ -121,7 +121,9 @@ impl Results {
         (decisions, read): (&mut Decisions, &dyn Fn(u64)),
     ) -> anyhow::Result<Copied> {
         let mut told: Vec<(Side, Told)> = Vec::new();
-        let sides = Sides { kept: self.dirs.kept.as_deref(), removed: self.dirs.removed.as_deref() };
+        let Sides { kept, removed, superseded } = &self.dirs;
+        let sides =
+            Sides { kept: kept.as_deref(), removed: removed.as_deref(), superseded: superseded.as_deref() };
         let sides = sides.try_map(|side, dir| {
             let path = dir.join(place);
             let file = PartFile::begin(&path).with_context(|| cannot(&path))?;
@@ -174,11 +176,15 @@ impl Results {
         }
     }
 
-    /// Copies the file of a page. What an earlier run has put on the other side goes.
+    /// Copies the file of a page. What an earlier run has put on another side goes.
     fn page(&self, side: Side, place: &Path, file: &Path) -> anyhow::Result<()> {
-        let Sides { kept, removed } = &self.dirs;
-        let (dir, other) = if side == Side::Kept { (kept, removed) } else { (removed, kept) };
-        if let Some(dir) = dir {
+        let Sides { kept, removed, superseded } = &self.dirs;
+        let dirs = [(Side::Kept, kept), (Side::Removed, removed), (Side::Superseded, superseded)];
+        let (here, others): (Vec<_>, Vec<_>) = dirs
+            .into_iter()
+            .filter_map(|(of, dir)| Some((of, dir.as_ref()?)))
+            .partition(|(of, _)| *of == side);
+        for (_, dir) in here {
             let path = dir.join(place);
             let mut from = File::open(file).with_context(|| format!("cannot read {}", file.display()))?;
             let mut part = PartFile::begin(&path).with_context(|| cannot(&path))?;
@@ -186,15 +192,18 @@ impl Results {
             let copied = io::copy(&mut from, &mut part).and_then(|_| part.finish());
             copied.map_err(|error| failed(side, error, &[(side, (path, written))]))?;
         }
-        match other.as_ref().map(|other| fs::remove_file(other.join(place))) {
-            Some(Err(error))
-                if error.kind() != io::ErrorKind::NotFound
-                    && error.kind() != io::ErrorKind::NotADirectory =>
-            {
-                Err(error).with_context(|| format!("cannot remove {}", place.display()))
+        for (_, other) in others {
+            match fs::remove_file(other.join(place)) {
+                Err(error)
+                    if error.kind() != io::ErrorKind::NotFound
+                        && error.kind() != io::ErrorKind::NotADirectory =>
+                {
+                    return Err(error).with_context(|| format!("cannot remove {}", place.display()));
+                }
+                _ => {}
             }
-            _ => Ok(()),
         }
+        Ok(())
     }
 }
 

@@ -72,6 +72,7 @@ pub struct Counting {
     dir: PathBuf,
     policy: Policy,
     wordless: Wordless,
+    keeps_redirects: bool,
     all: Amount,
     redirects: Amount,
     undecided: u64,
@@ -148,12 +149,19 @@ impl Counting {
             dir: temp_dir.to_owned(),
             policy,
             wordless: Wordless::under(policy),
+            keeps_redirects: false,
             all: Amount::NONE,
             redirects: Amount::NONE,
             undecided: 0,
             mirrors: Mirrors::new(mirrors_max),
             contents: Sorter::new(temp_dir, chunk_bytes, EXPORT_RUNS),
         }
+    }
+
+    /// Redirects are kept, and nothing is saved by them.
+    #[must_use]
+    pub fn keeping_redirects(self) -> Self {
+        Self { keeps_redirects: true, ..self }
     }
 
     /// Pages so far that are live.
@@ -172,7 +180,8 @@ impl Counting {
         }
         self.all.add(page.bytes);
         self.undecided += u64::from(page.status == Status::Pending);
-        let is_dropped = page.status == Status::Duplicate;
+        let is_kept_redirect = self.keeps_redirects && page.content.is_none();
+        let is_dropped = page.status == Status::Duplicate && !is_kept_redirect;
         if is_dropped {
             let kind = match page.content {
                 None => Kind::Redirect,
@@ -219,7 +228,7 @@ impl Counting {
         truncated: bool,
         stops: &dyn Fn() -> bool,
     ) -> Result<Savings, CountingError> {
-        let Self { dir, policy, wordless: _, all, redirects, undecided, mirrors, contents } = self;
+        let Self { dir, policy, all, redirects, undecided, mirrors, contents, .. } = self;
         let mut sums = Sums { copies: Amount::NONE, near: Amount::NONE, held_back: 0 };
         let mut now: Option<OneContent> = None;
         let sorted = contents.finish_unless(stops, &mut |record| {

@@ -66,7 +66,7 @@ pub(crate) fn dedup(options: &[&str], inputs: &[impl AsRef<Path>]) -> Result<Vec
     let directory = tempfile::tempdir()?;
     let out = directory.path().join("out.jsonl");
     let run = Command::new(env!("CARGO_BIN_EXE_doppel"))
-        .arg("dedup")
+        .args(["dedup", "--latest"])
         .args(options)
         .arg("--out")
         .arg(&out)

@@ -26,7 +26,7 @@ fn a_collection_outlives_its_commands() {
     let files = crawl_files(home.path());
     let data = home.path().join("data");
     let dedup = |options: &[&str], inputs: &[&String]| {
-        let mut arguments = vec!["dedup", "--out", "-"];
+        let mut arguments = vec!["dedup", "--latest", "--out", "-"];
         arguments.extend(options);
         arguments.extend(inputs.iter().map(|path| path.as_str()));
         run_ok(arguments)
@@ -66,7 +66,7 @@ fn grouping_at_once_gives_the_same_as_page_by_page_and_twice_the_same_bytes() {
     let files = crawl_files(home.path());
     let dedup = |options: &[&str]| {
         let inputs = files.iter().map(String::as_str);
-        run_ok(["dedup", "--out", "-"].into_iter().chain(options.iter().copied()).chain(inputs))
+        run_ok(["dedup", "--latest", "--out", "-"].into_iter().chain(options.iter().copied()).chain(inputs))
     };
     for tau in ["0.8", "0.6"] {
         let at_once = dedup(&["--tau", tau]);
@@ -102,8 +102,12 @@ fn an_interrupted_run_removes_the_temporary_directory() {
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap_or("0").trim();
     let hangs_up = u64::from_str_radix(ignored, 16).unwrap() & 1 == 0;
     for signal in if hangs_up { &["INT", "HUP"][..] } else { &["INT"] } {
-        let mut dedup =
-            doppel().env("TMPDIR", &temporary).args(["dedup", "--incremental"]).arg(&crawl).spawn().unwrap();
+        let mut dedup = doppel()
+            .env("TMPDIR", &temporary)
+            .args(["dedup", "--latest", "--incremental"])
+            .arg(&crawl)
+            .spawn()
+            .unwrap();
         // The storage engine has begun to write.
         wait_until("the engine to open", PATIENCE, || {
             let made = fs::read_dir(&temporary).unwrap().next()?.unwrap().path();
@@ -153,7 +157,7 @@ fn a_directory_is_opened_as_it_was_made() {
     assert!(errors(&other).contains("was made with --shards 16, not 7"), "{}", errors(&other));
     let other = dedup(&["--ranges", "2"]);
     assert!(errors(&other).contains("was made with --ranges 1, not 2"), "{}", errors(&other));
-    let many = run(["dedup", "--incremental", "--shards", "2", "--ranges", "3", &files[0]]);
+    let many = run(["dedup", "--latest", "--incremental", "--shards", "2", "--ranges", "3", &files[0]]);
     assert_eq!(code(&many), 1);
     assert!(errors(&many).contains("3 ranges for 2 shards"), "{}", errors(&many));
 
@@ -282,7 +286,7 @@ fn the_summary_names_groups_that_are_too_large_to_drop_anything_of() {
     let path = home.path().join("crawl.jsonl");
     let page = |n: u32| json!({"url": format!("http://a.example/{n}"), "text": text(1, 100).join(" ")});
     fs::write(&path, ndjson(&(0..4).map(page).collect::<Vec<_>>())).unwrap();
-    for way in [&[][..], &["--incremental"]] {
+    for way in [&[][..], &["--latest", "--incremental"]] {
         let options = ["dedup", "--group-members-max", "3"].iter().chain(way);
         let human = run_ok(options.clone().copied().chain([path.to_str().unwrap()]));
         assert!(human.contains("quarantined    1  groups above --group-members-max"), "{human}");
@@ -319,6 +323,9 @@ fn the_summary_counts_what_was_found() {
         "{summary}"
     );
     assert_eq!(summary["policy"], "jaccard:tau=0.8", "{summary}");
+    // The redirect and the death are kept.
+    let records = json!({"read": 10, "kept": 6, "removed": {"duplicate": 3}, "bad": 1, "skipped": 0});
+    assert_eq!(summary["records"], records);
     assert_eq!(summary["input"]["records"], 9);
     assert_eq!(summary["input"]["bad"], json!({"JSON line that is no page": 1}));
     let pages = &summary["pages"];
@@ -331,8 +338,12 @@ fn the_summary_counts_what_was_found() {
     );
     let human = run_ok(["dedup", path.to_str().unwrap()]);
     for line in [
-        "policy jaccard:tau=0.8\n",
-        "live pages    8",
+        "read         10  records, ",
+        "  kept        6",
+        "  removed     3  3 duplicate",
+        "  bad         1",
+        "\npolicy jaccard:tau=0.8\n",
+        "judged        8",
         "exact groups  1  all members have the same text\n",
         "near groups   1  some members have another text, and the policy links them\n",
         "3 pages  exact  http://b.example/1",
@@ -348,10 +359,10 @@ fn the_summary_counts_what_was_found() {
         let dedup = |options: &[&str]| {
             run_ok([&["dedup", "--policy", policy], options, &[path.to_str().unwrap()]].concat())
         };
-        let (human, json) = (dedup(&[]), dedup(&["--json", "--incremental"]));
+        let (human, json) = (dedup(&[]), dedup(&["--json", "--latest", "--incremental"]));
         let json: Value = serde_json::from_str(&json).unwrap();
         assert_eq!(json["policy"], named);
-        assert!(human.starts_with(&format!("policy {named}\n")), "{human}");
+        assert!(human.contains(&format!("\n\npolicy {named}\n")), "{human}");
         assert!(human.contains(&format!("all members have the same {content}\n")), "{human}");
     }
 }
@@ -376,7 +387,7 @@ fn what_is_wrong_is_found_before_the_inputs_are_read() {
         (&["--winners", &winners], "winners.toml"),
         (&["--market", "no market"], "--market no market"),
         (&["--data", &file("new"), "--ranges", "9", "--shards", "3"], "9 ranges for 3 shards"),
-        (&["--incremental", "--ranges", "9", "--shards", "3"], "9 ranges for 3 shards"),
+        (&["--latest", "--incremental", "--ranges", "9", "--shards", "3"], "9 ranges for 3 shards"),
     ] {
         let mut command = doppel();
         command.args(["dedup", "--policy", "imatch"]).args(options).arg("-");

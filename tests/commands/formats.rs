@@ -103,13 +103,13 @@ fn write(home: &Path, name: &str, content: impl AsRef<[u8]>) -> String {
 
 /// What `doppel dedup` says of every page.
 fn dedup(arguments: &[&str]) -> String {
-    run_ok(["dedup", "--out", "-"].iter().chain(arguments))
+    run_ok(["dedup", "--latest", "--out", "-"].iter().chain(arguments))
 }
 
 /// The same with something on standard input.
 fn piped(content: &[u8], arguments: &[&str]) -> Output {
     let mut command = doppel();
-    command.args(["dedup", "--out", "-"]).args(arguments);
+    command.args(["dedup", "--latest", "--out", "-"]).args(arguments);
     let mut command =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut stdin = command.stdin.take().unwrap();

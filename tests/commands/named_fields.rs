@@ -51,7 +51,7 @@ fn of_several_files_one_has_to_have_a_field_and_others_are_told() {
     let without =
         write(home.path(), "1.jsonl", &[json!({"text": "some words", "url": "https://a.example/"})]);
     let with = write(home.path(), "2.jsonl", &[json!({"text": "some words", "link": "https://b.example/"})]);
-    let output = run(["dedup", "--out", "-", "--url-field", "link", &without, &with]);
+    let output = run(["dedup", "--latest", "--out", "-", "--url-field", "link", &without, &with]);
     assert_eq!(code(&output), 0, "{}", errors(&output));
     let says = format!("doppel: {without}: the first records have no field link (--url-field); they have ");
     assert!(errors(&output).contains(&says), "{}", errors(&output));
@@ -138,7 +138,7 @@ fn without_dates_the_first_of_equal_records_of_several_files_is_kept() {
     for (files, winner) in
         [([&first, &second], "record:z.jsonl#a-long-id"), ([&second, &first], "record:a.jsonl#a")]
     {
-        let lines = lines_of(&run_ok(["dedup", "--out", "-", files[0], files[1]]));
+        let lines = lines_of(&run_ok(["dedup", "--latest", "--out", "-", files[0], files[1]]));
         let kept: Vec<_> = lines.iter().filter(|line| line["status"] == "winner").collect();
         assert_eq!((lines.len(), kept.len(), &kept[0]["url"]), (4, 1, &json!(winner)));
     }

@@ -125,7 +125,8 @@ fn a_run_that_is_killed_leaves_nothing_that_can_be_opened() {
     let home = tempfile::tempdir().unwrap();
     let files = crawl_files(home.path(), 150);
     let data = home.path().join("data");
-    let expected = run_ok(["dedup", "--out", "-"].into_iter().chain(files.iter().map(String::as_str)));
+    let expected =
+        run_ok(["dedup", "--latest", "--out", "-"].into_iter().chain(files.iter().map(String::as_str)));
     let making = || {
         let mut command = doppel();
         command.args(["dedup", "--data"]).arg(&data).args(&files);

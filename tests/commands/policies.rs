@@ -59,7 +59,7 @@ fn every_policy_groups_at_once_as_page_by_page_and_as_a_server_does() {
     for policy in POLICIES {
         let dedup = |options: &[&str]| {
             run_ok(
-                ["dedup", "--out", "-", "--policy", policy]
+                ["dedup", "--latest", "--out", "-", "--policy", policy]
                     .into_iter()
                     .chain(options.iter().copied())
                     .chain([&*crawl]),
@@ -161,8 +161,9 @@ fn with_the_tokens_of_the_source_images_tell_pages_apart() {
     let data = data.to_str().unwrap();
     for policy in ["supershingle", "projection", "combined", "by-site"] {
         let duplicates = |policy: &str, options: &[&str]| {
-            let dedup =
-                ["dedup", "--out", "-", "--policy", policy].into_iter().chain(options.iter().copied());
+            let dedup = ["dedup", "--latest", "--out", "-", "--policy", policy]
+                .into_iter()
+                .chain(options.iter().copied());
             run_ok(dedup.chain([crawl])).matches("\"duplicate\"").count()
         };
         let source = format!("{policy}:tokens=source");
@@ -427,7 +428,7 @@ fn tables_do_not_depend_on_the_order_of_pages_and_are_learnt_from_standard_input
         assert!(output.status.success(), "{arguments:?}");
         String::from_utf8(output.stdout).unwrap()
     };
-    let dedup = ["dedup", "--out", "-", "--policy", "imatch"];
+    let dedup = ["dedup", "--latest", "--out", "-", "--policy", "imatch"];
     let from_file = run_ok(dedup.into_iter().chain([&*crawl]));
     assert_eq!(meaning(&piped(&[&dedup[..], &["-"]].concat())), meaning(&from_file));
     for (options, says) in [
@@ -461,7 +462,7 @@ fn files_without_a_host_are_refused_where_the_site_is_read() {
     let crawl = crawl.to_str().unwrap();
     for policy in ["by-site", "copies"] {
         // All are: then nothing is kept, and it says what to do.
-        for options in [&[][..], &["--incremental"], &["--data", data]] {
+        for options in [&[][..], &["--latest", "--incremental"], &["--data", data]] {
             let arguments = ["dedup", "--policy", policy].into_iter().chain(options.iter().copied());
             let refused = run(arguments.chain([site]));
             let errors = errors(&refused);
@@ -510,7 +511,7 @@ fn main_contents_are_compared_whatever_is_around_them() {
     for (policy, groups) in
         [("jaccard", vec![vec!["a.example/1", "a.example/2"]]), ("content", copies()), ("copies", copies())]
     {
-        let out = run_ok(["dedup", "--out", "-", "--policy", policy, crawl]);
+        let out = run_ok(["dedup", "--latest", "--out", "-", "--policy", policy, crawl]);
         let url = |url: &String| url.trim_start_matches("http://").to_owned();
         let groups_of =
             |(_, groups): crate::harness::Meaning| groups.into_iter().filter(|group| group.len() > 1);

@@ -221,24 +221,25 @@ fn a_policy_of_sites_says_that_a_record_has_no_host() {
 }
 
 #[test]
-fn each_row_is_kept_apart_on_demand() {
+fn rows_of_one_url_are_judged_each_on_its_own() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("a.jsonl");
     let row =
         |seed: u64| json!({"url": "https://a.example/", "text": text(seed, 100).join(" "), "title": "x"});
     fs::write(&path, ndjson(&[row(1), row(2), row(1)])).unwrap();
-    let lines = lines_of(&export(&path, &[]));
+    let lines = lines_of(&export(&path, &["--latest"]));
     assert_eq!((lines.len(), &lines[0]["url"]), (1, &json!("https://a.example/")));
-    let lines = lines_of(&export(&path, &["--each-row"]));
-    let rows: Vec<_> =
-        lines.iter().map(|line| (line["url"].as_str().unwrap(), line["status"].as_str().unwrap())).collect();
-    let expected = [
-        ("record:a.jsonl#row=1", "winner"),
-        ("record:a.jsonl#row=2", "unique"),
-        ("record:a.jsonl#row=3", "duplicate"),
-    ];
-    assert_eq!(rows, expected);
-    assert_eq!(lines[2]["duplicate_of"], "record:a.jsonl#row=1");
+    let lines = lines_of(&export(&path, &[]));
+    let rows: Vec<_> = lines
+        .iter()
+        .map(|line| (line["record"]["line"].as_u64(), line["status"].as_str().unwrap()))
+        .collect();
+    assert_eq!(rows, [(Some(1), "winner"), (Some(2), "unique"), (Some(3), "duplicate")]);
+    let file = path.to_str().unwrap();
+    assert_eq!(lines[2]["duplicate_of"], "https://a.example/");
+    assert_eq!(lines[2]["duplicate_of_record"], json!({"file": file, "line": 1}));
+    assert_eq!(lines[0]["winner_record"], json!({"file": file, "line": 1}));
+    assert_eq!(lines[1]["winner_record"], Value::Null);
 }
 
 #[test]
@@ -246,12 +247,12 @@ fn files_of_one_name_are_told_apart_or_refused() {
     let home = tempfile::tempdir().unwrap();
     let rows = ["1/part.jsonl", "2/part.jsonl"]
         .map(|name| write(home.path(), name, |_, text| json!({"text": text})));
-    let output = run(["dedup", rows[0].to_str().unwrap(), rows[1].to_str().unwrap()]);
+    let output = run(["dedup", "--latest", rows[0].to_str().unwrap(), rows[1].to_str().unwrap()]);
     assert_eq!(code(&output), 2, "{}", errors(&output));
     assert!(errors(&output).contains("have one name, and their records"), "{}", errors(&output));
     let ids = ["3/part.jsonl", "4/part.jsonl"]
         .map(|name| write(home.path(), name, |n, text| json!({"id": n, "text": text})));
-    let output = run(["dedup", "--json", ids[0].to_str().unwrap(), ids[1].to_str().unwrap()]);
+    let output = run(["dedup", "--latest", "--json", ids[0].to_str().unwrap(), ids[1].to_str().unwrap()]);
     assert_eq!(code(&output), 0, "{}", errors(&output));
     assert!(
         errors(&output).contains("records with the same id are versions of each other"),
@@ -259,6 +260,10 @@ fn files_of_one_name_are_told_apart_or_refused() {
         errors(&output)
     );
     assert_eq!(summary(&output)["pages"]["live"], texts().len());
+    // Judged each on its own, records need no names that differ.
+    let output = run(["dedup", "--json", rows[0].to_str().unwrap(), rows[1].to_str().unwrap()]);
+    assert_eq!(code(&output), 0, "{}", errors(&output));
+    assert_eq!(summary(&output)["records"]["read"], 2 * texts().len());
 }
 
 /// A file of 100 records of which the first `bad` have no text.

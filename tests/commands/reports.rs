@@ -14,7 +14,7 @@ use crate::{code, errors};
 /// Runs `doppel dedup`, and returns the export and the report.
 fn reported(home: &Path, options: &[&str], inputs: &[&Path]) -> (Vec<Value>, String) {
     let (out, report) = (home.join("out.jsonl"), home.join("report.html"));
-    let to = ["dedup", "--out", out.to_str().unwrap(), "--report", report.to_str().unwrap()];
+    let to = ["dedup", "--latest", "--out", out.to_str().unwrap(), "--report", report.to_str().unwrap()];
     let inputs = inputs.iter().map(|path| path.to_str().unwrap());
     run_ok(to.into_iter().chain(options.iter().copied()).chain(inputs));
     (lines_of(&fs::read_to_string(&out).unwrap()), fs::read_to_string(&report).unwrap())

@@ -15,13 +15,29 @@ use crate::{code, errors, fifo};
 
 fn dedup(home: &Path, options: &[&str], inputs: &[PathBuf]) -> Output {
     let mut command = doppel();
-    command.current_dir(home).args(["dedup", "--json", "--kept", "kept", "--removed", "removed"]);
-    command.args(options).args(inputs).output().unwrap()
+    command.current_dir(home).args(["dedup", "--latest", "--json", "--kept", "kept", "--removed", "removed"]);
+    command.args(["--superseded", "superseded"]).args(options).args(inputs).output().unwrap()
 }
 
 fn summary(output: &Output) -> Value {
     assert!(output.status.success(), "{}", errors(output));
     serde_json::from_slice::<Value>(&output.stdout).unwrap()["results"].clone()
+}
+
+/// The equation of the summary adds up, and is that of the files.
+fn check_equation(output: &Output) {
+    let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let (records, written) = (&summary["records"], &summary["results"]);
+    let number = |of: &Value| of.as_u64().unwrap_or(0);
+    let removed = |of: &Value| of["removed"].as_object().unwrap().values().map(number).sum::<u64>();
+    let terms = ["kept", "superseded", "bad", "skipped"];
+    let sum = |of: &Value| removed(of) + terms.iter().map(|term| number(&of[*term])).sum::<u64>();
+    assert_eq!(number(&records["read"]), sum(records), "{summary}");
+    assert_eq!(sum(records), sum(written), "{summary}");
+    assert_eq!(records["removed"], written["removed"], "{summary}");
+    for term in terms {
+        assert_eq!(number(&records[term]), number(&written[term]), "{term}: {summary}");
+    }
 }
 
 /// All files below a directory, by their paths, with those that have no final name.
@@ -92,7 +108,10 @@ fn kept_and_removed_lines_are_the_input_however_they_are_grouped() {
     let home = tempfile::tempdir().unwrap();
     let (inputs, rounds) = crawl(home.path(), 11, 60);
     let export = run_ok(
-        ["dedup", "--out", "-"].iter().map(AsRef::as_ref).chain(inputs.iter().map(|path| path.as_os_str())),
+        ["dedup", "--latest", "--out", "-"]
+            .iter()
+            .map(AsRef::as_ref)
+            .chain(inputs.iter().map(|path| path.as_os_str())),
     );
     let all = rounds.concat();
     let fates = expected(&export, &all);
@@ -100,18 +119,27 @@ fn kept_and_removed_lines_are_the_input_however_they_are_grouped() {
     fates.iter().flatten().for_each(|reason| *reasons.entry(reason).or_default() += 1);
     assert_eq!(reasons.len(), 4, "the crawl has all of them: {reasons:?}");
     let kept = fates.iter().filter(|fate| fate.is_none()).count();
+    let superseded = reasons.remove("superseded").unwrap();
     for options in [&[][..], &["--incremental"], &["--data", "data"], &["--data", "data"]] {
         let output = dedup(home.path(), options, &inputs);
-        assert_eq!(summary(&output), json!({"kept": kept, "removed": reasons, "bad": 0}), "{options:?}");
+        let written =
+            json!({"kept": kept, "removed": reasons, "superseded": superseded, "bad": 0, "skipped": 0});
+        assert_eq!(summary(&output), written, "{options:?}");
+        check_equation(&output);
         let mut fates = fates.iter();
         for (name, lines) in ["a/0.jsonl", "b/1.jsonl.gz"].iter().zip(&rounds) {
-            let (mut kept, mut removed) = (String::new(), String::new());
+            let mut sides = [String::new(), String::new(), String::new()];
             for line in lines {
-                let side = if fates.next().unwrap().is_none() { &mut kept } else { &mut removed };
-                *side += &format!("{line}\n");
+                let side = match fates.next().unwrap() {
+                    None => 0,
+                    Some("superseded") => 2,
+                    Some(_) => 1,
+                };
+                sides[side] += &format!("{line}\n");
             }
-            assert_eq!(unpacked(&home.path().join("kept").join(name)), kept, "{options:?}");
-            assert_eq!(unpacked(&home.path().join("removed").join(name)), removed, "{options:?}");
+            for (side, lines) in ["kept", "removed", "superseded"].iter().zip(sides) {
+                assert_eq!(unpacked(&home.path().join(side).join(name)), lines, "{side} {options:?}");
+            }
         }
         assert_eq!(files(&home.path().join("kept")).len(), 2);
     }
@@ -126,7 +154,12 @@ fn annotations_tell_what_the_export_tells() {
     let export = fs::read_to_string(home.path().join("export")).unwrap();
     let by_url: HashMap<String, Value> =
         lines_of(&export).into_iter().map(|line| (line["url"].as_str().unwrap().to_owned(), line)).collect();
-    for (side, name) in [("kept", "a/0.jsonl"), ("kept", "b/1.jsonl.gz"), ("removed", "b/1.jsonl.gz")] {
+    for (side, name) in [
+        ("kept", "a/0.jsonl"),
+        ("kept", "b/1.jsonl.gz"),
+        ("removed", "b/1.jsonl.gz"),
+        ("superseded", "a/0.jsonl"),
+    ] {
         for line in lines_of(&unpacked(&home.path().join(side).join(name))) {
             let reason = &line["doppel_reason"];
             if reason == "superseded" || reason == "dead" {
@@ -155,7 +188,10 @@ fn bad_records_are_on_neither_side_and_standard_input_can_be_read_twice() {
         let mut command = doppel();
         command.current_dir(home.path()).args(["dedup", "--json", "--kept", "kept", "--removed", "removed"]);
         let output = command.args(options).stdin(fs::File::open(&input).unwrap()).output().unwrap();
-        assert_eq!(summary(&output), json!({"kept": 2, "removed": {"duplicate": 1}, "bad": 1}));
+        let written =
+            json!({"kept": 2, "removed": {"duplicate": 1}, "superseded": 0, "bad": 1, "skipped": 0});
+        assert_eq!(summary(&output), written);
+        check_equation(&output);
     }
     let kept = fs::read_to_string(home.path().join("kept/stdin")).unwrap();
     assert_eq!(kept, format!("{}\n{}\n", page(0), page(1)));
@@ -174,7 +210,9 @@ fn what_would_go_wrong_is_said_before_anything_is_read() {
     std::os::unix::fs::symlink(&inputs[0], home.path().join("links/0.jsonl")).unwrap();
     let before = files(home.path());
     for (arguments, message) in [
-        (&["--annotate", input][..], "--annotate needs --kept or --removed"),
+        (&["--annotate", input][..], "--annotate needs --kept, --removed or --superseded"),
+        (&["--superseded", "x", input], "--superseded needs --latest or --data"),
+        (&["--incremental", input], "add --latest"),
         (&["--kept", "x", "--removed", "x/y", input], "neither in the other"),
         (&["--kept", "in/kept", "in"], "is inside the input"),
         (&["--kept", "in/a", input], "which is an input"),
@@ -203,15 +241,22 @@ fn what_would_go_wrong_is_said_before_anything_is_read() {
 fn a_run_that_is_killed_and_begun_again_ends_in_the_same_files() {
     let home = tempfile::tempdir().unwrap();
     let (inputs, _) = crawl(home.path(), 14, 120);
-    let sides = ["kept", "removed"].map(|side| home.path().join(side));
+    let sides = ["kept", "removed", "superseded"].map(|side| home.path().join(side));
     summary(&dedup(home.path(), &[], &inputs));
     let whole = sides.each_ref().map(|side| files(side));
     let clear = || sides.iter().for_each(|side| drop(fs::remove_dir_all(side)));
     clear();
     let command = || {
         let mut command = doppel();
-        command.current_dir(home.path()).args(["dedup", "--kept", "kept", "--removed", "removed"]);
-        command.args(&inputs);
+        command.current_dir(home.path()).args([
+            "dedup",
+            "--latest",
+            "--kept",
+            "kept",
+            "--removed",
+            "removed",
+        ]);
+        command.args(["--superseded", "superseded"]).args(&inputs);
         command
     };
     let mut last = 0;

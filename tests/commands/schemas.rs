@@ -180,12 +180,12 @@ fn csv(pages: &[Page]) -> Vec<u8> {
 fn dedup(home: &Path, name: &str, content: &[u8]) -> String {
     let file = home.join(name);
     fs::write(&file, content).unwrap();
-    run_ok(["dedup", "--out", "-", file.to_str().unwrap()])
+    run_ok(["dedup", "--latest", "--out", "-", file.to_str().unwrap()])
 }
 
 fn piped(content: &[u8]) -> Output {
     let mut command = doppel();
-    command.args(["dedup", "--out", "-", "-"]);
+    command.args(["dedup", "--latest", "--out", "-", "-"]);
     let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut command = command.spawn().unwrap();
     let mut stdin = command.stdin.take().unwrap();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use doppel_protocol::WinnerOrder;
-use doppel_tier1::bulk::{BulkConfig, BulkError, Grouped, Keep};
+use doppel_tier1::bulk::{BulkConfig, BulkError, Grouped, Keep, Unit};
 use doppel_tier1::{Store, Write, simulation};
 
 use super::action::Files;
@@ -27,6 +27,7 @@ impl World {
             winners,
             market: None,
             group_members_max,
+            unit: Unit::Page,
             keep: Keep::Answer { memory_max: usize::MAX, temp_dir: &std::env::temp_dir() },
         };
         let submissions = versions.iter().map(|version| submission(version, self.contents));

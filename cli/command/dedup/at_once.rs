@@ -1,6 +1,5 @@
 //! All pages at once: the groups are found when the last page is read. Nothing is kept, or a data directory is made.
 
-use std::convert::Infallible;
 use std::io::Write;
 use std::path::Path;
 use std::time::Instant;
@@ -10,17 +9,20 @@ use doppel_model::Timestamp;
 use doppel_model::pairwise::Signer;
 use doppel_model::signature::TOKENISER_VERSION;
 use doppel_model::tables::TERMS_VERSION;
-use doppel_protocol::Body;
 use doppel_protocol::answer::ExportLine;
-use doppel_tier1::bulk::{Bulk, BulkConfig, Grouped, Keep};
+use doppel_tier1::bulk::{Bulk, BulkConfig, Grouped, Keep, PageWithContent, Unit};
+use serde::Serialize;
 
+use super::reported::Reported;
 use super::{Dedup, Done, Plan, dead, nothing_is_kept};
+use crate::accounts::{Accounts, Decided};
 use crate::extracted::{Extracted, ExtractedPage};
 use crate::extraction_log::{BEGINS_ANEW, ExtractionLog, GOES_ON};
 use crate::ingested::{self, Ingested, Reading};
 use crate::manifest::{Manifest, Wanted};
 use crate::new_directory::{NewDirectory, WHOLE};
-use crate::results::Decisions;
+use crate::record_names::{RecordLabel, RecordNames};
+use crate::results::{Decisions, TakenRecords};
 use crate::scratch::Scratch;
 use crate::summary::{Fed, Found, Summary};
 use crate::weights::Weights;
@@ -35,10 +37,32 @@ const SIGNATURES_MAX: usize = 128 << 20;
 const NOT_WRITTEN: &str =
     "interrupted; the collection is whole, but not all is written that was to be; the same command writes it";
 
-/// What was counted of the pages, and what is decided of the records where results are wanted.
-type Counted = (Weights, Option<Decisions>);
-/// What was read and grouped, and the files that were read to their ends where a collection may list them.
-type Read = (Fed, Grouped, Counted, Vec<Ingested>);
+/// What was read and grouped.
+struct Read {
+    fed: Fed,
+    grouped: Grouped,
+    accounts: Accounts,
+    weights: Weights,
+    /// What records are called, where lines name them.
+    names: Option<RecordNames>,
+    /// What is decided of the records, where results are wanted.
+    decisions: Option<Decisions>,
+    /// The files that were read to their ends, where a collection may list them.
+    ended: Vec<Ingested>,
+}
+
+/// A line of the output where each record is judged on its own.
+#[derive(Serialize)]
+struct RecordLine<'l> {
+    #[serde(flatten)]
+    line: ExportLine<'l>,
+    /// The record that the line is about.
+    record: Option<RecordLabel<'l>>,
+    /// That of the winner of its group.
+    winner_record: Option<RecordLabel<'l>>,
+    /// The kept record that it is a duplicate of.
+    duplicate_of_record: Option<RecordLabel<'l>>,
+}
 
 impl Dedup {
     /// Groups a collection of which nothing is kept.
@@ -52,10 +76,11 @@ impl Dedup {
             winners: winners.unwrap_or_default(),
             market: plan.market.clone(),
             group_members_max: self.engine.tuning.group_members_max,
+            unit: self.unit(),
             keep: Keep::Answer { memory_max: SIGNATURES_MAX, temp_dir: scratch.path() },
         };
-        let (fed, grouped, counted, _) = self.group(&config, signer.clone(), None)?;
-        Ok(self.answer(fed, begin, (&signer, &grouped, counted), Some(plan)))
+        let read = self.group(&config, signer.clone(), None)?;
+        Ok(self.answer(read, begin, (&signer, config.unit), Some(plan)))
     }
 
     /// Makes a data directory.
@@ -74,17 +99,18 @@ impl Dedup {
             winners: manifest.winners,
             market: plan.market.clone(),
             group_members_max: self.engine.tuning.group_members_max,
+            unit: Unit::Page,
             keep: Keep::Databases { dir: &tier1, map },
         };
-        let (fed, grouped, counted, ended) = self
+        let mut read = self
             .group(&config, signer.clone(), plan.reading.as_ref().map(|reading| (reading, &new)))
             .with_context(|| nothing_is_kept(dir, new.keeps_log()))?;
         // An empty collection would take the next command for one that adds to it. The output is not written, because it may
         // lie in the directory, which has to stay empty. The caller says that nothing was read.
-        if grouped.counters.submissions == 0 {
+        if read.grouped.counters.submissions == 0 {
             new.keep_log(false);
             interrupt::announce(BEGINS_ANEW)?;
-            return Ok(self.answer(fed, begin, (&signer, &grouped, counted), None));
+            return Ok(self.answer(read, begin, (&signer, config.unit), None));
         }
         let marked = doppel_tier2::check::mark(&new.tier2());
         marked.with_context(|| format!("cannot write {}", dir.display()))?;
@@ -92,9 +118,10 @@ impl Dedup {
             policy_tables::write(&new.tables(), tables)?;
         }
         let list = new.ingested();
+        let ended = std::mem::take(&mut read.ended);
         ingested::write_new(&list, &ended).with_context(|| format!("cannot write {}", list.display()))?;
         new.finish(&manifest, if plan.writes() { NOT_WRITTEN } else { WHOLE })?;
-        Ok(self.answer(fed, begin, (&signer, &grouped, counted), Some(plan)))
+        Ok(self.answer(read, begin, (&signer, config.unit), Some(plan)))
     }
 
     /// Reads all pages and groups them.
@@ -106,21 +133,27 @@ impl Dedup {
     ) -> anyhow::Result<Read> {
         let is_kept = matches!(config.keep, Keep::Databases { .. });
         let mut bulk = Bulk::new(config)?;
-        let (mut fed, mut weights) = (Fed::default(), Weights::default());
-        let mut verdicts = self.verdicts();
-        let mut ended = Vec::new();
+        let (mut fed, mut weights) = (Fed::default(), Weights::by_record());
+        let mut names = self.names_records(config.unit).then(RecordNames::default);
+        let mut results = self.results.is_wanted().then(TakenRecords::default);
+        let (mut ended, mut taken) = (Vec::new(), 0);
         let mut take = |extracted: Extracted| {
             ended.extend(extracted.ended.into_iter().map(|end| end.ingested));
-            for ExtractedPage { record, submission, bytes } in extracted.pages {
+            for page in extracted.pages {
+                let (input, is_redirect) = (page.input_record(), page.is_redirect());
+                let ExtractedPage { record, submission, bytes, origin } = page;
                 let page = submission.url.id();
-                let is_redirect = matches!(submission.body, Body::Redirect(_));
                 fed.note_date(submission.fetched_at);
-                let outcome = bulk.submit(submission)?;
-                weights.note(page, bytes, outcome);
-                if let Some(verdicts) = &mut verdicts {
-                    verdicts.note(record, (page, is_redirect), outcome);
+                let outcome = bulk.submit_record(input, submission)?;
+                weights.note((record, page), bytes, (is_redirect, outcome));
+                if let (Some(names), Some(origin)) = (&mut names, &origin) {
+                    names.note(record, origin);
+                }
+                if let Some(results) = &mut results {
+                    results.note(record, page);
                 }
                 fed.outcomes.add(&[outcome]);
+                taken += 1;
             }
             Ok(())
         };
@@ -156,23 +189,42 @@ impl Dedup {
         let spinner = progress::waiting("grouping");
         let grouped = bulk.finish()?;
         spinner.finish_and_clear();
-        let lines = grouped.lines().map(Ok::<_, Infallible>);
-        let decisions = verdicts.map(|verdicts| verdicts.decide(lines, self.results.annotate)).transpose()?;
-        Ok((fed, grouped, (weights, decisions), ended))
+        let annotate = names.as_ref().filter(|_| self.results.annotate);
+        let decisions = results.map(|results| results.decide(&grouped, config.unit, annotate)).transpose()?;
+        // Files of an interrupted run were not read again, but all their records were taken.
+        let bad_before = fed.input.read_before.bad;
+        let decided = Decided::of_grouped(&grouped, config.unit);
+        let accounts = Accounts::new(&fed.input, taken, bad_before, config.unit, decided);
+        Ok(Read { fed, grouped, accounts, weights, names, decisions, ended })
+    }
+
+    /// What is judged: records, unless versions of a URL are to be folded.
+    pub(super) fn unit(&self) -> Unit {
+        if self.latest || self.data.is_some() { Unit::Page } else { Unit::Record }
+    }
+
+    /// Whether lines name the records of the inputs.
+    fn names_records(&self, unit: Unit) -> bool {
+        self.results.annotate || unit == Unit::Record && (self.out.is_some() || self.report.is_some())
     }
 
     /// What came of it; nothing is written without a plan.
     fn answer(
         &self,
-        fed: Fed,
+        read: Read,
         begin: Instant,
-        (signer, grouped, (weights, decisions)): (&Signer, &Grouped, Counted),
+        (signer, unit): (&Signer, Unit),
         plan: Option<&Plan>,
     ) -> Done {
         let elapsed = begin.elapsed();
+        let Read { fed, grouped, accounts, weights, names, decisions, ended: _ } = read;
+        let grouped = &grouped;
         let write = |out: &mut dyn Write| {
-            for line in grouped.lines() {
-                serde_json::to_writer(&mut *out, &ExportLine::from(&line))?;
+            for page in grouped.pages_with_contents() {
+                match names.as_ref().filter(|_| unit == Unit::Record) {
+                    Some(names) => serde_json::to_writer(&mut *out, &record_line(&page, names))?,
+                    None => serde_json::to_writer(&mut *out, &ExportLine::from(&page.line))?,
+                }
                 out.write_all(b"\n")?;
             }
             out.flush().map_err(Into::into)
@@ -181,13 +233,25 @@ impl Dedup {
         let mut found = Found::in_bulk(grouped, most);
         let write_all = |plan: &Plan| {
             // The report reads the inputs again, and `out` may replace one.
-            let reported = self.report(plan, (&mut { grouped }, &weights), (&fed, &found), signer);
+            let of = Reported { accounts: &accounts, unit, names: names.as_ref(), fed: &fed, found: &found };
+            let reported = self.report(plan, (&mut { grouped }, &weights), of, signer);
             plan.out.as_ref().map_or(Ok(()), |out| out.write(write)).and(reported)
         };
         let written = plan.map_or(Ok(()), write_all);
         found.keep(self.top);
-        let Ok(balance) = weights.balance(grouped.statuses().map(Ok::<_, Infallible>));
-        Done { summary: Summary::new(signer.policy(), fed, elapsed, found, balance), decisions, written }
+        let balance = weights.balance_of(grouped, unit);
+        let policy = signer.policy();
+        Done { summary: Summary::new(policy, (accounts, fed), elapsed, found, balance), decisions, written }
+    }
+}
+
+fn record_line<'l>(page: &'l PageWithContent, names: &'l RecordNames) -> RecordLine<'l> {
+    let label = |number: Option<u64>| number.and_then(|number| names.label(number));
+    RecordLine {
+        line: ExportLine::from(&page.line),
+        record: label(page.records.own),
+        winner_record: label(page.records.winner),
+        duplicate_of_record: label(page.records.duplicate_of),
     }
 }
 

@@ -10,8 +10,11 @@ use doppel_coordinator::export::write_export;
 use doppel_coordinator::market::MarketWinners;
 use doppel_model::Timestamp;
 use doppel_protocol::{Body, Line, Outcome, Scan, Submission, Tier1Api, Tier1Error, Tier2Api};
+use doppel_tier1::bulk::Unit;
 
+use super::reported::Reported;
 use super::{Dedup, Done, Plan, dead};
+use crate::accounts::Accounts;
 use crate::extracted::{self, BATCH_PAGES};
 use crate::ingested::{IngestedList, Reading};
 use crate::new_directory::NewDirectory;
@@ -42,7 +45,7 @@ impl Dedup {
             interrupt::announce("interrupted; the same command goes on")?;
         }
         let begin = Instant::now();
-        let mut weights = Weights::default();
+        let mut weights = Weights::by_page();
         let mut verdicts = self.verdicts();
         // The directory is this process's now, and what is listed is on record in it.
         let list = self.data.as_deref().map(IngestedList::open).transpose()?;
@@ -61,7 +64,8 @@ impl Dedup {
             .map(|market| MarketWinners::new(tier1, engine.policy, engine.winners, market).unlimited());
         let mut found = Found::in_tier1(tier1, plan.largest(self.top))?;
         let statuses = live(tier1, &mut winners).map(|line| line.map(|line| (line.url.id(), line.status)));
-        let balance = weights.balance(statuses)?;
+        let (balance, decided) = weights.decided(statuses)?;
+        let accounts = Accounts::new(&fed.input, fed.input.records, 0, Unit::Page, decided);
         let annotate = self.results.annotate;
         let decisions =
             verdicts.map(|verdicts| verdicts.decide(live(tier1, &mut winners), annotate)).transpose()?;
@@ -70,14 +74,19 @@ impl Dedup {
         }
         let pages = &mut Recorded { tier1, market: winners.as_mut() };
         // The report reads the inputs again, and `out` may replace one.
-        let reported = self.report(plan, (pages, &weights), (&fed, &found), &engine.signer);
+        let of = Reported { accounts: &accounts, unit: Unit::Page, names: None, fed: &fed, found: &found };
+        let reported = self.report(plan, (pages, &weights), of, &engine.signer);
         let export = |out: &mut dyn Write| Ok(write_export(tier1, winners.as_mut(), out).map(drop)?);
         let written = plan.out.as_ref().map_or(Ok(()), |out| out.write(export)).and(reported);
         found.keep(self.top);
         drop(winners);
         let policy = engine.policy;
         engine.stop();
-        Ok(Done { summary: Summary::new(policy, fed, elapsed, found, balance), decisions, written })
+        Ok(Done {
+            summary: Summary::new(policy, (accounts, fed), elapsed, found, balance),
+            decisions,
+            written,
+        })
     }
 
     /// Records all pages, and those that have gone, and has all of them decided.
@@ -127,10 +136,11 @@ impl Dedup {
                 extracted.pages.into_iter().map(|page| (page.submission, (page.record, page.bytes))).unzip();
             let taken = submit(engine, &pages)?;
             for ((page, (record, bytes)), outcome) in pages.iter().zip(read).zip(&taken) {
-                weights.note(page.url.id(), bytes, *outcome);
+                let is_redirect = matches!(page.body, Body::Redirect(_));
+                weights.note((record, page.url.id()), bytes, (is_redirect, *outcome));
                 fed.note_date(page.fetched_at);
                 if let Some(verdicts) = &mut verdicts {
-                    verdicts.note(record, (page.url.id(), matches!(page.body, Body::Redirect(_))), *outcome);
+                    verdicts.note(record, (page.url.id(), is_redirect), *outcome);
                 }
             }
             fed.outcomes.add(&taken);

@@ -1,11 +1,14 @@
 //! `--report`: where the report goes, and what it is made from.
 
 use doppel_model::pairwise::Signer;
+use doppel_tier1::bulk::Unit;
 
 use super::{Dedup, Plan};
+use crate::accounts::Accounts;
 use crate::destination::{self, Destination};
 use crate::exit::Failure;
 use crate::inputs;
+use crate::record_names::RecordNames;
 use crate::report::{EXAMPLES, Pages, Run};
 use crate::summary::{Fed, Found};
 use crate::weights::Weights;
@@ -19,6 +22,16 @@ pub(super) struct ReportPlan {
     pub(super) is_dated: bool,
     /// Whether pages may be on record that are not in the inputs.
     has_earlier: bool,
+}
+
+/// What a run has found and the report shows.
+pub(super) struct Reported<'r> {
+    pub(super) accounts: &'r Accounts,
+    pub(super) unit: Unit,
+    /// What records are called, where each is judged on its own.
+    pub(super) names: Option<&'r RecordNames>,
+    pub(super) fed: &'r Fed,
+    pub(super) found: &'r Found,
 }
 
 impl Plan {
@@ -62,11 +75,15 @@ impl Dedup {
         &self,
         plan: &Plan,
         (pages, weights): (&mut dyn Pages, &Weights),
-        (fed, found): (&Fed, &Found),
+        of: Reported<'_>,
         signer: &Signer,
     ) -> anyhow::Result<()> {
         let Some(ReportPlan { to, names, is_dated, has_earlier }) = &plan.report else { return Ok(()) };
+        let Reported { accounts, unit, names: record_names, fed, found } = of;
         let run = Run {
+            accounts,
+            unit,
+            record_names,
             inputs: &self.inputs,
             names,
             is_dated: *is_dated,

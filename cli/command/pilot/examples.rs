@@ -5,9 +5,9 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use doppel_model::{GroupId, PageId, PageUrl};
-use doppel_protocol::{Line, Status};
-use doppel_tier1::bulk::Grouped;
+use doppel_model::{GroupId, PageUrl};
+use doppel_protocol::Status;
+use doppel_tier1::bulk::{Grouped, PageWithContent};
 use serde::Serialize;
 
 /// Pairs of each kind that are shown.
@@ -20,6 +20,9 @@ const KEPT: usize = 10_000;
 pub(super) struct Pair {
     pub(super) url: PageUrl,
     pub(super) duplicate_of: PageUrl,
+    /// The numbers of their records.
+    #[serde(skip)]
+    records: (u64, u64),
 }
 
 /// Pairs on which a policy and the first one differ, at most three of each kind.
@@ -34,7 +37,8 @@ pub(super) struct Examples {
 /// The groups under the first policy.
 #[derive(Debug)]
 pub(super) struct First {
-    groups: HashMap<PageId, GroupId>,
+    /// By the number of the record.
+    groups: HashMap<u64, GroupId>,
     pairs: Vec<Pair>,
 }
 
@@ -45,9 +49,8 @@ impl First {
 
     /// How another policy differs.
     pub(super) fn examples(&self, grouped: &Grouped) -> Examples {
-        let ids = self.pairs.iter().flat_map(|pair| [pair.url.id(), pair.duplicate_of.id()]);
-        let ids: HashSet<PageId> = ids.collect();
-        let here = groups(grouped, |page| ids.contains(&page));
+        let asked: HashSet<u64> = self.pairs.iter().flat_map(|pair| <[u64; 2]>::from(pair.records)).collect();
+        let here = groups(grouped, |record| asked.contains(&record));
         let first = self.pairs.iter().filter(|pair| differ(&here, pair)).cloned();
         Examples {
             only_here: least(pairs(grouped).filter(|pair| differ(&self.groups, pair)), SHOWN),
@@ -56,22 +59,25 @@ impl First {
     }
 }
 
-/// The groups of those pages that are `asked` for.
-fn groups(grouped: &Grouped, asked: impl Fn(PageId) -> bool) -> HashMap<PageId, GroupId> {
-    let group = |line: Line| Some((line.url.id(), line.group?));
-    grouped.lines().filter_map(group).filter(|(page, _)| asked(*page)).collect()
+/// The groups of those records that are `asked` for.
+fn groups(grouped: &Grouped, asked: impl Fn(u64) -> bool) -> HashMap<u64, GroupId> {
+    let group = |page: PageWithContent| Some((page.records.own?, page.line.group?));
+    grouped.pages_with_contents().filter_map(group).filter(|(record, _)| asked(*record)).collect()
 }
 
 /// All near-duplicates that are no copies.
 fn pairs(grouped: &Grouped) -> impl Iterator<Item = Pair> + '_ {
-    let pages = grouped.pages_with_contents().filter(|page| page.content.is_some() && !page.is_copy);
+    let pages = grouped.pages_with_contents().filter(|page| page.content.is_some() && !page.is_copy());
     let duplicates = pages.filter(|page| page.line.status == Status::Duplicate);
-    duplicates.filter_map(|page| Some(Pair { url: page.line.url, duplicate_of: page.line.duplicate_of? }))
+    duplicates.filter_map(|page| {
+        let records = page.records.own.zip(page.records.duplicate_of)?;
+        Some(Pair { url: page.line.url, duplicate_of: page.line.duplicate_of?, records })
+    })
 }
 
 /// Whether the pages of a pair are not in one group.
-fn differ(groups: &HashMap<PageId, GroupId>, pair: &Pair) -> bool {
-    let [a, b] = [&pair.url, &pair.duplicate_of].map(|url| groups.get(&url.id()));
+fn differ(groups: &HashMap<u64, GroupId>, pair: &Pair) -> bool {
+    let [a, b] = <[u64; 2]>::from(pair.records).map(|record| groups.get(&record));
     a.is_none() || a != b
 }
 
@@ -79,7 +85,7 @@ fn differ(groups: &HashMap<PageId, GroupId>, pair: &Pair) -> bool {
 fn least(pairs: impl Iterator<Item = Pair>, most: usize) -> Vec<Pair> {
     let mut least = BTreeMap::new();
     for pair in pairs {
-        least.insert(pair.url.id(), pair);
+        least.insert((pair.url.id(), pair.records.0), pair);
         if least.len() > most {
             least.pop_last();
         }

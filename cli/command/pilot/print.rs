@@ -11,9 +11,12 @@ use crate::savings::{known_bytes, print_mirrors};
 
 pub(super) fn print(found: &Found, top: usize, out: &mut dyn Write) -> io::Result<()> {
     let Found { input, policies, not_tried, taus, seconds } = found;
-    let live = policies.first().map_or(0, |trial| trial.grouping.savings.pages);
-    let read = bytes(input.bytes);
-    writeln!(out, "{}, {} read ({read})", plural(live, "live page"), plural(input.records, "record"))?;
+    if let Some(first) = policies.first() {
+        let of = first.policy();
+        write!(out, "{of}: ")?;
+        first.records.write_line(out)?;
+    }
+    writeln!(out, "{} of text and HTML", bytes(input.bytes))?;
     writeln!(out, "\nwhat each policy makes of them, and what a page costs")?;
     let heading = [
         "policy",
@@ -121,7 +124,7 @@ fn print_examples(policies: &[Trial], out: &mut dyn Write) -> io::Result<()> {
             if !pairs.is_empty() {
                 writeln!(out, "{of}, not {not}")?;
             }
-            for Pair { url, duplicate_of } in pairs {
+            for Pair { url, duplicate_of, .. } in pairs {
                 writeln!(out, "  {url}  {duplicate_of}")?;
             }
         }

@@ -8,6 +8,7 @@ use std::path::Path;
 use doppel_join::{ContentIndex, JoinError, Signatures};
 use doppel_model::ContentHash;
 use doppel_protocol::{Body, Submission};
+use doppel_tier1::bulk::InputRecord;
 
 /// Bytes of signatures in memory; the others are in a temporary file.
 pub(super) const SIGNATURES_MAX: usize = 64 << 20;
@@ -22,9 +23,11 @@ pub(super) struct Spool {
 
 /// A page without its signature.
 #[derive(Debug)]
-enum Spooled {
-    Content(Box<Submission>, ContentIndex),
-    Other(Box<Submission>),
+struct Spooled {
+    record: InputRecord,
+    page: Box<Submission>,
+    /// None where it has no content.
+    content: Option<ContentIndex>,
 }
 
 impl Spool {
@@ -33,9 +36,9 @@ impl Spool {
         Self { pages: Vec::new(), numbers: HashMap::new(), signatures }
     }
 
-    pub(super) fn push(&mut self, page: &Submission) -> Result<(), JoinError> {
+    pub(super) fn push(&mut self, record: InputRecord, page: &Submission) -> Result<(), JoinError> {
         let Body::Content(signature) = &page.body else {
-            self.pages.push(Spooled::Other(Box::new(page.clone())));
+            self.pages.push(Spooled { record, page: Box::new(page.clone()), content: None });
             return Ok(());
         };
         let next = ContentIndex(self.numbers.len() as u32);
@@ -48,7 +51,7 @@ impl Spool {
         };
         // The place of the signature is taken by what needs no room.
         let page = Submission { body: Body::Dead, canonical: None, language: None, ..page.clone() };
-        self.pages.push(Spooled::Content(Box::new(page), content));
+        self.pages.push(Spooled { record, page: Box::new(page), content: Some(content) });
         Ok(())
     }
 
@@ -58,13 +61,14 @@ impl Spool {
     }
 
     /// Every page, as it was pushed but for what plays no part in grouping.
-    pub(super) fn pages(&self) -> impl Iterator<Item = Result<Submission, JoinError>> + '_ {
-        self.pages.iter().map(|page| match page {
-            Spooled::Content(page, content) => {
-                let body = Body::Content(self.signatures.get(*content)?);
-                Ok(Submission { body, ..Submission::clone(page) })
-            }
-            Spooled::Other(page) => Ok(Submission::clone(page)),
+    pub(super) fn pages(&self) -> impl Iterator<Item = Result<(InputRecord, Submission), JoinError>> + '_ {
+        self.pages.iter().map(|Spooled { record, page, content }| {
+            let page = Submission::clone(page);
+            let body = match content {
+                Some(content) => Body::Content(self.signatures.get(*content)?),
+                None => page.body,
+            };
+            Ok((*record, Submission { body, ..page }))
         })
     }
 }

@@ -8,12 +8,13 @@ use doppel_model::pairwise::{Policy, Signer};
 use doppel_model::tables::TablesHash;
 use doppel_protocol::answer::Savings;
 use doppel_protocol::{Body, Outcome, WinnerOrder};
-use doppel_tier1::bulk::{Bulk, BulkConfig, Grouped, Keep, Within};
+use doppel_tier1::bulk::{Bulk, BulkConfig, Grouped, Keep, Unit, Within};
 use serde::Serialize;
 
 use super::examples::{Examples, First};
 use super::sample::{MainContents, Sample};
 use super::spool::{SIGNATURES_MAX, Spool};
+use crate::accounts::{Accounts, Decided};
 use crate::args::InputArgs;
 use crate::extracted::{self, ExtractedPage};
 use crate::output::plural;
@@ -27,6 +28,8 @@ const PAIRS_MAX: usize = 100_000;
 /// What a policy makes of the crawl, and what it costs.
 #[derive(Debug, Serialize)]
 pub(super) struct Trial {
+    /// What becomes of the records under the policy.
+    pub(super) records: Accounts,
     #[serde(flatten)]
     pub(super) grouping: Grouping,
     /// Versions that have content and were taken.
@@ -105,6 +108,8 @@ pub(super) struct Reading<'r> {
     pub(super) inputs: &'r InputArgs,
     /// What the first reading found.
     pub(super) input: &'r Tally,
+    /// What is judged as one item.
+    pub(super) unit: Unit,
     pub(super) group_members_max: u64,
     pub(super) temp_dir: &'r Path,
 }
@@ -112,29 +117,32 @@ pub(super) struct Reading<'r> {
 /// Reads all pages and groups them; what is read goes into the spool, too, and the groups of the first policy to `first`.
 pub(super) fn of_policy(
     (signer, tables): (&Signer, Option<TablesRead>),
-    Reading { inputs, input, group_members_max, temp_dir }: Reading<'_>,
+    Reading { inputs, input, unit, group_members_max, temp_dir }: Reading<'_>,
     sample: &Sample,
     mut spool: Option<&mut Spool>,
     first: &mut Option<First>,
 ) -> anyhow::Result<(Trial, Weights)> {
     let policy = signer.policy();
-    let mut bulk = Bulk::new(&config(policy, group_members_max, temp_dir))?;
-    let (mut weights, mut versions, mut bytes) = (Weights::default(), 0_u64, 0_u64);
-    let mut submitting = 0.0;
+    let mut bulk = Bulk::new(&config((policy, unit), group_members_max, temp_dir))?;
+    let (mut weights, mut versions, mut bytes) = (Weights::by_record(), 0_u64, 0_u64);
+    let (mut submitting, mut taken) = (0.0, 0);
     let tally = extracted::pages(inputs, (signer.clone(), false), |pages| {
-        for ExtractedPage { submission, bytes: own, .. } in pages {
+        for page in pages {
+            let (input, is_redirect) = (page.input_record(), page.is_redirect());
+            let ExtractedPage { record, submission, bytes: own, .. } = page;
+            taken += 1;
             if let Body::Content(signature) = &submission.body {
                 versions += 1;
                 bytes += signature.as_bytes().len() as u64;
             }
             if let Some(spool) = &mut spool {
-                spool.push(&submission)?;
+                spool.push(input, &submission)?;
             }
             let page = submission.url.id();
             let begin = processor::thread_seconds();
-            let outcome = bulk.submit(submission)?;
+            let outcome = bulk.submit_record(input, submission)?;
             submitting += processor::thread_seconds() - begin;
-            weights.note(page, own, outcome);
+            weights.note((record, page), own, (is_redirect, outcome));
         }
         Ok(())
     })?;
@@ -145,7 +153,8 @@ pub(super) fn of_policy(
     let live = grouped.pages_with_contents().filter(|page| page.content.is_some()).count() as u64;
     let each = |sum: f64, number: u64| if number == 0 { 0.0 } else { sum / number as f64 };
     let trial = Trial {
-        grouping: Grouping::of(policy, (&grouped, within), &weights, temp_dir)?,
+        records: Accounts::new(&tally, taken, 0, unit, Decided::of_grouped(&grouped, unit)),
+        grouping: Grouping::of((policy, unit), (&grouped, within), &weights, temp_dir)?,
         versions,
         signature_bytes: each(bytes as f64, versions),
         sign_us: sample.microseconds(signer),
@@ -171,25 +180,27 @@ fn refused(tally: Tally, input: &Tally) -> BTreeMap<String, u64> {
 
 /// Groups the pages of a spool.
 pub(super) fn of_spool(
-    policy: Policy,
+    (policy, unit): (Policy, Unit),
     (group_members_max, temp_dir): (u64, &Path),
     spool: &Spool,
     weights: &Weights,
 ) -> anyhow::Result<Grouping> {
-    let mut bulk = Bulk::new(&config(policy, group_members_max, temp_dir))?;
+    let mut bulk = Bulk::new(&config((policy, unit), group_members_max, temp_dir))?;
     for page in spool.pages() {
-        let _: Outcome = bulk.submit(page?)?;
+        let (input, submission) = page?;
+        let _: Outcome = bulk.submit_record(input, submission)?;
     }
     let ((grouped, within), _) = finish(bulk)?;
-    Grouping::of(policy, (&grouped, within), weights, temp_dir)
+    Grouping::of((policy, unit), (&grouped, within), weights, temp_dir)
 }
 
-fn config(policy: Policy, group_members_max: u64, temp_dir: &Path) -> BulkConfig<'_> {
+fn config((policy, unit): (Policy, Unit), group_members_max: u64, temp_dir: &Path) -> BulkConfig<'_> {
     BulkConfig {
         policy,
         winners: WinnerOrder::DEFAULT,
         market: None,
         group_members_max,
+        unit,
         keep: Keep::Answer { memory_max: SIGNATURES_MAX, temp_dir },
     }
 }
@@ -210,26 +221,31 @@ fn finish(bulk: Bulk) -> anyhow::Result<((Grouped, Within), f64)> {
 
 impl Grouping {
     fn of(
-        policy: Policy,
+        (policy, unit): (Policy, Unit),
         (grouped, within): (&Grouped, Within),
         weights: &Weights,
         temp_dir: &Path,
     ) -> anyhow::Result<Self> {
         let mut counting = Counting::new(policy, temp_dir);
+        if unit == Unit::Record {
+            counting = counting.keeping_redirects();
+        }
         for page in grouped.pages_with_contents() {
             counting.add(&Page {
                 url: &page.line.url,
                 status: page.line.status,
                 of: page.line.duplicate_of.as_ref(),
                 content: page.content,
-                is_copy: page.is_copy,
-                bytes: weights.of(page.line.url.id()),
+                is_copy: page.is_copy(),
+                bytes: weights.of(&page),
             })?;
         }
         let savings = counting.finish(false, &|| false)?;
+        // Where records are judged, deaths are kept.
+        let dead = if unit == Unit::Record { grouped.counters.dead } else { 0 };
         let quarantined: Vec<_> = grouped.groups.iter().filter(|group| group.quarantined).collect();
         Ok(Self {
-            kept: savings.pages - savings.all.pages,
+            kept: savings.pages - savings.all.pages + dead,
             removed: savings.all.pages,
             groups: grouped.groups.len() as u64,
             largest: grouped.groups.iter().map(|group| group.pages).max().unwrap_or(0),

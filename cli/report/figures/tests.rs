@@ -1,10 +1,10 @@
 //! The figures against a slow count over the same pages.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 use doppel_model::{ContentHash, GroupId, PageUrl, Random, ShardId};
 use doppel_protocol::{Line, Outcome};
-use doppel_tier1::bulk::PageWithContent;
+use doppel_tier1::bulk::{NamedRecords, PageWithContent};
 
 use super::*;
 use crate::summary::Largest;
@@ -14,10 +14,6 @@ struct Listed(Vec<PageWithContent>);
 impl Pages for Listed {
     fn each(&mut self, each: &mut dyn FnMut(PageWithContent) -> anyhow::Result<()>) -> anyhow::Result<()> {
         self.0.iter().cloned().try_for_each(each)
-    }
-
-    fn contents(&mut self, _of: &[PageUrl]) -> anyhow::Result<HashMap<PageUrl, ContentHash>> {
-        unreachable!("figures need no contents")
     }
 }
 
@@ -61,7 +57,13 @@ fn pages(seed: u64) -> Vec<PageWithContent> {
             };
             let content =
                 ContentHash([number as u8 + 1, content as u8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
-            pages.push(PageWithContent { line, content: (!redirects).then_some(content), is_copy });
+            let kept = ContentHash([number as u8 + 1, of as u8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+            pages.push(PageWithContent {
+                line,
+                content: (!redirects).then_some(content),
+                kept_content: (!is_kept).then_some(kept),
+                records: NamedRecords::default(),
+            });
         }
     }
     pages
@@ -85,12 +87,15 @@ fn found(pages: &[PageWithContent]) -> Found {
 fn figures_are_those_of_a_slow_count() {
     for seed in 0..20 {
         let pages = pages(seed);
-        let mut weights = Weights::default();
+        let mut weights = Weights::by_page();
         for (number, page) in pages.iter().enumerate() {
-            weights.note(page.line.url.id(), number as u64, Outcome::Pending);
+            let id = page.line.url.id();
+            weights.note((0, id), number as u64, (false, Outcome::Pending));
         }
         let found = found(&pages);
-        let figures = Figures::of(&mut Listed(pages.clone()), &found, &weights, Policy::default()).unwrap();
+        let figures =
+            Figures::of(&mut Listed(pages.clone()), &found, (&weights, Unit::Page), Policy::default())
+                .unwrap();
         let of_status = |status: Status| {
             let of = pages.iter().enumerate().filter(|(_, page)| page.line.status == status);
             of.fold((0, 0), |(pages, bytes), (number, _)| (pages + 1, bytes + number as u64))

@@ -260,6 +260,15 @@ pub enum Skip {
     NoRow,
 }
 
+impl Skip {
+    /// Whether what is skipped is a record: a capture, a row, or a file of a directory of pages. Other records of a WARC, and links and
+    /// hidden files, are none.
+    #[must_use]
+    pub fn is_of_record(self) -> bool {
+        !matches!(self, Self::RecordKind | Self::Hidden | Self::Link)
+    }
+}
+
 impl Reason {
     /// Whether what is wrong may be right later: a date that is ahead.
     #[must_use]

@@ -134,12 +134,15 @@ pub struct InputOptions {
     pub fields: FieldNames,
     /// Whether each record of a file of records is a page of its own, also where it has a URL that others have, too.
     pub each_row: bool,
+    /// Whether records are judged each on its own. A revisit of a WARC then has the content of the record that it refers to, also where
+    /// that is an earlier capture of the same URL; otherwise such a revisit leaves its page as it is and is skipped.
+    pub judges_records: bool,
 }
 
 impl From<Limits> for InputOptions {
     /// All fields are guessed, and the URL of a record is that of its page.
     fn from(limits: Limits) -> Self {
-        Self { limits, format: None, fields: FieldNames::default(), each_row: false }
+        Self { limits, format: None, fields: FieldNames::default(), each_row: false, judges_records: false }
     }
 }
 
@@ -224,6 +227,21 @@ impl Input {
             Source::Columns(rows) => rows.place(),
             Source::Files(_) => Place::File,
         }
+    }
+
+    /// What the last page is called in its own file, such as the id of a record of a WARC.
+    #[must_use]
+    pub fn record_id(&self) -> Option<&str> {
+        match &self.source {
+            Source::Warc(pages) => pages.record_id(),
+            Source::Lines(_) | Source::Delimited(_) | Source::Columns(_) | Source::Files(_) => None,
+        }
+    }
+
+    /// Whether the last page stores no content of its own and refers to that of another record.
+    #[must_use]
+    pub fn is_reference(&self) -> bool {
+        matches!(&self.source, Source::Warc(pages) if pages.is_reference())
     }
 
     /// Whether it is a file of records, and not one page or several that are files of their own.

@@ -90,7 +90,7 @@ fn file_source(
 ) -> Result<Source, Reason> {
     let stream = Stream::open(path, &records.1.limits)?;
     if format == Format::Warc {
-        return Ok(Source::Warc(Box::new(Pages::new((shown, path), stream, records.1.limits))));
+        return Ok(Source::Warc(Box::new(Pages::new((shown, path), stream, &records.1))));
     }
     source(shown, (format, stream), |_| File::open(path).map_err(Reason::Io), records)
 }
@@ -126,7 +126,7 @@ fn source(
     records: (RecordFile, InputOptions),
 ) -> Result<Source, Reason> {
     Ok(match format {
-        Format::Warc => Source::Warc(Box::new(Pages::new((path, path), stream, records.1.limits))),
+        Format::Warc => Source::Warc(Box::new(Pages::new((path, path), stream, &records.1))),
         Format::Lines => Source::Lines(Box::new(Lines::new(path, stream, records.0, records.1))),
         Format::Delimited(separator) => {
             Source::Delimited(Box::new(Delimited::new(path, stream, separator, records)?))

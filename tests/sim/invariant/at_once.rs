@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use doppel_coordinator::market::MarketWinners;
 use doppel_model::GroupId;
 use doppel_protocol::{Line, Status, WinnerOrder};
-use doppel_tier1::bulk::{Bulk, BulkConfig, BulkGroup, Keep};
+use doppel_tier1::bulk::{Bulk, BulkConfig, BulkGroup, Keep, Unit};
 use doppel_tier1::simulation::PageRow;
 use doppel_tier1::{Joined, Memory, Store, check};
 
@@ -32,6 +32,7 @@ pub(crate) fn check(world: &World, snapshot: &Snapshot) -> Checked {
         market: world.market.clone(),
         // Quarantine depends on what was repaired, which versions do not say.
         group_members_max: u64::MAX,
+        unit: Unit::Page,
         keep: Keep::Answer { memory_max: MEMORY, temp_dir: &std::env::temp_dir() },
     });
     let Ok(mut bulk) = bulk else {

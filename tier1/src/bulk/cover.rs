@@ -24,8 +24,7 @@ pub(super) fn cover(
     let differs = |page: &u32| places[*page as usize].is_some_and(|place| !place.similar);
     let covers = groups.par_iter().filter(|group| !group.quarantined).map(|group| {
         let mut pages: Vec<u32> = group.pages.iter().copied().filter(differs).collect();
-        let rank = |page: u32| &versions.pages[page as usize].rank;
-        pages.sort_by(|a, b| winners.compare(rank(*a), rank(*b), None).0);
+        pages.sort_by(|a, b| versions.compare(winners, (*a, *b), None));
         // Each content once, with the first page that has it.
         let mut numbers: HashMap<ContentIndex, usize> = HashMap::new();
         let mut firsts: Vec<(ContentIndex, u32)> = Vec::new();

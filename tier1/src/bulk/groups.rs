@@ -4,10 +4,10 @@
 use doppel_join::{ContentIndex, Contents, Read};
 use doppel_model::GroupId;
 use doppel_model::pairwise::Similarity;
-use doppel_protocol::{Rank, WinnerOrder};
+use doppel_protocol::WinnerOrder;
 
-use super::BulkError;
 use super::versions::Versions;
+use super::{BulkError, Unit};
 
 /// The pages with a content that are one group.
 #[derive(Debug)]
@@ -63,7 +63,9 @@ pub(super) fn groups(
     let groups = by_root.chunk_by(|a, b| a.0 == b.0).filter_map(|component| {
         let pages: Vec<u32> = component.iter().map(|(_, page)| *page).collect();
         let keeps_a_group = pages.len() > 1 || pages.iter().any(|page| inbound[*page as usize] > 0);
-        let winner = pages.iter().copied().reduce(|best, page| better(winners, rank, best, page));
+        let winner = pages.iter().copied().reduce(|best, page| {
+            if versions.compare(winners, (page, best), None).is_lt() { page } else { best }
+        });
         winner.filter(|_| keeps_a_group).map(|winner| Group {
             id: GroupId::new(0, rank(winner).url.id().shard(versions.shards())),
             winner,
@@ -72,17 +74,19 @@ pub(super) fn groups(
         })
     });
     let mut groups: Vec<Group> = groups.collect();
-    groups.sort_unstable_by_key(|group| (group.id.shard(), &rank(group.winner).url));
+    groups.sort_unstable_by(|a, b| {
+        let by_winner = || match versions.unit() {
+            Unit::Page => rank(a.winner).url.cmp(&rank(b.winner).url),
+            Unit::Record => a.winner.cmp(&b.winner),
+        };
+        a.id.shard().cmp(&b.id.shard()).then_with(by_winner)
+    });
     for of_shard in groups.chunk_by_mut(|a, b| a.id.shard() == b.id.shard()) {
         for (group, number) in of_shard.iter_mut().zip(1..) {
             group.id = GroupId::new(number, group.id.shard());
         }
     }
     Ok(groups)
-}
-
-fn better<'r>(winners: WinnerOrder, rank: impl Fn(u32) -> &'r Rank, best: u32, page: u32) -> u32 {
-    if winners.beats(rank(page), rank(best)) { page } else { best }
 }
 
 /// Compares every page in a group with its winner.

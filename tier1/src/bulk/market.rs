@@ -29,13 +29,12 @@ pub(super) fn preferred(
     places: &[Option<Place>],
 ) -> Result<Vec<Option<Preferred>>, BulkError> {
     let content = |page: u32| versions.pages[page as usize].content();
-    let rank = |page: u32| &versions.pages[page as usize].rank;
     let of_group = |group: &Group| -> Result<Option<Preferred>, BulkError> {
         if group.quarantined || group.pages.len() >= Market::MEMBERS_MAX {
             return Ok(None);
         }
         let better = |a: u32, b: u32| {
-            if winners.compare(rank(a), rank(b), Some(market)).0.is_gt() { b } else { a }
+            if versions.compare(winners, (a, b), Some(market)).is_gt() { b } else { a }
         };
         let first = group.pages.iter().copied().reduce(better).filter(|first| *first != group.winner);
         let Some((page, own)) = first.and_then(|page| Some((page, content(page)?))) else { return Ok(None) };

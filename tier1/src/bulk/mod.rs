@@ -5,6 +5,9 @@
 //! ([`versions`]), redirects followed ([`redirects`]), contents joined ([`doppel_join`]), and winners and statuses
 //! derived ([`groups`], [`cover`], [`resolved`]). The answer is all that is left of it, or databases are made for it, in which the ranges go on.
 //!
+//! A batch run without a collection judges records instead of pages ([`Unit::Record`]): several records of one URL stay apart, and the
+//! position in the input takes the place of the URL in the winner order.
+//!
 //! | module | what |
 //! |---|---|
 //! | `versions`, `redirects`, `groups`, `cover`, `resolved` | from versions to groups and statuses |
@@ -62,8 +65,30 @@ pub struct BulkConfig<'c> {
     pub market: Option<Market>,
     /// Members past which a group is quarantined.
     pub group_members_max: u64,
+    /// What is judged as one item.
+    pub unit: Unit,
     /// What stays of it.
     pub keep: Keep<'c>,
+}
+
+/// What is judged as one item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// A URL: its newest version stands for it. A collection has no other unit.
+    Page,
+    /// A record of the inputs, also where several records share a URL. A redirect leads to the newest record of its target, and to the
+    /// first of them where dates are equal. The answer lists every record in the order of the inputs, deaths too.
+    Record,
+}
+
+/// A record of the inputs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InputRecord {
+    /// How many records come before it in the inputs.
+    pub number: u64,
+    /// Whether it stores no content of its own and refers to that of another record, as a revisit of a WARC does. Such a record
+    /// never wins against a record that stores the content, so that what it refers to is not removed in its favour.
+    pub is_reference: bool,
 }
 
 /// What stays of a collection that was grouped at once.
@@ -124,12 +149,14 @@ pub struct AtRest {
 /// The collection at rest.
 #[derive(Debug)]
 pub struct Grouped {
-    /// Every live page, in byte order of the URLs. A group is named by its place.
+    /// Every live page in byte order of the URLs, or every record in the order of the inputs. Pages and groups are named by their places.
     pages: Vec<GroupedPage>,
     /// Shard by shard, in the order of their ids.
     pub groups: Vec<BulkGroup>,
     /// Totals. Of the work of a range only updates are counted, all of them as compared.
     pub counters: Counters,
+    /// Where pages are judged: the records that are the present versions of pages that are gone.
+    pub dead: Vec<u64>,
 }
 
 /// A page of it.
@@ -138,11 +165,13 @@ struct GroupedPage {
     url: PageUrl,
     status: Status,
     group: Option<usize>,
-    duplicate_of: Option<DuplicateOf>,
+    /// The place of the kept page that it is a duplicate of.
+    duplicate_of: Option<u32>,
     similarity: Option<f64>,
     reason: Option<Unresolved>,
-    /// None for a redirect.
+    /// None for a redirect and a death.
     content: Option<ContentHash>,
+    record: Option<u64>,
 }
 
 /// A page with its content.
@@ -152,54 +181,81 @@ pub struct PageWithContent {
     pub line: Line,
     /// None for a redirect.
     pub content: Option<ContentHash>,
-    /// Whether the page that it is a duplicate of has the same content.
-    pub is_copy: bool,
+    /// The content of the page that it is a duplicate of.
+    pub kept_content: Option<ContentHash>,
+    /// The records of the inputs that its line names.
+    pub records: NamedRecords,
 }
 
-/// The kept page that a page is a duplicate of.
-#[derive(Debug)]
-enum DuplicateOf {
-    Winner,
-    Secondary(PageUrl),
+impl PageWithContent {
+    /// Whether the page that it is a duplicate of has the same content.
+    #[must_use]
+    pub fn is_copy(&self) -> bool {
+        self.content.is_some() && self.content == self.kept_content
+    }
+
+    /// Whether it is a duplicate of the winner of its group.
+    #[must_use]
+    pub fn is_of_winner(&self) -> bool {
+        let NamedRecords { winner, duplicate_of, .. } = self.records;
+        self.line.duplicate_of == self.line.winner && duplicate_of == winner
+    }
+}
+
+/// The numbers of the records that a line names, where they are records of the inputs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct NamedRecords {
+    /// The record that the line is about: of a page its present version.
+    pub own: Option<u64>,
+    /// That of the winner of its group.
+    pub winner: Option<u64>,
+    /// The kept record that it is a duplicate of.
+    pub duplicate_of: Option<u64>,
 }
 
 impl Grouped {
-    /// Every live page and what it is, in the same order.
+    /// Every live page, or every record, and what it is, in the order of [`lines`](Self::lines).
     pub fn statuses(&self) -> impl Iterator<Item = (PageId, Status)> + '_ {
         self.pages.iter().map(|page| (page.url.id(), page.status))
     }
 
-    /// Every live page, in byte order of the URLs.
+    /// Every live page in byte order of the URLs, or every record in the order of the inputs.
     pub fn lines(&self) -> impl ExactSizeIterator<Item = Line> + '_ {
         self.pages.iter().map(|page| self.line(page))
     }
 
-    /// Every live page with its content, in the same order.
+    /// The same lines with their contents and records.
     pub fn pages_with_contents(&self) -> impl ExactSizeIterator<Item = PageWithContent> + '_ {
         self.pages.iter().map(|page| {
             let line = self.line(page);
-            let kept = line.duplicate_of.as_ref().and_then(|of| {
-                let at = self.pages.binary_search_by(|page| page.url.cmp(of)).ok()?;
-                self.pages[at].content
-            });
+            let at = |place: u32| &self.pages[place as usize];
+            let kept = page.duplicate_of.and_then(|of| at(of).content);
             let content = page.content;
-            PageWithContent { line, content, is_copy: content.is_some() && content == kept }
+            let winner = page.group.and_then(|group| self.groups.get(group)).map(|group| group.winner_place);
+            let records = NamedRecords {
+                own: page.record,
+                winner: winner.and_then(|winner| at(winner).record),
+                duplicate_of: page.duplicate_of.and_then(|of| at(of).record),
+            };
+            PageWithContent { line, content, kept_content: kept, records }
         })
     }
 
+    /// The record that represents a group, by the place of the group in [`groups`](Self::groups).
+    #[must_use]
+    pub fn winner_record(&self, group: &BulkGroup) -> Option<u64> {
+        self.pages.get(group.winner_place as usize).and_then(|page| page.record)
+    }
+
     fn line(&self, page: &GroupedPage) -> Line {
-        let GroupedPage { ref url, status, group, ref duplicate_of, similarity, reason, .. } = *page;
+        let GroupedPage { ref url, status, group, duplicate_of, similarity, reason, .. } = *page;
         let group = group.and_then(|group| self.groups.get(group));
         Line {
             url: url.clone(),
             status,
             group: group.map(|group| group.group),
             winner: group.map(|group| group.winner.clone()),
-            duplicate_of: match duplicate_of {
-                Some(DuplicateOf::Winner) => group.map(|group| group.winner.clone()),
-                Some(DuplicateOf::Secondary(url)) => Some(url.clone()),
-                None => None,
-            },
+            duplicate_of: duplicate_of.map(|of| self.pages[of as usize].url.clone()),
             similarity,
             reason,
         }
@@ -213,6 +269,8 @@ pub struct BulkGroup {
     pub group: GroupId,
     /// Its winner, or the page that takes its place in the market.
     pub winner: PageUrl,
+    /// The place of that among the lines.
+    pub winner_place: u32,
     /// Pages, including redirects.
     pub pages: u64,
     /// Those that have a content.
@@ -243,7 +301,7 @@ impl Bulk {
 
     fn over(config: &BulkConfig<'_>, kept: Kept, shards: u16) -> Self {
         Self {
-            versions: Versions::new(shards),
+            versions: Versions::new(shards, config.unit),
             contents: Contents::new(config.policy),
             kept,
             winners: config.winners,
@@ -252,13 +310,30 @@ impl Bulk {
         }
     }
 
-    /// Takes a version. A new content is always [`Pending`](Outcome::Pending): nothing is compared before the end.
+    /// Takes a version that is no record of the inputs. A new content is always [`Pending`](Outcome::Pending): nothing is compared
+    /// before the end.
     ///
     /// # Errors
     /// When the temporary file or a database fails.
     pub fn submit(&mut self, submission: Submission) -> Result<Outcome, BulkError> {
+        self.take(None, submission)
+    }
+
+    /// Like [`submit`](Self::submit), for a record of the inputs. Records come in their order.
+    ///
+    /// # Errors
+    /// When the temporary file or a database fails.
+    pub fn submit_record(
+        &mut self,
+        record: InputRecord,
+        submission: Submission,
+    ) -> Result<Outcome, BulkError> {
+        self.take(Some(record), submission)
+    }
+
+    fn take(&mut self, record: Option<InputRecord>, submission: Submission) -> Result<Outcome, BulkError> {
         let Self { versions, contents, kept, .. } = self;
-        versions.submit(submission, &mut |page, signature| {
+        versions.submit(record, submission, &mut |page, signature| {
             let (content, is_new) = contents.add(signature);
             kept.keep((content, is_new), page, signature)?;
             Ok(content)
@@ -328,8 +403,9 @@ impl Bulk {
     }
 
     fn resolve(self) -> Result<(Resolved, Kept), BulkError> {
-        let Self { versions, contents, mut kept, winners, market, group_members_max } = self;
+        let Self { mut versions, contents, mut kept, winners, market, group_members_max } = self;
         kept.flush()?;
+        versions.index_targets();
         let read = |content| kept.signature(content);
         let order = (winners, market.as_ref());
         let resolved = resolved::resolve(versions, contents, &read, order, group_members_max)?;

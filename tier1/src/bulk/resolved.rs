@@ -8,7 +8,7 @@ use super::cover::cover;
 use super::groups::{CoveredBy, Group, Place, groups, places};
 use super::market::{self, Preferred};
 use super::versions::{State, Versions};
-use super::{BulkError, BulkGroup, DuplicateOf, Grouped, GroupedPage, redirects};
+use super::{BulkError, BulkGroup, Grouped, GroupedPage, Unit, redirects};
 use crate::totals;
 
 /// A collection of which all groups are known.
@@ -77,39 +77,50 @@ pub(super) fn resolve(
 impl Resolved {
     /// The answer.
     pub(super) fn into_grouped(self) -> Grouped {
-        let groups: Vec<BulkGroup> =
+        let mut groups: Vec<BulkGroup> =
             self.groups.iter().enumerate().map(|(number, group)| self.summary(number, group)).collect();
         let told: Vec<Told> = (0..self.versions.pages.len()).map(|page| self.told(page)).collect();
         let intake = self.versions.intake.iter().map(|counters| (*counters, Default::default()));
         let (mut counters, _) = totals::add(intake);
         counters.groups = groups.len() as u64;
-        let mut pages = Vec::with_capacity(told.len());
-        // A page that others are duplicates of, and is no winner.
-        let url = |page: u32| self.versions.pages[page as usize].rank.url.clone();
-        let is_winner = |page: u32, group: usize| self.stands_for(group) == page;
-        let named: Vec<Option<DuplicateOf>> = told
-            .iter()
-            .map(|told| {
-                let (page, group) = told.duplicate_of.zip(told.group)?;
-                let of_winner = is_winner(page, group);
-                Some(if of_winner { DuplicateOf::Winner } else { DuplicateOf::Secondary(url(page)) })
-            })
-            .collect();
-        let told = told.into_iter().zip(named);
-        for ((page, end), (told, duplicate_of)) in self.versions.pages.into_iter().zip(self.ends).zip(told) {
+        let unit = self.versions.unit();
+        let (mut pages, mut dead) = (Vec::with_capacity(told.len()), Vec::new());
+        for (number, ((page, end), told)) in
+            (0_u32..).zip(self.versions.pages.into_iter().zip(self.ends).zip(told))
+        {
             if page.state == State::Dead {
                 counters.dead += 1;
-                continue;
+                if unit == Unit::Page {
+                    dead.extend(page.record.map(|record| record.number));
+                    continue;
+                }
+            } else {
+                count(&mut counters, told.status, end.is_some());
             }
-            count(&mut counters, told.status, end.is_some());
-            let Told { status, group, similarity, .. } = told;
-            let reason = end.and_then(Result::err);
+            let Told { status, group, duplicate_of, similarity } = told;
             let content = page.content().map(|content| self.contents.hash(content));
-            let url = page.rank.url;
-            pages.push(GroupedPage { url, status, group, duplicate_of, similarity, reason, content });
+            let page = GroupedPage {
+                url: page.rank.url,
+                status,
+                group,
+                duplicate_of,
+                similarity,
+                reason: end.and_then(Result::err),
+                content,
+                record: page.record.map(|record| record.number),
+            };
+            pages.push((number, page));
         }
-        pages.sort_unstable_by(|a, b| a.url.cmp(&b.url));
-        Grouped { pages, groups, counters }
+        // So far pages are named by their numbers, which are the places of records.
+        if unit == Unit::Page {
+            pages.sort_unstable_by(|(_, a), (_, b)| a.url.cmp(&b.url));
+            let mut places = vec![0; self.inbound.len()];
+            (0..).zip(&pages).for_each(|(place, (number, _))| places[*number as usize] = place);
+            let place = |number: u32| places[number as usize];
+            pages.iter_mut().for_each(|(_, page)| page.duplicate_of = page.duplicate_of.map(place));
+            groups.iter_mut().for_each(|group| group.winner_place = place(group.winner_place));
+        }
+        Grouped { pages: pages.into_iter().map(|(_, page)| page).collect(), groups, counters, dead }
     }
 
     pub(super) fn content(&self, page: u32) -> Option<ContentIndex> {
@@ -164,6 +175,7 @@ impl Resolved {
         BulkGroup {
             group: group.id,
             winner: self.versions.pages[self.stands_for(number) as usize].rank.url.clone(),
+            winner_place: self.stands_for(number),
             pages: group.pages.iter().map(|page| 1 + u64::from(self.inbound[*page as usize])).sum(),
             contents: group.pages.len() as u64,
             quarantined: group.quarantined,

@@ -11,12 +11,19 @@ use crate::key::Kind;
 use crate::record::{AuditEntry, decode, encode};
 use crate::store::Store;
 
+mod records;
+
 fn bulk(group_members_max: u64) -> Bulk {
+    bulk_of(Unit::Page, group_members_max)
+}
+
+fn bulk_of(unit: Unit, group_members_max: u64) -> Bulk {
     let config = BulkConfig {
         policy: Policy::default(),
         winners: WinnerOrder::DEFAULT,
         market: None,
         group_members_max,
+        unit,
         keep: Keep::Answer { memory_max: usize::MAX, temp_dir: &std::env::temp_dir() },
     };
     Bulk::new(&config).unwrap()
@@ -91,6 +98,7 @@ fn a_chain_is_one_group_and_its_ends_are_members() {
         [BulkGroup {
             group: "g1-0".parse().unwrap(),
             winner: PageUrl::parse("http://h/a").unwrap(),
+            winner_place: 0,
             pages: 3,
             contents: 3,
             same: false,
@@ -198,6 +206,7 @@ fn databases_are_sound_and_have_every_page() {
             winners: WinnerOrder::DEFAULT,
             market: None,
             group_members_max: 5,
+            unit: Unit::Page,
             keep,
         };
         let mut bulk = Bulk::new(&config).unwrap();
@@ -242,6 +251,7 @@ fn contents_that_were_replaced_are_counted() {
         winners: WinnerOrder::DEFAULT,
         market: None,
         group_members_max: 5,
+        unit: Unit::Page,
         keep,
     };
     let mut bulk = Bulk::new(&config).unwrap();

@@ -13,7 +13,7 @@ use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use arrow_select::filter::filter_record_batch;
 
 use super::columns_out::{ArrowOut, Out, ParquetOut};
-use super::note::{NAMES, Note};
+use super::note::{NAMES, Note, SIMILARITY};
 use super::text;
 use super::{CopyError, Fate, Job, Side, Sides};
 use crate::columns::ipc::{FileBatches, StreamBatches};
@@ -96,7 +96,7 @@ fn schema(read: &SchemaRef, job: &Job<'_>) -> Result<SchemaRef, CopyError> {
         return Err(job.cannot(Reason::Annotated));
     }
     let added = NAMES.into_iter().map(|name| {
-        let data_type = if name == "doppel_similarity" { DataType::Float64 } else { DataType::Utf8 };
+        let data_type = if name == SIMILARITY { DataType::Float64 } else { DataType::Utf8 };
         Arc::new(Field::new(name, data_type, true))
     });
     let fields: Vec<_> = read.fields().iter().cloned().chain(added).collect();
@@ -144,7 +144,7 @@ fn split<O: Out>(
         }
     }
     job.judge.read(input.bytes_read());
-    for side in [Side::Kept, Side::Removed] {
+    for side in Side::ALL {
         if outs.get(side).is_none() {
             continue;
         }
@@ -213,7 +213,11 @@ fn noted(rows: &RecordBatch, notes: &[Note], schema: &SchemaRef) -> Result<Recor
     columns.extend([
         text(|note| note.group.as_deref()),
         text(|note| note.winner.as_deref()),
+        text(|note| note.winner_record.file.as_deref()),
+        text(|note| note.winner_record.id.as_deref()),
         text(|note| note.duplicate_of.as_deref()),
+        text(|note| note.duplicate_of_record.file.as_deref()),
+        text(|note| note.duplicate_of_record.id.as_deref()),
         Arc::new(notes.iter().map(|note| note.similarity).collect::<Float64Array>()),
         text(|note| note.reason),
     ]);
@@ -221,7 +225,7 @@ fn noted(rows: &RecordBatch, notes: &[Note], schema: &SchemaRef) -> Result<Recor
 }
 
 fn flush<O: Out>(outs: &mut Sides<O>, job: &Job<'_>) -> Result<(), CopyError> {
-    for side in [Side::Kept, Side::Removed] {
+    for side in Side::ALL {
         if let Some(out) = outs.get(side) {
             out.flush().map_err(|reason| failed(side, reason, job))?;
         }

@@ -1,5 +1,6 @@
-//! Copies the records of a file to two others in the same format: those that are kept to one, those that are removed to the
-//! other. The file is read by the same code that found its pages, and what is written of a record are its own bytes.
+//! Copies the records of a file to others in the same format: those that are kept to one, those that are removed to another, and those
+//! that a newer version supersedes to a third. The file is read by the same code that found its pages, and what is written of a record
+//! are its own bytes.
 //!
 //! | format | what is written |
 //! |---|---|
@@ -36,7 +37,7 @@ use crate::record::RecordFile;
 use crate::stream::Stream;
 use crate::{Fetched, InputOptions, Item, Source, open_as};
 pub use files::copy_directory;
-pub use note::{NAMES, Note};
+pub use note::{NAMES, Note, RecordName};
 
 /// Where a record can go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,9 +46,16 @@ pub enum Side {
     Kept,
     /// It is removed.
     Removed,
+    /// A newer version supersedes it.
+    Superseded,
 }
 
-/// Why a record is removed.
+impl Side {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Kept, Self::Removed, Self::Superseded];
+}
+
+/// Why a record is not kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Removal {
@@ -94,7 +102,11 @@ impl Fate {
     const BESIDE: Self = Self { removal: None, record: None };
 
     fn side(self) -> Side {
-        if self.removal.is_some() { Side::Removed } else { Side::Kept }
+        match self.removal {
+            None => Side::Kept,
+            Some(Removal::Superseded) => Side::Superseded,
+            Some(_) => Side::Removed,
+        }
     }
 }
 
@@ -116,13 +128,15 @@ pub trait Judge {
     fn read(&mut self, bytes: u64);
 }
 
-/// The two files, of which one may not be wanted.
+/// A file for each side; `None` for a side that is not wanted.
 #[derive(Debug)]
 pub struct Sides<W> {
-    /// That of the records that are kept.
+    /// The file of the records that are kept.
     pub kept: Option<W>,
-    /// That of the others.
+    /// The file of the records that are removed.
     pub removed: Option<W>,
+    /// The file of the records that newer versions supersede.
+    pub superseded: Option<W>,
 }
 
 impl<W> Sides<W> {
@@ -130,6 +144,7 @@ impl<W> Sides<W> {
         match side {
             Side::Kept => self.kept.as_mut(),
             Side::Removed => self.removed.as_mut(),
+            Side::Superseded => self.superseded.as_mut(),
         }
     }
 
@@ -140,26 +155,32 @@ impl<W> Sides<W> {
     pub fn try_map<V, E>(self, mut make: impl FnMut(Side, W) -> Result<V, E>) -> Result<Sides<V>, E> {
         let kept = self.kept.map(|kept| make(Side::Kept, kept)).transpose()?;
         let removed = self.removed.map(|removed| make(Side::Removed, removed)).transpose()?;
-        Ok(Sides { kept, removed })
+        let superseded = self.superseded.map(|superseded| make(Side::Superseded, superseded)).transpose()?;
+        Ok(Sides { kept, removed, superseded })
     }
 }
 
-/// How many records went where.
+/// How many records went where. What is no record, such as a request in a WARC, is copied and not counted.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Copied {
-    /// Those that are kept.
+    /// Records that were judged and are kept.
     pub kept: u64,
-    /// Those that are removed, by reason.
+    /// Records that are removed, by reason.
     pub removed: BTreeMap<Removal, u64>,
-    /// Those that are bad.
+    /// Records that newer versions supersede.
+    pub superseded: u64,
+    /// Bad records, which are on no side.
     pub bad: u64,
+    /// Records that are not judged, such as images: they are on the side of those that are kept.
+    pub skipped: u64,
 }
 
 impl Copied {
-    /// Counts a record.
-    pub fn count(&mut self, fate: Fate) {
+    /// Counts a record that was judged.
+    fn count(&mut self, fate: Fate) {
         *match fate.removal {
             None => &mut self.kept,
+            Some(Removal::Superseded) => &mut self.superseded,
             Some(removal) => self.removed.entry(removal).or_default(),
         } += 1;
     }
@@ -167,7 +188,9 @@ impl Copied {
     /// Adds those of another file.
     pub fn add(&mut self, other: &Self) {
         self.kept += other.kept;
+        self.superseded += other.superseded;
         self.bad += other.bad;
+        self.skipped += other.skipped;
         for (removal, records) in &other.removed {
             *self.removed.entry(*removal).or_default() += records;
         }
@@ -202,6 +225,7 @@ impl fmt::Display for Side {
         f.write_str(match self {
             Self::Kept => "kept",
             Self::Removed => "removed",
+            Self::Superseded => "superseded",
         })
     }
 }
@@ -264,7 +288,10 @@ impl Job<'_> {
             Item::Page(page) => {
                 self.judge.page(page).map_err(|error| CopyError::Judge(self.path.to_owned(), error))?
             }
-            Item::Skipped(_) => Some(Fate::BESIDE),
+            Item::Skipped(skip) => {
+                self.copied.skipped += u64::from(skip.is_of_record());
+                return Ok(Some(Fate::BESIDE));
+            }
             Item::Bad(_) => None,
         };
         match fate {

@@ -53,7 +53,7 @@ fn limits() -> Limits {
 fn cut((path, removed): (&Path, &[bool]), annotate: bool) -> Result<(Copied, Vec<u8>, Vec<u8>), CopyError> {
     let options = InputOptions::from(limits());
     let mut judge = ByNumber { removed: removed.to_vec(), next: 0 };
-    let sides = Sides { kept: Some(Vec::new()), removed: Some(Vec::new()) };
+    let sides = Sides { kept: Some(Vec::new()), removed: Some(Vec::new()), superseded: None };
     let (copied, sides) = copy(path, RecordFile::single(path), &options, sides, (&mut judge, annotate))?;
     Ok((copied, sides.kept.unwrap(), sides.removed.unwrap()))
 }
@@ -74,10 +74,13 @@ fn lines_stay_as_they_are() {
     let (copied, kept, removed) = cut((&path, &[false, true]), false).unwrap();
     assert_eq!(String::from_utf8(kept).unwrap(), [lines[0], lines[4]].concat());
     assert_eq!(String::from_utf8(removed).unwrap(), lines[3]);
-    assert_eq!(copied, Copied { kept: 2, removed: [(Removal::Duplicate, 1)].into(), bad: 1 });
+    assert_eq!(
+        copied,
+        Copied { kept: 2, removed: [(Removal::Duplicate, 1)].into(), bad: 1, ..Copied::default() }
+    );
     let (_, kept, removed) = cut((&path, &[false, true]), true).unwrap();
     let kept = String::from_utf8(kept).unwrap();
-    assert!(kept.ends_with("\"text\": \"c\",\"doppel_group\":\"g2\",\"doppel_winner\":null,\"doppel_duplicate_of\":null,\"doppel_similarity\":null,\"doppel_reason\":null}"), "{kept}");
+    assert!(kept.ends_with("\"text\": \"c\",\"doppel_group\":\"g2\",\"doppel_winner\":null,\"doppel_winner_file\":null,\"doppel_winner_id\":null,\"doppel_duplicate_of\":null,\"doppel_duplicate_of_file\":null,\"doppel_duplicate_of_id\":null,\"doppel_similarity\":null,\"doppel_reason\":null}"), "{kept}");
     let again = written(&home, "again.jsonl", &removed);
     let error = cut((&again, &[false]), true).unwrap_err().to_string();
     assert!(error.contains("leave --annotate away"), "{error}");
@@ -348,7 +351,10 @@ fn records_of_warc_stay_as_they_are_and_requests_follow_their_responses() {
         };
         let path = written(&home, "a.warc", &all);
         let (copied, kept, removed) = cut((&path, &[false, true]), false).unwrap();
-        assert_eq!(copied, Copied { kept: 7, removed: [(Removal::Duplicate, 5)].into(), bad: 1 });
+        assert_eq!(
+            copied,
+            Copied { kept: 7, removed: [(Removal::Duplicate, 5)].into(), bad: 1, ..Copied::default() }
+        );
         for (bytes, expected) in [(kept, side(true)), (removed, side(false))] {
             let mut stream = Stream::open(&written(&home, "side", &bytes), &limits()).unwrap();
             assert_eq!(stream.packing(), packing);
@@ -398,7 +404,7 @@ fn a_warc_that_ends_early_when_its_records_are_copied_is_an_error() {
     let home = tempfile::tempdir().unwrap();
     let all: String = (0..40).map(|id| response(id, &[], "text/html")).collect();
     let path = written(&home, "a.warc", all.as_bytes());
-    let sides = Sides { kept: Some(Vec::new()), removed: None };
+    let sides = Sides { kept: Some(Vec::new()), removed: None, superseded: None };
     let options = InputOptions::from(limits());
     let copied = copy(&path, RecordFile::single(&path), &options, sides, (&mut Shortens(&path, 40), false));
     assert!(copied.unwrap_err().to_string().contains("end"), "it is told");

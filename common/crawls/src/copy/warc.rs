@@ -2,6 +2,8 @@
 //!
 //! The file is read twice: first for what becomes of each record, then for the bytes. A request may come before the response that
 //! decides about both.
+//!
+//! Records beside the pages, such as requests, are copied and not counted.
 
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
@@ -137,7 +139,6 @@ fn fates(pages: &mut Pages, job: &mut Job<'_>) -> Result<Vec<Option<Fate>>, Copy
         if let Some(fate) = leader.and_then(|leader| fates[*leader]) {
             fates[at] = Some(fate);
         }
-        fates[at].into_iter().for_each(|fate| job.copied.count(fate));
     }
     Ok(fates)
 }

@@ -2,7 +2,7 @@
 //!
 //! `response` and `resource` records are pages. A `conversion` to plain text (the WET form of a crawl) is a
 //! page, too. A `revisit` is a page if it refers to the content of another URL whose record is in the same
-//! file. Other records describe the crawl, not a page.
+//! file; where records are judged each on its own, also of an earlier capture of its own URL. Other records describe the crawl, not a page.
 
 mod head;
 mod http;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 use super::error::{HeadError, InputError, Place, Skip};
 use super::limits::Limits;
 use super::stream::Stream;
-use super::{Fetched, FetchedBody, Item};
+use super::{Fetched, FetchedBody, InputOptions, Item};
 use doppel_model::{PageUrl, UrlError};
 use doppel_protocol::page::is_language;
 use head::{Field, Kind};
@@ -29,13 +29,35 @@ pub(super) struct Pages {
     records: Records,
     originals: Originals,
     limits: Limits,
+    judges_records: bool,
 }
 
 impl Pages {
     /// Those of a file that is called `shown` and is at a path.
-    pub(super) fn new((shown, path): (&Arc<Path>, &Arc<Path>), stream: Stream, limits: Limits) -> Self {
+    pub(super) fn new(
+        (shown, path): (&Arc<Path>, &Arc<Path>),
+        stream: Stream,
+        options: &InputOptions,
+    ) -> Self {
+        let InputOptions { limits, judges_records, .. } = *options;
         let originals = Originals::new(Arc::clone(path), limits);
-        Self { path: Arc::clone(shown), records: Records::new(stream, limits), originals, limits }
+        Self {
+            path: Arc::clone(shown),
+            records: Records::new(stream, limits),
+            originals,
+            limits,
+            judges_records,
+        }
+    }
+
+    /// The id of the record that was read last.
+    pub(super) fn record_id(&self) -> Option<&str> {
+        self.records.record().get(Field::RecordId).ok().flatten()
+    }
+
+    /// Whether the record that was read last is a revisit.
+    pub(super) fn is_reference(&self) -> bool {
+        self.records.record().head.kind == Kind::Revisit
     }
 
     /// The record that was read last.
@@ -60,7 +82,7 @@ impl Pages {
     pub(super) fn next_record(&mut self) -> Option<Option<Item>> {
         let refusal = match self.records.advance() {
             Ok(false) => return None,
-            Ok(true) => match page(self.records.record(), &mut self.originals, &self.limits) {
+            Ok(true) => match self.page() {
                 Ok(page) => return Some(page.map(Item::Page)),
                 Err(refusal) => refusal,
             },
@@ -85,8 +107,20 @@ impl Iterator for Pages {
     }
 }
 
+impl Pages {
+    /// The page in the record that was read last, if that is about a page.
+    fn page(&mut self) -> Result<Option<Fetched>, Refusal> {
+        let Self { records, originals, limits, judges_records, .. } = self;
+        page(records.record(), (originals, *judges_records), limits)
+    }
+}
+
 /// The page in a record, if the record is about a page.
-fn page(record: Record<'_>, originals: &mut Originals, limits: &Limits) -> Result<Option<Fetched>, Refusal> {
+fn page(
+    record: Record<'_>,
+    (originals, judges_records): (&mut Originals, bool),
+    limits: &Limits,
+) -> Result<Option<Fetched>, Refusal> {
     match record.head.kind {
         Kind::Aside => return Ok(None),
         Kind::Unknown => return Err(Skip::RecordKind.into()),
@@ -100,7 +134,7 @@ fn page(record: Record<'_>, originals: &mut Originals, limits: &Limits) -> Resul
         return Err(Skip::Segment.into());
     }
     let body = if record.head.kind == Kind::Revisit {
-        revisited(&url, record, originals, limits)?
+        revisited(&url, record, (originals, judges_records), limits)?
     } else {
         let body = content(&url, record, limits)?;
         if body.has_content() {
@@ -143,17 +177,20 @@ fn content(url: &PageUrl, record: Record<'_>, limits: &Limits) -> Result<Fetched
 
 /// What a revisit says about the page `url`.
 ///
-/// A revisit that found the page unchanged is skipped, so the page keeps its content. If the content is that of
-/// another URL, it is read from that URL's record, provided that record came earlier in this file.
+/// A revisit that found the page unchanged is skipped, so the page keeps its content; where records are judged each on its own, it has
+/// the content of the earlier capture. If the content is that of another URL, it is read from that URL's record, provided that record
+/// came earlier in this file.
 fn revisited(
     url: &PageUrl,
     record: Record<'_>,
-    originals: &mut Originals,
+    (originals, judges_records): (&mut Originals, bool),
     limits: &Limits,
 ) -> Result<FetchedBody, Refusal> {
     let profile = record.get(Field::Profile)?.unwrap_or_default();
     if profile.ends_with("/server-not-modified") {
-        return Err(Skip::Unchanged.into());
+        let original = if judges_records { originals.find_by_id(record)? } else { None };
+        let original = original.ok_or(Skip::Unchanged)?;
+        return content(url, original, limits);
     }
     if !profile.ends_with("/identical-payload-digest") {
         return Err(Skip::RevisitProfile.into());
@@ -165,7 +202,7 @@ fn revisited(
     }
     let is_of_it = |target: &str| PageUrl::parse(target).as_ref() == Ok(url);
     let refers_to = record.head.refers_to(record.head_bytes)?;
-    if refers_to.is_some_and(is_of_it) {
+    if refers_to.is_some_and(is_of_it) && !judges_records {
         return Err(Skip::Unchanged.into());
     }
     match originals.find(record)? {

@@ -45,7 +45,16 @@ impl Originals {
 
     /// The record with the payload that `revisit` refers to, if it was remembered.
     pub(super) fn find(&mut self, revisit: Record<'_>) -> Result<Option<Record<'_>>, Reason> {
-        let mut keys = [Field::PayloadDigest, Field::RefersTo].into_iter();
+        self.find_by(&[Field::PayloadDigest, Field::RefersTo], revisit)
+    }
+
+    /// The record whose id `revisit` names, if it was remembered.
+    pub(super) fn find_by_id(&mut self, revisit: Record<'_>) -> Result<Option<Record<'_>>, Reason> {
+        self.find_by(&[Field::RefersTo], revisit)
+    }
+
+    fn find_by(&mut self, fields: &[Field], revisit: Record<'_>) -> Result<Option<Record<'_>>, Reason> {
+        let mut keys = fields.iter().copied();
         let known = keys.try_fold(None, |known, field| {
             Ok::<_, HeadError>(known.or(key(revisit, field)?.and_then(|key| self.marks.get(&key))))
         })?;

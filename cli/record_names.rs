@@ -1,0 +1,142 @@
+//! What records are called in their own files: results name a record by its file, and by its id or its place there.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use doppel_crawls::Place;
+use doppel_crawls::copy::RecordName;
+use serde::Serialize;
+
+/// Where a record comes from.
+#[derive(Debug, Clone)]
+pub(crate) struct Origin {
+    /// The file or directory, as the user named it.
+    pub(crate) path: Arc<Path>,
+    pub(crate) place: Place,
+    /// What the record is called in its file.
+    pub(crate) id: Option<Box<str>>,
+    /// Whether it stores no content of its own and refers to that of another record.
+    pub(crate) is_reference: bool,
+}
+
+/// The names of all records, by their numbers in the order of the inputs. Each takes 24 bytes and its id.
+#[derive(Debug, Default)]
+pub(crate) struct RecordNames {
+    /// The files in order, each with the number of its first record.
+    files: Vec<(u64, Arc<Path>)>,
+    records: Vec<Named>,
+    /// The ids, one behind the other.
+    ids: String,
+}
+
+/// A record, and where its id ends.
+#[derive(Debug, Clone, Copy)]
+struct Named {
+    place: Option<Place>,
+    id_end: usize,
+}
+
+/// A record as the lines of results name it.
+#[derive(Debug, PartialEq, Serialize)]
+pub(crate) struct RecordLabel<'n> {
+    file: String,
+    /// The line of a text file, counted from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<u64>,
+    /// The row of a table, counted from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    row: Option<u64>,
+    /// The byte of the stored file at which a record of a WARC begins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    byte: Option<u64>,
+    /// What the record is called in its file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'n str>,
+}
+
+impl RecordNames {
+    /// Takes note of a record. Records come in the order of their numbers.
+    pub(crate) fn note(&mut self, number: u64, origin: &Origin) {
+        if self.files.last().is_none_or(|(_, path)| *path != origin.path) {
+            self.files.push((number, Arc::clone(&origin.path)));
+        }
+        // Bad records in between have no names.
+        let unnamed = Named { place: None, id_end: self.ids.len() };
+        self.records.resize(number as usize, unnamed);
+        self.ids.push_str(origin.id.as_deref().unwrap_or_default());
+        self.records.push(Named { place: Some(origin.place), id_end: self.ids.len() });
+    }
+
+    /// How results name a record; none where it is none of the inputs.
+    pub(crate) fn label(&self, number: u64) -> Option<RecordLabel<'_>> {
+        let at = usize::try_from(number).ok()?;
+        let Named { place, id_end } = *self.records.get(at)?;
+        let begin = at.checked_sub(1).map_or(0, |before| self.records[before].id_end);
+        let id = &self.ids[begin..id_end];
+        let file = self.files.partition_point(|(first, _)| *first <= number).checked_sub(1)?;
+        let mut label = RecordLabel {
+            file: self.files[file].1.display().to_string(),
+            line: None,
+            row: None,
+            byte: None,
+            id: (!id.is_empty()).then_some(id),
+        };
+        match place? {
+            Place::File => {}
+            Place::Line(line) => label.line = Some(line),
+            Place::Row(row) => label.row = Some(row),
+            Place::Record(byte) => label.byte = Some(byte),
+        }
+        Some(label)
+    }
+
+    /// How annotations name a record.
+    pub(crate) fn name(&self, number: Option<u64>) -> RecordName {
+        let Some(label) = number.and_then(|number| self.label(number)) else { return RecordName::default() };
+        let id = label.id_or_place();
+        RecordName { file: Some(label.file), id }
+    }
+}
+
+impl RecordLabel<'_> {
+    /// The file, and the id or the place in it, for people.
+    pub(crate) fn text(&self) -> String {
+        self.id_or_place().map_or_else(|| self.file.clone(), |id| format!("{}, {id}", self.file))
+    }
+
+    fn id_or_place(&self) -> Option<String> {
+        let Self { line, row, byte, id, .. } = *self;
+        let places = [("line", line), ("row", row), ("byte", byte)];
+        let place = places.into_iter().find_map(|(what, at)| Some(format!("{what}={}", at?)));
+        id.map(str::to_owned).or(place)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_are_named_by_file_and_id_or_place() {
+        let mut names = RecordNames::default();
+        let origin = |path: &str, place, id: Option<&str>| Origin {
+            path: Path::new(path).into(),
+            place,
+            id: id.map(Into::into),
+            is_reference: false,
+        };
+        names.note(0, &origin("a.jsonl", Place::Line(1), Some("x")));
+        names.note(3, &origin("a.jsonl", Place::Line(4), None));
+        names.note(4, &origin("b.warc", Place::Record(77), Some("<urn:uuid:1>")));
+        names.note(6, &origin("dir", Place::File, None));
+        let text = |number| names.label(number).map(|label| label.text());
+        assert_eq!(text(0).unwrap(), "a.jsonl, x");
+        assert_eq!(text(1), None, "a bad record has no name");
+        assert_eq!(text(3).unwrap(), "a.jsonl, line=4");
+        assert_eq!(text(4).unwrap(), "b.warc, <urn:uuid:1>");
+        assert_eq!((text(5), text(7)), (None, None));
+        assert_eq!(names.name(Some(6)), RecordName { file: Some("dir".to_owned()), id: None });
+        let json = serde_json::to_string(&names.label(4)).unwrap();
+        assert_eq!(json, r#"{"file":"b.warc","byte":77,"id":"<urn:uuid:1>"}"#);
+    }
+}
