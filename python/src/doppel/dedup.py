@@ -82,8 +82,8 @@ def dedup(
     parameters are options of `doppel dedup`, such as `winners="winners.toml"` and `report="report.html"`, but for those that say how
     files are read and what is written. An unknown one is a `TypeError` that names those that are meant, and nothing is read.
 
-    With `data="DIR"` the rows stay in a collection, and are compared with those of earlier calls. Then they need `url` or ids, which mean the same row in each call: a known one is a new version of its row. Ids are texts, and a row
-    without one is called by its URL.
+    With `data="DIR"` the rows stay in a collection, and are compared with those of earlier calls. Then they need `url` or ids, which mean
+    the same row in each call: a known one is a new version of its row. Ids are texts, and a row without one is called by its URL.
 
     The result has a row for each row of the source, in order:
 
