@@ -226,16 +226,49 @@ pub struct InputArgs {
     /// What is in files of records.
     #[command(flatten)]
     pub records: RecordArgs,
+    /// How much is read of them; all where nothing is said.
+    #[arg(skip)]
+    pub(crate) at_most: Option<AtMost>,
     /// What the inputs name, once that was looked for.
     #[arg(skip)]
     found: OnceLock<Sources>,
+}
+
+/// How much is read of all inputs together. Each has an equal share; what one does not need is for those after it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct AtMost {
+    /// Pages, redirects, and deaths.
+    pub(crate) records: u64,
+    /// Bytes of HTML and text.
+    pub(crate) bytes: u64,
+}
+
+impl AtMost {
+    /// The share of the next of so many inputs.
+    pub(crate) fn share(self, inputs: usize) -> Self {
+        let inputs = inputs.max(1) as u64;
+        Self { records: self.records.div_ceil(inputs), bytes: self.bytes.div_ceil(inputs) }
+    }
+
+    /// What is left once so much was read.
+    pub(crate) fn less(self, read: Self) -> Self {
+        Self {
+            records: self.records.saturating_sub(read.records),
+            bytes: self.bytes.saturating_sub(read.bytes),
+        }
+    }
+
+    /// Whether so much leaves room for no further record.
+    pub(crate) fn is_used_up(self, read: Self) -> bool {
+        read.records >= self.records || read.bytes >= self.bytes
+    }
 }
 
 impl InputArgs {
     /// These inputs, what is said of them, and of their records.
     #[must_use]
     pub fn new(inputs: Vec<PathBuf>, strict: bool, records: RecordArgs) -> Self {
-        Self { inputs, strict, records, found: OnceLock::new() }
+        Self { inputs, strict, records, at_most: None, found: OnceLock::new() }
     }
 
     /// What the inputs name. It is looked for once, so that all readings of a run have the same.

@@ -12,7 +12,7 @@ use doppel_model::{RawContent, Timestamp};
 use indicatif::ProgressBar;
 use serde::{Deserialize, Serialize};
 
-use crate::args::InputArgs;
+use crate::args::{AtMost, InputArgs};
 use crate::directory;
 use crate::ingested::{Had, Ingested, Reading};
 use crate::inputs::Source;
@@ -199,18 +199,29 @@ fn read_all(
         pages: 0,
         bytes: 0,
     };
+    let mut left = inputs.at_most;
     for (number, (source, known)) in sources.all.iter().zip(known).enumerate() {
+        let share = left.map(|left| left.share(sources.all.len() - number));
+        if share.is_some_and(|share| share.is_used_up(AtMost::default())) {
+            reader.tally.cut_off += (sources.all.len() - number) as u64;
+            break;
+        }
         if let Some(known) = known {
             if reader.leaves_out(number, known) {
                 continue;
             }
             reader.bar.inc_length(source.bytes);
         }
-        reader.read_source(number, source, &mut each)?;
+        let before = reader.read();
+        reader.read_source(number, source, share, &mut each)?;
+        left = left.map(|left| left.less(reader.read().less(before)));
     }
     reader.bar.finish_and_clear();
     Ok(reader.tally)
 }
+
+/// Bytes of a file that are read at most for each byte of its share: a crawl may have few pages among much else.
+const READ_OF_SHARE: u64 = 4;
 
 /// What reads the files and directories, one after the other.
 struct Reader<'r> {
@@ -251,6 +262,7 @@ impl Reader<'_> {
         &mut self,
         number: usize,
         source: &Source,
+        share: Option<AtMost>,
         each: &mut impl FnMut(Read) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
         let path = source.path();
@@ -270,7 +282,7 @@ impl Reader<'_> {
         if source.is_pages() {
             self.bar.inc_length(input.bytes_total());
         }
-        let may_pass = self.read_items((number, source), &mut input, &mut met, each)?;
+        let may_pass = self.read_items((number, source, share), &mut input, &mut met, each)?;
         let unremembered = input.unremembered_ids();
         if unremembered > 0 {
             self.tally.unremembered_ids += unremembered;
@@ -305,7 +317,7 @@ impl Reader<'_> {
     /// Reads what is in it. Whether a record was bad that may be sound another time.
     fn read_items(
         &mut self,
-        (number, source): (usize, &Source),
+        (number, source, share): (usize, &Source, Option<AtMost>),
         input: &mut Input,
         met: &mut Met,
         each: &mut impl FnMut(Read) -> anyhow::Result<()>,
@@ -313,7 +325,16 @@ impl Reader<'_> {
         let path = source.path();
         let shared: Arc<Path> = path.into();
         let mut may_pass = false;
+        let before = self.read();
         while let Some(item) = input.next() {
+            // A rest that is nothing but skipped or bad records is one that was not tried, too.
+            let read = self.read().less(before);
+            if share.is_some_and(|share| {
+                share.is_used_up(read) || input.bytes_read() > READ_OF_SHARE * share.bytes
+            }) {
+                self.tally.cut_off += 1;
+                break;
+            }
             match item {
                 Item::Page(mut page) => {
                     page.fetched_at = Some(match page.fetched_at {
@@ -355,6 +376,11 @@ impl Reader<'_> {
             self.bar.set_position(self.bytes + input.bytes_read());
         }
         Ok(may_pass)
+    }
+
+    /// How much was read so far.
+    fn read(&self) -> AtMost {
+        AtMost { records: self.tally.records, bytes: self.tally.bytes }
     }
 
     /// Takes note of a bad record.

@@ -3,7 +3,7 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | `args`, `span`, `size` | options that several commands take |
+//! | `args`, `span`, `size`, `given` | options that several commands take; those that a user gave |
 //! | `urls` | URLs that commands are given |
 //! | `records`, `named_fields`, `bad_records` | what a user says of records: their fields, those that no file has, and where bad ones go |
 //! | `crawl`, `one_page`, `extracted`, `unusable`, `told`, `inputs`, `directory`, `spool` | crawls on disk, or from standard input, as pages and as pages with signatures |
@@ -43,6 +43,7 @@ pub mod exit;
 mod extracted;
 mod extraction_log;
 mod front_door;
+mod given;
 pub mod hashed_lines;
 mod ingested;
 mod inputs;
@@ -89,12 +90,10 @@ pub mod wire;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 /// Runs the command that the process was started with.
 #[must_use]
 pub fn run() -> ExitCode {
-    match command::Cli::try_parse() {
+    match command::Cli::of_process() {
         Ok(cli) => exit::code(command::run(cli), is_usage),
         Err(error) => exit::code_of_arguments(&error),
     }

@@ -47,6 +47,9 @@ pub struct Tally {
     pub unremembered_ids: u64,
     /// Crawl files below directories, which are inputs of their own, by a pattern that names them.
     pub crawl_files: BTreeMap<String, u64>,
+    /// Files and directories that were read in part or not at all, because there was a limit to what is read.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub(crate) cut_off: u64,
     /// Inputs that could not be read to their end.
     pub incomplete: Vec<String>,
     /// Files that an earlier run has read, so that they were not read again for the groups.

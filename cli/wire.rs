@@ -172,6 +172,7 @@ impl Engine {
             markets: self.markets.clone(),
             shard_map: ShardMap::fixed(vec![NODE.to_owned(); usize::from(self.shards)]),
             ingest: Arc::new(ingest),
+            tokens: None,
             registry: Registry::default(),
             clock: system_clock(),
             directories: vec![

@@ -125,6 +125,7 @@ impl Coordinator {
             markets,
             shard_map,
             ingest: Arc::new(extractors(signer, self.detect_language)?),
+            tokens: front_door.doors.access.tokens.clone(),
             registry: Registry::default(),
             clock: system_clock(),
             directories: vec![Directory { name: "temp", path: temp_dir.clone(), is_own: false }],

@@ -3,6 +3,7 @@
 mod at_once;
 mod page_by_page;
 mod reported;
+mod unused;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,6 +19,7 @@ use crate::args::{EngineArgs, InputArgs};
 use crate::bad_records::BadFile;
 use crate::destination::Destination;
 use crate::exit::Failure;
+use crate::given::Given;
 use crate::ingested::Reading;
 use crate::interrupt;
 use crate::manifest::{self, Manifest};
@@ -43,7 +45,8 @@ use reported::ReportPlan;
 /// page by page. A policy that reads tables (docs/POLICIES.md) learns them from the inputs, which are read twice then, unless
 /// they are given or the collection has them; the summary names them. With --data they are kept and never change. A file that the collection has taken to its end, and that is as
 /// it was, is not read again, unless --kept, --removed or --report needs its records. The options for shards, ranges and languages have an effect with --data or --incremental; those for
-/// partitions, dimensions, nodes, pending pages, cohesion and retention where pages are recorded one by one. A page of a
+/// partitions, dimensions, nodes, snapshots, pending pages, cohesion and retention where pages are recorded one by one. A line names
+/// those that were given and have none. A page of a
 /// directory whose file has gone since then stays live, unless --prune is given.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -99,6 +102,9 @@ pub(crate) struct Dedup {
     results: ResultArgs,
     #[command(flatten)]
     engine: EngineArgs,
+    /// Which options the user gave.
+    #[arg(skip)]
+    pub(super) given: Given,
 }
 
 /// What came of a run.
@@ -129,6 +135,7 @@ impl Dedup {
         let mut asked = wire::asked(&self.engine)?;
         asked.wanted.policy.and_then(slow_policy::warning).inspect(|warning| say!("doppel: {warning}"));
         let mut plan = self.plan(&asked)?;
+        self.unused(plan.makes).inspect(|unused| say!("doppel: {unused}"));
         // Where tables are learnt, a report is made or results are written, the inputs are read twice.
         let is_read_twice = self.learns(&asked) || plan.report.is_some() || plan.results.is_some();
         let spool = if is_read_twice { self.inputs.spool()? } else { None };

@@ -34,9 +34,10 @@ mod tier2;
 mod token;
 mod winners;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::exit;
+use crate::given::Given;
 
 /// Near-duplicate groups of a collection of web pages that never stops changing.
 ///
@@ -48,6 +49,22 @@ pub(crate) struct Cli {
     /// What to do.
     #[command(subcommand)]
     command: Command,
+}
+
+impl Cli {
+    /// Reads the arguments of the process, like [`Parser::try_parse`], and lets commands know which options were given.
+    ///
+    /// # Errors
+    /// When the arguments are no command, or ask for help.
+    pub(crate) fn of_process() -> Result<Self, clap::Error> {
+        let matches = Self::command().try_get_matches()?;
+        let read = Self::from_arg_matches(&matches);
+        let mut cli = read.map_err(|error| error.format(&mut Self::command()))?;
+        if let (Command::Dedup(dedup), Some((_, options))) = (&mut cli.command, matches.subcommand()) {
+            dedup.given = Given::of(options);
+        }
+        Ok(cli)
+    }
 }
 
 /// A command and its arguments.

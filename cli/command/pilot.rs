@@ -6,6 +6,7 @@
 //! does.
 
 mod examples;
+mod kinds;
 mod print;
 mod sample;
 mod spool;
@@ -17,25 +18,31 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use clap::Args;
+use doppel_crawls::Fetched;
 use doppel_model::Tau;
 use doppel_model::pairwise::Policy;
 use doppel_model::tables::{Sample, Tables};
 use doppel_tier1::bulk::Unit;
 use serde::Serialize;
 
-use crate::args::InputArgs;
+use crate::args::{AtMost, InputArgs};
 use crate::crawl;
 use crate::exit::Failure;
 use crate::output::{Output, say};
 use crate::policy_tables;
 use crate::scratch::Scratch;
 use crate::tally::Tally;
+use kinds::Kinds;
 use sample::Sample as Timed;
 use spool::Spool;
 use trial::{Grouping, Reading, TablesRead, Trial};
 
 /// The thresholds of `jaccard` that are tried.
 const TAUS: [&str; 10] = ["0.5", "0.55", "0.6", "0.65", "0.7", "0.75", "0.8", "0.85", "0.9", "0.95"];
+
+/// What is read at most, unless the whole inputs are asked for: every policy reads it, and all of them together take less than a
+/// minute on two cores. It is a number of records and bytes rather than a time, so that the same inputs give the same answers.
+const SAMPLE: AtMost = AtMost { records: 20_000, bytes: 32 << 20 };
 
 /// Try the policies on crawls on disk, before a collection is created and its policy fixed.
 ///
@@ -45,6 +52,10 @@ const TAUS: [&str; 10] = ["0.5", "0.55", "0.6", "0.65", "0.7", "0.75", "0.8", "0
 /// the first policy (--json: under each). Of each other policy it shows up to three pairs of pages that it takes for near-duplicates, and
 /// the first policy has in different groups, and the other way round. More removed is not better: the pilot does not know which pages are the same. Look at
 /// pairs with `doppel dedup --policy NAME --out FILE` and `doppel explain` before you choose. Nothing is kept. Groups are those that `doppel dedup` finds. Records are judged each on its own, as there.
+///
+/// Of large inputs the first records are tried, 20,000 or 32 MiB of text and HTML in all, an equal share of each file; the first line says so, and --whole
+/// tries everything. A policy that would give the same groups as another one on these inputs, such as `content` where nothing has markup, is left
+/// out, and a line says why, unless --policy names it.
 ///
 /// Times are processor time: of reading and signing a page, from HTML to signature, on one core, measured on 500 pages drawn by
 /// their URLs; and of finding the groups, all cores together, divided by the live pages that have content.
@@ -64,6 +75,9 @@ pub(crate) struct Pilot {
     /// defaults unless it is.
     #[arg(long = "policy", value_name = "NAME[:KEY=VALUE,...]")]
     policies: Vec<Policy>,
+    /// Try whole inputs, however long it takes; otherwise at most 20,000 records and 32 MiB of text and HTML.
+    #[arg(long)]
+    whole: bool,
     #[arg(long, hide = true)]
     tau: Option<Tau>,
     /// Use these tables for the policy that they are of. Otherwise tables are learnt from the inputs.
@@ -87,10 +101,25 @@ struct Found {
     policies: Vec<Trial>,
     /// `jaccard` at several thresholds.
     taus: Vec<AtTau>,
-    /// Policies that were not tried, since the input or the tables given say nothing about words.
+    /// What the inputs have more than the records that were tried; none where they were tried whole.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sample: Option<SampleOf>,
+    /// Policies that were not tried, since the input or the tables given say nothing about words, or since they cannot differ from
+    /// another one on this input.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     not_tried: Vec<NotTried>,
     seconds: f64,
+}
+
+/// A part of the inputs that was tried in place of all of them.
+#[derive(Debug, Serialize)]
+struct SampleOf {
+    /// Files and directories of which not everything was read.
+    cut_off: u64,
+    /// Files and directories in all.
+    inputs: u64,
+    /// Bytes of the files, as far as they are known.
+    input_bytes: u64,
 }
 
 /// Why a policy was not tried.
@@ -98,7 +127,13 @@ struct Found {
 struct NotTried {
     policy: String,
     reason: String,
+    /// What to do about it.
+    #[serde(skip)]
+    remedy: &'static str,
 }
+
+const MORE_WORDS: &str = "give more pages, or --policy-tables FILE";
+const NAME_IT: &str = "--policy tries it all the same";
 
 /// What `jaccard` makes of a threshold.
 #[derive(Debug, Serialize)]
@@ -119,6 +154,7 @@ impl Pilot {
         let unit = if self.latest { Unit::Page } else { Unit::Record };
         self.inputs.records.fields.judges_records = unit == Unit::Record;
         let _copies = self.inputs.spool()?;
+        self.inputs.at_most = (!self.whole).then_some(SAMPLE);
         let scratch = Scratch::new()?;
         let asked = self.policies();
         let given = self.policy_tables.as_deref().map(policy_tables::read).transpose()?;
@@ -131,13 +167,21 @@ impl Pilot {
         }
         let learns = asked.iter().any(|policy| policy.reads_tables() && !is_given(policy));
         let mut sample = Timed::default();
-        let (words, input) = self.read(learns, &mut sample)?;
+        let mut kinds = Kinds::default();
+        let (words, input) = self.read(learns, |page| {
+            sample.take(page);
+            kinds.note(page);
+        })?;
         if input.records == 0 {
             input.left_out("doppel pilot").inspect(|left_out| say!("doppel: {left_out}"));
             return Ok(input.verdict(self.inputs.strict, 0)?);
         }
         let (mut policies, mut taus, mut first, mut not_tried) = (Vec::new(), Vec::new(), None, Vec::new());
-        for policy in asked {
+        for policy in asked.iter().copied() {
+            if let Some(reason) = kinds.why_not(policy, &asked).filter(|_| self.policies.is_empty()) {
+                not_tried.push(NotTried { policy: policy.to_string(), reason, remedy: NAME_IT });
+                continue;
+            }
             let learn = |words: &Sample| Arc::new(Tables::learn(policy.name(), words));
             let given = given.clone().filter(|_| is_given(&policy));
             let learnt = given.is_none();
@@ -145,7 +189,7 @@ impl Pilot {
             let tables = given.or_else(|| words.map(learn));
             // As in `doppel dedup`, tables without a word are none.
             if let Some(reason) = tables.as_deref().and_then(policy_tables::why_empty) {
-                not_tried.push(NotTried { policy: policy.to_string(), reason });
+                not_tried.push(NotTried { policy: policy.to_string(), reason, remedy: MORE_WORDS });
                 continue;
             }
             let read = tables.as_ref().map(|tables| TablesRead { hash: tables.hash(), learnt });
@@ -172,13 +216,12 @@ impl Pilot {
                 }
             }
         }
-        if let (true, Some(NotTried { policy, reason })) = (policies.is_empty(), not_tried.first()) {
-            return Err(Failure::BadInput(format!(
-                "{policy} cannot be tried: {reason}; give more pages, or --policy-tables FILE"
-            ))
-            .into());
+        if let (true, Some(NotTried { policy, reason, remedy })) = (policies.is_empty(), not_tried.first()) {
+            return Err(Failure::BadInput(format!("{policy} cannot be tried: {reason}; {remedy}")).into());
         }
-        let found = Found { input, policies, not_tried, taus, seconds: begin.elapsed().as_secs_f64() };
+        let sample = self.sample_of(&input)?;
+        let seconds = begin.elapsed().as_secs_f64();
+        let found = Found { input, policies, taus, sample, not_tried, seconds };
         Output { json: self.json }.print(&found, |out| print::print(&found, self.top, out))?;
         let left_out = found.input.left_out("doppel pilot");
         left_out.inspect(|left_out| say!("doppel: {left_out}"));
@@ -193,16 +236,24 @@ impl Pilot {
     }
 
     /// Reads the inputs for the first time: for pages whose reading is timed, and for words where tables are learnt.
-    fn read(&self, learns: bool, timed: &mut Timed) -> anyhow::Result<(Option<Sample>, Tally)> {
+    fn read(&self, learns: bool, mut take: impl FnMut(&Fetched)) -> anyhow::Result<(Option<Sample>, Tally)> {
         if learns {
-            let (words, tally) = policy_tables::sample(&self.inputs, |page| timed.take(page))?;
+            let (words, tally) = policy_tables::sample(&self.inputs, take)?;
             return Ok((Some(words), tally));
         }
         let tally = crawl::read(&self.inputs, |page| {
-            timed.take(&page);
+            take(&page);
             Ok(())
         })?;
         Ok((None, tally))
+    }
+
+    /// Of what the records that were read are a sample; none where they are all.
+    fn sample_of(&self, input: &Tally) -> anyhow::Result<Option<SampleOf>> {
+        let sources = &self.inputs.sources()?.all;
+        let input_bytes = sources.iter().map(|source| source.bytes).sum();
+        let sample = SampleOf { cut_off: input.cut_off, inputs: sources.len() as u64, input_bytes };
+        Ok((input.cut_off > 0).then_some(sample))
     }
 
     /// Those that were asked for, each once, or all.

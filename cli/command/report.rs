@@ -104,6 +104,9 @@ fn quality(report: &Quality, out: &mut dyn Write) -> io::Result<()> {
     let share = |share: Option<f64>| share.map(percent).unwrap_or_default();
     let row = |name: &str, number: u64, about: String| vec![name.to_owned(), count(number), about];
     let plain = |name: &str, number: u64| row(name, number, String::new());
+    // A member that a search found near its winner, or that equals it, is not compared once more: so it is no share of members.
+    let of_comparisons = report.reject_share.map(|of| format!("{} of these comparisons", percent(of)));
+    let of_comparisons = of_comparisons.unwrap_or_default();
     let rows = [
         row("live pages", counters.live, redirects(counters.redirects)),
         plain("  unique", report.unique),
@@ -121,8 +124,8 @@ fn quality(report: &Quality, out: &mut dyn Write) -> io::Result<()> {
         plain("  updates compared", counters.compared_updates),
         plain("searches", counters.searches),
         plain("  stale results", counters.stale_results),
-        plain("verifications", counters.verified),
-        row("  rejected", counters.rejected, share(report.reject_share)),
+        plain("comparisons with a winner, since the collection was made", counters.verified),
+        row("  no near-duplicate", counters.rejected, of_comparisons),
         plain("merges", counters.merges),
         plain("evictions", counters.evictions),
         plain("to do: deferred searches", backlog.deferred_searches),

@@ -67,7 +67,8 @@ impl Serve {
         let (engine, data, temp_dir) = engine.await.context("the recovery panicked")??;
         let ingest = extractors(engine.signer.clone(), detect_language)?;
         let services = engine.services(ingest, &data, temp_dir);
-        let app = App::new(Services { limits: front_door.limits.clone(), ..services });
+        let tokens = front_door.doors.access.tokens.clone();
+        let app = App::new(Services { limits: front_door.limits.clone(), tokens, ..services });
         let _served = Served::at(&data, &front_door.url()?);
         let pages = engine.tier1.totals().ok().map(|totals| totals.counters.live);
         tracing::info!(pages, "the collection is open");

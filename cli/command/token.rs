@@ -1,9 +1,10 @@
 //! `doppel token`: who may ask a server what.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::Context;
 use clap::{Args, Subcommand};
@@ -11,7 +12,7 @@ use doppel_coordinator::access::{Role, Token as Known, TokenHash, TokenName, new
 use doppel_model::Timestamp;
 use serde_json::json;
 
-use crate::output::{Output, table};
+use crate::output::{Output, say, table};
 use crate::span::Span;
 use crate::token_file;
 
@@ -23,6 +24,9 @@ pub(crate) struct Token {
     #[command(subcommand)]
     command: TokenCommand,
 }
+
+/// How long a token is taken where nobody says how long.
+const LASTING: Span = Span(Duration::from_secs(90 * 24 * 60 * 60));
 
 #[derive(Debug, Subcommand)]
 enum TokenCommand {
@@ -47,9 +51,9 @@ struct New {
     /// What it allows: read (ask), write (also tell of pages), or operate (also purge, repair, rebalance, back up).
     #[arg(long, value_name = "ROLE")]
     role: Role,
-    /// How long it is taken.
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true, default_value = "90d", value_parser = lasting)]
-    expires: Span,
+    /// How long it is taken, such as 365d; the server refuses it from then on [default: 90d].
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = lasting)]
+    expires: Option<Span>,
     /// The file to add it to; created where it is not there.
     #[arg(long, value_name = "FILE", env = "DOPPEL_TOKENS")]
     tokens: PathBuf,
@@ -80,7 +84,8 @@ impl Token {
 
 impl New {
     fn run(self) -> anyhow::Result<()> {
-        let Self { name, role, expires: Span(time), tokens, out } = self;
+        let Self { name, role, expires: asked, tokens, out } = self;
+        let Span(time) = asked.unwrap_or(LASTING);
         let token = new_token().context("the system gives no random bits")?;
         let millis = i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
         // The date is read from the file again, so it has what the file has.
@@ -99,12 +104,15 @@ impl New {
                 out.flush()?;
             }
         }
-        if io::stderr().is_terminal() {
-            eprintln!(
-                "doppel: the token of {name} allows {role} until {expires}; it is shown this once. A server that runs takes it \
-                 after SIGHUP."
-            );
-        }
+        let why = if asked.is_none() {
+            format!(" ({LASTING}, since --expires was not given)")
+        } else {
+            String::new()
+        };
+        say!(
+            "doppel: the token of {name} allows {role} until {expires}{why}, and is refused from then on. It is shown this once. \
+             A server that runs takes it after SIGHUP."
+        );
         Ok(())
     }
 }

@@ -53,7 +53,8 @@ export function show(view, _, { signal, told, failed }) {
       ["Comparisons in the index", number(counters.searches)],
       ["Groups merged", number(counters.merges)],
       ["Pages put out of a group", number(counters.evictions)],
-      ["Members unlike their winner", percent(quality.reject_share)]]));
+      ["Comparisons with a winner", number(counters.verified)],
+      ["… that found no near-duplicate", percent(quality.reject_share)]]));
   }, failed);
   // It is counted group by group, so it may be older than the other figures; it says how old.
   repeat(signal, 15_000, async () => {

@@ -10,6 +10,7 @@ mod question;
 pub(crate) mod text;
 mod tier1;
 mod tier2;
+mod tokens;
 
 use std::fmt;
 use std::sync::Arc;
@@ -27,10 +28,11 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
+use crate::access::Tokens;
 use crate::kept_report::KeptReport;
 use crate::limits::SCRAPE_TIME;
 use crate::memory::BodyMemory;
-use crate::services::Services;
+use crate::services::{Clock, Services};
 use question::Question;
 
 /// What the front door counts.
@@ -77,7 +79,7 @@ pub(crate) fn register(
     memory: &BodyMemory,
     group_report: &Arc<KeptReport<GroupSizes>>,
 ) -> Metrics {
-    let Services { tier1, tier2, mapping, cluster, policy, directories, .. } = services;
+    let Services { tier1, tier2, mapping, cluster, policy, directories, tokens, clock, .. } = services;
     let latency: fn() -> Histogram = || Histogram::new(exponential_buckets(0.000_25, 4.0, 10));
     let metrics = Metrics {
         requests: Family::default(),
@@ -134,6 +136,8 @@ pub(crate) fn register(
         disk: disk::question(directories.clone()),
         cluster,
         memory: memory.clone(),
+        tokens: tokens.clone(),
+        clock: Arc::clone(clock),
     }));
     metrics
 }
@@ -207,6 +211,8 @@ struct Tiers {
     disk: Question<Vec<disk::Room>>,
     cluster: Option<Question<(ClusterStatus, Vec<NodeTraffic>)>>,
     memory: BodyMemory,
+    tokens: Option<Tokens>,
+    clock: Clock,
 }
 
 impl fmt::Debug for Tiers {
@@ -224,6 +230,9 @@ impl Collector for Tiers {
             "Room for request bodies and the answers to their lines",
             self.memory.free() as u64,
         )?;
+        if let Some(tokens) = &self.tokens {
+            tokens::encode(out, tokens, (self.clock)())?;
+        }
         // A scrape has the figures of every tier that answers, and names the others.
         let until = Instant::now() + SCRAPE_TIME;
         let (totals, load, groups) = (self.totals.begin(), self.load.begin(), self.groups.begin());

@@ -8,6 +8,7 @@ use doppel_model::pairwise::Policy;
 use doppel_protocol::{ClusterApi, MappingApi, Markets, Tier1Api, Tier2Api, WinnerOrder};
 use prometheus_client::registry::Registry;
 
+use crate::access::Tokens;
 use crate::ingest::Ingest;
 use crate::limits::Limits;
 use crate::shard_map::ShardMap;
@@ -52,6 +53,8 @@ pub struct Services {
     pub shard_map: ShardMap,
     /// The extractors.
     pub ingest: Arc<Ingest>,
+    /// The tokens that the server takes, whose expiry the metrics tell; none where it takes everybody.
+    pub tokens: Option<Tokens>,
     /// The process's metrics; those of the front door are added.
     pub registry: Registry,
     /// The time.

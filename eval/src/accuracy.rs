@@ -287,6 +287,10 @@ impl Report for AccuracyResult {
         vec![
             format!("{fetches} fetches in {} rounds, {updates} updates; {seconds:.0} s in all", rounds.len()),
             PAPER.to_owned(),
+            format!(
+                "{}: depends on how busy the machine is, and differs from run to run",
+                Mode::AtOnce.name()
+            ),
         ]
     }
 

@@ -89,6 +89,10 @@ struct Answers {
     secondaries: u64,
     /// Those of these for which F holds with the winner nevertheless.
     understated: u64,
+    /// Members of groups other than winners, of which the contents of both were certain.
+    members: u64,
+    /// Those of these for which F does not hold with the winner: what the paper's winner check rejects.
+    unlike_winner: u64,
 }
 
 #[derive(Debug, Clone, Copy, Default, Serialize)]
@@ -97,6 +101,8 @@ struct Slice {
     percent: f64,
     duplicates: u64,
     secondaries: u64,
+    members: u64,
+    unlike_winner: u64,
 }
 
 /// The state that feeder and asker share.
@@ -199,7 +205,10 @@ impl Stage<'_> {
             let Found { streaming, slices, examples } = &mut *found;
             let slice = &mut slices[slice];
             for answer in &answers {
+                let before = *streaming;
                 self.count(answer, span, streaming, examples);
+                slice.members += streaming.members - before.members;
+                slice.unlike_winner += streaming.unlike_winner - before.unlike_winner;
                 // Redirects have no similarity, and are never secondary.
                 slice.duplicates += u64::from(answer.similarity.is_some());
                 slice.secondaries += u64::from(answer.status == Status::Secondary);
@@ -238,6 +247,10 @@ impl Stage<'_> {
         counts.duplicates += u64::from(answer.status == Status::Duplicate);
         counts.secondaries += u64::from(answer.status == Status::Secondary);
         counts.understated += u64::from(history.is_understated(contents, tau, answer, span));
+        if let Some(fits) = history.fits_winner(contents, tau, answer, span) {
+            counts.members += 1;
+            counts.unlike_winner += u64::from(!fits);
+        }
         match history.check(contents, tau, answer, span) {
             None => {}
             Some(Verdict::Holds) => counts.hold += 1,
@@ -277,27 +290,41 @@ impl Report for ServedResult {
                 "wrong",
                 "secondary",
                 "of these F with the winner",
+                "members",
+                "not F with the winner",
             ],
         );
         for (when, a) in [("while updates stream in", &self.streaming), ("at quiescence", &self.quiescent)] {
             let counts = [a.answers, a.duplicates, a.hold, a.may_hold, a.wrong, a.secondaries, a.understated];
+            let counts = counts.into_iter().chain([a.members, a.unlike_winner]);
             table.row([when.to_owned()].into_iter().chain(counts.map(count)));
         }
         vec![table]
     }
 
     fn notes(&self) -> Vec<String> {
-        let rejected = |a: &Answers| percent(share(a.secondaries, a.secondaries + a.duplicates));
+        let kept = |a: &Answers| percent(share(a.secondaries, a.secondaries + a.duplicates));
+        let rejected = |a: &Answers| percent(share(a.unlike_winner, a.members));
         let Self { tau, fetches, streaming, quiescent, engine_verified, engine_rejected, .. } = self;
         let mut notes = vec![
             format!("{} fetches, tau {tau}", count(*fetches as u64)),
             format!(
-                "members that are kept beside the winner: {} % of the answers while updates stream in, {} % of the \
-                 pages at quiescence; {} of the engine's {} comparisons with a winner (the paper: under 8 %)",
+                "winner check: of the members of groups {} % are no near-duplicates of the winner while updates stream in, \
+                 {} % at quiescence (the paper: under 8 %)",
                 rejected(streaming),
                 rejected(quiescent),
-                count(*engine_rejected),
+            ),
+            format!(
+                "members that are kept beside the winner, because no kept page is like them either: {} % of the answers while \
+                 updates stream in, {} % of the pages at quiescence",
+                kept(streaming),
+                kept(quiescent),
+            ),
+            format!(
+                "comparisons with a winner that the engine made because no search had answered them: {}, of which {} found no \
+                 near-duplicate",
                 count(*engine_verified),
+                count(*engine_rejected),
             ),
         ];
         notes.extend(self.examples.iter().map(|example| format!("wrong: {example}")));
@@ -305,22 +332,32 @@ impl Report for ServedResult {
     }
 
     fn panels(&self) -> Vec<Panel> {
-        let asked = self.slices.iter().filter(|slice| slice.secondaries + slice.duplicates > 0);
-        let points = asked.map(|slice| {
-            (slice.percent, 100.0 * share(slice.secondaries, slice.secondaries + slice.duplicates))
-        });
-        vec![Panel {
-            title: format!("Members that are kept beside the winner, tau {}", self.tau),
+        let points = |part: fn(&Slice) -> u64, whole: fn(&Slice) -> u64| -> Vec<(f64, f64)> {
+            let asked = self.slices.iter().filter(|slice| whole(slice) > 0);
+            asked.map(|slice| (slice.percent, 100.0 * share(part(slice), whole(slice)))).collect()
+        };
+        let panel = |title: String, series: (&str, Vec<(f64, f64)>), marks: Vec<(f64, String)>| Panel {
+            title,
             x: "% of the fetches".to_owned(),
             y: "% of the other members asked about".to_owned(),
-            series: vec![Series {
-                name: "answer secondary".to_owned(),
-                dashed: false,
-                points: points.collect(),
-            }],
-            marks: vec![(8.0, "the paper: under 8 %".to_owned())],
+            series: vec![Series { name: series.0.to_owned(), dashed: false, points: series.1 }],
+            marks,
             ..Panel::default()
-        }]
+        };
+        let check = points(|slice| slice.unlike_winner, |slice| slice.members);
+        let kept = points(|slice| slice.secondaries, |slice| slice.secondaries + slice.duplicates);
+        vec![
+            panel(
+                format!("Winner check, tau {}", self.tau),
+                ("no near-duplicate of the winner", check),
+                vec![(8.0, "the paper: under 8 %".to_owned())],
+            ),
+            panel(
+                format!("Members that are kept beside the winner, tau {}", self.tau),
+                ("answer secondary", kept),
+                Vec::new(),
+            ),
+        ]
     }
 
     fn verdict(&self) -> anyhow::Result<()> {

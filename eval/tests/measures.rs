@@ -153,7 +153,13 @@ fn every_reported_duplicate_is_one_while_updates_stream_in() {
     }
     let quiescent = &report["quiescent"];
     assert_eq!((&quiescent["may_hold"], &quiescent["understated"]), (&json!(0), &json!(0)));
-    assert!(plot.contains("kept beside the winner"));
+    let count = |name: &str| quiescent[name].as_u64().unwrap();
+    assert!(count("members") > 50 && count("unlike_winner") < count("members"), "{report:#}");
+    // Who is kept beside the winner is like no kept page, so it is not like the winner.
+    assert!(count("unlike_winner") >= count("secondaries"), "{report:#}");
+    // The paper's figure stands beside its own quantity alone.
+    assert!(plot.contains("Winner check") && plot.contains("kept beside the winner"));
+    assert_eq!(plot.matches("under 8 %").count(), 1);
 }
 
 #[test]

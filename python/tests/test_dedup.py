@@ -233,3 +233,58 @@ def test_directories_are_read_by_the_program(tmp_path: Path) -> None:
     found = doppel.dedup(tmp_path)
     assert found["kept"].to_pylist() == [True, False, False]
     assert found["id"][0].as_py() == (tmp_path / "a.txt").as_uri()
+
+
+def test_the_most_popular_row_of_a_group_wins(tmp_path: Path) -> None:
+    words = text("p", words=60)
+    given = [{"id": "a", "text": words, "links": 3}, {"id": "b", "text": words, "links": 4_000.5}]
+    given.append({"id": "c", "text": words, "links": None})
+    frame = pandas.DataFrame(given)
+    parquet.write_table(pa.Table.from_pylist(given), tmp_path / "rows.parquet")
+    csv.write_csv(pa.Table.from_pylist(given), tmp_path / "rows.csv")
+    nested = [{"id": row["id"], "text": words, "meta": {"links": row["links"]}} for row in given]
+    for source, name in [
+        (given, "links"),
+        (frame, "links"),
+        (tmp_path / "rows.parquet", "links"),
+        (tmp_path / "rows.csv", "links"),
+        (nested, "meta.links"),
+    ]:
+        found = doppel.dedup(source, popularity=name)
+        assert set(found["winner"].to_pylist()) == {"b"}, source
+    assert set(doppel.dedup(given)["winner"].to_pylist()) == {"a"}
+    with pytest.raises(ValueError, match="there is no column linx"):
+        doppel.dedup(given, popularity="linx")
+    with pytest.raises(ValueError, match="popularity= names a column"):
+        doppel.dedup(tmp_path, popularity="links")
+
+
+@pytest.mark.parametrize(
+    ("popularity", "reason"),
+    [
+        (-1, "the popularity is -1, and has to be finite"),
+        (float("inf"), "the popularity is inf, and has to be finite"),
+        (10**400, "has to be a number"),
+        ("many", "the popularity is 'many', and has to be a number"),
+        (True, "the popularity is a boolean"),
+        ([1], "the popularity is a list"),
+    ],
+)
+def test_what_is_no_popularity_makes_a_bad_row(popularity: Any, reason: str) -> None:
+    words = text("q", words=60)
+    given = [{"text": words, "links": popularity}, {"text": words, "links": 0}, {"text": words, "links": float("nan")}]
+    with pytest.warns(doppel.BadRows, match=reason):
+        found = doppel.dedup(given, popularity="links")
+    assert found["status"].to_pylist() == ["bad", "winner", "duplicate"]
+
+
+def test_progress_is_told_on_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
+    quiet = doppel.dedup(rows(300))
+    assert capsys.readouterr() == ("", "")
+    shown = doppel.dedup(rows(300), progress=True)
+    said = capsys.readouterr()
+    assert said.out == ""
+    first, second = said.err.splitlines()
+    assert first.startswith("doppel: 300 rows read in ")
+    assert second.startswith("doppel: grouped in ")
+    assert shown.to_pylist() == quiet.to_pylist()

@@ -1,5 +1,6 @@
 //! Tokens: what they allow on every route of the contract, and how they are taken back.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::time::Duration;
 
@@ -141,6 +142,73 @@ fn a_token_is_taken_back_by_a_signal() {
     });
     let log = door.server.log();
     assert!(log.contains("tokens are taken tokens=3 read=1 write=1 operate=1 expired=1"), "{log}");
+}
+
+/// The samples of `doppel_token_expires_seconds`, by the name of the token.
+fn expiries(door: &Door, token: &str) -> BTreeMap<String, f64> {
+    let metrics = door.send(Method::GET, "/metrics", Some(token)).text().unwrap();
+    let samples = metrics.lines().filter_map(|line| line.strip_prefix("doppel_token_expires_seconds{"));
+    let sample = |line: &str| {
+        let name = line.split("name=\"").nth(1).unwrap().split('"').next().unwrap();
+        (name.to_owned(), line.rsplit(' ').next().unwrap().parse().unwrap())
+    };
+    samples.map(sample).collect()
+}
+
+#[test]
+fn when_tokens_expire_is_a_metric_that_follows_the_file() {
+    const DAY: f64 = 86_400.0;
+    let door = Door::open(&[]);
+    let before = expiries(&door, &door.tokens.read);
+    assert_eq!(before.keys().collect::<Vec<_>>(), ["ann", "crawler", "old", "reader"]);
+    assert!(before["old"] < -1_000.0 * DAY, "{before:?}");
+    assert!((89.9 * DAY..90.0 * DAY).contains(&before["ann"]), "{before:?}");
+    let mut command = doppel();
+    command
+        .args(["token", "new", "soon", "--role", "read", "--expires", "2d", "--tokens"])
+        .arg(&door.tokens.file);
+    assert!(command.output().unwrap().status.success());
+    door.server.signal("HUP");
+    let soon = wait_until("the new token to be told", Duration::from_secs(20), || {
+        expiries(&door, &door.tokens.read).get("soon").copied()
+    });
+    assert!((1.9 * DAY..2.0 * DAY).contains(&soon), "{soon}");
+    // A server without tokens tells nothing of any.
+    let home = tempfile::tempdir().unwrap();
+    let open = Server::start(&home.path().join("data"), &[]);
+    assert!(!open.get("/metrics").text().unwrap().contains("doppel_token"));
+}
+
+#[test]
+fn a_new_token_says_until_when_it_is_taken() {
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("tokens");
+    let says = |name: &str, options: &[&str]| {
+        let mut command = doppel();
+        command.args(["token", "new", name, "--role", "read", "--tokens"]).arg(&file).args(options);
+        let output = command.output().unwrap();
+        assert!(output.status.success());
+        // Standard output has the token alone, for scripts.
+        let token = String::from_utf8(output.stdout).unwrap();
+        assert!(
+            options.contains(&"--out") || token.starts_with("doppel_") && token.lines().count() == 1,
+            "{token}"
+        );
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let expires = |at: usize| {
+        let text = fs::read_to_string(&file).unwrap();
+        text.split("expires = \"").nth(at).unwrap().split('"').next().unwrap().to_owned()
+    };
+    let unasked = says("ann", &[]);
+    assert!(
+        unasked
+            .contains(&format!("until {} (90d, since --expires was not given), and is refused", expires(1))),
+        "{unasked}"
+    );
+    let out = home.path().join("out").to_str().unwrap().to_owned();
+    let asked = says("bob", &["--expires", "7d", "--out", &out]);
+    assert!(asked.contains(&format!("until {}, and is refused", expires(2))), "{asked}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 // A `doppel serve` on a directory of its own, and pages for it.
 import { spawn, spawnSync } from "node:child_process";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 
 // The tests are run from the root of the checkout.
@@ -9,6 +9,9 @@ const DOPPEL = process.env.DOPPEL ?? join(ROOT, "target/debug/doppel");
 
 /** A character that turns the order of what follows, as an attacker would put it into a URL: the server escapes or keeps it. */
 export const TURNED = "http://shop.example/\u202egpj.exe";
+
+/** URLs of 300 characters and more in which nothing but the letters behind the host could be broken: they are copies of each other. */
+export const LONG = ["x", "y", "z"].map(letter => `http://endless-${letter}.example/${letter.repeat(300)}`);
 
 /** Starts a server with a token for an operator; `{ url, stop, token }`. */
 export async function serveLocked() {
@@ -77,6 +80,8 @@ export async function fill(url) {
   }
   pages.push({ url: TURNED, text: words("turned", 0, 90) }, { url: "http://shop.example/copy", text: words("turned", 0, 90) });
   pages.push({ url: `http://long.example/${"segment-without-any-end".repeat(12)}`, text: words("long", 0, 80) });
+  for (const url of LONG) pages.push({ url, text: words("endless", 0, 80) });
+  pages.push({ url: `${LONG[0]}moved`, redirect_to: LONG[1] });
   pages.push({ url: "http://moved.example/old", redirect_to: "http://news1.example/a-rather-long-path/for/article-1" });
   pages.push({ url: "http://short.example/", text: "a few words only" });
   const answer = await fetch(`${url}/v1/pages`, {
@@ -86,6 +91,21 @@ export async function fill(url) {
   const refused = lines.filter(line => !line.outcome);
   if (refused.length) throw new Error(JSON.stringify(refused));
   await decided(url);
+}
+
+/** Writes the report of `doppel dedup` over pages with long URLs, hosts, and words; `{ path, remove }`. */
+export async function writeReport() {
+  const directory = await mkdtemp(join(ROOT, "target/tmp/browser-"));
+  const input = join(directory, `${"long-name-of-an-input".repeat(9)}.jsonl`);
+  const label = "h".repeat(60);
+  const copies = ["", "a", "b"].map(at => ({ url: `http://${at}${label}.${label}.${label}.example/${"p".repeat(300)}`, text: words("r", 0, 60) }));
+  const near = LONG.map((url, at) => ({ url, text: `${words("s", 0, 60)} ${"w".repeat(300)} ${words("t", at, 2)}` }));
+  const moved = { url: `${LONG[0]}moved`, redirect_to: LONG[1] };
+  await writeFile(input, [...copies, ...near, moved].map(page => JSON.stringify(page)).join("\n"));
+  const path = join(directory, "report.html");
+  const made = spawnSync(DOPPEL, ["dedup", "--report", path, input], { encoding: "utf8" });
+  if (made.status !== 0) throw new Error(made.stderr);
+  return { path, remove: () => rm(directory, { recursive: true }) };
 }
 
 /** The answer of a server as JSON. */

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { checkLayout, launch, open, screenshot, settle } from "./chromium.js";
-import { TURNED, fill, get, serve } from "./doppel.js";
+import { LONG, TURNED, fill, get, serve, writeReport } from "./doppel.js";
 
 const A = encodeURIComponent("http://news1.example/a-rather-long-path/for/article-1");
 const B = encodeURIComponent("http://mirror1.example/terms");
@@ -43,6 +43,49 @@ for (const { width, dark } of [{ width: 420 }, { width: 1600 }, { width: 420, da
       await close();
     });
   }
+}
+
+for (const width of [420, 1600]) {
+  test(`URLs of 300 characters without a break fit, ${width} px`, async () => {
+    const { page, complaints, close } = await open(browser, { width });
+    const [one, other] = LONG.map(encodeURIComponent);
+    const known = await get(`${filled.url}/v1/status?url=${other}`);
+    const missing = encodeURIComponent(`http://missing.example/${"m".repeat(300)}`);
+    const views = {
+      overview: "", groups: "groups", load: "load", cluster: "cluster", page: `page?url=${other}`, "page-redirect": `page?url=${one}moved`,
+      "page-unknown": `page?url=${missing}`, explain: `explain?a=${one}&b=${other}`, "explain-redirect": `explain?a=${one}moved&b=${other}`,
+      "explain-unlike": `explain?a=${one}&b=${A}`, "explain-unknown": `explain?a=${missing}&b=${one}`,
+      "explain-no-url": `explain?a=${"q".repeat(300)}&b=${one}`, "page-no-url": `page?url=${"q".repeat(300)}`,
+      group: `group?id=${known.group}`, "group-unknown": `group?id=g${"9".repeat(300)}-0`,
+    };
+    for (const [view, address] of Object.entries(views)) {
+      await page.goto(`${filled.url}/#/${address}`);
+      await settle(page).catch(() => {});
+      await page.waitForTimeout(300);
+      await checkLayout(page, `${view} with long URLs at ${width}`);
+      await screenshot(page, `long-${view}-${width}`);
+    }
+    // A repair lists the pages of a group.
+    await page.goto(`${filled.url}/#/group?id=${known.group}`);
+    await page.getByRole("button", { name: "Try it" }).click();
+    await page.getByText("Tried.").waitFor();
+    await checkLayout(page, `a repair with long URLs at ${width}`);
+    // Refusals of what is no URL, and no group, are errors of their requests.
+    assert.ok(complaints.every(text => /40[04]/.test(text)), complaints.join("\n"));
+    await close();
+  });
+
+  test(`the report of dedup fits, ${width} px`, async () => {
+    const { page, complaints, close } = await open(browser, { width });
+    const report = await writeReport();
+    await page.goto(`file://${report.path}`);
+    assert.ok((await page.locator("body").innerText()).includes(LONG[0]));
+    await checkLayout(page, `the report at ${width}`);
+    await screenshot(page, `long-report-${width}`);
+    assert.deepEqual(complaints, []);
+    await report.remove();
+    await close();
+  });
 }
 
 test("views say what the service says", async () => {

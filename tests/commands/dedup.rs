@@ -425,3 +425,45 @@ fn a_part_of_a_directory_of_pages_that_cannot_be_read_makes_it_incomplete() {
         }
     }
 }
+
+#[test]
+fn options_that_have_no_effect_are_named() {
+    let home = tempfile::tempdir().unwrap();
+    let input = home.path().join("pages.jsonl").to_str().unwrap().to_owned();
+    fs::write(&input, ndjson(&[json!({"url": A, "text": "one two three"})])).unwrap();
+    let data = |name: &str| home.path().join(name).to_str().unwrap().to_owned();
+    let says = |options: &[&str]| {
+        let output = run([&["dedup"], options, &[&*input]].concat());
+        assert_eq!(code(&output), 0, "{}", errors(&output));
+        errors(&output)
+    };
+    let index = ["--dimensions", "3", "--partitions", "4", "--index-nodes", "2"];
+    let listed = "--index-nodes, --partitions and --dimensions have no effect, because all pages are grouped at once. \
+                  They count with --incremental, and in `doppel serve`";
+    assert!(says(&index).contains(listed));
+    let (made, recorded) = (data("made"), data("recorded"));
+    assert!(says(&[&index[..], &["--data", &made]].concat()).contains(listed), "a directory is made");
+    assert!(!says(&[&index[..], &["--data", &made]].concat()).contains("no effect"), "it is there by now");
+    assert!(!says(&[&index[..], &["--data", &recorded, "--incremental"]].concat()).contains("no effect"));
+    assert!(!says(&[&index[..], &["--incremental"]].concat()).contains("no effect"));
+    let one = says(&["--detect-language"]);
+    assert!(
+        one.contains("--detect-language has no effect")
+            && one.contains("It counts with --data or --incremental"),
+        "{one}"
+    );
+    assert!(!says(&["--detect-language", "--shards", "2", "--data", &data("third")]).contains("no effect"));
+    for option in [
+        "--keep-dead=1d",
+        "--keep-purged=1d",
+        "--keep-merged=1d",
+        "--keep-audit=1d",
+        "--pending-max=1000",
+        "--low-cohesion-percent=5",
+        "--snapshot-every=1s",
+    ] {
+        let name = option.split('=').next().unwrap();
+        assert!(says(&[option]).contains(&format!("{name} has no effect")), "{option}");
+    }
+    assert!(!says(&["--group-members-max", "9", "--tau", "0.7"]).contains("no effect"), "these count");
+}

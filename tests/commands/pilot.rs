@@ -105,8 +105,16 @@ fn all_policies_are_tried_for_people() {
     let crawl = crawl(home.path());
     let human = run_ok(["pilot", "--top", "1", &crawl]);
     for policy in doppel_model::pairwise::Policy::all() {
-        assert!(human.lines().filter(|line| line.starts_with(&policy.to_string())).count() >= 2, "{human}");
+        let lines: Vec<_> = human.lines().filter(|line| line.starts_with(&policy.to_string())).collect();
+        if policy.name() == "content" {
+            let says = "no record has markup, so the main content is the whole text: it would give the same groups as jaccard:tau=0.8";
+            assert!(lines.len() == 1 && lines[0].contains(says), "{human}");
+        } else {
+            assert!(lines.len() >= 2, "{human}");
+        }
     }
+    let named = run_ok(["pilot", "--policy", "jaccard", "--policy", "content", &crawl]);
+    assert!(named.lines().filter(|line| line.starts_with("content:tau=0.8 ")).count() == 2, "{named}");
     assert!(
         human.contains("jaccard, by its threshold") && human.contains("which hosts mirror which"),
         "{human}"
@@ -264,4 +272,41 @@ fn pairs_on_which_a_policy_and_the_first_differ_are_shown() {
         "{human}"
     );
     assert!(!human.contains("http://copy.example/"), "{human}");
+}
+
+#[test]
+fn large_inputs_are_tried_by_a_sample_that_is_always_the_same() {
+    let home = tempfile::tempdir().unwrap();
+    let write = |name: &str, from: u64, rows: u64| {
+        let row = |n: u64| json!({"url": format!("http://h{}.example/{n}", n % 7), "text": text(n / 2, 30).join(" ")});
+        let path = home.path().join(name).to_str().unwrap().to_owned();
+        fs::write(&path, ndjson(&(from..from + rows).map(row).collect::<Vec<_>>())).unwrap();
+        path
+    };
+    let (large, small) = (write("large.jsonl", 0, 20_050), write("small.jsonl", 50_000, 100));
+    let pilot = |options: &[&str], inputs: &[&str]| -> Value {
+        let arguments = [&["pilot", "--json", "--policy", "supershingle"], options, inputs].concat();
+        serde_json::from_str(&run_ok(arguments)).unwrap()
+    };
+    let found = pilot(&[], &[&large]);
+    assert_eq!(
+        (&found["input"]["records"], &found["sample"]["cut_off"]),
+        (&json!(20_000), &json!(1)),
+        "{found}"
+    );
+    assert_eq!(found["policies"][0]["removed"], 10_000);
+    // The small file is tried whole, and what it leaves of its share is for the large one behind it.
+    let both = pilot(&[], &[&small, &large]);
+    assert_eq!((&both["input"]["records"], &both["sample"]["inputs"]), (&json!(20_000), &json!(2)));
+    let (first, second) = (pilot(&[], &[&large, &small]), pilot(&[], &[&large, &small]));
+    assert_eq!(first["input"]["records"], 10_000 + 100);
+    assert_eq!(first["policies"][0]["savings"], second["policies"][0]["savings"]);
+    let whole = pilot(&["--whole"], &[&large]);
+    assert_eq!((&whole["input"]["records"], &whole["sample"]), (&json!(20_050), &Value::Null));
+    assert_eq!(pilot(&[], &[&small])["sample"], Value::Null);
+    let human = run_ok(["pilot", "--policy", "supershingle", &large]);
+    assert!(
+        human.contains("A sample: the first records of 1 file with ") && human.contains("--whole"),
+        "{human}"
+    );
 }

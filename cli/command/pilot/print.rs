@@ -5,18 +5,27 @@ use std::io::{self, Write};
 use super::examples::{Examples, Pair};
 use super::sample::MainContents;
 use super::trial::{Grouping, Trial};
-use super::{AtTau, Found, NotTried};
+use super::{AtTau, Found, NotTried, SampleOf};
 use crate::output::{bytes, count, headed, known, percent, plural, share};
 use crate::savings::{known_bytes, print_mirrors};
 
 pub(super) fn print(found: &Found, top: usize, out: &mut dyn Write) -> io::Result<()> {
-    let Found { input, policies, not_tried, taus, seconds } = found;
+    let Found { input, policies, taus, sample, not_tried, seconds } = found;
     if let Some(first) = policies.first() {
         let of = first.policy();
         write!(out, "{of}: ")?;
         first.records.write_line(out)?;
     }
     writeln!(out, "{} of text and HTML", bytes(input.bytes))?;
+    if let Some(SampleOf { cut_off, inputs, input_bytes }) = sample {
+        let (inputs, files) = (plural(*inputs, "file"), bytes(*input_bytes));
+        writeln!(
+            out,
+            "A sample: the first records of {inputs} with {files}, of which {} {} more; --whole tries everything.",
+            count(*cut_off),
+            if *cut_off == 1 { "has" } else { "have" }
+        )?;
+    }
     writeln!(out, "\nwhat each policy makes of them, and what a page costs")?;
     let heading = [
         "policy",
@@ -46,8 +55,8 @@ pub(super) fn print(found: &Found, top: usize, out: &mut dyn Write) -> io::Resul
             writeln!(out, "{policy}: {} refused: {reason}", plural(*pages, "page"))?;
         }
     }
-    for NotTried { policy, reason } in not_tried {
-        writeln!(out, "{policy}: not tried: {reason}; give more pages, or --policy-tables FILE")?;
+    for NotTried { policy, reason, remedy } in not_tried {
+        writeln!(out, "{policy}: not tried: {reason}; {remedy}")?;
     }
     for trial in policies {
         let Grouping { quarantined, quarantined_pages, .. } = &trial.grouping;

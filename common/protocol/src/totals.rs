@@ -60,9 +60,9 @@ pub struct Counters {
     pub confirmed: u64,
     /// Content updates that had to wait for tier 2.
     pub compared_updates: u64,
-    /// Comparisons of members with their winner.
+    /// Comparisons of members with a winner that neither they equal nor their search has found.
     pub verified: u64,
-    /// Those of these comparisons that were not above tau.
+    /// Those of these comparisons that found no near-duplicate.
     pub rejected: u64,
     /// Groups merged into another.
     pub merges: u64,

@@ -48,7 +48,7 @@ mod tests {
         assert_eq!(all("localhost"), ["localhost"; 3]);
     }
 
-    /// The examples of Henzinger, SIGIR 2006, section 3: what is before the first dot goes where there are three levels or more.
+    /// The examples of Henzinger, SIGIR 2006, section 1: what is before the first dot goes where there are three levels or more.
     #[test]
     fn the_parent_is_the_site_of_the_paper() {
         let site = |url: &str| name(Sites::Parent, &PageUrl::parse(url).unwrap().host()).to_owned();

@@ -141,12 +141,17 @@ impl Tokens {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = tokens.into();
     }
 
+    /// The tokens as they are now.
+    pub(crate) fn all(&self) -> Arc<[Token]> {
+        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// Whose token it is, and what it allows now.
     pub(crate) fn find(&self, token: &str, now: Timestamp) -> Result<(TokenName, Role), Unknown> {
         if token.len() > BYTES_MAX {
             return Err(Unknown::Nobodys);
         }
-        let tokens = Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner));
+        let tokens = self.all();
         let hash = TokenHash::of(token);
         // One more than the last place, for none. All are looked at.
         let mut found = u64::MAX;

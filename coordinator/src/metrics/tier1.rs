@@ -65,10 +65,14 @@ pub(super) fn encode(out: &mut DescriptorEncoder<'_>, totals: &Totals) -> fmt::R
         ("doppel_tier1_stale_submissions", "Submissions older than the record", counters.stale),
         ("doppel_tier1_confirmed_updates", "Updates confirmed by the representative", counters.confirmed),
         ("doppel_tier1_compared_updates", "Updates that waited for tier 2", counters.compared_updates),
-        ("doppel_tier1_verifications", "Comparisons with the winner", counters.verified),
+        (
+            "doppel_tier1_verifications",
+            "Comparisons with a winner that neither the page equals nor its search has found",
+            counters.verified,
+        ),
         (
             "doppel_tier1_rejected_verifications",
-            "Comparisons with the winner that found no near-duplicate",
+            "Those of these comparisons that found no near-duplicate",
             counters.rejected,
         ),
         ("doppel_tier1_merges", "Groups merged into another", counters.merges),

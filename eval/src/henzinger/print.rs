@@ -13,7 +13,7 @@ use crate::report::{Report, Table, percent};
 impl Report for HenzingerResult {
     fn tables(&self) -> Vec<Table> {
         let mut finds = Table::new(
-            &format!("what is found among {} contents (the source: sections 3.2, 3.3, 4.1)", self.contents),
+            &format!("what is found among {} contents (the source: sections 3.2, 3.3, 3.5)", self.contents),
             [
                 "algorithm",
                 "pairs",

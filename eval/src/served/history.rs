@@ -108,6 +108,24 @@ impl History {
             && self.holds((contents, tau), answer, answer.winner.as_deref(), span) == Some(Verdict::Holds)
     }
 
+    /// Whether F holds between a member of a group and its winner: the paper's winner check. None for a winner, a page in no group, a
+    /// redirect, and a pair of which one may have had several contents.
+    pub(super) fn fits_winner(
+        &self,
+        contents: &Contents,
+        tau: Tau,
+        answer: &PageAnswer,
+        span: Span,
+    ) -> Option<bool> {
+        let winner = answer.winner.as_deref().filter(|winner| *winner != answer.url)?;
+        let own = |url: &str| {
+            let mut own = Ends { ends: Vec::new(), certain: true };
+            self.follow(&PageUrl::parse(url).ok()?, span, 0, &mut own);
+            own.ends.first().filter(|_| own.certain).map(|(_, content)| *content)
+        };
+        Some(near_duplicate(contents, own(&answer.url)?, own(winner)?, tau))
+    }
+
     fn holds(
         &self,
         (contents, tau): (&Contents, Tau),
@@ -239,6 +257,13 @@ mod tests {
         history.acknowledge(&update);
         std::thread::sleep(Duration::from_millis(2));
         assert_eq!(check(&history, "b", "a", now()), Some(Verdict::Wrong));
+        let fits = |page, winner, span| {
+            let answer = PageAnswer { status: Status::Secondary, ..duplicate(page, winner) };
+            history.fits_winner(&contents, "0.5".parse().unwrap(), &answer, span)
+        };
+        assert_eq!((fits("b", "a", before), fits("c", "a", before)), (Some(true), Some(false)));
+        assert_eq!((fits("b", "a", now()), fits("a", "a", now())), (Some(false), None));
+        assert_eq!((fits("to-a", "a", now()), fits("b", "to-a", now())), (None, None), "redirects");
         // A version older than the known one changes nothing.
         let stale = [fetch("b", 0, Version::Content(near))];
         history.send(&stale);

@@ -4,6 +4,7 @@
 # Arrow for Python has no types.
 from __future__ import annotations
 
+from . import _needs as _needs  # before what needs them
 from .async_client import AsyncClient
 from .client import Client
 from .connection import own_version

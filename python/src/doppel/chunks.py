@@ -44,6 +44,7 @@ class Chunk:
     """Why a row cannot be read."""
     file: int = 0
     """The number of its file: in each, ids name one row."""
+    popularities: list[Any] | None = None
     untyped: bool = False
     """Whether the ids are texts because the file knows nothing else."""
 
@@ -63,7 +64,9 @@ def _chunk(rows: int, columns: Columns, values: Callable[[str], list[Any]], ids:
                 html.add(at)
     urls = None if columns.url is None else values(columns.url)
     dates = None if columns.date is None else values(columns.date)
-    return Chunk(rows, (columns.texts or columns.htmls)[0], contents, html, urls, dates, ids)
+    popularities = None if columns.popularity is None else values(columns.popularity)
+    name = (columns.texts or columns.htmls)[0]
+    return Chunk(rows, name, contents, html, urls, dates, ids, popularities=popularities)
 
 
 def columns_of(head: Iterable[pa.RecordBatch], names: Sequence[str], fields: Fields) -> Columns:

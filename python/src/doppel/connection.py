@@ -19,7 +19,7 @@ DEFAULT_URL = "http://127.0.0.1:7700"
 def own_version() -> str:
     """The version of this package; `0` where it is used without being installed."""
     try:
-        return version("doppel")
+        return version("doppel-dedup")
     except PackageNotFoundError:
         return "0"
 

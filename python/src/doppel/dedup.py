@@ -10,18 +10,24 @@ import tempfile
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import msgspec
 
 from .errors import ProgramError
+from .known_options import DEDUP, require_known
 from .program import LINES_SHOWN, last_lines, options, program
+from .progress import Progress
 from .termination import held
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from .sources import Source
+
+
+_LOOK_SECONDS = 0.2
+"""How often progress is looked at while the program runs."""
 
 
 class BadRows(UserWarning):
@@ -36,6 +42,8 @@ def dedup(
     id: str | None = None,
     url: str | None = None,
     date: str | None = None,
+    popularity: str | None = None,
+    progress: bool = False,
     tau: float | None = None,
     policy: str | None = None,
     scratch: str | os.PathLike[str] | None = None,
@@ -64,13 +72,18 @@ def dedup(
     `url` names a column of URLs: the usual winner order then reads them, and of several rows with one URL the newest counts, and the
     others are `superseded`. A value that is no absolute URL makes a row without one. Nothing is taken for a URL by itself. `date` names
     when a row was fetched, as a date, a time (UTC where it has no zone), a text in RFC 3339, or seconds or milliseconds since 1970: who
-    was seen on an earlier day wins. What is no date makes a bad row. Without URL and date the first row of a group wins.
+    was seen on an earlier day wins. What is no date makes a bad row. `popularity` names a column of numbers, finite and not negative: of a
+    group the row with the greatest order of magnitude wins, before dates and URLs are looked at. A null says nothing, and what is no such
+    number makes a bad row. Without URL, date and popularity the first row of a group wins.
+
+    With `progress=True` lines on standard error say how many rows were read and how long the grouping takes.
 
     `tau` and `policy` say what is a duplicate (docs/POLICIES.md): Jaccard of shingles of 5 words above 0.8 where neither is given. Other
     parameters are options of `doppel dedup`, such as `winners="winners.toml"` and `report="report.html"`, but for those that say how
-    files are read and what is written. With `data="DIR"` the rows stay in a collection, and are compared with those of earlier calls. Then
-    they need `url` or ids, which mean the same row in each call: a known one is a new version of its row. Ids are texts, and a row
-    without one is called by its URL.
+    files are read and what is written. An unknown one is a `TypeError` that names those that are meant, and nothing is read.
+
+    With `data="DIR"` the rows stay in a collection, and are compared with those of earlier calls. Then they need `url` or ids, which mean
+    the same row in each call: a known one is a new version of its row. Ids are texts, and a row without one is called by its URL.
 
     The result has a row for each row of the source, in order:
 
@@ -94,7 +107,7 @@ def dedup(
 
     Warns of bad rows with `BadRows`. Raises `ProgramError` where the program fails; `ValueError` where columns are not there, a file is
     of no known kind or cannot be read to its end, or an option has no use here; `OSError` where a file is not there; `TypeError` where a
-    source or a row is of another type.
+    source or a row is of another type, or a parameter is unknown.
 
     >>> import doppel
     >>> text = " ".join(f"word{n}" for n in range(50))
@@ -105,18 +118,22 @@ def dedup(
      {'id': 'b', 'status': 'unique', 'duplicate_of': None, 'kept': True},
      {'id': 'c', 'status': 'duplicate', 'duplicate_of': 'a', 'kept': False}]
     """
+    require_known("dedup", "dedup", dedup, DEDUP, (*_PARAMETERS, *_RESULT, *_OF_FILES))
     from . import results, sources, summary
     from .fields import Fields
     from .rows import Rows
 
+    steps = Progress(progress)
     parameters = {"tau": tau, "policy": policy, **dedup}
     named = sources.inputs(source)
     if named is not None and sources.program_reads(named):
         _refuse(parameters, _RESULT)
+        if popularity is not None:
+            raise ValueError("popularity= names a column of rows, and what the program reads by itself has none")
         parameters |= {f"{name}_field": field for name, field in zip(_FIELDS, (text, html, id, url, date), strict=True)}
         with held(), tempfile.TemporaryDirectory(prefix="doppel-", dir=scratch) as folder:
             out = Path(folder) / "pages.jsonl"
-            told, bad = _run(named, out, parameters)
+            told, bad = _run(named, out, parameters, steps)
             _warn_of_bad(sum(_bad_counts(told).values()), bad)
             return results.by_url(out).replace_schema_metadata({"doppel": told})
     _refuse(parameters, _RESULT | _OF_FILES)
@@ -125,14 +142,16 @@ def dedup(
         report = parameters.pop("report", None)
         with written.open("wb", buffering=1 << 20) as file:
             rows = Rows(file, stay=parameters.get("data") is not None)
-            for chunk in sources.chunks(source, named, Fields(text, html, id, url, date)):
+            for chunk in sources.chunks(source, named, Fields(text, html, id, url, date, popularity)):
                 rows.write(chunk)
+                steps.going_on(f"{rows.count:,} rows read")
+        steps.done(f"{rows.count:,} rows read")
         if rows.written == 0:
             _warn_of_bad(rows.count, rows.reasons)
             out.touch()
             return results.by_row(out, rows)
         # Bad rows are told of, however many there are.
-        told, bad = _run([str(written)], out, {**parameters, "report": report and shown, "max_bad": 1})
+        told, bad = _run([str(written)], out, {**parameters, "report": report and shown, "max_bad": 1}, steps)
         refused = sum(_bad_counts(told).values())
         said = rows.reasons + (summary.reasons(bad, rows) if refused else [])
         _warn_of_bad(rows.count - rows.written + refused, said)
@@ -144,6 +163,7 @@ def dedup(
 
 
 _FIELDS = ("text", "html", "id", "url", "date")
+_PARAMETERS = (*_FIELDS, "popularity", "progress", "tau", "policy", "scratch")
 _RESULT = {
     "out": "the result is the table",
     "json": "the summary is in the metadata of the table",
@@ -173,16 +193,32 @@ def _refuse(parameters: Mapping[str, Any], refused: Mapping[str, str]) -> None:
         raise ValueError("report= is the path of a file to write")
 
 
-def _run(inputs: list[str], out: Path, parameters: dict[str, Any]) -> tuple[bytes, list[str]]:
+def _run(inputs: list[str], out: Path, parameters: dict[str, Any], steps: Progress) -> tuple[bytes, list[str]]:
     """Runs the program. Gives its summary, as JSON, and the last lines that it wrote."""
     log = out.with_suffix(".log")
     command = [str(program()), "dedup", "--json", "--out", str(out), *options(parameters), "--", *inputs]
     with log.open("wb") as errors:
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors)
-    if done.returncode != 0:
-        message = f"`doppel dedup` ended with code {done.returncode}"
-        raise ProgramError(message, done.returncode, last_lines(log))
-    return done.stdout.strip(), last_lines(log)
+        code, told = _wait(command, errors, steps)
+    if code != 0:
+        raise ProgramError(f"`doppel dedup` ended with code {code}", code, last_lines(log))
+    steps.done("grouped")
+    return told.strip(), last_lines(log)
+
+
+def _wait(command: list[str], errors: BinaryIO, steps: Progress) -> tuple[int, bytes]:
+    """Runs a command to its end. Gives its code and what it wrote on standard output."""
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors) as process:
+        try:
+            while True:
+                try:
+                    told, _ = process.communicate(timeout=_LOOK_SECONDS if steps.shown else None)
+                    return process.returncode, told
+                except subprocess.TimeoutExpired:
+                    steps.going_on(f"grouping, {steps.seconds:.0f} s")
+        except BaseException:
+            # As `subprocess.run` does: nobody waits for it any more.
+            process.kill()
+            raise
 
 
 def _bad_counts(told: bytes) -> Mapping[str, int]:

@@ -23,10 +23,11 @@ class Columns:
     id: str | None
     url: str | None
     date: str | None
+    popularity: str | None = None
 
     def names(self) -> list[str]:
         """All of them."""
-        named = [name for name in (self.id, self.url, self.date) if name is not None]
+        named = [name for name in (self.id, self.url, self.date, self.popularity) if name is not None]
         return list(dict.fromkeys([*self.texts, *self.htmls, *named]))
 
 
@@ -39,12 +40,14 @@ class Fields:
     id: str | None = None
     url: str | None = None
     date: str | None = None
+    popularity: str | None = None
 
     def looked_at(self, names: Sequence[str]) -> list[str]:
         """The columns that are named or may be guessed. Raises `ValueError` where one that is named is not among these names, or none
         can be that of the text.
         """
-        named = [name for name in (self.text, self.html, self.id, self.url, self.date) if name is not None]
+        given = (self.text, self.html, self.id, self.url, self.date, self.popularity)
+        named = [name for name in given if name is not None]
         for name in named:
             if name not in names and name.split(".")[0] not in names:
                 raise ValueError(f"there is no column {name}, only {', '.join(names) or 'none'}")
@@ -70,4 +73,4 @@ class Fields:
                 guess = next((name for name in present if 2 * filled[name] >= rows), most)
                 texts = tuple(dict.fromkeys([guess, *(name for name in present if name == _TEXT_NAMES[0])]))
         id = self.id or (_ID if filled.get(_ID) else None)
-        return Columns(texts, htmls, id, self.url, self.date)
+        return Columns(texts, htmls, id, self.url, self.date, self.popularity)

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from array import array
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from math import inf
 from typing import Any, BinaryIO, NamedTuple
 from urllib.parse import quote, unquote
 
@@ -111,6 +113,7 @@ class Rows:
             fetched = None if chunk.dates is None else moment(chunk.dates[at])
         except ValueError as error:
             raise _Bad(f"the date is {error}") from None
+        popularity = None if chunk.popularities is None else _popularity(chunk.popularities[at])
         versions = True
         if has_url:
             # As the program does: all else is taken as it is spelt.
@@ -131,6 +134,8 @@ class Rows:
         if has_id and not has_url:
             self._seen.add(hash(str(id)))
         date = b"" if fetched is None else b'"fetched_at":' + self._encoder.encode(fetched) + b","
+        if popularity is not None:
+            date += b'"popularity":' + self._encoder.encode(popularity) + b","
         return name, b'{"url":' + begin + b"," + date + content[1:] + b"\n"
 
     def _content(self, chunk: Chunk, at: int) -> bytes:
@@ -234,3 +239,18 @@ def _whole_numbers(texts: pa.ChunkedArray) -> pa.ChunkedArray:
     except pa.ArrowInvalid:
         return texts
     return numbers if numbers.cast(texts.type).equals(texts) else texts
+
+
+def _popularity(value: Any) -> float | None:
+    """The popularity of a row; None for a null, which is NaN in pandas, and for an empty cell of CSV."""
+    if value is None or value == "" or value != value:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, float, str, Decimal)):
+        raise _Bad(f"the popularity is a {described(value)}, and has to be a number")
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        raise _Bad(f"the popularity is {value!r}, and has to be a number") from None
+    if not 0 <= number < inf:
+        raise _Bad(f"the popularity is {value}, and has to be finite and not negative")
+    return number

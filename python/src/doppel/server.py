@@ -16,6 +16,7 @@ from typing import Any, Self
 from .async_client import AsyncClient
 from .client import Client
 from .errors import DoppelError, ProgramError
+from .known_options import SERVE, require_known
 from .program import last_lines, options, program
 from .termination import hold, release
 
@@ -32,7 +33,7 @@ class Server:
 
     It is started by `with`, or by `start` and ended by `stop`, and ends with the process that started it. For that, while it runs,
     SIGTERM raises `SystemExit` in the main thread, if it was started there and the process has no handler of its own. Raises
-    `ProgramError`, with the last lines of its log, where it does not start.
+    `ProgramError`, with the last lines of its log, where it does not start, and `TypeError` for a parameter that is no option.
 
     >>> import doppel
     >>> with doppel.Server() as server:
@@ -49,6 +50,7 @@ class Server:
         patience: float = 120.0,
         **serve: Any,
     ) -> None:
+        require_known("Server", "serve", serve, SERVE, ("data", "listen", "patience"))
         self._data = None if data is None else Path(data)
         self._arguments = ["--listen", listen, *options(serve)]
         self._patience = patience

@@ -1,7 +1,7 @@
 //! `combined`: B-similar in at least two supershingles, and C-similar in at least 355 bits; and `by-site`: that within a site, and
 //! C-similar in at least 372 bits across sites.
 //!
-//! Henzinger, SIGIR 2006, sections 4.1 and 4.2. The payload has the supershingles first and the projection behind them; that of
+//! Henzinger, SIGIR 2006, section 3.5. The payload has the supershingles first and the projection behind them; that of
 //! `by-site` ends with the hash of the site.
 
 use super::{projection, supershingle};

@@ -1,6 +1,6 @@
 //! `projection`: at least so many of 384 bits of a random projection agree.
 //!
-//! Algorithm C of Henzinger, SIGIR 2006, section 2.2, after Charikar: every token has a random vector of b = 384 entries of 1 and -1; the
+//! Algorithm C of Henzinger, SIGIR 2006, section 2, after Charikar: every token has a random vector of b = 384 entries of 1 and -1; the
 //! vectors of all tokens of a page are added, a token as often as it comes; a sum above 0 becomes 1, every other one 0.
 //! Near-duplicates agree in at least 372 bits (the text says above and at least; the figures are those of at least).
 //!

@@ -6,7 +6,7 @@
 //! [`OFTEN`], so that a word of a table does not outvote a text.
 //!
 //! **Candidates.** With at most k differing bits, of k + 3 pieces three at least are equal: a key for each choice of three pieces. That is
-//! the design with 20 tables of the paper (section 3.1.2) at k = 3.
+//! the design with 20 tables of the paper (section 3.1.1) at k = 3.
 
 use crate::signature::Signature;
 use crate::sketch::mix;

@@ -8,7 +8,7 @@ pub enum Sites {
     Registrable,
     /// Equal host names.
     Host,
-    /// The host without its first label, where two labels stay: Henzinger, SIGIR 2006, section 3.
+    /// The host without its first label, where two labels stay: Henzinger, SIGIR 2006, section 1.
     Parent,
 }
 

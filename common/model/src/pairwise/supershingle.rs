@@ -1,6 +1,6 @@
 //! `supershingle`: at least so many of six supershingles are equal.
 //!
-//! Algorithm B of Henzinger, *Finding Near-Duplicate Web Pages: A Large-Scale Evaluation of Algorithms*, SIGIR 2006, section 2.1,
+//! Algorithm B of Henzinger, *Finding Near-Duplicate Web Pages: A Large-Scale Evaluation of Algorithms*, SIGIR 2006, section 2,
 //! after Broder: every sequence of k tokens, 8 there, is hashed to 64 bits, without padding, so that n tokens have n - k + 1 shingles;
 //! each of m = 84 functions gives its minimum over them; each of m' = 6 runs of l = 14 minima is hashed to a supershingle. Near-duplicates
 //! have at least two supershingles in common. A content of fewer than k tokens has none, and is F with equal contents only.

@@ -21,7 +21,8 @@ pub struct Quality {
     pub quiescent: bool,
     /// Share of the content updates that were confirmed by the representative alone, 0 to 1.
     pub confirm_share: Option<f64>,
-    /// Share of the verifications with the winner in which the page was not similar enough, 0 to 1.
+    /// Share of the comparisons with a winner in which the page was no near-duplicate of it, 0 to 1, since the collection was made. A
+    /// page that equals the winner, or whose search has found the winner, is not compared once more, so it is no share of members.
     pub reject_share: Option<f64>,
     /// How long pages wait for their decision.
     #[serde(default)]

@@ -46,7 +46,7 @@ class Counters(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Live pages that redirect."""
 
     rejected: int
-    """Those of these comparisons that were not above tau."""
+    """Those of these comparisons that found no near-duplicate."""
 
     searches: int
     """Searches of tier 2 that were answered."""
@@ -70,7 +70,7 @@ class Counters(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Redirects that do not end at a page with content."""
 
     verified: int
-    """Comparisons of members with their winner."""
+    """Comparisons of members with a winner that neither they equal nor their search has found."""
 
     winners: int
     """Pages with status winner."""
@@ -180,7 +180,10 @@ class Quality(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Whether nothing is left to do."""
 
     reject_share: float | None = None
-    """Share of the verifications with the winner in which the page was not similar enough, 0 to 1."""
+    """Share of the comparisons with a winner in which the page was no near-duplicate of it, 0 to 1, since the
+    collection was made. A page that equals the winner, or whose search has found the winner, is not compared
+    once more, so it is no share of members.
+    """
 
     unique: int
     """Pages with status unique. Live pages are unique, winners, duplicates, members, unresolved or pending; a

@@ -1,0 +1,65 @@
+//! When tokens expire, as metrics: whoever has one is refused from then on, so somebody has to know before.
+
+use std::cmp::Reverse;
+use std::fmt;
+
+use doppel_model::Timestamp;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::gauge::ConstGauge;
+
+use super::gauge;
+use crate::access::{Token, Tokens};
+
+/// The most tokens that have samples of their own; a file of tokens may have thousands.
+const SAMPLES: usize = 256;
+
+/// Writes how long each token is still taken: of the tokens as they are now, so a file that was read anew counts at once.
+pub(super) fn encode(out: &mut DescriptorEncoder<'_>, tokens: &Tokens, now: Timestamp) -> fmt::Result {
+    let all = tokens.all();
+    let help = "Time until the server refuses a token, negative since then, of the 256 that expire next";
+    let mut family = out.encode_descriptor("doppel_token_expires_seconds", help, None, MetricType::Gauge)?;
+    for (token, seconds) in soonest(&all, now) {
+        let labels = [("name", token.name.to_string()), ("role", token.role.name().to_owned())];
+        ConstGauge::new(seconds).encode(family.encode_family(&labels)?)?;
+    }
+    drop(family);
+    gauge(out, "doppel_tokens", "Tokens in the file, expired ones among them", all.len() as u64)
+}
+
+/// The tokens with the seconds for which they are still taken: first those that are, the next to expire first, then those that are
+/// not any more, the last expired first.
+fn soonest(tokens: &[Token], now: Timestamp) -> Vec<(&Token, f64)> {
+    let left = |token: &Token| token.expires.millis().saturating_sub(now.millis());
+    let mut order: Vec<(&Token, i64)> = tokens.iter().map(|token| (token, left(token))).collect();
+    order.sort_by_key(
+        |(_, left)| if *left > 0 { (false, *left, Reverse(0)) } else { (true, 0, Reverse(*left)) },
+    );
+    order.truncate(SAMPLES);
+    order.into_iter().map(|(token, left)| (token, left as f64 / 1_000.0)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::access::{Role, TokenHash};
+
+    fn token(name: &str, expires: i64) -> Token {
+        let expires = Timestamp::from_millis(expires);
+        Token { name: name.parse().unwrap(), role: Role::Read, expires, hash: TokenHash::of(name) }
+    }
+
+    #[test]
+    fn those_that_expire_next_have_samples() {
+        let now = Timestamp::from_millis(10_000);
+        let tokens =
+            [token("old", 1_000), token("later", 70_500), token("just", 10_000), token("next", 11_000)];
+        let found = soonest(&tokens, now);
+        let found: Vec<_> = found.iter().map(|(token, left)| (token.name.to_string(), *left)).collect();
+        let expected = [("next", 1.0), ("later", 60.5), ("just", 0.0), ("old", -9.0)];
+        assert_eq!(found, expected.map(|(name, left)| (name.to_owned(), left)));
+        let many: Vec<Token> = (0..1_000).map(|n| token(&format!("t{n}"), 20_000 - n)).collect();
+        let found = soonest(&many, now);
+        assert_eq!((found.len(), found[0].0.name.to_string()), (SAMPLES, "t999".to_owned()));
+    }
+}
