@@ -126,11 +126,24 @@ def test_urls_have_versions_and_win() -> None:
         {"u": "not a URL", "text": b, "at": None},
     ]
     for source in (given, pa.Table.from_pylist(given), pandas.DataFrame(given)):
-        found = doppel.dedup(source, url="u", date="at")
+        found = doppel.dedup(source, url="u", date="at", latest=True)
         status = found["status"].to_pylist()
         assert status == ["duplicate", "superseded", "winner", "superseded", "duplicate", "unique"]
         assert found["winner"].to_pylist() == [2, None, 2, None, 2, None]
         assert found["kept"].to_pylist() == [False, False, True, False, False, True]
+        records = json.loads(found.schema.metadata[b"doppel"])["records"]
+        assert records == {"read": 6, "kept": 2, "removed": {"duplicate": 2}, "superseded": 2, "bad": 0, "skipped": 0}
+
+
+def test_rows_of_one_url_are_judged_each_on_its_own() -> None:
+    a, b = text("a"), text("b")
+    given = [{"u": "https://a.example/x", "text": words} for words in (a, b, a, None)]
+    with pytest.warns(doppel.BadRows):
+        found = doppel.dedup(given, url="u")
+    assert found["status"].to_pylist() == ["winner", "unique", "duplicate", "bad"]
+    assert found["duplicate_of"].to_pylist() == [None, None, 0, None]
+    records = json.loads(found.schema.metadata[b"doppel"])["records"]
+    assert records == {"read": 4, "kept": 2, "removed": {"duplicate": 1}, "bad": 1, "skipped": 0}
 
 
 @pytest.mark.parametrize(
@@ -207,7 +220,7 @@ def test_ids_name_one_row() -> None:
     mixed = doppel.dedup([{"id": id, "text": same} for id in (1, "a", 2**70)])
     assert mixed["id"].to_pylist() == ["1", "a", str(2**70)]
     urls = [{"id": "a", "u": f"https://a.example/{n}", "text": same} for n in (1, 1, 2)]
-    assert doppel.dedup(urls, url="u")["status"].to_pylist() == ["superseded", "winner", "duplicate"]
+    assert doppel.dedup(urls, url="u")["status"].to_pylist() == ["winner", "duplicate", "duplicate"]
     with pytest.warns(doppel.BadRows, match='"id": is a list, and has to be text or a whole number'):
         assert doppel.dedup([{"id": [1], "text": same}, {"id": "a", "text": same}])["kept"].to_pylist() == [False, True]
 

@@ -158,7 +158,7 @@ def test_what_is_no_source_is_refused(source: Any, message: str) -> None:
         "kept",
         "removed",
         "annotate",
-        "each_row",
+        "superseded",
         "format",
         "text_field",
         "strict",

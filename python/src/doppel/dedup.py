@@ -43,6 +43,7 @@ def dedup(
     url: str | None = None,
     date: str | None = None,
     popularity: str | None = None,
+    latest: bool = False,
     progress: bool = False,
     tau: float | None = None,
     policy: str | None = None,
@@ -69,8 +70,8 @@ def dedup(
     by their number from 0. Of rows without URLs that have one id in a file, or in a source that is no file, all but the first are bad.
     A row whose id is null or empty is called `row=` and its number, and all ids are texts then.
 
-    `url` names a column of URLs: the usual winner order then reads them, and of several rows with one URL the newest counts, and the
-    others are `superseded`. A value that is no absolute URL makes a row without one. Nothing is taken for a URL by itself. `date` names
+    `url` names a column of URLs, which the usual winner order then reads. Each row is judged on its own, also when several have one URL;
+    with `latest=True` the newest of them counts, and the others are `superseded`. A value that is no absolute URL makes a row without one. Nothing is taken for a URL by itself. `date` names
     when a row was fetched, as a date, a time (UTC where it has no zone), a text in RFC 3339, or seconds or milliseconds since 1970: who
     was seen on an earlier day wins. What is no date makes a bad row. `popularity` names a column of numbers, finite and not negative: of a
     group the row with the greatest order of magnitude wins, before dates and URLs are looked at. A null says nothing, and what is no such
@@ -89,15 +90,18 @@ def dedup(
 
     - `id`: how the row is called;
     - `status`: `unique`, `winner`, `duplicate` (verified against a kept row), `secondary` (kept beside the winner of its group),
-      `superseded`, or `bad` (it could not be read; a warning `BadRows` says why);
+      `superseded` (with `latest` or `data`: there is a newer row of its URL or id), or `bad` (it could not be read; a warning `BadRows`
+      says why);
     - `group`: the name of its group, null for none;
     - `winner`: the id of the row that won the group, null for none;
     - `duplicate_of`: the id of the kept row that it is a duplicate of, null where it is none;
     - `similarity`: how similar the two are, 0 to 1;
     - `kept`: whether to keep it, so that `table.filter(result["kept"])` is what is left.
 
-    Of what the program reads by itself it has a row for each live page, sorted by URL, whose `id` is the URL. The metadata of its
-    schema has, under `doppel`, the program's summary as JSON.
+    Of what the program reads by itself it has a row for each record, in the order of the inputs, whose `id` is the URL; with `latest` or
+    `data` for each live page, sorted by URL. A redirect is kept there, unless `latest` or `data` is given. The metadata of the schema
+    has, under `doppel`, the program's summary as JSON. It begins with `records`: read = kept + removed + bad + skipped, and superseded with
+    `latest` or `data`.
 
     Of the source a batch is in memory at a time, as it comes, and 1,000 rows of it as Python's values; of each row about 150 bytes
     for the result, with ids about 100 more, and with `url` or `data` about 300. The texts are written once, as JSON lines, into a
@@ -124,7 +128,8 @@ def dedup(
     from .rows import Rows
 
     steps = Progress(progress)
-    parameters = {"tau": tau, "policy": policy, **dedup}
+    parameters = {"tau": tau, "policy": policy, "latest": latest, **dedup}
+    folds = latest or parameters.get("data") is not None
     named = sources.inputs(source)
     if named is not None and sources.program_reads(named):
         _refuse(parameters, _RESULT)
@@ -135,13 +140,13 @@ def dedup(
             out = Path(folder) / "pages.jsonl"
             told, bad = _run(named, out, parameters, steps)
             _warn_of_bad(sum(_bad_counts(told).values()), bad)
-            return results.by_url(out).replace_schema_metadata({"doppel": told})
+            return results.by_url(out, folds=folds).replace_schema_metadata({"doppel": told})
     _refuse(parameters, _RESULT | _OF_FILES)
     with held(), tempfile.TemporaryDirectory(prefix="doppel-", dir=scratch) as folder:
         out, written, shown = (Path(folder) / name for name in ("pages.jsonl", "rows.jsonl", "report.html"))
         report = parameters.pop("report", None)
         with written.open("wb", buffering=1 << 20) as file:
-            rows = Rows(file, stay=parameters.get("data") is not None)
+            rows = Rows(file, stay=parameters.get("data") is not None, folds=folds)
             for chunk in sources.chunks(source, named, Fields(text, html, id, url, date, popularity)):
                 rows.write(chunk)
                 steps.going_on(f"{rows.count:,} rows read")
@@ -163,7 +168,7 @@ def dedup(
 
 
 _FIELDS = ("text", "html", "id", "url", "date")
-_PARAMETERS = (*_FIELDS, "popularity", "progress", "tau", "policy", "scratch")
+_PARAMETERS = (*_FIELDS, "popularity", "latest", "progress", "tau", "policy", "scratch")
 _RESULT = {
     "out": "the result is the table",
     "json": "the summary is in the metadata of the table",
@@ -175,8 +180,8 @@ _OF_FILES = {
     "max_bad": "`warnings.simplefilter('error', doppel.BadRows)` makes bad rows an error",
     "kept": "`table.filter(found['kept'])` is what is kept",
     "removed": "`table.filter(pyarrow.compute.invert(found['kept']))` is what is removed",
+    "superseded": "the result has the status `superseded`",
     "annotate": "the result has these columns",
-    "each_row": "each row is a page of its own unless url= is given",
     "format": "the ending of a file's name says what it is",
     "prune": "it is for directories of pages",
     "read_again": "rows are read each time",

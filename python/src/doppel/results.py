@@ -24,6 +24,9 @@ _LINE = pa.schema(
         ("similarity", pa.float64()),
     ]
 )
+_RECORD = pa.struct([("line", pa.int64())])
+# Lines that name the lines of the input, where each row is judged on its own.
+_OF_RECORDS = pa.schema([*_LINE, *((f"{name}record", _RECORD) for name in ("", "winner_", "duplicate_of_"))])
 _NUMBERED = pa.schema(
     [
         ("row", pa.int64()),
@@ -42,26 +45,33 @@ _BLOCK_BYTES = 4 << 20
 _REMOVED = pa.array(["duplicate", "superseded", "bad"])
 
 
-def pages(out: Path) -> Iterator[pa.RecordBatch]:
-    """The pages of the program's output, in the order of their URLs, some thousand at a time."""
+def lines(out: Path, schema: pa.Schema = _LINE) -> Iterator[pa.RecordBatch]:
+    """The lines of the program's output, some thousand at a time."""
     if out.stat().st_size > 0:
         read = arrow_json.ReadOptions(block_size=_BLOCK_BYTES, use_threads=False)
-        parse = arrow_json.ParseOptions(explicit_schema=_LINE, unexpected_field_behavior="ignore")
+        parse = arrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
         with arrow_json.open_json(out, read_options=read, parse_options=parse) as reader:
             for batch in reader:
-                yield batch.select(_LINE.names)
+                yield batch.select(schema.names)
 
 
-def by_url(out: Path) -> pa.Table:
-    """A row for each page, whose id is its URL."""
-    found = pa.Table.from_batches(pages(out), _LINE)
-    return _table(found["url"], found["status"], found)
+def by_url(out: Path, *, folds: bool) -> pa.Table:
+    """A row for each line, whose id is its URL. Redirects are kept unless the newest version of a URL stands for the others."""
+    found = pa.Table.from_batches(lines(out), _LINE)
+    table = _table(found["url"], found["status"], found)
+    if folds:
+        return table
+    is_redirect = pc.and_(pc.equal(found["status"], "duplicate"), pc.is_null(found["similarity"]))
+    return table.set_column(table.schema.get_field_index("kept"), "kept", pc.or_(table["kept"], is_redirect))
 
 
 def by_row(out: Path, rows: Rows) -> pa.Table:
     """A row for each row of the source, in order: `out` is what the program wrote, an empty file where it had nothing to do."""
     ids = rows.ids()
-    numbered = (_numbered(batch, rows) for batch in pages(out))
+    if rows.folds:
+        numbered = (_numbered(batch, rows) for batch in lines(out))
+    else:
+        numbered = (_by_line(batch) for batch in lines(out, _OF_RECORDS))
     found = pa.Table.from_batches(numbered, _NUMBERED)
     every = pa.array(range(rows.count), pa.int64())
     # Where a row is among the pages; null for one that is not there.
@@ -75,6 +85,15 @@ def by_row(out: Path, rows: Rows) -> pa.Table:
             called = pc.coalesce(called, found[f"{column}_elsewhere"].cast(called.type))
         found = found.set_column(at, column, called)
     return _table(ids, status, found)
+
+
+def _by_line(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Lines with numbers of rows, where each row is judged on its own: a row is a line of the program's input."""
+    numbers = [pc.subtract(pc.struct_field(batch[f"{name}record"], "line"), 1) for name in ("", "winner_", "duplicate_of_")]
+    row, winner, duplicate_of = numbers
+    elsewhere = [pa.nulls(len(batch), pa.string())] * 2
+    columns = [row, batch["status"], batch["group"], winner, duplicate_of, batch["similarity"], *elsewhere]
+    return pa.RecordBatch.from_arrays(columns, schema=_NUMBERED)
 
 
 def _numbered(batch: pa.RecordBatch, rows: Rows) -> pa.RecordBatch:

@@ -47,13 +47,13 @@ class _Version(NamedTuple):
 
 
 class Rows:
-    """Writes rows as lines for the program, a blank one for a bad row, and knows afterwards which row each of its pages is.
+    """Writes rows as lines for the program, a blank one for a bad row, and knows afterwards which row each of its lines is.
 
     `stay`: whether the rows stay in a collection. Then each has a URL or an id: `write` raises `ValueError` where no column has any.
     Of a row about 100 bytes are held where rows have ids, and 300 where they have URLs or stay; otherwise nothing is.
     """
 
-    def __init__(self, out: BinaryIO, *, stay: bool = False) -> None:
+    def __init__(self, out: BinaryIO, *, stay: bool = False, folds: bool = False) -> None:
         self.count = 0
         """Rows so far."""
         self.written = 0
@@ -63,6 +63,8 @@ class Rows:
         self.superseded = array("q")
         """Rows that have the name of another row with a later date, or with the same date and further down."""
         self.stay = stay
+        self.folds = folds
+        """Whether the newest row of a URL or an id stands for the others. Otherwise each row is judged on its own."""
         self._out = out
         self._encoder = msgspec.json.Encoder()
         self._newest: dict[str, _Version] = {}
@@ -129,7 +131,7 @@ class Rows:
         except UnicodeEncodeError:
             raise _Bad("the URL is not UTF-8") from None
         # From here on the row is taken.
-        if versions:
+        if versions and self.folds:
             fetched = self._version(name, fetched)
         if has_id and not has_url:
             self._seen.add(hash(str(id)))

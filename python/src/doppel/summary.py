@@ -27,6 +27,8 @@ def of_rows(summary: bytes, rows: Rows, ids: pa.ChunkedArray) -> bytes:
     unread = rows.count - rows.written
     if unread:
         told["input"]["bad"]["row that is no page"] = unread
+        told["records"]["read"] += unread
+        told["records"]["bad"] += unread
     return msgspec.json.encode(told)
 
 
