@@ -146,8 +146,8 @@ pub(crate) fn class(error: &InputError) -> &'static str {
         | Reason::JsonArray
         | Reason::Utf16
         | Reason::PackedColumns
-        | Reason::Wacz(_)
         | Reason::PageInPipe => "unknown format",
+        Reason::Wacz(_) => "unreadable WACZ file",
         Reason::Truncated => "truncated",
         Reason::ZstdWindow { .. } => "zstd window above --zstd-window-max",
         Reason::Corrupt(_) => "corrupt compressed data",

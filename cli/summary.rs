@@ -228,9 +228,7 @@ impl Summary {
         let mut rows = vec![("records", input.records, bytes(input.bytes))];
         rows.extend(input.skipped.iter().map(|(reason, records)| ("skipped", *records, reason.clone())));
         rows.extend(input.bad.iter().map(|(reason, records)| ("bad", *records, reason.clone())));
-        rows.extend(input.ignored.iter().map(|(field, values)| {
-            ("ignored", *values, format!("values of the {field} that cannot be used"))
-        }));
+        rows.extend(input.passed_over());
         let some = |(name, number, about): (&'static str, u64, &str)| {
             (number > 0).then(|| (name, number, about.to_owned()))
         };
@@ -241,11 +239,6 @@ impl Summary {
         } else {
             "their files have gone; they stay live, --prune records them as dead"
         };
-        let of_input = [
-            ("skipped bytes", input.skipped_bytes, "of broken WARC or ARC records, and between records"),
-            ("empty files", input.empty_files, "they have no records"),
-        ];
-        rows.extend(of_input.into_iter().filter_map(some));
         let before = &input.read_before;
         if before.files > 0 {
             rows.push(("known files", before.files, before.to_string()));

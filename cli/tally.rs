@@ -115,6 +115,20 @@ impl Tally {
         self.skipped.values().sum()
     }
 
+    /// What was passed over inside files: its name, its number, and what it is. What did not occur is left out.
+    pub(crate) fn passed_over(&self) -> impl Iterator<Item = (&'static str, u64, String)> {
+        let values = self.ignored.iter().map(|(field, values)| {
+            ("ignored", *values, format!("values of the {field} that cannot be used"))
+        });
+        let of_files = [
+            ("skipped bytes", self.skipped_bytes, "of broken WARC or ARC records, and between records"),
+            ("empty files", self.empty_files, "they have no records"),
+        ];
+        values
+            .chain(of_files.map(|(name, number, about)| (name, number, about.to_owned())))
+            .filter(|(_, number, _)| *number > 0)
+    }
+
     /// Like [`verdict`](Self::verdict), but a run over files alone that have no records is no error: all of them were read.
     ///
     /// # Errors

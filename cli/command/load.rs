@@ -236,9 +236,7 @@ fn print(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
     };
     rows.extend(left("skipped", &input.skipped));
     rows.extend(left("bad", &input.bad));
-    let of_input = [("skipped bytes", input.skipped_bytes), ("empty files", input.empty_files)];
-    let of_input = of_input.into_iter().filter(|(_, number)| *number > 0);
-    rows.extend(of_input.map(|(name, number)| vec![name.to_owned(), count(number)]));
+    rows.extend(input.passed_over().map(|(name, number, about)| vec![name.to_owned(), count(number), about]));
     rows.push(vec!["time".to_owned(), format!("{seconds:.1} s"), format!("{pages_per_second:.0} pages/s")]);
     table(out, &rows)
 }

@@ -58,7 +58,7 @@ pub enum Reason {
     FileKind,
     /// Neither the name nor the content identifies a supported format.
     #[error(
-        "unknown format: neither WARC, JSON lines, Parquet, Arrow, HTML nor text by its content, nor CSV or TSV by its name"
+        "unknown format: neither WARC, ARC, WACZ, JSON lines, Parquet, Arrow, HTML nor text by its content, nor CSV or TSV by its name"
     )]
     Format,
     /// A compressed Parquet, Arrow or WACZ file.
@@ -103,8 +103,8 @@ pub enum Reason {
     /// An invalid record head.
     #[error("{0}")]
     Head(#[from] HeadError),
-    /// A record does not end where its Content-Length says.
-    #[error("the record does not end where its Content-Length says")]
+    /// A record does not end where its length says.
+    #[error("the record does not end where its length says")]
     Length,
     /// A record, line or page above its size limit.
     #[error("{what} of {bytes} bytes; at most {max} are taken")]

@@ -1,4 +1,4 @@
-//! Reads crawls on disk as a stream of pages, in crawl order. Inputs are WARC and WET files; JSON lines, CSV, TSV,
+//! Reads crawls on disk as a stream of pages, in crawl order. Inputs are WARC, WET, ARC and WACZ files; JSON lines, CSV, TSV,
 //! Parquet and Arrow of any schema; and directories or single files of HTML, text and Markdown. Text formats may be compressed.
 //!
 //! Input is untrusted: sizes, nesting and expansion are bounded. A bad record or line becomes an error item in

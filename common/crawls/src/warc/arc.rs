@@ -76,6 +76,11 @@ pub(super) fn parse(line: &[u8]) -> Result<Head, HeadError> {
     Ok(Head::of_arc(kind, length, fields))
 }
 
+/// The head of a description of a file that has so many bytes.
+pub(super) fn about(bytes: usize) -> Head {
+    Head::of_arc(Kind::Aside, bytes as u64, [])
+}
+
 /// Whether a record begins here: `bytes` begin with a whole line that has an address and a date where a head has them.
 pub(super) fn begins_here(bytes: &[u8]) -> bool {
     let bytes = &bytes[..bytes.len().min(HEAD_BYTES_MAX)];

@@ -98,7 +98,11 @@ pub(super) struct Head {
 
 impl Head {
     /// A head of ARC.
-    pub(super) fn of_arc(kind: Kind, length: u64, fields: [(Field, Range<usize>); 3]) -> Self {
+    pub(super) fn of_arc(
+        kind: Kind,
+        length: u64,
+        fields: impl IntoIterator<Item = (Field, Range<usize>)>,
+    ) -> Self {
         let mut head = Self { kind, length, ..Self::default() };
         for (field, range) in fields {
             head.fields[field as usize] = Some(range);

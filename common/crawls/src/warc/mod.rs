@@ -6,6 +6,7 @@
 //! file. Other records describe the crawl, not a page.
 
 mod arc;
+mod end;
 mod form;
 mod head;
 mod http;

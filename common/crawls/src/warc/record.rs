@@ -6,9 +6,9 @@
 
 use std::io::{Read, Seek};
 
-use super::arc;
 use super::form::{Follows, Form};
 use super::head::{self, HEAD_BYTES_MAX, Head, VERSION_BYTES, shown};
+use super::{arc, end};
 use crate::error::{HeadError, Reason};
 use crate::limits::Limits;
 use crate::stream::{Spot, Stream};
@@ -197,14 +197,42 @@ impl Records {
             Form::Warc => self.read_head()?,
             Form::Arc => self.read_line()?,
         }
-        self.head = self.form.parse(&self.head_bytes)?;
-        self.read_block()?;
-        self.check_end()?;
+        match self.read_by_length() {
+            Err(Reason::Head(_) | Reason::Length | Reason::Truncated) if self.is_about_file() => {
+                self.read_lines()?
+            }
+            read => read?,
+        }
         // Of a record that is too large the beginning is enough.
         if self.block.len() as u64 != self.head.length {
             self.block.truncate(KEPT_OF_TOO_LARGE);
         }
         Ok(true)
+    }
+
+    fn read_by_length(&mut self) -> Result<(), Reason> {
+        self.head = self.form.parse(&self.head_bytes)?;
+        self.read_block()?;
+        self.check_end()
+    }
+
+    /// Reads the description of a file of ARC whose length is wrong, up to the next record. It is no page, and ends where that
+    /// begins.
+    fn read_lines(&mut self) -> Result<(), Reason> {
+        if !self.rewind()? {
+            return Err(Reason::Length);
+        }
+        if self.is_tapped {
+            self.stream.tap();
+        }
+        self.read_line()?;
+        let head = self.head_bytes.len();
+        while !self.stream.data()?.is_empty() && !self.form.begins(self.stream.peek(HEAD_BYTES_MAX)?) {
+            self.read_line()?;
+        }
+        self.head = arc::about(self.head_bytes.len() - head);
+        self.block.extend(self.head_bytes.drain(head..));
+        Ok(())
     }
 
     /// Reads a head of WARC, up to its blank line.
@@ -280,34 +308,11 @@ impl Records {
     /// Checks that the record ends where its length says, and consumes the line ends behind it.
     fn check_end(&mut self) -> Result<(), Reason> {
         let (line_ends, follows) = self.what_follows()?;
-        let fits = match follows {
-            // The rest of a line of ARC looks like a line.
-            Follows::Head if self.form == Form::Arc && line_ends == 0 && !self.block.ends_with(b"\n") => {
-                false
-            }
-            // Some writers omit line ends between records. Where a block holds the head of a record and lacks them, it ends here by
-            // chance.
-            Follows::End | Follows::Head => {
-                line_ends >= self.form.separator() || !self.form.is_in(&self.block)
-            }
-            // Behind a whole record may be something that is no record. A record whose length is too small may end at a blank line of its page.
-            Follows::Other => self.is_whole_before_other(line_ends),
-        };
-        if !fits {
+        if !end::fits(self.form, &self.block, line_ends, follows) {
             return Err(Reason::Length);
         }
         self.skip_line_ends()?;
         Ok(())
-    }
-
-    fn is_whole_before_other(&self, line_ends: usize) -> bool {
-        let lacks = missing_of_http_body(&self.block);
-        match self.form {
-            Form::Warc => {
-                line_ends >= 4 && lacks.is_none_or(|bytes| bytes <= 0) && !self.form.is_in(&self.block)
-            }
-            Form::Arc => line_ends >= 1 && lacks == Some(0),
-        }
     }
 
     /// The number of line ends behind the block, and what is behind these. Nothing is consumed.
@@ -358,35 +363,26 @@ impl Records {
         if matches!(reason, Reason::Corrupt(_) | Reason::ZstdWindow { .. }) {
             return Ok(());
         }
+        if self.rewind()? {
+            let first = self.stream.data()?.len().min(1);
+            self.stream.consume(first);
+        }
+        Ok(())
+    }
+
+    /// Goes back to the beginning of a record. Returns false if that is gone.
+    fn rewind(&mut self) -> Result<bool, Reason> {
         let consumed = self.stream.consumed() - self.begun;
         let mut bytes = std::mem::take(&mut self.head_bytes);
-        if (bytes.len() + self.block.len()) as u64 == consumed {
-            bytes.append(&mut self.block);
+        let is_in_memory = (bytes.len() + self.block.len()) as u64 == consumed;
+        bytes.append(&mut self.block);
+        if is_in_memory {
             self.stream.put_back(bytes)?;
         } else if let Some(spot) = &self.spot {
             self.stream.return_to(spot)?;
         } else {
-            return Ok(());
+            return Ok(false);
         }
-        let first = self.stream.data()?.len().min(1);
-        self.stream.consume(first);
-        Ok(())
+        Ok(true)
     }
-}
-
-/// How many bytes the body of an HTTP response lacks by its own Content-Length: none or fewer if it is whole. `None` if it says nothing
-/// of its length.
-fn missing_of_http_body(block: &[u8]) -> Option<i64> {
-    if !block.starts_with(b"HTTP/") {
-        return None;
-    }
-    let ends = [&b"\r\n\r\n"[..], b"\n\n"].map(|end| Some(memchr::memmem::find(block, end)? + end.len()));
-    // Without the end of its head it lacks its whole body.
-    let Some(head) = ends.into_iter().flatten().min() else { return Some(i64::MAX) };
-    let lines = block[..head].split(|b| *b == b'\n');
-    let length = lines.filter_map(|line| {
-        let name = line.get(..15).filter(|name| name.eq_ignore_ascii_case(b"Content-Length:"))?;
-        str::from_utf8(line[name.len()..].trim_ascii()).ok()?.parse::<i64>().ok()
-    });
-    Some(length.last()? - i64::try_from(block.len() - head).ok()?)
 }

@@ -68,6 +68,25 @@ fn arc_files_are_read_as_pages() {
     assert_eq!(first.fetched_at, Some("2000-01-21T18:35:00Z".parse().unwrap()));
 }
 
+/// Some writers count their description wrongly. It is no page, so no record is lost.
+#[test]
+fn a_wrong_length_of_the_description_costs_nothing() {
+    let pages = [page("http://a.org/1", "<p>one"), page("http://a.org/2", "<p>two")];
+    for length in ["0", "3", "64", "66", "77", "150", "5000", "4294967296", "x", ""] {
+        let about = format!("filedesc://a.arc 0.0.0.0 20000121183500 text/plain {length}\n{ABOUT}\n\n");
+        let file = [about.into_bytes(), pages[0].clone(), pages[1].clone()];
+        for (how, pack) in PACKS {
+            let found = outcome("a.arc", &pack(&file));
+            let all = ["http://a.org/1 html <p>one", "http://a.org/2 html <p>two"];
+            assert_eq!(
+                (&*found.pages, found.bad, found.skipped),
+                (&all.map(str::to_owned)[..], 0, 0),
+                "{how} {length}"
+            );
+        }
+    }
+}
+
 #[test]
 fn version_2_has_ten_fields() {
     let block = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<p>two";

@@ -300,7 +300,11 @@ fn a_zstd_frame_that_asks_for_too_much_memory_is_refused_with_what_it_asks_for()
     // No decoder takes more than 2 GiB, so there is only one way round.
     let header = [&[0x28, 0xb5, 0x2f, 0xfd, 0, 0xff][..], &[0; 50]].concat();
     let found = rendered(&items("a.jsonl.zst", &header));
-    assert!(found[0].contains("asks for a window of") && !found[0].contains("--zstd-window-max"), "{}", found[0]);
+    assert!(
+        found[0].contains("asks for a window of") && !found[0].contains("--zstd-window-max"),
+        "{}",
+        found[0]
+    );
     // Of a WARC file the other frames are read.
     let records = pages(&["<p>one", "<p>two", "<p>three"]);
     let file = [zstd(&records[0]), long(&records[1], 29, false), zstd(&records[2])].concat();
@@ -317,7 +321,11 @@ fn line_ends_and_zeros_behind_compressed_members_are_no_damage() {
         for padding in [&b"\r\n"[..], b"\n", b"\r\n\r\n", &[0; 1_000], b"\n\0\0\r\n"] {
             let file = [pack(&records[0]), padding.to_vec(), pack(&records[1]), padding.to_vec()].concat();
             let found = outcome("a.warc.gz", &file);
-            assert_eq!((&found.pages, found.bad, found.broke_off), (&each(&records), 0, false), "{padding:?}");
+            assert_eq!(
+                (&found.pages, found.bad, found.broke_off),
+                (&each(&records), 0, false),
+                "{padding:?}"
+            );
             check("a.jsonl.gz", &[pack(lines), padding.to_vec()].concat(), &["https://a.org/ text a"]);
         }
         for junk in [&b"junk"[..], b"\r\njunk", b"\0\0x"] {
