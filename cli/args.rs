@@ -214,7 +214,7 @@ fn at_least<const LEAST: u64>(text: &str) -> Result<u64, String> {
 /// Crawls to read.
 #[derive(Debug, Default, Args)]
 pub struct InputArgs {
-    /// WARC, WET, JSON lines, CSV, TSV, Parquet or Arrow files, directories of these, or directories of HTML, text and Markdown files; - is
+    /// WARC, WET, ARC, WACZ, JSON lines, CSV, TSV, Parquet or Arrow files, directories of these, or directories of HTML, text and Markdown files; - is
     /// standard input, and a pattern in quotes such as 'data/**/*.jsonl.zst' all files that it matches (docs/FORMATS.md). Several are
     /// successive crawls, in the order given. Crawl files in a directory with HTML pages are not read, only counted. The URL of a page is taken as it is spelt, but for
     /// the fragment: another case of the host or a default port make another page.

@@ -36,6 +36,9 @@ struct Line<'e> {
     /// The byte of the stored file at which it begins.
     #[serde(skip_serializing_if = "Option::is_none")]
     byte: Option<u64>,
+    /// The number of unpacked bytes that were skipped to go on behind it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    skipped_bytes: Option<u64>,
     /// The URL of a page that was read and could not be used.
     #[serde(skip_serializing_if = "Option::is_none")]
     url: Option<&'e str>,
@@ -83,7 +86,12 @@ impl BadFile {
 
     /// Writes a record that could not be read.
     pub(crate) fn note(&self, kind: &str, error: &InputError) {
-        let mut line = Line { kind, reason: error.reason.to_string(), ..Line::at(&error.path, error.place) };
+        let mut line = Line {
+            kind,
+            reason: error.reason.to_string(),
+            skipped_bytes: Some(error.skipped).filter(|bytes| *bytes > 0),
+            ..Line::at(&error.path, error.place)
+        };
         match error.line.as_deref().map(|record| (record, str::from_utf8(record))) {
             Some((_, Ok(record))) => line.record = Some(record),
             Some((record, Err(_))) => {
@@ -139,17 +147,19 @@ pub(crate) fn class(error: &InputError) -> &'static str {
         | Reason::Utf16
         | Reason::PackedColumns
         | Reason::PageInPipe => "unknown format",
+        Reason::Wacz(_) => "unreadable WACZ file",
         Reason::Truncated => "truncated",
+        Reason::ZstdWindow { .. } => "zstd window above --zstd-window-max",
         Reason::Corrupt(_) => "corrupt compressed data",
         Reason::Expansion { .. } => "unpacks to implausibly much",
-        Reason::Head(_) | Reason::Length => "broken WARC record",
+        Reason::Head(_) | Reason::Length => "broken WARC or ARC record",
         Reason::TooLarge { .. } => "too large",
         Reason::Url(_) => "no page URL",
         Reason::Date(_) | Reason::Ahead(_) => "bad date",
         Reason::Http(_) | Reason::Encoding(_) => "broken HTTP response",
         Reason::Item(_) => "JSON line that is no page",
         Reason::Cells { .. } => "row of another number of cells",
-        Reason::Annotated | Reason::NoAnnotations => "no place for annotations",
+        Reason::Annotated | Reason::NoAnnotations | Reason::NoAnnotationsInArc => "no place for annotations",
         Reason::Unwritable { .. } => "a type that is not written",
         Reason::Columns(_) => "broken Parquet or Arrow data",
         Reason::Field(_) => "record that is no page",

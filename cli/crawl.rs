@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::args::{AtMost, InputArgs};
 use crate::directory;
 use crate::ingested::{Had, Ingested, Reading};
-use crate::inputs::Source;
+use crate::inputs::{self, Source};
 use crate::named_fields::NamedFields;
 use crate::output::{plural, say};
 use crate::progress;
@@ -282,11 +282,18 @@ impl Reader<'_> {
         if source.is_pages() {
             self.bar.inc_length(input.bytes_total());
         }
+        let skipped = self.tally.all_skipped();
         let may_pass = self.read_items((number, source, share), &mut input, &mut met, each)?;
         let unremembered = input.unremembered_ids();
         if unremembered > 0 {
             self.tally.unremembered_ids += unremembered;
             self.say(path, &unchecked_ids(unremembered));
+        }
+        self.tally.skipped_bytes += input.skipped_bytes();
+        let is_file = matches!(source.place, inputs::Place::File(..) | inputs::Place::Object(_));
+        let has_items = met != Met::default() || self.tally.all_skipped() > skipped;
+        if is_file && !has_items && !input.broke_off() {
+            self.tally.empty_files += 1;
         }
         for (field, values) in input.ignored() {
             *self.tally.ignored.entry(field).or_default() += values;

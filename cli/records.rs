@@ -7,19 +7,21 @@ use std::sync::Arc;
 
 use clap::Args;
 use doppel_crawls::record::{Field, FieldMap, FieldNames, RecordFile, Source as NamedBy};
-use doppel_crawls::{InputFormat, InputOptions, Item, Limits};
+use doppel_crawls::{InputFormat, InputOptions, Item, Limits, ZSTD_WINDOW_BYTES_MAX};
 use serde::Serialize;
 
 use crate::bad_records::BadFile;
 use crate::exit::Failure;
 use crate::inputs::{Place, Source, Sources};
 use crate::output::say;
+use crate::size::Size;
 use crate::told::Told;
 
 /// How files of records of any schema are read, such as JSON lines.
 #[derive(Debug, Clone, Default, Args)]
 pub struct FieldArgs {
-    /// What all files of the inputs are, where their names and contents do not show it: warc, jsonl, csv, tsv, parquet or arrow.
+    /// What all files of the inputs are, where their names and contents do not show it: warc, arc, wacz, jsonl, csv, tsv, parquet
+    /// or arrow.
     #[arg(long, value_name = "FORMAT", help_heading = "Records")]
     pub format: Option<InputFormat>,
     /// The field of a record that holds its text, such as content or document.body; dots lead into nested objects. Where this or
@@ -49,6 +51,10 @@ pub struct FieldArgs {
     /// Whether records are judged each on its own, as commands without a collection do.
     #[arg(skip)]
     pub(crate) judges_records: bool,
+    /// The largest window that a zstd file may ask for, up to 2GiB: the reader of an open file takes as much memory. Files of
+    /// `zstd --long=31` ask for 2GiB unless their content is known to be smaller [default: 128MiB].
+    #[arg(long, value_name = "SIZE", help_heading = "Records", value_parser = zstd_window)]
+    pub zstd_window_max: Option<u64>,
 }
 
 /// Files of records, and what is to be done with bad ones.
@@ -82,9 +88,19 @@ impl FromStr for Share {
     }
 }
 
+/// A size that a window of zstd may have.
+fn zstd_window(text: &str) -> Result<u64, String> {
+    let Size(bytes) = text.parse()?;
+    if (1 << 10..=ZSTD_WINDOW_BYTES_MAX).contains(&bytes) {
+        return Ok(bytes);
+    }
+    Err("a size from 1KiB to 2GiB is expected; zstd itself supports no larger windows".to_owned())
+}
+
 impl FieldArgs {
     /// How inputs are read within these limits.
-    pub(crate) fn options(&self, limits: Limits) -> InputOptions {
+    pub(crate) fn options(&self, mut limits: Limits) -> InputOptions {
+        limits.zstd_window_max = self.zstd_window_max.unwrap_or(limits.zstd_window_max);
         let fields = FieldNames {
             text: self.text_field.clone(),
             html: self.html_field.clone(),
@@ -104,7 +120,10 @@ impl FieldArgs {
     /// Whether nothing is said of records.
     pub(crate) fn is_empty(&self) -> bool {
         let names = [&self.text_field, &self.html_field, &self.id_field, &self.url_field, &self.date_field];
-        self.format.is_none() && !self.each_row && names.into_iter().all(Option::is_none)
+        self.format.is_none()
+            && self.zstd_window_max.is_none()
+            && !self.each_row
+            && names.into_iter().all(Option::is_none)
     }
 }
 
@@ -221,6 +240,15 @@ pub(crate) fn note(read: &mut Vec<FieldsRead>, map: &FieldMap, file: &Path) -> b
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_window_is_what_zstd_supports() {
+        assert_eq!(zstd_window("128MiB"), Ok(128 << 20));
+        assert_eq!(zstd_window("2GiB"), Ok(2 << 30));
+        for wrong in ["3GiB", "0", "31", "x", "-1MiB"] {
+            assert!(zstd_window(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn a_share_is_from_0_to_1() {

@@ -239,9 +239,7 @@ impl Summary {
         writeln!(out, "\npolicy {}\n", self.policy)?;
         rows.extend(input.skipped.iter().map(|(reason, records)| ("skipped", *records, reason.clone())));
         rows.extend(input.bad.iter().map(|(reason, records)| ("bad", *records, reason.clone())));
-        rows.extend(input.ignored.iter().map(|(field, values)| {
-            ("ignored", *values, format!("values of the {field} that cannot be used; that field was guessed"))
-        }));
+        rows.extend(input.passed_over());
         let some = |(name, number, about): (&'static str, u64, &str)| {
             (number > 0).then(|| (name, number, about.to_owned()))
         };

@@ -40,7 +40,13 @@ pub struct Tally {
     pub bad: BTreeMap<String, u64>,
     /// Which field of the records held what, in files that are not in Doppel's own form.
     pub(crate) fields: Vec<FieldsRead>,
-    /// Values of guessed fields that could not be used and were ignored, by field.
+    /// Unpacked bytes of WARC and ARC files that were skipped because they are of no record whose end is known.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub skipped_bytes: u64,
+    /// Files that have no record at all.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub empty_files: u64,
+    /// Values of guessed fields, and dates of WARC and ARC records, that could not be used and were ignored, by field.
     pub ignored: Ignored,
     /// Records whose ids were not remembered, so that later records that repeat these are taken for new versions of them.
     #[serde(skip_serializing_if = "is_zero")]
@@ -110,6 +116,36 @@ impl Tally {
         Self { now: Some(now), max_bad: records.max_bad, bad_file, ..Self::default() }
     }
 
+    /// How many sound records are no pages.
+    pub(crate) fn all_skipped(&self) -> u64 {
+        self.skipped.values().sum()
+    }
+
+    /// What was passed over inside files: its name, its number, and what it is. What did not occur is left out.
+    pub(crate) fn passed_over(&self) -> impl Iterator<Item = (&'static str, u64, String)> {
+        let values = self.ignored.iter().map(|(field, values)| {
+            ("ignored", *values, format!("values of the {field} that cannot be used"))
+        });
+        let of_files = [
+            ("skipped bytes", self.skipped_bytes, "of broken WARC or ARC records, and between records"),
+            ("empty files", self.empty_files, "they have no records"),
+        ];
+        values
+            .chain(of_files.map(|(name, number, about)| (name, number, about.to_owned())))
+            .filter(|(_, number, _)| *number > 0)
+    }
+
+    /// Like [`verdict`](Self::verdict), but a run over files alone that have no records is no error: all of them were read.
+    ///
+    /// # Errors
+    /// Those of [`verdict`](Self::verdict).
+    pub(crate) fn verdict_of_run(&self, strict: bool, refused: u64) -> Result<(), Failure> {
+        let all_are_empty = self.empty_files > 0 && self.empty_files == self.met.len() as u64;
+        let is_nothing_else =
+            self.crawl_files.is_empty() && self.bad.is_empty() && self.incomplete.is_empty();
+        if all_are_empty && is_nothing_else { Ok(()) } else { self.verdict(strict, refused) }
+    }
+
     /// How the program ends for what was bad, and for pages that were `refused` after they were read.
     ///
     /// # Errors
@@ -117,7 +153,7 @@ impl Tally {
     pub fn verdict(&self, strict: bool, refused: u64) -> Result<(), Failure> {
         let bad: u64 = self.bad.values().sum();
         if self.records + self.read_before.records == 0 {
-            let skipped: u64 = self.skipped.values().sum();
+            let skipped = self.all_skipped();
             let crawls = self.crawl_files.values().sum();
             let left = [
                 (bad + self.read_before.bad, "bad"),

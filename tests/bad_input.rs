@@ -408,15 +408,54 @@ fn missing_or_unsupported_inputs_are_named() {
 fn inputs_without_any_usable_page_are_an_error() {
     let home = tempfile::tempdir().unwrap();
     for (name, bytes) in [
-        ("empty.warc.gz", gzip(b"")),
         ("bad.jsonl", b"nonsense\n{\"url\": 7}\n".to_vec()),
         ("readme.warc", b"This is a README, and no crawl.\n".to_vec()),
-        ("empty.jsonl", Vec::new()),
     ] {
         let result = dedup(&[&file(&home, name, bytes)]);
         assert_eq!((result.code, result.lines.len()), (Some(5), 0), "{name}: {}", result.errors);
         assert!(result.errors.contains("nothing was read"), "{name}: {}", result.errors);
     }
+}
+
+#[test]
+fn a_wrong_length_in_one_member_costs_one_record_and_is_counted() {
+    let home = tempfile::tempdir().unwrap();
+    let mut records: Vec<_> =
+        (0..10).map(|number| page(&format!("https://a.org/{number}"), good(number).as_bytes())).collect();
+    let text = String::from_utf8(records[4].clone()).unwrap();
+    let (before, rest) = text.split_once("Content-Length: ").unwrap();
+    records[4] = format!("{before}Content-Length: 9{rest}").into_bytes();
+    for (name, bytes) in [("a.warc", records.concat()), ("a.warc.gz", gzip(&records.concat()))] {
+        let result = dedup(&[&file(&home, name, bytes)]);
+        assert_eq!((result.code, result.lines.len()), (Some(0), 9), "{name}: {}", result.errors);
+        assert_eq!(result.bad("broken WARC or ARC record"), 1, "{name}");
+        assert_eq!(result.summary["input"]["skipped_bytes"], records[4].len(), "{name}");
+        let told =
+            format!("the record does not end where its length says; {} bytes were skipped", records[4].len());
+        assert!(result.errors.contains(&told), "{name}: {}", result.errors);
+    }
+}
+
+#[test]
+fn files_without_records_are_no_error() {
+    let home = tempfile::tempdir().unwrap();
+    let empty = [
+        ("a.warc.gz", gzip(b"")),
+        ("b.jsonl", Vec::new()),
+        ("c.arc", Vec::new()),
+        ("d.csv", Vec::new()),
+        ("e.warc", Vec::new()),
+    ]
+    .map(|(name, bytes)| file(&home, name, &bytes));
+    for input in &empty {
+        let result = dedup(&[input]);
+        assert_eq!((result.code, result.lines.len()), (Some(0), 0), "{input:?}: {}", result.errors);
+    }
+    let result = dedup(&empty.each_ref().map(PathBuf::as_path));
+    assert_eq!((result.code, result.lines.len()), (Some(0), 0), "{}", result.errors);
+    let bad = file(&home, "bad.jsonl", b"nonsense\n");
+    let result = dedup(&[&empty[0], &bad]);
+    assert_eq!(result.code, Some(5), "{}", result.errors);
 }
 
 #[test]

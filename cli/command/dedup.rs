@@ -283,7 +283,7 @@ impl Dedup {
         let input = &summary.fed.input;
         input.left_out("doppel dedup").inspect(|left_out| say!("doppel: {left_out}"));
         written?;
-        let verdict = input.verdict(self.inputs.strict, 0);
+        let verdict = input.verdict_of_run(self.inputs.strict, 0);
         match new.filter(|_| whole.is_none()) {
             Some(dir) => verdict.with_context(|| nothing_is_kept(dir, false)),
             None => Ok(verdict?),

@@ -115,7 +115,7 @@ impl Load {
         let summary = Summary { input, outcomes, flushed, seconds, pages_per_second };
         Output { json: self.json }.print(&summary, |out| print(&summary, out))?;
         summary.input.left_out("doppel load").inspect(|left_out| say!("doppel: {left_out}"));
-        Ok(summary.input.verdict(self.inputs.strict, refused)?)
+        Ok(summary.input.verdict_of_run(self.inputs.strict, refused)?)
     }
 
     /// Reads the inputs and posts them.
@@ -236,6 +236,7 @@ fn print(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
     };
     rows.extend(left("skipped", &input.skipped));
     rows.extend(left("bad", &input.bad));
+    rows.extend(input.passed_over().map(|(name, number, about)| vec![name.to_owned(), count(number), about]));
     rows.push(vec!["time".to_owned(), format!("{seconds:.1} s"), format!("{pages_per_second:.0} pages/s")]);
     table(out, &rows)
 }

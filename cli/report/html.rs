@@ -100,6 +100,9 @@ fn read(run: &Run<'_>) -> Markup {
                 }
                 @for (reason, records) in &input.skipped { dt { "skipped" } dd { (count(*records)) ": " (Escaped(reason)) } }
                 @for (reason, records) in &input.bad { dt { "bad" } dd { (count(*records)) ": " (Escaped(reason)) } }
+                @if input.skipped_bytes > 0 {
+                    dt { "skipped bytes" } dd { (count(input.skipped_bytes)) " of broken WARC or ARC records, and between records" }
+                }
                 @if !input.incomplete.is_empty() {
                     dt { "incomplete" }
                     dd { (plural(input.incomplete.len() as u64, "input")) " could not be read to the end" }

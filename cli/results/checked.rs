@@ -155,16 +155,19 @@ fn check_types(inputs: &InputArgs, sources: &[Source]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Pages that are files of their own have no place for annotations.
+/// Pages that are files of their own and records of ARC have no place for annotations.
 fn check_annotations(inputs: &InputArgs, sources: &[Source]) -> anyhow::Result<()> {
     let options = inputs.records.fields.options(Limits::at(Timestamp::now()));
     for source in sources {
         let path = source.path();
         // What cannot be opened is told of by whoever reads it.
-        let is_page = source.is_pages()
-            || is_file(source) && source.open(options.clone()).is_ok_and(|input| !input.holds_records());
+        let has_no_place = source.is_pages()
+            || is_file(source) && source.open(options.clone()).is_ok_and(|input| !input.takes_annotations());
         let path = path.display();
-        ensure!(!is_page, usage(format!("--annotate has no place in files of pages, as in {path}")));
+        ensure!(
+            !has_no_place,
+            usage(format!("--annotate has no place in files of pages or of ARC, as in {path}"))
+        );
     }
     Ok(())
 }

@@ -39,10 +39,20 @@ pub(super) fn places(sources: &[Source], inputs: &[PathBuf]) -> anyhow::Result<V
                 below(root.as_deref(), &fs::canonicalize(dir)?).unwrap_or_else(|| name.into())
             }
         };
-        places.push(place);
+        places.push(as_written(place));
     }
     check_apart(sources, &places)?;
     Ok(places)
+}
+
+/// The records of a WACZ file are written as one file of WARC, because its indexes would be those of other records.
+fn as_written(place: PathBuf) -> PathBuf {
+    if place.extension().is_none_or(|extension| !extension.eq_ignore_ascii_case("wacz")) {
+        return place;
+    }
+    let mut place = place.into_os_string();
+    place.push(".warc.gz");
+    place.into()
 }
 
 /// Results are files beside files; a reader of an object may be far away from it.
@@ -162,6 +172,9 @@ mod tests {
             assert!(of(&[other, at("site")]).is_err());
         }
         std::os::unix::fs::symlink(at("other"), at("set/linked")).unwrap();
+        fs::write(at("set/b/3.wacz"), b"").unwrap();
+        assert_eq!(of(&[at("set/b")]).unwrap(), ["2.jsonl", "3.wacz.warc.gz"]);
+        fs::remove_file(at("set/b/3.wacz")).unwrap();
         let linked = ["a/1.jsonl", "b/2.jsonl", "linked/1.jsonl"];
         assert_eq!(of(&[at("set/*/*.jsonl")]).unwrap(), linked);
         let twice = of(&[at("set/a/1.jsonl"), at("set/a/../a/1.jsonl")]).unwrap_err();

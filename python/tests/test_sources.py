@@ -165,6 +165,7 @@ def test_what_is_no_source_is_refused(source: Any, message: str) -> None:
         "max_bad",
         "max-bad",
         "prune",
+        "zstd_window_max",
     ],
 )
 def test_options_that_would_collide_are_refused(option: str) -> None:

@@ -12,10 +12,15 @@ pub(super) struct Counted {
     returned: Vec<u8>,
 }
 
+/// What can be read from any place.
+trait ReadSeek: Read + Seek + Send {}
+
+impl<T: Read + Seek + Send> ReadSeek for T {}
+
 /// Where the bytes come from.
 enum Origin {
-    /// A regular file, which can be read from any place.
-    File(File),
+    /// A regular file or a part of one, which can be read from any place.
+    File(Box<dyn ReadSeek>),
     /// Something that is read once, from where it is.
     Once(Box<dyn Read + Send>),
 }
@@ -24,8 +29,12 @@ impl Counted {
     /// Opens a file, or the reading end of a named pipe.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let file = File::open(path)?;
-        let from = if file.metadata()?.is_file() { Origin::File(file) } else { Origin::Once(Box::new(file)) };
-        Ok(Self { from, read: 0, returned: Vec::new() })
+        Ok(if file.metadata()?.is_file() { Self::seekable(file) } else { Self::once(file) })
+    }
+
+    /// Reads something that can be read from any place, from its beginning, where it is.
+    pub(super) fn seekable(from: impl Read + Seek + Send + 'static) -> Self {
+        Self { from: Origin::File(Box::new(from)), read: 0, returned: Vec::new() }
     }
 
     /// Reads something once, as one reads a pipe.

@@ -5,6 +5,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::zstd_header::ZSTD_WINDOW_BYTES_MAX;
 use doppel_model::{TimeError, Timestamp, UrlError};
 use doppel_protocol::page::{ItemError, ItemReason};
 
@@ -17,6 +18,8 @@ pub struct InputError {
     pub place: Place,
     /// The error.
     pub reason: Reason,
+    /// The number of unpacked bytes that were skipped to go on behind it, where it is a record whose end is not known.
+    pub skipped: u64,
     /// The line at fault as it was, without its line feed, where the fault is in a line of text that was read whole.
     pub line: Option<Vec<u8>>,
 }
@@ -55,12 +58,15 @@ pub enum Reason {
     FileKind,
     /// Neither the name nor the content identifies a supported format.
     #[error(
-        "unknown format: neither WARC, JSON lines, Parquet, Arrow, HTML nor text by its content, nor CSV or TSV by its name"
+        "unknown format: neither WARC, ARC, WACZ, JSON lines, Parquet, Arrow, HTML nor text by its content, nor CSV or TSV by its name"
     )]
     Format,
-    /// A compressed Parquet or Arrow file.
-    #[error("a Parquet or Arrow file inside another compression cannot be read; unpack it")]
+    /// A compressed Parquet, Arrow or WACZ file.
+    #[error("a Parquet, Arrow or WACZ file inside another compression cannot be read; unpack it")]
     PackedColumns,
+    /// A WACZ file, or a file in one, that cannot be read.
+    #[error("cannot be read: {0}")]
+    Wacz(String),
     /// A page of HTML or text on standard input or in a pipe, where it has no name.
     #[error(
         "a page of HTML or text has no name here; JSON lines, WARC, Parquet and Arrow can be read, and CSV and TSV with --format"
@@ -78,6 +84,14 @@ pub enum Reason {
     /// Compressed data that cannot be decompressed.
     #[error("corrupt compressed data: {0}")]
     Corrupt(String),
+    /// A zstd frame that asks for more memory than is allowed.
+    #[error("{}", of_window(*asked, *max))]
+    ZstdWindow {
+        /// The window that the frame asks for, in bytes.
+        asked: u64,
+        /// The largest that is allowed.
+        max: u64,
+    },
     /// Compressed data that expand to an implausible size. The rest of the file is not read.
     #[error("unpacks to over {free_mib} MiB and {ratio} times its size; the rest of the file is left out")]
     Expansion {
@@ -89,8 +103,8 @@ pub enum Reason {
     /// An invalid record head.
     #[error("{0}")]
     Head(#[from] HeadError),
-    /// A record does not end where its Content-Length says.
-    #[error("the record does not end where its Content-Length says")]
+    /// A record does not end where its length says.
+    #[error("the record does not end where its length says")]
     Length,
     /// A record, line or page above its size limit.
     #[error("{what} of {bytes} bytes; at most {max} are taken")]
@@ -134,6 +148,9 @@ pub enum Reason {
     /// Pages that are files of their own, which have no place for annotations.
     #[error("a page that is a file of its own cannot be annotated; leave --annotate away")]
     NoAnnotations,
+    /// Records of ARC, which have no place for annotations.
+    #[error("a record of ARC has no place for annotations; leave --annotate away")]
+    NoAnnotationsInArc,
     /// A column of Parquet whose values would not be written as they were read.
     #[error(
         "the column {column:?} is {is}, which cannot be written as it is read; leave the file out, or --kept and --removed away"
@@ -204,6 +221,12 @@ pub enum HeadError {
     /// Something other than a record begins here.
     #[error("no WARC record; it begins with {0:?}")]
     Version(String),
+    /// A record of a version of WARC that is not read.
+    #[error("{0} is not read; WARC/0.17, WARC/0.18, WARC/1.0 and WARC/1.1 are")]
+    OtherVersion(String),
+    /// Something other than a record of ARC begins here.
+    #[error("no ARC record; it begins with {0:?}")]
+    Arc(String),
     /// Longer than the limit, which is in bytes.
     #[error("the record head is longer than {0} bytes")]
     TooLong(usize),
@@ -269,6 +292,21 @@ impl Skip {
     }
 }
 
+/// What a zstd frame asks for, and the two ways round.
+fn of_window(asked: u64, max: u64) -> String {
+    let mebibytes = |bytes: u64| format!("{}MiB", bytes.div_ceil(1 << 20));
+    let (asks, allowed) = (mebibytes(asked), mebibytes(max));
+    let raise = if asked <= ZSTD_WINDOW_BYTES_MAX {
+        format!("pass --zstd-window-max {asks}, or ")
+    } else {
+        String::new()
+    };
+    format!(
+        "a zstd frame asks for a window of {asks}, and at most {allowed} is allowed; {raise}recompress the file with a smaller window: \
+         `zstd -d --long=31 < FILE | zstd > NEW`"
+    )
+}
+
 impl Reason {
     /// Whether what is wrong may be right later: a date that is ahead.
     #[must_use]
@@ -285,13 +323,17 @@ impl InputError {
     /// An error without a line.
     #[must_use]
     pub fn new(path: &Arc<Path>, place: Place, reason: Reason) -> Self {
-        Self { path: Arc::clone(path), place, reason, line: None }
+        Self { path: Arc::clone(path), place, reason, skipped: 0, line: None }
     }
 }
 
 impl fmt::Display for InputError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", Location { path: &self.path, place: self.place }, self.reason)
+        write!(f, "{}: {}", Location { path: &self.path, place: self.place }, self.reason)?;
+        if self.skipped > 0 {
+            write!(f, "; {} bytes were skipped", self.skipped)?;
+        }
+        Ok(())
     }
 }
 

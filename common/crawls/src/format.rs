@@ -8,12 +8,16 @@ use super::columns;
 use super::error::Reason;
 use super::names::{extension, is_html, unpacked};
 use super::stream::Stream;
+use super::warc::{self, Form};
 
 /// How many bytes at the beginning of a file are inspected.
 pub(super) const LOOKED_AT: usize = 8 << 10;
 
 /// The UTF-8 byte order mark, which some editors put at the beginning of a text.
 pub(super) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// The first bytes of a ZIP file, such as WACZ.
+const ZIP: &[u8] = b"PK\x03\x04";
 
 /// The same of UTF-16, little-endian and big-endian.
 const UTF_16_MARKS: [&[u8]; 2] = [b"\xff\xfe", b"\xfe\xff"];
@@ -23,6 +27,10 @@ const UTF_16_MARKS: [&[u8]; 2] = [b"\xff\xfe", b"\xfe\xff"];
 pub enum InputFormat {
     /// WARC, of which WET is a kind.
     Warc,
+    /// ARC, the format before WARC.
+    Arc,
+    /// WACZ, an archive of WARC files.
+    Wacz,
     /// JSON lines.
     Jsonl,
     /// A table with a row of names, separated by commas, semicolons or tabs.
@@ -37,13 +45,16 @@ pub enum InputFormat {
 
 impl InputFormat {
     /// All of them.
-    pub const ALL: [Self; 6] = [Self::Warc, Self::Jsonl, Self::Csv, Self::Tsv, Self::Parquet, Self::Arrow];
+    pub const ALL: [Self; 8] =
+        [Self::Warc, Self::Arc, Self::Wacz, Self::Jsonl, Self::Csv, Self::Tsv, Self::Parquet, Self::Arrow];
 
     /// Its name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Warc => "warc",
+            Self::Arc => "arc",
+            Self::Wacz => "wacz",
             Self::Jsonl => "jsonl",
             Self::Csv => "csv",
             Self::Tsv => "tsv",
@@ -61,7 +72,7 @@ impl fmt::Display for InputFormat {
 
 /// A name of no format.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("one of warc, jsonl, csv, tsv, parquet and arrow is expected")]
+#[error("one of warc, arc, wacz, jsonl, csv, tsv, parquet and arrow is expected")]
 pub struct UnknownFormat;
 
 impl FromStr for InputFormat {
@@ -76,6 +87,8 @@ impl FromStr for InputFormat {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Format {
     Warc,
+    Arc,
+    Wacz,
     Lines,
     /// A table with this separator, or with the one that its first row shows.
     Delimited(Option<u8>),
@@ -83,6 +96,17 @@ pub(super) enum Format {
     ArrowFile,
     ArrowStream,
     Page(PageKind),
+}
+
+impl Format {
+    /// The form of the records of WARC and ARC.
+    pub(super) fn form(self) -> Option<Form> {
+        match self {
+            Self::Warc => Some(Form::Warc),
+            Self::Arc => Some(Form::Arc),
+            _ => None,
+        }
+    }
 }
 
 /// The kind of a file that is a single page.
@@ -116,6 +140,10 @@ pub(super) fn of(name: &Path, said: Option<InputFormat>, stream: &mut Stream) ->
     let name = unpacked(name);
     let by_name = match (said, extension(&name).as_str()) {
         (Some(InputFormat::Warc), _) | (None, "warc" | "wet") => Some(Format::Warc),
+        (Some(InputFormat::Arc), _) => Some(Format::Arc),
+        (Some(InputFormat::Wacz), _) | (None, "wacz") => Some(Format::Wacz),
+        // Archives of another program have this name, too.
+        (None, "arc") if begins(&|bytes| bytes.is_empty() || warc::is_arc(bytes)) => Some(Format::Arc),
         (Some(InputFormat::Jsonl), _) | (None, "jsonl" | "ndjson" | "json") => Some(Format::Lines),
         (Some(InputFormat::Csv), _) | (None, "csv") => Some(Format::Delimited(None)),
         (Some(InputFormat::Tsv), _) | (None, "tsv") => Some(Format::Delimited(Some(b'\t'))),
@@ -127,10 +155,16 @@ pub(super) fn of(name: &Path, said: Option<InputFormat>, stream: &mut Stream) ->
     };
     match by_name {
         // These are read from their end, and have compression of their own.
-        Some(Format::Parquet | Format::ArrowFile) if compressed => return Err(Reason::PackedColumns),
+        Some(Format::Parquet | Format::ArrowFile | Format::Wacz) if compressed => {
+            return Err(Reason::PackedColumns);
+        }
         Some(Format::Lines | Format::Delimited(_)) if begins(&is_utf16) => return Err(Reason::Utf16),
         Some(Format::Lines) if begins(&|bytes| first_byte(bytes) == Some(b'[')) => {
             return Err(Reason::JsonArray);
+        }
+        Some(Format::Warc) => {
+            beginning.map_or(Ok(()), warc::check_first)?;
+            return Ok(Format::Warc);
         }
         Some(format) => return Ok(format),
         None => {}
@@ -141,7 +175,10 @@ pub(super) fn of(name: &Path, said: Option<InputFormat>, stream: &mut Stream) ->
     }
     let beginning = beginning?;
     match first_byte(beginning) {
-        _ if beginning.starts_with(b"WARC/1.") => Ok(Format::Warc),
+        _ if warc::version(beginning).is_some() => warc::check_first(beginning).map(|()| Format::Warc),
+        _ if warc::is_arc(beginning) => Ok(Format::Arc),
+        _ if beginning.starts_with(ZIP) && !compressed => Ok(Format::Wacz),
+        _ if extension(&name) == "arc" => Err(Reason::Format),
         _ if columns::is_arrow_stream(beginning) => Ok(Format::ArrowStream),
         _ if columns::is_parquet(beginning) && !compressed => Ok(Format::Parquet),
         _ if columns::is_arrow_file(beginning) && !compressed => Ok(Format::ArrowFile),

@@ -10,7 +10,7 @@ use flate2::{Crc, Decompress, FlushDecompress, Status};
 
 use super::counted::{Counted, position};
 use super::error::Reason;
-use super::members::{self, Signs};
+use super::members::{self, BEGINNING, Signs};
 
 /// The maximum length of a file name or comment in a header, in bytes, including its terminator.
 const TEXT_MAX: u64 = 4 << 10;
@@ -20,7 +20,7 @@ const HEADER_MAX: usize = 10 + 2 + u16::MAX as usize + 2 * TEXT_MAX as usize + 2
 
 /// The number of bytes that may be needed to recognise a member: its header, and the code lengths and first symbols of
 /// a deflate block.
-const EDGE: usize = HEADER_MAX + (1 << 10);
+const EDGE: usize = HEADER_MAX + (1 << 10) + BEGINNING;
 
 /// The first three bytes of a member: the magic number and the deflate method.
 const MAGIC: [u8; 3] = [0x1f, 0x8b, 8];
@@ -70,30 +70,15 @@ impl Gzip {
         if !self.ended {
             return Err(Reason::Truncated);
         }
-        let offset = self.bytes_read();
-        match self.file.fill_buf().map_err(Reason::Io)?.first().copied() {
-            None => return Ok(false),
-            Some(0) if self.only_zeros_left()? => return Ok(false),
-            Some(_) => {}
+        if !members::skip_padding(&mut self.file)? {
+            return Ok(false);
         }
-        self.member = offset;
+        self.member = self.bytes_read();
         self.ended = false;
         self.inflate.reset(false);
         self.crc.reset();
         read_header(&mut self.file)?;
         Ok(true)
-    }
-
-    /// Whether only zero bytes are left. Tapes and block devices pad with zeros; gzip ignores them, too.
-    fn only_zeros_left(&mut self) -> Result<bool, Reason> {
-        loop {
-            let bytes = self.file.fill_buf().map_err(Reason::Io)?;
-            let (length, zeros) = (bytes.len(), bytes.iter().all(|b| *b == 0));
-            if length == 0 || !zeros {
-                return Ok(length == 0);
-            }
-            self.file.consume(length);
-        }
     }
 
     /// Decompresses into `out` and returns the number of bytes. It returns 0 at the end of the member, after
@@ -136,32 +121,42 @@ impl Gzip {
         if found == expected { Ok(()) } else { Err(Reason::Corrupt("wrong checksum or length".to_owned())) }
     }
 
-    /// After an error in the current member, goes to the next member whose decompressed content begins with
-    /// `prefix`. Returns false if there is none.
+    /// After an error in the current member, goes to the next member whose decompressed content `begins` as it should: the
+    /// function is given up to [`BEGINNING`] bytes. Returns false if there is no such member.
     ///
     /// The search begins inside the current member: if that member was cut off, the next one begins before the
     /// place where the decoder failed. In a pipe it begins where the decoder failed. Every byte of a file is
     /// searched at most once, however many members are broken.
-    pub(super) fn find_member(&mut self, prefix: &[u8]) -> Result<bool, Reason> {
+    pub(super) fn find_member(&mut self, begins: impl Fn(&[u8]) -> bool) -> Result<bool, Reason> {
         let from = if self.ended { self.bytes_read() } else { self.member + 1 };
         self.ended = true;
         let signs = Signs { magic: &MAGIC, edge: EDGE };
         let Self { file, inflate, .. } = self;
-        if members::find(file, from, &signs, |bytes| unpacks_to(inflate, bytes, prefix))? {
+        if members::find(file, from, &signs, |bytes| unpacks_to(inflate, bytes, &begins))? {
             return self.next_member();
         }
         Ok(false)
     }
 }
 
-fn unpacks_to(inflate: &mut Decompress, mut member: &[u8], prefix: &[u8]) -> bool {
+fn unpacks_to(inflate: &mut Decompress, mut member: &[u8], begins: impl Fn(&[u8]) -> bool) -> bool {
     if read_header(&mut member).is_err() {
         return false;
     }
-    let mut out = [0; 16];
-    let out = &mut out[..prefix.len().min(16)];
     inflate.reset(false);
-    inflate.decompress(member, out, FlushDecompress::None).is_ok() && *out == *prefix
+    // In small steps, because what is in front of damage counts.
+    let (mut out, mut filled) = ([0; BEGINNING], 0);
+    while filled < BEGINNING {
+        let step = &mut out[filled..(filled + 16).min(BEGINNING)];
+        let (stored, unpacked) = (inflate.total_in(), inflate.total_out());
+        if inflate.decompress(member, step, FlushDecompress::None).is_err() || inflate.total_out() == unpacked
+        {
+            break;
+        }
+        filled += usize::try_from(inflate.total_out() - unpacked).unwrap_or(0);
+        member = &member[usize::try_from(inflate.total_in() - stored).unwrap_or(0)..];
+    }
+    begins(&out[..filled])
 }
 
 /// Reads the header of a member.

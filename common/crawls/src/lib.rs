@@ -1,4 +1,4 @@
-//! Reads crawls on disk as a stream of pages, in crawl order. Inputs are WARC and WET files; JSON lines, CSV, TSV,
+//! Reads crawls on disk as a stream of pages, in crawl order. Inputs are WARC, WET, ARC and WACZ files; JSON lines, CSV, TSV,
 //! Parquet and Arrow of any schema; and directories or single files of HTML, text and Markdown. Text formats may be compressed.
 //!
 //! Input is untrusted: sizes, nesting and expansion are bounded. A bad record or line becomes an error item in
@@ -34,12 +34,16 @@ mod lines;
 mod members;
 mod names;
 mod opening;
+mod page_dates;
+mod part;
 mod raw_lines;
 pub mod record;
 mod solid;
 mod stream;
+mod wacz;
 mod warc;
 mod zstd_frames;
+mod zstd_header;
 
 use std::fs;
 use std::sync::Arc;
@@ -50,11 +54,13 @@ pub use error::{FieldError, FieldProblem, HeadError, InputError, Location, Place
 pub use format::{InputFormat, UnknownFormat};
 pub use limits::Limits;
 pub use names::{crawl_ending, is_html};
+pub use zstd_header::ZSTD_WINDOW_BYTES_MAX;
+
 pub use opening::{open, open_as, open_copy, open_pipe};
 
 use doppel_model::{PageUrl, RawContent, Timestamp};
 use doppel_protocol::page::{PageBody, PageItem};
-use record::{FieldMap, FieldNames, Ignored};
+use record::{Field, FieldMap, FieldNames, Ignored};
 
 /// One fetch of one page, as recorded in a crawl.
 #[derive(Debug, Clone, PartialEq)]
@@ -172,6 +178,7 @@ pub struct Input {
 
 enum Source {
     Warc(Box<warc::Pages>),
+    Wacz(Box<wacz::Wacz>),
     Lines(Box<lines::Lines>),
     Delimited(Box<delimited::Delimited>),
     Columns(Box<columns::Rows>),
@@ -197,6 +204,7 @@ impl Input {
     pub fn bytes_read(&self) -> u64 {
         match &self.source {
             Source::Warc(pages) => pages.bytes_read(),
+            Source::Wacz(files) => files.bytes_read(),
             Source::Lines(lines) => lines.bytes_read(),
             Source::Delimited(rows) => rows.bytes_read(),
             Source::Columns(rows) => rows.bytes_read(),
@@ -210,6 +218,7 @@ impl Input {
     pub fn broke_off(&self) -> bool {
         match &self.source {
             Source::Warc(pages) => pages.broke_off(),
+            Source::Wacz(files) => files.broke_off(),
             Source::Lines(lines) => lines.broke_off(),
             Source::Delimited(rows) => rows.broke_off(),
             Source::Columns(rows) => rows.broke_off(),
@@ -222,6 +231,7 @@ impl Input {
     pub fn place(&self) -> Place {
         match &self.source {
             Source::Warc(pages) => pages.place(),
+            Source::Wacz(files) => files.place(),
             Source::Lines(lines) => lines.place(),
             Source::Delimited(rows) => rows.place(),
             Source::Columns(rows) => rows.place(),
@@ -234,30 +244,54 @@ impl Input {
     pub fn record_id(&self) -> Option<&str> {
         match &self.source {
             Source::Warc(pages) => pages.record_id(),
-            Source::Lines(_) | Source::Delimited(_) | Source::Columns(_) | Source::Files(_) => None,
+            Source::Wacz(files) => files.current().and_then(warc::Pages::record_id),
+            _ => None,
         }
     }
 
     /// Whether the last page stores no content of its own and refers to that of another record.
     #[must_use]
     pub fn is_reference(&self) -> bool {
-        matches!(&self.source, Source::Warc(pages) if pages.is_reference())
+        match &self.source {
+            Source::Warc(pages) => pages.is_reference(),
+            Source::Wacz(files) => files.current().is_some_and(warc::Pages::is_reference),
+            _ => false,
+        }
     }
 
-    /// Whether it is a file of records, and not one page or several that are files of their own.
+    /// Whether a record can have annotations beside it: pages that are files of their own and records of ARC have no place for
+    /// them.
     #[must_use]
-    pub fn holds_records(&self) -> bool {
-        !matches!(self.source, Source::Files(_))
+    pub fn takes_annotations(&self) -> bool {
+        match &self.source {
+            Source::Warc(pages) => pages.form() == warc::Form::Warc,
+            Source::Files(_) => false,
+            _ => true,
+        }
     }
 
-    /// Values of guessed fields that could not be used and were ignored so far, by field.
+    /// Values of guessed fields, and dates of WARC and ARC, that could not be used and were ignored so far, by field.
     #[must_use]
     pub fn ignored(&self) -> Ignored {
+        let dates = |ignored: u64| (ignored > 0).then_some((Field::Date, ignored)).into_iter().collect();
         match &self.source {
             Source::Lines(lines) => lines.ignored(),
             Source::Delimited(rows) => rows.ignored(),
             Source::Columns(rows) => rows.ignored(),
-            Source::Warc(_) | Source::Files(_) => Ignored::new(),
+            Source::Warc(pages) => dates(pages.ignored_dates()),
+            Source::Wacz(files) => dates(files.ignored_dates()),
+            Source::Files(_) => Ignored::new(),
+        }
+    }
+
+    /// How many unpacked bytes of a WARC or ARC file were skipped so far because they are of no record whose end is known: broken
+    /// records up to the next one, and what is between records.
+    #[must_use]
+    pub fn skipped_bytes(&self) -> u64 {
+        match &self.source {
+            Source::Warc(pages) => pages.skipped_bytes(),
+            Source::Wacz(files) => files.skipped_bytes(),
+            _ => 0,
         }
     }
 
@@ -269,7 +303,7 @@ impl Input {
             Source::Lines(lines) => lines.unremembered_ids(),
             Source::Delimited(rows) => rows.unremembered_ids(),
             Source::Columns(rows) => rows.unremembered_ids(),
-            Source::Warc(_) | Source::Files(_) => 0,
+            Source::Warc(_) | Source::Wacz(_) | Source::Files(_) => 0,
         }
     }
 
@@ -286,6 +320,7 @@ impl Iterator for Input {
     fn next(&mut self) -> Option<Item> {
         match &mut self.source {
             Source::Warc(pages) => pages.next(),
+            Source::Wacz(files) => files.next(),
             Source::Lines(lines) => lines.next(),
             Source::Delimited(rows) => rows.next(),
             Source::Columns(rows) => rows.next(),

@@ -20,6 +20,9 @@ pub struct Limits {
     /// Beyond that, the number of expanded bytes allowed per stored byte read. Deflate can reach 1,032; web
     /// pages reach about 20.
     pub expansion_ratio_max: u64,
+    /// The largest window that a zstd frame may ask for, in bytes. The decoder of an open file takes as much memory. It cannot take
+    /// more than [`ZSTD_WINDOW_BYTES_MAX`](crate::ZSTD_WINDOW_BYTES_MAX).
+    pub zstd_window_max: u64,
     /// The largest batch of an Arrow file, in bytes, as it is stored and as it is unpacked.
     pub columns_bytes_max: usize,
     /// The largest page of a column of a Parquet file, in bytes, as it is stored and as it is unpacked. A page is unpacked as a whole.
@@ -42,6 +45,7 @@ impl Limits {
             line_bytes_max: LINE_BYTES_MAX,
             expansion_free_bytes: 1 << 30,
             expansion_ratio_max: 250,
+            zstd_window_max: 128 << 20,
             columns_bytes_max: 1 << 30,
             column_page_bytes_max: 512 << 20,
             originals_max: 1 << 19,

@@ -8,12 +8,29 @@ use super::error::Reason;
 /// The number of bytes that are searched at a time.
 pub(super) const SEARCH: usize = 256 << 10;
 
+/// The number of decompressed bytes by which the content of a member is recognised, at most.
+pub(super) const BEGINNING: usize = 1 << 10;
+
 /// How members are recognised.
 pub(super) struct Signs<'m> {
     /// The bytes that a member begins with.
     pub(super) magic: &'m [u8],
     /// The number of bytes that may be needed to recognise a member; less than [`SEARCH`].
     pub(super) edge: usize,
+}
+
+/// Skips what may follow a member that is no member: zeros, with which tapes and block devices pad, and line ends, which some
+/// tools append. Returns false at the end of the file.
+pub(super) fn skip_padding(file: &mut impl BufRead) -> Result<bool, Reason> {
+    loop {
+        let bytes = file.fill_buf().map_err(Reason::Io)?;
+        let (length, padding) =
+            (bytes.len(), bytes.iter().take_while(|b| matches!(b, 0 | b'\r' | b'\n')).count());
+        file.consume(padding);
+        if padding < length || length == 0 {
+            return Ok(length > 0);
+        }
+    }
 }
 
 /// Goes to the first place from `from` on where `is_member` holds for the bytes there. Returns false if there is

@@ -25,9 +25,9 @@ pub fn crawl_ending(file: &Path) -> Option<&str> {
     let inner = unpacked(Path::new(name)).to_str()?.len();
     let is_packed = inner < name.len();
     let is_crawl = match extension(Path::new(&name[..inner])).as_str() {
-        "warc" | "wet" | "jsonl" | "ndjson" | "csv" | "tsv" => true,
+        "warc" | "wet" | "arc" | "jsonl" | "ndjson" | "csv" | "tsv" => true,
         "json" => is_packed,
-        "parquet" | "arrow" | "arrows" | "feather" => !is_packed,
+        "parquet" | "arrow" | "arrows" | "feather" | "wacz" => !is_packed,
         _ => false,
     };
     if is_crawl { name.get(name[..inner].rfind('.')?..) } else { None }

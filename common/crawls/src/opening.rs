@@ -14,7 +14,8 @@ use super::format::{self, Format};
 use super::lines::Lines;
 use super::record::RecordFile;
 use super::stream::Stream;
-use super::warc::Pages;
+use super::wacz::Wacz;
+use super::warc::{Form, Pages};
 use super::{Input, InputOptions, Source, modified};
 
 /// Opens a file or directory, or the reading end of a named pipe. The format is that of the options, or else taken from the
@@ -89,8 +90,8 @@ fn file_source(
     records: (RecordFile, InputOptions),
 ) -> Result<Source, Reason> {
     let stream = Stream::open(path, &records.1.limits)?;
-    if format == Format::Warc {
-        return Ok(Source::Warc(Box::new(Pages::new((shown, path), stream, &records.1))));
+    if let Some(form) = format.form() {
+        return Ok(Source::Warc(Box::new(Pages::new(form, (shown, path), stream, &records.1))));
     }
     source(shown, (format, stream), |_| File::open(path).map_err(Reason::Io), records)
 }
@@ -126,7 +127,8 @@ fn source(
     records: (RecordFile, InputOptions),
 ) -> Result<Source, Reason> {
     Ok(match format {
-        Format::Warc => Source::Warc(Box::new(Pages::new((path, path), stream, &records.1))),
+        Format::Warc => Source::Warc(Box::new(Pages::new(Form::Warc, (path, path), stream, &records.1))),
+        Format::Arc => Source::Warc(Box::new(Pages::new(Form::Arc, (path, path), stream, &records.1))),
         Format::Lines => Source::Lines(Box::new(Lines::new(path, stream, records.0, records.1))),
         Format::Delimited(separator) => {
             Source::Delimited(Box::new(Delimited::new(path, stream, separator, records)?))
@@ -134,6 +136,7 @@ fn source(
         Format::Parquet => Source::Columns(Box::new(Rows::parquet(path, file(stream)?, records)?)),
         Format::ArrowFile => Source::Columns(Box::new(Rows::arrow_file(path, file(stream)?, records)?)),
         Format::ArrowStream => Source::Columns(Box::new(Rows::arrow_stream(path, stream, records)?)),
+        Format::Wacz => Source::Wacz(Box::new(Wacz::new(path, file(stream)?, records.1)?)),
         Format::Page(_) => return Err(Reason::PageInPipe),
     })
 }

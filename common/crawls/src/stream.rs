@@ -49,12 +49,16 @@ enum Codec {
 pub(super) struct Stream {
     codec: Codec,
     limits: Limits,
-    window: Box<[u8]>,
+    /// Unpacked bytes; more than [`WINDOW`] of them only where bytes were put back.
+    window: Vec<u8>,
     start: usize,
     end: usize,
     /// The number of stored bytes used so far, and the number of bytes they decompressed to.
     stored: u64,
     unpacked: u64,
+    /// The number of unpacked bytes consumed, of all members, and those of them in front of the current member.
+    consumed: u64,
+    consumed_before: u64,
     /// The file offset up to which `stored` counts the bytes of the file.
     counted_to: u64,
     /// Whether no byte of the current member has been consumed.
@@ -63,6 +67,15 @@ pub(super) struct Stream {
     member_ended: bool,
     /// What is consumed, where that is wanted.
     tap: Option<Tap>,
+}
+
+/// A place in the content of a file.
+pub(super) struct Spot {
+    /// The offset of the member.
+    member: u64,
+    /// The number of unpacked bytes of the member in front of the place, and of all members.
+    skipped: u64,
+    consumed: u64,
 }
 
 /// Bytes that were consumed; many of them are in a temporary file.
@@ -75,6 +88,11 @@ impl Stream {
     /// Opens a file, or the reading end of a named pipe.
     pub(super) fn open(path: &Path, limits: &Limits) -> Result<Self, Reason> {
         Self::new(Counted::open(path).map_err(Reason::Io)?, limits)
+    }
+
+    /// Reads something that can be read from any place, such as a part of a file.
+    pub(super) fn seekable(from: impl Read + Seek + Send + 'static, limits: &Limits) -> Result<Self, Reason> {
+        Self::new(Counted::seekable(from), limits)
     }
 
     /// Reads something once, such as a pipe.
@@ -90,7 +108,7 @@ impl Stream {
         let codec = match &*magic {
             [0x1f, 0x8b, ..] => Codec::Gzip(Box::new(Gzip::new(buffered(file)))),
             magic if zstd_frames::begins_here(magic) => {
-                Codec::Zstd(Box::new(ZstdFrames::new(buffered(file))?))
+                Codec::Zstd(Box::new(ZstdFrames::new(buffered(file), limits.zstd_window_max)?))
             }
             magic if solid::is_bzip2(magic) => Codec::Bzip2(Box::new(Bzip2::new(buffered(file)))),
             magic if magic.starts_with(&solid::XZ) => Codec::Xz(Box::new(Xz::new(buffered(file)))),
@@ -101,11 +119,13 @@ impl Stream {
         Ok(Self {
             codec,
             limits: *limits,
-            window: vec![0; WINDOW].into_boxed_slice(),
+            window: vec![0; WINDOW],
             start: 0,
             end: 0,
             stored: 0,
             unpacked: 0,
+            consumed: 0,
+            consumed_before: 0,
             counted_to: 0,
             at_member_start: true,
             member_ended,
@@ -172,6 +192,55 @@ impl Stream {
         Ok(())
     }
 
+    /// The number of unpacked bytes consumed so far, of all members.
+    pub(super) fn consumed(&self) -> u64 {
+        self.consumed
+    }
+
+    /// A place to which the stream can [return](Self::return_to), however far from the beginning of a member it is. There is none in
+    /// a pipe, nor in a file of bzip2 or xz.
+    pub(super) fn spot(&self) -> Option<Spot> {
+        let (seekable, skipped) = match &self.codec {
+            Codec::Plain(file) => (file.is_seekable(), 0),
+            Codec::Gzip(gzip) => (gzip.is_seekable(), self.consumed - self.consumed_before),
+            Codec::Zstd(zstd) => (zstd.is_seekable(), self.consumed - self.consumed_before),
+            Codec::Bzip2(_) | Codec::Xz(_) => (false, 0),
+        };
+        seekable.then(|| Spot { member: self.offset(), skipped, consumed: self.consumed })
+    }
+
+    /// Returns to a place. The work counts again: [`Limits::expansion_ratio_max`] bounds it.
+    pub(super) fn return_to(&mut self, spot: &Spot) -> Result<(), Reason> {
+        self.seek(spot.member)?;
+        self.consumed = spot.consumed - spot.skipped;
+        self.consumed_before = self.consumed;
+        let mut left = spot.skipped;
+        while left > 0 {
+            let bytes = self.data()?.len();
+            if bytes == 0 {
+                return Err(Reason::Truncated);
+            }
+            let bytes = usize::try_from(left).map_or(bytes, |left| left.min(bytes));
+            self.consume(bytes);
+            left -= bytes as u64;
+        }
+        Ok(())
+    }
+
+    /// Puts back the bytes that were consumed last, all of them of the current member. They count as unpacked again, so that the
+    /// work for a file whose records all claim what follows them is bounded.
+    pub(super) fn put_back(&mut self, mut bytes: Vec<u8>) -> Result<(), Reason> {
+        self.consumed -= bytes.len() as u64;
+        self.unpacked += bytes.len() as u64;
+        bytes.extend_from_slice(&self.window[self.start..self.end]);
+        (self.start, self.end) = (0, bytes.len());
+        if bytes.len() < WINDOW {
+            bytes.resize(WINDOW, 0);
+        }
+        self.window = bytes;
+        self.limits.check_expansion(self.stored, self.unpacked)
+    }
+
     /// Like [`seek`](Self::seek), but what is read from there counts as stored once more.
     pub(super) fn reread(&mut self, mark: u64) -> Result<(), Reason> {
         self.counted_to = mark;
@@ -181,6 +250,7 @@ impl Stream {
     fn enter_member(&mut self) {
         (self.start, self.end) = (0, 0);
         (self.at_member_start, self.member_ended) = (true, false);
+        self.consumed_before = self.consumed;
     }
 
     /// The available next bytes of the current member. Empty at the end of the member.
@@ -194,6 +264,9 @@ impl Stream {
         while self.end - self.start < wanted && !self.member_ended {
             if self.start == self.end {
                 (self.start, self.end) = (0, 0);
+                if self.window.len() > WINDOW {
+                    self.window = vec![0; WINDOW];
+                }
             } else if self.window.len() - self.start < wanted {
                 self.window.copy_within(self.start..self.end, 0);
                 (self.start, self.end) = (0, self.end - self.start);
@@ -217,6 +290,21 @@ impl Stream {
         Ok(&self.window[self.start..self.end])
     }
 
+    /// Like [`peek`](Self::peek), but damage behind bytes that are there is no error yet: these are returned.
+    pub(super) fn peek_available(&mut self, wanted: usize) -> Result<&[u8], Reason> {
+        if let Err(error) = self.peek(wanted)
+            && self.start == self.end
+        {
+            return Err(error);
+        }
+        Ok(&self.window[self.start..self.end])
+    }
+
+    /// The next bytes that are in memory.
+    pub(super) fn available(&self) -> &[u8] {
+        &self.window[self.start..self.end]
+    }
+
     /// Consumes bytes that [`data`](Self::data) or [`peek`](Self::peek) returned.
     pub(super) fn consume(&mut self, bytes: usize) {
         self.at_member_start &= bytes == 0;
@@ -224,6 +312,7 @@ impl Stream {
         if let Some(Tap { bytes, failed: failed @ None }) = &mut self.tap {
             *failed = bytes.write_all(&self.window[self.start..end]).err();
         }
+        self.consumed += (end - self.start) as u64;
         self.start = end;
     }
 
@@ -233,7 +322,7 @@ impl Stream {
     }
 
     /// What was consumed since [`tap`](Self::tap), from its first byte on.
-    pub(super) fn tapped(&mut self) -> Result<impl Read, Reason> {
+    pub(super) fn tapped(&mut self) -> Result<impl Read + Seek, Reason> {
         let Some(Tap { mut bytes, failed }) = self.tap.take() else { return Err(Reason::Truncated) };
         failed.map_or(Ok(()), Err).and_then(|()| bytes.rewind()).map_err(Reason::Io)?;
         Ok(bytes)
@@ -271,12 +360,11 @@ impl Stream {
         Ok(found)
     }
 
-    /// After an error, goes to the next member whose content begins with `prefix`. Returns false if there is
-    /// none.
-    pub(super) fn find_member(&mut self, prefix: &[u8]) -> Result<bool, Reason> {
+    /// After an error, goes to the next member whose content `begins` as it should. Returns false if there is none.
+    pub(super) fn find_member(&mut self, begins: &dyn Fn(&[u8]) -> bool) -> Result<bool, Reason> {
         let found = match &mut self.codec {
-            Codec::Gzip(gzip) => gzip.find_member(prefix)?,
-            Codec::Zstd(zstd) => zstd.find_frame(prefix)?,
+            Codec::Gzip(gzip) => gzip.find_member(begins)?,
+            Codec::Zstd(zstd) => zstd.find_frame(begins)?,
             Codec::Plain(_) | Codec::Bzip2(_) | Codec::Xz(_) => false,
         };
         if found {

@@ -5,11 +5,12 @@
 
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 
-use zstd::stream::raw::{Decoder, Operation};
+use zstd::stream::raw::{DParameter, Decoder, Operation};
 
 use super::counted::{Counted, position};
 use super::error::Reason;
-use super::members::{self, Signs};
+use super::members::{self, BEGINNING, Signs};
+use super::zstd_header::{self, ZSTD_WINDOW_BYTES_MAX};
 
 /// The first bytes of a frame.
 pub(super) const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
@@ -43,15 +44,21 @@ pub(super) struct ZstdFrames {
     frame: u64,
     /// Whether the current frame has been read to its end.
     ended: bool,
+    /// The largest window that a frame may ask for, in bytes.
+    window_max: u64,
 }
 
 impl ZstdFrames {
-    /// Creates a reader that is positioned before the first frame of `file`, behind a dictionary.
-    pub(super) fn new(mut file: BufReader<Counted>) -> Result<Self, Reason> {
+    /// Creates a reader that is positioned before the first frame of `file`, behind a dictionary. A frame may ask for a window of
+    /// `window_max` bytes.
+    pub(super) fn new(mut file: BufReader<Counted>, window_max: u64) -> Result<Self, Reason> {
         let dictionary = dictionary(&mut file)?;
-        let decoder = Decoder::with_dictionary(&dictionary).map_err(corrupt)?;
+        let mut decoder = Decoder::with_dictionary(&dictionary).map_err(corrupt)?;
+        // The reader looks at each header itself, and can say what the frame asks for.
+        let log = ZSTD_WINDOW_BYTES_MAX.ilog2();
+        decoder.set_parameter(DParameter::WindowLogMax(log)).map_err(corrupt)?;
         let frame = position(&file);
-        Ok(Self { file, decoder, frame, ended: true })
+        Ok(Self { file, decoder, frame, ended: true, window_max: window_max.min(ZSTD_WINDOW_BYTES_MAX) })
     }
 
     /// The offset of the current frame.
@@ -83,11 +90,10 @@ impl ZstdFrames {
             return Err(Reason::Truncated);
         }
         loop {
-            let offset = self.bytes_read();
-            if self.file.fill_buf().map_err(Reason::Io)?.is_empty() {
+            if !members::skip_padding(&mut self.file)? {
                 return Ok(false);
             }
-            (self.frame, self.ended) = (offset, false);
+            (self.frame, self.ended) = (self.bytes_read(), false);
             let mut magic = [0; 4];
             self.file.read_exact(&mut magic).map_err(ended_early)?;
             if is_skippable(&magic) {
@@ -102,8 +108,18 @@ impl ZstdFrames {
             if magic != MAGIC {
                 return Err(Reason::Corrupt("no zstd header where a frame should begin".to_owned()));
             }
+            let mut header = [0; zstd_header::HEADER_MAX];
+            self.file.read_exact(&mut header[..1]).map_err(ended_early)?;
+            let length = zstd_header::length(header[0]);
+            let header = &mut header[..length];
+            self.file.read_exact(&mut header[1..]).map_err(ended_early)?;
+            let asked = zstd_header::window(header).unwrap_or(u64::MAX);
+            if asked > self.window_max {
+                return Err(Reason::ZstdWindow { asked, max: self.window_max });
+            }
             self.decoder.reinit().map_err(corrupt)?;
-            self.decoder.run_on_buffers(&magic, &mut []).map_err(corrupt)?;
+            let begun = self.decoder.run_on_buffers(&magic, &mut []);
+            begun.and_then(|_| self.decoder.run_on_buffers(header, &mut [])).map_err(corrupt)?;
             return Ok(true);
         }
     }
@@ -127,24 +143,31 @@ impl ZstdFrames {
         Ok(0)
     }
 
-    /// After an error in the current frame, goes to the next frame whose decompressed content begins with `prefix`.
-    /// Returns false if there is none. The search begins inside the current frame; in a pipe, where the decoder failed.
-    pub(super) fn find_frame(&mut self, prefix: &[u8]) -> Result<bool, Reason> {
+    /// After an error in the current frame, goes to the next frame whose decompressed content `begins` as it should: the function
+    /// is given up to [`BEGINNING`] bytes. Returns false if there is no such frame. The search begins inside the current frame; in
+    /// a pipe, where the decoder failed.
+    pub(super) fn find_frame(&mut self, begins: impl Fn(&[u8]) -> bool) -> Result<bool, Reason> {
         let from = if self.ended { self.bytes_read() } else { self.frame + 1 };
         self.ended = true;
         let signs = Signs { magic: &MAGIC, edge: EDGE };
-        let Self { file, decoder, .. } = self;
-        if members::find(file, from, &signs, |bytes| unpacks_to(decoder, bytes, prefix))? {
+        let Self { file, decoder, window_max, .. } = self;
+        let fits = |frame: &[u8]| {
+            let window = zstd_header::window(frame.get(MAGIC.len()..)?)?;
+            (window <= *window_max).then_some(())
+        };
+        if members::find(file, from, &signs, |bytes| {
+            fits(bytes).is_some() && unpacks_to(decoder, bytes, &begins)
+        })? {
             return self.next_frame();
         }
         Ok(false)
     }
 }
 
-fn unpacks_to(decoder: &mut Decoder<'_>, frame: &[u8], prefix: &[u8]) -> bool {
-    let mut out = [0; 16];
-    let out = &mut out[..prefix.len().min(16)];
-    decoder.reinit().is_ok() && decoder.run_on_buffers(frame, out).is_ok() && *out == *prefix
+fn unpacks_to(decoder: &mut Decoder<'_>, frame: &[u8], begins: impl Fn(&[u8]) -> bool) -> bool {
+    let mut out = [0; BEGINNING];
+    let unpacked = decoder.reinit().and_then(|()| decoder.run_on_buffers(frame, &mut out));
+    unpacked.is_ok_and(|status| begins(&out[..status.bytes_written]))
 }
 
 /// The dictionary at the beginning of a file; empty if there is none.

@@ -88,9 +88,8 @@ fn overlapping_records_are_rejected_quickly() {
     let items: Vec<_> = doppel_crawls::open(&path, Limits::at(Timestamp::from_millis(0))).unwrap().collect();
     let Some((Item::Bad(last), before)) = items.split_last() else { panic!("{items:?}") };
     assert!(matches!(last.reason, Reason::Expansion { .. }), "{last}");
-    let truncated =
-        |item: &Item| matches!(item, Item::Bad(error) if matches!(error.reason, Reason::Truncated));
-    assert!(before.iter().all(truncated) && before.len() < count, "{}", before.len());
+    let too_long = |item: &Item| matches!(item, Item::Bad(error) if matches!(error.reason, Reason::Length));
+    assert!(before.iter().all(too_long) && before.len() < count, "{}", before.len());
 }
 
 /// Large files in a crawl are read through, and the records after them are read.

@@ -185,6 +185,7 @@ _OF_FILES = {
     "format": "the ending of a file's name says what it is",
     "prune": "it is for directories of pages",
     "read_again": "rows are read each time",
+    "zstd_window_max": "files of rows are read by pyarrow, which takes windows of up to 128 MiB: recompress the file",
 }
 
 

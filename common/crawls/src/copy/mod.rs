@@ -7,6 +7,8 @@
 //! | JSON lines | the lines; blank ones are left out |
 //! | CSV, TSV | the row of names, then rows; blank lines are left out |
 //! | WARC, WET | the records, each a member of its own where the input has members; requests and metadata follow the record that they are concurrent to |
+//! | ARC | the records; the one that describes the file goes to both sides |
+//! | WACZ | the records of its WARC files, as one WARC file of gzip members |
 //! | Parquet, Arrow | rows under the same schema, in the same compression; a row group or batch of each of the input's that has any |
 //! | a page | the file |
 //!
@@ -252,7 +254,8 @@ pub fn copy<W: Write + Send>(
         }
         Source::Delimited(rows) => text::rows(rows, (sides, packing), &mut job)?,
         Source::Columns(_) => columns::copy(&mut input, options, (sides, packing), &mut job)?,
-        Source::Warc(pages) => warc::copy(pages, options, (sides, packing), &mut job)?,
+        Source::Warc(pages) => warc::copy(pages, (sides, packing), &mut job)?,
+        Source::Wacz(files) => warc::copy_wacz(files, sides, &mut job)?,
         Source::Files(_) => files::one(&mut input, sides, &mut job)?,
     };
     Ok((job.copied, sides))

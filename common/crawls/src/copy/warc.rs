@@ -1,42 +1,85 @@
-//! Copies the records of WARC and WET files.
+//! Copies the records of WARC, WET and ARC files.
 //!
 //! The file is read twice: first for what becomes of each record, then for the bytes. A request may come before the response that
-//! decides about both.
+//! decides about both. The record that describes a file of ARC goes to all sides that have records, because no file of ARC is valid without it.
 //!
 //! Records beside the pages, such as requests, are copied and not counted.
 
 use std::collections::HashMap;
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, Write};
 
 use doppel_model::stable_hash128;
 
 use super::note::{NAMES, Note};
 use super::packed::Packed;
-use super::{CopyError, Fate, Job, Sides};
-use crate::InputOptions;
+use super::{CopyError, Fate, Job, Side, Sides};
 use crate::error::Reason;
-use crate::stream::{Packing, Stream};
-use crate::warc::Pages;
-use crate::warc::record::Records;
+use crate::stream::Packing;
+use crate::wacz::Wacz;
+use crate::warc::{Form, Pages};
 
-/// Copies records.
+/// Copies the records of a file.
 pub(super) fn copy<W: Write>(
     pages: &mut Pages,
-    options: &InputOptions,
     (sides, packing): (Sides<W>, Packing),
     job: &mut Job<'_>,
 ) -> Result<Sides<W>, CopyError> {
+    let mut outs = begin(sides, packing)?;
+    one(pages, &mut outs, job)?;
+    finish(outs)
+}
+
+/// Copies the records of all files in a WACZ file: each side is a WARC file, of which each record is a gzip member.
+pub(super) fn copy_wacz<W: Write>(
+    files: &mut Wacz,
+    sides: Sides<W>,
+    job: &mut Job<'_>,
+) -> Result<Sides<W>, CopyError> {
+    let mut outs = begin(sides, Packing::Gzip)?;
+    while let Some(file) = files.next_file() {
+        match file {
+            Ok(pages) => one(pages, &mut outs, job)?,
+            Err(bad) => {
+                job.fate(&bad)?;
+            }
+        }
+    }
+    finish(outs)
+}
+
+fn begin<W: Write>(sides: Sides<W>, packing: Packing) -> Result<Sides<Out<W>>, CopyError> {
+    sides.try_map(|side, out| Out::new(packing, out).map_err(|error| CopyError::Write(side, error)))
+}
+
+fn finish<W: Write>(outs: Sides<Out<W>>) -> Result<Sides<W>, CopyError> {
+    outs.try_map(|side, out| out.finish().map_err(|error| CopyError::Write(side, error)))
+}
+
+/// Copies the records of one file.
+fn one<W: Write>(pages: &mut Pages, outs: &mut Sides<Out<W>>, job: &mut Job<'_>) -> Result<(), CopyError> {
+    if job.annotate && pages.form() == Form::Arc {
+        return Err(job.cannot(Reason::NoAnnotationsInArc));
+    }
     let fates = fates(pages, job)?;
-    let mut outs =
-        sides.try_map(|side, out| Out::new(packing, out).map_err(|error| CopyError::Write(side, error)))?;
-    let stream = Stream::open(job.path, &options.limits).map_err(|reason| job.cannot(reason))?;
-    let mut records = Records::tapped(stream, options.limits);
+    let is_used =
+        |side: &Side| *side == Side::Kept || fates.iter().flatten().any(|fate| fate.side() == *side);
+    let used: Vec<Side> = Side::ALL.into_iter().filter(is_used).collect();
+    let mut records = pages.records_again().map_err(|reason| job.cannot(reason))?;
     for fate in fates {
         // A bad record is bad again, and what follows it is found again.
         let advanced = records.advance();
         let Some(fate) = fate else { continue };
         if !advanced.map_err(|reason| job.cannot(reason))? {
             return Err(job.cannot(Reason::Truncated));
+        }
+        if used.len() > 1 && records.is_about_file() {
+            let mut original = records.original().map_err(|reason| job.cannot(reason))?;
+            for &side in &used {
+                let Some(out) = outs.get(side) else { continue };
+                original.rewind().map_err(|error| job.cannot(Reason::Io(error)))?;
+                out.record(&mut original).map_err(|error| CopyError::Write(side, error))?;
+            }
+            continue;
         }
         let side = fate.side();
         if outs.get(side).is_none() {
@@ -57,7 +100,7 @@ pub(super) fn copy<W: Write>(
             out.record(noted.as_slice().chain(original)).map_err(|error| CopyError::Write(side, error))?;
         }
     }
-    outs.try_map(|side, out| out.finish().map_err(|error| CopyError::Write(side, error)))
+    Ok(())
 }
 
 /// A file of a side.

@@ -1,16 +1,23 @@
 //! The head of a WARC record: the version line and named fields (ISO 28500:2017, sections 4 and 5).
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::str;
 
-use crate::error::HeadError;
+use crate::error::{HeadError, Reason};
 use doppel_model::{TimeError, Timestamp};
 
 /// The longest head, in bytes.
 pub(super) const HEAD_BYTES_MAX: usize = 64 << 10;
 
-/// The first bytes of every record of WARC 1.0 and 1.1.
-pub(super) const VERSION: &[u8] = b"WARC/1.";
+/// The first bytes of every record of WARC.
+pub(super) const MAGIC: &[u8] = b"WARC/";
+
+/// The drafts before WARC 1.0 that are read.
+const DRAFTS: [&[u8]; 2] = [b"WARC/0.17", b"WARC/0.18"];
+
+/// The number of bytes in which the version of a record is found, with what follows it.
+pub(super) const VERSION_BYTES: usize = 16;
 
 /// The fields that are read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -70,6 +77,8 @@ pub(super) enum Kind {
     Resource,
     Revisit,
     Conversion,
+    /// A response in a file of ARC.
+    Archived,
     /// warcinfo, request, metadata and continuation: these say nothing about a page.
     Aside,
     #[default]
@@ -77,30 +86,44 @@ pub(super) enum Kind {
 }
 
 /// The head of a record. Fields are ranges in the bytes that were given to [`parse`](Self::parse).
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct Head {
     pub(super) kind: Kind,
     /// Content-Length.
     pub(super) length: u64,
     fields: [Option<Range<usize>>; Field::ALL.len()],
+    /// Whether a value may have line ends that are no part of it.
+    is_torn: bool,
 }
 
 impl Head {
+    /// A head of ARC.
+    pub(super) fn of_arc(
+        kind: Kind,
+        length: u64,
+        fields: impl IntoIterator<Item = (Field, Range<usize>)>,
+    ) -> Self {
+        let mut head = Self { kind, length, ..Self::default() };
+        for (field, range) in fields {
+            head.fields[field as usize] = Some(range);
+        }
+        head
+    }
+
     /// Parses a whole head, from the version line to the blank line.
     pub(super) fn parse(bytes: &[u8]) -> Result<Self, HeadError> {
-        let mut head = Self::default();
+        let mut head = Self { is_torn: is_draft(bytes), ..Self::default() };
         let mut at = 0;
         let mut last = None;
         for line in bytes.split_inclusive(|b| *b == b'\n') {
             let range = at..at + line.len();
             at = range.end;
             if range.start == 0 {
-                if !line.starts_with(VERSION) {
-                    return Err(HeadError::Version(shown(line)));
-                }
+                check_version(line)?;
                 continue;
             }
             match line {
+                b"\r\n" | b"\n" if head.is_torn => {}
                 b"\r\n" | b"\n" => break,
                 // A continuation line of a folded value.
                 [b' ' | b'\t', ..] => {
@@ -108,7 +131,15 @@ impl Head {
                         head.extend(field, range.end);
                     }
                 }
-                _ => last = head.take_line(bytes, range)?,
+                _ => {
+                    let end = range.end;
+                    match head.take_line(bytes, range) {
+                        Err(HeadError::Line(_)) if head.is_torn => {
+                            last.into_iter().for_each(|field| head.extend(field, end));
+                        }
+                        taken => last = taken?,
+                    }
+                }
             }
         }
         head.kind = match head.needed(bytes, Field::Type)? {
@@ -169,8 +200,16 @@ impl Head {
     }
 
     /// The URI that the record is about. Some writers put it in angle brackets.
-    pub(super) fn target<'a>(&self, bytes: &'a [u8]) -> Result<&'a str, HeadError> {
-        self.needed(bytes, Field::Target).map(unbracketed)
+    pub(super) fn target<'a>(&self, bytes: &'a [u8]) -> Result<Cow<'a, str>, HeadError> {
+        let uri = unbracketed(self.needed(bytes, Field::Target)?);
+        let is_torn = self.is_torn && uri.contains(['\r', '\n']);
+        Ok(if is_torn { uri.replace(['\r', '\n'], "").into() } else { uri.into() })
+    }
+
+    /// When the record was fetched, if it says so: a date, or what is none.
+    pub(super) fn date(&self, bytes: &[u8]) -> Result<Option<Result<Timestamp, TimeError>>, HeadError> {
+        let parse = if self.kind == Kind::Archived { arc_date } else { parse_date };
+        Ok(self.get(bytes, Field::Date)?.map(parse))
     }
 
     /// The URI of the record that a revisit refers to, if it names one.
@@ -183,10 +222,100 @@ fn unbracketed(uri: &str) -> &str {
     uri.strip_prefix('<').and_then(|uri| uri.strip_suffix('>')).unwrap_or(uri)
 }
 
+/// Whether a record of WARC begins here, of whatever version. `bytes` are [`VERSION_BYTES`], or all that is left.
+pub(super) fn begins_here(bytes: &[u8]) -> bool {
+    version(bytes).is_some()
+}
+
+/// The version with which a record begins, such as `WARC/1.0`.
+pub(crate) fn version(bytes: &[u8]) -> Option<&[u8]> {
+    let digits = version_digits(bytes)?;
+    let ends = bytes.get(MAGIC.len() + digits).is_some_and(u8::is_ascii_whitespace);
+    (digits > 0 && ends).then(|| &bytes[..MAGIC.len() + digits])
+}
+
+/// Whether these are the first bytes of a record that is cut off before the end of its version. Nothing follows them.
+pub(super) fn is_cut(bytes: &[u8]) -> bool {
+    MAGIC.starts_with(bytes)
+        || version_digits(bytes).is_some_and(|digits| MAGIC.len() + digits == bytes.len())
+}
+
+fn version_digits(bytes: &[u8]) -> Option<usize> {
+    let number = bytes.strip_prefix(MAGIC)?;
+    Some(number.iter().take_while(|b| b.is_ascii_digit() || **b == b'.').count())
+}
+
+/// Checks that a record begins here, and is of a version that is read.
+pub(super) fn check_version(bytes: &[u8]) -> Result<(), HeadError> {
+    let Some(version) = version(bytes) else { return Err(HeadError::Version(shown(bytes))) };
+    let is_read = version.starts_with(b"WARC/1.") || DRAFTS.contains(&version);
+    if is_read { Ok(()) } else { Err(HeadError::OtherVersion(shown(version))) }
+}
+
+/// Whether a record is of one of the drafts before WARC 1.0, in whose files values of fields are broken by line ends.
+pub(super) fn is_draft(bytes: &[u8]) -> bool {
+    version(bytes).is_some_and(|version| DRAFTS.contains(&version))
+}
+
+/// Checks that the first record of a file is of a version that is read: one message is enough for all. What is no record of WARC is
+/// told by who reads it.
+pub(crate) fn check_first(beginning: &[u8]) -> Result<(), Reason> {
+    // Drafts before 0.12 have a version in small letters, and fields behind it on the same line.
+    if beginning.get(..MAGIC.len()).is_some_and(|magic| magic == b"warc/") {
+        let version = beginning.split(u8::is_ascii_whitespace).next().unwrap_or_default();
+        return Err(HeadError::OtherVersion(shown(version)).into());
+    }
+    match check_version(beginning) {
+        Err(error @ HeadError::OtherVersion(_)) => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+/// Whether `bytes` begin with a whole head of WARC. Text that quotes one is told from a record by its line: only a head with
+/// all fields that the standard requires may begin behind other bytes of a line, as after a crash of a writer.
+pub(super) fn is_head(bytes: &[u8], at_line_start: bool) -> bool {
+    let is_torn = is_draft(bytes);
+    let (mut has_type, mut has_length, mut has_id, mut has_date, mut others) =
+        (false, false, false, false, false);
+    let mut lines = bytes[..bytes.len().min(HEAD_BYTES_MAX)].split_inclusive(|b| *b == b'\n');
+    if !lines.next().is_some_and(|line| line.ends_with(b"\n") && begins_here(line)) {
+        return false;
+    }
+    for line in lines {
+        if matches!(line, b"\r\n" | b"\n") {
+            let all = has_type && has_length && has_id && has_date;
+            return all || at_line_start && has_type && (has_length || others);
+        }
+        let name = memchr::memchr(b':', line).map(|colon| line[..colon].trim_ascii());
+        let is = |field: Field| name.is_some_and(|name| name.eq_ignore_ascii_case(field.name().as_bytes()));
+        match name {
+            _ if matches!(line, [b' ' | b'\t', ..]) => {}
+            None if !is_torn => return false,
+            _ if is(Field::Type) => has_type = true,
+            _ if is(Field::Length) => has_length = true,
+            _ if is(Field::RecordId) => has_id = true,
+            _ if is(Field::Date) => has_date = true,
+            name => others |= name.is_some_and(|name| name.starts_with(b"WARC-")),
+        }
+        others |= has_id || has_date;
+    }
+    false
+}
+
 /// The first line of `bytes`, shortened for a message.
 pub(super) fn shown(bytes: &[u8]) -> String {
     let line = bytes.split(|b| *b == b'\n').next().unwrap_or_default();
     String::from_utf8_lossy(&line[..line.len().min(60)]).trim().to_owned()
+}
+
+/// Parses a date of ARC: 14 digits, or 8 or 12 where the writer knows no better.
+fn arc_date(text: &str) -> Result<Timestamp, TimeError> {
+    let part = |range: Range<usize>| text.get(range).unwrap_or("00");
+    if !matches!(text.len(), 8 | 12 | 14) || !text.bytes().all(|b| b.is_ascii_digit()) {
+        return text.parse();
+    }
+    format!("{}-{}-{}T{}:{}:{}Z", part(0..4), part(4..6), part(6..8), part(8..10), part(10..12), part(12..14))
+        .parse()
 }
 
 /// Parses a WARC-Date. WARC 1.1, section 5.4, allows any precision from the year on.
@@ -215,7 +344,7 @@ mod tests {
             warc-type:response\nWARC-Profile: a\n b\n\n";
         let head = Head::parse(bytes).unwrap();
         assert_eq!((head.kind, head.length), (Kind::Response, 12));
-        assert_eq!(head.target(bytes), Ok("http://a.org/"));
+        assert_eq!(head.target(bytes), Ok("http://a.org/".into()));
         assert_eq!(head.get(bytes, Field::Profile), Ok(Some("a\n b")));
         assert_eq!(head.get(bytes, Field::Date), Ok(None));
     }

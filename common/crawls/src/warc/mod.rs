@@ -1,9 +1,13 @@
-//! Reads pages from WARC 1.0 and 1.1 (ISO 28500:2017), and from the WET files of Common Crawl, which are WARC.
+//! Reads pages from WARC 1.0 and 1.1 (ISO 28500:2017), from the drafts 0.17 and 0.18 before these (ClueWeb09), from the WET files of
+//! Common Crawl, which are WARC, and from ARC, the format before WARC.
 //!
 //! `response` and `resource` records are pages. A `conversion` to plain text (the WET form of a crawl) is a
 //! page, too. A `revisit` is a page if it refers to the content of another URL whose record is in the same
 //! file; where records are judged each on its own, also of an earlier capture of its own URL. Other records describe the crawl, not a page.
 
+mod arc;
+mod end;
+mod form;
 mod head;
 mod http;
 mod original;
@@ -12,42 +16,87 @@ pub(crate) mod record;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::error::{HeadError, InputError, Place, Skip};
+use super::error::{HeadError, InputError, Place, Reason, Skip};
 use super::limits::Limits;
+use super::page_dates::PageDates;
+use super::part::Part;
 use super::stream::Stream;
 use super::{Fetched, FetchedBody, InputOptions, Item};
 use doppel_model::{PageUrl, UrlError};
 use doppel_protocol::page::is_language;
+pub(crate) use form::Form;
 use head::{Field, Kind};
+pub(super) use head::{check_first, version};
 use http::{Block, Refusal};
-use original::Originals;
+use original::{Originals, Whereabouts};
 use record::{Record, Records};
 
-/// The pages of a WARC file.
+pub(super) use arc::is_arc;
+
+/// The pages of a WARC or ARC file.
 pub(super) struct Pages {
     path: Arc<Path>,
     records: Records,
     originals: Originals,
     limits: Limits,
     judges_records: bool,
+    dates: Option<Arc<PageDates>>,
+    skipped_bytes: u64,
+    ignored_dates: u64,
 }
 
 impl Pages {
     /// Those of a file that is called `shown` and is at a path.
     pub(super) fn new(
+        form: Form,
         (shown, path): (&Arc<Path>, &Arc<Path>),
         stream: Stream,
         options: &InputOptions,
     ) -> Self {
+        Self::at(form, (shown, Whereabouts::Path(Arc::clone(path))), stream, options)
+    }
+
+    /// Those of a WARC file that is a part of the file `shown`. Places are those in that file.
+    pub(super) fn of_part(shown: &Arc<Path>, part: Part, options: &InputOptions) -> Result<Self, Reason> {
+        let stream = part.open(&options.limits)?;
+        Ok(Self::at(Form::Warc, (shown, Whereabouts::Part(part)), stream, options))
+    }
+
+    fn at(
+        form: Form,
+        (shown, place): (&Arc<Path>, Whereabouts),
+        stream: Stream,
+        options: &InputOptions,
+    ) -> Self {
         let InputOptions { limits, judges_records, .. } = *options;
-        let originals = Originals::new(Arc::clone(path), limits);
         Self {
             path: Arc::clone(shown),
-            records: Records::new(stream, limits),
-            originals,
+            records: Records::new(form, stream, limits),
+            originals: Originals::new(form, place, limits),
             limits,
             judges_records,
+            dates: None,
+            skipped_bytes: 0,
+            ignored_dates: 0,
         }
+    }
+
+    /// With the dates of pages whose records have none.
+    pub(super) fn with_dates(self, dates: Arc<PageDates>) -> Self {
+        Self { dates: Some(dates), ..self }
+    }
+
+    /// Opens the file once more, from its beginning, with the bytes of each record.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub(super) fn records_again(&self) -> Result<Records, Reason> {
+        Ok(Records::tapped(self.form(), self.originals.place().open(&self.limits)?, self.limits))
+    }
+
+    /// The form of the records.
+    pub(super) fn form(&self) -> Form {
+        self.records.form()
     }
 
     /// The id of the record that was read last.
@@ -60,9 +109,19 @@ impl Pages {
         self.records.record().head.kind == Kind::Revisit
     }
 
+    /// How many unpacked bytes were skipped so far because they are of no record whose end is known.
+    pub(super) fn skipped_bytes(&self) -> u64 {
+        self.skipped_bytes
+    }
+
+    /// How many dates of pages were ignored so far because they are none.
+    pub(super) fn ignored_dates(&self) -> u64 {
+        self.ignored_dates
+    }
+
     /// The record that was read last.
     pub(super) fn place(&self) -> Place {
-        Place::Record(self.records.offset())
+        Place::Record(self.originals.place().offset(self.records.offset()))
     }
 
     pub(super) fn bytes_read(&self) -> u64 {
@@ -80,18 +139,31 @@ impl Pages {
 
     /// The next record: the item that it is, and none where it is beside the pages, such as a request. `None` at the end.
     pub(super) fn next_record(&mut self) -> Option<Option<Item>> {
-        let refusal = match self.records.advance() {
+        match self.records.advance() {
             Ok(false) => return None,
-            Ok(true) => match self.page() {
-                Ok(page) => return Some(page.map(Item::Page)),
-                Err(refusal) => refusal,
-            },
-            Err(reason) => Refusal::Bad(reason),
+            Ok(true) => {}
+            Err(reason) => {
+                let skipped = self.records.skipped();
+                self.skipped_bytes += skipped;
+                return Some(Some(self.bad(reason, skipped)));
+            }
+        }
+        let Self { records, originals, limits, judges_records, .. } = self;
+        let page = match page(records.record(), (originals, *judges_records), limits) {
+            Ok(page) => page,
+            Err(Refusal::Skip(skip)) => return Some(Some(Item::Skipped(skip))),
+            Err(Refusal::Bad(reason)) => return Some(Some(self.bad(reason, 0))),
         };
-        Some(Some(match refusal {
-            Refusal::Skip(skip) => Item::Skipped(skip),
-            Refusal::Bad(reason) => Item::Bad(InputError::new(&self.path, self.place(), reason)),
+        Some(page.map(|(mut page, date)| {
+            self.ignored_dates += u64::from(date == GivenDate::Ignored);
+            let known = self.dates.as_deref();
+            page.fetched_at = page.fetched_at.or_else(|| known.and_then(|dates| dates.of(&page.url)));
+            Item::Page(page)
         }))
+    }
+
+    fn bad(&self, reason: Reason, skipped: u64) -> Item {
+        Item::Bad(InputError { skipped, ..InputError::new(&self.path, self.place(), reason) })
     }
 }
 
@@ -107,12 +179,13 @@ impl Iterator for Pages {
     }
 }
 
-impl Pages {
-    /// The page in the record that was read last, if that is about a page.
-    fn page(&mut self) -> Result<Option<Fetched>, Refusal> {
-        let Self { records, originals, limits, judges_records, .. } = self;
-        page(records.record(), (originals, *judges_records), limits)
-    }
+/// What the date of a record was good for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum GivenDate {
+    /// It is that of the page, or there is none.
+    Used,
+    /// It is no date.
+    Ignored,
 }
 
 /// The page in a record, if the record is about a page.
@@ -120,13 +193,13 @@ fn page(
     record: Record<'_>,
     (originals, judges_records): (&mut Originals, bool),
     limits: &Limits,
-) -> Result<Option<Fetched>, Refusal> {
+) -> Result<Option<(Fetched, GivenDate)>, Refusal> {
     match record.head.kind {
         Kind::Aside => return Ok(None),
         Kind::Unknown => return Err(Skip::RecordKind.into()),
-        Kind::Response | Kind::Resource | Kind::Revisit | Kind::Conversion => {}
+        Kind::Response | Kind::Resource | Kind::Revisit | Kind::Conversion | Kind::Archived => {}
     }
-    let url = match PageUrl::parse(record.head.target(record.head_bytes)?) {
+    let url = match PageUrl::parse(&record.head.target(record.head_bytes)?) {
         Err(UrlError::Scheme(_)) => return Err(Skip::Scheme.into()),
         parsed => parsed?,
     };
@@ -142,11 +215,13 @@ fn page(
         }
         body
     };
-    let fetched_at = match record.get(Field::Date)? {
-        Some(date) => Some(limits.check_date(head::parse_date(date)?)?),
-        None => None,
+    let (fetched_at, date) = match record.head.date(record.head_bytes)? {
+        Some(Ok(date)) => (Some(limits.check_date(date)?), GivenDate::Used),
+        Some(Err(_)) => (None, GivenDate::Ignored),
+        None => (None, GivenDate::Used),
     };
-    Ok(Some(Fetched { url, fetched_at, body, popularity: None, language: language(record) }))
+    let page = Fetched { url, fetched_at, body, popularity: None, language: language(record) };
+    Ok(Some((page, date)))
 }
 
 /// The language that a crawler found most of, if the record says so. What is no language makes no bad record.
@@ -168,6 +243,7 @@ fn content(url: &PageUrl, record: Record<'_>, limits: &Limits) -> Result<Fetched
             None => http::page(url, block, limits),
             Some(_) => Err(Skip::ContentType.into()),
         },
+        Kind::Archived if record.block.starts_with(b"HTTP") => http::page(url, block, limits),
         Kind::Conversion if content_type.is_none_or(|media| !media.starts_with(b"text/plain")) => {
             Err(Skip::ContentType.into())
         }

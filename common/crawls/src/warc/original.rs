@@ -7,17 +7,45 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::form::Form;
 use super::head::Field;
 use super::record::{Record, Records};
 use crate::error::HeadError;
 use crate::error::Reason;
 use crate::limits::Limits;
+use crate::part::Part;
 use crate::stream::Stream;
 use doppel_model::stable_hash128;
 
+/// Where a file is that is read once more.
+pub(super) enum Whereabouts {
+    /// At a path.
+    Path(Arc<Path>),
+    /// In another file.
+    Part(Part),
+}
+
+impl Whereabouts {
+    pub(super) fn open(&self, limits: &Limits) -> Result<Stream, Reason> {
+        match self {
+            Self::Path(path) => Stream::open(path, limits),
+            Self::Part(part) => part.open(limits),
+        }
+    }
+
+    /// The place of an offset of the file, or of the file that it is in.
+    pub(super) fn offset(&self, offset: u64) -> u64 {
+        match self {
+            Self::Path(_) => offset,
+            Self::Part(part) => part.offset(offset),
+        }
+    }
+}
+
 /// The offsets of the payloads of a file.
 pub(super) struct Originals {
-    path: Arc<Path>,
+    place: Whereabouts,
+    form: Form,
     limits: Limits,
     /// Maps the hash of a payload digest, or of a record id, to the mark of its record.
     marks: HashMap<u128, u64>,
@@ -26,8 +54,13 @@ pub(super) struct Originals {
 }
 
 impl Originals {
-    pub(super) fn new(path: Arc<Path>, limits: Limits) -> Self {
-        Self { path, limits, marks: HashMap::new(), records: None }
+    pub(super) fn new(form: Form, place: Whereabouts, limits: Limits) -> Self {
+        Self { place, form, limits, marks: HashMap::new(), records: None }
+    }
+
+    /// Where the file is.
+    pub(super) fn place(&self) -> &Whereabouts {
+        &self.place
     }
 
     /// Remembers a record by its payload digest and its id, unless the limit is reached.
@@ -61,7 +94,7 @@ impl Originals {
         let Some(mark) = known else { return Ok(None) };
         let records = match &mut self.records {
             Some(records) => records,
-            none => none.insert(Records::new(Stream::open(&self.path, &self.limits)?, self.limits)),
+            none => none.insert(Records::new(self.form, self.place.open(&self.limits)?, self.limits)),
         };
         let found = records.read_at(*mark)?.then(|| records.record());
         Ok(found)

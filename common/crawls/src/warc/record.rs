@@ -1,29 +1,40 @@
-//! Reads the records of a WARC file in order, and finds the next record after a broken one.
+//! Reads the records of a WARC or ARC file in order, and finds the next record after a broken one.
 //!
-//! If every record is a gzip member, a broken record costs only that record. In one long member, or in a plain
-//! file, the reader continues at the next version line that follows a blank line. In a plain file this search
-//! begins one byte after the beginning of the broken record.
+//! A record whose end is not where its length says is bad. The reader then goes back into the record and continues at the next
+//! head of a record: a version line with the fields of a head, at the beginning of a line. So a wrong length costs one record, also in a
+//! file that is one compressed member. A record that ends where its length says is never cut, whatever its content is.
 
-use std::io::Read;
+use std::io::{Read, Seek};
 
-use super::head::{HEAD_BYTES_MAX, Head, VERSION, shown};
+use super::form::{Follows, Form};
+use super::head::{self, HEAD_BYTES_MAX, Head, VERSION_BYTES, shown};
+use super::{arc, end};
 use crate::error::{HeadError, Reason};
 use crate::limits::Limits;
-use crate::stream::Stream;
+use crate::stream::{Spot, Stream};
+
+/// How many line ends behind a record are looked at to see what follows them, in bytes.
+const LINE_ENDS_MAX: usize = 4 << 10;
 
 /// How many bytes of a record that is too large are kept: enough for the head of the HTTP response in it.
 const KEPT_OF_TOO_LARGE: usize = 64 << 10;
 
-/// A WARC file with a position at some record.
+/// A WARC or ARC file with a position at some record.
 pub(crate) struct Records {
     stream: Stream,
+    form: Form,
     limits: Limits,
     head_bytes: Vec<u8>,
     head: Head,
     block: Vec<u8>,
     offset: u64,
     mark: Option<u64>,
+    /// Where the current record begins: a place to return to, and how many bytes were consumed in front of it.
+    spot: Option<Spot>,
+    begun: u64,
     state: State,
+    /// How many bytes were skipped behind the beginning of the last broken record.
+    skipped: u64,
     /// Whether the bytes of each record are wanted.
     is_tapped: bool,
     /// Whether damage or an I/O failure came after the last valid record, as opposed to data that are just not
@@ -33,10 +44,10 @@ pub(crate) struct Records {
 
 /// The position of the stream.
 enum State {
-    /// Between two records.
+    /// Between two records, or at the head of the record that was found behind a broken one.
     Between,
-    /// Somewhere in a broken record. In a plain file, the search for the next one begins at this offset.
-    Lost(Option<u64>),
+    /// The search for the next record has failed.
+    Failed(Reason),
     /// At a place after which nothing can be read.
     Ended,
 }
@@ -54,28 +65,47 @@ pub(crate) struct Record<'a> {
 }
 
 impl Records {
-    pub(super) fn new(stream: Stream, limits: Limits) -> Self {
+    pub(super) fn new(form: Form, stream: Stream, limits: Limits) -> Self {
         Self {
             stream,
+            form,
             limits,
             head_bytes: Vec::new(),
             head: Head::default(),
             block: Vec::new(),
             offset: 0,
             mark: None,
+            spot: None,
+            begun: 0,
             state: State::Between,
+            skipped: 0,
             is_tapped: false,
             damaged: false,
         }
     }
 
     /// The same, with the [original](Self::original) bytes of each record.
-    pub(crate) fn tapped(stream: Stream, limits: Limits) -> Self {
-        Self { is_tapped: true, ..Self::new(stream, limits) }
+    pub(crate) fn tapped(form: Form, stream: Stream, limits: Limits) -> Self {
+        Self { is_tapped: true, ..Self::new(form, stream, limits) }
+    }
+
+    /// The form of the records.
+    pub(crate) fn form(&self) -> Form {
+        self.form
+    }
+
+    /// Whether the record describes a file of ARC.
+    pub(crate) fn is_about_file(&self) -> bool {
+        self.form == Form::Arc && self.head_bytes.starts_with(arc::ABOUT)
+    }
+
+    /// How many unpacked bytes were skipped behind the beginning of the last broken record, up to the next one or the end.
+    pub(super) fn skipped(&self) -> u64 {
+        self.skipped
     }
 
     /// The bytes of the record, from its head to the line ends behind its block.
-    pub(crate) fn original(&mut self) -> Result<impl Read, Reason> {
+    pub(crate) fn original(&mut self) -> Result<impl Read + Seek, Reason> {
         self.stream.tapped()
     }
 
@@ -101,27 +131,36 @@ impl Records {
 
     /// Reads the next record. Returns false at the end. After an error it can be called again.
     pub(crate) fn advance(&mut self) -> Result<bool, Reason> {
-        let found = match std::mem::replace(&mut self.state, State::Ended) {
-            State::Between => Ok(true),
-            State::Lost(from) => self.find_record(from),
+        let read = match std::mem::replace(&mut self.state, State::Ended) {
+            State::Between => self.read(),
+            State::Failed(reason) => Err(reason),
             State::Ended => Ok(false),
         };
-        let read = match found {
-            Ok(true) => self.read(),
-            other => other,
-        };
-        match &read {
-            Ok(true) => (self.state, self.damaged) = (State::Between, false),
-            Ok(false) => {}
-            Err(Reason::Io(_) | Reason::Expansion { .. }) => self.damaged = true,
+        match read {
+            Ok(true) => {
+                (self.state, self.damaged) = (State::Between, false);
+                Ok(true)
+            }
+            Ok(false) => Ok(false),
+            Err(reason @ (Reason::Io(_) | Reason::Expansion { .. })) => {
+                (self.damaged, self.skipped) = (true, 0);
+                Err(reason)
+            }
             Err(reason) => {
-                self.damaged = matches!(reason, Reason::Truncated | Reason::Corrupt(_));
-                // Do not read from the same offset twice.
-                let plain = !self.stream.is_compressed();
-                self.state = State::Lost(self.mark.filter(|_| plain).map(|at| at + 1));
+                // A record that runs on to the end over others is not cut off: its length is wrong.
+                let runs_over = matches!(reason, Reason::Truncated) && self.form.is_in(&self.block);
+                let reason = if runs_over { Reason::Length } else { reason };
+                self.damaged =
+                    matches!(reason, Reason::Truncated | Reason::Corrupt(_) | Reason::ZstdWindow { .. });
+                self.state = match self.find_record(&reason) {
+                    Ok(true) => State::Between,
+                    Ok(false) => State::Ended,
+                    Err(failure) => State::Failed(failure),
+                };
+                self.skipped = self.stream.consumed().saturating_sub(self.begun);
+                Err(reason)
             }
         }
-        read
     }
 
     /// Reads the record at a [mark](Record::mark). Returns false if there is none.
@@ -132,11 +171,14 @@ impl Records {
     }
 
     fn read(&mut self) -> Result<bool, Reason> {
-        self.mark = None;
+        (self.mark, self.spot) = (None, None);
+        self.head_bytes.clear();
+        self.block.clear();
         // The position to report for an error before a record is found.
-        self.offset = self.stream.offset();
+        (self.offset, self.begun) = (self.stream.offset(), self.stream.consumed());
         loop {
             self.skip_line_ends()?;
+            self.begun = self.stream.consumed();
             if !self.stream.data()?.is_empty() {
                 break;
             }
@@ -146,69 +188,145 @@ impl Records {
                 return Ok(false);
             }
         }
-        self.offset = self.stream.offset();
+        (self.offset, self.spot) = (self.stream.offset(), self.stream.spot());
         self.mark = self.stream.mark();
         if self.is_tapped {
             self.stream.tap();
         }
-        self.read_head()?;
-        self.head = Head::parse(&self.head_bytes)?;
-        self.read_block()?;
-        self.check_end()?;
+        match self.form {
+            Form::Warc => self.read_head()?,
+            Form::Arc => self.read_line()?,
+        }
+        match self.read_by_length() {
+            Err(Reason::Head(_) | Reason::Length | Reason::Truncated) if self.is_about_file() => {
+                self.read_lines()?
+            }
+            read => read?,
+        }
+        // Of a record that is too large the beginning is enough.
+        if self.block.len() as u64 != self.head.length {
+            self.block.truncate(KEPT_OF_TOO_LARGE);
+        }
         Ok(true)
     }
 
-    fn read_head(&mut self) -> Result<(), Reason> {
-        self.head_bytes.clear();
-        if !self.stream.peek(VERSION.len())?.starts_with(VERSION) {
-            return Err(HeadError::Version(shown(self.stream.data()?)).into());
+    fn read_by_length(&mut self) -> Result<(), Reason> {
+        self.head = self.form.parse(&self.head_bytes)?;
+        self.read_block()?;
+        self.check_end()
+    }
+
+    /// Reads the description of a file of ARC whose length is wrong, up to the next record. It is no page, and ends where that
+    /// begins.
+    fn read_lines(&mut self) -> Result<(), Reason> {
+        if !self.rewind()? {
+            return Err(Reason::Length);
         }
+        if self.is_tapped {
+            self.stream.tap();
+        }
+        self.read_line()?;
+        let head = self.head_bytes.len();
+        while !self.stream.data()?.is_empty() && !self.form.begins(self.stream.peek(HEAD_BYTES_MAX)?) {
+            self.read_line()?;
+        }
+        self.head = arc::about(self.head_bytes.len() - head);
+        self.block.extend(self.head_bytes.drain(head..));
+        Ok(())
+    }
+
+    /// Reads a head of WARC, up to its blank line.
+    fn read_head(&mut self) -> Result<(), Reason> {
+        let beginning = self.stream.peek(VERSION_BYTES)?;
+        if beginning.len() < VERSION_BYTES && head::is_cut(beginning) {
+            return Err(Reason::Truncated);
+        }
+        head::check_version(beginning).map_err(|error| match error {
+            HeadError::Version(_) => HeadError::Version(shown(self.stream.available())),
+            error => error,
+        })?;
         loop {
-            let data = self.stream.data()?;
-            if data.is_empty() {
-                return Err(Reason::Truncated);
-            }
-            let line = memchr::memchr(b'\n', data).map_or(data.len(), |at| at + 1);
-            if self.head_bytes.len() + line > HEAD_BYTES_MAX {
-                return Err(HeadError::TooLong(HEAD_BYTES_MAX).into());
-            }
-            self.head_bytes.extend_from_slice(&data[..line]);
-            self.stream.consume(line);
-            if self.head_bytes.ends_with(b"\n\r\n") || self.head_bytes.ends_with(b"\n\n") {
+            self.read_line()?;
+            if (self.head_bytes.ends_with(b"\n\r\n") || self.head_bytes.ends_with(b"\n\n"))
+                && !self.is_torn()?
+            {
                 return Ok(());
             }
         }
     }
 
+    /// Whether a head goes on behind a blank line, as in drafts before WARC 1.0, where a value may have blank lines in it.
+    fn is_torn(&mut self) -> Result<bool, Reason> {
+        let has_length = || {
+            let mut lines = self.head_bytes.split(|b| *b == b'\n');
+            lines.any(|line| line.get(..15).is_some_and(|name| name.eq_ignore_ascii_case(b"Content-Length:")))
+        };
+        if !head::is_draft(&self.head_bytes) || has_length() {
+            return Ok(false);
+        }
+        let next = self.stream.peek(VERSION_BYTES)?.trim_ascii_start();
+        Ok(next.starts_with(b"WARC-") || next.starts_with(b"Content-"))
+    }
+
+    /// Appends a line to the bytes of the head.
+    fn read_line(&mut self) -> Result<(), Reason> {
+        loop {
+            let data = self.stream.data()?;
+            if data.is_empty() {
+                return Err(Reason::Truncated);
+            }
+            let end = memchr::memchr(b'\n', data);
+            let bytes = end.map_or(data.len(), |at| at + 1);
+            if self.head_bytes.len() + bytes > HEAD_BYTES_MAX {
+                return Err(HeadError::TooLong(HEAD_BYTES_MAX).into());
+            }
+            self.head_bytes.extend_from_slice(&data[..bytes]);
+            self.stream.consume(bytes);
+            if end.is_some() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Reads the block. What is above the limit is consumed, and not kept.
     fn read_block(&mut self) -> Result<(), Reason> {
-        self.block.clear();
-        let length = self.head.length;
-        let kept = usize::try_from(length).ok().filter(|length| *length <= self.limits.record_bytes_max);
-        let kept = kept.unwrap_or(KEPT_OF_TOO_LARGE);
-        let mut left = length;
+        let mut left = self.head.length;
         while left > 0 {
             let data = self.stream.data()?;
             if data.is_empty() {
                 return Err(Reason::Truncated);
             }
             let bytes = usize::try_from(left).map_or(data.len(), |left| left.min(data.len()));
-            self.block.extend_from_slice(&data[..bytes.min(kept - self.block.len())]);
+            let kept = bytes.min(self.limits.record_bytes_max - self.block.len());
+            self.block.extend_from_slice(&data[..kept]);
             self.stream.consume(bytes);
             left -= bytes as u64;
         }
         Ok(())
     }
 
-    /// A record is followed by two line ends. Some writers omit one or both of them before the end of a member
-    /// or file. Behind them may be something that is no record; but where the block has what looks like one, its length is wrong, and it
-    /// ends at the blank line of some head by chance.
+    /// Checks that the record ends where its length says, and consumes the line ends behind it.
     fn check_end(&mut self) -> Result<(), Reason> {
-        let line_ends = self.skip_line_ends()?;
-        let next = self.stream.peek(VERSION.len())?;
-        if next.is_empty() || next.starts_with(VERSION) || (line_ends >= 4 && !has_record(&self.block)) {
-            Ok(())
-        } else {
-            Err(Reason::Length)
+        let (line_ends, follows) = self.what_follows()?;
+        if !end::fits(self.form, &self.block, line_ends, follows) {
+            return Err(Reason::Length);
+        }
+        self.skip_line_ends()?;
+        Ok(())
+    }
+
+    /// The number of line ends behind the block, and what is behind these. Nothing is consumed.
+    fn what_follows(&mut self) -> Result<(usize, Follows), Reason> {
+        let mut wanted = 4 + VERSION_BYTES;
+        loop {
+            let next = self.stream.peek(wanted)?;
+            let line_ends = next.iter().take_while(|b| matches!(b, b'\r' | b'\n')).count();
+            let rest = &next[line_ends..];
+            let max = if rest.is_empty() { LINE_ENDS_MAX } else { HEAD_BYTES_MAX };
+            if next.len() < wanted || wanted >= max || self.form.is_told_by(rest) {
+                return Ok((line_ends, self.form.follows(rest)));
+            }
+            wanted = (wanted * 2).min(HEAD_BYTES_MAX);
         }
     }
 
@@ -226,50 +344,45 @@ impl Records {
         }
     }
 
-    /// After a broken record, goes to the next version line that follows a blank line, or else to the next gzip
-    /// member that begins with a version line. Returns false if there is neither.
-    fn find_record(&mut self, from: Option<u64>) -> Result<bool, Reason> {
-        if let Some(from) = from {
-            self.stream.seek(from)?;
-        }
-        match self.find_in_member() {
+    /// After a broken record, goes to the next head in this member, or else to the next member that begins with a record. Returns
+    /// false if there is neither.
+    fn find_record(&mut self, reason: &Reason) -> Result<bool, Reason> {
+        let form = self.form;
+        let is_between = matches!(reason, Reason::Head(HeadError::Version(_)));
+        match self.go_back(reason).and_then(|()| form.find_in(&mut self.stream, is_between)) {
             Ok(true) => Ok(true),
             Err(error @ (Reason::Io(_) | Reason::Expansion { .. })) => Err(error),
             // A member that is already known to be broken fails here again.
-            Ok(false) | Err(_) => self.stream.find_member(VERSION),
+            Ok(false) | Err(_) => self.stream.find_member(&|bytes| form.begins(bytes)),
         }
     }
 
-    fn find_in_member(&mut self) -> Result<bool, Reason> {
-        // If a head was read, it ended with a blank line.
-        let mut after_blank = true;
-        loop {
-            if after_blank && self.stream.peek(VERSION.len())?.starts_with(VERSION) {
-                return Ok(true);
-            }
-            after_blank =
-                self.stream.peek(2)?.starts_with(b"\r\n") || self.stream.peek(1)?.starts_with(b"\n");
-            // Skip to the end of this line.
-            loop {
-                let data = self.stream.data()?;
-                if data.is_empty() {
-                    return Ok(false);
-                }
-                let line = memchr::memchr(b'\n', data);
-                let bytes = line.map_or(data.len(), |at| at + 1);
-                self.stream.consume(bytes);
-                if line.is_some() {
-                    break;
-                }
-            }
+    /// Goes back to the second byte of a record whose length is wrong, as far as possible: in a pipe what is above the limit of a record
+    /// is gone.
+    fn go_back(&mut self, reason: &Reason) -> Result<(), Reason> {
+        if matches!(reason, Reason::Corrupt(_) | Reason::ZstdWindow { .. }) {
+            return Ok(());
         }
+        if self.rewind()? {
+            let first = self.stream.data()?.len().min(1);
+            self.stream.consume(first);
+        }
+        Ok(())
     }
-}
 
-/// Whether a version line follows a blank line.
-fn has_record(block: &[u8]) -> bool {
-    memchr::memmem::find_iter(block, VERSION).any(|at| {
-        let before = &block[..at];
-        before.ends_with(b"\n\r\n") || before.ends_with(b"\n\n")
-    })
+    /// Goes back to the beginning of a record. Returns false if that is gone.
+    fn rewind(&mut self) -> Result<bool, Reason> {
+        let consumed = self.stream.consumed() - self.begun;
+        let mut bytes = std::mem::take(&mut self.head_bytes);
+        let is_in_memory = (bytes.len() + self.block.len()) as u64 == consumed;
+        bytes.append(&mut self.block);
+        if is_in_memory {
+            self.stream.put_back(bytes)?;
+        } else if let Some(spot) = &self.spot {
+            self.stream.return_to(spot)?;
+        } else {
+            return Ok(false);
+        }
+        Ok(true)
+    }
 }

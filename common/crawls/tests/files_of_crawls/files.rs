@@ -157,7 +157,7 @@ fn paths_that_cannot_be_opened() {
     let path = directory.path().join("it");
     assert_eq!(refusal(&path), "it: No such file or directory (os error 2)");
     assert_eq!(refusal(Path::new("/dev/null")), "it: neither a file nor a directory");
-    let unknown = "it: unknown format: neither WARC, JSON lines, Parquet, Arrow, HTML nor text by its content, \
+    let unknown = "it: unknown format: neither WARC, ARC, WACZ, JSON lines, Parquet, Arrow, HTML nor text by its content, \
                    nor CSV or TSV by its name";
     for content in [&b""[..], b"\x89PNG\0", b"\x00", &gzip(b"<p>"), &gzip(b"text"), &zstd(b"text")] {
         fs::write(&path, content).unwrap();

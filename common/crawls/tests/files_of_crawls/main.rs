@@ -2,10 +2,13 @@
 //! text.
 #![allow(clippy::unwrap_used)]
 
+mod arc;
 mod damage;
 mod files;
+mod framing;
 mod lines;
 mod records;
+mod wacz;
 mod warc;
 
 use std::fs;
@@ -38,7 +41,7 @@ fn items_within(options: impl Into<InputOptions>, name: &str, content: &[u8]) ->
     items
 }
 
-/// The items as lines of text.
+/// The items as lines of text, without the number of bytes that were skipped.
 fn rendered(items: &[Item]) -> Vec<String> {
     items
         .iter()
@@ -49,7 +52,8 @@ fn rendered(items: &[Item]) -> Vec<String> {
             Item::Bad(error) => {
                 let path = error.path.to_str().unwrap();
                 let name = error.path.file_name().unwrap().to_str().unwrap();
-                format!("bad: {}", error.to_string().replace(path, name))
+                let skipped = format!("; {} bytes were skipped", error.skipped);
+                format!("bad: {}", error.to_string().replace(path, name).replace(&skipped, ""))
             }
         })
         .collect()

@@ -143,13 +143,13 @@ fn dates() {
     assert_eq!(page.fetched_at, None);
     let Item::Page(page) = dated("WARC-Date: 2023-11-15T22:13:20Z\r\n") else { panic!() };
     assert_eq!(page.fetched_at, Some(NOW.plus_millis(Timestamp::DAY_MS)));
-    for (date, expected) in [
-        ("2023-11-15T22:13:20.001Z", "the date 2023-11-15T22:13:20.001Z is more than 24 hours ahead"),
-        ("20200101", "the date is not an RFC 3339 date-time such as 2026-01-31T08:00:00Z: \"20200101\""),
-    ] {
-        let rendered = rendered(&[dated(&format!("WARC-Date: {date}\r\n"))]);
-        assert_eq!(rendered, [format!("bad: a.warc, record at byte 0: {expected}")]);
-    }
+    let Item::Page(page) = dated("WARC-Date: 20200101\r\n") else { panic!() };
+    assert_eq!(page.fetched_at, None, "what is no date is ignored");
+    let ahead = rendered(&[dated("WARC-Date: 2023-11-15T22:13:20.001Z\r\n")]);
+    assert_eq!(
+        ahead,
+        ["bad: a.warc, record at byte 0: the date 2023-11-15T22:13:20.001Z is more than 24 hours ahead"]
+    );
 }
 
 #[test]
@@ -174,7 +174,10 @@ fn bad_records_are_items_among_good_ones() {
             b"WARC/1.0\r\nWARC-Type response\r\n\r\n".to_vec(),
             "a line of the record head is no field: \"WARC-Type response\"",
         ),
-        (b"WARC/2.0\r\nWARC-Type: response\r\n\r\n".to_vec(), "no WARC record; it begins with \"WARC/2.0\""),
+        (
+            b"WARC/2.0\r\nWARC-Type: response\r\n\r\n".to_vec(),
+            "WARC/2.0 is not read; WARC/0.17, WARC/0.18, WARC/1.0 and WARC/1.1 are",
+        ),
         (b"<html> in between\r\n\r\n".to_vec(), "no WARC record; it begins with \"<html> in between\""),
         (
             record(&format!("X: {}\r\n", "y".repeat(70_000)), b""),

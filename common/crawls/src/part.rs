@@ -1,0 +1,86 @@
+//! A part of a file that is a file of its own, such as one in an archive.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+use flate2::bufread::DeflateDecoder;
+
+use super::Limits;
+use super::error::Reason;
+use super::stream::Stream;
+
+/// A part of a file.
+pub(super) struct Part {
+    file: Arc<File>,
+    range: Range<u64>,
+    /// Whether its bytes are deflated, so that it can be read only from its beginning.
+    is_deflated: bool,
+}
+
+impl Part {
+    pub(super) fn new(file: &Arc<File>, range: Range<u64>, is_deflated: bool) -> Self {
+        Self { file: Arc::clone(file), range, is_deflated }
+    }
+
+    /// Opens it.
+    pub(super) fn open(&self, limits: &Limits) -> Result<Stream, Reason> {
+        let part = PartReader { file: Arc::clone(&self.file), range: self.range.clone(), at: 0 };
+        if !self.is_deflated {
+            return Stream::seekable(part, limits);
+        }
+        let stored = self.range.end - self.range.start;
+        let left =
+            stored.saturating_mul(limits.expansion_ratio_max).saturating_add(limits.expansion_free_bytes);
+        Stream::once(Inflated { from: DeflateDecoder::new(BufReader::new(part)), left }, limits)
+    }
+
+    /// Where in the file a place in the part is; that of the part itself if it is deflated.
+    pub(super) fn offset(&self, in_part: u64) -> u64 {
+        self.range.start + if self.is_deflated { 0 } else { in_part }
+    }
+}
+
+/// Reads a part of a file. Its position is its own: other readers of the file do not move it.
+struct PartReader {
+    file: Arc<File>,
+    range: Range<u64>,
+    /// The position in the part.
+    at: u64,
+}
+
+impl Read for PartReader {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let left = (self.range.end - self.range.start).saturating_sub(self.at);
+        let wanted = out.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+        let read = self.file.read_at(&mut out[..wanted], self.range.start + self.at)?;
+        self.at += read as u64;
+        Ok(read)
+    }
+}
+
+impl Seek for PartReader {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let SeekFrom::Start(at) = to else { return Err(io::ErrorKind::Unsupported.into()) };
+        self.at = at;
+        Ok(at)
+    }
+}
+
+/// What a part unpacks to, which is bounded.
+struct Inflated<R> {
+    from: R,
+    left: u64,
+}
+
+impl<R: Read> Read for Inflated<R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let read = self.from.read(out)?;
+        self.left = self.left.checked_sub(read as u64).ok_or_else(|| {
+            io::Error::other("unpacks to an implausible size; the rest of the file is left out")
+        })?;
+        Ok(read)
+    }
+}
