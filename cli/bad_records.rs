@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use anyhow::Context;
-use doppel_crawls::{InputError, Place, Reason};
+use doppel_crawls::{HeadError, InputError, Place, Reason};
 use serde::Serialize;
 
 use crate::exit::Failure;
@@ -152,6 +152,7 @@ pub(crate) fn class(error: &InputError) -> &'static str {
         Reason::ZstdWindow { .. } => "zstd window above --zstd-window-max",
         Reason::Corrupt(_) => "corrupt compressed data",
         Reason::Expansion { .. } => "unpacks to implausibly much",
+        Reason::Head(HeadError::OtherVersion(_)) => "WARC of another version",
         Reason::Head(_) | Reason::Length => "broken WARC or ARC record",
         Reason::TooLarge { .. } => "too large",
         Reason::Url(_) => "no page URL",

@@ -51,6 +51,16 @@ impl Counted {
         matches!(self.from, Origin::File(_))
     }
 
+    /// Like `read`, but an interrupted call is made again.
+    pub(super) fn read_retrying(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.read(out) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                result => return result,
+            }
+        }
+    }
+
     /// Puts bytes back that were read last.
     pub(super) fn give_back(&mut self, bytes: &[u8]) {
         self.read = self.read.saturating_sub(bytes.len() as u64);

@@ -67,6 +67,8 @@ pub(super) struct Stream {
     member_ended: bool,
     /// What is consumed, where that is wanted.
     tap: Option<Tap>,
+    /// Bytes behind others that are lost, and whether they are the last ones of the member.
+    behind_gap: Option<(Vec<u8>, bool)>,
 }
 
 /// A place in the content of a file.
@@ -130,6 +132,7 @@ impl Stream {
             at_member_start: true,
             member_ended,
             tap: None,
+            behind_gap: None,
         })
     }
 
@@ -234,11 +237,28 @@ impl Stream {
         self.unpacked += bytes.len() as u64;
         bytes.extend_from_slice(&self.window[self.start..self.end]);
         (self.start, self.end) = (0, bytes.len());
-        if bytes.len() < WINDOW {
-            bytes.resize(WINDOW, 0);
-        }
+        bytes.resize(bytes.len().max(WINDOW), 0);
         self.window = bytes;
         self.limits.check_expansion(self.stored, self.unpacked)
+    }
+
+    /// Puts back bytes of the current member behind which others were consumed that are lost. The member seems to end before
+    /// these, and what follows is reached by [`pass_gap`](Self::pass_gap).
+    pub(super) fn put_back_before_gap(&mut self, bytes: Vec<u8>) -> Result<(), Reason> {
+        let behind = self.available().to_vec();
+        self.behind_gap = Some((behind, self.member_ended));
+        self.start = self.end;
+        self.member_ended = true;
+        self.put_back(bytes)
+    }
+
+    /// Goes to the bytes behind the ones that are lost, if there are some.
+    pub(super) fn pass_gap(&mut self) -> bool {
+        let Some((mut bytes, ended)) = self.behind_gap.take() else { return false };
+        (self.start, self.end, self.member_ended) = (0, bytes.len(), ended);
+        bytes.resize(bytes.len().max(WINDOW), 0);
+        self.window = bytes;
+        true
     }
 
     /// Like [`seek`](Self::seek), but what is read from there counts as stored once more.
@@ -273,7 +293,7 @@ impl Stream {
             }
             let free = &mut self.window[self.end..];
             let bytes = match &mut self.codec {
-                Codec::Plain(file) => read_retrying(file, free).map_err(Reason::Io)?,
+                Codec::Plain(file) => file.read_retrying(free).map_err(Reason::Io)?,
                 Codec::Gzip(gzip) => gzip.read(free)?,
                 Codec::Zstd(zstd) => zstd.read(free)?,
                 Codec::Bzip2(bzip2) => bzip2.read(free)?,
@@ -349,6 +369,9 @@ impl Stream {
 
     /// Goes to the next member after the current one is consumed. Returns false at the end of the file.
     pub(super) fn next_member(&mut self) -> Result<bool, Reason> {
+        if self.pass_gap() {
+            return Ok(true);
+        }
         let found = match &mut self.codec {
             Codec::Gzip(gzip) => gzip.next_member()?,
             Codec::Zstd(zstd) => zstd.next_frame()?,
@@ -371,14 +394,5 @@ impl Stream {
             self.enter_member();
         }
         Ok(found)
-    }
-}
-
-fn read_retrying(from: &mut impl Read, out: &mut [u8]) -> io::Result<usize> {
-    loop {
-        match from.read(out) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            result => return result,
-        }
     }
 }

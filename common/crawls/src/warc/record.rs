@@ -219,9 +219,7 @@ impl Records {
     /// Reads the description of a file of ARC whose length is wrong, up to the next record. It is no page, and ends where that
     /// begins.
     fn read_lines(&mut self) -> Result<(), Reason> {
-        if !self.rewind()? {
-            return Err(Reason::Length);
-        }
+        self.rewind()?;
         if self.is_tapped {
             self.stream.tap();
         }
@@ -349,7 +347,11 @@ impl Records {
     fn find_record(&mut self, reason: &Reason) -> Result<bool, Reason> {
         let form = self.form;
         let is_between = matches!(reason, Reason::Head(HeadError::Version(_)));
-        match self.go_back(reason).and_then(|()| form.find_in(&mut self.stream, is_between)) {
+        let mut found = self.go_back(reason).and_then(|()| form.find_in(&mut self.stream, is_between));
+        if matches!(found, Ok(false)) && self.stream.pass_gap() {
+            found = form.find_in(&mut self.stream, false);
+        }
+        match found {
             Ok(true) => Ok(true),
             Err(error @ (Reason::Io(_) | Reason::Expansion { .. })) => Err(error),
             // A member that is already known to be broken fails here again.
@@ -358,31 +360,28 @@ impl Records {
     }
 
     /// Goes back to the second byte of a record whose length is wrong, as far as possible: in a pipe what is above the limit of a record
-    /// is gone.
+    /// is left out.
     fn go_back(&mut self, reason: &Reason) -> Result<(), Reason> {
         if matches!(reason, Reason::Corrupt(_) | Reason::ZstdWindow { .. }) {
             return Ok(());
         }
-        if self.rewind()? {
-            let first = self.stream.data()?.len().min(1);
-            self.stream.consume(first);
-        }
+        self.rewind()?;
+        let first = self.stream.data()?.len().min(1);
+        self.stream.consume(first);
         Ok(())
     }
 
-    /// Goes back to the beginning of a record. Returns false if that is gone.
-    fn rewind(&mut self) -> Result<bool, Reason> {
+    /// Goes back to the beginning of a record.
+    fn rewind(&mut self) -> Result<(), Reason> {
         let consumed = self.stream.consumed() - self.begun;
         let mut bytes = std::mem::take(&mut self.head_bytes);
         let is_in_memory = (bytes.len() + self.block.len()) as u64 == consumed;
         bytes.append(&mut self.block);
-        if is_in_memory {
-            self.stream.put_back(bytes)?;
-        } else if let Some(spot) = &self.spot {
-            self.stream.return_to(spot)?;
-        } else {
-            return Ok(false);
+        match &self.spot {
+            _ if is_in_memory => self.stream.put_back(bytes),
+            Some(spot) => self.stream.return_to(spot),
+            // Of a pipe what is not in memory is gone, and counts as skipped.
+            None => self.stream.put_back_before_gap(bytes),
         }
-        Ok(true)
     }
 }

@@ -335,6 +335,25 @@ fn line_ends_and_zeros_behind_compressed_members_are_no_damage() {
     }
 }
 
+/// Where a reader cannot go back by more than the limit of a record, it reads what is in memory, and counts the bytes of the rest.
+#[test]
+fn a_length_beyond_the_limit_in_a_solid_file_costs_what_is_not_in_memory() {
+    let mut records = pages(&["one"; 8]);
+    records.push(page("https://a.org/8", &"word ".repeat(20_000)));
+    records.extend(pages(&["two"; 2]));
+    records[1] = with_length(&records[1], "100500");
+    let limits = Limits { record_bytes_max: 3_000, ..LIMITS };
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a.warc.xz");
+    fs::write(&path, xz(&records.concat())).unwrap();
+    let mut input = doppel_crawls::open(&path, limits).unwrap();
+    let items = rendered(&input.by_ref().collect::<Vec<_>>());
+    let pages = items.iter().filter(|item| item.starts_with("https")).count();
+    assert_eq!(pages, 1 + 6 + 2, "{items:?}");
+    assert_eq!(items.len() - pages, 2, "{items:?}");
+    assert_eq!(input.skipped_bytes(), (records[1].len() + records[8].len()) as u64);
+}
+
 fn text() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         4 => "[a-z <>]{0,30}",
