@@ -140,7 +140,9 @@ fn extractor() -> Extractor {
 /// The most that an extractor has in its buffers when it has read the page.
 fn buffer_bytes(raw: RawContent<'_>) -> u64 {
     let (bytes, in_place) = match raw {
-        RawContent::Html { bytes, charset } => (bytes, is_read_in_place(bytes, charset)),
+        RawContent::Html { bytes, charset } | RawContent::Xhtml { bytes, charset } => {
+            (bytes, is_read_in_place(bytes, charset))
+        }
         RawContent::Text(text) => (text.as_bytes(), true),
     };
     let count = |is_one: fn(&u8) -> bool| bytes.iter().filter(|byte| is_one(byte)).count() as u64;

@@ -15,6 +15,7 @@ mod commands {
     mod formats;
     mod load;
     mod logged;
+    mod markup;
     mod named_fields;
     mod new_directory;
     mod notify;

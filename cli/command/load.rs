@@ -190,6 +190,7 @@ pub(super) fn item(page: Fetched) -> PageItem {
     let Fetched { url, fetched_at, body, popularity, language } = page;
     let body = match body {
         FetchedBody::Html { bytes, charset } => PageBody::Html(unicode(bytes, charset.as_deref())),
+        FetchedBody::Xhtml { bytes, charset } => PageBody::of_xhtml(unicode(bytes, charset.as_deref())),
         FetchedBody::Text(text) => PageBody::Text(text),
         FetchedBody::Redirect(target) => PageBody::Redirect(target),
         FetchedBody::Dead => PageBody::Dead,

@@ -57,13 +57,10 @@ impl Collection {
                 Found::Location(reference) => Page::Redirect(
                     redirect::resolve(url, None, reference).unwrap_or_else(|| reference.clone()),
                 ),
-                Found::Html(html) => {
-                    let page = html::parse(html);
-                    match redirect::target(url, &page, html.len()) {
-                        Some(target) => Page::Redirect(target),
-                        None => Page::Content(collection.contents.intern(&page.text)),
-                    }
-                }
+                Found::Html(html) => match redirect::target(url, html) {
+                    Some(target) => Page::Redirect(target),
+                    None => Page::Content(collection.contents.intern(&html::parse(html).text)),
+                },
             };
             collection.pages.insert(url.to_owned(), page);
         }

@@ -24,14 +24,6 @@ pub(crate) struct Page {
     pub(crate) text: String,
     /// Where in the text the space of each tag is, with the name of its element, behind a slash that of an end tag.
     pub(crate) tags: Vec<(usize, String)>,
-    /// `content` of each `<meta http-equiv=refresh>`, in order; none from templates.
-    pub(crate) refreshes: Vec<String>,
-    /// `href` of the first `<base>`.
-    pub(crate) base: Option<String>,
-    /// The text of each script, in order.
-    pub(crate) scripts: Vec<String>,
-    /// True if the page has text outside its title, or an element that could show something.
-    pub(crate) has_body: bool,
 }
 
 /// Parses a whole page.
@@ -57,8 +49,6 @@ struct State {
     page: Page,
     /// The script or style element that the text now belongs to.
     dropping: Option<LocalName>,
-    in_title: bool,
-    templates: usize,
 }
 
 impl TokenSink for Tap {
@@ -89,17 +79,8 @@ impl TokenSink for Tap {
 
 impl State {
     fn text(&mut self, text: &str) {
-        match self.dropping.as_deref() {
-            Some("script") => {
-                if let Some(script) = self.page.scripts.last_mut() {
-                    script.push_str(text);
-                }
-            }
-            Some(_) => {}
-            None => {
-                self.page.text.push_str(text);
-                self.page.has_body |= !self.in_title && !text.trim().is_empty();
-            }
+        if self.dropping.is_none() {
+            self.page.text.push_str(text);
         }
     }
 
@@ -113,37 +94,10 @@ impl State {
         let slash = if tag.kind == TagKind::EndTag { "/" } else { "" };
         self.page.tags.push((self.page.text.len(), format!("{slash}{}", tag.name)));
         self.page.text.push(' ');
-        match tag.kind {
-            TagKind::StartTag => self.start(tag, foreign),
-            TagKind::EndTag => match &*tag.name {
-                "title" => self.in_title = false,
-                "template" => self.templates = self.templates.saturating_sub(1),
-                _ => {}
-            },
-        }
-    }
-
-    fn start(&mut self, tag: &Tag, foreign: bool) {
-        match &*tag.name {
-            // An empty element is one only in foreign content.
-            "script" | "style" if tag.self_closing && foreign => {}
-            "script" | "style" => {
-                self.dropping = Some(tag.name.clone());
-                if &*tag.name == "script" {
-                    self.page.scripts.push(String::new());
-                }
-            }
-            "title" => self.in_title = true,
-            "template" => self.templates += 1,
-            "base" if self.page.base.is_none() => self.page.base = attribute(tag, "href"),
-            "meta" if self.templates == 0 => {
-                let kind = attribute(tag, "http-equiv").unwrap_or_default();
-                if kind.eq_ignore_ascii_case("refresh") {
-                    self.page.refreshes.extend(attribute(tag, "content"));
-                }
-            }
-            "html" | "head" | "body" | "base" | "meta" | "link" | "noscript" => {}
-            _ => self.page.has_body = true,
+        // An empty element is one only in foreign content.
+        let is_dropped = matches!(&*tag.name, "script" | "style") && !(tag.self_closing && foreign);
+        if tag.kind == TagKind::StartTag && is_dropped {
+            self.dropping = Some(tag.name.clone());
         }
     }
 }
@@ -158,11 +112,6 @@ fn forget_frames(tag: &mut Tag) {
         _ => return,
     };
     tag.name = LocalName::from(unknown);
-}
-
-fn attribute(tag: &Tag, name: &str) -> Option<String> {
-    let attribute = tag.attrs.iter().find(|attr| &*attr.name.local == name);
-    attribute.map(|attr| attr.value.to_string())
 }
 
 /// An element of the tree that is not kept: its name, and an identity.

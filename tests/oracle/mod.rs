@@ -9,8 +9,10 @@
 pub(crate) mod collection;
 pub(crate) mod cover;
 pub(crate) mod crawl;
+pub(crate) mod dom;
 pub(crate) mod html;
 pub(crate) mod redirect;
+pub(crate) mod script;
 pub(crate) mod truth;
 pub(crate) mod warc;
 

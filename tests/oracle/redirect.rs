@@ -1,29 +1,197 @@
-//! Detects pages that only redirect the reader.
+//! Pages that send their readers elsewhere, by the rule of docs/PAGES.md alone: on the tree that html5ever builds of the page for a browser
+//! with scripts.
 
+use std::rc::Rc;
+
+use doppel_baseline::tokens::each_token;
+use html5ever::tree_builder::TreeBuilderOpts;
+use html5ever::{ParseOpts, parse_document, tendril::TendrilSink};
 use url::Url;
 
-use super::html::Page;
+use super::dom::{Dom, Element, Kind, Node};
+use super::script;
 
-/// HTML of at least this many bytes is content, whatever it says.
-const STUB_BYTES: usize = 4_000;
-/// A refresh with a longer delay, in seconds, leaves time to read: the page is content.
-const MAX_DELAY: u64 = 10;
+/// A page that shows this many words is no redirect.
+const WORDS: usize = 20;
 
-/// The URL to which a page with `bytes` bytes of HTML at `url` redirects, if it is a redirect.
-pub(crate) fn target(url: &str, page: &Page, bytes: usize) -> Option<String> {
-    if bytes >= STUB_BYTES {
+/// Elements whose words are not shown, and inside which nothing counts.
+const UNSEEN: [&str; 5] = ["noscript", "template", "iframe", "noembed", "noframes"];
+
+/// What a page shows and says, in the order of the page.
+#[derive(Default)]
+struct Seen {
+    text: String,
+    links: Vec<String>,
+    /// The first base so far, resolved.
+    base: Option<Url>,
+    /// The first valid refresh: its delay, its URL as written, and resolved.
+    refresh: Option<(u64, String, Url)>,
+    script: Option<Url>,
+    /// The same without the last script.
+    script_before: Option<Url>,
+    is_cut_in_script: bool,
+    has_frames: bool,
+}
+
+/// The URL to which a page at `url` redirects, if it is a redirect.
+pub(crate) fn target(url: &str, source: &str) -> Option<String> {
+    let own = Url::parse(url).ok()?;
+    let options = ParseOpts {
+        tree_builder: TreeBuilderOpts { scripting_enabled: true, ..TreeBuilderOpts::default() },
+        ..ParseOpts::default()
+    };
+    let document = parse_document(Dom::default(), options).one(source);
+    let mut seen = Seen::default();
+    // A script that is open at the end is not executed, and nothing is behind it.
+    let lower = source.to_ascii_lowercase();
+    seen.is_cut_in_script = lower.rfind("<script") > lower.rfind("</script");
+    seen.see(&own, &document.root);
+    let mut words = 0;
+    each_token(&seen.text, |_| words += 1);
+    if words >= WORDS {
         return None;
     }
-    let refresh = page.refreshes.iter().find_map(|content| refresh(content));
-    let by_refresh = refresh.filter(|(delay, _)| *delay <= MAX_DELAY).map(|(_, reference)| reference);
-    let by_script = || {
-        let scripts = page.scripts.iter().filter(|_| !page.has_body);
-        scripts.filter_map(|script| location_set(script)).next()
+    if seen.is_cut_in_script {
+        seen.script = seen.script_before;
+    }
+    let leads_away = |target: &Url| {
+        let mut target = target.clone();
+        target.set_fragment(None);
+        let mut own = own.clone();
+        own.set_fragment(None);
+        (target != own && matches!(target.scheme(), "http" | "https" | "file")).then(|| String::from(target))
     };
-    let reference = by_refresh.or_else(by_script)?;
-    let target = resolve(url, page.base.as_deref(), &reference)?;
-    let own = resolve(url, None, "");
-    (own.as_deref() != Some(&*target) && target != url).then_some(target)
+    let by_refresh = seen.refresh.as_ref().and_then(|(delay, written, target)| {
+        let target = leads_away(target).filter(|_| !written.is_empty())?;
+        let counts = *delay <= 1 || *delay <= 10 && seen.names(&own, written, &target);
+        counts.then_some(target)
+    });
+    by_refresh.or_else(|| seen.script.as_ref().and_then(leads_away))
+}
+
+impl Seen {
+    fn see(&mut self, own: &Url, root: &Rc<Node>) {
+        let mut work = vec![(root.clone(), true)];
+        while let Some((node, is_shown)) = work.pop() {
+            match &node.kind {
+                Kind::Text(text) if is_shown && !self.has_frames => self.text.push_str(&text.borrow()),
+                Kind::Element(element) => {
+                    self.text.push(' ');
+                    let hidden = is_hidden(element);
+                    self.note(own, &node, element, is_shown && !hidden);
+                    let name = element.name();
+                    if UNSEEN.contains(&name) {
+                        continue;
+                    }
+                    let shown = is_shown && !hidden && !matches!(name, "title" | "script" | "style");
+                    // The space of the end tag.
+                    work.push((Node::text(" "), true));
+                    work.extend(node.children.borrow().iter().rev().map(|child| (child.clone(), shown)));
+                }
+                Kind::Text(_) => {}
+                Kind::Other => {
+                    work.extend(node.children.borrow().iter().rev().map(|child| (child.clone(), is_shown)))
+                }
+            }
+        }
+    }
+
+    fn note(&mut self, own: &Url, node: &Rc<Node>, element: &Element, is_shown: bool) {
+        let base = self.base.clone().unwrap_or_else(|| own.clone());
+        let attribute = |name: &str| element.attribute(name);
+        match element.name() {
+            "frameset" => self.has_frames = true,
+            "base" if self.base.is_none() => {
+                if let Some(link) = attribute("href") {
+                    let resolved = own.join(&link).ok();
+                    let resolved = resolved.filter(|base| !matches!(base.scheme(), "data" | "javascript"));
+                    self.base = Some(resolved.unwrap_or_else(|| own.clone()));
+                }
+            }
+            "meta" if self.refresh.is_none() => {
+                let is_refresh =
+                    attribute("http-equiv").is_some_and(|kind| kind.eq_ignore_ascii_case("refresh"));
+                let parsed =
+                    attribute("content").filter(|_| is_refresh).and_then(|content| refresh(&content));
+                self.refresh = parsed.and_then(|(delay, written)| {
+                    let target =
+                        base.join(written.trim()).ok().filter(|target| target.scheme() != "javascript")?;
+                    Some((delay, written, target))
+                });
+            }
+            "a" | "area" if is_shown => self.links.extend(attribute("href")),
+            "script" => {
+                self.script_before = self.script.clone();
+                if !is_javascript(element) {
+                    return;
+                }
+                let text: String =
+                    node.children.borrow().iter().filter_map(|child| child.as_text()).collect();
+                if let Some(location) = script::location(&text) {
+                    let query = own.query().filter(|_| location.with_query).map(|query| format!("?{query}"));
+                    let link = format!("{}{}", location.reference, query.unwrap_or_default());
+                    let target = base.join(&link).ok();
+                    let leaves = |target: &Url| {
+                        let ends = |url: &Url| url.as_str().split('#').next().map(str::to_owned);
+                        matches!(target.scheme(), "http" | "https" | "file") && ends(target) != ends(own)
+                    };
+                    self.script = target.filter(leaves).or(self.script.take());
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether the page names the target of its refresh.
+    fn names(&self, own: &Url, written: &str, target: &str) -> bool {
+        let base = self.base.as_ref().unwrap_or(own);
+        let plain = |url: &str| {
+            let url = url.split('#').next().unwrap_or_default().to_ascii_lowercase();
+            let schemes = ["http://", "https://", "file://", "//"];
+            let url =
+                schemes.iter().find_map(|scheme| url.strip_prefix(scheme).map(str::to_owned)).unwrap_or(url);
+            url.strip_suffix('/').map(str::to_owned).unwrap_or(url)
+        };
+        let is_linked = self.links.iter().filter_map(|link| base.join(link).ok()).any(|mut link| {
+            link.set_fragment(None);
+            link.as_str() == target
+        });
+        let known = [plain(written), plain(target)];
+        is_linked
+            || self.text.split_whitespace().any(|word| {
+                let around = |c: char| ".,;:!?()[]<>\"'".contains(c) || !c.is_ascii() && !c.is_alphanumeric();
+                let word = plain(word.trim_matches(around));
+                !word.is_empty() && known.contains(&word)
+            })
+    }
+}
+
+fn is_hidden(element: &Element) -> bool {
+    let hidden = element.attribute("hidden").is_some_and(|value| !value.eq_ignore_ascii_case("until-found"));
+    let style = element.attribute("style").unwrap_or_default().to_ascii_lowercase();
+    hidden
+        || style.split(';').filter_map(|declaration| declaration.split_once(':')).any(|(property, value)| {
+            match property.trim() {
+                "display" => value.trim().starts_with("none"),
+                "visibility" => value.trim().starts_with("hidden"),
+                _ => false,
+            }
+        })
+}
+
+fn is_javascript(element: &Element) -> bool {
+    if ["src", "nomodule", "event", "for"].iter().any(|name| element.attribute(name).is_some()) {
+        return false;
+    }
+    let kind = match (element.attribute("type"), element.attribute("language")) {
+        (Some(kind), _) => kind.trim().to_ascii_lowercase(),
+        (None, Some(language)) if !language.is_empty() => format!("text/{}", language.to_ascii_lowercase()),
+        _ => return true,
+    };
+    kind.is_empty()
+        || kind.contains("javascript")
+        || kind.contains("ecmascript")
+        || matches!(&*kind, "text/jscript" | "text/livescript")
 }
 
 /// Resolves a reference found on the page at `url`. The result has no fragment.
@@ -67,27 +235,4 @@ pub(crate) fn refresh(content: &str) -> Option<(u64, String)> {
         _ => value,
     };
     Some((delay, value.to_owned()))
-}
-
-/// The string to which a script sets the location of the page, if it does.
-pub(crate) fn location_set(script: &str) -> Option<String> {
-    script.match_indices("location").find_map(|(at, word)| {
-        let before = script[..at].chars().next_back();
-        if before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == '$') {
-            return None;
-        }
-        let rest = script[at + word.len()..].trim_start();
-        let assigned = |rest: &str| Some(rest.trim_start().strip_prefix('=')?.trim_start().to_owned());
-        let called = |name: &str| {
-            let arguments = rest.strip_prefix(name)?.trim_start().strip_prefix('(')?;
-            Some(arguments.trim_start().to_owned())
-        };
-        let value = assigned(rest)
-            .or_else(|| assigned(rest.strip_prefix(".href")?))
-            .or_else(|| called(".replace"))
-            .or_else(|| called(".assign"))?;
-        let quote = value.chars().next().filter(|c| matches!(c, '"' | '\''))?;
-        let literal = value[1..].split(quote).next()?;
-        Some(literal.replace('\\', ""))
-    })
 }

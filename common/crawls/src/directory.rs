@@ -129,7 +129,7 @@ impl Files {
         let metadata = file.metadata().map_err(Reason::Io)?;
         self.bytes_read += metadata.len();
         let mut bytes = Vec::new();
-        if kind != PageKind::Html {
+        if !matches!(kind, PageKind::Html | PageKind::Xhtml) {
             (&mut file).take(LOOKED_AT as u64).read_to_end(&mut bytes).map_err(Reason::Io)?;
             let text = match kind {
                 PageKind::Unnamed => is_text(&bytes),
@@ -145,6 +145,7 @@ impl Files {
         file.take(left).read_to_end(&mut bytes).map_err(Reason::Io)?;
         let body = match kind {
             PageKind::Html => FetchedBody::Html { bytes, charset: None },
+            PageKind::Xhtml => FetchedBody::Xhtml { bytes, charset: None },
             PageKind::Text | PageKind::Unnamed => FetchedBody::Text(charset::decode(&bytes, None)),
         };
         let fetched_at = Some(self.limits.check_date(modified(&metadata))?);

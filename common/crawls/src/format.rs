@@ -113,6 +113,7 @@ impl Format {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum PageKind {
     Html,
+    Xhtml,
     /// Text or Markdown.
     Text,
     /// A file without an extension; it is text if its content is.
@@ -123,6 +124,7 @@ impl PageKind {
     /// Determines the kind by the file name; `None` for unsupported names.
     pub(super) fn of(path: &Path) -> Option<Self> {
         match extension(path).as_str() {
+            "xhtml" | "xht" => Some(Self::Xhtml),
             _ if is_html(path) => Some(Self::Html),
             "txt" | "text" | "md" | "markdown" | "rst" | "adoc" => Some(Self::Text),
             _ => path.extension().is_none().then_some(Self::Unnamed),

@@ -87,6 +87,13 @@ pub enum FetchedBody {
         /// The charset that the response declared. The document may declare another one.
         charset: Option<String>,
     },
+    /// A document whose media type or file name is that of XHTML.
+    Xhtml {
+        /// The document, as above.
+        bytes: Vec<u8>,
+        /// The charset that the response declared.
+        charset: Option<String>,
+    },
     /// Plain text or Markdown.
     Text(String),
     /// A redirect to another page.
@@ -101,6 +108,7 @@ impl FetchedBody {
     pub fn raw_content(&self) -> Option<RawContent<'_>> {
         match self {
             Self::Html { bytes, charset } => Some(RawContent::Html { bytes, charset: charset.as_deref() }),
+            Self::Xhtml { bytes, charset } => Some(RawContent::Xhtml { bytes, charset: charset.as_deref() }),
             Self::Text(text) => Some(RawContent::Text(text)),
             Self::Redirect(_) | Self::Dead => None,
         }

@@ -33,10 +33,10 @@ pub fn crawl_ending(file: &Path) -> Option<&str> {
     if is_crawl { name.get(name[..inner].rfind('.')?..) } else { None }
 }
 
-/// Whether a file is by its name an HTML page.
+/// Whether a file is by its name an HTML or XHTML page.
 #[must_use]
 pub fn is_html(name: &Path) -> bool {
-    matches!(extension(name).as_str(), "html" | "htm" | "xhtml")
+    matches!(extension(name).as_str(), "html" | "htm" | "xhtml" | "xht")
 }
 
 #[cfg(test)]

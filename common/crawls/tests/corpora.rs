@@ -88,7 +88,9 @@ fn bodies() {
     ] {
         let path = data.join(file);
         let pages = pages(&path).into_iter().map(|page| match page.body {
-            FetchedBody::Html { bytes, .. } => (page.url.to_string(), Some(bytes)),
+            FetchedBody::Html { bytes, .. } | FetchedBody::Xhtml { bytes, .. } => {
+                (page.url.to_string(), Some(bytes))
+            }
             FetchedBody::Text(text) => (page.url.to_string(), Some(text.into_bytes())),
             FetchedBody::Redirect(_) | FetchedBody::Dead => (page.url.to_string(), None),
         });

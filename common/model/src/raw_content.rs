@@ -10,6 +10,13 @@ pub enum RawContent<'c> {
         /// The charset that the response declared. The document may declare another one.
         charset: Option<&'c str>,
     },
+    /// A document whose media type or file name is that of XHTML.
+    Xhtml {
+        /// The document, as above.
+        bytes: &'c [u8],
+        /// The charset that the response declared.
+        charset: Option<&'c str>,
+    },
     /// Plain text or Markdown.
     Text(&'c str),
 }
@@ -19,7 +26,7 @@ impl RawContent<'_> {
     #[must_use]
     pub fn size(self) -> usize {
         match self {
-            Self::Html { bytes, .. } => bytes.len(),
+            Self::Html { bytes, .. } | Self::Xhtml { bytes, .. } => bytes.len(),
             Self::Text(text) => text.len(),
         }
     }

@@ -57,6 +57,16 @@ pub enum PageBody {
     Dead,
 }
 
+impl PageBody {
+    /// An XHTML document. A page item has no media type, so an XML declaration says that the document is XML.
+    #[must_use]
+    pub fn of_xhtml(document: String) -> Self {
+        let begins = document.trim_ascii_start().strip_prefix("<?xml");
+        let is_declared = begins.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_whitespace()));
+        Self::Html(if is_declared { document } else { format!("<?xml version=\"1.0\"?>{document}") })
+    }
+}
+
 /// Why a text is not a valid page item: the reason and, if there is one, the field at fault.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct ItemError {

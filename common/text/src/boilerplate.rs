@@ -218,7 +218,7 @@ fn each_word(name: &[u8], mut each: impl FnMut(&[u8])) {
 }
 
 /// Whether a declaration of a style hides the element.
-fn hides(declaration: &str) -> bool {
+pub(super) fn hides(declaration: &str) -> bool {
     let Some((property, value)) = declaration.split_once(':') else { return false };
     let begins = |with: &str| {
         value.trim_start().get(..with.len()).is_some_and(|value| value.eq_ignore_ascii_case(with))

@@ -1,6 +1,6 @@
 //! Converts bytes in any charset to UTF-8.
 //!
-//! The charset is taken from the first of these that is there: the byte order mark; the declaration of the response; a
+//! The charset is taken from the first of these that is there: the byte order mark; the declaration of the response; the XML declaration; a
 //! `<meta>` in the first [`PRESCAN_BYTES`] bytes (WHATWG HTML, "prescan a byte stream to determine its encoding").
 //! Without any, it is UTF-8 if the bytes are valid UTF-8, or else a guess from the bytes. Valid UTF-8 is not copied.
 
@@ -8,6 +8,7 @@ use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252, X_USER_DEFINED};
 
 use super::prescan::prescan;
+use super::xhtml;
 
 /// The number of bytes in which a `<meta>` is searched for.
 const PRESCAN_BYTES: usize = 1024;
@@ -46,7 +47,7 @@ fn stated<'a>(html: &'a [u8], declared: Option<&str>) -> (Option<&'static Encodi
         Some((encoding, bom)) => (Some(encoding), &html[bom..]),
         None => (declared.and_then(|label| Encoding::for_label(label.trim().as_bytes())), html),
     };
-    (encoding.or_else(|| meta(html)), html)
+    (encoding.or_else(|| xhtml::declared(html)).or_else(|| meta(html)), html)
 }
 
 fn in_place<'a>(html: &'a [u8], stated: Option<&'static Encoding>) -> Option<&'a str> {

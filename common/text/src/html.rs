@@ -1,11 +1,11 @@
 //! HTML to text, by the WHATWG tokenizer and without a tree.
 //!
 //! A page is read as by a browser without scripts and frames: `frameset`, `frame`, `iframe` and `noframes` have no
-//! meaning of their own, and their content is ordinary markup.
+//! meaning of their own, and their content is ordinary markup. XHTML comes to the same reader by way of [`xhtml`].
 //!
-//! Besides the text, [`Document`] records what the page says about itself: `<base>`, the canonical link and, for small
-//! pages, the signs of a redirect in the content; and, where it is asked for, which text is the main content. No HTML tokens are built:
-//! text, names and the few attributes of interest go to buffers that are reused. Lines are made only where they are asked for: whether
+//! Besides the text, [`Document`] records what the page says about itself: `<base>` and the canonical link; and, where it is asked for,
+//! which text is the main content. It records signs of a redirect and of swallowed text, too, for those who look closer. No HTML tokens
+//! are built: text, names and the few attributes of interest go to buffers that are reused. Lines are made only where they are asked for: whether
 //! they are is known to the compiler, so that other readers have no work for them; so it is with what the tokens of a source are made of.
 
 use std::convert::Infallible;
@@ -18,8 +18,9 @@ use super::foreign::Foreign;
 use super::lines::Lines;
 use super::main_content::MainContent;
 use super::name::Name;
-use super::refresh;
 use super::source::{self, Images};
+use super::syntax::{Dropped, Syntax, Wanted, holds_raw_text, raw_state};
+use super::{javascript, swallowed, xhtml};
 use doppel_model::PageUrl;
 
 /// What was read from a page. The buffers are reused for the next page.
@@ -31,13 +32,12 @@ pub(super) struct Document {
     pub(super) lines: Lines,
     base: Option<String>,
     canonical: Option<String>,
-    /// The target of the first valid meta refresh of at most 10 s, not yet resolved. Small pages only.
-    pub(super) refresh: Option<String>,
-    /// The text of all scripts. Small pages only.
-    pub(super) script: Vec<u8>,
-    /// Whether there is a letter, a digit, a form or an embedded document outside of title and noscript. Small
-    /// pages only.
-    pub(super) has_body: bool,
+    /// Whether there is a refresh or a script that may set the location, so that the page may be a redirect.
+    pub(super) may_redirect: bool,
+    /// Where in the source the text begins that an open element, comment or tag swallows at its end.
+    pub(super) swallowed_at: Option<usize>,
+    /// The syntax by which the page was read.
+    pub(super) syntax: Syntax,
     /// Which text is the main content. Only where it is asked for.
     pub(super) main: MainContent,
     /// Its images, where the tokens of a source are asked for. Then formatting is no space in the text.
@@ -45,54 +45,53 @@ pub(super) struct Document {
     attributes: Attributes,
 }
 
-/// What is to be found beside the text.
-#[derive(Debug, Default, Clone, Copy)]
-pub(super) struct Wanted {
-    /// The main content.
-    pub(super) main: bool,
-    /// Lines.
-    pub(super) lines: bool,
-    /// What the tokens of a source are made of. Nobody asks for these and for lines.
-    pub(super) source: bool,
-}
-
 impl Document {
-    /// Reads `html` in place of the previous page. `small` pages may be redirects.
-    pub(super) fn read(&mut self, html: &str, small: bool, wanted: Wanted) {
+    /// Reads `text` in place of the previous page.
+    pub(super) fn read(&mut self, text: &str, syntax: Syntax, wanted: Wanted) {
         if wanted.lines {
-            self.lines.clear();
-            self.read_as::<true, false>(html, small, wanted.main);
+            self.read_as::<true, false>(text, syntax, wanted.main);
         } else if wanted.source {
-            self.read_as::<false, true>(html, small, wanted.main);
+            self.read_as::<false, true>(text, syntax, wanted.main);
         } else {
-            self.read_as::<false, false>(html, small, wanted.main);
+            self.read_as::<false, false>(text, syntax, wanted.main);
         }
     }
 
-    fn read_as<const LINES: bool, const SOURCE: bool>(&mut self, html: &str, small: bool, finds_main: bool) {
-        self.text.clear();
-        self.base = None;
-        self.canonical = None;
-        self.refresh = None;
-        self.script.clear();
-        self.has_body = false;
-        self.main.clear();
-        self.images.clear();
-        let reader = Reader::<LINES, SOURCE> {
-            document: self,
-            small,
-            finds_main,
-            tag: Tag::default(),
-            last_start: Name::default(),
-            foreign: Foreign::default(),
-            dropped: Dropped::Nothing,
-            aside: false,
-            templates: 0,
-        };
-        let Ok(()) = Tokenizer::new_with_emitter(html, reader).finish();
+    fn read_as<const LINES: bool, const SOURCE: bool>(
+        &mut self,
+        text: &str,
+        syntax: Syntax,
+        finds_main: bool,
+    ) {
+        self.clear(syntax);
+        if syntax == Syntax::Xml {
+            let mut reader = Reader::<LINES, SOURCE>::new(self, finds_main);
+            if xhtml::read(text, &mut reader).is_err() {
+                self.clear(Syntax::BrokenXml);
+            }
+        }
+        if self.syntax != Syntax::Xml {
+            let reader = Reader::<LINES, SOURCE>::new(self, finds_main);
+            let Ok(()) = Tokenizer::new_with_emitter(text, reader).finish();
+        }
         if finds_main {
             self.main.finish();
         }
+        if self.swallowed_at.is_some() {
+            self.swallowed_at = swallowed::begins_at(text, self.syntax);
+        }
+    }
+
+    fn clear(&mut self, syntax: Syntax) {
+        self.syntax = syntax;
+        self.text.clear();
+        self.lines.clear();
+        self.base = None;
+        self.canonical = None;
+        self.may_redirect = false;
+        self.swallowed_at = None;
+        self.main.clear();
+        self.images.clear();
     }
 
     /// Against what links on this page are resolved: `<base>` if it has a valid one.
@@ -117,44 +116,46 @@ struct Tag {
     name: Name,
     end: bool,
     self_closing: bool,
-}
-
-/// The element whose text is being dropped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Dropped {
-    Nothing,
-    Script,
-    Style,
-}
-
-impl Dropped {
-    fn by(name: &[u8]) -> Self {
-        match name {
-            b"script" => Self::Script,
-            b"style" => Self::Style,
-            _ => Self::Nothing,
-        }
-    }
+    /// Whether its end has not been read.
+    is_open: bool,
 }
 
 /// Receives what the tokenizer finds, with lines or without, and with what a source reads or without.
 struct Reader<'a, const LINES: bool, const SOURCE: bool> {
     document: &'a mut Document,
-    small: bool,
     finds_main: bool,
     tag: Tag,
     last_start: Name,
     foreign: Foreign,
     dropped: Dropped,
-    /// Whether the current place is in title or noscript.
-    aside: bool,
+    /// Whether the current place is in an element whose content a browser with scripts reads as raw text.
+    is_aside: bool,
+    /// Whether an element is open that contains no tags.
+    is_raw: bool,
+    /// The length of the text at the last comment or document type.
+    comment_at: Option<usize>,
     /// The number of templates around the current place. Their content is not part of the page yet.
     templates: u32,
 }
 
-impl<const LINES: bool, const SOURCE: bool> Reader<'_, LINES, SOURCE> {
+impl<'a, const LINES: bool, const SOURCE: bool> Reader<'a, LINES, SOURCE> {
+    fn new(document: &'a mut Document, finds_main: bool) -> Self {
+        Self {
+            document,
+            finds_main,
+            tag: Tag::default(),
+            last_start: Name::default(),
+            foreign: Foreign::default(),
+            dropped: Dropped::Nothing,
+            is_aside: false,
+            is_raw: false,
+            comment_at: None,
+            templates: 0,
+        }
+    }
+
     fn init_tag(&mut self, end: bool) {
-        self.tag = Tag { end, ..Tag::default() };
+        self.tag = Tag { end, is_open: true, ..Tag::default() };
         self.document.attributes.clear();
     }
 
@@ -186,22 +187,17 @@ impl<const LINES: bool, const SOURCE: bool> Reader<'_, LINES, SOURCE> {
         match name.get() {
             b"meta" | b"link" | b"base" if self.templates == 0 => self.note(),
             b"template" => self.templates += 1,
-            b"title" | b"noscript" => self.aside = true,
-            b"iframe" | b"frame" | b"object" | b"embed" | b"form" => self.document.has_body |= !self.aside,
+            b"noscript" | b"iframe" | b"noembed" | b"noframes" => self.is_aside = true,
             _ => {}
         }
         if self.dropped == Dropped::Nothing || was_foreign {
             // A style or script in foreign content ends with the foreign content.
             self.dropped = Dropped::by(name.get());
         }
-        match name.get() {
-            b"title" | b"textarea" => Some(State::RcData),
-            // `iframe` and `noframes` are not raw text here: a browser without frames reads their content as markup.
-            b"style" | b"xmp" | b"noembed" => Some(State::RawText),
-            b"script" => Some(State::ScriptData),
-            b"plaintext" => Some(State::PlainText),
-            _ => None,
-        }
+        let state = raw_state(name.get());
+        // What ends there for this reader may have ended before for a browser.
+        self.document.may_redirect |= self.is_aside && state.is_some();
+        state
     }
 
     fn end_tag(&mut self) {
@@ -219,10 +215,23 @@ impl<const LINES: bool, const SOURCE: bool> Reader<'_, LINES, SOURCE> {
             self.dropped = Dropped::Nothing;
         }
         match name.get() {
-            b"title" | b"noscript" => self.aside = false,
+            b"noscript" | b"iframe" | b"noembed" | b"noframes" => self.is_aside = false,
             b"template" => self.templates = self.templates.saturating_sub(1),
             _ => {}
         }
+    }
+
+    /// Ends an element that is empty in XML and would hold raw text in HTML. Returns whether the element is one.
+    fn closes_itself(&mut self) -> bool {
+        let is_raw = !self.tag.end && !self.foreign.inside() && holds_raw_text(self.tag.name.get());
+        if is_raw {
+            if LINES {
+                self.document.lines.end(self.tag.name.get());
+            }
+            self.end_tag();
+            self.is_raw = false;
+        }
+        is_raw
     }
 
     /// Evaluates a meta, link or base tag.
@@ -230,17 +239,18 @@ impl<const LINES: bool, const SOURCE: bool> Reader<'_, LINES, SOURCE> {
         let Some(target) = self.document.attributes.target.get() else { return };
         let kind = self.document.attributes.kind.get().unwrap_or_default();
         let is_canonical = || kind.split_ascii_whitespace().any(|k| k.eq_ignore_ascii_case("canonical"));
-        let (noted, target) = match self.tag.name.get() {
-            b"base" => (&mut self.document.base, Some(target)),
-            b"link" if is_canonical() => (&mut self.document.canonical, Some(target)),
-            b"meta" if self.small && kind.eq_ignore_ascii_case("refresh") => {
-                (&mut self.document.refresh, refresh::target(target))
+        let noted = match self.tag.name.get() {
+            b"base" => &mut self.document.base,
+            b"link" if is_canonical() => &mut self.document.canonical,
+            b"meta" if kind.eq_ignore_ascii_case("refresh") => {
+                self.document.may_redirect = true;
+                return;
             }
             _ => return,
         };
         // The first of each counts.
         if noted.is_none() {
-            *noted = target.map(str::to_owned);
+            *noted = Some(target.to_owned());
         }
     }
 }
@@ -257,11 +267,10 @@ impl<const LINES: bool, const SOURCE: bool> Emitter for Reader<'_, LINES, SOURCE
                 if LINES {
                     self.document.lines.push(piece);
                 }
-                if self.small && !self.aside && !self.document.has_body {
-                    self.document.has_body = piece.iter().any(|b| b.is_ascii_alphanumeric() || !b.is_ascii());
-                }
             }
-            Dropped::Script if self.small => self.document.script.extend_from_slice(piece),
+            Dropped::Script if !self.document.may_redirect => {
+                self.document.may_redirect = javascript::may_set_location(piece);
+            }
             _ => {}
         }
     }
@@ -319,12 +328,18 @@ impl<const LINES: bool, const SOURCE: bool> Emitter for Reader<'_, LINES, SOURCE
             let lines = &mut self.document.lines;
             if self.tag.end { lines.end(self.tag.name.get()) } else { lines.start(self.tag.name.get()) }
         }
-        if self.tag.end {
+        self.tag.is_open = false;
+        let state = if self.tag.end {
             self.end_tag();
             None
         } else {
             self.start_tag()
+        };
+        self.is_raw = matches!(state, Some(State::RcData | State::RawText | State::ScriptData));
+        if self.tag.self_closing && self.document.syntax == Syntax::BrokenXml && self.closes_itself() {
+            return None;
         }
+        state
     }
 
     fn current_is_appropriate_end_tag_token(&mut self) -> bool {
@@ -332,10 +347,16 @@ impl<const LINES: bool, const SOURCE: bool> Emitter for Reader<'_, LINES, SOURCE
     }
 
     fn adjusted_current_node_present_but_not_in_html_namespace(&mut self) -> bool {
-        self.foreign.inside()
+        self.foreign.inside() || self.document.syntax == Syntax::BrokenXml
     }
 
-    fn emit_eof(&mut self) {}
+    fn emit_eof(&mut self) {
+        let ends_with_comment = self.comment_at == Some(self.document.text.len());
+        if self.tag.is_open || self.is_raw || self.dropped != Dropped::Nothing || ends_with_comment {
+            // Where it begins is found by whoever looks closer.
+            self.document.swallowed_at = Some(0);
+        }
+    }
 
     fn set_last_start_tag(&mut self, name: Option<&[u8]>) {
         self.last_start = Name::default();
@@ -355,10 +376,15 @@ impl<const LINES: bool, const SOURCE: bool> Emitter for Reader<'_, LINES, SOURCE
     }
 
     // Comments and document types are dropped.
-    fn init_comment(&mut self) {}
+    fn init_comment(&mut self) {
+        self.comment_at = Some(self.document.text.len());
+        self.document.may_redirect |= self.is_aside;
+    }
     fn push_comment(&mut self, _: &[u8]) {}
     fn emit_current_comment(&mut self) {}
-    fn init_doctype(&mut self) {}
+    fn init_doctype(&mut self) {
+        self.comment_at = Some(self.document.text.len());
+    }
     fn push_doctype_name(&mut self, _: &[u8]) {}
     fn set_doctype_public_identifier(&mut self, _: &[u8]) {}
     fn set_doctype_system_identifier(&mut self, _: &[u8]) {}

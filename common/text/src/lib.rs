@@ -2,7 +2,7 @@
 //!
 //! The text of a page: every tag separates words. Entities are decoded and comments are dropped, and neither separates.
 //! Script and style are dropped; the text of title, textarea, noscript, noframes, iframe and template stays. Attributes
-//! are not text. For policies that read it, boilerplate is left out (`main_content`); those that read lines get them as a browser shows
+//! are not text. XHTML is read as XML (`xhtml`). For policies that read it, boilerplate is left out (`main_content`); those that read lines get them as a browser shows
 //! them (`lines`), and those that are asked for it the tokens of their source (`source`). No page is refused: any bytes have a signature.
 //! Time and memory are linear in the size of the page, however deep it is nested.
 #![forbid(unsafe_code)]
@@ -12,10 +12,12 @@ mod boilerplate;
 mod charset;
 mod foreign;
 mod html;
+mod javascript;
 mod language;
 mod letter;
 mod lines;
 mod main_content;
+mod markup;
 mod name;
 mod prescan;
 mod redirect;
@@ -24,9 +26,12 @@ mod rule;
 mod script;
 mod site;
 mod source;
+mod swallowed;
+mod syntax;
 mod taken;
 mod term;
 mod token;
+mod xhtml;
 
 pub use charset::{decode, is_read_in_place};
 pub use doppel_model::signature::TOKENISER_VERSION;
@@ -38,12 +43,14 @@ pub use taken::{Omitted, Taken};
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use doppel_model::pairwise::{Features, Policy, Signer, TOKENS_MIN};
+use doppel_model::pairwise::{Features, Policy, Signer};
 use doppel_model::signature::{Builder, Signature};
 use doppel_model::{ContentHash, PageUrl, RawContent};
-use html::{Document, Wanted};
+use html::Document;
 use language::language;
+use markup::{Changed, Markup, change};
 use source::{Links, SourceTokens};
+use syntax::{Syntax, Wanted};
 use term::Terms;
 use token::Tokeniser;
 
@@ -141,6 +148,10 @@ pub struct Extractor {
     /// None before the first page of which terms are needed.
     terms: Option<Terms>,
     source: SourceTokens,
+    /// The hash of the words that the end of the page swallows, if there are enough of them.
+    swallowed: Option<u64>,
+    /// Hashes that are changed by those words.
+    changed: Changed,
     signer: Signer,
 }
 
@@ -171,6 +182,8 @@ impl Extractor {
             tokeniser: Tokeniser::default(),
             terms: None,
             source: SourceTokens::default(),
+            swallowed: None,
+            changed: Changed::default(),
             signer,
         }
     }
@@ -201,15 +214,19 @@ impl Extractor {
 
     /// Reads a page, HTML or text.
     pub fn extract(&mut self, url: &PageUrl, raw: RawContent<'_>) -> Extracted {
-        match raw {
-            RawContent::Html { bytes, charset } => self.html(url, bytes, charset),
-            RawContent::Text(text) => Extracted::Page(self.text_at(url, text)),
+        match Markup::of(raw) {
+            Ok(markup) => self.markup(url, markup),
+            Err(text) => Extracted::Page(self.text_at(url, text)),
         }
     }
 
     /// Reads an HTML page of any charset. `declared` is the charset of its Content-Type header, if any.
     pub fn html(&mut self, url: &PageUrl, html: &[u8], declared: Option<&str>) -> Extracted {
-        if let Some(target) = self.read(url, html, declared) {
+        self.markup(url, Markup { bytes: html, charset: declared, is_xhtml: false })
+    }
+
+    fn markup(&mut self, url: &PageUrl, markup: Markup<'_>) -> Extracted {
+        if let Some(target) = self.read(url, markup) {
             return Extracted::Redirect(target);
         }
         let canonical = self.document.canonical(url);
@@ -218,11 +235,11 @@ impl Extractor {
 
     /// Reads a page like [`extract`](Self::extract), but stops before the tokens, for programs that make their own.
     pub fn page_text<'a>(&'a mut self, url: &PageUrl, raw: RawContent<'a>) -> PageText<'a> {
-        let (html, declared) = match raw {
-            RawContent::Html { bytes, charset } => (bytes, charset),
-            RawContent::Text(text) => return PageText::Text(text.into()),
+        let markup = match Markup::of(raw) {
+            Ok(markup) => markup,
+            Err(text) => return PageText::Text(text.into()),
         };
-        match self.read_for(url, html, declared, Wanted::default()) {
+        match self.read_for(url, markup, Wanted::default()) {
             Some(target) => PageText::Redirect(target),
             None => PageText::Text(String::from_utf8_lossy(&self.document.text)),
         }
@@ -231,12 +248,12 @@ impl Extractor {
     /// The same of the main content, which policies that read it compare, whatever the policy here. It is the text of the whole page where
     /// nothing else has enough tokens, and that of what is no HTML. ASCII letters may be in lower case.
     pub fn main_text<'a>(&'a mut self, url: &PageUrl, raw: RawContent<'a>) -> PageText<'a> {
-        let (html, declared) = match raw {
-            RawContent::Html { bytes, charset } => (bytes, charset),
-            RawContent::Text(text) => return PageText::Text(text.into()),
+        let markup = match Markup::of(raw) {
+            Ok(markup) => markup,
+            Err(text) => return PageText::Text(text.into()),
         };
         let wanted = Wanted { main: true, ..Wanted::default() };
-        if let Some(target) = self.read_for(url, html, declared, wanted) {
+        if let Some(target) = self.read_for(url, markup, wanted) {
             return PageText::Redirect(target);
         }
         let found = self.find_main() != Part::Whole;
@@ -245,14 +262,14 @@ impl Extractor {
 
     /// Reads a page like [`extract`](Self::extract), but makes no signature. None of a redirect.
     pub fn lines(&mut self, url: &PageUrl, raw: RawContent<'_>) -> Option<HashedLines> {
-        match raw {
-            RawContent::Html { bytes, charset } => {
+        match Markup::of(raw) {
+            Ok(markup) => {
                 let wanted = Wanted { lines: true, ..Wanted::default() };
-                if self.read_for(url, bytes, charset, wanted).is_some() {
+                if self.read_for(url, markup, wanted).is_some() {
                     return None;
                 }
             }
-            RawContent::Text(text) => {
+            Err(text) => {
                 self.take(text);
                 self.document.lines.take(text);
             }
@@ -262,6 +279,7 @@ impl Extractor {
 
     fn hashed_lines(&mut self) -> HashedLines {
         let text = self.tokeniser.hash(&mut self.document.text);
+        let text = text.map(|text| text ^ self.swallowed.unwrap_or_default());
         HashedLines { text, lines: self.document.lines.take_hashes() }
     }
 
@@ -279,12 +297,12 @@ impl Extractor {
 
     /// Reads a page like [`extract`](Self::extract), but gives its words instead of a signature; none of a redirect.
     pub fn terms(&mut self, url: &PageUrl, raw: RawContent<'_>) -> Option<PageTerms<'_>> {
-        match raw {
-            RawContent::Html { bytes, charset } => match self.read(url, bytes, charset) {
+        match Markup::of(raw) {
+            Ok(markup) => match self.read(url, markup) {
                 Some(_) => None,
                 None => Some(self.page_terms()),
             },
-            RawContent::Text(text) => Some(self.text_terms(text)),
+            Err(text) => Some(self.text_terms(text)),
         }
     }
 
@@ -299,11 +317,15 @@ impl Extractor {
         terms.clear();
         let each = |token: &[u8], hash| terms.push(token, hash);
         let tokens = self.tokeniser.tokens_and(&mut self.document.text, each);
-        let content = Builder::new().content_of(tokens);
-        PageTerms { content, terms: terms.get() }
+        let (tokens, terms) = (
+            change(tokens, self.swallowed, &mut self.changed.tokens),
+            change(terms.get(), self.swallowed, &mut self.changed.terms),
+        );
+        PageTerms { content: Builder::new().content_of(tokens), terms }
     }
 
     fn take(&mut self, text: &str) {
+        self.swallowed = None;
         self.document.images.clear();
         self.document.text.clear();
         self.document.text.extend_from_slice(text.as_bytes());
@@ -313,26 +335,30 @@ impl Extractor {
     }
 
     /// Reads an HTML page into the document. Returns the target if the page is a redirect.
-    fn read(&mut self, url: &PageUrl, html: &[u8], declared: Option<&str>) -> Option<PageUrl> {
+    fn read(&mut self, url: &PageUrl, markup: Markup<'_>) -> Option<PageUrl> {
         let policy = self.signer.policy();
         let wanted = Wanted {
             main: policy.reads_main(),
             lines: policy.reads_lines(),
             source: policy.reads_source_tokens(),
         };
-        self.read_for(url, html, declared, wanted)
+        self.read_for(url, markup, wanted)
     }
 
-    fn read_for(
-        &mut self,
-        url: &PageUrl,
-        html: &[u8],
-        declared: Option<&str>,
-        wanted: Wanted,
-    ) -> Option<PageUrl> {
-        let small = html.len() < redirect::HTML_BYTES;
-        self.document.read(decode(html, declared, &mut self.decoded), small, wanted);
-        if small { redirect::target(url, &self.document) } else { None }
+    fn read_for(&mut self, url: &PageUrl, markup: Markup<'_>, wanted: Wanted) -> Option<PageUrl> {
+        let text = decode(markup.bytes, markup.charset, &mut self.decoded);
+        self.document.read(text, Syntax::of(text, markup.is_xhtml), wanted);
+        self.swallowed = self.document.swallowed_at.and_then(|at| {
+            self.main.clear();
+            self.main.extend_from_slice(text[at..].as_bytes());
+            let words = self.tokeniser.tokens(&mut self.main).len();
+            self.tokeniser.hash(&mut self.main).filter(|_| words > swallowed::WORDS_MAX)
+        });
+        if self.document.may_redirect {
+            redirect::target(url, text, self.document.syntax, &mut self.tokeniser)
+        } else {
+            None
+        }
     }
 
     fn page(&mut self, url: Option<&PageUrl>, canonical: Option<PageUrl>, is_html: bool) -> Page {
@@ -354,26 +380,17 @@ impl Extractor {
         } else {
             (self.tokeniser.tokens(text), &[][..])
         };
+        let tokens = change(tokens, self.swallowed, &mut self.changed.tokens);
+        let terms = change(terms, self.swallowed, &mut self.changed.terms);
         // Where the main content is asked for, it alone is compared: of the rest the tokens are not even made.
         let main = finds_main.then_some(tokens);
         let lines = if self.signer.policy().reads_lines() { self.document.lines.hashes() } else { &[] };
+        let lines = change(lines, self.swallowed, &mut self.changed.lines);
         Page {
             signature: self.signer.sign(Features { tokens, site, main, terms, lines }),
             language: if self.detect_language { language(&self.document.text) } else { None },
             canonical,
         }
-    }
-}
-
-impl Extractor {
-    /// Finds the tokens of the main content: of the first part that has enough of them, or else of none, and the whole page is to be
-    /// taken.
-    fn find_main(&mut self) -> Part {
-        let has_enough = |part: &Part| {
-            self.document.main.copy(*part, &self.document.text, &mut self.main)
-                && self.tokeniser.tokens(&mut self.main).len() >= TOKENS_MIN as usize
-        };
-        Part::ALL.into_iter().find(has_enough).unwrap_or(Part::Whole)
     }
 }
 

@@ -120,11 +120,12 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::html::{Document, Wanted};
+    use crate::html::Document;
+    use crate::syntax::{Syntax, Wanted};
 
     fn lines_of_html(html: &str) -> Vec<u64> {
         let mut document = Document::default();
-        document.read(html, false, Wanted { lines: true, ..Wanted::default() });
+        document.read(html, Syntax::Html, Wanted { lines: true, ..Wanted::default() });
         document.lines.hashes().to_vec()
     }
 

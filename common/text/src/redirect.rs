@@ -1,73 +1,215 @@
-//! Redirects in content: small pages with nothing but a meta refresh or a script that sets the location.
+//! Redirects inside a page: a refresh or a script by which a browser leaves a page that shows next to nothing. docs/PAGES.md has the rule.
+//!
+//! Only pages with a sign of a redirect are looked at, once more and as a browser with scripts reads them. Reading ends where the page has
+//! shown enough words, so most of these cost little. Open elements are known by a stack, which is bounded by the page.
 
-use super::html::Document;
+mod open_elements;
+mod reader;
+
 use doppel_model::PageUrl;
+use url::Url;
 
-/// Pages of this many bytes or more are never redirects.
-pub(super) const HTML_BYTES: usize = 4_000;
+use super::syntax::Syntax;
+use super::token::Tokeniser;
+use super::xhtml;
+use html5gum::Tokenizer;
+use reader::Reader;
 
-/// The target of a small page, if it redirects to another URL than its own.
-pub(super) fn target(url: &PageUrl, document: &Document) -> Option<PageUrl> {
-    let other = |link: &str| {
-        if link.is_empty() {
-            return None;
-        }
-        let target = document.resolve(url, link)?;
-        let own = target == *url || url.join("").is_ok_and(|own| own == target);
-        (!own).then_some(target)
+/// A page that shows this many words is content.
+const SHOWN_WORDS: usize = 20;
+
+/// The longest delay in seconds with which a refresh is a redirect, whatever the page shows beside.
+const DELAY_S_MAX: u32 = 1;
+
+/// The longest delay in seconds with which a refresh is a redirect if the page names the target.
+const NAMED_DELAY_S_MAX: u32 = 10;
+
+/// What a page says about where it leads.
+#[derive(Debug)]
+struct Signs<'t> {
+    url: &'t PageUrl,
+    tokeniser: &'t mut Tokeniser,
+    /// Against what links are resolved so far; none before the first `<base>`.
+    base: Option<Url>,
+    /// The first refresh that counts.
+    refresh: Option<Refresh>,
+    /// Where the last script that sets the location leads.
+    script: Option<PageUrl>,
+    /// Links that are shown, not resolved.
+    links: Vec<String>,
+    /// The text that is shown, so far.
+    shown: Vec<u8>,
+    /// Text of this length is counted next.
+    counted_next: usize,
+    /// Whether the page shows too many words to be a redirect.
+    is_content: bool,
+}
+
+/// A refresh that counts.
+#[derive(Debug)]
+struct Refresh {
+    delay_s: u32,
+    /// The URL as it is written.
+    reference: String,
+    /// None if it leads to no page.
+    target: Option<PageUrl>,
+}
+
+/// The target of a page, if it is a redirect to another URL than its own.
+pub(super) fn target(
+    url: &PageUrl,
+    text: &str,
+    syntax: Syntax,
+    tokeniser: &mut Tokeniser,
+) -> Option<PageUrl> {
+    let mut signs = Signs {
+        url,
+        tokeniser,
+        base: None,
+        refresh: None,
+        script: None,
+        links: Vec::new(),
+        shown: Vec::new(),
+        counted_next: SHOWN_WORDS,
+        is_content: false,
     };
-    if let Some(target) = document.refresh.as_deref().and_then(other) {
-        return Some(target);
+    match syntax {
+        // It has been found to be XML, or it would have another syntax.
+        Syntax::Xml => xhtml::read(text, &mut Reader::new(&mut signs, syntax)).ok()?,
+        Syntax::Html | Syntax::BrokenXml => {
+            // It stops where it gives a token.
+            Tokenizer::new_with_emitter(text, Reader::new(&mut signs, syntax)).next();
+        }
     }
-    if document.has_body {
+    signs.count();
+    if signs.is_content {
         return None;
     }
-    location(std::str::from_utf8(&document.script).ok()?).and_then(other)
+    signs.refreshed().or(signs.script)
 }
 
-/// The string literal that a script sets the location to: `window.location = "x"`,
-/// `location.href='x'`, `location.replace("x")` or `location.assign("x")`, also of document, self, top or parent.
-fn location(script: &str) -> Option<&str> {
-    let mut rest = script;
-    loop {
-        let at = rest.find("location")?;
-        let (before, after) = (&rest[..at], &rest[at + "location".len()..]);
-        rest = after;
-        if let Some(literal) = standalone(before).then(|| assigned(after)).flatten() {
-            return Some(literal);
+impl Signs<'_> {
+    /// Takes text that is shown.
+    fn show(&mut self, text: &[u8]) {
+        self.shown.extend_from_slice(text);
+    }
+
+    /// Counts the words that are shown, if there may be enough of them.
+    fn count_sometimes(&mut self) {
+        if self.shown.len() >= self.counted_next {
+            self.count();
+            // So that counting takes a time that is linear in the text.
+            self.counted_next = self.shown.len() + self.shown.len() / 2;
         }
+    }
+
+    fn count(&mut self) {
+        let mut text = self.shown.clone();
+        self.is_content |= self.tokeniser.tokens(&mut text).len() >= SHOWN_WORDS;
+    }
+
+    /// Takes the link of a `<base>`. The first one counts, even if it is no URL.
+    fn set_base(&mut self, link: &str) {
+        if self.base.is_none() {
+            let own = Url::parse(self.url.as_str()).ok();
+            let base = own.as_ref().and_then(|own| own.join(link).ok());
+            // A page cannot have its links resolved by such a URL.
+            let base = base.filter(|base| !matches!(base.scheme(), "data" | "javascript"));
+            self.base = base.or(own);
+        }
+    }
+
+    /// Takes a link that is shown.
+    fn add_link(&mut self, link: &str) {
+        self.links.push(link.to_owned());
+    }
+
+    /// Resolves a link against the base that is known so far.
+    fn resolve(&self, link: &str) -> Option<Url> {
+        match &self.base {
+            Some(base) => base.join(link).ok(),
+            None => Url::parse(self.url.as_str()).ok()?.join(link).ok(),
+        }
+    }
+
+    /// Takes the content of a refresh. The first valid one counts.
+    fn set_refresh(&mut self, content: &str) {
+        if self.refresh.is_some() {
+            return;
+        }
+        let Some(refresh) = super::refresh::parse(content) else { return };
+        let Some(target) = self.resolve(refresh.reference).filter(|target| target.scheme() != "javascript")
+        else {
+            return;
+        };
+        self.refresh = Some(Refresh {
+            delay_s: refresh.delay_s,
+            reference: refresh.reference.to_owned(),
+            target: self.page(&target).filter(|_| !refresh.reference.is_empty()),
+        });
+    }
+
+    /// Takes a whole script.
+    fn run(&mut self, script: &str) {
+        let Some(location) = super::javascript::location(script) else { return };
+        let Some(mut target) = self.resolve(&location.reference) else { return };
+        if location.with_query {
+            // The query is appended to the string, not to the URL.
+            let query = self.url.as_str().split('#').next().and_then(|url| url.split_once('?'));
+            let query = query.map_or(String::new(), |(_, query)| format!("?{query}"));
+            let Some(whole) = self.resolve(&format!("{}{query}", location.reference)) else { return };
+            target = whole;
+        }
+        self.script = self.page(&target).or(self.script.take());
+    }
+
+    /// The page that a URL names, if that is another page than this one.
+    fn page(&self, target: &Url) -> Option<PageUrl> {
+        let target = self.url.join(target.as_str()).ok()?;
+        let is_own = target == *self.url || self.url.join("").is_ok_and(|own| own == target);
+        (!is_own).then_some(target)
+    }
+
+    /// Where the refresh leads, if it is a redirect.
+    fn refreshed(&self) -> Option<PageUrl> {
+        let refresh = self.refresh.as_ref()?;
+        let target = refresh.target.as_ref()?;
+        let is_redirect = refresh.delay_s <= DELAY_S_MAX
+            || refresh.delay_s <= NAMED_DELAY_S_MAX && self.names(refresh, target);
+        is_redirect.then(|| target.clone())
+    }
+
+    /// Whether a link or a word that is shown is the target.
+    fn names(&self, refresh: &Refresh, target: &PageUrl) -> bool {
+        let leads_there = |link: &String| {
+            self.resolve(link).is_some_and(|link| self.page(&link).is_some_and(|page| page == *target))
+        };
+        if self.links.iter().any(leads_there) {
+            return true;
+        }
+        let known = [bare(&refresh.reference), bare(target.as_str())];
+        let text = String::from_utf8_lossy(&self.shown);
+        text.split_whitespace().any(|word| {
+            let word = bare(word.trim_matches(is_around_url));
+            !word.is_empty() && known.iter().any(|known| known.eq_ignore_ascii_case(word))
+        })
     }
 }
 
-/// Whether `location` after this text is the location of the page itself.
-fn standalone(before: &str) -> bool {
-    let name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$');
-    let Some(owner) = before.strip_suffix('.') else {
-        return !before.ends_with(name);
-    };
-    let start = owner.rfind(|c| !name(c)).map_or(0, |at| at + 1);
-    matches!(&owner[start..], "window" | "document" | "self" | "top" | "parent")
+/// A URL without its scheme, its fragment, and a slash at its end.
+fn bare(url: &str) -> &str {
+    let url = url.split('#').next().unwrap_or_default();
+    let has_scheme =
+        |scheme: &&str| url.get(..scheme.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(scheme));
+    let scheme = ["https://", "http://", "file://", "//"].into_iter().find(has_scheme).map_or(0, str::len);
+    let url = &url[scheme..];
+    url.strip_suffix('/').unwrap_or(url)
 }
 
-/// The string literal that `location` is set to in the text after it.
-fn assigned(after: &str) -> Option<&str> {
-    let after = after.trim_ascii_start();
-    let called = ["replace", "assign"]
-        .iter()
-        .find_map(|call| after.strip_prefix('.')?.strip_prefix(call)?.trim_ascii_start().strip_prefix('('));
-    let value = match called {
-        Some(value) => value,
-        None => {
-            let after = after.strip_prefix(".href").unwrap_or(after).trim_ascii_start();
-            after.strip_prefix('=').filter(|value| !value.starts_with('='))?
-        }
-    };
-    let value = value.trim_ascii_start();
-    let quote = value.chars().next().filter(|c| matches!(c, '"' | '\'' | '`'))?;
-    let literal = value[1..].split_once(quote)?.0;
-    // A literal with an escape or a placeholder is not taken.
-    let plain = !literal.contains(['\\', '\n']) && (quote != '`' || !literal.contains("${"));
-    plain.then_some(literal)
+/// Punctuation around a URL in a text.
+fn is_around_url(c: char) -> bool {
+    matches!(c, '.' | ',' | ';' | ':' | '!' | '?' | '(' | ')' | '[' | ']' | '<' | '>' | '"' | '\'')
+        || !c.is_ascii() && !c.is_alphanumeric()
 }
 
 #[cfg(test)]

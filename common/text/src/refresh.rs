@@ -1,21 +1,23 @@
 //! Reads the `content` attribute of a meta refresh as a browser does: the "shared declarative refresh steps" of WHATWG
 //! HTML, 4.2.5.3.
 
-/// The longest delay in seconds with which a refresh is a redirect.
-const DELAY_S_MAX: u32 = 10;
+/// A refresh.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Refresh<'c> {
+    /// The delay in whole seconds.
+    pub(super) delay_s: u32,
+    /// The URL as it is written. It is empty if the refresh names none, and then the page itself is meant.
+    pub(super) reference: &'c str,
+}
 
-/// The URL that a refresh leads to, if its delay is at most [`DELAY_S_MAX`]. It is empty if the refresh names none, and
-/// then the page itself is meant.
-pub(super) fn target(content: &str) -> Option<&str> {
+/// Reads `content`. None if a browser does not take it for a refresh.
+pub(super) fn parse(content: &str) -> Option<Refresh<'_>> {
     let rest = content.trim_ascii_start();
     let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
     if digits == 0 && !rest.starts_with('.') {
         return None;
     }
-    let seconds = if digits == 0 { 0 } else { rest[..digits].parse().unwrap_or(u32::MAX) };
-    if seconds > DELAY_S_MAX {
-        return None;
-    }
+    let delay_s = if digits == 0 { 0 } else { rest[..digits].parse().unwrap_or(u32::MAX) };
     let rest = rest[digits..].trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
     if !rest.starts_with(|c: char| matches!(c, ';' | ',') || c.is_ascii_whitespace()) && !rest.is_empty() {
         return None;
@@ -23,11 +25,11 @@ pub(super) fn target(content: &str) -> Option<&str> {
     let rest = rest.trim_ascii_start();
     let rest = rest.strip_prefix([';', ',']).unwrap_or(rest).trim_ascii_start();
     let rest = after_url(rest).unwrap_or(rest);
-    let url = match rest.chars().next() {
+    let reference = match rest.chars().next() {
         Some(quote @ ('"' | '\'')) => rest[1..].split(quote).next().unwrap_or_default(),
         _ => rest,
     };
-    Some(url.trim_ascii())
+    Some(Refresh { delay_s, reference: reference.trim_ascii() })
 }
 
 /// The text after `url =`, if it begins like this.
@@ -39,36 +41,39 @@ fn after_url(rest: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+
     #[test]
     fn refresh_content_as_in_a_browser() {
-        for (content, target) in [
-            ("0;url=x", Some("x")),
-            ("0; URL=x", Some("x")),
-            ("0,x", Some("x")),
-            ("0 x", Some("x")),
-            (" 5 ; url = 'x' y", Some("x")),
-            ("0;url=\"x", Some("x")),
-            ("0;'x'", Some("x")),
-            ("0;urlx", Some("urlx")),
-            ("0;url", Some("url")),
-            ("0;uri=x", Some("uri=x")),
-            ("0;url= x ", Some("x")),
-            (".5;x", Some("x")),
-            ("1.5;x", Some("x")),
-            ("10;x", Some("x")),
-            ("0", Some("")),
-            ("0;", Some("")),
-            ("11;x", None),
-            ("99999999999999999999;x", None),
+        for (content, expected) in [
+            ("0;url=x", Some((0, "x"))),
+            ("0; URL=x", Some((0, "x"))),
+            ("0,x", Some((0, "x"))),
+            ("0 x", Some((0, "x"))),
+            (" 5 ; url = 'x' y", Some((5, "x"))),
+            ("0;url=\"x", Some((0, "x"))),
+            ("0;'x'", Some((0, "x"))),
+            ("0;urlx", Some((0, "urlx"))),
+            ("0;url", Some((0, "url"))),
+            ("0;uri=x", Some((0, "uri=x"))),
+            ("0;url= x ", Some((0, "x"))),
+            (".5;x", Some((0, "x"))),
+            ("1.5;x", Some((1, "x"))),
+            ("10;x", Some((10, "x"))),
+            ("0", Some((0, ""))),
+            ("0;", Some((0, ""))),
+            ("11;x", Some((11, "x"))),
+            ("99999999999999999999;x", Some((u32::MAX, "x"))),
             ("", None),
             ("x", None),
             ("0x", None),
             ("-1;x", None),
-            ("0;url='é'", Some("é")),
-            ("0;é", Some("é")),
+            ("0;url='é'", Some((0, "é"))),
+            ("0;é", Some((0, "é"))),
             ("0é", None),
         ] {
-            assert_eq!(super::target(content), target, "{content}");
+            let expected = expected.map(|(delay_s, reference)| Refresh { delay_s, reference });
+            assert_eq!(parse(content), expected, "{content}");
         }
     }
 }

@@ -3,10 +3,12 @@
 //! It is read anew and apart from signatures, which have no room for it. Every token of the page is either taken or left out by one
 //! rule. Text is shortened, so an answer is bounded however long the page is.
 
+use doppel_model::pairwise::TOKENS_MIN;
 use doppel_model::{PageUrl, RawContent};
 
-use super::html::Wanted;
 use super::main_content::Part;
+use super::markup::Markup;
+use super::syntax::Wanted;
 use super::{Extractor, Rule};
 
 /// What of a page is taken for its main content.
@@ -34,12 +36,22 @@ pub struct Omitted {
 }
 
 impl Extractor {
+    /// Finds the tokens of the main content: of the first part that has enough of them, or else of none, and the whole page is to be
+    /// taken.
+    pub(super) fn find_main(&mut self) -> Part {
+        let has_enough = |part: &Part| {
+            self.document.main.copy(*part, &self.document.text, &mut self.main)
+                && self.tokeniser.tokens(&mut self.main).len() >= TOKENS_MIN as usize
+        };
+        Part::ALL.into_iter().find(has_enough).unwrap_or(Part::Whole)
+    }
+
     /// Says what of a page policies that read the main content compare, whatever the policy here. Of what each rule leaves out
     /// it gives at most `chars` characters. None of a redirect or of what is no HTML.
     pub fn taken(&mut self, url: &PageUrl, raw: RawContent<'_>, chars: usize) -> Option<Taken> {
-        let RawContent::Html { bytes, charset } = raw else { return None };
+        let markup = Markup::of(raw).ok()?;
         let wanted = Wanted { main: true, ..Wanted::default() };
-        if self.read_for(url, bytes, charset, wanted).is_some() {
+        if self.read_for(url, markup, wanted).is_some() {
             return None;
         }
         let part = self.find_main();

@@ -23,7 +23,7 @@ PathLike = str | os.PathLike[str]
 _ADDRESS = re.compile(r"(s3|gs|az|https?)://")
 # By themselves, or before what says how they are compressed.
 _CRAWLS = (".warc", ".wet", ".arc", ".wacz")
-_PAGES = (".html", ".htm", ".xhtml", ".txt", ".md", ".markdown")
+_PAGES = (".html", ".htm", ".xhtml", ".xht", ".txt", ".md", ".markdown")
 
 
 @runtime_checkable

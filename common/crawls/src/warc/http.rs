@@ -101,6 +101,7 @@ fn body(content_type: Option<&[u8]>, bytes: Cow<'_, [u8]>, limits: &Limits) -> R
     let charset = content_type.and_then(charset_of);
     match media {
         Media::Html => Ok(FetchedBody::Html { bytes: bytes.into_owned(), charset }),
+        Media::Xhtml => Ok(FetchedBody::Xhtml { bytes: bytes.into_owned(), charset }),
         Media::Text => {
             let text = charset::decode(&bytes, charset.as_deref());
             limits.check_page(text.len())?;
@@ -185,13 +186,15 @@ fn as_version_1<'a>(head: &'a [u8], scratch: &'a mut Vec<u8>) -> &'a [u8] {
 
 enum Media {
     Html,
+    Xhtml,
     Text,
 }
 
 fn media(content_type: Option<&[u8]>, bytes: &[u8]) -> Result<Media, Skip> {
     let essence = content_type.unwrap_or_default().split(|b| matches!(b, b';' | b',')).next();
     match essence.unwrap_or_default().trim_ascii().to_ascii_lowercase().as_slice() {
-        b"text/html" | b"application/xhtml+xml" => Ok(Media::Html),
+        b"text/html" => Ok(Media::Html),
+        b"application/xhtml+xml" => Ok(Media::Xhtml),
         b"text/plain" | b"text/markdown" => Ok(Media::Text),
         b"" if looks_like_html(bytes) => Ok(Media::Html),
         _ => Err(Skip::ContentType),

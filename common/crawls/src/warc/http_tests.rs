@@ -16,6 +16,9 @@ fn outcome(block: &[u8]) -> String {
             let charset = charset.map_or(String::new(), |charset| format!(" [{charset}]"));
             format!("html{charset} {}", String::from_utf8_lossy(&bytes))
         }
+        Ok(FetchedBody::Xhtml { bytes, charset }) => {
+            format!("xhtml {charset:?} {}", String::from_utf8_lossy(&bytes))
+        }
         Ok(FetchedBody::Text(text)) => format!("text {text}"),
         Ok(FetchedBody::Redirect(target)) => format!("to {target}"),
         Ok(FetchedBody::Dead) => "dead".to_owned(),
@@ -87,7 +90,8 @@ fn content_types() {
         ("Text/HTML ; Charset = \"Shift_JIS\"", "x", "html [Shift_JIS] x"),
         ("text/html;charset=", "x", "html x"),
         ("text/html, text/html", "x", "html x"),
-        ("application/xhtml+xml;charset=utf-8", "x", "html [utf-8] x"),
+        ("application/xhtml+xml;charset=utf-8", "x", "xhtml Some(\"utf-8\") x"),
+        ("Application/XHTML+XML", "x", "xhtml None x"),
         ("text/plain; charset=iso-8859-2", "<", "text <"),
         ("text/markdown", "# é", "text # é"),
         ("", " \n<p>", "html  \n<p>"),

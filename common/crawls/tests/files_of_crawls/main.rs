@@ -67,6 +67,7 @@ fn render_page(page: &Fetched) -> String {
         }
         FetchedBody::Text(text) => format!("text {text}"),
         FetchedBody::Redirect(target) => format!("to {target}"),
+        FetchedBody::Xhtml { bytes, .. } => format!("xhtml {}", String::from_utf8_lossy(bytes)),
         FetchedBody::Dead => "dead".to_owned(),
     };
     format!("{} {body}", page.url)

@@ -1,0 +1,302 @@
+//! Reads a page as a browser with scripts and frames does, for the signs of a redirect.
+
+use html5gum::{Emitter, Error, State};
+
+use super::Signs;
+use super::open_elements::OpenElements;
+use crate::attributes::Value;
+use crate::boilerplate::hides;
+use crate::foreign::Foreign;
+use crate::name::Name;
+use crate::syntax::{Syntax, holds_raw_text, raw_state};
+use crate::xhtml::is_void;
+
+/// The names of the attributes that are read.
+const ATTRIBUTES: [&str; 11] = [
+    "content",
+    "event",
+    "for",
+    "hidden",
+    "href",
+    "http-equiv",
+    "language",
+    "nomodule",
+    "src",
+    "style",
+    "type",
+];
+
+/// The attributes of a tag. Of two of one name the first counts.
+#[derive(Debug, Default)]
+struct Attributes {
+    values: [Option<String>; ATTRIBUTES.len()],
+    name: Name,
+    value: Value,
+    is_open: bool,
+}
+
+impl Attributes {
+    fn begin(&mut self) {
+        self.end();
+        (self.is_open, self.name) = (true, Name::default());
+        self.value.begin();
+    }
+
+    fn end(&mut self) {
+        if !std::mem::take(&mut self.is_open) {
+            return;
+        }
+        let known = ATTRIBUTES.iter().position(|known| known.as_bytes() == self.name.get());
+        if let Some(at) = known
+            && self.values[at].is_none()
+        {
+            // A value that is too long is there, and empty.
+            self.values[at] = Some(self.value.get().unwrap_or_default().to_owned());
+        }
+    }
+
+    fn get(&self, name: &str) -> Option<&str> {
+        let at = ATTRIBUTES.iter().position(|known| *known == name)?;
+        self.values[at].as_deref()
+    }
+
+    fn clear(&mut self) {
+        self.is_open = false;
+        self.values = Default::default();
+    }
+
+    /// Whether they hide the element.
+    fn hide(&self) -> bool {
+        self.get("hidden").is_some_and(|value| !value.eq_ignore_ascii_case("until-found"))
+            || self.get("style").is_some_and(|style| style.split(';').any(hides))
+    }
+
+    /// Whether those of a script have it executed where it stands (WHATWG HTML, "prepare the script element").
+    fn is_classic_script(&self) -> bool {
+        let is_elsewhere =
+            ["src", "nomodule", "event", "for"].into_iter().any(|name| self.get(name).is_some());
+        let kind = match (self.get("type"), self.get("language")) {
+            (Some(kind), _) => kind.trim_ascii().to_ascii_lowercase(),
+            (None, Some(language)) if !language.is_empty() => {
+                format!("text/{}", language.to_ascii_lowercase())
+            }
+            (None, _) => String::new(),
+        };
+        !is_elsewhere && (kind.is_empty() || is_javascript(&kind))
+    }
+}
+
+/// Whether a media type is one of JavaScript (WHATWG MIME Sniffing, "JavaScript MIME type").
+fn is_javascript(kind: &str) -> bool {
+    matches!(
+        kind.split_once('/'),
+        Some(("text" | "application", "javascript" | "ecmascript" | "x-javascript" | "x-ecmascript"))
+            | Some((
+                "text",
+                "javascript1.0"
+                    | "javascript1.1"
+                    | "javascript1.2"
+                    | "javascript1.3"
+                    | "javascript1.4"
+                    | "javascript1.5"
+                    | "jscript"
+                    | "livescript"
+            ))
+    )
+}
+
+pub(super) struct Reader<'s, 't> {
+    signs: &'s mut Signs<'t>,
+    syntax: Syntax,
+    elements: OpenElements,
+    foreign: Foreign,
+    name: Name,
+    last_start: Name,
+    is_end: bool,
+    is_self_closing: bool,
+    attributes: Attributes,
+    /// The text of the script at this place.
+    script: Option<Vec<u8>>,
+    has_body: bool,
+    /// Whether the page is made of frames, and shows nothing else.
+    is_frameset: bool,
+}
+
+impl<'s, 't> Reader<'s, 't> {
+    pub(super) fn new(signs: &'s mut Signs<'t>, syntax: Syntax) -> Self {
+        Self {
+            signs,
+            syntax,
+            elements: OpenElements::new(syntax == Syntax::Xml),
+            foreign: Foreign::default(),
+            name: Name::default(),
+            last_start: Name::default(),
+            is_end: false,
+            is_self_closing: false,
+            attributes: Attributes::default(),
+            script: None,
+            has_body: false,
+            is_frameset: false,
+        }
+    }
+
+    fn init_tag(&mut self, is_end: bool) {
+        (self.name, self.is_end, self.is_self_closing) = (Name::default(), is_end, false);
+        self.attributes.clear();
+    }
+
+    fn start_tag(&mut self) -> Option<State> {
+        let name = self.name;
+        self.last_start = name;
+        if self.foreign.start(name.get(), self.is_self_closing) {
+            if !self.is_self_closing {
+                self.elements.start(name, self.attributes.hide());
+            }
+            return None;
+        }
+        self.note();
+        let is_empty = self.is_self_closing
+            && (matches!(name.get(), b"svg" | b"math")
+                || self.syntax == Syntax::BrokenXml && holds_raw_text(name.get()));
+        if is_void(name.get()) || is_empty {
+            return None;
+        }
+        self.elements.start(name, self.attributes.hide());
+        if name.get() == b"script" && self.elements.place().is_live && self.attributes.is_classic_script() {
+            self.script = Some(Vec::new());
+        }
+        // A browser with scripts and frames does not look into the others.
+        let is_raw = holds_raw_text(name.get());
+        raw_state(name.get()).or(is_raw.then_some(State::RawText))
+    }
+
+    /// Takes what a start tag says.
+    fn note(&mut self) {
+        let place = self.elements.place();
+        let attributes = &self.attributes;
+        match self.name.get() {
+            b"frameset" if !self.has_body => self.is_frameset = true,
+            b"base" if place.is_live => {
+                if let Some(link) = attributes.get("href") {
+                    self.signs.set_base(link);
+                }
+            }
+            b"meta" if place.is_live && !self.is_frameset => {
+                let is_refresh =
+                    attributes.get("http-equiv").is_some_and(|kind| kind.eq_ignore_ascii_case("refresh"));
+                if let Some(content) = attributes.get("content").filter(|_| is_refresh) {
+                    self.signs.set_refresh(content);
+                }
+            }
+            b"a" | b"area" if place.is_shown && place.is_live && !attributes.hide() => {
+                if let Some(link) = attributes.get("href") {
+                    self.signs.add_link(link);
+                }
+            }
+            b"html" | b"head" | b"title" | b"script" | b"style" | b"link" | b"noscript" | b"template" => {}
+            _ => self.has_body = true,
+        }
+    }
+
+    fn end_tag(&mut self) {
+        self.foreign.end(self.name.get());
+        self.elements.end(self.name);
+        if self.name.get() == b"script"
+            && let Some(script) = self.script.take()
+        {
+            self.signs.run(&String::from_utf8_lossy(&script));
+        }
+    }
+}
+
+impl Emitter for Reader<'_, '_> {
+    /// Nothing more needs to be read.
+    type Token = ();
+
+    fn emit_string(&mut self, piece: &[u8]) {
+        if let Some(script) = &mut self.script {
+            script.extend_from_slice(piece);
+        } else if self.elements.place().is_shown && !self.is_frameset && piece != b"\0" {
+            self.has_body |= !piece.trim_ascii().is_empty();
+            self.signs.show(piece);
+        }
+    }
+
+    fn init_start_tag(&mut self) {
+        self.init_tag(false);
+    }
+
+    fn init_end_tag(&mut self) {
+        self.init_tag(true);
+    }
+
+    fn push_tag_name(&mut self, piece: &[u8]) {
+        self.name.push(piece);
+    }
+
+    fn set_self_closing(&mut self) {
+        self.is_self_closing = true;
+    }
+
+    fn init_attribute(&mut self) {
+        self.attributes.begin();
+    }
+
+    fn push_attribute_name(&mut self, piece: &[u8]) {
+        self.attributes.name.push(piece);
+    }
+
+    fn push_attribute_value(&mut self, piece: &[u8]) {
+        self.attributes.value.push(piece);
+    }
+
+    fn emit_current_tag(&mut self) -> Option<State> {
+        self.attributes.end();
+        if self.name.get() != b"wbr" {
+            self.signs.show(b" ");
+        }
+        let state = if self.is_end {
+            self.end_tag();
+            None
+        } else {
+            self.start_tag()
+        };
+        self.signs.count_sometimes();
+        state
+    }
+
+    fn current_is_appropriate_end_tag_token(&mut self) -> bool {
+        self.is_end && self.name == self.last_start
+    }
+
+    fn adjusted_current_node_present_but_not_in_html_namespace(&mut self) -> bool {
+        self.foreign.inside() || self.syntax == Syntax::BrokenXml
+    }
+
+    fn set_last_start_tag(&mut self, name: Option<&[u8]>) {
+        self.last_start = Name::of(name.unwrap_or_default());
+    }
+
+    fn pop_token(&mut self) -> Option<()> {
+        self.signs.is_content.then_some(())
+    }
+
+    #[inline]
+    fn should_emit_errors(&mut self) -> bool {
+        false
+    }
+
+    fn emit_error(&mut self, _: Error) {}
+    fn emit_eof(&mut self) {}
+    fn init_comment(&mut self) {}
+    fn push_comment(&mut self, _: &[u8]) {}
+    fn emit_current_comment(&mut self) {}
+    fn init_doctype(&mut self) {}
+    fn push_doctype_name(&mut self, _: &[u8]) {}
+    fn set_doctype_public_identifier(&mut self, _: &[u8]) {}
+    fn set_doctype_system_identifier(&mut self, _: &[u8]) {}
+    fn push_doctype_public_identifier(&mut self, _: &[u8]) {}
+    fn push_doctype_system_identifier(&mut self, _: &[u8]) {}
+    fn set_force_quirks(&mut self) {}
+    fn emit_current_doctype(&mut self) {}
+}
