@@ -12,9 +12,8 @@ pub(super) fn target(url: &PageUrl, document: &Document) -> Option<PageUrl> {
         if link.is_empty() {
             return None;
         }
-        let target = document.resolve(url, link)?;
-        let own = target == *url || url.join("").is_ok_and(|own| own == target);
-        (!own).then_some(target)
+        let target = document.base(url).redirect_target(link).ok()?;
+        (!target.is_spelling_of(url)).then_some(target)
     };
     if let Some(target) = document.refresh.as_deref().and_then(other) {
         return Some(target);
