@@ -171,10 +171,10 @@ pub struct TuningArgs {
     /// Pages that may wait for their decision before new ones are refused with 429, at least 1,000.
     #[arg(long, value_name = "PAGES", default_value_t = 100_000, value_parser = at_least::<1_000>)]
     pub pending_max: u64,
-    /// Members past which a group is quarantined, at least 2: it is reported, and its members are not
+    /// Distinct contents past which a group is quarantined, at least 2: it is reported, and its members are not
     /// advised as duplicates, until `doppel repair` has recomputed it. What then stays in it is accepted
-    /// until it has doubled.
-    #[arg(long, value_name = "PAGES", default_value_t = 100_000, value_parser = at_least::<2>)]
+    /// until its contents have doubled. Copies of a content count once.
+    #[arg(long, value_name = "CONTENTS", default_value_t = 100_000, value_parser = at_least::<2>)]
     pub group_members_max: u64,
     /// Share of a group's members, in percent, that differ from the winner and make the group be recomputed
     /// by itself (again whenever their number has doubled); 0 for never.

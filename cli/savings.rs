@@ -26,7 +26,10 @@ pub(crate) fn print(report: &Savings, out: &mut dyn Write) -> io::Result<()> {
     }
     if report.held_back > 0 {
         let pages = plural(report.held_back, "page");
-        writeln!(out, "{pages} kept beside equal ones: undecided, or in groups quarantined for their size")?;
+        writeln!(
+            out,
+            "{pages} kept beside equal ones: undecided, or in groups quarantined for the number of their contents"
+        )?;
     }
     if report.undecided > 0 {
         writeln!(out, "{} not decided yet", plural(report.undecided, "page"))?;

@@ -74,6 +74,9 @@ pub(crate) struct Summary {
     seconds: f64,
     records_per_second: f64,
     megabytes_per_second: f64,
+    /// What the reader of the result must know.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
 }
 
 /// Tables of a policy that a run learnt.
@@ -109,8 +112,34 @@ pub(crate) struct Groups {
     pub(crate) near: u64,
     /// One content, and redirects to it.
     pub(crate) redirects: u64,
-    /// Those of them that have too many members: all their pages with content are kept.
+    /// Those of them that have too many distinct contents: all their pages with content are kept.
     pub(crate) quarantined: u64,
+    /// Pages with content of these.
+    #[serde(skip)]
+    pub(crate) quarantined_pages: u64,
+}
+
+impl Groups {
+    fn quarantine(&mut self, is_quarantined: bool, pages: u64) {
+        if is_quarantined {
+            self.quarantined += 1;
+            self.quarantined_pages += pages;
+        }
+    }
+
+    /// What a run with groups in quarantine ends with: it is the exception to what is promised of kept pages.
+    fn warning(&self) -> Option<String> {
+        let Self { quarantined, quarantined_pages, .. } = *self;
+        let (groups, are) = (plural(quarantined, "group"), if quarantined == 1 { "is" } else { "are" });
+        let pages = plural(quarantined_pages, "page");
+        (quarantined > 0).then(|| {
+            format!(
+                "{groups} {are} quarantined: all {pages} with content are kept, near-duplicates among them, because there are more \
+                 distinct contents than --group-members-max allows; look at what they have in common, then pass a larger number or \
+                 a stricter --policy"
+            )
+        })
+    }
 }
 
 /// One large group.
@@ -148,7 +177,7 @@ impl Found {
                 piece.into_iter().filter(|g| g.state == GroupState::Active)
             {
                 let members = Members::of(tier1, group)?;
-                found.groups.quarantined += u64::from(quarantined);
+                found.groups.quarantine(quarantined, members.contents);
                 found.add(group, winner, members);
             }
             found.keep(top);
@@ -161,7 +190,7 @@ impl Found {
         let mut found = Self { pages: grouped.counters, ..Self::default() };
         for group in &grouped.groups {
             let BulkGroup { pages, contents, same, quarantined, .. } = *group;
-            found.groups.quarantined += u64::from(quarantined);
+            found.groups.quarantine(quarantined, contents);
             found.add(group.group, Some(group.winner.clone()), Members { pages, contents, same });
         }
         found.keep(top);
@@ -223,10 +252,16 @@ impl Summary {
             pages,
             fed,
             balance,
+            warnings: groups.warning().into_iter().collect(),
             groups,
             largest,
             seconds,
         }
+    }
+
+    /// What the reader of the result must know.
+    pub(crate) fn warnings(&self) -> &[String] {
+        &self.warnings
     }
 
     /// Prints it for people. Rows of what did not occur are left out, those of the main figures never.
@@ -293,7 +328,11 @@ impl Summary {
         let redirecting = format!("groups of one {name} and redirects to it");
         let optional = [
             ("redirects", groups.redirects, &*redirecting),
-            ("quarantined", groups.quarantined, "groups above --group-members-max: all their pages are kept"),
+            (
+                "quarantined",
+                groups.quarantined,
+                "groups with more contents than --group-members-max: all their pages are kept",
+            ),
         ];
         rows.extend(optional.into_iter().filter_map(some));
         table(out, &rows.into_iter().map(row).collect::<Vec<_>>())?;

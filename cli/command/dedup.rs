@@ -280,6 +280,7 @@ impl Dedup {
         } else {
             output.print(&summary, |out| summary.print(out))?;
         }
+        summary.warnings().iter().for_each(|warning| say!("doppel: WARNING: {warning}"));
         let input = &summary.fed.input;
         input.left_out("doppel dedup").inspect(|left_out| say!("doppel: {left_out}"));
         written?;

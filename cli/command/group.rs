@@ -95,7 +95,7 @@ fn heading(group: &answer::Group) -> String {
     if *quarantined {
         let repair = format!("`doppel repair {group}`");
         heading += &format!(
-            "\nquarantined for its size, so no member is advised as a duplicate; {repair} recomputes it and accepts what is left until that has doubled"
+            "\nquarantined for the number of its contents, so no member is advised as a duplicate; {repair} recomputes it and accepts what is left until that has doubled"
         );
     }
     heading

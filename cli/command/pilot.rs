@@ -86,8 +86,8 @@ pub(crate) struct Pilot {
     /// Pairs of hosts that are printed.
     #[arg(long, value_name = "N", default_value_t = 10)]
     top: usize,
-    /// Members past which a group is quarantined, at least 2; all its pages are kept then.
-    #[arg(long, value_name = "PAGES", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(2..))]
+    /// Distinct contents past which a group is quarantined, at least 2; all its pages are kept then. Copies of a content count once.
+    #[arg(long, value_name = "CONTENTS", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(2..))]
     group_members_max: u64,
     /// Print JSON.
     #[arg(long)]

@@ -14,7 +14,7 @@ use crate::output::{Output, plural};
 /// Recompute a group's membership by exact comparison of all its members.
 ///
 /// Prints the components that the members fall into, the winner's first. What falls out leaves the group. A group
-/// that was quarantined for its size is advised from again, until it has twice the members that are left.
+/// that was quarantined for the number of its contents is advised from again, until it has twice the members that are left.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

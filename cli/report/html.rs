@@ -146,7 +146,7 @@ fn savings(savings: &Savings) -> Markup {
                 p.note { "The bytes of pages that are on record from earlier inputs are not known." }
             }
             @if savings.held_back > 0 {
-                p.note { (plural(savings.held_back, "page")) " kept beside equal ones, in groups quarantined for their size." }
+                p.note { (plural(savings.held_back, "page")) " kept beside equal ones, in groups quarantined for the number of their contents." }
             }
         }
     }
@@ -217,7 +217,7 @@ fn sizes(run: &Run<'_>) -> Markup {
                 p.note {
                     (count(groups.exact)) " with equal contents, " (count(groups.near)) " with near-duplicates, "
                     (count(groups.redirects)) " of one content and redirects to it"
-                    @if groups.quarantined > 0 { "; " (count(groups.quarantined)) " quarantined for their size: all their pages are kept" }
+                    @if groups.quarantined > 0 { "; " (count(groups.quarantined)) " quarantined for the number of their contents: all their pages are kept" }
                     "."
                 }
             }

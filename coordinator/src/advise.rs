@@ -305,7 +305,7 @@ impl<'a> Advisor<'a> {
         let GroupSummary { group, quarantined, members, .. } = summary;
         let note = quarantined.then(|| {
             format!(
-                "group {group} is quarantined for its size, {members} members, until an operator repairs it"
+                "group {group} is quarantined for the number of its contents, {members} members, until an operator repairs it"
             )
         });
         let winner = Winner { group, usual: url.clone(), url, quarantined, note };

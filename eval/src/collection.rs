@@ -1,9 +1,9 @@
 //! The pages of a replay as they are at a moment, and the groups that they must have.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use doppel_baseline::{self as baseline, ContentId, Contents};
-use doppel_model::{PageUrl, Tau, Timestamp};
+use doppel_model::{PageId, PageUrl, Tau, Timestamp};
 
 /// The maximum number of redirects that are followed from a page.
 const HOPS_MAX: usize = 20;
@@ -20,6 +20,8 @@ pub(crate) enum Version {
 #[derive(Debug, Default)]
 pub(crate) struct Collection {
     pages: HashMap<PageUrl, (Timestamp, Version)>,
+    /// By the id of their normalised form, pages that are spelled otherwise.
+    spellings: HashMap<PageId, BTreeSet<PageUrl>>,
 }
 
 /// A group by the baseline. Equal labels are the same group.
@@ -38,6 +40,9 @@ impl Collection {
         match self.pages.get_mut(url) {
             None => {
                 self.pages.insert(url.clone(), (at, version.clone()));
+                if let Some(normalised) = url.normalised() {
+                    self.spellings.entry(normalised.id()).or_default().insert(url.clone());
+                }
                 Taken::New
             }
             Some((known, _)) if *known > at => Taken::Stale,
@@ -50,13 +55,23 @@ impl Collection {
         self.pages.iter().filter(|(_, (_, version))| *version != Version::Dead).map(|(url, _)| url)
     }
 
+    /// The page that the target of a redirect stands for: one that is spelled so, or in the normalised form, or else another of that form.
+    fn target<'c>(&'c self, asker: &PageUrl, target: &'c PageUrl) -> Option<&'c PageUrl> {
+        if self.pages.contains_key(target) {
+            return Some(target);
+        }
+        let normalised = target.normalised().unwrap_or_else(|| target.clone());
+        let others = || self.spellings.get(&normalised.id())?.iter().find(|url| *url != asker);
+        self.pages.get_key_value(&normalised).map(|(url, _)| url).or_else(others)
+    }
+
     /// The page at the end of a live page's redirects, with its content; none if they end nowhere.
     pub(crate) fn resolve<'c>(&'c self, url: &'c PageUrl) -> Option<(&'c PageUrl, ContentId)> {
         let mut at = url;
         for _ in 0..=HOPS_MAX {
             match &self.pages.get(at)?.1 {
                 Version::Content(content) => return Some((at, *content)),
-                Version::Redirect(target) => at = target,
+                Version::Redirect(target) => at = self.target(at, target)?,
                 Version::Dead => return None,
             }
         }

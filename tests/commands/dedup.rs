@@ -284,13 +284,56 @@ fn the_summary_counts_stale_and_unchanged_pages() {
 fn the_summary_names_groups_that_are_too_large_to_drop_anything_of() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("crawl.jsonl");
-    let page = |n: u32| json!({"url": format!("http://a.example/{n}"), "text": text(1, 100).join(" ")});
+    let page = |n: u32| {
+        let mut words = text(1, 100);
+        words[n as usize] = "another".to_owned();
+        json!({"url": format!("http://a.example/{n}"), "text": words.join(" ")})
+    };
     fs::write(&path, ndjson(&(0..4).map(page).collect::<Vec<_>>())).unwrap();
     for way in [&[][..], &["--latest", "--incremental"]] {
         let options = ["dedup", "--group-members-max", "3"].iter().chain(way);
         let human = run_ok(options.clone().copied().chain([path.to_str().unwrap()]));
-        assert!(human.contains("quarantined    1  groups above --group-members-max"), "{human}");
+        assert!(
+            human.contains("quarantined    1  groups with more contents than --group-members-max"),
+            "{human}"
+        );
         assert!(human.contains("kept 4") && human.contains("removed 0"), "{human}");
+        for json in [&[][..], &["--json"]] {
+            let output = run(options.clone().chain(json).copied().chain([path.to_str().unwrap()]));
+            assert_eq!(code(&output), 0);
+            let told = errors(&output);
+            let warning =
+                "1 group is quarantined: all 4 pages with content are kept, near-duplicates among them";
+            let last = told.lines().last().unwrap_or_default();
+            assert!(last.starts_with(&format!("doppel: WARNING: {warning}")), "{told}");
+            if let Ok(summary) = serde_json::from_slice::<Value>(&output.stdout) {
+                assert!(summary["warnings"][0].as_str().unwrap().starts_with(warning), "{summary}");
+            }
+        }
+    }
+}
+
+#[test]
+fn equal_texts_are_one_content_of_a_group() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("equal.jsonl");
+    let (one, mut other) = (text(1, 100), text(1, 100));
+    other[50] = "another".to_owned();
+    let page = |n: usize| {
+        let text = if n < 4 { &one } else { &other };
+        json!({"url": format!("http://a.example/{n}"), "text": text.join(" ")})
+    };
+    fs::write(&path, ndjson(&(0..9).map(page).collect::<Vec<_>>())).unwrap();
+    for way in [&[][..], &["--incremental"]] {
+        let options = ["dedup", "--json", "--group-members-max", "2"].iter().chain(way);
+        let output = run(options.copied().chain([path.to_str().unwrap()]));
+        let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(
+            (&summary["groups"]["quarantined"], &summary["kept"]["pages"]),
+            (&json!(0), &json!(1)),
+            "{summary}"
+        );
+        assert!(summary.get("warnings").is_none() && !errors(&output).contains("WARNING"), "{summary}");
     }
 }
 

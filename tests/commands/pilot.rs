@@ -201,7 +201,7 @@ fn what_quarantine_keeps_is_counted() {
     assert_eq!(trial["quarantined"], summary["groups"]["quarantined"], "{summary}");
     assert_eq!(trial["kept"], trial["quarantined_pages"]);
     let human = run_ok(["pilot"].iter().chain(&options));
-    let says = "jaccard:tau=0.8: all 70 pages with content kept in 10 groups quarantined for size";
+    let says = "jaccard:tau=0.8: all 70 pages with content kept in 10 groups quarantined for their contents";
     assert!(human.lines().any(|line| line == says), "{human}");
 }
 

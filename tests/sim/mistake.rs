@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use doppel_model::{ContentHash, GroupId, PageId};
 use doppel_protocol::{IndexCommand, Rule, WinnerOrder};
 use doppel_tier1::simulation::{
-    Command, Effect, Envelope, Kind, is_feed_row, is_outbox_row, is_signature_row, redirect_forward,
+    Command, Effect, Envelope, Kind, forget_contents, is_feed_row, is_outbox_row, is_signature_row,
+    redirect_forward,
 };
 
 use doppel_tier1::{Rules, Write};
@@ -38,6 +39,10 @@ pub(crate) enum Mistake {
     LostMember,
     /// A redirect does not hear that its target changed.
     ForgottenRedirect,
+    /// The shard of a normalised form does not hear of a page that is spelled otherwise.
+    LostSpelling,
+    /// The owner of a group does not count new contents.
+    ContentsNotCounted,
     /// A page does not learn that a redirect ends at it.
     LostInboundRedirect,
     /// Members are not told of another winner.
@@ -127,7 +132,7 @@ pub(crate) enum Mistake {
 }
 
 impl Mistake {
-    pub(crate) const ALL: [Self; 54] = [
+    pub(crate) const ALL: [Self; 56] = [
         Self::CompareBeforeStore,
         Self::AcknowledgeBeforeFlush,
         Self::VerdictOnOldContent,
@@ -139,6 +144,8 @@ impl Mistake {
         Self::PairNotChecked,
         Self::LostMember,
         Self::ForgottenRedirect,
+        Self::LostSpelling,
+        Self::ContentsNotCounted,
         Self::LostInboundRedirect,
         Self::WinnerKept,
         Self::OtherOrder,
@@ -252,6 +259,7 @@ impl Planted {
         let lost = match mistake {
             Mistake::LostMerge => envelope.kind() == Kind::Merge,
             Mistake::ForgottenRedirect => envelope.kind() == Kind::Rerouted,
+            Mistake::LostSpelling => envelope.kind() == Kind::Spelled,
             Mistake::LostInboundRedirect => envelope.kind() == Kind::AttachRedirect,
             Mistake::LostEviction => envelope.kind() == Kind::Evict,
             Mistake::LostDissimilar => envelope.kind() == Kind::Dissimilar,
@@ -349,6 +357,12 @@ impl Planted {
                 writes.retain(|(key, value)| {
                     !(is_signature_row(key) && value.is_none() && self.random.once_in(3))
                 });
+            }
+            Some(Mistake::ContentsNotCounted) => {
+                for (key, value) in writes.iter_mut() {
+                    let forgotten = value.as_ref().and_then(|value| forget_contents(key, value).unwrap());
+                    *value = forgotten.or(value.take());
+                }
             }
             Some(Mistake::MergeIntoLarger) => {
                 for (key, value) in writes.iter_mut() {

@@ -16,8 +16,40 @@ const HOPS_MAX: usize = 20;
 /// A page by its number.
 pub(crate) type Page = usize;
 
-/// The URL of a page. Of different lengths, static and dynamic, of two schemes, on three hosts.
+/// The URL of a page. Of different lengths, static and dynamic, of two schemes, on three hosts. Every sixth and every ninth are other
+/// spellings of the URL of the page before.
 pub(crate) fn url(page: Page) -> PageUrl {
+    let (of, spelled) = written(page);
+    let url = normal(of);
+    match spelled {
+        Spelled::Normal => url,
+        Spelled::Scheme => PageUrl::parse(&url.as_str().replacen("http", "HTTP", 1)).unwrap(),
+        Spelled::Path => {
+            let (host, path) = url.as_str().rsplit_once('/').unwrap();
+            PageUrl::parse(&format!("{host}/x/../{path}")).unwrap()
+        }
+    }
+}
+
+/// How a page is spelled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Spelled {
+    Normal,
+    Scheme,
+    Path,
+}
+
+/// The page in whose normalised form a page is spelled, and how.
+pub(crate) fn written(page: Page) -> (Page, Spelled) {
+    match page % 9 {
+        5 => (page - 1, Spelled::Scheme),
+        6 => (page - 2, Spelled::Path),
+        8 => (page - 1, Spelled::Path),
+        _ => (page, Spelled::Normal),
+    }
+}
+
+fn normal(page: Page) -> PageUrl {
     let path = "x".repeat(page % 4);
     let query = if page % 5 == 4 { "?q" } else { "" };
     let scheme = if page % 7 == 3 { "https" } else { "http" };
@@ -101,6 +133,15 @@ impl Model {
         }
     }
 
+    /// The page that the target of a redirect stands for: that page, if it is known; or else the one of its normalised form, or else the
+    /// first other one of that form.
+    pub(crate) fn target(&self, asker: Page, to: Page) -> Option<Page> {
+        let form = written(to).0;
+        let named = [to, form].into_iter().find(|page| self.pages.contains_key(page));
+        let others = self.pages.keys().copied().filter(|page| written(*page).0 == form && *page != asker);
+        named.or_else(|| others.min_by_key(|page| url(*page)))
+    }
+
     /// The page with content at the end of a page's redirects; itself when it has one.
     pub(crate) fn end(&self, page: Page) -> Result<Page, Unresolved> {
         let (mut at, mut seen) = (page, vec![page]);
@@ -111,6 +152,7 @@ impl Model {
                 Some(Body::Content(_)) => return Ok(at),
                 Some(Body::Redirect(_)) if seen.len() > HOPS_MAX => return Err(Unresolved::TooManyHops),
                 Some(Body::Redirect(to)) => {
+                    let to = self.target(at, to).ok_or(Unresolved::UnknownTarget)?;
                     if seen.contains(&to) {
                         return Err(Unresolved::Loop);
                     }

@@ -26,10 +26,13 @@ pub(crate) enum Kind {
     Outbox = b'o',
     /// `page` → page record.
     Page = b'p',
-    /// `target, source` → a redirect straight to the target (empty value).
+    /// `target, source` → a redirect straight to a page of the normalised form `target`: the id of that page, where it is spelled
+    /// otherwise.
     Source = b'r',
     /// `page` → signature of its current content.
     Signature = b's',
+    /// `normalised, page` → URL of a page that is spelled otherwise than in its normalised form, whose id comes first.
+    Spelling = b'u',
     /// `number` → audit entry of a repair.
     Audit = b'a',
     /// The greatest number of an audit entry that retention has dropped; no row before the first.
@@ -38,7 +41,7 @@ pub(crate) enum Kind {
 
 impl Kind {
     /// Every kind.
-    const ALL: [Self; 13] = [
+    const ALL: [Self; 14] = [
         Self::Meta,
         Self::Feed,
         Self::Group,
@@ -50,6 +53,7 @@ impl Kind {
         Self::Page,
         Self::Source,
         Self::Signature,
+        Self::Spelling,
         Self::Audit,
         Self::AuditsDropped,
     ];
@@ -126,7 +130,7 @@ pub(crate) fn forwarding_entries(group: GroupId) -> Vec<u8> {
     key
 }
 
-/// `kind` is [`Kind::Source`] or [`Kind::InboundRedirect`].
+/// `kind` is [`Kind::Source`], [`Kind::InboundRedirect`] or [`Kind::Spelling`].
 pub(crate) fn edge(shard: ShardId, kind: Kind, target: PageId, source: PageId) -> Vec<u8> {
     let mut key = edges(shard, kind, target);
     key.extend_from_slice(source.bytes());

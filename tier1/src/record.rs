@@ -155,7 +155,7 @@ pub(crate) struct Winner {
     pub(crate) page: PageId,
     pub(crate) content: ContentHash,
     pub(crate) url: PageUrl,
-    /// The group is past the size limit: no member is advised as a duplicate.
+    /// The group is quarantined: no member is advised as a duplicate.
     pub(crate) quarantined: bool,
 }
 

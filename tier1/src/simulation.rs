@@ -23,7 +23,9 @@ pub use post::{PostReply, SimPost};
 pub use replica::{SimCommit, SimDisk, SimFold, SimReplica};
 pub use rows::{GroupRow, MemberRow, PageRow, Row, rows};
 pub use statuses::StatusFill;
-pub use tampering::{is_feed_row, is_outbox_row, is_signature_row, page_of_row, redirect_forward};
+pub use tampering::{
+    forget_contents, is_feed_row, is_outbox_row, is_signature_row, page_of_row, redirect_forward,
+};
 pub use worker::{Worker, last_ticket, signature};
 
 use crate::bulk::{Bulk, BulkConfig, BulkError, Grouped};
@@ -42,7 +44,7 @@ pub struct Settings {
     pub shards: u16,
     pub policy: Policy,
     pub winners: WinnerOrder,
-    /// Members past which a group is quarantined.
+    /// Distinct contents past which a group is quarantined.
     pub group_members_max: u64,
     /// Share of members dissimilar to the winner from which a group is recomputed; 0 for never.
     pub low_cohesion_percent: u8,

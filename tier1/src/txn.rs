@@ -168,6 +168,14 @@ impl<'s> Txn<'s> {
         }
     }
 
+    /// The bytes of a row that is no record.
+    pub(crate) fn raw(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        match self.rows.get(key) {
+            Some(value) => Ok(value.clone()),
+            None => self.store.get(key),
+        }
+    }
+
     /// Whether a row is there.
     pub(crate) fn has(&self, key: &[u8]) -> Result<bool, StoreError> {
         match self.rows.get(key) {

@@ -64,7 +64,7 @@ pub(super) fn print(found: &Found, top: usize, out: &mut dyn Write) -> io::Resul
             let (groups, pages) = (plural(*quarantined, "group"), plural(*quarantined_pages, "page"));
             writeln!(
                 out,
-                "{}: all {pages} with content kept in {groups} quarantined for size",
+                "{}: all {pages} with content kept in {groups} quarantined for their contents",
                 trial.policy()
             )?;
         }

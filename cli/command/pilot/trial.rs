@@ -89,7 +89,7 @@ pub(super) struct Grouping {
     pub(super) groups: u64,
     /// Pages of the largest.
     pub(super) largest: u64,
-    /// Groups that are quarantined for their size.
+    /// Groups that are quarantined for their contents.
     pub(super) quarantined: u64,
     /// Their pages with content, all of which are kept.
     pub(super) quarantined_pages: u64,

@@ -3,6 +3,9 @@
 //! A URL identity is an absolute http, https or file URL without its fragment, otherwise byte for byte as
 //! given. Nothing is normalised: two spellings are two pages, and answers return the URL as it was given.
 //!
+//! The *normalised form* of a URL is how the WHATWG URL rules write it. The target of a redirect keeps the spelling in which it was
+//! sent; who looks for its page tries that spelling, then the normalised form, then other pages of the same normalised form.
+//!
 //! A record of a file that has no URL is named `record:FILE#ID` or `record:FILE#row=N`. That is an identity like any
 //! other, but what follows `#` belongs to it, and it has no host.
 
@@ -34,6 +37,9 @@ pub enum UrlError {
     /// Not a URL, or a relative one.
     #[error("not an absolute URL: {0}")]
     Invalid(String),
+    /// The scheme is http or https, and no host follows it.
+    #[error("the URL has no host: {0:?} is to be followed by // and a host")]
+    NoHost(String),
     /// The scheme is not http, https, file or record.
     #[error("the scheme is {0:?}; http, https, file and record are taken")]
     Scheme(String),
@@ -53,7 +59,8 @@ impl PageUrl {
     ///
     /// # Errors
     /// When `text` is empty, too long, has a control character, is not absolute, has a scheme
-    /// other than http, https, file and record, or is an incomplete name of a record.
+    /// other than http, https, file and record, has no host where the scheme is http or https, or is an incomplete name of a
+    /// record.
     pub fn parse(text: &str) -> Result<Self, UrlError> {
         Self::identity_bytes(text).map(|bytes| Self(text[..bytes].to_owned()))
     }
@@ -88,10 +95,12 @@ impl PageUrl {
         if parsed.scheme() == "record" {
             return Err(UrlError::Record);
         }
-        if !matches!(parsed.scheme(), "http" | "https" | "file") {
-            return Err(UrlError::Scheme(parsed.scheme().to_owned()));
+        match parsed.scheme() {
+            "http" | "https" if has_host(&text[parsed.scheme().len()..]) => Ok(identity.len()),
+            "http" | "https" => Err(UrlError::NoHost(format!("{}:", parsed.scheme()))),
+            "file" => Ok(identity.len()),
+            other => Err(UrlError::Scheme(other.to_owned())),
         }
-        Ok(identity.len())
     }
 
     /// Resolves `reference` (absolute or relative) as a link on this page, by the WHATWG URL rules.
@@ -105,6 +114,46 @@ impl PageUrl {
             return Err(UrlError::Scheme("record".to_owned()));
         }
         Self::parse(joined.as_str())
+    }
+
+    /// Resolves the target of a redirect as [`join`](Self::join) does. A target that is an absolute URL keeps its spelling.
+    ///
+    /// # Errors
+    /// Like [`join`](Self::join).
+    pub fn redirect_target(&self, reference: &str) -> Result<Self, UrlError> {
+        Ok(self.join(reference)?.spelled_as(reference))
+    }
+
+    /// The same page in the spelling of a reference that is an absolute URL of it, or else as it is.
+    #[must_use]
+    pub fn spelled_as(self, reference: &str) -> Self {
+        let as_sent = Self::parse(reference).ok().filter(|target| target.normal_id() == self.id());
+        as_sent.unwrap_or(self)
+    }
+
+    /// Its normalised form; none if it is spelled so already, or is the name of a record, which has no other form.
+    #[must_use]
+    pub fn normalised(&self) -> Option<Self> {
+        if self.is_record() {
+            return None;
+        }
+        let parsed = url::Url::parse(&self.0).ok()?;
+        if parsed.as_str() == self.0 {
+            return None;
+        }
+        Self::parse(parsed.as_str()).ok()
+    }
+
+    /// The id of a page that is spelled in its normalised form: all spellings of a URL have it in common.
+    #[must_use]
+    pub fn normal_id(&self) -> PageId {
+        self.normalised().map_or_else(|| self.id(), |normalised| normalised.id())
+    }
+
+    /// Whether both have one normalised form.
+    #[must_use]
+    pub fn is_spelling_of(&self, other: &Self) -> bool {
+        self == other || self.normal_id() == other.normal_id()
     }
 
     /// Whether it names a record of a file, which has no URL.
@@ -129,6 +178,16 @@ impl PageUrl {
     #[must_use]
     pub fn host(&self) -> String {
         url::Url::parse(&self.0).ok().and_then(|u| u.host_str().map(str::to_owned)).unwrap_or_default()
+    }
+}
+
+/// Whether what follows the scheme of an http or https URL begins with a host. The WHATWG rules take `http:a` and `http:///a` for
+/// `http://a/`, and a backslash for a slash.
+fn has_host(after_scheme: &str) -> bool {
+    let is_slash = |byte: &u8| matches!(byte, b'/' | b'\\');
+    match after_scheme.as_bytes() {
+        [b':', first, second, third, ..] => is_slash(first) && is_slash(second) && !is_slash(third),
+        _ => false,
     }
 }
 
@@ -183,7 +242,12 @@ mod tests {
                 let (file, record) = text.strip_prefix("record:")?.split_once('#')?;
                 (!file.is_empty() && !file.starts_with('/') && !record.is_empty()).then_some(text)
             }
-            "http" | "https" | "file" => Some(identity),
+            "http" | "https" => {
+                let (_, rest) = text.split_once(':')?;
+                let slashes = rest.chars().take_while(|c| matches!(c, '/' | '\\')).count();
+                (slashes == 2).then_some(identity)
+            }
+            "file" => Some(identity),
             _ => None,
         }
     }
@@ -191,8 +255,8 @@ mod tests {
     proptest! {
         #[test]
         fn names_of_records_are_told_as_the_parser_of_urls_tells_them(
-            scheme in "record:|record:|record:|[a-zA-Z:]{0,7}",
-            rest in r"[a/#:?%@.\\\[ \tA=é-]{0,12}|[a-z/]{1,3}#[ -~]{1,6}|.{0,12}",
+            scheme in "record:|record:|record:|https?:|HTTP:|[a-zA-Z:]{0,7}",
+            rest in r"[/\\]{0,4}a?[a/#:?%@.\\\[ \tA=é-]{0,12}|[a-z/]{1,3}#[ -~]{1,6}|.{0,12}",
         ) {
             let text = format!("{scheme}{rest}");
             let url = PageUrl::parse(&text);
@@ -219,6 +283,80 @@ mod tests {
             assert!(PageUrl::parse(bad).is_err(), "{bad:?}");
         }
         assert!(PageUrl::parse(&format!("http://a/{}", "x".repeat(9000))).is_err());
+    }
+
+    #[test]
+    fn a_url_without_a_host_is_no_name_of_a_page() {
+        let http = ["http:a", "http:/a", "http:///a", "http:a/b?c#d", "HTTP:a", r"http:\a", r"http:\\\a"];
+        for bad in http {
+            let error = PageUrl::parse(bad).unwrap_err();
+            assert_eq!(error, UrlError::NoHost("http:".to_owned()), "{bad}");
+            assert_eq!(
+                error.to_string(),
+                r#"the URL has no host: "http:" is to be followed by // and a host"#
+            );
+        }
+        assert_eq!(PageUrl::parse("https:a.org/"), Err(UrlError::NoHost("https:".to_owned())));
+        for bad in ["http:", "http://", "http:///", "http://?q", "http://#f", "http://:80/", "http://u@/"] {
+            assert!(PageUrl::parse(bad).is_err(), "{bad}");
+        }
+        for good in
+            ["http://a", "HTTP://a/", r"http:\\a\b", "file:///a", "file:/a", "https://[::1]/", "http://u@a"]
+        {
+            assert_eq!(PageUrl::parse(good).unwrap().as_str(), good);
+        }
+    }
+
+    #[test]
+    fn spellings_of_a_url_have_one_normalised_form() {
+        let spellings = [
+            "http://c.example",
+            "http://c.example/",
+            "HTTP://c.example/",
+            "http://C.Example/",
+            "http://c.example:80/",
+            "http://c.example/.",
+            "http://c.example/a/..",
+            r"http://c.example\",
+            "http://%63.example/",
+            "http://c.example/%2e",
+        ];
+        let url = |text: &str| PageUrl::parse(text).unwrap();
+        for spelling in spellings {
+            assert_eq!(url(spelling).normal_id(), PageId::of("http://c.example/"), "{spelling}");
+            assert!(url(spelling).is_spelling_of(&url(spellings[0])), "{spelling}");
+        }
+        assert_eq!(url("http://c.example/").normalised(), None);
+        // The case of an escape, a dot at the end of the host and an empty query stay.
+        for other in
+            ["http://c.example/%7E", "http://c.example/%7e", "http://c.example./", "http://c.example/?"]
+        {
+            assert_eq!(url(other).normalised(), None, "{other}");
+        }
+        assert_eq!(
+            url("http://münchen.example/ü b").normalised(),
+            Some(url("http://xn--mnchen-3ya.example/%C3%BC%20b"))
+        );
+        assert_eq!(url("record:a b#ü").normalised(), None);
+        let long = format!("http://a/{}", "ü".repeat(4_000));
+        assert_eq!(url(&long).normalised(), None);
+        assert_eq!(url(&long).normal_id(), url(&long).id());
+    }
+
+    #[test]
+    fn the_target_of_a_redirect_keeps_its_spelling_if_it_is_absolute() {
+        let page = PageUrl::parse("http://a.org/d/e").unwrap();
+        let to = |reference: &str| page.redirect_target(reference).unwrap().as_str().to_owned();
+        assert_eq!(to("http://c.example"), "http://c.example");
+        assert_eq!(to("HTTP://c.example:80/a/../b#top"), "HTTP://c.example:80/a/../b");
+        assert_eq!(to("http://c.example/ü b"), "http://c.example/ü b");
+        // What no page can be called is resolved: relative ones, those with a tab, and those of the page's own scheme without a host.
+        assert_eq!(to("/ü"), "http://a.org/%C3%BC");
+        assert_eq!(to("//C.example"), "http://c.example/");
+        assert_eq!(to("http://c.exa\tmple"), "http://c.example/");
+        assert_eq!(to("http:f"), "http://a.org/d/f");
+        assert_eq!(to("https:f"), "https://f/");
+        assert!(page.redirect_target("record:a#1").is_err() && page.redirect_target("mailto:a@b").is_err());
     }
 
     #[test]

@@ -145,29 +145,29 @@ impl Signs<'_> {
         self.refresh = Some(Refresh {
             delay_s: refresh.delay_s,
             reference: refresh.reference.to_owned(),
-            target: self.page(&target).filter(|_| !refresh.reference.is_empty()),
+            target: self.page(refresh.reference, &target).filter(|_| !refresh.reference.is_empty()),
         });
     }
 
     /// Takes a whole script.
     fn run(&mut self, script: &str) {
         let Some(location) = super::javascript::location(script) else { return };
-        let Some(mut target) = self.resolve(&location.reference) else { return };
+        let mut reference = location.reference;
         if location.with_query {
             // The query is appended to the string, not to the URL.
             let query = self.url.as_str().split('#').next().and_then(|url| url.split_once('?'));
             let query = query.map_or(String::new(), |(_, query)| format!("?{query}"));
-            let Some(whole) = self.resolve(&format!("{}{query}", location.reference)) else { return };
-            target = whole;
+            reference.push_str(&query);
         }
-        self.script = self.page(&target).or(self.script.take());
+        let Some(target) = self.resolve(&reference) else { return };
+        self.script = self.page(&reference, &target).or(self.script.take());
     }
 
-    /// The page that a URL names, if that is another page than this one.
-    fn page(&self, target: &Url) -> Option<PageUrl> {
-        let target = self.url.join(target.as_str()).ok()?;
-        let is_own = target == *self.url || self.url.join("").is_ok_and(|own| own == target);
-        (!is_own).then_some(target)
+    /// The page that a reference names, which resolves to this URL, if that is another page than this one. It keeps the spelling of an
+    /// absolute reference.
+    fn page(&self, reference: &str, target: &Url) -> Option<PageUrl> {
+        let target = self.url.join(target.as_str()).ok()?.spelled_as(reference);
+        (!target.is_spelling_of(self.url)).then_some(target)
     }
 
     /// Where the refresh leads, if it is a redirect.
@@ -182,7 +182,8 @@ impl Signs<'_> {
     /// Whether a link or a word that is shown is the target.
     fn names(&self, refresh: &Refresh, target: &PageUrl) -> bool {
         let leads_there = |link: &String| {
-            self.resolve(link).is_some_and(|link| self.page(&link).is_some_and(|page| page == *target))
+            let page = self.resolve(link).and_then(|resolved| self.page(link, &resolved));
+            page.is_some_and(|page| page.is_spelling_of(target))
         };
         if self.links.iter().any(leads_there) {
             return true;

@@ -202,7 +202,12 @@ async fn merges_are_followed_and_quarantine_is_respected() {
         let advice = door.status(url).await;
         assert_eq!(advice["status"], status, "{url}");
         let note = advice["note"].as_str().unwrap();
-        assert!(note.starts_with(&format!("group {new} is quarantined for its size, 4 members")), "{note}");
+        assert!(
+            note.starts_with(&format!(
+                "group {new} is quarantined for the number of its contents, 4 members"
+            )),
+            "{note}"
+        );
     }
     // A circle of forwards, which tier 1 never makes, ends all the same.
     door.tiers.state().groups.get_mut(&new).unwrap().0.state = GroupState::MergedInto { group: old };

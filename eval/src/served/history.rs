@@ -157,7 +157,10 @@ impl History {
             possible += 1;
             match version {
                 Version::Content(content) => found.ends.push((url.clone(), *content)),
-                Version::Redirect(target) if hops > 0 => self.follow(target, span, hops - 1, found),
+                Version::Redirect(target) if hops > 0 => {
+                    let normalised = target.normalised().filter(|_| !self.pages.contains_key(target));
+                    self.follow(normalised.as_ref().unwrap_or(target), span, hops - 1, found);
+                }
                 Version::Redirect(_) | Version::Dead => {}
             }
         }

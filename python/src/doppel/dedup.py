@@ -34,6 +34,10 @@ class BadRows(UserWarning):
     """Some rows could not be read: their status is `bad`, and they are not kept."""
 
 
+class Quarantined(UserWarning):
+    """All rows of some groups are kept, near-duplicates among them, because the groups have too many distinct contents."""
+
+
 def dedup(
     source: Source,
     *,
@@ -109,8 +113,8 @@ def dedup(
     needs up to 1 kB for a short row (measured with 1,500,000 rows of 30 words), and more for long ones. SIGTERM removes the file, if the
     call is in the main thread and the process has no handler for it.
 
-    Warns of bad rows with `BadRows`. Raises `ProgramError` where the program fails; `ValueError` where columns are not there, a file is
-    of no known kind or cannot be read to its end, or an option has no use here; `OSError` where a file is not there; `TypeError` where a
+    Warns of bad rows with `BadRows`, and of groups of which all rows are kept with `Quarantined`. Raises `ProgramError` where the
+    program fails; `ValueError` where columns are not there, a file is of no known kind or cannot be read to its end, or an option has no use here; `OSError` where a file is not there; `TypeError` where a
     source or a row is of another type, or a parameter is unknown.
 
     >>> import doppel
@@ -140,6 +144,7 @@ def dedup(
             out = Path(folder) / "pages.jsonl"
             told, bad = _run(named, out, parameters, steps)
             _warn_of_bad(sum(_bad_counts(told).values()), bad)
+            _warn_of_quarantine(told)
             return results.by_url(out, folds=folds).replace_schema_metadata({"doppel": told})
     _refuse(parameters, _RESULT | _OF_FILES)
     with held(), tempfile.TemporaryDirectory(prefix="doppel-", dir=scratch) as folder:
@@ -160,6 +165,7 @@ def dedup(
         refused = sum(_bad_counts(told).values())
         said = rows.reasons + (summary.reasons(bad, rows) if refused else [])
         _warn_of_bad(rows.count - rows.written + refused, said)
+        _warn_of_quarantine(told)
         ids = rows.ids()
         if report is not None:
             summary.write_report(shown, Path(report), rows, ids)
@@ -229,6 +235,13 @@ def _wait(command: list[str], errors: BinaryIO, steps: Progress) -> tuple[int, b
 
 def _bad_counts(told: bytes) -> Mapping[str, int]:
     return cast("Mapping[str, Any]", msgspec.json.decode(told))["input"]["bad"]
+
+
+def _warn_of_quarantine(told: bytes) -> None:
+    """Warns of groups of which all rows are kept, if there are any."""
+    summary = cast("Mapping[str, Any]", msgspec.json.decode(told))
+    if summary["groups"]["quarantined"]:
+        warnings.warn("\n".join(summary["warnings"]), Quarantined, stacklevel=3)
 
 
 def _warn_of_bad(count: int, reasons: list[str]) -> None:

@@ -26,6 +26,18 @@ pub(crate) fn check(world: &World, snapshot: &Snapshot) -> Checked {
                 row.duplicate_of
             );
         }
+        let mut contents: Vec<_> = component.contents.iter().map(|page| world.model.content(*page)).collect();
+        contents.sort_unstable();
+        contents.dedup();
+        let allowed = world.settings.group_members_max.max(2 * group.contents_at_repair);
+        holds!(
+            NAME,
+            group.quarantined == (contents.len() as u64 > allowed),
+            "{} has {} contents of {allowed}, quarantined: {}",
+            group.group,
+            contents.len(),
+            group.quarantined
+        );
         holds!(NAME, !group.uncovered, "{} owes a cover", group.group);
         if !group.quarantined {
             let others = component.contents.iter().filter(|page| **page != component.winner);

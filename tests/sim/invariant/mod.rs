@@ -33,6 +33,8 @@ pub(crate) struct Snapshot {
     pub(crate) inbound_redirects: Vec<(PageId, PageId)>,
     /// The redirects straight to a page.
     pub(crate) sources: Vec<(PageId, PageId)>,
+    /// Pages that are spelled otherwise than in their normalised form, behind that.
+    pub(crate) spellings: Vec<(PageId, PageId)>,
     pub(crate) signatures: BTreeMap<PageId, doppel_model::ContentHash>,
     pub(crate) feed: Vec<(ShardId, u64, PageId)>,
     pub(crate) outbox: usize,
@@ -51,6 +53,7 @@ impl Snapshot {
             members: Vec::new(),
             inbound_redirects: Vec::new(),
             sources: Vec::new(),
+            spellings: Vec::new(),
             signatures: BTreeMap::new(),
             feed: Vec::new(),
             outbox: 0,
@@ -66,6 +69,7 @@ impl Snapshot {
                 Row::Member(member) => this.members.push(member),
                 Row::InboundRedirect { target, source } => this.inbound_redirects.push((target, source)),
                 Row::Source { target, source } => this.sources.push((target, source)),
+                Row::Spelling { normal, page } => this.spellings.push((normal, page)),
                 Row::Signature { page, content } => drop(this.signatures.insert(page, content)),
                 Row::Feed { shard, number, page } => this.feed.push((shard, number, page)),
                 Row::Outbox { .. } => this.outbox += 1,

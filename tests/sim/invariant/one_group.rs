@@ -7,7 +7,7 @@ use doppel_model::{GroupId, PageId};
 use doppel_protocol::Status;
 
 use super::Snapshot;
-use crate::sim::model::{Body, Component, Page, url};
+use crate::sim::model::{Body, Component, Page, url, written};
 use crate::sim::violation::{Checked, holds};
 use crate::sim::world::World;
 
@@ -128,11 +128,15 @@ fn no_stray_rows(world: &World, snapshot: &Snapshot) -> Checked {
         let pages = world.model.pages.keys();
         pages.filter_map(|page| Some((url(wanted(*page)?).id(), url(*page).id()))).collect()
     };
+    let spellings = edges(&|page| Some(written(page).0).filter(|form| *form != page));
+    let found: BTreeSet<_> = snapshot.spellings.iter().copied().collect();
+    holds!(NAME, found == spellings, "spellings by normalised form {found:?}, wanted {spellings:?}");
     let redirect = |page: Page| match world.model.pages[&page].body {
         Body::Redirect(to) => Some(to),
         Body::Content(_) | Body::Dead => None,
     };
-    let sources = edges(&redirect);
+    // In the shard of the normalised form.
+    let sources = edges(&|page| redirect(page).map(|to| written(to).0));
     let found: BTreeSet<_> = snapshot.sources.iter().copied().collect();
     holds!(NAME, found == sources, "redirects by target {found:?}, wanted {sources:?}");
     let inbound_redirects = edges(&|page| redirect(page).and_then(|_| world.model.end(page).ok()));

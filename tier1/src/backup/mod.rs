@@ -237,6 +237,7 @@ pub(crate) fn verify(key: &[u8], value: &[u8]) -> Result<(), StoreError> {
             .map_err(|_| damaged("no signature of this program")),
         Some((_, RowKey::Feed(_))) if value.len() == 16 => Ok(()),
         Some((_, RowKey::InboundRedirect(..) | RowKey::Source(..))) if value.is_empty() => Ok(()),
+        Some((_, RowKey::Source(..))) if value.len() == 16 => Ok(()),
         Some((_, RowKey::Feed(_) | RowKey::InboundRedirect(..) | RowKey::Source(..))) => {
             Err(damaged("wrong length"))
         }

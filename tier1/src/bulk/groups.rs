@@ -16,6 +16,8 @@ pub(super) struct Group {
     pub(super) winner: u32,
     pub(super) pages: Vec<u32>,
     pub(super) quarantined: bool,
+    /// Distinct contents of the pages.
+    pub(super) contents: u64,
 }
 
 /// A page's place in a group, by the index of that, and its comparison with the winner.
@@ -66,11 +68,15 @@ pub(super) fn groups(
         let winner = pages.iter().copied().reduce(|best, page| {
             if versions.compare(winners, (page, best), None).is_lt() { page } else { best }
         });
-        winner.filter(|_| keeps_a_group).map(|winner| Group {
-            id: GroupId::new(0, rank(winner).url.id().shard(versions.shards())),
-            winner,
-            quarantined: pages.len() as u64 > group_members_max,
-            pages,
+        winner.filter(|_| keeps_a_group).map(|winner| {
+            let contents = distinct(pages.iter().filter_map(|page| versions.pages[*page as usize].content()));
+            Group {
+                id: GroupId::new(0, rank(winner).url.id().shard(versions.shards())),
+                winner,
+                quarantined: contents > group_members_max,
+                contents,
+                pages,
+            }
         })
     });
     let mut groups: Vec<Group> = groups.collect();
@@ -87,6 +93,13 @@ pub(super) fn groups(
         }
     }
     Ok(groups)
+}
+
+fn distinct(contents: impl Iterator<Item = ContentIndex>) -> u64 {
+    let mut contents: Vec<ContentIndex> = contents.collect();
+    contents.sort_unstable();
+    contents.dedup();
+    contents.len() as u64
 }
 
 /// Compares every page in a group with its winner.

@@ -63,7 +63,7 @@ pub struct BulkConfig<'c> {
     pub winners: WinnerOrder,
     /// Prefer winners of this market in the answer. It changes nothing of what is kept in databases.
     pub market: Option<Market>,
-    /// Members past which a group is quarantined.
+    /// Distinct contents past which a group is quarantined.
     pub group_members_max: u64,
     /// What is judged as one item.
     pub unit: Unit,
@@ -277,7 +277,7 @@ pub struct BulkGroup {
     pub contents: u64,
     /// Whether these all have the same.
     pub same: bool,
-    /// Whether there are too many of them, so that all are kept.
+    /// Whether they have too many distinct contents, so that all pages are kept.
     pub quarantined: bool,
 }
 

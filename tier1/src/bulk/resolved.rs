@@ -57,8 +57,10 @@ pub(super) fn resolve(
     (winners, market): (WinnerOrder, Option<&Market>),
     group_members_max: u64,
 ) -> Result<Resolved, BulkError> {
+    let spellings = redirects::Spellings::wanted(&versions);
     let end = |(page, state): (usize, &State)| {
-        matches!(state, State::Redirect(_)).then(|| redirects::end(&versions, page).map(|end| end as u32))
+        let end = || redirects::end(&versions, &spellings, page).map(|end| end as u32);
+        matches!(state, State::Redirect(_)).then(end)
     };
     let states = versions.pages.iter().map(|page| &page.state);
     let ends: Vec<Option<Result<u32, Unresolved>>> = states.enumerate().map(end).collect();

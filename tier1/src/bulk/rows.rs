@@ -6,7 +6,7 @@
 //! - the public state of a page is derived by the machine's own function;
 //! - the events of a shard number its pages in the order of their ids, so a consumer that begins meets each once.
 //!
-//! Memory: 20 bytes for each page, and 64 for each redirect.
+//! Memory: 20 bytes for each page, 84 for each redirect, and 36 for each page that is spelled otherwise than in its normalised form.
 
 use doppel_join::ContentIndex;
 use doppel_model::{PageId, ShardId, Timestamp};
@@ -14,10 +14,11 @@ use doppel_protocol::{RepairId, Status};
 use rayon::prelude::*;
 
 use super::groups::{CoveredBy, Group as Grouping, Place};
+use super::redirects::Spellings;
 use super::resolved::Resolved;
 use super::versions::{Page, State as Is};
 use crate::key::{self, Kind};
-use crate::machine::{publish, target_line};
+use crate::machine::{publish, stands_for, target_line};
 use crate::record::{
     AuditEntry, ContentState, Cover, Group, GroupRecord, Kept, Measured, Member, Membership, Meta,
     PageRecord, Published, RedirectState, Resolution, Resolving, SearchState, State, Winner, encode,
@@ -45,7 +46,10 @@ pub(super) struct Rows<'r> {
     pages: Vec<(PageId, u32)>,
     /// Redirects as the pages at their ends know them, and as those they lead straight to: target, source.
     inbound: Vec<(PageId, PageId)>,
-    sources: Vec<(PageId, PageId)>,
+    /// The second with the page that the target stands for.
+    sources: Vec<(PageId, (PageId, Option<PageId>))>,
+    /// Pages that are spelled otherwise than in their normalised form, behind that: normalised form, page.
+    spellings: Vec<(PageId, (PageId, u32))>,
     /// When the collection was grouped.
     now: Timestamp,
 }
@@ -53,21 +57,34 @@ pub(super) struct Rows<'r> {
 impl<'r> Rows<'r> {
     /// Nobody looks for pages by their ids any more.
     pub(super) fn of(all: &'r mut Resolved, now: Timestamp) -> Self {
+        let spellings = Spellings::wanted(&all.versions);
+        let target = |number: usize| match &all.versions.pages[number].state {
+            Is::Redirect(to) => spellings.find(&all.versions, to, number),
+            Is::Content(_) | Is::Dead => None,
+        };
+        let targets: Vec<Option<usize>> = (0..all.versions.pages.len()).into_par_iter().map(target).collect();
         let mut pages: Vec<(PageId, u32)> = std::mem::take(&mut all.versions.numbers).into_iter().collect();
         pages.par_sort_unstable();
         let all = &*all;
         let (mut inbound, mut sources) = (Vec::new(), Vec::new());
-        for (page, end) in all.versions.pages.iter().zip(&all.ends) {
+        for ((page, end), target) in all.versions.pages.iter().zip(&all.ends).zip(targets) {
             let Is::Redirect(to) = &page.state else { continue };
             let source = page.rank.url.id();
-            sources.push((to.id(), source));
+            let target = target.map(|target| all.versions.pages[target].rank.url.id());
+            sources.push((to.normal_id(), (source, target)));
             if let Some(Ok(end)) = end {
                 inbound.push((all.versions.pages[*end as usize].rank.url.id(), source));
             }
         }
         inbound.sort_unstable();
         sources.sort_unstable();
-        Self { all, pages, inbound, sources, now }
+        let of_page = |(page, number): &(PageId, u32)| {
+            let normalised = all.versions.pages[*number as usize].rank.url.normalised()?;
+            Some((normalised.id(), (*page, *number)))
+        };
+        let mut spellings: Vec<(PageId, (PageId, u32))> = pages.par_iter().filter_map(of_page).collect();
+        spellings.par_sort_unstable();
+        Self { all, pages, inbound, sources, spellings, now }
     }
 
     /// Gives the rows of a shard; that of its totals comes last, all others in the order of their keys.
@@ -99,7 +116,7 @@ impl<'r> Rows<'r> {
             meta.count_group(Default::default(), share_of_group(Some(&record)));
             put(key::group(group.id), Value::Record(encode(&record)?))?;
         }
-        edges(in_shard(&self.inbound, shard, shards), shard, Kind::InboundRedirect, put)?;
+        inbound_redirects(in_shard(&self.inbound, shard, shards), shard, put)?;
         for group in groups {
             let mut members: Vec<(PageId, u32)> =
                 group.pages.iter().map(|page| (self.page(*page).rank.url.id(), *page)).collect();
@@ -115,11 +132,18 @@ impl<'r> Rows<'r> {
             meta.count_page(Default::default(), share_of_page(*id, Some(&record)));
             put(key::page(shard, *id), Value::Record(encode(&record)?))?;
         }
-        edges(in_shard(&self.sources, shard, shards), shard, Kind::Source, put)?;
+        for (normal, (source, target)) in in_shard(&self.sources, shard, shards) {
+            let value = Value::Record(stands_for(*normal, *target));
+            put(key::edge(shard, Kind::Source, *normal, *source), value)?;
+        }
         for (id, page) in pages {
             if let Some(content) = self.all.content(*page) {
                 put(key::signature(shard, *id), Value::SignatureOf(content))?;
             }
+        }
+        for (normal, (id, page)) in in_shard(&self.spellings, shard, shards) {
+            let url = &self.page(*page).rank.url;
+            put(key::edge(shard, Kind::Spelling, *normal, *id), Value::Record(encode(url)?))?;
         }
         put(key::meta(shard), Value::Record(encode(&meta)?))?;
         Ok(meta)
@@ -139,6 +163,7 @@ impl<'r> Rows<'r> {
         let mut record = Group {
             winner: winner.map(|winner| (self.page(group.winner).rank.url.id(), winner)),
             quarantined: group.quarantined,
+            contents_max: group.contents,
             ..Group::new()
         };
         for page in &group.pages {
@@ -283,14 +308,13 @@ fn in_shard<T>(sorted: &[(PageId, T)], shard: ShardId, shards: u16) -> &[(PageId
     &sorted[start..end]
 }
 
-fn edges(
+fn inbound_redirects(
     edges: &[(PageId, PageId)],
     shard: ShardId,
-    kind: Kind,
     put: &mut Put<'_>,
 ) -> Result<(), StoreError> {
     let mut edges = edges.iter();
     edges.try_for_each(|(target, source)| {
-        put(key::edge(shard, kind, *target, *source), Value::Record(Vec::new()))
+        put(key::edge(shard, Kind::InboundRedirect, *target, *source), Value::Record(Vec::new()))
     })
 }

@@ -164,15 +164,29 @@ fn redirects_end_where_their_chain_does() {
 #[test]
 fn a_group_past_the_limit_advises_nothing() {
     let mut bulk = bulk(2);
-    for page in ["a", "bb", "ccc"] {
-        submit(&mut bulk, &format!("http://h/{page}"), 1, content(0..50));
+    for (page, words) in [("a", 50), ("bb", 51), ("ccc", 52)] {
+        submit(&mut bulk, &format!("http://h/{page}"), 1, content(0..words));
         submit(&mut bulk, &format!("http://other/{page}"), 1, content(0..0));
     }
     let grouped = bulk.finish().unwrap();
+    assert!(grouped.groups[0].quarantined);
     let statuses: Vec<Status> = grouped.lines().map(|line| line.status).collect();
     assert_eq!(statuses[..3], [Status::Winner, Status::Secondary, Status::Secondary]);
     assert_eq!(statuses[3..], [Status::Unique; 3]);
     assert!(grouped.lines().all(|line| line.similarity.is_none() && line.duplicate_of.is_none()));
+}
+
+#[test]
+fn equal_texts_are_one_content_of_a_group() {
+    let mut bulk = bulk(2);
+    for page in 0..9 {
+        // Two contents, both of them more often than the limit.
+        submit(&mut bulk, &format!("http://h/{page}"), 1, content(0..50 + page % 2));
+    }
+    let grouped = bulk.finish().unwrap();
+    assert_eq!((grouped.groups.len(), grouped.groups[0].quarantined), (1, false));
+    let kept = grouped.lines().filter(|line| line.duplicate_of.is_none()).count();
+    assert_eq!(kept, 1);
 }
 
 /// Everything that a collection can have: what was replaced, what died, redirects, copies, pages without tokens.

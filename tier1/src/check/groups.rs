@@ -1,6 +1,8 @@
 //! A group's row against its members, and what is left of merged ones.
 
-use doppel_model::{GroupId, PageId};
+use std::collections::HashSet;
+
+use doppel_model::{ContentHash, GroupId, PageId};
 
 use super::pages::Holder;
 use super::{Checker, Found, Invariant};
@@ -15,6 +17,7 @@ struct Recount {
     with_inbound_redirects: u64,
     dissimilar: u64,
     secondaries: u64,
+    contents: HashSet<ContentHash>,
     /// Those that differ from the winner.
     others: Vec<(PageId, Member)>,
     best: Option<(PageId, Member)>,
@@ -64,6 +67,11 @@ impl Checker<'_> {
             if says != is && !recount.incomplete {
                 self.find(Invariant::Counts, &row, format!("counts {says} {what}, and has {is}"));
             }
+        }
+        let contents = recount.contents.len() as u64;
+        if record.contents_max < contents && !recount.incomplete {
+            let detail = format!("counts at most {} contents, and has {contents}", record.contents_max);
+            self.find(Invariant::Counts, &row, detail);
         }
         // What the group knows of its winner beside.
         let told = |(page, member): &(PageId, Member)| {
@@ -131,6 +139,7 @@ impl Checker<'_> {
                     recount.with_inbound_redirects += u64::from(member.has_inbound_redirects);
                     recount.dissimilar += u64::from(member.dissimilar);
                     recount.secondaries += u64::from(member.is_secondary());
+                    recount.contents.insert(member.content);
                     if member.dissimilar {
                         recount.others.push((page, member.clone()));
                     }

@@ -221,6 +221,7 @@ impl<'s> Checker<'s> {
             RowKey::Signature(page) => self.signature(page, value),
             RowKey::InboundRedirect(target, source) => self.inbound_redirect(target, source, value),
             RowKey::Source(target, source) => self.source(target, source, value),
+            RowKey::Spelling(normal, page) => self.spelling(normal, page, key, value),
         }
     }
 
@@ -322,6 +323,9 @@ impl<'s> Checker<'s> {
             RowKey::Signature(page) => format!("the signature of {}", self.name(page)),
             RowKey::InboundRedirect(target, source) | RowKey::Source(target, source) => {
                 self.edge(target, source)
+            }
+            RowKey::Spelling(normal, page) => {
+                format!("the spelling {} of {}", self.name(page), self.name(normal))
             }
             RowKey::Outbox(to, number) => format!("message {number} to shard {}", to.0),
         }

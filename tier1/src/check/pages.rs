@@ -43,6 +43,7 @@ impl Checker<'_> {
             self.find(Invariant::Record, &url, "is live and has an end");
         }
         self.check_inbound_redirects(page, &record);
+        self.check_spelling(page, &record);
         match &record.state {
             State::Content(state) => {
                 self.check_signature(page, &record, state);

@@ -367,7 +367,7 @@ impl Sample {
     fn redirects(&self) -> Result<Vec<Planted>, Unfit> {
         let (page, record, state, end) = self.redirect()?;
         let (other, _) = self.with_status(Status::Unique)?;
-        let target = state.to.id();
+        let target = state.to.normal_id();
         let edge = |kind, target: PageId, source| key::edge(target.shard(self.shards), kind, target, source);
         let elsewhere = RedirectState { resolution: Some(Resolution::Content(other)), ..state.clone() };
         let elsewhere = PageRecord { state: State::Redirect(elsewhere), ..record.clone() };

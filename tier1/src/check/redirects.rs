@@ -1,17 +1,17 @@
 //! Redirects: their edges at both ends, where their chains end, and what they were told of the target.
 
-use doppel_model::PageId;
+use doppel_model::{PageId, PageUrl};
 use doppel_protocol::{Status, Unresolved};
 
 use super::{Checker, Found, Invariant};
 use crate::key::{self, Kind};
-use crate::machine::{HOPS_MAX, target_line};
-use crate::record::{PageRecord, RedirectState, Resolution, State};
+use crate::machine::{HOPS_MAX, SPELLINGS_MAX, stands_for, target_line};
+use crate::record::{PageRecord, RedirectState, Resolution, State, decode};
 
 impl Checker<'_> {
     /// A redirect, from its own side.
     pub(super) fn check_redirect(&mut self, page: PageId, record: &PageRecord, state: &RedirectState) {
-        let target = state.to.id();
+        let target = state.to.normal_id();
         let edge = key::edge(self.owner(target), Kind::Source, target, page);
         if !self.underway.has_source(target, page) && !self.has(&edge) {
             let detail = format!("redirects to {}, which does not know", state.to);
@@ -22,6 +22,7 @@ impl Checker<'_> {
         {
             self.check_attached(page, record, state, end);
         }
+        self.check_noted_target(page, record, state);
         match self.resolve(page, state) {
             // Its own trace is under way until there is an answer.
             None => {}
@@ -34,6 +35,27 @@ impl Checker<'_> {
                 self.find(Invariant::Resolution, record.url().to_string(), detail);
             }
             Some(_) => {}
+        }
+    }
+
+    /// The shard of the target's normalised form has noted which page the target stands for.
+    fn check_noted_target(&mut self, page: PageId, record: &PageRecord, state: &RedirectState) {
+        let normal = state.to.normal_id();
+        let edge = key::edge(self.owner(normal), Kind::Source, normal, page);
+        if self.underway.is_rerouting(page)
+            || self.underway.is_rerouting(normal)
+            || self.underway.has_source(normal, page)
+        {
+            return;
+        }
+        let Some(found) = self.find_target(&state.to, Some(&page)) else { return };
+        match self.store.get(&edge) {
+            Ok(Some(noted)) if noted != stands_for(normal, found) => {
+                let detail = "leads to another page than is noted at its target";
+                self.find(Invariant::Edge, record.url().to_string(), detail);
+            }
+            Ok(_) => {}
+            Err(error) => self.engine(&error),
         }
     }
 
@@ -63,11 +85,17 @@ impl Checker<'_> {
     /// Where a chain ends; none when something on the way is changing or cannot be read.
     fn resolve(&mut self, page: PageId, state: &RedirectState) -> Option<Resolution> {
         let mut path = vec![page];
-        let mut at = state.to.id();
+        let mut to = state.to.clone();
         if self.underway.is_rerouting(page) {
             return None;
         }
         loop {
+            if self.underway.is_rerouting(to.normal_id()) {
+                return None;
+            }
+            let Some(at) = self.find_target(&to, path.last())? else {
+                return Some(Resolution::Unresolved(Unresolved::UnknownTarget));
+            };
             if path.contains(&at) {
                 return Some(Resolution::Unresolved(Unresolved::Loop));
             }
@@ -84,12 +112,76 @@ impl Checker<'_> {
                     State::Redirect(_) if path.len() >= usize::from(HOPS_MAX) => Unresolved::TooManyHops,
                     State::Redirect(state) => {
                         path.push(at);
-                        at = state.to.id();
+                        to = state.to;
                         continue;
                     }
                 },
             };
             return Some(Resolution::Unresolved(unresolved));
+        }
+    }
+
+    /// The page that the target of the redirect `asker` stands for, if there is one; none at all if a row cannot be read.
+    fn find_target(&mut self, to: &PageUrl, asker: Option<&PageId>) -> Option<Option<PageId>> {
+        let (normal, as_sent) = (to.normal_id(), to.id());
+        let shard = self.owner(normal);
+        if as_sent != normal && self.has(&key::edge(shard, Kind::Spelling, normal, as_sent)) {
+            return Some(Some(as_sent));
+        }
+        match self.record(normal) {
+            Found::Row(record) if record.state != State::Purged => return Some(Some(normal)),
+            Found::Row(_) | Found::Missing => {}
+            Found::Unreadable => return None,
+        }
+        let prefix = key::edges(shard, Kind::Spelling, normal);
+        let (mut rows, mut first) = (0, None);
+        let mut is_readable = true;
+        let read = self.store.range(&prefix, &key::after_prefix(&prefix), &mut |key, value| {
+            rows += 1;
+            match (key::last_page(key), decode::<PageUrl>(key, value)) {
+                (Some(page), _) if Some(&page) == asker => {}
+                (Some(page), Ok(url)) => {
+                    if first.as_ref().is_none_or(|(first, _)| url < *first) {
+                        first = Some((url, page));
+                    }
+                }
+                _ => is_readable = false,
+            }
+            rows < SPELLINGS_MAX
+        });
+        if let Err(error) = read {
+            self.engine(&error);
+            return None;
+        }
+        is_readable.then(|| first.map(|(_, page)| page))
+    }
+
+    /// A page that is spelled otherwise than in its normalised form is known to the shard of that.
+    pub(super) fn check_spelling(&mut self, page: PageId, record: &PageRecord) {
+        let Some(normal) = record.url().normalised().map(|normalised| normalised.id()) else { return };
+        let is_known = self.has(&key::edge(self.owner(normal), Kind::Spelling, normal, page));
+        if is_known != (record.state != State::Purged) && !self.underway.has_spelling(normal, page) {
+            let detail = if is_known {
+                "is forgotten, and known by its normalised form"
+            } else {
+                "is not known by its normalised form"
+            };
+            self.find(Invariant::Edge, record.url().to_string(), detail);
+        }
+    }
+
+    /// The same from the side of the normalised form.
+    pub(super) fn spelling(&mut self, normal: PageId, page: PageId, key: &[u8], value: &[u8]) {
+        let row = format!("the spelling {} of {}", self.name(page), self.name(normal));
+        let Some(url) = self.decode::<PageUrl>(key, value, row.clone()) else { return };
+        if url.id() != page || url.normal_id() != normal || page == normal {
+            return self.find(Invariant::Identity, row, format!("is about {url}"));
+        }
+        // A page that was forgotten and has a row is found with the page.
+        if let Found::Missing = self.record(page)
+            && !self.underway.has_spelling(normal, page)
+        {
+            self.find(Invariant::Edge, row, "is known by its normalised form and not on record");
         }
     }
 
@@ -113,8 +205,10 @@ impl Checker<'_> {
     /// A redirect straight to a page, from that page's side.
     pub(super) fn source(&mut self, target: PageId, source: PageId, value: &[u8]) {
         let row = self.edge(target, source);
-        self.check_empty(&row, value);
-        let leads_there = |state: &RedirectState| state.to.id() == target;
+        if !matches!(value.len(), 0 | 16) {
+            self.find(Invariant::Damage, &row, "has a value that is no page");
+        }
+        let leads_there = |state: &RedirectState| state.to.normal_id() == target;
         if !self.underway.has_source(target, source) && !self.redirects(source, leads_there) {
             self.find(Invariant::Edge, row, "is known to its target and does not lead there");
         }

@@ -33,6 +33,8 @@ pub(crate) enum RowKey {
     /// Target and source.
     Source(PageId, PageId),
     Signature(PageId),
+    /// Normalised form and page.
+    Spelling(PageId, PageId),
 }
 
 impl RowKey {
@@ -51,6 +53,7 @@ impl RowKey {
                 pages(rest).map(|(target, source)| Self::InboundRedirect(target, source))?
             }
             Kind::Source => pages(rest).map(|(target, source)| Self::Source(target, source))?,
+            Kind::Spelling => pages(rest).map(|(normal, page)| Self::Spelling(normal, page))?,
             Kind::Member => group_page(rest).map(|(group, page)| Self::Member(group, page))?,
             Kind::ForwardingEntry => {
                 group_page(rest).map(|(group, page)| Self::ForwardingEntry(group, page))?
@@ -74,7 +77,8 @@ impl RowKey {
             Self::Page(page)
             | Self::Signature(page)
             | Self::InboundRedirect(page, _)
-            | Self::Source(page, _) => page.shard(shards),
+            | Self::Source(page, _)
+            | Self::Spelling(page, _) => page.shard(shards),
         }
     }
 }

@@ -25,7 +25,9 @@ pub(super) struct Underway {
     rerouting: HashSet<PageId>,
     /// Redirects about to be known, or forgotten, at the page they lead straight to.
     sources: Edges,
-    /// The same at the page they end at, or about to be told its state.
+    /// Pages about to be known, or forgotten, to the shard of their normalised form.
+    spellings: Edges,
+    /// Redirects at the page they end at, or about to be told its state.
     attached: Edges,
     /// Pages that tell the redirects that end there.
     telling: HashSet<PageId>,
@@ -60,6 +62,10 @@ impl Underway {
             Message::Merge { .. } | Message::SearchAgain { .. } => {}
             Message::Subscribe { target, source } | Message::Unsubscribe { target, source } => {
                 self.sources.insert((*target, *source));
+            }
+            Message::Spelled { normal, page, .. } => {
+                self.rerouting.insert(*normal);
+                self.spellings.insert((*normal, *page));
             }
             Message::Trace { source, .. }
             | Message::Traced { source, .. }
@@ -98,6 +104,10 @@ impl Underway {
 
     pub(super) fn has_source(&self, target: PageId, source: PageId) -> bool {
         self.sources.contains(&(target, source))
+    }
+
+    pub(super) fn has_spelling(&self, normal: PageId, page: PageId) -> bool {
+        self.spellings.contains(&(normal, page))
     }
 
     pub(super) fn has_inbound_redirect(&self, target: PageId, source: PageId) -> bool {

@@ -86,6 +86,7 @@ impl Machine<'_, '_> {
             None => {}
         }
         record.note_cover(before.as_ref(), Some(&member));
+        record.note_content(before.as_ref(), member.content);
         record.count(&member);
         record.changes += 1;
         let is_winner = record.winner.as_ref().is_some_and(|(winner, _)| *winner == page);
@@ -96,8 +97,9 @@ impl Machine<'_, '_> {
         } else if is_winner || record.winner.as_ref().is_none_or(|(_, winner)| self.beats(&member, winner)) {
             record.winner = Some((page, member));
         }
-        if self.is_giant(record) && !record.quarantined {
-            self.set_quarantine(group, record, true)?;
+        if !record.quarantined && record.contents_max.min(record.members) > self.contents_allowed(record) {
+            // Whether there are so many contents is for a recomputation to count.
+            record.dirty = true;
         }
         Ok(true)
     }
@@ -126,19 +128,6 @@ impl Machine<'_, '_> {
         }
         record.dirty |= record.members > 1;
         self.after_losses(group, record, uncompared)
-    }
-
-    /// Puts a group into quarantine or takes it out: its members are told.
-    fn set_quarantine(&mut self, group: GroupId, record: &mut Group, begins: bool) -> Result<(), StoreError> {
-        record.quarantined = begins;
-        self.announce(group, record, false);
-        self.tell_quarantine(group, record.members, begins, None)
-    }
-
-    /// Past the size limit, and more than double of what an operator has looked at.
-    fn is_giant(&self, record: &Group) -> bool {
-        record.members
-            > self.shards.settings.group_members_max.max(record.members_at_repair.saturating_mul(2))
     }
 
     /// Whether so many members differ from the winner that the group should be recomputed. Members may differ
@@ -244,13 +233,14 @@ impl Machine<'_, '_> {
 
     /// A recomputation is done: who is linked to the winner by no chain of pairs is put out.
     pub(super) fn regrouped(&mut self, regrouped: Regrouped) -> Result<(), StoreError> {
-        let Regrouped { group, changes, losses, out, last, repair, audit } = regrouped;
+        let Regrouped { group, changes, losses, out, contents, last, repair, audit } = regrouped;
         self.here = group.shard();
         let Some(GroupRecord::Active(mut record)) = self.txn.group(group)? else { return Ok(()) };
         if let Some(entry) = audit {
             self.audit(&entry)?;
         }
-        let joined_since = record.changes != changes;
+        let changes_since = record.changes.abs_diff(changes);
+        let joined_since = changes_since > 0;
         let lost_since = record.losses != losses;
         let mut removed = false;
         for (page, membership_number, content) in &out {
@@ -271,10 +261,10 @@ impl Machine<'_, '_> {
             record.losses += 1;
         }
         if last && repair {
-            record.members_at_repair = record.members;
+            record.contents_at_repair = contents;
         }
-        if record.quarantined && !self.is_giant(&record) {
-            self.set_quarantine(group, &mut record, false)?;
+        if last {
+            self.count_contents(group, &mut record, contents, changes_since)?;
         }
         self.after_losses(group, record, removed && joined_since)
     }
@@ -364,6 +354,7 @@ impl Machine<'_, '_> {
     pub(super) fn put_active(&mut self, group: GroupId, mut record: Group) -> Result<(), StoreError> {
         record.dirty &= self.shards.settings.rules.recomputation;
         record.uncovered &= record.dissimilar > 0;
+        record.contents_max = record.contents_max.min(record.members);
         if record.owes_recomputation() {
             self.effects.push(Effect::Dirty(group));
         }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use doppel_model::{ContentHash, GroupId, PageId, ShardId, Timestamp};
+use doppel_model::{ContentHash, GroupId, PageId, PageUrl, ShardId, Timestamp};
 use doppel_protocol::{IndexCommand, IndexStateItem, Outcome, RepairId, SearchResult, Submission};
 use serde::{Deserialize, Serialize};
 
@@ -88,6 +88,8 @@ pub(crate) struct Regrouped {
     pub(crate) changes: u64,
     pub(crate) losses: u64,
     pub(crate) out: Vec<(PageId, u32, ContentHash)>,
+    /// Distinct contents of the members that stay.
+    pub(crate) contents: u64,
     /// Whether nobody else is to be put out.
     pub(crate) last: bool,
     /// Whether an operator wanted it, and so takes the group as it is now.
@@ -227,7 +229,7 @@ pub(crate) enum Message {
     Continue {
         group: GroupId,
     },
-    /// `source` redirects to `target` (or no longer does).
+    /// `source` redirects to a page of the normalised form `target` (or no longer does).
     Subscribe {
         target: PageId,
         source: PageId,
@@ -236,12 +238,18 @@ pub(crate) enum Message {
         target: PageId,
         source: PageId,
     },
-    /// Where do the redirects of `source` end? On its way, now at the page `at`.
+    /// Where do the redirects of `source` end? On its way through the pages of `path`, now at `at`.
     Trace {
         source: PageId,
         ticket: u32,
-        at: PageId,
+        at: At,
         path: Vec<PageId>,
+    },
+    /// A page that is spelled otherwise than in its normalised form has become something; without a URL it is on record no more.
+    Spelled {
+        normal: PageId,
+        page: PageId,
+        url: Option<PageUrl>,
     },
     /// They end so.
     Traced {
@@ -258,7 +266,9 @@ pub(crate) enum Message {
     /// Go on telling the redirects to `target` so.
     ContinueSources {
         target: PageId,
-        after: PageId,
+        /// If set, only those whose targets stand for this page.
+        through: Option<PageId>,
+        after: Option<PageId>,
         hops_left: u8,
     },
     /// The redirects of `source` end at `target` (or no longer do).
@@ -281,6 +291,15 @@ pub(crate) enum Message {
         target: PageId,
         after: PageId,
     },
+}
+
+/// Where a trace is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum At {
+    /// In the shard of the normalised form of a target, which knows all pages of that form.
+    Form { normal: PageId, as_sent: PageId },
+    /// At the page that the target stands for.
+    Page(PageId),
 }
 
 /// A message on its way.
@@ -323,7 +342,7 @@ pub(crate) enum Effect {
     Dirty(GroupId),
     /// A group owes a new cover.
     Uncovered(GroupId),
-    /// A group has become too large to be advised from, or is that no more, be it that it was merged into another.
+    /// A group has too many distinct contents to be advised from, or has them no more, be it that it was merged into another.
     Quarantine { group: GroupId, members: u64, begins: bool, into: Option<GroupId> },
     /// A confirmed page owes a comparison.
     Deferred(PageId),

@@ -26,6 +26,7 @@ mod merge;
 mod message;
 mod page;
 mod publish;
+mod quarantine;
 mod redirect;
 mod retention;
 mod search;
@@ -40,11 +41,11 @@ use doppel_protocol::WinnerOrder;
 pub use retention::Retention;
 
 pub(crate) use publish::{publish, target_line};
-pub(crate) use redirect::HOPS_MAX;
+pub(crate) use redirect::{HOPS_MAX, SPELLINGS_MAX, stands_for};
 pub(crate) use shards::Shards;
 
 pub(crate) use message::{
-    Command, Covered, CoveredMember, Effect, Envelope, Hint, Message, Regrouped, Transfer, TransferEnd,
+    At, Command, Covered, CoveredMember, Effect, Envelope, Hint, Message, Regrouped, Transfer, TransferEnd,
 };
 
 use crate::key;
@@ -74,7 +75,7 @@ pub(crate) struct Settings {
     pub(crate) shards: u16,
     pub(crate) policy: Policy,
     pub(crate) winners: WinnerOrder,
-    /// Members past which a group is quarantined.
+    /// Distinct contents past which a group is quarantined.
     pub(crate) group_members_max: u64,
     /// Share of members dissimilar to the winner from which a group is recomputed; 0 for never.
     pub(crate) low_cohesion_percent: u8,
@@ -345,10 +346,11 @@ impl<'s, 'm> Machine<'s, 'm> {
                 Ok(())
             }
             Message::Trace { source, ticket, at, path } => self.traced_through(source, ticket, at, path),
+            Message::Spelled { normal, page, url } => self.spelled(normal, page, url.as_ref()),
             Message::Traced { source, ticket, resolution } => self.traced(source, ticket, resolution),
             Message::Rerouted { source, target, hops_left } => self.rerouted(source, target, hops_left),
-            Message::ContinueSources { target, after, hops_left } => {
-                self.tell_sources(target, Some(after), hops_left)
+            Message::ContinueSources { target, through, after, hops_left } => {
+                self.tell_sources(target, through, after, hops_left)
             }
             Message::AttachRedirect { target, source } => self.redirect_attached(target, source),
             Message::DetachRedirect { target, source } => self.redirect_detached(target, source),

@@ -222,7 +222,7 @@ impl Machine<'_, '_> {
                 }
             }
             State::Redirect(state) => {
-                let target = state.to.id();
+                let target = state.to.normal_id();
                 let end = state.attached_to();
                 self.send_to_page(target, Message::Unsubscribe { target, source: page });
                 if let Some(end) = end {
@@ -242,6 +242,7 @@ impl Machine<'_, '_> {
         body: Body,
     ) -> Result<Outcome, StoreError> {
         record.ended = None;
+        let url = record.url().clone();
         let outcome = match body {
             Body::Content(signature) => {
                 self.txn.put(key::signature(self.here, page), signature.as_bytes().to_vec());
@@ -257,7 +258,7 @@ impl Machine<'_, '_> {
                 });
                 if signature.tokens() == 0 {
                     self.decide(page, record, &[], false)?;
-                    self.reroute_sources(page)?;
+                    self.reroute_sources(&url, true)?;
                     return Ok(Outcome::Confirmed);
                 }
                 self.effects.push(Effect::put(page, &signature, Some(record.ticket)));
@@ -273,7 +274,7 @@ impl Machine<'_, '_> {
             }
         };
         self.put(page, record)?;
-        self.reroute_sources(page)?;
+        self.reroute_sources(&url, true)?;
         Ok(outcome)
     }
 
@@ -286,7 +287,8 @@ impl Machine<'_, '_> {
         record.language = None;
         record.canonical = None;
         record.rank.popularity = None;
+        let url = record.url().clone();
         self.put(page, record)?;
-        self.reroute_sources(page)
+        self.reroute_sources(&url, false)
     }
 }

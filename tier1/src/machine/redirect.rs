@@ -6,18 +6,33 @@
 //!
 //! No change is missed: a redirect subscribes to its target before its trace goes the same way, so
 //! whatever changes behind the trace finds the way back to it.
+//!
+//! A target stands for the page on record that is spelled like it; or else for the one that is spelled in the target's normalised
+//! form; or else for another page of that form, the first in byte order. So redirects subscribe in the shard of the normalised form.
+//! That shard knows every page of the form: the one that is spelled so is there, and all others tell it what they become
+//! ([`Message::Spelled`]). It notes beside each redirect which page its target stands for. A change *behind* a page concerns only
+//! the redirects whose targets stand for that page, so each redirect is told once on every round of a loop.
 
 use doppel_model::{PageId, PageUrl};
 use doppel_protocol::Unresolved;
 
 use super::publish::target_line;
-use super::{Machine, Message};
+use super::{At, Machine, Message};
 use crate::key::{self, Kind};
-use crate::record::{PageRecord, RedirectState, Resolution, State, TargetLine};
+use crate::record::{PageRecord, RedirectState, Resolution, State, TargetLine, decode, encode};
 use crate::store::StoreError;
 
 /// The most redirects that are followed; a longer chain is unresolved.
 pub(crate) const HOPS_MAX: u8 = 20;
+
+/// If no page is spelled like a redirect's target or in its normalised form, the redirect leads to the first page in byte order among
+/// this many pages of that form, those with the least ids. The limit bounds what one trace reads.
+pub(crate) const SPELLINGS_MAX: usize = 16;
+
+/// What is noted of the page that a target of this normalised form stands for.
+pub(crate) fn stands_for(normal: PageId, page: Option<PageId>) -> Vec<u8> {
+    page.filter(|page| *page != normal).map_or_else(Vec::new, |page| page.bytes().to_vec())
+}
 
 impl RedirectState {
     /// The page at the end of the chain, when that has a content.
@@ -32,7 +47,7 @@ impl RedirectState {
 impl Machine<'_, '_> {
     /// Makes a page a redirect and has its end found.
     pub(super) fn begin_redirect(&mut self, page: PageId, record: &mut PageRecord, to: PageUrl) {
-        let target = to.id();
+        let target = to.normal_id();
         record.state = State::Redirect(RedirectState { to, resolution: None, target: None });
         self.send_to_page(target, Message::Subscribe { target, source: page });
         self.trace(page, record);
@@ -41,18 +56,89 @@ impl Machine<'_, '_> {
     fn trace(&mut self, source: PageId, record: &mut PageRecord) {
         let State::Redirect(state) = &record.state else { return };
         record.ticket += 1;
-        let (at, ticket) = (state.to.id(), record.ticket);
-        self.send_to_page(at, Message::Trace { source, ticket, at, path: vec![source] });
+        let (normal, as_sent, ticket) = (state.to.normal_id(), state.to.id(), record.ticket);
+        let at = At::Form { normal, as_sent };
+        self.send_to_page(normal, Message::Trace { source, ticket, at, path: vec![source] });
     }
 
-    /// A trace has come to this page.
+    /// Whether a page of this shard is on record.
+    fn is_on_record(&mut self, page: PageId) -> Result<bool, StoreError> {
+        Ok(self.txn.page(self.here, page)?.is_some_and(|record| record.state != State::Purged))
+    }
+
+    /// The page that a target stands for, in the shard of its normalised form. `asker` is the redirect to it, which means another
+    /// page where it is not spelled like its target.
+    fn find_target(
+        &mut self,
+        normal: PageId,
+        as_sent: PageId,
+        asker: Option<&PageId>,
+    ) -> Result<Option<PageId>, StoreError> {
+        if as_sent != normal && self.txn.has(&key::edge(self.here, Kind::Spelling, normal, as_sent))? {
+            return Ok(Some(as_sent));
+        }
+        if self.is_on_record(normal)? {
+            return Ok(Some(normal));
+        }
+        let prefix = key::edges(self.here, Kind::Spelling, normal);
+        let mut first: Option<(PageUrl, PageId)> = None;
+        for (key, bytes) in self.txn.scan(&prefix, None, SPELLINGS_MAX)? {
+            let Some(page) = key::last_page(&key).filter(|page| Some(page) != asker) else { continue };
+            let url: PageUrl = decode(&key, &bytes)?;
+            if first.as_ref().is_none_or(|(first, _)| url < *first) {
+                first = Some((url, page));
+            }
+        }
+        Ok(first.map(|(_, page)| page))
+    }
+
+    /// Notes which page the target of a redirect stands for: nothing where that is spelled in the normalised form, or is missing.
+    fn note_target(
+        &mut self,
+        normal: PageId,
+        source: PageId,
+        found: Option<PageId>,
+    ) -> Result<(), StoreError> {
+        let key = key::edge(self.here, Kind::Source, normal, source);
+        let stands_for = stands_for(normal, found);
+        // A redirect that leads elsewhere by now has no row.
+        if self.txn.raw(&key)?.is_some_and(|noted| noted != stands_for) {
+            self.txn.put(key, stands_for);
+        }
+        Ok(())
+    }
+
+    /// A trace has come here.
     pub(super) fn traced_through(
         &mut self,
         source: PageId,
         ticket: u32,
-        at: PageId,
+        at: At,
         mut path: Vec<PageId>,
     ) -> Result<(), StoreError> {
+        let at = match at {
+            At::Page(page) => page,
+            At::Form { normal, as_sent } => {
+                let found = self.find_target(normal, as_sent, path.last())?;
+                if path.len() == 1 {
+                    self.note_target(normal, source, found)?;
+                }
+                match found {
+                    // It is in this shard.
+                    Some(page) if page == normal => page,
+                    Some(page) => {
+                        let at = At::Page(page);
+                        self.send_to_page(page, Message::Trace { source, ticket, at, path });
+                        return Ok(());
+                    }
+                    None => {
+                        let resolution = Resolution::Unresolved(Unresolved::UnknownTarget);
+                        self.send_to_page(source, Message::Traced { source, ticket, resolution });
+                        return Ok(());
+                    }
+                }
+            }
+        };
         let record = self.txn.page(self.here, at)?;
         let resolution = match record.map(|record| &record.state) {
             _ if path.contains(&at) => Resolution::Unresolved(Unresolved::Loop),
@@ -63,9 +149,10 @@ impl Machine<'_, '_> {
                 Resolution::Unresolved(Unresolved::TooManyHops)
             }
             Some(State::Redirect(state)) => {
-                let next = state.to.id();
+                let (normal, as_sent) = (state.to.normal_id(), state.to.id());
                 path.push(at);
-                self.send_to_page(next, Message::Trace { source, ticket, at: next, path });
+                let at = At::Form { normal, as_sent };
+                self.send_to_page(normal, Message::Trace { source, ticket, at, path });
                 return Ok(());
             }
         };
@@ -109,25 +196,56 @@ impl Machine<'_, '_> {
         self.txn.delete(key::edge(self.here, Kind::Source, target, source));
     }
 
-    /// This page has become something else: tells the redirects to it.
-    pub(super) fn reroute_sources(&mut self, target: PageId) -> Result<(), StoreError> {
-        self.tell_sources(target, None, HOPS_MAX)
+    /// This page has become something else: tells the redirects to it, and to others of its normalised form.
+    pub(super) fn reroute_sources(&mut self, url: &PageUrl, is_on_record: bool) -> Result<(), StoreError> {
+        let page = url.id();
+        if let Some(normalised) = url.normalised() {
+            let (normal, url) = (normalised.id(), is_on_record.then(|| url.clone()));
+            self.send_to_page(normal, Message::Spelled { normal, page, url });
+        }
+        self.tell_sources(page, None, None, HOPS_MAX)
     }
 
-    /// Tells the redirects straight to `target`, from the one after `after`, in steps.
+    /// A page of this normalised form has become something else.
+    pub(super) fn spelled(
+        &mut self,
+        normal: PageId,
+        page: PageId,
+        url: Option<&PageUrl>,
+    ) -> Result<(), StoreError> {
+        let key = key::edge(self.here, Kind::Spelling, normal, page);
+        match url {
+            Some(url) => self.txn.put(key, encode(url)?),
+            None => self.txn.delete(key),
+        }
+        self.tell_sources(normal, None, None, HOPS_MAX)
+    }
+
+    /// Tells the redirects straight to a page of the normalised form `target`, from the one after `after`, in steps. With `through` only
+    /// those whose targets stand for that page.
     pub(super) fn tell_sources(
         &mut self,
         target: PageId,
+        through: Option<PageId>,
         after: Option<PageId>,
         hops_left: u8,
     ) -> Result<(), StoreError> {
-        let sources = self.edges(Kind::Source, target, after)?;
-        let last = sources.last().copied().filter(|_| sources.len() == self.shards.settings.step_rows);
-        for source in sources {
-            self.send_to_page(source, Message::Rerouted { source, target, hops_left });
+        let prefix = key::edges(self.here, Kind::Source, target);
+        let after = after.map(|source| key::edge(self.here, Kind::Source, target, source));
+        let step_rows = self.shards.settings.step_rows;
+        let rows = self.txn.scan(&prefix, after.as_deref(), step_rows)?;
+        let last = rows.last().and_then(|(key, _)| key::last_page(key)).filter(|_| rows.len() == step_rows);
+        let through_row = through.map(|page| stands_for(target, Some(page)));
+        for (key, noted) in &rows {
+            if let Some(source) = key::last_page(key)
+                && through_row.as_ref().is_none_or(|through| through == noted)
+            {
+                self.send_to_page(source, Message::Rerouted { source, target, hops_left });
+            }
         }
-        if let Some(after) = last {
-            self.send(self.here, Message::ContinueSources { target, after, hops_left });
+        if let Some(last) = last {
+            let after = Some(last);
+            self.send(self.here, Message::ContinueSources { target, through, after, hops_left });
         }
         Ok(())
     }
@@ -141,15 +259,19 @@ impl Machine<'_, '_> {
     ) -> Result<(), StoreError> {
         let Some(mut record) = self.take(source)? else { return Ok(()) };
         let State::Redirect(state) = &record.state else { return self.give_back(source, record) };
-        if state.to.id() != target {
+        if state.to.normal_id() != target {
             return self.give_back(source, record);
         }
+        let normal = record.url().normal_id();
         self.trace(source, &mut record);
         self.put(source, record)?;
-        match hops_left.checked_sub(1) {
-            Some(left) => self.tell_sources(source, None, left),
-            None => Ok(()),
+        let Some(hops_left) = hops_left.checked_sub(1) else { return Ok(()) };
+        let (target, through, after) = (normal, Some(source), None);
+        if normal == source {
+            return self.tell_sources(target, through, after, hops_left);
         }
+        self.send_to_page(normal, Message::ContinueSources { target, through, after, hops_left });
+        Ok(())
     }
 
     /// The redirects of `source` end at this page.

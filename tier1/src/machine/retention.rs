@@ -90,10 +90,11 @@ impl Machine<'_, '_> {
         meta.events_dropped = meta.events_dropped.max(record.event);
         meta.first_membership_number =
             meta.first_membership_number.max(record.membership_number).max(record.ticket).saturating_add(1);
+        let url = record.url().clone();
         self.txn.drop_page(self.here, page)?;
         self.effects.push(Effect::Changed);
         // To the redirects a dead target is an unknown one now.
-        self.reroute_sources(page)
+        self.reroute_sources(&url, false)
     }
 
     pub(super) fn expire_group(&mut self, group: GroupId, now: Timestamp) -> Result<(), StoreError> {

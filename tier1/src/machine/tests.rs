@@ -12,6 +12,7 @@ mod gone;
 mod index;
 mod limits;
 mod merges;
+mod spellings;
 mod steps;
 mod uncompared;
 
@@ -67,6 +68,8 @@ struct World {
     /// Groups that were put into quarantine or taken out, with their members.
     quarantines: Vec<(GroupId, u64, bool)>,
     verify: Vec<(PageId, ContentHash, PageId, ContentHash)>,
+    /// Whether an operator wants some of the recomputations.
+    repairs: bool,
     /// Commands computed and not yet applied.
     commands: VecDeque<Command>,
     model: BTreeMap<String, ModelPage>,
@@ -90,8 +93,19 @@ enum ModelBody {
     Dead,
 }
 
+/// The last six are other spellings of the first three.
 fn url(number: u64) -> String {
-    format!("http://h{}/{}{}", number % 3, "x".repeat((number % 4) as usize), number)
+    let (scheme, port, number) = match number {
+        18..21 => ("HTTP", "", number - 18),
+        21..24 => ("http", ":80", number - 21),
+        _ => ("http", "", number),
+    };
+    format!("{scheme}://h{}{port}/{}{number}", number % 3, "x".repeat((number % 4) as usize))
+}
+
+/// The normalised form of such a URL.
+fn form(url: &str) -> String {
+    url.replace("HTTP", "http").replace(":80/", "/")
 }
 
 impl World {
@@ -102,7 +116,7 @@ impl World {
             shards,
             policy: Policy::default(),
             winners: if seed % 3 == 2 { unusual } else { WinnerOrder::DEFAULT },
-            group_members_max: 1_000,
+            group_members_max: [1_000, 1_000, 3][(seed % 3) as usize],
             low_cohesion_percent: 25,
             rules: Rules::EXACT,
             retention: Retention { dead: keep, purged: keep, merged: keep, audit: keep },
@@ -125,6 +139,7 @@ impl World {
             uncovered: BTreeSet::new(),
             quarantines: Vec::new(),
             verify: Vec::new(),
+            repairs: true,
             commands: VecDeque::new(),
             model: BTreeMap::new(),
             clock: 0,

@@ -35,8 +35,11 @@ pub(crate) struct Group {
     /// Counts such changes.
     pub(crate) cover_changes: u64,
     pub(crate) quarantined: bool,
-    /// Members at the last repair by an operator: so many are no reason for quarantine.
-    pub(crate) members_at_repair: u64,
+    /// No fewer than the distinct contents of the members. A recomputation counts them; until the next one each content that
+    /// comes and is not the winner's may be a new one.
+    pub(crate) contents_max: u64,
+    /// Distinct contents at the last repair by an operator: twice as many are no reason for quarantine.
+    pub(crate) contents_at_repair: u64,
     /// Dissimilar members when they last were the reason for a recomputation.
     pub(crate) dissimilar_at_recheck: u64,
     /// The members are being told the winner, in steps.
@@ -135,7 +138,8 @@ impl Group {
             uncovered: false,
             cover_changes: 0,
             quarantined: false,
-            members_at_repair: 0,
+            contents_max: 0,
+            contents_at_repair: 0,
             dissimilar_at_recheck: 0,
             announcing: None,
             incoming: Vec::new(),

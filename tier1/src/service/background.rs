@@ -153,7 +153,7 @@ impl Background {
         if begins {
             tracing::warn!(
                 %group, members, range = range.0,
-                "the group has more members than --group-members-max allows, and is quarantined: all its pages are kept until \
+                "the group has more distinct contents than --group-members-max allows, and is quarantined: all its pages are kept until \
                  `doppel repair` has recomputed it"
             );
         } else if let Some(into) = into {

@@ -50,7 +50,7 @@ pub struct Config {
     pub winners: WinnerOrder,
     /// Pages pending past which submissions are refused.
     pub pending_max: u64,
-    /// Members past which a group is quarantined.
+    /// Distinct contents past which a group is quarantined.
     pub group_members_max: u64,
     /// Share of members dissimilar to the winner, in percent, from which a group is recomputed; 0 for never.
     pub low_cohesion_percent: u8,

@@ -27,6 +27,8 @@ pub(crate) struct Recomputed {
     members: Vec<(PageId, Member)>,
     /// Indices into `members`, the winner's component first.
     components: Vec<Vec<usize>>,
+    /// Distinct contents of the members that stay: of all but those that are put out.
+    contents: u64,
 }
 
 impl Recomputed {
@@ -51,6 +53,7 @@ impl Recomputed {
                 changes: self.changes + from as u64,
                 losses: self.losses + from as u64,
                 out: out.iter().skip(from).take(rows).copied().collect(),
+                contents: self.contents,
                 last: step + 1 == steps,
                 repair: is_repair,
                 audit: audit.take(),
@@ -105,6 +108,8 @@ impl Tier1 {
         let mut ahead = ReadAhead::default();
         let mut read = |number: usize| self.content_of(group, &members, &copies, &mut ahead, number);
         let components = components(self.settings.policy, copies.len(), first, &mut read)?;
+        let put_out: usize = components.iter().skip(1).map(Vec::len).sum();
+        let contents = copies.len().saturating_sub(put_out) as u64;
         let pages = |component: Vec<usize>| {
             let mut pages: Vec<usize> =
                 component.iter().flat_map(|number| &copies[*number]).copied().collect();
@@ -113,7 +118,7 @@ impl Tier1 {
         };
         let components = components.into_iter().map(pages).collect();
         let (changes, losses) = (record.changes, record.losses);
-        Ok(Some(Recomputed { group, changes, losses, members, components }))
+        Ok(Some(Recomputed { group, changes, losses, members, components, contents }))
     }
 
     /// The operator's repair of a group of this process; see

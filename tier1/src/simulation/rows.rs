@@ -46,6 +46,8 @@ pub struct GroupRow {
     pub secondaries: u64,
     pub uncovered: bool,
     pub quarantined: bool,
+    /// Distinct contents at the last repair.
+    pub contents_at_repair: u64,
     pub dirty: bool,
 }
 
@@ -82,6 +84,11 @@ pub enum Row {
         target: PageId,
         source: PageId,
     },
+    /// `page` is spelled otherwise than in its normalised form `normal`.
+    Spelling {
+        normal: PageId,
+        page: PageId,
+    },
     Signature {
         page: PageId,
         content: ContentHash,
@@ -115,6 +122,7 @@ pub fn rows(store: &dyn Store, shards: u16) -> Result<Vec<Row>, StoreError> {
             Kind::Member,
             Kind::InboundRedirect,
             Kind::Source,
+            Kind::Spelling,
             Kind::Signature,
             Kind::Feed,
             Kind::Outbox,
@@ -160,6 +168,9 @@ fn row(shard: ShardId, kind: Kind, key: &[u8], bytes: &[u8]) -> Result<Option<Ro
             .map(|(target, source)| Row::InboundRedirect { target, source }),
         Kind::Source => {
             key::last_page(before_page).zip(page).map(|(target, source)| Row::Source { target, source })
+        }
+        Kind::Spelling => {
+            key::last_page(before_page).zip(page).map(|(normal, page)| Row::Spelling { normal, page })
         }
         Kind::Signature => {
             let damaged = |_| StoreError::Damaged { key: format!("{key:?}"), reason: "no signature" };
@@ -216,6 +227,7 @@ fn group_row(group: GroupId, record: &GroupRecord) -> Row {
             secondaries: record.secondaries,
             uncovered: record.owes_cover(),
             quarantined: record.quarantined,
+            contents_at_repair: record.contents_at_repair,
             dirty: record.dirty,
         }),
         GroupRecord::Forward(forward) => Row::Forward { group, into: forward.into, done: forward.done },

@@ -27,6 +27,19 @@ pub fn page_of_row(key: &[u8]) -> Option<PageId> {
     key::last_page(key).filter(|_| Kind::Page.is_of(key))
 }
 
+/// The row of a group in use whose members have one content, as it says; none for any other row.
+///
+/// # Errors
+/// When the row is damaged.
+pub fn forget_contents(key: &[u8], value: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+    if !Kind::Group.is_of(key) {
+        return Ok(None);
+    }
+    let GroupRecord::Active(mut group) = decode(key, value)? else { return Ok(None) };
+    group.contents_max = 1;
+    encode(&GroupRecord::Active(group)).map(Some)
+}
+
 /// The row of a group that merges, with another group to merge into; none for any other row.
 ///
 /// # Errors

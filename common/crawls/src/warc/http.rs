@@ -165,8 +165,11 @@ impl<'a> Response<'a> {
             return Err(Skip::NoLocation);
         }
         let location = std::str::from_utf8(location).map_or_else(|_| decode_latin1(location), Cow::Borrowed);
-        match url.join(&location) {
-            Ok(target) if target == *url => Err(Skip::RedirectToItself),
+        match url.redirect_target(&location) {
+            // As it was sent, or resolved.
+            Ok(target) if target == *url || target.normalised().is_some_and(|target| target == *url) => {
+                Err(Skip::RedirectToItself)
+            }
             Ok(target) => Ok(FetchedBody::Redirect(target)),
             Err(_) => Err(Skip::BadLocation),
         }

@@ -123,7 +123,7 @@ pub struct GroupSizes {
     pub groups: u64,
     /// Whether there are more groups, which were not examined.
     pub truncated: bool,
-    /// Groups that are quarantined for their size.
+    /// Groups that are quarantined for the number of their contents.
     pub quarantined: u64,
     /// Number of groups per power of two of members.
     pub histogram: Vec<SizeClass>,

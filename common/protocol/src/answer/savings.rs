@@ -26,7 +26,7 @@ pub struct Savings {
     pub near: Saving,
     /// All of these.
     pub all: Saving,
-    /// Exact copies that are kept all the same: they are in groups that are quarantined for their size, or not decided yet.
+    /// Exact copies that are kept all the same: they are in groups that are quarantined for the number of their contents, or not decided yet.
     pub held_back: u64,
     /// Pages that are not decided yet.
     pub undecided: u64,

@@ -3,6 +3,14 @@
 use super::*;
 
 impl World {
+    /// The page that the target of a redirect stands for, by the model.
+    fn target(&self, asker: &str, to: &str) -> Option<String> {
+        let named = [to.to_owned(), form(to)].into_iter().find(|name| self.model.contains_key(name));
+        // The names are in byte order.
+        let mut others = self.model.keys().filter(|name| form(name) == form(to) && *name != asker);
+        named.or_else(|| others.next().cloned())
+    }
+
     /// Where a page's redirects end, by the model.
     pub(super) fn end(&self, name: &str) -> Result<String, Unresolved> {
         let mut at = name.to_owned();
@@ -16,7 +24,7 @@ impl World {
                     if !seen.insert(at.clone()) {
                         return Err(Unresolved::Loop);
                     }
-                    at.clone_from(to);
+                    at = self.target(&at, to).ok_or(Unresolved::UnknownTarget)?;
                 }
             }
         }
@@ -106,6 +114,10 @@ impl World {
                 "{name}: one group for one component"
             );
             let content = |n: &String| contents.iter().find(|(m, _)| *m == n).unwrap().1;
+            let distinct: HashSet<u64> = members.iter().map(|member| content(member)).collect();
+            let record = self.in_use(group);
+            let allowed = self.shards.settings.group_members_max.max(2 * record.contents_at_repair);
+            assert_eq!(record.quarantined, distinct.len() as u64 > allowed, "{name}: {record:?}");
             // The cover, in the winner order.
             let mut in_order = members.clone();
             in_order.sort_by(|a, b| order.compare(&rank(a), &rank(b), None).0);
@@ -117,7 +129,8 @@ impl World {
                 }
             }
             let is_redirect = *name != end;
-            let expected = cover.get(&end).copied().or(is_redirect.then_some(&end));
+            let cover = cover.get(&end).copied().filter(|_| !record.quarantined);
+            let expected = cover.or(is_redirect.then_some(&end));
             let duplicate_of = published.duplicate_of.as_ref().map(PageUrl::as_str);
             assert_eq!(duplicate_of, expected.map(String::as_str), "{name}");
             let status = match expected {
@@ -149,7 +162,10 @@ impl World {
                 assert!(page.has_content(member.content));
                 let is_of_winner = page.published.duplicate_of == page.published.winner;
                 let is_winner = page.published.status == Status::Winner;
-                assert_eq!(member.dissimilar, !is_of_winner && !is_winner);
+                // All pages of a group in quarantine are kept.
+                if !self.in_use(group).quarantined {
+                    assert_eq!(member.dissimilar, !is_of_winner && !is_winner);
+                }
                 *dissimilar.entry(group).or_default() += u64::from(member.dissimilar);
                 Ok(())
             })
@@ -161,6 +177,12 @@ impl World {
                     panic!("an inbound redirect that does not redirect")
                 };
                 assert_eq!(state.attached_to(), Some(target));
+                Ok(())
+            })
+            .unwrap();
+            each(&self.store, shard, Kind::Spelling, |key, bytes| {
+                let url: PageUrl = decode(key, bytes)?;
+                assert!(self.model.contains_key(url.as_str()) && form(url.as_str()) != url.as_str());
                 Ok(())
             })
             .unwrap();

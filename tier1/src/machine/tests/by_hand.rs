@@ -69,6 +69,18 @@ impl World {
         names.iter().map(|name| PageId::of(name)).collect()
     }
 
+    /// Pages with contents of their own, each near the one before, at rest in one group.
+    pub(super) fn chain(&mut self, count: usize, first: u64) -> Vec<PageId> {
+        self.repairs = false;
+        let names: Vec<String> = (1..=count).map(|n| format!("http://h{first}/{}", "y".repeat(n))).collect();
+        for (name, k) in names.iter().zip(first..) {
+            self.give(name, k);
+            self.compare_all();
+        }
+        self.settle();
+        names.iter().map(|name| PageId::of(name)).collect()
+    }
+
     pub(super) fn group(&self, page: PageId) -> GroupId {
         self.record(page).unwrap().content().unwrap().membership.as_ref().unwrap().group
     }
@@ -100,12 +112,29 @@ impl World {
     pub(super) fn recompute(&mut self, group: GroupId, missed: u64, out: Vec<(PageId, u32, ContentHash)>) {
         let Group { changes, losses, .. } = self.in_use(group);
         let changes = changes - missed;
-        let regrouped = Regrouped { group, changes, losses, out, last: true, repair: false, audit: None };
+        let contents = self.contents_of(group, &out);
+        let regrouped =
+            Regrouped { group, changes, losses, out, contents, last: true, repair: false, audit: None };
         for effect in self.commit_only(|machine| machine.apply(Command::Regrouped(regrouped)).unwrap()) {
             if let Effect::Quarantine { group, members, begins, .. } = effect {
                 self.quarantines.push((group, members, begins));
             }
         }
+    }
+
+    /// Distinct contents of a group without some members.
+    fn contents_of(&self, group: GroupId, out: &[(PageId, u32, ContentHash)]) -> u64 {
+        let mut contents = HashSet::new();
+        each(&self.store, group.shard(), Kind::Member, |key, bytes| {
+            let member: Member = decode(key, bytes)?;
+            let page = key::last_page(key).unwrap();
+            if key.starts_with(&key::members(group)) && out.iter().all(|(gone, ..)| *gone != page) {
+                contents.insert(member.content);
+            }
+            Ok(())
+        })
+        .unwrap();
+        contents.len() as u64
     }
 
     /// A member as a recomputation names it.

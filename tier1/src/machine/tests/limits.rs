@@ -117,10 +117,72 @@ fn all_redirects_to_a_target_are_told_though_a_step_has_few_rows() {
 }
 
 #[test]
+fn equal_texts_are_one_content_and_never_fill_a_quarantine() {
+    let mut world = World::new(1, 1);
+    world.repairs = false;
+    world.shards.settings.group_members_max = 2;
+    let pages = world.copies(9, 1);
+    let group = world.group(pages[0]);
+    let record = world.in_use(group);
+    assert_eq!((record.members, record.quarantined), (9, false));
+    // Nobody has to count the copies of the winner.
+    assert_eq!((record.contents_max, record.changes, record.losses), (1, 9, 0));
+    // Copies of another content may each be a new one, until they are counted.
+    for copy in 0..5 {
+        world.give(&format!("http://h1/near/{copy}"), 2);
+        world.compare_all();
+    }
+    assert!(world.in_use(group).dirty);
+    world.settle();
+    let record = world.in_use(group);
+    assert_eq!((record.members, record.contents_max, record.quarantined), (14, 2, false));
+    assert!(world.quarantines.is_empty());
+    world.give("http://h1/near/third", 3);
+    world.compare_all();
+    world.settle();
+    assert_eq!(world.quarantines, [(group, 15, true)]);
+    // The content of a thousand pages is still one, and without the third there are two.
+    world.push("http://h1/near/third", Body::Dead);
+    world.settle();
+    assert_eq!(world.quarantines, [(group, 15, true), (group, 14, false)]);
+}
+
+#[test]
+fn a_count_that_changes_since_leave_open_is_made_again() {
+    let mut world = World::new(1, 1);
+    let chain = world.chain(3, 0);
+    let group = world.group(chain[0]);
+    for copy in 0..3 {
+        world.give(&format!("http://h0/yyyy/{copy}"), 0);
+        world.compare_all();
+    }
+    world.settle();
+    assert_eq!(world.in_use(group).members, 6);
+    let state = |world: &World| {
+        let record = world.in_use(group);
+        (record.contents_max, record.quarantined, record.dirty)
+    };
+    // Three contents, and two changes since, which may have brought two.
+    world.shards.settings.group_members_max = 4;
+    world.recompute(group, 2, Vec::new());
+    assert_eq!(state(&world), (5, false, true));
+    world.recompute(group, 1, Vec::new());
+    assert_eq!(state(&world), (4, false, false));
+    // One content more than the limit, and one change since, which may have taken it away.
+    world.shards.settings.group_members_max = 2;
+    world.recompute(group, 1, Vec::new());
+    assert_eq!(state(&world), (4, false, true));
+    world.recompute(group, 0, Vec::new());
+    assert_eq!(state(&world), (3, true, false));
+    world.recompute(group, 1, Vec::new());
+    assert_eq!(state(&world), (4, true, true));
+}
+
+#[test]
 fn a_quarantine_ends_when_the_group_is_no_giant_any_more() {
     let mut world = World::new(1, 1);
     world.shards.settings.group_members_max = 3;
-    let pages = world.copies(5, 1);
+    let pages = world.chain(5, 0);
     let group = world.group(pages[0]);
     assert!(world.in_use(group).quarantined);
     world.recompute(group, 0, Vec::new());
@@ -128,15 +190,15 @@ fn a_quarantine_ends_when_the_group_is_no_giant_any_more() {
     let out = vec![world.named(pages[3]), world.named(pages[4])];
     world.recompute(group, 0, out);
     assert!(!world.in_use(group).quarantined);
-    assert_eq!(world.quarantines, [(group, 4, true), (group, 3, false)]);
-    assert_eq!(world.trail(group), [(TrailEvent::Quarantined, 4), (TrailEvent::Released, 3)]);
+    assert_eq!(world.quarantines, [(group, 5, true), (group, 3, false)]);
+    assert_eq!(world.trail(group), [(TrailEvent::Quarantined, 5), (TrailEvent::Released, 3)]);
 }
 
 #[test]
 fn a_quarantine_ends_when_the_group_is_merged_or_empty() {
     let mut world = World::new(1, 1);
     world.shards.settings.group_members_max = 2;
-    let (first, second) = (world.copies(3, 1), world.copies(3, 9));
+    let (first, second) = (world.chain(3, 0), world.chain(3, 9));
     let (small, large) = (world.group(first[0]), world.group(second[0]));
     let evidence = Evidence { page: world.linked(first[0]), partner: world.linked(second[0]) };
     world.receive(large.shard(), Message::Merge { group: large, into: small, evidence });
@@ -157,7 +219,7 @@ fn a_quarantine_ends_when_the_group_is_merged_or_empty() {
 fn a_quarantine_of_a_group_that_stays_for_a_redirect_ends_once() {
     let mut world = World::new(1, 1);
     world.shards.settings.group_members_max = 2;
-    let pages = world.copies(3, 1);
+    let pages = world.chain(3, 0);
     let group = world.group(pages[0]);
     let target = world.record(pages[0]).unwrap().rank.url.clone();
     world.push("http://from/", Body::Redirect(target));

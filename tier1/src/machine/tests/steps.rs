@@ -134,6 +134,7 @@ impl World {
             return;
         }
         let mut members = self.members(group);
+        let all = members.clone();
         members.retain(|(page, m)| self.record(*page).is_some_and(|r| r.has_content(m.content)));
         let winner = record.winner.as_ref().map(|(page, _)| *page);
         let first = members.iter().position(|(page, _)| Some(*page) == winner).unwrap_or(0);
@@ -152,10 +153,14 @@ impl World {
             .filter(|at| !inside.contains(at))
             .map(|at| (members[at].0, members[at].1.membership_number, members[at].1.content))
             .collect();
+        // Also those that no page has any more, and nobody could compare.
+        let stay = |(page, _): &&(PageId, Member)| out.iter().all(|(gone, ..)| gone != page);
+        let contents: HashSet<ContentHash> =
+            all.iter().filter(stay).map(|(_, member)| member.content).collect();
         let steps = out.len().div_ceil(2).max(1);
         for step in 0..steps {
             let before = 2 * step as u64;
-            let repair = self.random.below(4) == 0;
+            let repair = self.random.below(4) == 0 && self.repairs;
             let entry = || AuditEntry {
                 at: Timestamp::from_millis(self.wall),
                 event: TrailEvent::Repair,
@@ -172,6 +177,7 @@ impl World {
                 changes: record.changes + before,
                 losses: record.losses + before,
                 out: out.iter().skip(2 * step).take(2).copied().collect(),
+                contents: contents.len() as u64,
                 last: step + 1 == steps,
                 repair,
                 audit,

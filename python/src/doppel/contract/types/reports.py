@@ -121,7 +121,7 @@ class GroupSizes(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The groups with the most secondaries, the one with most first: chains of pages of which the ends differ."""
 
     quarantined: int
-    """Groups that are quarantined for their size."""
+    """Groups that are quarantined for the number of their contents."""
 
     truncated: bool
     """Whether there are more groups, which were not examined."""
@@ -231,7 +231,7 @@ class Savings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """
 
     held_back: int
-    """Exact copies that are kept all the same: they are in groups that are quarantined for their size, or not
+    """Exact copies that are kept all the same: they are in groups that are quarantined for the number of their contents, or not
     decided yet.
     """
 
