@@ -9,7 +9,6 @@
 
 mod attributes;
 mod boilerplate;
-mod charset;
 mod foreign;
 mod html;
 mod language;
@@ -17,7 +16,6 @@ mod letter;
 mod lines;
 mod main_content;
 mod name;
-mod prescan;
 mod redirect;
 mod refresh;
 mod rule;
@@ -28,7 +26,7 @@ mod taken;
 mod term;
 mod token;
 
-pub use charset::{decode, is_read_in_place};
+pub use doppel_charset::{decode, is_read_in_place};
 pub use doppel_model::signature::TOKENISER_VERSION;
 pub use main_content::Part;
 pub use rule::Rule;
