@@ -4,10 +4,13 @@
 //! page, too. A `revisit` is a page if it refers to the content of another URL whose record is in the same
 //! file. Other records describe the crawl, not a page.
 
+mod chunked;
+mod codings;
 mod head;
 mod http;
 mod original;
 pub(crate) mod record;
+mod unpack;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,11 +18,11 @@ use std::sync::Arc;
 use super::error::{HeadError, InputError, Place, Skip};
 use super::limits::Limits;
 use super::stream::Stream;
-use super::{Fetched, FetchedBody, Item};
+use super::{Fetched, Item};
 use doppel_model::{PageUrl, UrlError};
 use doppel_protocol::page::is_language;
 use head::{Field, Kind};
-use http::{Block, Refusal};
+use http::{Answer, Block, Refusal};
 use original::Originals;
 use record::{Record, Records};
 
@@ -29,13 +32,19 @@ pub(super) struct Pages {
     records: Records,
     originals: Originals,
     limits: Limits,
+    cut_off: u64,
 }
 
 impl Pages {
     /// Those of a file that is called `shown` and is at a path.
     pub(super) fn new((shown, path): (&Arc<Path>, &Arc<Path>), stream: Stream, limits: Limits) -> Self {
         let originals = Originals::new(Arc::clone(path), limits);
-        Self { path: Arc::clone(shown), records: Records::new(stream, limits), originals, limits }
+        Self { path: Arc::clone(shown), records: Records::new(stream, limits), originals, limits, cut_off: 0 }
+    }
+
+    /// How many pages so far had a body that ends early, of which the beginning was read.
+    pub(super) fn cut_off(&self) -> u64 {
+        self.cut_off
     }
 
     /// The record that was read last.
@@ -60,10 +69,12 @@ impl Pages {
     pub(super) fn next_record(&mut self) -> Option<Option<Item>> {
         let refusal = match self.records.advance() {
             Ok(false) => return None,
-            Ok(true) => match page(self.records.record(), &mut self.originals, &self.limits) {
-                Ok(page) => return Some(page.map(Item::Page)),
-                Err(refusal) => refusal,
-            },
+            Ok(true) => {
+                match page(self.records.record(), &mut self.originals, &mut self.cut_off, &self.limits) {
+                    Ok(page) => return Some(page.map(Item::Page)),
+                    Err(refusal) => refusal,
+                }
+            }
             Err(reason) => Refusal::Bad(reason),
         };
         Some(Some(match refusal {
@@ -85,8 +96,13 @@ impl Iterator for Pages {
     }
 }
 
-/// The page in a record, if the record is about a page.
-fn page(record: Record<'_>, originals: &mut Originals, limits: &Limits) -> Result<Option<Fetched>, Refusal> {
+/// The page in a record, if the record is about a page. A page whose body ends early is added to `cut_off`.
+fn page(
+    record: Record<'_>,
+    originals: &mut Originals,
+    cut_off: &mut u64,
+    limits: &Limits,
+) -> Result<Option<Fetched>, Refusal> {
     match record.head.kind {
         Kind::Aside => return Ok(None),
         Kind::Unknown => return Err(Skip::RecordKind.into()),
@@ -99,19 +115,20 @@ fn page(record: Record<'_>, originals: &mut Originals, limits: &Limits) -> Resul
     if record.get(Field::SegmentNumber)?.is_some() {
         return Err(Skip::Segment.into());
     }
-    let body = if record.head.kind == Kind::Revisit {
+    let Answer { body, is_cut_off } = if record.head.kind == Kind::Revisit {
         revisited(&url, record, originals, limits)?
     } else {
-        let body = content(&url, record, limits)?;
-        if body.has_content() {
+        let answer = content(&url, record, limits)?;
+        if answer.body.has_content() {
             originals.remember(record)?;
         }
-        body
+        answer
     };
     let fetched_at = match record.get(Field::Date)? {
         Some(date) => Some(limits.check_date(head::parse_date(date)?)?),
         None => None,
     };
+    *cut_off += u64::from(is_cut_off);
     Ok(Some(Fetched { url, fetched_at, body, popularity: None, language: language(record) }))
 }
 
@@ -123,7 +140,7 @@ fn language(record: Record<'_>) -> Option<String> {
 }
 
 /// What a record says about the page `url`.
-fn content(url: &PageUrl, record: Record<'_>, limits: &Limits) -> Result<FetchedBody, Refusal> {
+fn content(url: &PageUrl, record: Record<'_>, limits: &Limits) -> Result<Answer, Refusal> {
     let block = record.block();
     let content_type = record.get(Field::ContentType)?.map(str::as_bytes);
     match record.head.kind {
@@ -134,11 +151,15 @@ fn content(url: &PageUrl, record: Record<'_>, limits: &Limits) -> Result<Fetched
             None => http::page(url, block, limits),
             Some(_) => Err(Skip::ContentType.into()),
         },
-        Kind::Conversion if content_type.is_none_or(|media| !media.starts_with(b"text/plain")) => {
+        Kind::Conversion if content_type.is_none_or(|media| !is_plain_text(media)) => {
             Err(Skip::ContentType.into())
         }
         _ => http::document(content_type, block, limits),
     }
+}
+
+fn is_plain_text(media: &[u8]) -> bool {
+    media.trim_ascii_start().to_ascii_lowercase().starts_with(b"text/plain")
 }
 
 /// What a revisit says about the page `url`.
@@ -150,7 +171,7 @@ fn revisited(
     record: Record<'_>,
     originals: &mut Originals,
     limits: &Limits,
-) -> Result<FetchedBody, Refusal> {
+) -> Result<Answer, Refusal> {
     let profile = record.get(Field::Profile)?.unwrap_or_default();
     if profile.ends_with("/server-not-modified") {
         return Err(Skip::Unchanged.into());
