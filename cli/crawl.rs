@@ -251,6 +251,7 @@ impl Reader<'_> {
             self.tally.unremembered_ids += unremembered;
             self.say(path, &unchecked_ids(unremembered));
         }
+        self.tally.cut_off += input.cut_off_bodies();
         for (field, values) in input.ignored() {
             *self.tally.ignored.entry(field).or_default() += values;
         }

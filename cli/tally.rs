@@ -39,6 +39,9 @@ pub struct Tally {
     pub(crate) fields: Vec<FieldsRead>,
     /// Values of guessed fields that could not be used and were ignored, by field.
     pub ignored: Ignored,
+    /// Pages whose encoded body ends early, so that only their beginning was read.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub cut_off: u64,
     /// Records whose ids were not remembered, so that later records that repeat these are taken for new versions of them.
     #[serde(skip_serializing_if = "is_zero")]
     pub unremembered_ids: u64,
