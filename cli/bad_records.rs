@@ -158,6 +158,8 @@ pub(crate) fn class(error: &InputError) -> &'static str {
         Reason::Url(_) => "no page URL",
         Reason::Date(_) | Reason::Ahead(_) => "bad date",
         Reason::Http(_) | Reason::Encoding(_) => "broken HTTP response",
+        Reason::Coding(_) | Reason::Codings(_) => "unsupported content encoding",
+        Reason::NoText(_) => "binary or compressed data, not text",
         Reason::Item(_) => "JSON line that is no page",
         Reason::Cells { .. } => "row of another number of cells",
         Reason::Annotated | Reason::NoAnnotations | Reason::NoAnnotationsInArc => "no place for annotations",

@@ -290,6 +290,7 @@ impl Reader<'_> {
             self.say(path, &unchecked_ids(unremembered));
         }
         self.tally.skipped_bytes += input.skipped_bytes();
+        self.tally.cut_off_bodies += input.cut_off_bodies();
         let is_file = matches!(source.place, inputs::Place::File(..) | inputs::Place::Object(_));
         let has_items = met != Met::default() || self.tally.all_skipped() > skipped;
         if is_file && !has_items && !input.broke_off() {

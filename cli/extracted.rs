@@ -176,6 +176,7 @@ fn dispatch(
 /// The kind of an error, to count by.
 fn class(error: &IngestError) -> String {
     match error {
+        IngestError::NoText { .. } => "binary or compressed data, not text".to_owned(),
         IngestError::NoSite(policy) => format!("no host in the URL, which {policy} needs"),
         IngestError::Panicked => tally::FAILED.to_owned(),
         IngestError::Item(_) | IngestError::TooLong(_) => error.to_string(),

@@ -285,11 +285,11 @@ impl Summary {
         } else {
             "their files have gone; they stay live, --prune records them as dead"
         };
-        let before = &input.read_before;
-        if before.files > 0 {
-            rows.push(("known files", before.files, before.to_string()));
+        if input.read_before.files > 0 {
+            rows.push(("known files", input.read_before.files, input.read_before.to_string()));
         }
         let optional = [
+            ("cut off", input.cut_off_bodies, "bodies whose encoding ends early: read as far as they go"),
             ("unchanged", outcomes.unchanged, "as on record"),
             ("stale", outcomes.stale, "older than what is on record: not taken"),
             ("gone", *gone, gone_but),

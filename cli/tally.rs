@@ -48,6 +48,9 @@ pub struct Tally {
     pub empty_files: u64,
     /// Values of guessed fields, and dates of WARC and ARC records, that could not be used and were ignored, by field.
     pub ignored: Ignored,
+    /// Pages whose encoded body ends early, so that only their beginning was read.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub cut_off_bodies: u64,
     /// Records whose ids were not remembered, so that later records that repeat these are taken for new versions of them.
     #[serde(skip_serializing_if = "is_zero")]
     pub unremembered_ids: u64,

@@ -12,16 +12,17 @@ use std::path::{Path, PathBuf};
 use tidy::{imports, source};
 
 /// Every crate below the root package, its folder, and the crates of the workspace that it may name outside its tests.
-const CRATES: [(&str, &str, &[&str]); 18] = [
+const CRATES: [(&str, &str, &[&str]); 19] = [
     ("model", "common/model", &[]),
-    ("text", "common/text", &["model"]),
+    ("charset", "common/charset", &["model"]),
+    ("text", "common/text", &["model", "charset"]),
     ("join", "common/join", &["model"]),
     ("hamming", "common/hamming", &[]),
     ("overlap", "common/overlap", &["model"]),
     ("snapshot", "common/snapshot", &["model"]),
     ("partitioning", "common/partitioning", &["model"]),
     ("protocol", "common/protocol", &["model", "partitioning"]),
-    ("crawls", "common/crawls", &["model", "protocol"]),
+    ("crawls", "common/crawls", &["model", "charset", "protocol"]),
     ("http", "common/http", &[]),
     ("threads", "common/threads", &[]),
     ("shared_log", "common/shared_log", &[]),
@@ -31,7 +32,7 @@ const CRATES: [(&str, &str, &[&str]); 18] = [
     (
         "coordinator",
         "coordinator",
-        &["model", "text", "crawls", "partitioning", "protocol", "http", "threads"],
+        &["model", "charset", "text", "crawls", "partitioning", "protocol", "http", "threads"],
     ),
     ("baseline", "eval/baseline", &[]),
     (

@@ -39,6 +39,7 @@ pub(crate) fn not_taken(line: usize, url: Option<String>, error: &IngestError) -
     let (code, field) = match error {
         IngestError::Item(item) => (LineCode::Invalid, item.field.as_deref().map(str::to_owned)),
         IngestError::TooLong(_) => (LineCode::Invalid, None),
+        IngestError::NoText { field, .. } => (LineCode::Invalid, field.map(str::to_owned)),
         IngestError::NoSite(_) => (LineCode::Invalid, Some("url".to_owned())),
         IngestError::Panicked => (LineCode::Internal, None),
     };

@@ -10,6 +10,7 @@ use std::thread::{self, JoinHandle};
 
 use axum::body::Bytes;
 use crossbeam::channel::{Receiver, Sender, bounded};
+use doppel_charset::NoText;
 use doppel_crawls::{Fetched, FetchedBody};
 use doppel_model::pairwise::Policy;
 use doppel_model::{RawContent, Timestamp};
@@ -17,6 +18,8 @@ use doppel_protocol::page::{ItemError, LINE_BYTES_MAX, PageItem};
 use doppel_protocol::{Body, Submission};
 use doppel_text::{Extracted, Extractor, Taken};
 use doppel_threads::{GiveWay, give_way};
+
+use crate::raw_page::RawPage;
 
 /// Jobs waiting for a thread: some chunks of a request, so that extraction goes on while a chunk is being stored.
 const QUEUE: usize = 1_024;
@@ -33,6 +36,8 @@ const JOB_SOURCES: usize = 32;
 pub enum Source {
     /// A page in the public JSON form.
     Json(Bytes),
+    /// A page as it is.
+    Raw(RawPage),
     /// A page of a crawl.
     Fetched(Fetched),
 }
@@ -46,6 +51,14 @@ pub enum IngestError {
     /// It is longer than any valid page.
     #[error("{0} bytes of JSON, the limit is {LINE_BYTES_MAX}")]
     TooLong(usize),
+    /// Its content is binary or compressed data.
+    #[error("{error}")]
+    NoText {
+        /// The field of the content, if the page has fields.
+        field: Option<&'static str>,
+        /// What is wrong with it.
+        error: NoText,
+    },
     /// It is of no site, and the policy asks which.
     #[error(
         "the URL has no host, and the policy {0} compares pages by their sites: pages like this one take a collection of a \
@@ -265,6 +278,7 @@ impl Source {
     fn bytes(&self) -> usize {
         match self {
             Self::Json(json) => json.len(),
+            Self::Raw(page) => page.bytes(),
             Self::Fetched(fetched) => fetched.body.raw_content().map_or(0, RawContent::size),
         }
     }
@@ -280,11 +294,19 @@ pub fn extracted(extractor: &mut Extractor, page: &Fetched) -> Option<Extracted>
 }
 
 fn submission(extractor: &mut Extractor, source: Source, now: Timestamp) -> Ingested {
-    let fetched = match source {
+    let field = matches!(source, Source::Json(_));
+    let fetched: Fetched = match source {
         Source::Json(json) if json.len() > LINE_BYTES_MAX => return Err(IngestError::TooLong(json.len())),
         Source::Json(json) => PageItem::parse(&json, now)?.into(),
+        Source::Raw(page) => page.fetched()?,
         Source::Fetched(fetched) => fetched,
     };
+    if let Some(content) = fetched.body.raw_content() {
+        doppel_charset::check(content).map_err(|error| {
+            let name = if matches!(content, RawContent::Text(_)) { "text" } else { "html" };
+            IngestError::NoText { field: field.then_some(name), error }
+        })?;
+    }
     let policy = extractor.policy();
     // All that have none would be of one site.
     if policy.reads_site() && fetched.body.has_content() && fetched.url.host().is_empty() {

@@ -53,6 +53,7 @@ mod pages;
 mod probe;
 mod problem;
 mod problem_kind;
+mod raw_page;
 mod readiness;
 mod repair;
 mod repairs;

@@ -7,7 +7,7 @@ use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use doppel_model::PageUrl;
 use doppel_protocol::answer::{LineAnswer, PageUrlForm, Purged, Taken, TimeForm};
-use doppel_protocol::page::{self, LINE_BYTES_MAX};
+use doppel_protocol::page::{self, LINE_BYTES_MAX, PAGE_BYTES_MAX};
 use doppel_protocol::{Body, Submission};
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
@@ -21,6 +21,7 @@ use crate::ingest::{IngestError, Source};
 use crate::limits::{LONG_CALL_TIME, RETRY_AFTER_S};
 use crate::lines;
 use crate::problem::Problem;
+use crate::raw_page::{MEDIA_TYPES, RawPageQuery};
 use crate::submit::submit;
 
 /// The media type of JSON lines.
@@ -72,12 +73,21 @@ pub(crate) struct PageSchema {
 /// skipped). Lines are answered in order, each by a line: the page's outcome, or an error that concerns
 /// this line alone. Error code `retry` means that the line was not looked at because the service takes no
 /// more at the moment; then the answer has the header `Retry-After`, the seconds after which to send those lines again.
-/// Bodies may be packed with gzip or zstd.
+///
+/// Or one page as it is, as `text/html`, `application/xhtml+xml` or `text/plain` of at most 16 MiB: the body is the page, and
+/// the query has its URL and its other fields. A charset in the content type is that of the page; without one it is
+/// found in the page.
+///
+/// Bodies may be packed with gzip or zstd. Binary data, in which more than 2 % of the characters are control characters, are
+/// refused.
 #[utoipa::path(
-    post, path = "/v1/pages", operation_id = "record_pages", tag = "pages",
+    post, path = "/v1/pages", operation_id = "record_pages", tag = "pages", params(RawPageQuery),
     request_body(content(
         (PageSchema = "application/json"),
         (PageSchema = "application/x-ndjson"),
+        (String = "text/html"),
+        (String = "application/xhtml+xml"),
+        (String = "text/plain"),
     )),
     responses(
         (status = 200, description = "Durable, but for lines with an error; with `Retry-After` where some are to be sent again",
@@ -87,7 +97,7 @@ pub(crate) struct PageSchema {
                 (LineAnswer = "application/x-ndjson"),
             ),
         ),
-        (status = 400, description = "Not a page; an array; an empty body"),
+        (status = 400, description = "Not a page; an array; an empty body; a page as it is without a URL"),
         (status = 413, description = "The body or the number of lines is over the limit"),
         (status = 415, description = "Another content type or encoding"),
         (status = 429, description = "Too many pages are pending; nothing was taken"),
@@ -97,14 +107,24 @@ pub(crate) struct PageSchema {
 pub(crate) async fn post(
     State(app): State<App>,
     caller: Caller,
+    Query(query): Query<RawPageQuery>,
     headers: HeaderMap,
     body: HttpBody,
 ) -> Result<Response, Problem> {
-    let (many, max) = match body::media_type(&headers).as_str() {
+    let media_type = body::media_type(&headers);
+    if MEDIA_TYPES.contains(&media_type.as_str()) {
+        return raw(app, caller, query, headers, body).await.map(IntoResponse::into_response);
+    }
+    let (many, max) = match media_type.as_str() {
         "application/json" => (false, LINE_BYTES_MAX.min(app.limits().body_bytes)),
         NDJSON => (true, app.limits().body_bytes),
-        _ => return Err(Problem::media_type("pages come as application/json (one) or application/x-ndjson")),
+        _ => {
+            let types = MEDIA_TYPES.join(", ");
+            let detail = format!("pages come as application/json (one), {NDJSON}, or as they are: {types}");
+            return Err(Problem::media_type(&detail));
+        }
     };
+    query.refuse_beside_json()?;
     let held = app.read(&caller, &headers, body, max).await?;
     app.metrics().body_bytes(held.bytes().len());
     if held.bytes().trim_ascii().is_empty() {
@@ -126,6 +146,25 @@ pub(crate) async fn post(
     let json = held.into_bytes();
     let taken = app.blocking(move |app| one(app, extract(app, Source::Json(json.clone()))?)).await?;
     Ok(Json(taken).into_response())
+}
+
+/// Takes one page whose body is the page itself.
+async fn raw(
+    app: App,
+    caller: Caller,
+    query: RawPageQuery,
+    headers: HeaderMap,
+    body: HttpBody,
+) -> Result<Json<Taken>, Problem> {
+    let head = query.head(&headers, app.now())?;
+    let max = PAGE_BYTES_MAX.min(app.limits().body_bytes);
+    let held = app.read(&caller, &headers, body, max).await?;
+    app.metrics().body_bytes(held.bytes().len());
+    if held.bytes().is_empty() {
+        return Err(Problem::bad_request("the body is empty"));
+    }
+    let page = head.with_body(held.into_bytes());
+    app.blocking(move |app| one(app, extract(app, Source::Raw(page.clone()))?)).await.map(Json)
 }
 
 /// Takes one page.
@@ -151,6 +190,8 @@ impl From<IngestError> for Problem {
                 None => Self::bad_request(item.reason.to_string()),
             },
             IngestError::TooLong(_) => Self::too_large(error.to_string()),
+            IngestError::NoText { field: Some(field), .. } => Self::field(field, error.to_string()),
+            IngestError::NoText { field: None, .. } => Self::bad_request(error.to_string()),
             IngestError::NoSite(_) => Self::field("url", error.to_string()),
             IngestError::Panicked => Self::internal(),
         }

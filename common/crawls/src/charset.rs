@@ -1,19 +1,16 @@
-//! Decodes text in an unknown charset.
+//! Text in an unknown charset, and content that is no text.
 
-use encoding_rs::{Encoding, WINDOWS_1252};
+use crate::FetchedBody;
+use crate::error::Reason;
 
-/// Decodes plain text. The encoding is that of the byte order mark, else the charset `declared`, else UTF-8 if
-/// the bytes are valid UTF-8, else windows-1252, in which every byte is valid. Malformed sequences become
-/// U+FFFD.
+/// Decodes plain text in the charset `declared`, or else in the one that its bytes show. Malformed sequences become U+FFFD.
 pub(super) fn decode(bytes: &[u8], declared: Option<&str>) -> String {
-    let declared = declared.and_then(|label| Encoding::for_label(label.as_bytes()));
-    let encoding = match declared {
-        Some(encoding) => encoding,
-        None if std::str::from_utf8(bytes).is_ok() => encoding_rs::UTF_8,
-        None => WINDOWS_1252,
-    };
-    // `decode` honours a byte order mark first.
-    encoding.decode(bytes).0.into_owned()
+    doppel_charset::to_text(bytes, declared)
+}
+
+/// Refuses content that is binary or compressed data.
+pub(super) fn check(body: &FetchedBody) -> Result<(), Reason> {
+    Ok(body.raw_content().map_or(Ok(()), doppel_charset::check)?)
 }
 
 #[cfg(test)]

@@ -133,7 +133,7 @@ impl Files {
             (&mut file).take(LOOKED_AT as u64).read_to_end(&mut bytes).map_err(Reason::Io)?;
             let text = match kind {
                 PageKind::Unnamed => is_text(&bytes),
-                _ => !bytes.contains(&0) || begins_with_utf_16_mark(&bytes),
+                _ => !bytes.contains(&0) || !charset::decode(&bytes, None).contains('\0'),
             };
             if !text {
                 return Ok(Item::Skipped(Skip::Binary));
@@ -148,6 +148,7 @@ impl Files {
             PageKind::Xhtml => FetchedBody::Xhtml { bytes, charset: None },
             PageKind::Text | PageKind::Unnamed => FetchedBody::Text(charset::decode(&bytes, None)),
         };
+        charset::check(&body)?;
         let fetched_at = Some(self.limits.check_date(modified(&metadata))?);
         Ok(Item::Page(Fetched { url: url(path)?, fetched_at, body, popularity: None, language: None }))
     }
@@ -187,10 +188,6 @@ fn is_hidden(entry: &DirEntry) -> bool {
 
 fn length(entry: &DirEntry) -> u64 {
     entry.metadata().map_or(0, |metadata| metadata.len())
-}
-
-fn begins_with_utf_16_mark(bytes: &[u8]) -> bool {
-    matches!(bytes, [0xff, 0xfe, ..] | [0xfe, 0xff, ..])
 }
 
 /// The canonical form of a path. If it cannot be determined, the path itself: reading it then reports the

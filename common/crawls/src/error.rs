@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::zstd_header::ZSTD_WINDOW_BYTES_MAX;
+use doppel_charset::NoText;
 use doppel_model::{TimeError, Timestamp, UrlError};
 use doppel_protocol::page::{ItemError, ItemReason};
 
@@ -131,6 +132,15 @@ pub enum Reason {
     /// A Content-Encoding or Transfer-Encoding that cannot be undone.
     #[error("the body is not valid {0}")]
     Encoding(&'static str),
+    /// A Content-Encoding or Transfer-Encoding of another name, whose body is no text.
+    #[error("the body is encoded as {0:?}, which cannot be read")]
+    Coding(String),
+    /// More codings of a body than are undone.
+    #[error("the body has more than {0} encodings")]
+    Codings(usize),
+    /// Content that is binary or compressed data.
+    #[error("{0}")]
+    NoText(#[from] NoText),
     /// A row of a table that does not have a cell for each name.
     #[error("{cells} cells under {names} names")]
     Cells {
@@ -251,8 +261,6 @@ pub enum Skip {
     Status(u16),
     /// Neither HTML nor text.
     ContentType,
-    /// An unsupported Content-Encoding, such as compress.
-    Encoding,
     /// A revisit that found the page unchanged.
     Unchanged,
     /// A revisit that refers to the content of a record that is not in this file.
@@ -354,7 +362,6 @@ impl fmt::Display for Skip {
         f.write_str(match self {
             Self::Status(status) => return write!(f, "HTTP status {status}"),
             Self::ContentType => "neither HTML nor text",
-            Self::Encoding => "unsupported content encoding",
             Self::Unchanged => "unchanged revisit",
             Self::OriginalUnknown => "revisit of a record that is not found in the file",
             Self::RevisitProfile => "unknown revisit profile",

@@ -160,7 +160,7 @@ fn unpacks_to(inflate: &mut Decompress, mut member: &[u8], begins: impl Fn(&[u8]
 }
 
 /// Reads the header of a member.
-fn read_header(file: &mut impl BufRead) -> Result<(), Reason> {
+pub(super) fn read_header(file: &mut impl BufRead) -> Result<(), Reason> {
     const HEADER_CHECKSUM: u8 = 2;
     const EXTRA: u8 = 4;
     const NAME: u8 = 8;

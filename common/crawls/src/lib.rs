@@ -303,6 +303,17 @@ impl Input {
         }
     }
 
+    /// How many pages of a WARC file so far had a body whose encoding ends early, so that only the beginning of the page was
+    /// read.
+    #[must_use]
+    pub fn cut_off_bodies(&self) -> u64 {
+        match &self.source {
+            Source::Warc(pages) => pages.cut_off(),
+            Source::Wacz(files) => files.cut_off(),
+            _ => 0,
+        }
+    }
+
     /// How many ids of records were not remembered so far, because there were too many: records that repeat one of these are not
     /// found.
     #[must_use]

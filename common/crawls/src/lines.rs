@@ -13,7 +13,7 @@ use super::format::BYTE_ORDER_MARK;
 use super::raw_lines::RawLines;
 use super::record::{Guess, Ignored, JsonRow, RecordFile, Records, SAMPLE_BYTES, SAMPLE_RECORDS};
 use super::stream::Stream;
-use super::{InputOptions, Item};
+use super::{Fetched, InputOptions, Item, charset};
 
 /// The pages of a file of JSON lines. Blank lines are ignored, but count for the numbers of the others.
 pub(super) struct Lines {
@@ -110,7 +110,9 @@ impl Lines {
 impl Reading {
     fn item(&mut self, json: &[u8], number: u64, options: &InputOptions) -> Result<Item, Reason> {
         if self.as_page {
-            return Ok(Item::Page(PageItem::parse_in_file(json, options.limits.now)?.into()));
+            let page = Fetched::from(PageItem::parse_in_file(json, options.limits.now)?);
+            charset::check(&page.body)?;
+            return Ok(Item::Page(page));
         }
         let mut row = JsonRow::parse(json, &self.paths, false)?;
         self.records.item(&mut row, number)

@@ -9,7 +9,6 @@
 
 mod attributes;
 mod boilerplate;
-mod charset;
 mod foreign;
 mod html;
 mod javascript;
@@ -19,7 +18,6 @@ mod lines;
 mod main_content;
 mod markup;
 mod name;
-mod prescan;
 mod redirect;
 mod refresh;
 mod rule;
@@ -33,7 +31,7 @@ mod term;
 mod token;
 mod xhtml;
 
-pub use charset::{decode, is_read_in_place};
+pub use doppel_charset::{decode, is_read_in_place};
 pub use doppel_model::signature::TOKENISER_VERSION;
 pub use main_content::Part;
 pub use rule::Rule;

@@ -17,7 +17,7 @@ pub(super) enum Syntax {
 impl Syntax {
     /// The syntax of a page, by its media type and its beginning.
     pub(super) fn of(text: &str, is_xhtml: bool) -> Self {
-        if is_xhtml || xhtml::begins_with_declaration(text) { Self::Xml } else { Self::Html }
+        if is_xhtml || xhtml::begins_with_xml_declaration(text) { Self::Xml } else { Self::Html }
     }
 }
 

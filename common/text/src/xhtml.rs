@@ -3,7 +3,6 @@
 //! An element of HTML is called by its local name, any other one by a name that means nothing, so that no rule of HTML applies to it. An
 //! empty element gives its end tag, too. Memory is bounded by the document, and the expansion of entities by [`entities`].
 
-mod encoding;
 mod entities;
 mod namespaces;
 
@@ -11,7 +10,7 @@ use html5gum::Emitter;
 use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
 
-pub(super) use encoding::{begins_with_declaration, declared};
+pub(super) use doppel_charset::begins_with_xml_declaration;
 use entities::{Budget, Entities, Entity};
 use namespaces::{Namespaces, Space};
 

@@ -17,6 +17,7 @@ mod load_history;
 mod mapping;
 mod operations;
 mod pages;
+mod raw_page;
 mod repairs;
 mod request_id;
 mod routes;

@@ -69,6 +69,7 @@ impl Records {
     pub fn item<'a>(&mut self, row: &mut impl Row<'a>, number: u64) -> Result<Item, Reason> {
         let url = if self.each_row { None } else { self.url(row)? };
         let Some(body) = self.body(row, url.as_ref())? else { return Ok(Item::Skipped(Skip::NoRow)) };
+        charset::check(&body)?;
         let fetched_at = self.date(row)?;
         let popularity = self.popularity(row)?;
         let language = self.language(row)?;

@@ -40,6 +40,7 @@ struct Counts {
     bytes_read: u64,
     skipped_bytes: u64,
     ignored_dates: u64,
+    cut_off: u64,
     broke_off: bool,
 }
 
@@ -49,6 +50,7 @@ impl Counts {
             bytes_read: self.bytes_read + pages.bytes_read(),
             skipped_bytes: self.skipped_bytes + pages.skipped_bytes(),
             ignored_dates: self.ignored_dates + pages.ignored_dates(),
+            cut_off: self.cut_off + pages.cut_off(),
             broke_off: self.broke_off || pages.broke_off(),
         }
     }
@@ -80,6 +82,10 @@ impl Wacz {
 
     pub(super) fn ignored_dates(&self) -> u64 {
         self.counts().ignored_dates
+    }
+
+    pub(super) fn cut_off(&self) -> u64 {
+        self.counts().cut_off
     }
 
     pub(super) fn broke_off(&self) -> bool {

@@ -1,27 +1,22 @@
 //! Extracts the page from the HTTP response in a WARC record.
 //!
-//! Writers differ in what they store: some undo the transfer and content encodings but keep the headers that
-//! name them. So a body that is clearly not in the named encoding is used unchanged.
+//! The head says what the page is and how its body is coded. `codings` undoes the codings, and does not trust the head.
 
 use std::borrow::Cow;
-use std::io::Read;
 
 use encoding_rs::mem::decode_latin1;
-use flate2::bufread::{DeflateDecoder, GzDecoder, ZlibDecoder};
 
+use super::codings::Codings;
 use crate::FetchedBody;
 use crate::charset;
 use crate::error::{Reason, Skip};
-use crate::format::{BYTE_ORDER_MARK, LOOKED_AT, is_text};
+use crate::format::BYTE_ORDER_MARK;
 use crate::limits::Limits;
 use doppel_model::PageUrl;
 
 /// The longest HTTP head, in bytes, and the largest number of fields in it.
 const HEAD_BYTES_MAX: usize = 64 << 10;
 const HEAD_FIELDS_MAX: usize = 256;
-
-/// The largest window of a zstd body: 8 MiB, as RFC 9659 requires.
-const ZSTD_WINDOW_LOG_MAX: u32 = 23;
 
 /// Why a valid record gives no page.
 pub(super) enum Refusal {
@@ -38,6 +33,20 @@ impl From<Skip> for Refusal {
 impl<R: Into<Reason>> From<R> for Refusal {
     fn from(reason: R) -> Self {
         Self::Bad(reason.into())
+    }
+}
+
+/// What a record says about a page.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) body: FetchedBody,
+    /// Whether the coded body ends early, so that only the beginning of the page was read.
+    pub(super) is_cut_off: bool,
+}
+
+impl From<FetchedBody> for Answer {
+    fn from(body: FetchedBody) -> Self {
+        Self { body, is_cut_off: false }
     }
 }
 
@@ -68,8 +77,7 @@ impl<'a> Block<'a> {
 struct Response<'a> {
     status: u16,
     content_type: Option<&'a [u8]>,
-    content_encoding: Option<&'a [u8]>,
-    transfer_encoding: Option<&'a [u8]>,
+    codings: Codings<'a>,
     location: Option<&'a [u8]>,
     /// The offset of the body in the block.
     body: usize,
@@ -81,7 +89,7 @@ pub(super) fn status(block: &[u8]) -> Option<u16> {
 }
 
 /// What the response in `block` says about the page `url`.
-pub(super) fn page(url: &PageUrl, block: Block<'_>, limits: &Limits) -> Result<FetchedBody, Refusal> {
+pub(super) fn page(url: &PageUrl, block: Block<'_>, limits: &Limits) -> Result<Answer, Refusal> {
     Response::parse(block.bytes, &mut Vec::new())?.page(url, block, limits)
 }
 
@@ -90,24 +98,36 @@ pub(super) fn document(
     content_type: Option<&[u8]>,
     block: Block<'_>,
     limits: &Limits,
-) -> Result<FetchedBody, Refusal> {
-    media(content_type, block.bytes)?;
-    body(content_type, block.complete(limits)?.into(), limits)
+) -> Result<Answer, Refusal> {
+    body(content_type, &Codings::default(), block, limits)
 }
 
-fn body(content_type: Option<&[u8]>, bytes: Cow<'_, [u8]>, limits: &Limits) -> Result<FetchedBody, Refusal> {
-    let media = media(content_type, &bytes)?;
-    limits.check_page(bytes.len())?;
-    let charset = content_type.and_then(charset_of);
-    match media {
-        Media::Html => Ok(FetchedBody::Html { bytes: bytes.into_owned(), charset }),
-        Media::Xhtml => Ok(FetchedBody::Xhtml { bytes: bytes.into_owned(), charset }),
-        Media::Text => {
-            let text = charset::decode(&bytes, charset.as_deref());
-            limits.check_page(text.len())?;
-            Ok(FetchedBody::Text(text))
-        }
+/// The page in a body of the given Content-Type and codings.
+fn body(
+    content_type: Option<&[u8]>,
+    codings: &Codings<'_>,
+    block: Block<'_>,
+    limits: &Limits,
+) -> Result<Answer, Refusal> {
+    if content_type.is_some_and(|content_type| !content_type.trim_ascii().is_empty()) {
+        // Check the media type before the size: a video that is too large is skipped, it is not an error.
+        media(content_type, &[])?;
     }
+    let charset = content_type.and_then(charset_of);
+    let decoded = codings.undo(block.complete(limits)?, charset.as_deref(), limits)?;
+    let media = media(content_type, &decoded.bytes)?;
+    limits.check_page(decoded.bytes.len())?;
+    let body = match media {
+        Media::Html => FetchedBody::Html { bytes: decoded.bytes.into_owned(), charset },
+        Media::Xhtml => FetchedBody::Xhtml { bytes: decoded.bytes.into_owned(), charset },
+        Media::Text => {
+            let text = charset::decode(&decoded.bytes, charset.as_deref());
+            limits.check_page(text.len())?;
+            FetchedBody::Text(text)
+        }
+    };
+    charset::check(&body)?;
+    Ok(Answer { body, is_cut_off: decoded.is_cut_off })
 }
 
 impl<'a> Response<'a> {
@@ -133,8 +153,14 @@ impl<'a> Response<'a> {
         for field in parsed.headers {
             let slot = match field.name {
                 name if name.eq_ignore_ascii_case("content-type") => &mut response.content_type,
-                name if name.eq_ignore_ascii_case("content-encoding") => &mut response.content_encoding,
-                name if name.eq_ignore_ascii_case("transfer-encoding") => &mut response.transfer_encoding,
+                name if name.eq_ignore_ascii_case("content-encoding") => {
+                    response.codings.content.push(field.value);
+                    continue;
+                }
+                name if name.eq_ignore_ascii_case("transfer-encoding") => {
+                    response.codings.transfer.push(field.value);
+                    continue;
+                }
                 name if name.eq_ignore_ascii_case("location") => &mut response.location,
                 _ => continue,
             };
@@ -143,18 +169,11 @@ impl<'a> Response<'a> {
         Ok(response)
     }
 
-    fn page(&self, url: &PageUrl, block: Block<'_>, limits: &Limits) -> Result<FetchedBody, Refusal> {
+    fn page(&self, url: &PageUrl, block: Block<'_>, limits: &Limits) -> Result<Answer, Refusal> {
         match self.status {
-            200 => {
-                // Check the media type before the size: a video that is too large is skipped, it is not an
-                // error.
-                media(self.content_type, b"<")?;
-                let body = block.from(self.body).complete(limits)?;
-                let body = decoded(self.content_encoding, unchunked(self.transfer_encoding, body)?, limits)?;
-                self::body(self.content_type, body, limits)
-            }
-            301 | 302 | 303 | 307 | 308 => self.redirect(url).map_err(Refusal::Skip),
-            404 | 410 => Ok(FetchedBody::Dead),
+            200 => body(self.content_type, &self.codings, block.from(self.body), limits),
+            301 | 302 | 303 | 307 | 308 => Ok(self.redirect(url)?.into()),
+            404 | 410 => Ok(FetchedBody::Dead.into()),
             other => Err(Skip::Status(other).into()),
         }
     }
@@ -210,103 +229,7 @@ fn looks_like_html(bytes: &[u8]) -> bool {
 }
 
 fn charset_of(content_type: &[u8]) -> Option<String> {
-    let parameters = std::str::from_utf8(content_type).ok()?.split(';').skip(1);
-    let (_, charset) = parameters
-        .filter_map(|parameter| parameter.split_once('='))
-        .find(|(name, _)| name.trim().eq_ignore_ascii_case("charset"))?;
-    let charset = charset.trim().trim_matches(['"', '\'']).trim();
-    (1..=40).contains(&charset.len()).then(|| charset.to_owned())
-}
-
-/// Undoes Transfer-Encoding: chunked (RFC 9112, section 7.1). If the connection was cut off, the incomplete
-/// last chunk is kept.
-fn unchunked<'a>(encoding: Option<&[u8]>, body: &'a [u8]) -> Result<Cow<'a, [u8]>, Reason> {
-    let chunked =
-        encoding.is_some_and(|encoding| encoding.trim_ascii().to_ascii_lowercase().ends_with(b"chunked"));
-    if !chunked || !begins_with_chunk(body) {
-        return Ok(Cow::Borrowed(body));
-    }
-    let mut joined = Vec::with_capacity(body.len());
-    let mut rest = body;
-    loop {
-        let (size, data) = match chunk(rest) {
-            Some(Ok((0, _))) | None => return Ok(Cow::Owned(joined)),
-            Some(Ok(found)) => found,
-            Some(Err(error)) => return Err(error),
-        };
-        joined.extend_from_slice(&data[..size.min(data.len())]);
-        let Some(after) = data.get(size..) else { return Ok(Cow::Owned(joined)) };
-        rest = after.strip_prefix(b"\r\n").unwrap_or(after);
-    }
-}
-
-/// The size of the chunk at the beginning of `bytes`, and the bytes after the size line. `None` if the bytes
-/// end within the size line.
-fn chunk(bytes: &[u8]) -> Option<Result<(usize, &[u8]), Reason>> {
-    if bytes.first().is_some_and(|b| !b.is_ascii_hexdigit()) {
-        return Some(Err(Reason::Encoding("chunked")));
-    }
-    match httparse::parse_chunk_size(bytes) {
-        Ok(httparse::Status::Complete((at, size))) => {
-            Some(Ok((usize::try_from(size).unwrap_or(usize::MAX), &bytes[at..])))
-        }
-        Ok(httparse::Status::Partial) => None,
-        Err(_) => Some(Err(Reason::Encoding("chunked"))),
-    }
-}
-
-/// Whether the body is really chunked. Some writers of records undo the chunking.
-fn begins_with_chunk(body: &[u8]) -> bool {
-    let Some(Ok((size, data))) = chunk(body) else { return false };
-    data.get(size..).is_none_or(|after| after.is_empty() || after.starts_with(b"\r"))
-}
-
-/// Undoes Content-Encoding.
-fn decoded<'a>(
-    encoding: Option<&[u8]>,
-    body: Cow<'a, [u8]>,
-    limits: &Limits,
-) -> Result<Cow<'a, [u8]>, Refusal> {
-    let encoding = encoding.unwrap_or_default().trim_ascii().to_ascii_lowercase();
-    let (name, decoder): (&'static str, Box<dyn Read + '_>) = match encoding.as_slice() {
-        b"" | b"identity" => return Ok(body),
-        _ if begins_like_a_document(&body) => return Ok(body),
-        b"gzip" | b"x-gzip" if body.starts_with(&[0x1f, 0x8b]) => ("gzip", Box::new(GzDecoder::new(&*body))),
-        b"zstd" if body.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) => ("zstd", Box::new(zstd_decoder(&body)?)),
-        b"gzip" | b"x-gzip" | b"zstd" => return Ok(body),
-        b"br" => ("br", Box::new(brotli::Decompressor::new(&*body, 0))),
-        b"deflate" if has_zlib_header(&body) => ("deflate", Box::new(ZlibDecoder::new(&*body))),
-        b"deflate" => ("deflate", Box::new(DeflateDecoder::new(&*body))),
-        _ => return Err(Skip::Encoding.into()),
-    };
-    let mut page = Vec::with_capacity(body.len().saturating_mul(4).min(limits.page_bytes_max));
-    let unpacked = decoder.take(limits.page_bytes_max as u64 + 1).read_to_end(&mut page);
-    match unpacked {
-        Ok(_) => {}
-        // Brotli has no magic number that would tell beforehand.
-        Err(_) if name == "br" && is_text(&body[..body.len().min(LOOKED_AT)]) => return Ok(body),
-        Err(_) => return Err(Reason::Encoding(name).into()),
-    }
-    limits.check_page(page.len())?;
-    page.shrink_to_fit();
-    Ok(Cow::Owned(page))
-}
-
-/// Whether the body begins with `<!` or `<h`. No encoded page begins like this.
-fn begins_like_a_document(body: &[u8]) -> bool {
-    matches!(body.trim_ascii_start(), [b'<', b'!' | b'h' | b'H', ..])
-}
-
-/// Whether a `deflate` body has a zlib header. Servers send both zlib (RFC 1950) and raw deflate under this
-/// name.
-fn has_zlib_header(body: &[u8]) -> bool {
-    matches!(*body, [cmf, flags, ..] if cmf & 15 == 8 && (u16::from(cmf) << 8 | u16::from(flags)) % 31 == 0)
-}
-
-fn zstd_decoder(body: &[u8]) -> Result<zstd::Decoder<'_, &[u8]>, Reason> {
-    let mut decoder = zstd::Decoder::with_buffer(body).map_err(|_| Reason::Encoding("zstd"))?;
-    decoder.window_log_max(ZSTD_WINDOW_LOG_MAX).map_err(|_| Reason::Encoding("zstd"))?;
-    Ok(decoder)
+    std::str::from_utf8(content_type).ok().and_then(doppel_charset::label).map(str::to_owned)
 }
 
 #[cfg(test)]

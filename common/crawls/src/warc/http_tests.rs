@@ -1,8 +1,5 @@
-use std::io::Write;
-
-use flate2::Compression;
-use flate2::write::{DeflateEncoder, GzEncoder, ZlibEncoder};
-
+use super::super::unpack::Packing;
+use super::super::unpack::tests::{packed, text};
 use super::*;
 use doppel_model::Timestamp;
 
@@ -11,20 +8,29 @@ const LIMITS: Limits = Limits { page_bytes_max: 100_000, ..Limits::at(Timestamp:
 /// The outcome as one line of text.
 fn outcome(block: &[u8]) -> String {
     let url = PageUrl::parse("https://a.org/d/e").unwrap();
-    match page(&url, Block { bytes: block, length: block.len() as u64 }, &LIMITS) {
-        Ok(FetchedBody::Html { bytes, charset }) => {
+    shown(page(&url, Block { bytes: block, length: block.len() as u64 }, &LIMITS))
+}
+
+fn shown(answer: Result<Answer, Refusal>) -> String {
+    let Answer { body, is_cut_off } = match answer {
+        Ok(answer) => answer,
+        Err(Refusal::Skip(skip)) => return format!("skip: {skip}"),
+        Err(Refusal::Bad(reason)) => return format!("bad: {reason}"),
+    };
+    let cut_off = if is_cut_off { "cut off: " } else { "" };
+    let body = match body {
+        FetchedBody::Html { bytes, charset } => {
             let charset = charset.map_or(String::new(), |charset| format!(" [{charset}]"));
             format!("html{charset} {}", String::from_utf8_lossy(&bytes))
         }
-        Ok(FetchedBody::Xhtml { bytes, charset }) => {
+        FetchedBody::Xhtml { bytes, charset } => {
             format!("xhtml {charset:?} {}", String::from_utf8_lossy(&bytes))
         }
-        Ok(FetchedBody::Text(text)) => format!("text {text}"),
-        Ok(FetchedBody::Redirect(target)) => format!("to {target}"),
-        Ok(FetchedBody::Dead) => "dead".to_owned(),
-        Err(Refusal::Skip(skip)) => format!("skip: {skip}"),
-        Err(Refusal::Bad(reason)) => format!("bad: {reason}"),
-    }
+        FetchedBody::Text(text) => format!("text {text}"),
+        FetchedBody::Redirect(target) => format!("to {target}"),
+        FetchedBody::Dead => "dead".to_owned(),
+    };
+    format!("{cut_off}{body}")
 }
 
 fn response(fields: &str, body: &[u8]) -> Vec<u8> {
@@ -33,27 +39,6 @@ fn response(fields: &str, body: &[u8]) -> Vec<u8> {
 
 fn html(fields: &str, body: &[u8]) -> String {
     outcome(&response(&format!("Content-Type: text/html\r\n{fields}"), body))
-}
-
-fn packed<W: Write>(
-    mut encoder: W,
-    bytes: &[u8],
-    finish: impl FnOnce(W) -> std::io::Result<Vec<u8>>,
-) -> Vec<u8> {
-    encoder.write_all(bytes).unwrap();
-    finish(encoder).unwrap()
-}
-
-fn gzip(bytes: &[u8]) -> Vec<u8> {
-    packed(GzEncoder::new(Vec::new(), Compression::best()), bytes, GzEncoder::finish)
-}
-
-fn brotli(bytes: &[u8]) -> Vec<u8> {
-    let mut packed = Vec::new();
-    let mut encoder = brotli::CompressorWriter::new(&mut packed, 4096, 5, 22);
-    encoder.write_all(bytes).unwrap();
-    drop(encoder);
-    packed
 }
 
 #[test]
@@ -134,76 +119,79 @@ fn heads_as_servers_send_them() {
 }
 
 #[test]
-fn chunks() {
-    for (body, expected) in [
-        ("4\r\nRust\r\n0\r\n\r\n", "html Rust"),
-        ("4;a=b\r\nRust\r\n1\r\n!\r\n0\r\nX: y\r\n\r\n", "html Rust!"),
-        // Cut off.
-        ("4\r\nRust\r\n", "html Rust"),
-        ("4\r\nRust\r\n8\r\nis", "html Rustis"),
-        ("ff\r\nRust", "html Rust"),
-        ("4\r\nRust\r\n8", "html Rust"),
-        // Already undone.
-        ("<p>Rust", "html <p>Rust"),
-        ("add\r\nmore", "html more"),
-        ("4\r\nfour and more", "html 4\r\nfour and more"),
-        ("", "html "),
-        // Broken.
-        ("4\r\nRust\r\nzz\r\n", "bad: the body is not valid chunked"),
-        ("4\r\nRust\r\n11111111111111111111\r\n", "bad: the body is not valid chunked"),
-        ("4\r\nRust\r\nffffffffffffffff\r\nx", "html Rustx"),
+fn bodies_are_decoded() {
+    let gzip = packed(Packing::Gzip, b"<p>text");
+    let chunked = [format!("{:x}\r\n", gzip.len()).as_bytes(), &gzip, b"\r\n0\r\n\r\n"].concat();
+    let twice = packed(Packing::Brotli, &gzip);
+    let members = [&*gzip, &gzip].concat();
+    for (fields, body, expected) in [
+        ("Content-Encoding: gzip\r\n", &*gzip, "html <p>text"),
+        ("content-encoding:GZIP\r\nTransfer-Encoding: chunked\r\n", &chunked, "html <p>text"),
+        ("Transfer-Encoding: gzip, chunked\r\n", &chunked, "html <p>text"),
+        ("Transfer-Encoding: gzip\r\nX: y\r\nTransfer-Encoding: chunked\r\n", &chunked, "html <p>text"),
+        ("Content-Encoding: gzip, br\r\n", &twice, "html <p>text"),
+        ("Content-Encoding: gzip\r\nContent-Encoding: br\r\n", &twice, "html <p>text"),
+        ("Content-Encoding: gzip\r\n", &members, "html <p>text<p>text"),
+        ("", &gzip, "html <p>text"),
+        ("Content-Encoding: gzip\r\n", &gzip[..gzip.len() - 1], "cut off: html <p>text"),
+        ("Transfer-Encoding: chunked\r\n", b"4\r\nRust\r\n8\r\nis", "cut off: html Rustis"),
+        ("Content-Encoding: gzip\r\n", &gzip[..10], "bad: the body is not valid gzip"),
+        ("Content-Encoding: gzip\r\n", b"<p>text", "html <p>text"),
     ] {
-        assert_eq!(html("Transfer-Encoding: Chunked\r\n", body.as_bytes()), expected, "{body:?}");
+        assert_eq!(html(fields, body), expected, "{fields}");
     }
+    let no_type = [b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n", &*gzip].concat();
+    assert_eq!(outcome(&no_type), "html <p>text");
+    let resource = |body: &[u8]| {
+        let block = Block { bytes: body, length: body.len() as u64 };
+        shown(document(Some(b"text/plain"), block, &LIMITS))
+    };
+    assert_eq!(resource(&gzip), "text <p>text");
+    assert_eq!(resource(b"as it is"), "text as it is");
 }
 
 #[test]
-fn content_encodings_are_undone() {
-    let zlib = packed(ZlibEncoder::new(Vec::new(), Compression::fast()), b"<p>zlib", ZlibEncoder::finish);
-    let deflate =
-        packed(DeflateEncoder::new(Vec::new(), Compression::fast()), b"<p>bare", DeflateEncoder::finish);
-    let zstd = zstd::encode_all(&b"<p>zstd"[..], 3).unwrap();
-    let brotli = brotli(b"<p>brotli");
-    let truncated = &gzip(&[b'x'; 999])[..20];
-    for (encoding, body, expected) in [
-        ("gzip", &*gzip(b"<p>gzip"), "html <p>gzip"),
-        ("X-GZip", &*gzip(b""), "html "),
-        ("deflate", &zlib, "html <p>zlib"),
-        ("deflate", &deflate, "html <p>bare"),
-        ("zstd", &zstd, "html <p>zstd"),
-        ("identity", b"as is", "html as is"),
-        ("gzip", b"not packed", "html not packed"),
-        ("zstd", b"not packed", "html not packed"),
-        ("br", b" <!doctype html>", "html  <!doctype html>"),
-        ("deflate", b"<html>", "html <html>"),
-        ("br", &brotli, "html <p>brotli"),
-        ("BR", &brotli, "html <p>brotli"),
-        ("br", "no brotli: é".as_bytes(), "html no brotli: é"),
-        ("br", b"<html>br", "html <html>br"),
-        ("br", &brotli[..5], "bad: the body is not valid br"),
-        ("compress", b"\x1f\x9d\x90", "skip: unsupported content encoding"),
-        ("gzip, gzip", &*gzip(b""), "skip: unsupported content encoding"),
-        ("gzip", truncated, "bad: the body is not valid gzip"),
-        ("deflate", b"\xff\xff\xff", "bad: the body is not valid deflate"),
-        ("zstd", &zstd[..9], "bad: the body is not valid zstd"),
-    ] {
-        assert_eq!(html(&format!("Content-Encoding: {encoding}\r\n"), body), expected, "{encoding}");
+fn compressed_bytes_are_never_text() {
+    let refused = |fields: &str, body: &[u8]| {
+        let found = html(fields, body);
+        assert!(found.starts_with("bad: binary or compressed data, not text: "), "{found}");
+    };
+    let text = text(300);
+    for packing in [Packing::Brotli, Packing::Deflate] {
+        let body = packed(packing, text.as_bytes());
+        refused("", &body);
+        refused("Content-Encoding: identity\r\n", &body);
+        let plain = [b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n", &*body].concat();
+        assert!(outcome(&plain).starts_with("bad: binary or compressed data"));
     }
-    let chunked =
-        [format!("{:x}\r\n", gzip(b"both").len()).as_bytes(), &gzip(b"both"), b"\r\n0\r\n\r\n"].concat();
-    assert_eq!(html("Transfer-Encoding: chunked\r\nContent-Encoding: gzip\r\n", &chunked), "html both");
+    refused("", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x01\0");
+    refused("Content-Encoding: gzip\r\n", &packed(Packing::Gzip, &[1, 2, 3, 4]));
+    assert_eq!(html("", "é".repeat(49).as_bytes()), format!("html {}", "é".repeat(49)));
+    refused("", ("é".repeat(48) + "\0").as_bytes());
 }
 
 #[test]
-fn unpacking_is_bounded() {
-    let page = |bytes: usize| vec![b'x'; bytes];
-    let expected = "bad: a page of 100001 bytes; at most 100000 are taken";
-    assert_eq!(html("", &page(100_001)), expected);
-    assert_eq!(html("Content-Encoding: gzip\r\n", &gzip(&page(1 << 24))), expected);
-    let zstd = zstd::encode_all(&*page(1 << 24), 1).unwrap();
-    assert_eq!(html("Content-Encoding: zstd\r\n", &zstd), expected);
-    assert_eq!(html("Content-Encoding: br\r\n", &brotli(&page(1 << 24))), expected);
-    assert!(html("Content-Encoding: gzip\r\n", &gzip(&page(100_000))).starts_with("html xxx"));
+fn text_without_a_charset_is_in_the_one_that_it_shows() {
+    let text = "Съешь ещё этих мягких французских булок, да выпей чаю.";
+    let (old, _, _) = encoding_rs::WINDOWS_1251.encode(text);
+    let utf_16: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    for bytes in [text.as_bytes(), &old, &utf_16] {
+        for content_type in ["text/plain", "text/plain; charset=none", "text/markdown;charset=\"\""] {
+            let head = format!("HTTP/1.1 200 OK\r\nContent-Type: {content_type}\r\n\r\n");
+            assert_eq!(outcome(&[head.as_bytes(), bytes].concat()), format!("text {text}"), "{content_type}");
+        }
+    }
+    for (content_type, expected) in [
+        ("text/plain; charset=utf8", "text é"),
+        ("text/plain; charset=\"utf-8\"", "text é"),
+        ("text/plain; charset='UTF-8'", "text é"),
+        ("text/plain; charset=latin1, text/plain", "text Ã©"),
+        ("text/plain; format=flowed; charset=latin1", "text Ã©"),
+        ("text/plain; charset=latin1; charset=utf-8", "text Ã©"),
+    ] {
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Type: {content_type}\r\n\r\né");
+        assert_eq!(outcome(head.as_bytes()), expected, "{content_type}");
+    }
 }
 
 #[test]

@@ -6,12 +6,15 @@
 //! file; where records are judged each on its own, also of an earlier capture of its own URL. Other records describe the crawl, not a page.
 
 mod arc;
+mod chunked;
+mod codings;
 mod end;
 mod form;
 mod head;
 mod http;
 mod original;
 pub(crate) mod record;
+mod unpack;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,13 +24,13 @@ use super::limits::Limits;
 use super::page_dates::PageDates;
 use super::part::Part;
 use super::stream::Stream;
-use super::{Fetched, FetchedBody, InputOptions, Item};
+use super::{Fetched, InputOptions, Item};
 use doppel_model::{PageUrl, UrlError};
 use doppel_protocol::page::is_language;
 pub(crate) use form::Form;
 use head::{Field, Kind};
 pub(super) use head::{check_first, version};
-use http::{Block, Refusal};
+use http::{Answer, Block, Refusal};
 use original::{Originals, Whereabouts};
 use record::{Record, Records};
 
@@ -43,6 +46,7 @@ pub(super) struct Pages {
     dates: Option<Arc<PageDates>>,
     skipped_bytes: u64,
     ignored_dates: u64,
+    cut_off: u64,
 }
 
 impl Pages {
@@ -78,6 +82,7 @@ impl Pages {
             dates: None,
             skipped_bytes: 0,
             ignored_dates: 0,
+            cut_off: 0,
         }
     }
 
@@ -119,6 +124,11 @@ impl Pages {
         self.ignored_dates
     }
 
+    /// How many pages so far had a body that ends early, of which the beginning was read.
+    pub(super) fn cut_off(&self) -> u64 {
+        self.cut_off
+    }
+
     /// The record that was read last.
     pub(super) fn place(&self) -> Place {
         Place::Record(self.originals.place().offset(self.records.offset()))
@@ -154,7 +164,8 @@ impl Pages {
             Err(Refusal::Skip(skip)) => return Some(Some(Item::Skipped(skip))),
             Err(Refusal::Bad(reason)) => return Some(Some(self.bad(reason, 0))),
         };
-        Some(page.map(|(mut page, date)| {
+        Some(page.map(|ReadPage { mut page, date, is_cut_off }| {
+            self.cut_off += u64::from(is_cut_off);
             self.ignored_dates += u64::from(date == GivenDate::Ignored);
             let known = self.dates.as_deref();
             page.fetched_at = page.fetched_at.or_else(|| known.and_then(|dates| dates.of(&page.url)));
@@ -179,6 +190,14 @@ impl Iterator for Pages {
     }
 }
 
+/// The page that a record is read as.
+struct ReadPage {
+    page: Fetched,
+    date: GivenDate,
+    /// Whether its body ends early.
+    is_cut_off: bool,
+}
+
 /// What the date of a record was good for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum GivenDate {
@@ -193,7 +212,7 @@ fn page(
     record: Record<'_>,
     (originals, judges_records): (&mut Originals, bool),
     limits: &Limits,
-) -> Result<Option<(Fetched, GivenDate)>, Refusal> {
+) -> Result<Option<ReadPage>, Refusal> {
     match record.head.kind {
         Kind::Aside => return Ok(None),
         Kind::Unknown => return Err(Skip::RecordKind.into()),
@@ -206,14 +225,14 @@ fn page(
     if record.get(Field::SegmentNumber)?.is_some() {
         return Err(Skip::Segment.into());
     }
-    let body = if record.head.kind == Kind::Revisit {
+    let Answer { body, is_cut_off } = if record.head.kind == Kind::Revisit {
         revisited(&url, record, (originals, judges_records), limits)?
     } else {
-        let body = content(&url, record, limits)?;
-        if body.has_content() {
+        let answer = content(&url, record, limits)?;
+        if answer.body.has_content() {
             originals.remember(record)?;
         }
-        body
+        answer
     };
     let (fetched_at, date) = match record.head.date(record.head_bytes)? {
         Some(Ok(date)) => (Some(limits.check_date(date)?), GivenDate::Used),
@@ -221,7 +240,7 @@ fn page(
         None => (None, GivenDate::Used),
     };
     let page = Fetched { url, fetched_at, body, popularity: None, language: language(record) };
-    Ok(Some((page, date)))
+    Ok(Some(ReadPage { page, date, is_cut_off }))
 }
 
 /// The language that a crawler found most of, if the record says so. What is no language makes no bad record.
@@ -232,7 +251,7 @@ fn language(record: Record<'_>) -> Option<String> {
 }
 
 /// What a record says about the page `url`.
-fn content(url: &PageUrl, record: Record<'_>, limits: &Limits) -> Result<FetchedBody, Refusal> {
+fn content(url: &PageUrl, record: Record<'_>, limits: &Limits) -> Result<Answer, Refusal> {
     let block = record.block();
     let content_type = record.get(Field::ContentType)?.map(str::as_bytes);
     match record.head.kind {
@@ -244,11 +263,15 @@ fn content(url: &PageUrl, record: Record<'_>, limits: &Limits) -> Result<Fetched
             Some(_) => Err(Skip::ContentType.into()),
         },
         Kind::Archived if record.block.starts_with(b"HTTP") => http::page(url, block, limits),
-        Kind::Conversion if content_type.is_none_or(|media| !media.starts_with(b"text/plain")) => {
+        Kind::Conversion if content_type.is_none_or(|media| !is_plain_text(media)) => {
             Err(Skip::ContentType.into())
         }
         _ => http::document(content_type, block, limits),
     }
+}
+
+fn is_plain_text(media: &[u8]) -> bool {
+    media.trim_ascii_start().to_ascii_lowercase().starts_with(b"text/plain")
 }
 
 /// What a revisit says about the page `url`.
@@ -261,7 +284,7 @@ fn revisited(
     record: Record<'_>,
     (originals, judges_records): (&mut Originals, bool),
     limits: &Limits,
-) -> Result<FetchedBody, Refusal> {
+) -> Result<Answer, Refusal> {
     let profile = record.get(Field::Profile)?.unwrap_or_default();
     if profile.ends_with("/server-not-modified") {
         let original = if judges_records { originals.find_by_id(record)? } else { None };

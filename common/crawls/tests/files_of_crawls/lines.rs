@@ -133,9 +133,10 @@ fn a_whole_line_before_damage_is_kept() {
 
 #[test]
 fn a_written_line_is_read() {
+    let html = "<p>\u{0}\"\\\u{2028}".to_owned() + &"text ".repeat(20);
     let item = PageItem {
         url: PageUrl::parse("https://a.org/1").unwrap(),
-        body: PageBody::Html("<p>\u{0}\"\\\u{2028}".to_owned()),
+        body: PageBody::Html(html.clone()),
         fetched_at: Some(NOW),
         popularity: Some(0.5),
         language: Some("en".to_owned()),
@@ -143,10 +144,7 @@ fn a_written_line_is_read() {
     let mut lines = Vec::new();
     item.to_json_line(&mut lines);
     let Item::Page(read) = items("a.jsonl", &lines).remove(0) else { panic!() };
-    assert_eq!(
-        read.body,
-        FetchedBody::Html { bytes: b"<p>\0\"\\\xe2\x80\xa8".to_vec(), charset: Some("utf-8".to_owned()) }
-    );
+    assert_eq!(read.body, FetchedBody::Html { bytes: html.into_bytes(), charset: Some("utf-8".to_owned()) });
     assert_eq!((read.url, read.fetched_at), (item.url, item.fetched_at));
     assert_eq!((read.popularity, read.language), (item.popularity, item.language));
 }

@@ -6,7 +6,8 @@ use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
 const DECLARATION_BYTES: usize = 1024;
 
 /// Whether a document begins with an XML declaration. White space before it is overlooked.
-pub(in super::super) fn begins_with_declaration(text: &str) -> bool {
+#[must_use]
+pub fn begins_with_xml_declaration(text: &str) -> bool {
     declaration(text.as_bytes()).is_some()
 }
 
@@ -18,7 +19,7 @@ fn declaration(bytes: &[u8]) -> Option<&[u8]> {
 
 /// The encoding of a document without a byte order mark, by its declaration. A declaration that can be read as ASCII is not in UTF-16, even if
 /// it says so.
-pub(in super::super) fn declared(bytes: &[u8]) -> Option<&'static Encoding> {
+pub(crate) fn declared(bytes: &[u8]) -> Option<&'static Encoding> {
     if bytes.starts_with(b"<\0?\0x\0m\0l\0") {
         return Some(UTF_16LE);
     }
@@ -33,7 +34,7 @@ pub(in super::super) fn declared(bytes: &[u8]) -> Option<&'static Encoding> {
     if !matches!(quote, b'"' | b'\'') {
         return None;
     }
-    let encoding = Encoding::for_label(&value[..memchr::memchr(*quote, value)?])?;
+    let encoding = super::known(&value[..memchr::memchr(*quote, value)?])?;
     Some(if encoding == UTF_16LE || encoding == UTF_16BE { UTF_8 } else { encoding })
 }
 
