@@ -66,9 +66,10 @@ def dedup(
     when a row was fetched, as a date, a time (UTC where it has no zone), a text in RFC 3339, or seconds or milliseconds since 1970: who
     was seen on an earlier day wins. What is no date makes a bad row. Without URL and date the first row of a group wins.
 
-    `tau` and `policy` say what is a duplicate (docs/POLICIES.md): Jaccard of shingles of 5 words above 0.8 where neither is given. Other
-    parameters are options of `doppel dedup`, such as `winners="winners.toml"` and `report="report.html"`, but for those that say how
-    files are read and what is written. With `data="DIR"` the rows stay in a collection, and are compared with those of earlier calls. Then
+    `tau` and `policy` say what is a duplicate (docs/POLICIES.md): Jaccard of shingles of 5 words above 0.8 where neither is given.
+    Punctuation and case are ignored (docs/WORDS.md): `policy="jaccard:tokens=code"` compares code, where they count. Other parameters
+    are options of `doppel dedup`, such as `winners="winners.toml"` and `report="report.html"`, but for those that say how files are read
+    and what is written. With `data="DIR"` the rows stay in a collection, and are compared with those of earlier calls. Then
     they need `url` or ids, which mean the same row in each call: a known one is a new version of its row. Ids are texts, and a row
     without one is called by its URL.
 
