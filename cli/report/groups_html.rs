@@ -1,5 +1,6 @@
 //! The largest groups: their pages, and a page that is kept beside one that is not.
 
+use doppel_model::pairwise::Policy;
 use maud::{Markup, html};
 
 use super::Run;
@@ -19,19 +20,19 @@ pub(super) fn section(run: &Run<'_>, figures: &Figures, texts: &Texts) -> Markup
             @if examples.is_empty() { p.note { "There are no groups." } }
             @else if (examples.len() as u64) < all { p.note { "The largest " (examples.len()) " of " (count(all)) "." } }
             @if !texts.were_read { p.note { "The inputs could not be read again, so texts are missing." } }
-            @for example in examples { (group(example, texts)) }
+            @for example in examples { (group(example, texts, run.signer.policy())) }
         }
     }
 }
 
-fn group(example: &Example, texts: &Texts) -> Markup {
+fn group(example: &Example, texts: &Texts, policy: Policy) -> Markup {
     let Example { kept, removed, redirects, .. } = example;
     let kind = match example {
         // One content, with redirects to it, has nothing that it equals.
         Example { is_exact: true, kept, removed, redirects, .. } if kept + removed.pages <= redirects + 1 => {
             "one content and redirects"
         }
-        Example { is_exact: true, .. } => "equal contents",
+        Example { is_exact: true, .. } => policy.equality(),
         _ => "near-duplicates",
     };
     html! {
