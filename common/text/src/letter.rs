@@ -18,6 +18,9 @@ use super::form::{Form, TATWEEL};
 /// The end of the table of the first blocks, after Kana and Bopomofo.
 const TABLE_END: usize = 0x3130;
 
+/// Where Han begins, with its radicals.
+const HAN: usize = 0x2e80;
+
 /// The half-width and full-width forms.
 const WIDTHS: std::ops::Range<usize> = 0xff00..0xfff0;
 
@@ -38,6 +41,14 @@ pub(super) enum Kind {
     Ordered,
     /// The form depends on the characters around.
     Irregular,
+}
+
+/// A character that is its own form but for its case, and of a script with spaces.
+pub(super) enum Plain {
+    /// A letter or digit: its form in UTF-8, and how many of these bytes that has.
+    Letter([u8; 3], usize),
+    /// Anything that separates words.
+    Separator,
 }
 
 /// What a character of a text in its form is.
@@ -235,6 +246,42 @@ impl Letters {
         self.0.kind(c, &mut Form::default()).is_regular()
     }
 
+    /// The first character of this text, and its bytes; none where it is not plain, takes long to tell, or is no character.
+    #[inline]
+    pub(super) fn plain(self, text: &[u8]) -> Option<(usize, Plain)> {
+        let (length, code) = match *text {
+            [first @ 0xc2..=0xdf, second @ 0x80..=0xbf, ..] => {
+                (2, usize::from(first & 0x1f) << 6 | usize::from(second & 0x3f))
+            }
+            // From here on up to Han, but for the scripts without spaces among the first of these.
+            [first @ 0xe1..=0xe2, second @ 0x80..=0xbf, third @ 0x80..=0xbf, ..] => {
+                let code = usize::from(first & 0xf) << 12
+                    | usize::from(second & 0x3f) << 6
+                    | usize::from(third & 0x3f);
+                (3, Some(code).filter(|code| (0x1e00..HAN).contains(code))?)
+            }
+            _ => return None,
+        };
+        let plain = match self.0.first.get(code).copied()? {
+            SEPARATOR => Plain::Separator,
+            code @ 1..0x80 => Plain::Letter([code as u8, 0, 0], 1),
+            code @ 0x80..0x800 => Plain::Letter([0xc0 | (code >> 6) as u8, continued(code), 0], 2),
+            code @ 0x1e00..0x2e80 => {
+                Plain::Letter([0xe0 | (code >> 12) as u8, continued(code >> 6), continued(code)], 3)
+            }
+            code if SEVERAL.contains(&code) => {
+                // Such as the two letters of the German sharp s.
+                let form = self.several(code - SEVERAL.start).as_bytes();
+                let is_short = form.len() <= 3 && form.iter().all(u8::is_ascii_alphanumeric);
+                let mut bytes = [0; 3];
+                bytes.get_mut(..form.len()).filter(|_| is_short)?.copy_from_slice(form);
+                Plain::Letter(bytes, form.len())
+            }
+            _ => return None,
+        };
+        Some((length, plain))
+    }
+
     /// What `c` is in a text that is in some form already.
     #[inline]
     pub(super) fn part(self, c: char) -> Part {
@@ -253,6 +300,11 @@ impl Letters {
     pub(super) fn several(self, at: u16) -> &'static str {
         self.0.several.get(usize::from(at)).map_or("", |form| form)
     }
+}
+
+/// A byte of UTF-8 behind the first one.
+const fn continued(code: u16) -> u8 {
+    0x80 | (code & 0x3f) as u8
 }
 
 #[inline]

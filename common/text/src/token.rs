@@ -11,7 +11,7 @@
 use std::str::Chars;
 
 use super::form::Form;
-use super::letter::{Kind, Letters, Part, combining_class};
+use super::letter::{Kind, Letters, Part, Plain, combining_class};
 use super::script::Class;
 use doppel_model::{StableHasher64, stable_hash64};
 
@@ -152,13 +152,51 @@ impl<T: Tokens> Reader<'_, T> {
 
     /// Reads a segment with characters above ASCII.
     fn mixed(&mut self, segment: &[u8]) {
-        let mut run = Run {
-            letters: Letters::new(),
-            tokens: &mut *self.tokens,
-            word: &mut *self.word,
-            class: Class::Spaced,
-            last: 0,
-        };
+        let letters = Letters::new();
+        let rest = self.plain(letters, segment);
+        if rest < segment.len() {
+            self.any(letters, &segment[rest..]);
+        }
+    }
+
+    /// Reads words of letters that are their own form but for their case, up to the word in which there is anything else, as almost all are in
+    /// European languages. Returns where that word begins.
+    #[inline]
+    fn plain(&mut self, letters: Letters, segment: &[u8]) -> usize {
+        self.word.clear();
+        let (mut at, mut begin) = (0, 0);
+        while let Some(&first) = segment.get(at) {
+            if first < 0x80 {
+                self.word.push(first);
+                at += 1;
+                continue;
+            }
+            let Some((length, plain)) = letters.plain(&segment[at..]) else {
+                self.word.clear();
+                return begin;
+            };
+            at += length;
+            match plain {
+                Plain::Separator => {
+                    if !self.word.is_empty() {
+                        self.tokens.token(self.word);
+                        self.word.clear();
+                    }
+                    begin = at;
+                }
+                Plain::Letter(bytes, length) => self.word.extend_from_slice(&bytes[..length]),
+            }
+        }
+        if !self.word.is_empty() {
+            self.tokens.token(self.word);
+            self.word.clear();
+        }
+        at
+    }
+
+    fn any(&mut self, letters: Letters, segment: &[u8]) {
+        let mut run =
+            Run { letters, tokens: &mut *self.tokens, word: &mut *self.word, class: Class::Spaced, last: 0 };
         for chunk in segment.utf8_chunks() {
             run.read(chunk.valid(), self.form);
             run.end();
