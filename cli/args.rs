@@ -59,7 +59,8 @@ pub(crate) struct AskArgs {
 #[derive(Debug, Clone, Default, Args)]
 pub struct PolicyArgs {
     /// How pages are compared: jaccard (by shingles of 5 words, or of 3 to 13 as in jaccard:words=3), supershingle, projection, combined, by-site, simhash, imatch,
-    /// multi-simhash, overlap, content or copies (docs/POLICIES.md), with parameters as in by-site:site=host,across=376. Fixed when a collection is
+    /// multi-simhash, overlap, content or copies (docs/POLICIES.md), with parameters as in by-site:site=host,across=376. Words are compared without
+    /// punctuation and case; jaccard:tokens=code compares code, where both count (docs/WORDS.md). Fixed when a collection is
     /// created. With a threshold below 0.46 time grows with the square of the number of pages [default: jaccard:tau=0.8].
     #[arg(long, value_name = "NAME[:KEY=VALUE,...]")]
     pub policy: Option<NamedPolicy>,
@@ -91,8 +92,8 @@ impl PolicyArgs {
             Some(NamedPolicy { policy, with_tau: true }) if policy.metric() != Some(tau) => {
                 format!("--policy {policy} and --tau {tau} are two values for tau: leave one away")
             }
-            Some(NamedPolicy { policy: Policy::Jaccard { words, .. }, .. }) => {
-                return Ok(Some(Policy::Jaccard { tau, words }));
+            Some(NamedPolicy { policy: Policy::Jaccard { words, tokens, .. }, .. }) => {
+                return Ok(Some(Policy::Jaccard { tau, words, tokens }));
             }
             _ => return Ok(Some(Policy::jaccard(tau))),
         };
@@ -324,6 +325,7 @@ mod tests {
             (Some("jaccard"), "jaccard:tau=0.3"),
             (Some("jaccard:words=3"), "jaccard:tau=0.3,words=3"),
             (Some("jaccard:words=13,tau=0.3"), "jaccard:tau=0.3,words=13"),
+            (Some("jaccard:tokens=code"), "jaccard:tau=0.3,tokens=code"),
         ] {
             let policy = policy.map(|text| text.parse().unwrap());
             let args = PolicyArgs { policy, tau: Some("0.3".parse().unwrap()), policy_tables: None };

@@ -6,6 +6,9 @@ use doppel_protocol::answer::{Mirror, Saving, Savings};
 
 use crate::output::{as_of, bytes, count, headed, known, percent, plural};
 
+/// Pages that can be dropped without looking at similarity.
+const SAME_WORDS: &str = "  the same words (punctuation and case ignored)";
+
 /// Prints what can be dropped, and which hosts mirror which.
 pub(crate) fn print(report: &Savings, out: &mut dyn Write) -> io::Result<()> {
     let more = if report.truncated { ", and more that were not examined" } else { "" };
@@ -14,7 +17,7 @@ pub(crate) fn print(report: &Savings, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{}{weight}{more}; policy {}{age}", plural(report.pages, "live page"), report.policy)?;
     writeln!(out, "that can be dropped")?;
     let rows = [
-        ("  equal contents alone", &report.copies),
+        (if report.policy.contains("tokens=") { "  the same tokens" } else { SAME_WORDS }, &report.copies),
         ("  near-duplicates beyond them", &report.near),
         ("  redirects to them or to what is kept", &report.redirects),
         ("  all", &report.all),

@@ -321,13 +321,13 @@ impl Summary {
             ("dead pages", pages.dead, dead),
         ];
         rows.extend(optional.into_iter().filter_map(some));
-        let Content { name, same, other } = Content::of(self.policy);
-        rows.push(("exact groups", groups.exact, format!("all members have the same {name}{same}")));
-        let near = format!("some members have another {name}{other}, and the policy links them");
+        let equality = self.policy.equality();
+        rows.push(("exact groups", groups.exact, format!("all members have {equality}")));
+        let near = format!("some members have other {}, and the policy links them", self.policy.units());
         rows.push(("near groups", groups.near, near));
-        let redirecting = format!("groups of one {name} and redirects to it");
+        let redirecting = "groups of one content and redirects to it";
         let optional = [
-            ("redirects", groups.redirects, &*redirecting),
+            ("redirects", groups.redirects, redirecting),
             (
                 "quarantined",
                 groups.quarantined,
@@ -405,31 +405,6 @@ fn of_records(copied: &Copied) -> String {
 /// A row of the summary.
 fn row((name, number, about): (&str, u64, String)) -> Vec<String> {
     vec![name.to_owned(), count(number), about]
-}
-
-/// What pages have in common whose contents are equal under a policy, in words.
-struct Content {
-    name: &'static str,
-    /// What is the same besides.
-    same: &'static str,
-    /// What may be another instead.
-    other: &'static str,
-}
-
-impl Content {
-    fn of(policy: Policy) -> Self {
-        let (name, same, other) = match policy {
-            Policy::Content { .. } => ("main content", "", ""),
-            Policy::Copies { .. } => ("main content on one site", "", ""),
-            Policy::BySite { .. } => ("text on one site", "", ""),
-            // A shorter text has no chunks of lines.
-            Policy::Overlap { .. } => {
-                ("text", ", from 20 words on in the same lines", ", or the same in other lines")
-            }
-            _ => ("text", "", ""),
-        };
-        Self { name, same, other }
-    }
 }
 
 fn as_text<S: Serializer>(group: &GroupId, serializer: S) -> Result<S::Ok, S::Error> {

@@ -133,7 +133,11 @@ fn print_measures(
         writeln!(out, "{what}: {shared} of {of} in both; {needed} is asked for: {verdict}")?;
     }
     if *same_content && criteria.iter().any(|criterion| !criterion.met) {
-        writeln!(out, "(equal contents are near-duplicates without)")?;
+        writeln!(
+            out,
+            "(pages with the same {} are near-duplicates without)",
+            if policy.contains("tokens=") { "tokens" } else { "words" }
+        )?;
     }
     if let Some(Shingles { only_a, only_b, sketch_estimate, equal_bands, bands, .. }) = shingles {
         writeln!(out, "only in a: {only_a}, only in b: {only_b}")?;

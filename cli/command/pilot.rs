@@ -196,7 +196,7 @@ impl Pilot {
             let signer = policy_tables::signer(policy, tables)?;
             // Signatures of `jaccard` serve for every threshold, so they are kept until all are tried.
             let swept = match policy {
-                Policy::Jaccard { words, .. } if taus.is_empty() => Some(words),
+                Policy::Jaccard { words, tokens, .. } if taus.is_empty() => Some((words, tokens)),
                 _ => None,
             };
             let mut spool = swept.map(|_| Spool::new(scratch.path()));
@@ -206,11 +206,11 @@ impl Pilot {
             let (trial, weights) =
                 trial::of_policy((&signer, read), reading, &sample, spool.as_mut(), &mut first)?;
             policies.push(trial);
-            if let (Some(spool), Some(words)) = (&mut spool, swept) {
+            if let (Some(spool), Some((words, tokens))) = (&mut spool, swept) {
                 for text in TAUS {
                     let tau: Tau = text.parse()?;
                     let reading = (self.group_members_max, scratch.path());
-                    let policy = Policy::Jaccard { tau, words };
+                    let policy = Policy::Jaccard { tau, words, tokens };
                     let grouping = trial::of_spool((policy, unit), reading, spool, &weights)?;
                     taus.push(AtTau { tau, grouping });
                 }

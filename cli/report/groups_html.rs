@@ -31,7 +31,7 @@ fn group(example: &Example, texts: &Texts, run: &Run<'_>) -> Markup {
         Example { is_exact: true, kept, removed, redirects, .. } if kept + removed.pages <= redirects + 1 => {
             "one content and redirects"
         }
-        Example { is_exact: true, .. } => "equal contents",
+        Example { is_exact: true, .. } => run.signer.policy().equality(),
         _ => "near-duplicates",
     };
     html! {

@@ -2,6 +2,7 @@
 //!
 //! Invariants: what comes from pages, names of files and errors is [`Escaped`]; the policy of the page lets a browser load and run nothing.
 
+use doppel_model::pairwise::Policy;
 use doppel_protocol::Status;
 use doppel_protocol::answer::{Saving, Savings};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
@@ -39,7 +40,7 @@ pub(super) fn page(run: &Run<'_>, figures: &Figures, texts: &Texts) -> Markup {
                     (key_figures(figures, run))
                 }
                 main {
-                    div.columns { (read(run)) (savings(&figures.savings)) (statuses(figures)) }
+                    div.columns { (read(run)) (savings(&figures.savings, run.signer.policy())) (statuses(figures)) }
                     div.columns { (sizes(run)) (similarities(&figures.similarities)) }
                     (mirrors(&figures.mirrors))
                     (groups_html::section(run, figures, texts))
@@ -120,7 +121,7 @@ fn read(run: &Run<'_>) -> Markup {
 /// Names of inputs that are listed.
 const NAMES: usize = 10;
 
-fn savings(savings: &Savings) -> Markup {
+fn savings(savings: &Savings, policy: Policy) -> Markup {
     let row = |name: &str, saving: &Saving| {
         html! {
             tr {
@@ -136,7 +137,7 @@ fn savings(savings: &Savings) -> Markup {
             table {
                 thead { tr { th scope="col" { "" } th scope="col" { "pages" } th scope="col" { "of all" } th scope="col" { "bytes" } th scope="col" { "of all" } } }
                 tbody {
-                    (row("equal contents alone", &savings.copies))
+                    (row(policy.equality(), &savings.copies))
                     (row("near-duplicates beyond them", &savings.near))
                     (row("redirects", &savings.redirects))
                 }
@@ -215,7 +216,7 @@ fn sizes(run: &Run<'_>) -> Markup {
                     }
                 }
                 p.note {
-                    (count(groups.exact)) " with equal contents, " (count(groups.near)) " with near-duplicates, "
+                    (count(groups.exact)) " of pages with " (run.signer.policy().equality()) ", " (count(groups.near)) " with near-duplicates, "
                     (count(groups.redirects)) " of one content and redirects to it"
                     @if groups.quarantined > 0 { "; " (count(groups.quarantined)) " quarantined for the number of their contents: all their pages are kept" }
                     "."

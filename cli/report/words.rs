@@ -1,8 +1,13 @@
 //! Where two texts differ: a piece of each around the first word in which they do, with the words that only one of them has.
 //!
-//! Words are separated by white space and compared as they are written. What is longer than words are is compared character by character, as
+//! Words are separated by white space and compared as they are seen: with case and punctuation, but not by how a letter with an accent is
+//! encoded, or by soft hyphens. What is longer than words are is compared character by character, as
 //! text in Chinese or Japanese. Which pieces are compared depends on the texts alone, and these are short, so the comparison needs no limit of
 //! time.
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+use std::hash::{Hash, Hasher};
 
 use similar::{Algorithm, DiffTag, capture_diff_slices};
 
@@ -70,7 +75,7 @@ pub(super) fn compare(a: &str, b: &str) -> ([Piece; 2], bool) {
         push(&mut a_runs, &a[part.old_range()], is_only_here);
         push(&mut b_runs, &b[part.new_range()], is_only_here);
     }
-    let piece = |runs, more: &[&str]| Piece {
+    let piece = |runs, more: &[Unit<'_>]| Piece {
         runs,
         is_cut_before: from > 0,
         is_cut_after: is_unknown || !more.is_empty(),
@@ -78,31 +83,70 @@ pub(super) fn compare(a: &str, b: &str) -> ([Piece; 2], bool) {
     ([piece(a_runs, a_more), piece(b_runs, b_more)], differ)
 }
 
+/// A word with the space behind it, or a character. Two are equal if they look alike.
+struct Unit<'t> {
+    text: &'t str,
+    form: Cow<'t, str>,
+}
+
+impl<'t> Unit<'t> {
+    fn of(text: &'t str) -> Self {
+        Self { text, form: doppel_text::compose(text) }
+    }
+}
+
+impl PartialEq for Unit<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.form == other.form
+    }
+}
+
+impl Eq for Unit<'_> {}
+
+impl Hash for Unit<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.form.hash(state);
+    }
+}
+
+impl PartialOrd for Unit<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Unit<'_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.form.cmp(&other.form)
+    }
+}
+
 /// Words with the space behind them, and the characters of what is too long for a word.
-fn units(text: &str) -> Vec<&str> {
+fn units(text: &str) -> Vec<Unit<'_>> {
     let mut units = Vec::new();
     for word in text.split_inclusive(' ') {
         if word.len() <= WORD_MAX {
-            units.push(word);
+            units.push(Unit::of(word));
         } else {
-            units.extend(word.split_inclusive(|_| true));
+            units.extend(word.split_inclusive(|_| true).map(Unit::of));
         }
     }
     units
 }
 
-fn push(runs: &mut Vec<Run>, units: &[&str], is_only_here: bool) {
+fn push(runs: &mut Vec<Run>, units: &[Unit<'_>], is_only_here: bool) {
+    let texts = units.iter().map(|unit| unit.text);
     match runs.last_mut() {
         _ if units.is_empty() => {}
-        Some(last) if last.is_only_here == is_only_here => last.text.extend(units.iter().copied()),
-        _ => runs.push(Run { text: units.concat(), is_only_here }),
+        Some(last) if last.is_only_here == is_only_here => last.text.extend(texts),
+        _ => runs.push(Run { text: texts.collect(), is_only_here }),
     }
 }
 
 /// How many of the first units have so many characters together.
-fn fit<'w>(units: impl Iterator<Item = &'w &'w str>, characters: usize) -> usize {
+fn fit<'w>(units: impl Iterator<Item = &'w Unit<'w>>, characters: usize) -> usize {
     let ends = units.scan(0, |sum, unit| {
-        *sum += unit.chars().count();
+        *sum += unit.text.chars().count();
         Some(*sum)
     });
     ends.take_while(|end| *end <= characters).count()
@@ -155,6 +199,15 @@ mod tests {
         let ([a, b], differ) = compared(&text, &other);
         assert!(differ && a.is_cut_after && b.is_cut_after);
         assert_eq!((only_here(&a), only_here(&b)), (vec!["早"], vec!["晚"]));
+    }
+
+    #[test]
+    fn what_looks_alike_is_not_marked() {
+        let ([a, b], differ) = compared("Dvořák wrote co\u{ad}operas", "Dvor\u{30c}a\u{301}k wrote cooperas");
+        assert!(!differ && only_here(&a).is_empty() && only_here(&b).is_empty());
+        assert_eq!(b.runs[0].text, "Dvor\u{30c}a\u{301}k wrote cooperas ");
+        let ([a, b], _) = compared("Opera, act 1", "opera act 1");
+        assert_eq!((only_here(&a), only_here(&b)), (vec!["Opera, "], vec!["opera "]));
     }
 
     #[test]

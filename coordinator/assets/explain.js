@@ -26,19 +26,21 @@ export async function show(view, parameters, { signal }) {
     fresh.at(told.age_ms);
     view.append(
       section(told.duplicate ? "They are near-duplicates" : "They are no near-duplicates",
-        el("p", {}, visible(told.reason)), measures(told.measures), fresh),
+        el("p", {}, visible(told.reason)), measures(told), fresh),
       el("div", { class: "columns wide" }, side(told.a), side(told.b)));
   } catch (error) {
     if (!signal.aborted) view.append(failure(error));
   }
 }
 
-function measures(measured) {
+function measures({ policy, measures: measured }) {
   if (!measured) return null;
   const { shingles } = measured;
+  const equality = policy.includes("tokens=code") ? "The same tokens (white space ignored)"
+    : "The same words (punctuation and case ignored)";
   return el("div", {}, facts([
     ["Similarity", similarity(measured.similarity)],
-    ["The same content", measured.same_content ? "yes" : "no"],
+    [equality, measured.same_content ? "yes" : "no"],
     ["Shingles of the one alone", shingles && number(shingles.only_a)],
     ["Shingles of the other alone", shingles && number(shingles.only_b)],
     ["Equal bands", shingles && `${shingles.equal_bands} of ${shingles.bands}`]]),

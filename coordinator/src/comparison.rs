@@ -80,13 +80,14 @@ fn examples(a: &Signature, b: &Signature) -> Examples {
 pub fn reason(policy: Policy, (a, b): (u32, u32), (comparison, measures): &Measured) -> String {
     let few = [a, b].into_iter().find(|tokens| *tokens < TOKENS_MIN);
     match (comparison.same_content, comparison.similar, few) {
-        (true, true, _) => "they have the same content".to_owned(),
+        (true, true, _) => format!("they have {}", policy.equality()),
         (true, false, _) => "neither has any text".to_owned(),
         (false, _, Some(tokens)) => {
             let site = if policy.reads_site() { " on the same site" } else { "" };
             let noun = if tokens == 1 { "token" } else { "tokens" };
+            let units = policy.units();
             format!(
-                "one has {tokens} {noun}; below {TOKENS_MIN} only the same content{site} makes a duplicate"
+                "one has {tokens} {noun}; below {TOKENS_MIN} only the same {units}{site} make a duplicate"
             )
         }
         (false, _, None) => {

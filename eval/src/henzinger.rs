@@ -68,7 +68,8 @@ pub(crate) struct Henzinger {
 }
 
 fn tokens(word: &str) -> Result<Tokens, String> {
-    Tokens::of_word(word).ok_or_else(|| format!("there are {}", Tokens::WORDS.join(", ")))
+    let choices = [Tokens::Words, Tokens::Source];
+    Tokens::of_word(word, &choices).ok_or_else(|| format!("there are {}", Tokens::words(&choices)))
 }
 
 /// All figures.

@@ -387,17 +387,26 @@ fn the_summary_counts_what_was_found() {
         "  bad         1",
         "\npolicy jaccard:tau=0.8\n",
         "judged        8",
-        "exact groups  1  all members have the same text\n",
-        "near groups   1  some members have another text, and the policy links them\n",
+        "exact groups  1  all members have the same words (punctuation and case ignored)\n",
+        "near groups   1  some members have other words, and the policy links them\n",
         "3 pages  exact  http://b.example/1",
     ] {
         assert!(human.contains(line), "{line}: {human}");
     }
     for (policy, named, content) in [
-        ("simhash", "simhash:differing=3", "text"),
-        ("content", "content:tau=0.8", "main content"),
-        ("by-site:site=host", "by-site:across=372,equal=2,agreeing=355,site=host", "text on one site"),
-        ("overlap", "overlap:lines=4,shared=15", "text, from 20 words on in the same lines"),
+        ("simhash", "simhash:differing=3", "words (punctuation and case ignored)"),
+        ("content", "content:tau=0.8", "words in the main content (punctuation and case ignored)"),
+        (
+            "by-site:site=host",
+            "by-site:across=372,equal=2,agreeing=355,site=host",
+            "words on one site (punctuation and case ignored)",
+        ),
+        (
+            "overlap",
+            "overlap:lines=4,shared=15",
+            "words (punctuation and case ignored), from 20 words on in the same lines",
+        ),
+        ("jaccard:tokens=code", "jaccard:tau=0.8,tokens=code", "tokens (white space ignored)"),
     ] {
         let dedup = |options: &[&str]| {
             run_ok([&["dedup", "--policy", policy], options, &[path.to_str().unwrap()]].concat())

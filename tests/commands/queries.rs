@@ -68,7 +68,10 @@ fn queries_are_answered_for_people_and_programs() {
     assert_eq!(json[0]["pages"].as_array().unwrap().len(), 2);
 
     let human = answer(&server, &["report", "savings"]);
-    assert!(human.contains("equal contents alone") && human.contains("b.example"), "{human}");
+    assert!(
+        human.contains("  the same words (punctuation and case ignored)") && human.contains("b.example"),
+        "{human}"
+    );
     let json = lines_of(&answer(&server, &["report", "savings", "--json"]));
     assert_eq!(
         (&json[0]["copies"]["pages"], &json[0]["all"]["pages"]),
@@ -87,7 +90,10 @@ fn queries_are_answered_for_people_and_programs() {
     );
 
     let human = answer(&server, &["explain", A, B]);
-    assert!(human.starts_with("near-duplicates: they have the same content\n"), "{human}");
+    assert!(
+        human.starts_with("near-duplicates: they have the same words (punctuation and case ignored)\n"),
+        "{human}"
+    );
     assert_eq!(lines_of(&answer(&server, &["explain", "--json", A, B]))[0]["duplicate"], true);
 
     for (report, word) in [("load-balance", "imbalance"), ("quality", "live pages"), ("groups", "largest")] {

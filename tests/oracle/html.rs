@@ -1,7 +1,7 @@
 //! HTML to text, by the full HTML standard, scripting off and without frames: the tree builder is given
 //! elements it has no rule for in their place, so that what `iframe` and `noframes` hold is markup.
 //!
-//! The text is that of the tokens, not of the tree: every tag separates, also one that the tree
+//! The text is that of the tokens, not of the tree: every tag but `wbr` separates, also one that the tree
 //! has no place for. The tree is built all the same, without its nodes, because the standard lets
 //! it decide how the text after a tag is read (raw text, foreign content, CDATA).
 
@@ -20,9 +20,9 @@ use html5ever::{Attribute, ExpandedName, LocalName, QualName, ns};
 /// What the oracle keeps of an HTML page.
 #[derive(Default)]
 pub(crate) struct Page {
-    /// The text; a space stands for every tag.
+    /// The text; a space stands for every tag but `wbr`.
     pub(crate) text: String,
-    /// Where in the text the space of each tag is, with the name of its element, behind a slash that of an end tag.
+    /// Where in the text the space of each other tag is, with the name of its element, behind a slash that of an end tag.
     pub(crate) tags: Vec<(usize, String)>,
 }
 
@@ -89,6 +89,10 @@ impl State {
             if tag.kind == TagKind::EndTag && tag.name == *name {
                 self.dropping = None;
             }
+            return;
+        }
+        if &*tag.name == "wbr" {
+            self.page.has_body |= tag.kind == TagKind::StartTag;
             return;
         }
         let slash = if tag.kind == TagKind::EndTag { "/" } else { "" };

@@ -65,7 +65,9 @@ impl Contents {
             .collect();
         let each = 0..texts.len();
         let is_similar = |a: usize, b: usize| match policy {
-            Policy::Jaccard { tau, words } => is_near_duplicate(&texts[a], &texts[b], tau, words as usize),
+            Policy::Jaccard { tau, words, .. } => {
+                is_near_duplicate(&texts[a], &texts[b], tau, words as usize)
+            }
             _ => policy.similar(&signatures[a], &signatures[b]),
         };
         let similar: Vec<Vec<bool>> =

@@ -77,20 +77,23 @@ pub(super) fn print(found: &Found, top: usize, out: &mut dyn Write) -> io::Resul
             )?;
         }
     }
-    writeln!(out, "\nwhat can be dropped: equal contents alone, near-duplicates beyond them, redirects")?;
+    writeln!(out, "\nwhat can be dropped: equal contents, near-duplicates beyond them, redirects")?;
     writeln!(
         out,
-        "(equal is what the policy compares: texts, main contents, on one site where it reads that, and under"
+        "(equal are pages with the same words, punctuation and case ignored, or with the same tokens where a policy reads tokens; of the main"
     )?;
-    writeln!(out, "overlap texts, from 20 words on in the same lines)")?;
+    writeln!(
+        out,
+        "content or on one site where the policy reads that, and under overlap, from 20 words on, in the same lines)"
+    )?;
     let heading =
         ["policy", "equal", "bytes", "near", "bytes", "redirects", "bytes", "all", "bytes", "of all bytes"];
     headed(out, &heading, policies.iter().map(|trial| saved(&trial.grouping)))?;
     if let Some(first) = taus.first() {
         let policy = &first.grouping.savings.policy;
-        let words =
-            policy.split_once(",words=").map_or_else(String::new, |(_, words)| format!(":words={words}"));
-        writeln!(out, "\njaccard{words}, by its threshold")?;
+        // Tau is the first parameter.
+        let others = policy.split_once(',').map_or_else(String::new, |(_, others)| format!(":{others}"));
+        writeln!(out, "\njaccard{others}, by its threshold")?;
         let heading = [
             "tau",
             "kept",

@@ -26,7 +26,7 @@ use doppel_model::PageUrl;
 /// What was read from a page. The buffers are reused for the next page.
 #[derive(Debug, Default)]
 pub(super) struct Document {
-    /// The text in UTF-8, with a space for every tag.
+    /// The text in UTF-8, with a space for every tag but `wbr`.
     pub(super) text: Vec<u8>,
     /// Its lines, where they were asked for.
     pub(super) lines: Lines,
@@ -321,7 +321,11 @@ impl<const LINES: bool, const SOURCE: bool> Emitter for Reader<'_, LINES, SOURCE
 
     fn emit_current_tag(&mut self) -> Option<State> {
         self.document.attributes.end(self.tag.name.get());
-        if self.dropped == Dropped::Nothing && !(SOURCE && source::is_formatting(self.tag.name.get())) {
+        let is_inside_word = || {
+            let name = self.tag.name.get();
+            name == b"wbr" || SOURCE && source::is_formatting(name)
+        };
+        if self.dropped == Dropped::Nothing && !is_inside_word() {
             self.document.text.push(b' ');
         }
         if LINES {

@@ -1,6 +1,6 @@
 //! Pages to signatures: charset, HTML, main content, tokens, redirects in content, language.
 //!
-//! The text of a page: every tag separates words. Entities are decoded and comments are dropped, and neither separates.
+//! The text of a page: every tag but `wbr` separates words. Entities are decoded and comments are dropped, and neither separates.
 //! Script and style are dropped; the text of title, textarea, noscript, noframes, iframe and template stays. Attributes
 //! are not text. XHTML is read as XML (`xhtml`). For policies that read it, boilerplate is left out (`main_content`); those that read lines get them as a browser shows
 //! them (`lines`), and those that are asked for it the tokens of their source (`source`). No page is refused: any bytes have a signature.
@@ -9,7 +9,9 @@
 
 mod attributes;
 mod boilerplate;
+mod code;
 mod foreign;
+mod form;
 mod html;
 mod javascript;
 mod language;
@@ -33,6 +35,7 @@ mod xhtml;
 
 pub use doppel_charset::{decode, is_read_in_place};
 pub use doppel_model::signature::TOKENISER_VERSION;
+pub use form::compose;
 pub use main_content::Part;
 pub use rule::Rule;
 pub use site::is_one_site;
@@ -41,6 +44,7 @@ pub use taken::{Omitted, Taken};
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use code::CodeTokens;
 use doppel_model::pairwise::{Features, Policy, Signer};
 use doppel_model::signature::{Builder, Signature};
 use doppel_model::{ContentHash, PageUrl, RawContent};
@@ -75,7 +79,7 @@ impl Extracted {
 /// A page before it is split into tokens.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PageText<'a> {
-    /// Its text; of HTML with a space for every tag.
+    /// Its text; of HTML with a space for every tag but `wbr`.
     Text(Cow<'a, str>),
     /// A redirect in the content: its target, resolved and without a fragment.
     Redirect(PageUrl),
@@ -150,6 +154,7 @@ pub struct Extractor {
     swallowed: Option<u64>,
     /// Hashes that are changed by those words.
     changed: Changed,
+    code: CodeTokens,
     signer: Signer,
 }
 
@@ -182,6 +187,7 @@ impl Extractor {
             source: SourceTokens::default(),
             swallowed: None,
             changed: Changed::default(),
+            code: CodeTokens::default(),
             signer,
         }
     }
@@ -373,6 +379,8 @@ impl Extractor {
             (tokens, terms.get())
         } else if found {
             (self.tokeniser.found(), &[][..])
+        } else if self.signer.policy().reads_code_tokens() {
+            (self.code.tokens(text), &[][..])
         } else if reads_source {
             (self.source.tokens(text, &self.document.images, links.as_ref()), &[][..])
         } else {

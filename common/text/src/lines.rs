@@ -3,12 +3,13 @@
 //!
 //! The beginning and the end of a block element end a line, and so do `br` and `hr`; within `pre` and the like a line feed does. Cells of a
 //! table row are on one line. White space is one space, none at either end; a line without anything else is no line. Case and
-//! punctuation stay. Unlike in the text of tokens, other tags leave no space: `a<b>b</b>` is `ab`.
+//! punctuation stay; a line is in NFKC and without default-ignorable characters such as soft hyphens. Unlike in the text of tokens, other tags leave no space: `a<b>b</b>` is `ab`.
 //!
 //! A renderer such as the crate `html2text` makes a tree first. Trees of `html5ever` take time that grows with the square of the depth, so
 //! half a megabyte of tags takes more than a minute, and no option bounds it; lines would be wrapped to a width as well. Here time and
 //! memory are linear in the page.
 
+use super::form::tidy;
 use doppel_model::stable_hash64;
 
 /// The text of a page in which each line feed ends a line. The buffers are reused for the next page.
@@ -72,7 +73,7 @@ impl Lines {
         self.hashes.reserve_exact(1 + self.text.iter().filter(|byte| is_line_end(**byte)).count());
         for line in self.text.split(|byte| is_line_end(*byte)) {
             self.line.clear();
-            for word in String::from_utf8_lossy(line).split_whitespace() {
+            for word in tidy(&String::from_utf8_lossy(line)).split_whitespace() {
                 if !self.line.is_empty() {
                     self.line.push(' ');
                 }

@@ -1,19 +1,20 @@
 //! The tokens of a source: those that Henzinger, SIGIR 2006, section 2, makes of a page, for policies that are asked to compare these.
 //!
-//! Every maximal sequence of alphanumeric characters is a term, with two exceptions. A URL in the text is broken at slashes and dots, and each
+//! Every maximal sequence of letters and digits, with the combining marks behind them, is a term, with two exceptions. A URL in the text is broken at slashes and dots, and each
 //! piece is a term, whatever else is in it. The URL of an image is a term: on another host the whole URL, on the page's own host the file
 //! name alone, so that a mirrored page with its images has the same tokens. Markup separates terms, but for formatting, which is ignored.
 //!
 //! What the source leaves open is ours. A URL in the text begins with `http://`, `https://`, `ftp://` or `www.` where a letter or
 //! digit is behind and none is before it, unless that one is of a script without spaces. It ends before white space, `<`, `>`, a quotation mark or a
 //! sign outside of ASCII that is no letter or digit, such as the full stop of a script without spaces, and before punctuation at its end.
-//! Letters are lower case but in the URLs of images. A file name is what is behind the last slash of the path, with a query, for
+//! Terms are cut from text in NFC without default-ignorable characters, so that the signs of other scripts are told from those of ASCII, and then
+//! put into the [form](super::form) of words, but for the URLs of images. A file name is what is behind the last slash of the path, with a query, for
 //! that tells images apart; a fragment does not. Where the page or its `<base>` has a URL of more than 1,024 bytes, images are taken to be at the root of its
 //! host. What is no http, https or file URL, such as an image in the page itself, is no term.
 //! Scripts without spaces have no words of their own: what is not separated is one term.
 
-use std::mem;
-
+use super::form::{Form, compose};
+use super::letter::{Letters, Part};
 use super::script::Class;
 use doppel_model::{PageUrl, stable_hash64};
 use url::{Position, Url};
@@ -95,7 +96,7 @@ impl Links {
 #[derive(Debug, Default)]
 pub(super) struct SourceTokens {
     hashes: Vec<u64>,
-    word: String,
+    form: Form,
 }
 
 impl SourceTokens {
@@ -114,23 +115,38 @@ impl SourceTokens {
 
     fn text(&mut self, text: &[u8]) {
         let text = String::from_utf8_lossy(text);
+        let text = compose(&text);
         let mut rest = &*text;
         while let Some((begin, end)) = url(rest) {
-            self.terms(&rest[..begin], |c| !c.is_alphanumeric());
-            self.terms(&rest[begin..end], |c| matches!(c, '/' | '.'));
+            self.words(&rest[..begin]);
+            rest[begin..end].split(['/', '.']).for_each(|term| self.term(term));
             rest = &rest[end..];
         }
-        self.terms(rest, |c| !c.is_alphanumeric());
+        self.words(rest);
     }
 
-    fn terms(&mut self, text: &str, separates: impl Fn(char) -> bool) {
-        let mut word = mem::take(&mut self.word);
-        for term in text.split(separates).filter(|term| !term.is_empty()) {
-            word.clear();
-            word.extend(term.chars().flat_map(char::to_lowercase));
-            self.hashes.push(stable_hash64(word.as_bytes()));
+    /// Takes the terms of a text without a URL.
+    fn words(&mut self, text: &str) {
+        let letters = Letters::new();
+        let mut begin = None;
+        for (at, c) in text.char_indices() {
+            match (letters.part(c), begin) {
+                (Part::Letter, None) => begin = Some(at),
+                (Part::Letter | Part::Mark, Some(_)) | (Part::Mark | Part::Other, None) => {}
+                (Part::Other, Some(from)) => {
+                    self.term(&text[from..at]);
+                    begin = None;
+                }
+            }
         }
-        self.word = word;
+        begin.inspect(|from| self.term(&text[*from..]));
+    }
+
+    fn term(&mut self, term: &str) {
+        let term = self.form.fold(term);
+        if !term.is_empty() {
+            self.hashes.push(stable_hash64(term.as_bytes()));
+        }
     }
 }
 
@@ -139,6 +155,8 @@ const BEGINS: [&str; 4] = ["http://", "https://", "ftp://", "www."];
 
 /// The first URL in a text: where it begins and ends.
 fn url(text: &str) -> Option<(usize, usize)> {
+    let letters = Letters::new();
+    let is_letter = |c: char| letters.part(c) == Part::Letter;
     let mut is_inside_word = false;
     for (at, c) in text.char_indices() {
         if !is_inside_word && matches!(c, 'h' | 'H' | 'f' | 'F' | 'w' | 'W') {
@@ -147,15 +165,21 @@ fn url(text: &str) -> Option<(usize, usize)> {
                 let (own, behind) = rest.split_at_checked(with.len())?;
                 own.eq_ignore_ascii_case(with).then_some(behind)
             });
-            if behind.is_some_and(|behind| behind.starts_with(char::is_alphanumeric)) {
+            if behind.is_some_and(|behind| behind.starts_with(is_letter)) {
                 let ends = |c: char| {
-                    c.is_whitespace() || matches!(c, '<' | '>' | '"') || !c.is_ascii() && !c.is_alphanumeric()
+                    c.is_whitespace()
+                        || matches!(c, '<' | '>' | '"')
+                        || !c.is_ascii() && letters.part(c) == Part::Other
                 };
                 let url = &rest[..rest.find(ends).unwrap_or(rest.len())];
                 return Some((at, at + url.trim_end_matches(is_punctuation).len()));
             }
         }
-        is_inside_word = c.is_alphanumeric() && Class::of(c) == Class::Spaced;
+        is_inside_word = match letters.part(c) {
+            Part::Letter => Class::of(c) == Class::Spaced,
+            Part::Mark => is_inside_word,
+            Part::Other => false,
+        };
     }
     None
 }

@@ -25,6 +25,9 @@ fn words(words: &str) -> ContentHash {
 fn what_of_html_is_text() {
     for (html, text) in [
         ("one<b>two</b>three<br>four</x>five", "one two three four five"),
+        ("hy&shy;phen&#8203;ate<wbr>d, <wbr>here</wbr>, f<WBR a=b/>ar", "hyphenated here far"),
+        ("cafe&#769; cafe<!-- a -->\u{301} cafe&zwj;<wbr>&#x301;", "café café café"),
+        ("e<b>\u{301}</b>", "e"),
         ("on<!-- a -->e t<!-->w<?x?>o <!doctype html>thr<![CDATA[x]]>ee", "one two three"),
         ("caf&eacute; c&#97;fe &lt;a&gt; &amp;b &NotEqualTilde; &bogus;", "café cafe a b bogus"),
         ("<title>a &amp; <b>c</title><textarea>d</b>e</textarea>", "a b c d b e"),

@@ -107,6 +107,19 @@ fn scripts() {
     );
 }
 
+/// Equal texts have one signature, however they are written.
+#[test]
+fn forms_of_a_text() {
+    let signature = |text: &str| Extractor::default().text(text).signature;
+    let composed = signature("Ça va? ΟΔΟΣ 東京タワー ไทย 2nd");
+    for text in [
+        "C\u{327}a va? οδος 東京ﾀﾜｰ ไท\u{200b}ย ２ｎｄ",
+        "ç\u{ad}a v\u{200d}a ΟΔ\u{2060}ΟΣ 東\u{fe00}京タワー ไทย 2ⁿᵈ",
+    ] {
+        assert_eq!(signature(text), composed, "{text}");
+    }
+}
+
 #[test]
 fn html_is_its_text() {
     let url = PageUrl::parse("http://example.org/").unwrap();

@@ -66,7 +66,7 @@ fn a_url_begins_where_a_word_of_another_script_ends() {
     expect("请访问www.a-b.org/c-d，再见", &["请访问", "www", "a-b", "org", "c-d", "再见"]);
     expect(
         "ดูที่https://a-b.org ここhttp://c-d.org",
-        &["ดูที", "https:", "a-b", "org", "ここ", "http:", "c-d", "org"],
+        &["ดูที่", "https:", "a-b", "org", "ここ", "http:", "c-d", "org"],
     );
     // Words of scripts with spaces go on.
     expect(

@@ -60,7 +60,7 @@ async fn near_far_same_and_short() {
     );
     let same = ask(&door, "http://a/", "http://same/").await;
     assert_eq!((&same["duplicate"], &same["measures"]["similarity"]), (&json!(true), &json!(1.0)));
-    assert_eq!(same["reason"], "they have the same content");
+    assert_eq!(same["reason"], "they have the same words (punctuation and case ignored)");
     assert_eq!(same["measures"]["shingles"]["examples"]["only_a"], json!([]));
     let short = ask(&door, "http://short/1", "http://short/2").await;
     assert_eq!((&short["duplicate"], &short["a"]["content"]["comparable"]), (&json!(false), &json!(false)));

@@ -116,6 +116,7 @@ impl Door {
             shard_map: ShardMap::fixed(vec!["local".to_owned(); 2]),
             ingest: Arc::new(Ingest::new(2, policy).unwrap()),
             registry: Registry::default(),
+            tokens: None,
             clock: Arc::new(|| NOW),
             temp_dir: temp.path().to_owned(),
             directories: vec![Directory { name: "temp", path: temp.path().to_owned(), is_own: false }],

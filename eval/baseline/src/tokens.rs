@@ -1,22 +1,116 @@
-//! Splits a text into tokens.
+//! Splits a text into tokens, with the forms of another library than the product's, and letters, case and invisible characters by
+//! rules of its own.
 
-/// Calls `each` with every token of `text`, in order: maximal runs of alphanumeric characters in
-/// lower case, where runs of a script written without spaces give overlapping pairs of characters.
+use unicode_normalization::UnicodeNormalization;
+use unicode_normalization::char::is_combining_mark;
+
+/// Calls `each` with every token of `text`, in order: maximal runs of letters and digits with their combining marks, in the form of
+/// equal text. Runs of a script written without spaces give overlapping pairs of letters with their marks.
 pub fn each_token(text: &str, mut each: impl FnMut(&str)) {
-    for run in text.split(|c: char| !c.is_alphanumeric()) {
-        let chars: Vec<char> = run.chars().collect();
-        for piece in chars.chunk_by(|a, b| unspaced_script(*a) == unspaced_script(*b)) {
-            if unspaced_script(piece[0]).is_none() || piece.len() == 1 {
-                each(&lower(piece));
+    for run in runs(&folded(text)) {
+        for piece in run.chunk_by(|a, b| unspaced_script(a) == unspaced_script(b)) {
+            if unspaced_script(&piece[0]).is_none() || piece.len() == 1 {
+                each(&piece.concat());
             } else {
-                piece.windows(2).for_each(|pair| each(&lower(pair)));
+                piece.windows(2).for_each(|pair| each(&pair.concat()));
             }
         }
     }
 }
 
-fn lower(chars: &[char]) -> String {
-    chars.iter().flat_map(|c| c.to_lowercase()).collect()
+/// Calls `each` with every token of code, in order: maximal runs of letters and digits with their combining marks, and each other
+/// character that is to be seen. Case stays.
+pub fn each_code_token(text: &str, mut each: impl FnMut(&str)) {
+    let text: String = text.chars().filter(|c| !is_invisible(*c)).nfc().collect();
+    let mut word = String::new();
+    for c in text.chars() {
+        let is_word = is_letter(c) || is_combining_mark(c) && !word.is_empty();
+        if !is_word && !word.is_empty() {
+            each(&word);
+            word.clear();
+        }
+        if is_word {
+            word.push(c);
+        } else if !c.is_whitespace() && !c.is_control() {
+            each(c.encode_utf8(&mut [0; 4]));
+        }
+    }
+    if !word.is_empty() {
+        each(&word);
+    }
+}
+
+/// A line in the form in which lines are compared.
+#[must_use]
+pub fn line(line: &str) -> String {
+    let visible = line.chars().filter(|c| !is_invisible(*c));
+    visible.nfkc().collect::<String>().split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Runs of letters, each with its marks.
+fn runs(text: &str) -> Vec<Vec<String>> {
+    let mut runs: Vec<Vec<String>> = vec![Vec::new()];
+    for c in text.chars() {
+        let is_inside = runs.last().is_some_and(|run| !run.is_empty());
+        let Some(run) = runs.last_mut() else { continue };
+        match run.last_mut() {
+            _ if is_letter(c) => run.push(c.into()),
+            Some(letter) if is_combining_mark(c) => letter.push(c),
+            _ if is_inside => runs.push(Vec::new()),
+            _ => {}
+        }
+    }
+    runs.retain(|run| !run.is_empty());
+    runs
+}
+
+/// Decomposed, in folded case, without what is not to be seen, and composed again.
+fn folded(text: &str) -> String {
+    let folded: String = text.nfkd().flat_map(|c| fold(c).chars().collect::<Vec<_>>()).collect();
+    folded.chars().filter(|c| !is_invisible(*c) && *c != '\u{640}').nfc().collect()
+}
+
+/// Full case folding: lower case of upper case, as often as that changes anything. Cherokee is folded to upper case, because it had
+/// that alone at first, and the dotless i is a letter of its own.
+fn fold(c: char) -> String {
+    match c {
+        '\u{131}' | '\u{13a0}'..='\u{13f5}' => c.into(),
+        '\u{13f8}'..='\u{13fd}' | '\u{ab70}'..='\u{abbf}' => c.to_uppercase().collect(),
+        _ => {
+            let lower = |text: &str| -> String {
+                text.chars().flat_map(char::to_uppercase).flat_map(char::to_lowercase).collect()
+            };
+            lower(&lower(&c.to_string()))
+        }
+    }
+}
+
+fn is_letter(c: char) -> bool {
+    c.is_alphanumeric() && !is_combining_mark(c)
+}
+
+/// The default-ignorable characters of Unicode.
+fn is_invisible(c: char) -> bool {
+    matches!(
+        c,
+        '\u{ad}'
+            | '\u{34f}'
+            | '\u{61c}'
+            | '\u{115f}'..='\u{1160}'
+            | '\u{17b4}'..='\u{17b5}'
+            | '\u{180b}'..='\u{180f}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{202a}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{3164}'
+            | '\u{fe00}'..='\u{fe0f}'
+            | '\u{feff}'
+            | '\u{ffa0}'
+            | '\u{fff0}'..='\u{fff8}'
+            | '\u{1bca0}'..='\u{1bca3}'
+            | '\u{1d173}'..='\u{1d17a}'
+            | '\u{e0000}'..='\u{e0fff}'
+    )
 }
 
 #[derive(PartialEq, Eq)]
@@ -29,25 +123,31 @@ enum Script {
     Myanmar,
 }
 
-/// The script of a letter, if this script is written without spaces between words; by Unicode block.
-fn unspaced_script(c: char) -> Option<Script> {
-    if !c.is_alphabetic() {
-        return None;
-    }
-    match c {
+/// The script of a letter or digit with its marks, if this script is written without spaces between words; by Unicode block.
+fn unspaced_script(letter: &str) -> Option<Script> {
+    match letter.chars().next().filter(|c| is_letter(*c))? {
         '\u{2e80}'..='\u{2fdf}'
         | '\u{3005}'..='\u{3007}'
         | '\u{3021}'..='\u{3029}'
-        | '\u{3038}'..='\u{303b}'
+        | '\u{3038}'..='\u{303c}'
         | '\u{3400}'..='\u{4dbf}'
         | '\u{4e00}'..='\u{9fff}'
         | '\u{f900}'..='\u{faff}'
+        | '\u{16fe3}'
+        | '\u{16ff2}'..='\u{16ff6}'
+        | '\u{1d360}'..='\u{1d371}'
         | '\u{20000}'..='\u{3ffff}' => Some(Script::Han),
-        '\u{3041}'..='\u{30ff}' | '\u{31f0}'..='\u{31ff}' | '\u{ff66}'..='\u{ff9d}' => Some(Script::Kana),
+        '\u{3031}'..='\u{3035}'
+        | '\u{3041}'..='\u{30ff}'
+        | '\u{31f0}'..='\u{31ff}'
+        | '\u{1aff0}'..='\u{1b16f}' => Some(Script::Kana),
         '\u{0e00}'..='\u{0e7f}' => Some(Script::Thai),
         '\u{0e80}'..='\u{0eff}' => Some(Script::Lao),
         '\u{1780}'..='\u{17ff}' => Some(Script::Khmer),
-        '\u{1000}'..='\u{109f}' | '\u{a9e0}'..='\u{a9ff}' | '\u{aa60}'..='\u{aa7f}' => Some(Script::Myanmar),
+        '\u{1000}'..='\u{109f}'
+        | '\u{a9e0}'..='\u{a9ff}'
+        | '\u{aa60}'..='\u{aa7f}'
+        | '\u{116d0}'..='\u{116ff}' => Some(Script::Myanmar),
         _ => None,
     }
 }

@@ -81,6 +81,8 @@ pub enum Policy {
         tau: Tau,
         /// Words of a shingle, in [`SHINGLE_TOKENS_RANGE`](crate::signature::SHINGLE_TOKENS_RANGE).
         words: u32,
+        /// What is compared.
+        tokens: Tokens,
     },
     /// See the module `supershingle`.
     Supershingle {
@@ -196,7 +198,7 @@ impl Policy {
     /// `jaccard` with this threshold, and shingles of five words.
     #[must_use]
     pub const fn jaccard(tau: Tau) -> Self {
-        Self::Jaccard { tau, words: SHINGLE_TOKENS as u32 }
+        Self::Jaccard { tau, words: SHINGLE_TOKENS as u32, tokens: Tokens::Words }
     }
 
     /// Compares `a` with `b`.
@@ -371,6 +373,43 @@ impl Policy {
                 | Self::Combined { tokens: Tokens::Source, .. }
                 | Self::BySite { tokens: Tokens::Source, .. }
         )
+    }
+
+    /// Whether it is given the tokens of code.
+    #[must_use]
+    pub const fn reads_code_tokens(&self) -> bool {
+        matches!(
+            self,
+            Self::Jaccard { tokens: Tokens::Code, .. } | Self::Supershingle { tokens: Tokens::Code, .. }
+        )
+    }
+
+    /// What two pages have in common whose contents are equal, in words. Their texts may differ in all else.
+    #[must_use]
+    pub const fn equality(&self) -> &'static str {
+        match self {
+            _ if self.reads_code_tokens() => "the same tokens (white space ignored)",
+            Self::BySite { tokens: Tokens::Source, .. } => {
+                "the same source tokens on one site (punctuation and case ignored)"
+            }
+            _ if self.reads_source_tokens() => "the same source tokens (punctuation and case ignored)",
+            Self::Content { .. } => "the same words in the main content (punctuation and case ignored)",
+            Self::Copies { .. } => {
+                "the same words in the main content on one site (punctuation and case ignored)"
+            }
+            Self::BySite { .. } => "the same words on one site (punctuation and case ignored)",
+            // A shorter text has no chunks of lines.
+            Self::Overlap { .. } => {
+                "the same words (punctuation and case ignored), from 20 words on in the same lines"
+            }
+            _ => "the same words (punctuation and case ignored)",
+        }
+    }
+
+    /// What it makes of a text: words or tokens.
+    #[must_use]
+    pub const fn units(&self) -> &'static str {
+        if self.reads_code_tokens() || self.reads_source_tokens() { "tokens" } else { "words" }
     }
 
     /// Whether F reads the main content of a page in place of all its text.

@@ -16,7 +16,7 @@ pub enum PolicyError {
     #[error("{0:?} is no policy{meant}; there are {list}", meant = meant(.0, &names()), list = names().join(", "))]
     Name(String),
     /// The policy has no such parameter.
-    #[error("the policy {policy} has no parameter {key:?}{}; it has {}", meant(key, has), has.join(", "))]
+    #[error("the policy {policy} has no parameter {key:?}{}; it has {}{}", meant(key, has), has.join(", "), tokens_hint(key))]
     Key {
         /// The policy.
         policy: &'static str,
@@ -53,7 +53,15 @@ enum Parameter {
     Number { key: &'static str, value: u32, least: u32, most: u32 },
     Tau { key: &'static str, tau: Tau },
     Sites(Sites),
-    Tokens(Tokens),
+    Tokens { tokens: Tokens, choices: &'static [Tokens] },
+}
+
+/// The tokens of a policy that can be given those of its source.
+const OF_SOURCE: &[Tokens] = &[Tokens::Words, Tokens::Source];
+
+/// Why a policy has no other tokens than words.
+fn tokens_hint(key: &str) -> &'static str {
+    if key == "tokens" { "; code is compared by jaccard and supershingle alone (tokens=code)" } else { "" }
 }
 
 /// The policies with their defaults.
@@ -92,7 +100,7 @@ impl Parameter {
         match self {
             Self::Number { key, .. } | Self::Tau { key, .. } => key,
             Self::Sites(_) => "site",
-            Self::Tokens(_) => "tokens",
+            Self::Tokens { .. } => "tokens",
         }
     }
 
@@ -121,9 +129,11 @@ impl Parameter {
                 let sites = Sites::of_word(text);
                 sites.map(Self::Sites).ok_or_else(|| wrong(format!("one of {}", Sites::WORDS.join(", "))))
             }
-            Self::Tokens(_) => {
-                let tokens = Tokens::of_word(text);
-                tokens.map(Self::Tokens).ok_or_else(|| wrong(format!("one of {}", Tokens::WORDS.join(", "))))
+            Self::Tokens { choices, .. } => {
+                let hint = if text == Tokens::Code.word() { tokens_hint("tokens") } else { "" };
+                Tokens::of_word(text, choices)
+                    .map(|tokens| Self::Tokens { tokens, choices })
+                    .ok_or_else(|| wrong(format!("one of {}{hint}", Tokens::words(choices))))
             }
         }
     }
@@ -135,7 +145,7 @@ impl fmt::Display for Parameter {
             Self::Number { key, value, .. } => write!(f, "{key}={value}"),
             Self::Tau { key, tau } => write!(f, "{key}={tau}"),
             Self::Sites(sites) => write!(f, "site={}", sites.word()),
-            Self::Tokens(tokens) => write!(f, "tokens={}", tokens.word()),
+            Self::Tokens { tokens, .. } => write!(f, "tokens={}", tokens.word()),
         }
     }
 }
@@ -170,29 +180,32 @@ impl Policy {
         let equal = |value| number("equal", value, 1, supershingle::SUPERSHINGLES as u32);
         // Candidates come from the supershingles, so any number of bits may be asked for.
         let agreeing = |value| number("agreeing", value, 0, projection::BITS);
+        let of_source = |tokens| Parameter::Tokens { tokens, choices: OF_SOURCE };
         let found_by = |key, value| number(key, value, projection::AGREEING_MIN, projection::BITS);
         match self {
-            Self::Jaccard { tau, words } => {
+            Self::Jaccard { tau, words, tokens } => {
                 let (least, most) = (*SHINGLE_TOKENS_RANGE.start(), *SHINGLE_TOKENS_RANGE.end());
-                vec![threshold("tau", tau), number("words", words, least, most)]
+                let tokens = Parameter::Tokens { tokens, choices: &[Tokens::Words, Tokens::Code] };
+                vec![threshold("tau", tau), number("words", words, least, most), tokens]
             }
             Self::Content { tau } => vec![threshold("tau", tau)],
             Self::Supershingle { equal: of, words, tokens } => {
                 let words = number("words", words, 1, supershingle::SHINGLE_TOKENS_MAX);
-                vec![equal(of), words, Parameter::Tokens(tokens)]
+                let choices = &[Tokens::Words, Tokens::Source, Tokens::Code];
+                vec![equal(of), words, Parameter::Tokens { tokens, choices }]
             }
             Self::Projection { agreeing: of, tokens } => {
-                vec![found_by("agreeing", of), Parameter::Tokens(tokens)]
+                vec![found_by("agreeing", of), of_source(tokens)]
             }
             Self::Combined { equal: of, agreeing: bits, tokens } => {
-                vec![equal(of), agreeing(bits), Parameter::Tokens(tokens)]
+                vec![equal(of), agreeing(bits), of_source(tokens)]
             }
             Self::BySite { across, equal: of, agreeing: bits, site, tokens } => vec![
                 found_by("across", across),
                 equal(of),
                 agreeing(bits),
                 Parameter::Sites(site),
-                Parameter::Tokens(tokens),
+                of_source(tokens),
             ],
             Self::Simhash { differing } => vec![number("differing", differing, 0, simhash::DIFFERING_MAX)],
             Self::Imatch { lexicons, idf_from, idf_to } => vec![
@@ -226,11 +239,12 @@ impl Policy {
             (Self::Copies { within, .. }, Parameter::Tau { key: "within", tau }) => *within = tau,
             (Self::Copies { across, .. }, Parameter::Tau { tau, .. }) => *across = tau,
             (
-                Self::Supershingle { tokens, .. }
+                Self::Jaccard { tokens, .. }
+                | Self::Supershingle { tokens, .. }
                 | Self::Projection { tokens, .. }
                 | Self::Combined { tokens, .. }
                 | Self::BySite { tokens, .. },
-                Parameter::Tokens(to),
+                Parameter::Tokens { tokens: to, .. },
             ) => *tokens = to,
             (Self::Supershingle { equal, words, .. }, Parameter::Number { key, value, .. }) => {
                 *if key == "equal" { equal } else { words } = value;
@@ -308,7 +322,7 @@ impl fmt::Display for Policy {
         // What was written before there was a choice is what is written now.
         let is_jaccard = matches!(self, Self::Jaccard { .. });
         let is_said = |parameter: &Parameter| match parameter {
-            Parameter::Tokens(tokens) => *tokens != Tokens::Words,
+            Parameter::Tokens { tokens, .. } => *tokens != Tokens::Words,
             Parameter::Number { key: "words", value, .. } => !is_jaccard || *value != SHINGLE_TOKENS as u32,
             _ => true,
         };

@@ -1,4 +1,4 @@
-//! Which tokens of a page are compared, for policies that can be given those of their source.
+//! Which tokens of a page are compared, for policies that can be given others than words.
 
 /// Which tokens of a page are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -7,21 +7,30 @@ pub enum Tokens {
     Words,
     /// Those of the policy's source: Henzinger, SIGIR 2006, section 2, where a URL is a sequence of terms and an image is one.
     Source,
+    /// Those of code: case stays, and every character that is to be seen counts.
+    Code,
 }
 
 impl Tokens {
-    /// The words for them in the text of a policy.
-    pub const WORDS: [&'static str; 2] = ["words", "source"];
-
-    /// The word for these.
+    /// The word for these in the text of a policy.
     #[must_use]
-    pub fn word(self) -> &'static str {
-        Self::WORDS[usize::from(self == Self::Source)]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Words => "words",
+            Self::Source => "source",
+            Self::Code => "code",
+        }
     }
 
-    /// Those that a word is for; none where it is another word.
+    /// Those among `choices` that a word is for; none where it is another word.
     #[must_use]
-    pub fn of_word(word: &str) -> Option<Self> {
-        [Self::Words, Self::Source].into_iter().find(|tokens| tokens.word() == word)
+    pub fn of_word(word: &str, choices: &[Self]) -> Option<Self> {
+        choices.iter().copied().find(|tokens| tokens.word() == word)
+    }
+
+    /// The words for `choices`.
+    #[must_use]
+    pub fn words(choices: &[Self]) -> String {
+        choices.iter().map(|tokens| tokens.word()).collect::<Vec<_>>().join(", ")
     }
 }

@@ -32,7 +32,8 @@ use crate::sketch::mix;
 use crate::stable_hash128;
 
 /// The version of how terms are made of tokens (see [`text`](`doppel-text`)): tables and signatures of another are not compared.
-pub const TERMS_VERSION: u16 = 1;
+/// Version 2 has tokens of the form of equal text.
+pub const TERMS_VERSION: u16 = 2;
 
 /// Bits of a weight behind the point.
 pub const WEIGHT_BITS: u32 = 16;

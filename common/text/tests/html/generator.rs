@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 const TAGS: &str = "p b div a br td table tr select option h1 li pre span template noscript title textarea style script \
-    xmp iframe noembed noframes frameset frame body head html form button object image font x-y TITLE Script ruby rt \
+    xmp iframe noembed noframes frameset frame body head html form button object image font x-y TITLE Script ruby rt wbr WBR \
     caption";
 
 const ATTRIBUTES: [&str; 12] =

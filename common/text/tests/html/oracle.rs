@@ -1,4 +1,4 @@
-//! The text of HTML by a full parser: the text in the tree outside of script and style, with a space for every tag. The
+//! The text of HTML by a full parser: the text in the tree outside of script and style, with a space for every tag but `wbr`. The
 //! parser is to know no frames, so frame elements are renamed before it sees them.
 
 use std::borrow::Cow;
@@ -36,7 +36,8 @@ impl TokenSink for Tags {
             // Each of these elements gets its own name to which no rule applies.
             tag.name = LocalName::from(format!("x-{}", tag.name));
         }
-        let is_tag = matches!(token, Token::TagToken(_));
+        // `wbr` says where a word may be broken, not where it ends.
+        let is_tag = matches!(&token, Token::TagToken(tag) if &*tag.name != "wbr");
         let result = self.0.process_token(token, line);
         if is_tag {
             self.0.sink.text.borrow_mut().push(' ');

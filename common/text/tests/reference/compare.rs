@@ -17,7 +17,7 @@ use crate::shingles::sketch;
 use crate::terms::Learnt;
 
 /// The policies, as their text and as the reference has them. Every policy is first with its defaults, which are written out here.
-pub(crate) const ALL: [(&str, Rule); 25] = {
+pub(crate) const ALL: [(&str, Rule); 27] = {
     use crate::page::Site::{Host, Parent, Registrable};
     [
         ("jaccard", Rule::Jaccard { above: 8_000, words: 5 }),
@@ -35,6 +35,8 @@ pub(crate) const ALL: [(&str, Rule); 25] = {
         ("jaccard:tau=0.6,words=3", Rule::Jaccard { above: 6_000, words: 3 }),
         ("jaccard:words=13", Rule::Jaccard { above: 8_000, words: 13 }),
         ("supershingle:words=5,equal=1", Rule::Supershingle { words: 5, equal: 1 }),
+        ("jaccard:tokens=code", Rule::Jaccard { above: 8_000, words: 5 }),
+        ("supershingle:words=5,equal=1,tokens=code", Rule::Supershingle { words: 5, equal: 1 }),
         ("projection:agreeing=361", Rule::Projection { agreeing: 361 }),
         ("combined:equal=1,agreeing=330", Rule::Combined { equal: 1, agreeing: 330 }),
         (
@@ -106,7 +108,8 @@ fn signature(extractor: &mut Extractor, page: &Page) -> Signature {
 /// Compares everything.
 pub(crate) fn compare(text: &str, rule: Rule, pages: &[Page], learnt: &Learnt) -> Figures {
     let policy: Policy = text.parse().unwrap();
-    let (mut extractor, mut reader) = (extractor(policy, pages), Reader::new(rule, learnt));
+    let (mut extractor, mut reader) =
+        (extractor(policy, pages), Reader::new(rule, text.contains("tokens=code"), learnt));
     let mut contents: BTreeMap<Vec<u8>, (Compared, Arc<Signature>)> = BTreeMap::new();
     for page in pages {
         let (expected, found) = (reader.read(page), signature(&mut extractor, page));

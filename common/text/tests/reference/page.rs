@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use doppel_baseline::tokens::each_token;
+use doppel_baseline::tokens::{each_code_token, each_token};
 use doppel_model::{PageUrl, RawContent};
 use doppel_text::{Extractor, PageText};
 use url::{Host, Url};
@@ -33,6 +33,8 @@ pub(crate) struct Page {
     pub(crate) url: PageUrl,
     pub(crate) source: Source,
     pub(crate) words: Vec<String>,
+    /// The tokens of code.
+    pub(crate) code: Vec<String>,
     /// The words of the main content, of HTML alone. Which part of a page that is, the product says: its rules have tests of their own.
     pub(crate) main: Option<Vec<String>>,
     pub(crate) terms: Vec<String>,
@@ -43,6 +45,12 @@ pub(crate) fn words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     each_token(text, |word| words.push(word.to_owned()));
     words
+}
+
+fn code(text: &str) -> Vec<String> {
+    let mut tokens = Vec::new();
+    each_code_token(text, |token| tokens.push(token.to_owned()));
+    tokens
 }
 
 impl Page {
@@ -58,15 +66,15 @@ impl Page {
             panic!("{} is no redirect", url.as_str())
         };
         let (main, words) = (Some(words(&main)), words(&page.text));
-        let (terms, lines) = (terms(&words), lines_of_html(&page));
-        Some(Self { url, source: Source::Html(source.to_owned()), words, main, terms, lines })
+        let (terms, lines, code) = (terms(&words), lines_of_html(&page), code(&page.text));
+        Some(Self { url, source: Source::Html(source.to_owned()), words, code, main, terms, lines })
     }
 
     pub(crate) fn of_text(url: &str, text: String) -> Self {
         let words = words(&text);
         let (url, terms) = (PageUrl::parse(url).unwrap(), terms(&words));
-        let lines = lines_of_text(&text);
-        Self { url, words, main: None, terms, lines, source: Source::Text(text) }
+        let (lines, code) = (lines_of_text(&text), code(&text));
+        Self { url, words, code, main: None, terms, lines, source: Source::Text(text) }
     }
 
     /// The name of its site.
@@ -104,8 +112,7 @@ pub(crate) fn read(files: &[impl AsRef<Path>]) -> Vec<Page> {
 
 /// The lines of a text, without those that have nothing but white space, which is one space elsewhere.
 fn lines_of_text(text: &str) -> Vec<String> {
-    let line = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
-    text.split(['\n', '\r']).map(line).filter(|line| !line.is_empty()).collect()
+    text.split(['\n', '\r']).map(doppel_baseline::tokens::line).filter(|line| !line.is_empty()).collect()
 }
 
 /// The lines that a browser shows: block elements and `br` end one, cells of a table do not, and line feeds count where they are kept.

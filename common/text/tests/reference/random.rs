@@ -33,6 +33,7 @@ fn word(number: usize) -> String {
         2 => "running".to_owned(),
         3 => format!("Über{number}"),
         4 => "東京都".to_owned(),
+        5 => format!("Dvor\u{30c}a\u{301}k{}+=", number % 7),
         _ => format!("word{}s", number % 130),
     }
 }

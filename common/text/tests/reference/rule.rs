@@ -52,18 +52,21 @@ pub(crate) struct Compared {
 /// Reads pages under a policy.
 pub(crate) struct Reader<'p> {
     pub(crate) rule: Rule,
+    /// Whether it reads the tokens of code.
+    reads_code: bool,
     numbers: BTreeMap<Shingle<'p>, u32>,
     learnt: &'p Learnt,
 }
 
 impl<'p> Reader<'p> {
-    pub(crate) fn new(rule: Rule, learnt: &'p Learnt) -> Self {
-        Self { rule, numbers: BTreeMap::new(), learnt }
+    pub(crate) fn new(rule: Rule, reads_code: bool, learnt: &'p Learnt) -> Self {
+        Self { rule, reads_code, numbers: BTreeMap::new(), learnt }
     }
 
     pub(crate) fn read(&mut self, page: &'p Page) -> Compared {
         let words = match (self.rule, &page.main) {
             (Rule::Content { .. } | Rule::Copies { .. }, Some(main)) => main,
+            _ if self.reads_code => &page.code,
             _ => &page.words,
         };
         let fingerprints = |all: Vec<u64>| all.into_iter().map(|one| (one != 0).then_some(one)).collect();

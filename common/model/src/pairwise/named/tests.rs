@@ -11,9 +11,14 @@ fn text_and_policy_are_one_to_one() {
         ("jaccard:words=5", "jaccard:tau=0.8"),
         ("jaccard:words=3,tau=0.3", "jaccard:tau=0.3,words=3"),
         ("jaccard:words=13", "jaccard:tau=0.8,words=13"),
+        ("jaccard:tokens=code", "jaccard:tau=0.8,tokens=code"),
+        ("jaccard:tokens=code,words=7", "jaccard:tau=0.8,words=7,tokens=code"),
+        ("jaccard:tokens=words", "jaccard:tau=0.8"),
+        ("supershingle:tokens=code", "supershingle:equal=2,words=8,tokens=code"),
     ] {
         let policy: Policy = text.parse().unwrap();
         assert_eq!((policy.to_string(), written.parse()), (written.to_owned(), Ok(policy)));
+        assert_eq!(policy.reads_code_tokens(), text.contains("code"), "{text}");
     }
     let changed = "copies:site=registrable,across=0.75,within=0.95";
     assert_eq!(
@@ -74,6 +79,15 @@ fn what_is_wrong_is_named() {
     assert!(refused("copies:across=0.2").contains("across of the policy copies is a decimal from 0.3"));
     assert!(refused("combined:equal=2,equal=3").contains("twice"));
     assert!(refused("combined:tokens=terms").contains("one of words, source; this is \"terms\""));
+    assert!(refused("jaccard:tokens=source").contains("one of words, code; this is \"source\""));
+    assert!(refused("supershingle:tokens=c").contains("one of words, source, code; this is \"c\""));
+    for policy in Policy::all().filter(|policy| !["jaccard", "supershingle"].contains(&policy.name())) {
+        let error = refused(&format!("{}:tokens=code", policy.name()));
+        assert!(
+            error.contains("code is compared by jaccard and supershingle alone (tokens=code)"),
+            "{error}"
+        );
+    }
     assert!(refused("simhash:tokens=source").contains("no parameter \"tokens\"; it has differing"));
     assert!(refused("simhash:differing").contains("this is \"\""));
     for empty in ["projection:", "projection:,", "projection:,,agreeing=372", "projection:agreeing=372,"] {

@@ -1,0 +1,183 @@
+//! The one form of equal text, after Unicode's toNFKC_Casefold.
+//!
+//! [`Form::fold`] makes the form of words: NFC(casefold(NFKD(text))) without default-ignorable characters and without Arabic tatweel. But
+//! for tatweel, that is NFKC(casefold(NFKC(casefold(NFD(text))))) of the NFKD of the text, the identifier caseless form of the Unicode Standard
+//! (D146), and a test compares both. Of the text itself that is the same, unless a half-width voiced mark stands behind a Greek iota
+//! subscript: then D146 tells NFC from NFKC, and this form does not. [`compose`] and [`tidy`] keep case: these are the forms of code and of lines.
+//!
+//! The form of a text is the same for its NFC, NFD, NFKC and NFKD, and the form of a form is itself. Memory is linear in the text.
+
+use std::borrow::Cow;
+
+use icu_casemap::{CaseMapper, CaseMapperBorrowed};
+use icu_normalizer::{
+    ComposingNormalizer, ComposingNormalizerBorrowed, DecomposingNormalizer, DecomposingNormalizerBorrowed,
+};
+use icu_properties::CodePointSetData;
+use icu_properties::props::DefaultIgnorableCodePoint;
+
+const NFC: ComposingNormalizerBorrowed<'static> = ComposingNormalizer::new_nfc();
+const NFKC: ComposingNormalizerBorrowed<'static> = ComposingNormalizer::new_nfkc();
+const NFKD: DecomposingNormalizerBorrowed<'static> = DecomposingNormalizer::new_nfkd();
+const CASE: CaseMapperBorrowed<'static> = CaseMapper::new();
+
+/// Joins Arabic letters by a longer line, for looks alone.
+pub(super) const TATWEEL: char = '\u{640}';
+
+/// Makes forms. It reuses its buffers.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Form {
+    decomposed: String,
+    visible: String,
+    composed: String,
+}
+
+impl Form {
+    /// The form of which words are cut. [`Letters`](super::letter::Letters) says of which characters it is the character itself.
+    pub(super) fn fold(&mut self, text: &str) -> &str {
+        if text.is_ascii() {
+            self.composed.clear();
+            self.composed.push_str(text);
+            self.composed.make_ascii_lowercase();
+            return &self.composed;
+        }
+        self.decomposed.clear();
+        // Writing to a string cannot fail.
+        let _ = NFKD.normalize_to(text, &mut self.decomposed);
+        let folded = CASE.fold_string(&self.decomposed);
+        self.visible.clear();
+        self.visible.extend(folded.chars().filter(|c| !is_ignorable(*c) && *c != TATWEEL));
+        self.composed.clear();
+        let _ = NFC.normalize_to(&self.visible, &mut self.composed);
+        &self.composed
+    }
+}
+
+#[cfg(test)]
+impl Form {
+    /// Bytes of the buffers.
+    pub(super) fn bytes(&self) -> usize {
+        self.decomposed.capacity() + self.visible.capacity() + self.composed.capacity()
+    }
+}
+
+/// NFC without default-ignorable characters, such as soft hyphens and zero-width spaces: what people take for one text is one. It is the form
+/// in which code is compared.
+#[must_use]
+pub fn compose(text: &str) -> Cow<'_, str> {
+    formed(text, NFC)
+}
+
+/// NFKC without default-ignorable characters: the form in which lines are compared.
+pub(super) fn tidy(text: &str) -> Cow<'_, str> {
+    formed(text, NFKC)
+}
+
+fn formed<'t>(text: &'t str, form: ComposingNormalizerBorrowed<'static>) -> Cow<'t, str> {
+    if text.is_ascii() {
+        return text.into();
+    }
+    if !text.chars().any(is_ignorable) {
+        return form.normalize(text);
+    }
+    let visible = |text: &str| text.chars().filter(|c| !is_ignorable(*c)).collect::<String>();
+    form.normalize(&visible(text)).into_owned().into()
+}
+
+/// Whether a character is not to be seen: soft hyphens, zero-width spaces and joiners, variation selectors and the like.
+#[inline]
+pub(super) fn is_ignorable(c: char) -> bool {
+    c >= '\u{ad}' && CodePointSetData::new::<DefaultIgnorableCodePoint>().contains(c)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use unicode_normalization::UnicodeNormalization;
+
+    use super::*;
+
+    fn fold(text: &str) -> String {
+        Form::default().fold(text).to_owned()
+    }
+
+    /// The definition D146 of the Unicode Standard, by another library where there is one.
+    fn defined(text: &str) -> String {
+        let twice = CASE.fold_string(&text.nfd().collect::<String>()).nfkc().collect::<String>();
+        let folded = CASE.fold_string(&twice).nfkc().filter(|c| !is_ignorable(*c)).collect::<String>();
+        folded.nfkc().collect()
+    }
+
+    #[test]
+    fn every_character_as_it_is_defined() {
+        for c in ('\0'..=char::MAX).filter(|c| *c != TATWEEL) {
+            let own = c.to_string();
+            let folded = fold(&own);
+            assert_eq!(folded.replace(TATWEEL, ""), defined(&own).replace(TATWEEL, ""), "{c:?}");
+            assert_eq!(fold(&folded), folded, "{c:?}");
+        }
+    }
+
+    #[test]
+    fn by_example() {
+        for (text, form) in [
+            ("Straße ẞ", "strasse ss"),
+            ("ΟΔΌΣ ς", "οδόσ σ"),
+            ("İI ı", "i\u{307}i ı"),
+            ("ﬁﬂ ĳ Ǆ", "fifl ij dž"),
+            ("Ｆｕｌｌ １２", "full 12"),
+            ("x² ½ ① ℌ ™ №", "x2 1\u{2044}2 1 h tm no"),
+            ("ｶﾞ ㌢", "ガ センチ"),
+            ("\u{1112}\u{1161}\u{11ab}\u{1100}\u{1173}\u{11af}", "한글"),
+            ("α\u{345}\u{301} ᾴ", "άι άι"),
+            ("e\u{ad}\u{301} q\u{200d}\u{323}\u{307} \u{feff}a\u{fe0f}", "é q\u{323}\u{307} a"),
+            ("عـــربي \u{fe8d}\u{fefb}", "عربي الا"),
+            ("می\u{200c}خواهم", "میخواهم"),
+            ("น้ำ", "น้\u{e4d}า"),
+            ("ক\u{9c7}\u{9be} क़", "কো क\u{93c}"),
+            ("ᏸ Ꭰ ꭰ", "Ᏸ Ꭰ Ꭰ"),
+        ] {
+            assert_eq!(fold(text), form, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn code_and_lines_keep_their_case() {
+        assert_eq!(compose("A\u{30a}\u{200b}ﬁ"), "Åﬁ");
+        assert_eq!(tidy("A\u{30a}\u{200b}ﬁ"), "Åfi");
+        assert_eq!((compose("plain"), tidy("plain")), ("plain".into(), "plain".into()));
+        // What NFKC makes of a half-width filler is not to be seen either.
+        assert_eq!(tidy("a\u{ffa0}b"), "ab");
+    }
+
+    /// Letters with marks of several classes, and what is decomposed, folded or removed.
+    fn text() -> impl Strategy<Value = String> {
+        prop_oneof![
+            "[aeιαωςßİ\u{345}\u{37a}\u{301}\u{308}\u{323}\u{327}\u{338}=\u{ad}\u{200d}ᾴΐﬁ½Å각\u{1100}\u{1161}\u{11a8}か\u{3099}ｶﾞ]{0,12}",
+            "\\PC{0,12}",
+            prop::collection::vec(any::<char>(), 0..12).prop_map(|chars| chars.into_iter().collect()),
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(3_000))]
+
+        #[test]
+        fn the_form_is_as_defined_and_one_for_equal_texts(text in text()) {
+            let form = fold(&text);
+            prop_assert_eq!(&fold(&form), &form);
+            if !text.nfkd().any(|c| c == TATWEEL) {
+                prop_assert_eq!(&defined(&text.nfkd().collect::<String>()), &form);
+                if !text.contains(['\u{ff9e}', '\u{ff9f}']) {
+                    prop_assert_eq!(&defined(&text), &form);
+                }
+            }
+            for other in [text.nfc().collect::<String>(), text.nfd().collect(), text.nfkc().collect(), text.nfkd().collect()] {
+                prop_assert_eq!(&fold(&other), &form, "{:?}", other);
+                prop_assert_eq!(tidy(&other), tidy(&text));
+            }
+            let decomposed = text.nfd().collect::<String>();
+            prop_assert_eq!(compose(&decomposed), compose(&text));
+        }
+    }
+}
