@@ -6,6 +6,7 @@
 //! does.
 
 mod examples;
+mod families;
 mod kinds;
 mod print;
 mod sample;
@@ -148,7 +149,10 @@ impl Pilot {
             );
         }
         let _copies = self.inputs.spool()?;
-        self.inputs.at_most = (!self.whole).then_some(SAMPLE);
+        if !self.whole {
+            self.inputs.at_most = Some(SAMPLE);
+            self.inputs.at_most = Some(families::at_most(&self.inputs, SAMPLE)?);
+        }
         let scratch = Scratch::new()?;
         let asked = self.policies();
         let given = self.policy_tables.as_deref().map(policy_tables::read).transpose()?;
