@@ -6,6 +6,7 @@
 //! does.
 
 mod examples;
+mod families;
 mod kinds;
 mod print;
 mod sample;
@@ -154,7 +155,10 @@ impl Pilot {
         let unit = if self.latest { Unit::Page } else { Unit::Record };
         self.inputs.records.fields.judges_records = unit == Unit::Record;
         let _copies = self.inputs.spool()?;
-        self.inputs.at_most = (!self.whole).then_some(SAMPLE);
+        if !self.whole {
+            self.inputs.at_most = Some(SAMPLE);
+            self.inputs.at_most = Some(families::at_most(&self.inputs, SAMPLE)?);
+        }
         let scratch = Scratch::new()?;
         let asked = self.policies();
         let given = self.policy_tables.as_deref().map(policy_tables::read).transpose()?;
