@@ -7,10 +7,15 @@
 //! of status queries for other pages in the meantime:
 //!
 //! `DOPPEL_GIANT=50000 cargo test --release --test giant -- --nocapture`
+//!
+//! `DOPPEL_EQUAL=1000000` gives the size of the group of equal pages that loses its winner while others push:
+//!
+//! `DOPPEL_EQUAL=1000000 cargo test --release --test giant equal -- --nocapture`
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod harness;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -179,6 +184,67 @@ fn giant_groups_come_to_rest_and_do_not_slow_other_queries() {
         server.flush_within(PATIENCE);
     }));
     println!("p99 of other pages' status: quiet {quiet:.2} ms, at worst {worst:.2} ms");
+}
+
+/// Pushes one page after another until `is_over`, and gives the time of each push in milliseconds, sorted.
+fn push_meanwhile(server: &OwnServer, topic: u64, is_over: &AtomicBool) -> Vec<f64> {
+    let mut times = Vec::new();
+    while !is_over.load(Ordering::Relaxed) {
+        let number = topic + times.len() as u64;
+        let page = json!({"url": format!("http://pushed.example/{number}"), "text": text(5_000 + number, 120).join(" ")});
+        let began = Instant::now();
+        server.push_all(&[page]);
+        times.push(began.elapsed().as_secs_f64() * 1_000.0);
+        thread::sleep(Duration::from_millis(5));
+    }
+    times.sort_by(f64::total_cmp);
+    times
+}
+
+#[test]
+fn equal_pages_lose_their_winner_while_others_push() {
+    let size: u64 =
+        std::env::var("DOPPEL_EQUAL").map_or(2_000, |text| text.parse().expect("DOPPEL_EQUAL is a number"));
+    let (server, _) = with_others();
+    let copy = |page| json!({"url": url(0, page), "text": words(0, 0)});
+    for first in (0..size).step_by(1_000) {
+        server.push_patiently(&(first..size.min(first + 1_000)).map(copy).collect::<Vec<_>>());
+    }
+    server.flush_within(PATIENCE);
+    let winner = || server.status(&url(0, size - 1))["winner"].as_str().unwrap().to_owned();
+    let measured = |topic: u64, act: &dyn Fn()| {
+        let is_over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let pushing = scope.spawn(|| push_meanwhile(&server, topic, &is_over));
+            act();
+            is_over.store(true, Ordering::Relaxed);
+            let times = pushing.join().unwrap();
+            let at = |percent: usize| times[(times.len() * percent / 100).min(times.len() - 1)];
+            println!(
+                "{} pushes: p50 {:.2} ms, p99 {:.2} ms, most {:.2} ms",
+                times.len(),
+                at(50),
+                at(99),
+                at(100)
+            );
+            at(99)
+        })
+    };
+    let quiet = measured(0, &|| thread::sleep(Duration::from_secs(10)));
+    let before = winner();
+    let began = Instant::now();
+    let meanwhile = measured(1_000_000, &|| {
+        server.push_all(&[json!({"url": before, "dead": true})]);
+        server.flush_within(PATIENCE);
+    });
+    println!(
+        "the winner of {size} equal pages dies: {:.1} s; p99 of other pushes {meanwhile:.2} ms, quiet {quiet:.2} ms",
+        began.elapsed().as_secs_f64()
+    );
+    assert_ne!(winner(), before);
+    let group = server.status(&url(0, size - 1))["group"].as_str().unwrap().to_owned();
+    let answer = server.ask(&format!("/v1/groups/{group}"), &[]);
+    assert_eq!((&answer["members"], &answer["quarantined"]), (&json!(size - 1), &json!(false)), "{answer}");
 }
 
 /// 200 words of a chain, in which a page differs from the one before in 12 words at either end: J = 184 / 216, and 172 / 228

@@ -168,13 +168,28 @@ impl<'a> Advisor<'a> {
     fn end(&self, redirect: &PageView) -> Result<Option<PageView>, Tier1Error> {
         let mut next = redirect.redirect_to.clone();
         for _ in 0..REDIRECTS {
-            let Some(view) = next.map(|url| self.view(&url)).transpose()?.flatten() else { return Ok(None) };
+            let Some(url) = next else { return Ok(None) };
+            let Some(view) = self.target(&url)? else {
+                // Only tier 1 knows the pages that are spelled otherwise than in their normalised form.
+                let end = redirect.target.map(|page| self.page(page)).transpose()?.flatten();
+                return Ok(end.filter(|view| view.content.is_some()));
+            };
             if view.content.is_some() {
                 return Ok(Some(view).filter(|view| redirect.target == Some(view.rank.url.id())));
             }
             next = view.redirect_to;
         }
         Ok(None)
+    }
+
+    /// The page on record that is spelled like the target of a redirect, or else in its normalised form.
+    pub(crate) fn target(&self, to: &PageUrl) -> Result<Option<PageView>, Tier1Error> {
+        let on_record = |view: &PageView| view.line.status != Status::Unknown;
+        if let Some(view) = self.view(to)?.filter(on_record) {
+            return Ok(Some(view));
+        }
+        let normalised = to.normalised().map(|url| self.view(&url)).transpose()?.flatten();
+        Ok(normalised.filter(on_record))
     }
 
     /// A page with a content if it is kept, or else what it is a duplicate of and by which rule that stands before it; none

@@ -131,12 +131,7 @@ impl Advisor<'_> {
 
     fn probe_redirect(&mut self, advice: &Advice, target: &PageUrl) -> Result<Advice, Tier1Error> {
         for _ in 0..ADVICE_ATTEMPTS {
-            let mut end = self.view(target)?.filter(|view| view.line.status != Status::Unknown);
-            if end.is_none()
-                && let Some(normalised) = target.normalised()
-            {
-                end = self.view(&normalised)?;
-            }
+            let mut end = self.target(target)?;
             if let Some(last) = end.as_ref().and_then(|view| view.target) {
                 end = self.page(last)?;
             }
