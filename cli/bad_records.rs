@@ -136,6 +136,8 @@ pub(crate) fn class(error: &InputError) -> &'static str {
         Reason::FileKind
         | Reason::Format
         | Reason::JsonArray
+        | Reason::JsonOverLines
+        | Reason::Comments
         | Reason::Utf16
         | Reason::PackedColumns
         | Reason::PageInPipe => "unknown format",
@@ -149,6 +151,9 @@ pub(crate) fn class(error: &InputError) -> &'static str {
         Reason::Http(_) | Reason::Encoding(_) => "broken HTTP response",
         Reason::Item(_) => "JSON line that is no page",
         Reason::Cells { .. } => "row of another number of cells",
+        Reason::BehindQuote { .. } | Reason::LongQuote { .. } | Reason::OpenQuote { .. } => {
+            "row with a stray quote"
+        }
         Reason::Annotated | Reason::NoAnnotations => "no place for annotations",
         Reason::Unwritable { .. } => "a type that is not written",
         Reason::Columns(_) => "broken Parquet or Arrow data",

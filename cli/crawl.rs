@@ -251,6 +251,10 @@ impl Reader<'_> {
             self.tally.unremembered_ids += unremembered;
             self.say(path, &unchecked_ids(unremembered));
         }
+        self.tally.mended_texts += input.mended_texts();
+        if let Some(repeated) = input.repeated_late() {
+            self.say(path, &format_args!("{repeated}, so a record without a URL is named by its row"));
+        }
         for (field, values) in input.ignored() {
             *self.tally.ignored.entry(field).or_default() += values;
         }
@@ -264,6 +268,7 @@ impl Reader<'_> {
                 latest: self.clock.latest_of_input(),
                 supplied: self.clock.supplied_first(),
                 named: self.named.of_file(),
+                named_by: input.named_by(),
             };
             if let Some(ingested) = reading.ended(source, version, had) {
                 each(Read::End(FileEnd { source: number, before: self.pages, ingested }))?;

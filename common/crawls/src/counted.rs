@@ -23,7 +23,11 @@ enum Origin {
 impl Counted {
     /// Opens a file, or the reading end of a named pipe.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
-        let file = File::open(path)?;
+        Self::of_file(File::open(path)?)
+    }
+
+    /// The same of one that is open.
+    pub(super) fn of_file(file: File) -> io::Result<Self> {
         let from = if file.metadata()?.is_file() { Origin::File(file) } else { Origin::Once(Box::new(file)) };
         Ok(Self { from, read: 0, returned: Vec::new() })
     }

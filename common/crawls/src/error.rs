@@ -67,8 +67,15 @@ pub enum Reason {
     )]
     PageInPipe,
     /// A JSON array. It is not supported because it cannot be read line by line.
-    #[error("a JSON array; the format is JSON lines, one object a line")]
+    #[error(
+        "a JSON array; the format is JSON lines, one object a line: `jq -c '.[]' FILE > lines.jsonl` converts it"
+    )]
     JsonArray,
+    /// JSON objects that are over several lines each.
+    #[error(
+        "JSON objects over several lines; the format is JSON lines, one object a line: `jq -c . FILE > lines.jsonl` converts them"
+    )]
+    JsonOverLines,
     /// Records as lines of UTF-16.
     #[error("lines in UTF-16, where UTF-8 is read; `iconv -f UTF-16 -t UTF-8` converts them")]
     Utf16,
@@ -117,6 +124,35 @@ pub enum Reason {
     /// A Content-Encoding or Transfer-Encoding that cannot be undone.
     #[error("the body is not valid {0}")]
     Encoding(&'static str),
+    /// Text behind the closing quote of a cell.
+    #[error("text behind the closing quote of a cell that begins in line {line}{}", if *escaped { "; a quote in a cell is doubled, not escaped by a backslash" } else { "" })]
+    BehindQuote {
+        /// The line of the opening quote, counted from 1.
+        line: u64,
+        /// Whether a backslash stands in front of the closing quote.
+        escaped: bool,
+    },
+    /// A cell in quotes that is over too many lines.
+    #[error("the quote that begins in line {line} is not closed within {lines} lines and {bytes} bytes")]
+    LongQuote {
+        /// The line of the opening quote, counted from 1.
+        line: u64,
+        /// How many lines a cell may be over.
+        lines: u64,
+        /// How many bytes a row may have.
+        bytes: usize,
+    },
+    /// A quote that is open at the end of the file.
+    #[error("the quote that begins in line {line} is never closed")]
+    OpenQuote {
+        /// The line of the opening quote, counted from 1.
+        line: u64,
+    },
+    /// A table with comments in front of its names.
+    #[error(
+        "a table that begins with a comment, which CSV does not have; `grep -v '^#' FILE > table.csv` leaves out lines that begin with #"
+    )]
+    Comments,
     /// A row of a table that does not have a cell for each name.
     #[error("{cells} cells under {names} names")]
     Cells {
@@ -175,6 +211,16 @@ pub enum FieldProblem {
         is: &'static str,
         /// What it has to be.
         has_to_be: &'static str,
+    },
+    /// A list in the place of text.
+    #[error(
+        "is a list, and has to be text; {option} {path}[] takes the texts in it, and {path}[].NAME a field of the objects in it"
+    )]
+    List {
+        /// The path of the list.
+        path: String,
+        /// The option that names a field of this kind.
+        option: &'static str,
     },
     /// No date.
     #[error(

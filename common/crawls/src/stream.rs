@@ -5,6 +5,7 @@
 //! also those of a part that is read again. Stored bytes count only once, except those of a record that is
 //! [read once more](Stream::reread) because another record refers to it.
 
+use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
@@ -75,6 +76,11 @@ impl Stream {
     /// Opens a file, or the reading end of a named pipe.
     pub(super) fn open(path: &Path, limits: &Limits) -> Result<Self, Reason> {
         Self::new(Counted::open(path).map_err(Reason::Io)?, limits)
+    }
+
+    /// Reads a file from where it is.
+    pub(super) fn of_file(file: File, limits: &Limits) -> Result<Self, Reason> {
+        Self::new(Counted::of_file(file).map_err(Reason::Io)?, limits)
     }
 
     /// Reads something once, such as a pipe.

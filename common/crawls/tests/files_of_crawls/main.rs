@@ -5,6 +5,7 @@
 mod damage;
 mod files;
 mod lines;
+mod odd_records;
 mod records;
 mod warc;
 

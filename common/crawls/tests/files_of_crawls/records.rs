@@ -5,7 +5,7 @@ use doppel_crawls::record::{Field, FieldNames};
 use super::*;
 
 /// What the file `part-1.jsonl` with these lines gives.
-fn read(options: InputOptions, lines: &[&str]) -> Vec<String> {
+pub(super) fn read(options: InputOptions, lines: &[&str]) -> Vec<String> {
     let items = items_within(options, "part-1.jsonl", lines.join("\n").as_bytes());
     let date = |item: &Item| match item {
         Item::Page(page) => page.fetched_at.map_or(String::new(), |date| format!(" @{date}")),
@@ -14,11 +14,11 @@ fn read(options: InputOptions, lines: &[&str]) -> Vec<String> {
     rendered(&items).iter().zip(&items).map(|(text, item)| format!("{text}{}", date(item))).collect()
 }
 
-fn options() -> InputOptions {
+pub(super) fn options() -> InputOptions {
     LIMITS.into()
 }
 
-fn check_lines(lines: &[&str], expected: &[&str]) {
+pub(super) fn check_lines(lines: &[&str], expected: &[&str]) {
     assert_eq!(read(options(), lines), expected, "{lines:?}");
 }
 
@@ -226,7 +226,10 @@ fn ids_beyond_those_that_are_remembered_are_counted() {
     let ids = ["1", "2", "3", "3", "1"].map(|id| format!(r#"{{"id":{id},"text":"a"}}"#));
     fs::write(&path, ids.join("\n")).unwrap();
     for (ids_max, bad, unremembered) in [(2, 1, 2), (3, 2, 0)] {
-        let mut input = doppel_crawls::open(&path, Limits { ids_max, ..LIMITS }).unwrap();
+        let fields = FieldNames { id: Some("id".to_owned()), ..FieldNames::default() };
+        let limits = Limits { ids_max, ..LIMITS };
+        let options = InputOptions { fields, ..limits.into() };
+        let mut input = doppel_crawls::open(&path, options).unwrap();
         let found = input.by_ref().filter(|item| matches!(item, Item::Bad(_))).count();
         assert_eq!((found, input.unremembered_ids()), (bad, unremembered));
     }
@@ -292,7 +295,7 @@ fn named_fields_come_first_and_are_strict() {
         "record:part-1.jsonl#2 text b",
         r#"bad: part-1.jsonl, line 3: "n": an earlier record of the file has the id "2""#,
         r#"bad: part-1.jsonl, line 4: "doc.when": no date: neither RFC 3339, nor a date or date-time without zone, nor seconds or milliseconds since 1970 as a number from 100,000,000"#,
-        r#"bad: part-1.jsonl, line 5: "doc.body": is a list, and has to be text"#,
+        r#"bad: part-1.jsonl, line 5: "doc.body": is a list, and has to be text; --text-field doc.body[] takes the texts in it, and doc.body[].NAME a field of the objects in it"#,
         r#"bad: part-1.jsonl, line 6: "doc.body": missing"#,
         r#"bad: part-1.jsonl, line 7: "n": is a number, and has to be text or a whole number"#,
         r#"bad: part-1.jsonl, line 8: "body" is given twice at column 36"#,
