@@ -8,7 +8,7 @@ from .async_client import AsyncClient
 from .client import Client
 from .connection import own_version
 from .contract.types import Page
-from .dedup import BadRows, dedup
+from .dedup import BadRows, RepeatedIds, dedup
 from .errors import (
     BadRequest,
     Conflict,
@@ -52,6 +52,7 @@ __all__ = [
     "Page",
     "ProgramError",
     "Refused",
+    "RepeatedIds",
     "Retries",
     "Server",
     "TooLarge",
