@@ -223,7 +223,6 @@ impl Summary {
     pub(crate) fn print(&self, out: &mut dyn Write) -> io::Result<()> {
         let Self { fed: Fed { input, outcomes, gone, pruned, prunes, .. }, pages, groups, .. } = self;
         let others = pages.winners + pages.duplicates + pages.secondaries + pages.unresolved;
-        let unique = pages.live.saturating_sub(others);
         writeln!(out, "policy {}\n", self.policy)?;
         let mut rows = vec![("records", input.records, bytes(input.bytes))];
         rows.extend(input.skipped.iter().map(|(reason, records)| ("skipped", *records, reason.clone())));
@@ -253,7 +252,7 @@ impl Summary {
         ];
         rows.extend(optional.into_iter().filter_map(some));
         rows.push(("live pages", pages.live, redirects(pages.redirects)));
-        rows.push(("  unique", unique, String::new()));
+        rows.push(("  unique", pages.live.saturating_sub(others), String::new()));
         rows.push(("  winners", pages.winners, "one a group: keep".to_owned()));
         rows.push((
             "  duplicates",

@@ -74,7 +74,9 @@ def test_ids_of_csv_are_numbers_where_all_are(tmp_path: Path) -> None:
 def test_a_stray_quote_costs_one_row(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text('id,text\n1,one\n2,"two\n3,three\n')
-    with pytest.warns(doppel.BadRows, match=r"row 1: rows.csv, line 3: the quote that begins in line 3 is never closed"):
+    with pytest.warns(
+        doppel.BadRows, match=r"row 1: rows.csv, line 3: the quote that begins in line 3 is never closed"
+    ):
         assert doppel.dedup(path)["status"].to_pylist() == ["unique", "bad", "unique"]
     path.write_text('sep=,\nid,text\n1,"one\n2,two\n3,"three ""3"""\n4,"a"b\n5,c "d"\n6,"e\nf"\n')
     behind = "text behind the closing quote of a cell that begins in line 2"

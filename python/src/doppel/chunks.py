@@ -256,11 +256,13 @@ def described(value: object) -> str:
 
 
 def _ids(values: list[Any], name: str, faults: dict[int, str]) -> pa.Array:
-    """Ids as whole numbers, or as texts where there are texts. One of another type makes a bad row, and so does a text with a lone surrogate."""
+    """Ids as whole numbers, or as texts where there are texts. One of another type or with a lone surrogate makes a bad row."""
     for at, value in enumerate(values):
         if isinstance(value, str):
             if not value.isascii() and not is_unicode(value):
-                faults.setdefault(at, f"{shown(name)}: is text with a lone surrogate, and has to be text or a whole number")
+                faults.setdefault(
+                    at, f"{shown(name)}: is text with a lone surrogate, and has to be text or a whole number"
+                )
                 values[at] = None
         elif isinstance(value, bool) or not isinstance(value, (Integral, NoneType)):
             faults.setdefault(at, f"{shown(name)}: is a {described(value)}, and has to be text or a whole number")

@@ -96,7 +96,7 @@ class Fields:
         return [None if name == NONE else name for name in (self.text, self.html, self.id, self.url, self.date)]
 
     def _guessed_contents(self) -> list[str]:
-        texts = [] if self.text == NONE else list(_TEXT_NAMES)
+        texts: list[str] = [] if self.text == NONE else [*_TEXT_NAMES]
         return texts if self.html == NONE else [*texts, _HTML]
 
     def columns(self, names: Sequence[str], values: Callable[[str], Sequence[Any]]) -> Columns:

@@ -131,8 +131,8 @@ def _json(path: Path, lines: Iterable[bytes]) -> Iterator[Mapping[str, Any] | Fa
 
 
 def _csv(path: Path, file: BinaryIO, tabs: bool) -> Iterator[Mapping[str, Any] | Fault]:
-    """The rows of CSV or TSV, whose cells are texts. An empty cell is a null; a row of another number of cells than names, or with a stray quote, is a
-    fault.
+    """The rows of CSV or TSV, whose cells are texts. An empty cell is a null. A row of another number of cells than names, or
+    with a stray quote, is a fault.
 
     Raises `ValueError` where the table begins with a comment, or its names cannot be read.
     """
@@ -153,7 +153,9 @@ def _records(path: Path, lines: io.TextIOWrapper, tabs: bool) -> Iterator[Mappin
     if said is not None:
         first = next((line for line in lines if line.strip("\r\n")), "")
     if first.startswith("# ") and separator not in first:
-        raise ValueError(f"{path}: a table that begins with a comment, which CSV does not have; leave out lines that begin with #")
+        raise ValueError(
+            f"{path}: a table that begins with a comment, which CSV does not have; leave out lines that begin with #"
+        )
     names: list[str] | None = None
     for number, cells in tables.Rows(chain([first], lines), separator):
         place = f"{path.name}, line {number + (said is not None)}"
