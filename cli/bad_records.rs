@@ -144,6 +144,8 @@ pub(crate) fn class(error: &InputError) -> &'static str {
         Reason::FileKind
         | Reason::Format
         | Reason::JsonArray
+        | Reason::JsonOverLines
+        | Reason::Comments
         | Reason::Utf16
         | Reason::PackedColumns
         | Reason::PageInPipe => "unknown format",
@@ -162,6 +164,9 @@ pub(crate) fn class(error: &InputError) -> &'static str {
         Reason::NoText(_) => "binary or compressed data, not text",
         Reason::Item(_) => "JSON line that is no page",
         Reason::Cells { .. } => "row of another number of cells",
+        Reason::BehindQuote { .. } | Reason::LongQuote { .. } | Reason::OpenQuote { .. } => {
+            "row with a stray quote"
+        }
         Reason::Annotated | Reason::NoAnnotations | Reason::NoAnnotationsInArc => "no place for annotations",
         Reason::Unwritable { .. } => "a type that is not written",
         Reason::Columns(_) => "broken Parquet or Arrow data",

@@ -291,6 +291,10 @@ impl Reader<'_> {
         }
         self.tally.skipped_bytes += input.skipped_bytes();
         self.tally.cut_off_bodies += input.cut_off_bodies();
+        self.tally.mended_texts += input.mended_texts();
+        if let Some(repeated) = input.repeated_late() {
+            self.say(path, &format_args!("{repeated}, so a record without a URL is named by its row"));
+        }
         let is_file = matches!(source.place, inputs::Place::File(..) | inputs::Place::Object(_));
         let has_items = met != Met::default() || self.tally.all_skipped() > skipped;
         if is_file && !has_items && !input.broke_off() {
@@ -309,6 +313,7 @@ impl Reader<'_> {
                 latest: self.clock.latest_of_input(),
                 supplied: self.clock.supplied_first(),
                 named: self.named.of_file(),
+                named_by: input.named_by(),
             };
             if let Some(ingested) = reading.ended(source, version, had) {
                 each(Read::End(FileEnd { source: number, before: self.pages, ingested }))?;

@@ -12,7 +12,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use doppel_crawls::record::Field;
+use doppel_crawls::record::{Field, NamedBy};
 use doppel_model::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -63,6 +63,9 @@ pub(crate) struct Had {
     pub(crate) supplied: Option<Timestamp>,
     /// The fields that are named and that its records have.
     pub(crate) named: BTreeSet<Field>,
+    /// What names its records, where their id is guessed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) named_by: Option<NamedBy>,
 }
 
 impl Had {
@@ -109,6 +112,11 @@ impl Ingested {
     /// What it had.
     pub(crate) fn had(&self) -> &Had {
         &self.had
+    }
+
+    /// How the names of its records begin, and what they are named by, where their id is guessed.
+    pub(crate) fn named_by(&self) -> Option<(String, NamedBy)> {
+        Some((self.file.name.clone(), self.had.named_by?))
     }
 
     /// So many of its records could not be used.

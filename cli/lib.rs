@@ -52,6 +52,7 @@ pub mod layout;
 mod logging;
 mod manifest;
 mod memory;
+mod named_by;
 mod named_fields;
 mod new_directory;
 mod notify;

@@ -20,6 +20,7 @@ use crate::destination::are_one;
 use crate::ingested;
 use crate::interrupt;
 use crate::manifest::{self, Manifest, NAME, UNFINISHED, is_unfinished};
+use crate::named_by;
 use crate::policy_tables;
 
 const TIER1: &str = "tier1";
@@ -146,6 +147,11 @@ impl NewDirectory {
         self.dir.join(UNFINISHED).join(ingested::NAME)
     }
 
+    /// Where it may be written what names the records of files.
+    pub(crate) fn named_by(&self) -> PathBuf {
+        self.dir.join(UNFINISHED).join(named_by::NAME)
+    }
+
     /// Where it may be written what was extracted so far, for a run that goes on after this one was interrupted.
     pub(crate) fn extraction_log(&self) -> PathBuf {
         Self::extraction_log_of(&self.dir)
@@ -185,8 +191,12 @@ impl NewDirectory {
         }
         let cannot = || format!("cannot write {}", dir.display());
         fs::rename(self.tier1(), dir.join(TIER1)).with_context(cannot)?;
-        let parts =
-            [(self.tier2(), TIER2), (self.tables(), policy_tables::NAME), (self.ingested(), ingested::NAME)];
+        let parts = [
+            (self.tier2(), TIER2),
+            (self.tables(), policy_tables::NAME),
+            (self.ingested(), ingested::NAME),
+            (self.named_by(), named_by::NAME),
+        ];
         for (part, name) in parts {
             if part.exists() {
                 fs::rename(part, dir.join(name)).with_context(cannot)?;
@@ -202,13 +212,14 @@ impl Drop for NewDirectory {
     /// Removes what is not finished, or the empty rest. What cannot be removed is removed by the next run.
     fn drop(&mut self) {
         let is_gone = |path: &PathBuf| remove(path).is_ok() || !path.exists();
-        let mut left = vec![self.tier1(), self.tier2(), self.tables(), self.ingested()];
+        let mut left = vec![self.tier1(), self.tier2(), self.tables(), self.ingested(), self.named_by()];
         if !self.keeps_log.get() {
             left.push(self.extraction_log());
         }
         if !self.dir.join(NAME).exists() {
             // It failed after they were moved.
-            left.extend([TIER1, TIER2, policy_tables::NAME, ingested::NAME].map(|part| self.dir.join(part)));
+            let parts = [TIER1, TIER2, policy_tables::NAME, ingested::NAME, named_by::NAME];
+            left.extend(parts.map(|part| self.dir.join(part)));
         }
         if left.iter().all(is_gone) && !self.keeps_log.get() {
             let aside = self.dir.join(UNFINISHED);
@@ -246,9 +257,10 @@ impl Drop for Made {
     }
 }
 
-/// Whether it is a tier, or the tables or the list of files or what these are written as.
+/// Whether it is a tier, or the tables or a list of files or what these are written as.
 fn is_part(name: &OsString) -> bool {
-    name == TIER1 || name == TIER2 || policy_tables::is_name(name) || ingested::is_name(name)
+    let is_list = ingested::is_name(name) || named_by::is_name(name);
+    name == TIER1 || name == TIER2 || policy_tables::is_name(name) || is_list
 }
 
 /// Locks the directory; none where another process has removed the file meanwhile.

@@ -6,8 +6,8 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use clap::Args;
-use doppel_crawls::record::{Field, FieldMap, FieldNames, RecordFile, Source as NamedBy};
-use doppel_crawls::{InputFormat, InputOptions, Item, Limits, ZSTD_WINDOW_BYTES_MAX};
+use doppel_crawls::record::{Field, FieldMap, FieldNames, IdChoices, RecordFile, Source as NamedBy};
+use doppel_crawls::{InputFormat, InputOptions, Item, Limits, ZSTD_WINDOW_BYTES_MAX, is_separator};
 use serde::Serialize;
 
 use crate::bad_records::BadFile;
@@ -24,30 +24,31 @@ pub struct FieldArgs {
     /// or arrow.
     #[arg(long, value_name = "FORMAT", help_heading = "Records")]
     pub format: Option<InputFormat>,
-    /// The field of a record that holds its text, such as content or document.body; dots lead into nested objects. Where this or
-    /// --html-field is given, the other is not guessed [default: of text, content and raw_content the first that at least half of the first 1,000
-    /// records of a file have].
-    #[arg(long, value_name = "FIELD", help_heading = "Records")]
+    /// What separates the cells of CSV and TSV: a character such as '|', or tab [default: what a first line such as sep=; says; a tab in TSV; or else
+    /// that of , ; tab and | which the row of names has most of].
+    #[arg(long, value_name = "CHAR", help_heading = "Records")]
+    pub separator: Option<Separator>,
+    /// The field of a record that holds its text, such as content or document.body; dots lead into nested objects, and [] into lists, as in tags[] or
+    /// messages[].content. Several in commas, such as title,body, are joined by line feeds. Where this or --html-field is given, the other is not
+    /// guessed; none reads no text [default: of text, content and raw_content the first that at least half of the first 1,000 records of a file have].
+    #[arg(long, value_name = "FIELD", help_heading = "Records", value_parser = path)]
     pub text_field: Option<String>,
-    /// The field that holds HTML, which is read where a record has no text [default: html].
-    #[arg(long, value_name = "FIELD", help_heading = "Records")]
+    /// The field that holds HTML, which is read where a record has no text; none reads no HTML [default: html].
+    #[arg(long, value_name = "FIELD", help_heading = "Records", value_parser = path)]
     pub html_field: Option<String>,
-    /// The field that names a record that has no URL: record:FILE#ID, or record:FILE#row=N without an id [default: id].
-    #[arg(long, value_name = "FIELD", help_heading = "Records")]
+    /// The field that names a record that has no URL: record:FILE#ID, or record:FILE#row=N without an id. A value that repeats makes a bad record here; a
+    /// field that was guessed is no id then. With none records are named by their rows [default: id].
+    #[arg(long, value_name = "FIELD", help_heading = "Records", value_parser = path)]
     pub id_field: Option<String>,
-    /// The field that holds the URL [default: of url, source, metadata.url and meta.url the first whose values in the first 1,000
-    /// records are http or https URLs: of source all, of the others at least half].
-    #[arg(long, value_name = "FIELD", help_heading = "Records")]
+    /// The field that holds the URL; none reads no URL, so that records are named otherwise [default: of url, source, metadata.url and meta.url the
+    /// first whose values in the first 1,000 records are http or https URLs: of source all, of the others at least half].
+    #[arg(long, value_name = "FIELD", help_heading = "Records", value_parser = path)]
     pub url_field: Option<String>,
     /// The field that holds the date of the fetch: RFC 3339, a date or date-time without zone (UTC), or seconds or milliseconds since
-    /// 1970 as a number. What is no date makes a bad record here, and is ignored in a field that was guessed [default: the first of
+    /// 1970 as a number. What is no date makes a bad record here, and is ignored in a field that was guessed; none reads no date [default: the first of
     /// fetched_at, timestamp, date, crawl_date and date_download, then of timestamp and date in metadata or meta].
-    #[arg(long, value_name = "FIELD", help_heading = "Records")]
+    #[arg(long, value_name = "FIELD", help_heading = "Records", value_parser = path)]
     pub date_field: Option<String>,
-    /// Take each record of a file of records for a page of its own, named by its id or row, also where several have one URL. The
-    /// URL is not used then, and redirects and deaths are skipped.
-    #[arg(long, help_heading = "Records")]
-    pub each_row: bool,
     /// Whether records are judged each on its own, as commands without a collection do.
     #[arg(skip)]
     pub(crate) judges_records: bool,
@@ -55,6 +56,42 @@ pub struct FieldArgs {
     /// `zstd --long=31` ask for 2GiB unless their content is known to be smaller [default: 128MiB].
     #[arg(long, value_name = "SIZE", help_heading = "Records", value_parser = zstd_window)]
     pub zstd_window_max: Option<u64>,
+    /// What names the records of files whose id is guessed, which all readings of a run share.
+    #[arg(skip)]
+    pub(crate) ids: IdChoices,
+}
+
+/// What separates the cells of a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Separator(u8);
+
+impl FromStr for Separator {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.as_bytes() {
+            b"tab" | b"\\t" => Ok(Self(b'\t')),
+            [byte] if is_separator(*byte) => Ok(Self(*byte)),
+            _ => Err("one character of ASCII is expected, such as '|', or tab"),
+        }
+    }
+}
+
+/// The most fields that a text may be in, and the most steps of a path.
+const PARTS_MAX: usize = 16;
+const STEPS_MAX: usize = 32;
+
+/// A path of a field, which is bounded.
+fn path(text: &str) -> Result<String, String> {
+    let steps = text.matches('.').count() + text.matches("[]").count();
+    match () {
+        () if text.is_empty() => Err("a field has a name; none reads no field".to_owned()),
+        () if text.matches(',').count() >= PARTS_MAX => Err(format!("at most {PARTS_MAX} fields are joined")),
+        () if steps > STEPS_MAX * (1 + text.matches(',').count()) => {
+            Err(format!("a path has at most {STEPS_MAX} steps"))
+        }
+        () => Ok(text.to_owned()),
+    }
 }
 
 /// Files of records, and what is to be done with bad ones.
@@ -112,8 +149,9 @@ impl FieldArgs {
             limits,
             format: self.format,
             fields,
-            each_row: self.each_row,
             judges_records: self.judges_records,
+            separator: self.separator.map(|Separator(byte)| byte),
+            ids: self.ids.clone(),
         }
     }
 
@@ -122,7 +160,7 @@ impl FieldArgs {
         let names = [&self.text_field, &self.html_field, &self.id_field, &self.url_field, &self.date_field];
         self.format.is_none()
             && self.zstd_window_max.is_none()
-            && !self.each_row
+            && self.separator.is_none()
             && names.into_iter().all(Option::is_none)
     }
 }
@@ -213,6 +251,9 @@ pub(crate) struct FieldsRead {
     fields: BTreeMap<Field, String>,
     /// Those that were guessed.
     guessed: BTreeSet<Field>,
+    /// The guessed id that is none, because a value repeats.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    repeated_id: Option<String>,
     /// How many files this is of, and the first of them.
     files: u64,
     first: String,
@@ -230,6 +271,7 @@ pub(crate) fn note(read: &mut Vec<FieldsRead>, map: &FieldMap, file: &Path) -> b
     read.push(FieldsRead {
         fields: map.fields().map(|(field, path, _)| (field, path.to_owned())).collect(),
         guessed: guessed.collect(),
+        repeated_id: map.repeated_id().map(|repeated| repeated.path.clone()),
         files: 1,
         first: file.display().to_string(),
         map: map.clone(),
@@ -248,6 +290,22 @@ mod tests {
         for wrong in ["3GiB", "0", "31", "x", "-1MiB"] {
             assert!(zstd_window(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn separators_and_paths_are_bounded() {
+        for (text, byte) in [("|", b'|'), ("tab", b'\t'), ("\\t", b'\t'), ("\t", b'\t'), (" ", b' ')] {
+            assert_eq!(text.parse(), Ok(Separator(byte)), "{text}");
+        }
+        for wrong in ["", "||", "\"", "\n", "é", "\0"] {
+            assert!(wrong.parse::<Separator>().is_err(), "{wrong:?}");
+        }
+        for sound in ["a", "none", "a.b[].c", "a,b,c", "a[][]"] {
+            assert_eq!(path(sound).as_deref(), Ok(sound));
+        }
+        assert!(path("").is_err());
+        assert!(path(&"a,".repeat(20)).is_err());
+        assert!(path(&"a.".repeat(40)).is_err() && path(&"[]".repeat(40)).is_err());
     }
 
     #[test]

@@ -278,6 +278,7 @@ impl Summary {
         let some = |(name, number, about): (&'static str, u64, &str)| {
             (number > 0).then(|| (name, number, about.to_owned()))
         };
+        rows.extend(some(("mended", input.mended_texts, "texts with lone surrogates, each read as U+FFFD")));
         let gone_but = if *pruned {
             "their files have gone: dead now"
         } else if *prunes {

@@ -54,6 +54,9 @@ pub struct Tally {
     /// Records whose ids were not remembered, so that later records that repeat these are taken for new versions of them.
     #[serde(skip_serializing_if = "is_zero")]
     pub unremembered_ids: u64,
+    /// Texts with lone surrogates, for which U+FFFD was read.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub mended_texts: u64,
     /// Crawl files below directories, which are inputs of their own, by a pattern that names them.
     pub crawl_files: BTreeMap<String, u64>,
     /// Files and directories that were read in part or not at all, because there was a limit to what is read.

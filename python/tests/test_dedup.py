@@ -187,11 +187,11 @@ def test_what_cannot_be_read_is_one_bad_row(tmp_path: Path) -> None:
     assert summary["input"]["bad"] == {"row that is no page": 3}
     path = tmp_path / "rows.jsonl"
     path.write_bytes(b'{"text": "one"}\nno JSON\n\n[1]\n{"text": "two\xff"}\n{"text": "\\ud800"}\n{"text": "two"}\n')
-    with pytest.warns(doppel.BadRows, match="4 rows could not be read:\nrow 1: rows.jsonl, line 2: ") as told:
-        assert doppel.dedup(path)["status"].to_pylist() == ["unique", "bad", "bad", "bad", "bad", "unique"]
+    with pytest.warns(doppel.BadRows, match="3 rows could not be read:\nrow 1: rows.jsonl, line 2: ") as told:
+        assert doppel.dedup(path)["status"].to_pylist() == ["unique", "bad", "bad", "bad", "unique", "unique"]
     assert "row 3: rows.jsonl, line 5: 'utf-8' codec can't decode" in str(told[0].message)
     with pytest.warns(doppel.BadRows, match="is not UTF-8"):
-        assert doppel.dedup([{"text": "\ud800"}, {"text": b"\xff"}, {"text": b"a"}])["kept"].to_pylist() == [0, 0, 1]
+        assert doppel.dedup([{"text": "\ud800"}, {"text": b"\xff"}, {"text": b"a"}])["kept"].to_pylist() == [1, 0, 1]
 
 
 @pytest.mark.parametrize("good", [0, 10])
@@ -212,9 +212,14 @@ def test_ids_name_one_row() -> None:
     given = [{"id": id, "text": same} for id in ("a", None, "b", "a", "")]
     for source in (given, pa.Table.from_pylist(given), polars.DataFrame(given)):
         with pytest.warns(doppel.BadRows, match="row 3: an earlier row has the id a"):
-            found = doppel.dedup(source)
+            found = doppel.dedup(source, id="id")
         assert found["id"].to_pylist() == ["a", "row=1", "b", "a", "row=4"]
         assert found["status"].to_pylist() == ["winner", "duplicate", "duplicate", "bad", "duplicate"]
+        # A column that is guessed is no id then.
+        with pytest.warns(doppel.RepeatedIds, match="row 3 has the id of an earlier row, a"):
+            found = doppel.dedup(source)
+        assert found["id"].to_pylist() == [0, 1, 2, 3, 4]
+        assert found["status"].to_pylist() == ["winner", *["duplicate"] * 4]
     found = doppel.dedup([{"id": id, "text": same} for id in (None, 7)])
     assert (found["id"].to_pylist(), found["duplicate_of"].to_pylist()) == (["row=0", "7"], [None, "row=0"])
     mixed = doppel.dedup([{"id": id, "text": same} for id in (1, "a", 2**70)])
@@ -223,6 +228,73 @@ def test_ids_name_one_row() -> None:
     assert doppel.dedup(urls, url="u")["status"].to_pylist() == ["winner", "duplicate", "duplicate"]
     with pytest.warns(doppel.BadRows, match='"id": is a list, and has to be text or a whole number'):
         assert doppel.dedup([{"id": [1], "text": same}, {"id": "a", "text": same}])["kept"].to_pylist() == [False, True]
+
+
+def test_odd_values_cost_their_rows_alone() -> None:
+    same = text("a")
+    good = {"id": "b", "text": same}
+    for id, reason in (
+        ("a\udcff", "is text with a lone surrogate"),
+        (b"a", "is a bytes"),
+        (1.5, "is a number"),
+        (True, "is a boolean"),
+        (10**2000, "more than 1000 digits"),
+    ):
+        with pytest.warns(doppel.BadRows, match=f'row 0: "id": .*{reason}'):
+            found = doppel.dedup([{"id": id, "text": same}, good])
+        assert found["status"].to_pylist() == ["bad", "unique"], id
+    for id in (float("nan"), None, "", "a\0b", 2**70, -(2**80)):
+        assert doppel.dedup([{"id": id, "text": same}, good])["kept"].to_pylist() == [True, False], id
+    odd = {"id": "a", "text": same, "te\udcffxt": "\ud800", "x": float("nan"), "y": {"z": "\ud800"}}
+    assert doppel.dedup([odd, good])["kept"].to_pylist() == [True, False]
+    # A lone surrogate in a text is read as U+FFFD, which is no part of a word, and counted.
+    found = doppel.dedup([{"id": "a", "text": f"\ud800 {same}"}, good])
+    assert found["kept"].to_pylist() == [True, False]
+    assert json.loads(found.schema.metadata[b"doppel"])["input"]["mended_texts"] == 1
+    with pytest.warns(doppel.BadRows, match="the URL is not UTF-8"):
+        found = doppel.dedup(
+            [{"u": "https://a.example/\ud800", "text": same}, {"u": "https://a.example/", "text": same}], url="u"
+        )
+    assert found["status"].to_pylist() == ["bad", "unique"]
+    with pytest.warns(doppel.BadRows, match="the date is"):
+        assert doppel.dedup([{"d": "\ud800", "text": same}, {"d": "2024-01-01", "text": same}], date="d")[
+            "status"
+        ].to_pylist() == ["bad", "unique"]
+
+
+def test_texts_may_be_in_several_columns_and_lists() -> None:
+    words = text("a").split()
+    talk = [{"role": "user", "content": " ".join(words[:9])}, {"role": "tool"}, {"content": " ".join(words[9:])}]
+    rows = [
+        {
+            "id": "a",
+            "title": words[0],
+            "body": " ".join(words[1:]),
+            "messages": talk,
+            "tags": [" ".join(words[:5]), None, " ".join(words[5:])],
+        },
+        {
+            "id": "b",
+            "title": None,
+            "body": " ".join(words),
+            "messages": [{"content": " ".join(words)}],
+            "tags": [" ".join(words)],
+        },
+    ]
+    for source in (rows, pa.Table.from_pylist(rows), pandas.DataFrame(rows)):
+        for name in ("title,body", "messages[].content", "tags[]", "title, body"):
+            found = doppel.dedup(source, text=name)
+            assert found["kept"].to_pylist() == [True, False], (type(source), name)
+    with pytest.warns(
+        doppel.BadRows, match=r'"tags": is a list, and has to be text; text=tags\[\] takes the texts in it'
+    ):
+        assert doppel.dedup(rows, text="tags")["status"].to_pylist() == ["bad", "bad"]
+    with pytest.raises(ValueError, match="there is no column bodi, only"):
+        doppel.dedup(rows, text="title,bodi")
+    whole = [{"title,body": words[0], "title": "x", "body": "y"}, {"title,body": words[0], "title": "z", "body": "w"}]
+    assert doppel.dedup(whole, text="title,body")["kept"].to_pylist() == [True, False]
+    none = doppel.dedup([{"id": n, "text": text("a"), "url": "x"} for n in (7, 7)], id="none", url="none", date="none")
+    assert none["id"].to_pylist() == [0, 1]
 
 
 def test_nothing_gives_an_empty_table() -> None:

@@ -52,7 +52,7 @@ def test_files_may_be_compressed(name: str, pack: Any, tmp_path: Path) -> None:
     assert duplicates(packed) == DUPLICATES
 
 
-@pytest.mark.parametrize("separator", [",", ";", "\t"])
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
 def test_the_first_row_of_csv_shows_its_separator(separator: str, tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     rows = ['"id"', "text"], ["7", '"one\r\ntwo, and; three\t"'], ["8", ""], ["9"], ["10", "four"], ["11", '"four"']
@@ -71,14 +71,32 @@ def test_ids_of_csv_are_numbers_where_all_are(tmp_path: Path) -> None:
     assert doppel.dedup(path)["id"].to_pylist() == ["01", "22"]
 
 
-def test_a_quote_that_is_never_closed_is_damage(tmp_path: Path) -> None:
+def test_a_stray_quote_costs_one_row(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text('id,text\n1,one\n2,"two\n3,three\n')
-    with pytest.raises(ValueError, match=r"rows\.csv: .* a quote is never closed"):
+    with pytest.warns(
+        doppel.BadRows, match=r"row 1: rows.csv, line 3: the quote that begins in line 3 is never closed"
+    ):
+        assert doppel.dedup(path)["status"].to_pylist() == ["unique", "bad", "unique"]
+    path.write_text('sep=,\nid,text\n1,"one\n2,two\n3,"three ""3"""\n4,"a"b\n5,c "d"\n6,"e\nf"\n')
+    behind = "text behind the closing quote of a cell that begins in line 2"
+    with pytest.warns(doppel.BadRows, match=f"row 0: rows.csv, line 3: {behind}\nrow 3: rows.csv, line 6: text behind"):
+        assert doppel.dedup(path)["id"].to_pylist() == ["row=0", "2", "3", "row=3", "5", "6"]
+    path.write_text('id,text\n1,"' + "line\n" * 1_001 + '"\n')
+    with pytest.warns(doppel.BadRows, match="the quote that begins in line 2 is not closed within 1000 lines"):
+        assert doppel.dedup(path).num_rows == 1_002
+    path.write_text("# made by x\nid,text\n1,one\n")
+    with pytest.raises(ValueError, match="begins with a comment"):
         doppel.dedup(path)
     path.write_bytes(b"id,text\n1,one\n2,tw\xff\n")
     with pytest.warns(doppel.BadRows, match='row 1: "text": is not UTF-8'):
         assert doppel.dedup(path)["status"].to_pylist() == ["unique", "bad"]
+
+
+def test_json_of_python_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"id": 1, "text": "one", "q": NaN}\n{"id": 2, "text": "two", "q": [-Infinity, "\\ud800"]}\n')
+    assert doppel.dedup(path)["status"].to_pylist() == ["unique", "unique"]
 
 
 def test_patterns_name_files(tmp_path: Path) -> None:

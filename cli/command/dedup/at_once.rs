@@ -27,7 +27,7 @@ use crate::scratch::Scratch;
 use crate::summary::{Fed, Found, Summary};
 use crate::weights::Weights;
 use crate::wire::{Asked, DEFAULTS};
-use crate::{directory, extracted, interrupt, policy_tables, progress};
+use crate::{directory, extracted, interrupt, named_by, policy_tables, progress};
 
 /// Bytes of signatures that are in memory while a collection is grouped of which nothing is kept; the others are in a
 /// temporary file.
@@ -92,6 +92,7 @@ impl Dedup {
         let new = if goes_on { NewDirectory::resume(dir)? } else { NewDirectory::begin(dir)? };
         let has_log = new.extraction_log().exists();
         interrupt::announce(if has_log { GOES_ON } else { BEGINS_ANEW })?;
+        named_by::keep_for_new(&self.inputs.records.fields.ids);
         let begin = Instant::now();
         let (tier1, map) = (new.tier1(), manifest.map()?);
         let config = BulkConfig {
@@ -116,6 +117,13 @@ impl Dedup {
         marked.with_context(|| format!("cannot write {}", dir.display()))?;
         if let Some(tables) = signer.tables() {
             policy_tables::write(&new.tables(), tables)?;
+        }
+        // Those of files that an interrupted run has read, too.
+        let mut names = self.inputs.records.fields.ids.kept();
+        names.extend(read.ended.iter().filter_map(Ingested::named_by));
+        if !names.is_empty() {
+            let list = new.named_by();
+            named_by::write_new(&list, &names).with_context(|| format!("cannot write {}", list.display()))?;
         }
         let list = new.ingested();
         let ended = std::mem::take(&mut read.ended);

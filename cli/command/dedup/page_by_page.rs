@@ -24,7 +24,7 @@ use crate::scratch::Scratch;
 use crate::summary::{Fed, Found, Summary};
 use crate::weights::Weights;
 use crate::wire::{Asked, Engine};
-use crate::{directory, interrupt, progress};
+use crate::{directory, interrupt, named_by, progress};
 
 /// Pause while as much is pending as may be.
 const FULL_PAUSE: Duration = Duration::from_millis(20);
@@ -41,8 +41,9 @@ impl Dedup {
         let dir = self.data.as_deref().or(scratch.as_ref().map(Scratch::path));
         let dir = dir.context("there is neither a data directory nor a temporary one")?;
         let engine = Engine::open_asked(dir, asked, &self.engine, self.data.is_some())?;
-        if self.data.is_some() {
+        if let Some(dir) = &self.data {
             interrupt::announce("interrupted; the same command goes on")?;
+            named_by::keep_in(dir, &self.inputs.records.fields.ids)?;
         }
         let begin = Instant::now();
         let mut weights = Weights::by_page();

@@ -28,7 +28,11 @@ enum Origin {
 impl Counted {
     /// Opens a file, or the reading end of a named pipe.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
-        let file = File::open(path)?;
+        Self::of_file(File::open(path)?)
+    }
+
+    /// Reads a file that is open, or the reading end of a named pipe, from where it is.
+    pub(super) fn of_file(file: File) -> io::Result<Self> {
         Ok(if file.metadata()?.is_file() { Self::seekable(file) } else { Self::once(file) })
     }
 

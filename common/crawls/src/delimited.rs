@@ -1,25 +1,22 @@
-//! Reads pages from CSV and TSV (RFC 4180): a row of names, and then a record a row. Cells are separated by commas, semicolons or
-//! tabs, whichever the row of names has most of; in quotes, they may have line ends and doubled quotes.
+//! Reads pages from CSV and TSV (RFC 4180): a row of names, and then a record a row. Cells are separated by the character that the user names, or
+//! the first line as `sep=;`, or else by the one of [`SEPARATORS`] that the row of names has most of; in quotes, they may have line ends and doubled
+//! quotes.
+
+mod rows;
 
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
 
-use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
-
-use super::charset;
+use super::Item;
 use super::error::{InputError, Place, Reason};
 use super::format::BYTE_ORDER_MARK;
-use super::limits::{Limits, too_large};
-use super::record::{Guess, Ignored, RecordFile, Records, Row, SAMPLE_BYTES, SAMPLE_RECORDS, Value};
+use super::record::{Guess, IdRows, Records, Row, SAMPLE_BYTES, SAMPLE_RECORDS, Setup, Value, id_of};
 use super::stream::Stream;
-use super::{InputOptions, Item};
+use rows::{BadRow, Cells, Rows};
 
 /// The separators that are recognised; the first wins where they are as many.
-const SEPARATORS: [u8; 3] = [b',', b';', b'\t'];
-
-/// The most cells that a row may have.
-const CELLS_MAX: usize = 16 << 10;
+const SEPARATORS: [u8; 4] = [b',', b';', b'\t', b'|'];
 
 /// How much of the row of names is looked at for the separator, in bytes.
 const NAMES_LOOKED_AT: usize = 8 << 10;
@@ -27,15 +24,14 @@ const NAMES_LOOKED_AT: usize = 8 << 10;
 /// The pages of a CSV file. Blank lines are ignored and do not count.
 pub(super) struct Delimited {
     path: Arc<Path>,
-    file: RecordFile,
-    options: InputOptions,
+    setup: Setup,
     rows: Rows,
     names: Vec<String>,
     /// The row of names as it is in the file, with the byte order mark.
     head: Vec<u8>,
     records: Option<Records>,
     /// The first rows, which were read ahead.
-    sample: VecDeque<Result<Cells, Reason>>,
+    sample: VecDeque<Result<Cells, BadRow>>,
     /// The last row that was handed over, and its number.
     last: Cells,
     number: u64,
@@ -47,40 +43,51 @@ impl Delimited {
         path: &Arc<Path>,
         mut stream: Stream,
         separator: Option<u8>,
-        (file, options): (RecordFile, InputOptions),
+        setup: Setup,
     ) -> Result<Self, Reason> {
         if stream.data()?.is_empty() {
             stream.next_member()?;
         }
         let beginning = stream.peek(NAMES_LOOKED_AT)?;
         let mark = if beginning.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
-        let separator = separator.unwrap_or_else(|| separator_of(&beginning[mark..]));
-        stream.consume(mark);
-        let mut rows = Rows::new(stream, separator, options.limits);
-        let mut head = BYTE_ORDER_MARK[..mark].to_vec();
+        let (said, said_in) = match said_separator(&beginning[mark..]) {
+            Some((separator, length)) => (Some(separator), mark + length),
+            None => (None, mark),
+        };
+        let separator = setup.options.separator.or(said).or(separator);
+        let separator = separator.unwrap_or_else(|| separator_of(&beginning[said_in..]));
+        let mut head = beginning[..said_in].to_vec();
+        stream.consume(said_in);
+        let mut rows = Rows::new(stream, separator, setup.options.limits, if said.is_some() { 2 } else { 1 });
+        let mut sample = VecDeque::new();
         let names = match rows.next() {
             Some(Ok(names)) => {
+                if names.row().starts_with(b"#") {
+                    sample.extend(rows.next());
+                    if is_comment(&names, sample.front().and_then(|row| row.as_ref().ok())) {
+                        return Err(Reason::Comments);
+                    }
+                }
                 head.extend_from_slice(names.row());
                 (0..names.len()).map(|cell| names.text(cell).into_owned()).collect()
             }
-            Some(Err(reason)) => return Err(reason),
+            Some(Err(bad)) => return Err(bad.reason),
             None => Vec::new(),
         };
         Ok(Self {
             path: Arc::clone(path),
-            file,
-            options,
+            setup,
             rows,
             names,
             head,
             records: None,
-            sample: VecDeque::new(),
+            sample,
             last: Cells::default(),
             number: 0,
         })
     }
 
-    /// The row of names as it is in the file, with its line end and the byte order mark in front.
+    /// The row of names as it is in the file, with its line end and what is in front: the byte order mark, and the line that says the separator.
     pub(super) fn head(&self) -> &[u8] {
         &self.head
     }
@@ -113,23 +120,22 @@ impl Delimited {
         self.rows.stream.bytes_read()
     }
 
-    pub(super) fn ignored(&self) -> Ignored {
-        self.records.as_ref().map(|records| records.ignored().clone()).unwrap_or_default()
-    }
-
-    pub(super) fn unremembered_ids(&self) -> u64 {
-        self.records.as_ref().map_or(0, Records::unremembered_ids)
+    /// The records, once the first rows were looked at.
+    pub(super) fn records(&self) -> Option<&Records> {
+        self.records.as_ref()
     }
 
     /// Reads the first rows, to see which column holds what.
-    fn look(&mut self) -> Records {
-        let mut guess = Guess::new(&self.options);
-        let mut pages = Records::in_page_form(&self.options);
+    fn look(&mut self) -> Result<Records, Reason> {
+        let mut guess = Guess::new(&self.setup.options);
+        let mut pages = Records::in_page_form(&self.setup.options);
         let mut bytes = 0;
+        // One was read with the names, where these looked like a comment.
+        let mut ahead = std::mem::take(&mut self.sample);
         while self.sample.len() < SAMPLE_RECORDS && bytes < SAMPLE_BYTES {
-            let Some(row) = self.rows.next() else { break };
+            let Some(row) = ahead.pop_front().or_else(|| self.rows.next()) else { break };
             if let Ok(cells) = &row {
-                bytes += cells.raw.len();
+                bytes += cells.row().len();
                 if cells.len() == self.names.len() {
                     let row = || NamedCells { names: &self.names, cells };
                     guess.note(&mut row(), || pages.reads(&mut row()));
@@ -137,7 +143,7 @@ impl Delimited {
             }
             self.sample.push_back(row);
         }
-        Records::new(guess.finish(), self.file.clone(), &self.options)
+        Records::new(guess.finish(), &self.path, &self.setup)
     }
 }
 
@@ -146,10 +152,17 @@ impl Iterator for Delimited {
 
     fn next(&mut self) -> Option<Item> {
         if self.records.is_none() {
-            let records = self.look();
+            let records = match self.look() {
+                Ok(records) => records,
+                Err(reason) => {
+                    self.rows.break_off();
+                    self.sample.clear();
+                    return Some(Item::Bad(InputError::new(&self.path, Place::File, reason)));
+                }
+            };
             let map = records.map().clone();
             self.records = Some(records);
-            if !map.is_page_form() || self.options.each_row {
+            if !map.is_page_form() {
                 return Some(Item::Fields(Arc::new(map)));
             }
         }
@@ -162,7 +175,9 @@ impl Iterator for Delimited {
                 self.last = cells;
                 &self.last
             }
-            Err(reason) => return Some(Item::Bad(InputError::new(&self.path, place, reason))),
+            Err(BadRow { reason, line }) => {
+                return Some(Item::Bad(InputError { line, ..InputError::new(&self.path, place, reason) }));
+            }
         };
         let reason = if cells.len() == self.names.len() {
             match records.item(&mut NamedCells { names: &self.names, cells }, self.number) {
@@ -175,6 +190,49 @@ impl Iterator for Delimited {
         let line = Some(cells.line().to_owned());
         Some(Item::Bad(InputError { line, ..InputError::new(&self.path, place, reason) }))
     }
+}
+
+impl IdRows for Delimited {
+    fn next_id(&mut self, path: &[String]) -> Option<(u64, Option<String>)> {
+        let row = self.sample.pop_front().or_else(|| self.rows.next())?;
+        self.number += 1;
+        let cells = row.ok().filter(|cells| cells.len() == self.names.len());
+        let id = cells.and_then(|cells| {
+            let mut row = NamedCells { names: &self.names, cells: &cells };
+            id_of(path.first().and_then(|path| row.take(path)))
+        });
+        Some((self.number, id))
+    }
+}
+
+/// The separator that a line in front of the names says, as `sep=;`, and the length of the line with its end.
+fn said_separator(beginning: &[u8]) -> Option<(u8, usize)> {
+    let end = memchr::memchr2(b'\n', b'\r', beginning)?;
+    let line = beginning[..end].trim_ascii();
+    let line = line.strip_prefix(b"\"").and_then(|line| line.strip_suffix(b"\"")).unwrap_or(line);
+    let name = line.get(..4).filter(|name| name.eq_ignore_ascii_case(b"sep="))?;
+    let length = if beginning[end..].starts_with(b"\r\n") { end + 2 } else { end + 1 };
+    // A tab is trimmed away.
+    let said = match &line[name.len()..] {
+        [] if beginning[..end].ends_with(b"\t") => b'\t',
+        [said] if is_separator(*said) => *said,
+        b"\\t" => b'\t',
+        _ => return None,
+    };
+    Some((said, length))
+}
+
+/// Whether a character may separate cells: any of ASCII but quotes, line ends and NUL.
+#[must_use]
+pub fn is_separator(byte: u8) -> bool {
+    byte.is_ascii() && !matches!(byte, b'"' | b'\r' | b'\n' | 0)
+}
+
+/// Whether the first row, which begins with `#`, is a comment and no row of names: it is a sentence, or the row behind it is a comment, too, or has
+/// another number of cells.
+fn is_comment(first: &Cells, second: Option<&Cells>) -> bool {
+    let is_sentence = first.len() == 1 && first.line().get(1).is_some_and(u8::is_ascii_whitespace);
+    is_sentence || second.is_some_and(|second| second.row().starts_with(b"#") || second.len() != first.len())
 }
 
 /// The separator that the first line has most of, outside quotes.
@@ -198,49 +256,6 @@ fn separator_of(beginning: &[u8]) -> u8 {
     SEPARATORS[which]
 }
 
-/// The cells of a row.
-#[derive(Debug, Default)]
-struct Cells {
-    /// All cells, one after the other.
-    text: Vec<u8>,
-    /// Where each ends.
-    ends: Vec<usize>,
-    /// The row as it was.
-    raw: Vec<u8>,
-}
-
-impl Cells {
-    fn len(&self) -> usize {
-        self.ends.len()
-    }
-
-    fn bytes(&self, cell: usize) -> &[u8] {
-        let begin = if cell == 0 { 0 } else { self.ends[cell - 1] };
-        &self.text[begin..self.ends[cell]]
-    }
-
-    /// The row as it was, with its line end. Blank lines in front of it are read with it, and are left out.
-    fn row(&self) -> &[u8] {
-        let begin = self.raw.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
-        &self.raw[begin..]
-    }
-
-    /// The same without the line end.
-    fn line(&self) -> &[u8] {
-        let row = self.row();
-        let end = row.iter().rev().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
-        &row[..row.len() - end]
-    }
-
-    fn text(&self, cell: usize) -> std::borrow::Cow<'_, str> {
-        let bytes = self.bytes(cell);
-        match str::from_utf8(bytes) {
-            Ok(text) => text.into(),
-            Err(_) => charset::decode(bytes, None).into(),
-        }
-    }
-}
-
 /// A row with the names of its columns.
 struct NamedCells<'a> {
     names: &'a [String],
@@ -261,115 +276,6 @@ impl<'a> Row<'a> for NamedCells<'a> {
     fn has_types(&self) -> bool {
         false
     }
-}
-
-/// The rows of a stream, each up to its limit.
-struct Rows {
-    stream: Stream,
-    separator: u8,
-    parser: Reader,
-    limits: Limits,
-    /// Buffers of the parser.
-    text: Box<[u8]>,
-    ends: Box<[usize]>,
-    ended: bool,
-    broke_off: bool,
-}
-
-/// How many bytes and cells the parser gives at a time.
-const TEXT_PIECE: usize = 64 << 10;
-const ENDS_PIECE: usize = 256;
-
-impl Rows {
-    fn new(stream: Stream, separator: u8, limits: Limits) -> Self {
-        let parser = ReaderBuilder::new().delimiter(separator).build();
-        let text = vec![0; TEXT_PIECE].into_boxed_slice();
-        let ends = vec![0; ENDS_PIECE].into_boxed_slice();
-        Self { stream, separator, parser, limits, text, ends, ended: false, broke_off: false }
-    }
-
-    /// The next row; an error where it is too large, or damage ends the file.
-    fn next(&mut self) -> Option<Result<Cells, Reason>> {
-        let mut cells = Cells::default();
-        // The cells and all bytes of the row, also of what is not kept.
-        let (mut number, mut length) = (0_usize, 0_u64);
-        while !self.ended {
-            let data = match self.stream.data() {
-                Ok([]) => match self.stream.next_member() {
-                    Ok(true) => continue,
-                    Ok(false) => return self.last(cells, number, length),
-                    Err(damage) => return self.break_off(damage),
-                },
-                Ok(data) => data,
-                Err(damage) => return self.break_off(damage),
-            };
-            let (result, read, text, ends) = self.parser.read_record(data, &mut self.text, &mut self.ends);
-            length += read as u64;
-            number += ends;
-            let fits = check_size(&self.limits, number, length);
-            if fits.is_ok() {
-                cells.raw.extend_from_slice(&data[..read]);
-                cells.text.extend_from_slice(&self.text[..text]);
-                cells.ends.extend_from_slice(&self.ends[..ends]);
-            }
-            self.stream.consume(read);
-            match result {
-                ReadRecordResult::InputEmpty
-                | ReadRecordResult::OutputFull
-                | ReadRecordResult::OutputEndsFull => {}
-                ReadRecordResult::Record => {
-                    if fits.is_ok() {
-                        self.take_line_feed(&mut cells.raw);
-                    }
-                    return Some(fits.map(|()| cells));
-                }
-                ReadRecordResult::End => self.ended = true,
-            }
-        }
-        None
-    }
-
-    /// Takes the line feed of a row that ends with a carriage return. The parser would take it with the row behind it.
-    fn take_line_feed(&mut self, raw: &mut Vec<u8>) {
-        if !raw.ends_with(b"\r") {
-            return;
-        }
-        // Damage is met again, and told then.
-        while self.stream.data().is_ok_and(<[u8]>::is_empty) && self.stream.next_member().unwrap_or(false) {}
-        if self.stream.data().is_ok_and(|next| next.starts_with(b"\n")) {
-            raw.push(b'\n');
-            self.stream.consume(1);
-        }
-    }
-
-    /// The row that ends with the file, of which there are so many cells and bytes, if there is one.
-    fn last(&mut self, mut cells: Cells, number: usize, length: u64) -> Option<Result<Cells, Reason>> {
-        self.ended = true;
-        let fits = check_size(&self.limits, number, length);
-        // The last line need not have an end.
-        let (result, _, _, ends) = self.parser.read_record(b"\n", &mut self.text, &mut self.ends);
-        if matches!(result, ReadRecordResult::Record) {
-            cells.ends.extend_from_slice(&self.ends[..ends]);
-            return Some(fits.map(|()| cells));
-        }
-        // Either there is nothing, or a quote is open, and what is behind it may be rows.
-        match self.parser.read_record(b"", &mut self.text, &mut self.ends).0 {
-            ReadRecordResult::Record => self.break_off(fits.err().unwrap_or(Reason::Truncated)),
-            _ => None,
-        }
-    }
-
-    /// Ends with damage. What came before it of the last row is not told: its last cell may be cut.
-    fn break_off(&mut self, damage: Reason) -> Option<Result<Cells, Reason>> {
-        (self.ended, self.broke_off) = (true, true);
-        Some(Err(damage))
-    }
-}
-
-/// Checks that a row has not too many cells or bytes.
-fn check_size(limits: &Limits, cells: usize, bytes: u64) -> Result<(), Reason> {
-    too_large("a row", bytes, limits.line_bytes_max)?;
-    too_large("a row of cells", cells as u64, CELLS_MAX)
 }
 
 #[cfg(test)]

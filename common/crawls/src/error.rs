@@ -74,8 +74,15 @@ pub enum Reason {
     )]
     PageInPipe,
     /// A JSON array. It is not supported because it cannot be read line by line.
-    #[error("a JSON array; the format is JSON lines, one object a line")]
+    #[error(
+        "a JSON array; the format is JSON lines, one object a line: `jq -c '.[]' FILE > lines.jsonl` converts it"
+    )]
     JsonArray,
+    /// JSON objects that are over several lines each.
+    #[error(
+        "JSON objects over several lines; the format is JSON lines, one object a line: `jq -c . FILE > lines.jsonl` converts them"
+    )]
+    JsonOverLines,
     /// Records as lines of UTF-16.
     #[error("lines in UTF-16, where UTF-8 is read; `iconv -f UTF-16 -t UTF-8` converts them")]
     Utf16,
@@ -141,6 +148,35 @@ pub enum Reason {
     /// Content that is binary or compressed data.
     #[error("{0}")]
     NoText(#[from] NoText),
+    /// Text behind the closing quote of a cell.
+    #[error("text behind the closing quote of a cell that begins in line {line}{}", if *escaped { "; a quote in a cell is doubled, not escaped by a backslash" } else { "" })]
+    BehindQuote {
+        /// The line of the opening quote, counted from 1.
+        line: u64,
+        /// Whether a backslash stands in front of the closing quote.
+        escaped: bool,
+    },
+    /// A cell in quotes that is over too many lines.
+    #[error("the quote that begins in line {line} is not closed within {lines} lines and {bytes} bytes")]
+    LongQuote {
+        /// The line of the opening quote, counted from 1.
+        line: u64,
+        /// How many lines a cell may be over.
+        lines: u64,
+        /// How many bytes a row may have.
+        bytes: usize,
+    },
+    /// A quote that is open at the end of the file.
+    #[error("the quote that begins in line {line} is never closed")]
+    OpenQuote {
+        /// The line of the opening quote, counted from 1.
+        line: u64,
+    },
+    /// A table with comments in front of its names.
+    #[error(
+        "a table that begins with a comment, which CSV does not have; `grep -v '^#' FILE > table.csv` leaves out lines that begin with #"
+    )]
+    Comments,
     /// A row of a table that does not have a cell for each name.
     #[error("{cells} cells under {names} names")]
     Cells {
@@ -202,6 +238,16 @@ pub enum FieldProblem {
         is: &'static str,
         /// What it has to be.
         has_to_be: &'static str,
+    },
+    /// A list in the place of text.
+    #[error(
+        "is a list, and has to be text; {option} {path}[] takes the texts in it, and {path}[].NAME a field of the objects in it"
+    )]
+    List {
+        /// The path of the list.
+        path: String,
+        /// The option that names a field of this kind.
+        option: &'static str,
     },
     /// No date.
     #[error(
@@ -287,7 +333,7 @@ pub enum Skip {
     Hidden,
     /// A symbolic link or a special file.
     Link,
-    /// A redirect or death, where each row is a page of its own.
+    /// A redirect or death of a record whose URL is not read.
     NoRow,
 }
 
@@ -375,7 +421,7 @@ impl fmt::Display for Skip {
             Self::Binary => "binary, not text",
             Self::Hidden => "hidden",
             Self::Link => "symbolic link or special file",
-            Self::NoRow => "redirect or death, which is no row of its own",
+            Self::NoRow => "redirect or death of a record without a URL",
         })
     }
 }

@@ -4,6 +4,8 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
+use serde::de::IgnoredAny;
+
 use super::columns;
 use super::error::Reason;
 use super::names::{extension, is_html, unpacked};
@@ -168,6 +170,7 @@ pub(super) fn of(name: &Path, said: Option<InputFormat>, stream: &mut Stream) ->
             beginning.map_or(Ok(()), warc::check_first)?;
             return Ok(Format::Warc);
         }
+        Some(Format::Lines) if begins(&is_over_lines) => return Err(Reason::JsonOverLines),
         Some(format) => return Ok(format),
         None => {}
     }
@@ -187,6 +190,7 @@ pub(super) fn of(name: &Path, said: Option<InputFormat>, stream: &mut Stream) ->
         _ if columns::is_parquet(beginning) || columns::is_arrow_file(beginning) => {
             Err(Reason::PackedColumns)
         }
+        Some(b'{') if is_over_lines(beginning) => Err(Reason::JsonOverLines),
         Some(b'{') => Ok(Format::Lines),
         _ if compressed => Err(Reason::Format),
         Some(b'<') => Ok(Format::Page(PageKind::Html)),
@@ -202,6 +206,19 @@ fn beginning(stream: &mut Stream) -> Result<&[u8], Reason> {
 
 fn is_utf16(beginning: &[u8]) -> bool {
     UTF_16_MARKS.iter().any(|mark| beginning.starts_with(mark))
+}
+
+/// Whether JSON begins with an object that is over several lines: its first line is none, and the lines behind it go on with it. So a torn line is
+/// none, as the next one does not.
+fn is_over_lines(beginning: &[u8]) -> bool {
+    let json = beginning.strip_prefix(BYTE_ORDER_MARK).unwrap_or(beginning).trim_ascii_start();
+    let Some(end) = memchr::memchr2(b'\n', b'\r', json) else { return false };
+    let is_part = |json: &[u8]| serde_json::from_slice::<IgnoredAny>(json).is_err_and(|error| error.is_eof());
+    let first = || serde_json::Deserializer::from_slice(json).into_iter::<IgnoredAny>().next();
+    let goes_on = json[end..].trim_ascii_start();
+    is_part(&json[..end])
+        && !goes_on.is_empty()
+        && first().is_some_and(|first| first.map_or_else(|error| error.is_eof(), |_| true))
 }
 
 fn first_byte(beginning: &[u8]) -> Option<u8> {

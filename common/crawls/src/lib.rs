@@ -40,6 +40,7 @@ mod raw_lines;
 pub mod record;
 mod solid;
 mod stream;
+mod teed;
 mod wacz;
 mod warc;
 mod zstd_frames;
@@ -50,6 +51,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 pub use clock::CrawlClock;
+pub use delimited::is_separator;
 pub use error::{FieldError, FieldProblem, HeadError, InputError, Location, Place, Reason, Skip};
 pub use format::{InputFormat, UnknownFormat};
 pub use limits::Limits;
@@ -60,7 +62,7 @@ pub use opening::{open, open_as, open_copy, open_pipe};
 
 use doppel_model::{PageUrl, RawContent, Timestamp};
 use doppel_protocol::page::{PageBody, PageItem};
-use record::{Field, FieldMap, FieldNames, Ignored};
+use record::{Field, FieldMap, FieldNames, IdChoices, IdRows, Ignored, NamedBy, Records, RepeatedId};
 
 /// One fetch of one page, as recorded in a crawl.
 #[derive(Debug, Clone, PartialEq)]
@@ -146,17 +148,26 @@ pub struct InputOptions {
     pub format: Option<InputFormat>,
     /// Which fields of records hold what; the others are guessed.
     pub fields: FieldNames,
-    /// Whether each record of a file of records is a page of its own, also where it has a URL that others have, too.
-    pub each_row: bool,
     /// Whether records are judged each on its own. A revisit of a WARC then has the content of the record that it refers to, also where
     /// that is an earlier capture of the same URL; otherwise such a revisit leaves its page as it is and is skipped.
     pub judges_records: bool,
+    /// What separates the cells of a table; found by the file where this is none.
+    pub separator: Option<u8>,
+    /// What names the records of files whose id is guessed.
+    pub ids: IdChoices,
 }
 
 impl From<Limits> for InputOptions {
     /// All fields are guessed, and the URL of a record is that of its page.
     fn from(limits: Limits) -> Self {
-        Self { limits, format: None, fields: FieldNames::default(), each_row: false, judges_records: false }
+        Self {
+            limits,
+            format: None,
+            fields: FieldNames::default(),
+            judges_records: false,
+            separator: None,
+            ids: IdChoices::default(),
+        }
     }
 }
 
@@ -180,6 +191,8 @@ pub enum Item {
 /// returns true.
 pub struct Input {
     source: Source,
+    /// The first item, where it was read ahead.
+    first: Option<Item>,
     modified: Timestamp,
     bytes_total: u64,
 }
@@ -253,7 +266,7 @@ impl Input {
         match &self.source {
             Source::Warc(pages) => pages.record_id(),
             Source::Wacz(files) => files.current().and_then(warc::Pages::record_id),
-            _ => None,
+            _ => self.records().and_then(Records::own_id),
         }
     }
 
@@ -278,17 +291,24 @@ impl Input {
         }
     }
 
+    /// The records of a file of records, once its first ones were looked at.
+    fn records(&self) -> Option<&Records> {
+        match &self.source {
+            Source::Lines(lines) => lines.records(),
+            Source::Delimited(rows) => rows.records(),
+            Source::Columns(rows) => rows.records(),
+            Source::Warc(_) | Source::Wacz(_) | Source::Files(_) => None,
+        }
+    }
+
     /// Values of guessed fields, and dates of WARC and ARC, that could not be used and were ignored so far, by field.
     #[must_use]
     pub fn ignored(&self) -> Ignored {
         let dates = |ignored: u64| (ignored > 0).then_some((Field::Date, ignored)).into_iter().collect();
         match &self.source {
-            Source::Lines(lines) => lines.ignored(),
-            Source::Delimited(rows) => rows.ignored(),
-            Source::Columns(rows) => rows.ignored(),
             Source::Warc(pages) => dates(pages.ignored_dates()),
             Source::Wacz(files) => dates(files.ignored_dates()),
-            Source::Files(_) => Ignored::new(),
+            _ => self.records().map(|records| records.ignored().clone()).unwrap_or_default(),
         }
     }
 
@@ -318,12 +338,25 @@ impl Input {
     /// found.
     #[must_use]
     pub fn unremembered_ids(&self) -> u64 {
-        match &self.source {
-            Source::Lines(lines) => lines.unremembered_ids(),
-            Source::Delimited(rows) => rows.unremembered_ids(),
-            Source::Columns(rows) => rows.unremembered_ids(),
-            Source::Warc(_) | Source::Wacz(_) | Source::Files(_) => 0,
-        }
+        self.records().map_or(0, Records::unremembered_ids)
+    }
+
+    /// How many texts had lone surrogates so far, for which U+FFFD was read.
+    #[must_use]
+    pub fn mended_texts(&self) -> u64 {
+        self.records().map_or(0, Records::mended_texts)
+    }
+
+    /// What names the records that have no URL, where their id is guessed and had to be looked at.
+    #[must_use]
+    pub fn named_by(&self) -> Option<NamedBy> {
+        self.records().and_then(Records::named_by)
+    }
+
+    /// The guessed id that is none, where that is known only since the file has begun: its first records have URLs.
+    #[must_use]
+    pub fn repeated_late(&self) -> Option<&RepeatedId> {
+        self.records().and_then(Records::repeated_late)
     }
 
     /// The stored size in bytes of the file, or of all files of the directory; 0 for a pipe.
@@ -337,13 +370,29 @@ impl Iterator for Input {
     type Item = Item;
 
     fn next(&mut self) -> Option<Item> {
-        match &mut self.source {
-            Source::Warc(pages) => pages.next(),
-            Source::Wacz(files) => files.next(),
-            Source::Lines(lines) => lines.next(),
-            Source::Delimited(rows) => rows.next(),
-            Source::Columns(rows) => rows.next(),
-            Source::Files(files) => files.next(),
+        self.first.take().or_else(|| self.source.next())
+    }
+}
+
+impl Source {
+    fn next(&mut self) -> Option<Item> {
+        match self {
+            Self::Warc(pages) => pages.next(),
+            Self::Wacz(files) => files.next(),
+            Self::Lines(lines) => lines.next(),
+            Self::Delimited(rows) => rows.next(),
+            Self::Columns(rows) => rows.next(),
+            Self::Files(files) => files.next(),
+        }
+    }
+
+    /// What is read for its ids alone.
+    fn into_id_rows(self) -> Result<Box<dyn IdRows>, Reason> {
+        match self {
+            Self::Lines(lines) => Ok(lines),
+            Self::Delimited(rows) => Ok(rows),
+            Self::Columns(rows) => Ok(rows),
+            Self::Warc(_) | Self::Wacz(_) | Self::Files(_) => Err(Reason::Format),
         }
     }
 }

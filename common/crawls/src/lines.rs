@@ -6,12 +6,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use doppel_protocol::page::PageItem;
-use serde::de::IgnoredAny;
 
 use super::error::{InputError, Place, Reason};
 use super::format::BYTE_ORDER_MARK;
 use super::raw_lines::RawLines;
-use super::record::{Guess, Ignored, JsonRow, RecordFile, Records, SAMPLE_BYTES, SAMPLE_RECORDS};
+use super::record::{
+    Guess, IdRows, JsonRow, Mended, Records, Row, SAMPLE_BYTES, SAMPLE_RECORDS, Setup, id_of,
+};
 use super::stream::Stream;
 use super::{Fetched, InputOptions, Item, charset};
 
@@ -19,8 +20,7 @@ use super::{Fetched, InputOptions, Item, charset};
 pub(super) struct Lines {
     path: Arc<Path>,
     lines: RawLines,
-    file: RecordFile,
-    options: InputOptions,
+    setup: Setup,
     reading: Option<Reading>,
     /// The first lines, which were read ahead, with their numbers.
     sample: VecDeque<(u64, Result<Vec<u8>, Reason>)>,
@@ -39,12 +39,11 @@ struct Reading {
 }
 
 impl Lines {
-    pub(super) fn new(path: &Arc<Path>, stream: Stream, file: RecordFile, options: InputOptions) -> Self {
+    pub(super) fn new(path: &Arc<Path>, stream: Stream, setup: Setup) -> Self {
         Self {
             path: Arc::clone(path),
-            lines: RawLines::new(stream, options.limits),
-            file,
-            options,
+            lines: RawLines::new(stream, setup.options.limits),
+            setup,
             reading: None,
             sample: VecDeque::new(),
             number: 0,
@@ -70,17 +69,15 @@ impl Lines {
         self.lines.bytes_read()
     }
 
-    pub(super) fn ignored(&self) -> Ignored {
-        self.reading.as_ref().map(|reading| reading.records.ignored().clone()).unwrap_or_default()
-    }
-
-    pub(super) fn unremembered_ids(&self) -> u64 {
-        self.reading.as_ref().map_or(0, |reading| reading.records.unremembered_ids())
+    /// The records, once the first lines were looked at.
+    pub(super) fn records(&self) -> Option<&Records> {
+        self.reading.as_ref().map(|reading| &reading.records)
     }
 
     /// Reads the first lines, to see which field holds what.
-    fn look(&mut self) -> Reading {
-        let mut guess = Guess::new(&self.options);
+    fn look(&mut self) -> Result<Reading, Reason> {
+        let options = &self.setup.options;
+        let mut guess = Guess::new(options);
         let paths = guess.paths();
         let (mut records, mut bytes) = (0, 0);
         while records < SAMPLE_RECORDS && bytes < SAMPLE_BYTES {
@@ -94,28 +91,64 @@ impl Lines {
                 }
                 records += 1;
                 // A bad line says nothing of the others.
-                if let Ok(mut row) = JsonRow::parse(json, &paths, true) {
-                    guess.note(&mut row, || PageItem::parse_in_file(json, self.options.limits.now).is_ok());
-                }
+                with_row(json, &paths, true, |mut row| {
+                    guess.note(&mut row, || page(json, options).is_ok());
+                    Ok(())
+                })
+                .unwrap_or_default();
             }
             self.sample.push_back((number, line));
         }
         let map = guess.finish();
-        let as_page = map.is_page_form() && !self.options.each_row;
-        let paths = map.paths();
-        Reading { records: Records::new(map, self.file.clone(), &self.options), paths, as_page }
+        let as_page = map.is_page_form();
+        let records = Records::new(map, &self.path, &self.setup)?;
+        let paths = records.map().paths();
+        Ok(Reading { records, paths, as_page })
     }
+}
+
+/// Reads the row that a line of JSON is, mended where strict JSON refuses it.
+fn with_row<T>(
+    json: &[u8],
+    paths: &[String],
+    with_names: bool,
+    read: impl FnOnce(JsonRow<'_, '_>) -> Result<T, Reason>,
+) -> Result<T, Reason> {
+    match JsonRow::parse(json, paths, with_names) {
+        Ok(row) => read(row),
+        Err(error) => match Mended::of(json) {
+            Some(mended) => read(mended.row(paths, with_names)?),
+            None => Err(error.into()),
+        },
+    }
+}
+
+/// Reads a line as the server does, mended where strict JSON refuses it. Returns whether its content had lone surrogates, too.
+fn page(json: &[u8], options: &InputOptions) -> Result<(Fetched, bool), Reason> {
+    let read = |json: &[u8]| Ok(Fetched::from(PageItem::parse_in_file(json, options.limits.now)?));
+    read(json).map(|page| (page, false)).or_else(|error| {
+        let Some(mended) = Mended::of(json) else { return Err(error) };
+        let page = read(mended.json())?;
+        let Some(without) = mended.without_surrogates() else { return Ok((page, false)) };
+        let without = read(without)?;
+        let is_named_alike =
+            page.url == without.url && (page.body.has_content() || page.body == without.body);
+        if is_named_alike { Ok((page.clone(), page.body != without.body)) } else { Err(error) }
+    })
 }
 
 impl Reading {
     fn item(&mut self, json: &[u8], number: u64, options: &InputOptions) -> Result<Item, Reason> {
         if self.as_page {
-            let page = Fetched::from(PageItem::parse_in_file(json, options.limits.now)?);
+            let (page, is_mended) = page(json, options)?;
             charset::check(&page.body)?;
+            if is_mended {
+                self.records.note_mended();
+            }
             return Ok(Item::Page(page));
         }
-        let mut row = JsonRow::parse(json, &self.paths, false)?;
-        self.records.item(&mut row, number)
+        let Self { records, paths, .. } = self;
+        with_row(json, paths, false, |mut row| records.item(&mut row, number))
     }
 }
 
@@ -124,7 +157,14 @@ impl Iterator for Lines {
 
     fn next(&mut self) -> Option<Item> {
         if self.reading.is_none() {
-            let reading = self.look();
+            let reading = match self.look() {
+                Ok(reading) => reading,
+                Err(reason) => {
+                    self.lines.break_off();
+                    self.sample.clear();
+                    return Some(Item::Bad(InputError::new(&self.path, Place::File, reason)));
+                }
+            };
             let map = reading.records.map().clone();
             let reading_as_page = reading.as_page;
             self.reading = Some(reading);
@@ -143,7 +183,7 @@ impl Iterator for Lines {
             self.number = number;
             let error = match line {
                 Ok(line) if json(line).is_empty() => continue,
-                Ok(line) => match reading.item(json(line), number, &self.options) {
+                Ok(line) => match reading.item(json(line), number, &self.setup.options) {
                     Ok(item) => return Some(item),
                     Err(reason) => {
                         let line = line.strip_suffix(b"\n").unwrap_or(line);
@@ -158,6 +198,19 @@ impl Iterator for Lines {
     }
 }
 
+impl IdRows for Lines {
+    fn next_id(&mut self, path: &[String]) -> Option<(u64, Option<String>)> {
+        loop {
+            let (number, line) = self.lines.next(is_object)?;
+            let Some(json) = line.ok().map(json).filter(|json| !json.is_empty()) else { continue };
+            let id = with_row(json, path, false, |mut row| {
+                Ok(id_of(path.first().and_then(|path| row.take(path))))
+            });
+            return Some((number, id.ok().flatten()));
+        }
+    }
+}
+
 /// The JSON of a line, which is empty where the line is blank.
 fn json(line: &[u8]) -> &[u8] {
     let json = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line).trim_ascii_end();
@@ -167,5 +220,5 @@ fn json(line: &[u8]) -> &[u8] {
 /// Whether it is a JSON object from the beginning to the end.
 fn is_object(line: &[u8]) -> bool {
     let json = json(line);
-    json.trim_ascii_start().starts_with(b"{") && serde_json::from_slice::<IgnoredAny>(json).is_ok()
+    json.trim_ascii_start().starts_with(b"{") && with_row(json, &[], false, |_| Ok(())).is_ok()
 }

@@ -32,6 +32,11 @@ impl RawLines {
         self.broke_off
     }
 
+    /// Ends the file here, because nothing of it can be read.
+    pub(super) fn break_off(&mut self) {
+        (self.ended, self.broke_off) = (true, true);
+    }
+
     /// The number of stored bytes read.
     pub(super) fn bytes_read(&self) -> u64 {
         self.stream.bytes_read()

@@ -5,6 +5,7 @@
 //! also those of a part that is read again. Stored bytes count only once, except those of a record that is
 //! [read once more](Stream::reread) because another record refers to it.
 
+use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
@@ -95,6 +96,11 @@ impl Stream {
     /// Reads something that can be read from any place, such as a part of a file.
     pub(super) fn seekable(from: impl Read + Seek + Send + 'static, limits: &Limits) -> Result<Self, Reason> {
         Self::new(Counted::seekable(from), limits)
+    }
+
+    /// Reads a file from where it is.
+    pub(super) fn of_file(file: File, limits: &Limits) -> Result<Self, Reason> {
+        Self::new(Counted::of_file(file).map_err(Reason::Io)?, limits)
     }
 
     /// Reads something once, such as a pipe.

@@ -9,7 +9,7 @@ from .async_client import AsyncClient
 from .client import Client
 from .connection import own_version
 from .contract.types import Page
-from .dedup import BadRows, Quarantined, dedup
+from .dedup import BadRows, Quarantined, RepeatedIds, dedup
 from .errors import (
     BadRequest,
     Conflict,
@@ -54,6 +54,7 @@ __all__ = [
     "ProgramError",
     "Quarantined",
     "Refused",
+    "RepeatedIds",
     "Retries",
     "Server",
     "TooLarge",

@@ -8,15 +8,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from numbers import Integral
+from types import NoneType
 from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .fields import LOOKED_AT, Columns, Fields
+from .fields import LIST, LOOKED_AT, Columns, Fields, columns_in, parts
 
 ROWS = 1_000
 """Rows of a chunk at most."""
+_ID_DIGITS = 1_000
+_ID_MAX = 10**_ID_DIGITS
+"""Above every id that is a number: Python does not write much larger ones as text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +49,8 @@ class Chunk:
     file: int = 0
     """The number of its file: in each, ids name one row."""
     popularities: list[Any] | None = None
+    id_is_guessed: bool = False
+    """Whether nobody has named the column of the ids, so that it is none where a value repeats."""
     untyped: bool = False
     """Whether the ids are texts because the file knows nothing else."""
 
@@ -66,7 +72,8 @@ def _chunk(rows: int, columns: Columns, values: Callable[[str], list[Any]], ids:
     dates = None if columns.date is None else values(columns.date)
     popularities = None if columns.popularity is None else values(columns.popularity)
     name = (columns.texts or columns.htmls)[0]
-    return Chunk(rows, name, contents, html, urls, dates, ids, popularities=popularities)
+    guessed = columns.id_is_guessed
+    return Chunk(rows, name, contents, html, urls, dates, ids, popularities=popularities, id_is_guessed=guessed)
 
 
 def columns_of(head: Iterable[pa.RecordBatch], names: Sequence[str], fields: Fields) -> Columns:
@@ -97,14 +104,70 @@ def of_arrow(
             ids = None if columns.id is None else _column(part, columns.id)
 
             def values(name: str, part: pa.RecordBatch = part) -> list[Any]:
-                return _values(_column(part, name))
+                return _values_at(part, name)
 
             yield _chunk(part.num_rows, columns, values, ids)
 
 
 def _first(batches: list[pa.RecordBatch], name: str) -> list[Any]:
-    found = chain.from_iterable(_values(_column(batch.slice(0, LOOKED_AT), name)) for batch in batches)
+    found = chain.from_iterable(_values_at(batch.slice(0, LOOKED_AT), name) for batch in batches)
     return list(islice(found, LOOKED_AT))
+
+
+def _values_at(batch: pa.RecordBatch, name: str) -> list[Any]:
+    """The values of a column, or of several that are joined."""
+    if name in batch.schema.names or not _is_joined(name):
+        return _values(_column(batch, name))
+    there = columns_in(name, batch.schema.names)
+    columns = [_values(batch.column(column)) for column in there]
+    return [_joined(dict(zip(there, row, strict=True)), name) for row in zip(*columns, strict=True)]
+
+
+def _is_joined(name: str) -> bool:
+    return "," in name or LIST in name
+
+
+def _joined(row: Mapping[str, Any], name: str) -> Any:
+    """The texts in several columns or in lists, joined by line feeds; the first value that is no text, if there is one."""
+    found: list[Any] = []
+    for part in parts(name):
+        if part in row or LIST not in part:
+            found.append(_value(row, part))
+        else:
+            _gather(row, part.split("."), found)
+    found = [value for value in found if value is not None]
+    other = next((value for value in found if not isinstance(value, str)), None)
+    if other is not None:
+        return other
+    return "\n".join(text for text in found if text) if found else None
+
+
+def _gather(value: Any, steps: Sequence[str], found: list[Any]) -> None:
+    """Adds the values to which the steps of a path lead. A text in the place of a list or a dictionary is taken as if it were in that."""
+    if isinstance(value, (str, NoneType)) or not steps:
+        found.append(value)
+        return
+    name, *rest = steps
+    own = name.removesuffix(LIST)
+    if not isinstance(value, Mapping):
+        found.append(value)
+    elif own == name:
+        _gather(cast("Mapping[str, Any]", value).get(name), rest, found)
+    else:
+        inside = cast("Mapping[str, Any]", value).get(own.removesuffix(LIST))
+        for element in _elements(inside, name.count(LIST), found):
+            _gather(element, rest, found)
+
+
+def _elements(value: Any, depth: int, found: list[Any]) -> Iterator[Any]:
+    """The elements of lists in lists. What is no list, and no text either, is found as it is."""
+    if depth == 0 or isinstance(value, (str, NoneType)):
+        yield value
+    elif isinstance(value, Iterable) and not isinstance(value, (bytes, bytearray, Mapping)):
+        for element in cast("Iterable[Any]", value):
+            yield from _elements(element, depth - 1, found)
+    else:
+        found.append(value)
 
 
 def _values(column: pa.Array) -> list[Any]:
@@ -156,12 +219,33 @@ def _record(row: object) -> Mapping[str, Any]:
 
 def _value(row: Mapping[str, Any], name: str) -> Any:
     if name in row:
-        return row[name]
-    value: Any = row
-    for part in name.split("."):
-        value = cast("Mapping[str, Any]", value).get(part) if isinstance(value, Mapping) else None
+        value = row[name]
+    elif _is_joined(name):
+        value = _joined(row, name)
+    else:
+        value = row
+        for part in name.split("."):
+            value = cast("Mapping[str, Any]", value).get(part) if isinstance(value, Mapping) else None
     # NaN is how pandas has a null.
     return None if isinstance(value, float) and value != value else value
+
+
+def is_unicode(text: str) -> bool:
+    """Whether a text has no lone surrogate."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def shown(name: str) -> str:
+    """The name of a column in a message.
+
+    >>> print(shown("a\\udcff"))
+    "a?"
+    """
+    return '"' + name.encode(errors="replace").decode() + '"'
 
 
 def described(value: object) -> str:
@@ -175,14 +259,23 @@ def described(value: object) -> str:
 
 
 def _ids(values: list[Any], name: str, faults: dict[int, str]) -> pa.Array:
-    """Ids as whole numbers, or as texts where there are texts. One of another type makes a bad row."""
+    """Ids as whole numbers, or as texts where there are texts. One of another type or with a lone surrogate makes a bad row."""
     for at, value in enumerate(values):
-        if isinstance(value, bool) or not isinstance(value, (str, Integral, type(None))):
-            faults.setdefault(at, f'"{name}": is a {described(value)}, and has to be text or a whole number')
+        if isinstance(value, str):
+            if not value.isascii() and not is_unicode(value):
+                faults.setdefault(
+                    at, f"{shown(name)}: is text with a lone surrogate, and has to be text or a whole number"
+                )
+                values[at] = None
+        elif isinstance(value, bool) or not isinstance(value, (Integral, NoneType)):
+            faults.setdefault(at, f"{shown(name)}: is a {described(value)}, and has to be text or a whole number")
+            values[at] = None
+        elif value is not None and abs(int(value)) > _ID_MAX:
+            faults.setdefault(at, f"{shown(name)}: is a whole number of more than {_ID_DIGITS} digits")
             values[at] = None
     if any(isinstance(value, str) for value in values):
         return pa.array([None if value is None else str(value) for value in values], pa.string())
     try:
         return pa.array(values, pa.int64())
-    except OverflowError:
+    except (OverflowError, pa.ArrowInvalid):
         return pa.array([None if value is None else str(value) for value in values], pa.string())

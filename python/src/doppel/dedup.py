@@ -38,6 +38,10 @@ class Quarantined(UserWarning):
     """All rows of some groups are kept, near-duplicates among them, because the groups have too many distinct contents."""
 
 
+class RepeatedIds(UserWarning):
+    """A column that was taken for the ids by its name has a value twice, so rows are called by their numbers. `id=` names the column."""
+
+
 def dedup(
     source: Source,
     *,
@@ -67,11 +71,14 @@ def dedup(
 
     `text` names the column with what is compared, `html` one that is read where a row has no text. Without both it is the first of
     `text`, `content` and `raw_content` that at least half of the first 1,000 rows have, or else the one that most have; where that is
-    null or empty, `text` is read, then `html`. A name with dots leads into nested columns. A row whose text is null is bad; an empty
-    text is kept.
+    null or empty, `text` is read, then `html`. A name with dots leads into nested columns, `messages[].content` into
+    lists, and `title,body` names several columns, whose texts are joined by line feeds. A row whose text is null is bad; an empty text
+    is kept. `none` in the place of a name says that a column is not read.
 
     `id` names the column by which rows are called in the result: without it `id` is taken where there is one, or else rows are called
-    by their number from 0. Of rows without URLs that have one id in a file, or in a source that is no file, all but the first are bad.
+    by their number from 0. Of rows without URLs that have one id in a file, or in a source that is no file, all but the first are bad
+    where `id` is named or the rows stay in a collection; otherwise the column is no id, rows are called by their numbers, and a warning
+    `RepeatedIds` says so.
     A row whose id is null or empty is called `row=` and its number, and all ids are texts then.
 
     `url` names a column of URLs, which the usual winner order then reads. Each row is judged on its own, also when several have one URL;
@@ -158,6 +165,7 @@ def dedup(
                 steps.going_on(f"{rows.count:,} rows read")
         steps.done(f"{rows.count:,} rows read")
         if rows.written == 0:
+            _warn_of_repeated(rows.repeated)
             _warn_of_bad(rows.count, rows.reasons)
             out.touch()
             return results.by_row(out, rows)
@@ -167,6 +175,7 @@ def dedup(
         said = rows.reasons + (summary.reasons(bad, rows) if refused else [])
         _warn_of_bad(rows.count - rows.written + refused, said)
         _warn_of_quarantine(told)
+        _warn_of_repeated(rows.repeated)
         ids = rows.ids()
         if report is not None:
             summary.write_report(shown, Path(report), rows, ids)
@@ -189,6 +198,7 @@ _OF_FILES = {
     "removed": "`table.filter(pyarrow.compute.invert(found['kept']))` is what is removed",
     "superseded": "the result has the status `superseded`",
     "annotate": "the result has these columns",
+    "separator": "the first row of a file shows it, or a line such as sep=; in front",
     "format": "the ending of a file's name says what it is",
     "prune": "it is for directories of pages",
     "read_again": "rows are read each time",
@@ -243,6 +253,15 @@ def _warn_of_quarantine(told: bytes) -> None:
     summary = cast("Mapping[str, Any]", msgspec.json.decode(told))
     if summary["groups"]["quarantined"]:
         warnings.warn("\n".join(summary["warnings"]), Quarantined, stacklevel=3)
+
+
+def _warn_of_repeated(repeated: Mapping[int, str]) -> None:
+    """Warns of files in which a guessed id repeats."""
+    if repeated:
+        first = next(iter(repeated.values()))
+        more = f", and so it is in {len(repeated) - 1} more files" if len(repeated) > 1 else ""
+        text = f"the column id is no id, and rows are called by their numbers: {first}{more}. id= names the column of the ids"
+        warnings.warn(text, RepeatedIds, stacklevel=3)
 
 
 def _warn_of_bad(count: int, reasons: list[str]) -> None:

@@ -5,9 +5,9 @@
 from __future__ import annotations
 
 import bz2
-import csv
 import gzip
 import io
+import json
 import lzma
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,12 +20,11 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as parquet
 
+from . import tables
 from .chunks import ROWS, Chunk, Fault, columns_of, first_batches, of_arrow, of_dictionaries
 from .fields import Fields
 
 _COMPRESSIONS = (".gz", ".zst", ".bz2", ".xz")
-_CELL_BYTES_MAX = 32 << 20
-_SEPARATORS = ",;\t"
 
 
 def rows(path: Path, fields: Fields) -> Iterator[Chunk]:
@@ -60,7 +59,7 @@ def _named(path: Path) -> Iterator[None]:
     """Names the file in errors of the libraries."""
     try:
         yield
-    except (pa.ArrowException, EOFError, zlib.error, lzma.LZMAError, csv.Error) as error:
+    except (pa.ArrowException, EOFError, zlib.error, lzma.LZMAError) as error:
         raise ValueError(f"{path}: {error}") from error
     except OSError as error:
         if error.filename is not None:
@@ -91,9 +90,9 @@ def _parquet(path: Path, fields: Fields) -> Iterator[Chunk]:
     with parquet.ParquetFile(path) as file:
         names = file.schema_arrow.names
         # The first rows say which of the columns that may be meant are read.
-        head = first_batches(file.iter_batches(batch_size=ROWS, columns=fields.looked_at(names)))
+        head = first_batches(file.iter_batches(batch_size=ROWS, columns=fields.read(names)))
         columns = columns_of(head, names, fields)
-        yield from of_arrow(file.iter_batches(columns=columns.names()), names, fields, columns)
+        yield from of_arrow(file.iter_batches(columns=columns.names(names)), names, fields, columns)
 
 
 def _arrow(path: Path, fields: Fields) -> Iterator[Chunk]:
@@ -119,8 +118,12 @@ def _json(path: Path, lines: Iterable[bytes]) -> Iterator[Mapping[str, Any] | Fa
         try:
             record = msgspec.json.decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            yield Fault(f"{path.name}, line {number}: {error}")
-            continue
+            # NaN, Infinity and lone surrogates are no JSON, but of Python's.
+            try:
+                record = json.loads(line)
+            except (ValueError, RecursionError):
+                yield Fault(f"{path.name}, line {number}: {error}")
+                continue
         if isinstance(record, dict):
             yield cast("Mapping[str, Any]", record)
         else:
@@ -128,12 +131,11 @@ def _json(path: Path, lines: Iterable[bytes]) -> Iterator[Mapping[str, Any] | Fa
 
 
 def _csv(path: Path, file: BinaryIO, tabs: bool) -> Iterator[Mapping[str, Any] | Fault]:
-    """The rows of CSV or TSV, whose cells are texts. An empty cell is a null, and a row of another number of cells than names a fault.
+    """The rows of CSV or TSV, whose cells are texts. An empty cell is a null. A row of another number of cells than names, or
+    with a stray quote, is a fault.
 
-    Raises `ValueError` where a quote is never closed.
+    Raises `ValueError` where the table begins with a comment, or its names cannot be read.
     """
-    # The limit holds for the whole process, so it is only ever raised.
-    csv.field_size_limit(max(csv.field_size_limit(), _CELL_BYTES_MAX))
     # What is not UTF-8 is found where a row is written.
     lines = io.TextIOWrapper(file, "utf-8-sig", errors="surrogateescape", newline="")
     try:
@@ -145,26 +147,29 @@ def _csv(path: Path, file: BinaryIO, tabs: bool) -> Iterator[Mapping[str, Any] |
 
 def _records(path: Path, lines: io.TextIOWrapper, tabs: bool) -> Iterator[Mapping[str, Any] | Fault]:
     """The rows below the first, which has the names."""
-    first = lines.readline()
-    separator = "\t" if tabs else max(_SEPARATORS, key=first.count)
-    at_end = False
-
-    def watched() -> Iterator[str]:
-        nonlocal at_end
-        yield from chain([first], lines)
-        at_end = True
-
-    reader = csv.reader(watched(), delimiter=separator)
+    first = next((line for line in lines if line.strip("\r\n")), "")
+    said = tables.said_separator(first)
+    separator = said or ("\t" if tabs else tables.separator_of(first))
+    if said is not None:
+        first = next((line for line in lines if line.strip("\r\n")), "")
+    if first.startswith("# ") and separator not in first:
+        raise ValueError(
+            f"{path}: a table that begins with a comment, which CSV does not have; leave out lines that begin with #"
+        )
     names: list[str] | None = None
-    for cells in reader:
-        if at_end:
-            # The reader wanted another line to end this row.
-            raise ValueError(f"{path}: the data end in the middle of a row: a quote is never closed")
-        if not cells:
-            continue
-        if names is None:
+    for number, cells in tables.Rows(chain([first], lines), separator):
+        place = f"{path.name}, line {number + (said is not None)}"
+        if isinstance(cells, tables.BadRow):
+            if names is None:
+                raise ValueError(f"{path}: {cells.reason}")
+            yield Fault(f"{place}: {cells.reason}")
+        elif names is None:
             names = cells
         elif len(cells) != len(names):
-            yield Fault(f"{path.name}, line {reader.line_num}: {len(cells)} cells under {len(names)} names")
+            yield Fault(f"{place}: {len(cells)} cells under {len(names)} names")
         else:
-            yield {name: cell or None for name, cell in zip(names, cells, strict=True)}
+            row: dict[str, str | None] = {}
+            for name, cell in zip(names, cells, strict=True):
+                # Of columns of one name the first counts.
+                row.setdefault(name, cell or None)
+            yield row

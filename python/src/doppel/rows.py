@@ -9,6 +9,7 @@ else the id.
 # Arrow for Python has no types.
 from __future__ import annotations
 
+import json
 from array import array
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -20,7 +21,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .chunks import Chunk, described
+from .chunks import Chunk, described, shown
 from .moments import moment
 from .program import LINES_SHOWN
 
@@ -70,9 +71,12 @@ class Rows:
         self._newest: dict[str, _Version] = {}
         self._names: list[str] = []
         self._ids: list[pa.Array] = []
+        self._files: list[int] = []
         self._untyped = True
         self._file = 0
         self._seen: set[int] = set()
+        self.repeated: dict[int, str] = {}
+        """Why a guessed id is none, by the numbers of files in which a value repeats."""
         self._now = datetime.now(UTC)
 
     def write(self, chunk: Chunk) -> None:
@@ -85,6 +89,7 @@ class Rows:
             self._file, self._seen = chunk.file, set()
         ids = None if chunk.ids is None else chunk.ids.to_pylist()
         self._ids.append(pa.nulls(chunk.rows) if chunk.ids is None else chunk.ids)
+        self._files.append(chunk.file)
         self._untyped &= chunk.untyped
         for at in range(chunk.rows):
             name = ""
@@ -108,8 +113,10 @@ class Rows:
         has_url = isinstance(url, str) and url[:8].lower().startswith(("http://", "https://", "file://"))
         has_id = id is not None and id != ""
         # A row with a URL is named by that, and its versions may have one id.
-        if has_id and not has_url and hash(str(id)) in self._seen:
-            raise _Bad(f"an earlier row has the id {id}")
+        if has_id and not has_url and chunk.file not in self.repeated and hash(str(id)) in self._seen:
+            if self.stay or not chunk.id_is_guessed:
+                raise _Bad(f"an earlier row has the id {id}")
+            self.repeated[chunk.file] = f"row {self.count} has the id of an earlier row, {id}"
         content = self._content(chunk, at)
         try:
             fetched = None if chunk.dates is None else moment(chunk.dates[at])
@@ -143,20 +150,32 @@ class Rows:
     def _content(self, chunk: Chunk, at: int) -> bytes:
         """The text or HTML of a row, as an object of JSON."""
         content = chunk.contents[at]
-        if isinstance(content, (bytes, bytearray)):
+        name = shown(chunk.name)
+        # What is not UTF-8 in bytes is no text of another charset here.
+        is_bytes = isinstance(content, (bytes, bytearray))
+        if is_bytes:
             content = content.decode(errors="surrogateescape")
         if content is None:
-            raise _Bad(f'"{chunk.name}": missing')
+            raise _Bad(f"{name}: missing")
+        if isinstance(content, (list, tuple)):
+            raise _Bad(
+                f"{name}: is a list, and has to be text; text={chunk.name}[] takes the texts in it, and "
+                f"text={chunk.name}[].NAME a field of the dictionaries in it"
+            )
         if not isinstance(content, str):
-            raise _Bad(f'"{chunk.name}": is a {described(content)}, and has to be text')
+            raise _Bad(f"{name}: is a {described(content)}, and has to be text")
         if type(content) is not str:
             # One of numpy, which cannot be encoded.
             content = str(content)
+        page = {"html" if at in chunk.html else "text": content}
         try:
-            encoded = self._encoder.encode({"html" if at in chunk.html else "text": content})
+            encoded = self._encoder.encode(page)
         except UnicodeEncodeError:
-            raise _Bad(f'"{chunk.name}": is not UTF-8') from None
-        if len(encoded) > _PAGE_BYTES_MAX and (size := len(content.encode())) > _PAGE_BYTES_MAX:
+            if is_bytes or chunk.untyped:
+                raise _Bad(f"{name}: is not UTF-8") from None
+            # The program reads U+FFFD for a lone surrogate, and counts such texts.
+            encoded = json.dumps(page).encode()
+        if len(encoded) > _PAGE_BYTES_MAX and (size := len(content.encode(errors="replace"))) > _PAGE_BYTES_MAX:
             raise _Bad(f"a page of {size} bytes; at most {_PAGE_BYTES_MAX} are taken")
         return encoded
 
@@ -185,6 +204,9 @@ class Rows:
             ids = [str(id) if id is not None else "" for chunk in self._ids for id in chunk.to_pylist()]
             called = zip(ids, self._names, range(self.count), strict=True)
             return pa.chunked_array([pa.array([id or name or f"row={row}" for id, name, row in called], text)])
+        # A column that repeats in a file is none of its ids.
+        ids = zip(self._ids, self._files, strict=True)
+        self._ids = [pa.nulls(len(chunk)) if file in self.repeated else chunk for chunk, file in ids]
         kind = _kind([chunk.type for chunk in self._ids])
         if pa.types.is_null(kind):
             return pa.chunked_array([numbers])

@@ -135,13 +135,13 @@ def _frame(source: Any, fields: Fields) -> Iterator[Chunk]:
         source = source.to_frame(fields.text or "text")
     if type(source).__name__ == "LazyFrame":
         names = source.collect_schema().names()
-        source = source.select(_tops(fields.looked_at(names), names)).collect()
+        source = source.select(_tops(fields.read(names), names)).collect()
     names = [str(name) for name in source.columns]
-    looked_at = source[_tops(fields.looked_at(names), names)]
+    looked_at = source[_tops(fields.read(names), names)]
     try:
         head = pa.RecordBatchReader.from_stream(looked_at.head(LOOKED_AT))
         columns = columns_of(head, names, fields)
-        reader = pa.RecordBatchReader.from_stream(looked_at[_tops(columns.names(), names)])
+        reader = pa.RecordBatchReader.from_stream(looked_at[_tops(columns.names(names), names)])
     except (pa.ArrowInvalid, pa.ArrowTypeError):
         # A column of pandas may have values of several types.
         rows = looked_at.astype(object).where(looked_at.notna(), None).itertuples(index=False, name=None)

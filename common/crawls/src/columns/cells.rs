@@ -1,5 +1,7 @@
 //! The rows of a batch of columns.
 
+pub(super) mod lists;
+
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
 
@@ -13,7 +15,8 @@ use arrow_array::{Array, ArrayRef, RecordBatch, StructArray};
 use arrow_schema::{DataType, Fields, TimeUnit};
 use doppel_model::Timestamp;
 
-use crate::record::{Paths, Row, Value};
+use crate::record::{A_LIST, AN_OBJECT, LIST, Paths, Row, Value};
+use lists::{add_texts, element_of};
 
 /// The columns of a batch at some paths.
 pub(super) struct Columns {
@@ -27,6 +30,8 @@ struct Column {
     /// The structures that it is in, the outermost first.
     around: Vec<ArrayRef>,
     values: ArrayRef,
+    /// What is left of the path, from the brackets of a list on.
+    rest: String,
 }
 
 impl Columns {
@@ -34,8 +39,8 @@ impl Columns {
     pub(super) fn new(batch: &RecordBatch, paths: &[String]) -> Self {
         let find = |path: &String| {
             let mut around = Vec::new();
-            let values = find(batch.schema_ref().fields(), batch.columns(), path, &mut around)?;
-            Some(Column { path: path.clone(), around, values })
+            let (values, rest) = find(batch.schema_ref().fields(), batch.columns(), path, &mut around)?;
+            Some(Column { path: path.clone(), around, values, rest: rest.to_owned() })
         };
         Self { found: paths.iter().map(find).collect(), rows: batch.num_rows() }
     }
@@ -52,20 +57,32 @@ impl Column {
         if self.around.iter().any(|around| around.is_null(row)) {
             return None;
         }
-        value(&*self.values, row)
+        if self.rest.is_empty() {
+            return value(&*self.values, row);
+        }
+        let mut texts = None;
+        add_texts(&self.values, row, &self.rest, &mut texts);
+        texts
     }
 }
 
-/// The column at a path, and the structures that it is in. A column whose own name has dots comes before one in a structure.
-fn find(fields: &Fields, columns: &[ArrayRef], path: &str, around: &mut Vec<ArrayRef>) -> Option<ArrayRef> {
+/// The column at a path, the structures that it is in, and what is left of the path where a list is on it. A column whose own name has dots comes
+/// before one in a structure.
+fn find<'p>(
+    fields: &Fields,
+    columns: &[ArrayRef],
+    path: &'p str,
+    around: &mut Vec<ArrayRef>,
+) -> Option<(ArrayRef, &'p str)> {
     if let Some(at) = fields.iter().position(|field| field.name() == path) {
-        return columns.get(at).cloned();
+        return columns.get(at).cloned().map(|column| (column, ""));
     }
     for (field, column) in fields.iter().zip(columns) {
-        let Some(rest) = path.strip_prefix(field.name().as_str()).and_then(|rest| rest.strip_prefix('.'))
-        else {
-            continue;
-        };
+        let Some(rest) = path.strip_prefix(field.name().as_str()) else { continue };
+        if rest.starts_with(LIST) {
+            return Some((column.clone(), rest));
+        }
+        let Some(rest) = rest.strip_prefix('.') else { continue };
         let Some(inside) = column.as_any().downcast_ref::<StructArray>() else { continue };
         around.push(column.clone());
         if let Some(found) = find(inside.fields(), inside.columns(), rest, around) {
@@ -90,11 +107,28 @@ pub(super) fn paths(fields: &Fields) -> Vec<String> {
 fn note(fields: &Fields, before: &mut String, depth: u32, paths: &mut Paths) {
     for field in fields {
         paths.note(before, field.name());
-        if let (DataType::Struct(inside), Some(depth)) = (field.data_type(), depth.checked_sub(1)) {
-            let outside = before.len();
-            before.extend([field.name(), "."]);
+        let outside = before.len();
+        before.push_str(field.name());
+        note_inside(field.data_type(), before, depth, paths);
+        before.truncate(outside);
+    }
+}
+
+/// Notes what is in a column or an element of the path `before`.
+fn note_inside(of: &DataType, before: &mut String, depth: u32, paths: &mut Paths) {
+    let Some(depth) = depth.checked_sub(1) else { return };
+    match of {
+        DataType::Struct(inside) => {
+            before.push('.');
             note(inside, before, depth, paths);
-            before.truncate(outside);
+        }
+        of => {
+            let Some(element) = element_of(of) else { return };
+            before.push_str(LIST);
+            if !matches!(element, DataType::Struct(_)) {
+                paths.note("", before);
+            }
+            note_inside(element, before, depth, paths);
         }
     }
 }
@@ -139,6 +173,8 @@ fn value(array: &dyn Array, row: usize) -> Option<Value<'_>> {
     }
     let text = |text| Some(Value::Text(Cow::Borrowed(text)));
     let number = |number: Option<i128>| number.map(Value::Whole);
+    // Data frames have NaN where there is nothing.
+    let float = |number: f64| (!number.is_nan()).then_some(Value::Float(number));
     let date = |millis: Option<i64>| {
         let millis = millis.filter(|millis| DATES.contains(millis)).map(Timestamp::from_millis);
         Some(millis.map_or(Value::Other("a date out of range"), Value::Date))
@@ -160,9 +196,9 @@ fn value(array: &dyn Array, row: usize) -> Option<Value<'_>> {
         DataType::UInt16 => number(whole::<UInt16Type>(array, row)),
         DataType::UInt32 => number(whole::<UInt32Type>(array, row)),
         DataType::UInt64 => number(whole::<UInt64Type>(array, row)),
-        DataType::Float16 => Some(Value::Float(array.as_primitive::<Float16Type>().value(row).into())),
-        DataType::Float32 => Some(Value::Float(array.as_primitive::<Float32Type>().value(row).into())),
-        DataType::Float64 => Some(Value::Float(array.as_primitive::<Float64Type>().value(row))),
+        DataType::Float16 => float(array.as_primitive::<Float16Type>().value(row).into()),
+        DataType::Float32 => float(array.as_primitive::<Float32Type>().value(row).into()),
+        DataType::Float64 => float(array.as_primitive::<Float64Type>().value(row)),
         DataType::Boolean => Some(Value::Bool(array.as_boolean().value(row))),
         DataType::Date32 => {
             date(i64::from(array.as_primitive::<Date32Type>().value(row)).checked_mul(Timestamp::DAY_MS))
@@ -189,8 +225,8 @@ fn value(array: &dyn Array, row: usize) -> Option<Value<'_>> {
         | DataType::LargeList(_)
         | DataType::FixedSizeList(..)
         | DataType::ListView(_)
-        | DataType::LargeListView(_) => Some(Value::Other("a list")),
-        DataType::Struct(_) | DataType::Map(..) => Some(Value::Other("an object")),
+        | DataType::LargeListView(_) => Some(Value::Other(A_LIST)),
+        DataType::Struct(_) | DataType::Map(..) => Some(Value::Other(AN_OBJECT)),
         _ => Some(Value::Other("a value of another type")),
     }
 }

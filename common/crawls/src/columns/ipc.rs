@@ -72,7 +72,7 @@ impl Decoder {
     /// Has the next batches have what is at these paths.
     fn project(&mut self, paths: &[String]) {
         let holds = |name: &str, path: &String| {
-            path.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+            path.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
         };
         let mut names = HashSet::new();
         // Of several columns of a name the first is read.

@@ -18,9 +18,9 @@ use arrow_array::RecordBatch;
 use parquet::schema::types::SchemaDescriptor;
 
 use super::error::{InputError, Place, Reason};
-use super::record::{Guess, Ignored, RecordFile, Records, SAMPLE_BYTES, SAMPLE_RECORDS};
+use super::record::{Guess, IdRows, Records, Row, SAMPLE_BYTES, SAMPLE_RECORDS, Setup, id_of};
 use super::stream::Stream;
-use super::{Fetched, InputOptions, Item};
+use super::{Fetched, Item};
 use cells::{BatchRow, Columns};
 use ipc::{FileBatches, StreamBatches};
 use parquet_file::ParquetBatches;
@@ -31,8 +31,7 @@ const ROW_BYTES: u64 = 16;
 /// The pages of a file of columns.
 pub(super) struct Rows {
     path: Arc<Path>,
-    file: RecordFile,
-    options: InputOptions,
+    setup: Setup,
     batches: Batches,
     records: Option<Records>,
     paths: Vec<String>,
@@ -67,40 +66,27 @@ pub(super) enum Kind {
 
 impl Rows {
     /// A Parquet file.
-    pub(super) fn parquet(
-        path: &Arc<Path>,
-        file: File,
-        (name, options): (RecordFile, InputOptions),
-    ) -> Result<Self, Reason> {
-        let batches = ParquetBatches::open(file, options.limits)?;
-        Ok(Self::new(path, Batches::Parquet(Box::new(batches)), (name, options)))
+    pub(super) fn parquet(path: &Arc<Path>, file: File, setup: Setup) -> Result<Self, Reason> {
+        let batches = ParquetBatches::open(file, setup.options.limits)?;
+        Ok(Self::new(path, Batches::Parquet(Box::new(batches)), setup))
     }
 
     /// An Arrow file.
-    pub(super) fn arrow_file(
-        path: &Arc<Path>,
-        file: File,
-        (name, options): (RecordFile, InputOptions),
-    ) -> Result<Self, Reason> {
-        let batches = FileBatches::open(file, options.limits)?;
-        Ok(Self::new(path, Batches::File(Box::new(batches)), (name, options)))
+    pub(super) fn arrow_file(path: &Arc<Path>, file: File, setup: Setup) -> Result<Self, Reason> {
+        let batches = FileBatches::open(file, setup.options.limits)?;
+        Ok(Self::new(path, Batches::File(Box::new(batches)), setup))
     }
 
     /// An Arrow stream of any compression.
-    pub(super) fn arrow_stream(
-        path: &Arc<Path>,
-        stream: Stream,
-        (name, options): (RecordFile, InputOptions),
-    ) -> Result<Self, Reason> {
-        let batches = StreamBatches::open(stream, options.limits)?;
-        Ok(Self::new(path, Batches::Stream(Box::new(batches)), (name, options)))
+    pub(super) fn arrow_stream(path: &Arc<Path>, stream: Stream, setup: Setup) -> Result<Self, Reason> {
+        let batches = StreamBatches::open(stream, setup.options.limits)?;
+        Ok(Self::new(path, Batches::Stream(Box::new(batches)), setup))
     }
 
-    fn new(path: &Arc<Path>, batches: Batches, (file, options): (RecordFile, InputOptions)) -> Self {
+    fn new(path: &Arc<Path>, batches: Batches, setup: Setup) -> Self {
         Self {
             path: Arc::clone(path),
-            file,
-            options,
+            setup,
             batches,
             records: None,
             paths: Vec::new(),
@@ -142,18 +128,15 @@ impl Rows {
         self.batches.bytes_read()
     }
 
-    pub(super) fn ignored(&self) -> Ignored {
-        self.records.as_ref().map(|records| records.ignored().clone()).unwrap_or_default()
-    }
-
-    pub(super) fn unremembered_ids(&self) -> u64 {
-        self.records.as_ref().map_or(0, Records::unremembered_ids)
+    /// The records, once the first rows were looked at.
+    pub(super) fn records(&self) -> Option<&Records> {
+        self.records.as_ref()
     }
 
     /// Reads the first rows, to see which column holds what.
     fn look(&mut self) -> Result<Records, Reason> {
-        let mut guess = Guess::new(&self.options);
-        let mut pages = Records::in_page_form(&self.options);
+        let mut guess = Guess::new(&self.setup.options);
+        let mut pages = Records::in_page_form(&self.setup.options);
         let (paths, own_paths) = (guess.paths(), pages.map().paths());
         self.batches.project(&paths)?;
         let (mut sample, mut rows, mut bytes) = (Vec::new(), 0, 0);
@@ -177,9 +160,10 @@ impl Rows {
             sample.push(Ok(batch));
         }
         let map = guess.finish();
-        self.paths = map.paths();
+        let records = Records::new(map, &self.path, &self.setup)?;
+        self.paths = records.map().paths();
         self.batches.begin_again(sample, &self.paths)?;
-        Ok(Records::new(map, self.file.clone(), &self.options))
+        Ok(records)
     }
 
     fn bad(&mut self, reason: Reason) -> Item {
@@ -234,7 +218,7 @@ impl Iterator for Rows {
                 Ok(records) => {
                     let map = records.map().clone();
                     self.records = Some(records);
-                    if !map.is_page_form() || self.options.each_row {
+                    if !map.is_page_form() {
                         return Some(Item::Fields(Arc::new(map)));
                     }
                 }
@@ -256,11 +240,29 @@ impl Iterator for Rows {
             self.unpacked += body.raw_content().map_or(0, |content| content.size() as u64);
         }
         // Encodings of columns repeat a value at next to no cost.
-        if let Err(reason) = self.options.limits.check_expansion(self.batches.bytes_stored(), self.unpacked) {
+        if let Err(reason) =
+            self.setup.options.limits.check_expansion(self.batches.bytes_stored(), self.unpacked)
+        {
             self.number -= 1;
             return self.break_off(reason);
         }
         Some(item.unwrap_or_else(|reason| self.bad(reason)))
+    }
+}
+
+impl IdRows for Rows {
+    fn next_id(&mut self, path: &[String]) -> Option<(u64, Option<String>)> {
+        if self.number == 0 && self.current.is_none() {
+            self.paths = path.to_vec();
+            self.batches.project(path).ok()?;
+        }
+        if !self.advance().ok()? {
+            return None;
+        }
+        self.number += 1;
+        let current = self.current.as_ref()?;
+        let mut row = BatchRow::new(&current.columns, current.row, &[]);
+        Some((self.number, id_of(path.first().and_then(|path| row.take(path)))))
     }
 }
 

@@ -94,7 +94,10 @@ impl ParquetBatches {
             leaf.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
         };
         // Of a list or an object, one leaf shows that it is there.
-        let first = |path: &String| leaves.iter().position(|leaf| is_inside(leaf, path));
+        let first = |path: &String| {
+            let leaf = leaves.iter().position(|leaf| is_inside(leaf, path));
+            leaf.or_else(|| cells::lists::leaf_at(self.metadata.schema().fields(), path))
+        };
         self.mask = ProjectionMask::leaves(schema, paths.iter().filter_map(first));
         (self.next, self.reader, self.rows_read, self.unpacked) = (0, None, 0, 0);
         Ok(())

@@ -19,6 +19,7 @@ use parquet::basic::{BrotliLevel, Compression, Encoding, GzipLevel, ZstdLevel};
 use parquet::file::properties::{WriterProperties, WriterVersion};
 
 use super::*;
+use crate::InputOptions;
 use crate::record::FieldNames;
 use crate::{FetchedBody, Input, Limits};
 
@@ -238,9 +239,51 @@ fn a_list_is_no_text() {
     for (name, file) in all_formats(&[batch]) {
         assert_eq!(
             read(&name, &file, &options),
-            ["bad: Row(1) \"text\": is a list, and has to be text"],
+            [
+                "bad: Row(1) \"text\": is a list, and has to be text; --text-field text[] takes the texts in it, and text[].NAME \
+                 a field of the objects in it"
+            ],
             "{name}"
         );
+    }
+}
+
+/// A list column in which each row has the rows of `values` up to the next of the offsets.
+fn list_of(values: ArrayRef, offsets: &[i32]) -> ArrayRef {
+    let field = Arc::new(Field::new("item", values.data_type().clone(), true));
+    let offsets = arrow_buffer::OffsetBuffer::new(offsets.to_vec().into());
+    Arc::new(ListArray::new(field, offsets, values, None))
+}
+
+#[test]
+fn texts_in_lists_are_joined() {
+    let contents: ArrayRef = Arc::new(StringArray::from(vec![Some("a"), None, Some("b"), Some("c")]));
+    let roles: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 3, 4]));
+    let field = |name: &str, of: &ArrayRef| Arc::new(Field::new(name, of.data_type().clone(), true));
+    let fields = vec![field("role", &roles), field("content", &contents)];
+    let messages = StructArray::new(fields.into(), vec![roles, Arc::clone(&contents)], None);
+    let batch = batch(vec![
+        ("first", list_of(Arc::new(Int64Array::from(vec![1, 2])), &[0, 1, 2, 2])),
+        ("messages", list_of(Arc::new(messages), &[0, 3, 4, 4])),
+        ("title", Arc::new(StringArray::from(vec!["x", "", "z"]))),
+        ("tags", list_of(contents, &[0, 3, 4, 4])),
+    ]);
+    for (path, expected) in [
+        ("messages[].content", ["a\nb", "c", "-"]),
+        ("tags[]", ["a\nb", "c", "-"]),
+        ("title,messages[].content", ["x\na\nb", "c", "z"]),
+        ("title[]", ["x", "", "z"]),
+    ] {
+        let fields = FieldNames { text: Some(path.to_owned()), ..FieldNames::default() };
+        let options = InputOptions { fields, ..options() };
+        for (name, file) in all_formats(&[batch.clone()]) {
+            let found = read(&name, &file, &options);
+            let expected = expected.iter().zip(1..).map(|(text, row)| match *text {
+                "-" => format!("bad: Row({row}) {path:?}: missing"),
+                text => format!("record:{name}#row={row} text {text}"),
+            });
+            assert_eq!(found, expected.collect::<Vec<_>>(), "{name} {path}");
+        }
     }
 }
 

@@ -2,8 +2,14 @@ use std::fs;
 
 use doppel_model::Timestamp;
 
+use super::rows::CELLS_MAX;
 use super::*;
-use crate::FetchedBody;
+use crate::{FetchedBody, InputOptions, Limits};
+
+/// What the stream gives at a time, and more.
+const TEXT_PIECE: usize = 64 << 10;
+/// Many cells.
+const ENDS_PIECE: usize = 256;
 
 fn options() -> InputOptions {
     Limits::at(Timestamp::from_millis(1_800_000_000_000)).into()
@@ -101,7 +107,8 @@ fn rows_are_bounded_and_those_behind_are_read() {
         "record:a.csv#1 \"good\"",
         "bad: Row(2) a row of 300005 bytes; at most 100 are taken",
         "record:a.csv#3 \"good\"",
-        "bad: Row(4) a row of 300016 bytes; at most 100 are taken",
+        "bad: Row(4) the quote that begins in line 5 is not closed within 1000 lines and 100 bytes: \"4,\\\"never closed\"",
+        "bad: Row(5) a row of 300000 bytes; at most 100 are taken",
     ];
     let found = read_as("a.csv", csv.as_bytes(), limits.into());
     // The line feed of the row before counts, too.
@@ -153,16 +160,22 @@ fn a_quote_that_is_never_closed_is_told() {
         let bad = input.by_ref().filter(|item| matches!(item, Item::Bad(_))).count();
         (bad, input.broke_off())
     };
+    // The rows behind it are read. A file that ends in the middle of a line is torn.
     let rows = "3,c\n4,d\n";
-    for end in ["", "\n", "\r\n", ",x", "\"\"", "\"\"\n"] {
-        assert_eq!(read(&format!("id,text\n1,a\n2,\"b\n{rows}{end}")), (1, true), "{end:?}");
+    for (end, bad) in [("", 1), ("\n", 1), ("\r\n", 1), (",x", 1), ("\"\"", 2), ("\"\"\n", 2)] {
+        let torn = !matches!(end.as_bytes().last(), None | Some(b'\n'));
+        assert_eq!(read(&format!("id,text\n1,a\n2,\"b\n{rows}{end}")), (bad, torn), "{end:?}");
     }
+    assert_eq!(read("id,text\n1,a\n2,\"b"), (1, true));
     for whole in ["1,a", "1,", "1,\"a\"", "1,\"a\"\n", "1,\"a\"\r\n", "1,a\r", "1,a\n\n\n", ""] {
         let (bad, broke_off) = read(&format!("id,text\n2,\"b\nb\"\n{whole}"));
         assert_eq!((bad, broke_off), (usize::from(whole == "1,"), false), "{whole:?}");
     }
     fs::write(&path, "id,\"text\n1,a\n").unwrap();
-    assert!(crate::open(&path, options()).is_err_and(|error| matches!(error.reason, Reason::Truncated)));
+    assert!(
+        crate::open(&path, options())
+            .is_err_and(|error| matches!(error.reason, Reason::OpenQuote { line: 1 }))
+    );
 }
 
 #[test]
@@ -183,4 +196,188 @@ fn numbers_and_truth_are_text_here() {
     let expected = [(Some(12.0), false), (Some(0.5), true), (None, false)];
     assert_eq!(read(own), expected);
     assert_eq!(read(&own.replace("text", "content")), expected);
+}
+
+#[test]
+fn a_stray_quote_costs_one_row() {
+    let swallows = "id,text\n1,\"one two three\n2,four five six\n3,\"seven, \"\"eight\"\" nine\"\n4,ten\n";
+    let expected = [
+        "bad: Row(1) text behind the closing quote of a cell that begins in line 2: \"1,\\\"one two three\"",
+        "record:a.csv#2 \"four five six\"",
+        "record:a.csv#3 \"seven, \\\"eight\\\" nine\"",
+        "record:a.csv#4 \"ten\"",
+    ];
+    for end in ["\n", "\r\n", "\r"] {
+        assert_eq!(read("a.csv", &swallows.replace('\n', end)), expected, "{end:?}");
+    }
+    // In one line, with the hint for a backslash.
+    assert_eq!(
+        read("a.csv", "id,text\n1,\"a \\\"b\\\" c\"\n2,\"ab\"c\n3,\"d\" \n4,e \"f\" g\n"),
+        [
+            "bad: Row(1) text behind the closing quote of a cell that begins in line 2; a quote in a cell is doubled, not escaped by a \
+             backslash: \"1,\\\"a \\\\\\\"b\\\\\\\" c\\\"\"",
+            "bad: Row(2) text behind the closing quote of a cell that begins in line 3: \"2,\\\"ab\\\"c\"",
+            "record:a.csv#3 \"d\"",
+            "record:a.csv#4 \"e \\\"f\\\" g\"",
+        ]
+    );
+    // Behind another cell over two lines.
+    assert_eq!(
+        read("a.csv", "id,text\n\"1\n\",\"ab\n2,c\n3,\"d\"\n"),
+        [
+            "bad: Row(1) text behind the closing quote of a cell that begins in line 3: \"\\\"1\\n\\\",\\\"ab\"",
+            "record:a.csv#2 \"c\"",
+            "record:a.csv#3 \"d\"",
+        ]
+    );
+}
+
+#[test]
+fn a_cell_over_too_many_lines_costs_one_row() {
+    let rows = |from: u64, to: u64| (from..to).map(|n| format!("{n},text of {n}\n")).collect::<String>();
+    for (lines, is_read) in [(1_000, true), (1_001, false)] {
+        let csv = format!("id,text\n{}x,\"{}\"\ny,z\n", rows(0, 3), "line\n".repeat(lines));
+        let found = read("a.csv", &csv);
+        assert_eq!(found.last().unwrap(), "record:a.csv#y \"z\"");
+        assert_eq!(found.len() == 5, is_read, "{lines}");
+        if !is_read {
+            let reason = "bad: Row(4) the quote that begins in line 5 is not closed within 1000 lines";
+            assert!(found[3].starts_with(reason), "{}", found[3]);
+        }
+    }
+    let csv = format!("id,text\n{}x,\"open\n{}", rows(0, 2), rows(2, 5_000));
+    let found = read("a.csv", &csv);
+    assert_eq!(found.len(), 5_001);
+    assert!(
+        found[2].starts_with("bad: Row(3) the quote that begins in line 4 is not closed within 1000 lines")
+    );
+    assert_eq!(found.iter().filter(|row| row.starts_with("bad")).count(), 1);
+    assert_eq!(found[5_000], "record:a.csv#4999 \"text of 4999\"");
+}
+
+#[test]
+fn the_separator_is_named_or_said_or_found() {
+    let expected = ["record:a.csv#1 \"a, b; c\""];
+    assert_eq!(read("a.csv", "id|text\n1|a, b; c\n"), expected);
+    for first in ["sep=|\n", "SEP=|\r\n", "\u{feff}sep=|\n", "\"sep=|\"\n"] {
+        assert_eq!(read("a.csv", &format!("{first}id|text\n1|a, b; c\n")), expected, "{first:?}");
+    }
+    let named = |separator| InputOptions { separator: Some(separator), ..options() };
+    assert_eq!(read_as("a.csv", b"id~text\n1~a, b; c\n", named(b'~')), expected);
+    assert_eq!(read_as("a.csv", b"sep=;\nid~text\n1~a, b; c\n", named(b'~')), expected);
+    assert_eq!(read_as("a.tsv", b"id|text\n1|a\tb\n", named(b'|')), ["record:a.tsv#1 \"a\\tb\""]);
+    // A column may have the name of that line.
+    assert_eq!(read("a.csv", "sep=,text\n1,a\n"), ["record:a.csv#row=1 \"a\""]);
+    assert_eq!(read("a.csv", "sep=;x\n\n"), Vec::<String>::new());
+}
+
+#[test]
+fn comments_in_front_of_the_names_are_refused() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("a.csv");
+    for comment in
+        ["# made by x\nid,text\n1,a\n", "#x,y,z\nid,text\n1,a\n", "#a,b\n#c,d\nid,text\n1,a\n", "# text\na\n"]
+    {
+        fs::write(&path, comment).unwrap();
+        let refused = crate::open(&path, options()).map(drop).unwrap_err();
+        assert!(matches!(refused.reason, Reason::Comments), "{comment:?} {refused}");
+    }
+    // A name may begin so.
+    assert_eq!(read("a.csv", "#,text\n1,a\n2,b\n"), ["record:a.csv#row=1 \"a\"", "record:a.csv#row=2 \"b\""]);
+    assert_eq!(read("a.csv", "#id,text\n"), Vec::<String>::new());
+}
+
+#[test]
+fn a_guessed_id_that_repeats_names_no_row() {
+    let expected = ["record:a.csv#row=1 \"a\"", "record:a.csv#row=2 \"b\"", "record:a.csv#row=3 \"c\""];
+    assert_eq!(read("a.csv", "id,text\nx,a\ny,b\nx,c\n"), expected);
+}
+
+#[test]
+fn odd_tables_are_read_as_far_as_they_are_tables() {
+    assert_eq!(
+        read("a.csv", ",text,text\n0,a,b\n1,,c\n"),
+        ["record:a.csv#row=1 \"a\"", "bad: Row(2) \"text\": missing: \"1,,c\""]
+    );
+    assert_eq!(read("a.csv", "text\r\ra\r\r\nb\r"), ["record:a.csv#row=1 \"a\"", "record:a.csv#row=2 \"b\""]);
+    assert_eq!(read("a.csv", "id,text\n1,a\0b\n"), ["record:a.csv#1 \"a\\0b\""]);
+    assert_eq!(
+        read("a.csv", "id,text\n1,\"a\r\nb\"\r\n2,c"),
+        ["record:a.csv#1 \"a\\r\\nb\"", "record:a.csv#2 \"c\""]
+    );
+}
+
+/// The rows by the library, which takes all that is no fault here.
+fn rows_by_the_library(csv: &[u8]) -> Vec<Vec<Vec<u8>>> {
+    let mut parser = csv_core::ReaderBuilder::new().build();
+    let (mut text, mut ends) = (vec![0; csv.len() + 8], vec![0; csv.len() + 8]);
+    let (mut rows, mut at) = (Vec::new(), 0);
+    let (mut row_text, mut row_ends) = (Vec::new(), Vec::new());
+    loop {
+        let (result, read, written, cells) = parser.read_record(&csv[at..], &mut text, &mut ends);
+        at += read;
+        row_text.extend_from_slice(&text[..written]);
+        row_ends.extend_from_slice(&ends[..cells]);
+        match result {
+            csv_core::ReadRecordResult::Record => {
+                let begins = std::iter::once(0).chain(row_ends.iter().copied());
+                let row = begins.zip(row_ends.iter().copied());
+                rows.push(row.map(|(begin, end)| row_text[begin..end].to_vec()).collect());
+                row_text.clear();
+                row_ends.clear();
+            }
+            csv_core::ReadRecordResult::End => return rows,
+            csv_core::ReadRecordResult::InputEmpty => {}
+            _ => unreachable!(),
+        }
+    }
+}
+
+/// The rows of a stream that gives so many bytes at a time, and whether one was bad.
+fn rows_in_pieces(csv: &[u8], piece: usize) -> (Vec<Vec<Vec<u8>>>, bool) {
+    struct Pieces(std::io::Cursor<Vec<u8>>, usize);
+    impl std::io::Read for Pieces {
+        fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
+            let length = out.len().min(self.1);
+            self.0.read(&mut out[..length])
+        }
+    }
+    let limits = options().limits;
+    let stream = Stream::once(Pieces(std::io::Cursor::new(csv.to_vec()), piece), &limits).unwrap();
+    let mut rows = Rows::new(stream, b',', limits, 1);
+    let (mut found, mut is_bad) = (Vec::new(), false);
+    while let Some(row) = rows.next() {
+        match row {
+            Ok(cells) => {
+                let row = (0..cells.len()).map(|cell| cells.text(cell).into_owned().into_bytes());
+                found.push(row.collect());
+            }
+            Err(_) => is_bad = true,
+        }
+    }
+    (found, is_bad)
+}
+
+proptest::proptest! {
+    #[test]
+    fn rows_are_those_of_the_library_unless_one_is_bad(csv in "[ab,\"\n\r \\\\]{0,40}", piece in 1..20_usize) {
+        let (found, is_bad) = rows_in_pieces(csv.as_bytes(), piece);
+        // A blank behind a closing quote is no text here.
+        if !is_bad && !csv.contains("\" ") {
+            proptest::prop_assert_eq!(&found, &rows_by_the_library(csv.as_bytes()));
+        }
+        proptest::prop_assert_eq!(found, rows_in_pieces(csv.as_bytes(), usize::MAX).0);
+    }
+
+    #[test]
+    fn no_line_is_lost_for_a_stray_quote(
+        lines in proptest::collection::vec("[ab]{1,3},[ab]{1,3}|[ab]{0,2},\"[ab]{1,3}", 0..30),
+        piece in 1..20_usize,
+        end in proptest::sample::select(vec!["\n", "\r\n", "\r"]),
+    ) {
+        let csv: String = lines.iter().map(|line| format!("{line}{end}")).collect();
+        let whole = lines.iter().filter(|line| !line.contains('"'));
+        let cells = |line: &String| line.split(',').map(|cell| cell.as_bytes().to_vec()).collect::<Vec<_>>();
+        proptest::prop_assert_eq!(rows_in_pieces(csv.as_bytes(), piece).0, whole.map(cells).collect::<Vec<_>>());
+    }
 }

@@ -67,6 +67,64 @@ fn records_of_a_pipe_are_named_by_it() {
 }
 
 #[test]
+fn a_guessed_id_of_a_pipe_that_repeats_names_no_record() {
+    let lines: String = (0..3_000)
+        .map(|n| format!("{{\"id\": {}, \"text\": \"a{n}\"}}\n", if n == 2_999 { 7 } else { n }))
+        .collect();
+    for content in [lines.as_bytes().to_vec(), gzip(lines.as_bytes())] {
+        let found = through_a_pipe(&content, options()).unwrap();
+        assert_eq!(
+            (found.len(), &*found[1], &*found[3_000]),
+            (3_001, "record:stdin#row=1", "record:stdin#row=3000")
+        );
+    }
+    // Where records have URLs, the ids of a pipe are not looked at.
+    let lines = "{\"id\": 1, \"url\": \"https://a.org/1\", \"text\": \"a\"}\n{\"id\": 2, \"text\": \"b\"}\n";
+    let found = through_a_pipe(lines.as_bytes(), options()).unwrap();
+    assert_eq!(found, ["fields", "https://a.org/1", "record:stdin#row=2"]);
+}
+
+#[test]
+fn json_over_lines_is_told() {
+    let home = tempfile::tempdir().unwrap();
+    let refused = |name: &str, content: &str| {
+        let path = home.path().join(name);
+        std::fs::write(&path, content).unwrap();
+        match open(&path, options()) {
+            Ok(input) => format!("{} items", input.count()),
+            Err(error) => error.reason.to_string(),
+        }
+    };
+    let over_lines = "JSON objects over several lines; the format is JSON lines, one object a line: `jq -c . FILE > lines.jsonl` converts them";
+    let object = "{\n  \"id\": 1,\n  \"text\": \"a\"\n}\n";
+    let long = format!("{{\r\n\t\"text\": \"{}\",\n\t\"id\": 1 }}", "x".repeat(20_000));
+    for content in [
+        object.to_owned(),
+        format!("{object}{object}"),
+        format!("\u{feff}\n{object}"),
+        long,
+        "{ \"a\":\n1}".to_owned(),
+    ] {
+        for name in ["a.jsonl", "a.json", "a"] {
+            assert_eq!(refused(name, &content), over_lines, "{name} {content:.40}");
+        }
+    }
+    assert!(
+        refused("a.json", &format!("[\n{object}]")).starts_with("a JSON array; the format is JSON lines")
+    );
+    // Torn lines, and a line alone, are none of these.
+    for (content, items) in [
+        ("{\"text\": \"torn\n{\"text\": \"a\"}\n", "3 items"),
+        ("{\"text\": 1,\n{\"text\": \"a\"}\n", "3 items"),
+        ("{\"text\": \"a\"", "1 items"),
+        ("{\"text\": \"a\"}\n", "2 items"),
+        ("{\n", "1 items"),
+    ] {
+        assert_eq!(refused("a.jsonl", content), items, "{content:?}");
+    }
+}
+
+#[test]
 fn what_cannot_be_a_page_by_itself_is_refused() {
     for content in [&b"<p>page"[..], b"id,text\n1,a\n"] {
         let error = through_a_pipe(content, options()).unwrap_err();

@@ -23,7 +23,7 @@ pub(super) fn date(value: &Value<'_>) -> Option<Timestamp> {
         }
         Value::Whole(number) => since_1970(*number as f64),
         Value::Float(number) => since_1970(*number),
-        Value::Bytes(_) | Value::Bool(_) | Value::Other(_) => None,
+        Value::Broken(_) | Value::Bytes(_) | Value::Bool(_) | Value::Other(_) => None,
     }
 }
 

@@ -5,6 +5,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::naming::RepeatedId;
+
 /// What a field of a record can hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -111,10 +113,19 @@ impl fmt::Display for Field {
 /// Values of guessed fields that could not be used and were ignored, by field.
 pub type Ignored = BTreeMap<Field, u64>;
 
-/// The fields that a user names, as paths with dots; those that are not named are guessed.
+/// What a user says in the place of a path, for a field that is not to be read although it could be guessed.
+pub const NO_FIELD: &str = "none";
+
+/// The parts of a text that is in several fields: `title,body`.
+pub(super) fn parts(path: &str) -> impl Iterator<Item = &str> {
+    path.split(',').map(str::trim).filter(|part| !part.is_empty())
+}
+
+/// The fields that a user names, as paths with dots; those that are not named are guessed, and those that are [`NO_FIELD`] are not read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FieldNames {
-    /// Where the text is. Where this or `html` is named, the other is not guessed.
+    /// Where the text is. Where this or `html` is named, the other is not guessed. `title,body` joins several fields, unless a field has this
+    /// name as a whole; `messages[].content` joins the texts in a list.
     pub text: Option<String>,
     /// Where the HTML is.
     pub html: Option<String>,
@@ -130,6 +141,17 @@ impl FieldNames {
     /// The path of a field that is named.
     #[must_use]
     pub fn path(&self, field: Field) -> Option<&str> {
+        self.said(field).filter(|path| *path != NO_FIELD)
+    }
+
+    /// Whether a field is not to be read.
+    #[must_use]
+    pub fn is_off(&self, field: Field) -> bool {
+        self.said(field) == Some(NO_FIELD)
+    }
+
+    /// What is said of a field.
+    fn said(&self, field: Field) -> Option<&str> {
         match field {
             Field::Text => self.text.as_deref(),
             Field::Html => self.html.as_deref(),
@@ -149,9 +171,14 @@ impl FieldNames {
     /// The paths at which a field may be.
     pub(super) fn candidates(&self, field: Field) -> Vec<&str> {
         let is_content = matches!(field, Field::Text | Field::Html);
+        let names_content = || self.path(Field::Text).is_some() || self.path(Field::Html).is_some();
         match self.path(field) {
+            // A field may have a name with a comma.
+            Some(path) if field == Field::Text && path.contains(',') => {
+                std::iter::once(path).chain(parts(path)).collect()
+            }
             Some(path) => vec![path],
-            None if is_content && (self.text.is_some() || self.html.is_some()) => Vec::new(),
+            None if self.is_off(field) || is_content && names_content() => Vec::new(),
             None => field.candidates().to_vec(),
         }
     }
@@ -187,8 +214,10 @@ pub struct FieldMap {
     /// In the order of the fields; of one field, the first choice first.
     fields: Vec<(Field, String, Source)>,
     is_page_form: bool,
-    /// Whether each record is a page of its own, whatever URL it has.
-    each_row: bool,
+    /// What the user calls the text, where it is in several fields.
+    joined: Option<String>,
+    /// The guessed id, where a value repeats.
+    repeated_id: Option<RepeatedId>,
     unmet: Vec<Unmet>,
     /// Paths that the first records have, in alphabetical order.
     seen: Vec<String>,
@@ -210,19 +239,34 @@ impl FieldMap {
         Self {
             fields,
             is_page_form: false,
-            each_row: false,
+            joined: None,
+            repeated_id: None,
             unmet: Vec::new(),
             seen: Vec::new(),
             is_of_records: false,
         }
     }
 
-    /// The same where each record is a page of its own, named by its id at these places or by its row.
-    pub(super) fn of_each_row(mut self, ids: Vec<(Field, String, Source)>) -> Self {
-        self.fields.retain(|(field, ..)| !matches!(field, Field::Url | Field::Id));
-        self.fields.extend(ids);
-        self.each_row = true;
-        self
+    /// The same with a text that is in several fields, and what the user calls it.
+    pub(super) fn joining(self, joined: Option<String>) -> Self {
+        Self { joined, ..self }
+    }
+
+    /// Whether a text is in several fields.
+    pub(super) fn joins_text(&self) -> bool {
+        self.joined.is_some()
+    }
+
+    /// The same without the guessed id, which is none.
+    pub(super) fn without_id(mut self, repeated: Option<RepeatedId>) -> Self {
+        self.fields.retain(|(field, ..)| *field != Field::Id);
+        Self { repeated_id: repeated, ..self }
+    }
+
+    /// The guessed id, where a value repeats, so that it is none.
+    #[must_use]
+    pub fn repeated_id(&self) -> Option<&RepeatedId> {
+        self.repeated_id.as_ref()
     }
 
     /// The same with what the first records have and do not have.
@@ -264,7 +308,13 @@ impl FieldMap {
 
     /// The fields that are named or guessed, each with its path and why it is that.
     pub fn fields(&self) -> impl Iterator<Item = (Field, &str, Source)> {
-        self.all().filter(|(.., source)| *source != Source::Fallback)
+        let mut joined = self.joined.as_deref();
+        let fields = self.all().filter(|(.., source)| *source != Source::Fallback);
+        fields.filter_map(move |(field, path, source)| match field {
+            // Of a text that is in several fields they are told together.
+            Field::Text if self.joins_text() => joined.take().map(|joined| (field, joined, source)),
+            _ => Some((field, path, source)),
+        })
     }
 
     /// The same with those that are read where a record has nothing there, behind the first choice.
@@ -275,8 +325,10 @@ impl FieldMap {
     /// Whether the records of another file are read alike, as far as it is said.
     #[must_use]
     pub fn says_the_same(&self, other: &Self) -> bool {
-        (self.is_page_form, self.each_row) == (other.is_page_form, other.each_row)
+        let repeated = |map: &Self| map.repeated_id.as_ref().map(|repeated| repeated.path.clone());
+        self.is_page_form == other.is_page_form
             && self.fields().eq(other.fields())
+            && repeated(self) == repeated(other)
     }
 
     /// The paths that are read, each as often as there are fields that are read there.
@@ -312,10 +364,15 @@ impl fmt::Display for FieldMap {
             write!(f, "{separator}{field} from {path}{told}")?;
         }
         let name = if self.get(Field::Id).is_some() { "id" } else { "row" };
-        match self.get(Field::Url) {
-            _ if self.each_row => write!(f, "; each record is a page of its own, named by its {name}"),
-            Some(_) => Ok(()),
-            None => write!(f, "; no URL, so a record is named by its {name}"),
+        match (self.get(Field::Url), &self.repeated_id) {
+            (Some(_), None) => Ok(()),
+            (Some(_), Some(repeated)) => {
+                write!(f, "; {repeated}, so a record without a URL is named by its {name}")
+            }
+            (None, None) => write!(f, "; no URL, so a record is named by its {name}"),
+            (None, Some(repeated)) => {
+                write!(f, "; no URL, and {repeated}, so a record is named by its {name}")
+            }
         }
     }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use doppel_model::PageUrl;
 
 use super::date::date;
-use super::fields::{Field, FieldMap, FieldNames, Source, Unmet};
+use super::fields::{Field, FieldMap, FieldNames, Source, Unmet, parts};
 use super::row::{self, Row, Value};
 use crate::InputOptions;
 use crate::limits::Limits;
@@ -29,7 +29,6 @@ const SEEN_MAX: usize = 1_000;
 pub struct Guess {
     names: FieldNames,
     limits: Limits,
-    each_row: bool,
     candidates: Vec<Candidate>,
     /// Their paths, each once.
     paths: BTreeSet<String>,
@@ -55,23 +54,22 @@ struct Candidate {
 impl Guess {
     /// Before the first record.
     pub fn new(options: &InputOptions) -> Self {
-        let InputOptions { limits, each_row, ref fields, .. } = *options;
+        let InputOptions { limits, ref fields, .. } = *options;
         let candidates = |field| {
             let candidate =
                 move |path: &str| Candidate { field, path: path.to_owned(), values: 0, fitting: 0 };
             fields.candidates(field).into_iter().map(candidate).collect::<Vec<_>>()
         };
-        let looked_for = Field::ALL.into_iter().filter(|field| !(each_row && *field == Field::Url));
-        let candidates: Vec<_> = looked_for.flat_map(candidates).collect();
+        let candidates: Vec<_> = Field::ALL.into_iter().flat_map(candidates).collect();
         let mut paths: BTreeSet<_> = candidates.iter().map(|candidate| candidate.path.clone()).collect();
         // Whether a record is a page of Doppel's own form rests on its URL in any case.
         paths.insert("url".to_owned());
-        let unseen = Field::ALL.into_iter().filter_map(|field| fields.path(field)).map(str::to_owned);
+        let is_named = |candidate: &&Candidate| fields.path(candidate.field).is_some();
+        let unseen = candidates.iter().filter(is_named).map(|candidate| candidate.path.clone());
         Self {
-            unseen: unseen.collect(),
+            unseen: unseen.collect::<BTreeSet<_>>(),
             names: fields.clone(),
             limits,
-            each_row,
             candidates,
             paths,
             seen: BTreeSet::new(),
@@ -121,9 +119,8 @@ impl Guess {
         let map = if self.names.is_empty() && self.is_page_form() {
             FieldMap::page_form()
         } else {
-            FieldMap::new(self.all_places())
+            FieldMap::new(self.all_places()).joining(self.joined().map(str::to_owned))
         };
-        let map = if self.each_row { map.of_each_row(self.places(Field::Id)) } else { map };
         if self.records == 0 {
             return map;
         }
@@ -136,7 +133,7 @@ impl Guess {
         let is_content = |(field, _, source): &(Field, String, Source)| {
             matches!(field, Field::Text | Field::Html) && *source != Source::Fallback
         };
-        if !places.iter().any(is_content) {
+        if !places.iter().any(is_content) && !self.names.is_off(Field::Text) {
             // Where the first records have no text, later ones may.
             places.retain(|(field, ..)| *field != Field::Text);
             places.insert(0, (Field::Text, "text".to_owned(), Source::Fallback));
@@ -146,6 +143,9 @@ impl Guess {
 
     /// Where a field is, the first choice first.
     fn places(&self, field: Field) -> Vec<(Field, String, Source)> {
+        if let Some(joined) = self.joined().filter(|_| field == Field::Text) {
+            return parts(joined).map(|part| (field, part.to_owned(), Source::Named)).collect();
+        }
         if let Some(path) = self.names.path(field) {
             return vec![(field, path.to_owned(), Source::Named)];
         }
@@ -168,10 +168,22 @@ impl Guess {
             .collect()
     }
 
+    /// What the user calls the text, if it is in several fields and no field has this name as a whole.
+    fn joined(&self) -> Option<&str> {
+        let path = self.names.path(Field::Text)?;
+        (self.unseen.contains(path) && parts(path).nth(1).is_some()).then_some(path)
+    }
+
     /// Of the fields that are named, those for which no record has a value.
     fn unmet(&self) -> Vec<Unmet> {
-        let is_unmet =
-            |candidate: &&Candidate| candidate.values == 0 && self.names.path(candidate.field).is_some();
+        let text = self.names.path(Field::Text);
+        // Of a text with commas the whole name counts, or else its parts.
+        let is_read = |candidate: &Candidate| match (candidate.field, self.joined()) {
+            (Field::Text, None) => text == Some(&candidate.path),
+            (Field::Text, Some(joined)) => candidate.path != joined,
+            _ => self.names.path(candidate.field).is_some(),
+        };
+        let is_unmet = |candidate: &&Candidate| candidate.values == 0 && is_read(candidate);
         let unmet = |candidate: &Candidate| Unmet {
             field: candidate.field,
             path: candidate.path.clone(),
@@ -212,7 +224,9 @@ impl Field {
     /// Whether a value can be what the field holds.
     fn fits(self, value: &Value<'_>, limits: &Limits) -> bool {
         match (self, value) {
-            (Self::Text | Self::Html, value) => matches!(value, Value::Text(_) | Value::Bytes(_)),
+            (Self::Text | Self::Html, value) => {
+                matches!(value, Value::Text(_) | Value::Broken(_) | Value::Bytes(_))
+            }
             (Self::Id, value) => matches!(value, Value::Text(_) | Value::Whole(_)),
             (Self::Url, Value::Text(url)) => is_web(url) && PageUrl::parse(url).is_ok(),
             (Self::Date, value) => date(value).is_some_and(|date| limits.check_date(date).is_ok()),

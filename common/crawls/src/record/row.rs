@@ -9,7 +9,7 @@ use super::fields::Field;
 /// One record of a file. `'a` is how long the data live that its values borrow from: a line, or a batch of columns.
 pub trait Row<'a> {
     /// Takes the value at a path, such as `text` or `metadata.url`; dots lead into nested objects, and a field whose own
-    /// name has dots is found by it as well. `None` where the record does not have it, or it is null. A value is taken once, so that text
+    /// name has dots is found by it as well. `messages[].content` gives the texts of all elements of a list, joined by line feeds. `None` where the record does not have it, or it is null. A value is taken once, so that text
     /// that was unescaped need not be copied.
     fn take(&mut self, path: &str) -> Option<Value<'a>>;
 
@@ -43,11 +43,60 @@ pub(super) fn typed<'a>(row: &impl Row<'a>, field: Field, value: Value<'a>) -> V
     typed.unwrap_or(value)
 }
 
+/// What stands behind the name of a list in a path that leads into its elements: `messages[].content`.
+pub(crate) const LIST: &str = "[]";
+
+/// The kinds of values that others are in.
+pub(crate) const A_LIST: &str = "a list";
+pub(crate) const AN_OBJECT: &str = "an object";
+
+/// Adds a value of a list to those before it: texts are joined by a line feed, and nothing is added by a null or an empty text. Of what is no text the
+/// first stays, so that it is told.
+pub(crate) fn append<'a>(slot: &mut Option<Value<'a>>, value: Option<Value<'a>>) {
+    match (slot, value) {
+        (_, None) => {}
+        (Some(Value::Text(text)), Some(Value::Text(more))) => {
+            if text.is_empty() {
+                *text = more;
+            } else {
+                join(text.to_mut(), &more);
+            }
+        }
+        (Some(Value::Broken(text)), Some(Value::Text(more))) => join(text, &more),
+        (Some(Value::Broken(text)), Some(Value::Broken(more))) => join(text, &more),
+        (slot @ Some(Value::Text(_)), Some(Value::Broken(more))) => {
+            let Some(Value::Text(text)) = slot.take() else { return };
+            let mut text = text.into_owned();
+            join(&mut text, &more);
+            *slot = Some(Value::Broken(text));
+        }
+        (slot @ (None | Some(Value::Text(_) | Value::Broken(_))), value) => *slot = value,
+        (Some(_), _) => {}
+    }
+}
+
+/// Adds a text behind another one and a line feed, unless one of them is empty.
+fn join(text: &mut String, more: &str) {
+    if !text.is_empty() && !more.is_empty() {
+        text.push('\n');
+    }
+    text.push_str(more);
+}
+
+/// Adds a value that stands where something of a `kind` may be that has others in it. A text is taken as if it were in that.
+pub(crate) fn append_in_place_of<'a>(slot: &mut Option<Value<'a>>, value: Option<&Value<'a>>, kind: &str) {
+    if !matches!(value, Some(Value::Other(found)) if *found == kind) {
+        append(slot, value.cloned());
+    }
+}
+
 /// A value of a record.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value<'a> {
     /// Text.
     Text(Cow<'a, str>),
+    /// Text in which U+FFFD stands for lone surrogates: it can be read, and names nothing.
+    Broken(String),
     /// Bytes that are no text of a known charset.
     Bytes(Cow<'a, [u8]>),
     /// A whole number.
@@ -63,6 +112,20 @@ pub enum Value<'a> {
 }
 
 impl Value<'_> {
+    /// The same without what it borrows from.
+    pub(crate) fn into_owned(self) -> Value<'static> {
+        match self {
+            Self::Text(text) => Value::Text(Cow::Owned(text.into_owned())),
+            Self::Broken(text) => Value::Broken(text),
+            Self::Bytes(bytes) => Value::Bytes(Cow::Owned(bytes.into_owned())),
+            Self::Whole(number) => Value::Whole(number),
+            Self::Float(number) => Value::Float(number),
+            Self::Bool(truth) => Value::Bool(truth),
+            Self::Date(date) => Value::Date(date),
+            Self::Other(kind) => Value::Other(kind),
+        }
+    }
+
     /// Whether it stands for nothing, as an empty cell of a table does.
     pub fn is_empty(&self) -> bool {
         match self {
@@ -76,6 +139,7 @@ impl Value<'_> {
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Text(_) => "text",
+            Self::Broken(_) => "text with a lone surrogate",
             Self::Bytes(_) => "bytes",
             Self::Whole(_) | Self::Float(_) => "a number",
             Self::Bool(_) => "true or false",

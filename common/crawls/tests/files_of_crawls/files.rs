@@ -169,5 +169,5 @@ fn paths_that_cannot_be_opened() {
     assert_eq!(refusal(&path), "it: the data end in the middle of it");
     let array = directory.path().join("it.json");
     fs::write(&array, b" [{}]").unwrap();
-    assert!(refusal(&array).ends_with("a JSON array; the format is JSON lines, one object a line"));
+    assert!(refusal(&array).contains(": a JSON array; the format is JSON lines, one object a line: `jq -c"));
 }

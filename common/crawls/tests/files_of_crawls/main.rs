@@ -7,6 +7,7 @@ mod damage;
 mod files;
 mod framing;
 mod lines;
+mod odd_records;
 mod records;
 mod wacz;
 mod warc;

@@ -5,7 +5,7 @@ use doppel_crawls::record::{Field, FieldNames};
 use super::*;
 
 /// What the file `part-1.jsonl` with these lines gives.
-fn read(options: InputOptions, lines: &[&str]) -> Vec<String> {
+pub(super) fn read(options: InputOptions, lines: &[&str]) -> Vec<String> {
     let items = items_within(options, "part-1.jsonl", lines.join("\n").as_bytes());
     let date = |item: &Item| match item {
         Item::Page(page) => page.fetched_at.map_or(String::new(), |date| format!(" @{date}")),
@@ -14,11 +14,11 @@ fn read(options: InputOptions, lines: &[&str]) -> Vec<String> {
     rendered(&items).iter().zip(&items).map(|(text, item)| format!("{text}{}", date(item))).collect()
 }
 
-fn options() -> InputOptions {
+pub(super) fn options() -> InputOptions {
     LIMITS.into()
 }
 
-fn check_lines(lines: &[&str], expected: &[&str]) {
+pub(super) fn check_lines(lines: &[&str], expected: &[&str]) {
     assert_eq!(read(options(), lines), expected, "{lines:?}");
 }
 
@@ -175,11 +175,7 @@ fn a_named_field_that_is_not_there_is_known() {
     assert_eq!(map.alike("metadata.ulr")[0], "metadata.url");
     assert_eq!(map.alike("Numbre")[0], "number");
     assert_eq!(map.alike("ulr")[0], "metadata.url");
-    // Where each row is a page of its own, the URL is not looked for; and nothing is missed where there is nothing.
-    let each_row = InputOptions { each_row: true, ..options.clone() };
-    let items = items_within(each_row, "a.jsonl", lines.join("\n").as_bytes());
-    let Item::Fields(map) = &items[0] else { panic!("{:?}", items[0]) };
-    assert!(map.unmet().iter().all(|unmet| unmet.field != Field::Url));
+    // Nothing is missed where there is nothing.
     let items = items_within(options, "a.jsonl", b"");
     let Item::Fields(map) = &items[0] else { panic!("{:?}", items[0]) };
     assert!(map.unmet().is_empty() && !map.is_of_records());
@@ -226,7 +222,10 @@ fn ids_beyond_those_that_are_remembered_are_counted() {
     let ids = ["1", "2", "3", "3", "1"].map(|id| format!(r#"{{"id":{id},"text":"a"}}"#));
     fs::write(&path, ids.join("\n")).unwrap();
     for (ids_max, bad, unremembered) in [(2, 1, 2), (3, 2, 0)] {
-        let mut input = doppel_crawls::open(&path, Limits { ids_max, ..LIMITS }).unwrap();
+        let fields = FieldNames { id: Some("id".to_owned()), ..FieldNames::default() };
+        let limits = Limits { ids_max, ..LIMITS };
+        let options = InputOptions { fields, ..limits.into() };
+        let mut input = doppel_crawls::open(&path, options).unwrap();
         let found = input.by_ref().filter(|item| matches!(item, Item::Bad(_))).count();
         assert_eq!((found, input.unremembered_ids()), (bad, unremembered));
     }
@@ -292,7 +291,7 @@ fn named_fields_come_first_and_are_strict() {
         "record:part-1.jsonl#2 text b",
         r#"bad: part-1.jsonl, line 3: "n": an earlier record of the file has the id "2""#,
         r#"bad: part-1.jsonl, line 4: "doc.when": no date: neither RFC 3339, nor a date or date-time without zone, nor seconds or milliseconds since 1970 as a number from 100,000,000"#,
-        r#"bad: part-1.jsonl, line 5: "doc.body": is a list, and has to be text"#,
+        r#"bad: part-1.jsonl, line 5: "doc.body": is a list, and has to be text; --text-field doc.body[] takes the texts in it, and doc.body[].NAME a field of the objects in it"#,
         r#"bad: part-1.jsonl, line 6: "doc.body": missing"#,
         r#"bad: part-1.jsonl, line 7: "n": is a number, and has to be text or a whole number"#,
         r#"bad: part-1.jsonl, line 8: "body" is given twice at column 36"#,
@@ -330,32 +329,6 @@ fn an_empty_text_hides_nothing_else() {
         read(options(), &lines)[1..],
         ["https://a.org/1 html [utf-8] b", "https://a.org/2 text a", "https://a.org/3 text "]
     );
-}
-
-#[test]
-fn each_row_is_a_page_of_its_own_on_demand() {
-    let each_row = InputOptions { each_row: true, ..options() };
-    let own = [
-        r#"{"url":"https://a.org/1","text":"a"}"#,
-        r#"{"url":"https://a.org/1","html":"b"}"#,
-        r#"{"url":"https://a.org/1","dead":true}"#,
-        r#"{"url":"https://a.org/1","redirect_to":"https://a.org/2"}"#,
-    ];
-    let skip = "skip: redirect or death, which is no row of its own";
-    assert_eq!(
-        read(each_row.clone(), &own)[1..],
-        ["record:part-1.jsonl#row=1 text a", "record:part-1.jsonl#row=2 html [utf-8] b", skip, skip]
-    );
-    let other = [r#"{"url":"https://a.org/1","id":"x","content":"a"}"#];
-    assert_eq!(
-        read(each_row.clone(), &other),
-        [
-            "fields: text from content, id from id; each record is a page of its own, named by its id",
-            "record:part-1.jsonl#x text a"
-        ]
-    );
-    let own = [r#"{"url":"https://a.org/1","text":"a","fetched_at":"2020-01-02T00:00:00Z","id":7}"#];
-    assert_eq!(read(each_row, &own)[1..], ["record:part-1.jsonl#7 text a @2020-01-02T00:00:00Z"]);
 }
 
 #[test]
