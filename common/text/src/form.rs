@@ -33,7 +33,7 @@ pub(super) struct Form {
 }
 
 impl Form {
-    /// The form of which words are cut. [`Letters`](super::letter::Letters) says of which characters it is the character itself.
+    /// The form of which words are cut.
     pub(super) fn fold(&mut self, text: &str) -> &str {
         if text.is_ascii() {
             self.composed.clear();

@@ -34,6 +34,7 @@ mod combined;
 mod content;
 mod copies;
 mod criteria;
+mod equality;
 mod fingerprints;
 mod imatch;
 mod jaccard;
@@ -361,55 +362,6 @@ impl Policy {
     #[must_use]
     pub const fn reads_tables(&self) -> bool {
         matches!(self, Self::Imatch { .. } | Self::MultiSimhash { .. })
-    }
-
-    /// Whether it is given the tokens of its source.
-    #[must_use]
-    pub const fn reads_source_tokens(&self) -> bool {
-        matches!(
-            self,
-            Self::Supershingle { tokens: Tokens::Source, .. }
-                | Self::Projection { tokens: Tokens::Source, .. }
-                | Self::Combined { tokens: Tokens::Source, .. }
-                | Self::BySite { tokens: Tokens::Source, .. }
-        )
-    }
-
-    /// Whether it is given the tokens of code.
-    #[must_use]
-    pub const fn reads_code_tokens(&self) -> bool {
-        matches!(
-            self,
-            Self::Jaccard { tokens: Tokens::Code, .. } | Self::Supershingle { tokens: Tokens::Code, .. }
-        )
-    }
-
-    /// What two pages have in common whose contents are equal, in words. Their texts may differ in all else.
-    #[must_use]
-    pub const fn equality(&self) -> &'static str {
-        match self {
-            _ if self.reads_code_tokens() => "the same tokens (white space ignored)",
-            Self::BySite { tokens: Tokens::Source, .. } => {
-                "the same source tokens on one site (punctuation and case ignored)"
-            }
-            _ if self.reads_source_tokens() => "the same source tokens (punctuation and case ignored)",
-            Self::Content { .. } => "the same words in the main content (punctuation and case ignored)",
-            Self::Copies { .. } => {
-                "the same words in the main content on one site (punctuation and case ignored)"
-            }
-            Self::BySite { .. } => "the same words on one site (punctuation and case ignored)",
-            // A shorter text has no chunks of lines.
-            Self::Overlap { .. } => {
-                "the same words (punctuation and case ignored), from 20 words on in the same lines"
-            }
-            _ => "the same words (punctuation and case ignored)",
-        }
-    }
-
-    /// What it makes of a text: words or tokens.
-    #[must_use]
-    pub const fn units(&self) -> &'static str {
-        if self.reads_code_tokens() || self.reads_source_tokens() { "tokens" } else { "words" }
     }
 
     /// Whether F reads the main content of a page in place of all its text.

@@ -1,5 +1,7 @@
 //! Which tokens of a page are compared, for policies that can be given others than words.
 
+use super::Policy;
+
 /// Which tokens of a page are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Tokens {
@@ -32,5 +34,28 @@ impl Tokens {
     #[must_use]
     pub fn words(choices: &[Self]) -> String {
         choices.iter().map(|tokens| tokens.word()).collect::<Vec<_>>().join(", ")
+    }
+}
+
+impl Policy {
+    /// Whether it is given the tokens of its source.
+    #[must_use]
+    pub const fn reads_source_tokens(&self) -> bool {
+        matches!(
+            self,
+            Self::Supershingle { tokens: Tokens::Source, .. }
+                | Self::Projection { tokens: Tokens::Source, .. }
+                | Self::Combined { tokens: Tokens::Source, .. }
+                | Self::BySite { tokens: Tokens::Source, .. }
+        )
+    }
+
+    /// Whether it is given the tokens of code.
+    #[must_use]
+    pub const fn reads_code_tokens(&self) -> bool {
+        matches!(
+            self,
+            Self::Jaccard { tokens: Tokens::Code, .. } | Self::Supershingle { tokens: Tokens::Code, .. }
+        )
     }
 }

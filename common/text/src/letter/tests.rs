@@ -1,0 +1,91 @@
+use super::*;
+
+/// What stands before a character, so that it may depend on that: letters that compose with much, marks, and a jamo.
+const BEFORE: [&str; 14] = [
+    "",
+    "\u{113c2}",
+    "\u{16d67}",
+    "a",
+    "o\u{323}",
+    "e\u{345}",
+    "が",
+    "か",
+    "가",
+    "\u{1100}",
+    "ا",
+    "ক\u{9c7}",
+    "=",
+    "\u{ad}",
+];
+
+#[test]
+fn every_character_has_the_form_that_the_normaliser_gives_it() {
+    let (letters, mut form) = (Letters::new(), Form::default());
+    let mut counts = [0; 6];
+    for c in ('\0'..'\u{34000}').chain('\u{e0000}'..'\u{e1000}') {
+        let own = form.fold(c.encode_utf8(&mut [0; 4])).to_owned();
+        let kind = letters.kind(c);
+        counts[match kind {
+            Kind::Separator => {
+                assert!(own.chars().all(|c| !is_letter(c) && !is_mark(c)), "{c:?}");
+                0
+            }
+            Kind::Letter(letter) => {
+                assert!(own == letter.to_string() && is_letter(letter), "{c:?}");
+                1
+            }
+            Kind::Several(at) => {
+                assert_eq!(letters.several(at), own, "{c:?}");
+                2
+            }
+            Kind::Mark(_) => {
+                assert!(own == c.to_string() && is_mark(c) && combining_class(c) == 0, "{c:?}");
+                3
+            }
+            Kind::Ordered => {
+                assert!(own == c.to_string() && is_mark(c) && combining_class(c) > 0, "{c:?}");
+                4
+            }
+            Kind::Irregular => 5,
+        }] += 1;
+        if kind.is_regular() {
+            for before in BEFORE {
+                let apart = form.fold(before).to_owned() + &own;
+                assert_eq!(form.fold(&format!("{before}{c}")), apart, "{before:?} and {c:?}");
+            }
+        }
+        if matches!(kind, Kind::Separator | Kind::Letter(_) | Kind::Mark(_)) {
+            // Marks that never compose, of three classes.
+            for mark in ['\u{5b0}', '\u{64e}', '\u{e48}'] {
+                assert_eq!(letters.kind(mark), Kind::Ordered);
+                let form = form.fold(&format!("{c}{mark}")).to_owned();
+                let is_same = form == format!("{own}{mark}");
+                assert!(is_same || kind == Kind::Separator && !form.contains(is_letter), "{c:?} {form:?}");
+            }
+        }
+        let part = if is_letter(c) {
+            Part::Letter
+        } else if is_mark(c) {
+            Part::Mark
+        } else {
+            Part::Other
+        };
+        assert_eq!(letters.part(c), part, "{c:?}");
+    }
+    println!("separators, letters, several, marks, ordered, irregular: {counts:?}");
+    assert!(counts.iter().all(|count| *count > 200), "{counts:?}");
+}
+
+/// Of what the standard library knows, letters and digits are what it says, but for marks.
+#[test]
+fn letters_are_those_of_the_standard_library() {
+    for c in ('\0'..=char::MAX).filter(|c| c.is_alphanumeric()) {
+        assert!(is_letter(c) != is_mark(c), "{c:?}");
+    }
+    for c in ['٣', '५', 'Ⅷ', '²', '½', 'Ⓐ', '🅐', 'ª', 'ー', '々', '〇', 'ʼ', 'ا'] {
+        assert!(is_letter(c), "{c:?}");
+    }
+    for c in ['_', '-', '·', '’', '👍', '©', '\u{301}', 'ি'] {
+        assert!(!is_letter(c), "{c:?}");
+    }
+}
