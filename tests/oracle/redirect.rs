@@ -52,7 +52,7 @@ pub(crate) fn target(url: &str, source: &str) -> Option<String> {
         return None;
     }
     if seen.is_cut_in_script {
-        seen.script = seen.script_before;
+        seen.script = seen.script_before.take();
     }
     let leads_away = |target: &Url| {
         let mut target = target.clone();

@@ -8,11 +8,22 @@ use std::path::Path;
 use doppel_model::PageUrl;
 use doppel_text::{Extracted, Extractor};
 use flate2::read::MultiGzDecoder;
+use proptest::prelude::*;
+use proptest::sample::select;
 use serde::Deserialize;
 
 use crate::crawl::Html;
 
 mod crawl;
+
+/// The rule of docs/PAGES.md on the tree that html5ever builds.
+#[allow(dead_code, reason = "the tests of the program use all of it")]
+#[path = "../../../tests/oracle"]
+mod oracle {
+    pub(crate) mod dom;
+    pub(crate) mod redirect;
+    pub(crate) mod script;
+}
 
 /// A line of the crawls' descriptions.
 #[derive(Deserialize)]
@@ -87,5 +98,75 @@ fn stubs_of_the_re_crawls() {
             println!("{name} round {round}: {right} of {} right", truth.len());
             assert_eq!(differences, Vec::<String>::new());
         }
+    }
+}
+
+/// Pieces of pages, in which `{}` stands for other pieces.
+const AROUND: [&str; 16] = [
+    "<div>{}</div>",
+    "<p>{}</p>",
+    "<p>{}",
+    "<ul><li>{}<li>{}</ul>",
+    "<div hidden>{}</div>",
+    "<p hidden>{}",
+    "<p style='color: red; Display: NONE'>{}</p>",
+    "<span style='visibility:hidden'>{}</span>",
+    "<div aria-hidden=true hidden=until-found>{}</div>",
+    "<noscript>{}</noscript>",
+    "<template>{}</template>",
+    "<iframe>{}</iframe>",
+    "<textarea>{}</textarea>",
+    "<title>{}</title>",
+    "<!-- {} -->",
+    "<table><tr hidden><td>{}<tr><td>{}</table>",
+];
+
+const PIECES: [&str; 24] = [
+    "<base href='/b/'>",
+    "<base target=x>",
+    "<meta http-equiv=refresh content='0;x'>",
+    "<meta http-equiv=Refresh content='1;url=y#z'>",
+    "<meta http-equiv=refresh content='5;url=http://c.org/'>",
+    "<meta http-equiv=refresh content='10;x'>",
+    "<meta http-equiv=refresh content='11;x'>",
+    "<meta http-equiv=refresh content='0;javascript:x'>",
+    "<meta http-equiv=refresh content='0'>",
+    "<meta http-equiv=refresh content='x'>",
+    "<a href=x>on</a>",
+    "<a href='http://c.org/#top'>on</a>",
+    "See c.org. ",
+    "http://a.org/d/x ",
+    "日本語の文",
+    "word ",
+    "four words of text ",
+    "<script>location = 'x'</script>",
+    "<script>if (a)\nlocation = 'y'</script>",
+    "<script>function f() { location = 'y' }\nwindow.location.href = 'z';</script>",
+    "<script>location.replace('y' + location.search)</script>",
+    "<script src=y>location = 'x'</script>",
+    "<script type=text/x>location = 'x'</script>",
+    "<script>var a = 1, b = /[/']/; // location = 'y'\ntop.location = \"x\\/y\"</script>",
+];
+
+fn page() -> impl Strategy<Value = String> {
+    let piece = select(&PIECES[..]).prop_map(str::to_owned);
+    let nested = piece.prop_recursive(3, 12, 4, |inner| {
+        (select(&AROUND[..]), prop::collection::vec(inner, 0..4))
+            .prop_map(|(around, inner)| around.replace("{}", &inner.concat()))
+    });
+    prop::collection::vec(nested, 0..8).prop_map(|pieces| format!("<!doctype html>{}", pieces.concat()))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 5_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn generated_pages_are_redirects_by_the_rule(html in page()) {
+        let url = PageUrl::parse("http://a.org/d/e?q=1").unwrap();
+        let found = match Extractor::default().html(&url, html.as_bytes(), Some("utf-8")) {
+            Extracted::Redirect(target) => Some(target.as_str().to_owned()),
+            Extracted::Page(_) => None,
+        };
+        prop_assert_eq!(found, oracle::redirect::target(url.as_str(), &html), "{}", html);
     }
 }

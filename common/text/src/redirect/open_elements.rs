@@ -60,6 +60,37 @@ fn is_scope(name: &[u8]) -> bool {
     )
 }
 
+/// Elements that the end tag of an element inside them may end, over which they are misnested.
+fn is_formatting(name: &[u8]) -> bool {
+    matches!(
+        name,
+        b"a" | b"b"
+            | b"big"
+            | b"code"
+            | b"em"
+            | b"font"
+            | b"i"
+            | b"nobr"
+            | b"s"
+            | b"small"
+            | b"strike"
+            | b"strong"
+            | b"tt"
+            | b"u"
+    )
+}
+
+/// Elements that are no paragraphs' ends, and that the end tags of ordinary elements do not end.
+#[rustfmt::skip]
+fn is_special(name: &[u8]) -> bool {
+    is_scope(name)
+        || matches!(
+            name,
+            b"body" | b"frameset" | b"head" | b"iframe" | b"noembed" | b"noframes" | b"noscript" | b"script" | b"select" | b"style"
+                | b"tbody" | b"textarea" | b"tfoot" | b"thead" | b"title" | b"tr"
+        )
+}
+
 impl OpenElements {
     pub(super) fn new(is_xml: bool) -> Self {
         Self { open: Vec::new(), is_xml }
@@ -83,12 +114,24 @@ impl OpenElements {
         self.open.push(Open { name, place });
     }
 
-    /// Takes an end tag.
+    /// Takes an end tag. It ends nothing past an element that HTML does not let it end.
     pub(super) fn end(&mut self, name: Name) {
-        let is_heading = is_heading(name.get()) && !self.is_xml;
-        let is_it = |open: &Open| open.name == name || is_heading && is_heading_of(open);
-        // The content of a template, and of a table cell, is not ended from inside by tags of what is around it.
-        let is_border = |open: &Open| open.name.get() == b"template" && name.get() != b"template";
+        if self.is_xml {
+            return self.close(|open| open.name == name, |_| false);
+        }
+        let is_heading = is_heading(name.get());
+        let is_it = |open: &Open| open.name == name || is_heading && self::is_heading(open.name.get());
+        let is_border = |open: &Open| match name.get() {
+            b"template" => false,
+            b"table" | b"caption" | b"tbody" | b"thead" | b"tfoot" | b"tr" | b"td" | b"th" => {
+                matches!(open.name.get(), b"table" | b"template")
+            }
+            b"li" if matches!(open.name.get(), b"ul" | b"ol") => true,
+            name if ends_paragraph(name) || is_formatting(name) || is_special(name) => {
+                is_scope(open.name.get())
+            }
+            _ => ends_paragraph(open.name.get()) || is_special(open.name.get()),
+        };
         self.close(is_it, is_border);
     }
 
@@ -142,8 +185,4 @@ impl OpenElements {
 
 fn is_heading(name: &[u8]) -> bool {
     matches!(name, [b'h', b'1'..=b'6'])
-}
-
-fn is_heading_of(open: &Open) -> bool {
-    is_heading(open.name.get())
 }
