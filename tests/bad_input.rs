@@ -340,7 +340,8 @@ fn empty_bodies_and_wrong_forms_are_refused() {
         ("application/json", "[]", 400),
         ("application/json", "[{\"url\": \"http://a.example/\", \"text\": \"a\"}]", 400),
         ("application/json", "null", 400),
-        ("text/html", "<p>", 415),
+        ("text/html", "<p>", 400),
+        ("text/css", "<p>", 415),
     ] {
         let response = server.post("/v1/pages", content_type, body);
         assert_eq!(response.status(), status, "{content_type} {body:?}");
