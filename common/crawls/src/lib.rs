@@ -19,6 +19,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod arc_line;
 mod charset;
 mod clock;
 mod columns;
@@ -42,6 +43,7 @@ mod solid;
 mod stream;
 mod wacz;
 mod warc;
+mod warc_version;
 mod zstd_frames;
 mod zstd_header;
 

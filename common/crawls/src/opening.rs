@@ -90,7 +90,12 @@ fn file_source(
     records: (RecordFile, InputOptions),
 ) -> Result<Source, Reason> {
     let stream = Stream::open(path, &records.1.limits)?;
-    if let Some(form) = format.form() {
+    let form = match format {
+        Format::Warc => Some(Form::Warc),
+        Format::Arc => Some(Form::Arc),
+        _ => None,
+    };
+    if let Some(form) = form {
         return Ok(Source::Warc(Box::new(Pages::new(form, (shown, path), stream, records.1.limits))));
     }
     source(shown, (format, stream), |_| File::open(path).map_err(Reason::Io), records)
