@@ -10,7 +10,7 @@ use super::columns;
 use super::error::Reason;
 use super::names::{extension, is_html, unpacked};
 use super::stream::Stream;
-use super::warc::{self, Form};
+use super::{arc_line, warc_version};
 
 /// How many bytes at the beginning of a file are inspected.
 pub(super) const LOOKED_AT: usize = 8 << 10;
@@ -100,17 +100,6 @@ pub(super) enum Format {
     Page(PageKind),
 }
 
-impl Format {
-    /// The form of the records of WARC and ARC.
-    pub(super) fn form(self) -> Option<Form> {
-        match self {
-            Self::Warc => Some(Form::Warc),
-            Self::Arc => Some(Form::Arc),
-            _ => None,
-        }
-    }
-}
-
 /// The kind of a file that is a single page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum PageKind {
@@ -147,7 +136,7 @@ pub(super) fn of(name: &Path, said: Option<InputFormat>, stream: &mut Stream) ->
         (Some(InputFormat::Arc), _) => Some(Format::Arc),
         (Some(InputFormat::Wacz), _) | (None, "wacz") => Some(Format::Wacz),
         // Archives of another program have this name, too.
-        (None, "arc") if begins(&|bytes| bytes.is_empty() || warc::is_arc(bytes)) => Some(Format::Arc),
+        (None, "arc") if begins(&|bytes| bytes.is_empty() || arc_line::is_arc(bytes)) => Some(Format::Arc),
         (Some(InputFormat::Jsonl), _) | (None, "jsonl" | "ndjson" | "json") => Some(Format::Lines),
         (Some(InputFormat::Csv), _) | (None, "csv") => Some(Format::Delimited(None)),
         (Some(InputFormat::Tsv), _) | (None, "tsv") => Some(Format::Delimited(Some(b'\t'))),
@@ -167,7 +156,7 @@ pub(super) fn of(name: &Path, said: Option<InputFormat>, stream: &mut Stream) ->
             return Err(Reason::JsonArray);
         }
         Some(Format::Warc) => {
-            beginning.map_or(Ok(()), warc::check_first)?;
+            beginning.map_or(Ok(()), warc_version::check_first)?;
             return Ok(Format::Warc);
         }
         Some(Format::Lines) if begins(&is_over_lines) => return Err(Reason::JsonOverLines),
@@ -180,8 +169,10 @@ pub(super) fn of(name: &Path, said: Option<InputFormat>, stream: &mut Stream) ->
     }
     let beginning = beginning?;
     match first_byte(beginning) {
-        _ if warc::version(beginning).is_some() => warc::check_first(beginning).map(|()| Format::Warc),
-        _ if warc::is_arc(beginning) => Ok(Format::Arc),
+        _ if warc_version::version(beginning).is_some() => {
+            warc_version::check_first(beginning).map(|()| Format::Warc)
+        }
+        _ if arc_line::is_arc(beginning) => Ok(Format::Arc),
         _ if beginning.starts_with(ZIP) && !compressed => Ok(Format::Wacz),
         _ if extension(&name) == "arc" => Err(Reason::Format),
         _ if columns::is_arrow_stream(beginning) => Ok(Format::ArrowStream),

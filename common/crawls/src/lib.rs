@@ -19,6 +19,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod arc_line;
 mod charset;
 mod clock;
 mod columns;
@@ -43,6 +44,7 @@ mod stream;
 mod teed;
 mod wacz;
 mod warc;
+mod warc_version;
 mod zstd_frames;
 mod zstd_header;
 

@@ -96,7 +96,12 @@ fn file_source(
     format: Format,
     (file, options): (RecordFile, InputOptions),
 ) -> Result<Source, Reason> {
-    if let Some(form) = format.form() {
+    let form = match format {
+        Format::Warc => Some(Form::Warc),
+        Format::Arc => Some(Form::Arc),
+        _ => None,
+    };
+    if let Some(form) = form {
         let stream = Stream::open(path, &options.limits)?;
         return Ok(Source::Warc(Box::new(Pages::new(form, (shown, path), stream, &options))));
     }
@@ -157,7 +162,7 @@ pub fn open_pipe(
         }
         let setup = Setup { file: name.clone(), options: options.clone(), again: None };
         let mut source = source(&shared, (format, stream), |_| Err(Reason::PageInPipe), setup)?;
-        if format.form().is_some() || !is_guessed {
+        if matches!(format, Format::Warc | Format::Arc) || !is_guessed {
             teed.stop();
             return Ok((source, None));
         }

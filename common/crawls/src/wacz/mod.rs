@@ -15,10 +15,10 @@ use std::vec;
 use directory::{Directory, Entry, Problem};
 
 use crate::error::{InputError, Place, Reason};
-use crate::format;
+use crate::format::{self, Format};
 use crate::page_dates::PageDates;
 use crate::part::Part;
-use crate::warc::{Form, Pages};
+use crate::warc::Pages;
 use crate::{InputOptions, Item};
 
 /// The pages of all WARC files in a WACZ file, in the order of the names of these.
@@ -123,7 +123,7 @@ impl Wacz {
     fn open(&self, entry: &Entry) -> Result<Pages, Reason> {
         let part = Part::new(&self.file, entry.range.clone(), entry.is_deflated);
         let format = format::of(Path::new(&entry.name), None, &mut part.open(&self.options.limits)?)?;
-        if format.form() != Some(Form::Warc) {
+        if format != Format::Warc {
             return Err(Reason::Wacz("it is no WARC file".to_owned()));
         }
         Ok(Pages::of_part(&self.path, part, &self.options)?.with_dates(Arc::clone(&self.dates)))

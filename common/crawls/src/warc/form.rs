@@ -1,9 +1,11 @@
 //! The two forms of files of records, WARC and ARC, and how records of each are recognised.
 
 use super::arc;
-use super::head::{self, HEAD_BYTES_MAX, Head, MAGIC, VERSION_BYTES};
+use super::head::{self, HEAD_BYTES_MAX, Head};
+use crate::arc_line;
 use crate::error::{HeadError, Reason};
 use crate::stream::Stream;
+use crate::warc_version::{self, MAGIC, VERSION_BYTES};
 
 /// The form of the records of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,8 +44,8 @@ impl Form {
     /// Whether a record begins here, as far as the first bytes tell.
     pub(super) fn begins(self, bytes: &[u8]) -> bool {
         match self {
-            Self::Warc => head::begins_here(bytes),
-            Self::Arc => arc::is_arc(bytes),
+            Self::Warc => warc_version::begins_here(bytes),
+            Self::Arc => arc_line::is_arc(bytes),
         }
     }
 
@@ -59,8 +61,8 @@ impl Form {
     /// Whether these bytes, which nothing follows, may be the first ones of a record that is cut off.
     pub(super) fn is_cut(self, bytes: &[u8]) -> bool {
         match self {
-            Self::Warc => head::is_cut(bytes),
-            Self::Arc => arc::is_cut(bytes),
+            Self::Warc => warc_version::is_cut(bytes),
+            Self::Arc => arc_line::is_cut(bytes),
         }
     }
 
@@ -79,7 +81,7 @@ impl Form {
                 .any(|at| head::is_head(&block[at..], at == 0 || block[at - 1] == b'\n')),
             Self::Arc => {
                 let starts = memchr::memchr_iter(b'\n', block).map(|end| end + 1);
-                [0].into_iter().chain(starts).any(|at| arc::begins_here(&block[at..]))
+                [0].into_iter().chain(starts).any(|at| arc_line::begins_here(&block[at..]))
             }
         }
     }
@@ -130,7 +132,7 @@ fn find_arc(stream: &mut Stream) -> Result<bool, Reason> {
             while !stream.peek_available(wanted)?[..].contains(&b'\n') && wanted < HEAD_BYTES_MAX {
                 wanted *= 2;
             }
-            if arc::begins_here(stream.peek_available(wanted)?) {
+            if arc_line::begins_here(stream.peek_available(wanted)?) {
                 return Ok(true);
             }
         }

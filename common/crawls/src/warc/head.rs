@@ -4,20 +4,12 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::str;
 
-use crate::error::{HeadError, Reason};
+use crate::error::HeadError;
+use crate::warc_version::{begins_here, check_version, is_draft, shown};
 use doppel_model::{TimeError, Timestamp};
 
 /// The longest head, in bytes.
 pub(super) const HEAD_BYTES_MAX: usize = 64 << 10;
-
-/// The first bytes of every record of WARC.
-pub(super) const MAGIC: &[u8] = b"WARC/";
-
-/// The drafts before WARC 1.0 that are read.
-const DRAFTS: [&[u8]; 2] = [b"WARC/0.17", b"WARC/0.18"];
-
-/// The number of bytes in which the version of a record is found, with what follows it.
-pub(super) const VERSION_BYTES: usize = 16;
 
 /// The fields that are read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -222,55 +214,6 @@ fn unbracketed(uri: &str) -> &str {
     uri.strip_prefix('<').and_then(|uri| uri.strip_suffix('>')).unwrap_or(uri)
 }
 
-/// Whether a record of WARC begins here, of whatever version. `bytes` are [`VERSION_BYTES`], or all that is left.
-pub(super) fn begins_here(bytes: &[u8]) -> bool {
-    version(bytes).is_some()
-}
-
-/// The version with which a record begins, such as `WARC/1.0`.
-pub(crate) fn version(bytes: &[u8]) -> Option<&[u8]> {
-    let digits = version_digits(bytes)?;
-    let ends = bytes.get(MAGIC.len() + digits).is_some_and(u8::is_ascii_whitespace);
-    (digits > 0 && ends).then(|| &bytes[..MAGIC.len() + digits])
-}
-
-/// Whether these are the first bytes of a record that is cut off before the end of its version. Nothing follows them.
-pub(super) fn is_cut(bytes: &[u8]) -> bool {
-    MAGIC.starts_with(bytes)
-        || version_digits(bytes).is_some_and(|digits| MAGIC.len() + digits == bytes.len())
-}
-
-fn version_digits(bytes: &[u8]) -> Option<usize> {
-    let number = bytes.strip_prefix(MAGIC)?;
-    Some(number.iter().take_while(|b| b.is_ascii_digit() || **b == b'.').count())
-}
-
-/// Checks that a record begins here, and is of a version that is read.
-pub(super) fn check_version(bytes: &[u8]) -> Result<(), HeadError> {
-    let Some(version) = version(bytes) else { return Err(HeadError::Version(shown(bytes))) };
-    let is_read = version.starts_with(b"WARC/1.") || DRAFTS.contains(&version);
-    if is_read { Ok(()) } else { Err(HeadError::OtherVersion(shown(version))) }
-}
-
-/// Whether a record is of one of the drafts before WARC 1.0, in whose files values of fields are broken by line ends.
-pub(super) fn is_draft(bytes: &[u8]) -> bool {
-    version(bytes).is_some_and(|version| DRAFTS.contains(&version))
-}
-
-/// Checks that the first record of a file is of a version that is read: one message is enough for all. What is no record of WARC is
-/// told by who reads it.
-pub(crate) fn check_first(beginning: &[u8]) -> Result<(), Reason> {
-    // Drafts before 0.12 have a version in small letters, and fields behind it on the same line.
-    if beginning.get(..MAGIC.len()).is_some_and(|magic| magic == b"warc/") {
-        let version = beginning.split(u8::is_ascii_whitespace).next().unwrap_or_default();
-        return Err(HeadError::OtherVersion(shown(version)).into());
-    }
-    match check_version(beginning) {
-        Err(error @ HeadError::OtherVersion(_)) => Err(error.into()),
-        _ => Ok(()),
-    }
-}
-
 /// Whether `bytes` begin with a whole head of WARC. Text that quotes one is told from a record by its line: only a head with
 /// all fields that the standard requires may begin behind other bytes of a line, as after a crash of a writer.
 pub(super) fn is_head(bytes: &[u8], at_line_start: bool) -> bool {
@@ -300,12 +243,6 @@ pub(super) fn is_head(bytes: &[u8], at_line_start: bool) -> bool {
         others |= has_id || has_date;
     }
     false
-}
-
-/// The first line of `bytes`, shortened for a message.
-pub(super) fn shown(bytes: &[u8]) -> String {
-    let line = bytes.split(|b| *b == b'\n').next().unwrap_or_default();
-    String::from_utf8_lossy(&line[..line.len().min(60)]).trim().to_owned()
 }
 
 /// Parses a date of ARC: 14 digits, or 8 or 12 where the writer knows no better.

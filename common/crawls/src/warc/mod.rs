@@ -29,12 +29,9 @@ use doppel_model::{PageUrl, UrlError};
 use doppel_protocol::page::is_language;
 pub(crate) use form::Form;
 use head::{Field, Kind};
-pub(super) use head::{check_first, version};
 use http::{Answer, Block, Refusal};
 use original::{Originals, Whereabouts};
 use record::{Record, Records};
-
-pub(super) use arc::is_arc;
 
 /// The pages of a WARC or ARC file.
 pub(super) struct Pages {

@@ -7,11 +7,13 @@
 use std::io::{Read, Seek};
 
 use super::form::{Follows, Form};
-use super::head::{self, HEAD_BYTES_MAX, Head, VERSION_BYTES, shown};
+use super::head::{HEAD_BYTES_MAX, Head};
 use super::{arc, end};
+use crate::arc_line::ABOUT;
 use crate::error::{HeadError, Reason};
 use crate::limits::Limits;
 use crate::stream::{Spot, Stream};
+use crate::warc_version::{self, VERSION_BYTES, shown};
 
 /// How many line ends behind a record are looked at to see what follows them, in bytes.
 const LINE_ENDS_MAX: usize = 4 << 10;
@@ -96,7 +98,7 @@ impl Records {
 
     /// Whether the record describes a file of ARC.
     pub(crate) fn is_about_file(&self) -> bool {
-        self.form == Form::Arc && self.head_bytes.starts_with(arc::ABOUT)
+        self.form == Form::Arc && self.head_bytes.starts_with(ABOUT)
     }
 
     /// How many unpacked bytes were skipped behind the beginning of the last broken record, up to the next one or the end.
@@ -236,10 +238,10 @@ impl Records {
     /// Reads a head of WARC, up to its blank line.
     fn read_head(&mut self) -> Result<(), Reason> {
         let beginning = self.stream.peek(VERSION_BYTES)?;
-        if beginning.len() < VERSION_BYTES && head::is_cut(beginning) {
+        if beginning.len() < VERSION_BYTES && warc_version::is_cut(beginning) {
             return Err(Reason::Truncated);
         }
-        head::check_version(beginning).map_err(|error| match error {
+        warc_version::check_version(beginning).map_err(|error| match error {
             HeadError::Version(_) => HeadError::Version(shown(self.stream.available())),
             error => error,
         })?;
@@ -259,7 +261,7 @@ impl Records {
             let mut lines = self.head_bytes.split(|b| *b == b'\n');
             lines.any(|line| line.get(..15).is_some_and(|name| name.eq_ignore_ascii_case(b"Content-Length:")))
         };
-        if !head::is_draft(&self.head_bytes) || has_length() {
+        if !warc_version::is_draft(&self.head_bytes) || has_length() {
             return Ok(false);
         }
         let next = self.stream.peek(VERSION_BYTES)?.trim_ascii_start();
