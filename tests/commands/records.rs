@@ -328,7 +328,7 @@ fn bad_records_are_written_as_they_were() {
     fs::write(&path, lines.join(&b'\n')).unwrap();
     fs::write(&bad, "from an earlier run").unwrap();
     let [path, bad] = [&path, &bad].map(|path| path.to_str().unwrap());
-    let summary = run_ok(["dedup", "--json", "--bad", bad, path]);
+    let summary = run_ok(["dedup", "--json", "--id-field", "id", "--bad", bad, path]);
     assert_eq!(serde_json::from_str::<Value>(&summary).unwrap()["input"]["records"], 2);
     let kind = "record that is no page";
     let written = lines_of(&fs::read_to_string(bad).unwrap());
@@ -342,10 +342,10 @@ fn bad_records_are_written_as_they_were() {
     assert_eq!(written, expected);
 
     // Tables are learnt in a pass of its own, in which nothing is written.
-    let policy = ["dedup", "--policy", "imatch", "--bad", bad, path];
+    let policy = ["dedup", "--policy", "imatch", "--id-field", "id", "--bad", bad, path];
     run(policy);
     assert_eq!(lines_of(&fs::read_to_string(bad).unwrap()), expected);
-    let sites = run(["dedup", "--policy", "by-site", "--bad", bad, path]);
+    let sites = run(["dedup", "--policy", "by-site", "--id-field", "id", "--bad", bad, path]);
     assert_eq!(code(&sites), 5);
     assert_eq!(lines_of(&fs::read_to_string(bad).unwrap()).len(), 6, "those without a host, too");
 
