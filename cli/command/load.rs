@@ -138,7 +138,7 @@ impl Load {
                 else {
                     continue;
                 };
-                not_acknowledged.push(first);
+                not_acknowledged.push(*first);
                 stopped.get_or_insert(error);
             }
             spinner.finish_and_clear();

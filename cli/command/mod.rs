@@ -78,7 +78,7 @@ pub(crate) enum Command {
     Cluster(cluster::Cluster),
     DevCluster(dev_cluster::DevCluster),
     Load(load::Load),
-    Dedup(dedup::Dedup),
+    Dedup(Box<dedup::Dedup>),
     Pilot(pilot::Pilot),
     Overlap(overlap::Overlap),
     Status(status::Status),

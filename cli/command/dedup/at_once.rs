@@ -242,7 +242,7 @@ impl Dedup {
         let write_all = |plan: &Plan| {
             // The report reads the inputs again, and `out` may replace one.
             let of = Reported { accounts: &accounts, unit, names: names.as_ref(), fed: &fed, found: &found };
-            let reported = self.report(plan, (&mut { grouped }, &weights), of, signer);
+            let reported = self.report(plan, (&mut { grouped }, &weights), &of, signer);
             plan.out.as_ref().map_or(Ok(()), |out| out.write(write)).and(reported)
         };
         let written = plan.map_or(Ok(()), write_all);

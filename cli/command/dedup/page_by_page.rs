@@ -76,7 +76,7 @@ impl Dedup {
         let pages = &mut Recorded { tier1, market: winners.as_mut() };
         // The report reads the inputs again, and `out` may replace one.
         let of = Reported { accounts: &accounts, unit: Unit::Page, names: None, fed: &fed, found: &found };
-        let reported = self.report(plan, (pages, &weights), of, &engine.signer);
+        let reported = self.report(plan, (pages, &weights), &of, &engine.signer);
         let export = |out: &mut dyn Write| Ok(write_export(tier1, winners.as_mut(), out).map(drop)?);
         let written = plan.out.as_ref().map_or(Ok(()), |out| out.write(export)).and(reported);
         found.keep(self.top);

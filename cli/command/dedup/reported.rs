@@ -75,11 +75,11 @@ impl Dedup {
         &self,
         plan: &Plan,
         (pages, weights): (&mut dyn Pages, &Weights),
-        of: Reported<'_>,
+        of: &Reported<'_>,
         signer: &Signer,
     ) -> anyhow::Result<()> {
         let Some(ReportPlan { to, names, is_dated, has_earlier }) = &plan.report else { return Ok(()) };
-        let Reported { accounts, unit, names: record_names, fed, found } = of;
+        let Reported { accounts, unit, names: record_names, fed, found } = *of;
         let run = Run {
             accounts,
             unit,

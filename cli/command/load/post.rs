@@ -66,7 +66,7 @@ pub(super) struct Posted {
 #[derive(Debug)]
 pub(super) struct Stopped {
     /// The first page of its lane that was not.
-    pub(super) first: Posted,
+    pub(super) first: Box<Posted>,
     /// Why.
     pub(super) error: anyhow::Error,
 }
@@ -163,7 +163,7 @@ impl Post {
             let mut left = &pages[..];
             let posted = self.post(&Bytes::from(body), &mut left);
             if let (Err(error), Some(first)) = (posted, left.first()) {
-                return Err(Stopped { first: first.clone(), error });
+                return Err(Stopped { first: Box::new(first.clone()), error });
             }
         }
         Ok(())

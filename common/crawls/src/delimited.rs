@@ -176,6 +176,7 @@ impl Iterator for Delimited {
                 &self.last
             }
             Err(BadRow { reason, line }) => {
+                let line = line.map(Vec::into_boxed_slice);
                 return Some(Item::Bad(InputError { line, ..InputError::new(&self.path, place, reason) }));
             }
         };
@@ -187,7 +188,7 @@ impl Iterator for Delimited {
         } else {
             Reason::Cells { cells: cells.len(), names: self.names.len() }
         };
-        let line = Some(cells.line().to_owned());
+        let line = Some(cells.line().into());
         Some(Item::Bad(InputError { line, ..InputError::new(&self.path, place, reason) }))
     }
 }

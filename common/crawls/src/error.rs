@@ -22,7 +22,7 @@ pub struct InputError {
     /// The number of unpacked bytes that were skipped to go on behind it, where it is a record whose end is not known.
     pub skipped: u64,
     /// The line at fault as it was, without its line feed, where the fault is in a line of text that was read whole.
-    pub line: Option<Vec<u8>>,
+    pub line: Option<Box<[u8]>>,
 }
 
 /// Where something is in an input. Written as `pages.jsonl, line 7`.

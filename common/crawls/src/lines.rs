@@ -187,7 +187,7 @@ impl Iterator for Lines {
                     Ok(item) => return Some(item),
                     Err(reason) => {
                         let line = line.strip_suffix(b"\n").unwrap_or(line);
-                        let line = Some(line.strip_suffix(b"\r").unwrap_or(line).to_owned());
+                        let line = Some(line.strip_suffix(b"\r").unwrap_or(line).into());
                         InputError { line, ..InputError::new(&self.path, Place::Line(number), reason) }
                     }
                 },

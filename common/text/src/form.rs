@@ -65,15 +65,15 @@ impl Form {
 /// in which code is compared.
 #[must_use]
 pub fn compose(text: &str) -> Cow<'_, str> {
-    formed(text, NFC)
+    formed(text, &NFC)
 }
 
 /// NFKC without default-ignorable characters: the form in which lines are compared.
 pub(super) fn tidy(text: &str) -> Cow<'_, str> {
-    formed(text, NFKC)
+    formed(text, &NFKC)
 }
 
-fn formed<'t>(text: &'t str, form: ComposingNormalizerBorrowed<'static>) -> Cow<'t, str> {
+fn formed<'t>(text: &'t str, form: &ComposingNormalizerBorrowed<'static>) -> Cow<'t, str> {
     if text.is_ascii() {
         return text.into();
     }

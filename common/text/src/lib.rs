@@ -354,7 +354,7 @@ impl Extractor {
         self.document.read(text, Syntax::of(text, markup.is_xhtml), wanted);
         self.swallowed = self.document.swallowed_at.and_then(|at| {
             self.main.clear();
-            self.main.extend_from_slice(text[at..].as_bytes());
+            self.main.extend_from_slice(&text.as_bytes()[at..]);
             let words = self.tokeniser.tokens(&mut self.main).len();
             self.tokeniser.hash(&mut self.main).filter(|_| words > swallowed::WORDS_MAX)
         });

@@ -23,7 +23,6 @@ pub(super) fn encode(out: &mut DescriptorEncoder<'_>, tokens: &Tokens, now: Time
         let labels = [("name", token.name.to_string()), ("role", token.role.name().to_owned())];
         ConstGauge::new(seconds).encode(family.encode_family(&labels)?)?;
     }
-    drop(family);
     gauge(out, "doppel_tokens", "Tokens in the file, expired ones among them", all.len() as u64)
 }
 

@@ -276,7 +276,7 @@ fn texts_in_lists_are_joined() {
     ] {
         let fields = FieldNames { text: Some(path.to_owned()), ..FieldNames::default() };
         let options = InputOptions { fields, ..options() };
-        for (name, file) in all_formats(&[batch.clone()]) {
+        for (name, file) in all_formats(std::slice::from_ref(&batch)) {
             let found = read(&name, &file, &options);
             let expected = expected.iter().zip(1..).map(|(text, row)| match *text {
                 "-" => format!("bad: Row({row}) {path:?}: missing"),

@@ -89,7 +89,7 @@ fn json_over_lines_is_told() {
     let home = tempfile::tempdir().unwrap();
     let refused = |name: &str, content: &str| {
         let path = home.path().join(name);
-        std::fs::write(&path, content).unwrap();
+        fs::write(&path, content).unwrap();
         match open(&path, options()) {
             Ok(input) => format!("{} items", input.count()),
             Err(error) => error.reason.to_string(),

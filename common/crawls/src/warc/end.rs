@@ -36,5 +36,5 @@ fn missing_of_http_body(block: &[u8]) -> Option<i64> {
         let name = line.get(..15).filter(|name| name.eq_ignore_ascii_case(b"Content-Length:"))?;
         str::from_utf8(line[name.len()..].trim_ascii()).ok()?.parse::<i64>().ok()
     });
-    Some(length.last()?.saturating_sub(i64::try_from(block.len() - head).ok()?))
+    Some({ length }.next_back()?.saturating_sub(i64::try_from(block.len() - head).ok()?))
 }

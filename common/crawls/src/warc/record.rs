@@ -201,7 +201,7 @@ impl Records {
         }
         match self.read_by_length() {
             Err(Reason::Head(_) | Reason::Length | Reason::Truncated) if self.is_about_file() => {
-                self.read_lines()?
+                self.read_lines()?;
             }
             read => read?,
         }

@@ -352,7 +352,7 @@ fn a_bad_record_is_there_as_it_was() {
         .into_iter()
         .filter_map(|item| {
             if let Item::Bad(error) = item {
-                Some(String::from_utf8(error.line.unwrap()).unwrap())
+                Some(String::from_utf8(error.line.unwrap().into_vec()).unwrap())
             } else {
                 None
             }
