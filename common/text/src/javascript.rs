@@ -18,12 +18,26 @@ pub(super) struct Location {
     pub(super) with_query: bool,
 }
 
-/// Whether a piece of a script may set the location. True wherever [`location`] finds something.
+/// Whether a piece of a script may set the location to a string. This alone decides whether a page is looked at more closely.
 pub(super) fn may_set_location(script: &[u8]) -> bool {
-    memchr::memmem::find_iter(script, b"location").any(|at| {
-        let rest = script[at + b"location".len()..].trim_ascii_start();
-        matches!(rest.first(), Some(b'.' | b'=')) && !rest.starts_with(b"==")
-    })
+    memchr::memmem::find_iter(script, b"location")
+        .any(|at| is_set(&script[at + b"location".len()..]).is_some())
+}
+
+/// Whether what stands behind `location` sets it to a string.
+fn is_set(rest: &[u8]) -> Option<()> {
+    let rest = rest.trim_ascii_start();
+    let value = match rest.strip_prefix(b".").map(<[u8]>::trim_ascii_start) {
+        None => rest.strip_prefix(b"=")?,
+        Some(rest) => match rest.strip_prefix(b"href") {
+            Some(rest) => rest.trim_ascii_start().strip_prefix(b"=")?,
+            None => {
+                let rest = rest.strip_prefix(b"replace").or_else(|| rest.strip_prefix(b"assign"))?;
+                rest.trim_ascii_start().strip_prefix(b"(")?
+            }
+        },
+    };
+    matches!(value.trim_ascii_start().first(), Some(b'"' | b'\'' | b'`')).then_some(())
 }
 
 /// The location that a script sets for certain. If several statements set it, the last one counts.

@@ -33,6 +33,8 @@ struct Attributes {
     name: Name,
     value: Value,
     is_open: bool,
+    /// Whether a value is there. Most tags have none.
+    is_any: bool,
 }
 
 impl Attributes {
@@ -52,6 +54,7 @@ impl Attributes {
         {
             // A value that is too long is there, and empty.
             self.values[at] = Some(self.value.get().unwrap_or_default().to_owned());
+            self.is_any = true;
         }
     }
 
@@ -62,11 +65,16 @@ impl Attributes {
 
     fn clear(&mut self) {
         self.is_open = false;
-        self.values = Default::default();
+        if std::mem::take(&mut self.is_any) {
+            self.values = Default::default();
+        }
     }
 
     /// Whether they hide the element.
     fn hide(&self) -> bool {
+        if !self.is_any {
+            return false;
+        }
         self.get("hidden").is_some_and(|value| !value.eq_ignore_ascii_case("until-found"))
             || self.get("style").is_some_and(|style| style.split(';').any(hides))
     }
