@@ -166,18 +166,19 @@ impl<'a> Advisor<'a> {
     /// The final target of a redirect by the present records of all pages on the way: a change of one of them
     /// may not have come to the redirect yet. None when it is not the one on record.
     fn end(&self, redirect: &PageView) -> Result<Option<PageView>, Tier1Error> {
-        let mut next = redirect.redirect_to.clone();
+        let mut next = redirect.redirect_to.clone().map(|to| (to, redirect.stands_for));
         for _ in 0..REDIRECTS {
-            let Some(url) = next else { return Ok(None) };
-            let Some(view) = self.target(&url)? else {
-                // Only tier 1 knows the pages that are spelled otherwise than in their normalised form.
-                let end = redirect.target.map(|page| self.page(page)).transpose()?.flatten();
-                return Ok(end.filter(|view| view.content.is_some()));
+            let Some((url, stands_for)) = next else { return Ok(None) };
+            let found = match self.target(&url)? {
+                // A page that is spelled otherwise is known by its id alone.
+                None => stands_for.map(|page| self.page(page)).transpose()?.flatten(),
+                found => found,
             };
+            let Some(view) = found else { return Ok(None) };
             if view.content.is_some() {
                 return Ok(Some(view).filter(|view| redirect.target == Some(view.rank.url.id())));
             }
-            next = view.redirect_to;
+            next = view.redirect_to.map(|to| (to, view.stands_for));
         }
         Ok(None)
     }

@@ -163,6 +163,8 @@ pub(crate) struct Winner {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct RedirectState {
     pub(crate) to: PageUrl,
+    /// The page that the target stands for, as the last trace has found it.
+    pub(crate) stands_for: Option<PageId>,
     /// None until the first trace has come back.
     pub(crate) resolution: Option<Resolution>,
     /// The final target's state as it last told.

@@ -22,6 +22,8 @@ pub struct PageView {
     pub canonical: Option<PageUrl>,
     /// The URL that it redirects to.
     pub redirect_to: Option<PageUrl>,
+    /// The page that `redirect_to` stands for, by its last trace: one that is spelled so, or another of the same normalised form.
+    pub stands_for: Option<PageId>,
     /// The page at the end of its redirects, if that page has a content.
     pub target: Option<PageId>,
     /// Why its redirect is unresolved.

@@ -48,6 +48,8 @@ pub(super) struct Rows<'r> {
     inbound: Vec<(PageId, PageId)>,
     /// The second with the page that the target stands for.
     sources: Vec<(PageId, (PageId, Option<PageId>))>,
+    /// By page, for redirects: the page that the target stands for.
+    targets: Vec<Option<usize>>,
     /// Pages that are spelled otherwise than in their normalised form, behind that: normalised form, page.
     spellings: Vec<(PageId, (PageId, u32))>,
     /// When the collection was grouped.
@@ -67,7 +69,7 @@ impl<'r> Rows<'r> {
         pages.par_sort_unstable();
         let all = &*all;
         let (mut inbound, mut sources) = (Vec::new(), Vec::new());
-        for ((page, end), target) in all.versions.pages.iter().zip(&all.ends).zip(targets) {
+        for ((page, end), target) in all.versions.pages.iter().zip(&all.ends).zip(&targets) {
             let Is::Redirect(to) = &page.state else { continue };
             let source = page.rank.url.id();
             let target = target.map(|target| all.versions.pages[target].rank.url.id());
@@ -84,7 +86,7 @@ impl<'r> Rows<'r> {
         };
         let mut spellings: Vec<(PageId, (PageId, u32))> = pages.par_iter().filter_map(of_page).collect();
         spellings.par_sort_unstable();
-        Self { all, pages, inbound, sources, spellings, now }
+        Self { all, pages, inbound, sources, targets, spellings, now }
     }
 
     /// Gives the rows of a shard; that of its totals comes last, all others in the order of their keys.
@@ -236,7 +238,9 @@ impl<'r> Rows<'r> {
                     .and_then(Result::ok)
                     .map(|end| target_line(&self.page(end).rank.url, &self.published(end)));
                 let to = to.clone();
-                State::Redirect(RedirectState { to, resolution, target })
+                let stands_for = self.targets[number as usize];
+                let stands_for = stands_for.map(|page| self.all.versions.pages[page].rank.url.id());
+                State::Redirect(RedirectState { to, stands_for, resolution, target })
             }
             Is::Dead => State::Dead,
         };

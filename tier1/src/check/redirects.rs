@@ -49,6 +49,10 @@ impl Checker<'_> {
             return;
         }
         let Some(found) = self.find_target(&state.to, Some(&page)) else { return };
+        if state.resolution.is_some() && state.stands_for != found {
+            let detail = format!("leads to {found:?}, and says {:?}", state.stands_for);
+            self.find(Invariant::Resolution, record.url().to_string(), detail);
+        }
         match self.store.get(&edge) {
             Ok(Some(noted)) if noted != stands_for(normal, found) => {
                 let detail = "leads to another page than is noted at its target";

@@ -255,6 +255,8 @@ pub(crate) enum Message {
     Traced {
         source: PageId,
         ticket: u32,
+        /// The page that the target of `source` stands for.
+        stands_for: Option<PageId>,
         resolution: Resolution,
     },
     /// Something changed at `target` or behind it, for a redirect straight to it.

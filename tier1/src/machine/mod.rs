@@ -347,7 +347,9 @@ impl<'s, 'm> Machine<'s, 'm> {
             }
             Message::Trace { source, ticket, at, path } => self.traced_through(source, ticket, at, path),
             Message::Spelled { normal, page, url } => self.spelled(normal, page, url.as_ref()),
-            Message::Traced { source, ticket, resolution } => self.traced(source, ticket, resolution),
+            Message::Traced { source, ticket, stands_for, resolution } => {
+                self.traced(source, ticket, stands_for, resolution)
+            }
             Message::Rerouted { source, target, hops_left } => self.rerouted(source, target, hops_left),
             Message::ContinueSources { target, through, after, hops_left } => {
                 self.tell_sources(target, through, after, hops_left)

@@ -48,7 +48,8 @@ impl Machine<'_, '_> {
     /// Makes a page a redirect and has its end found.
     pub(super) fn begin_redirect(&mut self, page: PageId, record: &mut PageRecord, to: PageUrl) {
         let target = to.normal_id();
-        record.state = State::Redirect(RedirectState { to, resolution: None, target: None });
+        record.state =
+            State::Redirect(RedirectState { to, stands_for: None, resolution: None, target: None });
         self.send_to_page(target, Message::Subscribe { target, source: page });
         self.trace(page, record);
     }
@@ -133,7 +134,8 @@ impl Machine<'_, '_> {
                     }
                     None => {
                         let resolution = Resolution::Unresolved(Unresolved::UnknownTarget);
-                        self.send_to_page(source, Message::Traced { source, ticket, resolution });
+                        let stands_for = path.get(1).copied();
+                        self.send_to_page(source, Message::Traced { source, ticket, stands_for, resolution });
                         return Ok(());
                     }
                 }
@@ -156,7 +158,8 @@ impl Machine<'_, '_> {
                 return Ok(());
             }
         };
-        self.send_to_page(source, Message::Traced { source, ticket, resolution });
+        let stands_for = path.get(1).copied().or(Some(at));
+        self.send_to_page(source, Message::Traced { source, ticket, stands_for, resolution });
         Ok(())
     }
 
@@ -165,15 +168,18 @@ impl Machine<'_, '_> {
         &mut self,
         source: PageId,
         ticket: u32,
+        stands_for: Option<PageId>,
         resolution: Resolution,
     ) -> Result<(), StoreError> {
         let Some(mut record) = self.take(source)? else { return Ok(()) };
         let current = record.ticket == ticket;
         let State::Redirect(state) = &mut record.state else { return self.give_back(source, record) };
-        if !current || state.resolution == Some(resolution) {
+        let is_known = (state.stands_for, state.resolution) == (stands_for, Some(resolution));
+        if !current || is_known {
             return self.give_back(source, record);
         }
         let before = state.attached_to();
+        state.stands_for = stands_for;
         state.resolution = Some(resolution);
         let now = state.attached_to();
         if before != now {

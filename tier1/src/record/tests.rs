@@ -40,7 +40,7 @@ fn a_purged_page_is_told_by_the_beginning_of_its_row() {
         membership: None,
         measured: Vec::new(),
     };
-    let redirect = RedirectState { to: url("b"), resolution: None, target: None };
+    let redirect = RedirectState { to: url("b"), stands_for: None, resolution: None, target: None };
     for state in [State::Content(content), State::Redirect(redirect), State::Dead, State::Purged] {
         for (popularity, language, canonical) in [(None, None, None), (Some(0.5), Some("en"), Some("c"))] {
             let record = PageRecord {

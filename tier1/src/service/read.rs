@@ -29,8 +29,8 @@ pub(super) fn line(record: &PageRecord) -> Line {
 fn view(record: PageRecord) -> PageView {
     let line = line(&record);
     let status = line.status;
-    let (mut content, mut duplicate_of, mut redirect_to, mut target, mut unresolved) =
-        (None, None, None, None, None);
+    let (mut content, mut duplicate_of, mut redirect_to, mut stands_for, mut target, mut unresolved) =
+        (None, None, None, None, None, None);
     match &record.state {
         State::Content(state) => {
             content = Some(state.content);
@@ -39,6 +39,7 @@ fn view(record: PageRecord) -> PageView {
         }
         State::Redirect(state) => {
             redirect_to = Some(state.to.clone());
+            stands_for = state.stands_for;
             target = state.attached_to();
             unresolved = match state.resolution {
                 Some(Resolution::Unresolved(reason)) => Some(reason),
@@ -54,6 +55,7 @@ fn view(record: PageRecord) -> PageView {
         language: record.language,
         canonical: record.canonical,
         redirect_to,
+        stands_for,
         target,
         unresolved,
         duplicate_of,

@@ -210,7 +210,7 @@ fn common_questions_are_answered_and_others_left_to_the_rows() {
     for ranges in [1, 3, 8] {
         let of = Ranges::complete(ranges);
         three().into_iter().for_each(|row| of.commit(row));
-        let to_winner = RedirectState { to: url("w"), resolution: None, target: None };
+        let to_winner = RedirectState { to: url("w"), stands_for: None, resolution: None, target: None };
         let pending = |state| {
             let State::Content(state) = state else { unreachable!() };
             State::Content(ContentState { search: SearchState::Pending, ..state })

@@ -46,6 +46,7 @@ impl State {
             language,
             canonical,
             redirect_to,
+            stands_for: None,
             target: None,
             unresolved: None,
             duplicate_of: None,
