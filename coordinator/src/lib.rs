@@ -54,6 +54,7 @@ mod probe;
 mod problem;
 mod problem_kind;
 mod raw_page;
+mod raw_page_query;
 mod readiness;
 mod repair;
 mod repairs;

@@ -21,7 +21,7 @@ use crate::ingest::{IngestError, Source};
 use crate::limits::{LONG_CALL_TIME, RETRY_AFTER_S};
 use crate::lines;
 use crate::problem::Problem;
-use crate::raw_page::{MEDIA_TYPES, RawPageQuery};
+use crate::raw_page_query::{MEDIA_TYPES, RawPageQuery};
 use crate::submit::submit;
 
 /// The media type of JSON lines.

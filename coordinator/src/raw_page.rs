@@ -1,61 +1,31 @@
-//! One page as it is: the body of `POST /v1/pages` is the page itself, and the query has the other fields of a page.
+//! One page as it is: the body of `POST /v1/pages` is the page itself.
 //!
-//! The content type says what the body is, and may name its charset. The fields mean what they mean in JSON, have the same
-//! limits, and are refused in the same words.
-
-use std::borrow::Cow;
+//! The content type says what the body is, and may name its charset. `raw_page_query` reads the other fields.
 
 use axum::body::Bytes;
-use axum::http::{HeaderMap, header};
 use doppel_crawls::{Fetched, FetchedBody};
-use doppel_model::{PageUrl, Timestamp};
-use doppel_protocol::answer::{PageUrlForm, TimeForm};
-use doppel_protocol::page::{self, ItemError, ItemReason, PAGE_BYTES_MAX};
-use serde::Deserialize;
-use utoipa::IntoParams;
-
-use crate::extract::page_url;
-use crate::ingest::IngestError;
-use crate::problem::Problem;
-
-/// The media types of pages that are sent as they are.
-pub(crate) const MEDIA_TYPES: [&str; 3] = ["text/html", "application/xhtml+xml", "text/plain"];
-
-#[derive(Debug, Default, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(crate) struct RawPageQuery {
-    /// The page, if the body is the page as it is. JSON has all fields in the body.
-    #[param(value_type = Option<PageUrlForm>)]
-    url: Option<String>,
-    /// When the page was fetched; RFC 3339, now where none is given, at most 24 hours ahead.
-    #[param(value_type = Option<TimeForm>)]
-    fetched_at: Option<String>,
-    /// Any measure of popularity, not negative.
-    #[param(minimum = 0)]
-    popularity: Option<f64>,
-    /// Language tag.
-    #[param(pattern = "^[A-Za-z0-9-]{1,35}$")]
-    language: Option<String>,
-}
+use doppel_model::{PageUrl, RawContent, Timestamp};
+use doppel_protocol::page::{ItemError, ItemReason, PAGE_BYTES_MAX};
 
 /// What a page is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Media {
+pub(crate) enum Media {
+    /// HTML or XHTML.
     Html,
+    /// Plain text or Markdown.
     Text,
 }
 
 /// A page before its body is read.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct RawPageHead {
-    url: PageUrl,
-    fetched_at: Option<Timestamp>,
-    popularity: Option<f64>,
-    language: Option<String>,
-    media: Media,
+    pub(crate) url: PageUrl,
+    pub(crate) fetched_at: Option<Timestamp>,
+    pub(crate) popularity: Option<f64>,
+    pub(crate) language: Option<String>,
+    pub(crate) media: Media,
     /// The charset that the content type names.
-    charset: Option<String>,
+    pub(crate) charset: Option<String>,
 }
 
 /// A page as it is, with its fields.
@@ -63,64 +33,6 @@ pub(crate) struct RawPageHead {
 pub struct RawPage {
     head: RawPageHead,
     bytes: Bytes,
-}
-
-impl RawPageQuery {
-    /// Checks that a page in JSON has no fields in the query.
-    ///
-    /// # Errors
-    /// When it has any.
-    pub(crate) fn refuse_beside_json(&self) -> Result<(), Problem> {
-        let Self { url, fetched_at, popularity, language } = self;
-        let given = [
-            ("url", url.is_some()),
-            ("fetched_at", fetched_at.is_some()),
-            ("popularity", popularity.is_some()),
-            ("language", language.is_some()),
-        ];
-        match given.into_iter().find(|(_, is_given)| *is_given) {
-            None => Ok(()),
-            Some((field, _)) => {
-                let types = MEDIA_TYPES.join(", ");
-                let detail =
-                    format!("JSON has this field in the body; the query has it for a body of {types}");
-                Err(Problem::field(field, detail))
-            }
-        }
-    }
-
-    /// The fields of a page that comes with these headers.
-    ///
-    /// # Errors
-    /// When the URL is missing, or a field is not what it has to be.
-    pub(crate) fn head(self, headers: &HeaderMap, now: Timestamp) -> Result<RawPageHead, Problem> {
-        let Self { url, fetched_at, popularity, language } = self;
-        let Some(url) = url else {
-            let detail = "missing; a page that is sent as it is has its URL in the query: /v1/pages?url=URL";
-            return Err(Problem::field("url", detail));
-        };
-        let refused = |field: &'static str, reason| {
-            Problem::from(IngestError::Item(ItemError { field: Some(Cow::Borrowed(field)), reason }))
-        };
-        let fetched_at = fetched_at.map(|date| page::fetched_at(&date, now)).transpose();
-        if popularity.is_some_and(|popularity| !popularity.is_finite() || popularity < 0.0) {
-            return Err(refused("popularity", ItemReason::Popularity));
-        }
-        if language.as_deref().is_some_and(|tag| !page::is_language(tag)) {
-            return Err(refused("language", ItemReason::Language));
-        }
-        let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-        let content_type = content_type.unwrap_or_default();
-        let is_text = content_type.trim_start().to_ascii_lowercase().starts_with("text/plain");
-        Ok(RawPageHead {
-            url: page_url("url", &url)?,
-            fetched_at: fetched_at.map_err(IngestError::from)?,
-            popularity,
-            language,
-            media: if is_text { Media::Text } else { Media::Html },
-            charset: doppel_charset::label(content_type).map(str::to_owned),
-        })
-    }
 }
 
 impl RawPageHead {
@@ -140,16 +52,16 @@ impl RawPage {
     ///
     /// # Errors
     /// When its text is larger than a page may be.
-    pub(crate) fn fetched(self) -> Result<Fetched, IngestError> {
+    pub(crate) fn fetched(self) -> Result<Fetched, ItemError> {
         let Self { head: RawPageHead { url, fetched_at, popularity, language, media, charset }, bytes } =
             self;
         let body = match media {
             Media::Html => FetchedBody::Html { bytes: bytes.into(), charset },
             Media::Text => FetchedBody::Text(doppel_charset::to_text(&bytes, charset.as_deref())),
         };
-        match body.raw_content().map_or(0, doppel_model::RawContent::size) {
+        match body.raw_content().map_or(0, RawContent::size) {
             size if size > PAGE_BYTES_MAX => {
-                Err(ItemError { field: None, reason: ItemReason::TooLarge(size) }.into())
+                Err(ItemError { field: None, reason: ItemReason::TooLarge(size) })
             }
             _ => Ok(Fetched { url, fetched_at, body, popularity, language }),
         }
