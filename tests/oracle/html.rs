@@ -92,7 +92,6 @@ impl State {
             return;
         }
         if &*tag.name == "wbr" {
-            self.page.has_body |= tag.kind == TagKind::StartTag;
             return;
         }
         let slash = if tag.kind == TagKind::EndTag { "/" } else { "" };

@@ -90,7 +90,7 @@ impl Seen {
                 }
                 Kind::Text(_) => {}
                 Kind::Other => {
-                    work.extend(node.children.borrow().iter().rev().map(|child| (child.clone(), is_shown)))
+                    work.extend(node.children.borrow().iter().rev().map(|child| (child.clone(), is_shown)));
                 }
             }
         }

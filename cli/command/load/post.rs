@@ -324,7 +324,14 @@ mod tests {
 
     #[test]
     fn an_answer_belongs_to_the_page_that_was_sent() {
-        let at = Position { before: 0, input: 0, path: Path::new("a").into(), place: Place::File };
+        let at = Position {
+            id: None,
+            is_reference: false,
+            before: 0,
+            input: 0,
+            path: Path::new("a").into(),
+            place: Place::File,
+        };
         let page = |url: &str| Posted { begin: 0, url: url.to_owned(), at: at.clone(), fetched_at: None };
         let sent = [page("http://a/"), page("http://b/")];
         let (taken, bad) = (

@@ -57,7 +57,7 @@ impl Page {
     /// A page of HTML; none where it is a redirect.
     fn of_html(url: &str, source: &str, extractor: &mut Extractor) -> Option<Self> {
         let page = parse(source);
-        if redirect::target(url, &page, source.len()).is_some() {
+        if redirect::target(url, source).is_some() {
             return None;
         }
         let url = PageUrl::parse(url).unwrap();

@@ -151,6 +151,7 @@ fn run(seed: u64, steps: usize) {
         winners: settings.winners,
         market: None,
         group_members_max: 1_000,
+        unit: crate::bulk::Unit::Page,
         keep: Keep::Answer { memory_max: usize::MAX, temp_dir: &std::env::temp_dir() },
     })
     .unwrap();
