@@ -51,7 +51,7 @@ fn number(rule: Rule, (page, known): (Page, &Known)) -> i64 {
         Rule::StaticUrl => i64::from(url.contains('?')),
         Rule::ShorterUrl => url.len() as i64,
         Rule::FirstSeen => known.first_seen,
-        Rule::Https => i64::from(!url.starts_with("https:")),
+        Rule::Https => i64::from(!url.to_ascii_lowercase().starts_with("https:")),
         Rule::Market | Rule::Url => unreachable!("{rule} is none of a run's rules"),
     }
 }
