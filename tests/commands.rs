@@ -6,6 +6,7 @@ mod harness;
 mod commands {
     pub(crate) mod fake_server;
 
+    mod bodies;
     mod dedup;
     mod deployed;
     mod equation;
