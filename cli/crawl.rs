@@ -48,7 +48,7 @@ impl From<Position> for Origin {
 }
 
 /// What reading meets, in its order.
-enum Read {
+pub(crate) enum Read {
     Page(Position, Fetched),
     /// The end of a file that a collection may list as read.
     End(FileEnd),
@@ -63,13 +63,6 @@ pub(crate) struct FileEnd {
     pub(crate) before: u64,
     /// What a collection may list of it.
     pub(crate) ingested: Ingested,
-}
-
-/// How much is handed over at once: so many pages, or fewer that have so many bytes. One page may be larger.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct BatchSize {
-    pub(crate) pages: usize,
-    pub(crate) bytes: u64,
 }
 
 /// Reads every input in order and hands each page, with a date, to `each`.
@@ -109,61 +102,7 @@ pub(crate) fn read_placed(
     })
 }
 
-/// The same in batches, of which the last may be empty. It is said on the terminal what is being done, and bad records are told of
-/// with `tell`.
-///
-/// # Errors
-/// The same.
-pub(crate) fn read_batches(
-    inputs: &InputArgs,
-    doing: (&'static str, bool),
-    size: BatchSize,
-    mut each: impl FnMut(Vec<Fetched>) -> anyhow::Result<()>,
-) -> anyhow::Result<Tally> {
-    read_files(inputs, doing, (size, None), |batch| each(batch.pages))
-}
-
-/// Pages in their order.
-#[derive(Debug, Default)]
-pub(crate) struct PageBatch {
-    pub(crate) pages: Vec<Fetched>,
-    /// Where each page comes from.
-    pub(crate) origins: Vec<Origin>,
-    /// The files that end in the batch or before its first page.
-    pub(crate) ended: Vec<FileEnd>,
-}
-
-/// Like [`read_batches`], for a collection: files that `reading` knows are left out.
-///
-/// # Errors
-/// The same.
-pub(crate) fn read_files(
-    inputs: &InputArgs,
-    doing: (&'static str, bool),
-    (size, reading): (BatchSize, Option<&Reading>),
-    mut each: impl FnMut(PageBatch) -> anyhow::Result<()>,
-) -> anyhow::Result<Tally> {
-    let (mut batch, mut bytes) = (PageBatch::default(), 0);
-    let tally = read_all(inputs, doing, reading, |read| {
-        match read {
-            Read::End(end) => batch.ended.push(end),
-            Read::Page(at, page) => {
-                bytes += content_bytes(&page);
-                batch.pages.push(page);
-                batch.origins.push(at.into());
-                if batch.pages.len() >= size.pages || bytes >= size.bytes {
-                    bytes = 0;
-                    each(std::mem::take(&mut batch))?;
-                }
-            }
-        }
-        Ok(())
-    })?;
-    each(batch)?;
-    Ok(tally)
-}
-
-fn read_all(
+pub(crate) fn read_all(
     inputs: &InputArgs,
     (doing, tell): (&'static str, bool),
     reading: Option<&Reading>,
@@ -292,6 +231,9 @@ impl Reader<'_> {
         self.tally.skipped_bytes += input.skipped_bytes();
         self.tally.cut_off_bodies += input.cut_off_bodies();
         self.tally.mended_texts += input.mended_texts();
+        if let Some(line) = input.long_quote() {
+            self.say(path, &format_args!("the quote that begins in line {line} is closed after more than 1,000 lines: is it a stray one?"));
+        }
         if let Some(repeated) = input.repeated_late() {
             self.say(path, &format_args!("{repeated}, so a record without a URL is named by its row"));
         }

@@ -15,8 +15,9 @@ use doppel_tier1::bulk::InputRecord;
 use serde::{Deserialize, Serialize};
 
 use crate::args::InputArgs;
-use crate::crawl::{self, BatchSize, FileEnd, PageBatch};
+use crate::crawl::{FileEnd, content_bytes};
 use crate::ingested::Reading;
+use crate::page_batches::{BatchSize, PageBatch, read_files};
 use crate::processor;
 use crate::record_names::Origin;
 use crate::tally::{self, Tally};
@@ -130,8 +131,8 @@ fn read(
     batches: &SyncSender<Extracting>,
 ) -> anyhow::Result<Tally> {
     let now = Timestamp::now();
-    crawl::read_files(inputs, ("reading", true), (BATCH, reading), |PageBatch { pages, origins, ended }| {
-        let named = pages.iter().map(|page| (page.url.clone(), crawl::content_bytes(page))).collect();
+    read_files(inputs, ("reading", true), (BATCH, reading), |PageBatch { pages, origins, ended }| {
+        let named = pages.iter().map(|page| (page.url.clone(), content_bytes(page))).collect();
         let batch = ingest.start(pages.into_iter().map(Source::Fetched).collect(), now);
         let extracting = Extracting { batch, named, origins, ended };
         batches.send(extracting).map_err(|_| anyhow!("nobody takes the pages"))

@@ -64,7 +64,7 @@ pub(crate) struct Had {
     /// The fields that are named and that its records have.
     pub(crate) named: BTreeSet<Field>,
     /// What names its records, where their id is guessed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub(crate) named_by: Option<NamedBy>,
 }
 

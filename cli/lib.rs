@@ -6,7 +6,7 @@
 //! | `args`, `span`, `size`, `given` | options that several commands take; those that a user gave |
 //! | `urls` | URLs that commands are given |
 //! | `records`, `named_fields`, `bad_records` | what a user says of records: their fields, those that no file has, and where bad ones go |
-//! | `crawl`, `one_page`, `extracted`, `unusable`, `told`, `inputs`, `directory`, `spool` | crawls on disk, or from standard input, as pages and as pages with signatures |
+//! | `crawl`, `page_batches`, `one_page`, `extracted`, `unusable`, `told`, `inputs`, `directory`, `spool` | crawls on disk, or from standard input, as pages and as pages with signatures |
 //! | `hashed_lines`, `bounded` | crawls as hashed lines of pages; commands that count in bounded memory and disk |
 //! | `wire`, `manifest`, `winners` | the roles on a data directory |
 //! | `toml_file` | files of TOML that people write |
@@ -14,7 +14,7 @@
 //! | `new_directory` | a data directory that one command makes as a whole |
 //! | `layout` | contents laid out on nodes by a mapping |
 //! | `report` | the report of `doppel dedup` as a page of HTML |
-//! | `output`, `shown`, `summary`, `savings`, `svg`, `progress` | what is printed, drawn and shown meanwhile |
+//! | `output`, `shown`, `summary`, `found`, `savings`, `svg`, `progress` | what is printed, drawn and shown meanwhile |
 //! | `accounts`, `weights` | what became of the records that were read, and their bytes |
 //! | `record_names` | what records are called in their own files |
 //! | `results` | the original records: kept, removed and superseded |
@@ -42,6 +42,7 @@ mod directory;
 pub mod exit;
 mod extracted;
 mod extraction_log;
+mod found;
 mod front_door;
 mod given;
 pub mod hashed_lines;
@@ -59,6 +60,7 @@ mod notify;
 mod objects;
 mod one_page;
 pub mod output;
+mod page_batches;
 mod policy_tables;
 mod process;
 pub mod processor;

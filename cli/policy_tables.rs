@@ -22,8 +22,9 @@ use doppel_model::tables::{CONTENT_TERMS_MAX, FILE_BYTES_MAX, Sample, Tables, Ta
 use doppel_text::Extractor;
 
 use crate::args::{InputArgs, PolicyArgs};
-use crate::crawl::{self, BatchSize};
+use crate::crawl::content_bytes;
 use crate::exit::Failure;
+use crate::page_batches::{BatchSize, read_batches};
 use crate::processor;
 use crate::tally::{self, Tally};
 use crate::unusable::Unusable;
@@ -333,7 +334,7 @@ fn sample_noting(
             let learner = thread::Builder::new().name(format!("learn-{number}"));
             learner.spawn_scoped(scope, || read_words(&batches, &sample, failed))?;
         }
-        let tally = crawl::read_batches(inputs, ("learning", tell), BATCH, |batch| {
+        let tally = read_batches(inputs, ("learning", tell), BATCH, |batch| {
             batch.iter().for_each(&mut also);
             sender.send(batch).map_err(|_| anyhow!("nobody takes the pages"))
         })?;
@@ -356,7 +357,7 @@ fn read_words(
         for page in batch {
             let read = extractor.guarded(|extractor| take_words(extractor, &page, sample, &mut own));
             if let (None, Some(failed)) = (read, failed) {
-                let page = (&page.url, crawl::content_bytes(&page));
+                let page = (&page.url, content_bytes(&page));
                 failed.lock().unwrap_or_else(PoisonError::into_inner).note(
                     tally::FAILED,
                     page,

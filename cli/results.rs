@@ -11,6 +11,7 @@
 //! - memory is bounded by the number of records and pages, whatever their sizes.
 
 mod checked;
+mod notes;
 mod part_file;
 mod places;
 mod taken;

@@ -13,8 +13,8 @@ use doppel_text::{Extracted, Extractor};
 
 use super::examples::{Duplicate, Example};
 use super::{Run, words};
-use crate::crawl::{self, BatchSize};
 use crate::output::say;
+use crate::page_batches::{BatchSize, read_batches};
 
 /// Bytes of a text that are kept to be compared.
 const TEXT_MAX: usize = 256 << 10;
@@ -51,7 +51,7 @@ impl Texts {
             return Self { were_read: true, ..Self::default() };
         }
         let one = BatchSize { pages: 1, bytes: 0 };
-        let read = crawl::read_batches(run.inputs, ("looking for examples", false), one, |pages| {
+        let read = read_batches(run.inputs, ("looking for examples", false), one, |pages| {
             pages.iter().for_each(|page| look.take(page));
             if look.wanted.is_empty() { Err(anyhow!(AllFound)) } else { Ok(()) }
         });

@@ -1,20 +1,17 @@
 //! What is decided of each record, by its number in the order of the inputs.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::FileExt;
+use std::io;
 
+use super::notes::{Notes, NotesOut, Said};
+use crate::accounts;
+use crate::record_names::RecordNames;
 use anyhow::Context;
 use doppel_crawls::Fetched;
-use doppel_crawls::copy::{Fate, Judge, Note, RecordName, Removal};
+use doppel_crawls::copy::{Fate, Judge, Note, Removal};
 use doppel_model::PageId;
 use doppel_protocol::{Line, Outcome, Status};
 use doppel_tier1::bulk::{Grouped, NamedRecords, Unit};
-use serde::{Deserialize, Serialize};
-
-use crate::accounts;
-use crate::record_names::RecordNames;
 
 /// What is known of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -199,93 +196,6 @@ impl Verdicts {
         }
         let notes = notes.map(NotesOut::finish).transpose().context(CANNOT_NOTE)?;
         Ok(Decisions { records: self.records.0, next: 0, unusable: 0, notes })
-    }
-}
-
-/// What is said of a page.
-#[derive(Debug, Serialize, Deserialize)]
-struct Said {
-    group: Option<String>,
-    winner: Option<String>,
-    /// The file and the id of its record.
-    winner_record: (Option<String>, Option<String>),
-    duplicate_of: Option<String>,
-    duplicate_of_record: (Option<String>, Option<String>),
-    similarity: Option<f64>,
-}
-
-impl Said {
-    /// What a line says, with the names of the records of its winner and of the kept page.
-    fn of(line: Line, (winner_record, duplicate_of_record): (RecordName, RecordName)) -> Self {
-        let Line { group, winner, duplicate_of, similarity, .. } = line;
-        let parts = |name: RecordName| (name.file, name.id);
-        Self {
-            group: group.map(|group| group.to_string()),
-            winner: winner.map(|winner| winner.as_str().to_owned()),
-            winner_record: parts(winner_record),
-            duplicate_of: duplicate_of.map(|of| of.as_str().to_owned()),
-            duplicate_of_record: parts(duplicate_of_record),
-            similarity,
-        }
-    }
-
-    fn note(self, reason: Option<&'static str>) -> Note {
-        let Self { group, winner, winner_record, duplicate_of, duplicate_of_record, similarity } = self;
-        let name = |(file, id)| RecordName { file, id };
-        let (winner_record, duplicate_of_record) = (name(winner_record), name(duplicate_of_record));
-        Note { group, winner, winner_record, duplicate_of, duplicate_of_record, similarity, reason }
-    }
-}
-
-/// What is said of pages, in a temporary file, and where in it for each record.
-#[derive(Debug)]
-struct Notes {
-    places: Vec<u64>,
-    file: File,
-}
-
-/// No place.
-const NOWHERE: u64 = u64::MAX;
-
-struct NotesOut {
-    places: Vec<u64>,
-    out: BufWriter<File>,
-    end: u64,
-}
-
-impl NotesOut {
-    fn new(records: usize) -> anyhow::Result<Self> {
-        let file = tempfile::tempfile().context("cannot make a temporary file")?;
-        Ok(Self { places: vec![NOWHERE; records], out: BufWriter::new(file), end: 0 })
-    }
-
-    fn add(&mut self, record: u64, said: &Said) -> io::Result<()> {
-        let text = serde_json::to_vec(said)?;
-        let length = u32::try_from(text.len()).map_err(io::Error::other)?;
-        self.out.write_all(&length.to_le_bytes())?;
-        self.out.write_all(&text)?;
-        if let Some(place) = usize::try_from(record).ok().and_then(|at| self.places.get_mut(at)) {
-            *place = self.end;
-        }
-        self.end += 4 + u64::from(length);
-        Ok(())
-    }
-
-    fn finish(self) -> io::Result<Notes> {
-        let file = self.out.into_inner().map_err(io::IntoInnerError::into_error)?;
-        Ok(Notes { places: self.places, file })
-    }
-}
-
-impl Notes {
-    fn get(&self, record: u64) -> io::Result<Option<Said>> {
-        let place = usize::try_from(record).ok().and_then(|at| self.places.get(at)).copied();
-        let Some(place) = place.filter(|place| *place != NOWHERE) else { return Ok(None) };
-        let mut length = [0; 4];
-        self.file.read_exact_at(&mut length, place)?;
-        let mut text = vec![0; u32::from_le_bytes(length) as usize];
-        self.file.read_exact_at(&mut text, place + 4)?;
-        Ok(Some(serde_json::from_slice(&text)?))
     }
 }
 

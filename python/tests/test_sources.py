@@ -82,9 +82,9 @@ def test_a_stray_quote_costs_one_row(tmp_path: Path) -> None:
     behind = "text behind the closing quote of a cell that begins in line 2"
     with pytest.warns(doppel.BadRows, match=f"row 0: rows.csv, line 3: {behind}\nrow 3: rows.csv, line 6: text behind"):
         assert doppel.dedup(path)["id"].to_pylist() == ["row=0", "2", "3", "row=3", "5", "6"]
-    path.write_text('id,text\n1,"' + "line\n" * 1_001 + '"\n')
+    path.write_text('id,text\n1,"' + "line\n" * 100_001 + '"\n')
     with pytest.warns(doppel.BadRows, match="the quote that begins in line 2 is not closed within 1000 lines"):
-        assert doppel.dedup(path).num_rows == 1_002
+        assert doppel.dedup(path).num_rows == 100_002
     path.write_text("# made by x\nid,text\n1,one\n")
     with pytest.raises(ValueError, match="begins with a comment"):
         doppel.dedup(path)

@@ -169,7 +169,7 @@ fn a_report_replaces_no_input_and_no_other_output() {
         "{}",
         errors(&output)
     );
-    assert!(errors(&output).contains("live pages"));
+    assert!(errors(&output).contains("judged"));
     let none = home.path().join("none/report.html");
     let output = run(["dedup", "--report", none.to_str().unwrap(), crawl]);
     assert!(errors(&output).contains("cannot write"), "{}", errors(&output));

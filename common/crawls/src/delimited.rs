@@ -120,6 +120,11 @@ impl Delimited {
         self.rows.stream.bytes_read()
     }
 
+    /// The line of the first quote that was closed after more than 1,000 lines.
+    pub(super) fn long_quote(&self) -> Option<u64> {
+        self.rows.long_quote
+    }
+
     /// The records, once the first rows were looked at.
     pub(super) fn records(&self) -> Option<&Records> {
         self.records.as_ref()

@@ -5,10 +5,11 @@ use doppel_model::ShardId;
 use doppel_protocol::{Counters, Market, Status, Unresolved, WinnerOrder};
 
 use super::cover::cover;
+use super::grouped::{BulkGroup, Grouped, GroupedPage};
 use super::groups::{CoveredBy, Group, Place, groups, places};
 use super::market::{self, Preferred};
 use super::versions::{State, Versions};
-use super::{BulkError, BulkGroup, Grouped, GroupedPage, Unit, redirects};
+use super::{BulkError, Unit, redirects};
 use crate::totals;
 
 /// A collection of which all groups are known.

@@ -22,7 +22,10 @@ use scan::{Scan, Step};
 pub(super) const CELLS_MAX: usize = 16 << 10;
 
 /// How many lines a cell may be over.
-pub(super) const LINES_MAX: u64 = 1_000;
+pub(super) const LINES_MAX: u64 = 100_000;
+
+/// A cell over more lines is told, because its quote may be a stray one that a later row has closed.
+pub(super) const LINES_TOLD: u64 = 1_000;
 
 /// The cells of a row.
 #[derive(Debug, Default)]
@@ -89,12 +92,23 @@ pub(super) struct Rows {
     line: u64,
     ended: bool,
     pub(super) broke_off: bool,
+    /// The line of the first quote that was closed after more than [`LINES_TOLD`] lines.
+    pub(super) long_quote: Option<u64>,
 }
 
 impl Rows {
     /// The rows of a stream whose next byte is in this line.
     pub(super) fn new(stream: Stream, separator: u8, limits: Limits, line: u64) -> Self {
-        Self { stream, separator, limits, again: (Vec::new(), 0), line, ended: false, broke_off: false }
+        Self {
+            stream,
+            separator,
+            limits,
+            again: (Vec::new(), 0),
+            line,
+            ended: false,
+            broke_off: false,
+            long_quote: None,
+        }
     }
 
     /// Ends here, because nothing can be read.
@@ -128,6 +142,7 @@ impl Rows {
                 End::Row if scan.is_blank() => self.line = scan.line,
                 End::Row => {
                     self.line = scan.line;
+                    self.long_quote = self.long_quote.or(scan.long_quote);
                     return Some(scan.finish(&self.limits));
                 }
                 End::Fault(reason) => return Some(Err(self.go_behind(&scan, reason))),

@@ -17,7 +17,6 @@ use serde::{Deserialize, Serialize};
 use super::ids::Ids;
 use super::name::RecordFile;
 use super::row::Value;
-use crate::InputOptions;
 use crate::error::Reason;
 
 /// How much of an id is told, in characters.
@@ -71,17 +70,6 @@ pub(crate) trait IdRows {
 
 /// Opens a file of records once more.
 pub(crate) type Again = Arc<dyn Fn() -> Result<Box<dyn IdRows>, Reason> + Send + Sync>;
-
-/// A file of records that is to be read.
-#[derive(Clone)]
-pub(crate) struct Setup {
-    /// How its records are named.
-    pub(crate) file: RecordFile,
-    /// What is said of them.
-    pub(crate) options: InputOptions,
-    /// Opens the file once more; none of what can be read only once.
-    pub(crate) again: Option<Again>,
-}
 
 /// The text of an id; none of a value that is no id.
 pub(crate) fn id_of(value: Option<Value<'_>>) -> Option<String> {

@@ -12,9 +12,10 @@ use super::date::date;
 use super::fields::{Field, FieldMap, Ignored, Source};
 use super::ids::Ids;
 use super::name::RecordFile;
-use super::naming::{Again, Checked, IdChoices, NamedBy, RepeatedId, Setup};
+use super::naming::{Again, Checked, IdChoices, NamedBy, RepeatedId, id_of};
 use super::places::Places;
 use super::row::{A_LIST, Row, Value};
+use super::setup::Setup;
 use crate::error::{FieldError, FieldProblem, Reason, Skip};
 use crate::limits::Limits;
 use crate::{Fetched, FetchedBody, InputOptions, Item, charset};
@@ -161,7 +162,7 @@ impl Records {
 
     /// Takes note of a text that had lone surrogates.
     pub(crate) fn note_mended(&self) {
-        self.mended_texts.set(self.mended_texts.get() + 1);
+        self.mended_texts.update(|texts| texts + 1);
     }
 
     /// Whether a record can be read.
@@ -206,11 +207,7 @@ impl Records {
         self.own_id = None;
         let url = match url {
             Some(url) => {
-                self.own_id = match self.places.take(row, Field::Id) {
-                    Some((Value::Text(id), ..)) if !id.is_empty() => Some(id.into_owned()),
-                    Some((Value::Whole(id), ..)) => Some(id.to_string()),
-                    _ => None,
-                };
+                self.own_id = id_of(self.places.take(row, Field::Id).map(|(value, ..)| value));
                 url
             }
             // Last, so that the id of a bad record is not taken for one that was read.

@@ -1,6 +1,6 @@
 //! One row as it is read, byte by byte.
 
-use super::{BadRow, CELLS_MAX, Cells, LINES_MAX};
+use super::{BadRow, CELLS_MAX, Cells, LINES_MAX, LINES_TOLD};
 use crate::error::Reason;
 use crate::limits::{Limits, too_large};
 
@@ -37,6 +37,8 @@ pub(super) struct Scan {
     /// The line of the last opening quote, and its place in the row.
     pub(super) quote_line: u64,
     quote_at: usize,
+    /// The line of the first quote of the row that is open over more than [`LINES_TOLD`] lines.
+    pub(super) long_quote: Option<u64>,
     /// The bytes and cells of the row, also of what is not kept.
     pub(super) length: u64,
     cells: usize,
@@ -59,6 +61,7 @@ impl Scan {
             line,
             quote_line: line,
             quote_at: 0,
+            long_quote: None,
             length: 0,
             cells: 0,
             is_whole: true,
@@ -97,7 +100,11 @@ impl Scan {
                             // A carriage return and a line feed are one line end.
                             self.line += u64::from(*end == b'\r' || !self.after_return);
                             self.after_return = *end == b'\r';
-                            let is_long = self.line - self.quote_line > LINES_MAX;
+                            let lines = self.line - self.quote_line;
+                            if lines > LINES_TOLD {
+                                self.long_quote.get_or_insert(self.quote_line);
+                            }
+                            let is_long = lines > LINES_MAX;
                             if is_long || self.is_too_large_with(at, limits) {
                                 self.is_at_line_end = true;
                                 return (at, self.long_quote(&data[..at], limits));

@@ -1,0 +1,72 @@
+//! Why a sound record or file gives no page.
+
+use std::fmt;
+
+/// Why a valid record or file gives no page. Skipped items are counted by reason.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Skip {
+    /// An HTTP status that says nothing about the page.
+    Status(u16),
+    /// Neither HTML nor text.
+    ContentType,
+    /// A revisit that found the page unchanged.
+    Unchanged,
+    /// A revisit that refers to the content of a record that is not in this file.
+    OriginalUnknown,
+    /// A revisit with an unknown profile.
+    RevisitProfile,
+    /// A redirect without a target.
+    NoLocation,
+    /// A redirect to something that is not a valid page URL.
+    BadLocation,
+    /// A redirect from a page to itself.
+    RedirectToItself,
+    /// A record whose URL is not http, https or file, such as a DNS record.
+    Scheme,
+    /// A part of a segmented record.
+    Segment,
+    /// An unknown WARC record type.
+    RecordKind,
+    /// A file whose name is not that of an HTML, text or Markdown file.
+    FileName,
+    /// A file with the name of a text file, or without an extension, whose content is not text.
+    Binary,
+    /// A file or directory whose name begins with a dot.
+    Hidden,
+    /// A symbolic link or a special file.
+    Link,
+    /// A redirect or death of a record whose URL is not read.
+    NoRow,
+}
+
+impl Skip {
+    /// Whether what is skipped is a record: a capture, a row, or a file of a directory of pages. Other records of a WARC, and links and
+    /// hidden files, are none.
+    #[must_use]
+    pub fn is_of_record(self) -> bool {
+        !matches!(self, Self::RecordKind | Self::Hidden | Self::Link)
+    }
+}
+
+impl fmt::Display for Skip {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Status(status) => return write!(f, "HTTP status {status}"),
+            Self::ContentType => "neither HTML nor text",
+            Self::Unchanged => "unchanged revisit",
+            Self::OriginalUnknown => "revisit of a record that is not found in the file",
+            Self::RevisitProfile => "unknown revisit profile",
+            Self::NoLocation => "redirect without a target",
+            Self::BadLocation => "redirect to something that is no page",
+            Self::RedirectToItself => "redirect to itself",
+            Self::Scheme => "not http, https or file",
+            Self::Segment => "part of a segmented record",
+            Self::RecordKind => "unknown kind of record",
+            Self::FileName => "file name of neither HTML nor text",
+            Self::Binary => "binary, not text",
+            Self::Hidden => "hidden",
+            Self::Link => "symbolic link or special file",
+            Self::NoRow => "redirect or death of a record without a URL",
+        })
+    }
+}
