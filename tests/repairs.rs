@@ -8,7 +8,7 @@ use std::fs;
 
 use doppel_model::Timestamp;
 use doppel_tier1::backup::Reader;
-use harness::pages::text;
+use harness::pages::{near_copy, text};
 use harness::{OwnServer, PATIENCE, Server, doppel, lines_of, run, wait_until};
 use serde_json::{Value, json};
 
@@ -18,9 +18,12 @@ fn url(family: u64, copy: u64) -> String {
     format!("http://a.example/{family}/{copy}")
 }
 
-/// Fills the server with groups of three copies each. Returns the ids of the groups.
+/// Fills the server with groups of three pages that differ a little. Returns the ids of the groups.
 fn fill(server: &Server) -> Vec<String> {
-    let page = |(family, copy)| json!({ "url": url(family, copy), "text": text(family, 100).join(" ") });
+    let page = |(family, copy)| {
+        let words = near_copy(&text(family, 300), copy);
+        json!({ "url": url(family, copy), "text": words.join(" ") })
+    };
     let pages = (0..GROUPS).flat_map(|family| (0..3).map(move |copy| (family, copy)));
     server.push(&pages.map(page).collect::<Vec<_>>());
     server.flush();

@@ -81,7 +81,7 @@ fn a_page_is_the_same_in_any_encoding() {
         assert_eq!((&line["status"], &line["similarity"]), (&json!("duplicate"), &json!(1.0)), "{line}");
     }
     let summary: Value = serde_json::from_slice(&run(["dedup", "--json", &path]).stdout).unwrap();
-    assert_eq!(summary["input"]["cut_off"], 1, "the last body has no trailer");
+    assert_eq!(summary["input"]["cut_off_bodies"], 1, "the last body has no trailer");
 }
 
 #[test]

@@ -133,7 +133,7 @@ fn what_cannot_be_compared_is_refused_with_the_reason() {
     let single = write(home.path(), "single.jsonl", ndjson(&two[..1]));
     let two = write(home.path(), "two.jsonl", ndjson(&two));
     let dir = home.path().to_str().unwrap().to_owned();
-    let binary = write(home.path(), "binary.txt", [0_u8, 159, 146, 150, 0, 1, 2, 3].repeat(100));
+    let binary = write(home.path(), "binary.txt", [0_u8, 159, 146, 150, 0, 1, 2, 3, 1, 0, 5, 0].repeat(100));
     let moved = write(home.path(), "moved.html", "<meta http-equiv=refresh content='0; url=http://b/'>");
     for (options, ends, says) in [
         (&[&*one, "http://a.example/"][..], 2, "one.html is a file, and http://a.example/ is none"),

@@ -190,7 +190,7 @@ fn a_pipe_is_read_once_or_copied() {
     let output = piped(b"", &["--format", "xml", "-"]);
     assert_eq!(code(&output), 2);
     assert!(
-        errors(&output).contains("one of warc, jsonl, csv, tsv, parquet and arrow"),
+        errors(&output).contains("one of warc, arc, wacz, jsonl, csv, tsv, parquet and arrow"),
         "{}",
         errors(&output)
     );

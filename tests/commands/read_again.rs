@@ -170,6 +170,9 @@ fn results_and_a_report_are_written_of_what_an_interrupted_run_has_read() {
             // One that cannot be read, and one that this policy cannot use, as it has no host.
             3 => "{\"url\": ".to_owned(),
             7 => json!({"text": text(n, 40).join(" ")}).to_string(),
+            // A page that is like the one in front of it.
+            5 => json!({"url": format!("http://{name}.example/{n}"), "text": text(4, 40).join(" ")})
+                .to_string(),
             // Later versions of pages, and what is alike in all files.
             _ if n.is_multiple_of(9) => {
                 json!({"url": format!("http://x.example/{n}"), "text": text(n / 18, 40).join(" ")})

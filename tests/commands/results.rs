@@ -385,7 +385,10 @@ fn files_of_a_directory_of_pages_stay_as_they_are() {
     fs::create_dir_all(home.path().join("removed/b")).unwrap();
     fs::write(home.path().join("removed/b/other.txt"), "").unwrap();
     let output = dedup(home.path(), &[], &inputs);
-    assert_eq!(summary(&output), json!({"kept": 3, "removed": {"duplicate": 1}, "bad": 0}));
+    assert_eq!(
+        summary(&output),
+        json!({"kept": 2, "removed": {"duplicate": 1}, "superseded": 0, "bad": 0, "skipped": 1})
+    );
     let [kept, removed] = ["kept", "removed"].map(|side| files(&home.path().join(side)));
     assert_eq!((kept.len(), removed.len()), (3, 1));
     let all: BTreeMap<_, _> = kept.into_iter().chain(removed).collect();

@@ -20,10 +20,8 @@ use super::zstd_frames::{self, ZstdFrames};
 
 /// The size of the decompression buffer, in bytes.
 const WINDOW: usize = 64 << 10;
-
 /// How much of what is tapped is in memory, in bytes.
 const TAPPED_IN_MEMORY: usize = 4 << 20;
-
 /// The size of the read buffer, in bytes.
 const READ: usize = 128 << 10;
 
@@ -359,12 +357,10 @@ impl Stream {
         let mut left = wanted;
         while left > 0 {
             let data = self.data()?;
-            if data.is_empty() {
-                if !self.next_member()? {
-                    return Ok(());
-                }
-                continue;
+            if data.is_empty() && !self.next_member()? {
+                return Ok(());
             }
+            let data = self.available();
             let bytes = data.len().min(left);
             out.extend_from_slice(&data[..bytes]);
             self.consume(bytes);

@@ -38,7 +38,17 @@ fn version_digits(bytes: &[u8]) -> Option<usize> {
 pub(super) fn check_version(bytes: &[u8]) -> Result<(), HeadError> {
     let Some(version) = version(bytes) else { return Err(HeadError::Version(shown(bytes))) };
     let is_read = version.starts_with(b"WARC/1.") || DRAFTS.contains(&version);
-    if is_read { Ok(()) } else { Err(HeadError::OtherVersion(shown(version))) }
+    match is_read {
+        true => Ok(()),
+        false if has_two_numbers(version) => Err(HeadError::OtherVersion(shown(version))),
+        false => Err(HeadError::Version(shown(version))),
+    }
+}
+
+/// Whether a version is written as all versions are, with one dot between two numbers. Others are damaged.
+fn has_two_numbers(version: &[u8]) -> bool {
+    let mut numbers = version[MAGIC.len()..].split(|byte| *byte == b'.');
+    numbers.by_ref().take(2).filter(|number| !number.is_empty()).count() == 2 && numbers.next().is_none()
 }
 
 /// Whether a record is of one of the drafts before WARC 1.0, in whose files values of fields are broken by line ends.

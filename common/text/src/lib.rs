@@ -69,10 +69,7 @@ impl Extracted {
     /// The page, unless it is a redirect.
     #[must_use]
     pub fn page(self) -> Option<Page> {
-        match self {
-            Self::Page(page) => Some(page),
-            Self::Redirect(_) => None,
-        }
+        if let Self::Page(page) = self { Some(page) } else { None }
     }
 }
 
@@ -358,11 +355,8 @@ impl Extractor {
             let words = self.tokeniser.tokens(&mut self.main).len();
             self.tokeniser.hash(&mut self.main).filter(|_| words > swallowed::WORDS_MAX)
         });
-        if self.document.may_redirect {
-            redirect::target(url, text, self.document.syntax, &mut self.tokeniser)
-        } else {
-            None
-        }
+        let target = || redirect::target(url, text, self.document.syntax, &mut self.tokeniser);
+        self.document.may_redirect.then(target).flatten()
     }
 
     fn page(&mut self, url: Option<&PageUrl>, canonical: Option<PageUrl>, is_html: bool) -> Page {

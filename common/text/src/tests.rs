@@ -6,7 +6,7 @@ fn url() -> PageUrl {
 }
 
 fn page(html: &str) -> Page {
-    match Extractor::default().html(&url(), html.as_bytes(), None) {
+    match Extractor::default().html(&url(), html.as_bytes(), Some("utf-8")) {
         Extracted::Page(page) => page,
         Extracted::Redirect(target) => panic!("a redirect to {target}"),
     }

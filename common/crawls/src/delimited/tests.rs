@@ -107,7 +107,7 @@ fn rows_are_bounded_and_those_behind_are_read() {
         "record:a.csv#1 \"good\"",
         "bad: Row(2) a row of 300005 bytes; at most 100 are taken",
         "record:a.csv#3 \"good\"",
-        "bad: Row(4) the quote that begins in line 5 is not closed within 1000 lines and 100 bytes: \"4,\\\"never closed\"",
+        "bad: Row(4) the quote that begins in line 5 is not closed within 100000 lines and 100 bytes: \"4,\\\"never closed\"",
         "bad: Row(5) a row of 300000 bytes; at most 100 are taken",
     ];
     let found = read_as("a.csv", csv.as_bytes(), limits.into());
@@ -298,7 +298,11 @@ fn odd_tables_are_read_as_far_as_they_are_tables() {
         ["record:a.csv#row=1 \"a\"", "bad: Row(2) \"text\": missing: \"1,,c\""]
     );
     assert_eq!(read("a.csv", "text\r\ra\r\r\nb\r"), ["record:a.csv#row=1 \"a\"", "record:a.csv#row=2 \"b\""]);
-    assert_eq!(read("a.csv", "id,text\n1,a\0b\n"), ["record:a.csv#1 \"a\\0b\""]);
+    let long = "many words ".repeat(10);
+    assert_eq!(
+        read("a.csv", &format!("id,text\n1,{long}a\0b\n")),
+        [format!("record:a.csv#1 \"{long}a\\0b\"")]
+    );
     assert_eq!(
         read("a.csv", "id,text\n1,\"a\r\nb\"\r\n2,c"),
         ["record:a.csv#1 \"a\\r\\nb\"", "record:a.csv#2 \"c\""]

@@ -16,7 +16,6 @@ use serde::{Deserialize, Serialize};
 
 use super::ids::Ids;
 use super::name::RecordFile;
-use super::row::Value;
 use crate::error::Reason;
 
 /// How much of an id is told, in characters.
@@ -70,15 +69,6 @@ pub(crate) trait IdRows {
 
 /// Opens a file of records once more.
 pub(crate) type Again = Arc<dyn Fn() -> Result<Box<dyn IdRows>, Reason> + Send + Sync>;
-
-/// The text of an id; none of a value that is no id.
-pub(crate) fn id_of(value: Option<Value<'_>>) -> Option<String> {
-    match value? {
-        Value::Text(id) if !id.is_empty() => Some(id.into_owned()),
-        Value::Whole(id) => Some(id.to_string()),
-        _ => None,
-    }
-}
 
 /// What the ids of a file are.
 #[derive(Debug, Clone)]

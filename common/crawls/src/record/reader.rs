@@ -12,9 +12,9 @@ use super::date::date;
 use super::fields::{Field, FieldMap, Ignored, Source};
 use super::ids::Ids;
 use super::name::RecordFile;
-use super::naming::{Again, Checked, IdChoices, NamedBy, RepeatedId, id_of};
+use super::naming::{Again, Checked, IdChoices, NamedBy, RepeatedId};
 use super::places::Places;
-use super::row::{A_LIST, Row, Value};
+use super::row::{A_LIST, Row, Value, id_of};
 use super::setup::Setup;
 use crate::error::{FieldError, FieldProblem, Reason, Skip};
 use crate::limits::Limits;
@@ -68,8 +68,7 @@ impl Records {
         match (options.ids.kept_for(file), again) {
             (Some(NamedBy::Id), _) => {}
             (Some(NamedBy::Row), _) => {
-                let repeated = RepeatedId { path: path.to_owned(), first: None };
-                records.forget_id(Some(repeated));
+                records.forget_id(Some(RepeatedId { path: path.to_owned(), first: None }))
             }
             // What can be read only once, and has URLs: its ids are not looked at. Without URLs it is copied and opened anew.
             (None, None) if records.map.get(Field::Url).is_some() => records.forget_id(None),
@@ -149,10 +148,7 @@ impl Records {
 
     /// The guessed id that is none, where that is known only since a record without a URL was met.
     pub fn repeated_late(&self) -> Option<&RepeatedId> {
-        match &self.naming {
-            Naming::Rows { late, .. } => late.as_ref(),
-            _ => None,
-        }
+        if let Naming::Rows { late, .. } = &self.naming { late.as_ref() } else { None }
     }
 
     /// How many texts had lone surrogates so far.
@@ -187,10 +183,7 @@ impl Records {
 
     /// How many ids were not remembered, so that records that repeat them are taken for new versions.
     pub fn unremembered_ids(&self) -> u64 {
-        match self.naming {
-            Naming::Unique { unremembered } => unremembered,
-            _ => self.ids.unremembered(),
-        }
+        if let Naming::Unique { unremembered } = self.naming { unremembered } else { self.ids.unremembered() }
     }
 
     /// The page that a record is. `number` counts the records of the file from 1, bad ones too.

@@ -27,6 +27,15 @@ pub trait Row<'a> {
     }
 }
 
+/// The text of an id; none of a value that is no id.
+pub(crate) fn id_of(value: Option<Value<'_>>) -> Option<String> {
+    match value? {
+        Value::Text(id) if !id.is_empty() => Some(id.into_owned()),
+        Value::Whole(id) => Some(id.to_string()),
+        _ => None,
+    }
+}
+
 /// A value for a field, with the type that the field has where the format of the row has none.
 pub(super) fn typed<'a>(row: &impl Row<'a>, field: Field, value: Value<'a>) -> Value<'a> {
     let Value::Text(text) = &value else { return value };

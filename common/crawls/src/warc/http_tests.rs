@@ -52,7 +52,7 @@ fn statuses() {
         ("304 Not Modified", "skip: HTTP status 304"),
         ("500 Error", "skip: HTTP status 500"),
         ("301 Moved\r\nLocation: ../f?g#h", "to https://a.org/f?g"),
-        ("302 Found\r\nlocation:   http://b.org  ", "to http://b.org/"),
+        ("302 Found\r\nlocation:   http://b.org  ", "to http://b.org"),
         ("303 See\r\nLocation: //b.org/c", "to https://b.org/c"),
         ("307 T\r\nLocation: e", "skip: redirect to itself"),
         ("308 P\r\nLocation: #top", "skip: redirect to itself"),
