@@ -39,16 +39,14 @@ pub(crate) struct ExtractedPage {
     pub(crate) submission: Submission,
     /// Bytes of its text or HTML, as it was read.
     pub(crate) bytes: u64,
-    /// Where it comes from; none where it is replayed from a log.
-    #[serde(skip)]
-    pub(crate) origin: Option<Origin>,
+    /// Where it comes from.
+    pub(crate) origin: Origin,
 }
 
 impl ExtractedPage {
     /// The record that it is read from.
     pub(crate) fn input_record(&self) -> InputRecord {
-        let is_reference = self.origin.as_ref().is_some_and(|origin| origin.is_reference);
-        InputRecord { number: self.record, is_reference }
+        InputRecord { number: self.record, is_reference: self.origin.is_reference }
     }
 
     /// Whether it is a redirect.
@@ -153,7 +151,7 @@ fn dispatch(
         for ((page, (url, bytes)), origin) in batch.wait().into_iter().zip(named).zip(origins) {
             match page {
                 Ok(submission) => {
-                    pages.push(ExtractedPage { record, submission, bytes, origin: Some(origin) });
+                    pages.push(ExtractedPage { record, submission, bytes, origin });
                 }
                 Err(error) => {
                     unusable.note(&class(&error), (&url, bytes), &error);

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use doppel_crawls::Place;
 use doppel_crawls::copy::RecordName;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Where a record comes from.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Origin {
     /// The file or directory, as the user named it.
+    #[serde(with = "path_bytes")]
     pub(crate) path: Arc<Path>,
     pub(crate) place: Place,
     /// What the record is called in its file.
@@ -109,6 +110,25 @@ impl RecordLabel<'_> {
         let places = [("line", line), ("row", row), ("byte", byte)];
         let place = places.into_iter().find_map(|(what, at)| Some(format!("{what}={}", at?)));
         id.map(str::to_owned).or(place)
+    }
+}
+
+/// Paths as the bytes that the operating system has, which need not be UTF-8.
+mod path_bytes {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+        path.as_os_str().as_bytes().serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'d, D: Deserializer<'d>>(deserializer: D) -> Result<Arc<Path>, D::Error> {
+        let bytes = Vec::<u8>::deserialize(deserializer)?;
+        Ok(Path::new(OsStr::from_bytes(&bytes)).into())
     }
 }
 

@@ -1,6 +1,9 @@
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
+use doppel_crawls::Place;
 use doppel_model::pairwise::{Policy, Signer};
 use doppel_model::{PageUrl, Timestamp};
 use doppel_protocol::{Body, Submission};
@@ -9,6 +12,7 @@ use doppel_text::Extractor;
 use super::*;
 use crate::ingested::Had;
 use crate::inputs::{self, Sources};
+use crate::record_names::Origin;
 use crate::records::FieldArgs;
 
 fn reading() -> Reading {
@@ -26,7 +30,11 @@ fn page(record: u64) -> ExtractedPage {
         canonical: None,
         body: Body::Content(Arc::new(signature)),
     };
-    ExtractedPage { record, submission, bytes: text.len() as u64, origin: None }
+    // A path need not be UTF-8.
+    let path = Path::new(OsStr::from_bytes(b"a\xff.jsonl")).into();
+    let id = record.is_multiple_of(2).then(|| format!("id {record}").into());
+    let origin = Origin { path, place: Place::Line(record + 1), id, is_reference: record == 3 };
+    ExtractedPage { record, submission, bytes: text.len() as u64, origin }
 }
 
 fn ingested(source: &Source) -> Ingested {
@@ -57,7 +65,7 @@ fn replayed(path: &Path, maker: &str, sources: &[Source]) -> (Vec<u64>, usize) {
     let mut records = Vec::new();
     let take = |extracted: Extracted| {
         for read in extracted.pages {
-            let (written, ExtractedPage { record, submission, bytes, .. }) = (page(read.record), read);
+            let (written, ExtractedPage { record, submission, bytes, origin }) = (page(read.record), read);
             assert_eq!(
                 (&submission.url, submission.fetched_at, bytes),
                 (&written.submission.url, written.submission.fetched_at, written.bytes)
@@ -67,6 +75,11 @@ fn replayed(path: &Path, maker: &str, sources: &[Source]) -> (Vec<u64>, usize) {
                 Body::Redirect(_) | Body::Dead => Vec::new(),
             });
             assert_eq!(contents[0], contents[1]);
+            let expected = written.origin;
+            assert_eq!(
+                (&origin.path, origin.place, &origin.id, origin.is_reference),
+                (&expected.path, expected.place, &expected.id, expected.is_reference)
+            );
             records.push(record);
         }
         Ok(())

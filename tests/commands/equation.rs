@@ -111,7 +111,13 @@ fn check(rows: &[Row], latest: bool) {
         ["read", "kept", "superseded", "bad", "skipped"].map(|term| number(&records[term]));
     assert_eq!(read, kept + removed + superseded + bad + skipped, "{records}");
     assert_eq!(read, rows.len() as u64, "{records}");
-    assert_eq!(bad, rows.iter().filter(|row| matches!(row, Row::Bad)).count() as u64);
+    // Where many lines of a file are bad, nothing shows that the others are pages of Doppel's own form, which need no text.
+    let bad_lines = |rows: &[Row]| rows.iter().filter(|row| matches!(row, Row::Bad)).count();
+    assert!(bad >= bad_lines(rows) as u64, "{records}");
+    let (first_rows, second_rows) = rows.split_at(first.len());
+    if [first_rows, second_rows].into_iter().all(|rows| bad_lines(rows) * 4 <= rows.len()) {
+        assert_eq!(bad, bad_lines(rows) as u64, "{records}");
+    }
     assert_eq!(records["superseded"].is_null(), !latest);
     let [kept_lines, removed_lines, superseded_lines] = ["k", "r", "s"].map(|name| side(home.path(), name));
     assert_eq!(kept_lines.len() as u64, kept, "{summary}");

@@ -82,7 +82,7 @@ fn records_with_urls_and_dates_are_the_pages_of_doppels_own_form() {
     let fields = ["--text-field", "doc.body", "--url-field", "link", "--date-field", "doc.at"];
     assert_eq!(export_pages(&named, &fields), expected);
     assert_eq!(
-        export(&named, &[&["--incremental"], &fields[..]].concat()).lines().count(),
+        export_pages(&named, &[&["--incremental"], &fields[..]].concat()).lines().count(),
         expected.lines().count()
     );
 }

@@ -17,7 +17,7 @@ use super::reported::Reported;
 use super::{Dedup, Done, Plan, dead, nothing_is_kept};
 use crate::accounts::{Accounts, Decided};
 use crate::extracted::{Extracted, ExtractedPage};
-use crate::extraction_log::{BEGINS_ANEW, ExtractionLog, GOES_ON};
+use crate::extraction_log::{BEGINS_ANEW, ExtractionLog, FRAMES_VERSION, GOES_ON};
 use crate::ingested::{self, Ingested, Reading};
 use crate::manifest::{Manifest, Wanted};
 use crate::new_directory::{NewDirectory, WHOLE};
@@ -154,8 +154,8 @@ impl Dedup {
                 fed.note_date(submission.fetched_at);
                 let outcome = bulk.submit_record(input, submission)?;
                 weights.note((record, page), bytes, (is_redirect, outcome));
-                if let (Some(names), Some(origin)) = (&mut names, &origin) {
-                    names.note(record, origin);
+                if let Some(names) = &mut names {
+                    names.note(record, &origin);
                 }
                 if let Some(results) = &mut results {
                     results.note(record, page);
@@ -263,9 +263,9 @@ fn record_line<'l>(page: &'l PageWithContent, names: &'l RecordNames) -> RecordL
     }
 }
 
-/// What a signature depends on: the policy with its tables, and how pages are read.
+/// What the frames of a log depend on: their version, the policy with its tables, and how pages are read.
 fn maker(signer: &Signer, reading: &Reading) -> String {
     let tables = signer.tables().map(|tables| tables.hash().to_string());
-    let versions = format!("{TOKENISER_VERSION} {TERMS_VERSION}");
+    let versions = format!("{FRAMES_VERSION} {TOKENISER_VERSION} {TERMS_VERSION}");
     format!("{} {} {versions} {}", signer.policy(), tables.unwrap_or_default(), reading.how())
 }

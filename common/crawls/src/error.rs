@@ -36,7 +36,7 @@ pub struct Location<'p> {
 }
 
 /// A place in an input file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Place {
     /// The file as a whole.
     File,
