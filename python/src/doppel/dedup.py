@@ -82,7 +82,8 @@ def dedup(
     A row whose id is null or empty is called `row=` and its number, and all ids are texts then.
 
     `url` names a column of URLs, which the usual winner order then reads. Each row is judged on its own, also when several have one URL;
-    with `latest=True` the newest of them counts, and the others are `superseded`. A value that is no absolute URL makes a row without one. Nothing is taken for a URL by itself. `date` names
+    with `latest=True` the newest of them counts, and the others are `superseded`. A value that is no absolute URL makes a row without
+    one. Nothing is taken for a URL by itself. `date` names
     when a row was fetched, as a date, a time (UTC where it has no zone), a text in RFC 3339, or seconds or milliseconds since 1970: who
     was seen on an earlier day wins. What is no date makes a bad row. `popularity` names a column of numbers, finite and not negative: of a
     group the row with the greatest order of magnitude wins, before dates and URLs are looked at. A null says nothing, and what is no such
@@ -122,7 +123,8 @@ def dedup(
     call is in the main thread and the process has no handler for it.
 
     Warns of bad rows with `BadRows`, and of groups of which all rows are kept with `Quarantined`. Raises `ProgramError` where the
-    program fails; `ValueError` where columns are not there, a file is of no known kind or cannot be read to its end, or an option has no use here; `OSError` where a file is not there; `TypeError` where a
+    program fails; `ValueError` where columns are not there, a file is of no known kind or cannot be read to its end, or an option has
+    no use here; `OSError` where a file is not there; `TypeError` where a
     source or a row is of another type, or a parameter is unknown.
 
     >>> import doppel

@@ -68,10 +68,8 @@ def by_url(out: Path, *, folds: bool) -> pa.Table:
 def by_row(out: Path, rows: Rows) -> pa.Table:
     """A row for each row of the source, in order: `out` is what the program wrote, an empty file where it had nothing to do."""
     ids = rows.ids()
-    if rows.folds:
-        numbered = (_numbered(batch, rows) for batch in lines(out))
-    else:
-        numbered = (_by_line(batch) for batch in lines(out, _OF_RECORDS))
+    of_rows = (_by_line(batch) for batch in lines(out, _OF_RECORDS))
+    numbered = (_numbered(batch, rows) for batch in lines(out)) if rows.folds else of_rows
     found = pa.Table.from_batches(numbered, _NUMBERED)
     every = pa.array(range(rows.count), pa.int64())
     # Where a row is among the pages; null for one that is not there.
@@ -89,7 +87,9 @@ def by_row(out: Path, rows: Rows) -> pa.Table:
 
 def _by_line(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Lines with numbers of rows, where each row is judged on its own: a row is a line of the program's input."""
-    numbers = [pc.subtract(pc.struct_field(batch[f"{name}record"], "line"), 1) for name in ("", "winner_", "duplicate_of_")]
+    numbers = [
+        pc.subtract(pc.struct_field(batch[f"{name}record"], "line"), 1) for name in ("", "winner_", "duplicate_of_")
+    ]
     row, winner, duplicate_of = numbers
     elsewhere = [pa.nulls(len(batch), pa.string())] * 2
     columns = [row, batch["status"], batch["group"], winner, duplicate_of, batch["similarity"], *elsewhere]

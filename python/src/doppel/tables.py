@@ -84,7 +84,9 @@ class Rows:
             if end < 0:
                 line = None if len(behind) >= LINES_MAX else self._next()
                 if line is None:
-                    never = "is never closed" if len(behind) < LINES_MAX else f"is not closed within {LINES_MAX:,} lines"
+                    never = (
+                        "is never closed" if len(behind) < LINES_MAX else f"is not closed within {LINES_MAX:,} lines"
+                    )
                     return self._fault(f"the quote that begins in line {first} {never}", behind)
                 behind.append(line)
                 parts.append(text[begin:])

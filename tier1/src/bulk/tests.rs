@@ -2,7 +2,7 @@
 
 use doppel_model::Timestamp;
 use doppel_model::signature::{Builder, Signature};
-use doppel_protocol::{Body, Status, Unresolved};
+use doppel_protocol::{Body, Counters, Status, Unresolved};
 
 use super::*;
 use crate::check;

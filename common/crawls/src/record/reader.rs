@@ -68,7 +68,7 @@ impl Records {
         match (options.ids.kept_for(file), again) {
             (Some(NamedBy::Id), _) => {}
             (Some(NamedBy::Row), _) => {
-                records.forget_id(Some(RepeatedId { path: path.to_owned(), first: None }))
+                records.forget_id(Some(RepeatedId { path: path.to_owned(), first: None }));
             }
             // What can be read only once, and has URLs: its ids are not looked at. Without URLs it is copied and opened anew.
             (None, None) if records.map.get(Field::Url).is_some() => records.forget_id(None),

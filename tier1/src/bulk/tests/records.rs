@@ -4,6 +4,8 @@ use std::collections::HashMap;
 
 use proptest::prelude::*;
 
+use doppel_protocol::Counters;
+
 use super::*;
 
 /// Groups records, each with its number as it is given here.
