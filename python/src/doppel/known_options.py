@@ -42,6 +42,7 @@ DEDUP = frozenset(
         "read_again",
         "removed",
         "report",
+        "separator",
         "shards",
         "snapshot_every",
         "strict",
@@ -51,6 +52,7 @@ DEDUP = frozenset(
         "top",
         "url_field",
         "winners",
+        "zstd_window_max",
     }
 )
 """Of `doppel dedup`."""

@@ -231,8 +231,8 @@ class Savings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """
 
     held_back: int
-    """Exact copies that are kept all the same: they are in groups that are quarantined for the number of their contents, or not
-    decided yet.
+    """Exact copies that are kept all the same: they are in groups that are quarantined for the number of their
+    contents, or not decided yet.
     """
 
     mirrors: list[Mirror]
