@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use doppel_crawls::copy::Removal;
+use doppel_model::ContentHash;
 use doppel_protocol::Status;
-use doppel_tier1::bulk::{Grouped, PageWithContent, Unit};
+use doppel_tier1::bulk::{Grouped, Unit};
 use serde::Serialize;
 
 use crate::output::{bytes, count};
@@ -28,7 +29,7 @@ pub(crate) struct Accounts {
     pub(crate) skipped: u64,
 }
 
-/// What is decided of the records that could be used.
+/// Counts of the records that could be used, by whether each is kept or why it is removed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Decided {
     pub(crate) kept: u64,
@@ -47,8 +48,8 @@ impl Decided {
     /// Counts the records of a collection that was grouped at once.
     pub(crate) fn of_grouped(grouped: &Grouped, unit: Unit) -> Self {
         let mut decided = Self::default();
-        for page in grouped.pages_with_contents().filter(|page| page.records.own.is_some()) {
-            decided.count(removal(&page, unit));
+        for judged in grouped.judged().filter(|judged| judged.records.own.is_some()) {
+            decided.count(removal((judged.status, judged.content), unit));
         }
         for _ in &grouped.dead {
             decided.count(Some(Removal::Dead));
@@ -57,9 +58,9 @@ impl Decided {
     }
 }
 
-/// Why the record behind a page is removed; none where it is kept. Redirects are removed where pages are judged.
-pub(crate) fn removal(page: &PageWithContent, unit: Unit) -> Option<Removal> {
-    match (page.line.status, page.content) {
+/// Why the record behind a page with this status and content is removed; none where it is kept. Redirects are removed where pages are judged.
+pub(crate) fn removal(judged: (Status, Option<ContentHash>), unit: Unit) -> Option<Removal> {
+    match judged {
         (Status::Duplicate, Some(_)) => Some(Removal::Duplicate),
         (Status::Duplicate, None) if unit == Unit::Page => Some(Removal::Redirect),
         _ => None,

@@ -251,7 +251,7 @@ impl AtMost {
         Self { records: self.records.div_ceil(inputs), bytes: self.bytes.div_ceil(inputs) }
     }
 
-    /// What is left once so much was read.
+    /// The rest of the bound after `read` was read.
     pub(crate) fn less(self, read: Self) -> Self {
         Self {
             records: self.records.saturating_sub(read.records),

@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use anyhow::Context;
-use doppel_crawls::{HeadError, InputError, Place, Reason};
+use doppel_crawls::{HeadError, InputError, Reason};
 use serde::Serialize;
 
 use crate::exit::Failure;
 use crate::inputs::Sources;
 use crate::output::say;
+use crate::place_fields::PlaceFields;
 
 /// A file of bad records, which all clones write to. It is made when the inputs are opened for the first time.
 #[derive(Debug, Clone)]
@@ -27,15 +28,8 @@ struct Line<'e> {
     /// The file or directory that it is in.
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<String>,
-    /// Its line, counted from 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    line: Option<u64>,
-    /// Its row, counted from 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    row: Option<u64>,
-    /// The byte of the stored file at which it begins.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    byte: Option<u64>,
+    #[serde(flatten)]
+    place: PlaceFields,
     /// The number of unpacked bytes that were skipped to go on behind it.
     #[serde(skip_serializing_if = "Option::is_none")]
     skipped_bytes: Option<u64>,
@@ -90,7 +84,9 @@ impl BadFile {
             kind,
             reason: error.reason.to_string(),
             skipped_bytes: Some(error.skipped).filter(|bytes| *bytes > 0),
-            ..Line::at(&error.path, error.place)
+            file: Some(error.path.display().to_string()),
+            place: error.place.into(),
+            ..Line::default()
         };
         match error.line.as_deref().map(|record| (record, str::from_utf8(record))) {
             Some((_, Ok(record))) => line.record = Some(record),
@@ -121,19 +117,6 @@ impl BadFile {
             say!("doppel: cannot write {}: {error}; it ends here", self.path.display());
             *file = None;
         }
-    }
-}
-
-impl Line<'_> {
-    fn at(file: &Path, place: Place) -> Self {
-        let mut line = Self { file: Some(file.display().to_string()), ..Self::default() };
-        match place {
-            Place::File => {}
-            Place::Record(byte) => line.byte = Some(byte),
-            Place::Line(number) => line.line = Some(number),
-            Place::Row(number) => line.row = Some(number),
-        }
-        line
     }
 }
 

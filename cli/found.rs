@@ -31,9 +31,9 @@ pub(crate) struct Groups {
     pub(crate) near: u64,
     /// One content, and redirects to it.
     pub(crate) redirects: u64,
-    /// Those of them that have too many distinct contents: all their pages with content are kept.
+    /// Groups that have too many distinct contents: all their pages with content are kept.
     pub(crate) quarantined: u64,
-    /// Pages with content of these.
+    /// Pages with content of the quarantined groups.
     #[serde(skip)]
     pub(crate) quarantined_pages: u64,
 }

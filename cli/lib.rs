@@ -16,7 +16,7 @@
 //! | `report` | the report of `doppel dedup` as a page of HTML |
 //! | `output`, `shown`, `summary`, `found`, `savings`, `svg`, `progress` | what is printed, drawn and shown meanwhile |
 //! | `accounts`, `weights` | what became of the records that were read, and their bytes |
-//! | `record_names` | what records are called in their own files |
+//! | `record_names`, `place_fields` | what records are called in their own files, and where they are in them |
 //! | `results` | the original records: kept, removed and superseded |
 //! | `destination`, `whole_file`, `scratch`, `interrupt` | files that are whole or not there, and what an interruption removes |
 //! | `exit` | exit codes |
@@ -61,6 +61,7 @@ mod objects;
 mod one_page;
 pub mod output;
 mod page_batches;
+mod place_fields;
 mod policy_tables;
 mod process;
 pub mod processor;

@@ -7,6 +7,8 @@ use doppel_crawls::Place;
 use doppel_crawls::copy::RecordName;
 use serde::{Deserialize, Serialize};
 
+use crate::place_fields::PlaceFields;
+
 /// Where a record comes from.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Origin {
@@ -41,15 +43,8 @@ struct Named {
 #[derive(Debug, PartialEq, Serialize)]
 pub(crate) struct RecordLabel<'n> {
     file: String,
-    /// The line of a text file, counted from 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    line: Option<u64>,
-    /// The row of a table, counted from 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    row: Option<u64>,
-    /// The byte of the stored file at which a record of a WARC begins.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    byte: Option<u64>,
+    #[serde(flatten)]
+    place: PlaceFields,
     /// What the record is called in its file.
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<&'n str>,
@@ -75,20 +70,8 @@ impl RecordNames {
         let begin = at.checked_sub(1).map_or(0, |before| self.records[before].id_end);
         let id = &self.ids[begin..id_end];
         let file = self.files.partition_point(|(first, _)| *first <= number).checked_sub(1)?;
-        let mut label = RecordLabel {
-            file: self.files[file].1.display().to_string(),
-            line: None,
-            row: None,
-            byte: None,
-            id: (!id.is_empty()).then_some(id),
-        };
-        match place? {
-            Place::File => {}
-            Place::Line(line) => label.line = Some(line),
-            Place::Row(row) => label.row = Some(row),
-            Place::Record(byte) => label.byte = Some(byte),
-        }
-        Some(label)
+        let file = self.files[file].1.display().to_string();
+        Some(RecordLabel { file, place: place?.into(), id: (!id.is_empty()).then_some(id) })
     }
 
     /// How annotations name a record.
@@ -106,10 +89,7 @@ impl RecordLabel<'_> {
     }
 
     fn id_or_place(&self) -> Option<String> {
-        let Self { line, row, byte, id, .. } = *self;
-        let places = [("line", line), ("row", row), ("byte", byte)];
-        let place = places.into_iter().find_map(|(what, at)| Some(format!("{what}={}", at?)));
-        id.map(str::to_owned).or(place)
+        self.id.map(str::to_owned).or_else(|| self.place.text())
     }
 }
 

@@ -12,7 +12,7 @@ use doppel_protocol::{Counters, Outcome};
 use serde::Serialize;
 
 use crate::accounts::Accounts;
-pub(crate) use crate::found::{Found, Groups, Largest};
+use crate::found::{Found, Groups, Largest};
 use crate::output::{bytes, count, plural, redirects, table};
 use crate::tally::Tally;
 use crate::weights::{Balance, Weight};

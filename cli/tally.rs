@@ -33,7 +33,7 @@ pub struct Tally {
     pub bytes: u64,
     /// Sound records that are no pages, by reason.
     pub skipped: BTreeMap<String, u64>,
-    /// Those of them that are records and no crawl files below directories.
+    /// Skipped items that are records and no crawl files below directories.
     #[serde(skip)]
     pub(crate) skipped_records: u64,
     /// Records that could not be read, by reason.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use doppel_crawls::copy::Removal;
 use doppel_model::PageId;
 use doppel_protocol::{Outcome, Status};
-use doppel_tier1::bulk::{Grouped, PageWithContent, Unit};
+use doppel_tier1::bulk::{Grouped, Judged, PageWithContent, Unit};
 use serde::Serialize;
 
 use crate::accounts::{self, Decided};
@@ -91,19 +91,23 @@ impl Weights {
     pub(crate) fn of(&self, page: &PageWithContent) -> Option<u64> {
         match self {
             Self::ByPage(pages) => pages.get(&number(page.line.url.id())).map(|page| u64::from(page.bytes)),
-            Self::ByRecord(records) => {
-                records.get(usize::try_from(page.records.own?).ok()?).map(|bytes| u64::from(*bytes))
-            }
+            Self::ByRecord(_) => self.of_record(page.records.own),
         }
     }
 
-    /// What is kept and removed of a collection that was grouped at once.
+    /// The bytes of a record that was read, where they are known by record.
+    fn of_record(&self, record: Option<u64>) -> Option<u64> {
+        let Self::ByRecord(records) = self else { return None };
+        records.get(usize::try_from(record?).ok()?).map(|bytes| u64::from(*bytes))
+    }
+
+    /// What is kept and removed of a collection that was grouped at once, where bytes are known by record.
     pub(crate) fn balance_of(&self, grouped: &Grouped, unit: Unit) -> Balance {
         let mut balance = Balance::default();
-        for page in grouped.pages_with_contents() {
+        for Judged { status, content, records } in grouped.judged() {
             let Balance { kept, removed } = &mut balance;
-            let side = if accounts::removal(&page, unit).is_some() { removed } else { kept };
-            side.add(self.of(&page));
+            let side = if accounts::removal((status, content), unit).is_some() { removed } else { kept };
+            side.add(self.of_record(records.own));
         }
         balance
     }

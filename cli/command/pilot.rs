@@ -41,7 +41,7 @@ use trial::{Grouping, Reading, TablesRead, Trial};
 /// The thresholds of `jaccard` that are tried.
 const TAUS: [&str; 10] = ["0.5", "0.55", "0.6", "0.65", "0.7", "0.75", "0.8", "0.85", "0.9", "0.95"];
 
-/// What is read at most, unless the whole inputs are asked for: every policy reads it, and all of them together take less than a
+/// The most that a pilot reads, unless the whole inputs are asked for: every policy reads it, and all of them together take less than a
 /// minute on two cores. It is a number of records and bytes rather than a time, so that the same inputs give the same answers.
 const SAMPLE: AtMost = AtMost { records: 20_000, bytes: 32 << 20 };
 
@@ -252,7 +252,7 @@ impl Pilot {
         Ok((None, tally))
     }
 
-    /// Of what the records that were read are a sample; none where they are all.
+    /// The inputs of which the records that were read are a sample; none where all records were read.
     fn sample_of(&self, input: &Tally) -> anyhow::Result<Option<SampleOf>> {
         let sources = &self.inputs.sources()?.all;
         let input_bytes = sources.iter().map(|source| source.bytes).sum();

@@ -25,7 +25,7 @@ pub(crate) struct Token {
     command: TokenCommand,
 }
 
-/// How long a token is taken where nobody says how long.
+/// The time for which a token is taken when `--expires` is not given.
 const LASTING: Span = Span(Duration::from_secs(90 * 24 * 60 * 60));
 
 #[derive(Debug, Subcommand)]

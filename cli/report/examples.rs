@@ -8,7 +8,7 @@ use doppel_tier1::bulk::{PageWithContent, Unit};
 
 use super::EXAMPLES;
 use crate::accounts;
-use crate::summary::Found;
+use crate::found::Found;
 use crate::weights::Weight;
 
 /// Pages of a group that are named, of those that are kept and of those that are not.
@@ -41,9 +41,9 @@ pub(super) struct Example {
 pub(super) struct Duplicate {
     pub(super) url: PageUrl,
     pub(super) of: PageUrl,
-    /// None for a redirect.
+    /// The similarity to the kept page; a redirect has none.
     pub(super) similarity: Option<f64>,
-    /// None for a redirect.
+    /// The content; a redirect has none.
     pub(super) content: Option<ContentHash>,
     /// The content of the kept page.
     pub(super) kept_content: Option<ContentHash>,
@@ -83,7 +83,8 @@ impl Examples {
         let place = page.line.group.and_then(|group| self.at.get(&group));
         let Some(example) = place.and_then(|at| self.largest.get_mut(*at)) else { return };
         let url = &page.line.url;
-        let of = page.line.duplicate_of.as_ref().filter(|_| accounts::removal(page, unit).is_some());
+        let is_removed = accounts::removal((page.line.status, page.content), unit).is_some();
+        let of = page.line.duplicate_of.as_ref().filter(|_| is_removed);
         let Some(of) = of else {
             example.kept += 1;
             if page.line.status != Status::Winner {

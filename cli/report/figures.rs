@@ -12,7 +12,7 @@ use super::mirrors::{self, Mirrors};
 use super::pages::Pages;
 use super::similarities::Similarities;
 use crate::accounts;
-use crate::summary::Found;
+use crate::found::Found;
 use crate::weights::{Weight, Weights};
 
 /// What live pages can be, in the order in which they are shown.
@@ -62,8 +62,8 @@ impl Figures {
         pages.each(&mut |page| {
             let line = &page.line;
             let bytes = weights.of(&page);
-            let is_kept_redirect =
-                line.status == Status::Duplicate && accounts::removal(&page, unit).is_none();
+            let is_kept_redirect = line.status == Status::Duplicate
+                && accounts::removal((line.status, page.content), unit).is_none();
             if is_kept_redirect {
                 redirects.add(bytes);
             } else {

@@ -32,8 +32,9 @@ use doppel_tier1::bulk::Unit;
 
 use crate::accounts::Accounts;
 use crate::args::InputArgs;
+use crate::found::Found;
 use crate::record_names::RecordNames;
-use crate::summary::{Fed, Found};
+use crate::summary::Fed;
 use crate::weights::Weights;
 use figures::Figures;
 pub(crate) use pages::{Pages, Recorded};
@@ -46,7 +47,7 @@ pub(crate) const EXAMPLES: usize = 20;
 pub(crate) struct Run<'r> {
     /// What became of the records.
     pub(crate) accounts: &'r Accounts,
-    /// What is judged as one item.
+    /// Whether pages or records are judged.
     pub(crate) unit: Unit,
     /// What records are called, where each is judged on its own.
     pub(crate) record_names: Option<&'r RecordNames>,

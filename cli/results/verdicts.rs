@@ -83,7 +83,7 @@ impl TakenRecords {
         self.0.set(record, Record::new(page, Verdict::Superseded));
     }
 
-    /// What is decided of the records. With `annotate`, which gives their names, it can be read what is said of them.
+    /// Decides which records are kept. With `annotate`, which gives their names, the annotation of each record can be read as well.
     ///
     /// # Errors
     /// Those of the temporary file.
@@ -96,7 +96,7 @@ impl TakenRecords {
         let mut notes = annotate.map(|_| NotesOut::new(self.0.0.len())).transpose()?;
         for page in grouped.pages_with_contents() {
             let Some(record) = page.records.own else { continue };
-            let verdict = match accounts::removal(&page, unit) {
+            let verdict = match accounts::removal((page.line.status, page.content), unit) {
                 None => Verdict::Kept,
                 Some(Removal::Redirect) => Verdict::Redirect,
                 Some(_) => Verdict::Duplicate,
@@ -166,7 +166,7 @@ impl Verdicts {
         self.records.set(record, Record::new(page, verdict));
     }
 
-    /// What is decided of the records of these live pages. With `annotate` it can be read what is said of them.
+    /// Decides which records of these live pages are kept. With `annotate` the annotation of each record can be read as well.
     ///
     /// # Errors
     /// Those of the lines, or of the temporary file.

@@ -18,13 +18,14 @@ use super::{Dedup, Done, Plan, dead, nothing_is_kept};
 use crate::accounts::{Accounts, Decided};
 use crate::extracted::{Extracted, ExtractedPage};
 use crate::extraction_log::{BEGINS_ANEW, ExtractionLog, FRAMES_VERSION, GOES_ON};
+use crate::found::Found;
 use crate::ingested::{self, Ingested, Reading};
 use crate::manifest::{Manifest, Wanted};
 use crate::new_directory::{NewDirectory, WHOLE};
 use crate::record_names::{RecordLabel, RecordNames};
 use crate::results::{Decisions, TakenRecords};
 use crate::scratch::Scratch;
-use crate::summary::{Fed, Found, Summary};
+use crate::summary::{Fed, Summary};
 use crate::weights::Weights;
 use crate::wire::{Asked, DEFAULTS};
 use crate::{directory, extracted, interrupt, named_by, policy_tables, progress};
@@ -45,7 +46,7 @@ struct Read {
     weights: Weights,
     /// What records are called, where lines name them.
     names: Option<RecordNames>,
-    /// What is decided of the records, where results are wanted.
+    /// Which records are kept, where results are wanted.
     decisions: Option<Decisions>,
     /// The files that were read to their ends, where a collection may list them.
     ended: Vec<Ingested>,
@@ -58,7 +59,7 @@ struct RecordLine<'l> {
     line: ExportLine<'l>,
     /// The record that the line is about.
     record: Option<RecordLabel<'l>>,
-    /// That of the winner of its group.
+    /// The record that is the winner of its group.
     winner_record: Option<RecordLabel<'l>>,
     /// The kept record that it is a duplicate of.
     duplicate_of_record: Option<RecordLabel<'l>>,
@@ -118,7 +119,7 @@ impl Dedup {
         if let Some(tables) = signer.tables() {
             policy_tables::write(&new.tables(), tables)?;
         }
-        // Those of files that an interrupted run has read, too.
+        // What names the records of each file, also of files that an interrupted run has read.
         let mut names = self.inputs.records.fields.ids.kept();
         names.extend(read.ended.iter().filter_map(Ingested::named_by));
         if !names.is_empty() {
@@ -206,7 +207,7 @@ impl Dedup {
         Ok(Read { fed, grouped, accounts, weights, names, decisions, ended })
     }
 
-    /// What is judged: records, unless versions of a URL are to be folded.
+    /// The unit of judging: records, unless the versions of each URL are folded.
     pub(super) fn unit(&self) -> Unit {
         if self.latest || self.data.is_some() { Unit::Page } else { Unit::Record }
     }

@@ -7,10 +7,11 @@ use super::{Dedup, Plan};
 use crate::accounts::Accounts;
 use crate::destination::{self, Destination};
 use crate::exit::Failure;
+use crate::found::Found;
 use crate::inputs;
 use crate::record_names::RecordNames;
 use crate::report::{EXAMPLES, Pages, Run};
-use crate::summary::{Fed, Found};
+use crate::summary::Fed;
 use crate::weights::Weights;
 
 /// A report that is to be written.

@@ -108,7 +108,7 @@ pub(super) struct Reading<'r> {
     pub(super) inputs: &'r InputArgs,
     /// What the first reading found.
     pub(super) input: &'r Tally,
-    /// What is judged as one item.
+    /// Whether pages or records are judged.
     pub(super) unit: Unit,
     pub(super) group_members_max: u64,
     pub(super) temp_dir: &'r Path,
@@ -150,7 +150,7 @@ pub(super) fn of_policy(
         spool.flush()?;
     }
     let ((grouped, within), grouping) = finish(bulk)?;
-    let live = grouped.pages_with_contents().filter(|page| page.content.is_some()).count() as u64;
+    let live = grouped.judged().filter(|judged| judged.content.is_some()).count() as u64;
     let each = |sum: f64, number: u64| if number == 0 { 0.0 } else { sum / number as f64 };
     let trial = Trial {
         records: Accounts::new(&tally, taken, 0, unit, Decided::of_grouped(&grouped, unit)),

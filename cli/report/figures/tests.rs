@@ -7,7 +7,7 @@ use doppel_protocol::{Line, Outcome};
 use doppel_tier1::bulk::{NamedRecords, PageWithContent};
 
 use super::*;
-use crate::summary::Largest;
+use crate::found::Largest;
 
 struct Listed(Vec<PageWithContent>);
 

@@ -16,7 +16,7 @@ pub struct Grouped {
     pub dead: Vec<u64>,
 }
 
-/// A page of it.
+/// A page or record of a collection at rest.
 #[derive(Debug)]
 pub(super) struct GroupedPage {
     pub(super) url: PageUrl,
@@ -26,21 +26,32 @@ pub(super) struct GroupedPage {
     pub(super) duplicate_of: Option<u32>,
     pub(super) similarity: Option<f64>,
     pub(super) reason: Option<Unresolved>,
-    /// None for a redirect and a death.
+    /// The content; redirects and deaths have none.
     pub(super) content: Option<ContentHash>,
     pub(super) record: Option<u64>,
+}
+
+/// What is decided of a page or record, without the URLs that its line has.
+#[derive(Debug, Clone, Copy)]
+pub struct Judged {
+    /// The status.
+    pub status: Status,
+    /// The content; redirects and deaths have none.
+    pub content: Option<ContentHash>,
+    /// The records of the inputs that the line names.
+    pub records: NamedRecords,
 }
 
 /// A page with its content.
 #[derive(Debug, Clone)]
 pub struct PageWithContent {
-    /// What it is.
+    /// What is decided of the page.
     pub line: Line,
-    /// None for a redirect.
+    /// The content; redirects and deaths have none.
     pub content: Option<ContentHash>,
     /// The content of the page that it is a duplicate of.
     pub kept_content: Option<ContentHash>,
-    /// The records of the inputs that its line names.
+    /// The records of the inputs that the line names.
     pub records: NamedRecords,
 }
 
@@ -64,7 +75,7 @@ impl PageWithContent {
 pub struct NamedRecords {
     /// The record that the line is about: of a page its present version.
     pub own: Option<u64>,
-    /// That of the winner of its group.
+    /// The record that is the winner of its group.
     pub winner: Option<u64>,
     /// The kept record that it is a duplicate of.
     pub duplicate_of: Option<u64>,
@@ -84,18 +95,26 @@ impl Grouped {
     /// The same lines with their contents and records.
     pub fn pages_with_contents(&self) -> impl ExactSizeIterator<Item = PageWithContent> + '_ {
         self.pages.iter().map(|page| {
-            let line = self.line(page);
-            let at = |place: u32| &self.pages[place as usize];
-            let kept = page.duplicate_of.and_then(|of| at(of).content);
-            let content = page.content;
-            let winner = page.group.and_then(|group| self.groups.get(group)).map(|group| group.winner_place);
-            let records = NamedRecords {
-                own: page.record,
-                winner: winner.and_then(|winner| at(winner).record),
-                duplicate_of: page.duplicate_of.and_then(|of| at(of).record),
-            };
-            PageWithContent { line, content, kept_content: kept, records }
+            let Judged { content, records, .. } = self.judge(page);
+            let kept_content = page.duplicate_of.and_then(|of| self.pages[of as usize].content);
+            PageWithContent { line: self.line(page), content, kept_content, records }
         })
+    }
+
+    /// What is decided of every live page, or of every record, in the order of [`lines`](Self::lines). No URL is copied.
+    pub fn judged(&self) -> impl ExactSizeIterator<Item = Judged> + '_ {
+        self.pages.iter().map(|page| self.judge(page))
+    }
+
+    fn judge(&self, page: &GroupedPage) -> Judged {
+        let record_at = |place: u32| self.pages[place as usize].record;
+        let winner = page.group.and_then(|group| self.groups.get(group)).map(|group| group.winner_place);
+        let records = NamedRecords {
+            own: page.record,
+            winner: winner.and_then(record_at),
+            duplicate_of: page.duplicate_of.and_then(record_at),
+        };
+        Judged { status: page.status, content: page.content, records }
     }
 
     /// The record that represents a group, by the place of the group in [`groups`](Self::groups).

@@ -51,7 +51,7 @@ use crate::store::StoreError;
 #[cfg(any(test, feature = "simulation"))]
 use crate::store::Write;
 use databases::NewDatabases;
-pub use grouped::{BulkGroup, Grouped, NamedRecords, PageWithContent};
+pub use grouped::{BulkGroup, Grouped, Judged, NamedRecords, PageWithContent};
 use resolved::Resolved;
 use rows::Rows;
 use versions::Versions;
@@ -68,13 +68,13 @@ pub struct BulkConfig<'c> {
     pub market: Option<Market>,
     /// Distinct contents past which a group is quarantined.
     pub group_members_max: u64,
-    /// What is judged as one item.
+    /// Whether pages or records are judged.
     pub unit: Unit,
     /// What stays of it.
     pub keep: Keep<'c>,
 }
 
-/// What is judged as one item.
+/// The unit of judging: each page, or each record, has a status of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     /// A URL: its newest version stands for it. A collection has no other unit.

@@ -15,7 +15,7 @@ use super::{BulkError, InputRecord, Unit};
 /// A page as its last version has it, or a record.
 #[derive(Debug)]
 pub(super) struct Page {
-    /// The record of the inputs that it is read from; none where it is not from the inputs.
+    /// The record of the inputs that the page is read from; none of a page that no input has.
     pub(super) record: Option<InputRecord>,
     pub(super) rank: Rank,
     pub(super) fetched_at: Timestamp,

@@ -9,7 +9,7 @@ use crate::InputOptions;
 pub(crate) struct Setup {
     /// How its records are named.
     pub(crate) file: RecordFile,
-    /// What is said of them.
+    /// What the user says of the fields and bounds of the records.
     pub(crate) options: InputOptions,
     /// Opens the file once more; none of what can be read only once.
     pub(crate) again: Option<Again>,

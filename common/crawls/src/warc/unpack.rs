@@ -44,7 +44,7 @@ pub(super) enum End {
     Whole,
     /// At the end of the packed data, behind which the body has something else.
     Followed,
-    /// At the end of the body, which is not the end of the packed data.
+    /// At the end of the body, before the packed data has ended.
     CutOff,
     /// Where the body is no such data.
     Invalid,

@@ -28,6 +28,15 @@ pub(crate) struct Outcome {
     pub(crate) broke_off: bool,
 }
 
+impl Outcome {
+    /// Whether one record is lost, with all its bytes, and every other page is read.
+    pub(crate) fn assert_lost_one(&self, pages: &[String], damaged: &[u8], what: &str) {
+        assert_eq!(self.pages, pages, "{what}");
+        assert_eq!((self.bad, self.broke_off), (1, false), "{what}");
+        assert_eq!(self.skipped, damaged.len() as u64, "{what}");
+    }
+}
+
 pub(crate) fn outcome(name: &str, content: &[u8]) -> Outcome {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join(name);
@@ -77,17 +86,8 @@ fn a_wrong_length_costs_one_record_in_every_compression() {
                 }
                 let found = outcome("a.warc", &pack(&damaged));
                 let expected: Vec<_> = [&all[..at], &all[at + 1..]].concat();
-                assert_eq!(found.pages, expected, "{how}, record {at} with length {length}");
-                assert_eq!(
-                    (found.bad, found.broke_off),
-                    (1, false),
-                    "{how}, record {at} with length {length}"
-                );
-                assert_eq!(
-                    found.skipped,
-                    damaged[at].len() as u64,
-                    "{how}, record {at} with length {length}"
-                );
+                let what = format!("{how}, record {at} with length {length}");
+                found.assert_lost_one(&expected, &damaged[at], &what);
             }
         }
     }

@@ -1,0 +1,38 @@
+//! A place in an input file as fields of a line of JSON.
+
+use doppel_crawls::Place;
+use serde::Serialize;
+
+/// The place of a record in its file. At most one field is there; none where the record is the whole file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct PlaceFields {
+    /// The line of a text file, counted from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<u64>,
+    /// The row of a table, counted from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    row: Option<u64>,
+    /// The byte of the stored file at which a record of a WARC or ARC file begins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    byte: Option<u64>,
+}
+
+impl From<Place> for PlaceFields {
+    fn from(place: Place) -> Self {
+        match place {
+            Place::File => Self::default(),
+            Place::Line(line) => Self { line: Some(line), ..Self::default() },
+            Place::Row(row) => Self { row: Some(row), ..Self::default() },
+            Place::Record(byte) => Self { byte: Some(byte), ..Self::default() },
+        }
+    }
+}
+
+impl PlaceFields {
+    /// The field as text, such as `line=7`.
+    pub(crate) fn text(self) -> Option<String> {
+        let Self { line, row, byte } = self;
+        let fields = [("line", line), ("row", row), ("byte", byte)];
+        fields.into_iter().find_map(|(name, at)| Some(format!("{name}={}", at?)))
+    }
+}
