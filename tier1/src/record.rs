@@ -11,7 +11,9 @@ use serde::{Deserialize, Serialize};
 #[cfg(any(test, feature = "simulation"))]
 pub(crate) use encoding::seal;
 pub(crate) use encoding::{VERSION, body, damaged, decode, encode};
-pub(crate) use group::{Announcing, Cover, Evidence, Forward, Group, GroupRecord, Incoming, Linked, Member};
+pub(crate) use group::{
+    Announcing, Cover, Election, Evidence, Forward, Group, GroupRecord, Incoming, Linked, Member,
+};
 
 /// A page: everything but its signature.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

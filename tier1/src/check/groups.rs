@@ -77,7 +77,8 @@ impl Checker<'_> {
         let told = |(page, member): &(PageId, Member)| {
             (*page, Member { dissimilar: false, cover: Cover::Untold, cover_number: 0, ..member.clone() })
         };
-        if record.winner.as_ref().map(told) != recount.best.as_ref().map(told) && !recount.incomplete {
+        let is_best = record.winner.as_ref().map(told) == recount.best.as_ref().map(told);
+        if !is_best && record.electing.is_none() && !recount.incomplete {
             let url = |winner: &Option<(PageId, Member)>| match winner {
                 Some((_, member)) => member.rank.url.to_string(),
                 None => "nobody".to_owned(),
@@ -92,8 +93,9 @@ impl Checker<'_> {
         if record.members == 0 && !self.underway.has_arrivals(group) {
             self.find(Invariant::Work, &row, "has no member, and none is on the way to it");
         }
-        if record.announcing.is_some() && !self.underway.is_continuing(group) {
-            self.find(Invariant::Work, &row, "tells its members the winner, and nothing goes on with it");
+        if record.is_continuing() && !self.underway.is_continuing(group) {
+            let detail = "elects its winner or tells its members of it, and nothing goes on with it";
+            self.find(Invariant::Work, &row, detail);
         }
     }
 

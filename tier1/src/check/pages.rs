@@ -214,7 +214,7 @@ impl Checker<'_> {
         }
         self.check_forwarding_entries(page, record, membership, holder);
         let GroupRecord::Active(of_group) = *of_group else { return };
-        if of_group.announcing.is_some() {
+        if of_group.is_continuing() {
             return;
         }
         if membership.group != holder {

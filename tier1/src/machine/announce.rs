@@ -10,23 +10,30 @@ use crate::store::StoreError;
 impl Machine<'_, '_> {
     /// Tells all members the winner, in steps, from the start.
     pub(super) fn announce(&mut self, group: GroupId, record: &mut Group, search_again: bool) {
-        let running = record.announcing;
+        let (was_continuing, running) = (record.is_continuing(), record.announcing);
         record.announcing = Some(Announcing {
             after: None,
             search_again: search_again || running.is_some_and(|a| a.search_again),
         });
-        if running.is_none() {
+        if !was_continuing {
             self.send(group.shard(), Message::Continue { group });
         }
     }
 
-    /// One step of telling, or of transferring.
+    /// One step of an election, of telling, or of transferring.
     pub(super) fn continued(&mut self, group: GroupId) -> Result<(), StoreError> {
         let mut record = match self.txn.group(group)? {
             None => return Ok(()),
             Some(GroupRecord::Forward(forward)) => return self.transfer_members(group, forward),
             Some(GroupRecord::Active(record)) => record,
         };
+        if let Some(election) = record.electing {
+            self.elect(group, &mut record, election)?;
+            if record.is_continuing() {
+                self.send(group.shard(), Message::Continue { group });
+            }
+            return self.put_active(group, record);
+        }
         let Some(announcing) = record.announcing else { return Ok(()) };
         let after = announcing.after.map(|page| key::member(group, page));
         let rows = self.txn.scan(&key::members(group), after.as_deref(), self.shards.settings.step_rows)?;

@@ -1,6 +1,4 @@
-//! What a group's row counts of its members, and whether they must be told of another winner.
-
-use doppel_model::PageId;
+//! What a group's row counts of its members.
 
 use crate::record::{Cover, Group, Member};
 
@@ -17,12 +15,6 @@ impl Group {
         self.with_inbound_redirects -= u64::from(member.has_inbound_redirects);
         self.dissimilar -= u64::from(member.dissimilar);
         self.secondaries -= u64::from(member.is_secondary());
-    }
-
-    /// Whether members must be told: another page, or another content of it.
-    pub(super) fn winner_changed(&self, before: Option<&(PageId, Member)>) -> bool {
-        let told = |w: &(PageId, Member)| (w.0, w.1.content);
-        self.winner.as_ref().map(told) != before.map(told)
     }
 }
 

@@ -52,8 +52,7 @@ impl Machine<'_, '_> {
         if !self.admit(group, &mut record, page, member)? {
             return Ok(());
         }
-        let announce = record.winner_changed(winner_before.as_ref()) || uncompared;
-        if announce {
+        if record.has_other_winner(winner_before.as_ref()) || uncompared {
             self.announce(group, &mut record, uncompared);
         } else {
             self.assign(group, &record, page, membership_number, false);
@@ -93,10 +92,11 @@ impl Machine<'_, '_> {
         let was_better = before.as_ref().is_some_and(|old| self.beats(old, &member));
         self.txn.put(key, encode(&member)?);
         if is_winner && was_better {
-            record.winner = self.elect(group)?;
+            self.begin_election(group, record, Some((page, member)))?;
         } else if is_winner || record.winner.as_ref().is_none_or(|(_, winner)| self.beats(&member, winner)) {
             record.winner = Some((page, member));
         }
+        record.note_told();
         if !record.quarantined && record.contents_max.min(record.members) > self.contents_allowed(record) {
             // Whether there are so many contents is for a recomputation to count.
             record.dirty = true;
@@ -160,7 +160,7 @@ impl Machine<'_, '_> {
         Ok(true)
     }
 
-    /// Elects and announces, or dissolves, after members were removed.
+    /// Elects and announces a winner, or dissolves the group, after members were removed.
     fn after_losses(
         &mut self,
         group: GroupId,
@@ -184,9 +184,9 @@ impl Machine<'_, '_> {
             None => true,
         };
         if lost {
-            record.winner = self.elect(group)?;
+            self.begin_election(group, &mut record, None)?;
         }
-        if record.winner_changed(winner_before.as_ref()) || search_again {
+        if record.has_other_winner(winner_before.as_ref()) || search_again {
             self.announce(group, &mut record, search_again);
         }
         self.put_active(group, record)
@@ -203,32 +203,6 @@ impl Machine<'_, '_> {
             self.txn.delete(key);
         }
         self.txn.put_group(group, None)
-    }
-
-    fn beats(&self, a: &Member, b: &Member) -> bool {
-        self.shards.settings.winners.beats(&a.rank, &b.rank)
-    }
-
-    /// The best member by the winner order.
-    fn elect(&self, group: GroupId) -> Result<Option<(PageId, Member)>, StoreError> {
-        let prefix = key::members(group);
-        let mut best: Option<(PageId, Member)> = None;
-        let mut after: Option<Vec<u8>> = None;
-        loop {
-            let rows = self.txn.scan(&prefix, after.as_deref(), self.shards.settings.step_rows)?;
-            for (key, bytes) in &rows {
-                let member: Member = decode(key, bytes)?;
-                if let Some(page) = key::last_page(key)
-                    && best.as_ref().is_none_or(|(_, b)| self.beats(&member, b))
-                {
-                    best = Some((page, member));
-                }
-            }
-            match rows.into_iter().next_back() {
-                Some((key, _)) => after = Some(key),
-                None => return Ok(best),
-            }
-        }
     }
 
     /// A recomputation is done: who is linked to the winner by no chain of pairs is put out.
@@ -341,7 +315,7 @@ impl Machine<'_, '_> {
                 record.mark_dirty();
             }
         }
-        if record.winner_changed(winner_before.as_ref()) {
+        if record.has_other_winner(winner_before.as_ref()) {
             self.announce(group, record, false);
         } else {
             for (page, membership_number) in admitted {

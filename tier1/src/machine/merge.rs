@@ -49,11 +49,10 @@ impl Machine<'_, '_> {
                 // When none of the pair is a member, or both are, the pair no longer links the two groups: one of
                 // them changed groups while this message was under way.
                 let links = self.holds(group, evidence.page)? != self.holds(group, evidence.partner)?;
-                let running = record.announcing;
                 let forward = Forward {
                     into,
                     dirty: record.dirty || !links,
-                    search_again: running.is_some_and(|a| a.search_again),
+                    search_again: record.announcing.is_some_and(|a| a.search_again),
                     evidence,
                     begun: false,
                     done: false,
@@ -61,7 +60,7 @@ impl Machine<'_, '_> {
                     ended: None,
                 };
                 self.txn.put_group(group, Some(GroupRecord::Forward(forward)))?;
-                if running.is_none() {
+                if !record.is_continuing() {
                     self.send(group.shard(), Message::Continue { group });
                 }
             }

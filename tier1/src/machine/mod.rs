@@ -19,6 +19,7 @@ mod announce;
 mod audit;
 mod counts;
 mod cover;
+mod election;
 mod group;
 mod index_state;
 mod member;
@@ -66,6 +67,9 @@ pub(crate) const COMMIT_ROWS_ASKED: usize = 256;
 /// The same while few pages are handed in beside many. Whoever hands in one page waits for the commit under way and for the next.
 pub(crate) const COMMIT_ROWS_BESIDE_FEW: usize = 64;
 
+/// So many rows that an election reads take as long as one row of a commit.
+const READ_FOR_WRITTEN: usize = 4;
+
 /// Messages on their way that are very many.
 const UNDELIVERED_MANY: usize = 1_000;
 
@@ -109,6 +113,8 @@ pub(crate) struct Machine<'s, 'm> {
     /// Rows at which the commit is large enough.
     commit_rows: usize,
     effects: Vec<Effect>,
+    /// Rows that elections have read.
+    rows_read: usize,
     /// Where the present handler runs.
     here: ShardId,
     /// When the commit was begun.
@@ -151,7 +157,15 @@ impl<'s, 'm> Machine<'s, 'm> {
         commit_rows: usize,
         now: Timestamp,
     ) -> Self {
-        Self { txn: Txn::new(store), shards, commit_rows, effects: Vec::new(), here: ShardId(0), now }
+        Self {
+            txn: Txn::new(store),
+            shards,
+            commit_rows,
+            effects: Vec::new(),
+            rows_read: 0,
+            here: ShardId(0),
+            now,
+        }
     }
 
     /// Whether no further command is to be taken. With very many messages on their way, a quarter of the commit is
@@ -165,9 +179,9 @@ impl<'s, 'm> Machine<'s, 'm> {
         self.rows() >= rows
     }
 
-    /// Rows of the commit so far.
+    /// Rows of the commit so far, and those that were read in its place.
     fn rows(&self) -> usize {
-        self.txn.len() + self.shards.outgoing.len()
+        self.txn.len() + self.shards.outgoing.len() + self.rows_read / READ_FOR_WRITTEN
     }
 
     /// Delivers messages until none is left or half of a commit is there. Whether there are any left.

@@ -8,6 +8,7 @@ mod at_rest;
 mod by_hand;
 mod comes_back;
 mod directed;
+mod election;
 mod gone;
 mod index;
 mod limits;

@@ -42,6 +42,8 @@ pub(crate) struct Group {
     pub(crate) contents_at_repair: u64,
     /// Dissimilar members when they last were the reason for a recomputation.
     pub(crate) dissimilar_at_recheck: u64,
+    /// The best member is being looked for, in steps: the winner is the best of those that were looked at.
+    pub(crate) electing: Option<Election>,
     /// The members are being told the winner, in steps.
     pub(crate) announcing: Option<Announcing>,
     /// Merged groups of which some members have come, and the last have not.
@@ -55,6 +57,14 @@ pub(crate) struct Incoming {
     /// The losses of the group that they come to when the first came. A member that it loses since may have linked
     /// those that are still to come.
     pub(crate) losses: u64,
+}
+
+/// How far the members have been looked at for the best one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Election {
+    pub(crate) after: Option<PageId>,
+    /// The winner that every member has been told, or is being told, with its content.
+    pub(crate) told: Option<(PageId, ContentHash)>,
 }
 
 /// How far the members have been told.
@@ -141,6 +151,7 @@ impl Group {
             contents_max: 0,
             contents_at_repair: 0,
             dissimilar_at_recheck: 0,
+            electing: None,
             announcing: None,
             incoming: Vec::new(),
         }
@@ -157,13 +168,19 @@ impl Group {
         self.losses += 1;
     }
 
+    /// An election ends before a recomputation begins, which keeps what is linked to the winner.
     pub(crate) fn owes_recomputation(&self) -> bool {
-        self.dirty || self.is_alone()
+        (self.dirty && self.electing.is_none()) || self.is_alone()
+    }
+
+    /// A message is on its way that makes the next step of an election or an announcement.
+    pub(crate) fn is_continuing(&self) -> bool {
+        self.electing.is_some() || self.announcing.is_some()
     }
 
     /// Which members are duplicates of others than the winner has to be found out again.
     pub(crate) fn owes_cover(&self) -> bool {
-        self.uncovered && !self.quarantined
+        self.uncovered && !self.quarantined && self.electing.is_none()
     }
 
     /// A member that differs from the winner came, changed or went.

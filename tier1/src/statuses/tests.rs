@@ -130,6 +130,7 @@ fn group_row(group: GroupId, winner: &str, number: u8, quarantined: bool) -> Wri
         contents_max: 0,
         contents_at_repair: 0,
         dissimilar_at_recheck: 0,
+        electing: None,
         announcing: None,
         incoming: Vec::new(),
     });

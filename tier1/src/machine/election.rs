@@ -1,0 +1,94 @@
+//! The election of a group's winner: its best member by the winner order.
+//!
+//! A better newcomer replaces the winner at once. If the winner has left, or is worse than it was, all members are looked at, in
+//! steps of a bounded number of rows. Other messages are delivered between the steps, and commits end between them, so a group of a
+//! million pages changes its winner while pages of other groups are decided. A member that comes or changes meanwhile is compared
+//! with the best member so far. If the best member so far leaves, the election begins again.
+//!
+//! Invariant: during an election the winner in the group's row is a member, and no member up to `after` is better.
+
+use doppel_model::{ContentHash, GroupId, PageId};
+
+use super::{Machine, Message};
+use crate::key;
+use crate::record::{Announcing, Election, Group, Member, decode};
+use crate::store::StoreError;
+
+impl Machine<'_, '_> {
+    pub(super) fn beats(&self, a: &Member, b: &Member) -> bool {
+        self.shards.settings.winners.beats(&a.rank, &b.rank)
+    }
+
+    /// Looks for the best member, from the first one on. `best` is the winner of before, if it is still a member. A small
+    /// group has its winner when this returns.
+    pub(super) fn begin_election(
+        &mut self,
+        group: GroupId,
+        record: &mut Group,
+        best: Option<(PageId, Member)>,
+    ) -> Result<(), StoreError> {
+        let was_continuing = record.is_continuing();
+        let election = Election { after: None, told: record.told_winner() };
+        record.winner = best;
+        self.elect(group, record, election)?;
+        if record.is_continuing() && !was_continuing {
+            self.send(group.shard(), Message::Continue { group });
+        }
+        Ok(())
+    }
+
+    /// Makes the next step of an election. At its end the members are to be told the winner, unless they know.
+    pub(super) fn elect(
+        &mut self,
+        group: GroupId,
+        record: &mut Group,
+        Election { after, told }: Election,
+    ) -> Result<(), StoreError> {
+        let step_rows = self.shards.settings.step_rows;
+        let after = after.map(|page| key::member(group, page));
+        let rows = self.txn.scan(&key::members(group), after.as_deref(), step_rows)?;
+        self.rows_read += rows.len();
+        for (key, bytes) in &rows {
+            let member: Member = decode(key, bytes)?;
+            let Some(page) = key::last_page(key) else { continue };
+            if record.winner.as_ref().is_none_or(|(_, winner)| self.beats(&member, winner)) {
+                record.winner = Some((page, member));
+            }
+        }
+        let last = rows.last().and_then(|(key, _)| key::last_page(key)).filter(|_| rows.len() == step_rows);
+        record.electing = last.map(|last| Election { after: Some(last), told });
+        if last.is_none() && (record.told_winner() != told || record.announcing.is_some()) {
+            // Some members may have been told of the winner before.
+            let search_again = record.announcing.is_some_and(|announcing| announcing.search_again);
+            record.announcing = Some(Announcing { after: None, search_again });
+        }
+        Ok(())
+    }
+}
+
+impl Group {
+    /// Whether the group has elected another winner than before, or the winner has another content.
+    pub(super) fn has_other_winner(&self, before: Option<&(PageId, Member)>) -> bool {
+        self.electing.is_none() && self.winner.as_ref().map(named) != before.map(named)
+    }
+
+    /// A member comes, or comes again, and is about to be told of the best one so far.
+    pub(super) fn note_told(&mut self) {
+        let best = self.winner.as_ref().map(named);
+        if let Some(election) = self.electing.as_mut().filter(|election| election.told != best) {
+            election.told = None;
+        }
+    }
+
+    /// The winner that every member has been told, or is being told; none if that differs among them.
+    fn told_winner(&self) -> Option<(PageId, ContentHash)> {
+        match self.electing {
+            Some(election) => election.told,
+            None => self.winner.as_ref().map(named),
+        }
+    }
+}
+
+fn named((page, member): &(PageId, Member)) -> (PageId, ContentHash) {
+    (*page, member.content)
+}

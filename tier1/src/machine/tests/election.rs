@@ -1,0 +1,157 @@
+//! Elections that take several steps.
+
+use super::*;
+use crate::machine::Message;
+use crate::record::Group;
+
+/// A group of ten copies, in the winner order. Its elections take four steps.
+struct Ten {
+    world: World,
+    names: Vec<String>,
+    group: GroupId,
+}
+
+impl Ten {
+    fn new() -> Self {
+        let mut world = World::new(4, 1);
+        assert_eq!(world.shards.settings.step_rows, 3);
+        world.repairs = false;
+        let pages = world.copies(10, 1);
+        let group = world.group(pages[0]);
+        let names = (1..=10).map(|n| format!("http://h1/{}", "x".repeat(n))).collect();
+        Self { world, names, group }
+    }
+
+    /// A new version of a page: a copy with this popularity, or its death. No message is delivered.
+    fn fetch(&mut self, name: &str, popularity: Option<f64>) {
+        self.world.clock += 1;
+        let at = self.world.clock;
+        let (model, body) = match popularity {
+            Some(_) => (ModelBody::Content(1), Body::Content(Arc::clone(&self.world.signatures[1]))),
+            None => (ModelBody::Dead, Body::Dead),
+        };
+        self.world.model_submit(name, at, popularity, &model);
+        let submission = Submission {
+            url: PageUrl::parse(name).unwrap(),
+            fetched_at: Timestamp::from_millis(at),
+            popularity,
+            language: None,
+            canonical: None,
+            body,
+        };
+        let command = Command::Submit { submission: Box::new(submission), hint: None };
+        self.world.commit(vec![command], 0);
+    }
+
+    fn record(&self) -> Group {
+        self.world.in_use(self.group)
+    }
+
+    /// Delivers messages one by one until an election is under way.
+    fn begin(&mut self) {
+        while self.record().electing.is_none() {
+            assert!(self.world.shards.undelivered() > 0, "no election began");
+            self.world.commit(Vec::new(), 1);
+        }
+    }
+
+    /// The winner dies, and the first step is made.
+    fn begin_by_death(&mut self) {
+        let winner = self.names[0].clone();
+        self.fetch(&winner, None);
+        self.begin();
+    }
+
+    /// The winner that each page but the first has been told.
+    fn told(&self) -> Vec<PageId> {
+        let told = |name: &String| {
+            let record = self.world.record(PageId::of(name)).unwrap();
+            record.content().unwrap().membership.as_ref().unwrap().winner.as_ref().unwrap().page
+        };
+        self.names[1..].iter().map(told).collect()
+    }
+
+    fn comes_to_rest_with(mut self, winner: &str) {
+        self.world.settle();
+        self.world.check();
+        assert_eq!(self.record().winner.unwrap().0, PageId::of(winner));
+        assert_eq!(self.told(), [PageId::of(winner); 9]);
+    }
+}
+
+#[test]
+fn a_step_reads_few_members_and_they_are_told_after_the_last() {
+    let mut ten = Ten::new();
+    ten.begin_by_death();
+    let mut steps = 1;
+    while ten.record().electing.is_some() {
+        assert_eq!(ten.told(), [PageId::of(&ten.names[0]); 9]);
+        ten.world.commit(Vec::new(), 1);
+        steps += 1;
+    }
+    // Nine members, and a step that finds no more.
+    assert_eq!(steps, 4);
+    let second = ten.names[1].clone();
+    ten.comes_to_rest_with(&second);
+}
+
+#[test]
+fn a_commit_has_fewer_rows_for_those_that_elections_read() {
+    let mut ten = Ten::new();
+    ten.begin_by_death();
+    let before = ten.record().electing;
+    let world = &mut ten.world;
+    // A step writes two rows. Three rows of members that it reads count for none, and six for one.
+    let mut machine = Machine::new(&world.store, &mut world.shards, 3, Timestamp::from_millis(0));
+    machine.deliver(usize::MAX).unwrap();
+    assert_eq!(machine.rows_read, 6);
+    let writes = machine.finish().unwrap().writes;
+    world.store.commit(writes).unwrap();
+    let after = ten.record().electing;
+    assert!(after.is_some() && after != before, "{after:?}");
+    let second = ten.names[1].clone();
+    ten.comes_to_rest_with(&second);
+}
+
+#[test]
+fn a_better_page_that_comes_during_an_election_wins_it() {
+    let mut ten = Ten::new();
+    ten.begin_by_death();
+    let last = ten.names[9].clone();
+    ten.fetch(&last, Some(5.0));
+    ten.comes_to_rest_with(&last);
+}
+
+#[test]
+fn an_election_begins_again_when_the_best_so_far_leaves() {
+    let mut ten = Ten::new();
+    ten.begin_by_death();
+    let best = ten.record().winner.unwrap().0;
+    let at = ten.names.iter().position(|name| PageId::of(name) == best).unwrap();
+    let name = ten.names.remove(at);
+    ten.fetch(&name, None);
+    while ten.world.shards.undelivered() > 0 {
+        ten.world.commit(Vec::new(), 1);
+    }
+    ten.world.settle();
+    ten.world.check();
+    assert_eq!(ten.told(), [PageId::of(&ten.names[1]); 8]);
+}
+
+#[test]
+fn an_election_that_the_winner_wins_again_tells_nobody() {
+    let mut ten = Ten::new();
+    let winner = ten.names[0].clone();
+    ten.fetch(&winner, Some(900.0));
+    ten.world.settle();
+    ten.fetch(&winner, Some(5.0));
+    ten.begin();
+    let mut assigned = 0;
+    while let Some((envelope, _)) = ten.world.shards.queue.front() {
+        assigned += usize::from(matches!(envelope.message, Message::Assign { .. }));
+        ten.world.commit(Vec::new(), 1);
+    }
+    // The member that changed is answered.
+    assert_eq!(assigned, 1);
+    ten.comes_to_rest_with(&winner);
+}
