@@ -78,6 +78,19 @@ impl Accounts {
         Self { read: taken + bad + skipped, kept, removed, superseded, bad, skipped }
     }
 
+    /// Counts originals as kept whose pages are not.
+    pub(crate) fn keep_originals(&mut self, originals: &BTreeMap<Removal, u64>) {
+        for (removal, records) in originals {
+            let from = match removal {
+                Removal::Superseded => self.superseded.get_or_insert_default(),
+                other => self.removed.entry(*other).or_default(),
+            };
+            *from -= records;
+            self.kept += records;
+        }
+        self.removed.retain(|_, records| *records > 0);
+    }
+
     /// Records that are removed, for any reason.
     pub(crate) fn removed(&self) -> u64 {
         self.removed.values().sum()

@@ -36,14 +36,14 @@ pub(crate) struct Position {
     pub(crate) place: Place,
     /// What the record is called in its file.
     pub(crate) id: Option<Box<str>>,
-    /// Whether it stores no content of its own and refers to that of another record.
-    pub(crate) is_reference: bool,
+    /// How many pages before it is the one whose content it has, if it stores none of its own.
+    pub(crate) refers_back: Option<u64>,
 }
 
 impl From<Position> for Origin {
     fn from(at: Position) -> Self {
-        let Position { path, place, id, is_reference, .. } = at;
-        Self { path, place, id, is_reference }
+        let Position { path, place, id, refers_back, .. } = at;
+        Self { path, place, id, refers_back }
     }
 }
 
@@ -302,7 +302,7 @@ impl Reader<'_> {
                         path: Arc::clone(&shared),
                         place: input.place(),
                         id: input.record_id().map(Into::into),
-                        is_reference: input.is_reference(),
+                        refers_back: input.refers_back(),
                     };
                     self.pages += 1;
                     self.tally.records += 1;

@@ -46,7 +46,12 @@ pub(crate) struct ExtractedPage {
 impl ExtractedPage {
     /// The record that it is read from.
     pub(crate) fn input_record(&self) -> InputRecord {
-        InputRecord { number: self.record, is_reference: self.origin.is_reference }
+        InputRecord { number: self.record, is_reference: self.origin.refers_back.is_some() }
+    }
+
+    /// The number of the record whose content it has, if it stores none of its own.
+    pub(crate) fn original(&self) -> Option<u64> {
+        self.origin.refers_back.and_then(|back| self.record.checked_sub(back))
     }
 
     /// Whether it is a redirect.

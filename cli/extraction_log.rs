@@ -26,7 +26,7 @@ use crate::interrupt;
 use crate::output::{plural, say};
 
 /// The version of the frames: others are not replayed.
-pub(crate) const FRAMES_VERSION: u32 = 2;
+pub(crate) const FRAMES_VERSION: u32 = 3;
 
 /// Bytes before the rest of a frame.
 const HEAD: usize = 12;

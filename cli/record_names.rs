@@ -18,8 +18,8 @@ pub(crate) struct Origin {
     pub(crate) place: Place,
     /// What the record is called in its file.
     pub(crate) id: Option<Box<str>>,
-    /// Whether it stores no content of its own and refers to that of another record.
-    pub(crate) is_reference: bool,
+    /// How many pages before it is the one whose content it has, if it stores none of its own.
+    pub(crate) refers_back: Option<u64>,
 }
 
 /// The names of all records, by their numbers in the order of the inputs. Each takes 24 bytes and its id.
@@ -123,7 +123,7 @@ mod tests {
             path: Path::new(path).into(),
             place,
             id: id.map(Into::into),
-            is_reference: false,
+            refers_back: None,
         };
         names.note(0, &origin("a.jsonl", Place::Line(1), Some("x")));
         names.note(3, &origin("a.jsonl", Place::Line(4), None));

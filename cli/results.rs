@@ -12,8 +12,10 @@
 
 mod checked;
 mod notes;
+mod originals;
 mod part_file;
 mod places;
+mod record_verdicts;
 mod taken;
 mod verdicts;
 mod writing;

@@ -31,6 +31,7 @@ mod commands {
     mod records;
     mod reports;
     mod results;
+    mod revisits;
     mod schemas;
 }
 

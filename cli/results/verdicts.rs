@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::io;
 
 use super::notes::{Notes, NotesOut, Said};
+use super::originals::{KeptOriginals, References};
+use super::record_verdicts::{Record, Records, Verdict};
 use crate::accounts;
 use crate::record_names::RecordNames;
 use anyhow::Context;
@@ -13,74 +15,19 @@ use doppel_model::PageId;
 use doppel_protocol::{Line, Outcome, Status};
 use doppel_tier1::bulk::{Grouped, NamedRecords, Unit};
 
-/// What is known of a record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Verdict {
-    /// It was read and could not be used.
-    Bad,
-    /// There is a newer version of its page.
-    Superseded,
-    /// The present version of a page that is not live.
-    Dead,
-    /// The same of one that is a redirect.
-    DeadRedirect,
-    /// That of a page that stands for itself.
-    Kept,
-    /// That of a page for which another one stands.
-    Duplicate,
-    /// That of a redirect to a page on record.
-    Redirect,
-}
-
-impl Verdict {
-    const ALL: [Self; 7] = [
-        Self::Bad,
-        Self::Superseded,
-        Self::Dead,
-        Self::DeadRedirect,
-        Self::Kept,
-        Self::Duplicate,
-        Self::Redirect,
-    ];
-}
-
-/// The bits of a verdict in a byte. The others are of the id of the page: where the second reading meets other pages than the first, that is
-/// seen after few of them.
-const VERDICT: u8 = 7;
-
-/// A record: its verdict, and bits of its page.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Record(u8);
-
-impl Record {
-    const BAD: Self = Self(Verdict::Bad as u8);
-
-    fn new(page: PageId, verdict: Verdict) -> Self {
-        Self(Self::bits(page) | verdict as u8)
-    }
-
-    fn verdict(self) -> Verdict {
-        Verdict::ALL.get(usize::from(self.0 & VERDICT)).copied().unwrap_or(Verdict::Bad)
-    }
-
-    fn is_of(self, page: PageId) -> bool {
-        self.verdict() == Verdict::Bad || self.0 & !VERDICT == Self::bits(page)
-    }
-
-    fn bits(page: PageId) -> u8 {
-        page.bytes().last().map_or(0, |byte| byte & !VERDICT)
-    }
-}
-
 /// Records that are grouped at once: which could be used, so far.
 #[derive(Debug, Default)]
-pub(crate) struct TakenRecords(Records);
+pub(crate) struct TakenRecords {
+    records: Records,
+    references: References,
+}
 
 impl TakenRecords {
-    /// A record was taken. Those between it and the one before could not be used.
-    pub(crate) fn note(&mut self, record: u64, page: PageId) {
+    /// A record was taken, which may have the content of an earlier one, its original. Those between it and the one before could not be used.
+    pub(crate) fn note(&mut self, (record, original): (u64, Option<u64>), page: PageId) {
         // A record that no page names in the end has a newer version.
-        self.0.set(record, Record::new(page, Verdict::Superseded));
+        self.records.set(record, Record::new(page, Verdict::Superseded));
+        self.references.note(record, original);
     }
 
     /// Decides which records are kept. With `annotate`, which gives their names, the annotation of each record can be read as well.
@@ -93,7 +40,7 @@ impl TakenRecords {
         unit: Unit,
         annotate: Option<&RecordNames>,
     ) -> anyhow::Result<Decisions> {
-        let mut notes = annotate.map(|_| NotesOut::new(self.0.0.len())).transpose()?;
+        let mut notes = annotate.map(|_| NotesOut::new(self.records.0.len())).transpose()?;
         for page in grouped.pages_with_contents() {
             let Some(record) = page.records.own else { continue };
             let verdict = match accounts::removal((page.line.status, page.content), unit) {
@@ -101,7 +48,7 @@ impl TakenRecords {
                 Some(Removal::Redirect) => Verdict::Redirect,
                 Some(_) => Verdict::Duplicate,
             };
-            self.0.judge(record, verdict);
+            self.records.judge(record, verdict);
             if let (Some(notes), Some(names)) = (&mut notes, annotate) {
                 let NamedRecords { winner, duplicate_of, .. } = page.records;
                 let named = (names.name(winner), names.name(duplicate_of));
@@ -109,51 +56,34 @@ impl TakenRecords {
             }
         }
         for record in &grouped.dead {
-            self.0.judge(*record, Verdict::Dead);
+            self.records.judge(*record, Verdict::Dead);
         }
+        let originals = self.references.keep_originals(&mut self.records);
         let notes = notes.map(NotesOut::finish).transpose().context(CANNOT_NOTE)?;
-        Ok(Decisions { records: self.0.0, next: 0, unusable: 0, notes })
+        Ok(Decisions { records: self.records.0, originals, next: 0, unusable: 0, notes })
     }
 }
 
 const CANNOT_NOTE: &str = "cannot write to a temporary file";
-
-/// Verdicts by the numbers of records.
-#[derive(Debug, Default)]
-struct Records(Vec<Record>);
-
-impl Records {
-    fn verdict(&self, number: u64) -> Verdict {
-        let record = usize::try_from(number).ok().and_then(|at| self.0.get(at));
-        record.map_or(Verdict::Bad, |record| record.verdict())
-    }
-
-    /// Sets the verdict of a record that was taken.
-    fn judge(&mut self, number: u64, verdict: Verdict) {
-        if let Some(record) = usize::try_from(number).ok().and_then(|at| self.0.get_mut(at)) {
-            *record = Record(record.0 & !VERDICT | verdict as u8);
-        }
-    }
-
-    fn set(&mut self, number: u64, record: Record) {
-        let Ok(at) = usize::try_from(number) else { return };
-        if self.0.len() <= at {
-            self.0.resize(at + 1, Record::BAD);
-        }
-        self.0[at] = record;
-    }
-}
 
 /// Records that are recorded page by page: which is the present version of its page, so far.
 #[derive(Debug, Default)]
 pub(crate) struct Verdicts {
     present: HashMap<PageId, u64>,
     records: Records,
+    references: References,
 }
 
 impl Verdicts {
-    /// A record of a page, which may be a redirect, was taken. Those between it and the one before could not be used.
-    pub(crate) fn note(&mut self, record: u64, (page, is_redirect): (PageId, bool), outcome: Outcome) {
+    /// A record of a page, which may be a redirect, was taken. It may have the content of an earlier one, its original. Those between it
+    /// and the one before could not be used.
+    pub(crate) fn note(
+        &mut self,
+        (record, original): (u64, Option<u64>),
+        (page, is_redirect): (PageId, bool),
+        outcome: Outcome,
+    ) {
+        self.references.note(record, original);
         let verdict = if outcome == Outcome::Stale {
             Verdict::Superseded
         } else {
@@ -195,7 +125,8 @@ impl Verdicts {
             }
         }
         let notes = notes.map(NotesOut::finish).transpose().context(CANNOT_NOTE)?;
-        Ok(Decisions { records: self.records.0, next: 0, unusable: 0, notes })
+        let originals = self.references.keep_originals(&mut self.records);
+        Ok(Decisions { records: self.records.0, originals, next: 0, unusable: 0, notes })
     }
 }
 
@@ -203,6 +134,8 @@ impl Verdicts {
 #[derive(Debug)]
 pub(crate) struct Decisions {
     records: Vec<Record>,
+    /// Records that are kept though their pages are not, by why they would be elsewhere.
+    originals: KeptOriginals,
     /// The number of the next record.
     next: u64,
     /// How many of them could not be used.
@@ -211,6 +144,11 @@ pub(crate) struct Decisions {
 }
 
 impl Decisions {
+    /// Records that are kept though their pages are not, by why they would be elsewhere: kept records have their contents.
+    pub(crate) fn originals(&self) -> &KeptOriginals {
+        &self.originals
+    }
+
     /// How many records were asked for, and how many of them could not be used.
     pub(super) fn asked(&self) -> (u64, u64) {
         (self.next, self.unusable)
@@ -232,18 +170,11 @@ impl Decisions {
         if !record.is_of(page.url.id()) {
             return Err(io::Error::other("it has changed since it was read first"));
         }
-        let removal = match record.verdict() {
-            Verdict::Bad => {
-                self.unusable += 1;
-                return Ok(None);
-            }
-            Verdict::Kept => None,
-            Verdict::Superseded => Some(Removal::Superseded),
-            Verdict::Dead | Verdict::DeadRedirect => Some(Removal::Dead),
-            Verdict::Redirect => Some(Removal::Redirect),
-            Verdict::Duplicate => Some(Removal::Duplicate),
-        };
-        Ok(Some(Fate { removal, record: Some(number) }))
+        if record.verdict() == Verdict::Bad {
+            self.unusable += 1;
+            return Ok(None);
+        }
+        Ok(Some(Fate { removal: record.verdict().removal(), record: Some(number) }))
     }
 }
 
@@ -311,7 +242,7 @@ mod tests {
             (6, "c", Outcome::Confirmed, true),
             (8, "moved", Outcome::Pending, true),
         ] {
-            verdicts.note(record, (url(name).id(), is_redirect), outcome);
+            verdicts.note((record, None), (url(name).id(), is_redirect), outcome);
         }
         let live = [
             line("a", Status::Winner),

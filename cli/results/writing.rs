@@ -245,7 +245,7 @@ mod tests {
             let mut verdicts = Verdicts::default();
             for (number, url) in urls.into_iter().enumerate() {
                 let page = PageUrl::parse(url).unwrap().id();
-                verdicts.note(number as u64, (page, false), Outcome::Pending);
+                verdicts.note((number as u64, None), (page, false), Outcome::Pending);
             }
             let decisions = verdicts.decide(iter::empty::<Result<Line, Infallible>>(), false).unwrap();
             results.write(&inputs, (Timestamp::now(), &[Met { pages, bad }]), decisions)

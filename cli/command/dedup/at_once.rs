@@ -149,7 +149,8 @@ impl Dedup {
         let mut take = |extracted: Extracted| {
             ended.extend(extracted.ended.into_iter().map(|end| end.ingested));
             for page in extracted.pages {
-                let (input, is_redirect) = (page.input_record(), page.is_redirect());
+                let (input, original, is_redirect) =
+                    (page.input_record(), page.original(), page.is_redirect());
                 let ExtractedPage { record, submission, bytes, origin } = page;
                 let page = submission.url.id();
                 fed.note_date(submission.fetched_at);
@@ -159,7 +160,7 @@ impl Dedup {
                     names.note(record, &origin);
                 }
                 if let Some(results) = &mut results {
-                    results.note(record, page);
+                    results.note((record, original), page);
                 }
                 fed.outcomes.add(&[outcome]);
                 taken += 1;
@@ -203,7 +204,10 @@ impl Dedup {
         // Files of an interrupted run were not read again, but all their records were taken.
         let bad_before = fed.input.read_before.bad;
         let decided = Decided::of_grouped(&grouped, config.unit);
-        let accounts = Accounts::new(&fed.input, taken, bad_before, config.unit, decided);
+        let mut accounts = Accounts::new(&fed.input, taken, bad_before, config.unit, decided);
+        if let Some(decisions) = &decisions {
+            accounts.keep_originals(decisions.originals());
+        }
         Ok(Read { fed, grouped, accounts, weights, names, decisions, ended })
     }
 

@@ -15,7 +15,7 @@ use doppel_tier1::bulk::Unit;
 use super::reported::Reported;
 use super::{Dedup, Done, Plan, dead};
 use crate::accounts::Accounts;
-use crate::extracted::{self, BATCH_PAGES};
+use crate::extracted::{self, BATCH_PAGES, ExtractedPage};
 use crate::found::Found;
 use crate::ingested::{IngestedList, Reading};
 use crate::new_directory::NewDirectory;
@@ -67,10 +67,13 @@ impl Dedup {
         let mut found = Found::in_tier1(tier1, plan.largest(self.top))?;
         let statuses = live(tier1, &mut winners).map(|line| line.map(|line| (line.url.id(), line.status)));
         let (balance, decided) = weights.decided(statuses)?;
-        let accounts = Accounts::new(&fed.input, fed.input.records, 0, Unit::Page, decided);
         let annotate = self.results.annotate;
         let decisions =
             verdicts.map(|verdicts| verdicts.decide(live(tier1, &mut winners), annotate)).transpose()?;
+        let mut accounts = Accounts::new(&fed.input, fed.input.records, 0, Unit::Page, decided);
+        if let Some(decisions) = &decisions {
+            accounts.keep_originals(decisions.originals());
+        }
         if let Some(winners) = &mut winners {
             found.prefer(|group, usual| Ok(winners.winner(group, usual)?.url))?;
         }
@@ -134,15 +137,18 @@ impl Dedup {
         let detect_language = self.data.is_some() && self.engine.detect_language;
         let extractor = (engine.signer.clone(), detect_language);
         let input = extracted::files(&self.inputs, extractor, reading, |extracted| {
-            let (pages, read): (Vec<_>, Vec<_>) =
-                extracted.pages.into_iter().map(|page| (page.submission, (page.record, page.bytes))).unzip();
+            let parts = |page: ExtractedPage| {
+                let read = (page.record, page.original(), page.bytes);
+                (page.submission, read)
+            };
+            let (pages, read): (Vec<_>, Vec<_>) = extracted.pages.into_iter().map(parts).unzip();
             let taken = submit(engine, &pages)?;
-            for ((page, (record, bytes)), outcome) in pages.iter().zip(read).zip(&taken) {
+            for ((page, (record, original, bytes)), outcome) in pages.iter().zip(read).zip(&taken) {
                 let is_redirect = matches!(page.body, Body::Redirect(_));
                 weights.note((record, page.url.id()), bytes, (is_redirect, *outcome));
                 fed.note_date(page.fetched_at);
                 if let Some(verdicts) = &mut verdicts {
-                    verdicts.note(record, (page.url.id(), is_redirect), *outcome);
+                    verdicts.note((record, original), (page.url.id(), is_redirect), *outcome);
                 }
             }
             fed.outcomes.add(&taken);

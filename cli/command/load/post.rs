@@ -326,7 +326,7 @@ mod tests {
     fn an_answer_belongs_to_the_page_that_was_sent() {
         let at = Position {
             id: None,
-            is_reference: false,
+            refers_back: None,
             before: 0,
             input: 0,
             path: Path::new("a").into(),

@@ -91,13 +91,13 @@ impl Input {
         }
     }
 
-    /// Whether the last page stores no content of its own and refers to that of another record.
+    /// How many pages before the last one is the page whose content it has, if it stores none of its own, as a revisit of a WARC does.
     #[must_use]
-    pub fn is_reference(&self) -> bool {
+    pub fn refers_back(&self) -> Option<u64> {
         match &self.source {
-            Source::Warc(pages) => pages.is_reference(),
-            Source::Wacz(files) => files.current().is_some_and(warc::Pages::is_reference),
-            _ => false,
+            Source::Warc(pages) => pages.refers_back(),
+            Source::Wacz(files) => files.current().and_then(warc::Pages::refers_back),
+            _ => None,
         }
     }
 

@@ -154,8 +154,7 @@ pub struct InputOptions {
     pub format: Option<InputFormat>,
     /// Which fields of records hold what; the others are guessed.
     pub fields: FieldNames,
-    /// Whether records are judged each on its own. A revisit of a WARC then has the content of the record that it refers to, also where
-    /// that is an earlier capture of the same URL; otherwise such a revisit leaves its page as it is and is skipped.
+    /// Whether records are judged each on its own. Otherwise a revisit of a WARC that finds its page unchanged is skipped.
     pub judges_records: bool,
     /// What separates the cells of a table; found by the file where this is none.
     pub separator: Option<u8>,

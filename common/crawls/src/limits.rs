@@ -27,7 +27,8 @@ pub struct Limits {
     pub columns_bytes_max: usize,
     /// The largest page of a column of a Parquet file, in bytes, as it is stored and as it is unpacked. A page is unpacked as a whole.
     pub column_page_bytes_max: usize,
-    /// How many payload digests and ids of records of a WARC file are remembered for its revisits. Each takes 40 bytes.
+    /// How many payload digests and ids of records of a WARC file are remembered for its revisits, and how many URLs.
+    /// Each takes 40 bytes.
     pub originals_max: usize,
     /// How many ids of a file's records without URL are remembered, to find repeated ones: a hash of 64 bits each, which takes
     /// up to 18 bytes in memory, and 27 while their table grows. Of the records behind them only those are found that repeat a remembered id.

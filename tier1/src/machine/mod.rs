@@ -32,6 +32,7 @@ mod redirect;
 mod retention;
 mod search;
 mod shards;
+mod sizes;
 #[cfg(test)]
 mod tests;
 
@@ -44,34 +45,18 @@ pub use retention::Retention;
 pub(crate) use publish::{publish, target_line};
 pub(crate) use redirect::{HOPS_MAX, SPELLINGS_MAX, stands_for};
 pub(crate) use shards::Shards;
+pub(crate) use sizes::{COMMIT_ROWS, COMMIT_ROWS_ASKED, COMMIT_ROWS_BESIDE_FEW, STEP_ROWS};
 
 pub(crate) use message::{
     At, Command, Covered, CoveredMember, Effect, Envelope, Hint, Message, Regrouped, Transfer, TransferEnd,
 };
 
+use sizes::{READ_FOR_WRITTEN, UNDELIVERED_MANY};
+
 use crate::key;
 use crate::record::{Meta, PageRecord, damaged, encode};
 use crate::store::{Store, StoreError, Write};
 use crate::txn::Txn;
-
-/// Rows handled per step of work that may touch many rows, unless a test wants smaller steps.
-pub(crate) const STEP_ROWS: usize = 64;
-
-/// Rows of a commit past which no further command is taken into it: some tens of milliseconds.
-pub(crate) const COMMIT_ROWS: usize = 4_000;
-
-/// The same while questions are asked. Nobody reads while the rows of a commit are put in memory, at half a microsecond a row,
-/// and a question is to take a millisecond.
-pub(crate) const COMMIT_ROWS_ASKED: usize = 256;
-
-/// The same while few pages are handed in beside many. Whoever hands in one page waits for the commit under way and for the next.
-pub(crate) const COMMIT_ROWS_BESIDE_FEW: usize = 64;
-
-/// So many rows that an election reads take as long as one row of a commit.
-const READ_FOR_WRITTEN: usize = 4;
-
-/// Messages on their way that are very many.
-const UNDELIVERED_MANY: usize = 1_000;
 
 /// What the machine is created with.
 #[derive(Debug, Clone, Copy)]

@@ -106,7 +106,7 @@ fn one<W: Write>(pages: &mut Pages, outs: &mut Sides<Out<W>>, job: &mut Job<'_>)
 /// A file of a side.
 enum Out<W: Write> {
     /// Each record is a member, or the file is not compressed.
-    Members(Packing, W),
+    Members { packing: Packing, out: W, is_empty: bool },
     /// All records are in one piece.
     Solid(Packed<W>),
 }
@@ -114,14 +114,15 @@ enum Out<W: Write> {
 impl<W: Write> Out<W> {
     fn new(packing: Packing, out: W) -> io::Result<Self> {
         Ok(match packing {
-            Packing::Plain | Packing::Gzip | Packing::Zstd => Self::Members(packing, out),
+            Packing::Plain | Packing::Gzip | Packing::Zstd => Self::Members { packing, out, is_empty: true },
             Packing::Bzip2 | Packing::Xz => Self::Solid(Packed::new(packing, out)?),
         })
     }
 
     fn record(&mut self, mut bytes: impl Read) -> io::Result<()> {
         match self {
-            Self::Members(packing, out) => {
+            Self::Members { packing, out, is_empty } => {
+                *is_empty = false;
                 let mut member = Packed::new(*packing, out)?;
                 io::copy(&mut bytes, &mut member)?;
                 member.finish().map(drop)
@@ -132,7 +133,9 @@ impl<W: Write> Out<W> {
 
     fn finish(self) -> io::Result<W> {
         match self {
-            Self::Members(_, out) => Ok(out),
+            // A compressed file without any member is damaged to all that unpack it.
+            Self::Members { packing, out, is_empty: true } => Packed::new(packing, out)?.finish(),
+            Self::Members { out, .. } => Ok(out),
             Self::Solid(out) => out.finish(),
         }
     }

@@ -2,8 +2,8 @@
 //! Common Crawl, which are WARC, and from ARC, the format before WARC.
 //!
 //! `response` and `resource` records are pages. A `conversion` to plain text (the WET form of a crawl) is a
-//! page, too. A `revisit` is a page if it refers to the content of another URL whose record is in the same
-//! file; where records are judged each on its own, also of an earlier capture of its own URL. Other records describe the crawl, not a page.
+//! page, too. A `revisit` is a page with the content of the record that it refers to, if that comes earlier in the same
+//! file; where the versions of a page are one, a revisit that found its page unchanged is skipped. Other records describe the crawl, not a page.
 
 mod arc;
 mod chunked;
@@ -30,7 +30,7 @@ use doppel_protocol::page::is_language;
 pub(crate) use form::Form;
 use head::{Field, Kind};
 use http::{Answer, Block, Refusal};
-use original::{Originals, Whereabouts};
+use original::{Original, Originals, Whereabouts};
 use record::{Record, Records};
 
 /// The pages of a WARC or ARC file.
@@ -39,7 +39,10 @@ pub(super) struct Pages {
     records: Records,
     originals: Originals,
     limits: Limits,
-    judges_records: bool,
+    /// Pages so far.
+    pages: u64,
+    /// How many pages before the last one is the one whose content it has.
+    refers_back: Option<u64>,
     dates: Option<Arc<PageDates>>,
     skipped_bytes: u64,
     ignored_dates: u64,
@@ -73,9 +76,10 @@ impl Pages {
         Self {
             path: Arc::clone(shown),
             records: Records::new(form, stream, limits),
-            originals: Originals::new(form, place, limits),
+            originals: Originals::new(form, place, limits, judges_records),
             limits,
-            judges_records,
+            pages: 0,
+            refers_back: None,
             dates: None,
             skipped_bytes: 0,
             ignored_dates: 0,
@@ -106,9 +110,9 @@ impl Pages {
         self.records.record().get(Field::RecordId).ok().flatten()
     }
 
-    /// Whether the record that was read last is a revisit.
-    pub(super) fn is_reference(&self) -> bool {
-        self.records.record().head.kind == Kind::Revisit
+    /// How many pages before the last one is the one whose content it has, if it stores none.
+    pub(super) fn refers_back(&self) -> Option<u64> {
+        self.refers_back
     }
 
     /// How many unpacked bytes were skipped so far because they are of no record whose end is known.
@@ -155,13 +159,15 @@ impl Pages {
                 return Some(Some(self.bad(reason, skipped)));
             }
         }
-        let Self { records, originals, limits, judges_records, .. } = self;
-        let page = match page(records.record(), (originals, *judges_records), limits) {
+        let Self { records, originals, limits, pages, .. } = self;
+        let page = match page(records.record(), originals, *pages, limits) {
             Ok(page) => page,
             Err(Refusal::Skip(skip)) => return Some(Some(Item::Skipped(skip))),
             Err(Refusal::Bad(reason)) => return Some(Some(self.bad(reason, 0))),
         };
-        Some(page.map(|ReadPage { mut page, date, is_cut_off }| {
+        Some(page.map(|ReadPage { mut page, date, is_cut_off, original }| {
+            self.refers_back = original.map(|original| self.pages - original);
+            self.pages += 1;
             self.cut_off += u64::from(is_cut_off);
             self.ignored_dates += u64::from(date == GivenDate::Ignored);
             let known = self.dates.as_deref();
@@ -193,6 +199,8 @@ struct ReadPage {
     date: GivenDate,
     /// Whether its body ends early.
     is_cut_off: bool,
+    /// The number of the page whose content it has.
+    original: Option<u64>,
 }
 
 /// What the date of a record was good for.
@@ -204,10 +212,11 @@ enum GivenDate {
     Ignored,
 }
 
-/// The page in a record, if the record is about a page.
+/// The page in a record, if the record is about a page. So many pages come before it in the file.
 fn page(
     record: Record<'_>,
-    (originals, judges_records): (&mut Originals, bool),
+    originals: &mut Originals,
+    number: u64,
     limits: &Limits,
 ) -> Result<Option<ReadPage>, Refusal> {
     match record.head.kind {
@@ -222,22 +231,22 @@ fn page(
     if record.get(Field::SegmentNumber)?.is_some() {
         return Err(Skip::Segment.into());
     }
-    let Answer { body, is_cut_off } = if record.head.kind == Kind::Revisit {
-        revisited(&url, record, (originals, judges_records), limits)?
+    let (Answer { body, is_cut_off }, original) = if record.head.kind == Kind::Revisit {
+        revisited(&url, record, originals, limits)?
     } else {
-        let answer = content(&url, record, limits)?;
-        if answer.body.has_content() {
-            originals.remember(record)?;
-        }
-        answer
+        (content(&url, record, limits)?, None)
     };
     let (fetched_at, date) = match record.head.date(record.head_bytes)? {
         Some(Ok(date)) => (Some(limits.check_date(date)?), GivenDate::Used),
         Some(Err(_)) => (None, GivenDate::Ignored),
         None => (None, GivenDate::Used),
     };
+    if record.head.kind != Kind::Revisit && body.has_content() {
+        originals.remember(record, number)?;
+    }
+    originals.note_present(&url, original.unwrap_or(number));
     let page = Fetched { url, fetched_at, body, popularity: None, language: language(record) };
-    Ok(Some(ReadPage { page, date, is_cut_off }))
+    Ok(Some(ReadPage { page, date, is_cut_off, original }))
 }
 
 /// The language that a crawler found most of, if the record says so. What is no language makes no bad record.
@@ -271,43 +280,40 @@ fn is_plain_text(media: &[u8]) -> bool {
     media.trim_ascii_start().to_ascii_lowercase().starts_with(b"text/plain")
 }
 
-/// What a revisit says about the page `url`.
+/// What a revisit says about the page `url`, and the number of the page whose content it has.
 ///
-/// A revisit that found the page unchanged is skipped, so the page keeps its content; where records are judged each on its own, it has
-/// the content of the earlier capture. If the content is that of another URL, it is read from that URL's record, provided that record
-/// came earlier in this file.
+/// The content is read from the record that the revisit refers to, provided that record came earlier in this file. Where the versions of
+/// a page are one, a revisit that found the page unchanged is skipped.
 fn revisited(
     url: &PageUrl,
     record: Record<'_>,
-    (originals, judges_records): (&mut Originals, bool),
+    originals: &mut Originals,
     limits: &Limits,
-) -> Result<Answer, Refusal> {
+) -> Result<(Answer, Option<u64>), Refusal> {
     let profile = record.get(Field::Profile)?.unwrap_or_default();
-    if profile.ends_with("/server-not-modified") {
-        let original = if judges_records { originals.find_by_id(record)? } else { None };
-        let original = original.ok_or(Skip::Unchanged)?;
-        return content(url, original, limits);
-    }
-    if !profile.ends_with("/identical-payload-digest") {
+    let is_unmodified = profile.ends_with("/server-not-modified");
+    if !is_unmodified && !profile.ends_with("/identical-payload-digest") {
         return Err(Skip::RevisitProfile.into());
     }
     // The HTTP head in a revisit belongs to the revisit itself: with an empty body it can be a redirect or a
     // 404.
-    if http::status(record.block).is_some_and(|status| status != 200) {
-        return http::page(url, record.block(), limits);
+    if !is_unmodified && http::status(record.block).is_some_and(|status| status != 200) {
+        return Ok((http::page(url, record.block(), limits)?, None));
     }
     let is_of_it = |target: &str| PageUrl::parse(target).as_ref() == Ok(url);
     let refers_to = record.head.refers_to(record.head_bytes)?;
-    if refers_to.is_some_and(is_of_it) && !judges_records {
+    // Where no other URL is named, the original is most likely an earlier record of this one, in another file.
+    let is_unchanged = !originals.judges_records() && (is_unmodified || refers_to.is_none_or(is_of_it));
+    let found = if is_unmodified { originals.find_by_id(record)? } else { originals.find(record)? };
+    let Some(Original { record: original, number }) = found else {
+        return Err(if is_unchanged { Skip::Unchanged } else { Skip::OriginalUnknown }.into());
+    };
+    let answer = content(url, original, limits)?;
+    let is_of_url = is_of_it(&original.head.target(original.head_bytes)?);
+    if !originals.judges_records() && is_of_url && originals.is_present(url, number) {
         return Err(Skip::Unchanged.into());
     }
-    match originals.find(record)? {
-        // It may be an older one of this URL, which had another content in between.
-        Some(original) => content(url, original, limits),
-        // Where no other URL is named, the original is most likely an earlier record of this one, in another file.
-        None if refers_to.is_none() => Err(Skip::Unchanged.into()),
-        None => Err(Skip::OriginalUnknown.into()),
-    }
+    Ok((answer, Some(number)))
 }
 
 impl<'a> Record<'a> {

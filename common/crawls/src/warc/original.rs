@@ -1,6 +1,6 @@
 //! Finds the records that revisits refer to, by payload digest or by record id.
 //!
-//! Crawlers store a payload once, and write a revisit when another URL returned the same bytes. Only offsets
+//! Crawlers store a payload once, and write a revisit when another URL returned the same bytes. Only offsets and numbers
 //! are kept in memory, and only those of records that can be reached by one seek.
 
 use std::collections::HashMap;
@@ -15,7 +15,7 @@ use crate::error::Reason;
 use crate::limits::Limits;
 use crate::part::Part;
 use crate::stream::Stream;
-use doppel_model::stable_hash128;
+use doppel_model::{PageUrl, stable_hash128};
 
 /// Where a file is that is read once more.
 pub(super) enum Whereabouts {
@@ -42,20 +42,44 @@ impl Whereabouts {
     }
 }
 
+/// A record with a payload.
+#[derive(Clone, Copy)]
+struct Known {
+    mark: u64,
+    /// How many pages come before it in the file.
+    number: u64,
+}
+
+/// The record that a revisit refers to.
+pub(super) struct Original<'r> {
+    pub(super) record: Record<'r>,
+    /// How many pages come before it in the file.
+    pub(super) number: u64,
+}
+
 /// The offsets of the payloads of a file.
 pub(super) struct Originals {
     place: Whereabouts,
     form: Form,
     limits: Limits,
-    /// Maps the hash of a payload digest, or of a record id, to the mark of its record.
-    marks: HashMap<u128, u64>,
+    /// Maps the hash of a payload digest, or of a record id, to its record.
+    known: HashMap<u128, Known>,
+    /// Maps the hash of a URL to the number of its last page, where a page keeps its content if a revisit finds it unchanged.
+    present: Option<HashMap<u128, u64>>,
     /// A second reader of the file, opened at the first revisit that needs it.
     records: Option<Records>,
 }
 
 impl Originals {
-    pub(super) fn new(form: Form, place: Whereabouts, limits: Limits) -> Self {
-        Self { place, form, limits, marks: HashMap::new(), records: None }
+    /// `judges_records`: whether several pages of one URL stay apart.
+    pub(super) fn new(form: Form, place: Whereabouts, limits: Limits, judges_records: bool) -> Self {
+        let present = (!judges_records).then(HashMap::new);
+        Self { place, form, limits, known: HashMap::new(), present, records: None }
+    }
+
+    /// Whether several pages of one URL stay apart.
+    pub(super) fn judges_records(&self) -> bool {
+        self.present.is_none()
     }
 
     /// Where the file is.
@@ -63,40 +87,55 @@ impl Originals {
         &self.place
     }
 
-    /// Remembers a record by its payload digest and its id, unless the limit is reached.
-    pub(super) fn remember(&mut self, record: Record<'_>) -> Result<(), HeadError> {
+    /// Remembers a page with a payload by its digest and its id, unless the limit is reached. So many pages come before it.
+    pub(super) fn remember(&mut self, record: Record<'_>, number: u64) -> Result<(), HeadError> {
         let Some(mark) = record.mark else { return Ok(()) };
         for field in [Field::PayloadDigest, Field::RecordId] {
             if let Some(key) = key(record, field)?
-                && self.marks.len() < self.limits.originals_max
+                && self.known.len() < self.limits.originals_max
             {
-                self.marks.entry(key).or_insert(mark);
+                self.known.entry(key).or_insert(Known { mark, number });
             }
         }
         Ok(())
     }
 
+    /// Remembers that a page is the last one of its URL.
+    pub(super) fn note_present(&mut self, url: &PageUrl, number: u64) {
+        let Some(present) = &mut self.present else { return };
+        let key = stable_hash128(url.as_str().as_bytes());
+        if present.len() < self.limits.originals_max || present.contains_key(&key) {
+            present.insert(key, number);
+        }
+    }
+
+    /// Whether no page of this URL is known to come after the original, which is one.
+    pub(super) fn is_present(&self, url: &PageUrl, number: u64) -> bool {
+        let key = stable_hash128(url.as_str().as_bytes());
+        self.present.as_ref().and_then(|present| present.get(&key)).is_none_or(|last| *last == number)
+    }
+
     /// The record with the payload that `revisit` refers to, if it was remembered.
-    pub(super) fn find(&mut self, revisit: Record<'_>) -> Result<Option<Record<'_>>, Reason> {
+    pub(super) fn find(&mut self, revisit: Record<'_>) -> Result<Option<Original<'_>>, Reason> {
         self.find_by(&[Field::PayloadDigest, Field::RefersTo], revisit)
     }
 
     /// The record whose id `revisit` names, if it was remembered.
-    pub(super) fn find_by_id(&mut self, revisit: Record<'_>) -> Result<Option<Record<'_>>, Reason> {
+    pub(super) fn find_by_id(&mut self, revisit: Record<'_>) -> Result<Option<Original<'_>>, Reason> {
         self.find_by(&[Field::RefersTo], revisit)
     }
 
-    fn find_by(&mut self, fields: &[Field], revisit: Record<'_>) -> Result<Option<Record<'_>>, Reason> {
+    fn find_by(&mut self, fields: &[Field], revisit: Record<'_>) -> Result<Option<Original<'_>>, Reason> {
         let mut keys = fields.iter().copied();
         let known = keys.try_fold(None, |known, field| {
-            Ok::<_, HeadError>(known.or(key(revisit, field)?.and_then(|key| self.marks.get(&key))))
+            Ok::<_, HeadError>(known.or(key(revisit, field)?.and_then(|key| self.known.get(&key))))
         })?;
-        let Some(mark) = known else { return Ok(None) };
+        let Some(Known { mark, number }) = known.copied() else { return Ok(None) };
         let records = match &mut self.records {
             Some(records) => records,
             none => none.insert(Records::new(self.form, self.place.open(&self.limits)?, self.limits)),
         };
-        let found = records.read_at(*mark)?.then(|| records.record());
+        let found = records.read_at(mark)?.then(|| Original { record: records.record(), number });
         Ok(found)
     }
 }

@@ -293,7 +293,7 @@ fn revisits() {
     let expected = [
         "https://a.org/gone dead",
         "https://a.org/d/1 html <a href=2>",
-        "https://a.org/d/1 html <a href=2>",
+        "skip: unchanged revisit",
         "skip: unchanged revisit",
         "skip: unchanged revisit",
         "https://b.org/copy html <a href=2>",
@@ -320,7 +320,7 @@ fn revisits() {
     // In one long member, records cannot be reached again.
     let mut in_one = expected.map(|line| if line.contains("/copy") { unknown } else { line });
     // Those that name no other URL are taken for revisits of their own.
-    [2, 12, 13, 15].into_iter().for_each(|at| in_one[at] = "skip: unchanged revisit");
+    [12, 13, 15].into_iter().for_each(|at| in_one[at] = "skip: unchanged revisit");
     check("a.warc.gz", &gzip(&file.concat()), &in_one);
     let forgetful = Limits { originals_max: 0, ..LIMITS };
     assert_eq!(rendered(&items_within(forgetful, "a.warc.gz", &packed)), in_one);

@@ -1,0 +1,20 @@
+//! How large steps and commits are.
+
+/// Rows handled per step of work that may touch many rows, unless a test wants smaller steps.
+pub(crate) const STEP_ROWS: usize = 64;
+
+/// Rows of a commit past which no further command is taken into it: some tens of milliseconds.
+pub(crate) const COMMIT_ROWS: usize = 4_000;
+
+/// The same while questions are asked. Nobody reads while the rows of a commit are put in memory, at half a microsecond a row,
+/// and a question is to take a millisecond.
+pub(crate) const COMMIT_ROWS_ASKED: usize = 256;
+
+/// The same while few pages are handed in beside many. Whoever hands in one page waits for the commit under way and for the next.
+pub(crate) const COMMIT_ROWS_BESIDE_FEW: usize = 64;
+
+/// So many rows that an election reads take as long as one row of a commit.
+pub(super) const READ_FOR_WRITTEN: usize = 4;
+
+/// Messages on their way that are very many.
+pub(super) const UNDELIVERED_MANY: usize = 1_000;
