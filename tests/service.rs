@@ -169,6 +169,24 @@ fn a_probe_stores_nothing() {
 }
 
 #[test]
+fn a_probe_of_a_redirect_finds_its_target_in_any_spelling() {
+    let server = OwnServer::start(&["--shards", "3"]);
+    // Another spelling; one before it in byte order; the normal form; the target as it was sent.
+    let names = ["http://b.example", "HTTP://b.example", "http://b.example/", "http://b.example:80"];
+    let probe = || {
+        let html = format!("<meta http-equiv=refresh content='0; url={}'>", names[3]);
+        server.post_json("/v1/probe", &json!({"html": html, "url": "http://from.example/"}))
+    };
+    assert_eq!(probe()["reason"], "unknown_target");
+    for (name, family) in names.into_iter().zip(1..) {
+        server.push(&[page(name, family, 0, 1)]);
+        server.flush();
+        let advice = probe();
+        assert_eq!((&advice["status"], &advice["duplicate_of"]), (&json!("duplicate"), &json!(name)));
+    }
+}
+
+#[test]
 fn the_feed_can_be_resumed_and_waits() {
     let server = three();
     let first = server.ask("/v1/changes", &[("limit", "2")]);

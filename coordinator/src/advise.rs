@@ -183,7 +183,7 @@ impl<'a> Advisor<'a> {
         Ok(None)
     }
 
-    /// The page on record that is spelled like the target of a redirect, or else in its normalised form.
+    /// The page on record that is spelled like the target of a redirect, or else in its normal form.
     pub(crate) fn target(&self, to: &PageUrl) -> Result<Option<PageView>, Tier1Error> {
         let on_record = |view: &PageView| view.line.status != Status::Unknown;
         if let Some(view) = self.view(to)?.filter(on_record) {

@@ -29,7 +29,7 @@ impl Advisor<'_> {
             Body::Content(signature) => self.probe_content(advice, tier2, signature, own),
             Body::Redirect(target) => {
                 advice.redirect_to = Some(target.clone());
-                Ok(self.probe_redirect(&advice, target)?)
+                Ok(self.probe_redirect(&advice, target, own)?)
             }
             Body::Dead => {
                 advice.status = Status::Dead;
@@ -129,9 +129,18 @@ impl Advisor<'_> {
             .map(|comparison| comparison.similarity.as_f64()))
     }
 
-    fn probe_redirect(&mut self, advice: &Advice, target: &PageUrl) -> Result<Advice, Tier1Error> {
+    fn probe_redirect(
+        &mut self,
+        advice: &Advice,
+        target: &PageUrl,
+        own: Option<&PageUrl>,
+    ) -> Result<Advice, Tier1Error> {
         for _ in 0..ADVICE_ATTEMPTS {
             let mut end = self.target(target)?;
+            if end.is_none() {
+                let other = self.tier1.first_spelling(target.normal_id(), own.map(PageUrl::id))?;
+                end = other.map(|page| self.page(page)).transpose()?.flatten();
+            }
             if let Some(last) = end.as_ref().and_then(|view| view.target) {
                 end = self.page(last)?;
             }

@@ -99,6 +99,9 @@ fn stubs_are_redirects_and_pages_are_not() {
     let cases = [
         (meta("0; url=b.html"), Some("http://h/d/b.html")),
         (meta("1; url=/b#f"), Some("http://h/b")),
+        (meta("0; url=HTTP://h:80/x/../b#f"), Some("HTTP://h:80/x/../b")),
+        (meta("0; url=http:/b"), Some("http://h/b")),
+        ("<script>location = 'http://H/%7eb'</script>".to_owned(), Some("http://H/%7eb")),
         (meta("2; url=/b"), None),
         (meta("10; url=/b") + " <a href=b></a> <a href='/b#f'>c</a>", Some("http://h/b")),
         (meta("10; url=/b") + " See http://h/b.", Some("http://h/b")),
@@ -145,6 +148,34 @@ fn text(words: std::ops::Range<usize>) -> Found {
 
 fn redirect_to(url: &str) -> Found {
     Found::Location(url.to_owned())
+}
+
+#[test]
+fn a_redirect_leads_to_the_nearest_spelling_of_its_target_that_was_fetched() {
+    // As it was sent; the normal form; the first in byte order of the others; another.
+    let names = ["http://b.example:80", "http://b.example/", "HTTP://b.example", "http://b.example"];
+    let target = |fetched: &[&str], dead: Option<&str>| {
+        let mut crawl = Crawl::default();
+        crawl.add("http://h/from", "1", redirect_to(names[0]));
+        fetched.iter().for_each(|url| crawl.add(url, "1", text(0..30)));
+        dead.iter().for_each(|url| crawl.add(url, "2", Found::Dead));
+        match Collection::new(&crawl).resolve("http://h/from") {
+            Resolution::At(url, _) => Some(url.to_owned()),
+            Resolution::Unresolved(_) => None,
+        }
+    };
+    for begin in 0..names.len() {
+        assert_eq!(target(&names[begin..], None).as_deref(), Some(names[begin]));
+        assert_eq!(target(&names[begin..], Some(names[begin])), None, "a dead page is on record");
+    }
+    assert_eq!(target(&[], None), None);
+    // A redirect to another spelling of its own URL does not lead to itself.
+    let mut crawl = Crawl::default();
+    crawl.add("http://b.example", "1", redirect_to("HTTP://b.example:80/x/.."));
+    assert!(matches!(Collection::new(&crawl).resolve("http://b.example"), Resolution::Unresolved(_)));
+    crawl.add("HTTP://b.example", "1", text(0..30));
+    let collection = Collection::new(&crawl);
+    assert!(matches!(collection.resolve("http://b.example"), Resolution::At("HTTP://b.example", _)));
 }
 
 #[test]

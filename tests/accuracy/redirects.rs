@@ -84,7 +84,7 @@ impl Checked {
     }
 
     /// Whether the stub leads to the target in the list. It does not if it spells the target differently, such
-    /// as `x/index.html` for `x/`: URLs are compared byte for byte, so that target was never fetched.
+    /// as `x/index.html` for `x/`: the two have different normal forms, so that target was never fetched.
     fn leads_to(&self, url: &str, to: &str) -> Result<bool> {
         match self.corpus.collection()?.pages.get(url) {
             Some(collection::Page::Redirect(target)) => {

@@ -1,6 +1,6 @@
 //! The live pages of a crawl, with their contents as exact sets.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use doppel_baseline::{ContentId, Contents, TOKENS_MIN};
 
@@ -41,6 +41,8 @@ pub(crate) struct Collection {
     pub(crate) dead: Vec<String>,
     /// By URL, the time of the earliest fetch.
     pub(crate) first_seen: BTreeMap<String, String>,
+    /// By normal form, all URLs that were fetched, of dead pages too.
+    forms: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl Collection {
@@ -48,15 +50,19 @@ impl Collection {
     pub(crate) fn new(crawl: &Crawl) -> Self {
         let mut collection = Self { first_seen: crawl.first_seen.clone(), ..Self::default() };
         for (url, found) in crawl.newest() {
+            let form = redirect::normal(url).unwrap_or_else(|| url.to_owned());
+            collection.forms.entry(form).or_default().insert(url.to_owned());
             let page = match found {
                 Found::Dead => {
                     collection.dead.push(url.to_owned());
                     continue;
                 }
                 // A reference that is not a URL does not resolve, like a URL that was never fetched.
-                Found::Location(reference) => Page::Redirect(
-                    redirect::resolve(url, None, reference).unwrap_or_else(|| reference.clone()),
-                ),
+                Found::Location(reference) => {
+                    let as_sent = redirect::as_sent(reference).map(str::to_owned);
+                    let target = as_sent.or_else(|| redirect::resolve(url, None, reference));
+                    Page::Redirect(target.unwrap_or_else(|| reference.clone()))
+                }
                 Found::Html(html) => match redirect::target(url, html) {
                     Some(target) => Page::Redirect(target),
                     None => Page::Content(collection.contents.intern(&html::parse(html).text)),
@@ -74,10 +80,22 @@ impl Collection {
             match self.pages.get_key_value(at) {
                 None => return Resolution::Unresolved(Reason::NotLive),
                 Some((url, Page::Content(content))) => return Resolution::At(url, *content),
-                Some((_, Page::Redirect(target))) => at = target,
+                Some((from, Page::Redirect(target))) => match self.page_of_target(from, target) {
+                    None => return Resolution::Unresolved(Reason::NotLive),
+                    Some(page) => at = page,
+                },
             }
         }
         Resolution::Unresolved(Reason::LoopOrTooLong)
+    }
+
+    /// The page that the target of a redirect stands for, by docs/PAGES.md: the page whose URL is equal to the target as it was sent; or
+    /// else to the normal form of the target; or else the first in byte order of the other pages whose URLs have that normal form.
+    fn page_of_target(&self, redirect: &str, target: &str) -> Option<&str> {
+        let form = redirect::normal(target)?;
+        let of_form = self.forms.get(&form)?;
+        let named = [target, &form].into_iter().find_map(|url| of_form.get(url));
+        named.or_else(|| of_form.iter().find(|url| *url != redirect)).map(String::as_str)
     }
 
     /// Whether this is a page with a text that is long enough to be compared by similarity.

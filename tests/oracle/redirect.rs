@@ -26,14 +26,15 @@ struct Seen {
     base: Option<Url>,
     /// The first valid refresh: its delay, its URL as written, and resolved.
     refresh: Option<(u64, String, Url)>,
-    script: Option<Url>,
-    /// The same without the last script.
-    script_before: Option<Url>,
+    /// The target of the last script that counts: as written, and resolved.
+    script: Option<(String, Url)>,
+    /// The target without the last script.
+    script_before: Option<(String, Url)>,
     is_cut_in_script: bool,
     has_frames: bool,
 }
 
-/// The URL to which a page at `url` redirects, if it is a redirect.
+/// The URL to which a page at `url` redirects, if it is a redirect. An absolute URL is as the page has it.
 pub(crate) fn target(url: &str, source: &str) -> Option<String> {
     let own = Url::parse(url).ok()?;
     let options = ParseOpts {
@@ -64,9 +65,17 @@ pub(crate) fn target(url: &str, source: &str) -> Option<String> {
     let by_refresh = seen.refresh.as_ref().and_then(|(delay, written, target)| {
         let target = leads_away(target).filter(|_| !written.is_empty())?;
         let counts = *delay <= 1 || *delay <= 10 && seen.names(&own, written, &target);
-        counts.then_some(target)
+        counts.then(|| spelled(written, target))
     });
-    by_refresh.or_else(|| seen.script.as_ref().and_then(leads_away))
+    let by_script =
+        || seen.script.as_ref().and_then(|(written, url)| Some(spelled(written, leads_away(url)?)));
+    by_refresh.or_else(by_script)
+}
+
+/// A target in the spelling of the reference to it, if the reference is an absolute URL.
+fn spelled(reference: &str, target: String) -> String {
+    let as_sent = as_sent(reference).filter(|url| normal(url).as_ref() == Some(&target));
+    as_sent.map_or_else(|| target.clone(), str::to_owned)
 }
 
 impl Seen {
@@ -135,7 +144,8 @@ impl Seen {
                         let ends = |url: &Url| url.as_str().split('#').next().map(str::to_owned);
                         matches!(target.scheme(), "http" | "https" | "file") && ends(target) != ends(own)
                     };
-                    self.script = target.filter(leaves).or(self.script.take());
+                    let target = target.filter(leaves).map(|target| (link, target));
+                    self.script = target.or(self.script.take());
                 }
             }
             _ => {}
@@ -194,7 +204,25 @@ fn is_javascript(element: &Element) -> bool {
         || matches!(&*kind, "text/jscript" | "text/livescript")
 }
 
-/// Resolves a reference found on the page at `url`. The result has no fragment.
+/// The URL without its fragment, if a page may have it as its URL byte for byte: an absolute URL with a host, without control characters and
+/// without spaces around it.
+pub(crate) fn as_sent(reference: &str) -> Option<&str> {
+    let url = reference.split('#').next().unwrap_or_default();
+    let (scheme, rest) = url.split_once(':')?;
+    let is_slash = |c: char| matches!(c, '/' | '\\');
+    let has_host =
+        scheme.eq_ignore_ascii_case("file") || rest.chars().take_while(|c| is_slash(*c)).count() == 2;
+    let is_clean = url.trim_matches(' ') == url && !url.contains(|c: char| c.is_ascii_control());
+    let is_page = Url::parse(url).is_ok_and(|url| matches!(url.scheme(), "http" | "https" | "file"));
+    (is_clean && has_host && is_page && !reference.ends_with(' ')).then_some(url)
+}
+
+/// The normal form of a URL, which the WHATWG rules write.
+pub(crate) fn normal(url: &str) -> Option<String> {
+    Url::parse(url).ok().map(String::from)
+}
+
+/// Resolves a reference found on the page at `url`. The result has no fragment. It is in the normal form.
 pub(crate) fn resolve(url: &str, base: Option<&str>, reference: &str) -> Option<String> {
     let own = Url::parse(url).ok()?;
     let base = base.and_then(|base| own.join(base).ok()).unwrap_or(own);

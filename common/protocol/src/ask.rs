@@ -67,6 +67,10 @@ impl Tier1Reads for Noted<'_> {
         Ok(known)
     }
 
+    fn first_spelling(&self, form: PageId, except: Option<PageId>) -> Result<Option<PageId>, Tier1Error> {
+        self.read(|tier1| tier1.first_spelling(form, except))
+    }
+
     fn signature(&self, page: PageId) -> Result<Option<Arc<Signature>>, Tier1Error> {
         self.read(|tier1| tier1.signature(page))
     }

@@ -91,6 +91,13 @@ pub trait Tier1Reads: Send + Sync {
         Ok(pages.iter().map(|page| self.known_advice(page)).collect())
     }
 
+    /// Of the pages on record whose URL is another spelling of the normal form `form`, the first in byte order of the URLs, other than
+    /// `except`. The target of a redirect stands for this page if no page is spelled like the target or in its normal form.
+    ///
+    /// # Errors
+    /// When a record is damaged.
+    fn first_spelling(&self, form: PageId, except: Option<PageId>) -> Result<Option<PageId>, Tier1Error>;
+
     /// The current signature of a page with content.
     ///
     /// # Errors

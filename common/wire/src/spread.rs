@@ -75,6 +75,10 @@ impl Tier1Reads for SpreadTier1 {
         self.0.each_in_order(pages.to_vec(), PageUrl::id, |node, some| node.known_advices(&some))
     }
 
+    fn first_spelling(&self, form: PageId, except: Option<PageId>) -> Answer<Option<PageId>> {
+        self.0.of_page(form)?.first_spelling(form, except)
+    }
+
     fn signature(&self, page: PageId) -> Answer<Option<Arc<Signature>>> {
         self.0.of_page(page)?.signature(page)
     }

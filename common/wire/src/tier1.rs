@@ -58,6 +58,8 @@ calls! {
             ANSWER_BYTES_MAX: usize = RECORDS_BYTES_MAX,
             DEADLINE: Duration = READ,
         };
+    FirstSpelling = "tier1/first-spelling": (Option<Whom>, (PageId, Option<PageId>)) => Answer<Aged<Option<PageId>>>
+        { DEADLINE: Duration = READ };
     SignatureOf = "tier1/signature": (Option<Whom>, PageId) => Answer<Aged<Option<Arc<Signature>>>>
         { ANSWER_BYTES_MAX: usize = SIGNATURES_BYTES_MAX };
     Summary = "tier1/group-summary": (Option<Whom>, GroupId) => Answer<Aged<Option<GroupSummary>>>;
@@ -113,15 +115,17 @@ impl RemoteTier1 {
     pub fn new(peer: Peer) -> Self {
         Self { peer, haste: Haste::default() }
     }
-}
 
-impl RemoteTier1 {
     /// What it has.
     ///
     /// # Errors
     /// When there is no answer.
     pub fn collection(&self) -> Result<Collection, WireError> {
         self.peer.call::<Describe>(&())
+    }
+
+    fn of_owners(&self) -> Reads<'_> {
+        Reads { of: self, question: None }
     }
 }
 
@@ -189,6 +193,10 @@ impl Tier1Reads for Reads<'_> {
         Ok(known)
     }
 
+    fn first_spelling(&self, form: PageId, except: Option<PageId>) -> Answer<Option<PageId>> {
+        self.ask::<FirstSpelling, _, _>((form, except))?
+    }
+
     fn signature(&self, page: PageId) -> Answer<Option<Arc<Signature>>> {
         self.ask::<SignatureOf, _, _>(page)?
     }
@@ -208,12 +216,6 @@ impl Tier1Reads for Reads<'_> {
     }
 }
 
-impl RemoteTier1 {
-    fn of_owners(&self) -> Reads<'_> {
-        Reads { of: self, question: None }
-    }
-}
-
 impl Tier1Reads for RemoteTier1 {
     fn pages(&self, pages: &[PageId]) -> Answer<Vec<Option<PageView>>> {
         self.of_owners().pages(pages)
@@ -221,6 +223,10 @@ impl Tier1Reads for RemoteTier1 {
 
     fn known_advices(&self, pages: &[PageUrl]) -> Answer<Vec<Option<Advice>>> {
         self.of_owners().known_advices(pages)
+    }
+
+    fn first_spelling(&self, form: PageId, except: Option<PageId>) -> Answer<Option<PageId>> {
+        self.of_owners().first_spelling(form, except)
     }
 
     fn signature(&self, page: PageId) -> Answer<Option<Arc<Signature>>> {
@@ -354,6 +360,9 @@ pub fn serve(listener: Listener, tier1: &Arc<dyn Tier1Api>, collection: Collecti
         .answer::<KnownAdvices>(with!(tier1, |tier1, pages| {
             let known = tier1.known_advices(&pages)?;
             Ok(known.into_iter().map(|known| known.map(Json)).collect())
+        }))
+        .answer::<FirstSpelling>(with!(tier1, |tier1, (whom, (form, except))| {
+            read(&*tier1, whom, |reads| reads.first_spelling(form, except))
         }))
         .answer::<SignatureOf>(with!(tier1, |tier1, (whom, page)| {
             read(&*tier1, whom, |reads| reads.signature(page))

@@ -374,6 +374,23 @@ async fn a_probe_of_a_redirect_follows_it() {
 }
 
 #[tokio::test]
+async fn a_probe_of_a_redirect_finds_its_target_in_any_spelling() {
+    let door = Door::new();
+    let names = ["http://a.example", "HTTP://a.example", "http://a.example/", "http://a.example:80"];
+    let probe = async || {
+        let html = format!("<meta http-equiv=refresh content='0; url={}'>", names[3]);
+        door.post_json("/v1/probe", &json!({"html": html, "url": "http://from/"})).await.json()
+    };
+    assert_eq!(probe().await["reason"], "unknown_target");
+    // Another spelling; one before it in byte order; the normal form; the target as it was sent.
+    for (name, text) in names.into_iter().zip(["t", "u", "v", "w"]) {
+        door.store(&[page(name, text, 0)]).await;
+        let advice = probe().await;
+        assert_eq!((&advice["status"], &advice["duplicate_of"]), (&json!("duplicate"), &json!(name)));
+    }
+}
+
+#[tokio::test]
 async fn a_probe_shows_what_the_main_content_leaves_out() {
     let html = format!("<title>T</title><nav>{}</nav>{}", words("menu", 0, 200), words("t", 0, 50));
     let probe = async |policy: &str, body: Value| {

@@ -3,11 +3,11 @@
 //! A version may be the current one from the moment it is sent until the next one is acknowledged. While
 //! nothing changes there is exactly one, and an answer has to hold for it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::time::Instant;
 
 use doppel_baseline::{ContentId, Contents};
-use doppel_model::{PageUrl, Tau, Timestamp};
+use doppel_model::{PageId, PageUrl, Tau, Timestamp};
 use doppel_protocol::Status;
 
 use super::door::PageAnswer;
@@ -21,6 +21,8 @@ const HOPS_MAX: usize = 20;
 #[derive(Default)]
 pub(super) struct History {
     pages: HashMap<PageUrl, Vec<Sent>>,
+    /// By the id of their normal form, the pages whose URLs are other spellings of it.
+    spellings: HashMap<PageId, BTreeSet<PageUrl>>,
 }
 
 struct Sent {
@@ -62,6 +64,11 @@ impl History {
         let sent = Instant::now();
         for Fetch { submission, version, .. } in batch {
             let (url, date) = (&submission.url, submission.fetched_at);
+            if !self.pages.contains_key(url)
+                && let Some(normal) = url.normalised()
+            {
+                self.spellings.entry(normal.id()).or_default().insert(url.clone());
+            }
             let versions = self.pages.entry(url.clone()).or_default();
             if versions.last().is_none_or(|last| last.date <= date) {
                 versions.push(Sent { date, version: version.clone(), sent, acknowledged: None });
@@ -158,13 +165,34 @@ impl History {
             match version {
                 Version::Content(content) => found.ends.push((url.clone(), *content)),
                 Version::Redirect(target) if hops > 0 => {
-                    let normalised = target.normalised().filter(|_| !self.pages.contains_key(target));
-                    self.follow(normalised.as_ref().unwrap_or(target), span, hops - 1, found);
+                    let targets = self.targets(url, target, span);
+                    found.certain &= targets.len() <= 1;
+                    targets.into_iter().for_each(|page| self.follow(page, span, hops - 1, found));
                 }
                 Version::Redirect(_) | Version::Dead => {}
             }
         }
         found.certain &= possible == 1;
+    }
+
+    /// The pages for which the target of the redirect `asker` may have stood in a span of time: the page that is spelled like the target,
+    /// or else in its normal form, or else the first in byte order of the other pages of that form. A page that was acknowledged
+    /// before the span was on record, so no later choice counts.
+    fn targets<'h>(&'h self, asker: &PageUrl, target: &'h PageUrl, span: Span) -> Vec<&'h PageUrl> {
+        let normal = target.normalised().unwrap_or_else(|| target.clone());
+        let others = self.spellings.get(&normal.id()).into_iter().flatten().filter(|url| *url != asker);
+        let by_name = [target, &normal].into_iter().filter_map(|url| self.pages.get_key_value(url));
+        let mut targets: Vec<&PageUrl> = Vec::new();
+        for url in by_name.map(|(url, _)| url).chain(others) {
+            let Some(first) = self.pages.get(url).and_then(|versions| versions.first()) else { continue };
+            if first.sent <= span.to && !targets.contains(&url) {
+                targets.push(url);
+            }
+            if first.acknowledged.is_some_and(|at| at < span.from) {
+                break;
+            }
+        }
+        targets
     }
 
     /// The versions that a page may have had in a span of time.
@@ -272,5 +300,32 @@ mod tests {
         history.send(&stale);
         history.acknowledge(&stale);
         assert_eq!(check(&history, "b", "a", now()), Some(Verdict::Wrong));
+    }
+
+    #[test]
+    fn the_target_of_a_redirect_is_the_nearest_spelling_on_record() {
+        let mut contents = Contents::default();
+        let (text, other) = (contents.intern(TEXT), contents.intern("nothing of that"));
+        let spelled = |url: &str, version| {
+            let submission =
+                Submission { url: PageUrl::parse(url).unwrap(), ..fetch("", 0, Version::Dead).submission };
+            Fetch { submission, version, round: 0, update: false }
+        };
+        let mut history = History::default();
+        let mut send = |batch: &[Fetch]| {
+            history.send(batch);
+            history.acknowledge(batch);
+            std::thread::sleep(Duration::from_millis(2));
+            history.check(&contents, "0.5".parse().unwrap(), &duplicate("from", "a"), now())
+        };
+        let to = Version::Redirect(PageUrl::parse("http://b:80").unwrap());
+        let first = [fetch("a", 0, Version::Content(text)), fetch("from", 0, to)];
+        assert_eq!(send(&first), Some(Verdict::Wrong), "no page of the form");
+        // Another spelling; one before it in byte order; the normal form; the target as it was sent.
+        let names = ["http://b", "HTTP://b", "http://b/", "http://b:80"];
+        for (name, content) in names.into_iter().zip([text, other, text, other]) {
+            let expected = if content == text { Verdict::Holds } else { Verdict::Wrong };
+            assert_eq!(send(&[spelled(name, Version::Content(content))]), Some(expected), "{name}");
+        }
     }
 }

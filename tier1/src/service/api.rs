@@ -187,6 +187,10 @@ impl Tier1Reads for Asked<'_> {
         known
     }
 
+    fn first_spelling(&self, form: PageId, except: Option<PageId>) -> Result<Option<PageId>, Tier1Error> {
+        self.rows.first_spelling(form, except)
+    }
+
     fn signature(&self, page: PageId) -> Result<Option<Arc<Signature>>, Tier1Error> {
         self.rows.signature(page)
     }
@@ -213,6 +217,10 @@ impl Tier1Reads for Tier1 {
 
     fn known_advice(&self, page: &PageUrl) -> Option<Advice> {
         self.statuses.as_ref()?.advise(page)
+    }
+
+    fn first_spelling(&self, form: PageId, except: Option<PageId>) -> Result<Option<PageId>, Tier1Error> {
+        self.rows.first_spelling(form, except)
     }
 
     fn signature(&self, page: PageId) -> Result<Option<Arc<Signature>>, Tier1Error> {

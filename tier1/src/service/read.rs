@@ -1,12 +1,13 @@
 //! Pages as the coordinator sees them.
 
 use doppel_model::pairwise::Similarity;
-use doppel_model::{PageId, ShardId};
+use doppel_model::{PageId, PageUrl, ShardId};
 use doppel_protocol::{Compared, Line, LinesPage, PageView, ScanPosition, Status, Tier1Error};
 
 use super::Tier1;
 use super::rows::Rows;
 use crate::key::{self, Kind};
+use crate::machine::SPELLINGS_MAX;
 use crate::record::{Membership, PageRecord, Resolution, State, damaged, decode};
 
 /// Pages of a host that are collected at a time.
@@ -75,6 +76,33 @@ impl Rows {
     pub(super) fn read_pages(&self, pages: &[PageId]) -> Result<Vec<Option<PageView>>, Tier1Error> {
         let records = self.pages(pages)?.into_iter();
         Ok(records.map(|record| record.filter(|record| record.state != State::Purged).map(view)).collect())
+    }
+
+    /// Like [`Tier1Reads::first_spelling`](doppel_protocol::Tier1Reads::first_spelling). Looks at as many rows as the machine does.
+    pub(super) fn first_spelling(
+        &self,
+        form: PageId,
+        except: Option<PageId>,
+    ) -> Result<Option<PageId>, Tier1Error> {
+        let mut from = key::edges(self.owner(form), Kind::Spelling, form);
+        let to = key::after_prefix(&from);
+        let mut first: Option<(PageUrl, PageId)> = None;
+        let mut left = SPELLINGS_MAX;
+        while left > 0 {
+            // A piece of long rows has fewer than are asked for.
+            let rows = self.piece(&from, &to, left)?;
+            let Some((last, _)) = rows.last() else { break };
+            from = key::after(last);
+            left = left.saturating_sub(rows.len());
+            for (key, bytes) in &rows {
+                let Some(page) = key::last_page(key).filter(|page| Some(*page) != except) else { continue };
+                let url: PageUrl = decode(key, bytes)?;
+                if first.as_ref().is_none_or(|(first, _)| url < *first) {
+                    first = Some((url, page));
+                }
+            }
+        }
+        Ok(first.map(|(_, page)| page))
     }
 }
 

@@ -154,6 +154,10 @@ impl Tier1Reads for Asked<'_> {
         Ok(known)
     }
 
+    fn first_spelling(&self, form: PageId, except: Option<PageId>) -> Answer<Option<PageId>> {
+        self.ask_one(self.shard_of(form), |reads| reads.first_spelling(form, except))
+    }
+
     fn signature(&self, page: PageId) -> Answer<Option<Arc<Signature>>> {
         self.ask_one(self.shard_of(page), |reads| reads.signature(page))
     }

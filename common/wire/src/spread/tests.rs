@@ -57,6 +57,11 @@ impl Tier1Reads for Node {
         Ok(pages.iter().map(advice).collect())
     }
 
+    fn first_spelling(&self, form: PageId, _: Option<PageId>) -> Answer<Option<PageId>> {
+        self.ask("first_spelling", usize::from(form.bytes()[0]))?;
+        Ok(None)
+    }
+
     fn signature(&self, page: PageId) -> Answer<Option<Arc<Signature>>> {
         self.ask("signature", usize::from(page.bytes()[0]))?;
         Ok(None)

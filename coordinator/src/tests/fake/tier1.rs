@@ -45,6 +45,10 @@ impl Tier1Reads for Asked<'_> {
         self.of.known_advice(page)
     }
 
+    fn first_spelling(&self, form: PageId, except: Option<PageId>) -> Result<Option<PageId>, Tier1Error> {
+        self.of.first_spelling(form, except)
+    }
+
     fn signature(&self, page: PageId) -> Result<Option<Arc<Signature>>, Tier1Error> {
         Ok(self.aged(self.of.signature(page)?, std::iter::once(page)))
     }
@@ -73,6 +77,14 @@ impl Tier1Reads for Fake {
 
     fn known_advice(&self, page: &PageUrl) -> Option<Advice> {
         self.state().known.get(page).cloned()
+    }
+
+    fn first_spelling(&self, form: PageId, except: Option<PageId>) -> Result<Option<PageId>, Tier1Error> {
+        let state = self.state();
+        let urls = state.pages.values().map(|page| &page.view.rank.url);
+        let others =
+            urls.filter(|url| url.normal_id() == form && url.id() != form && Some(url.id()) != except);
+        Ok(others.min().map(PageUrl::id))
     }
 
     fn signature(&self, page: PageId) -> Result<Option<Arc<Signature>>, Tier1Error> {
