@@ -63,6 +63,11 @@ fn steps() -> Vec<Vec<Value>> {
     first.push(redirect("http://lost.example/", "http://nowhere.example/"));
     first.push(redirect("http://round.example/1", "http://round.example/2"));
     first.push(redirect("http://round.example/2", "http://round.example/1"));
+    // Pages whose URLs are not in their normal form, and a redirect that names one of them in a third spelling.
+    first.push(page("HTTP://spelled.example/", 1, &plain(40)));
+    first.push(page("HTTP://named.example", 1, &plain(41)));
+    first.push(redirect("http://names.example/", "http://named.example:80"));
+    first.push(page("HTTP://ending.example/22", 1, &plain(42)));
     for seed in [20, 21] {
         first.push(page(&format!("http://ending.example/{seed}"), 1, &plain(seed)));
     }
@@ -80,15 +85,17 @@ fn steps() -> Vec<Vec<Value>> {
     vec![first, second]
 }
 
-/// Submits the collection, repairs a group and purges a page.
+/// Submits the collection, repairs a group and purges two pages.
 pub(crate) fn fill(server: &Server) {
     for step in steps() {
         let answers = server.push(&step);
         assert!(answers.iter().all(|answer| answer["outcome"].is_string()), "{answers:?}");
         server.flush();
     }
-    let purged = server.post_json("/v1/purge", &json!({ "url": "http://ending.example/21" }));
-    assert_eq!(purged["purged"], 1, "{purged}");
+    for url in ["http://ending.example/21", "HTTP://ending.example/22"] {
+        let purged = server.post_json("/v1/purge", &json!({ "url": url }));
+        assert_eq!(purged["purged"], 1, "{purged}");
+    }
     let group = server.status("http://a.example/")["group"].as_str().unwrap().to_owned();
     server.post_json(&format!("/v1/groups/{group}/repair"), &json!({}));
     server.flush();

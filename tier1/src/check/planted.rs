@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use doppel_model::signature::{Builder, Kind as SignatureKind};
-use doppel_model::{ContentHash, GroupId, PageId, ShardId, Timestamp};
+use doppel_model::{ContentHash, GroupId, PageId, PageUrl, ShardId, Timestamp};
 use doppel_protocol::{IndexStateItem, Status};
 
 use super::Invariant;
@@ -53,7 +53,8 @@ struct Sample {
 ///
 /// # Errors
 /// When the store has not all that they take: a group of three members with a loser of another content than
-/// the winner's, two merged groups, a page on its own, a redirect that ends at a content.
+/// the winner's, two merged groups, a page on its own, a redirect that ends at a content, and two pages whose URLs are not in their normal
+/// form and to which no redirect leads, one of them purged.
 pub fn planted(store: &dyn Store, shards: u16) -> Result<Vec<Planted>, Unfit> {
     let sample = Sample::of(store, shards)?;
     let mut all = sample.rows_alone()?;
@@ -61,6 +62,7 @@ pub fn planted(store: &dyn Store, shards: u16) -> Result<Vec<Planted>, Unfit> {
     all.extend(sample.memberships()?);
     all.extend(sample.merged()?);
     all.extend(sample.redirects()?);
+    all.extend(sample.spellings()?);
     all.extend(sample.shard_rows()?);
     Ok(all)
 }
@@ -396,6 +398,46 @@ impl Sample {
             ),
             plant("a redirect that was told nothing", Invariant::Edge, vec![self.put_page(page, &untold)]),
             plant("a redirect to a wrong end", Invariant::Resolution, vec![self.put_page(page, &elsewhere)]),
+        ])
+    }
+
+    /// Rows of pages whose URLs are not in their normal form, in the shard of that form. No redirect reads them, so only the check of
+    /// these rows finds the fault.
+    fn spellings(&self) -> Result<Vec<Planted>, Unfit> {
+        let row = |normal: PageId, url: &PageUrl| {
+            (key::edge(normal.shard(self.shards), Kind::Spelling, normal, url.id()), Some(encode(url)))
+        };
+        let has_redirects = |normal: PageId| {
+            let sources = key::edges(normal.shard(self.shards), Kind::Source, normal);
+            self.rows.keys().any(|key| key.starts_with(&sources))
+        };
+        let spelled = |is_purged: bool| {
+            let (_, record) = self.page("page in another spelling", |record| {
+                let url = record.url();
+                url.normalised().is_some()
+                    && !has_redirects(url.normal_id())
+                    && (record.state == State::Purged) == is_purged
+            })?;
+            Ok::<_, Unfit>((record.url().normal_id(), record.url().clone()))
+        };
+        let (normal, url) = spelled(false)?;
+        let (form_of_purged, purged) = spelled(true)?;
+        let never_seen = PageUrl::parse(&url.as_str().replacen("HTTP:", "hTTp:", 1));
+        let never_seen = never_seen.ok().filter(|other| *other != url).ok_or(Unfit::No("HTTP page"))?;
+        let key = row(normal, &url).0;
+        Ok(vec![
+            plant("a page that its normal form does not know", Invariant::Edge, vec![(key.clone(), None)]),
+            plant(
+                "a spelling of a page that was never seen",
+                Invariant::Edge,
+                vec![row(normal, &never_seen)],
+            ),
+            plant("a spelling of a page that is purged", Invariant::Edge, vec![row(form_of_purged, &purged)]),
+            plant(
+                "a spelling that is another page's",
+                Invariant::Identity,
+                vec![(key, Some(encode(&never_seen)))],
+            ),
         ])
     }
 
