@@ -6,7 +6,7 @@ pub(crate) const STEP_ROWS: usize = 64;
 /// Rows of a commit past which no further command is taken into it: some tens of milliseconds.
 pub(crate) const COMMIT_ROWS: usize = 4_000;
 
-/// The same while questions are asked. Nobody reads while the rows of a commit are put in memory, at half a microsecond a row,
+/// The same while questions are asked, and while few pages are handed in beside messages on their way. Nobody reads while the rows of a commit are put in memory, at half a microsecond a row,
 /// and a question is to take a millisecond.
 pub(crate) const COMMIT_ROWS_ASKED: usize = 256;
 

@@ -61,7 +61,7 @@ impl Pace {
 
 impl Writer<'_> {
     /// Rows of the next commit: fewer where somebody gains by that, since pages are asked for at present, or few are handed in while others
-    /// hand in many. Where a commit costs requests to other processes, few pages wait for the pause between commits in any case.
+    /// hand in many or the members of a giant group are told of another winner. Where a commit costs requests to other processes, few pages wait for the pause between commits in any case.
     pub(super) fn commit_rows(&mut self) -> usize {
         let now = Instant::now();
         if self.owner.asked.swap(false, Ordering::Relaxed) {
@@ -69,10 +69,12 @@ impl Writer<'_> {
         }
         let is_recent = |at: Option<Instant>| at.is_some_and(|at| now.duration_since(at) < ASKED);
         let is_large = |entry: &Waiting| !entry.is_done() && !entry.is_of_few();
-        let is_beside_few =
-            is_recent(self.last_few) && !self.pace.has_pause() && self.waiting.iter().any(is_large);
+        let is_backlogged = self.range.is_backlogged();
+        let is_beside_few = is_recent(self.last_few)
+            && !self.pace.has_pause()
+            && (is_backlogged || self.waiting.iter().any(is_large));
         // One step of messages on their way may be as large as the least commit, which would leave no room for pages.
-        if is_beside_few && !self.range.is_backlogged() {
+        if is_beside_few && !is_backlogged {
             COMMIT_ROWS_BESIDE_FEW
         } else if is_beside_few || is_recent(self.last_asked) {
             COMMIT_ROWS_ASKED
