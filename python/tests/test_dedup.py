@@ -20,6 +20,7 @@ import doppel
 from texts import text
 
 COUNT = 2_500
+COLUMNS = ["id", "status", "group", "winner", "duplicate_of", "similarity", "kept"]
 
 
 def rows(count: int = COUNT) -> list[dict[str, Any]]:
@@ -48,7 +49,7 @@ def test_every_table_gives_the_same() -> None:
     table = pa.Table.from_pylist(given)
     found = doppel.dedup(table)
     assert told(found) == expected()
-    assert found.schema.names == ["id", "status", "group", "winner", "duplicate_of", "similarity", "kept"]
+    assert found.schema.names == [*COLUMNS, "winner_row", "duplicate_of_row"]
     assert table.filter(found["kept"]).num_rows == sum(row[3] for row in expected())
     summary = json.loads(found.schema.metadata[b"doppel"])
     assert summary["policy"] == "jaccard:tau=0.8"
@@ -299,7 +300,7 @@ def test_texts_may_be_in_several_columns_and_lists() -> None:
 
 def test_nothing_gives_an_empty_table() -> None:
     assert doppel.dedup([]).num_rows == 0
-    assert doppel.dedup(pandas.DataFrame({"text": []})).schema.names[-1] == "kept"
+    assert doppel.dedup(pandas.DataFrame({"text": []})).schema.names[:-2] == COLUMNS
 
 
 def test_the_program_s_refusal_is_an_error(tmp_path: Path) -> None:

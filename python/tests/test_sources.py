@@ -215,6 +215,14 @@ def test_what_the_program_reads_has_the_names_of_columns_as_options(tmp_path: Pa
     assert found["id"].to_pylist() == [f"record:a.jsonl#r{n}" for n in range(3)]
     assert found["kept"].to_pylist() == [True, False, True]
     assert (tmp_path / "kept").is_dir()
+    # Records are named by their own ids and files, too.
+    file = str(folder / "a.jsonl")
+    named: Any = [{"file": file, "id": f"r{n}", "line": n + 1, "row": None, "byte": None} for n in range(3)]
+    assert found["record"].to_pylist() == named
+    assert found["duplicate_of_record"].to_pylist() == [None, named[0], None]
+    assert found["winner_record"].to_pylist() == [named[0], named[0], None]
+    pages = doppel.dedup(folder, text="words", id="key", latest=True)
+    assert pages.schema.names[-1] == "kept"
     with pytest.raises(ValueError, match="out= is an option"):
         doppel.dedup(folder, out="x")
     (tmp_path / "page.md").write_text(text("a"))

@@ -109,14 +109,19 @@ def dedup(
     - `winner`: the id of the row that won the group, null for none;
     - `duplicate_of`: the id of the kept row that it is a duplicate of, null where it is none;
     - `similarity`: how similar the two are, 0 to 1;
-    - `kept`: whether to keep it, so that `table.filter(result["kept"])` is what is left.
+    - `kept`: whether to keep it, so that `table.filter(result["kept"])` is what is left;
+    - `winner_row` and `duplicate_of_row`: the number, from 0, of the row that `winner` and `duplicate_of` name, also where ids are equal;
+      null for a row of an earlier call;
+    - `file`, if the source is files: the path of the row's file, as it was given.
 
-    Of what the program reads by itself it has a row for each record, in the order of the inputs, whose `id` is the URL; with `latest` or
-    `data` for each live page, sorted by URL. A redirect is kept there, unless `latest` or `data` is given. The metadata of the schema
+    Of what the program reads by itself it has a row for each record, in the order of the inputs, whose `id` is the URL or the name of a
+    record. `record`, `winner_record` and `duplicate_of_record` name the records by `file`, `id` in the file, and `line`, `row` or `byte`,
+    in place of the columns behind `kept`. With `latest` or `data` it has a row for each live page, sorted by URL, and none of these
+    columns. A redirect is kept there, unless `latest` or `data` is given. The metadata of the schema
     has, under `doppel`, the program's summary as JSON. It begins with `records`: read = kept + removed + bad + skipped, and superseded with
     `latest` or `data`.
 
-    Of the source a batch is in memory at a time, as it comes, and 1,000 rows of it as Python's values; of each row about 150 bytes
+    Of the source a batch is in memory at a time, as it comes, and 1,000 rows of it as Python's values; of each row about 170 bytes
     for the result, with ids about 100 more, and with `url` or `data` about 300. The texts are written once, as JSON lines, into a
     temporary file in `scratch`, where the system has its temporary files if none is given. The program, which is a process of its own,
     needs up to 1 kB for a short row (measured with 1,500,000 rows of 30 words), and more for long ones. SIGTERM removes the file, if the
@@ -170,7 +175,7 @@ def dedup(
             _warn_of_repeated(rows.repeated)
             _warn_of_bad(rows.count, rows.reasons)
             out.touch()
-            return results.by_row(out, rows)
+            return results.by_row(out, rows, named)
         # Bad rows are told of, however many there are.
         told, bad = _run([str(written)], out, {**parameters, "report": report and shown, "max_bad": 1}, steps)
         refused = sum(_bad_counts(told).values())
@@ -182,7 +187,7 @@ def dedup(
         if report is not None:
             summary.write_report(shown, Path(report), rows, ids)
         metadata = {"doppel": summary.of_rows(told, rows, ids)}
-        return results.by_row(out, rows).replace_schema_metadata(metadata)
+        return results.by_row(out, rows, named).replace_schema_metadata(metadata)
 
 
 _FIELDS = ("text", "html", "id", "url", "date")

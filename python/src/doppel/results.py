@@ -4,7 +4,7 @@
 # Arrow for Python has no types.
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +24,11 @@ _LINE = pa.schema(
         ("similarity", pa.float64()),
     ]
 )
-_RECORD = pa.struct([("line", pa.int64())])
-# Lines that name the lines of the input, where each row is judged on its own.
-_OF_RECORDS = pa.schema([*_LINE, *((f"{name}record", _RECORD) for name in ("", "winner_", "duplicate_of_"))])
+_PLACES = [(place, pa.int64()) for place in ("line", "row", "byte")]
+_RECORD = pa.struct([("file", pa.string()), ("id", pa.string()), *_PLACES])
+_RECORDS = ("record", "winner_record", "duplicate_of_record")
+# Lines that also name records by their files, ids and places, where each record is judged on its own.
+_OF_RECORDS = pa.schema([*_LINE, *((name, _RECORD) for name in _RECORDS)])
 _NUMBERED = pa.schema(
     [
         ("row", pa.int64()),
@@ -56,17 +58,24 @@ def lines(out: Path, schema: pa.Schema = _LINE) -> Iterator[pa.RecordBatch]:
 
 
 def by_url(out: Path, *, folds: bool) -> pa.Table:
-    """A row for each line, whose id is its URL. Redirects are kept unless the newest version of a URL stands for the others."""
-    found = pa.Table.from_batches(lines(out), _LINE)
+    """A row for each line, whose id is its URL. Unless the newest version of a URL stands for the others, redirects are kept, and each line
+    names its records by their files, ids and places.
+    """
+    schema = _LINE if folds else _OF_RECORDS
+    found = pa.Table.from_batches(lines(out, schema), schema)
     table = _table(found["url"], found["status"], found)
     if folds:
         return table
+    for name in _RECORDS:
+        table = table.append_column(name, found[name])
     is_redirect = pc.and_(pc.equal(found["status"], "duplicate"), pc.is_null(found["similarity"]))
     return table.set_column(table.schema.get_field_index("kept"), "kept", pc.or_(table["kept"], is_redirect))
 
 
-def by_row(out: Path, rows: Rows) -> pa.Table:
-    """A row for each row of the source, in order: `out` is what the program wrote, an empty file where it had nothing to do."""
+def by_row(out: Path, rows: Rows, files: Sequence[str] | None) -> pa.Table:
+    """A row for each row of the source, in order: `out` is what the program wrote, an empty file where it had nothing to do. `files` are
+    the files of the source, if it is files.
+    """
     ids = rows.ids()
     of_rows = (_by_line(batch) for batch in lines(out, _OF_RECORDS))
     numbered = (_numbered(batch, rows) for batch in lines(out)) if rows.folds else of_rows
@@ -76,21 +85,30 @@ def by_row(out: Path, rows: Rows) -> pa.Table:
     found = found.take(pc.index_in(every, value_set=found["row"]))
     superseded = pc.is_in(every, value_set=pa.array(rows.superseded, pa.int64()))
     status = pc.coalesce(pc.if_else(superseded, "superseded", found["status"]), "bad")
+    numbers = {f"{column}_row": found[column] for column in ("winner", "duplicate_of")}
     for column in ("winner", "duplicate_of"):
         at = found.schema.get_field_index(column)
         called = ids.take(found[column])
         if rows.stay:
             called = pc.coalesce(called, found[f"{column}_elsewhere"].cast(called.type))
         found = found.set_column(at, column, called)
-    return _table(ids, status, found)
+    table = _table(ids, status, found)
+    for name, column in numbers.items():
+        table = table.append_column(name, column)
+    return table if files is None else table.append_column("file", _files(rows, files))
+
+
+def _files(rows: Rows, files: Sequence[str]) -> pa.ChunkedArray:
+    """The file of each row."""
+    kind = pa.dictionary(pa.int32(), pa.string())
+    numbers = [pa.repeat(pa.scalar(file, pa.int32()), count) for file, count in rows.counts_of_files()]
+    names = pa.array(files, pa.string())
+    return pa.chunked_array([pa.DictionaryArray.from_arrays(chunk, names) for chunk in numbers], kind)
 
 
 def _by_line(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Lines with numbers of rows, where each row is judged on its own: a row is a line of the program's input."""
-    numbers = [
-        pc.subtract(pc.struct_field(batch[f"{name}record"], "line"), 1) for name in ("", "winner_", "duplicate_of_")
-    ]
-    row, winner, duplicate_of = numbers
+    row, winner, duplicate_of = (pc.subtract(pc.struct_field(batch[name], "line"), 1) for name in _RECORDS)
     elsewhere = [pa.nulls(len(batch), pa.string())] * 2
     columns = [row, batch["status"], batch["group"], winner, duplicate_of, batch["similarity"], *elsewhere]
     return pa.RecordBatch.from_arrays(columns, schema=_NUMBERED)

@@ -219,6 +219,10 @@ class Rows:
             return pc.coalesce(found, names)
         return _whole_numbers(found) if self._untyped else found
 
+    def counts_of_files(self) -> list[tuple[int, int]]:
+        """The numbers of files in the order of their rows, each with a number of rows; a file may be there several times."""
+        return [(file, len(chunk)) for file, chunk in zip(self._files, self._ids, strict=True)]
+
     def rows_of(self, names: pa.Array) -> pa.Array:
         """The number of the row of each page, by its name; null for a null, and for a page that is no row of this call."""
         if not self._newest and not self.stay:
