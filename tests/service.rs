@@ -307,6 +307,62 @@ fn pairs_are_explained() {
     assert_eq!(server.query("/v1/explain", &[("a", A), ("b", "http://x.example/")]).status(), 404);
 }
 
+/// Programs with the same words, of which the second has other operators and the third another case. The fourth is the first with other
+/// white space.
+#[test]
+fn code_is_told_apart_where_the_policy_reads_it() {
+    let statement = |n: usize| format!("if (a{n} <= b{n}) {{ total{n} += x; }}");
+    let program: String = (0..12).map(|n| statement(n) + "\n").collect();
+    let operators = program.replace("<=", ">").replace("+=", "-=");
+    let (case, space) = (program.to_uppercase(), program.replace(' ', "\n  "));
+    let names = ["operators", "case", "space"].map(|name| format!("http://a.example/{name}"));
+    let server = |options: &[&str]| {
+        let server = OwnServer::start(options);
+        let texts = [&program, &operators, &case, &space];
+        let urls = std::iter::once(A).chain(names.iter().map(String::as_str));
+        server
+            .push(&urls.zip(texts).map(|(url, text)| json!({"url": url, "text": text})).collect::<Vec<_>>());
+        server.flush();
+        server
+    };
+    let explained = |server: &Server, name: &str| server.ask("/v1/explain", &[("a", A), ("b", name)]);
+    let words = server(&[]);
+    for name in &names {
+        let status = words.status(name);
+        assert_eq!((&status["status"], &status["duplicate_of"]), (&json!("duplicate"), &json!(A)), "{name}");
+        let reason = explained(&words, name)["reason"].clone();
+        assert_eq!(reason, "they have the same words (punctuation and case ignored)", "{name}");
+    }
+    for policy in ["jaccard:tokens=code", "supershingle:tokens=code"] {
+        let code = server(&["--policy", policy]);
+        for name in &names[..2] {
+            assert_eq!(code.status(name)["status"], "unique", "{policy}: {name}");
+            let answer = explained(&code, name);
+            assert_eq!(
+                (&answer["duplicate"], &answer["measures"]["same_content"]),
+                (&json!(false), &json!(false))
+            );
+            assert!(answer["reason"].as_str().unwrap().contains("are in both, which is not "), "{answer}");
+        }
+        let status = code.status(&names[2]);
+        assert_eq!(
+            (&status["status"], &status["duplicate_of"]),
+            (&json!("duplicate"), &json!(A)),
+            "{policy}"
+        );
+        assert_eq!(explained(&code, &names[2])["reason"], "they have the same tokens (white space ignored)");
+        // Below 20 tokens equal ones alone make a duplicate.
+        let probe = |text: &str| code.post_json("/v1/probe", &json!({"text": text}))["status"].clone();
+        code.push(&[json!({"url": B, "text": "x++"}), json!({"url": C, "text": "x--"})]);
+        code.flush();
+        assert_eq!((probe("x + +"), probe("X++")), (json!("duplicate"), json!("unique")), "{policy}");
+        assert_eq!(
+            code.ask("/v1/explain", &[("a", B), ("b", C)])["reason"],
+            "one has 3 tokens; below 20 only the same tokens make a duplicate"
+        );
+    }
+}
+
 #[test]
 fn reports_add_up() {
     let server = three();

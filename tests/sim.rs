@@ -143,6 +143,9 @@ fn every_policy_is_drawn() {
     let mut drawn: BTreeMap<&str, u64> = BTreeMap::new();
     (0..SEEDS).for_each(|seed| *drawn.entry(Plan::of(seed, 1).policy.name()).or_default() += 1);
     eprintln!("{drawn:?}");
+    let reads_code = |seed: &u64| Plan::of(*seed, 1).policy.reads_code_tokens();
+    let code = (0..SEEDS).filter(reads_code).count();
+    assert!(code >= 8, "{code} seeds compare code");
     for policy in Policy::all() {
         assert!(drawn.get(policy.name()).is_some_and(|seeds| *seeds >= 8), "{policy}: {drawn:?}");
     }

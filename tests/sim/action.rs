@@ -237,6 +237,7 @@ const LENIENT: [&str; 12] = [
 fn policy(random: &mut Random, tau: &str) -> Policy {
     let policy = match random.once_in(3) {
         true => LENIENT[random.below(LENIENT.len() as u64) as usize].to_owned(),
+        false if random.once_in(4) => format!("jaccard:tau={tau},tokens=code"),
         false => format!("jaccard:tau={tau}"),
     };
     policy.parse().expect("a policy")
