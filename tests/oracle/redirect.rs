@@ -65,17 +65,17 @@ pub(crate) fn target(url: &str, source: &str) -> Option<String> {
     let by_refresh = seen.refresh.as_ref().and_then(|(delay, written, target)| {
         let target = leads_away(target).filter(|_| !written.is_empty())?;
         let counts = *delay <= 1 || *delay <= 10 && seen.names(&own, written, &target);
-        counts.then(|| spelled(written, target))
+        counts.then(|| spelled(written, &target))
     });
     let by_script =
-        || seen.script.as_ref().and_then(|(written, url)| Some(spelled(written, leads_away(url)?)));
+        || seen.script.as_ref().and_then(|(written, url)| Some(spelled(written, &leads_away(url)?)));
     by_refresh.or_else(by_script)
 }
 
 /// A target in the spelling of the reference to it, if the reference is an absolute URL.
-fn spelled(reference: &str, target: String) -> String {
-    let as_sent = as_sent(reference).filter(|url| normal(url).as_ref() == Some(&target));
-    as_sent.map_or_else(|| target.clone(), str::to_owned)
+fn spelled(reference: &str, target: &str) -> String {
+    let as_sent = as_sent(reference).filter(|url| normal(url).as_deref() == Some(target));
+    as_sent.unwrap_or(target).to_owned()
 }
 
 impl Seen {
