@@ -78,7 +78,7 @@ impl Accounts {
         Self { read: taken + bad + skipped, kept, removed, superseded, bad, skipped }
     }
 
-    /// Counts originals as kept whose pages are not.
+    /// Moves originals that are kept for a revisit from the reason for which they would not have been kept to `kept`.
     pub(crate) fn keep_originals(&mut self, originals: &BTreeMap<Removal, u64>) {
         for (removal, records) in originals {
             let from = match removal {

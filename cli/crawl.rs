@@ -36,7 +36,7 @@ pub(crate) struct Position {
     pub(crate) place: Place,
     /// What the record is called in its file.
     pub(crate) id: Option<Box<str>>,
-    /// How many pages before it is the one whose content it has, if it stores none of its own.
+    /// Distance in pages from this one back to its original, the page whose content it has. `None` if its record stores the content.
     pub(crate) refers_back: Option<u64>,
 }
 

@@ -11,7 +11,7 @@ use super::record_verdicts::{Records, Verdict};
 #[derive(Debug, Default)]
 pub(super) struct References(Vec<(u64, u64)>);
 
-/// How many originals are kept, by why they would be elsewhere.
+/// How many originals are kept for a revisit, by the reason for which they would not have been kept.
 pub(crate) type KeptOriginals = BTreeMap<Removal, u64>;
 
 impl References {

@@ -10,15 +10,15 @@ pub(super) enum Verdict {
     Bad,
     /// There is a newer version of its page.
     Superseded,
-    /// The present version of a page that is not live.
+    /// The newest version of a page, which is not live.
     Dead,
-    /// The same of one that is a redirect.
+    /// The newest version of a page, a redirect that is not live.
     DeadRedirect,
-    /// That of a page that stands for itself.
+    /// The newest version of a page that stands for itself.
     Kept,
-    /// That of a page for which another one stands.
+    /// The newest version of a page for which another one stands.
     Duplicate,
-    /// That of a redirect to a page on record.
+    /// The newest version of a redirect to a page on record.
     Redirect,
 }
 

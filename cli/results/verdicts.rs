@@ -134,7 +134,7 @@ impl Verdicts {
 #[derive(Debug)]
 pub(crate) struct Decisions {
     records: Vec<Record>,
-    /// Records that are kept though their pages are not, by why they would be elsewhere.
+    /// How many originals are kept for a revisit.
     originals: KeptOriginals,
     /// The number of the next record.
     next: u64,
@@ -144,7 +144,7 @@ pub(crate) struct Decisions {
 }
 
 impl Decisions {
-    /// Records that are kept though their pages are not, by why they would be elsewhere: kept records have their contents.
+    /// How many originals are kept for a revisit, by the reason for which they would not have been kept.
     pub(crate) fn originals(&self) -> &KeptOriginals {
         &self.originals
     }

@@ -68,6 +68,13 @@ struct Written {
     /// A record that was skipped has no annotations, and an original whose page has a newer version has none either.
     is_annotated: bool,
     digest: String,
+    id: String,
+    /// The id of the record that a revisit names.
+    refers_to: Option<String>,
+}
+
+fn field(record: &str, name: &str) -> Option<String> {
+    record.lines().find_map(|line| line.strip_prefix(name)).map(str::to_owned)
 }
 
 fn written(home: &Path, side: &str) -> Vec<Written> {
@@ -77,22 +84,28 @@ fn written(home: &Path, side: &str) -> Vec<Written> {
     let read = |record: &str| Written {
         stores_content: record.contains("WARC-Type: response"),
         is_annotated: record.contains("doppel_group") || record.contains("doppel_reason"),
-        digest: record
-            .lines()
-            .find_map(|line| line.strip_prefix("WARC-Payload-Digest: "))
-            .unwrap()
-            .to_owned(),
+        digest: field(record, "WARC-Payload-Digest: ").unwrap(),
+        id: field(record, "WARC-Record-ID: ").unwrap(),
+        refers_to: field(record, "WARC-Refers-To: "),
     };
     unpacked.split("WARC/1.0\r\n").skip(1).map(read).collect()
 }
 
-/// Whatever a judged record has, kept or removed, is stored by a kept one.
+/// Whatever a judged record has, kept or removed, is stored by a kept one. A judged revisit that is kept finds the record that it names.
 fn check_contents(home: &Path, what: &str) {
     let (kept, removed) = (written(home, "kept"), written(home, "removed"));
     let stored: HashSet<&String> =
         kept.iter().filter(|record| record.stores_content).map(|record| &record.digest).collect();
     for record in kept.iter().chain(&removed).filter(|record| record.is_annotated) {
         assert!(stored.contains(&record.digest), "{what}: no kept record stores {}", record.digest);
+    }
+    let ids: HashSet<&String> = kept.iter().map(|record| &record.id).collect();
+    for record in kept.iter().filter(|record| record.is_annotated) {
+        assert!(
+            record.refers_to.iter().all(|id| ids.contains(id)),
+            "{what}: {} is named and not kept",
+            record.id
+        );
     }
 }
 
@@ -146,31 +159,48 @@ fn a_revisit_is_unchanged_only_if_its_page_has_that_content() {
     }
 }
 
+/// Two pages have equal contents, and the better one is captured again: the revisit names its own page, not the first one with that digest.
+#[test]
+fn a_revisit_refers_to_the_record_that_it_names() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    let url = "http://a.example/";
+    for fields in ["WARC-Refers-To: <urn:uuid:1>\r\n", "WARC-Refers-To-Target-URI: http://a.example/\r\n", ""]
+    {
+        let crawl = [
+            record(0, "http://b.example/x", 0, 1, None),
+            record(1, url, 0, 1, None),
+            record(2, url, 1, 1, Some(fields)),
+        ];
+        fs::write(home.join("crawl.warc.gz"), crawl.concat()).unwrap();
+        let counts = json!({"read": 3, "kept": 1, "removed": {"duplicate": 1}, "superseded": 0, "bad": 0, "skipped": 1});
+        assert_eq!(dedup(home, MODES[1]), counts, "{fields}");
+        check_contents(home, fields);
+        assert!(written(home, "kept").iter().any(|record| record.id == "<urn:uuid:1>"), "{fields}");
+    }
+}
+
 #[test]
 fn random_crawls_with_revisits_lose_no_content() {
-    for seed in 0..12 {
+    for seed in 0..20 {
         let home = tempfile::tempdir().unwrap();
         let mut random = Random::new(seed);
         let mut stored: Vec<(u64, usize, String)> = Vec::new();
         let mut crawl = Vec::new();
         for number in 0..40 {
             let url = format!("http://a.example/{}", "x".repeat(random.index(12)));
-            if stored.is_empty() || random.index(2) == 0 {
+            let (content, revisit) = if stored.is_empty() || random.index(2) == 0 {
                 let content = random.index(6) as u64;
-                // A digest names its first record.
-                if !stored.iter().any(|(known, ..)| *known == content) {
-                    stored.push((content, number, url.clone()));
-                }
-                crawl.extend(record(number, &url, number / 4, content, None));
+                stored.push((content, number, url.clone()));
+                (content, None)
             } else {
                 let (content, original, of) = &stored[random.index(stored.len())];
-                let by = [
-                    format!("WARC-Refers-To: <urn:uuid:{original}>\r\n"),
-                    format!("WARC-Refers-To-Target-URI: {of}\r\n"),
-                    String::new(),
-                ];
-                crawl.extend(record(number, &url, number / 4, *content, Some(&by[random.index(3)])));
-            }
+                let id = format!("WARC-Refers-To: <urn:uuid:{original}>\r\n");
+                let target = format!("WARC-Refers-To-Target-URI: {of}\r\n");
+                let by = [id.clone(), format!("{id}{target}"), target, String::new()];
+                (*content, Some(by[random.index(4)].clone()))
+            };
+            crawl.extend(record(number, &url, number / 4, content, revisit.as_deref()));
         }
         fs::write(home.path().join("crawl.warc.gz"), &crawl).unwrap();
         for mode in MODES {

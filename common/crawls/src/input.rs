@@ -91,7 +91,8 @@ impl Input {
         }
     }
 
-    /// How many pages before the last one is the page whose content it has, if it stores none of its own, as a revisit of a WARC does.
+    /// Distance in pages from the last page back to its original: a revisit of a WARC has the content of an earlier page. `None` if the record
+    /// stores the content.
     #[must_use]
     pub fn refers_back(&self) -> Option<u64> {
         match &self.source {

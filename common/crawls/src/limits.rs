@@ -28,7 +28,7 @@ pub struct Limits {
     /// The largest page of a column of a Parquet file, in bytes, as it is stored and as it is unpacked. A page is unpacked as a whole.
     pub column_page_bytes_max: usize,
     /// How many payload digests and ids of records of a WARC file are remembered for its revisits, and how many URLs.
-    /// Each takes 40 bytes.
+    /// Each takes up to 70 bytes.
     pub originals_max: usize,
     /// How many ids of a file's records without URL are remembered, to find repeated ones: a hash of 64 bits each, which takes
     /// up to 18 bytes in memory, and 27 while their table grows. Of the records behind them only those are found that repeat a remembered id.

@@ -3,7 +3,7 @@
 //!
 //! `response` and `resource` records are pages. A `conversion` to plain text (the WET form of a crawl) is a
 //! page, too. A `revisit` is a page with the content of the record that it refers to, if that comes earlier in the same
-//! file; where the versions of a page are one, a revisit that found its page unchanged is skipped. Other records describe the crawl, not a page.
+//! file; if the versions of each URL are folded, a revisit that found its page unchanged is skipped. Other records describe the crawl, not a page.
 
 mod arc;
 mod chunked;
@@ -30,7 +30,7 @@ use doppel_protocol::page::is_language;
 pub(crate) use form::Form;
 use head::{Field, Kind};
 use http::{Answer, Block, Refusal};
-use original::{Original, Originals, Whereabouts};
+use original::{Known, Originals, Whereabouts};
 use record::{Record, Records};
 
 /// The pages of a WARC or ARC file.
@@ -41,7 +41,7 @@ pub(super) struct Pages {
     limits: Limits,
     /// Pages so far.
     pages: u64,
-    /// How many pages before the last one is the one whose content it has.
+    /// Distance in pages from the last page back to its original. `None` if its record stores the content.
     refers_back: Option<u64>,
     dates: Option<Arc<PageDates>>,
     skipped_bytes: u64,
@@ -110,7 +110,7 @@ impl Pages {
         self.records.record().get(Field::RecordId).ok().flatten()
     }
 
-    /// How many pages before the last one is the one whose content it has, if it stores none.
+    /// Distance in pages from the last page back to its original. `None` if its record stores the content.
     pub(super) fn refers_back(&self) -> Option<u64> {
         self.refers_back
     }
@@ -199,7 +199,7 @@ struct ReadPage {
     date: GivenDate,
     /// Whether its body ends early.
     is_cut_off: bool,
-    /// The number of the page whose content it has.
+    /// The number of its original. `None` if its record stores the content.
     original: Option<u64>,
 }
 
@@ -241,10 +241,13 @@ fn page(
         Some(Err(_)) => (None, GivenDate::Ignored),
         None => (None, GivenDate::Used),
     };
-    if record.head.kind != Kind::Revisit && body.has_content() {
-        originals.remember(record, number)?;
-    }
-    originals.note_present(&url, original.unwrap_or(number));
+    let content = match original {
+        Some(original) => original.content,
+        None if record.head.kind != Kind::Revisit && body.has_content() => originals.remember(record, number),
+        None => number,
+    };
+    originals.note_last(&url, content);
+    let original = original.map(|original| original.number);
     let page = Fetched { url, fetched_at, body, popularity: None, language: language(record) };
     Ok(Some(ReadPage { page, date, is_cut_off, original }))
 }
@@ -280,40 +283,44 @@ fn is_plain_text(media: &[u8]) -> bool {
     media.trim_ascii_start().to_ascii_lowercase().starts_with(b"text/plain")
 }
 
-/// What a revisit says about the page `url`, and the number of the page whose content it has.
+/// What a revisit says about the page `url`, and its original: the page whose content it has.
 ///
-/// The content is read from the record that the revisit refers to, provided that record came earlier in this file. Where the versions of
-/// a page are one, a revisit that found the page unchanged is skipped.
+/// The content is read from the record that the revisit refers to, provided that record came earlier in this file. If the versions of each
+/// URL are folded, a revisit is skipped where the last capture of its URL has that content.
 fn revisited(
     url: &PageUrl,
     record: Record<'_>,
     originals: &mut Originals,
     limits: &Limits,
-) -> Result<(Answer, Option<u64>), Refusal> {
+) -> Result<(Answer, Option<Known>), Refusal> {
     let profile = record.get(Field::Profile)?.unwrap_or_default();
-    let is_unmodified = profile.ends_with("/server-not-modified");
-    if !is_unmodified && !profile.ends_with("/identical-payload-digest") {
+    let fields: &[Field] = if profile.ends_with("/server-not-modified") {
+        &[Field::RefersTo]
+    } else if profile.ends_with("/identical-payload-digest") {
+        // The HTTP head in a revisit belongs to the revisit itself: with an empty body it can be a redirect or a
+        // 404.
+        if http::status(record.block).is_some_and(|status| status != 200) {
+            return Ok((http::page(url, record.block(), limits)?, None));
+        }
+        &[Field::RefersTo, Field::PayloadDigest]
+    } else {
         return Err(Skip::RevisitProfile.into());
-    }
-    // The HTTP head in a revisit belongs to the revisit itself: with an empty body it can be a redirect or a
-    // 404.
-    if !is_unmodified && http::status(record.block).is_some_and(|status| status != 200) {
-        return Ok((http::page(url, record.block(), limits)?, None));
-    }
-    let is_of_it = |target: &str| PageUrl::parse(target).as_ref() == Ok(url);
-    let refers_to = record.head.refers_to(record.head_bytes)?;
-    // Where no other URL is named, the original is most likely an earlier record of this one, in another file.
-    let is_unchanged = !originals.judges_records() && (is_unmodified || refers_to.is_none_or(is_of_it));
-    let found = if is_unmodified { originals.find_by_id(record)? } else { originals.find(record)? };
-    let Some(Original { record: original, number }) = found else {
+    };
+    let last = originals.last_content(url);
+    let Some(original) = originals.find(record, fields)? else {
+        let is_of_it = |target: &str| PageUrl::parse(target).as_ref() == Ok(url);
+        let refers_to = record.head.refers_to(record.head_bytes)?;
+        // Where no other URL is named, the original is most likely the last capture of this one, in this file or in another.
+        let names_none = fields.len() == 1 && record.get(Field::RefersTo)?.is_none();
+        let is_of_before = (last.is_none() || names_none) && refers_to.is_none_or(is_of_it);
+        let is_unchanged = is_of_before && !originals.judges_records();
         return Err(if is_unchanged { Skip::Unchanged } else { Skip::OriginalUnknown }.into());
     };
-    let answer = content(url, original, limits)?;
-    let is_of_url = is_of_it(&original.head.target(original.head_bytes)?);
-    if !originals.judges_records() && is_of_url && originals.is_present(url, number) {
+    if last == Some(original.content) {
         return Err(Skip::Unchanged.into());
     }
-    Ok((answer, Some(number)))
+    let stored = originals.read(original)?.ok_or(Skip::OriginalUnknown)?;
+    Ok((content(url, stored, limits)?, Some(original)))
 }
 
 impl<'a> Record<'a> {

@@ -1,9 +1,10 @@
 //! Finds the records that revisits refer to, by payload digest or by record id.
 //!
 //! Crawlers store a payload once, and write a revisit when another URL returned the same bytes. Only offsets and numbers
-//! are kept in memory, and only those of records that can be reached by one seek.
+//! are kept in memory. A record is read again if it can be reached by one seek.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -42,44 +43,40 @@ impl Whereabouts {
     }
 }
 
-/// A record with a payload.
+/// A page with a payload.
 #[derive(Clone, Copy)]
-struct Known {
-    mark: u64,
-    /// How many pages come before it in the file.
-    number: u64,
-}
-
-/// The record that a revisit refers to.
-pub(super) struct Original<'r> {
-    pub(super) record: Record<'r>,
+pub(super) struct Known {
+    /// Where the record is, if it can be reached by one seek.
+    mark: Option<u64>,
     /// How many pages come before it in the file.
     pub(super) number: u64,
+    /// The number of the first page with the same payload digest.
+    pub(super) content: u64,
 }
 
-/// The offsets of the payloads of a file.
+/// The pages of a file that revisits may refer to.
 pub(super) struct Originals {
     place: Whereabouts,
     form: Form,
     limits: Limits,
-    /// Maps the hash of a payload digest, or of a record id, to its record.
+    /// Maps the hash of a payload digest, or of a record id, to its first page.
     known: HashMap<u128, Known>,
-    /// Maps the hash of a URL to the number of its last page, where a page keeps its content if a revisit finds it unchanged.
-    present: Option<HashMap<u128, u64>>,
+    /// Maps the hash of a URL to the content of the last capture of that URL. `None` if each capture is judged on its own.
+    last_contents: Option<HashMap<u128, u64>>,
     /// A second reader of the file, opened at the first revisit that needs it.
     records: Option<Records>,
 }
 
 impl Originals {
-    /// `judges_records`: whether several pages of one URL stay apart.
+    /// `judges_records`: whether each capture of a URL is judged on its own.
     pub(super) fn new(form: Form, place: Whereabouts, limits: Limits, judges_records: bool) -> Self {
-        let present = (!judges_records).then(HashMap::new);
-        Self { place, form, limits, known: HashMap::new(), present, records: None }
+        let last_contents = (!judges_records).then(HashMap::new);
+        Self { place, form, limits, known: HashMap::new(), last_contents, records: None }
     }
 
-    /// Whether several pages of one URL stay apart.
+    /// Whether each capture of a URL is judged on its own.
     pub(super) fn judges_records(&self) -> bool {
-        self.present.is_none()
+        self.last_contents.is_none()
     }
 
     /// Where the file is.
@@ -87,55 +84,55 @@ impl Originals {
         &self.place
     }
 
-    /// Remembers a page with a payload by its digest and its id, unless the limit is reached. So many pages come before it.
-    pub(super) fn remember(&mut self, record: Record<'_>, number: u64) -> Result<(), HeadError> {
-        let Some(mark) = record.mark else { return Ok(()) };
+    /// Remembers a page with a payload by its digest and its id, unless the limit is reached. `number` pages come before it. Gives its
+    /// content. A digest or an id that cannot be read does no harm to the page.
+    pub(super) fn remember(&mut self, record: Record<'_>, number: u64) -> u64 {
+        let mut page = Known { mark: record.mark, number, content: number };
         for field in [Field::PayloadDigest, Field::RecordId] {
-            if let Some(key) = key(record, field)?
-                && self.known.len() < self.limits.originals_max
-            {
-                self.known.entry(key).or_insert(Known { mark, number });
+            let Some(key) = key(record, field).ok().flatten() else { continue };
+            let is_full = self.known.len() >= self.limits.originals_max;
+            match self.known.entry(key) {
+                Entry::Occupied(first) if field == Field::PayloadDigest => page.content = first.get().content,
+                Entry::Vacant(entry) if !is_full => drop(entry.insert(page)),
+                Entry::Occupied(_) | Entry::Vacant(_) => {}
             }
         }
-        Ok(())
+        page.content
     }
 
-    /// Remembers that a page is the last one of its URL.
-    pub(super) fn note_present(&mut self, url: &PageUrl, number: u64) {
-        let Some(present) = &mut self.present else { return };
+    /// Remembers the content of the last capture of a URL.
+    pub(super) fn note_last(&mut self, url: &PageUrl, content: u64) {
+        let Some(last) = &mut self.last_contents else { return };
         let key = stable_hash128(url.as_str().as_bytes());
-        if present.len() < self.limits.originals_max || present.contains_key(&key) {
-            present.insert(key, number);
+        if last.len() < self.limits.originals_max || last.contains_key(&key) {
+            last.insert(key, content);
         }
     }
 
-    /// Whether no page of this URL is known to come after the original, which is one.
-    pub(super) fn is_present(&self, url: &PageUrl, number: u64) -> bool {
+    /// The content of the last capture of a URL in this file, if it is remembered.
+    pub(super) fn last_content(&self, url: &PageUrl) -> Option<u64> {
         let key = stable_hash128(url.as_str().as_bytes());
-        self.present.as_ref().and_then(|present| present.get(&key)).is_none_or(|last| *last == number)
+        self.last_contents.as_ref()?.get(&key).copied()
     }
 
-    /// The record with the payload that `revisit` refers to, if it was remembered.
-    pub(super) fn find(&mut self, revisit: Record<'_>) -> Result<Option<Original<'_>>, Reason> {
-        self.find_by(&[Field::PayloadDigest, Field::RefersTo], revisit)
+    /// The page that `revisit` refers to by one of these fields, the first that names a page.
+    pub(super) fn find(&self, revisit: Record<'_>, fields: &[Field]) -> Result<Option<Known>, HeadError> {
+        for field in fields {
+            if let Some(known) = key(revisit, *field)?.and_then(|key| self.known.get(&key)) {
+                return Ok(Some(*known));
+            }
+        }
+        Ok(None)
     }
 
-    /// The record whose id `revisit` names, if it was remembered.
-    pub(super) fn find_by_id(&mut self, revisit: Record<'_>) -> Result<Option<Original<'_>>, Reason> {
-        self.find_by(&[Field::RefersTo], revisit)
-    }
-
-    fn find_by(&mut self, fields: &[Field], revisit: Record<'_>) -> Result<Option<Original<'_>>, Reason> {
-        let mut keys = fields.iter().copied();
-        let known = keys.try_fold(None, |known, field| {
-            Ok::<_, HeadError>(known.or(key(revisit, field)?.and_then(|key| self.known.get(&key))))
-        })?;
-        let Some(Known { mark, number }) = known.copied() else { return Ok(None) };
+    /// Reads the record of a page again; none if it cannot be reached.
+    pub(super) fn read(&mut self, page: Known) -> Result<Option<Record<'_>>, Reason> {
+        let Some(mark) = page.mark else { return Ok(None) };
         let records = match &mut self.records {
             Some(records) => records,
             none => none.insert(Records::new(self.form, self.place.open(&self.limits)?, self.limits)),
         };
-        let found = records.read_at(mark)?.then(|| Original { record: records.record(), number });
+        let found = records.read_at(mark)?.then(|| records.record());
         Ok(found)
     }
 }
