@@ -4,8 +4,8 @@ use super::action::Stop;
 use super::violation::{Checked, holds};
 use super::world::{World, range_id};
 
-/// Rounds until rest at most. Runs need some hundreds.
-const ROUNDS_MAX: usize = 5_000;
+/// Rounds until rest at most. Runs need some hundreds; a chain of redirects that comes all at once needs some thousands.
+const ROUNDS_MAX: usize = 50_000;
 
 /// Rounds of a lull at most.
 const LULL_ROUNDS_MAX: usize = 1_000;

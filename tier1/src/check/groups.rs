@@ -21,6 +21,8 @@ struct Recount {
     /// Those that differ from the winner.
     others: Vec<(PageId, Member)>,
     best: Option<(PageId, Member)>,
+    /// The best of the members that an election has looked at, and of the winner of the group's row.
+    best_so_far: Option<(PageId, Member)>,
     /// A row could not be read, and is reported where it is met itself.
     incomplete: bool,
 }
@@ -57,7 +59,12 @@ impl Checker<'_> {
 
     fn check_active(&mut self, group: GroupId, record: &Group) {
         let row = format!("group {group}");
-        let Some(recount) = self.recount(group) else { return };
+        let winner = record.winner.as_ref().map(|(winner, _)| *winner);
+        let looked_at = |page: PageId| {
+            let after = record.electing.and_then(|election| election.after);
+            Some(page) <= after || Some(page) == winner
+        };
+        let Some(recount) = self.recount(group, &looked_at) else { return };
         for (what, says, is) in [
             ("members", record.members, recount.members),
             ("members with redirects", record.with_inbound_redirects, recount.with_inbound_redirects),
@@ -77,13 +84,13 @@ impl Checker<'_> {
         let told = |(page, member): &(PageId, Member)| {
             (*page, Member { dissimilar: false, cover: Cover::Untold, cover_number: 0, ..member.clone() })
         };
-        let is_best = record.winner.as_ref().map(told) == recount.best.as_ref().map(told);
-        if !is_best && record.electing.is_none() && !recount.incomplete {
+        let best = if record.electing.is_some() { &recount.best_so_far } else { &recount.best };
+        if record.winner.as_ref().map(told) != best.as_ref().map(told) && !recount.incomplete {
             let url = |winner: &Option<(PageId, Member)>| match winner {
                 Some((_, member)) => member.rank.url.to_string(),
                 None => "nobody".to_owned(),
             };
-            let (says, best) = (url(&record.winner), url(&recount.best));
+            let (says, best) = (url(&record.winner), url(best));
             let detail = format!("has the winner {says}, and the best of its members is {best}");
             self.find(Invariant::Winner, &row, detail);
         }
@@ -109,7 +116,7 @@ impl Checker<'_> {
         if !forward.done && !self.underway.is_continuing(group) {
             self.find(Invariant::Work, &row, "transfers its members, and nothing goes on with it");
         }
-        let Some(recount) = self.recount(group) else { return };
+        let Some(recount) = self.recount(group, &|_| false) else { return };
         if forward.done && recount.members > 0 {
             let detail = format!("was merged into {into} and still has {} members", recount.members);
             self.find(Invariant::Merged, &row, detail);
@@ -132,7 +139,8 @@ impl Checker<'_> {
         }
     }
 
-    fn recount(&mut self, group: GroupId) -> Option<Recount> {
+    /// Reads the rows of a group's members. `looked_at`: whether the best so far is to be compared with a page.
+    fn recount(&mut self, group: GroupId, looked_at: &dyn Fn(PageId) -> bool) -> Option<Recount> {
         let (mut recount, prefix) = (Recount::default(), key::members(group));
         let counted = self.store.range(&prefix, &key::after_prefix(&prefix), &mut |key, value| {
             recount.members += 1;
@@ -147,6 +155,9 @@ impl Checker<'_> {
                     }
                     let is_better =
                         |(_, best): &(PageId, Member)| self.winners.beats(&member.rank, &best.rank);
+                    if looked_at(page) && recount.best_so_far.as_ref().is_none_or(is_better) {
+                        recount.best_so_far = Some((page, member.clone()));
+                    }
                     if recount.best.as_ref().is_none_or(is_better) {
                         recount.best = Some((page, member));
                     }

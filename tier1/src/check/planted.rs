@@ -14,7 +14,7 @@ use super::rows::{RowKey, pieces};
 use crate::key::{self, Kind};
 use crate::machine::{Envelope, Message};
 use crate::record::{
-    Announcing, Asking, ContentState, Group, GroupRecord, Member, Membership, Meta, PageRecord,
+    Announcing, Asking, ContentState, Election, Group, GroupRecord, Member, Membership, Meta, PageRecord,
     RedirectState, Resolution, SearchState, State, VERSION, decode, seal,
 };
 use crate::store::{Store, StoreError, Write};
@@ -268,6 +268,7 @@ impl Sample {
         };
         let stray = (key::member(group, stranger), Some(encode(&stray)));
         let announcing = Some(Announcing { after: None, search_again: false });
+        let electing = Some(Election { after: None, announced: None });
         let loser_as_winner = Some((page, member.clone()));
         Ok(vec![
             plant("a lost member", Invariant::Membership, vec![(key.clone(), None)]),
@@ -316,6 +317,16 @@ impl Sample {
                 vec![group_row(&|g| {
                     g.announcing = announcing;
                 })],
+            ),
+            plant(
+                "an election that nobody carries on",
+                Invariant::Work,
+                vec![group_row(&|g| g.electing = electing)],
+            ),
+            plant(
+                "an election whose best member so far is none",
+                Invariant::Winner,
+                vec![group_row(&|g| g.electing = electing), (key::member(group, winner), None)],
             ),
         ])
     }

@@ -19,8 +19,8 @@ impl Machine<'_, '_> {
         self.shards.settings.winners.beats(&a.rank, &b.rank)
     }
 
-    /// Looks for the best member, from the first one on. `best` is the winner of before, if it is still a member. A small
-    /// group has its winner when this returns.
+    /// Starts an election at the first member. `best` is the previous winner if that is still a member. If all members fit into one step,
+    /// the election is over on return.
     pub(super) fn begin_election(
         &mut self,
         group: GroupId,
@@ -28,7 +28,7 @@ impl Machine<'_, '_> {
         best: Option<(PageId, Member)>,
     ) -> Result<(), StoreError> {
         let was_continuing = record.is_continuing();
-        let election = Election { after: None, told: record.told_winner() };
+        let election = Election { after: None, announced: record.announced_winner() };
         record.winner = best;
         self.elect(group, record, election)?;
         if record.is_continuing() && !was_continuing {
@@ -37,12 +37,12 @@ impl Machine<'_, '_> {
         Ok(())
     }
 
-    /// Makes the next step of an election. At its end the members are to be told the winner, unless they know.
+    /// Makes the next step of an election. After the last step the group announces the winner, unless every member knows this winner.
     pub(super) fn elect(
         &mut self,
         group: GroupId,
         record: &mut Group,
-        Election { after, told }: Election,
+        Election { after, announced }: Election,
     ) -> Result<(), StoreError> {
         let step_rows = self.shards.settings.step_rows;
         let after = after.map(|page| key::member(group, page));
@@ -56,8 +56,8 @@ impl Machine<'_, '_> {
             }
         }
         let last = rows.last().and_then(|(key, _)| key::last_page(key)).filter(|_| rows.len() == step_rows);
-        record.electing = last.map(|last| Election { after: Some(last), told });
-        if last.is_none() && (record.told_winner() != told || record.announcing.is_some()) {
+        record.electing = last.map(|last| Election { after: Some(last), announced });
+        if last.is_none() && (record.announced_winner() != announced || record.announcing.is_some()) {
             // Some members may have been told of the winner before.
             let search_again = record.announcing.is_some_and(|announcing| announcing.search_again);
             record.announcing = Some(Announcing { after: None, search_again });
@@ -72,18 +72,18 @@ impl Group {
         self.electing.is_none() && self.winner.as_ref().map(named) != before.map(named)
     }
 
-    /// A member comes, or comes again, and is about to be told of the best one so far.
-    pub(super) fn note_told(&mut self) {
+    /// Notes that one member is told of the best member so far: members may know different winners from now on.
+    pub(super) fn note_announced(&mut self) {
         let best = self.winner.as_ref().map(named);
-        if let Some(election) = self.electing.as_mut().filter(|election| election.told != best) {
-            election.told = None;
+        if let Some(election) = self.electing.as_mut().filter(|election| election.announced != best) {
+            election.announced = None;
         }
     }
 
-    /// The winner that every member has been told, or is being told; none if that differs among them.
-    fn told_winner(&self) -> Option<(PageId, ContentHash)> {
+    /// The winner that every member has been told, or is being told; none if members know different winners.
+    fn announced_winner(&self) -> Option<(PageId, ContentHash)> {
         match self.electing {
-            Some(election) => election.told,
+            Some(election) => election.announced,
             None => self.winner.as_ref().map(named),
         }
     }

@@ -96,7 +96,7 @@ impl Machine<'_, '_> {
         } else if is_winner || record.winner.as_ref().is_none_or(|(_, winner)| self.beats(&member, winner)) {
             record.winner = Some((page, member));
         }
-        record.note_told();
+        record.note_announced();
         if !record.quarantined && record.contents_max.min(record.members) > self.contents_allowed(record) {
             // Whether there are so many contents is for a recomputation to count.
             record.dirty = true;

@@ -69,18 +69,20 @@ impl Machine<'_, '_> {
         partner_content: ContentHash,
     ) -> Result<(), StoreError> {
         let answer = |found| Message::Answer { page: asker, content: asker_content, ticket, found };
-        let record = self.take(partner)?;
-        let Some(mut record) = record else {
+        let Some(mut record) = self.take(partner)? else {
+            self.stale_partner(partner, partner_content);
             self.send_to_page(asker, answer(None));
             return Ok(());
         };
         let State::Content(state) = &mut record.state else {
             self.give_back(partner, record)?;
+            self.stale_partner(partner, partner_content);
             self.send_to_page(asker, answer(None));
             return Ok(());
         };
         if state.content != partner_content {
             self.give_back(partner, record)?;
+            self.stale_partner(partner, partner_content);
             self.send_to_page(asker, answer(None));
             return Ok(());
         }
@@ -105,6 +107,13 @@ impl Machine<'_, '_> {
         self.put(partner, record)?;
         self.send_to_page(asker, answer(found));
         Ok(())
+    }
+
+    /// The index has named a page with a content that the page no longer has. The order to remove that content may be on its way; it may
+    /// also have been lost with a range's owner and a node of the index. Without it the index would name the page at every search, and
+    /// whoever asks would search for ever.
+    fn stale_partner(&mut self, page: PageId, content: ContentHash) {
+        self.effects.push(Effect::Index(IndexCommand::Remove { page, content }));
     }
 
     /// A partner's group, or that the partner is no more what it was.

@@ -13,7 +13,7 @@ pub(crate) const COMMIT_ROWS_ASKED: usize = 256;
 /// The same while few pages are handed in beside many. Whoever hands in one page waits for the commit under way and for the next.
 pub(crate) const COMMIT_ROWS_BESIDE_FEW: usize = 64;
 
-/// So many rows that an election reads take as long as one row of a commit.
+/// Reading this many rows in an election takes as long as writing one.
 pub(super) const READ_FOR_WRITTEN: usize = 4;
 
 /// Messages on their way that are very many.

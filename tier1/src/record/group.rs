@@ -63,8 +63,8 @@ pub(crate) struct Incoming {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Election {
     pub(crate) after: Option<PageId>,
-    /// The winner that every member has been told, or is being told, with its content.
-    pub(crate) told: Option<(PageId, ContentHash)>,
+    /// The winner that every member has been told, or is being told, with its content; none if members know different winners.
+    pub(crate) announced: Option<(PageId, ContentHash)>,
 }
 
 /// How far the members have been told.
