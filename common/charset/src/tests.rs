@@ -135,7 +135,8 @@ fn utf_16_needs_no_byte_order_mark() {
         GREEK,
         HEBREW,
         ARABIC,
-        THAI,
+        // Thai without any character of ASCII is valid UTF-8 without NUL.
+        &format!("{THAI}\n"),
         ENGLISH,
         "a b",
         "<p>猫 \u{1f408}\n",
@@ -166,6 +167,35 @@ fn a_stray_control_character_makes_no_utf_16() {
         [&b"\0"[..], b"a\0b", b"\0a\0", b"\0\0\0\0", b"\x01\x02\x03\x04\x05\x06\x07", b"\x1b\x1b\x1b$"]
     {
         check_text_of(bytes, None, std::str::from_utf8(bytes).unwrap());
+    }
+}
+
+/// Sentences in UTF-8 and in old charsets, joined by control characters, and logs in colours.
+#[test]
+fn text_with_many_control_characters_is_no_utf_16() {
+    let latin = encoded("Déjà vu: le café est fermé jusqu'à neuf heures ce matin. ", WINDOWS_1252);
+    let log = "\x1b[32mINFO\x1b[0m ready\n\x1b[31mERROR\x1b[0m no such file\n";
+    for text in [ENGLISH.as_bytes(), POLISH.as_bytes(), RUSSIAN.as_bytes(), log.as_bytes(), &latin] {
+        for (separator, every) in [("\x01", 1), ("\x1f", 2), ("\x1f", 5), ("\x02\x03", 3), ("\x1b[0m", 1)] {
+            for ends in ["", " ", "\0", "\0\n"] {
+                let mut bytes = Vec::new();
+                for (number, word) in text.repeat(20).split(|byte| *byte == b' ').enumerate() {
+                    bytes.extend(word);
+                    bytes.extend(if number % every == 0 { separator } else { " " }.as_bytes());
+                }
+                bytes.extend(ends.as_bytes());
+                let mut buffer = String::new();
+                let read = decode_text(&bytes, None, &mut buffer);
+                let what = format!("{:?} at every {every}: {read:?}", String::from_utf8_lossy(text));
+                let controls = |text: &str| text.matches(separator).count();
+                assert_eq!(
+                    controls(read),
+                    controls(&String::from_utf8_lossy(&bytes)),
+                    "{separator:?} in {what}"
+                );
+                assert!(every > 2 || check_text(read).is_err(), "{separator:?} in {what}");
+            }
+        }
     }
 }
 

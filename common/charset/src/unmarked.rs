@@ -15,6 +15,10 @@ const UTF_16_BYTES: usize = 8 << 10;
 /// in the middle of a character.
 const MANY: usize = 32;
 
+/// The share of bytes above 0x7f from which on bytes without the zeros of UTF-16 may be UTF-16, as one in so many bytes: 5 %. East
+/// Asian UTF-16 has more, and Latin-1 fewer.
+const ONE_HIGH_IN: usize = 20;
+
 /// The character that begins an escape sequence of ISO-2022.
 const ESCAPE: u8 = 0x1b;
 
@@ -24,18 +28,46 @@ pub(crate) fn encoding(bytes: &[u8]) -> Option<&'static Encoding> {
 }
 
 /// UTF-16, if the bytes have too many control characters as ASCII, and almost none as UTF-16.
+///
+/// Almost any two bytes of ASCII are a Chinese character of UTF-16. So the bytes must have the zeros of UTF-16, or be no text in
+/// an encoding of single bytes or in UTF-8.
 fn utf_16(bytes: &[u8]) -> Option<&'static Encoding> {
     let sample = &bytes[..bytes.len().min(UTF_16_BYTES)];
     if !are_too_many(controls(sample), sample.len()) {
         return None;
     }
-    let [little, big] = [u16::from_le_bytes, u16::from_be_bytes].map(|unit| ascii_of_text(sample, unit));
+    let may_lack_zeros = has_many_high_bytes(sample) && !is_utf_8(sample, sample.len() < bytes.len());
+    let [little, big] = [u16::from_le_bytes, u16::from_be_bytes].map(|unit: fn([u8; 2]) -> u16| {
+        if may_lack_zeros || has_zeros(sample, unit) { ascii_of_text(sample, unit) } else { None }
+    });
     match (little, big) {
         (Some(little), Some(big)) if big > little => Some(UTF_16BE),
         (Some(_), _) => Some(UTF_16LE),
         (None, Some(_)) => Some(UTF_16BE),
         (None, None) => None,
     }
+}
+
+/// Whether the bytes have zeros as one of the two forms of UTF-16 has them: the upper byte of some unit is zero, and the upper bytes of
+/// at least half of the units are below 0x20, as in ASCII, Cyrillic, Arabic, or Thai.
+fn has_zeros(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> bool {
+    let (mut units, mut zero, mut low) = (0, 0, 0);
+    for pair in bytes.chunks_exact(2) {
+        let upper = unit([pair[0], pair[1]]) >> 8;
+        units += 1;
+        zero += usize::from(upper == 0);
+        low += usize::from(upper < 0x20);
+    }
+    zero > 0 && low * 2 >= units
+}
+
+fn has_many_high_bytes(bytes: &[u8]) -> bool {
+    bytes.iter().filter(|byte| !byte.is_ascii()).count() * ONE_HIGH_IN >= bytes.len()
+}
+
+/// Whether the bytes are valid UTF-8. The last character of a sample may be cut off.
+fn is_utf_8(bytes: &[u8], is_sample: bool) -> bool {
+    std::str::from_utf8(bytes).map_or_else(|error| is_sample && error.error_len().is_none(), |_| true)
 }
 
 /// How many characters of ASCII the bytes have in one of the two forms of UTF-16; none if they are no text in it.
