@@ -10,8 +10,10 @@ use doppel_protocol::page::{ItemError, ItemReason, PAGE_BYTES_MAX};
 /// What a page is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Media {
-    /// HTML or XHTML.
+    /// HTML.
     Html,
+    /// XHTML, which is read as XML.
+    Xhtml,
     /// Plain text or Markdown.
     Text,
 }
@@ -57,6 +59,7 @@ impl RawPage {
             self;
         let body = match media {
             Media::Html => FetchedBody::Html { bytes: bytes.into(), charset },
+            Media::Xhtml => FetchedBody::Xhtml { bytes: bytes.into(), charset },
             Media::Text => FetchedBody::Text(doppel_charset::to_text(&bytes, charset.as_deref())),
         };
         match body.raw_content().map_or(0, RawContent::size) {

@@ -11,6 +11,7 @@ use doppel_protocol::page::{self, ItemError, ItemReason};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
+use crate::body::media_type;
 use crate::extract::page_url;
 use crate::ingest::IngestError;
 use crate::problem::Problem;
@@ -83,13 +84,17 @@ impl RawPageQuery {
         }
         let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let content_type = content_type.unwrap_or_default();
-        let is_text = content_type.trim_start().to_ascii_lowercase().starts_with("text/plain");
+        let media = match media_type(headers).as_str() {
+            "text/plain" => Media::Text,
+            "application/xhtml+xml" => Media::Xhtml,
+            _ => Media::Html,
+        };
         Ok(RawPageHead {
             url: page_url("url", &url)?,
             fetched_at: fetched_at.map_err(IngestError::from)?,
             popularity,
             language,
-            media: if is_text { Media::Text } else { Media::Html },
+            media,
             charset: doppel_charset::label(content_type).map(str::to_owned),
         })
     }

@@ -69,6 +69,22 @@ fn what_the_main_content_leaves_out_is_counted_and_shown() {
 }
 
 #[test]
+fn files_named_as_xhtml_are_read_as_xml() {
+    let home = tempfile::tempdir().unwrap();
+    // HTML has no empty script, so the script swallows all that follows.
+    let words = text(1, 60).join(" ");
+    let page = format!(
+        "<html xmlns='http://www.w3.org/1999/xhtml'><body><script src='a.js'/><p>{words}</p></body></html>"
+    );
+    let plain = write(home.path(), "plain.txt", &words);
+    for (name, is_xhtml) in [("page.xhtml", true), ("page.XHT", true), ("page.html", false)] {
+        let page = write(home.path(), name, &page);
+        let compared = &lines_of(&run_ok(["explain", "--json", &page, &plain]))[0];
+        assert_eq!(compared["duplicate"], is_xhtml, "{name}: {compared}");
+    }
+}
+
+#[test]
 fn a_pair_of_files_has_the_answer_of_a_server_that_has_both() {
     let home = tempfile::tempdir().unwrap();
     let urls = ["http://a.example/1", "http://b.example/2"];

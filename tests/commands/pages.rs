@@ -93,6 +93,13 @@ fn a_probe_says_what_a_page_would_be_and_stores_nothing() {
         (file("copy.html", html("page", &text(1, 100))), file("other.txt", text(9, 100).join(" ")));
     let human = answer(&server, &["probe", &copy]);
     assert!(human.starts_with("duplicate  ") && human.contains(&format!("copy.html  of {A}")), "{human}");
+    // HTML has no empty script, so the script would swallow the text.
+    let xhtml = format!(
+        "<html xmlns='http://www.w3.org/1999/xhtml'><script src='a.js'/><p>{}</p></html>",
+        text(1, 100).join(" ")
+    );
+    let human = answer(&server, &["probe", &file("copy.xhtml", xhtml)]);
+    assert!(human.starts_with("duplicate  "), "{human}");
     let own = lines_of(&answer(&server, &["probe", "--json", "--url", A, &copy]));
     assert_ne!(own[0]["status"], "duplicate", "the page itself is no partner: {}", own[0]);
     let human = answer(&server, &["probe", "--url", B, &other]);

@@ -25,7 +25,7 @@ impl Kinds {
         if !page.body.has_content() {
             return;
         }
-        self.has_markup |= matches!(page.body, FetchedBody::Html { .. });
+        self.has_markup |= matches!(page.body, FetchedBody::Html { .. } | FetchedBody::Xhtml { .. });
         if self.has_pages_without_host && self.has_other_sites == [true; SITES.len()] {
             return;
         }
@@ -89,6 +89,8 @@ mod tests {
         let (one, other) = ("http://www.a.example/1", "http://b.example/2");
         assert_eq!(left_out(&[page(one, true), page(other, false)]), [""; 0]);
         assert_eq!(left_out(&[page(one, false), page(other, false)]), ["content"]);
+        let xhtml = FetchedBody::Xhtml { bytes: b"<p>one two</p>".to_vec(), charset: None };
+        assert_eq!(left_out(&[Fetched { body: xhtml, ..page(one, true) }, page(other, false)]), [""; 0]);
         assert_eq!(left_out(&[page(one, true), page("http://a.example/2", true)]), ["by-site"]);
         assert_eq!(left_out(&[page(one, false), page("http://a.example/2", false)]), ["by-site", "content"]);
         // Pages without a host are refused by policies that read the site.

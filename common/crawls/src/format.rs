@@ -164,7 +164,9 @@ pub(super) fn of(name: &Path, said: Option<InputFormat>, stream: &mut Stream) ->
         None => {}
     }
     match PageKind::of(&name) {
-        Some(kind @ (PageKind::Html | PageKind::Text)) if !compressed => return Ok(Format::Page(kind)),
+        Some(kind @ (PageKind::Html | PageKind::Xhtml | PageKind::Text)) if !compressed => {
+            return Ok(Format::Page(kind));
+        }
         _ => {}
     }
     let beginning = beginning?;

@@ -2,6 +2,7 @@
 
 use doppel_protocol::page::PAGE_BYTES_MAX;
 
+use super::limits::gzip;
 use super::*;
 
 impl Door {
@@ -32,6 +33,38 @@ async fn a_page_is_taken_as_it_is() {
     let content = state.page("http://json/").view.content;
     for url in ["http://a/?x", "http://b/", "http://c/", "http://d/", "http://text/"] {
         assert_eq!(state.page(url).view.content, content, "{url}");
+    }
+}
+
+#[tokio::test]
+async fn xhtml_is_read_as_xml_by_its_content_type() {
+    let door = Door::new();
+    // HTML has no empty script, so the script swallows all that follows.
+    let text = words("wort", 0, 30);
+    let page = format!(
+        "<html xmlns='http://www.w3.org/1999/xhtml'><body><script src='a.js'/><p>{text}</p></body></html>"
+    );
+    door.store(&[json!({"url": "http://json/", "text": text})]).await;
+    let packed = gzip(page.as_bytes());
+    for (n, (content_type, encoding, body)) in [
+        ("application/xhtml+xml", "identity", page.as_bytes()),
+        (" Application/XHTML+XML ; charset=utf-8", "identity", page.as_bytes()),
+        ("application/xhtml+xml;charset=\"windows-1252\"", "identity", page.as_bytes()),
+        ("application/xhtml+xml", "gzip", &packed),
+        ("text/html", "identity", page.as_bytes()),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let url = format!("http://a/{n}");
+        let request = Request::post(format!("/v1/pages?url={url}"))
+            .header("content-type", content_type)
+            .header("content-encoding", encoding);
+        assert_eq!(door.send(request.body(body.to_vec().into()).unwrap()).await.status, 200);
+        let mut state = door.tiers.state();
+        let content = state.page("http://json/").view.content;
+        let is_xhtml = content_type != "text/html";
+        assert_eq!(state.page(&url).view.content == content, is_xhtml, "{content_type}, {encoding}");
     }
 }
 

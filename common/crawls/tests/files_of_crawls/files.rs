@@ -171,3 +171,5 @@ fn paths_that_cannot_be_opened() {
     fs::write(&array, b" [{}]").unwrap();
     assert!(refusal(&array).contains(": a JSON array; the format is JSON lines, one object a line: `jq -c"));
 }
+        ("a.xhtml", "<p/>", "a.xhtml xhtml <p/>"),
+        ("a.XHT", "{}", "a.XHT xhtml {}"),
