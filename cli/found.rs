@@ -1,6 +1,7 @@
 //! The groups of a collection at rest, as the summary and the report show them.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use doppel_model::{GroupId, PageUrl};
 use doppel_protocol::{Counters, GroupFilter, GroupState, GroupSummary, Status, Tier1Api};
@@ -46,17 +47,28 @@ impl Groups {
         }
     }
 
-    /// What a run with groups in quarantine ends with: it is the exception to what is promised of kept pages.
-    pub(crate) fn warning(&self) -> Option<String> {
+    /// What a run with groups in quarantine ends with: it is the exception to what is promised of kept pages. A collection that stays keeps
+    /// its groups in quarantine under a larger limit, too.
+    pub(crate) fn warning(&self, collection: Option<&Path>) -> Option<String> {
         let Self { quarantined, quarantined_pages, .. } = *self;
         let (groups, are) = (plural(quarantined, "group"), if quarantined == 1 { "is" } else { "are" });
         let pages = plural(quarantined_pages, "page");
         (quarantined > 0).then(|| {
-            format!(
-                "{groups} {are} quarantined: all {pages} with content are kept, near-duplicates among them, because there are more \
-                 distinct contents than --group-members-max allows; look at what they have in common, then pass a larger number or \
-                 a stricter --policy"
-            )
+            let kept = format!(
+                "{groups} {are} quarantined: all {pages} with content are kept, near-duplicates among them, because"
+            );
+            match collection {
+                None => format!(
+                    "{kept} there are more distinct contents than --group-members-max allows; look at what they have in common, then pass \
+                     a larger number or a stricter --policy"
+                ),
+                Some(dir) => format!(
+                    "{kept} there were more distinct contents than --group-members-max allowed. A larger number does not end a quarantine: \
+                     under `doppel serve --data {}`, find the groups with `doppel report groups` and look at what their pages have in \
+                     common; if they belong together, `doppel repair ID` ends it, and otherwise a new collection needs a stricter --policy",
+                    dir.display()
+                ),
+            }
         })
     }
 }

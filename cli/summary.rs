@@ -1,7 +1,7 @@
 //! What `doppel dedup` found, in short.
 
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use doppel_crawls::copy::{Copied, Removal};
@@ -110,11 +110,16 @@ impl Summary {
             pages,
             fed,
             balance,
-            warnings: groups.warning().into_iter().collect(),
+            warnings: Vec::new(),
             groups,
             largest,
             seconds,
         }
+    }
+
+    /// Adds what the reader of the result must know of the run that kept the collection in this directory, or nowhere.
+    pub(crate) fn warn(&mut self, collection: Option<&Path>) {
+        self.warnings.extend(self.groups.warning(collection));
     }
 
     /// What the reader of the result must know.

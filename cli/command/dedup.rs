@@ -257,6 +257,7 @@ impl Dedup {
             None => written,
         };
         let kept = data.map(|dir| dir.join(policy_tables::NAME)).filter(|path| path.exists());
+        summary.warn(data);
         summary.tables = learnt.map(|learnt| LearntTables { kept, ..learnt });
         if let (Ok(()), Some(results), Some(decisions)) = (&written, &plan.results, decisions) {
             let input = &summary.fed.input;

@@ -306,10 +306,23 @@ fn the_summary_names_groups_that_are_too_large_to_drop_anything_of() {
                 "1 group is quarantined: all 4 pages with content are kept, near-duplicates among them";
             let last = told.lines().last().unwrap_or_default();
             assert!(last.starts_with(&format!("doppel: WARNING: {warning}")), "{told}");
+            assert!(last.contains("then pass a larger number") && !last.contains("doppel repair"), "{told}");
             if let Ok(summary) = serde_json::from_slice::<Value>(&output.stdout) {
                 assert!(summary["warnings"][0].as_str().unwrap().starts_with(warning), "{summary}");
             }
         }
+    }
+    // A larger number does not end the quarantine of a collection.
+    let data = home.path().join("collection");
+    for most in ["3", "3", "9"] {
+        let options = ["dedup", "--read-again", "--group-members-max", most, "--data"];
+        let output = run(options.into_iter().chain([&data, &path].map(|path| path.to_str().unwrap())));
+        let told = errors(&output);
+        let last = told.lines().last().unwrap_or_default();
+        assert!(last.starts_with("doppel: WARNING: 1 group is quarantined: all 4 pages"), "{most}: {told}");
+        let repair = format!("`doppel serve --data {}`", data.display());
+        assert!(last.contains(&repair) && last.contains("`doppel repair ID`"), "{most}: {told}");
+        assert!(!last.contains("pass a larger number"), "{most}: {told}");
     }
 }
 
