@@ -143,6 +143,8 @@ fn single_files() {
     let now = Limits::at(Timestamp::from_millis(i64::MAX / 2));
     for (name, content, expected) in [
         ("a.html", "{}", "a.html html {}"),
+        ("a.xhtml", "<p/>", "a.xhtml xhtml <p/>"),
+        ("a.XHT", "{}", "a.XHT xhtml {}"),
         ("a.md", "<p>", "a.md text <p>"),
         ("README", "hello", "README text hello"),
         ("page.php", " <p>", "page.php html  <p>"),
@@ -171,5 +173,3 @@ fn paths_that_cannot_be_opened() {
     fs::write(&array, b" [{}]").unwrap();
     assert!(refusal(&array).contains(": a JSON array; the format is JSON lines, one object a line: `jq -c"));
 }
-        ("a.xhtml", "<p/>", "a.xhtml xhtml <p/>"),
-        ("a.XHT", "{}", "a.XHT xhtml {}"),
