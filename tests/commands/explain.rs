@@ -167,7 +167,7 @@ fn what_cannot_be_compared_is_refused_with_the_reason() {
         (&["nope.txt", &one], 2, "nope.txt does not exist, and is no URL"),
         (&[&dir, &dir], 2, "is a directory: give two files or two URLs"),
         (&[&one, &dir], 2, "is a directory: give two files or two URLs"),
-        (&[&one, &binary], 5, "binary, not text"),
+        (&[&one, &binary], 5, "binary or compressed data, not text"),
         (&["--url-b", "b", &one, &one], 2, "--url-b b: not an absolute URL"),
         (&["--policy", "imatch", &one, &one], 2, "the policy imatch needs tables"),
         (&["--policy", "simhash", "--tau", "0.9", &one, &one], 2, "the policy simhash has no tau"),

@@ -129,13 +129,10 @@ impl Files {
         let metadata = file.metadata().map_err(Reason::Io)?;
         self.bytes_read += metadata.len();
         let mut bytes = Vec::new();
-        if !matches!(kind, PageKind::Html | PageKind::Xhtml) {
+        // Nothing says that a file without an extension is text.
+        if kind == PageKind::Unnamed {
             (&mut file).take(LOOKED_AT as u64).read_to_end(&mut bytes).map_err(Reason::Io)?;
-            let text = match kind {
-                PageKind::Unnamed => is_text(&bytes),
-                _ => !bytes.contains(&0) || !charset::decode(&bytes, None).contains('\0'),
-            };
-            if !text {
+            if !is_text(&bytes) {
                 return Ok(Item::Skipped(Skip::Binary));
             }
         }

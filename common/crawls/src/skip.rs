@@ -29,7 +29,7 @@ pub enum Skip {
     RecordKind,
     /// A file whose name is not that of an HTML, text or Markdown file.
     FileName,
-    /// A file with the name of a text file, or without an extension, whose content is not text.
+    /// A file without an extension whose content is not text.
     Binary,
     /// A file or directory whose name begins with a dot.
     Hidden,

@@ -63,7 +63,7 @@ fn a_directory_in_the_order_of_its_paths() {
         "c/d.XHT xhtml <p/>",
         "c.xhtml xhtml ",
         "d.rst text d",
-        "skip: binary, not text",
+        "bad: e.adoc: binary or compressed data, not text: 1 of 3 characters are control characters, and at most 2 % may be",
         "empty text ",
         "skip: file name of neither HTML nor text",
         "skip: file name of neither HTML nor text",
@@ -92,6 +92,38 @@ fn a_character_may_be_cut_at_the_end_of_the_inspected_bytes() {
     );
     let expected = [format!("a text {text}"), format!("b text {cut}"), "skip: binary, not text".to_owned()];
     assert_eq!(walk(directory.path()), expected);
+}
+
+#[test]
+fn control_characters_in_files_of_every_name() {
+    let directory = tempfile::tempdir().unwrap();
+    let text = "word ".repeat(80);
+    let stray = format!("a\0{text}");
+    let joined = text.replace(' ', "\x01");
+    let mut files = Vec::new();
+    let mut expected = Vec::new();
+    for name in ["a.html", "b.md", "c.txt", "d"] {
+        files.push((format!("{name}/joined-{name}"), &joined));
+        files.push((format!("{name}/stray-{name}"), &stray));
+        let kind = if name == "a.html" { "html" } else { "text" };
+        expected.push(format!(
+            "bad: joined-{name}: binary or compressed data, not text: 80 of 400 characters are control characters, and at most 2 % may be"
+        ));
+        expected.push(if name == "d" {
+            "skip: binary, not text".to_owned()
+        } else {
+            format!("{name}/stray-{name} {kind} {stray}")
+        });
+    }
+    let files: Vec<_> = files.iter().map(|(name, text)| (&**name, text.as_bytes())).collect();
+    write(directory.path(), &files);
+    assert_eq!(walk(directory.path()), expected);
+    for (file, expected) in files.iter().zip(&expected).take(6) {
+        let path = directory.path().join(file.0);
+        let mut input = doppel_crawls::open(&path, Limits::at(Timestamp::from_millis(i64::MAX / 2))).unwrap();
+        let item = rendered(&[input.next().unwrap()]).remove(0);
+        assert!(item.ends_with(expected.trim_start_matches(file.0)), "{item}");
+    }
 }
 
 #[test]
