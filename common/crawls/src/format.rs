@@ -21,7 +21,10 @@ pub(super) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// The first bytes of a ZIP file, such as WACZ.
 const ZIP: &[u8] = b"PK\x03\x04";
 
-/// The same of UTF-16, little-endian and big-endian.
+/// The first bytes of Feather version 1, which is no Arrow file.
+const FEATHER_1: &[u8] = b"FEA1";
+
+/// The byte order marks of UTF-16, little-endian and big-endian.
 const UTF_16_MARKS: [&[u8]; 2] = [b"\xff\xfe", b"\xfe\xff"];
 
 /// A format that an input may be said to have.
@@ -150,6 +153,10 @@ pub(super) fn of(name: &Path, said: Option<InputFormat>, stream: &mut Stream) ->
         // These are read from their end, and have compression of their own.
         Some(Format::Parquet | Format::ArrowFile | Format::Wacz) if compressed => {
             return Err(Reason::PackedColumns);
+        }
+        Some(Format::ArrowStream) if begins(&|bytes| bytes.starts_with(FEATHER_1)) => {
+            let reason = "Feather version 1 is not read; write Arrow (Feather version 2) or Parquet";
+            return Err(Reason::Columns(reason.to_owned()));
         }
         Some(Format::Lines | Format::Delimited(_)) if begins(&is_utf16) => return Err(Reason::Utf16),
         Some(Format::Lines) if begins(&|bytes| first_byte(bytes) == Some(b'[')) => {

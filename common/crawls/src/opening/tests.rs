@@ -152,6 +152,13 @@ fn records_in_utf_16_are_refused_with_the_way_across() {
 }
 
 #[test]
+fn feather_1_is_refused_with_the_way_across() {
+    let said = InputOptions { format: Some(InputFormat::Arrow), ..options() };
+    let error = through_a_pipe(b"FEA1\0\0\0\0\x01\0\0\0FEA1", said).unwrap_err();
+    assert!(error.contains("Feather version 1 is not read; write Arrow"), "{error}");
+}
+
+#[test]
 fn damage_in_a_pipe_costs_what_it_costs_in_a_file() {
     let zstd = |bytes: &[u8]| zstd::encode_all(bytes, 3).unwrap();
     let plain = |bytes: &[u8]| bytes.to_vec();
