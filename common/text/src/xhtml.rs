@@ -163,7 +163,8 @@ impl<E: Emitter> Document<'_, E> {
             // Without their namespaces they have no rules of their own.
             Space::Html if matches!(local, b"svg" | b"math") => Ok(OTHER),
             Space::Html => Ok(local),
-            Space::Svg if matches!(local, b"script" | b"style") => Ok(local),
+            // The text of either is dropped. A script of SVG is none of HTML: it has other attributes, such as `xlink:href`.
+            Space::Svg if matches!(local, b"script" | b"style") => Ok(b"style"),
             Space::Svg | Space::Other => Ok(OTHER),
         }
     }

@@ -102,7 +102,7 @@ fn stubs_of_the_re_crawls() {
 }
 
 /// Pieces of pages, in which `{}` stands for other pieces.
-const AROUND: [&str; 16] = [
+const AROUND: [&str; 21] = [
     "<div>{}</div>",
     "<p>{}</p>",
     "<p>{}",
@@ -111,6 +111,11 @@ const AROUND: [&str; 16] = [
     "<p hidden>{}",
     "<p style='color: red; Display: NONE'>{}</p>",
     "<span style='visibility:hidden'>{}</span>",
+    "<div style='display:none;display:block'>{}</div>",
+    "<div style='display:none !important;display:flex'>{}</div>",
+    "<div style='visibility:hidden;Visibility:visible'>{}</div>",
+    "<div style='display:none;visibility:visible'>{}</div>",
+    "<div style='/*a*/display:/*b*/none'>{}</div>",
     "<div aria-hidden=true hidden=until-found>{}</div>",
     "<noscript>{}</noscript>",
     "<template>{}</template>",

@@ -5,9 +5,9 @@ use html5gum::{Emitter, Error, State};
 use super::Signs;
 use super::open_elements::OpenElements;
 use crate::attributes::Value;
-use crate::boilerplate::hides;
 use crate::foreign::Foreign;
 use crate::name::Name;
+use crate::style::hides;
 use crate::syntax::{Syntax, holds_raw_text, raw_state};
 use crate::xhtml::is_void;
 
@@ -76,7 +76,7 @@ impl Attributes {
             return false;
         }
         self.get("hidden").is_some_and(|value| !value.eq_ignore_ascii_case("until-found"))
-            || self.get("style").is_some_and(|style| style.split(';').any(hides))
+            || self.get("style").is_some_and(hides)
     }
 
     /// Whether those of a script have it executed where it stands (WHATWG HTML, "prepare the script element").
@@ -170,7 +170,9 @@ impl<'s, 't> Reader<'s, 't> {
             return None;
         }
         self.elements.start(name, self.attributes.hide());
-        if name.get() == b"script" && self.elements.place().is_live && self.attributes.is_classic_script() {
+        // A browser ignores the tags of scripts among frames.
+        let is_live = self.elements.place().is_live && !self.is_frameset;
+        if name.get() == b"script" && is_live && self.attributes.is_classic_script() {
             self.script = Some(Vec::new());
         }
         // A browser with scripts and frames does not look into the others.

@@ -98,7 +98,17 @@ fn what_scripts_and_frames_replace_does_not_count() {
     is_content(&format!("<!--[if IE]>{refresh}<![endif]-->"));
     is_content(&format!("<![CDATA[{refresh}]]>x"));
     is_content(&format!("<frameset>{refresh}<frame src=y><noframes>{refresh}</noframes></frameset>"));
+    is_content(&format!("<frameset><frame src=y></frameset>{refresh}"));
+    is_content("<frameset><script>location = 'x'</script><frame src=y></frameset>");
+    // What stands before the frames is in the head, and a browser follows it.
     leads_to(&format!("{refresh}<frameset><frame src=y></frameset>"), "http://a.org/d/x");
+    leads_to(
+        "<head><script>location = 'x'</script></head><frameset><frame src=y></frameset>",
+        "http://a.org/d/x",
+    );
+    for element in ["svg", "math"] {
+        is_content(&format!("<{element}><script>location = 'x'</script></{element}>"));
+    }
     leads_to(&format!("<svg>{refresh}"), "http://a.org/d/x");
     leads_to(&format!("<noscript><!-- </noscript>{refresh}<!-- -->"), "http://a.org/d/x");
     leads_to(&format!("<iframe><style></iframe>{refresh}"), "http://a.org/d/x");
@@ -129,6 +139,9 @@ fn twenty_words_make_a_page() {
         format!("<table><tr hidden><td>{many}<tr><td>shown</table>"),
         format!("<div style='color: red; DISPLAY : none !important'>{many}</div>"),
         format!("<span style='visibility:hidden'>{many}</span>"),
+        format!("<div style='display:block;display:none'>{many}</div>"),
+        format!("<div style='display:none!important;display:block'>{many}</div>"),
+        format!("<div style='/*a*/display:/*b*/none'>{many}</div>"),
         format!("<iframe>{many}</iframe><noembed>{many}</noembed><noframes>{many}</noframes>"),
         format!("<svg><title>{many}</title><style>{many}</style></svg>"),
     ] {
@@ -137,6 +150,10 @@ fn twenty_words_make_a_page() {
     for shown in [
         format!("<p aria-hidden=true>{many}"),
         format!("<p hidden=until-found>{many}"),
+        format!("<div style='display:none;display:block'>{many}</div>"),
+        format!("<div style='display:none;display:flex'>{many}</div>"),
+        format!("<div style='visibility:hidden;visibility:visible'>{many}</div>"),
+        format!("<div style='/*;display:none;*/color:red'>{many}</div>"),
         format!("<p hidden>a<p>{many}"),
         format!("<p hidden>a<div>{many}"),
         format!("<input hidden>{many}"),
@@ -221,6 +238,7 @@ fn scripts_that_leave() {
         is_content(&format!("<script {kind}>location = 'x'</script>"));
     }
     is_content("<script>location = 'x'");
+    is_content("<script>location = /* y */ 'x'</script>");
     is_content("<script>location = '#top'</script>");
     is_content("<script>location = 'mailto:a@b.org'</script>");
     is_content("<body onload=\"location = 'x'\">");
@@ -255,6 +273,8 @@ fn redirects_of_xhtml() {
     leads_to(&page(refresh, &format!("<p hidden=''/>{}", words(9))), target);
     is_content(&page(refresh, &format!("<p hidden=''/>{}", words(40))));
     leads_to(&page("<script><![CDATA[if (1 < 2) {} location = 'x']]></script>", ""), target);
+    let svg = "<svg xmlns='http://www.w3.org/2000/svg'><script>location = 'x'</script></svg>";
+    is_content(&page("", svg));
     leads_to(&page("<script>//<![CDATA[\nlocation = 'x'\n//]]></script>", ""), target);
     // The same of what is no XML.
     leads_to(&page(&format!("<script src='y'/>{refresh}<br>"), &words(19)), target);
