@@ -61,7 +61,7 @@ pub const FORMAT: u8 = 0xd1;
 /// Version 2 reads markup inside `iframe` and `noframes`; version 3 has other rules for main content, for the tokens of a
 /// source and for hosts with a final dot. Version 4 reads XHTML as XML, has other rules for redirects and for what an open element swallows,
 /// and cuts words from the form of equal text.
-pub const TOKENISER_VERSION: u16 = 4;
+pub const TOKENISER_VERSION: u16 = 5;
 
 /// k, the number of tokens in a shingle, where no other is asked for.
 pub const SHINGLE_TOKENS: usize = 5;
