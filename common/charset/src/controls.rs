@@ -57,9 +57,11 @@ pub(crate) fn are_too_many(controls: usize, all: usize) -> bool {
 
 /// The number of bytes that are control characters of ASCII other than tab, line feed, form feed and carriage return.
 pub(crate) fn controls(bytes: &[u8]) -> usize {
-    // Counters of a byte each are what the compiler can add up many at a time.
+    // Counters of a byte each are what the compiler can add up many at a time. The length of a part is a multiple of the vectors of all
+    // processors, so that nothing of it is left to be counted byte by byte, and fits into such a counter.
+    const PART: usize = 192;
     let count = |part: &[u8]| part.iter().map(|byte| u8::from(is_control(*byte))).sum::<u8>();
-    bytes.chunks(u8::MAX as usize).map(|part| usize::from(count(part))).sum()
+    bytes.chunks(PART).map(|part| usize::from(count(part))).sum()
 }
 
 fn is_control(byte: u8) -> bool {
