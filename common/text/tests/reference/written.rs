@@ -76,7 +76,7 @@ pub(crate) struct Written {
 impl Written {
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let mut bytes = vec![0xd1];
-        bytes.extend(4_u16.to_le_bytes());
+        bytes.extend(5_u16.to_le_bytes());
         bytes.push(self.kind);
         bytes.extend(self.content);
         bytes.extend((self.tokens as u32).to_le_bytes());
