@@ -3,7 +3,7 @@
 use doppel_crawls::copy::Removal;
 use doppel_model::PageId;
 
-/// What is known of a record.
+/// What becomes of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// It was read and could not be used.

@@ -49,7 +49,7 @@ const NOTHING: [(&str, &str); 14] = [
     ("&#xFEFF;", "\u{feff}"),
 ];
 
-/// The same, which only HTML has.
+/// Markup of HTML, and not of XHTML, that does not separate, and the character that it stands for.
 const NOTHING_IN_HTML: [(&str, &str); 5] =
     [("<WBR>", ""), ("<wbr\n>", ""), ("</wbr>", ""), ("<!-- a --!>", ""), ("<!a b>", "")];
 
@@ -64,7 +64,7 @@ const TAGS: [&str; 7] = [
     "<x-y a='&amp;'></x-y>",
 ];
 
-/// The same, which only HTML has.
+/// Tags of HTML, and not of XHTML, which separate.
 const TAGS_OF_HTML: [&str; 5] = ["<B>", "</i>", "<a href=b>", "<br>", "<span a b=c>"];
 
 #[derive(Debug, Clone)]

@@ -69,23 +69,18 @@ impl Machine<'_, '_> {
         partner_content: ContentHash,
     ) -> Result<(), StoreError> {
         let answer = |found| Message::Answer { page: asker, content: asker_content, ticket, found };
-        let Some(mut record) = self.take(partner)? else {
-            self.stale_partner(partner, partner_content);
-            self.send_to_page(asker, answer(None));
-            return Ok(());
+        let mut record = match self.take(partner)? {
+            Some(record) if record.has_content(partner_content) => record,
+            other => {
+                if let Some(record) = other {
+                    self.give_back(partner, record)?;
+                }
+                self.stale_partner(partner, partner_content);
+                self.send_to_page(asker, answer(None));
+                return Ok(());
+            }
         };
-        let State::Content(state) = &mut record.state else {
-            self.give_back(partner, record)?;
-            self.stale_partner(partner, partner_content);
-            self.send_to_page(asker, answer(None));
-            return Ok(());
-        };
-        if state.content != partner_content {
-            self.give_back(partner, record)?;
-            self.stale_partner(partner, partner_content);
-            self.send_to_page(asker, answer(None));
-            return Ok(());
-        }
+        let State::Content(state) = &mut record.state else { return self.give_back(partner, record) };
         let found = |group, membership_number| {
             Some(Found {
                 group,
