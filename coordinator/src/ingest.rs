@@ -38,7 +38,7 @@ pub enum Source {
     Json(Bytes),
     /// A page as it is.
     Raw(RawPage),
-    /// A page of a crawl.
+    /// A page as a reader of files gives it: the reader has checked that its content is text.
     Fetched(Fetched),
 }
 
@@ -293,19 +293,28 @@ pub fn extracted(extractor: &mut Extractor, page: &Fetched) -> Option<Extracted>
     }
 }
 
+/// Refuses content that is binary or compressed data. The error names the field of the content, if the page has fields.
+///
+/// # Errors
+/// [`IngestError::NoText`].
+pub(crate) fn check(content: RawContent<'_>, has_fields: bool) -> Result<(), IngestError> {
+    doppel_charset::check(content).map_err(|error| {
+        let name = if matches!(content, RawContent::Text(_)) { "text" } else { "html" };
+        IngestError::NoText { field: has_fields.then_some(name), error }
+    })
+}
+
 fn submission(extractor: &mut Extractor, source: Source, now: Timestamp) -> Ingested {
-    let field = matches!(source, Source::Json(_));
+    let has_fields = matches!(source, Source::Json(_));
+    let is_checked = matches!(source, Source::Fetched(_));
     let fetched: Fetched = match source {
         Source::Json(json) if json.len() > LINE_BYTES_MAX => return Err(IngestError::TooLong(json.len())),
         Source::Json(json) => PageItem::parse(&json, now)?.into(),
         Source::Raw(page) => page.fetched()?,
         Source::Fetched(fetched) => fetched,
     };
-    if let Some(content) = fetched.body.raw_content() {
-        doppel_charset::check(content).map_err(|error| {
-            let name = if matches!(content, RawContent::Text(_)) { "text" } else { "html" };
-            IngestError::NoText { field: field.then_some(name), error }
-        })?;
+    if let Some(content) = fetched.body.raw_content().filter(|_| !is_checked) {
+        check(content, has_fields)?;
     }
     let policy = extractor.policy();
     // All that have none would be of one site.

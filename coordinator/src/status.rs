@@ -17,7 +17,7 @@ use crate::app::App;
 use crate::comparison;
 use crate::contract::refusals;
 use crate::extract::{self, JsonBody, Query, market, page_url};
-use crate::ingest::Source;
+use crate::ingest::{self, Source};
 use crate::limits::{LEFT_OUT_CHARS, PROBE_BYTES, STATUS_URLS, STATUS_URLS_AT_ONCE};
 use crate::many::{answers, at_once, look};
 use crate::pages;
@@ -200,6 +200,9 @@ pub(crate) async fn probe(State(app): State<App>, request: Request) -> Result<Js
             let url = own.clone().map_or_else(|| page_url("url", "http://probe.invalid/"), Ok)?;
             let item = PageItem { url, body, fetched_at: None, popularity: None, language: None };
             let mut page = Fetched::from(item);
+            if let Some(content) = page.body.raw_content() {
+                ingest::check(content, true)?;
+            }
             let mut main_content = None;
             if app.policy().reads_main() {
                 let (read, taken) = app.ingest().main_content(page, LEFT_OUT_CHARS)?;

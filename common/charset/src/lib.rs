@@ -12,7 +12,7 @@
 //! 6. a guess from the bytes.
 //!
 //! Valid UTF-8 is not copied. [`check`] refuses content in which too many characters are control characters.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod controls;
 mod prescan;
@@ -21,6 +21,8 @@ mod xml_declaration;
 
 pub use controls::{NoText, check, check_text};
 pub use xml_declaration::begins_with_xml_declaration;
+
+use std::borrow::Cow;
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252, X_USER_DEFINED};
@@ -116,7 +118,13 @@ fn known(label: &[u8]) -> Option<&'static Encoding> {
 }
 
 fn in_place<'a>(bytes: &'a [u8], stated: Option<&'static Encoding>) -> Option<&'a str> {
-    if stated.is_none_or(|encoding| encoding == UTF_8) { std::str::from_utf8(bytes).ok() } else { None }
+    if stated.is_some_and(|encoding| encoding != UTF_8) {
+        return None;
+    }
+    match UTF_8.decode_without_bom_handling_and_without_replacement(bytes)? {
+        Cow::Borrowed(text) => Some(text),
+        Cow::Owned(_) => None,
+    }
 }
 
 /// The charset that an XML declaration names, or else a `<meta>`.

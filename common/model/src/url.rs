@@ -9,10 +9,14 @@
 //! A record of a file that has no URL is named `record:FILE#ID` or `record:FILE#row=N`. That is an identity like any
 //! other, but what follows `#` belongs to it, and it has no host.
 
+mod plain;
+
 use std::fmt;
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
+
+use plain::is_plain;
 
 use super::PageId;
 
@@ -91,6 +95,9 @@ impl PageUrl {
         {
             return Ok(text.len());
         }
+        if is_plain(identity) {
+            return Ok(identity.len());
+        }
         let parsed = url::Url::parse(text).map_err(|e| UrlError::Invalid(e.to_string()))?;
         if parsed.scheme() == "record" {
             return Err(UrlError::Record);
@@ -109,11 +116,18 @@ impl PageUrl {
     /// When the result is not a valid page URL, or is the name of a record: no page links to one.
     pub fn join(&self, reference: &str) -> Result<Self, UrlError> {
         let base = url::Url::parse(&self.0).map_err(|e| UrlError::Invalid(e.to_string()))?;
-        let joined = base.join(reference).map_err(|e| UrlError::Invalid(e.to_string()))?;
-        if joined.scheme() == "record" {
+        Self::of_link(&base.join(reference).map_err(|e| UrlError::Invalid(e.to_string()))?)
+    }
+
+    /// The page to which a resolved link leads.
+    ///
+    /// # Errors
+    /// When it is not a valid page URL, or is the name of a record: no page links to one.
+    pub fn of_link(resolved: &url::Url) -> Result<Self, UrlError> {
+        if resolved.scheme() == "record" {
             return Err(UrlError::Scheme("record".to_owned()));
         }
-        Self::parse(joined.as_str())
+        Self::parse(resolved.as_str())
     }
 
     /// Resolves the target of a redirect as [`join`](Self::join) does. A target that is an absolute URL keeps its spelling.
@@ -134,7 +148,7 @@ impl PageUrl {
     /// Its normalised form; none if it is spelled so already, or is the name of a record, which has no other form.
     #[must_use]
     pub fn normalised(&self) -> Option<Self> {
-        if self.is_record() {
+        if self.is_record() || is_plain(&self.0) {
             return None;
         }
         let parsed = url::Url::parse(&self.0).ok()?;

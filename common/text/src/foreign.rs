@@ -31,6 +31,11 @@ const IN_SVG: [&str; 3] = ["foreignobject", "desc", "title"];
 const IN_MATH: [&str; 5] = ["mi", "mo", "mn", "ms", "mtext"];
 
 impl Foreign {
+    /// Whether no element of foreign content is open, and none that contains HTML inside one.
+    pub(super) fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
+
     /// Whether the current place is foreign content.
     pub(super) fn inside(&self) -> bool {
         matches!(self.open.last(), Some(Open::Svg(_) | Open::Math(_)))

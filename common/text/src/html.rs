@@ -19,7 +19,7 @@ use super::lines::Lines;
 use super::main_content::MainContent;
 use super::name::Name;
 use super::source::{self, Images};
-use super::syntax::{Dropped, Syntax, Wanted, holds_raw_text, raw_state};
+use super::syntax::{Dropped, Syntax, Wanted, holds_raw_text, is_ordinary, raw_state};
 use super::{javascript, swallowed, xhtml};
 use doppel_model::PageUrl;
 
@@ -159,6 +159,12 @@ impl<'a, const LINES: bool, const SOURCE: bool> Reader<'a, LINES, SOURCE> {
         self.document.attributes.clear();
     }
 
+    /// Whether the tag only separates words, as most tags do.
+    fn only_separates(&self) -> bool {
+        let reads_all = LINES || SOURCE || self.finds_main;
+        !reads_all && self.foreign.is_empty() && is_ordinary(self.tag.name.get())
+    }
+
     fn start_tag(&mut self) -> Option<State> {
         let name = self.tag.name;
         self.last_start = name;
@@ -221,6 +227,28 @@ impl<'a, const LINES: bool, const SOURCE: bool> Reader<'a, LINES, SOURCE> {
         }
     }
 
+    /// Takes text of the page.
+    #[inline]
+    fn show(&mut self, piece: &[u8]) {
+        self.document.text.extend_from_slice(piece);
+        if LINES {
+            self.document.lines.push(piece);
+        }
+    }
+
+    /// Takes a NUL, or a piece of a script or a style. It is not inlined, so that the loop of the tokenizer stays small.
+    #[inline(never)]
+    fn take_other(&mut self, piece: &[u8]) {
+        match self.dropped {
+            // A NUL in the text of HTML elements is ignored.
+            Dropped::Nothing if self.foreign.inside() => self.show(piece),
+            Dropped::Script if !self.document.may_redirect => {
+                self.document.may_redirect = javascript::may_set_location(piece);
+            }
+            _ => {}
+        }
+    }
+
     /// Ends an element that is empty in XML and would hold raw text in HTML. Returns whether the element is one.
     fn closes_itself(&mut self) -> bool {
         let is_raw = !self.tag.end && !self.foreign.inside() && holds_raw_text(self.tag.name.get());
@@ -236,21 +264,21 @@ impl<'a, const LINES: bool, const SOURCE: bool> Reader<'a, LINES, SOURCE> {
 
     /// Evaluates a meta, link or base tag.
     fn note(&mut self) {
-        let Some(target) = self.document.attributes.target.get() else { return };
-        let kind = self.document.attributes.kind.get().unwrap_or_default();
-        let is_canonical = || kind.split_ascii_whitespace().any(|k| k.eq_ignore_ascii_case("canonical"));
+        let attributes = &self.document.attributes;
+        let kind = || attributes.kind.get().unwrap_or_default();
+        let is_canonical = || kind().split_ascii_whitespace().any(|k| k.eq_ignore_ascii_case("canonical"));
         let noted = match self.tag.name.get() {
             b"base" => &mut self.document.base,
             b"link" if is_canonical() => &mut self.document.canonical,
-            b"meta" if kind.eq_ignore_ascii_case("refresh") => {
-                self.document.may_redirect = true;
+            b"meta" if kind().eq_ignore_ascii_case("refresh") => {
+                self.document.may_redirect |= attributes.target.get().is_some();
                 return;
             }
             _ => return,
         };
         // The first of each counts.
         if noted.is_none() {
-            *noted = Some(target.to_owned());
+            *noted = attributes.target.get().map(str::to_owned);
         }
     }
 }
@@ -259,19 +287,10 @@ impl<const LINES: bool, const SOURCE: bool> Emitter for Reader<'_, LINES, SOURCE
     type Token = Infallible;
 
     fn emit_string(&mut self, piece: &[u8]) {
-        match self.dropped {
-            // A NUL in the text of HTML elements is ignored.
-            Dropped::Nothing if piece == b"\0" && !self.foreign.inside() => {}
-            Dropped::Nothing => {
-                self.document.text.extend_from_slice(piece);
-                if LINES {
-                    self.document.lines.push(piece);
-                }
-            }
-            Dropped::Script if !self.document.may_redirect => {
-                self.document.may_redirect = javascript::may_set_location(piece);
-            }
-            _ => {}
+        if self.dropped == Dropped::Nothing && piece != b"\0" {
+            self.show(piece);
+        } else {
+            self.take_other(piece);
         }
     }
 
@@ -292,6 +311,9 @@ impl<const LINES: bool, const SOURCE: bool> Emitter for Reader<'_, LINES, SOURCE
     }
 
     fn init_attribute(&mut self) {
+        if self.only_separates() {
+            return;
+        }
         let tag = self.tag.name.get();
         self.document.attributes.end(tag);
         let is_read =
@@ -320,6 +342,17 @@ impl<const LINES: bool, const SOURCE: bool> Emitter for Reader<'_, LINES, SOURCE
     }
 
     fn emit_current_tag(&mut self) -> Option<State> {
+        if self.only_separates() {
+            if self.dropped == Dropped::Nothing {
+                self.document.text.push(b' ');
+            }
+            if !self.tag.end {
+                self.last_start = self.tag.name;
+            }
+            self.tag.is_open = false;
+            self.is_raw = false;
+            return None;
+        }
         self.document.attributes.end(self.tag.name.get());
         let is_inside_word = || {
             let name = self.tag.name.get();

@@ -6,8 +6,12 @@
 mod scanner;
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
 
+use memchr::memmem::Finder;
 use scanner::{Kind, Scanner, Token, Unsure};
+
+static LOCATION: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new("location"));
 
 /// A string with what a script appends to it.
 #[derive(Debug, PartialEq, Eq)]
@@ -20,8 +24,7 @@ pub(super) struct Location {
 
 /// Whether a piece of a script may set the location to a string. This alone decides whether a page is looked at more closely.
 pub(super) fn may_set_location(script: &[u8]) -> bool {
-    memchr::memmem::find_iter(script, b"location")
-        .any(|at| is_set(&script[at + b"location".len()..]).is_some())
+    LOCATION.find_iter(script).any(|at| is_set(&script[at + LOCATION.needle().len()..]).is_some())
 }
 
 /// Whether what stands behind `location` sets it to a string.

@@ -168,26 +168,32 @@ fn is_changed(c: char) -> bool {
 /// that begin with one of these when they are decomposed.
 fn composing() -> Vec<char> {
     let (decomposition, composition) = (CanonicalDecomposition::new(), CanonicalComposition::new());
-    // Nothing beyond the second plane composes, and Hangul syllables go by rule.
-    let all = || ('\0'..'\u{20000}').filter(|c| !('\u{ac00}'..='\u{d7a3}').contains(c));
-    let second = |c| match decomposition.decompose(c) {
+    // Nothing beyond the second plane composes, Hangul syllables go by rule, and unified ideographs have no decomposition.
+    let goes_by_rule = |c: &char| matches!(c, '\u{3400}'..='\u{9fff}' | '\u{ac00}'..='\u{d7a3}');
+    let decomposed = |c| match decomposition.decompose(c) {
+        Decomposed::Default => None,
+        parts => Some((c, parts)),
+    };
+    let decomposed: Vec<(char, Decomposed)> =
+        ('\0'..'\u{20000}').filter(|c| !goes_by_rule(c)).filter_map(decomposed).collect();
+    let second = |(_, parts): &(char, Decomposed)| match *parts {
         Decomposed::Expansion(first, second) => composition.compose(first, second).map(|_| second),
         Decomposed::Default | Decomposed::Singleton(_) => None,
     };
     let jamo = ('\u{1161}'..='\u{1175}').chain('\u{11a8}'..='\u{11c2}');
-    let mut composing: Vec<char> = all().filter_map(second).chain(jamo).collect();
+    let mut composing: Vec<char> = decomposed.iter().filter_map(second).chain(jamo).collect();
     composing.sort_unstable();
     composing.dedup();
-    let begins = |c: &char| {
-        let mut first = *c;
+    let begins = |&(c, _): &(char, Decomposed)| {
+        let mut first = c;
         while let Decomposed::Expansion(next, _) | Decomposed::Singleton(next) =
             decomposition.decompose(first)
         {
             first = next;
         }
-        composing.binary_search(&first).is_ok()
+        composing.binary_search(&first).is_ok().then_some(c)
     };
-    let others: Vec<char> = all().filter(begins).collect();
+    let others: Vec<char> = decomposed.iter().filter_map(begins).collect();
     composing.extend(others);
     composing.sort_unstable();
     composing.dedup();

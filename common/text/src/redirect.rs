@@ -29,6 +29,8 @@ const NAMED_DELAY_S_MAX: u32 = 10;
 struct Signs<'t> {
     url: &'t PageUrl,
     tokeniser: &'t mut Tokeniser,
+    /// The URL of the page as links are resolved against it.
+    own: Option<Url>,
     /// Against what links are resolved so far; none before the first `<base>`.
     base: Option<Url>,
     /// The first refresh that counts.
@@ -65,6 +67,7 @@ pub(super) fn target(
     let mut signs = Signs {
         url,
         tokeniser,
+        own: Url::parse(url.as_str()).ok(),
         base: None,
         refresh: None,
         script: None,
@@ -111,11 +114,10 @@ impl Signs<'_> {
     /// Takes the link of a `<base>`. The first one counts, even if it is no URL.
     fn set_base(&mut self, link: &str) {
         if self.base.is_none() {
-            let own = Url::parse(self.url.as_str()).ok();
-            let base = own.as_ref().and_then(|own| own.join(link).ok());
+            let base = self.own.as_ref().and_then(|own| own.join(link).ok());
             // A page cannot have its links resolved by such a URL.
             let base = base.filter(|base| !matches!(base.scheme(), "data" | "javascript"));
-            self.base = base.or(own);
+            self.base = base.or_else(|| self.own.clone());
         }
     }
 
@@ -126,10 +128,7 @@ impl Signs<'_> {
 
     /// Resolves a link against the base that is known so far.
     fn resolve(&self, link: &str) -> Option<Url> {
-        match &self.base {
-            Some(base) => base.join(link).ok(),
-            None => Url::parse(self.url.as_str()).ok()?.join(link).ok(),
-        }
+        self.base.as_ref().or(self.own.as_ref())?.join(link).ok()
     }
 
     /// Takes the content of a refresh. The first valid one counts.
@@ -166,7 +165,7 @@ impl Signs<'_> {
     /// The page that a reference names, which resolves to this URL, if that is another page than this one. It keeps the spelling of an
     /// absolute reference.
     fn page(&self, reference: &str, target: &Url) -> Option<PageUrl> {
-        let target = self.url.join(target.as_str()).ok()?.spelled_as(reference);
+        let target = PageUrl::of_link(target).ok()?.spelled_as(reference);
         (!target.is_spelling_of(self.url)).then_some(target)
     }
 

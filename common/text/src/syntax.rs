@@ -49,6 +49,46 @@ pub(super) fn holds_raw_text(element: &[u8]) -> bool {
     raw_state(element).is_some() || matches!(element, b"iframe" | b"noframes" | b"noscript")
 }
 
+/// Elements of which the reader of HTML knows more than that their tags separate words, beside those of foreign content, lines, main
+/// content and sources.
+const KNOWN: [&str; 17] = [
+    "base",
+    "iframe",
+    "link",
+    "math",
+    "meta",
+    "noembed",
+    "noframes",
+    "noscript",
+    "plaintext",
+    "script",
+    "style",
+    "svg",
+    "template",
+    "textarea",
+    "title",
+    "wbr",
+    "xmp",
+];
+
+/// The lengths of names of [`KNOWN`] elements, as bits, by their first bytes.
+const LENGTHS: [u16; 256] = {
+    let mut lengths = [0; 256];
+    let mut at = 0;
+    while at < KNOWN.len() {
+        let name = KNOWN[at].as_bytes();
+        lengths[name[0] as usize] |= 1 << name.len();
+        at += 1;
+    }
+    lengths
+};
+
+/// Whether an element is certainly none of the [`KNOWN`] ones: its name has another first letter or another length.
+pub(super) fn is_ordinary(element: &[u8]) -> bool {
+    let lengths = element.first().map_or(0, |first| LENGTHS[usize::from(*first)]);
+    1_u16.checked_shl(element.len() as u32).is_none_or(|length| lengths & length == 0)
+}
+
 /// The element whose text is being dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Dropped {
@@ -63,6 +103,50 @@ impl Dropped {
             b"script" => Self::Script,
             b"style" => Self::Style,
             _ => Self::Nothing,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::html::Document;
+
+    #[test]
+    fn known_elements_are_told_from_most_others() {
+        assert!(KNOWN.iter().all(|element| !is_ordinary(element.as_bytes())));
+        for element in
+            ["div", "p", "a", "span", "li", "td", "h1", "code", "blockquote", "annotation-xml-long", ""]
+        {
+            assert!(is_ordinary(element.as_bytes()), "{element}");
+        }
+    }
+
+    /// A tag, a piece of text, or what may be in a script or an attribute.
+    fn piece() -> impl Strategy<Value = String> {
+        let names = KNOWN.iter().chain(&["div", "p", "a", "b", "td", "image", "br", "mi", "desc", "head"]);
+        let tag = (prop::sample::select(names.copied().collect::<Vec<_>>()), "/?", " a=b|[ ]?|/")
+            .prop_map(|(name, end, rest)| format!("<{end}{name}{rest}>"));
+        let meta = "<(meta http-equiv=refresh content=\"0;b\"|link rel=canonical href=b|base href=c|!--)>";
+        prop_oneof![4 => tag, 1 => "[a-c]{1,3}", 1 => meta, 1 => "location=\"d\"|-->|\0|<!\\[CDATA\\[|\\]\\]>"]
+    }
+
+    proptest! {
+        #[test]
+        fn ordinary_elements_only_separate_words(pieces in prop::collection::vec(piece(), 0..24), is_xhtml: bool) {
+            let page = pieces.concat();
+            let url = doppel_model::PageUrl::parse("http://a/").unwrap();
+            let read = |lines| {
+                let mut document = Document::default();
+                document.read(&page, Syntax::of(&page, is_xhtml), Wanted { lines, ..Wanted::default() });
+                let text = String::from_utf8(document.text.clone()).unwrap();
+                let links = (document.base(&url), document.canonical(&url));
+                (text, links, document.may_redirect, document.swallowed_at, document.syntax)
+            };
+            // Where lines are read, no tag is passed over.
+            prop_assert_eq!(read(false), read(true), "{}", page);
         }
     }
 }
