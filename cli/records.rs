@@ -52,6 +52,9 @@ pub struct FieldArgs {
     /// Whether records are judged each on its own, as commands without a collection do.
     #[arg(skip)]
     pub(crate) judges_records: bool,
+    /// Whether records are copied, so that a row of which a column cannot be decoded is bad.
+    #[arg(skip)]
+    pub(crate) copies_records: bool,
     /// The largest window that a zstd file may ask for, up to 2GiB: the reader of an open file takes as much memory. Files of
     /// `zstd --long=31` ask for 2GiB unless their content is known to be smaller [default: 128MiB].
     #[arg(long, value_name = "SIZE", help_heading = "Records", value_parser = zstd_window)]
@@ -152,6 +155,7 @@ impl FieldArgs {
             judges_records: self.judges_records,
             separator: self.separator.map(|Separator(byte)| byte),
             ids: self.ids.clone(),
+            all_columns: self.copies_records,
         }
     }
 

@@ -7,6 +7,7 @@ mod commands {
     pub(crate) mod fake_server;
 
     mod bodies;
+    mod damaged_columns;
     mod dedup;
     mod deployed;
     mod equation;

@@ -160,6 +160,9 @@ pub struct InputOptions {
     pub separator: Option<u8>,
     /// What names the records of files whose id is guessed.
     pub ids: IdChoices,
+    /// Whether all columns of Parquet and Arrow files are decoded, also those that no field is read from. A row can be copied only if
+    /// all its columns can be decoded.
+    pub all_columns: bool,
 }
 
 impl From<Limits> for InputOptions {
@@ -172,6 +175,7 @@ impl From<Limits> for InputOptions {
             judges_records: false,
             separator: None,
             ids: IdChoices::default(),
+            all_columns: false,
         }
     }
 }

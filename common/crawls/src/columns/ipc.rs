@@ -69,8 +69,12 @@ impl Decoder {
         Self { schema, paths, dictionaries, sizes, decoded: 0, projection, compression: None, limits }
     }
 
-    /// Has the next batches have what is at these paths.
-    fn project(&mut self, paths: &[String]) {
+    /// Has the next batches have what is at these paths, or all columns where there are none.
+    fn project(&mut self, paths: Option<&[String]>) {
+        let Some(paths) = paths else {
+            self.projection = (0..self.schema.fields().len()).collect();
+            return;
+        };
         let holds = |name: &str, path: &String| {
             path.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
         };
@@ -202,8 +206,8 @@ impl FileBatches {
         Ok(Self { file, decoder, blocks, next: 0, bytes })
     }
 
-    /// Goes to the first batch, and has the batches have what is at these paths.
-    pub(super) fn begin(&mut self, paths: &[String]) -> Result<(), Reason> {
+    /// Goes to the first batch, and has the batches have what is at these paths, or all columns where there are none.
+    pub(super) fn begin(&mut self, paths: Option<&[String]>) -> Result<(), Reason> {
         self.decoder.project(paths);
         (self.next, self.decoder.decoded) = (0, 0);
         Ok(())
@@ -312,8 +316,8 @@ impl StreamBatches {
         Ok(Self { stream, decoder: Decoder::new(schema, limits), again: VecDeque::new() })
     }
 
-    /// Has the next batches have what is at these paths.
-    pub(super) fn project(&mut self, paths: &[String]) {
+    /// Has the next batches have what is at these paths, or all columns where there are none.
+    pub(super) fn project(&mut self, paths: Option<&[String]>) {
         self.decoder.project(paths);
     }
 

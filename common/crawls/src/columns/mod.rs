@@ -1,5 +1,5 @@
-//! Reads pages from files of columns: Parquet and Arrow. Only the columns that are needed are decoded, in batches of bounded
-//! size.
+//! Reads pages from files of columns: Parquet and Arrow. Only the columns that are needed are decoded, unless rows are to
+//! be copied. Batches are of bounded size.
 
 mod cells;
 mod compact;
@@ -138,7 +138,10 @@ impl Rows {
         let mut guess = Guess::new(&self.setup.options);
         let mut pages = Records::in_page_form(&self.setup.options);
         let (paths, own_paths) = (guess.paths(), pages.map().paths());
-        self.batches.project(&paths)?;
+        let all_columns = self.setup.options.all_columns;
+        // The first batches of a stream are handed over again as they are. Of a file they are decoded again.
+        let has_all = all_columns && matches!(self.batches, Batches::Stream(_));
+        self.batches.project((!has_all).then_some(&*paths))?;
         let (mut sample, mut rows, mut bytes) = (Vec::new(), 0, 0);
         while rows < SAMPLE_RECORDS && bytes < SAMPLE_BYTES {
             let Some(batch) = self.batches.next() else { break };
@@ -162,7 +165,7 @@ impl Rows {
         let map = guess.finish();
         let records = Records::new(map, &self.path, &self.setup)?;
         self.paths = records.map().paths();
-        self.batches.begin_again(sample, &self.paths)?;
+        self.batches.begin_again(sample, (!all_columns).then_some(&*self.paths))?;
         Ok(records)
     }
 
@@ -254,7 +257,7 @@ impl IdRows for Rows {
     fn next_id(&mut self, path: &[String]) -> Option<(u64, Option<String>)> {
         if self.number == 0 && self.current.is_none() {
             self.paths = path.to_vec();
-            self.batches.project(path).ok()?;
+            self.batches.project(Some(path)).ok()?;
         }
         if !self.advance().ok()? {
             return None;
@@ -284,8 +287,8 @@ impl Batches {
         }
     }
 
-    /// Has the next batches have what is at these paths.
-    fn project(&mut self, paths: &[String]) -> Result<(), Reason> {
+    /// Has the next batches have what is at these paths, or all columns where there are none.
+    fn project(&mut self, paths: Option<&[String]>) -> Result<(), Reason> {
         match self {
             Self::Parquet(batches) => batches.begin(paths),
             Self::File(batches) => batches.begin(paths),
@@ -300,7 +303,7 @@ impl Batches {
     fn begin_again(
         &mut self,
         sample: Vec<Result<RecordBatch, Reason>>,
-        paths: &[String],
+        paths: Option<&[String]>,
     ) -> Result<(), Reason> {
         if let Self::Stream(batches) = self {
             batches.give_back(sample);

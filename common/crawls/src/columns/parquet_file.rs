@@ -86,8 +86,8 @@ impl ParquetBatches {
         })
     }
 
-    /// Goes to the first row, and has the batches have what is at these paths.
-    pub(super) fn begin(&mut self, paths: &[String]) -> Result<(), Reason> {
+    /// Goes to the first row, and has the batches have what is at these paths, or all columns where there are none.
+    pub(super) fn begin(&mut self, paths: Option<&[String]>) -> Result<(), Reason> {
         let schema = self.metadata.parquet_schema();
         let leaves: Vec<_> = schema.columns().iter().map(|column| column.path().string()).collect();
         let is_inside = |leaf: &str, path: &str| {
@@ -98,7 +98,10 @@ impl ParquetBatches {
             let leaf = leaves.iter().position(|leaf| is_inside(leaf, path));
             leaf.or_else(|| cells::lists::leaf_at(self.metadata.schema().fields(), path))
         };
-        self.mask = ProjectionMask::leaves(schema, paths.iter().filter_map(first));
+        self.mask = match paths {
+            Some(paths) => ProjectionMask::leaves(schema, paths.iter().filter_map(first)),
+            None => ProjectionMask::all(),
+        };
         (self.next, self.reader, self.rows_read, self.unpacked) = (0, None, 0, 0);
         Ok(())
     }

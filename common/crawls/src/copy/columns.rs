@@ -43,18 +43,22 @@ pub(super) fn copy<W: Write + Send>(
             let mut outs = sides.try_map(|side, out| {
                 ParquetOut::new(out, &schema, batches.metadata()).map_err(|reason| failed(side, reason, job))
             })?;
-            let mut group = 0;
+            let (mut group, mut damage) = (0, None);
             while let Some(batch) = batches.next() {
                 if batches.group() != group {
                     group = batches.group();
                     flush(&mut outs, job)?;
                 }
-                let batch = batch.map_err(|reason| job.cannot(reason))?;
-                if !split(input, &batch, &schema, &mut outs, job)? {
-                    break;
+                match batch {
+                    Ok(batch) if split(input, &batch, &schema, &mut outs, job)? => {}
+                    Ok(_) => break,
+                    Err(reason) => {
+                        damage = Some(reason);
+                        break;
+                    }
                 }
             }
-            end(input, job)?;
+            end(input, damage, job)?;
             outs.try_map(|side, out| out.finish().map_err(|reason| failed(side, reason, job)))
         }
         Kind::ArrowFile => {
@@ -113,13 +117,13 @@ fn split_all<O: Out>(
 ) -> Result<(), CopyError> {
     let mut next = first;
     while let Some(batch) = next {
-        let batch = batch.map_err(|reason| job.cannot(reason))?;
-        if !split(input, &batch, schema, outs, job)? {
-            break;
+        match batch {
+            Ok(batch) if split(input, &batch, schema, outs, job)? => next = rest(),
+            Ok(_) => break,
+            Err(reason) => return end(input, Some(reason), job),
         }
-        next = rest();
     }
-    end(input, job)
+    end(input, None, job)
 }
 
 /// Writes the rows of a batch to their sides. Whether the reader of pages has reached the last of them: it ends early where the file is
@@ -170,11 +174,12 @@ fn split<O: Out>(
     Ok(!ended)
 }
 
-/// Takes what the reader of pages has behind the last row, such as damage. There are no more rows.
-fn end(input: &mut Input, job: &mut Job<'_>) -> Result<(), CopyError> {
+/// Takes what the reader of pages has behind the last row that was copied, such as the `damage` at which the copy ended, too. There are no
+/// more rows.
+fn end(input: &mut Input, damage: Option<Reason>, job: &mut Job<'_>) -> Result<(), CopyError> {
     for item in input {
         if matches!(item, Item::Page(_) | Item::Skipped(_)) {
-            return Err(job.cannot(Reason::Truncated));
+            return Err(job.cannot(damage.unwrap_or(Reason::Truncated)));
         }
         job.fate(&item)?;
     }

@@ -244,6 +244,7 @@ pub fn copy<W: Write + Send>(
     sides: Sides<W>,
     (judge, annotate): (&mut dyn Judge, bool),
 ) -> Result<(Copied, Sides<W>), CopyError> {
+    let options = &InputOptions { all_columns: true, ..options.clone() };
     let mut input = open_as(path, name, options.clone()).map_err(|error| CopyError::Open(Box::new(error)))?;
     let mut job = Job { path, judge, annotate, copied: Copied::default() };
     let packing = Stream::open(path, &options.limits).map_err(|reason| job.cannot(reason))?.packing();

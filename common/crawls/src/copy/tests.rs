@@ -1,6 +1,7 @@
 //! Files of every format are cut in two by a judge that knows each page by its number.
 
 mod archives;
+mod damaged;
 
 use std::fs::{self, File};
 use std::path::PathBuf;

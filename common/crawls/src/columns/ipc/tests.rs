@@ -18,7 +18,7 @@ fn messages_of_the_same_bytes_are_refused() {
 #[test]
 fn of_columns_of_one_name_the_first_is_read() {
     let mut decoder = decoder(&["b", "a", "a", "a.b", "a"]);
-    decoder.project(&["a".to_owned(), "a.b".to_owned()]);
+    decoder.project(Some(&["a".to_owned(), "a.b".to_owned()]));
     assert_eq!(decoder.projection, [1, 3]);
 }
 

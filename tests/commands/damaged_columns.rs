@@ -1,0 +1,86 @@
+//! Files of columns that are damaged behind their first rows: the rest of the run does not suffer.
+
+use std::fs;
+use std::path::Path;
+use std::process::Output;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch, StringArray};
+use parquet::arrow::ArrowWriter;
+use serde_json::{Value, json};
+
+use crate::harness::doppel;
+use crate::harness::pages::text;
+use crate::{code, errors};
+
+/// Ten rows; those whose numbers differ by 20 have one text.
+fn batch(from: u32) -> RecordBatch {
+    let column = |of: &dyn Fn(u32) -> String| -> ArrayRef {
+        Arc::new(StringArray::from_iter_values((from..from + 10).map(of)))
+    };
+    let columns = [
+        ("id", column(&|n| n.to_string())),
+        ("text", column(&|n| text(u64::from(n % 20), 80).join(" "))),
+        ("meta", column(&|n| format!("meta of {n}"))),
+    ];
+    RecordBatch::try_from_iter(columns).unwrap()
+}
+
+/// A Parquet file with a row group for each batch.
+fn in_parquet(batches: &[RecordBatch]) -> Vec<u8> {
+    let mut writer = ArrowWriter::try_new(Vec::new(), batches[0].schema(), None).unwrap();
+    for batch in batches {
+        writer.write(batch).unwrap();
+        writer.flush().unwrap();
+    }
+    writer.into_inner().unwrap()
+}
+
+fn in_arrow(batches: &[RecordBatch]) -> Vec<u8> {
+    let mut writer = arrow_ipc::writer::FileWriter::try_new(Vec::new(), &batches[0].schema()).unwrap();
+    batches.iter().for_each(|batch| writer.write(batch).unwrap());
+    writer.into_inner().unwrap()
+}
+
+fn dedup(home: &Path, inputs: &[&str]) -> Output {
+    let mut command = doppel();
+    command.current_dir(home).args(["dedup", "--json", "--kept", "kept", "--removed", "removed"]);
+    command.args(inputs).output().unwrap()
+}
+
+#[test]
+fn files_behind_a_damaged_one_are_written_and_it_is_named() {
+    let batches = [batch(0), batch(10), batch(20)];
+    for (name, sound) in [("a.parquet", in_parquet(&batches)), ("a.arrow", in_arrow(&batches))] {
+        let home = tempfile::tempdir().unwrap();
+        let mut damaged = sound;
+        let at = damaged.windows(10).position(|bytes| bytes == b"meta of 25").unwrap();
+        damaged[at..at + 10].fill(0xff);
+        fs::write(home.path().join(name), damaged).unwrap();
+        fs::write(home.path().join("behind.parquet"), in_parquet(&[batch(20), batch(40)])).unwrap();
+        let output = dedup(home.path(), &[name, "behind.parquet"]);
+        let said = errors(&output);
+        assert_eq!(code(&output), 5, "{said}");
+        assert!(said.contains(&format!("{name}, row 21: ")), "{said}");
+        assert!(said.contains(&format!("{name} could not be read to the end")), "{said}");
+        let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let expected = json!({"read": 41, "kept": 20, "removed": {"duplicate": 20}, "bad": 1, "skipped": 0});
+        assert_eq!(summary["records"], expected);
+        let copied = &summary["results"];
+        assert_eq!((&copied["kept"], &copied["removed"]), (&expected["kept"], &expected["removed"]));
+        for (side, file, rows) in [
+            ("kept", name, 20),
+            ("removed", name, 0),
+            ("kept", "behind.parquet", 0),
+            ("removed", "behind.parquet", 20),
+        ] {
+            let path = home.path().join(side).join(file);
+            assert!(path.is_file(), "{}", path.display());
+            if rows > 0 {
+                let read = doppel().args(["dedup", "--json"]).arg(&path).output().unwrap();
+                let read: Value = serde_json::from_slice(&read.stdout).unwrap();
+                assert_eq!(read["records"]["read"], json!(rows), "{}", path.display());
+            }
+        }
+    }
+}
