@@ -280,7 +280,10 @@ impl InputArgs {
         if let Some(found) = self.found.get() {
             return Ok(found);
         }
-        let found = inputs::sources(&self.inputs)?;
+        let mut found = inputs::sources(&self.inputs)?;
+        if self.records.fields.judges_records {
+            found.give_distinct_names();
+        }
         Ok(self.found.get_or_init(|| found))
     }
 

@@ -1,6 +1,8 @@
 //! What the inputs of a command name: files, standard input, patterns of files, directories, of pages or of crawl files, and objects in
 //! stores.
 
+mod distinct_names;
+
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
@@ -183,6 +185,11 @@ impl Source {
 }
 
 impl Sources {
+    /// Gives files of one name in different directories names that tell them apart.
+    pub(crate) fn give_distinct_names(&mut self) {
+        distinct_names::give_distinct_names(&mut self.all);
+    }
+
     /// Refuses an output in the place of a file that is read.
     ///
     /// # Errors

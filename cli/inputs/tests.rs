@@ -120,3 +120,26 @@ fn patterns_are_expanded_in_order() {
     assert_eq!(error.to_string(), format!("{}: no file matches this pattern", none.display()));
     assert!(sources(&[home.path().join("d/none")]).is_err());
 }
+
+#[test]
+fn files_of_one_name_get_the_shortest_distinct_ends_of_their_paths() {
+    let home = tempfile::tempdir().unwrap();
+    make(home.path(), &["a/1/x.csv", "b/1/x.csv", "c/1/y.csv", "c/2/y.csv", "d/z.csv", "e/2/y.csv"]);
+    let named = |inputs: &[&str]| -> Vec<String> {
+        let inputs: Vec<_> = inputs.iter().map(|input| home.path().join(input)).collect();
+        let mut sources = sources(&inputs).unwrap();
+        sources.give_distinct_names();
+        let name = |source: Source| match source.place {
+            Place::File(_, name) => name.as_str().trim_start_matches("record:").to_owned(),
+            _ => panic!("not a file"),
+        };
+        sources.all.into_iter().map(name).collect()
+    };
+    assert_eq!(named(&["a/1/x.csv", "d/z.csv", "b/1/x.csv"]), ["a/1/x.csv", "z.csv", "b/1/x.csv"]);
+    assert_eq!(named(&["c/1/y.csv", "c/2/y.csv"]), ["1/y.csv", "2/y.csv"]);
+    assert_eq!(named(&["c/1/y.csv", "c/1/../2/y.csv", "c/1/y.csv"]), ["1/y.csv", "2/y.csv", "1/y.csv"]);
+    assert_eq!(named(&["d/z.csv", "d/../d/z.csv"]), ["z.csv", "z.csv"], "one file");
+    // The files of the pattern have the names 1/y.csv and 2/y.csv already.
+    let expected = ["1/y.csv", "2/y.csv", "c/1/y.csv", "e/2/y.csv"];
+    assert_eq!(named(&["c/*/*.csv", "c/1/y.csv", "e/2/y.csv"]), expected);
+}

@@ -1,6 +1,6 @@
 //! Files of records of other schemas than Doppel's own, and records that are bad.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Output;
@@ -265,10 +265,16 @@ fn files_of_one_name_are_told_apart_or_refused() {
         errors(&output)
     );
     assert_eq!(summary(&output)["pages"]["live"], texts().len());
-    // Judged each on its own, records need no names that differ.
-    let output = run(["dedup", "--json", rows[0].to_str().unwrap(), rows[1].to_str().unwrap()]);
-    assert_eq!(code(&output), 0, "{}", errors(&output));
-    assert_eq!(summary(&output)["records"]["read"], 2 * texts().len());
+    // Where records are judged each on its own, the files are told apart by their directories.
+    for files in [&rows, &ids] {
+        let [first, second] = [&files[0], &files[1]].map(|path| path.to_str().unwrap());
+        let lines = lines_of(&run_ok(["dedup", "--out", "-", first, second]));
+        assert_eq!(lines.len(), 2 * texts().len());
+        let urls: HashSet<_> = lines.iter().map(|line| line["url"].as_str().unwrap()).collect();
+        assert_eq!(urls.len(), lines.len(), "{urls:?}");
+        let dir = files[1].parent().unwrap().file_name().unwrap().to_str().unwrap();
+        assert!(urls.iter().any(|url| url.starts_with(&format!("record:{dir}/part.jsonl#"))), "{urls:?}");
+    }
 }
 
 /// A file of 100 records of which the first `bad` have no text.

@@ -1,0 +1,56 @@
+//! Distinct names for the files of a run whose records are judged each on its own.
+//!
+//! A file that is an input itself is named by the last part of its path, so `a/x.parquet` and `b/x.parquet` would have one name, and so
+//! would their records. Where pages are judged that is wanted: the records of the later file are versions of those of the earlier one.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use doppel_crawls::record::RecordFile;
+
+use super::{Place, Source};
+
+/// Names files that share a name by the shortest ends of their paths that no two of them, and no other file, have. A file that is given
+/// twice has one name.
+pub(super) fn give_distinct_names(sources: &mut [Source]) {
+    let mut alike: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for (number, source) in sources.iter().enumerate() {
+        if let Place::File(_, name) = &source.place {
+            alike.entry(name.as_str().to_owned()).or_default().push(number);
+        }
+    }
+    let mut taken: HashSet<String> = alike.keys().cloned().collect();
+    for numbers in alike.into_values().filter(|numbers| numbers.len() > 1) {
+        let paths: Vec<_> = numbers.iter().map(|number| whole_path(sources[*number].path())).collect();
+        let files = paths.iter().collect::<HashSet<_>>().len();
+        let longest = paths.iter().map(|path| path.components().count()).max().unwrap_or_default();
+        let names =
+            (2..=longest).map(|parts| paths.iter().map(|path| ending(path, parts)).collect::<Vec<_>>());
+        let are_distinct = |names: &Vec<RecordFile>| {
+            let distinct: HashSet<_> = names.iter().map(RecordFile::as_str).collect();
+            distinct.len() == files && distinct.iter().all(|name| !taken.contains(*name))
+        };
+        let Some(names) = names.filter(|_| files > 1).find(are_distinct) else { continue };
+        for (number, distinct) in numbers.into_iter().zip(names) {
+            taken.insert(distinct.as_str().to_owned());
+            if let Place::File(_, name) = &mut sources[number].place {
+                *name = distinct;
+            }
+        }
+    }
+}
+
+/// The path of a file from the root. Links to its directory are followed, and a link to the file itself is not: its own name is the one that
+/// the user knows.
+fn whole_path(path: &Path) -> PathBuf {
+    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let dir = fs::canonicalize(dir).unwrap_or_else(|_| dir.to_owned());
+    path.file_name().map_or_else(|| dir.clone(), |name| dir.join(name))
+}
+
+/// The name of a file by the last parts of its path.
+fn ending(path: &Path, parts: usize) -> RecordFile {
+    let all = path.components().count();
+    RecordFile::new(&path.components().skip(all.saturating_sub(parts)).collect::<PathBuf>())
+}
