@@ -1,7 +1,5 @@
 //! Parameters, path segments and small JSON bodies of requests, with problems for what is wrong.
 
-use std::error::Error;
-
 use axum::extract::{self, FromRequest, FromRequestParts, Path, Request};
 use axum::http::request::Parts;
 use doppel_model::{GroupId, PageUrl};
@@ -15,6 +13,7 @@ use crate::body;
 use crate::limits::JSON_BYTES;
 use crate::memory::Share;
 use crate::problem::Problem;
+use crate::query;
 
 /// The query string. Unknown parameters are errors where `T` denies them.
 #[derive(Debug)]
@@ -37,19 +36,11 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        match extract::Query::from_request_parts(parts, state).await {
-            Ok(extract::Query(params)) => Ok(Self(params)),
-            Err(rejection) => Err(Problem::bad_request(format!("the query: {}", innermost(&rejection)))),
-        }
+        let pairs = extract::Query::<Vec<(String, String)>>::from_request_parts(parts, state).await;
+        let extract::Query(pairs) = pairs
+            .map_err(|rejection| Problem::bad_request(format!("the query: {}", rejection.body_text())))?;
+        query::parameters(pairs).map(Self)
     }
-}
-
-/// What is wrong, without the name of the library that says so.
-fn innermost(mut error: &dyn Error) -> String {
-    while let Some(cause) = error.source() {
-        error = cause;
-    }
-    error.to_string()
 }
 
 impl<T: DeserializeOwned> FromRequest<App> for JsonBody<T> {

@@ -53,6 +53,7 @@ mod pages;
 mod probe;
 mod problem;
 mod problem_kind;
+mod query;
 mod raw_page;
 mod raw_page_query;
 mod readiness;

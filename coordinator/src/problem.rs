@@ -161,6 +161,12 @@ impl Problem {
         Self::new(Kind::DiskFull, detail)
     }
 
+    /// The parameter or field at fault.
+    #[cfg(test)]
+    pub(crate) fn about_field(&self) -> Option<&str> {
+        self.0.field.as_deref()
+    }
+
     /// What is wrong.
     pub(crate) fn detail(&self) -> &str {
         &self.0.detail

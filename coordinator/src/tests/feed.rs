@@ -57,7 +57,9 @@ async fn a_cursor_that_is_gone_and_bad_parameters() {
     }
     let soon = door.get("/v1/changes?wait=soon").await.problem(400);
     assert_eq!(soon["detail"], "the query: wait: invalid digit found in string");
-    door.get("/v1/changes?coursor=c1").await.problem(400);
+    assert_eq!(soon["field"], "wait");
+    assert_eq!(door.get("/v1/changes?coursor=c1").await.problem(400)["field"], "coursor");
+    assert_eq!(door.get("/v1/status").await.problem(400)["field"], "url");
 }
 
 #[tokio::test]

@@ -120,10 +120,10 @@ async fn what_is_wrong_is_refused_by_field() {
         ("url=http://a/&fetched_at=2999-01-01T00:00:00Z", Some("fetched_at")),
         ("url=http://a/&popularity=-1", Some("popularity")),
         ("url=http://a/&popularity=NaN", Some("popularity")),
-        ("url=http://a/&popularity=x", None),
+        ("url=http://a/&popularity=x", Some("popularity")),
         ("url=http://a/&language=de_DE", Some("language")),
-        ("url=http://a/&title=x", None),
-        ("url=http://a/&url=http://b/", None),
+        ("url=http://a/&title=x", Some("title")),
+        ("url=http://a/&url=http://b/", Some("url")),
     ] {
         let problem = door.post_raw(query, "text/html", "<p>x").await.problem(400);
         assert_eq!(problem["field"].as_str(), field, "{query}: {problem}");
