@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use anyhow::Context;
-use doppel_crawls::{HeadError, InputError, Reason};
+use doppel_crawls::{FieldError, FieldProblem, HeadError, InputError, Reason};
 use serde::Serialize;
 
 use crate::exit::Failure;
@@ -140,7 +140,7 @@ pub(crate) fn class(error: &InputError) -> &'static str {
         Reason::Head(HeadError::OtherVersion(_)) => "WARC of another version",
         Reason::Head(_) | Reason::Length => "broken WARC or ARC record",
         Reason::TooLarge { .. } => "too large",
-        Reason::Url(_) => "no page URL",
+        Reason::Url(_) | Reason::Field(FieldError { problem: FieldProblem::Url(_), .. }) => "no page URL",
         Reason::Date(_) | Reason::Ahead(_) => "bad date",
         Reason::Http(_) | Reason::Encoding(_) => "broken HTTP response",
         Reason::Coding(_) | Reason::Codings(_) => "unsupported content encoding",

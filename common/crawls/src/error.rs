@@ -264,6 +264,9 @@ pub enum FieldProblem {
     /// A second field that says what the record is.
     #[error("given beside {0}; a page has exactly one of html, text, redirect_to and dead: true")]
     SecondBody(String),
+    /// No page URL.
+    #[error("{0}")]
+    Url(#[from] UrlError),
     /// The record's URL redirects to itself.
     #[error("redirects to itself")]
     RedirectToItself,

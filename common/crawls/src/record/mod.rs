@@ -11,6 +11,7 @@
 //! the number of the path there.
 
 mod date;
+mod faults;
 mod fields;
 mod guess;
 mod ids;

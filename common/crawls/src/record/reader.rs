@@ -9,14 +9,15 @@ use doppel_model::{PageUrl, Timestamp};
 use doppel_protocol::page::is_language;
 
 use super::date::date;
+use super::faults::{no_text, page_url, wrong, wrong_type};
 use super::fields::{Field, FieldMap, Ignored, Source};
 use super::ids::Ids;
 use super::name::RecordFile;
 use super::naming::{Again, Checked, IdChoices, NamedBy, RepeatedId};
 use super::places::Places;
-use super::row::{A_LIST, Row, Value, id_of};
+use super::row::{Row, Value, id_of};
 use super::setup::Setup;
-use crate::error::{FieldError, FieldProblem, Reason, Skip};
+use crate::error::{FieldProblem, Reason, Skip};
 use crate::limits::Limits;
 use crate::{Fetched, FetchedBody, InputOptions, Item, charset};
 
@@ -212,7 +213,7 @@ impl Records {
     fn url<'a>(&self, row: &mut impl Row<'a>) -> Result<Option<PageUrl>, Reason> {
         let found = match self.places.take(row, Field::Url) {
             Some((Value::Text(url), ..)) if url.is_empty() => None,
-            Some((Value::Text(url), _, source)) => Some((PageUrl::parse(&url).map_err(Reason::Url), source)),
+            Some((Value::Text(url), path, source)) => Some((page_url(path, &url), source)),
             Some((other, path, source)) => Some((Err(wrong_type(path, &other, "text")), source)),
             None => None,
         };
@@ -255,7 +256,7 @@ impl Records {
                 }
                 (Field::RedirectTo, Value::Text(target)) if target.is_empty() => continue,
                 (Field::RedirectTo, Value::Text(target)) => {
-                    let target = PageUrl::parse(&target)?;
+                    let target = page_url(path, &target)?;
                     if Some(&target) == url {
                         return Err(wrong(path, FieldProblem::RedirectToItself));
                     }
@@ -368,7 +369,7 @@ impl Records {
                 return Err(wrong_type(path, &other, "text or a whole number"));
             }
         };
-        let name = self.file.with_id(&id)?;
+        let name = self.file.with_id(&id).map_err(|error| wrong(path, error.into()))?;
         // The ids of a file that was looked at are known to be there once.
         if matches!(self.naming, Naming::Unique { .. }) || self.ids.note(&id) {
             self.own_id = Some(id.into_owned());
@@ -376,23 +377,5 @@ impl Records {
         } else {
             Err(wrong(path, FieldProblem::RepeatedId(id.chars().take(60).collect())))
         }
-    }
-}
-
-fn wrong(path: &str, problem: FieldProblem) -> Reason {
-    Reason::Field(FieldError { path: path.to_owned(), problem })
-}
-
-fn wrong_type(path: &str, value: &Value<'_>, has_to_be: &'static str) -> Reason {
-    wrong(path, FieldProblem::Type { is: value.kind(), has_to_be })
-}
-
-/// What is wrong with a value that has to be text; of a list, how to name what is in it.
-fn no_text(field: Field, path: &str, value: &Value<'_>) -> Reason {
-    match (value, field.option()) {
-        (Value::Other(A_LIST), Some(option)) => {
-            wrong(path, FieldProblem::List { path: path.to_owned(), option })
-        }
-        _ => wrong_type(path, value, "text"),
     }
 }

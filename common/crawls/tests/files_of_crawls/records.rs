@@ -250,10 +250,13 @@ fn a_guessed_url_field_has_nothing_but_urls_of_the_web() {
     let file = r#"{"url":"file:///a","content":"b"}"#;
     let mixed = read(options(), &[odd, good, file, good]);
     assert_eq!(mixed[0], "fields: text from content, URL from url");
-    assert!(mixed[1].starts_with("bad: part-1.jsonl, line 1: not an absolute URL"), "{}", mixed[1]);
+    assert!(mixed[1].starts_with("bad: part-1.jsonl, line 1: \"url\": not an absolute URL"), "{}", mixed[1]);
     assert_eq!(mixed[2..4], ["https://a.org/1 text a", "file:///a text b"]);
     let mostly_odd = read(options(), &[odd, good, odd]);
     assert_eq!(mostly_odd[2], "record:part-1.jsonl#row=2 text a");
+    let redirect = read(options(), &[good, good, r#"{"url":"https://a.org/3","redirect_to":"a.org"}"#]);
+    let says = "bad: part-1.jsonl, line 3: \"redirect_to\": not an absolute URL";
+    assert!(redirect[3].starts_with(says), "{}", redirect[3]);
     // A record without one is named otherwise, and a bad one behind the first thousand is bad.
     let mut lines = vec![r#"{"text":"a","source":"https://a.org/1"}"#; 1_000];
     lines[1] = r#"{"text":"a","source":""}"#;
@@ -261,7 +264,11 @@ fn a_guessed_url_field_has_nothing_but_urls_of_the_web() {
     let read = read(options(), &lines);
     assert_eq!(read[2], "record:part-1.jsonl#row=2 text a");
     assert_eq!(read[1_001], "record:part-1.jsonl#row=1001 text a");
-    assert!(read[1_002].starts_with("bad: part-1.jsonl, line 1002: not an absolute URL"), "{}", read[1_002]);
+    assert!(
+        read[1_002].starts_with("bad: part-1.jsonl, line 1002: \"source\": not an absolute URL"),
+        "{}",
+        read[1_002]
+    );
 }
 
 #[test]

@@ -1,0 +1,32 @@
+//! What is wrong with the fields of a record. Each fault names its field by the path.
+
+use doppel_model::PageUrl;
+
+use super::fields::Field;
+use super::row::{A_LIST, Value};
+use crate::error::{FieldError, FieldProblem, Reason};
+
+/// The fault of the field at `path`.
+pub(super) fn wrong(path: &str, problem: FieldProblem) -> Reason {
+    Reason::Field(FieldError { path: path.to_owned(), problem })
+}
+
+/// The page URL that the field at `path` has.
+pub(super) fn page_url(path: &str, text: &str) -> Result<PageUrl, Reason> {
+    PageUrl::parse(text).map_err(|error| wrong(path, error.into()))
+}
+
+/// The fault of a value of another type.
+pub(super) fn wrong_type(path: &str, value: &Value<'_>, has_to_be: &'static str) -> Reason {
+    wrong(path, FieldProblem::Type { is: value.kind(), has_to_be })
+}
+
+/// What is wrong with a value that has to be text; of a list, how to name what is in it.
+pub(super) fn no_text(field: Field, path: &str, value: &Value<'_>) -> Reason {
+    match (value, field.option()) {
+        (Value::Other(A_LIST), Some(option)) => {
+            wrong(path, FieldProblem::List { path: path.to_owned(), option })
+        }
+        _ => wrong_type(path, value, "text"),
+    }
+}
