@@ -250,6 +250,11 @@ pub enum FieldProblem {
         /// The option that names a field of this kind.
         option: &'static str,
     },
+    /// An id that is a number beyond 64 bits.
+    #[error(
+        "is a number of more than 64 bits, of which not all digits can be read; write it as text, in quotes"
+    )]
+    LargeId,
     /// No date.
     #[error(
         "no date: neither RFC 3339, nor a date or date-time without zone, nor seconds or milliseconds since 1970 as a number from 100,000,000"

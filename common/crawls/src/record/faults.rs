@@ -6,6 +6,9 @@ use super::fields::Field;
 use super::row::{A_LIST, Value};
 use crate::error::{FieldError, FieldProblem, Reason};
 
+/// From here on a number is none of the 64-bit whole numbers that have a sign, and a format that has larger ones reads them as such.
+const BEYOND_64_BITS: f64 = (1_u64 << 63) as f64;
+
 /// The fault of the field at `path`.
 pub(super) fn wrong(path: &str, problem: FieldProblem) -> Reason {
     Reason::Field(FieldError { path: path.to_owned(), problem })
@@ -28,5 +31,13 @@ pub(super) fn no_text(field: Field, path: &str, value: &Value<'_>) -> Reason {
             wrong(path, FieldProblem::List { path: path.to_owned(), option })
         }
         _ => wrong_type(path, value, "text"),
+    }
+}
+
+/// The fault of a value that names no record.
+pub(super) fn no_id(path: &str, value: &Value<'_>) -> Reason {
+    match value {
+        Value::Float(number) if number.abs() >= BEYOND_64_BITS => wrong(path, FieldProblem::LargeId),
+        _ => wrong_type(path, value, "text or a whole number"),
     }
 }

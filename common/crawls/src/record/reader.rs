@@ -9,7 +9,7 @@ use doppel_model::{PageUrl, Timestamp};
 use doppel_protocol::page::is_language;
 
 use super::date::date;
-use super::faults::{no_text, page_url, wrong, wrong_type};
+use super::faults::{no_id, no_text, page_url, wrong, wrong_type};
 use super::fields::{Field, FieldMap, Ignored, Source};
 use super::ids::Ids;
 use super::name::RecordFile;
@@ -366,7 +366,7 @@ impl Records {
                 return Ok(self.file.with_number(number)?);
             }
             Some((other, path, Source::Named)) => {
-                return Err(wrong_type(path, &other, "text or a whole number"));
+                return Err(no_id(path, &other));
             }
         };
         let name = self.file.with_id(&id).map_err(|error| wrong(path, error.into()))?;

@@ -367,3 +367,29 @@ fn a_bad_record_is_there_as_it_was() {
         .collect();
     assert_eq!(bad, ["\u{feff} {\"url\": 7}", "x"]);
 }
+
+#[test]
+fn an_id_beyond_64_bits_harms_no_other_record() {
+    let lines = [
+        r#"{"id":18446744073709551615,"text":"a"}"#,
+        r#"{"id":18446744073709551616,"text":"b"}"#,
+        r#"{"id":"18446744073709551616","text":"c"}"#,
+        r#"{"id":-9223372036854775809,"text":"d"}"#,
+        r#"{"id":1.5,"text":"e"}"#,
+    ];
+    let fields = FieldNames { id: Some("id".to_owned()), ..FieldNames::default() };
+    let named = read(InputOptions { fields, ..options() }, &lines);
+    let large = "\"id\": is a number of more than 64 bits, of which not all digits can be read; write it as text, in quotes";
+    let expected = [
+        "record:part-1.jsonl#18446744073709551615 text a".to_owned(),
+        format!("bad: part-1.jsonl, line 2: {large}"),
+        "record:part-1.jsonl#18446744073709551616 text c".to_owned(),
+        format!("bad: part-1.jsonl, line 4: {large}"),
+        "bad: part-1.jsonl, line 5: \"id\": is a number, and has to be text or a whole number".to_owned(),
+    ];
+    assert_eq!(named[1..], expected);
+    // An id that is guessed names the records that have one, and the others are named by their rows.
+    let guessed = read(options(), &lines);
+    assert_eq!(guessed[2], "record:part-1.jsonl#row=2 text b");
+    assert_eq!(guessed[1], expected[0]);
+}
