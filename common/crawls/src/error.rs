@@ -325,6 +325,13 @@ fn of_window(asked: u64, max: u64) -> String {
 }
 
 impl Reason {
+    /// Damage of a file of columns. The lines in which a decoder describes it become one.
+    pub(crate) fn columns(described: impl fmt::Display) -> Self {
+        let described = described.to_string();
+        let lines: Vec<_> = described.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        Self::Columns(lines.join("; "))
+    }
+
     /// Whether what is wrong may be right later: a date that is ahead.
     #[must_use]
     pub fn may_pass(&self) -> bool {

@@ -13,7 +13,7 @@ use arrow_buffer::Buffer;
 use arrow_ipc::convert::try_fb_to_schema;
 use arrow_ipc::reader::{RecordBatchDecoder, read_dictionary, read_footer_length};
 use arrow_ipc::{Block, CompressionType, Message, MessageHeader, root_as_footer, root_as_message};
-use arrow_schema::{ArrowError, Schema, SchemaRef};
+use arrow_schema::{Schema, SchemaRef};
 
 use super::{cells, guarded};
 use crate::error::Reason;
@@ -106,7 +106,7 @@ impl Decoder {
                         .with_projection(Some(&self.projection))
                         .read_record_batch()
                 };
-                guarded(decode)?.map(Some).map_err(corrupt)
+                guarded(decode)?.map(Some).map_err(Reason::columns)
             }
             MessageHeader::DictionaryBatch => {
                 let dictionary = message.header_as_dictionary_batch().ok_or_else(no_header)?;
@@ -116,7 +116,7 @@ impl Decoder {
                 self.charge(bytes.saturating_add(copied / COPIED_PER_DECODED), stored)?;
                 let Self { schema, dictionaries, .. } = self;
                 let decode = || read_dictionary(body, dictionary, schema, dictionaries, &version);
-                guarded(decode)?.map(|()| None).map_err(corrupt)
+                guarded(decode)?.map(|()| None).map_err(Reason::columns)
             }
             MessageHeader::NONE => Ok(None),
             _ => Err(Reason::Columns("a message that is neither a batch nor a dictionary".to_owned())),
@@ -191,14 +191,15 @@ impl FileBatches {
         too_large("a list of messages", length as u64, HEAD_BYTES_MAX)?;
         let at = bytes.checked_sub(10 + length as u64).ok_or(Reason::Truncated)?;
         let footer = read_at(&mut file, at, length)?;
-        let footer = root_as_footer(&footer).map_err(|error| Reason::Columns(error.to_string()))?;
+        let footer = root_as_footer(&footer).map_err(Reason::columns)?;
         let schema = footer.schema().ok_or_else(no_header)?;
         if !schema.endianness().equals_to_target_endianness() {
             return Err(Reason::Columns("numbers are in the byte order of another machine".to_owned()));
         }
         let dictionaries = footer.dictionaries().into_iter().flatten();
         check_places(dictionaries.chain(footer.recordBatches().into_iter().flatten()), bytes)?;
-        let mut decoder = Decoder::new(guarded(|| try_fb_to_schema(schema))?.map_err(corrupt)?, limits);
+        let mut decoder =
+            Decoder::new(guarded(|| try_fb_to_schema(schema))?.map_err(Reason::columns)?, limits);
         for block in footer.dictionaries().into_iter().flatten() {
             take_block(&mut file, &mut decoder, *block, bytes)?;
         }
@@ -284,7 +285,7 @@ fn take_block(
     else {
         return Err(no_header());
     };
-    let message = root_as_message(described).map_err(|error| Reason::Columns(error.to_string()))?;
+    let message = root_as_message(described).map_err(Reason::columns)?;
     decoder.take(message, &bytes.slice(head), file_bytes)
 }
 
@@ -306,12 +307,12 @@ pub(crate) struct StreamBatches {
 impl StreamBatches {
     pub(crate) fn open(mut stream: Stream, limits: Limits) -> Result<Self, Reason> {
         let Some(head) = read_head(&mut stream)? else { return Err(Reason::Truncated) };
-        let message = root_as_message(&head).map_err(|error| Reason::Columns(error.to_string()))?;
+        let message = root_as_message(&head).map_err(Reason::columns)?;
         let schema = message.header_as_schema().ok_or_else(no_header)?;
         if !schema.endianness().equals_to_target_endianness() {
             return Err(Reason::Columns("numbers are in the byte order of another machine".to_owned()));
         }
-        let schema = guarded(|| try_fb_to_schema(schema))?.map_err(corrupt)?;
+        let schema = guarded(|| try_fb_to_schema(schema))?.map_err(Reason::columns)?;
         read_body(&mut stream, message.bodyLength(), &limits)?;
         Ok(Self { stream, decoder: Decoder::new(schema, limits), again: VecDeque::new() })
     }
@@ -350,7 +351,7 @@ impl StreamBatches {
 
     fn read(&mut self) -> Result<Option<RecordBatch>, Reason> {
         while let Some(head) = read_head(&mut self.stream)? {
-            let message = root_as_message(&head).map_err(|error| Reason::Columns(error.to_string()))?;
+            let message = root_as_message(&head).map_err(Reason::columns)?;
             let body = read_body(&mut self.stream, message.bodyLength(), &self.decoder.limits)?;
             let stored = self.stream.bytes_read();
             if let Some(batch) = self.decoder.take(message, &Buffer::from_vec(body), stored)? {
@@ -392,12 +393,6 @@ fn read_body(stream: &mut Stream, bytes: i64, limits: &Limits) -> Result<Vec<u8>
 
 fn no_header() -> Reason {
     Reason::Columns("the description of a batch is not that of what follows".to_owned())
-}
-
-// Takes the error by value because that is what `map_err` passes.
-#[expect(clippy::needless_pass_by_value)]
-fn corrupt(error: ArrowError) -> Reason {
-    Reason::Columns(error.to_string())
 }
 
 #[cfg(test)]

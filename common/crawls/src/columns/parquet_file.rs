@@ -138,7 +138,7 @@ impl ParquetBatches {
                         self.rows_read += batch.num_rows() as u64;
                         return Some(Ok(batch));
                     }
-                    Ok(Some(Err(error))) => return Some(Err(Reason::Columns(error.to_string()))),
+                    Ok(Some(Err(error))) => return Some(Err(Reason::columns(error))),
                     Ok(None) => self.reader = None,
                     Err(reason) => return Some(Err(reason)),
                 }
@@ -240,11 +240,9 @@ fn viewed(field: &Field) -> Field {
     field.clone().with_data_type(data_type)
 }
 
-// Takes the error by value because that is what `map_err` passes.
-#[expect(clippy::needless_pass_by_value)]
 fn corrupt(error: ParquetError) -> Reason {
     match error {
         ParquetError::EOF(_) => Reason::Truncated,
-        _ => Reason::Columns(error.to_string()),
+        _ => Reason::columns(error),
     }
 }

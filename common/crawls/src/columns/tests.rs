@@ -339,6 +339,9 @@ fn damage_is_told_and_never_panics_or_aborts() {
             }
             let found = read(&name, &damaged, &options());
             assert!(found.len() <= 200_000, "{name}");
+            let is_one_line =
+                |line: &String| !line.contains("bad: ") && !line.contains("open: ") || !line.contains('\n');
+            assert!(found.iter().all(is_one_line), "{name}: {found:?}");
         }
     }
     for (name, file) in [

@@ -160,12 +160,11 @@ fn split<O: Out>(
             fates.iter().map(|fate| Some(fate.is_some_and(|fate| fate.side() == side))).collect();
         let mut rows = filter_record_batch(batch, &mask)
             .and_then(|rows| alone(&rows))
-            .map_err(|error| job.cannot(Reason::Columns(error.to_string())))?;
+            .map_err(|error| job.cannot(Reason::columns(error)))?;
         if job.annotate {
             let notes = here.into_iter().map(|fate| Ok(job.note(fate)?.unwrap_or_default()));
             let notes: Vec<Note> = notes.collect::<Result<_, CopyError>>()?;
-            rows = noted(&rows, &notes, schema)
-                .map_err(|error| job.cannot(Reason::Columns(error.to_string())))?;
+            rows = noted(&rows, &notes, schema).map_err(|error| job.cannot(Reason::columns(error)))?;
         }
         if let Some(out) = outs.get(side) {
             guarded(|| out.write(&rows)).flatten().map_err(|reason| failed(side, reason, job))?;

@@ -141,7 +141,7 @@ fn options(compression: Option<CompressionType>) -> Result<IpcWriteOptions, Arro
 fn of_parquet(error: ParquetError) -> Reason {
     match error {
         ParquetError::External(error) => of_source(error),
-        other => Reason::Columns(other.to_string()),
+        other => Reason::columns(other),
     }
 }
 
@@ -149,13 +149,13 @@ fn of_arrow(error: ArrowError) -> Reason {
     match error {
         ArrowError::IoError(_, error) => Reason::Io(error),
         ArrowError::ExternalError(error) => of_source(error),
-        other => Reason::Columns(other.to_string()),
+        other => Reason::columns(other),
     }
 }
 
 fn of_source(error: Box<dyn Error + Send + Sync>) -> Reason {
     match error.downcast::<io::Error>() {
         Ok(error) => Reason::Io(*error),
-        Err(other) => Reason::Columns(other.to_string()),
+        Err(other) => Reason::columns(other),
     }
 }

@@ -24,7 +24,7 @@ pub(super) fn columns_like(
     }
     let root = read.root_schema();
     let fields: Result<Vec<TypePtr>, _> = root.get_fields().iter().map(as_written).collect();
-    let mut fields = fields.map_err(|error| Reason::Columns(error.to_string()))?;
+    let mut fields = fields.map_err(Reason::columns)?;
     for field in schema.fields().iter().skip(fields.len()) {
         let column = if field.data_type().is_floating() {
             Type::primitive_type_builder(field.name(), Physical::DOUBLE)
@@ -34,12 +34,9 @@ pub(super) fn columns_like(
                 .with_logical_type(Some(LogicalType::String))
         };
         let column = column.with_repetition(Repetition::OPTIONAL).build();
-        fields.push(Arc::new(column.map_err(|error| Reason::Columns(error.to_string()))?));
+        fields.push(Arc::new(column.map_err(Reason::columns)?));
     }
-    let root = Type::group_type_builder(root.name())
-        .with_fields(fields)
-        .build()
-        .map_err(|error| Reason::Columns(error.to_string()))?;
+    let root = Type::group_type_builder(root.name()).with_fields(fields).build().map_err(Reason::columns)?;
     Ok(Some(SchemaDescriptor::new(Arc::new(root))))
 }
 
