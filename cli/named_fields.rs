@@ -123,9 +123,10 @@ impl fmt::Display for Lacks<'_> {
         for (at, other) in alike.iter().take(ALIKE_TOLD).enumerate() {
             write!(f, "{}{other}", if at > 0 { ", " } else { "" })?;
         }
-        match alike.len().saturating_sub(ALIKE_TOLD) {
-            0 => Ok(()),
-            more => write!(f, " and {more} more"),
+        let more = alike.len().saturating_sub(ALIKE_TOLD);
+        if more > 0 {
+            write!(f, " and {more} more")?;
         }
+        self.map.separator_hint().map_or(Ok(()), |hint| write!(f, "; {hint}"))
     }
 }

@@ -143,3 +143,18 @@ fn without_dates_the_first_of_equal_records_of_several_files_is_kept() {
         assert_eq!((lines.len(), kept.len(), &kept[0]["url"]), (4, 1, &json!(winner)));
     }
 }
+
+#[test]
+fn a_table_with_another_separator_names_the_option() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("a.csv");
+    fs::write(&path, "url;text\nhttps://a.example/;some words\n").unwrap();
+    let path = path.to_str().unwrap();
+    for options in [&["--separator", ","][..], &["--separator", ",", "--text-field", "text"]] {
+        let output = run(["dedup"].into_iter().chain(options.iter().copied()).chain([path]));
+        assert_ne!(code(&output), 0);
+        let says = "url;text";
+        let hint = "; pass --separator ';' if that separates the cells";
+        assert!(errors(&output).contains(says) && errors(&output).contains(hint), "{}", errors(&output));
+    }
+}

@@ -148,7 +148,15 @@ impl Delimited {
             }
             self.sample.push_back(row);
         }
-        Records::new(guess.finish(), &self.path, &self.setup)
+        let map = guess.finish().with_other_separator(self.other_separator());
+        Records::new(map, &self.path, &self.setup)
+    }
+
+    /// The separator that the row of names has, if it is not the one by which the row was read as a single cell.
+    fn other_separator(&self) -> Option<char> {
+        let [name] = &*self.names else { return None };
+        let other = separator_of(name.as_bytes());
+        (other != self.separator() && name.contains(char::from(other))).then(|| char::from(other))
     }
 }
 

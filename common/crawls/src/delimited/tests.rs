@@ -383,3 +383,25 @@ proptest::proptest! {
         proptest::prop_assert_eq!(rows_in_pieces(csv.as_bytes(), piece).0, whole.map(cells).collect::<Vec<_>>());
     }
 }
+
+#[test]
+fn a_row_of_names_that_is_one_cell_with_another_separator_has_a_hint() {
+    let home = tempfile::tempdir().unwrap();
+    let hint = |names: &str, separator: u8| {
+        let path = home.path().join("a.csv");
+        fs::write(&path, format!("{names}\n{names}\n")).unwrap();
+        let options = InputOptions { separator: Some(separator), ..options() };
+        let Some(Item::Fields(map)) = crate::open(&path, options).unwrap().next() else {
+            panic!("no fields")
+        };
+        assert_eq!(map.to_string().contains("--separator"), map.separator_hint().is_some(), "{map}");
+        map.separator_hint()
+    };
+    let pass = |separator| Some(format!("pass --separator {separator} if that separates the cells"));
+    assert_eq!(hint("url;body", b','), pass("';'"));
+    assert_eq!(hint("url\tbody\tx,y", b';'), pass("tab"));
+    assert_eq!(hint("url|body", b'\t'), pass("'|'"));
+    for (names, separator) in [("body", b','), ("url;body", b';'), ("url;x,body", b','), ("a b", b',')] {
+        assert_eq!(hint(names, separator), None, "{names}");
+    }
+}

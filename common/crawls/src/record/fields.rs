@@ -223,6 +223,8 @@ pub struct FieldMap {
     seen: Vec<String>,
     /// Whether there was a first record.
     is_of_records: bool,
+    /// Of a table whose row of names is a single cell, another separator that the cell has in it.
+    other_separator: Option<char>,
 }
 
 impl FieldMap {
@@ -244,6 +246,7 @@ impl FieldMap {
             unmet: Vec::new(),
             seen: Vec::new(),
             is_of_records: false,
+            other_separator: None,
         }
     }
 
@@ -272,6 +275,21 @@ impl FieldMap {
     /// The same with what the first records have and do not have.
     pub(super) fn with_seen(self, unmet: Vec<Unmet>, seen: Vec<String>) -> Self {
         Self { unmet, seen, is_of_records: true, ..self }
+    }
+
+    /// The same of a table whose only name may have been separated by another character.
+    pub(crate) fn with_other_separator(self, other_separator: Option<char>) -> Self {
+        Self { other_separator, ..self }
+    }
+
+    /// Which option to give if a table was read with the wrong separator: `pass --separator ';' ...`.
+    #[must_use]
+    pub fn separator_hint(&self) -> Option<String> {
+        let other = match self.other_separator? {
+            '\t' => "tab".to_owned(),
+            other => format!("'{other}'"),
+        };
+        Some(format!("pass --separator {other} if that separates the cells"))
     }
 
     /// Whether the file has a record; where it has none, it says nothing of what fields there are.
@@ -357,6 +375,9 @@ impl fmt::Display for FieldMap {
                 write!(f, "{}{seen}", if at > 0 { ", " } else { "" })?;
             }
             f.write_str(" (--text-field names one)")?;
+            if let Some(hint) = self.separator_hint() {
+                write!(f, "; {hint}")?;
+            }
         }
         for (at, (field, path, source)) in self.fields().enumerate() {
             let separator = if at == 0 && (has_content || !self.is_of_records) { "" } else { ", " };
