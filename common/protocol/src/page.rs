@@ -383,7 +383,11 @@ impl ItemReason {
 fn json_message(error: &serde_json::Error) -> String {
     let message = error.to_string();
     let (reason, _) = message.rsplit_once(" at line ").unwrap_or((&message, ""));
-    let reason = if reason.len() > 200 { "a value of another type than the field has" } else { reason };
+    let reason = match reason {
+        _ if reason.ends_with("hex escape") => "a lone surrogate in the place of a character",
+        _ if reason.len() > 200 => "a value of another type than the field has",
+        _ => reason,
+    };
     match error.line() {
         0 | 1 => format!("{reason} at column {}", error.column()),
         line => format!("{reason} at line {line} column {}", error.column()),

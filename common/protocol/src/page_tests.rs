@@ -52,6 +52,8 @@ fn each_error_names_the_field_and_the_reason() {
         ("{}", r#""url": missing"#),
         (r#"{"url":null,"dead":true}"#, r#""url": missing"#),
         (r#"{"url":7,"dead":true}"#, r#""url": invalid type: integer `7`, expected a string at column"#),
+        (r#"{"text":"x \ud800 y"}"#, r#""text": a lone surrogate in the place of a character at column"#),
+        (r#"{"html":"\udc00"}"#, r#""html": a lone surrogate in the place of a character at column"#),
         (r#"{"url":"/x","dead":true}"#, r#""url": not an absolute URL"#),
         (r#"{"url":"http://a/\u0000","dead":true}"#, r#""url": the URL has a control character"#),
         (r#"{"url":"ftp://a/","dead":true}"#, r#""url": the scheme is "ftp""#),
