@@ -15,6 +15,9 @@ pub(crate) struct PlaceFields {
     /// The byte of the stored file at which a record of a WARC or ARC file begins.
     #[serde(skip_serializing_if = "Option::is_none")]
     byte: Option<u64>,
+    /// The byte of the unpacked data at which a record begins that is not the first of its compressed member.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unpacked_byte: Option<u64>,
 }
 
 impl From<Place> for PlaceFields {
@@ -24,6 +27,7 @@ impl From<Place> for PlaceFields {
             Place::Line(line) => Self { line: Some(line), ..Self::default() },
             Place::Row(row) => Self { row: Some(row), ..Self::default() },
             Place::Record(byte) => Self { byte: Some(byte), ..Self::default() },
+            Place::Unpacked(byte) => Self { unpacked_byte: Some(byte), ..Self::default() },
         }
     }
 }
@@ -31,8 +35,8 @@ impl From<Place> for PlaceFields {
 impl PlaceFields {
     /// The field as text, such as `line=7`.
     pub(crate) fn text(self) -> Option<String> {
-        let Self { line, row, byte } = self;
-        let fields = [("line", line), ("row", row), ("byte", byte)];
+        let Self { line, row, byte, unpacked_byte } = self;
+        let fields = [("line", line), ("row", row), ("byte", byte), ("unpacked_byte", unpacked_byte)];
         fields.into_iter().find_map(|(name, at)| Some(format!("{name}={}", at?)))
     }
 }

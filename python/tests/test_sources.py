@@ -217,7 +217,8 @@ def test_what_the_program_reads_has_the_names_of_columns_as_options(tmp_path: Pa
     assert (tmp_path / "kept").is_dir()
     # Records are named by their own ids and files, too.
     file = str(folder / "a.jsonl")
-    named: Any = [{"file": file, "id": f"r{n}", "line": n + 1, "row": None, "byte": None} for n in range(3)]
+    places = {"row": None, "byte": None, "unpacked_byte": None}
+    named: Any = [{"file": file, "id": f"r{n}", "line": n + 1, **places} for n in range(3)]
     assert found["record"].to_pylist() == named
     assert found["duplicate_of_record"].to_pylist() == [None, named[0], None]
     assert found["winner_record"].to_pylist() == [named[0], named[0], None]

@@ -40,13 +40,16 @@ pub struct Location<'p> {
 pub enum Place {
     /// The file as a whole.
     File,
-    /// The record at this byte offset of the stored file. In a compressed file, the record in the compressed
+    /// The record at this byte offset of the stored file. In a compressed file, the first record of the compressed
     /// member that begins at this offset.
     Record(u64),
     /// This line, counted from 1.
     Line(u64),
     /// This row of a table, counted from 1.
     Row(u64),
+    /// Another record of a compressed member: the one at this byte of what the file unpacks to, or the WARC files of a WACZ file one after
+    /// the other.
+    Unpacked(u64),
 }
 
 /// Why a file, record or line could not be read.
@@ -367,6 +370,7 @@ impl fmt::Display for Location<'_> {
         match self.place {
             Place::File => Ok(()),
             Place::Record(offset) => write!(f, ", record at byte {offset}"),
+            Place::Unpacked(offset) => write!(f, ", record at byte {offset} of the unpacked data"),
             Place::Line(line) => write!(f, ", line {line}"),
             Place::Row(row) => write!(f, ", row {row}"),
         }

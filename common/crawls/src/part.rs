@@ -37,6 +37,11 @@ impl Part {
         Stream::once(Inflated { from: DeflateDecoder::new(BufReader::new(part)), left }, limits)
     }
 
+    /// Whether its bytes are deflated.
+    pub(super) fn is_deflated(&self) -> bool {
+        self.is_deflated
+    }
+
     /// Where in the file a place in the part is; that of the part itself if it is deflated.
     pub(super) fn offset(&self, in_part: u64) -> u64 {
         self.range.start + if self.is_deflated { 0 } else { in_part }

@@ -24,7 +24,7 @@ _LINE = pa.schema(
         ("similarity", pa.float64()),
     ]
 )
-_PLACES = [(place, pa.int64()) for place in ("line", "row", "byte")]
+_PLACES = [(place, pa.int64()) for place in ("line", "row", "byte", "unpacked_byte")]
 _RECORD = pa.struct([("file", pa.string()), ("id", pa.string()), *_PLACES])
 _RECORDS = ("record", "winner_record", "duplicate_of_record")
 # Lines that also name records by their files, ids and places, where each record is judged on its own.

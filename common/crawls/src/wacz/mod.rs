@@ -38,6 +38,7 @@ pub(super) struct Wacz {
 #[derive(Clone, Copy, Default)]
 struct Counts {
     bytes_read: u64,
+    unpacked: u64,
     skipped_bytes: u64,
     ignored_dates: u64,
     cut_off: u64,
@@ -48,6 +49,7 @@ impl Counts {
     fn with(self, pages: &Pages) -> Self {
         Self {
             bytes_read: self.bytes_read + pages.bytes_read(),
+            unpacked: pages.unpacked(),
             skipped_bytes: self.skipped_bytes + pages.skipped_bytes(),
             ignored_dates: self.ignored_dates + pages.ignored_dates(),
             cut_off: self.cut_off + pages.cut_off(),
@@ -126,7 +128,8 @@ impl Wacz {
         if format != Format::Warc {
             return Err(Reason::Wacz("it is no WARC file".to_owned()));
         }
-        Ok(Pages::of_part(&self.path, part, &self.options)?.with_dates(Arc::clone(&self.dates)))
+        let pages = Pages::of_part(&self.path, part, &self.options)?.with_dates(Arc::clone(&self.dates));
+        Ok(pages.behind(self.before.unpacked))
     }
 }
 

@@ -44,6 +44,8 @@ pub(super) struct Pages {
     /// Distance in pages from the last page back to its original. `None` if its record stores the content.
     refers_back: Option<u64>,
     dates: Option<Arc<PageDates>>,
+    /// What the files in front of this one unpack to, in bytes, where several are read as one.
+    unpacked_before: u64,
     skipped_bytes: u64,
     ignored_dates: u64,
     cut_off: u64,
@@ -81,6 +83,7 @@ impl Pages {
             pages: 0,
             refers_back: None,
             dates: None,
+            unpacked_before: 0,
             skipped_bytes: 0,
             ignored_dates: 0,
             cut_off: 0,
@@ -90,6 +93,11 @@ impl Pages {
     /// With the dates of pages whose records have none.
     pub(super) fn with_dates(self, dates: Arc<PageDates>) -> Self {
         Self { dates: Some(dates), ..self }
+    }
+
+    /// Behind files that unpack to so many bytes.
+    pub(super) fn behind(self, unpacked_before: u64) -> Self {
+        Self { unpacked_before, ..self }
     }
 
     /// Opens the file once more, from its beginning, with the bytes of each record.
@@ -132,7 +140,14 @@ impl Pages {
 
     /// The record that was read last.
     pub(super) fn place(&self) -> Place {
-        Place::Record(self.originals.place().offset(self.records.offset()))
+        let (place, records) = (self.originals.place(), &self.records);
+        let unpacked = records.offset_unpacked(place.is_deflated());
+        place.place(records.offset(), unpacked.map(|unpacked| self.unpacked_before + unpacked))
+    }
+
+    /// The number of unpacked bytes read, and of those in front of them.
+    pub(super) fn unpacked(&self) -> u64 {
+        self.unpacked_before + self.records.unpacked()
     }
 
     pub(super) fn bytes_read(&self) -> u64 {

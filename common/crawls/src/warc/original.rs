@@ -11,8 +11,7 @@ use std::sync::Arc;
 use super::form::Form;
 use super::head::Field;
 use super::record::{Record, Records};
-use crate::error::HeadError;
-use crate::error::Reason;
+use crate::error::{HeadError, Place, Reason};
 use crate::limits::Limits;
 use crate::part::Part;
 use crate::stream::Stream;
@@ -34,12 +33,19 @@ impl Whereabouts {
         }
     }
 
-    /// The place of an offset of the file, or of the file that it is in.
-    pub(super) fn offset(&self, offset: u64) -> u64 {
-        match self {
-            Self::Path(_) => offset,
-            Self::Part(part) => part.offset(offset),
+    /// The place of an offset of the file, or of the file that it is in. A place in what it unpacks to is `unpacked`, behind what the
+    /// parts in front of it unpack to.
+    pub(super) fn place(&self, offset: u64, unpacked: Option<u64>) -> Place {
+        match (self, unpacked) {
+            (Self::Path(_), None) => Place::Record(offset),
+            (Self::Part(part), None) => Place::Record(part.offset(offset)),
+            (_, Some(unpacked)) => Place::Unpacked(unpacked),
         }
+    }
+
+    /// Whether an offset is one of what is unpacked.
+    pub(super) fn is_deflated(&self) -> bool {
+        matches!(self, Self::Part(part) if part.is_deflated())
     }
 }
 

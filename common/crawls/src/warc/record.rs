@@ -4,6 +4,8 @@
 //! head of a record: a version line with the fields of a head, at the beginning of a line. So a wrong length costs one record, also in a
 //! file that is one compressed member. A record that ends where its length says is never cut, whatever its content is.
 
+mod progress;
+
 use std::io::{Read, Seek};
 
 use super::form::{Follows, Form};
@@ -34,6 +36,9 @@ pub(crate) struct Records {
     /// Where the current record begins: a place to return to, and how many bytes were consumed in front of it.
     spot: Option<Spot>,
     begun: u64,
+    /// The offset of the compressed member of the last record, and how many bytes were consumed in front of its first record. Without
+    /// compression each record is a member.
+    member: Option<(u64, u64)>,
     state: State,
     /// How many bytes were skipped behind the beginning of the last broken record.
     skipped: u64,
@@ -79,6 +84,7 @@ impl Records {
             mark: None,
             spot: None,
             begun: 0,
+            member: None,
             state: State::Between,
             skipped: 0,
             is_tapped: false,
@@ -101,29 +107,9 @@ impl Records {
         self.form == Form::Arc && self.head_bytes.starts_with(ABOUT)
     }
 
-    /// How many unpacked bytes were skipped behind the beginning of the last broken record, up to the next one or the end.
-    pub(super) fn skipped(&self) -> u64 {
-        self.skipped
-    }
-
     /// The bytes of the record, from its head to the line ends behind its block.
     pub(crate) fn original(&mut self) -> Result<impl Read + Seek, Reason> {
         self.stream.tapped()
-    }
-
-    /// Whether there was damage or a failure, and nothing behind it could be read.
-    pub(super) fn broke_off(&self) -> bool {
-        self.damaged && matches!(self.state, State::Ended)
-    }
-
-    /// Number of stored bytes read.
-    pub(crate) fn bytes_read(&self) -> u64 {
-        self.stream.bytes_read()
-    }
-
-    /// The file offset of the current record, or of the broken one.
-    pub(super) fn offset(&self) -> u64 {
-        self.offset
     }
 
     /// The record that [`advance`](Self::advance) reached.
@@ -191,6 +177,9 @@ impl Records {
             }
         }
         (self.offset, self.spot) = (self.stream.offset(), self.stream.spot());
+        if self.member.is_none_or(|(member, _)| member != self.offset) {
+            self.member = Some((self.offset, self.begun));
+        }
         self.mark = self.stream.mark();
         if self.is_tapped {
             self.stream.tap();

@@ -408,3 +408,24 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_later_record_of_a_member_is_told_by_its_byte_in_the_unpacked_data() {
+    let good = page("https://a.org/good", "<p>");
+    let records = [good.clone(), page("/relative", ""), good.clone(), page("/relative", "")];
+    let at = [good.len(), good.len() * 2 + records[1].len()];
+    for (name, pack) in PACKS {
+        let found = rendered(&items("a.warc", &pack(&records)));
+        let stored = |before: usize| pack(&records[..before]).len();
+        let places = match name {
+            "plain" => at.map(|at| format!("record at byte {at}: ")),
+            "gzip, by record" | "zstd, by record" => {
+                [1, 3].map(|before| format!("record at byte {}: ", stored(before)))
+            }
+            _ => at.map(|at| format!("record at byte {at} of the unpacked data: ")),
+        };
+        for (line, place) in [&found[1], &found[3]].into_iter().zip(places) {
+            assert!(line.starts_with(&format!("bad: a.warc, {place}not an absolute URL")), "{name}: {line}");
+        }
+    }
+}
