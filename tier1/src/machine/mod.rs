@@ -45,7 +45,9 @@ pub use retention::Retention;
 pub(crate) use publish::{publish, target_line};
 pub(crate) use redirect::{HOPS_MAX, SPELLINGS_MAX, stands_for};
 pub(crate) use shards::Shards;
-pub(crate) use sizes::{COMMIT_ROWS, COMMIT_ROWS_ASKED, COMMIT_ROWS_BESIDE_FEW, STEP_ROWS};
+pub(crate) use sizes::{
+    COMMIT_ROWS, COMMIT_ROWS_ASKED, COMMIT_ROWS_BESIDE_FEW, COMMIT_ROWS_BESIDE_MESSAGES, STEP_ROWS,
+};
 
 pub(crate) use message::{
     At, Command, Covered, CoveredMember, Effect, Envelope, Hint, Message, Regrouped, Transfer, TransferEnd,

@@ -6,12 +6,16 @@ pub(crate) const STEP_ROWS: usize = 64;
 /// Row limit of a commit: past it no further command is taken into it. So many rows take some tens of milliseconds.
 pub(crate) const COMMIT_ROWS: usize = 4_000;
 
-/// Row limit of a commit while clients ask for statuses, and while few pages are handed in beside messages on their way. Nobody
-/// reads while the rows of a commit are put in memory, at half a microsecond a row, and a question is to take a millisecond.
+/// Row limit of a commit while clients ask for statuses. Nobody reads while the rows of a commit are put in memory, at half a microsecond
+/// a row, and a question is to take a millisecond.
 pub(crate) const COMMIT_ROWS_ASKED: usize = 256;
 
 /// Row limit of a commit while few pages are handed in beside many. Whoever hands in one page waits for the commit under way and for the next.
 pub(crate) const COMMIT_ROWS_BESIDE_FEW: usize = 64;
+
+/// Row limit of a commit while few pages are handed in beside messages on their way. One step of these may be as large as the commit
+/// above, which would leave no room for pages.
+pub(crate) const COMMIT_ROWS_BESIDE_MESSAGES: usize = 128;
 
 /// Reading this many rows in an election takes as long as writing one.
 pub(super) const READ_FOR_WRITTEN: usize = 4;

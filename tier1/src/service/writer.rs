@@ -29,7 +29,7 @@ use super::feed::extent;
 use super::owner::Owner;
 use super::room::Reply;
 use super::task::Task;
-use crate::machine::{COMMIT_ROWS_BESIDE_FEW, Command, Effect};
+use crate::machine::{Command, Effect};
 use crate::peers::{POST_MESSAGES, Post};
 use crate::progress::Progress;
 use crate::range::{PostId, Range, Released};
@@ -244,10 +244,9 @@ impl Writer<'_> {
     /// effects.
     fn commit(&mut self) -> Result<(), Tier1Error> {
         let mut answers_for: Vec<usize> = Vec::new();
-        let commit_rows = self.commit_rows();
-        let is_short = commit_rows == COMMIT_ROWS_BESIDE_FEW;
-        let undisturbed =
-            self.owner.database.as_ref().filter(|_| is_short).and_then(|database| database.undisturbed());
+        let (commit_rows, is_beside_few) = self.commit_rows();
+        let database = self.owner.database.as_ref().filter(|_| is_beside_few);
+        let undisturbed = database.and_then(|database| database.undisturbed());
         let holds_back = self.range.holds_back();
         let mut builder = self.range.build(&*self.owner.uncached_store, commit_rows, Timestamp::now());
         // A giant group is told its winner in many commits: half of each is left to whatever arrives, which does

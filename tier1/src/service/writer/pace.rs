@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use doppel_protocol::Tier1Error;
 
 use super::{ASKED, TASKS_MAX, Writer};
-use crate::machine::{COMMIT_ROWS, COMMIT_ROWS_ASKED, COMMIT_ROWS_BESIDE_FEW};
+use crate::machine::{COMMIT_ROWS, COMMIT_ROWS_ASKED, COMMIT_ROWS_BESIDE_FEW, COMMIT_ROWS_BESIDE_MESSAGES};
 use crate::service::writer::waiting::Waiting;
 
 /// The time between two commits that come all the time, where they cost requests, and where they cost entries of a shared log.
@@ -60,9 +60,10 @@ impl Pace {
 }
 
 impl Writer<'_> {
-    /// Rows of the next commit: fewer where somebody gains by that, since pages are asked for at present, or few are handed in while others
-    /// hand in many or the members of a giant group are told of another winner. Where a commit costs requests to other processes, few pages wait for the pause between commits in any case.
-    pub(super) fn commit_rows(&mut self) -> usize {
+    /// Rows of the next commit, and whether few pages are handed in beside much else: beside many pages, or while the members of a giant group
+    /// are told of another winner. Then the commit has few rows, and also while pages are asked for. Where a commit costs requests to other
+    /// processes, few pages wait for the pause between commits in any case.
+    pub(super) fn commit_rows(&mut self) -> (usize, bool) {
         let now = Instant::now();
         if self.owner.asked.swap(false, Ordering::Relaxed) {
             self.last_asked = Some(now);
@@ -73,14 +74,13 @@ impl Writer<'_> {
         let is_beside_few = is_recent(self.last_few)
             && !self.pace.has_pause()
             && (is_backlogged || self.waiting.iter().any(is_large));
-        // One step of messages on their way may be as large as the least commit, which would leave no room for pages.
-        if is_beside_few && !is_backlogged {
-            COMMIT_ROWS_BESIDE_FEW
-        } else if is_beside_few || is_recent(self.last_asked) {
-            COMMIT_ROWS_ASKED
-        } else {
-            COMMIT_ROWS
-        }
+        let rows = match (is_beside_few, is_backlogged) {
+            (true, true) => COMMIT_ROWS_BESIDE_MESSAGES,
+            (true, false) => COMMIT_ROWS_BESIDE_FEW,
+            (false, _) if is_recent(self.last_asked) => COMMIT_ROWS_ASKED,
+            (false, _) => COMMIT_ROWS,
+        };
+        (rows, is_beside_few)
     }
 
     /// Whether there is something for a commit that no caller waits for.
