@@ -27,7 +27,7 @@ use crate::unusable::Unusable;
 pub(crate) const BATCH_PAGES: usize = 1_024;
 // Tier 1 refuses more.
 const _: () = assert!(BATCH_PAGES <= doppel_protocol::BATCH_MAX);
-const BATCH: BatchSize = BatchSize { pages: BATCH_PAGES, bytes: 16 << 20 };
+const BATCH: BatchSize = BatchSize { pages: BATCH_PAGES, bytes: 4 << 20 };
 /// Batches that are read and extracted ahead.
 const BATCHES_AHEAD: usize = 2;
 

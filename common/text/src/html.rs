@@ -236,12 +236,12 @@ impl<'a, const LINES: bool, const SOURCE: bool> Reader<'a, LINES, SOURCE> {
         }
     }
 
-    /// Takes a NUL, or a piece of a script or a style. It is not inlined, so that the loop of the tokenizer stays small.
+    /// Takes a piece that begins with NUL, or one of a script or a style. It is not inlined, so that the loop of the tokenizer stays small.
     #[inline(never)]
     fn take_other(&mut self, piece: &[u8]) {
         match self.dropped {
             // A NUL in the text of HTML elements is ignored.
-            Dropped::Nothing if self.foreign.inside() => self.show(piece),
+            Dropped::Nothing if piece != b"\0" || self.foreign.inside() => self.show(piece),
             Dropped::Script if !self.document.may_redirect => {
                 self.document.may_redirect = javascript::may_set_location(piece);
             }
@@ -287,7 +287,7 @@ impl<const LINES: bool, const SOURCE: bool> Emitter for Reader<'_, LINES, SOURCE
     type Token = Infallible;
 
     fn emit_string(&mut self, piece: &[u8]) {
-        if self.dropped == Dropped::Nothing && piece != b"\0" {
+        if self.dropped == Dropped::Nothing && piece.first() != Some(&0) {
             self.show(piece);
         } else {
             self.take_other(piece);

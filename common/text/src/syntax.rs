@@ -71,22 +71,28 @@ const KNOWN: [&str; 17] = [
     "xmp",
 ];
 
-/// The lengths of names of [`KNOWN`] elements, as bits, by their first bytes.
+/// The lengths of the names of [`KNOWN`] elements, as bits, by the [place](place) of their first two letters.
 const LENGTHS: [u16; 256] = {
     let mut lengths = [0; 256];
     let mut at = 0;
     while at < KNOWN.len() {
         let name = KNOWN[at].as_bytes();
-        lengths[name[0] as usize] |= 1 << name.len();
+        lengths[place(name[0], name[1])] |= 1 << name.len();
         at += 1;
     }
     lengths
 };
 
-/// Whether an element is certainly none of the [`KNOWN`] ones: its name has another first letter or another length.
+/// Few common names have a place in common.
+const fn place(first: u8, second: u8) -> usize {
+    (first.wrapping_mul(31) ^ second) as usize
+}
+
+/// Whether an element is certainly none of the [`KNOWN`] ones, as most are.
 pub(super) fn is_ordinary(element: &[u8]) -> bool {
-    let lengths = element.first().map_or(0, |first| LENGTHS[usize::from(*first)]);
-    1_u16.checked_shl(element.len() as u32).is_none_or(|length| lengths & length == 0)
+    let [first, second, ..] = *element else { return true };
+    let length = 1_u16.checked_shl(element.len() as u32).unwrap_or_default();
+    LENGTHS[place(first, second)] & length == 0
 }
 
 /// The element whose text is being dropped.
