@@ -205,7 +205,7 @@ impl Inner {
             let begun = self.unmoved_mut().begin_to_move();
             // What the rows name is on disk.
             if commits.log.is_none() {
-                self.signatures.sync()?;
+                self.signatures.write(true)?;
             }
             begun.map(|(rows, reached)| (rows, reached, self.signatures.noted()))
         };
@@ -247,7 +247,7 @@ impl Inner {
 
     /// Moves everything; it survives a crash then.
     pub(super) fn move_all(&self) -> Result<(), StoreError> {
-        self.signatures.sync()?;
+        self.signatures.write(true)?;
         while !self.unmoved().is_empty() {
             self.move_rows()?;
         }

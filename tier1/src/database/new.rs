@@ -99,7 +99,7 @@ impl NewDatabase {
     pub(crate) fn finish(self, unused: u64) -> Result<(), StoreError> {
         let Self { dir, rows, signatures, syncer, .. } = self;
         syncer.stop()?;
-        signatures.sync()?;
+        signatures.write(true)?;
         signatures.note_unused(unused);
         rows.flush()?;
         let applied = Applied {

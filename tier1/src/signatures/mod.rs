@@ -10,7 +10,8 @@
 //! | `contents` | which content has which id, in memory |
 //! | `compaction` | segments of which less than half is used are written anew |
 //!
-//! Invariants: a signature is on disk before a row names it; a segment goes only after no row names what is in it.
+//! Invariants: a signature is on disk before a row names it; a segment goes only after no row names what is in it; once a sync of the last
+//! segment has failed, every further write fails, because the operating system may hold for written what it has given up.
 
 mod compaction;
 mod contents;
@@ -86,12 +87,63 @@ pub(crate) struct Signatures {
     compacted: AtomicU64,
 }
 
-/// What is not yet written of the last segment.
+/// The end of the last segment.
 struct Writing {
     segment: Arc<Segment>,
+    /// Up to here it is known to be on disk.
+    synced: u32,
     /// Where the buffer begins.
     written: u32,
+    /// What is not yet written.
     buffer: Vec<u8>,
+    /// Whether a sync has failed.
+    has_failed: bool,
+}
+
+impl Writing {
+    /// At the end of a segment that may be known to the operating system alone.
+    fn at(segment: Arc<Segment>) -> Self {
+        let written = segment.length();
+        Self { segment, synced: 0, written, buffer: Vec::new(), has_failed: false }
+    }
+
+    fn check(&self, directory: &dyn Directory) -> Result<(), StoreError> {
+        if self.has_failed {
+            let what = format!("{}: signatures could not be synced before", directory.path().display());
+            return Err(StoreError::Engine(what));
+        }
+        Ok(())
+    }
+
+    /// Writes the buffer.
+    fn write_out(&mut self, directory: &dyn Directory) -> Result<(), StoreError> {
+        self.check(directory)?;
+        if !self.buffer.is_empty() {
+            self.segment.write(directory, self.written, &self.buffer)?;
+            self.written += self.buffer.len() as u32;
+            self.buffer.clear();
+        }
+        Ok(())
+    }
+
+    /// Returns when all that was written is on disk, whoever wrote it.
+    fn sync(&mut self, directory: &dyn Directory) -> Result<(), StoreError> {
+        self.check(directory)?;
+        if self.synced < self.written {
+            let synced = self.segment.sync(directory);
+            self.note_synced(self.written, synced)?;
+        }
+        Ok(())
+    }
+
+    /// Notes how a sync of the segment up to `written` has ended.
+    fn note_synced(&mut self, written: u32, synced: Result<(), StoreError>) -> Result<(), StoreError> {
+        match synced {
+            Ok(()) => self.synced = self.synced.max(written),
+            Err(_) => self.has_failed = true,
+        }
+        synced
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -112,21 +164,20 @@ impl Signatures {
         segment_bytes: u32,
     ) -> Result<Self, StoreError> {
         let mut segments = segment::open_all(&*directory, noted, last)?;
-        let (segment, written) = match segments.last_key_value() {
-            Some((_, last)) if !last.is_compacted() => (Arc::clone(last), last.length()),
+        let last = match segments.last_key_value() {
+            Some((_, last)) if !last.is_compacted() => Arc::clone(last),
             newest => {
                 let number = newest.map_or(0, |(number, _)| number + 1);
                 let segment = Arc::new(Segment::create(&*directory, number)?);
-                let length = segment.length();
                 segments.insert(number, Arc::clone(&segment));
-                (segment, length)
+                segment
             }
         };
         Ok(Self {
             directory,
             segment_bytes,
             segments: RwLock::new(segments),
-            writing: Mutex::new(Writing { segment, written, buffer: Vec::new() }),
+            writing: Mutex::new(Writing::at(last)),
             contents: Mutex::default(),
             closed: AtomicBool::new(false),
             compacted: AtomicU64::new(compacted),
@@ -185,14 +236,14 @@ impl Signatures {
     }
 
     fn begin_next(&self, writing: &mut Writing) -> Result<(), StoreError> {
-        self.write_out(writing)?;
+        writing.write_out(&*self.directory)?;
         // It is whole before there is another: only the last segment may end in what a crash has left.
-        writing.segment.sync(&*self.directory)?;
+        writing.sync(&*self.directory)?;
         let number = writing.segment.number() + 1;
         let segment = Arc::new(Segment::create(&*self.directory, number)?);
         self.segments_mut().insert(number, Arc::clone(&segment));
-        *writing =
-            Writing { written: segment.length(), segment, buffer: std::mem::take(&mut writing.buffer) };
+        let buffer = std::mem::take(&mut writing.buffer);
+        *writing = Writing { buffer, ..Writing::at(segment) };
         Ok(())
     }
 
@@ -210,36 +261,31 @@ impl Signatures {
         self.read(id).is_ok_and(|bytes| bytes == signature)
     }
 
-    /// Writes what was taken in; with `sync`, it is on disk then.
+    /// Writes what was taken in. With `sync`, all that was taken in so far is on disk then.
+    ///
+    /// # Errors
+    /// When it cannot be written, or a sync fails or has failed before.
     pub(crate) fn write(&self, sync: bool) -> Result<(), StoreError> {
         let mut writing = lock(&self.writing);
-        if self.write_out(&mut writing)? && sync {
-            writing.segment.sync(&*self.directory)?;
-        }
-        Ok(())
-    }
-
-    fn write_out(&self, writing: &mut Writing) -> Result<bool, StoreError> {
-        if writing.buffer.is_empty() {
-            return Ok(false);
-        }
-        writing.segment.write(&*self.directory, writing.written, &writing.buffer)?;
-        writing.written += writing.buffer.len() as u32;
-        writing.buffer.clear();
-        Ok(true)
+        writing.write_out(&*self.directory)?;
+        if sync { writing.sync(&*self.directory) } else { Ok(()) }
     }
 
     /// Syncs what was written to the last segment, while more is taken in.
+    ///
+    /// # Errors
+    /// When the sync fails, or one has failed before.
     pub(crate) fn sync_written(&self) -> Result<(), StoreError> {
-        let last = self.segments().last_key_value().map(|(_, segment)| Arc::clone(segment));
-        last.map_or(Ok(()), |segment| segment.sync(&*self.directory))
-    }
-
-    /// Syncs all that was written.
-    pub(crate) fn sync(&self) -> Result<(), StoreError> {
+        let (segment, written) = {
+            let writing = lock(&self.writing);
+            writing.check(&*self.directory)?;
+            (Arc::clone(&writing.segment), writing.written)
+        };
+        let synced = segment.sync(&*self.directory);
         let mut writing = lock(&self.writing);
-        self.write_out(&mut writing)?;
-        writing.segment.sync(&*self.directory)
+        // Up to the end of a segment that is not the last one any more, all was synced before the next one began.
+        let is_last = segment.number() == writing.segment.number();
+        writing.note_synced(if is_last { written } else { 0 }, synced)
     }
 
     /// The bytes of a signature.

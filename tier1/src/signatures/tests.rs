@@ -48,6 +48,48 @@ fn an_id_survives_compaction_and_a_restart() {
     assert_eq!(again.read(new).unwrap(), signature(99, 90));
 }
 
+/// Signatures of which one is on disk, and another was taken in.
+fn with_one_more(directory: &Simulated) -> (Signatures, SignatureId) {
+    let signatures = open(directory, &[]);
+    signatures.add(&signature(0, 90)).unwrap();
+    signatures.write(true).unwrap();
+    let id = signatures.add(&signature(1, 90)).unwrap();
+    (signatures, id)
+}
+
+#[test]
+fn after_a_failed_sync_nothing_is_taken_for_written() {
+    type Write = fn(&Signatures) -> Result<(), StoreError>;
+    let ways: [Write; 3] = [
+        |signatures| signatures.write(true),
+        |signatures| signatures.write(false).and_then(|()| signatures.sync_written()),
+        Signatures::begin_segment,
+    ];
+    for (failing, later) in (0..3).flat_map(|failing| (0..3).map(move |later| (failing, later))) {
+        let directory = Simulated::default();
+        let (signatures, _) = with_one_more(&directory);
+        directory.fail_next_sync();
+        assert!(ways[failing](&signatures).is_err(), "{failing}");
+        // The disk works again, and has not what was taken in.
+        for _ in 0..2 {
+            assert!(ways[later](&signatures).is_err(), "{failing}, {later}");
+        }
+    }
+}
+
+#[test]
+fn what_another_thread_has_written_is_synced_with_the_next_commit() {
+    for seed in 0..50 {
+        let directory = Simulated::default();
+        let (signatures, id) = with_one_more(&directory);
+        signatures.write(false).unwrap();
+        signatures.write(true).unwrap();
+        let noted = signatures.noted();
+        let crashed = directory.crash(&mut doppel_model::Random::new(seed));
+        assert_eq!(open(&crashed, &noted).read(id).unwrap(), signature(1, 90), "{seed}");
+    }
+}
+
 #[test]
 fn copies_are_found_also_after_a_restart() {
     let directory = Simulated::default();

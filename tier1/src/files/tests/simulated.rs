@@ -2,7 +2,8 @@
 //!
 //! Bytes that were written and not synced are lost, kept, or kept in part, write by write. Names that were created,
 //! renamed or removed and not synced are kept up to any point of that order. Every call counts; from a given one on
-//! all fail, as when the process had been killed there.
+//! all fail, as when the process had been killed there. A sync of a file may fail alone: what it had to write can be read, and no later sync
+//! writes it, as Linux has it.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -16,6 +17,8 @@ use crate::files::{Directory, File};
 #[derive(Debug, Clone, Default)]
 struct Content {
     synced: Vec<u8>,
+    /// Writes of which the sync has failed. They are readable until a crash.
+    failed: Vec<(u64, Option<Vec<u8>>)>,
     /// Writes since; none cuts the file.
     unsynced: Vec<(u64, Option<Vec<u8>>)>,
 }
@@ -37,8 +40,15 @@ fn apply(bytes: &mut Vec<u8>, offset: u64, write: Option<&[u8]>) {
 impl Content {
     fn now(&self) -> Vec<u8> {
         let mut bytes = self.synced.clone();
-        self.unsynced.iter().for_each(|(offset, write)| apply(&mut bytes, *offset, write.as_deref()));
+        let writes = self.failed.iter().chain(&self.unsynced);
+        writes.for_each(|(offset, write)| apply(&mut bytes, *offset, write.as_deref()));
         bytes
+    }
+
+    fn sync(&mut self) {
+        for (offset, write) in self.unsynced.drain(..) {
+            apply(&mut self.synced, offset, write.as_deref());
+        }
     }
 }
 
@@ -53,6 +63,8 @@ struct State {
     /// Calls that still succeed; none for all.
     budget: Option<u64>,
     calls: u64,
+    /// Syncs of files that fail next.
+    failing_syncs: u32,
 }
 
 impl State {
@@ -98,6 +110,11 @@ impl Simulated {
         self.state.lock().unwrap().budget = calls;
     }
 
+    /// The next sync of a file fails, and no other.
+    pub(crate) fn fail_next_sync(&self) {
+        self.state.lock().unwrap().failing_syncs = 1;
+    }
+
     /// Calls so far.
     pub(crate) fn calls(&self) -> u64 {
         self.state.lock().unwrap().calls
@@ -110,7 +127,7 @@ impl Simulated {
         let mut contents = Vec::new();
         for content in &state.contents {
             let mut bytes = content.synced.clone();
-            for (offset, write) in &content.unsynced {
+            for (offset, write) in content.failed.iter().chain(&content.unsynced) {
                 let write = write.as_deref();
                 match random.below(4) {
                     0 => {}
@@ -124,9 +141,9 @@ impl Simulated {
                     _ => apply(&mut bytes, *offset, write),
                 }
             }
-            contents.push(Content { synced: bytes, unsynced: Vec::new() });
+            contents.push(Content { synced: bytes, ..Content::default() });
         }
-        let state = State { contents, history: vec![names.clone()], names, budget: None, calls: 0 };
+        let state = State { contents, history: vec![names.clone()], names, ..State::default() };
         Self { state: Arc::new(Mutex::new(state)) }
     }
 
@@ -143,7 +160,7 @@ impl Simulated {
             None => drop(state.names.remove(name)),
             Some(synced) => {
                 let at = state.contents.len();
-                state.contents.push(Content { synced, unsynced: Vec::new() });
+                state.contents.push(Content { synced, ..Content::default() });
                 state.names.insert(name.to_owned(), at);
             }
         }
@@ -245,8 +262,12 @@ impl File for Handle {
     fn sync(&self) -> io::Result<()> {
         self.directory.with(|state| {
             let content = &mut state.contents[self.at];
-            content.synced = content.now();
-            content.unsynced.clear();
+            if state.failing_syncs > 0 {
+                state.failing_syncs -= 1;
+                content.failed.append(&mut content.unsynced);
+                return Err(io::Error::other("the disk does not write"));
+            }
+            content.sync();
             Ok(())
         })
     }
