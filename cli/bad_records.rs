@@ -134,6 +134,7 @@ pub(crate) fn class(error: &InputError) -> &'static str {
         | Reason::PageInPipe => "unknown format",
         Reason::Wacz(_) => "unreadable WACZ file",
         Reason::Truncated => "truncated",
+        Reason::BehindDamage => "row behind damage",
         Reason::ZstdWindow { .. } => "zstd window above --zstd-window-max",
         Reason::Corrupt(_) => "corrupt compressed data",
         Reason::Expansion { .. } => "unpacks to implausibly much",

@@ -31,7 +31,7 @@ pub(crate) const FRAMES_VERSION: u32 = 3;
 /// Bytes before the rest of a frame.
 const HEAD: usize = 12;
 
-/// The most bytes of a frame. A batch has 16 MiB of text or one page more, and a signature is smaller than its text, but for short texts.
+/// The most bytes of a frame. A batch has 4 MiB of text or one page more, and a signature is smaller than its text, but for short texts.
 const FRAME_MAX: u32 = 1 << 30;
 
 /// What is said when a signal ends a run with a log, and without.

@@ -154,8 +154,6 @@ pub(crate) struct Reading {
 impl Reading {
     /// Knows of no file, and leaves none out. What is read depends on these options, on whether languages are detected, and on the version of the program.
     pub(crate) fn new(fields: &FieldArgs, detect_language: bool) -> Self {
-        // A file that was read to its end has the same pages if its records are copied.
-        let fields = FieldArgs { copies_records: false, ..fields.clone() };
         let how = format!("{} {fields:?}, detect_language: {detect_language}", env!("CARGO_PKG_VERSION"));
         Self { how, ..Self::default() }
     }

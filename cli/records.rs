@@ -52,7 +52,8 @@ pub struct FieldArgs {
     /// Whether records are judged each on its own, as commands without a collection do.
     #[arg(skip)]
     pub(crate) judges_records: bool,
-    /// Whether records are copied, so that a row of which a column cannot be decoded is bad.
+    /// Whether records are copied, by this run or by another one of the same collection, so that a row of which a column cannot be decoded is
+    /// bad.
     #[arg(skip)]
     pub(crate) copies_records: bool,
     /// The largest window that a zstd file may ask for, up to 2GiB: the reader of an open file takes as much memory. Files of

@@ -132,7 +132,8 @@ impl Dedup {
     pub(crate) fn run(mut self) -> anyhow::Result<()> {
         self.check_unit()?;
         self.inputs.records.fields.judges_records = self.unit() == Unit::Record;
-        self.inputs.records.fields.copies_records = self.results.is_wanted();
+        // A collection has the same records of a file whether or not a run copies them.
+        self.inputs.records.fields.copies_records = self.results.is_wanted() || self.data.is_some();
         let mut asked = wire::asked(&self.engine)?;
         asked.wanted.policy.and_then(slow_policy::warning).inspect(|warning| say!("doppel: {warning}"));
         let mut plan = self.plan(&asked)?;

@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 
 use doppel_crawls::record::RecordFile;
 
-use super::{Place, Source};
+use super::{Place, STANDARD_NAME, Source};
 
-/// Names files that share a name by the shortest ends of their paths that no two of them, and no other file, have. A file that is given
-/// twice has one name.
+/// Names files that share a name, with each other or with standard input, by the shortest ends of their paths that no two of them, and no other
+/// file, have. A file that is given twice has one name.
 pub(super) fn give_distinct_names(sources: &mut [Source]) {
     let mut alike: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for (number, source) in sources.iter().enumerate() {
@@ -21,7 +21,12 @@ pub(super) fn give_distinct_names(sources: &mut [Source]) {
         }
     }
     let mut taken: HashSet<String> = alike.keys().cloned().collect();
-    for numbers in alike.into_values().filter(|numbers| numbers.len() > 1) {
+    let has_standard = sources.iter().any(|source| matches!(source.place, Place::Standard));
+    for (name, numbers) in alike {
+        let others = usize::from(has_standard && name == STANDARD_NAME);
+        if numbers.len() + others < 2 {
+            continue;
+        }
         let paths: Vec<_> = numbers.iter().map(|number| whole_path(sources[*number].path())).collect();
         let files = paths.iter().collect::<HashSet<_>>().len();
         let longest = paths.iter().map(|path| path.components().count()).max().unwrap_or_default();
@@ -31,7 +36,7 @@ pub(super) fn give_distinct_names(sources: &mut [Source]) {
             let distinct: HashSet<_> = names.iter().map(RecordFile::as_str).collect();
             distinct.len() == files && distinct.iter().all(|name| !taken.contains(*name))
         };
-        let Some(names) = names.filter(|_| files > 1).find(are_distinct) else { continue };
+        let Some(names) = names.filter(|_| files + others > 1).find(are_distinct) else { continue };
         for (number, distinct) in numbers.into_iter().zip(names) {
             taken.insert(distinct.as_str().to_owned());
             if let Place::File(_, name) = &mut sources[number].place {

@@ -38,7 +38,7 @@ pub enum Source {
     Json(Bytes),
     /// A page as it is.
     Raw(RawPage),
-    /// A page as a reader of files gives it: the reader has checked that its content is text.
+    /// A page whose content is text: the reader of its file has checked that.
     Fetched(Fetched),
 }
 

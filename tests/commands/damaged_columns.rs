@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, StringArray};
 use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReader;
 use serde_json::{Value, json};
 
 use crate::harness::doppel;
@@ -64,7 +65,10 @@ fn files_behind_a_damaged_one_are_written_and_it_is_named() {
         assert!(said.contains(&format!("{name}, row 21: ")), "{said}");
         assert!(said.contains(&format!("{name} could not be read to the end")), "{said}");
         let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
-        let expected = json!({"read": 41, "kept": 20, "removed": {"duplicate": 20}, "bad": 1, "skipped": 0});
+        // Parquet says how many rows there are.
+        let bad = if name == "a.parquet" { 10 } else { 1 };
+        let expected =
+            json!({"read": 40 + bad, "kept": 20, "removed": {"duplicate": 20}, "bad": bad, "skipped": 0});
         assert_eq!(summary["records"], expected);
         let copied = &summary["results"];
         assert_eq!((&copied["kept"], &copied["removed"]), (&expected["kept"], &expected["removed"]));
@@ -83,4 +87,37 @@ fn files_behind_a_damaged_one_are_written_and_it_is_named() {
             }
         }
     }
+}
+
+/// The texts of the rows of a Parquet file.
+fn texts(path: &Path) -> Vec<String> {
+    let reader = ParquetRecordBatchReader::try_new(fs::File::open(path).unwrap(), 1_024).unwrap();
+    let of = |batch: RecordBatch| -> Vec<String> {
+        let column = batch.column_by_name("text").unwrap().clone();
+        let column = column.as_any().downcast_ref::<StringArray>().unwrap().clone();
+        column.iter().map(|text| text.unwrap().to_owned()).collect()
+    };
+    reader.flat_map(|batch| of(batch.unwrap())).collect()
+}
+
+#[test]
+fn a_collection_has_no_row_that_cannot_be_copied() {
+    let home = tempfile::tempdir().unwrap();
+    let mut damaged = in_parquet(&[batch(0), batch(10)]);
+    let at = damaged.windows(10).position(|bytes| bytes == b"meta of 15").unwrap();
+    damaged[at..at + 10].fill(0xff);
+    fs::write(home.path().join("a.parquet"), damaged).unwrap();
+    fs::write(home.path().join("b.parquet"), in_parquet(&[batch(10)])).unwrap();
+    let run = |options: &[&str]| {
+        let mut command = doppel();
+        command.current_dir(home.path()).args(["dedup", "--json", "--data", "collection"]).args(options);
+        let output = command.output().unwrap();
+        assert_eq!(code(&output), 5, "{}", errors(&output));
+    };
+    // No column that is read is damaged.
+    run(&["a.parquet"]);
+    run(&["--kept", "kept", "--removed", "removed", "a.parquet", "b.parquet"]);
+    assert_eq!(texts(&home.path().join("kept/a.parquet")).len(), 10);
+    assert_eq!(texts(&home.path().join("kept/b.parquet")).len(), 10);
+    assert_eq!(texts(&home.path().join("removed/b.parquet")).len(), 0);
 }

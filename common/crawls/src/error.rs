@@ -90,6 +90,9 @@ pub enum Reason {
     /// Records as lines of UTF-16.
     #[error("lines in UTF-16, where UTF-8 is read; `iconv -f UTF-16 -t UTF-8` converts them")]
     Utf16,
+    /// A row is behind damage of its file.
+    #[error("it is behind the damage, so it was not read")]
+    BehindDamage,
     /// The data end in the middle of a record, line or compressed member.
     #[error("the data end in the middle of it")]
     Truncated,
@@ -254,9 +257,7 @@ pub enum FieldProblem {
         option: &'static str,
     },
     /// An id that is a number beyond 64 bits.
-    #[error(
-        "is a number of more than 64 bits, of which not all digits can be read; write it as text, in quotes"
-    )]
+    #[error("is a number of more than 64 bits, of which not all digits can be read; write it as text")]
     LargeId,
     /// No date.
     #[error(

@@ -132,8 +132,13 @@ mod tests {
 
     /// A tag, a piece of text, or what may be in a script or an attribute.
     fn piece() -> impl Strategy<Value = String> {
-        let names = KNOWN.iter().chain(&["div", "p", "a", "b", "td", "image", "br", "mi", "desc", "head"]);
-        let tag = (prop::sample::select(names.copied().collect::<Vec<_>>()), "/?", " a=b|[ ]?|/")
+        let others = "a abbr address area article aside audio b bdi blockquote body br button canvas caption center cite code col data \
+                      datalist dd del desc details dialog dir div dl dt em embed fieldset figure font footer form frame frameset h1 head \
+                      header hgroup hr html i image img input ins isindex kbd label legend li listing main map mark marquee menu mi meter \
+                      nav nextid nobr noindex object ol optgroup option output p param picture pre progress q rp rt ruby s samp search \
+                      section select slot small source span strike strong sub summary sup table tbody td time tr track tt u ul var video";
+        let names = KNOWN.iter().copied().chain(others.split_whitespace());
+        let tag = (prop::sample::select(names.collect::<Vec<_>>()), "/?", " a=b|[ ]?|/")
             .prop_map(|(name, end, rest)| format!("<{end}{name}{rest}>"));
         let meta = "<(meta http-equiv=refresh content=\"0;b\"|link rel=canonical href=b|base href=c|!--)>";
         prop_oneof![4 => tag, 1 => "[a-c]{1,3}", 1 => meta, 1 => "location=\"d\"|-->|\0|<!\\[CDATA\\[|\\]\\]>"]

@@ -165,7 +165,8 @@ async fn binary_data_are_refused_however_they_are_sent() {
         (&lines[0]["error"]["code"], &lines[0]["error"]["field"]),
         (&json!("invalid"), &json!("text"))
     );
-    door.post_json("/v1/probe", &json!({"text": text})).await.problem(400);
+    let problem = door.post_json("/v1/probe", &json!({"text": text})).await.problem(400);
+    assert_eq!(problem["field"], "text");
     assert!(door.tiers.state().submitted.is_empty());
     let harmless = "word ".repeat(20) + "\0\u{1}";
     assert_eq!(door.post_raw("url=http://a/", "text/plain", harmless).await.status, 200);

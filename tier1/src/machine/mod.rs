@@ -171,9 +171,10 @@ impl<'s, 'm> Machine<'s, 'm> {
         self.txn.len() + self.shards.outgoing.len() + self.rows_read / READ_FOR_WRITTEN
     }
 
-    /// Delivers messages until none is left or half of a commit is there. Whether there are any left.
-    pub(crate) fn deliver_half(&mut self) -> Result<bool, StoreError> {
-        self.deliver_up_to(usize::MAX, self.commit_rows / 2)?;
+    /// Delivers messages until none is left or a quarter of a commit is there, past which the step that was begun goes. Whether there are any
+    /// left.
+    pub(crate) fn deliver_first(&mut self) -> Result<bool, StoreError> {
+        self.deliver_up_to(usize::MAX, self.commit_rows / 4)?;
         Ok(self.shards.undelivered() > 0)
     }
 

@@ -13,8 +13,8 @@ pub(crate) const COMMIT_ROWS_ASKED: usize = 256;
 /// Row limit of a commit while few pages are handed in beside many. Whoever hands in one page waits for the commit under way and for the next.
 pub(crate) const COMMIT_ROWS_BESIDE_FEW: usize = 64;
 
-/// Row limit of a commit while few pages are handed in beside messages on their way. One step of these may be as large as the commit
-/// above, which would leave no room for pages.
+/// Row limit of a commit while few pages are handed in beside messages on their way. The first quarter is delivered before pages are taken;
+/// with a step that goes on past it, and a quarter kept for messages, there is still room for a page.
 pub(crate) const COMMIT_ROWS_BESIDE_MESSAGES: usize = 128;
 
 /// Reading this many rows in an election takes as long as writing one.

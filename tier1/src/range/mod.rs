@@ -241,10 +241,10 @@ impl Builder<'_, '_> {
     /// Deletes rows of confirmed messages, applies messages of other ranges, then those within the range, up to
     /// half of the commit: each has a share that the others leave to it, and the other half is for commands. Whether
     /// messages within the range are left.
-    pub(crate) fn deliver_half(&mut self) -> Result<bool, StoreError> {
+    pub(crate) fn deliver_first(&mut self) -> Result<bool, StoreError> {
         self.delete_confirmed();
         self.inbox.apply(&mut self.machine, 2, &mut self.answers)?;
-        self.machine.deliver_half()
+        self.machine.deliver_first()
     }
 
     /// Deletes rows of messages that their receivers have confirmed, as far as they have their share of the commit.

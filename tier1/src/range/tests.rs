@@ -54,7 +54,7 @@ impl Driven {
 
     fn build(&mut self, commands: Vec<Command>) -> Vec<Write> {
         let mut builder = self.range.build(&*self.store, COMMIT_ROWS, Timestamp::from_millis(0));
-        builder.deliver_half().unwrap();
+        builder.deliver_first().unwrap();
         commands.into_iter().for_each(|command| builder.command(command).unwrap());
         builder.deliver(usize::MAX).unwrap();
         builder.take_posted().unwrap();
@@ -284,7 +284,7 @@ fn what_is_to_be_posted_is_known_also_after_a_restart() {
 fn half_a_commit_says_whether_messages_are_left() {
     let [mut a, _] = Driven::pair();
     let store = Arc::clone(&a.store);
-    assert!(!a.range.build(&*store, COMMIT_ROWS, Timestamp::from_millis(0)).deliver_half().unwrap());
+    assert!(!a.range.build(&*store, COMMIT_ROWS, Timestamp::from_millis(0)).deliver_first().unwrap());
 
     // Redirects within the range, whose messages are not delivered yet.
     let names: Vec<PageUrl> = urls(0).take(41).collect();
@@ -303,7 +303,7 @@ fn half_a_commit_says_whether_messages_are_left() {
     let writes = builder.finish().unwrap();
     store.commit(writes).unwrap();
     a.range.settled();
-    assert!(a.range.build(&*store, 8, Timestamp::from_millis(0)).deliver_half().unwrap());
+    assert!(a.range.build(&*store, 8, Timestamp::from_millis(0)).deliver_first().unwrap());
 }
 
 #[test]

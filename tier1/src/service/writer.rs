@@ -244,14 +244,14 @@ impl Writer<'_> {
     /// effects.
     fn commit(&mut self) -> Result<(), Tier1Error> {
         let mut answers_for: Vec<usize> = Vec::new();
-        let (commit_rows, is_beside_few) = self.commit_rows();
-        let database = self.owner.database.as_ref().filter(|_| is_beside_few);
+        let size = self.commit_size();
+        let database = self.owner.database.as_ref().filter(|_| size.is_beside_few);
         let undisturbed = database.and_then(|database| database.undisturbed());
         let holds_back = self.range.holds_back();
-        let mut builder = self.range.build(&*self.owner.uncached_store, commit_rows, Timestamp::now());
-        // A giant group is told its winner in many commits: half of each is left to whatever arrives, which does
+        let mut builder = self.range.build(&*self.owner.uncached_store, size.rows, Timestamp::now());
+        // A giant group is told its winner in many commits: most of each is left to whatever arrives, which does
         // not wait for the messages on their way.
-        let backlogged = builder.deliver_half()?;
+        let backlogged = builder.deliver_first()?;
         let mut at = 0;
         while !builder.has_enough() {
             let Some(entry) = self.waiting.get_mut(at) else {

@@ -42,6 +42,8 @@ pub(super) struct Rows {
     unpacked: u64,
     ended: bool,
     broke_off: bool,
+    /// How many rows behind the damage are still to be counted.
+    behind: u64,
 }
 
 /// A batch, and the next row of it.
@@ -95,6 +97,7 @@ impl Rows {
             unpacked: 0,
             ended: false,
             broke_off: false,
+            behind: 0,
         }
     }
 
@@ -173,11 +176,24 @@ impl Rows {
         Item::Bad(InputError::new(&self.path, self.place(), reason))
     }
 
-    /// Ends with damage, behind which nothing is read.
+    /// Ends with damage, behind which nothing is read. Rows that are known to be there are counted.
     fn break_off(&mut self, reason: Reason) -> Option<Item> {
         (self.ended, self.broke_off, self.current) = (true, true, None);
         self.number += 1;
+        let behind = self.batches.rows().unwrap_or_default().saturating_sub(self.number);
+        // Damaged files name any number.
+        let unpacked = self.unpacked.saturating_add(behind.saturating_mul(ROW_BYTES));
+        let is_plausible =
+            self.setup.options.limits.check_expansion(self.batches.bytes_stored(), unpacked).is_ok();
+        self.behind = if is_plausible { behind } else { 0 };
         Some(self.bad(reason))
+    }
+
+    /// The next row that was not read because of damage in front of it.
+    fn unread(&mut self) -> Option<Item> {
+        self.behind = self.behind.checked_sub(1)?;
+        self.number += 1;
+        Some(self.bad(Reason::BehindDamage))
     }
 
     /// Goes to the next row, and returns false at the end.
@@ -214,7 +230,7 @@ impl Iterator for Rows {
 
     fn next(&mut self) -> Option<Item> {
         if self.ended {
-            return None;
+            return self.unread();
         }
         if self.records.is_none() {
             match self.look() {
@@ -284,6 +300,14 @@ impl Batches {
             Self::Parquet(batches) => batches.names(),
             Self::File(batches) => batches.names(),
             Self::Stream(batches) => batches.names(),
+        }
+    }
+
+    /// The number of all rows, where the file says it in one place.
+    fn rows(&self) -> Option<u64> {
+        match self {
+            Self::Parquet(batches) => Some(batches.rows()),
+            Self::File(_) | Self::Stream(_) => None,
         }
     }
 

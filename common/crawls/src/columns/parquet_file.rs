@@ -120,6 +120,11 @@ impl ParquetBatches {
         &self.names
     }
 
+    /// The number of all rows.
+    pub(super) fn rows(&self) -> u64 {
+        self.rows
+    }
+
     /// By the share of rows that were read.
     pub(super) fn bytes_read(&self) -> u64 {
         let share = u128::from(self.bytes) * u128::from(self.rows_read.min(self.rows));

@@ -1,7 +1,7 @@
 //! Copies rows of Parquet and Arrow files.
 //!
-//! The file is read twice, side by side: the columns that the pages are in, by the reader of pages, and all columns as they are
-//! stored. Rows of a batch go to their sides by a mask.
+//! The file is read twice, side by side: by the reader of pages, and as it is stored. Both decode all columns, so that both end at the same
+//! batch where the file is damaged. Rows of a batch go to their sides by a mask.
 
 use std::fs::File;
 use std::io::Write;
@@ -173,8 +173,8 @@ fn split<O: Out>(
     Ok(!ended)
 }
 
-/// Takes what the reader of pages has behind the last row that was copied, such as the `damage` at which the copy ended, too. There are no
-/// more rows.
+/// Counts what the reader of pages gives behind the last row that was copied: the damage, and rows that neither reader has read. If it gives
+/// another row, the two readers disagree, and the error is the `damage` at which the copy ended.
 fn end(input: &mut Input, damage: Option<Reason>, job: &mut Job<'_>) -> Result<(), CopyError> {
     for item in input {
         if matches!(item, Item::Page(_) | Item::Skipped(_)) {

@@ -6,8 +6,8 @@ use super::fields::Field;
 use super::row::{A_LIST, Value};
 use crate::error::{FieldError, FieldProblem, Reason};
 
-/// From here on a number is none of the 64-bit whole numbers that have a sign, and a format that has larger ones reads them as such.
-const BEYOND_64_BITS: f64 = (1_u64 << 63) as f64;
+/// The least integers that have no 64-bit form: formats give larger ones as floating-point numbers. With a sign the limit is half of that.
+const BEYOND_64_BITS: f64 = 2.0 * (1_u64 << 63) as f64;
 
 /// The fault of the field at `path`.
 pub(super) fn wrong(path: &str, problem: FieldProblem) -> Reason {
@@ -37,7 +37,9 @@ pub(super) fn no_text(field: Field, path: &str, value: &Value<'_>) -> Reason {
 /// The fault of a value that names no record.
 pub(super) fn no_id(path: &str, value: &Value<'_>) -> Reason {
     match value {
-        Value::Float(number) if number.abs() >= BEYOND_64_BITS => wrong(path, FieldProblem::LargeId),
+        Value::Float(number) if *number >= BEYOND_64_BITS || *number <= -BEYOND_64_BITS / 2.0 => {
+            wrong(path, FieldProblem::LargeId)
+        }
         _ => wrong_type(path, value, "text or a whole number"),
     }
 }

@@ -277,7 +277,7 @@ impl FieldMap {
         Self { unmet, seen, is_of_records: true, ..self }
     }
 
-    /// The same of a table whose only name may have been separated by another character.
+    /// Adds which other separator is in the single column name of a table.
     pub(crate) fn with_other_separator(self, other_separator: Option<char>) -> Self {
         Self { other_separator, ..self }
     }

@@ -33,8 +33,7 @@ impl Whereabouts {
         }
     }
 
-    /// The place of an offset of the file, or of the file that it is in. A place in what it unpacks to is `unpacked`, behind what the
-    /// parts in front of it unpack to.
+    /// The place of an offset of the file, or of the file that it is in; or of a byte of what that unpacks to, counted from its first part on.
     pub(super) fn place(&self, offset: u64, unpacked: Option<u64>) -> Place {
         match (self, unpacked) {
             (Self::Path(_), None) => Place::Record(offset),

@@ -379,7 +379,8 @@ fn an_id_beyond_64_bits_harms_no_other_record() {
     ];
     let fields = FieldNames { id: Some("id".to_owned()), ..FieldNames::default() };
     let named = read(InputOptions { fields, ..options() }, &lines);
-    let large = "\"id\": is a number of more than 64 bits, of which not all digits can be read; write it as text, in quotes";
+    let large =
+        "\"id\": is a number of more than 64 bits, of which not all digits can be read; write it as text";
     let expected = [
         "record:part-1.jsonl#18446744073709551615 text a".to_owned(),
         format!("bad: part-1.jsonl, line 2: {large}"),

@@ -59,11 +59,30 @@ impl Pace {
     }
 }
 
+/// How large a commit may be.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct CommitSize {
+    /// Its row limit.
+    pub(super) rows: usize,
+    /// Whether few pages wait for it beside much else. Then no rows are moved while it is built.
+    pub(super) is_beside_few: bool,
+}
+
+/// The row limit of a commit.
+fn rows(is_beside_few: bool, is_backlogged: bool, is_asked: bool) -> usize {
+    match (is_beside_few, is_backlogged) {
+        (true, true) => COMMIT_ROWS_BESIDE_MESSAGES,
+        (true, false) => COMMIT_ROWS_BESIDE_FEW,
+        (false, _) if is_asked => COMMIT_ROWS_ASKED,
+        (false, _) => COMMIT_ROWS,
+    }
+}
+
 impl Writer<'_> {
-    /// Rows of the next commit, and whether few pages are handed in beside much else: beside many pages, or while the members of a giant group
-    /// are told of another winner. Then the commit has few rows, and also while pages are asked for. Where a commit costs requests to other
-    /// processes, few pages wait for the pause between commits in any case.
-    pub(super) fn commit_rows(&mut self) -> (usize, bool) {
+    /// How large the next commit may be. Few pages have others beside them if many pages wait too, or if messages are on their way, such as
+    /// those that tell the members of a giant group of another winner. Where a commit costs requests to other processes, few pages wait for the
+    /// pause between commits in any case.
+    pub(super) fn commit_size(&mut self) -> CommitSize {
         let now = Instant::now();
         if self.owner.asked.swap(false, Ordering::Relaxed) {
             self.last_asked = Some(now);
@@ -74,13 +93,7 @@ impl Writer<'_> {
         let is_beside_few = is_recent(self.last_few)
             && !self.pace.has_pause()
             && (is_backlogged || self.waiting.iter().any(is_large));
-        let rows = match (is_beside_few, is_backlogged) {
-            (true, true) => COMMIT_ROWS_BESIDE_MESSAGES,
-            (true, false) => COMMIT_ROWS_BESIDE_FEW,
-            (false, _) if is_recent(self.last_asked) => COMMIT_ROWS_ASKED,
-            (false, _) => COMMIT_ROWS,
-        };
-        (rows, is_beside_few)
+        CommitSize { rows: rows(is_beside_few, is_backlogged, is_recent(self.last_asked)), is_beside_few }
     }
 
     /// Whether there is something for a commit that no caller waits for.
@@ -113,6 +126,7 @@ impl Writer<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::machine::STEP_ROWS;
 
     #[test]
     fn the_first_commits_after_a_rest_do_not_wait_and_later_ones_never_long() {
@@ -134,5 +148,19 @@ mod tests {
         let mut without = Pace::new(false, false, begin);
         (0..100).for_each(|_| without.commit(begin));
         assert!(without.wait(begin).is_zero());
+    }
+
+    #[test]
+    fn commits_are_small_while_somebody_waits() {
+        for is_backlogged in [false, true] {
+            assert_eq!(rows(false, is_backlogged, false), COMMIT_ROWS);
+            assert_eq!(rows(false, is_backlogged, true), COMMIT_ROWS_ASKED);
+        }
+        for is_asked in [false, true] {
+            assert_eq!(rows(true, false, is_asked), COMMIT_ROWS_BESIDE_FEW);
+            assert_eq!(rows(true, true, is_asked), COMMIT_ROWS_BESIDE_MESSAGES);
+        }
+        // A quarter for messages, the rest of a step, and the last quarter, which is kept for messages.
+        const { assert!(COMMIT_ROWS_BESIDE_MESSAGES / 4 + STEP_ROWS <= COMMIT_ROWS_BESIDE_MESSAGES / 4 * 3) };
     }
 }

@@ -45,8 +45,10 @@ fn rows_in_front_of_damage_are_copied_whichever_column_is_damaged() {
             bytes[at..at + odd.len()].fill(0xff);
             let path = written(&home, name, &bytes);
             let (copied, kept, removed) = cut((&path, &[false, true]), false).unwrap();
+            // Parquet says how many rows there are.
+            let bad = if name == "a.parquet" { 20 } else { 1 };
             let expected =
-                Copied { kept: 10, removed: [(Removal::Duplicate, 10)].into(), bad: 1, ..Copied::default() };
+                Copied { kept: 10, removed: [(Removal::Duplicate, 10)].into(), bad, ..Copied::default() };
             assert_eq!(copied, expected, "{name}, {column}");
             for side in [kept, removed] {
                 let (copied, ..) = cut((&written(&home, name, &side), &[false]), false).unwrap();
@@ -67,9 +69,9 @@ fn a_column_without_a_field_is_decoded_only_where_rows_are_copied() {
             let options = InputOptions { all_columns, ..limits().into() };
             let items: Vec<_> = crate::open(&path, options).unwrap().collect();
             let bad = items.iter().filter(|item| matches!(item, Item::Bad(_))).count();
-            (items.iter().filter(|item| matches!(item, Item::Page(_))).count(), bad)
+            (items.iter().filter(|item| matches!(item, Item::Page(_))).count(), bad > 0)
         };
-        assert_eq!(pages(true), (20, 1), "{name}");
-        assert_eq!(pages(false), (40, 0), "{name}");
+        assert_eq!(pages(true), (20, true), "{name}");
+        assert_eq!(pages(false), (40, false), "{name}");
     }
 }
