@@ -68,6 +68,20 @@ pub(super) fn begins_here(bytes: &[u8]) -> bool {
     line.is_some_and(|line| Parts::of(line).is_some_and(|parts| parts.has_address))
 }
 
+/// Whether a line begins here that would be the head of a record, were one part of it not damaged: two of a URL, an address and a date are where
+/// a head has them, and a length is.
+pub(super) fn is_damaged(bytes: &[u8]) -> bool {
+    let bytes = &bytes[..bytes.len().min(LINE_BYTES_MAX)];
+    let Some(line) = memchr::memchr(b'\n', bytes).map(|end| &bytes[..end]) else { return false };
+    let words = words(line);
+    let is_number = |word: &Range<usize>| line[word.clone()].iter().all(u8::is_ascii_digit);
+    let has_url = line.starts_with(b"http://") || line.starts_with(b"https://");
+    let has_address = words.iter().skip(1).any(|word| is_address(&line[word.clone()]));
+    let has_date = words.iter().skip(1).any(|word| word.len() == 14 && is_number(word));
+    let has_length = words.last().is_some_and(is_number);
+    has_length && u8::from(has_url) + u8::from(has_address) + u8::from(has_date) >= 2
+}
+
 /// Whether a file begins like one of ARC.
 pub(super) fn is_arc(beginning: &[u8]) -> bool {
     beginning.starts_with(ABOUT) || begins_here(beginning)

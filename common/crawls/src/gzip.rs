@@ -34,12 +34,31 @@ pub(super) struct Gzip {
     member: u64,
     /// Whether the current member has been read to its end.
     ended: bool,
+    /// What comes behind the bytes that were given.
+    next: Next,
+}
+
+/// What comes behind the bytes of a member that were given.
+#[derive(Debug)]
+enum Next {
+    Data,
+    /// The checksum and the length.
+    Trailer,
+    /// What no decoder can read.
+    Damage(String),
 }
 
 impl Gzip {
     /// Creates a reader that is positioned before the first member of `file`.
     pub(super) fn new(file: BufReader<Counted>) -> Self {
-        Self { file, inflate: Decompress::new(false), crc: Crc::new(), member: 0, ended: true }
+        Self {
+            file,
+            inflate: Decompress::new(false),
+            crc: Crc::new(),
+            member: 0,
+            ended: true,
+            next: Next::Data,
+        }
     }
 
     /// The offset of the current member.
@@ -74,7 +93,7 @@ impl Gzip {
             return Ok(false);
         }
         self.member = self.bytes_read();
-        self.ended = false;
+        (self.ended, self.next) = (false, Next::Data);
         self.inflate.reset(false);
         self.crc.reset();
         read_header(&mut self.file)?;
@@ -82,26 +101,41 @@ impl Gzip {
     }
 
     /// Decompresses into `out` and returns the number of bytes. It returns 0 at the end of the member, after
-    /// its checksum has been verified.
+    /// its checksum has been verified. Bytes in front of damage are given before the error is.
     pub(super) fn read(&mut self, out: &mut [u8]) -> Result<usize, Reason> {
         while !self.ended {
+            match &self.next {
+                Next::Data => {}
+                Next::Trailer => {
+                    // The data of a damaged member may run on into the next one and seem to end there, so the
+                    // member has ended only if its checksum matches.
+                    self.check_trailer()?;
+                    self.ended = true;
+                    break;
+                }
+                Next::Damage(what) => return Err(Reason::Corrupt(what.clone())),
+            }
             let packed = self.file.fill_buf().map_err(Reason::Io)?;
             let at_end = packed.is_empty();
             let (stored, unpacked) = (self.inflate.total_in(), self.inflate.total_out());
-            let status = self.inflate.decompress(packed, out, FlushDecompress::None).map_err(corrupt)?;
+            let status = self.inflate.decompress(packed, out, FlushDecompress::None);
             let consumed = usize::try_from(self.inflate.total_in() - stored).unwrap_or(usize::MAX);
             let produced = usize::try_from(self.inflate.total_out() - unpacked).unwrap_or(usize::MAX);
-            self.file.consume(consumed);
+            // In a pipe the search for another member begins in the data that could not be read.
+            self.file.consume(if status.is_ok() { consumed } else { 0 });
             self.crc.update(&out[..produced]);
-            if status == Status::StreamEnd {
-                // The data of a damaged member may run on into the next one and seem to end there, so the
-                // member has ended only if its checksum matches.
-                self.check_trailer()?;
-                self.ended = true;
-                return Ok(produced);
+            match status {
+                Ok(Status::StreamEnd) => self.next = Next::Trailer,
+                Ok(Status::Ok | Status::BufError) => {}
+                Err(error) => {
+                    self.next = Next::Damage(error.message().unwrap_or("no deflate data").to_owned())
+                }
             }
             if produced > 0 {
                 return Ok(produced);
+            }
+            if !matches!(self.next, Next::Data) {
+                continue;
             }
             if at_end {
                 return Err(Reason::Truncated);
@@ -199,12 +233,6 @@ fn skip(file: &mut impl Read, bytes: u64) -> Result<(), Reason> {
 
 fn ended_early(error: io::Error) -> Reason {
     if error.kind() == io::ErrorKind::UnexpectedEof { Reason::Truncated } else { Reason::Io(error) }
-}
-
-// Takes the error by value because that is what `map_err` passes.
-#[expect(clippy::needless_pass_by_value)]
-fn corrupt(error: flate2::DecompressError) -> Reason {
-    Reason::Corrupt(error.message().unwrap_or("no deflate data").to_owned())
 }
 
 #[cfg(test)]

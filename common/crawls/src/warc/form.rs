@@ -53,7 +53,7 @@ impl Form {
     pub(super) fn follows(self, bytes: &[u8]) -> Follows {
         match bytes {
             [] => Follows::End,
-            bytes if self.begins(bytes) || self.is_cut(bytes) => Follows::Head,
+            bytes if self.begins(bytes) || self.is_cut(bytes) || self.is_damaged(bytes) => Follows::Head,
             _ => Follows::Other,
         }
     }
@@ -64,6 +64,11 @@ impl Form {
             Self::Warc => warc_version::is_cut(bytes),
             Self::Arc => arc_line::is_cut(bytes),
         }
+    }
+
+    /// Whether a record begins here whose head is damaged. Behind the line ends of a record of WARC anything may be one.
+    fn is_damaged(self, bytes: &[u8]) -> bool {
+        self == Self::Arc && arc_line::is_damaged(bytes)
     }
 
     /// Whether these bytes suffice to tell what [follows](Self::follows).

@@ -47,6 +47,8 @@ pub(crate) struct Records {
     /// Whether damage or an I/O failure came after the last valid record, as opposed to data that are just not
     /// a record.
     damaged: bool,
+    /// Whether a record was ever found.
+    has_found: bool,
 }
 
 /// The position of the stream.
@@ -57,6 +59,11 @@ enum State {
     Failed(Reason),
     /// At a place after which nothing can be read.
     Ended,
+}
+
+/// Whether the data behind this are lost, unless a record is found there.
+fn is_damage(reason: &Reason) -> bool {
+    matches!(reason, Reason::Truncated | Reason::Corrupt(_) | Reason::ZstdWindow { .. })
 }
 
 /// One record.
@@ -89,6 +96,7 @@ impl Records {
             skipped: 0,
             is_tapped: false,
             damaged: false,
+            has_found: false,
         }
     }
 
@@ -126,7 +134,7 @@ impl Records {
         };
         match read {
             Ok(true) => {
-                (self.state, self.damaged) = (State::Between, false);
+                (self.state, self.damaged, self.has_found) = (State::Between, false, true);
                 Ok(true)
             }
             Ok(false) => Ok(false),
@@ -138,8 +146,8 @@ impl Records {
                 // A record that runs on to the end over others is not cut off: its length is wrong.
                 let runs_over = matches!(reason, Reason::Truncated) && self.form.is_in(&self.block);
                 let reason = if runs_over { Reason::Length } else { reason };
-                self.damaged =
-                    matches!(reason, Reason::Truncated | Reason::Corrupt(_) | Reason::ZstdWindow { .. });
+                // Data of which nothing is a whole record have lost their beginning, or are none.
+                self.damaged = is_damage(&reason) || !self.has_found;
                 self.state = match self.find_record(&reason) {
                     Ok(true) => State::Between,
                     Ok(false) => State::Ended,
@@ -346,8 +354,17 @@ impl Records {
             Ok(true) => Ok(true),
             Err(error @ (Reason::Io(_) | Reason::Expansion { .. })) => Err(error),
             // A member that is already known to be broken fails here again.
-            Ok(false) | Err(_) => self.stream.find_member(&|bytes| form.begins(bytes)),
+            Ok(false) => self.find_member(),
+            Err(error) => {
+                self.damaged |= is_damage(&error);
+                self.find_member()
+            }
         }
+    }
+
+    fn find_member(&mut self) -> Result<bool, Reason> {
+        let form = self.form;
+        self.stream.find_member(&|bytes| form.begins(bytes))
     }
 
     /// Goes back to the second byte of a record whose length is wrong, as far as possible: in a pipe what is above the limit of a record

@@ -24,6 +24,32 @@ fn response(url: &str, block: &str) -> Vec<u8> {
 }
 
 #[test]
+fn a_damaged_head_costs_its_own_record() {
+    let records: Vec<_> = (0..6).map(|n| page(&format!("http://a.org/{n}"), &format!("<p>{n}"))).collect();
+    let damaged = |from: &str, to: &str| {
+        let head = String::from_utf8(records[3].clone()).unwrap();
+        assert!(head.contains(from));
+        let records = [&records[..3], &[head.replacen(from, to, 1).into_bytes()], &records[4..]].concat();
+        [vec![about(ABOUT)], records].concat()
+    };
+    for (from, to) in [
+        ("20000121183500", "200001XX183500"),
+        ("20000121183500", "-"),
+        ("http://a.org/3", "http:a"),
+        (" 20000121183500", ""),
+    ] {
+        for (how, pack) in PACKS {
+            let found = outcome("a.arc", &pack(&damaged(from, to)));
+            assert_eq!(
+                (found.pages.len(), found.bad, found.broke_off),
+                (5, 1, false),
+                "{how}, {from} as {to}: {found:?}"
+            );
+        }
+    }
+}
+
+#[test]
 fn arc_files_are_read_as_pages() {
     let file = [
         about(ABOUT),

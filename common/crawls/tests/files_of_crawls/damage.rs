@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use proptest::prelude::*;
 
+use super::framing::{PACKS, outcome};
 use super::warc::{page, record};
 use super::*;
 
@@ -104,6 +105,58 @@ fn a_file_broke_off_if_nothing_readable_follows_the_damage() {
     assert_eq!(broke_off("a.jsonl.gz", &[&lines[..], b"junk"].concat()), (2, true));
     assert_eq!(broke_off("a.jsonl", &vec![b' '; 50 << 20]), (1, false));
     assert_eq!(broke_off("a.html", &vec![b' '; 50 << 20]), (1, false));
+}
+
+#[test]
+fn damage_that_is_met_while_a_broken_record_is_skipped_ends_the_file() {
+    let mut records = records();
+    records.iter_mut().skip(5).for_each(|record| record[..4].copy_from_slice(b"XXRC"));
+    for (how, pack) in PACKS.into_iter().filter(|(how, _)| how.contains("whole")) {
+        let whole = pack(&records);
+        let found = outcome("a.warc", &whole);
+        assert_eq!((found.pages.len(), found.bad, found.broke_off), (4, 1, false), "{how}");
+        // What is in front of the cut can be unpacked up to the last block.
+        assert!(outcome("a.warc", &whole[..whole.len() - 6]).broke_off, "{how}, cut off");
+    }
+    let mut wrong = gzip(&records.concat());
+    let checksum = wrong.len() - 6;
+    wrong[checksum] ^= 1;
+    let found = outcome("a.warc", &wrong);
+    assert_eq!((found.pages.len(), found.broke_off), (4, true));
+}
+
+#[test]
+fn a_file_of_which_no_record_is_found_broke_off() {
+    for (at, is_known) in [(0, false), (1, false), (2, true)] {
+        let mut file: Vec<u8> = records().iter().flat_map(|record| gzip(record)).collect();
+        file[at] = 0;
+        let found = outcome("a.warc.gz", &file);
+        // By its first two bytes it is known to be compressed.
+        assert_eq!(
+            (found.pages.len(), found.bad, found.broke_off),
+            (if is_known { 6 } else { 0 }, 1, !is_known),
+            "{at}"
+        );
+    }
+}
+
+#[test]
+fn what_is_in_front_of_a_damaged_end_of_a_member_is_read() {
+    let records = records();
+    let whole = gzip(&records.concat());
+    for lost in 1..=8 {
+        let found = outcome("a.warc.gz", &whole[..whole.len() - lost]);
+        // Whether the last record is whole is not known.
+        assert_eq!((found.pages.len(), found.bad, found.broke_off), (6, 1, true), "{lost}");
+    }
+    let lines: Vec<u8> = (0..60)
+        .flat_map(|n| format!("{{\"url\":\"https://a.org/{n}\",\"text\":\"a\"}}\n").into_bytes())
+        .collect();
+    let packed = gzip(&lines);
+    for lost in 1..=8 {
+        let found = outcome("a.jsonl.gz", &packed[..packed.len() - lost]);
+        assert_eq!((found.pages.len(), found.bad, found.broke_off), (60, 1, true), "{lost}");
+    }
 }
 
 #[test]
