@@ -15,6 +15,9 @@ use crate::memory::Share;
 use crate::problem::Problem;
 use crate::query;
 
+/// Characters of the name of a field that an answer repeats.
+const FIELD_CHARS: usize = 60;
+
 /// The query string. Unknown parameters are errors where `T` denies them.
 #[derive(Debug)]
 pub(crate) struct Query<T>(pub(crate) T);
@@ -102,9 +105,25 @@ pub(crate) async fn json<T: DeserializeOwned>(
     if held.bytes().trim_ascii().is_empty() {
         return Err(Problem::bad_request("the body is empty"));
     }
-    let value =
-        serde_json::from_slice(held.bytes()).map_err(|error| Problem::bad_request(error.to_string()))?;
+    let value = read_json(held.bytes())?;
     Ok((value, held.into_share()))
+}
+
+/// Reads a JSON body. The problem names the field that is wrong, unknown, missing or there twice.
+fn read_json<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
+    let mut json = serde_json::Deserializer::from_slice(body);
+    let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
+        let reason = error.inner().to_string();
+        let named = ["unknown field `", "missing field `", "duplicate field `"];
+        let named = named.into_iter().find_map(|begin| reason.strip_prefix(begin)?.split('`').next());
+        let path = error.path().to_string();
+        match named.or((path != ".").then_some(&*path)) {
+            Some(field) => Problem::field(field.chars().take(FIELD_CHARS).collect::<String>(), &*reason),
+            None => Problem::bad_request(&*reason),
+        }
+    })?;
+    json.end().map_err(|error| Problem::bad_request(error.to_string()))?;
+    Ok(value)
 }
 
 /// A page URL in `field`.
@@ -136,5 +155,36 @@ pub(crate) fn number<N: PartialOrd + std::fmt::Display + Copy>(
             Err(Problem::field(field, format!("{n} is not from {least} to {most}")))
         }
         n => Ok(n),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+
+    use super::*;
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Asked {
+        #[serde(rename = "urls")]
+        _urls: Vec<String>,
+    }
+
+    #[test]
+    fn a_problem_of_a_body_names_its_field() {
+        for (body, field) in [
+            ("{}", Some("urls")),
+            (r#"{"urls": 5}"#, Some("urls")),
+            (r#"{"urls": ["a", 5]}"#, Some("urls[1]")),
+            (r#"{"urls": [], "x": 1}"#, Some("x")),
+            (r#"{"urls": [], "urls": []}"#, Some("urls")),
+            ("[]", None),
+            (r#"{"urls": []} x"#, None),
+            ("nul", None),
+        ] {
+            let problem = read_json::<Asked>(body.as_bytes()).unwrap_err();
+            assert!(format!("{problem:?}").contains(&format!("field: {field:?}")), "{body}: {problem:?}");
+        }
     }
 }
