@@ -128,7 +128,7 @@ impl Gzip {
                 Ok(Status::StreamEnd) => self.next = Next::Trailer,
                 Ok(Status::Ok | Status::BufError) => {}
                 Err(error) => {
-                    self.next = Next::Damage(error.message().unwrap_or("no deflate data").to_owned())
+                    self.next = Next::Damage(error.message().unwrap_or("no deflate data").to_owned());
                 }
             }
             if produced > 0 {
