@@ -41,6 +41,8 @@ pub(crate) struct ParquetBatches {
     reader: Option<ParquetRecordBatchReader>,
     bytes: u64,
     rows_read: u64,
+    /// The rows of the current row group that were not read.
+    rows_left: u64,
     rows: u64,
     /// The bytes that the pages of all row groups so far unpack to.
     unpacked: u64,
@@ -81,6 +83,7 @@ impl ParquetBatches {
             reader: None,
             bytes,
             rows_read: 0,
+            rows_left: 0,
             rows,
             unpacked: 0,
         })
@@ -102,7 +105,7 @@ impl ParquetBatches {
             Some(paths) => ProjectionMask::leaves(schema, paths.iter().filter_map(first)),
             None => ProjectionMask::all(),
         };
-        (self.next, self.reader, self.rows_read, self.unpacked) = (0, None, 0, 0);
+        (self.next, self.reader, self.rows_read, self.rows_left, self.unpacked) = (0, None, 0, 0, 0);
         Ok(())
     }
 
@@ -140,16 +143,31 @@ impl ParquetBatches {
             if let Some(reader) = &mut self.reader {
                 match guarded(|| reader.next()) {
                     Ok(Some(Ok(batch))) => {
-                        self.rows_read += batch.num_rows() as u64;
+                        let rows = batch.num_rows() as u64;
+                        self.rows_read += rows;
+                        self.rows_left = self.rows_left.saturating_sub(rows);
                         return Some(Ok(batch));
                     }
                     Ok(Some(Err(error))) => return Some(Err(Reason::columns(error))),
-                    Ok(None) => self.reader = None,
+                    Ok(None) => {
+                        self.reader = None;
+                        if self.rows_left > 0 {
+                            return Some(Err(Reason::Columns(format!(
+                                "{} rows of a row group are missing",
+                                self.rows_left
+                            ))));
+                        }
+                    }
                     Err(reason) => return Some(Err(reason)),
                 }
             }
-            if self.next >= self.metadata.metadata().num_row_groups() {
-                return None;
+            let groups = self.metadata.metadata().num_row_groups();
+            if self.next >= groups {
+                let is_first = self.next == groups;
+                self.next = groups + 1;
+                let missing = self.rows.saturating_sub(self.rows_read);
+                return (is_first && missing > 0)
+                    .then(|| Err(Reason::Columns(format!("row groups of {missing} rows are missing"))));
             }
             match self.row_group(self.next) {
                 Ok(reader) => self.reader = Some(reader),
@@ -173,6 +191,7 @@ impl ParquetBatches {
             self.limits.check_expansion(self.bytes, self.unpacked)?;
         }
         let rows = u64::try_from(described.num_rows()).unwrap_or_default();
+        self.rows_left = rows;
         let rows = BATCH_BYTES / (bytes / rows.max(1)).max(1);
         let rows = rows.min(SHARED_BYTES_MAX / shared.max(1)).clamp(1, BATCH_ROWS);
         let rows = usize::try_from(rows).unwrap_or(1);
@@ -191,7 +210,7 @@ impl ParquetBatches {
 fn check_footer(file: &mut File) -> Result<u64, Reason> {
     let bytes = file.seek(SeekFrom::End(0)).map_err(Reason::Io)?;
     if bytes < 12 {
-        return Err(Reason::Truncated);
+        return Err(no_end());
     }
     file.seek(SeekFrom::End(-8)).map_err(Reason::Io)?;
     let mut end = [0; 8];
@@ -201,16 +220,22 @@ fn check_footer(file: &mut File) -> Result<u64, Reason> {
         b"PAR1" => {}
         b"PARE" => return Err(Reason::Columns("the file is encrypted".to_owned())),
         // Its description is at the end, so nothing can be read.
-        _ => return Err(Reason::Truncated),
+        _ => return Err(no_end()),
     }
     let footer = u64::from(u32::from_le_bytes([a, b, c, d]));
     if footer > FOOTER_BYTES_MAX {
         return Err(Reason::TooLarge { what: "a Parquet footer", bytes: footer, max: FOOTER_BYTES_MAX });
     }
-    let at = (bytes - 8).checked_sub(footer).ok_or(Reason::Truncated)?;
+    let at = (bytes - 8).checked_sub(footer).ok_or_else(no_end)?;
     file.seek(SeekFrom::Start(at)).map_err(Reason::Io)?;
     check_schema(BufReader::new(file.take(footer)))?;
     Ok(bytes)
+}
+
+fn no_end() -> Reason {
+    let reason =
+        "the end of the file is not that of a Parquet file: it is cut off, or followed by other bytes";
+    Reason::Columns(reason.to_owned())
 }
 
 /// Checks that all columns are inside the file, which the decoder takes for granted.

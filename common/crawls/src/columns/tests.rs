@@ -349,7 +349,10 @@ fn damage_is_told_and_never_panics_or_aborts() {
         ("a.arrow", arrow_file(&batches, None)),
     ] {
         let found = read(name, &file[..file.len() - 1], &options());
-        assert_eq!(found, ["cannot open: the data end in the middle of it"], "{name}");
+        assert!(
+            found.len() == 1 && found[0].contains(": the end of the file is not that of a"),
+            "{name}: {found:?}"
+        );
     }
     let stream = arrow_stream(&batches, None);
     let found = read("a.arrow", &stream[..stream.len() - 100], &options());

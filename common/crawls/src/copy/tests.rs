@@ -2,6 +2,7 @@
 
 mod archives;
 mod damaged;
+mod sweep;
 
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -17,7 +18,7 @@ use arrow_select::concat::concat_batches;
 use doppel_model::Timestamp;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-use parquet::basic::Compression;
+use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 use proptest::prelude::*;

@@ -1,5 +1,7 @@
+use arrow_ipc::Block;
 use arrow_schema::{DataType, Field};
 
+use super::file::check_places;
 use super::*;
 
 fn decoder(names: &[&str]) -> Decoder {

@@ -3,7 +3,7 @@
 use super::*;
 
 /// Batches of ten rows, of which the third has an odd text in the column `other`.
-fn batches() -> Vec<RecordBatch> {
+pub(super) fn batches() -> Vec<RecordBatch> {
     let column = |name: &str, from: usize| -> ArrayRef {
         let texts =
             (from..from + 10).map(|n| if n == 25 { format!("odd {name}") } else { format!("{name} {n}") });
@@ -15,7 +15,7 @@ fn batches() -> Vec<RecordBatch> {
 }
 
 /// The batches in each kind of file, none of which is compressed.
-fn files() -> [(&'static str, Vec<u8>); 3] {
+pub(super) fn files() -> [(&'static str, Vec<u8>); 3] {
     let batches = batches();
     let schema = batches[0].schema();
     let plain = WriterProperties::builder().set_dictionary_enabled(false).build();
@@ -73,5 +73,97 @@ fn a_column_without_a_field_is_decoded_only_where_rows_are_copied() {
         };
         assert_eq!(pages(true), (20, true), "{name}");
         assert_eq!(pages(false), (40, false), "{name}");
+    }
+}
+
+/// The offsets of the messages of an Arrow file or stream: the columns, and each batch.
+fn messages(bytes: &[u8]) -> Vec<usize> {
+    let marks = memchr::memmem::find_iter(bytes, &[0xff; 4]);
+    marks.filter(|at| bytes[at + 4..at + 8] != [0; 4]).collect()
+}
+
+#[test]
+fn zeros_over_the_header_of_a_batch_are_damage() {
+    let home = tempfile::tempdir().unwrap();
+    for (name, bytes) in files().into_iter().skip(1) {
+        let messages = messages(&bytes);
+        assert_eq!(messages.len(), 5, "{name}");
+        for (batch, at) in messages.into_iter().skip(1).enumerate() {
+            for zeros in [at..at + 4, at + 4..at + 8, at..at + 8, at..at + 200] {
+                let mut damaged = bytes.clone();
+                damaged[zeros.clone()].fill(0);
+                let path = written(&home, name, &damaged);
+                let items: Vec<_> = crate::open(&path, limits()).unwrap().collect();
+                let pages = items.iter().filter(|item| matches!(item, Item::Page(_))).count();
+                let bad = items.iter().filter_map(|item| match item {
+                    Item::Bad(error) => Some(error.place),
+                    _ => None,
+                });
+                let next = Place::Row(pages as u64 + 1);
+                assert_eq!((pages, bad.collect()), (10 * batch, vec![next]), "{name}, {zeros:?}");
+                let (copied, ..) = cut((&path, &[false]), false).unwrap();
+                assert_eq!((copied.kept, copied.bad), (pages as u64, 1), "{name}, {zeros:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn only_padding_may_be_behind_the_mark_of_the_end_of_a_stream() {
+    let home = tempfile::tempdir().unwrap();
+    let [_, _, (name, stream)] = files();
+    let without_mark = stream.strip_suffix(&[0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0]).unwrap();
+    let old_mark = [without_mark, &[0; 4]].concat();
+    for (behind, bad) in
+        [(vec![], 0), (vec![0; 64], 0), (vec![0; 65], 1), (vec![b'x'], 1), (stream.clone(), 1)]
+    {
+        for sound in [&stream, &old_mark] {
+            let path = written(&home, name, &[&sound[..], &behind].concat());
+            let (copied, ..) = cut((&path, &[false]), false).unwrap();
+            assert_eq!((copied.kept, copied.bad), (40, bad), "{} bytes behind", behind.len());
+        }
+    }
+    let (copied, ..) = cut((&written(&home, name, without_mark), &[false]), false).unwrap();
+    assert_eq!((copied.kept, copied.bad), (40, 0));
+    let path = written(&home, name, &[without_mark, &[0xff; 4]].concat());
+    let (copied, ..) = cut((&path, &[false]), false).unwrap();
+    assert_eq!((copied.kept, copied.bad), (40, 1));
+}
+
+#[test]
+fn a_file_that_does_not_end_as_its_format_says_so() {
+    let home = tempfile::tempdir().unwrap();
+    for ((name, bytes), kind) in files().into_iter().zip(["a Parquet file", "an Arrow file"]) {
+        for damaged in
+            [[&bytes[..], b"garbage"].concat(), bytes[..bytes.len() - 1].to_vec(), bytes[..9].to_vec()]
+        {
+            let error = crate::open(&written(&home, name, &damaged), limits()).err().unwrap().to_string();
+            assert!(error.contains(&format!("the end of the file is not that of {kind}")), "{error}");
+        }
+    }
+    for (format, expected) in [
+        (crate::InputFormat::Parquet, "the end of the file is not that of a Parquet file"),
+        (crate::InputFormat::Arrow, "the beginning of the file is not that of an Arrow file or stream"),
+    ] {
+        let path = written(&home, "page.jsonl", b"{\"url\": \"http://a.org/\", \"text\": \"x\"}\n");
+        let options = InputOptions { format: Some(format), ..limits().into() };
+        let error = crate::open(&path, options).err().unwrap().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[test]
+fn nothing_is_read_behind_a_mark_of_the_end_in_the_middle_of_a_stream() {
+    let home = tempfile::tempdir().unwrap();
+    let [_, _, (name, stream)] = files();
+    let third = messages(&stream)[3];
+    for zeros in [4, 8, 200] {
+        let (before, behind) = stream.split_at(third);
+        let path = written(&home, name, &[before, &vec![0; zeros], behind].concat());
+        let options = InputOptions { all_columns: true, ..limits().into() };
+        let items: Vec<_> = crate::open(&path, options).unwrap().collect();
+        assert_eq!(items.iter().filter(|item| matches!(item, Item::Page(_))).count(), 20);
+        let (copied, ..) = cut((&path, &[false]), false).unwrap();
+        assert_eq!((copied.kept, copied.bad), (20, 1), "{zeros} zeros");
     }
 }
