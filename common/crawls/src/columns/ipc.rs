@@ -15,7 +15,8 @@ use arrow_ipc::reader::{RecordBatchDecoder, read_dictionary};
 use arrow_ipc::{CompressionType, Message, MessageHeader};
 use arrow_schema::{Schema, SchemaRef};
 
-use super::{cells, guarded};
+use super::cells;
+use super::guard::guarded;
 use crate::error::Reason;
 use crate::limits::{Limits, too_large};
 pub(crate) use file::FileBatches;

@@ -4,6 +4,7 @@
 mod cells;
 mod compact;
 mod delta_lengths;
+pub(crate) mod guard;
 pub(crate) mod ipc;
 mod page_headers;
 mod pages;
@@ -367,12 +368,6 @@ pub(super) fn is_arrow_file(beginning: &[u8]) -> bool {
 /// Whether a file is an Arrow stream by its first bytes: a mark, and a length that is divisible by 8.
 pub(super) fn is_arrow_stream(beginning: &[u8]) -> bool {
     matches!(beginning, [0xff, 0xff, 0xff, 0xff, low, _, _, high, ..] if low % 8 == 0 && *high < 4)
-}
-
-/// Runs a decoder that may panic where data are damaged in a way that it does not expect.
-pub(super) fn guarded<T>(decode: impl FnOnce() -> T) -> Result<T, Reason> {
-    let decode = std::panic::AssertUnwindSafe(decode);
-    std::panic::catch_unwind(decode).map_err(|_| Reason::Columns("the decoder failed".to_owned()))
 }
 
 #[cfg(test)]

@@ -11,9 +11,10 @@ use parquet::arrow::{ProjectionMask, parquet_to_arrow_field_levels};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::ParquetMetaData;
 
+use super::cells;
+use super::guard::guarded;
 use super::pages::{CheckedGroup, check_headers};
 use super::parquet_schema::check_schema;
-use super::{cells, guarded};
 use crate::Limits;
 use crate::error::Reason;
 

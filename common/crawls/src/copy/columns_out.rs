@@ -16,7 +16,7 @@ use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 
 use super::parquet_types::columns_like;
-use crate::columns::guarded;
+use crate::columns::guard::guarded;
 use crate::error::Reason;
 
 /// The field of a Parquet file's description in which Arrow's writers put Arrow's schema.

@@ -11,7 +11,7 @@ use arrow_ipc::{Block, CompressionType, root_as_footer, root_as_message};
 use arrow_schema::SchemaRef;
 
 use super::{CONTINUATION, Decoder, HEAD_BYTES_MAX, MAGIC, PADDING_BYTES_MAX, no_header};
-use crate::columns::guarded;
+use crate::columns::guard::guarded;
 use crate::error::Reason;
 use crate::limits::{Limits, too_large};
 

@@ -9,7 +9,7 @@ use arrow_ipc::{CompressionType, root_as_message};
 use arrow_schema::SchemaRef;
 
 use super::{CONTINUATION, Decoder, HEAD_BYTES_MAX, PADDING_BYTES_MAX, no_header};
-use crate::columns::guarded;
+use crate::columns::guard::guarded;
 use crate::error::Reason;
 use crate::limits::{Limits, too_large};
 use crate::stream::Stream;
