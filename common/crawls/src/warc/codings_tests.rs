@@ -262,6 +262,7 @@ proptest::proptest! {
         let body = packed(ALL[kind], text.as_bytes());
         let codings = Codings { content: vec![named.as_bytes()], transfer: Vec::new() };
         let Ok(Decoded { bytes, is_cut_off: false }) = codings.undo(&body, None, &LIMITS) else { panic!() };
-        proptest::prop_assert!(&*bytes == text.as_bytes() || *bytes == *body && (words < 10 || !is_text(&bytes, None)));
+        // Of a few bytes so many may be no control characters by chance.
+        proptest::prop_assert!(&*bytes == text.as_bytes() || *bytes == *body && (words < 30 || !is_text(&bytes, None)));
     }
 }
