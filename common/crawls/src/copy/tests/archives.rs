@@ -136,8 +136,14 @@ proptest! {
         let home = tempfile::tempdir().unwrap();
         let records: Vec<String> = (0..pages).map(|number| response(number, &[], "text/html")).collect();
         let at = at.index(records.len());
-        let block = records[at].split_once("\r\n\r\n").unwrap().1.trim_end().len();
-        prop_assume!(!(block..=block + 4).any(|right| right.to_string() == length));
+        // A length that ends with a later record may be right: the records up to there are a text then.
+        let head = records[at].split_once("\r\n\r\n").unwrap().0.len() + 4;
+        let ends = records[at..].iter().scan(0, |end, record| {
+            *end += record.len();
+            Some(*end - head - 4)
+        });
+        let mut right = ends.flat_map(|end| end..=end + 4);
+        prop_assume!(!right.any(|right| right.to_string() == length));
         let mut damaged = records.clone();
         damaged[at] = with_length(&records[at], &length);
         let by_record = by_record && !matches!(packing, Packing::Bzip2 | Packing::Xz);
