@@ -94,7 +94,7 @@ struct Writing {
     synced: u32,
     /// Where the buffer begins.
     written: u32,
-    /// What is not yet written.
+    /// Bytes that were taken in and are not yet written.
     buffer: Vec<u8>,
     /// Whether a sync has failed.
     has_failed: bool,

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_buffer::Buffer;
+use arrow_ipc::convert::try_fb_to_schema;
 use arrow_ipc::reader::{RecordBatchDecoder, read_dictionary};
 use arrow_ipc::{CompressionType, Message, MessageHeader};
 use arrow_schema::{Schema, SchemaRef};
@@ -66,6 +67,15 @@ struct DictionarySize {
 }
 
 impl Decoder {
+    /// For the columns that a file or stream describes.
+    fn of(described: arrow_ipc::Schema<'_>, limits: Limits) -> Result<Self, Reason> {
+        if !described.endianness().equals_to_target_endianness() {
+            return Err(Reason::Columns("numbers are in the byte order of another machine".to_owned()));
+        }
+        let schema = guarded(|| try_fb_to_schema(described))?.map_err(Reason::columns)?;
+        Ok(Self::new(schema, limits))
+    }
+
     fn new(schema: Schema, limits: Limits) -> Self {
         let paths = cells::paths(schema.fields());
         let projection = (0..schema.fields().len()).collect();

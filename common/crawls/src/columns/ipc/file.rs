@@ -5,13 +5,11 @@ use std::io::{Read, Seek, SeekFrom};
 
 use arrow_array::RecordBatch;
 use arrow_buffer::Buffer;
-use arrow_ipc::convert::try_fb_to_schema;
 use arrow_ipc::reader::read_footer_length;
 use arrow_ipc::{Block, CompressionType, root_as_footer, root_as_message};
 use arrow_schema::SchemaRef;
 
 use super::{CONTINUATION, Decoder, HEAD_BYTES_MAX, MAGIC, PADDING_BYTES_MAX, no_header};
-use crate::columns::guard::guarded;
 use crate::error::Reason;
 use crate::limits::{Limits, too_large};
 
@@ -47,13 +45,9 @@ impl FileBatches {
         let footer = read_at(&mut file, at, length)?;
         let footer = root_as_footer(&footer).map_err(Reason::columns)?;
         let schema = footer.schema().ok_or_else(no_header)?;
-        if !schema.endianness().equals_to_target_endianness() {
-            return Err(Reason::Columns("numbers are in the byte order of another machine".to_owned()));
-        }
+        let mut decoder = Decoder::of(schema, limits)?;
         let dictionaries = footer.dictionaries().into_iter().flatten();
         check_places(dictionaries.chain(footer.recordBatches().into_iter().flatten()), bytes)?;
-        let mut decoder =
-            Decoder::new(guarded(|| try_fb_to_schema(schema))?.map_err(Reason::columns)?, limits);
         for block in footer.dictionaries().into_iter().flatten() {
             if take_block(&mut file, &mut decoder, *block, bytes)?.is_some() {
                 return Err(no_header());
@@ -119,7 +113,8 @@ fn end_of(block: &Block) -> u64 {
         .fold(0, u64::saturating_add)
 }
 
-/// The offset behind the message of the columns, which is the first one. The padding in front of it is zero, of up to 64 bytes with the magic number.
+/// The offset behind the message that describes the columns, which is the first one. The magic number and zeros, together at most 64 bytes, are
+/// in front of it.
 fn end_of_schema(file: &mut File, file_bytes: u64) -> Result<u64, Reason> {
     let mut at = MAGIC.len().next_multiple_of(8);
     let length = usize::try_from(file_bytes).unwrap_or(usize::MAX).min(PADDING_BYTES_MAX + 8);

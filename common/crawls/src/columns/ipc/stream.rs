@@ -4,12 +4,10 @@ use std::collections::VecDeque;
 
 use arrow_array::RecordBatch;
 use arrow_buffer::Buffer;
-use arrow_ipc::convert::try_fb_to_schema;
 use arrow_ipc::{CompressionType, root_as_message};
 use arrow_schema::SchemaRef;
 
 use super::{CONTINUATION, Decoder, HEAD_BYTES_MAX, PADDING_BYTES_MAX, no_header};
-use crate::columns::guard::guarded;
 use crate::error::Reason;
 use crate::limits::{Limits, too_large};
 use crate::stream::Stream;
@@ -33,12 +31,8 @@ impl StreamBatches {
         };
         let message = root_as_message(&head).map_err(Reason::columns)?;
         let schema = message.header_as_schema().ok_or_else(no_header)?;
-        if !schema.endianness().equals_to_target_endianness() {
-            return Err(Reason::Columns("numbers are in the byte order of another machine".to_owned()));
-        }
-        let schema = guarded(|| try_fb_to_schema(schema))?.map_err(Reason::columns)?;
+        let decoder = Decoder::of(schema, limits)?;
         read_body(&mut stream, message.bodyLength(), &limits)?;
-        let decoder = Decoder::new(schema, limits);
         Ok(Self { stream, decoder, again: VecDeque::new(), ended: false })
     }
 

@@ -94,7 +94,7 @@ fn pages(path: &Path) -> Option<(u64, u64)> {
     Some((pages, bad))
 }
 
-/// What is wrong with the way in which a damaged file is read and copied.
+/// Reads and copies a damaged file, and says what one of both does wrong; `None` if nothing.
 fn fault(path: &Path) -> Option<String> {
     let read = pages(path);
     let (pages, bad) = match (read, cut((path, &[false, true]), false)) {
