@@ -37,6 +37,7 @@ mod stored_signatures;
 mod submission;
 mod tier1_error;
 mod totals;
+mod version_order;
 mod winner_order;
 pub mod words;
 
@@ -75,4 +76,5 @@ pub use stored_signatures::{EachSignature, SignaturePlace, StoredSignatures};
 pub use submission::{Body, Outcome, Submission};
 pub use tier1_error::Tier1Error;
 pub use totals::{Backlog, Counters, ShardTotals, Totals};
+pub use version_order::{DatedPopularity, FetchResult, VersionDetails, VersionPlace};
 pub use winner_order::{OrderError, WinnerOrder};

@@ -12,9 +12,9 @@ use serde::{Deserialize, Serialize};
 pub struct Submission {
     /// The page.
     pub url: PageUrl,
-    /// The time of the fetch. A version older than the recorded one is stale.
+    /// The time of the fetch. A version whose [place](super::VersionPlace) is before that of the recorded one is stale.
     pub fetched_at: Timestamp,
-    /// The popularity; larger is better. If there is none, the known value stays.
+    /// The popularity; larger is better. A page has that of its newest version with a popularity.
     pub popularity: Option<f64>,
     /// The language of the content.
     pub language: Option<Box<str>>,
@@ -46,7 +46,7 @@ pub enum Outcome {
     Confirmed,
     /// Accepted, and still to be compared.
     Pending,
-    /// A newer version is on record.
+    /// A newer version is on record, or one of the same date that comes later in the order of versions.
     Stale,
 }
 

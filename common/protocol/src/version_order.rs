@@ -1,0 +1,171 @@
+//! The order of the versions of one page, and what is kept of those that are not the last.
+//!
+//! A replay, a reordered batch or a late crawl must not change which version stands for a page. The order therefore looks at the
+//! versions alone and never at their arrival. The version that comes last in the order stands for the page.
+
+use std::cmp::Ordering;
+
+use doppel_model::{ContentHash, PageUrl, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use super::{Body, Submission};
+
+/// The place of a version among the versions of its page; the greatest one stands for the page. Versions with one place are the same
+/// version.
+///
+/// The date of the fetch decides first. Of versions with one date a redirect comes before a content, and a content before a death.
+/// Redirects of one date are in byte order of their targets, contents of one date in order of their hashes.
+///
+/// A content comes after a redirect because a page that sets a cookie first redirects to itself or to a login, and answers with its
+/// content within the same second, which is the precision of most crawls. A death comes last so that a replay never revives a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct VersionPlace<'v> {
+    /// The time of the fetch.
+    pub fetched_at: Timestamp,
+    /// The result of the fetch.
+    pub result: FetchResult<'v>,
+}
+
+/// The result of a fetch, as far as the order of versions looks at it. The order of the variants is that of versions with one date.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FetchResult<'v> {
+    /// A redirect to this target.
+    Redirect(&'v PageUrl),
+    /// This content.
+    Content(ContentHash),
+    /// The page is gone.
+    Dead,
+}
+
+/// The attributes of a version that play no part in its place. Versions with one place may differ in them; the greatest ones count.
+pub type VersionDetails<'v> = (Option<&'v str>, Option<&'v PageUrl>);
+
+/// A popularity with the date of the version that gave it. The popularity of a page is the greatest in the order of dates: that of the
+/// newest version that has one. Of two with one date the larger value counts.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct DatedPopularity {
+    /// The time of the fetch of the version that gave it.
+    pub at: Timestamp,
+    /// The popularity.
+    pub value: f64,
+}
+
+impl Body {
+    /// The result as the order of versions looks at it.
+    #[must_use]
+    pub fn result(&self) -> FetchResult<'_> {
+        match self {
+            Self::Content(signature) => FetchResult::Content(signature.content()),
+            Self::Redirect(target) => FetchResult::Redirect(target),
+            Self::Dead => FetchResult::Dead,
+        }
+    }
+}
+
+impl Submission {
+    /// The place among the versions of the page.
+    #[must_use]
+    pub fn place(&self) -> VersionPlace<'_> {
+        VersionPlace { fetched_at: self.fetched_at, result: self.body.result() }
+    }
+
+    /// The attributes that play no part in the place. A dead page has none.
+    #[must_use]
+    pub fn details(&self) -> VersionDetails<'_> {
+        match self.body {
+            Body::Content(_) | Body::Redirect(_) => (self.language.as_deref(), self.canonical.as_ref()),
+            Body::Dead => (None, None),
+        }
+    }
+
+    /// The popularity with the date of this version.
+    #[must_use]
+    pub fn dated_popularity(&self) -> Option<DatedPopularity> {
+        self.popularity.map(|value| DatedPopularity { at: self.fetched_at, value })
+    }
+}
+
+impl DatedPopularity {
+    /// The popularity that counts of two versions or sets of versions of one page.
+    #[must_use]
+    pub fn later(a: Option<Self>, b: Option<Self>) -> Option<Self> {
+        match (a, b) {
+            (Some(one), Some(other)) => Some(if one.compare(other) == Ordering::Less { other } else { one }),
+            (one, other) => one.or(other),
+        }
+    }
+
+    fn compare(self, other: Self) -> Ordering {
+        self.at.cmp(&other.at).then(self.value.total_cmp(&other.value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn at(millis: i64) -> Timestamp {
+        Timestamp::from_millis(millis)
+    }
+
+    #[test]
+    fn versions_of_one_date_are_in_the_order_of_what_was_fetched() {
+        let url = |text: &str| PageUrl::parse(text).unwrap();
+        let (near, far) = (url("http://a/"), url("http://z/"));
+        let hash = |byte| FetchResult::Content(ContentHash([byte; 16]));
+        let ascending = [
+            (1, FetchResult::Dead),
+            (2, FetchResult::Redirect(&near)),
+            (2, FetchResult::Redirect(&far)),
+            (2, hash(0)),
+            (2, hash(255)),
+            (2, FetchResult::Dead),
+            (3, FetchResult::Redirect(&near)),
+        ];
+        let places: Vec<_> = ascending
+            .into_iter()
+            .map(|(date, result)| VersionPlace { fetched_at: at(date), result })
+            .collect();
+        assert!(places.is_sorted_by(|a, b| a < b), "{places:?}");
+    }
+
+    #[test]
+    fn a_dead_page_has_no_details_and_may_have_a_popularity() {
+        let version = |body| Submission {
+            url: PageUrl::parse("http://a/").unwrap(),
+            fetched_at: at(3),
+            popularity: Some(2.0),
+            language: Some("de".into()),
+            canonical: None,
+            body,
+        };
+        let dead = version(Body::Dead);
+        assert_eq!(dead.details(), (None, None));
+        assert_eq!(dead.dated_popularity(), Some(DatedPopularity { at: at(3), value: 2.0 }));
+        let moved = version(Body::Redirect(PageUrl::parse("http://b/").unwrap()));
+        assert_eq!(moved.details(), (Some("de"), None));
+        assert!(moved.place() < dead.place());
+    }
+
+    proptest! {
+        #[test]
+        fn any_order_of_arrival_leaves_the_popularity_of_the_newest_version_that_has_one(
+            given in proptest::collection::vec((0..4_i64, proptest::option::of(0..3_u8)), 0..8)
+                .prop_flat_map(|versions| (Just(versions.clone()), Just(versions).prop_shuffle())),
+        ) {
+            let fold = |versions: &[(i64, Option<u8>)]| {
+                versions.iter().fold(None, |known, (date, value)| {
+                    let given = value.map(|value| DatedPopularity { at: at(*date), value: value.into() });
+                    DatedPopularity::later(known, given)
+                })
+            };
+            let (versions, shuffled) = given;
+            let newest = versions.iter().filter_map(|(date, value)| Some((*date, (*value)?))).max();
+            let expected = newest.map(|(date, value)| DatedPopularity { at: at(date), value: value.into() });
+            prop_assert_eq!(fold(&versions), expected);
+            prop_assert_eq!(fold(&shuffled), expected);
+        }
+    }
+}
