@@ -169,7 +169,7 @@ pub struct TuningArgs {
     /// it.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = dimensions)]
     pub dimensions: usize,
-    /// Pages that may wait for their decision before new ones are refused with 429, at least 1,000.
+    /// Pages that may wait for their decision before new ones are refused with 429, at least 1,000. One client may have half of them.
     #[arg(long, value_name = "PAGES", default_value_t = 100_000, value_parser = at_least::<1_000>)]
     pub pending_max: u64,
     /// Distinct contents past which a group is quarantined, at least 2: it is reported, and its members are not

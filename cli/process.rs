@@ -4,12 +4,12 @@ use std::future::Future;
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
 use doppel_wire::NodeName;
 use tokio::net::TcpListener;
-use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::logging::LogArgs;
@@ -17,6 +17,9 @@ use crate::notify;
 
 /// Threads that calls may block, at most. More than all calls that a process answers at once.
 const BLOCKING_THREADS: usize = 1_024;
+
+/// How long the process waits at its end for calls that block. Their callers have gone, and the engine has ended.
+const LEFT_BEHIND: Duration = Duration::from_secs(1);
 
 /// The option of the address at which a process listens first of all.
 pub(crate) const LISTEN: &str = "--listen";
@@ -41,14 +44,17 @@ pub(crate) struct NodeArgs {
     pub(crate) log: LogArgs,
 }
 
-/// Starts the threads of async work.
+/// Runs a server on the threads of async work, until it has ended. Calls that still block then are left behind after [`LEFT_BEHIND`].
 ///
 /// # Errors
-/// When the system gives no threads.
-pub(crate) fn threads() -> anyhow::Result<Runtime> {
+/// When the system gives no threads, and when the server fails.
+pub(crate) fn run(server: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     let runtime = builder.enable_all().max_blocking_threads(BLOCKING_THREADS).build();
-    runtime.context("cannot start the runtime")
+    let runtime = runtime.context("cannot start the runtime")?;
+    let ended = runtime.block_on(server);
+    runtime.shutdown_timeout(LEFT_BEHIND);
+    ended
 }
 
 /// Takes an address, of this option: a port in use is known before anything else is done.

@@ -71,7 +71,7 @@ pub(crate) struct Coordinator {
 impl Coordinator {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let logging = self.log.begin("coordinator", None)?;
-        logging.of(|| process::threads()?.block_on(self.serve()))
+        logging.of(|| process::run(self.serve()))
     }
 
     async fn serve(self) -> anyhow::Result<()> {

@@ -45,7 +45,7 @@ pub(crate) struct Serve {
 impl Serve {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let logging = self.log.begin("serve", Some(&self.data))?;
-        logging.of(|| process::threads()?.block_on(self.listen()))
+        logging.of(|| process::run(self.listen()))
     }
 
     async fn listen(self) -> anyhow::Result<()> {

@@ -61,7 +61,7 @@ pub(crate) struct Tier1 {
 impl Tier1 {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let logging = self.node.log.begin("tier1", Some(&self.node.data))?;
-        logging.of(|| process::threads()?.block_on(self.serve()))
+        logging.of(|| process::run(self.serve()))
     }
 
     async fn serve(self) -> anyhow::Result<()> {

@@ -42,7 +42,7 @@ pub(crate) struct Tier2 {
 impl Tier2 {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let logging = self.node.log.begin("tier2", Some(&self.node.data))?;
-        logging.of(|| process::threads()?.block_on(self.serve()))
+        logging.of(|| process::run(self.serve()))
     }
 
     async fn serve(self) -> anyhow::Result<()> {

@@ -295,8 +295,8 @@ pub const EXPORT_RUNS: usize = 64;
 /// Bytes of one piece of an export or a backup on its way to the client.
 pub const PIECE_BYTES: usize = 64 << 10;
 
-/// How long requests may go on once the service is told to end.
-pub const DRAIN: Duration = Duration::from_secs(30);
+/// How long requests may go on once the service is told to end. With what the engine still commits, the process ends within 10 s.
+pub const DRAIN: Duration = Duration::from_secs(5);
 
 // Tier 1 refuses longer lists, and shortens longer answers.
 const _: () = assert!(CHUNK_LINES <= BATCH_MAX && LIST <= BATCH_MAX && PROBE_PARTNERS <= BATCH_MAX);

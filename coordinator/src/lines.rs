@@ -9,14 +9,15 @@ use std::collections::HashMap;
 use std::iter::Peekable;
 
 use axum::body::Bytes;
+use doppel_model::ClientId;
 use doppel_model::PageUrl;
 use serde::Deserialize;
 
+use crate::access::Caller;
 use crate::answers::{Answers, Written, not_taken};
 use crate::app::App;
 use crate::ingest::{Ingested, KeyedBatch, Source};
 use crate::limits::CHUNK_BYTES;
-use crate::memory::BodyMemory;
 use crate::problem::Problem;
 use crate::submit::submit;
 
@@ -27,18 +28,18 @@ struct Line {
     json: Bytes,
 }
 
-/// Takes the lines of `body` and gives the answers, a line each. Blocks.
+/// Takes the lines of `body`, which a caller has sent, and gives the answers, a line each. Blocks.
 ///
 /// # Errors
 /// When there are too many lines, or nothing was taken because tier 1 refused or memory was short.
-pub(crate) fn take(app: &App, memory: &BodyMemory, body: &Bytes) -> Result<Written, Problem> {
+pub(crate) fn take(app: &App, caller: &Caller, body: &Bytes) -> Result<Written, Problem> {
     let limits = app.limits();
     let count = lines(body).take(limits.lines + 1).count();
     if count > limits.lines {
         let detail = format!("more than {} lines; send them in parts", limits.lines);
         return Err(Problem::too_large(detail));
     }
-    let mut answers = Answers::new(app, memory, count)?;
+    let mut answers = Answers::new(app, caller.memory(), count)?;
     let mut rest = lines(body).peekable();
     let start = |lines: Vec<Line>| {
         let keyed = |line: Line| {
@@ -51,7 +52,9 @@ pub(crate) fn take(app: &App, memory: &BodyMemory, body: &Bytes) -> Result<Writt
     let mut next = chunk(&mut rest, limits.chunk_lines).map(start);
     while let Some(batch) = next {
         next = chunk(&mut rest, limits.chunk_lines).map(start);
-        let Err(problem) = record(app, batch.wait(), &mut refused, &mut answers)? else { continue };
+        let Err(problem) = record(app, caller.client(), batch.wait(), &mut refused, &mut answers)? else {
+            continue;
+        };
         if !answers.any_taken() {
             return Err(problem);
         }
@@ -67,6 +70,7 @@ pub(crate) fn take(app: &App, memory: &BodyMemory, body: &Bytes) -> Result<Writt
 /// no line was recorded, and that none can be at the moment.
 fn record(
     app: &App,
+    client: ClientId,
     extracted: Vec<(Line, Ingested)>,
     refused_pages: &mut HashMap<String, Problem>,
     answers: &mut Answers<'_>,
@@ -92,7 +96,7 @@ fn record(
         pages.iter().for_each(|(line, _)| answers.retry(*line, None, &problem));
         return Ok(Err(problem));
     }
-    let recorded = if submissions.is_empty() { Ok(Vec::new()) } else { submit(app, submissions) };
+    let recorded = if submissions.is_empty() { Ok(Vec::new()) } else { submit(app, client, submissions) };
     let outcomes = recorded?;
     let mut refused = outcomes.first().and_then(|(_, outcome)| outcome.clone().err()).map(Problem::from);
     if outcomes.iter().any(|(_, outcome)| outcome.is_ok()) {

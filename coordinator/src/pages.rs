@@ -5,6 +5,7 @@ use axum::body::Body as HttpBody;
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
+use doppel_model::ClientId;
 use doppel_model::PageUrl;
 use doppel_protocol::answer::{LineAnswer, PageUrlForm, Purged, Taken, TimeForm};
 use doppel_protocol::page::{self, LINE_BYTES_MAX, PAGE_BYTES_MAX};
@@ -133,7 +134,7 @@ pub(crate) async fn post(
     if many {
         let lines = held.into_bytes();
         let answers =
-            app.blocking_within(LONG_CALL_TIME, move |app| lines::take(app, caller.memory(), &lines)).await?;
+            app.blocking_within(LONG_CALL_TIME, move |app| lines::take(app, &caller, &lines)).await?;
         let mut response = ([(header::CONTENT_TYPE, NDJSON)], answers.bytes).into_response();
         if answers.any_retry {
             response.headers_mut().insert(header::RETRY_AFTER, RETRY_AFTER_S.into());
@@ -144,7 +145,8 @@ pub(crate) async fn post(
         return Err(Problem::bad_request("one page is an object; send many as application/x-ndjson"));
     }
     let json = held.into_bytes();
-    let taken = app.blocking(move |app| one(app, extract(app, Source::Json(json.clone()))?)).await?;
+    let client = caller.client();
+    let taken = app.blocking(move |app| one(app, client, extract(app, Source::Json(json.clone()))?)).await?;
     Ok(Json(taken).into_response())
 }
 
@@ -164,13 +166,14 @@ async fn raw(
         return Err(Problem::bad_request("the body is empty"));
     }
     let page = head.with_body(held.into_bytes());
-    app.blocking(move |app| one(app, extract(app, Source::Raw(page.clone()))?)).await.map(Json)
+    let client = caller.client();
+    app.blocking(move |app| one(app, client, extract(app, Source::Raw(page.clone()))?)).await.map(Json)
 }
 
 /// Takes one page.
-fn one(app: &App, submission: Submission) -> Result<Taken, Problem> {
+fn one(app: &App, client: ClientId, submission: Submission) -> Result<Taken, Problem> {
     let url = submission.url.to_string();
-    let taken = submit(app, vec![(url, submission)])?.pop();
+    let taken = submit(app, client, vec![(url, submission)])?.pop();
     // There is one outcome for each submission.
     let (url, outcome) = taken.ok_or_else(Problem::internal)?;
     Ok(Taken { url, outcome: outcome? })
@@ -223,6 +226,7 @@ pub(crate) struct DeleteQuery {
 )]
 pub(crate) async fn delete(
     State(app): State<App>,
+    caller: Caller,
     Query(DeleteQuery { url, fetched_at }): Query<DeleteQuery>,
 ) -> Result<Json<Taken>, Problem> {
     let (url, now) = (page_url("url", &url)?, app.now());
@@ -230,7 +234,8 @@ pub(crate) async fn delete(
     let fetched_at = fetched_at.map_err(IngestError::from)?.unwrap_or(now);
     let gone =
         Submission { url, fetched_at, popularity: None, language: None, canonical: None, body: Body::Dead };
-    app.blocking(move |app| one(app, gone)).await.map(Json)
+    let client = caller.client();
+    app.blocking(move |app| one(app, client, gone)).await.map(Json)
 }
 
 #[derive(Debug, Deserialize, ToSchema)]

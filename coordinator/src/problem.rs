@@ -184,6 +184,7 @@ impl From<Tier1Error> for Problem {
         let detail = refused.to_string();
         match refused {
             Tier1Error::Full { .. } => Self::new(Kind::BacklogFull, detail),
+            Tier1Error::ClientFull { .. } => Self::new(Kind::ClientLimit, detail),
             // What the engine says names files of the server.
             Tier1Error::ReadOnly(_) => {
                 let detail = "the store failed and takes no writes until a restart: see the server's log";

@@ -2,6 +2,7 @@
 //!
 //! Invariant: every outcome is given with the page it belongs to, or none is given.
 
+use doppel_model::ClientId;
 use doppel_protocol::{Outcome, Submission, Tier1Error};
 
 use crate::app::App;
@@ -20,14 +21,18 @@ pub(crate) struct Unpaired {
 /// A submission's key and what came of it.
 type Recorded<K> = (K, Result<Outcome, Tier1Error>);
 
-/// Records submissions in tier 1, and gives each key back beside the outcome of its submission, or the refusal; blocks.
+/// Records submissions of a client in tier 1, and gives each key back beside the outcome of its submission, or the refusal; blocks.
 ///
 /// # Errors
 /// When tier 1 has not one answer for each submission.
-pub(crate) fn submit<K>(app: &App, submissions: Vec<(K, Submission)>) -> Result<Vec<Recorded<K>>, Unpaired> {
+pub(crate) fn submit<K>(
+    app: &App,
+    client: ClientId,
+    submissions: Vec<(K, Submission)>,
+) -> Result<Vec<Recorded<K>>, Unpaired> {
     let (keys, submissions): (Vec<K>, Vec<Submission>) = submissions.into_iter().unzip();
     let span = tracing::debug_span!("submit", pages = submissions.len());
-    let outcomes = span.in_scope(|| app.tier1().submit_each(submissions));
+    let outcomes = span.in_scope(|| app.tier1().submit_each(client, submissions));
     if outcomes.len() != keys.len() {
         return Err(Unpaired { submissions: keys.len(), outcomes: outcomes.len() });
     }

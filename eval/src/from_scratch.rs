@@ -10,7 +10,7 @@ use anyhow::Context;
 use doppel::scratch::Scratch;
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::Signature;
-use doppel_model::{Epoch, PageId, PageUrl, RangeId, Tau, UnionFind};
+use doppel_model::{ClientId, Epoch, PageId, PageUrl, RangeId, Tau, UnionFind};
 use doppel_protocol::{
     ContentSource, ContentsPage, IndexCommand, IndexOrders as _, Orders, PageRange, Repeat, Search,
     SearchResult, SignatureSource, SourceError, Tier2Api,
@@ -40,7 +40,7 @@ pub(crate) fn from_scratch(pages: &[(PageUrl, Arc<Signature>)], tau: Tau) -> any
     let orders = pages.iter().map(|(url, signature)| IndexCommand::Put {
         page: url.id(),
         signature: Arc::clone(signature),
-        search: Some(Search { ticket: 0 }),
+        search: Some(Search { ticket: 0, client: ClientId::NONE }),
     });
     let orders: Vec<IndexCommand> = orders.collect();
     let (begin, processor) = (Instant::now(), processor::seconds());

@@ -3,6 +3,7 @@
 
 use doppel_model::pairwise::Policy;
 use doppel_protocol::Rule;
+use doppel_protocol::index_node::SearchLimits;
 use doppel_tier1::simulation::Kind;
 
 use super::contents::{FAMILIES, islands};
@@ -208,6 +209,8 @@ pub(crate) struct Plan {
     pub(crate) post_envelopes: usize,
     pub(crate) pages: usize,
     pub(crate) policy: Policy,
+    /// How much searches may cost before others have their turn.
+    pub(crate) search_limits: SearchLimits,
     pub(crate) step_rows: usize,
     pub(crate) group_members_max: u64,
     /// Share of members dissimilar to the winner from which a group is recomputed; 0 for never.
@@ -312,8 +315,11 @@ impl Plan {
         }
         actions.extend(reordered(&mut reordering));
         actions.push(Action::Rest);
+        // From a generator of its own, so that a seed keeps the actions that it has had.
+        let (search, call) = [(u64::MAX, u64::MAX), (3, 3), (40, 100)][Random::new(!seed).below(3) as usize];
         Self {
             seed,
+            search_limits: SearchLimits { search, call },
             shards,
             ranges,
             replicas,

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, Epoch, PageId, RangeId};
+use doppel_protocol::index_node::SearchLimits;
 use doppel_protocol::{
     ContentSource, ContentsPage, IndexCommand, IndexError, LogPosition, Moment, Orders, PageRange, Repeat,
     SearchResult, SignatureSource, SourceError,
@@ -161,7 +162,7 @@ pub(crate) struct IndexSide {
 }
 
 impl IndexSide {
-    pub(crate) fn new(source: Source, mistakes: Faults) -> Checked<Self> {
+    pub(crate) fn new(source: Source, mistakes: Faults, search_limits: SearchLimits) -> Checked<Self> {
         let dir = match fs::metadata("/dev/shm") {
             Ok(_) => TempDir::new_in("/dev/shm"),
             Err(_) => TempDir::new(),
@@ -172,6 +173,7 @@ impl IndexSide {
             nodes: NODES,
             partitions: Some(6),
             step: 3,
+            search_limits,
             ..Config::new(dir.path(), source.contents.policy)
         };
         let logs = source.all.map.ranges().map(|_| OrderLog::default()).collect();
@@ -335,7 +337,7 @@ impl IndexSide {
 
     /// Whether there is a pass to make or to go on with.
     pub(crate) fn is_busy(&self) -> bool {
-        self.index().has_pass() || !self.orders.is_empty()
+        self.index().has_pass() || self.index().has_searches() || !self.orders.is_empty()
     }
 
     /// Makes a pass over the first orders, or goes on with the one that waits for a node.

@@ -1,6 +1,6 @@
 //! A range stops at any instruction, and starts from what its store holds.
 
-use doppel_model::RangeId;
+use doppel_model::{ClientId, RangeId};
 use doppel_protocol::{IndexCommand, Search};
 use doppel_tier1::simulation::{Command, Effect, FoundOwed, Owed, PostReply, SimRange, last_ticket};
 
@@ -135,7 +135,7 @@ impl World {
                 let Some((content, ticket)) = last else { continue };
                 self.index.order(
                     at,
-                    IndexCommand::Search { page, content, search: Search { ticket } },
+                    IndexCommand::Search { page, content, search: Search { ticket, client: ClientId::NONE } },
                     false,
                 )?;
             }

@@ -183,6 +183,7 @@ impl World {
                     lose_removals: planted.is(Mistake::LostRemoval),
                     unfed: planted.is(Mistake::AnsweredUnfed),
                 },
+                plan.search_limits,
             )?,
             all,
             network: Network::default(),

@@ -4,7 +4,7 @@ mod encoding;
 mod group;
 
 use doppel_model::pairwise::Similarity;
-use doppel_model::{ContentHash, GroupId, PageId, PageUrl, Timestamp};
+use doppel_model::{ClientId, ContentHash, GroupId, PageId, PageUrl, Timestamp};
 use doppel_protocol::{Counters, Rank, Status, TrailEvent, Unresolved};
 use serde::{Deserialize, Serialize};
 
@@ -69,6 +69,8 @@ pub(crate) struct ContentState {
     /// That of its signature.
     pub(crate) size: u32,
     pub(crate) search: SearchState,
+    /// The client whose content waits to be compared, while the page is pending.
+    pub(crate) client: ClientId,
     pub(crate) asking: Option<Asking>,
     pub(crate) membership: Option<Membership>,
     /// Partners of the present content that the last search measured, for the verdict.

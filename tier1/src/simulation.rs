@@ -15,7 +15,7 @@ mod tampering;
 mod worker;
 
 use doppel_model::pairwise::Policy;
-use doppel_model::{ContentHash, GroupId, PageId, RangeId, ShardId, Timestamp};
+use doppel_model::{ClientId, ContentHash, GroupId, PageId, RangeId, ShardId, Timestamp};
 use doppel_protocol::{Backlog, IndexCommand, Outcome, SearchResult, Submission, WinnerOrder};
 
 pub use envelope::{Envelope, Kind};
@@ -294,7 +294,13 @@ impl From<MachineEffect> for Effect {
 impl Command {
     #[must_use]
     pub fn submit(submission: Submission, hint: Option<Given>) -> Self {
-        Self(MachineCommand::Submit { submission: Box::new(submission), hint: hint.map(|given| given.0) })
+        // Pages are of a few clients.
+        let client = ClientId(u32::from(submission.url.id().bytes()[0] % 3));
+        Self(MachineCommand::Submit {
+            submission: Box::new(submission),
+            hint: hint.map(|given| given.0),
+            client,
+        })
     }
 
     #[must_use]

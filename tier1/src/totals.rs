@@ -31,7 +31,7 @@ impl Meta {
             if share.redirect {
                 add(&mut counters.redirects);
             }
-            if share.pending {
+            if share.pending.is_some() {
                 add(&mut self.pending);
             }
             if share.deferred {

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use doppel_model::{GroupId, PageId, ShardId};
+use doppel_model::{ClientId, GroupId, PageId, ShardId};
 use serde::de::DeserializeOwned;
 
 use crate::key;
@@ -18,7 +18,8 @@ pub(crate) struct PageShare {
     pub(crate) status: Option<doppel_protocol::Status>,
     pub(crate) redirect: bool,
     pub(crate) content: bool,
-    pub(crate) pending: bool,
+    /// The client for which the page is pending.
+    pub(crate) pending: Option<ClientId>,
     pub(crate) deferred: bool,
     pub(crate) unverified: bool,
 }
@@ -285,7 +286,7 @@ pub(crate) fn share_of_page(page: PageId, record: Option<&PageRecord>) -> PageSh
         status: Some(record.published.status),
         redirect: matches!(record.state, State::Redirect(_)),
         content: content.is_some(),
-        pending: content.is_some_and(|c| c.search == SearchState::Pending),
+        pending: content.filter(|c| c.search == SearchState::Pending).map(|c| c.client),
         deferred: content.is_some_and(|c| c.search == SearchState::Deferred),
         unverified: content.is_some_and(|c| c.owes_verdict(page)),
     }

@@ -25,7 +25,7 @@ use divan::Bencher;
 use divan::counter::ItemsCount;
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::{Builder, Signature};
-use doppel_model::{ContentHash, Epoch, PageId, Random, RangeId, stable_hash64};
+use doppel_model::{ClientId, ContentHash, Epoch, PageId, Random, RangeId, stable_hash64};
 use doppel_protocol::{
     ContentSource, ContentsPage, IndexCommand, IndexOrders as _, Orders, PageRange, Repeat, Search,
     SearchResult, SignatureSource, SourceError, Tier2Api,
@@ -295,13 +295,17 @@ impl Filled {
         // A search, so that there is an answer to wait for.
         let mut builder = Builder::new();
         let content = self.collection.signature(0, &mut builder).content();
-        removes.push(IndexCommand::Search { page: page(0), content, search: Search { ticket: 1 } });
+        removes.push(IndexCommand::Search {
+            page: page(0),
+            content,
+            search: Search { ticket: 1, client: ClientId::NONE },
+        });
         self.pass(removes);
     }
 }
 
 fn put((page, signature): (PageId, Arc<Signature>)) -> IndexCommand {
-    IndexCommand::Put { page, signature, search: Some(Search { ticket: 0 }) }
+    IndexCommand::Put { page, signature, search: Some(Search { ticket: 0, client: ClientId::NONE }) }
 }
 
 type Cases = HashMap<(usize, bool, u32), Arc<Filled>>;

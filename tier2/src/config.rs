@@ -6,11 +6,15 @@ use std::time::Duration;
 
 use doppel_model::pairwise::Policy;
 use doppel_partitioning::{MappingError, NODES_MAX, PARTITIONS_MAX};
+use doppel_protocol::index_node::SearchLimits;
 
 use crate::error::Error;
 
 /// Partitions wanted on several nodes, unless a number is given.
 const PARTITIONS: u32 = 16;
+
+/// Limits of searches, unless others are given: about 2 ms for a search, and 200 ms for a round of them.
+const SEARCH_LIMITS: SearchLimits = SearchLimits { search: 1 << 16, call: 1 << 22 };
 
 /// The least time between two snapshots, unless another is given.
 pub const SNAPSHOT_PAUSE: Duration = Duration::from_secs(5 * 60);
@@ -31,6 +35,8 @@ pub struct Config {
     pub dimensions: usize,
     /// Orders that make a pass start.
     pub batch_max: usize,
+    /// How much searches may cost before others have their turn.
+    pub search_limits: SearchLimits,
     /// How long the first order of a pass waits for more.
     pub batch_age: Duration,
     /// Threads that compare.
@@ -52,6 +58,7 @@ impl Config {
             partitions: None,
             dimensions: 3,
             batch_max: 5_000,
+            search_limits: SEARCH_LIMITS,
             batch_age: Duration::from_millis(50),
             threads: thread::available_parallelism().map_or(1, usize::from),
             snapshot_pause: SNAPSHOT_PAUSE,

@@ -60,6 +60,23 @@ impl fmt::Debug for PageId {
     }
 }
 
+/// The client for which work is done, as far as clients are told apart: the hash of its name.
+///
+/// Two clients whose hashes are equal share what each would have alone.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
+pub struct ClientId(pub u32);
+
+impl ClientId {
+    /// No client: the service itself, and callers that have no limits.
+    pub const NONE: Self = Self(0);
+
+    /// The client of this name.
+    #[must_use]
+    pub fn of(name: &str) -> Self {
+        Self((stable_hash128(name.as_bytes()) as u32).max(1))
+    }
+}
+
 /// A content: the 128-bit stable hash of its token sequence.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ContentHash(pub [u8; 16]);

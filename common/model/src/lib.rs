@@ -24,7 +24,7 @@ mod url;
 pub use cluster_id::{Epoch, Incarnation, InsertSeq, NodeId, PartitionId, PlanVersion, RangeId};
 pub use decimal::{Tau, TauError};
 pub use hash::{StableHasher64, stable_hash64, stable_hash64_seeded, stable_hash128};
-pub use id::{ContentHash, GroupId, IdError, PageId, ShardId};
+pub use id::{ClientId, ContentHash, GroupId, IdError, PageId, ShardId};
 pub use random::Random;
 pub use random_number::random_number;
 pub use raw_content::RawContent;

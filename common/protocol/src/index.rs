@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use doppel_model::pairwise::Similarity;
 use doppel_model::signature::Signature;
-use doppel_model::{ContentHash, Epoch, PageId, PartitionId, RangeId};
+use doppel_model::{ClientId, ContentHash, Epoch, PageId, PartitionId, RangeId};
 use serde::{Deserialize, Serialize};
 
 use super::index_error::IndexError;
@@ -48,6 +48,8 @@ pub enum IndexCommand {
 pub struct Search {
     /// A number from a counter of the page's shard.
     pub ticket: u32,
+    /// The client that waits for the answer. Clients are served in turn.
+    pub client: ClientId,
 }
 
 impl Search {

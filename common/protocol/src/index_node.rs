@@ -147,6 +147,8 @@ pub enum NodeOrder {
         signature: Arc<Signature>,
         /// The place where it is to be stored.
         home: Home,
+        /// Whether a search for the page follows. Searches of other contents that come first leave the pair to that search.
+        owes_search: bool,
     },
     /// A page no longer has this content. Every node gets this order, because only the node itself knows whether it has
     /// the content.
@@ -195,18 +197,47 @@ pub enum NodeSearch {
     },
 }
 
+impl NodeSearch {
+    /// The content that is compared.
+    #[must_use]
+    pub fn content(&self) -> ContentHash {
+        match self {
+            Self::Own { content, .. } => *content,
+            Self::Foreign { signature, .. } => signature.content(),
+        }
+    }
+}
+
 /// Comparisons that are made in one call.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SearchBatch {
-    /// Whether they belong to a pass. If so, they are counted, and the node learns from them.
-    pub pass: bool,
+    /// Whether they belong to a pass. If so, they are counted, the node learns from them, and they have limits.
+    pub pass: Option<SearchLimits>,
     /// The searches.
     pub searches: Vec<NodeSearch>,
 }
 
+/// How much searches of a pass may cost before others have their turn. Passing over a candidate costs 1, and an exact comparison costs
+/// [`COMPARISON_COST`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SearchLimits {
+    /// The cost at which one search is interrupted.
+    pub search: u64,
+    /// The cost, for each thread that compares, at which the rest of the call is left.
+    pub call: u64,
+}
+
+/// The cost of an exact comparison, where that of passing over a candidate is 1.
+pub const COMPARISON_COST: u64 = 32;
+
 /// What one search found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum SearchOutcome {
+    /// A limit was reached. The same search, asked for again, continues where it was interrupted.
+    Unfinished {
+        /// Whether the search has begun, and so has used up its turn.
+        begun: bool,
+    },
     /// The page does not have this content on this node.
     Absent,
     /// Another page has the same content and is compared on behalf of all of them. This is the pair with that page.

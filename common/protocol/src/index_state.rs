@@ -43,6 +43,7 @@ impl From<Tier1Error> for IndexStateError {
             Tier1Error::Unavailable(_)
             | Tier1Error::Stopping
             | Tier1Error::Full { .. }
+            | Tier1Error::ClientFull { .. }
             | Tier1Error::ReadOnly(_)
             | Tier1Error::DiskFull(_) => Self::Unavailable(text),
             Tier1Error::BatchTooLarge { .. } | Tier1Error::CursorGone | Tier1Error::Damaged(_) => {

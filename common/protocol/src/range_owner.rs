@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use doppel_model::{Epoch, GroupId, PageId, RangeId, ShardId};
+use doppel_model::{ClientId, Epoch, GroupId, PageId, RangeId, ShardId};
 use serde::{Deserialize, Serialize};
 
 use super::content_source::{LogPosition, Moment, Repeat, SourceError};
@@ -268,8 +268,13 @@ pub trait RangeOwner: Send + Sync {
     /// Has background work done at once, and with `again` what has failed tried again.
     fn hurry(&self, range: RangeId, again: bool) -> Result<(), PeerError>;
 
-    /// Takes submissions of pages of the range. The outcomes are in their order.
-    fn submit(&self, range: RangeId, submissions: Vec<Submission>) -> Result<Vec<Outcome>, PeerError>;
+    /// Takes submissions of a client, of pages of the range. The outcomes are in their order.
+    fn submit(
+        &self,
+        range: RangeId,
+        client: ClientId,
+        submissions: Vec<Submission>,
+    ) -> Result<Vec<Outcome>, PeerError>;
 
     /// Forgets pages of the range, all of which are known.
     fn purge(&self, range: RangeId, pages: &[PageId]) -> Result<(), PeerError>;

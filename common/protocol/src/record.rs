@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doppel_model::signature::Signature;
-use doppel_model::{GroupId, PageId, PageUrl, ShardId, Timestamp};
+use doppel_model::{ClientId, GroupId, PageId, PageUrl, ShardId, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::answer::Advice;
@@ -138,19 +138,32 @@ pub trait Tier1Api: Tier1Reads {
         None
     }
 
-    /// Records submissions in order, and returns when they are durable. There is exactly one outcome for each
+    /// Records submissions of a client in order, and returns when they are durable. There is exactly one outcome for each
     /// submission, in the same order; the coordinator treats any other number of outcomes as a fault.
     ///
     /// # Errors
-    /// [`Tier1Error::BatchTooLarge`], and nothing was recorded. When too much is pending, the disk is full or the store
-    /// failed. Some of the submissions may have been recorded;
+    /// [`Tier1Error::BatchTooLarge`], and nothing was recorded. When too much is pending, of all clients or of this one, the disk is full
+    /// or the store failed. Some of the submissions may have been recorded;
     /// it is safe to send all of them again.
-    fn submit(&self, submissions: Vec<Submission>) -> Result<Vec<Outcome>, Tier1Error>;
+    fn submit_for(&self, client: ClientId, submissions: Vec<Submission>) -> Result<Vec<Outcome>, Tier1Error>;
 
-    /// The same where nodes may refuse theirs and not others: for each submission its outcome, or why it has none.
-    fn submit_each(&self, submissions: Vec<Submission>) -> Vec<Result<Outcome, Tier1Error>> {
+    /// Like [`submit_for`](Self::submit_for), for a caller without limits.
+    ///
+    /// # Errors
+    /// The same.
+    fn submit(&self, submissions: Vec<Submission>) -> Result<Vec<Outcome>, Tier1Error> {
+        self.submit_for(ClientId::NONE, submissions)
+    }
+
+    /// Like [`submit_for`](Self::submit_for), where nodes may refuse theirs and not others: for each submission its outcome, or why it has
+    /// none.
+    fn submit_each(
+        &self,
+        client: ClientId,
+        submissions: Vec<Submission>,
+    ) -> Vec<Result<Outcome, Tier1Error>> {
         let count = submissions.len();
-        match self.submit(submissions) {
+        match self.submit_for(client, submissions) {
             Ok(outcomes) => outcomes.into_iter().map(Ok).collect(),
             Err(refused) => vec![Err(refused); count],
         }

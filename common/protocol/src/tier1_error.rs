@@ -13,6 +13,14 @@ pub enum Tier1Error {
         /// The limit.
         limit: u64,
     },
+    /// Too many of the pages that are pending are of the client that calls.
+    #[error("{pending} pages of this client are pending, one client may have {limit}; try again later")]
+    ClientFull {
+        /// The number of pending pages of the client.
+        pending: u64,
+        /// The limit of one client.
+        limit: u64,
+    },
     /// A call handed over too long a list. Nothing was done.
     #[error("{found} entries in one call, the limit is {limit}")]
     BatchTooLarge {

@@ -12,7 +12,7 @@ use doppel_model::{ContentHash, Incarnation, PageId, RangeId};
 use doppel_partitioning::LengthVector;
 use doppel_protocol::index_node::{
     Applied, BATCH_BYTES_MAX, CallContext, EntriesPage, EntriesRequest, Hosting, IndexNode, IngestBatch,
-    Ingested, NodeError, NodeLoad, NodeSearch, OrderBatch, SampleRequest, Sampled, SearchBatch,
+    Ingested, NodeError, NodeLoad, NodeSearch, OrderBatch, SampleRequest, Sampled, SearchBatch, SearchLimits,
     SearchOutcome,
 };
 use doppel_protocol::{LogPosition, Pair, Repeat};
@@ -65,7 +65,7 @@ calls! {
 /// [`SearchBatch`] without what both sides have.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct SentBatch {
-    pass: bool,
+    pass: Option<SearchLimits>,
     searches: Vec<SentSearch>,
 }
 
@@ -78,6 +78,9 @@ enum SentSearch {
 /// [`SearchOutcome`] without what both sides have.
 #[derive(Serialize, Deserialize)]
 pub(crate) enum SentOutcome {
+    Unfinished {
+        begun: bool,
+    },
     Absent,
     Copy(Pair),
     Compared {
@@ -103,7 +106,7 @@ impl RemoteNode {
     fn search_some(
         &self,
         call: CallContext,
-        pass: bool,
+        pass: Option<SearchLimits>,
         searches: &[NodeSearch],
     ) -> Result<Vec<SearchOutcome>, NodeError> {
         let sent = SentBatch { pass, searches: searches.iter().map(SentSearch::of).collect() };
@@ -149,6 +152,7 @@ impl SentSearch {
 impl SentOutcome {
     fn of(outcome: SearchOutcome, known: bool) -> Self {
         match outcome {
+            SearchOutcome::Unfinished { begun } => Self::Unfinished { begun },
             SearchOutcome::Absent => Self::Absent,
             SearchOutcome::Copy(pair) => Self::Copy(pair),
             SearchOutcome::Compared { pairs, probed, subject } => {
@@ -161,6 +165,7 @@ impl SentOutcome {
 
     fn with(self, search: &NodeSearch) -> SearchOutcome {
         match self {
+            Self::Unfinished { begun } => SearchOutcome::Unfinished { begun },
             Self::Absent => SearchOutcome::Absent,
             Self::Copy(pair) => SearchOutcome::Copy(pair),
             Self::Compared { pairs, probed, subject } => {
@@ -191,6 +196,11 @@ impl IndexNode for RemoteNode {
     fn search(&self, call: CallContext, batch: SearchBatch) -> Result<Vec<SearchOutcome>, NodeError> {
         let mut outcomes = Vec::with_capacity(batch.searches.len());
         for some in batch.searches.chunks(SEARCHES_MAX) {
+            // The node has reached the limit of the pass.
+            if outcomes.last() == Some(&SearchOutcome::Unfinished { begun: false }) {
+                outcomes.resize(batch.searches.len(), SearchOutcome::Unfinished { begun: false });
+                break;
+            }
             outcomes.extend(self.search_some(call, batch.pass, some)?);
         }
         Ok(outcomes)

@@ -6,7 +6,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use doppel_model::{GroupId, PageId, RangeId};
+use doppel_model::{ClientId, GroupId, PageId, RangeId};
 use doppel_protocol::range_owner::{
     BackupId, EncodedPost, PeerError, PostDone, RangeOwner, RangeReport, RangeState, Receipt, Row,
 };
@@ -87,7 +87,7 @@ calls! {
     Report = "range-owner/report": (RangeId, Duration) => Answer<RangeReport>
         { ANSWER_BYTES_MAX: usize = LIST_BYTES_MAX, DEADLINE: Duration = Duration::from_secs(50) };
     Hurry = "range-owner/hurry": (RangeId, bool) => Answer<()> { DEADLINE: Duration = SHORT };
-    Submit = "range-owner/submit": (RangeId, Vec<Submission>) => Answer<Vec<Outcome>>
+    Submit = "range-owner/submit": (RangeId, ClientId, Vec<Submission>) => Answer<Vec<Outcome>>
         { REQUEST_BYTES_MAX: usize = SIGNATURES_BYTES_MAX, DEADLINE: Duration = STORE };
     Purge = "range-owner/purge": (RangeId, Vec<PageId>) => Answer<()>
         { REQUEST_BYTES_MAX: usize = LIST_BYTES_MAX, DEADLINE: Duration = STORE, REPEATABLE: bool = false };
@@ -231,8 +231,8 @@ impl RangeOwner for RemoteRanges {
         self.ask::<Hurry, _>(range, &(range, again))
     }
 
-    fn submit(&self, range: RangeId, submissions: Vec<Submission>) -> Answer<Vec<Outcome>> {
-        in_pieces(submissions, |some| self.ask::<Submit, _>(range, &(range, some)))
+    fn submit(&self, range: RangeId, client: ClientId, submissions: Vec<Submission>) -> Answer<Vec<Outcome>> {
+        in_pieces(submissions, |some| self.ask::<Submit, _>(range, &(range, client, some)))
     }
 
     fn purge(&self, range: RangeId, pages: &[PageId]) -> Answer<()> {
@@ -319,7 +319,9 @@ pub fn serve(listener: Listener, owner: &Arc<dyn RangeOwner>) -> Listener {
         .at_once(CALLS)
         .answer::<Report>(with!(owner, |owner, (range, limit)| owner.report(range, limit.min(PATIENCE))))
         .answer::<Hurry>(with!(owner, |owner, (range, again)| owner.hurry(range, again)))
-        .answer::<Submit>(with!(owner, |owner, (range, submissions)| owner.submit(range, submissions)))
+        .answer::<Submit>(with!(owner, |owner, (range, client, submissions)| {
+            owner.submit(range, client, submissions)
+        }))
         .answer::<Deliver>(with!(owner, |owner, (range, results)| owner.deliver(range, results)))
         .answer::<RepeatCall>(with!(owner, |owner, (range, repeats)| owner.repeat(range, repeats)))
         .answer::<KeepLog>(with!(owner, |owner, (range, after)| owner.keep_log(range, after)))

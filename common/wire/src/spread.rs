@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use doppel_model::signature::Signature;
-use doppel_model::{GroupId, PageId, PageUrl, ShardId};
+use doppel_model::{ClientId, GroupId, PageId, PageUrl, ShardId};
 use doppel_protocol::answer::Advice;
 use doppel_protocol::{
     BATCH_MAX, BackupError, BackupStream, Changes, GroupFilter, GroupPosition, GroupSummary, GroupView,
@@ -101,20 +101,23 @@ impl Tier1Reads for SpreadTier1 {
 impl Tier1Api for SpreadTier1 {
     /// Those of one node are recorded in order. If a node fails, the others have recorded theirs nevertheless, and there is
     /// its error and no outcome: all are to be sent again, and those that are on record change nothing.
-    fn submit(&self, submissions: Vec<Submission>) -> Answer<Vec<Outcome>> {
+    fn submit_for(&self, client: ClientId, submissions: Vec<Submission>) -> Answer<Vec<Outcome>> {
         check(submissions.len())?;
-        self.0.each_in_order(submissions, |one| one.url.id(), Tier1Api::submit)
+        self.0.each_in_order(submissions, |one| one.url.id(), |node, some| node.submit_for(client, some))
     }
 
     /// Those of a node that cannot be asked fail, and so do those whose owner is not known; the others are carried out.
-    fn submit_each(&self, submissions: Vec<Submission>) -> Vec<Answer<Outcome>> {
+    fn submit_each(&self, client: ClientId, submissions: Vec<Submission>) -> Vec<Answer<Outcome>> {
         let count = submissions.len();
         if let Err(refused) = check(count) {
             return vec![Err(refused); count];
         }
         let mut answers = vec![Err(Tier1Error::Stopping); count];
-        let parts =
-            self.0.each_part(submissions, |one| one.url.id(), |node, some| Ok(node.submit_each(some)));
+        let parts = self.0.each_part(
+            submissions,
+            |one| one.url.id(),
+            |node, some| Ok(node.submit_each(client, some)),
+        );
         for (places, part) in parts {
             let some = part.unwrap_or_else(|refused| vec![Err(refused); places.len()]);
             for (place, answer) in places.into_iter().zip(some) {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::Signature;
 use doppel_model::tables::TablesHash;
-use doppel_model::{GroupId, PageId, PageUrl};
+use doppel_model::{ClientId, GroupId, PageId, PageUrl};
 use doppel_protocol::answer::Advice;
 use doppel_protocol::{
     Aged, BackupError, BackupStream, Changes, GroupFilter, GroupPosition, GroupSummary, GroupView, LinesPage,
@@ -48,7 +48,7 @@ type Answer<T> = Result<T, Tier1Error>;
 
 calls! {
     Describe = "tier1/describe": () => Collection;
-    Submit = "tier1/submit": Vec<Submission> => Answer<Vec<Outcome>>
+    Submit = "tier1/submit": (ClientId, Vec<Submission>) => Answer<Vec<Outcome>>
         { REQUEST_BYTES_MAX: usize = SIGNATURES_BYTES_MAX, DEADLINE: Duration = Duration::from_secs(130) };
     Pages = "tier1/pages": (Option<Whom>, Vec<PageId>) => Answer<Aged<Vec<Option<PageView>>>>
         { ANSWER_BYTES_MAX: usize = RECORDS_BYTES_MAX, DEADLINE: Duration = READ };
@@ -249,8 +249,8 @@ impl Tier1Reads for RemoteTier1 {
 }
 
 impl Tier1Api for RemoteTier1 {
-    fn submit(&self, submissions: Vec<Submission>) -> Answer<Vec<Outcome>> {
-        in_pieces(submissions, |some| self.peer.call::<Submit>(&some)?)
+    fn submit_for(&self, client: ClientId, submissions: Vec<Submission>) -> Answer<Vec<Outcome>> {
+        in_pieces(submissions, |some| self.peer.call::<Submit>(&(client, some))?)
     }
 
     fn for_question<'t>(&'t self, question: &Question) -> Option<Box<dyn Tier1Reads + 't>> {
@@ -353,7 +353,7 @@ fn read<T>(
 pub fn serve(listener: Listener, tier1: &Arc<dyn Tier1Api>, collection: Collection) -> Listener {
     let listener = listener
         .answer::<Describe>(move |()| collection)
-        .answer::<Submit>(with!(tier1, |tier1, submissions| tier1.submit(submissions)))
+        .answer::<Submit>(with!(tier1, |tier1, (client, submissions)| tier1.submit_for(client, submissions)))
         .answer::<Pages>(with!(tier1, |tier1, (whom, pages)| {
             read(&*tier1, whom, |reads| reads.pages(&pages))
         }))

@@ -10,6 +10,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use doppel_model::ClientId;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::{Role, TokenName};
@@ -24,6 +25,16 @@ const SWEPT_FROM: usize = 1_024;
 enum Id {
     Token(TokenName),
     Address(IpAddr),
+}
+
+impl Id {
+    /// The name under which tier 1 tells clients apart. A token and an address never have the same.
+    fn client(&self) -> ClientId {
+        match self {
+            Self::Token(name) => ClientId::of(&format!("token {name}")),
+            Self::Address(address) => ClientId::of(&format!("address {address}")),
+        }
+    }
 }
 
 /// The clients with requests in work.
@@ -55,6 +66,7 @@ pub(crate) struct Place {
 #[derive(Clone)]
 pub(crate) struct Caller {
     token: Option<(TokenName, Role)>,
+    client: ClientId,
     share: Option<Arc<Share>>,
     memory: BodyMemory,
 }
@@ -73,9 +85,10 @@ impl Clients {
             }
             (None, _) => None,
         };
+        let client = id.as_ref().map_or(ClientId::NONE, Id::client);
         let share = id.map(|id| self.share(id));
         let memory = share.as_ref().map_or_else(|| self.memory.clone(), |share| share.memory.clone());
-        Caller { token, share, memory }
+        Caller { token, client, share, memory }
     }
 
     fn share(&self, id: Id) -> Arc<Share> {
@@ -100,6 +113,11 @@ impl Clients {
 }
 
 impl Caller {
+    /// The client in what it hands to tier 1; none where it is not limited.
+    pub(crate) fn client(&self) -> ClientId {
+        self.client
+    }
+
     /// The name of its token.
     pub(crate) fn name(&self) -> Option<&TokenName> {
         self.token.as_ref().map(|(name, _)| name)
@@ -164,6 +182,8 @@ mod tests {
         let (one, other) = (ann(), ann());
         let held = (one.enter().unwrap(), other.enter().unwrap());
         assert_eq!(ann().enter().unwrap_err().status().as_u16(), 429);
+        assert_eq!(one.client(), other.client());
+        assert!(one.client() != bob.client() && bob.client() != ClientId::NONE);
         assert!(bob.enter().is_ok());
         let poll = one.enter_long_poll().unwrap();
         assert!(other.enter_long_poll().is_err() && bob.enter_long_poll().is_ok());
@@ -190,6 +210,7 @@ mod tests {
         for own in ["127.0.0.1", "127.8.8.8", "::1", "::ffff:127.0.0.1"] {
             let places = (0..9).map(|_| caller(own).enter().unwrap());
             assert!(places.into_iter().all(|place| place.is_none()), "{own}");
+            assert_eq!(caller(own).client(), ClientId::NONE, "{own}");
         }
     }
 

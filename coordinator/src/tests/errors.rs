@@ -8,6 +8,7 @@ use super::*;
 async fn a_refusal_of_everything_is_the_whole_answer() {
     for (refused, status, kind) in [
         (Tier1Error::Full { pending: 7, limit: 7 }, 429, "backlog-full"),
+        (Tier1Error::ClientFull { pending: 7, limit: 7 }, 429, "client-limit"),
         (Tier1Error::ReadOnly("bad disk".to_owned()), 503, "read-only"),
         (Tier1Error::Unavailable("range 1 does not answer".to_owned()), 503, "range-unavailable"),
         (Tier1Error::Stopping, 503, "stopping"),

@@ -9,7 +9,7 @@
 //! Memory: 20 bytes for each page, 84 for each redirect, and 36 for each page that is spelled otherwise than in its normalised form.
 
 use doppel_join::ContentIndex;
-use doppel_model::{PageId, ShardId, Timestamp};
+use doppel_model::{ClientId, PageId, ShardId, Timestamp};
 use doppel_protocol::{RepairId, Status};
 use rayon::prelude::*;
 
@@ -294,6 +294,7 @@ impl<'r> Rows<'r> {
                 }
             });
         ContentState {
+            client: ClientId::NONE,
             content: hash,
             tokens: contents.tokens(content),
             size: contents.size(content),

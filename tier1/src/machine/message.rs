@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use doppel_model::{ContentHash, GroupId, PageId, PageUrl, ShardId, Timestamp};
+use doppel_model::{ClientId, ContentHash, GroupId, PageId, PageUrl, ShardId, Timestamp};
 use doppel_protocol::{IndexCommand, IndexStateItem, Outcome, RepairId, SearchResult, Submission};
 use serde::{Deserialize, Serialize};
 
@@ -12,10 +12,11 @@ use crate::record::{AuditEntry, Evidence, Found, Kept, Measured, Member, Resolut
 /// A request, or the result of a comparison, from outside the shards.
 #[derive(Debug, Clone)]
 pub(crate) enum Command {
-    /// A page version. `hint` is F between it and its representative, computed outside.
+    /// A page version of a client. `hint` is F between it and its representative, computed outside.
     Submit {
         submission: Box<Submission>,
         hint: Option<Hint>,
+        client: ClientId,
     },
     /// Tier 2 has compared a page.
     Searched(SearchResult),
@@ -358,12 +359,8 @@ impl Effect {
     pub(crate) fn put(
         page: PageId,
         signature: &Arc<doppel_model::signature::Signature>,
-        search: Option<u32>,
+        search: Option<doppel_protocol::Search>,
     ) -> Self {
-        Self::Index(IndexCommand::Put {
-            page,
-            signature: Arc::clone(signature),
-            search: search.map(|ticket| doppel_protocol::Search { ticket }),
-        })
+        Self::Index(IndexCommand::Put { page, signature: Arc::clone(signature), search })
     }
 }

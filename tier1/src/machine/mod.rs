@@ -37,7 +37,7 @@ mod sizes;
 mod tests;
 
 use doppel_model::pairwise::Policy;
-use doppel_model::{PageId, ShardId, Timestamp};
+use doppel_model::{ClientId, PageId, ShardId, Timestamp};
 use doppel_protocol::WinnerOrder;
 
 pub use retention::Retention;
@@ -102,6 +102,8 @@ pub(crate) struct Machine<'s, 'm> {
     effects: Vec<Effect>,
     /// Rows that elections have read.
     rows_read: usize,
+    /// Pages that were pending when the range was opened and are searched for again, and their clients.
+    resumed: Vec<(PageId, ClientId)>,
     /// Where the present handler runs.
     here: ShardId,
     /// When the commit was begun.
@@ -131,7 +133,10 @@ pub(crate) struct Applied {
 /// What a commit does to the wait of a page for its decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wait {
-    Begins,
+    /// For a client, or now for another one.
+    Begins(ClientId),
+    /// It is pending since before the range was opened, for a client.
+    GoesOn(ClientId),
     Decided,
     /// What was to be decided is gone: the page is dead, purged, or redirects.
     Dropped,
@@ -150,6 +155,7 @@ impl<'s, 'm> Machine<'s, 'm> {
             commit_rows,
             effects: Vec::new(),
             rows_read: 0,
+            resumed: Vec::new(),
             here: ShardId(0),
             now,
         }
@@ -187,7 +193,7 @@ impl<'s, 'm> Machine<'s, 'm> {
     /// Applies a command and delivers nothing.
     pub(crate) fn command(&mut self, command: Command) -> Result<(), StoreError> {
         match command {
-            Command::Submit { submission, hint } => self.submit(*submission, hint),
+            Command::Submit { submission, hint, client } => self.submit(*submission, hint, client),
             Command::Searched(result) => self.searched(result),
             Command::Verified { page, content, with } => self.verified(page, content, with),
             Command::Regrouped(regrouped) => self.regrouped(regrouped),
@@ -276,15 +282,16 @@ impl<'s, 'm> Machine<'s, 'm> {
             self.txn.put(key::outbox(envelope.from, envelope.to, envelope.number), encode(envelope)?);
         }
         let finished = self.txn.finish()?;
-        let mut waits = Vec::new();
+        let goes_on = self.resumed.into_iter().map(|(page, client)| (page, Wait::GoesOn(client)));
+        let mut waits: Vec<(PageId, Wait)> = goes_on.collect();
         for (page, shard, before, after) in finished.pages {
             match (before.pending, after.pending) {
-                (false, true) => waits.push((page, Wait::Begins)),
-                (true, false) => {
+                (before, Some(client)) if before != Some(client) => waits.push((page, Wait::Begins(client))),
+                (Some(_), None) => {
                     let wait = if after.content { Wait::Decided } else { Wait::Dropped };
                     waits.push((page, wait));
                 }
-                (true, true) | (false, false) => {}
+                (Some(_) | None, Some(_)) | (None, None) => {}
             }
             self.shards.meta(shard).count_page(before, after);
         }

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use doppel_model::PageId;
 use doppel_model::signature::Signature;
-use doppel_protocol::{Body, IndexCommand, Outcome, Rank, Status, Submission};
+use doppel_model::{ClientId, PageId};
+use doppel_protocol::{Body, IndexCommand, Outcome, Rank, Search, Status, Submission};
 
 use super::{Effect, Hint, Machine, Message};
 use crate::key;
@@ -12,24 +12,29 @@ use crate::record::{ContentState, PageRecord, Published, SearchState, State};
 use crate::store::StoreError;
 
 impl Machine<'_, '_> {
-    pub(super) fn submit(&mut self, submission: Submission, hint: Option<Hint>) -> Result<(), StoreError> {
+    pub(super) fn submit(
+        &mut self,
+        submission: Submission,
+        hint: Option<Hint>,
+        client: ClientId,
+    ) -> Result<(), StoreError> {
         let page = submission.url.id();
         self.here = self.shards.owner(page);
         self.meta().counters.submissions += 1;
         let outcome = match self.take(page)? {
-            None => self.first_version(page, submission, None)?,
+            None => self.first_version(page, submission, None, client)?,
             Some(record) if record.url() != &submission.url => {
                 // Two URLs with one 128-bit hash: nobody's accident. The first one stays.
                 self.give_back(page, record)?;
                 Outcome::Stale
             }
             Some(record) if record.state == State::Purged => {
-                self.first_version(page, submission, Some(record))?
+                self.first_version(page, submission, Some(record), client)?
             }
             Some(record) if submission.fetched_at < record.fetched_at => {
                 self.stale(page, record, &submission)?
             }
-            Some(record) => self.next_version(page, record, submission, hint)?,
+            Some(record) => self.next_version(page, record, submission, (hint, client))?,
         };
         match outcome {
             Outcome::Unchanged => self.meta().counters.unchanged += 1,
@@ -45,6 +50,7 @@ impl Machine<'_, '_> {
         page: PageId,
         submission: Submission,
         purged: Option<PageRecord>,
+        client: ClientId,
     ) -> Result<Outcome, StoreError> {
         let first = self.meta().first_membership_number;
         let mut record = PageRecord {
@@ -72,7 +78,7 @@ impl Machine<'_, '_> {
             record.event = old.event;
             record.published = old.published;
         }
-        self.become_state(page, record, submission.body)
+        self.become_state(page, record, submission.body, client)
     }
 
     /// An older version changes nothing but how early the page was seen, whatever the order of arrival.
@@ -97,7 +103,7 @@ impl Machine<'_, '_> {
         page: PageId,
         mut record: PageRecord,
         submission: Submission,
-        hint: Option<Hint>,
+        (hint, client): (Option<Hint>, ClientId),
     ) -> Result<Outcome, StoreError> {
         let rank_before = record.rank.clone();
         record.rank.first_seen = record.rank.first_seen.min(submission.fetched_at);
@@ -124,10 +130,10 @@ impl Machine<'_, '_> {
         }
         if let (State::Content(_), Body::Content(new)) = (&record.state, &submission.body) {
             let rank_changed = record.rank != rank_before;
-            return self.change_content(page, record, new, hint, rank_changed);
+            return self.change_content(page, record, new, (hint, client), rank_changed);
         }
         self.end_state(page, &mut record);
-        self.become_state(page, record, submission.body)
+        self.become_state(page, record, submission.body, client)
     }
 
     fn change_content(
@@ -135,7 +141,7 @@ impl Machine<'_, '_> {
         page: PageId,
         mut record: PageRecord,
         new: &Arc<Signature>,
-        hint: Option<Hint>,
+        (hint, client): (Option<Hint>, ClientId),
         rank_changed: bool,
     ) -> Result<Outcome, StoreError> {
         let State::Content(mut state) = record.state else { return Ok(Outcome::Stale) };
@@ -170,6 +176,7 @@ impl Machine<'_, '_> {
             self.meta().counters.confirmed += 1;
             let owed = self.shards.settings.rules.deferred_searches;
             state.search = if owed { SearchState::Deferred } else { SearchState::Compared };
+            state.client = ClientId::NONE;
             state.measured.push(hint.with);
             if let Some(m) = &mut state.membership {
                 m.content = state.content;
@@ -184,8 +191,10 @@ impl Machine<'_, '_> {
         } else {
             self.meta().counters.compared_updates += 1;
             state.search = SearchState::Pending;
+            state.client = client;
             if state.tokens > 0 {
-                self.effects.push(Effect::put(page, new, Some(record.ticket)));
+                let search = Search { ticket: record.ticket, client };
+                self.effects.push(Effect::put(page, new, Some(search)));
             }
             Outcome::Pending
         };
@@ -240,6 +249,7 @@ impl Machine<'_, '_> {
         page: PageId,
         mut record: PageRecord,
         body: Body,
+        client: ClientId,
     ) -> Result<Outcome, StoreError> {
         record.ended = None;
         let url = record.url().clone();
@@ -252,6 +262,7 @@ impl Machine<'_, '_> {
                     tokens: signature.tokens(),
                     size: signature.size(),
                     search: SearchState::Pending,
+                    client,
                     asking: None,
                     membership: None,
                     measured: Vec::new(),
@@ -261,7 +272,8 @@ impl Machine<'_, '_> {
                     self.reroute_sources(&url, true)?;
                     return Ok(Outcome::Confirmed);
                 }
-                self.effects.push(Effect::put(page, &signature, Some(record.ticket)));
+                let search = Search { ticket: record.ticket, client };
+                self.effects.push(Effect::put(page, &signature, Some(search)));
                 Outcome::Pending
             }
             Body::Redirect(to) => {

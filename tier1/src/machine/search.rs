@@ -1,7 +1,7 @@
 //! The decision about a content: tier 2 names its partners, the partners name their groups, and the
 //! page joins the smallest of them and has the others merged into it.
 
-use doppel_model::{ContentHash, GroupId, PageId};
+use doppel_model::{ClientId, ContentHash, GroupId, PageId};
 use doppel_protocol::{IndexCommand, Search, SearchResult};
 
 use super::{Effect, Machine, Message};
@@ -154,11 +154,12 @@ impl Machine<'_, '_> {
             self.meta().counters.stale_results += 1;
             if found.is_empty() && undecided {
                 record.ticket += 1;
-                self.order_search(page, content, record.ticket);
+                self.order_search(page, content, Search { ticket: record.ticket, client: state.client });
                 return self.put(page, record);
             }
             record.ticket += 1;
         }
+        state.client = ClientId::NONE;
         if stale && self.shards.settings.rules.deferred_searches {
             state.search = SearchState::Deferred;
             self.effects.push(Effect::Deferred(page));
@@ -242,7 +243,7 @@ impl Machine<'_, '_> {
         let Some(content) = deferred.map(|state| state.content) else { return self.give_back(page, record) };
         // A ticket of its own, so that of two searches only the last is answered for.
         record.ticket += 1;
-        self.order_search(page, content, record.ticket);
+        self.order_search(page, content, Search { ticket: record.ticket, client: ClientId::NONE });
         self.put(page, record)
     }
 
@@ -254,9 +255,12 @@ impl Machine<'_, '_> {
         let lost = record.content().filter(|state| {
             state.search == SearchState::Pending && state.asking.is_none() && state.tokens > 0
         });
-        let Some(content) = lost.map(|state| state.content) else { return self.give_back(page, record) };
+        let Some((content, client)) = lost.map(|state| (state.content, state.client)) else {
+            return self.give_back(page, record);
+        };
         record.ticket += 1;
-        self.order_search(page, content, record.ticket);
+        self.resumed.push((page, client));
+        self.order_search(page, content, Search { ticket: record.ticket, client });
         self.put(page, record)
     }
 
@@ -284,7 +288,7 @@ impl Machine<'_, '_> {
         }
         if pending {
             let content = state.content;
-            self.order_search(page, content, record.ticket);
+            self.order_search(page, content, Search { ticket: record.ticket, client: state.client });
         } else {
             state.search = SearchState::Deferred;
             self.effects.push(Effect::Deferred(page));
@@ -294,12 +298,13 @@ impl Machine<'_, '_> {
     /// Makes a content with tokens and without a group pending until it has been compared.
     pub(super) fn search_as_new(&mut self, page: PageId, record: &mut PageRecord) {
         let State::Content(state) = &mut record.state else { return };
+        // Its client has had the decision of its own content, and waits for nothing.
         state.search = SearchState::Pending;
         self.owe_search(page, record);
     }
 
-    fn order_search(&mut self, page: PageId, content: ContentHash, ticket: u32) {
-        self.effects.push(Effect::Index(IndexCommand::Search { page, content, search: Search { ticket } }));
+    fn order_search(&mut self, page: PageId, content: ContentHash, search: Search) {
+        self.effects.push(Effect::Index(IndexCommand::Search { page, content, search }));
     }
 
     /// Makes the page the first member of a new group of this shard.

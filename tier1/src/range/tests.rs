@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::Builder;
-use doppel_model::{PageUrl, Timestamp};
+use doppel_model::{ClientId, PageUrl, Timestamp};
 use doppel_protocol::{Body, Submission, WinnerOrder};
 
 use super::*;
@@ -99,6 +99,7 @@ fn urls(range: u16) -> impl Iterator<Item = PageUrl> {
 fn redirects(from: usize, count: usize) -> Vec<Command> {
     let pairs = urls(0).zip(urls(1)).skip(from).take(count);
     let submit = |(url, to)| Command::Submit {
+        client: ClientId::NONE,
         submission: Box::new(Submission {
             url,
             fetched_at: Timestamp::from_millis(1),
@@ -298,7 +299,9 @@ fn half_a_commit_says_whether_messages_are_left() {
             canonical: None,
             body: Body::Redirect(names[0].clone()),
         };
-        builder.command(Command::Submit { submission: Box::new(submission), hint: None }).unwrap();
+        builder
+            .command(Command::Submit { submission: Box::new(submission), hint: None, client: ClientId::NONE })
+            .unwrap();
     }
     let writes = builder.finish().unwrap();
     store.commit(writes).unwrap();
@@ -332,6 +335,7 @@ fn too_many_messages_hold_submissions_back_and_nothing_else() {
     assert!(a.range.holds_back());
     // It takes what the other one posts.
     b.commit(vec![Command::Submit {
+        client: ClientId::NONE,
         submission: Box::new(Submission {
             url: urls(1).next().unwrap(),
             fetched_at: Timestamp::from_millis(1),
@@ -363,6 +367,7 @@ fn rows_of_confirmed_messages_have_the_room_that_nothing_else_takes() {
 fn forty_pending(a: &mut Driven) -> Vec<Vec<u8>> {
     let pages: Vec<PageUrl> = urls(0).take(40).collect();
     let submit = |(number, url): (usize, &PageUrl)| Command::Submit {
+        client: ClientId::NONE,
         submission: Box::new(Submission {
             url: url.clone(),
             fetched_at: Timestamp::from_millis(1),

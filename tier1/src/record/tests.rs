@@ -1,6 +1,6 @@
 //! What single records say of themselves.
 
-use doppel_model::ShardId;
+use doppel_model::{ClientId, ShardId};
 
 use super::*;
 
@@ -32,6 +32,7 @@ fn a_message_overtakes_only_a_question_that_is_under_way() {
 fn a_purged_page_is_told_by_the_beginning_of_its_row() {
     let url = |at: &str| PageUrl::parse(&format!("http://a.example/{at}")).unwrap();
     let content = ContentState {
+        client: ClientId::NONE,
         content: ContentHash([1; 16]),
         tokens: 3,
         size: 3,

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use doppel_model::signature::Signature;
-use doppel_model::{GroupId, PageId, PageUrl, RangeId, ShardId};
+use doppel_model::{ClientId, GroupId, PageId, PageUrl, RangeId, ShardId};
 use doppel_protocol::answer::Advice;
 use doppel_protocol::range_owner::{PeerError, RangeState};
 use doppel_protocol::{
@@ -46,8 +46,12 @@ impl Tier1 {
 
     /// Takes submissions of pages of this process. The outcomes are in their order. Ranges that take theirs have recorded them
     /// though another one refuses.
-    pub(super) fn submit_here(&self, submissions: Vec<Submission>) -> Result<Vec<Outcome>, Tier1Error> {
-        let mut arriving = self.admit(&submissions)?;
+    pub(super) fn submit_here(
+        &self,
+        client: ClientId,
+        submissions: Vec<Submission>,
+    ) -> Result<Vec<Outcome>, Tier1Error> {
+        let mut arriving = self.admit(client, &submissions)?;
         self.refuse_in_vain(&submissions)?;
         let hints = self.hints(&submissions);
         let of_range = |(submission, _): &Hinted| self.map.of_page(submission.url.id());
@@ -79,34 +83,48 @@ impl Tier1 {
     }
 
     /// The same for pages of all ranges.
-    fn submit_everywhere(&self, submissions: Vec<Submission>) -> Result<Vec<Outcome>, Tier1Error> {
+    fn submit_everywhere(
+        &self,
+        client: ClientId,
+        submissions: Vec<Submission>,
+    ) -> Result<Vec<Outcome>, Tier1Error> {
         let count = submissions.len();
         let of_range = |submission: &Submission| self.map.of_page(submission.url.id());
         let is_here = |submission: &Submission| self.ranges.here(of_range(submission)).is_some();
         // Where all ranges are here, no URL is hashed to find that out.
         if self.owns_all() || submissions.iter().all(is_here) {
-            return self.submit_here(submissions);
+            return self.submit_here(client, submissions);
         }
         let answered = by_range(submissions, of_range).into_iter().map(|(range, (places, submissions))| {
             (
                 places,
-                self.at(range).and_then(|node| node.submit(range, submissions)).map_err(Tier1Error::from),
+                self.at(range)
+                    .and_then(|node| node.submit(range, client, submissions))
+                    .map_err(Tier1Error::from),
             )
         });
         in_order(count, answered.collect())
     }
 
-    /// Contents take room in the queue of pending pages; everything else is decided at once.
-    pub(super) fn admit(&self, submissions: &[Submission]) -> Result<Arriving, Tier1Error> {
+    /// Contents take room in the queue of pending pages, of which a client may take half; everything else is decided at once.
+    pub(super) fn admit(&self, client: ClientId, submissions: &[Submission]) -> Result<Arriving, Tier1Error> {
         self.check()?;
         let contents = contents(submissions.iter());
-        let (arriving, before) = Arriving::count(&self.arriving, contents);
+        let (arriving, (before, of_client)) = Arriving::count(&self.arriving, client, contents);
         // While the index is brought up to date, orders of pages that are decided wait for it, too.
         let waiting =
             self.ranges.owners().iter().map(|owner| owner.waiting_orders.load(Ordering::Relaxed)).max();
         let pending = self.pending().max(waiting.unwrap_or(0)) + before;
         if pending >= self.pending_max && contents > 0 {
             return Err(Tier1Error::Full { pending, limit: self.pending_max });
+        }
+        if client != ClientId::NONE && contents > 0 {
+            let pending: u64 =
+                self.ranges.owners().iter().map(|owner| owner.figures().pending_of(client)).sum();
+            let (pending, limit) = (pending + of_client, self.pending_max.div_ceil(2));
+            if pending >= limit {
+                return Err(Tier1Error::ClientFull { pending, limit });
+            }
         }
         Ok(arriving)
     }
@@ -243,9 +261,9 @@ impl Tier1Reads for Tier1 {
 }
 
 impl Tier1Api for Tier1 {
-    fn submit(&self, submissions: Vec<Submission>) -> Result<Vec<Outcome>, Tier1Error> {
+    fn submit_for(&self, client: ClientId, submissions: Vec<Submission>) -> Result<Vec<Outcome>, Tier1Error> {
         bounded(submissions.len())?;
-        self.submit_everywhere(submissions)
+        self.submit_everywhere(client, submissions)
     }
 
     fn for_question<'t>(&'t self, question: &Question) -> Option<Box<dyn Tier1Reads + 't>> {

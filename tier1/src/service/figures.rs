@@ -6,9 +6,10 @@
 use std::collections::VecDeque;
 use std::time::Instant;
 
-use doppel_model::PageId;
+use doppel_model::{ClientId, PageId};
 use doppel_protocol::{Backlog, Counters, DecisionTimes, ShardTotals};
 use hashbrown::HashMap;
+use hashbrown::hash_map::Entry;
 
 use crate::machine::Wait;
 use crate::range::Range;
@@ -53,6 +54,11 @@ impl Figures {
         self.totals
     }
 
+    /// Pages that are pending for a client, as far as they are known.
+    pub(super) fn pending_of(&self, client: ClientId) -> u64 {
+        self.waits.clients.get(&client).copied().unwrap_or(0)
+    }
+
     pub(super) fn shards(&self) -> &[ShardTotals] {
         &self.shards
     }
@@ -78,7 +84,12 @@ fn shards_of(range: &Range) -> Vec<ShardTotals> {
 struct Waits {
     /// When the range began to be owned here.
     begin: Instant,
-    since: HashMap<PageId, Instant>,
+    /// Since when each page waits, and for which client. Of pages that wait since before the range was opened, no time is known.
+    since: HashMap<PageId, (Option<Instant>, ClientId)>,
+    /// Pages with a time.
+    timed: u64,
+    /// Pages that wait for each client.
+    clients: HashMap<ClientId, u64>,
     /// In the order of time. Entries of pages that were decided may be among them.
     queue: VecDeque<(Instant, PageId)>,
     times: DecisionTimes,
@@ -86,21 +97,51 @@ struct Waits {
 
 impl Waits {
     fn new(now: Instant) -> Self {
-        Self { begin: now, since: HashMap::new(), queue: VecDeque::new(), times: DecisionTimes::default() }
+        Self {
+            begin: now,
+            since: HashMap::new(),
+            timed: 0,
+            clients: HashMap::new(),
+            queue: VecDeque::new(),
+            times: DecisionTimes::default(),
+        }
     }
 
-    fn begin(&mut self, page: PageId, now: Instant) {
-        self.since.insert(page, now);
-        self.queue.push_back((now, page));
+    fn begin(&mut self, page: PageId, client: ClientId, now: Option<Instant>) {
+        // A page that begins to wait for another client has waited before.
+        let before = self.since.get(&page).copied();
+        let since = before.map_or(now, |(since, _)| since);
+        self.since.insert(page, (since, client));
+        match (before, since) {
+            (Some((_, client)), _) => self.leave(client),
+            (None, Some(since)) => {
+                self.timed += 1;
+                self.queue.push_back((since, page));
+            }
+            (None, None) => {}
+        }
+        *self.clients.entry(client).or_default() += 1;
         if self.queue.len() > 2 * self.since.len() + QUEUE_SLACK {
             let since = &self.since;
-            self.queue.retain(|(at, page)| since.get(page) == Some(at));
+            self.queue.retain(|(at, page)| waits_since(since, *page, *at));
+        }
+    }
+
+    /// One page fewer waits for a client.
+    fn leave(&mut self, client: ClientId) {
+        if let Entry::Occupied(mut pages) = self.clients.entry(client) {
+            *pages.get_mut() -= 1;
+            if *pages.get() == 0 {
+                pages.remove();
+            }
         }
     }
 
     fn take(&mut self, page: PageId, wait: Wait, now: Instant) {
         match wait {
-            Wait::Begins => self.begin(page, now),
+            Wait::Begins(client) => self.begin(page, client, Some(now)),
+            Wait::GoesOn(client) if !self.since.contains_key(&page) => self.begin(page, client, None),
+            Wait::GoesOn(_) => {}
             Wait::Decided => {
                 // Nobody knows how long a page has waited that waited already when the range was opened.
                 if let Some(since) = self.end(page) {
@@ -113,9 +154,13 @@ impl Waits {
 
     /// The page waits no longer. Since when it did.
     fn end(&mut self, page: PageId) -> Option<Instant> {
-        let since = self.since.remove(&page);
+        let ended = self.since.remove(&page);
+        if let Some((since, client)) = ended {
+            self.leave(client);
+            self.timed -= u64::from(since.is_some());
+        }
         while let Some((at, page)) = self.queue.front()
-            && self.since.get(page) != Some(at)
+            && !waits_since(&self.since, *page, *at)
         {
             self.queue.pop_front();
         }
@@ -127,14 +172,18 @@ impl Waits {
         if sparse(self.queue.capacity(), self.queue.len()) {
             self.queue.shrink_to(SPARSE / 2 * self.queue.len());
         }
-        since
+        ended.and_then(|(since, _)| since)
     }
 
     fn oldest_ms(&self, pending: u64, now: Instant) -> Option<u64> {
-        let from_before = pending > self.since.len() as u64;
+        let from_before = pending > self.timed;
         let oldest = if from_before { Some(self.begin) } else { self.queue.front().map(|(at, _)| *at) };
         oldest.map(|since| ms(since, now))
     }
+}
+
+fn waits_since(all: &HashMap<PageId, (Option<Instant>, ClientId)>, page: PageId, at: Instant) -> bool {
+    all.get(&page).is_some_and(|(since, _)| *since == Some(at))
 }
 
 fn ms(since: Instant, now: Instant) -> u64 {
@@ -160,8 +209,8 @@ mod tests {
         assert_eq!(waits.oldest_ms(0, at(5)), None);
         // Two that are pending from before.
         assert_eq!(waits.oldest_ms(2, at(5)), Some(5));
-        waits.take(page(1), Wait::Begins, at(10));
-        waits.take(page(2), Wait::Begins, at(20));
+        waits.take(page(1), Wait::Begins(ClientId(1)), at(10));
+        waits.take(page(2), Wait::Begins(ClientId(1)), at(20));
         assert_eq!((waits.oldest_ms(4, at(100)), waits.oldest_ms(2, at(100))), (Some(100), Some(90)));
         waits.take(page(2), Wait::Decided, at(50));
         assert_eq!(waits.oldest_ms(1, at(100)), Some(90));
@@ -176,15 +225,15 @@ mod tests {
     fn the_queue_is_bounded_while_one_page_waits() {
         let now = Instant::now();
         let mut waits = Waits::new(now);
-        waits.take(page(0), Wait::Begins, now);
+        waits.take(page(0), Wait::Begins(ClientId(1)), now);
         for number in 1..10_000 {
-            waits.take(page(number), Wait::Begins, now);
+            waits.take(page(number), Wait::Begins(ClientId(1)), now);
             waits.take(page(number), Wait::Decided, now);
         }
         assert!(waits.queue.len() <= QUEUE_SLACK + 4, "{}", waits.queue.len());
         assert_eq!(waits.since.len(), 1);
         // A page that waits a second time is as young as that.
-        waits.take(page(7), Wait::Begins, now + Duration::from_secs(1));
+        waits.take(page(7), Wait::Begins(ClientId(1)), now + Duration::from_secs(1));
         waits.take(page(0), Wait::Decided, now + Duration::from_secs(1));
         assert_eq!(waits.oldest_ms(1, now + Duration::from_secs(3)), Some(2_000));
     }
@@ -192,9 +241,31 @@ mod tests {
     fn a_page_that_is_dropped_is_not_decided_and_waits_no_more() {
         let begin = Instant::now();
         let mut waits = Waits::new(begin);
-        waits.take(page(1), Wait::Begins, begin);
+        waits.take(page(1), Wait::Begins(ClientId(1)), begin);
         waits.take(page(1), Wait::Dropped, begin + Duration::from_secs(1));
         assert_eq!((waits.times.decided(), waits.oldest_ms(0, begin)), (0, None));
+    }
+
+    #[test]
+    fn the_pages_of_each_client_are_counted_until_they_end() {
+        let now = Instant::now();
+        let mut waits = Waits::new(now);
+        let counts = |waits: &Waits| [1, 2].map(|client| waits.clients.get(&ClientId(client)).copied());
+        let begins = |client| Wait::Begins(ClientId(client));
+        (0..3).for_each(|number| waits.take(page(number), begins(1), now));
+        waits.take(page(3), Wait::GoesOn(ClientId(2)), now);
+        // It is known already.
+        waits.take(page(0), Wait::GoesOn(ClientId(1)), now);
+        assert_eq!(counts(&waits), [Some(3), Some(1)]);
+        // Another client has sent a content of the page.
+        waits.take(page(0), begins(2), now + Duration::from_secs(1));
+        assert_eq!((counts(&waits), waits.oldest_ms(4, now)), ([Some(2), Some(2)], Some(0)));
+        waits.take(page(3), Wait::Decided, now);
+        // How long it has waited is not known.
+        assert_eq!(waits.times.decided(), 0);
+        waits.take(page(1), Wait::Dropped, now);
+        waits.take(page(2), Wait::Decided, now);
+        assert_eq!((counts(&waits), waits.timed), ([None, Some(1)], 1));
     }
 
     #[test]
@@ -202,7 +273,7 @@ mod tests {
         let now = Instant::now();
         let mut waits = Waits::new(now);
         let all = || (0..100_000).map(page);
-        all().for_each(|page| waits.take(page, Wait::Begins, now));
+        all().for_each(|page| waits.take(page, Wait::Begins(ClientId(1)), now));
         assert!(waits.since.capacity() >= 100_000);
         all().for_each(|page| waits.take(page, Wait::Decided, now));
         let most = SPARSE * QUEUE_SLACK;

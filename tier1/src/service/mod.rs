@@ -57,7 +57,7 @@ pub use ranges::OtherRanges;
 
 use std::ops::Deref;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -78,7 +78,7 @@ use ownership::Phase;
 use range_backups::RangeBackups;
 use ranges::Ranges;
 use refusals::Refusals;
-use room::Rooms;
+use room::{Arrivals, Rooms};
 use rows::Rows;
 use winner_signatures::WinnerSignatures;
 
@@ -106,7 +106,7 @@ pub struct Tier1 {
     snapshot_pause: Duration,
     winner_signatures: WinnerSignatures,
     /// Pages handed in and not yet committed.
-    arriving: Arc<AtomicU64>,
+    arriving: Arc<Arrivals>,
     /// Room for what waits for the writers of its ranges.
     waiting_rooms: Rooms,
     /// How far the feed of every shard goes, and news of its growth.

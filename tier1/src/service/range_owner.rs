@@ -4,7 +4,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use doppel_model::{GroupId, PageId, RangeId};
+use doppel_model::{ClientId, GroupId, PageId, RangeId};
 use doppel_protocol::range_owner::{
     BackupId, EncodedPost, PeerError, PostDone, RangeOwner, RangeReport, RangeState, Row,
 };
@@ -123,10 +123,15 @@ impl RangeOwner for Tier1 {
         Ok(owner.hurry()?)
     }
 
-    fn submit(&self, range: RangeId, submissions: Vec<Submission>) -> Result<Vec<Outcome>, PeerError> {
+    fn submit(
+        &self,
+        range: RangeId,
+        client: ClientId,
+        submissions: Vec<Submission>,
+    ) -> Result<Vec<Outcome>, PeerError> {
         let pages: Vec<PageId> = submissions.iter().map(|submission| submission.url.id()).collect();
         self.check_pages(range, pages.iter())?;
-        Ok(self.submit_here(submissions)?)
+        Ok(self.submit_here(client, submissions)?)
     }
 
     fn purge(&self, range: RangeId, pages: &[PageId]) -> Result<(), PeerError> {

@@ -3,11 +3,13 @@
 //! A writer may take nothing for hours, for its commit waits for the log or a standby. Its callers give up after a while and come
 //! again, and what they had handed in waits on. So it is what waits that is counted, and not who waits for it.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crossbeam::channel::Sender;
-use doppel_model::PageUrl;
+use doppel_model::{ClientId, PageUrl};
 use doppel_protocol::{Body, Submission};
 
 /// Bytes that wait in all rooms of a process at most: as much as the calls of many front doors bring at once.
@@ -106,31 +108,73 @@ impl<T> Reply<T> {
     }
 }
 
-/// Contents handed in and not yet committed, counted for as long as this is kept.
+/// Contents handed in and not yet committed, of all clients and of each.
+#[derive(Debug, Default)]
+pub(super) struct Arrivals {
+    all: AtomicU64,
+    clients: Mutex<HashMap<ClientId, u64>>,
+}
+
+impl Arrivals {
+    /// Contents of all clients.
+    #[cfg(test)]
+    pub(super) fn all(&self) -> u64 {
+        self.all.load(Ordering::Acquire)
+    }
+
+    /// Adds contents of a client. Returns how many there were before, of all clients and of this one.
+    fn add(&self, client: ClientId, contents: u64) -> (u64, u64) {
+        let all = self.all.fetch_add(contents, Ordering::AcqRel);
+        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_client = clients.entry(client).or_default();
+        let before = *of_client;
+        *of_client += contents;
+        (all, before)
+    }
+
+    fn remove(&self, client: ClientId, contents: u64) {
+        self.all.fetch_sub(contents, Ordering::AcqRel);
+        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Entry::Occupied(mut of_client) = clients.entry(client) {
+            *of_client.get_mut() -= contents;
+            if *of_client.get() == 0 {
+                of_client.remove();
+            }
+        }
+    }
+}
+
+/// Contents of one client handed in and not yet committed, counted for as long as this is kept.
 #[derive(Debug)]
 pub(crate) struct Arriving {
-    all: Arc<AtomicU64>,
+    arrivals: Arc<Arrivals>,
+    client: ClientId,
     contents: u64,
 }
 
 impl Arriving {
-    /// Counts so many; with them, how many there were before.
-    pub(super) fn count(all: &Arc<AtomicU64>, contents: u64) -> (Self, u64) {
-        let before = all.fetch_add(contents, Ordering::AcqRel);
-        (Self { all: Arc::clone(all), contents }, before)
+    /// Counts contents of a client. Returns with them how many there were before, of all clients and of this one.
+    pub(super) fn count(arrivals: &Arc<Arrivals>, client: ClientId, contents: u64) -> (Self, (u64, u64)) {
+        let before = arrivals.add(client, contents);
+        (Self { arrivals: Arc::clone(arrivals), client, contents }, before)
+    }
+
+    /// The client that has handed them in.
+    pub(super) fn client(&self) -> ClientId {
+        self.client
     }
 
     /// Leaves so many of them to somebody else.
     pub(super) fn split_off(&mut self, contents: u64) -> Self {
         let contents = contents.min(self.contents);
         self.contents -= contents;
-        Self { all: Arc::clone(&self.all), contents }
+        Self { arrivals: Arc::clone(&self.arrivals), client: self.client, contents }
     }
 }
 
 impl Drop for Arriving {
     fn drop(&mut self) {
-        self.all.fetch_sub(self.contents, Ordering::AcqRel);
+        self.arrivals.remove(self.client, self.contents);
     }
 }
 
@@ -187,12 +231,15 @@ mod tests {
 
     #[test]
     fn contents_are_counted_until_the_last_part_of_them_has_gone() {
-        let all = Arc::new(AtomicU64::new(2));
-        let (mut rest, before) = Arriving::count(&all, 5);
+        let arrivals = Arc::<Arrivals>::default();
+        let (_other, before) = Arriving::count(&arrivals, ClientId(1), 2);
+        assert_eq!(before, (0, 0));
+        let (mut rest, before) = Arriving::count(&arrivals, ClientId(2), 5);
         let part = rest.split_off(3);
         drop(rest);
-        assert_eq!((before, all.load(Ordering::Acquire)), (2, 5));
+        assert_eq!((before, arrivals.all()), ((2, 0), 5));
+        assert_eq!(Arriving::count(&arrivals, ClientId(2), 0).1, (5, 3));
         drop(part);
-        assert_eq!(all.load(Ordering::Acquire), 2);
+        assert_eq!((arrivals.all(), arrivals.clients.lock().unwrap().len()), (2, 1));
     }
 }

@@ -76,14 +76,18 @@ impl Throttle {
 
 #[cfg(test)]
 mod tests {
-    use doppel_model::ContentHash;
+    use doppel_model::{ClientId, ContentHash};
     use doppel_protocol::Search;
 
     use super::*;
 
     fn search(page: u8, ticket: u32) -> IndexCommand {
         let content = ContentHash([7; 16]);
-        IndexCommand::Search { page: PageId::from_bytes([page; 16]), content, search: Search { ticket } }
+        IndexCommand::Search {
+            page: PageId::from_bytes([page; 16]),
+            content,
+            search: Search { ticket, client: ClientId::NONE },
+        }
     }
 
     fn tickets(orders: impl IntoIterator<Item = IndexCommand>) -> Vec<u32> {

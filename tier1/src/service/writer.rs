@@ -142,6 +142,15 @@ impl Writer<'_> {
                 return Err(self.owner.ended());
             }
             self.tier1.range_backups.tend();
+            if self.stopping {
+                self.leave_unowed();
+                if !self.has_commands() {
+                    self.progress.note_now(&self.range.shards().metas);
+                    return Ok(());
+                }
+                self.commit()?;
+                continue;
+            }
             // A hold may be over, or a post that failed may go again.
             self.send()?;
             if !self.range.holds_back() {
@@ -151,10 +160,6 @@ impl Writer<'_> {
                 }
             }
             if !self.has_commands() && !self.must_commit() {
-                if self.stopping {
-                    self.progress.note_now(&self.range.shards().metas);
-                    return Ok(());
-                }
                 self.check_rows()?;
                 let pause = if self.background.is_waiting() { IDLE } else { SWEEP_PAUSE };
                 let left = self.forget_at.map(|at| at.saturating_duration_since(Instant::now()));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use doppel_model::pairwise::Similarity;
-use doppel_model::{ContentHash, RangeId, ShardId, Timestamp};
+use doppel_model::{ClientId, ContentHash, RangeId, ShardId, Timestamp};
 use doppel_protocol::answer::Advice;
 use doppel_protocol::{Rank, Rule, Status, WinnerOrder};
 
@@ -58,6 +58,7 @@ fn record(page: &str, state: State) -> PageRecord {
 
 fn alone(number: u8) -> State {
     State::Content(ContentState {
+        client: ClientId::NONE,
         content: content(number),
         tokens: 100,
         size: 100,

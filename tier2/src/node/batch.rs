@@ -4,23 +4,24 @@
 
 use std::sync::Arc;
 
-use doppel_model::PageId;
 use doppel_model::pairwise::Similarity;
 use doppel_model::signature::Signature;
-use doppel_partitioning::LengthVector;
+use doppel_model::{ContentHash, PageId};
 use doppel_protocol::Pair;
 use doppel_protocol::index_node::{
-    BATCH_MAX, CallContext, NodeError, NodeSearch, SearchBatch, SearchOutcome,
+    BATCH_MAX, CallContext, NodeError, NodeSearch, SearchBatch, SearchLimits, SearchOutcome,
 };
 use rayon::prelude::*;
 
 use super::core::Core;
-use super::fetched::{Fetched, Wanted, with_fetched};
+use super::decoded::Decoded;
+use super::fetched::{Fetched, Wanted, with_known};
 use super::found::{Found, Partner};
+use super::interrupted::Interrupted;
 use super::roles::QueryRole;
-use super::search::{Scratch, Subject};
+use super::search::{Scratch, Shared, Subject};
 use super::tables::EntryRef;
-use super::{LocalNode, bounded};
+use super::{LocalNode, bounded, lock};
 
 /// Searches per thread whose findings are taken in together. They do not know of each other's centers, so
 /// each compares the others of its cluster among them.
@@ -30,10 +31,14 @@ const SEARCHES_PER_THREAD: usize = 4;
 /// this is only for those that were searched for before it was the first one.
 const COPIES_MAX: usize = 1_000;
 
-/// A search, and how it is made; none where the page does not have the content (any more).
+/// A search, and how it is made; no role where the page does not have the content (any more).
 struct Planned {
     search: NodeSearch,
     role: Option<QueryRole>,
+    /// Where it continues, if it was interrupted before.
+    interrupted: Option<Interrupted>,
+    /// The cost at which it is interrupted.
+    limit: Option<u64>,
 }
 
 /// What a search gives.
@@ -41,6 +46,8 @@ struct SearchAnswer {
     outcome: SearchOutcome,
     /// What the node is to take in, where it was compared.
     found: Option<Found>,
+    /// Where it continues, if it was interrupted.
+    interrupted: Option<Interrupted>,
 }
 
 impl LocalNode {
@@ -51,46 +58,113 @@ impl LocalNode {
     ) -> Result<Vec<SearchOutcome>, NodeError> {
         let SearchBatch { pass, searches } = batch;
         bounded(searches.len(), BATCH_MAX)?;
-        let planned: Vec<Planned> = searches.into_iter().map(|search| self.plan(search, pass)).collect();
+        let count = searches.len();
+        let mut planned: Vec<Planned> =
+            searches.into_iter().map(|search| self.plan(search, pass.as_ref())).collect();
         let pool = self.config.pool.as_ref().filter(|_| planned.len() > 1);
-        let together = pool.map_or(1, |pool| pool.current_num_threads() * SEARCHES_PER_THREAD);
-        let mut results = Vec::with_capacity(planned.len());
-        let mut scratch = Scratch::default();
-        for some in planned.chunks(together) {
+        let threads = pool.map_or(1, |pool| pool.current_num_threads());
+        let together = pool.map_or(1, |_| threads * SEARCHES_PER_THREAD);
+        let cost_max = pass.map_or(u64::MAX, |limits| limits.call.saturating_mul(threads as u64));
+        let mut results = Vec::with_capacity(count);
+        let (mut scratch, mut cost) = (Scratch::default(), 0);
+        // A single search reads nothing twice.
+        let decoded = if count > 1 { Decoded::default() } else { Decoded::none() };
+        // What no page has any more is not asked for again.
+        let mut known = Fetched::default();
+        while results.len() < count && cost < cost_max {
             self.check_running()?;
-            let answers = with_fetched(&*self.source, |fetched| {
+            let some = &planned[results.len()..count.min(results.len() + together)];
+            let answers = with_known(&*self.source, &mut known, |fetched| {
                 let core = self.read();
+                let shared = Shared { fetched, decoded: &decoded };
                 let answers: Vec<Result<SearchAnswer, Vec<Wanted>>> = match pool {
-                    None => some.iter().map(|one| answer(&core, one, fetched, &mut scratch)).collect(),
+                    None => some.iter().map(|one| answer(&core, one, shared, &mut scratch)).collect(),
                     Some(pool) => pool.install(|| {
-                        let each = |scratch: &mut Scratch, one| answer(&core, one, fetched, scratch);
+                        let each = |scratch: &mut Scratch, one| answer(&core, one, shared, scratch);
                         some.par_iter().map_init(Scratch::default, each).collect()
                     }),
                 };
                 all(answers)
             })?;
-            if !pass {
+            known.retain(|_, signature| signature.is_none());
+            if pass.is_none() {
                 // The plan may be another one since the search began.
                 self.check_fed(call)?;
                 results.extend(answers.into_iter().map(|answer| answer.outcome));
                 continue;
             }
             let mut core = self.write();
-            for SearchAnswer { outcome, found } in answers {
-                found.iter().for_each(|found| core.learn(found));
+            let mut interrupted_searches = lock(&self.interrupted);
+            for (SearchAnswer { outcome, found, interrupted }, one) in answers.into_iter().zip(some) {
+                if let Some(found) = found {
+                    core.learn(&found);
+                    cost += found.cost;
+                }
+                if let Some(interrupted) = interrupted {
+                    interrupted_searches.insert(one.search.content(), interrupted);
+                }
                 results.push(outcome);
             }
         }
+        self.leave(planned.split_off(results.len()));
+        results.resize(count, SearchOutcome::Unfinished { begun: false });
         Ok(results)
     }
 
     /// Decides how a search is made, and the order of those that compare.
-    fn plan(&self, search: NodeSearch, pass: bool) -> Planned {
-        let role = match &search {
-            NodeSearch::Own { page, content, .. } if pass => self.write().tables.take_role(*page, *content),
-            NodeSearch::Own { .. } | NodeSearch::Foreign { .. } => None,
+    fn plan(&self, search: NodeSearch, pass: Option<&SearchLimits>) -> Planned {
+        let Some(limits) = pass else {
+            return Planned { search, role: None, interrupted: None, limit: None };
         };
-        Planned { search, role }
+        let content = search.content();
+        let mut core = self.write();
+        let mut interrupted_searches = lock(&self.interrupted);
+        let limit = interrupted_searches.has_room().then_some(limits.search);
+        let (role, interrupted) = match &search {
+            NodeSearch::Own { page, .. } => {
+                let is_current = |search: &Interrupted| core.is_current(search, *page, content);
+                match interrupted_searches.take_if(content, true, is_current) {
+                    // It keeps its query order.
+                    Some(interrupted) => (core.first_role(&interrupted), Some(interrupted)),
+                    None => (core.tables.take_role(*page, content), None),
+                }
+            }
+            NodeSearch::Foreign { .. } => (None, interrupted_searches.take_if(content, false, |_| true)),
+        };
+        Planned { search, role, interrupted, limit }
+    }
+
+    /// Leaves searches that were not begun for another call.
+    fn leave(&self, planned: Vec<Planned>) {
+        for Planned { search, role, interrupted, .. } in planned.into_iter().rev() {
+            if let Some(interrupted) = interrupted {
+                lock(&self.interrupted).insert(search.content(), interrupted);
+            } else if let Some(role) = role {
+                self.write().tables.take_back(role);
+            }
+        }
+    }
+}
+
+impl Core {
+    /// Whether an interrupted search is the one for a page that is still the first of its content, which has not begun anew.
+    fn is_current(&self, interrupted: &Interrupted, page: PageId, content: ContentHash) -> bool {
+        interrupted.own.is_some_and(|(entry, insert_seq)| {
+            let is_alive = self.tables.is_alive(entry, insert_seq);
+            is_alive && {
+                let columns = &self.tables.partition(entry).columns;
+                columns.page(entry.slot) == page && columns.content(entry.slot) == content
+            }
+        })
+    }
+
+    /// The role that an interrupted search has had from its beginning.
+    fn first_role(&self, interrupted: &Interrupted) -> Option<QueryRole> {
+        let before = interrupted.before;
+        interrupted.own.map(|(entry, _)| {
+            let earlier = self.tables.partition(entry).columns.query_order(entry.slot);
+            QueryRole::First { entry, before, earlier }
+        })
     }
 }
 
@@ -109,29 +183,33 @@ fn all(answers: Vec<Result<SearchAnswer, Vec<Wanted>>>) -> Result<Vec<SearchAnsw
 fn answer(
     core: &Core,
     planned: &Planned,
-    fetched: &Fetched,
+    shared: Shared<'_>,
     scratch: &mut Scratch,
 ) -> Result<SearchAnswer, Vec<Wanted>> {
     std::thread::yield_now();
-    let without = |outcome| Ok(SearchAnswer { outcome, found: None });
+    let without = |outcome| Ok(SearchAnswer { outcome, found: None, interrupted: None });
+    let (interrupted, limit) = (planned.interrupted.as_ref(), planned.limit);
     match (&planned.search, planned.role) {
         (NodeSearch::Own { .. }, None) => without(SearchOutcome::Absent),
         (NodeSearch::Own { .. }, Some(QueryRole::Copy(entry))) => {
             without(SearchOutcome::Copy(copy(core, entry)))
         }
-        (NodeSearch::Own { signature, .. }, Some(QueryRole::First { entry, before })) => {
-            own(core, signature.as_ref(), (entry, before), fetched, scratch)
+        (NodeSearch::Own { signature, .. }, Some(QueryRole::First { entry, before, .. })) => {
+            own(core, signature.as_ref(), (entry, before), (interrupted, limit), shared, scratch)
         }
         (NodeSearch::Foreign { signature, lengths }, _) => {
             if let Some(entry) = core.tables.find(signature.content()) {
                 return without(SearchOutcome::Copy(copy(core, entry)));
             }
-            let found = search(core, signature, *lengths, None, fetched, scratch)?;
+            let subject = Subject { signature, lengths: *lengths, own: None, interrupted, limit };
+            let (found, interrupted) = core.search(subject, shared, scratch)?;
+            if interrupted.is_some() {
+                let outcome = SearchOutcome::Unfinished { begun: true };
+                return Ok(SearchAnswer { outcome, found: Some(found), interrupted });
+            }
             let (pairs, probed) = (pairs(core, &found).collect(), found.probed_partitions.len() as u32);
-            Ok(SearchAnswer {
-                outcome: SearchOutcome::Compared { pairs, probed, subject: None },
-                found: Some(found),
-            })
+            let outcome = SearchOutcome::Compared { pairs, probed, subject: None };
+            Ok(SearchAnswer { outcome, found: Some(found), interrupted: None })
         }
     }
 }
@@ -141,21 +219,32 @@ fn own(
     core: &Core,
     signature: Option<&Arc<Signature>>,
     (entry, before): (EntryRef, Option<PageId>),
-    fetched: &Fetched,
+    (interrupted, limit): (Option<&Interrupted>, Option<u64>),
+    shared: Shared<'_>,
     scratch: &mut Scratch,
 ) -> Result<SearchAnswer, Vec<Wanted>> {
     let (signature, was_fetched) = match signature {
         Some(signature) => (Arc::clone(signature), false),
-        None => match core.read(entry, fetched, &mut Vec::new()).map_err(|wanted| vec![wanted])? {
+        None => match core.read(entry, shared.fetched, &mut Vec::new()).map_err(|wanted| vec![wanted])? {
             Some(read) => (read.signature, read.fetched),
-            None => return Ok(SearchAnswer { outcome: SearchOutcome::Absent, found: None }),
+            None => {
+                return Ok(SearchAnswer { outcome: SearchOutcome::Absent, found: None, interrupted: None });
+            }
         },
     };
     let partition = core.tables.partition(entry);
     let lengths = partition.columns.vector(entry.slot);
-    let mut found = search(core, &signature, lengths, Some(entry), fetched, scratch)?;
+    let subject = Subject { signature: &signature, lengths, own: Some(entry), interrupted, limit };
+    let (mut found, interrupted) = core.search(subject, shared, scratch)?;
     if was_fetched {
         found.fetched.push((entry, Arc::clone(&signature)));
+    }
+    if let Some(interrupted) = interrupted {
+        return Ok(SearchAnswer {
+            outcome: SearchOutcome::Unfinished { begun: true },
+            found: Some(found),
+            interrupted: Some(Interrupted { before, ..interrupted }),
+        });
     }
     // It is linked to the copies as well: it may have become the first page after they were searched for.
     let copies = partition.pages_of(entry.slot).skip(1).take(COPIES_MAX);
@@ -167,18 +256,7 @@ fn own(
         probed: found.probed_partitions.len() as u32,
         subject: Some((signature, lengths)),
     };
-    Ok(SearchAnswer { outcome, found: Some(found) })
-}
-
-fn search(
-    core: &Core,
-    signature: &Signature,
-    lengths: LengthVector,
-    own: Option<EntryRef>,
-    fetched: &Fetched,
-    scratch: &mut Scratch,
-) -> Result<Found, Vec<Wanted>> {
-    core.search(Subject { signature, lengths, own }, fetched, scratch)
+    Ok(SearchAnswer { outcome, found: Some(found), interrupted: None })
 }
 
 fn pairs<'a>(core: &'a Core, found: &'a Found) -> impl Iterator<Item = Pair> + 'a {

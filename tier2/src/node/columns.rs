@@ -41,6 +41,10 @@ pub(crate) const FIRST_INSERT_SEQ: InsertSeq = InsertSeq(2);
 /// The insertion sequence of a free slot.
 const VACANT: InsertSeq = InsertSeq(0);
 
+/// The query order of an entry that is to be searched for and has no number yet. It is greater than that of every search of a pass, and
+/// smaller than that of every other search.
+pub(crate) const OWED: u32 = u32::MAX - 2;
+
 /// Bits of the marks of an entry.
 const COMPARABLE: u8 = 1;
 const IS_CENTER: u8 = 2;
@@ -311,10 +315,15 @@ impl Columns {
         (head.second_center, head.second_distance) = (center.insert_seq, center.distance);
     }
 
-    /// The number of its last search, 0 before the first.
+    /// The number of its last search, 0 before the first, or [`OWED`].
     #[inline]
     pub(crate) fn query_order(&self, slot: u32) -> u32 {
         self.heads[slot as usize].query_order
+    }
+
+    /// Whether a search for the entry has begun, for the page that is the first of its pages.
+    pub(crate) fn is_searched(&self, slot: u32) -> bool {
+        !matches!(self.query_order(slot), 0 | OWED)
     }
 
     pub(crate) fn set_query_order(&mut self, slot: u32, query_order: u32) {

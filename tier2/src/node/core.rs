@@ -8,7 +8,7 @@ use doppel_model::{ContentHash, PageId};
 use doppel_partitioning::LengthVector;
 
 use super::bands::BandKeys;
-use super::columns::Record;
+use super::columns::{OWED, Record};
 use super::fetched::{Fetched, PAGES_MAX, Wanted};
 use super::local_index::LocalIndex;
 use super::signatures::Signatures;
@@ -34,13 +34,22 @@ impl Core {
         Self { tables, signatures, unreadable: AtomicU64::new(0) }
     }
 
-    /// `page` has this content, whose home is a partition of this node.
-    pub(crate) fn put(&mut self, page: PageId, signature: &Signature, home: (LocalIndex, LengthVector)) {
+    /// `page` has this content, whose home is a partition of this node. With `owes_search`, a search for the page follows.
+    pub(crate) fn put(
+        &mut self,
+        page: PageId,
+        signature: &Signature,
+        home: (LocalIndex, LengthVector),
+        owes_search: bool,
+    ) {
         match self.tables.find(signature.content()) {
             Some(entry) => self.tables.partition_mut(entry).add_page(entry.slot, page),
             None => {
                 let record = self.signatures.keep(page, signature);
-                self.tables.insert(home, page, signature, record);
+                let entry = self.tables.insert(home, page, signature, record);
+                if owes_search {
+                    self.tables.partition_mut(entry).columns.set_query_order(entry.slot, OWED);
+                }
             }
         }
     }
@@ -126,19 +135,21 @@ impl Core {
             Ok(signature) if signature.content() == content => {
                 return Ok(Some(Read { signature: Arc::new(signature), fetched: false }));
             }
-            Ok(_) => "it is another content's".to_owned(),
-            Err(error) => error.to_string(),
+            Ok(_) => None,
+            Err(error) => Some(error),
         };
         if let Some(known) = fetched.get(&content) {
             return Ok(known.clone().map(|signature| Read { signature, fetched: true }));
         }
+        // The text is made for the log alone: after a purge this happens often.
+        let error = || error.as_ref().map_or("it is another content's".to_owned(), ToString::to_string);
         let times = 1 + self.unreadable.fetch_add(1, Ordering::Relaxed);
         if self.signatures.own().is_none() {
             // The page may have had another content before this one was looked for.
-            tracing::debug!(%content, error, "a signature is not where tier 1 keeps it; fetching it");
+            tracing::debug!(%content, error = error(), "a signature is not where tier 1 keeps it; fetching it");
         } else if times.is_power_of_two() {
             // A dead disk would fill the log.
-            tracing::warn!(%content, error, times, "cannot read a signature; fetching it");
+            tracing::warn!(%content, error = error(), times, "cannot read a signature; fetching it");
         }
         Err(Wanted { content, pages: partition.pages_of(entry.slot).take(PAGES_MAX).collect() })
     }

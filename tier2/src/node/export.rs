@@ -170,7 +170,7 @@ impl LocalNode {
                     Center { insert_seq: seq, distance } => EntryCenter::Entry { seq, distance },
                 },
                 is_center: columns.is_center(entry.slot),
-                searched: columns.query_order(entry.slot) != 0,
+                searched: columns.is_searched(entry.slot),
             };
             moved_entries.push((entry, moved, read.fetched));
         }

@@ -30,14 +30,22 @@ pub(crate) struct Wanted {
 /// Does `work` until nothing that it needs is missing. `work` holds no lock when it returns.
 pub(crate) fn with_fetched<T>(
     source: &dyn SignatureSource,
+    work: impl FnMut(&Fetched) -> Result<T, Vec<Wanted>>,
+) -> Result<T, NodeError> {
+    with_known(source, &mut Fetched::default(), work)
+}
+
+/// Like [`with_fetched`], but with what was fetched before. What is fetched is added to it.
+pub(crate) fn with_known<T>(
+    source: &dyn SignatureSource,
+    fetched: &mut Fetched,
     mut work: impl FnMut(&Fetched) -> Result<T, Vec<Wanted>>,
 ) -> Result<T, NodeError> {
-    let mut fetched = Fetched::default();
     loop {
-        match work(&fetched) {
+        match work(fetched) {
             Ok(done) => return Ok(done),
             // Each is asked for once, so this ends.
-            Err(wanted) => fetch(source, &wanted, &mut fetched)?,
+            Err(wanted) => fetch(source, &wanted, fetched)?,
         }
     }
 }

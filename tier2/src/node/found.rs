@@ -35,6 +35,10 @@ pub(crate) struct Found {
     pub(crate) new_center: Option<(EntryRef, BandKeys)>,
     /// Counted lists, and how far they were passed.
     pub(crate) passed: Vec<Passed>,
+    /// What it has cost, see [`SearchLimits`](doppel_protocol::index_node::SearchLimits).
+    pub(crate) cost: u64,
+    /// Whether an earlier part of the search was counted already.
+    pub(crate) continues: bool,
     /// Signatures that were not in the file.
     pub(crate) fetched: Vec<(EntryRef, Arc<Signature>)>,
 }

@@ -10,7 +10,7 @@ use super::file::HEADER_BYTES;
 use super::ingest::Origins;
 use super::partition::State;
 use super::snapshot::Moments;
-use super::{LocalNode, scan};
+use super::{LocalNode, lock, scan};
 use crate::error::Error;
 use crate::numbers::incarnation;
 
@@ -23,6 +23,7 @@ impl LocalNode {
             return Err(NodeError::StalePlan { present });
         }
         (change.export, change.origins) = (None, Origins::default());
+        lock(&self.interrupted).clear();
         {
             let mut core = self.write();
             core.tables.host(&hosting, before != Some(hosting.version));

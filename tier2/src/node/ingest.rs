@@ -46,7 +46,7 @@ impl LocalNode {
                     let mut core = self.write();
                     let partition = core.tables.local(home.partition);
                     let partition = partition.ok_or(NodeError::NoPartition(home.partition))?;
-                    core.put(page, &signature, (partition, home.lengths));
+                    core.put(page, &signature, (partition, home.lengths), false);
                     feedings.note(&ranges, page, signature.content());
                 }
             }

@@ -26,7 +26,7 @@ impl Core {
         let tables = &mut self.tables;
         for (probe, comparisons) in &found.probed_partitions {
             let partition = &mut tables.partitions[probe.index()];
-            partition.received += 1;
+            partition.received += u64::from(!found.continues);
             partition.comparisons += u64::from(*comparisons);
         }
         if let Some((entry, band_keys)) = &found.new_center {

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `orders` | puts and removals, each applied once |
 //! | `batch`, `search`, `found` | a batch of searches; one search: why its cost does not grow with a cluster |
+//! | `interrupted`, `decoded` | searches that have cost as much as they may; signatures that a batch reads once |
 //! | `core`, `learning` | tables and signatures together; what they learn from a search |
 //! | `tables`, `roles`, `partition` | which content is where; who is compared for its copies |
 //! | `columns`, `pages`, `bands`, `buckets` | what a partition is made of |
@@ -25,6 +26,7 @@ pub(crate) mod buckets;
 pub(crate) mod columns;
 pub(crate) mod core;
 mod cursor;
+mod decoded;
 mod export;
 mod feeding;
 mod fetched;
@@ -32,6 +34,7 @@ pub(crate) mod file;
 mod found;
 mod hosting;
 mod ingest;
+mod interrupted;
 mod learning;
 mod load;
 mod local_index;
@@ -66,6 +69,7 @@ use crate::error::Error;
 use export::Export;
 use feeding::Feedings;
 use ingest::Origins;
+use interrupted::InterruptedSearches;
 use repeats::Repeats;
 use snapshot::{Moments, Saved};
 
@@ -98,6 +102,7 @@ pub(crate) struct LocalNode {
     core: RwLock<Core>,
     hosted: RwLock<Hosted>,
     repeats: Mutex<BTreeMap<RangeId, Repeats>>,
+    interrupted: Mutex<InterruptedSearches>,
     saved: Mutex<Saved>,
     stopping: AtomicBool,
 }
@@ -152,6 +157,7 @@ impl LocalNode {
             core: RwLock::new(core),
             hosted: RwLock::default(),
             repeats: Mutex::default(),
+            interrupted: Mutex::default(),
             saved: Mutex::default(),
             stopping: AtomicBool::new(false),
         })
@@ -293,7 +299,7 @@ impl IndexNode for LocalNode {
     }
 
     fn search(&self, call: CallContext, batch: SearchBatch) -> Result<Vec<SearchOutcome>, NodeError> {
-        if !batch.pass {
+        if batch.pass.is_none() {
             self.check_fed(call)?;
             return self.search_batch(call, batch);
         }

@@ -26,11 +26,11 @@ impl LocalNode {
         for (index, order) in orders.into_iter().filter(|(index, _)| *index > applied) {
             std::thread::yield_now();
             match order {
-                NodeOrder::Put { page, signature, home } => {
+                NodeOrder::Put { page, signature, home, owes_search } => {
                     let mut core = self.write();
                     let partition = core.tables.local(home.partition);
                     let partition = partition.ok_or(NodeError::NoPartition(home.partition))?;
-                    core.put(page, &signature, (partition, home.lengths));
+                    core.put(page, &signature, (partition, home.lengths), owes_search);
                 }
                 NodeOrder::Remove { page, content } => self.remove(range, page, content)?,
             }

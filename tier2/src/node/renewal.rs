@@ -10,7 +10,7 @@ use super::core::Core;
 use super::fetched::{Fetched, Wanted, with_fetched};
 use super::file::SignatureFile;
 use super::tables::{EntryRef, Tables};
-use super::{Change, LocalNode};
+use super::{Change, LocalNode, lock};
 use crate::error::Error;
 use crate::seed::Seeded;
 
@@ -39,6 +39,7 @@ impl LocalNode {
         let (new, fetched) = with_fetched(&*self.source, |fetched| renewed(&self.read(), fetched))?;
         let mut core = self.write();
         let old = std::mem::replace(&mut core.tables, new);
+        lock(&self.interrupted).clear();
         for (entry, signature) in fetched {
             core.rewrite(entry, &signature);
         }
@@ -120,7 +121,7 @@ fn renewed(core: &Core, fetched: &Fetched) -> Result<(Tables, Rewritten), Vec<Wa
         partition.columns.set_center(at.slot, renumbered(host.columns.center(entry.slot), Center::UNKNOWN));
         let second = renumbered(host.columns.second_center(entry.slot), Center::NONE);
         partition.columns.set_second_center(at.slot, second);
-        partition.columns.set_query_order(at.slot, host.columns.query_order(entry.slot).min(1));
+        partition.columns.set_query_order(at.slot, host.columns.is_searched(entry.slot).into());
         if host.columns.is_center(entry.slot) {
             new.keep_center(at);
         }

@@ -2,6 +2,7 @@
 
 use doppel_model::{ContentHash, PageId};
 
+use super::columns::OWED;
 use super::tables::{EntryRef, Tables};
 
 /// How a page is searched for.
@@ -13,6 +14,8 @@ pub(crate) enum QueryRole {
         entry: EntryRef,
         /// The page that was the first one until now, which others may have named.
         before: Option<PageId>,
+        /// The query order that the content has had until now.
+        earlier: u32,
     },
     /// It is an exact copy of the first page, which was asked to search: it is linked to that page, and not compared.
     Copy(EntryRef),
@@ -30,15 +33,28 @@ impl Tables {
             None
         } else if !partition.has_page(entry.slot, page) {
             return None;
-        } else if partition.columns.query_order(entry.slot) == 0 {
+        } else if !partition.columns.is_searched(entry.slot) {
             partition.put_first(entry.slot, page);
             Some(first)
         } else {
             return Some(QueryRole::Copy(entry));
         };
+        let earlier = partition.columns.query_order(entry.slot);
         partition.columns.set_query_order(entry.slot, query_order);
         partition.note(entry.slot);
         self.next_query_order += 1;
-        Some(QueryRole::First { entry, before })
+        Some(QueryRole::First { entry, before, earlier })
+    }
+
+    /// Takes a role back, because the search is put off. Of a content that was never searched for, other searches leave the pair to the one
+    /// that is owed. Roles are taken back in the opposite order in which they were given.
+    pub(crate) fn take_back(&mut self, role: QueryRole) {
+        let QueryRole::First { entry, before, earlier } = role else { return };
+        let partition = self.partition_mut(entry);
+        if let Some(before) = before {
+            partition.put_first(entry.slot, before);
+        }
+        let owed = if earlier == 0 { OWED } else { earlier };
+        partition.columns.set_query_order(entry.slot, owed);
     }
 }

@@ -37,6 +37,14 @@
 //! that search later in the same pass, have no center yet and one page: their search meets this one. So of a
 //! cluster that arrives in one pass nobody compares more than those before, and these have centers.
 //!
+//! **Owed searches.** An entry that was stored with the order to search for it waits for that search under the query order
+//! [`OWED`](super::columns::OWED), which is greater than that of every search of a pass. So in whatever order the searches of many passes
+//! are made, none compares with the entries that are still to be searched for.
+//!
+//! **Limits.** A search of a pass that has cost as much as it may is interrupted ([`interrupted`](super::interrupted)). It keeps its query
+//! order, and so every search that is made before it continues compares with its entry, as with one that was searched for. When a partner
+//! has left meanwhile, the search begins anew and is not interrupted again.
+//!
 //! Invariant: for a search of x and an entry z that is linked to x, z is a partner found, or one of its two centers
 //! is, or it searches later in the same pass.
 
@@ -49,13 +57,16 @@ use doppel_model::parity;
 use doppel_model::signature::Signature;
 use doppel_model::{InsertSeq, Tau};
 use doppel_partitioning::{BoundingSpace, LengthVector};
+use doppel_protocol::index_node::COMPARISON_COST;
 
 use super::bands::BandKeys;
 use super::columns::{Center, Columns};
 use super::core::Core;
 use super::cursor::Cursor;
+use super::decoded::Decoded;
 use super::fetched::{Fetched, Wanted};
 use super::found::{Found, Partner, Passed};
+use super::interrupted::{FINDINGS_MAX, Interrupted};
 use super::local_index::LocalIndex;
 use super::tables::EntryRef;
 
@@ -80,25 +91,39 @@ pub(crate) struct Subject<'a> {
     pub(crate) lengths: LengthVector,
     /// Where it is stored, if that is on this node.
     pub(crate) own: Option<EntryRef>,
+    /// Where the search continues; none where it begins.
+    pub(crate) interrupted: Option<&'a Interrupted>,
+    /// The cost at which it is interrupted; none where it is not.
+    pub(crate) limit: Option<u64>,
+}
+
+/// What searches of one call share.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Shared<'a> {
+    /// Signatures that were fetched from tier 1.
+    pub(crate) fetched: &'a Fetched,
+    /// Signatures that were read here.
+    pub(crate) decoded: &'a Decoded,
 }
 
 impl Core {
-    /// Searches the partitions of this node that its bounding space meets for the partners of a content.
+    /// Searches the partitions of this node that its bounding space meets for the partners of a content. If the search is interrupted,
+    /// the second value says where it continues, and the partners are not all.
     ///
     /// # Errors
-    /// The signatures that are neither here nor among `fetched`.
+    /// The signatures that are neither here nor among those that were fetched.
     pub(crate) fn search(
         &self,
         subject: Subject<'_>,
-        fetched: &Fetched,
+        shared: Shared<'_>,
         scratch: &mut Scratch,
-    ) -> Result<Found, Vec<Wanted>> {
-        let Subject { signature, lengths, own } = subject;
+    ) -> Result<(Found, Option<Interrupted>), Vec<Wanted>> {
+        let Subject { signature, lengths, own, interrupted, limit } = subject;
         let space = BoundingSpace::new(lengths, self.tables.policy.metric());
         let mut found = Found::default();
         found.probed_partitions.extend(self.tables.probed(&space).map(|partition| (partition, 0)));
         if !self.tables.policy.comparable(signature) {
-            return Ok(found);
+            return Ok((found, None));
         }
         found.band_keys = self.tables.band_keys(signature);
         scratch.bitmap.clear();
@@ -114,12 +139,25 @@ impl Core {
             oldest: None,
             far: Vec::new(),
             found,
-            fetched,
+            shared,
             wanted: Vec::new(),
             buffer: &mut scratch.buffer,
+            visited: InsertSeq::default(),
+            continued_after: InsertSeq::default(),
+            limit: limit.unwrap_or(u64::MAX),
         };
-        search.run();
-        if search.wanted.is_empty() { Ok(search.found) } else { Err(search.wanted) }
+        if let Some(interrupted) = interrupted {
+            search.resume(interrupted);
+        }
+        let is_finished = search.run();
+        if !search.wanted.is_empty() {
+            return Err(search.wanted);
+        }
+        let NodeSearch { own, visited, far, found, .. } = search;
+        let partners = || found.partners.clone();
+        let interrupted =
+            (!is_finished).then(|| Interrupted { own, before: None, visited, partners: partners(), far });
+        Ok((found, interrupted))
     }
 }
 
@@ -132,20 +170,52 @@ struct NodeSearch<'i, 's> {
     bitmap: &'s [u64],
     /// The signature of the oldest partner.
     oldest: Option<Arc<Signature>>,
-    /// Entries compared in vain and centers that the bitmap rejects, oldest first, and at most their distance.
+    /// Centers that are no partners, oldest first, and at most their distance.
     far: Vec<Center>,
     found: Found,
-    fetched: &'s Fetched,
+    shared: Shared<'s>,
     /// Signatures that have to be fetched.
     wanted: Vec<Wanted>,
     buffer: &'s mut Vec<u8>,
+    /// The last candidate that was visited.
+    visited: InsertSeq,
+    /// The last candidate that was visited before it was interrupted.
+    continued_after: InsertSeq,
+    /// The cost at which it is interrupted.
+    limit: u64,
 }
 
 impl<'i> NodeSearch<'i, '_> {
-    fn run(&mut self) {
+    /// Takes up what an earlier part of the search has found. If a partner has left, the search begins anew.
+    fn resume(&mut self, interrupted: &Interrupted) {
+        let Interrupted { visited, partners, far, .. } = interrupted;
+        let tables = &self.index.tables;
+        let is_alive = |partner: &Partner| tables.is_alive(partner.entry, partner.insert_seq);
+        let oldest = match partners.first() {
+            None => None,
+            Some(_) if !partners.iter().all(is_alive) => return self.limit = u64::MAX,
+            Some(oldest) => match self.read(oldest.entry, oldest.insert_seq) {
+                Ok(None) => return self.limit = u64::MAX,
+                Ok(signature) => signature,
+                Err(wanted) => return self.wanted.push(wanted),
+            },
+        };
+        self.oldest = oldest;
+        self.found.continues = true;
+        (self.visited, self.continued_after) = (*visited, *visited);
+        self.far.clone_from(far);
+        self.found.partners.clone_from(partners);
+    }
+
+    /// Visits candidates until there are none, or the limit is reached. Whether there are none.
+    fn run(&mut self) -> bool {
         let mut lists = self.lists();
-        let (mut last, mut steps) = (InsertSeq::default(), 0_u32);
+        let mut steps = 0_u32;
         while let Some(mut cursor) = lists.peek_mut() {
+            if self.found.cost >= self.limit && self.can_be_interrupted() {
+                return false;
+            }
+            self.found.cost += 1;
             steps += 1;
             if steps.is_multiple_of(STEPS) {
                 std::thread::yield_now();
@@ -172,25 +242,39 @@ impl<'i> NodeSearch<'i, '_> {
                 None => drop(PeekMut::pop(cursor)),
             }
             // The same entry in several lists comes up several times running.
-            if insert_seq != last {
-                last = insert_seq;
+            if insert_seq != self.visited {
+                self.visited = insert_seq;
                 self.consider(probe, EntryRef { partition, slot }, insert_seq);
             }
         }
         self.choose_centers();
+        true
     }
 
-    /// The lists of candidates in every probed partition.
+    fn can_be_interrupted(&self) -> bool {
+        // Lists that are covered as a whole are passed over without a visit. Unless a candidate was visited, the search would continue where
+        // it has begun.
+        let has_advanced = self.visited != self.continued_after;
+        has_advanced && self.found.partners.len() <= FINDINGS_MAX && self.far.len() <= FINDINGS_MAX
+    }
+
+    /// The lists of candidates in every probed partition, without those that were visited before.
     fn lists(&mut self) -> BinaryHeap<Cursor<'i>> {
         let mut cursors = Vec::with_capacity(self.found.band_keys.len());
         let (band_keys, probed_partitions, passed) =
             (&self.found.band_keys, &self.found.probed_partitions, &mut self.found.passed);
+        let visited = self.visited;
         for (probe, (partition, _)) in probed_partitions.iter().enumerate() {
             let host = &self.index.tables.partitions[partition.index()];
             host.bands.prefetch(band_keys);
             for band_key in band_keys {
                 host.bands.lists(*band_key, |list| {
-                    let Some(first) = list.slots.first() else { return };
+                    let mut slots = list.slots;
+                    if visited != InsertSeq::default() {
+                        let is_visited = |slot: &u32| host.columns.insert_seq(*slot) <= visited;
+                        slots = &slots[slots.partition_point(is_visited)..];
+                    }
+                    let Some(first) = slots.first() else { return };
                     let counted = list.counted.then(|| {
                         passed.push(Passed { partition: *partition, band_key: *band_key, steps: 0 });
                         passed.len() as u32 - 1
@@ -198,7 +282,7 @@ impl<'i> NodeSearch<'i, '_> {
                     cursors.push(Cursor {
                         insert_seq: host.columns.insert_seq(*first),
                         probe: probe as u32,
-                        slots: list.slots,
+                        slots,
                         center: list.center,
                         counted,
                     });
@@ -232,17 +316,28 @@ impl<'i> NodeSearch<'i, '_> {
             }
             return;
         }
-        let read = match self.index.read(entry, self.fetched, self.buffer) {
-            Ok(Some(read)) => read,
+        let candidate = match self.read(entry, insert_seq) {
+            Ok(Some(candidate)) => candidate,
             // No page has the content any more, and the order to remove it is under way.
             Ok(None) => return,
             Err(wanted) => return self.wanted.push(wanted),
         };
+        self.found.probed_partitions[probe].1 += 1;
+        self.found.cost += COMPARISON_COST;
+        self.compare(entry, insert_seq, center, &candidate);
+    }
+
+    /// The signature of a candidate.
+    fn read(&mut self, entry: EntryRef, insert_seq: InsertSeq) -> Result<Option<Arc<Signature>>, Wanted> {
+        if let Some(signature) = self.shared.decoded.get(insert_seq) {
+            return Ok(Some(signature));
+        }
+        let Some(read) = self.index.read(entry, self.shared.fetched, self.buffer)? else { return Ok(None) };
         if read.fetched {
             self.found.fetched.push((entry, Arc::clone(&read.signature)));
         }
-        self.found.probed_partitions[probe].1 += 1;
-        self.compare(entry, insert_seq, center, &read.signature);
+        self.shared.decoded.insert(insert_seq, &read.signature);
+        Ok(Some(read.signature))
     }
 
     fn compare(
@@ -256,7 +351,10 @@ impl<'i> NodeSearch<'i, '_> {
         let comparison = policy.compare(self.signature, candidate);
         let similarity = comparison.similarity;
         if !comparison.similar {
-            self.far.push(Center { insert_seq, distance: distance(similarity).0 });
+            // Only a center says something about other entries.
+            if self.columns(entry.partition).is_center(entry.slot) {
+                self.far.push(Center { insert_seq, distance: distance(similarity).0 });
+            }
             return;
         }
         // Only hashes of keys are kept: two keys that differ may share a bucket.

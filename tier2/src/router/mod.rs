@@ -4,7 +4,8 @@
 //! |---|---|
 //! | `worker` | collects orders by count or age, makes passes |
 //! | `position` | which orders are accepted, and which are not sent any more |
-//! | `pass` | one batch: store, search, answer; goes on where a failure left it |
+//! | `pass` | orders that are under way: store, search, answer; goes on where a failure left it |
+//! | `storing`, `search_queue`, `round` | puts and removals; searches that wait, by client; searches that are made together |
 //! | `feed` | tells a node that was started anew what it must have |
 //! | `snapshots` | when the nodes write what they have for the next start |
 //! | `probe` | a content that is not stored |
@@ -31,12 +32,15 @@ mod planning;
 mod position;
 mod probe;
 mod requests;
+mod round;
 mod sample;
 pub(crate) mod scheduler;
+mod search_queue;
 mod snapshots;
 mod start;
 pub(crate) mod stored_plan;
 pub(crate) mod stored_requests;
+mod storing;
 mod worker;
 
 #[cfg(any(test, feature = "simulation"))]

@@ -42,11 +42,12 @@ impl Router {
         let others = self.nodes_to_probe(plan, &at.lengths).into_iter().filter(|node| *node != home);
         for node in std::iter::once(home).chain(others) {
             let search = NodeSearch::Foreign { signature: Arc::clone(signature), lengths: at.lengths };
-            let batch = SearchBatch { pass: false, searches: vec![search] };
+            let batch = SearchBatch { pass: None, searches: vec![search] };
             match self.call(node, plan, |node, call| node.search(call, batch))?.pop() {
                 Some(SearchOutcome::Copy(pair)) => return Ok(vec![pair]),
                 Some(SearchOutcome::Compared { pairs, .. }) => found.push((node, pairs)),
-                Some(SearchOutcome::Absent) | None => {}
+                // A probe has no limits.
+                Some(SearchOutcome::Absent | SearchOutcome::Unfinished { .. }) | None => {}
             }
         }
         found.sort_unstable_by_key(|(node, _)| *node);

@@ -42,17 +42,16 @@ impl Router {
         self.waiting.load(Ordering::Relaxed)
     }
 
-    /// Makes a pass, however often it has to be run.
-    fn make_pass(&self, orders: Orders) {
-        let mut pass = Pass::new(self, orders);
+    /// Does a step of a pass, however often it has to be tried. False when it is time to stop.
+    fn insist(&self, mut step: impl FnMut() -> Result<(), RouterError>) -> bool {
         let (mut pause, mut times) = (RETRY, 0_u32);
         loop {
-            match pass.run(self).and_then(|()| self.take_repeats()) {
-                Ok(()) => break,
-                Err(RouterError::Stopping) => return,
+            match step() {
+                Ok(()) => return true,
+                Err(RouterError::Stopping) => return false,
                 Err(error) => {
                     if self.is_stopping() {
-                        return;
+                        return false;
                     }
                     times += 1;
                     // A node that stays away would fill the log.
@@ -67,8 +66,6 @@ impl Router {
                 }
             }
         }
-        self.done.fetch_add(pass.orders() as u64, Ordering::Relaxed);
-        self.waiting.fetch_sub(pass.orders(), Ordering::Relaxed);
     }
 }
 
@@ -109,19 +106,44 @@ impl Waiting {
 
 /// The thread's work, until it is stopped.
 pub(crate) fn work(router: &Router, received: &Receiver<Message>) {
-    let mut waiting = Waiting::default();
+    let (mut waiting, mut pass) = (Waiting::default(), Pass::default());
     // Nodes are told first what they have. If that fails, it is tried again whenever there is time.
     router.work();
     router.maintain(0);
-    while collect(router, received, &mut waiting) {
-        let batch_max = router.config.batch_max;
-        while !router.is_stopping()
-            && let Some(orders) = waiting.take(batch_max)
-        {
-            let count = orders.commands.len();
-            router.make_pass(orders);
-            router.maintain(count);
-            router.tend_snapshots();
+    loop {
+        let goes_on = if pass.has_searches() {
+            take_received(router, received, &mut waiting)
+        } else {
+            collect(router, received, &mut waiting)
+        };
+        if !goes_on {
+            return;
+        }
+        let mut stored = 0;
+        while let Some(orders) = waiting.take(router.config.batch_max) {
+            stored += orders.commands.len();
+            pass.take(router, orders);
+            if !router.insist(|| pass.store(router)) {
+                return;
+            }
+        }
+        if !router.insist(|| pass.search(router).and_then(|()| router.take_repeats())) {
+            return;
+        }
+        router.maintain(stored);
+        router.tend_snapshots();
+    }
+}
+
+/// Takes what has come, while searches wait; false when it is time to stop.
+fn take_received(router: &Router, received: &Receiver<Message>, waiting: &mut Waiting) -> bool {
+    loop {
+        match received.try_recv() {
+            Ok(Message::Orders(orders)) => waiting.push(orders),
+            Ok(Message::Wake | Message::Flush) => {}
+            Ok(Message::Announced) => router.check_nodes(),
+            Err(TryRecvError::Empty) => return true,
+            Ok(Message::Stop) | Err(TryRecvError::Disconnected) => return false,
         }
     }
 }

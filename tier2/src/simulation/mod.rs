@@ -33,7 +33,7 @@ pub struct Index {
     router: Router,
     slots: Vec<Arc<Slot>>,
     /// The pass that is under way.
-    pass: Mutex<Option<Pass>>,
+    pass: Mutex<Pass>,
     _lock: std::fs::File,
 }
 
@@ -71,7 +71,13 @@ impl Index {
     /// Whether a pass waits for a node.
     #[must_use]
     pub fn has_pass(&self) -> bool {
-        self.pass.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+        self.pass.lock().unwrap_or_else(PoisonError::into_inner).has_failed()
+    }
+
+    /// Whether searches wait for their turn.
+    #[must_use]
+    pub fn has_searches(&self) -> bool {
+        self.pass.lock().unwrap_or_else(PoisonError::into_inner).has_searches()
     }
 
     /// Takes orders of a range in their order; those that were not handed over before are to be part of a pass.
@@ -82,22 +88,20 @@ impl Index {
         self.router.accept(orders)
     }
 
-    /// Makes a pass over orders that were taken, or goes on with the one that waits; whether it is done. Results go to
-    /// the source.
+    /// Stores orders that were accepted, or goes on with those that wait for a node, and makes one round of searches. Whether no node has
+    /// failed. Results go to the source.
     pub fn pass(&self, orders: Option<Orders>) -> bool {
-        let mut waiting = self.pass.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pass = self.pass.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(orders) = orders {
-            assert!(waiting.is_none(), "one pass at a time");
-            *waiting = Some(Pass::new(&self.router, orders));
+            assert!(!pass.has_failed(), "one step at a time");
+            pass.take(&self.router, orders);
         }
-        let Some(pass) = waiting.as_mut() else { return true };
-        if pass.run(&self.router).is_err() {
-            drop(waiting);
+        let made = pass.store(&self.router).and_then(|()| pass.search(&self.router));
+        if made.is_err() {
+            drop(pass);
             self.tend();
-            return false;
         }
-        *waiting = None;
-        true
+        made.is_ok()
     }
 
     /// Feeds the nodes that have died and come back; whether all nodes are what they should be.

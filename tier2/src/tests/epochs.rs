@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use doppel_model::pairwise::Policy;
-use doppel_model::{ContentHash, Epoch, PageId, RangeId};
+use doppel_model::{ClientId, ContentHash, Epoch, PageId, RangeId};
 use doppel_protocol::{ContentSource, IndexCommand, IndexError, Orders, PageRange, Search};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -147,7 +147,7 @@ impl World {
         let (page, signature) = (page(number), signature_of(&text(number as u32 % 7, member)));
         self.pages.lock().unwrap().insert(page, Arc::clone(&signature));
         self.tickets += 1;
-        let search = Some(Search { ticket: self.tickets });
+        let search = Some(Search { ticket: self.tickets, client: ClientId::NONE });
         let range = self.range_of(page);
         self.logs[range].orders.push(IndexCommand::Put { page, signature, search });
     }

@@ -6,6 +6,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use doppel_model::pairwise::Policy;
+use doppel_protocol::index_node::SearchLimits;
 
 use super::model::{Components, World, page, signature_of, signature_under, text};
 
@@ -78,8 +79,20 @@ fn policies() -> impl Strategy<Value = Policy> {
     prop::sample::select(all.to_vec()).prop_map(|policy| policy.parse().unwrap())
 }
 
-fn run(policy: Policy, (nodes, partitions): (u32, u32), threads: usize, removals: bool, steps: &[Step]) {
-    let mut world = World::on_nodes(policy, nodes, partitions, threads);
+/// Limits of searches: of a few steps, of a few comparisons, and none.
+fn limits() -> impl Strategy<Value = SearchLimits> {
+    let some = [(5, 200), (100, 20), (200, 2_000), (u64::MAX, u64::MAX)];
+    prop::sample::select(some.to_vec()).prop_map(|(search, call)| SearchLimits { search, call })
+}
+
+fn run(
+    policy: Policy,
+    (nodes, partitions): (u32, u32),
+    (threads, limits): (usize, SearchLimits),
+    removals: bool,
+    steps: &[Step],
+) {
+    let mut world = World::on_nodes_with(policy, nodes, partitions, threads, limits);
     let mut answered = Components::default();
     let free = |world: &World, number| removals || !world.pages.lock().unwrap().contains_key(&page(number));
     for step in steps {
@@ -128,9 +141,10 @@ proptest! {
         nodes in 1u32..=4,
         partitions in 1u32..=64,
         threads in 1usize..=3,
+        limits in limits(),
         steps in vec(step(false), 1..120),
     ) {
-        run(policy, (nodes, partitions), threads, false, &steps);
+        run(policy, (nodes, partitions), (threads, limits), false, &steps);
     }
 
     #[test]
@@ -139,9 +153,10 @@ proptest! {
         nodes in 1u32..=4,
         partitions in 1u32..=64,
         threads in 1usize..=3,
+        limits in limits(),
         steps in vec(step(true), 1..120),
     ) {
-        run(policy, (nodes, partitions), threads, true, &steps);
+        run(policy, (nodes, partitions), (threads, limits), true, &steps);
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use doppel_model::pairwise::Policy;
-use doppel_model::{NodeId, PartitionId};
+use doppel_model::{ClientId, NodeId, PartitionId};
 use doppel_protocol::IndexOrders as _;
 use doppel_protocol::{
     IndexCommand, MappingApi, RebalanceError, RebalanceRequest, Search, SearchResult, Tier2Api,
@@ -28,7 +28,11 @@ pub(super) fn add(pages: &Pages, from: usize, count: usize, words: usize) -> Vec
         text[10] += copy * 500;
         let signature = signature_of(&text);
         pages.lock().unwrap().insert(page(number), Arc::clone(&signature));
-        puts.push(IndexCommand::Put { page: page(number), signature, search: Some(Search { ticket: 1 }) });
+        puts.push(IndexCommand::Put {
+            page: page(number),
+            signature,
+            search: Some(Search { ticket: 1, client: ClientId::NONE }),
+        });
     }
     puts
 }

@@ -104,7 +104,12 @@ impl Alone {
     fn put(&self, number: usize, words: u32) -> NodeOrder {
         let signature = signature_of(&(0..words).collect::<Vec<_>>());
         let lengths = self.map.lexicon().lengths(&signature);
-        NodeOrder::Put { page: page(number), signature, home: Home { partition: PartitionId(5), lengths } }
+        NodeOrder::Put {
+            page: page(number),
+            signature,
+            home: Home { partition: PartitionId(5), lengths },
+            owes_search: false,
+        }
     }
 
     fn remove(number: usize, words: u32) -> NodeOrder {
@@ -136,7 +141,7 @@ impl Alone {
         let signature = signature_of(&(0..61).collect::<Vec<_>>());
         let lengths = self.map.lexicon().lengths(&signature);
         let searches = vec![NodeSearch::Foreign { signature, lengths }];
-        self.node.search(self.call, SearchBatch { pass: false, searches })
+        self.node.search(self.call, SearchBatch { pass: None, searches })
     }
 }
 

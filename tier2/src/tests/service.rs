@@ -6,9 +6,9 @@ use std::sync::mpsc;
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
-use doppel_model::PageId;
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::Signature;
+use doppel_model::{ClientId, PageId};
 use doppel_protocol::IndexOrders as _;
 use doppel_protocol::{ContentSource, IndexCommand, IndexError, MappingApi, Search, SearchResult, Tier2Api};
 use tempfile::TempDir;
@@ -51,7 +51,7 @@ pub(super) fn puts(count: usize) -> (Pages, Vec<IndexCommand>) {
     for number in 0..count {
         let signature = signature_of(&text(number as u32 % 40, number as u32 / 40));
         pages.insert(page(number), Arc::clone(&signature));
-        let search = Some(Search { ticket: number as u32 });
+        let search = Some(Search { ticket: number as u32, client: ClientId::NONE });
         commands.push(IndexCommand::Put { page: page(number), signature, search });
     }
     (Arc::new(Mutex::new(pages)), commands)
@@ -110,7 +110,7 @@ fn passes_start_by_count_by_age_and_on_a_flush() {
     let search = IndexCommand::Search {
         page: page(0),
         content: pages.lock().unwrap()[&page(0)].content(),
-        search: Search { ticket: 99 },
+        search: Search { ticket: 99, client: ClientId::NONE },
     };
     tier2.submit(orders(25, vec![search.clone()])).unwrap();
     // What was handed over before is left out, and what is missing refused.
@@ -132,7 +132,11 @@ fn passes_start_by_count_by_age_and_on_a_flush() {
     tier2
         .submit(orders(
             0,
-            vec![IndexCommand::Search { page: page(1), content, search: Search { ticket: 5 } }],
+            vec![IndexCommand::Search {
+                page: page(1),
+                content,
+                search: Search { ticket: 5, client: ClientId::NONE },
+            }],
         ))
         .unwrap();
     assert_eq!(answers.recv_timeout(LONG).unwrap()[0].ticket, 5);
@@ -176,7 +180,8 @@ fn answers_agree_with_the_reference_and_probes_with_answers() {
     // The map comes after the pass; its figures are of the searches under it.
     come_to_rest(&tier2);
     let search = |(page, signature): (&PageId, &Arc<Signature>)| {
-        let (page, content, search) = (*page, signature.content(), Search { ticket: 1 });
+        let (page, content, search) =
+            (*page, signature.content(), Search { ticket: 1, client: ClientId::NONE });
         IndexCommand::Search { page, content, search }
     };
     tier2.submit(orders(1_000, pages.iter().map(search).collect())).unwrap();

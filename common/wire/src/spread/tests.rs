@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Barrier, Mutex};
 
-use doppel_model::Timestamp;
 use doppel_model::signature::Builder;
+use doppel_model::{ClientId, Timestamp};
 use doppel_protocol::{BackupPiece, BackupSummary, Body};
 
 use super::*;
@@ -79,7 +79,7 @@ impl Tier1Reads for Node {
 }
 
 impl Tier1Api for Node {
-    fn submit(&self, submissions: Vec<Submission>) -> Answer<Vec<Outcome>> {
+    fn submit_for(&self, _: ClientId, submissions: Vec<Submission>) -> Answer<Vec<Outcome>> {
         if let Some(meets) = &self.meets {
             meets.wait();
         }
@@ -302,14 +302,14 @@ fn what_has_no_known_owner_is_unavailable_and_the_rest_is_done() {
     nodes[2].fail(Some(Tier1Error::Full { pending: 2, limit: 1 }));
     assert_eq!(spread.submit(submissions()), Err(Tier1Error::Full { pending: 2, limit: 1 }));
     nodes[2].fail(None);
-    let answers = spread.submit_each(submissions());
+    let answers = spread.submit_each(ClientId::NONE, submissions());
     for ((n, answer), (_, of)) in answers.into_iter().enumerate().zip(urls(40)) {
         let outcome = if n.is_multiple_of(3) { Outcome::Confirmed } else { Outcome::Pending };
         assert_eq!(answer, if of == 1 { Err(unknown()) } else { Ok(outcome) });
     }
     (0..4).for_each(|shard| owners.moves(shard, None));
     assert!(matches!(spread.submit(submissions()), Err(Tier1Error::Unavailable(_))));
-    for (answer, (url, _)) in spread.submit_each(submissions()).into_iter().zip(urls(40)) {
+    for (answer, (url, _)) in spread.submit_each(ClientId::NONE, submissions()).into_iter().zip(urls(40)) {
         let why = format!("no owner of shard {} is known", url.id().shard(4).0);
         assert_eq!(answer, Err(Tier1Error::Unavailable(why)), "each says which");
     }

@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use doppel_model::pairwise::Similarity;
-use doppel_model::{ContentHash, Epoch, RangeId};
+use doppel_model::{ClientId, ContentHash, Epoch, RangeId};
 use doppel_partitioning::Plan;
 use doppel_protocol::{
     IndexCommand, IndexError, IndexOrders, LoadReport, MappingApi, Orders, Pair, PartitionLookup,
@@ -124,7 +124,7 @@ fn orders_come_to_the_router_as_they_were_given() {
     let remote = RemoteOrders::start(node.peer()).unwrap();
     let (page, content) = (PageId::from_bytes([1; 16]), ContentHash([2; 16]));
     let signature = Arc::new(Builder::new().build(&[1, 2, 3]));
-    let search = Search { ticket: 3 };
+    let search = Search { ticket: 3, client: ClientId(7) };
     let commands = vec![
         IndexCommand::Put { page, signature, search: Some(search) },
         IndexCommand::Remove { page, content },

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::sync::mpsc;
 
 use doppel_model::pairwise::Similarity;
-use doppel_model::{ContentHash, Epoch, GroupId, PageUrl, RangeId, ShardId, Timestamp};
+use doppel_model::{ClientId, ContentHash, Epoch, GroupId, PageUrl, RangeId, ShardId, Timestamp};
 use doppel_protocol::range_owner::{
     AppliedUpTo, BackupId, EncodedPost, PeerError, PostDone, RangeOwner, RangeReport, RangeState, Receipt,
     Row,
@@ -129,7 +129,13 @@ impl RangeOwner for Owner {
         Self::check(range)
     }
 
-    fn submit(&self, range: RangeId, submissions: Vec<Submission>) -> Result<Vec<Outcome>, PeerError> {
+    fn submit(
+        &self,
+        range: RangeId,
+        client: ClientId,
+        submissions: Vec<Submission>,
+    ) -> Result<Vec<Outcome>, PeerError> {
+        assert_eq!(client, ClientId(7));
         Self::check(range)?;
         self.note(format!("submit {}", submissions.len()));
         Ok(vec![Outcome::Pending; submissions.len()])
@@ -230,7 +236,7 @@ fn calls_reach_the_owner_and_its_answers_come_back() {
         canonical: None,
         body: Body::Dead,
     };
-    assert_eq!(remote.submit(RANGE, vec![submission; 2]), Ok(vec![Outcome::Pending; 2]));
+    assert_eq!(remote.submit(RANGE, ClientId(7), vec![submission; 2]), Ok(vec![Outcome::Pending; 2]));
     let page = PageId::from_bytes([5; 16]);
     let content = ContentHash([2; 16]);
     remote.purge(RANGE, &[page]).unwrap();

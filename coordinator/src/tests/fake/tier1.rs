@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::Signature;
-use doppel_model::{GroupId, PageId, PageUrl, ShardId};
+use doppel_model::{ClientId, GroupId, PageId, PageUrl, ShardId};
 use doppel_protocol::answer::Advice;
 use doppel_protocol::{
     Aged, Backlog, BackupError, BackupPiece, BackupStream, BackupSummary, Change, Changes, Counters,
@@ -130,7 +130,7 @@ impl Tier1Reads for Fake {
 }
 
 impl Tier1Api for Fake {
-    fn submit(&self, submissions: Vec<Submission>) -> Result<Vec<Outcome>, Tier1Error> {
+    fn submit_for(&self, _: ClientId, submissions: Vec<Submission>) -> Result<Vec<Outcome>, Tier1Error> {
         let mut state = self.state();
         if let Some((calls, refused)) = &state.refuse
             && state.submitted.len() >= *calls

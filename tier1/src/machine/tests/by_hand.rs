@@ -1,5 +1,6 @@
 //! What tests of single rules are written with: commits, messages and answers given by hand.
 
+use doppel_model::ClientId;
 use doppel_protocol::Outcome;
 
 use super::*;
@@ -39,7 +40,7 @@ impl World {
             canonical: None,
             body,
         };
-        Command::Submit { submission: Box::new(submission), hint: None }
+        Command::Submit { submission: Box::new(submission), hint: None, client: ClientId::NONE }
     }
 
     pub(super) fn push(&mut self, name: &str, body: Body) {

@@ -1,6 +1,7 @@
 //! A page that comes back, after it was forgotten or its record dropped, is none of its earlier life.
 
 use super::*;
+use doppel_model::ClientId;
 
 const NAME: &str = "http://h/a";
 
@@ -21,7 +22,7 @@ impl World {
                 canonical: None,
                 body: Body::Dead,
             };
-            Command::Submit { submission: Box::new(submission), hint: None }
+            Command::Submit { submission: Box::new(submission), hint: None, client: ClientId::NONE }
         };
         self.commit(vec![command], usize::MAX);
     }

@@ -1,6 +1,7 @@
 //! Histories that random runs reach too seldom, one by one, and what they are written with.
 
 use super::*;
+use doppel_model::ClientId;
 
 impl World {
     /// A new content of a page, decided by nobody yet.
@@ -20,7 +21,10 @@ impl World {
             canonical: None,
             body: Body::Content(Arc::clone(&self.signatures[k as usize])),
         };
-        self.commit(vec![Command::Submit { submission: Box::new(submission), hint }], usize::MAX);
+        self.commit(
+            vec![Command::Submit { submission: Box::new(submission), hint, client: ClientId::NONE }],
+            usize::MAX,
+        );
     }
 
     /// Tier 2 answers everything.

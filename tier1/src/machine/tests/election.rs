@@ -3,6 +3,7 @@
 use super::*;
 use crate::machine::Message;
 use crate::record::Group;
+use doppel_model::ClientId;
 
 /// A group of ten copies, in the winner order. Its elections take four steps.
 struct Ten {
@@ -39,7 +40,8 @@ impl Ten {
             canonical: None,
             body,
         };
-        let command = Command::Submit { submission: Box::new(submission), hint: None };
+        let command =
+            Command::Submit { submission: Box::new(submission), hint: None, client: ClientId::NONE };
         self.world.commit(vec![command], 0);
     }
 

@@ -1,5 +1,6 @@
 //! Merges, the forwards they leave behind, and what is written down of the pair that caused them.
 
+use doppel_model::ClientId;
 use doppel_model::pairwise::Similarity;
 
 use super::*;
@@ -379,7 +380,8 @@ fn a_member_that_comes_before_its_group_and_is_put_out_is_missed() {
         body: Body::Content(Arc::clone(&world.signatures[30])),
     };
     world.model_submit("http://g/rr", 27, None, &ModelBody::Content(30));
-    world.commit(vec![Command::Submit { submission: Box::new(older), hint: None }], 0);
+    world
+        .commit(vec![Command::Submit { submission: Box::new(older), hint: None, client: ClientId::NONE }], 0);
     let row = |world: &World| read::<Member>(&world.store, &key::member(many, middle)).unwrap();
     while row(&world).is_none() {
         world.commit(Vec::new(), 1);

@@ -1,5 +1,6 @@
 //! What happens to the machine in a run: one random thing after the other.
 
+use doppel_model::ClientId;
 use doppel_model::pairwise::Similarity;
 
 use super::*;
@@ -209,6 +210,7 @@ impl World {
         let url = PageUrl::parse(&name).unwrap();
         let hint = self.hint(url.id(), &body);
         Command::Submit {
+            client: ClientId::NONE,
             submission: Box::new(Submission {
                 url,
                 fetched_at: Timestamp::from_millis(fetched_at),

@@ -1,5 +1,6 @@
 //! A range whose messages do not leave: submissions wait, and what tier 2 says does not.
 
+use doppel_model::ClientId;
 use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Instant;
@@ -70,7 +71,7 @@ fn tier_2_does_not_wait_for_a_range_that_holds_submissions_back() {
     }
     let owner = tier1.own(RangeId(0)).unwrap();
     let submissions = batch().into_iter().map(|submission| (submission, None)).collect();
-    let held_back = owner.submit(submissions, Arriving::count(&Arc::default(), 0).0).unwrap();
+    let held_back = owner.submit(submissions, Arriving::count(&Arc::default(), ClientId::NONE, 0).0).unwrap();
     let began = Instant::now();
     while owner.totals().1.messages <= UNFINISHED_MAX {
         assert!(began.elapsed() < PATIENCE, "{} messages", owner.totals().1.messages);

@@ -1,5 +1,6 @@
 //! The end of the threads.
 
+use doppel_model::ClientId;
 use std::thread;
 
 use crossbeam::channel::{Receiver, Sender, unbounded};
@@ -31,7 +32,7 @@ fn a_stop_ends_though_the_last_commit_fails() {
         let at = Timestamp::from_millis(1);
         let (popularity, language, canonical) = (None, None, None);
         let submission = Submission { url: url(page), fetched_at: at, popularity, language, canonical, body };
-        let arriving = Arriving::count(&Arc::default(), 0).0;
+        let arriving = Arriving::count(&Arc::default(), ClientId::NONE, 0).0;
         tier1.own(RangeId(0)).unwrap().submit(vec![(submission, None)], arriving).unwrap()
     };
     let first = submit(1);

@@ -1,5 +1,6 @@
 //! What waits for a writer that waits itself has bounds, whether or not its callers still wait.
 
+use doppel_model::ClientId;
 use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Instant;
@@ -90,12 +91,12 @@ impl Process {
     /// Hands a page in, as a call does whose caller is about to go away.
     fn begin(&self, page: u64) -> Result<(), Tier1Error> {
         let page = submission(page);
-        let arriving = self.tier1.admit(std::slice::from_ref(&page))?;
+        let arriving = self.tier1.admit(ClientId::NONE, std::slice::from_ref(&page))?;
         self.owner.submit(vec![(page, None)], arriving).map(drop)
     }
 
     fn arriving(&self) -> u64 {
-        self.tier1.arriving.load(Ordering::Acquire)
+        self.tier1.arriving.all()
     }
 
     /// A post of another range.
@@ -146,7 +147,7 @@ fn what_waits_for_a_writer_has_a_bound_in_bytes_whatever_it_is() {
         (Submission { body, ..version(page, 1, content(page)) }, None)
     };
     let begin = |page| {
-        let arriving = Arriving::count(&process.tier1.arriving, 1).0;
+        let arriving = Arriving::count(&process.tier1.arriving, ClientId::NONE, 1).0;
         process.owner.submit(vec![submission(page)], arriving).map(drop)
     };
     let taken = (0..1_000).take_while(|_| begin(process.first).is_ok()).count();

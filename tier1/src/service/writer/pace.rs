@@ -104,7 +104,7 @@ impl Writer<'_> {
         }
         let now = Instant::now();
         let at = *self.forget_at.get_or_insert(now + CONFIRMED);
-        self.stopping || at <= now
+        at <= now
     }
 
     /// Takes the tasks that are there, so that posts and receipts of all ranges share a commit. Where commits come all the time

@@ -1,5 +1,7 @@
 //! What a writer says to whoever waits for it when it takes nothing any more.
 
+use std::collections::VecDeque;
+
 use doppel_protocol::Tier1Error;
 
 use super::Writer;
@@ -23,6 +25,18 @@ impl Writer<'_> {
             lease.disk_is_full();
         }
         self.refuse_until_end(refused);
+    }
+
+    /// The process ends. What callers have handed in is still committed, unless it is held back until messages have left. Messages,
+    /// searches and recomputations are in the rows, and the next start goes on with them.
+    pub(super) fn leave_unowed(&mut self) {
+        let holds_back = self.range.holds_back();
+        let (kept, left) = std::mem::take(&mut self.waiting)
+            .into_iter()
+            .partition(|entry| entry.is_owed_at_the_end(holds_back));
+        self.waiting = kept;
+        let left: VecDeque<Waiting> = left;
+        left.into_iter().for_each(|entry| entry.refuse(&Tier1Error::Stopping));
     }
 
     fn refuse_until_end(&mut self, refused: &Tier1Error) {

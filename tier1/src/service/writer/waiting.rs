@@ -43,10 +43,10 @@ impl Waiting {
     pub(super) fn new(task: Task) -> Result<Self, Task> {
         let (commands, to) = match task {
             Task::Submit { submissions, arriving, reply } => {
-                let commands = submissions
-                    .into_iter()
-                    .map(|(submission, hint)| Command::Submit { submission: Box::new(submission), hint })
-                    .collect();
+                let client = arriving.client();
+                let command =
+                    |(submission, hint)| Command::Submit { submission: Box::new(submission), hint, client };
+                let commands = submissions.into_iter().map(command).collect();
                 (commands, To::Submit(reply, arriving))
             }
             Task::Commands(commands) => (commands.into(), To::Nobody(Place::default())),
@@ -95,6 +95,14 @@ impl Waiting {
             To::Report(_) | To::Nobody(_) => false,
         };
         may_wait && !self.commands.is_empty()
+    }
+
+    /// Whether a caller has handed it in and can have its answer before the process ends.
+    pub(super) fn is_owed_at_the_end(&self, holds_back: bool) -> bool {
+        match self.to {
+            To::Submit(..) | To::Apply { .. } => self.is_done() || self.is_due(holds_back),
+            To::Report(_) | To::Nobody(_) => false,
+        }
     }
 
     pub(super) fn is_done(&self) -> bool {
@@ -164,7 +172,7 @@ mod tests {
     use std::sync::Arc;
 
     use crossbeam::channel::bounded;
-    use doppel_model::{PageId, Timestamp};
+    use doppel_model::{ClientId, PageId, Timestamp};
     use doppel_protocol::{Body, Submission};
 
     use super::*;
@@ -181,7 +189,7 @@ mod tests {
         };
         Task::Submit {
             submissions: pages.map(|at| (page(at), None)).collect(),
-            arriving: Arriving::count(&Arc::default(), 0).0,
+            arriving: Arriving::count(&Arc::default(), ClientId::NONE, 0).0,
             reply: Reply::new(bounded(1).0, Place::default()),
         }
     }

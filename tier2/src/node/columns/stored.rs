@@ -5,7 +5,7 @@ use std::io;
 use doppel_model::InsertSeq;
 use doppel_snapshot::{Item, Reader, Unreadable, Writer};
 
-use super::{BitmapName, Bitmaps, Columns, Head};
+use super::{BitmapName, Bitmaps, Columns, Head, OWED};
 
 impl Item for Head {
     const BYTES: usize = 27;
@@ -15,8 +15,8 @@ impl Item for Head {
             self.insert_seq.0,
             self.center.0,
             self.second_center.0,
-            // That of a pass that is over: whoever was searched for comes before all that follow.
-            self.query_order.min(1),
+            // That of a pass that is over: whoever was searched for comes before all that follow. What is owed is asked for again.
+            u32::from(!matches!(self.query_order, 0 | OWED)),
             self.total,
             self.bitmap.0,
         ];

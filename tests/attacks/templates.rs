@@ -1,0 +1,185 @@
+//! A client that sends pages of one template whose texts are just not similar enough: every page is compared with very many others. Another
+//! client's pages are decided meanwhile, the server ends when it is told to, and a purge ends the work at once.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::{Door, PATIENCE};
+use crate::harness::pages::ndjson;
+use crate::harness::{doppel, lines_of, wait_until};
+
+/// How many pages the template has; 30,000 by hand.
+const PAGES: &str = "DOPPEL_ATTACK_TEMPLATE_PAGES";
+const PAGES_DEFAULT: usize = 4_000;
+
+/// Words that all pages of the template share, and those that each has for itself: two pages have a similarity of 0.79.
+const SHARED: usize = 400;
+const OWN: usize = 50;
+
+/// Pages that the other client sends at a time.
+const OTHERS: usize = 20;
+
+/// Within this time a server that is told to end has ended.
+const END: Duration = Duration::from_secs(10);
+
+fn template(pages: usize) -> impl Iterator<Item = Value> {
+    let shared: String = (0..SHARED).map(|word| format!("shared{word} ")).collect();
+    (0..pages).map(move |page| {
+        let own: String = (0..OWN).map(|word| format!("own{page}x{word} ")).collect();
+        json!({"url": format!("http://template.example/{page}"), "text": format!("{shared}{own}")})
+    })
+}
+
+fn count() -> usize {
+    std::env::var(PAGES).ok().map_or(PAGES_DEFAULT, |pages| pages.parse().unwrap())
+}
+
+/// Pushes pages as the crawler, in batches, and goes on when too many are pending.
+fn push(door: &Door, pages: impl Iterator<Item = Value>, end: &AtomicBool) {
+    let pages: Vec<Value> = pages.collect();
+    for batch in pages.chunks(500) {
+        let body = ndjson(batch);
+        while !end.load(Ordering::Relaxed) {
+            let answer = door.post("/v1/pages", "application/x-ndjson", body.clone(), &door.tokens.write);
+            match answer.status().as_u16() {
+                200 => break,
+                429 => thread::sleep(Duration::from_millis(200)),
+                status => panic!("{status}: {}", answer.text().unwrap()),
+            }
+        }
+    }
+}
+
+/// Pushes pages of another client, and waits for their decisions. How long the slowest decision and the slowest answers took.
+fn decided(door: &Door, round: usize) -> (Duration, Vec<Duration>) {
+    let url = |page: usize| format!("http://well{round}.example/{page}");
+    let text = |page: usize| -> String { (0..60).map(|word| format!("r{round}p{page}w{word} ")).collect() };
+    let pages: Vec<Value> = (0..OTHERS).map(|page| json!({"url": url(page), "text": text(page)})).collect();
+    let begin = Instant::now();
+    let taken = door.post("/v1/pages", "application/x-ndjson", ndjson(&pages), &door.tokens.operate);
+    assert_eq!(taken.status(), 200, "{}", taken.text().unwrap());
+    let mut answers = vec![begin.elapsed()];
+    for page in 0..OTHERS {
+        loop {
+            let asked = Instant::now();
+            let path = format!("/v1/status?url={}", url(page));
+            let answer = door.send(Method::GET, &path, Some(&door.tokens.operate));
+            answers.push(asked.elapsed());
+            let status: Value = answer.json().unwrap();
+            if status["status"] != "pending" {
+                assert_eq!(status["status"], "unique", "{status}");
+                break;
+            }
+            assert!(begin.elapsed() < PATIENCE, "a page of another client waits for {:?}", begin.elapsed());
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+    (begin.elapsed(), answers)
+}
+
+fn p99(mut times: Vec<Duration>) -> Duration {
+    times.sort();
+    times[times.len() * 99 / 100]
+}
+
+/// Rounds of the other client, until the end or a number of them. The slowest decision, and the 99th percentile of its answers.
+fn rounds(door: &Door, first: usize, least: usize, end: &AtomicBool) -> (Duration, Duration) {
+    let (mut slowest, mut all) = (Duration::ZERO, Vec::new());
+    for round in first.. {
+        let (time, answers) = decided(door, round);
+        slowest = slowest.max(time);
+        all.extend(answers);
+        if round + 1 >= first + least && end.load(Ordering::Relaxed) {
+            break;
+        }
+    }
+    (slowest, p99(all))
+}
+
+fn pending(door: &Door) -> u64 {
+    let metrics = door.send(Method::GET, "/metrics", Some(&door.tokens.read)).text().unwrap();
+    let line = metrics.lines().find(|line| line.starts_with("doppel_tier1_pending_pages"));
+    line.and_then(|line| line.rsplit(' ').next()).map_or(0, |number| number.parse::<f64>().unwrap() as u64)
+}
+
+#[test]
+fn a_template_below_the_threshold_keeps_no_other_client_waiting_and_the_server_ends_in_its_midst() {
+    let door = Door::open(&[]);
+    let over = AtomicBool::new(true);
+    let quiet = rounds(&door, 0, 10, &over);
+    over.store(false, Ordering::Relaxed);
+    let during = thread::scope(|scope| {
+        let others = scope.spawn(|| rounds(&door, 1_000, 10, &over));
+        push(&door, template(count()), &AtomicBool::new(false));
+        let begin = Instant::now();
+        // Longer than it takes to send them.
+        wait_until("half of the pages", 10 * END, || (pending(&door) < count() as u64 / 2).then_some(()));
+        println!("a template: half of {} pages are decided after {:?}", count(), begin.elapsed());
+        over.store(true, Ordering::Relaxed);
+        others.join().unwrap()
+    });
+    println!(
+        "a template: decisions of others {:?}, quiet {:?}; answers {:?}, quiet {:?}",
+        during.0, quiet.0, during.1, quiet.1
+    );
+    assert!(during.1 < (5 * quiet.1).max(Duration::from_millis(100)), "{during:?} is slow beside {quiet:?}");
+    let (url, begin) = (door.server.url.clone(), Instant::now());
+    let Door { _home: home, tokens, server, .. } = door;
+    assert!(server.terminate(), "the server has not ended well");
+    println!("a template: {url} has ended after {:?}", begin.elapsed());
+    assert!(begin.elapsed() < END, "the server has ended after {:?}", begin.elapsed());
+    // The next start goes on: nothing is lost, and no page has a partner.
+    let mut command = doppel();
+    command.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(home.path().join("data"));
+    command.arg("--tokens").arg(&tokens.file);
+    let server = crate::harness::Server::start_locked(command, &tokens.operate);
+    server.flush_patiently();
+    let mut statuses: BTreeMap<String, usize> = BTreeMap::new();
+    for line in lines_of(&server.export()) {
+        if let (Some(url), Some(status)) = (line["url"].as_str(), line["status"].as_str())
+            && url.starts_with("http://template.example/")
+        {
+            *statuses.entry(status.to_owned()).or_default() += 1;
+        }
+    }
+    assert_eq!(statuses, BTreeMap::from([("unique".to_owned(), count())]));
+}
+
+#[test]
+fn a_client_has_half_of_what_may_be_pending_and_a_purge_ends_its_work() {
+    const LIMIT: usize = 4_000;
+    let door = Door::open(&["--pending-max", &LIMIT.to_string()]);
+    let refused = thread::scope(|scope| {
+        scope
+            .spawn(|| {
+                let pages: Vec<Value> = template(3 * LIMIT).collect();
+                pages.chunks(500).find_map(|batch| {
+                    let kind = "application/x-ndjson";
+                    let answer = door.post("/v1/pages", kind, ndjson(batch), &door.tokens.write);
+                    (answer.status() != 200).then(|| answer.text().unwrap())
+                })
+            })
+            .join()
+            .unwrap()
+    });
+    let refused: Value = serde_json::from_str(&refused.expect("all pages were taken")).unwrap();
+    assert_eq!(refused["type"], "urn:doppel:problem:client-limit", "{refused}");
+    assert!(refused["detail"].as_str().unwrap().contains("one client may have 2000"), "{refused}");
+    decided(&door, 0);
+    let purged = door.post(
+        "/v1/purge",
+        "application/json",
+        json!({"host": "template.example"}).to_string(),
+        &door.tokens.operate,
+    );
+    assert_eq!(purged.status(), 200, "{}", purged.text().unwrap());
+    wait_until("the end of the work for purged pages", PATIENCE, || (pending(&door) == 0).then_some(()));
+    let flush = door.send(Method::POST, "/v1/flush?wait=true&timeout=4", Some(&door.tokens.operate));
+    assert_eq!(flush.json::<Value>().unwrap()["done"], true);
+    decided(&door, 1);
+}

@@ -1,0 +1,73 @@
+//! Searches that were interrupted at their limit, until they are asked for again.
+//!
+//! A search visits its candidates in the order of insertion, so the last one visited says where it continues. Candidates that come
+//! meanwhile are younger and are still ahead.
+//!
+//! Losing one of these costs time alone: the search begins anew.
+
+use doppel_model::{ContentHash, InsertSeq, PageId};
+use hashbrown::HashMap;
+
+use super::columns::Center;
+use super::found::Partner;
+use super::tables::EntryRef;
+use crate::seed::Seeded;
+
+/// The most interrupted searches that are kept. A search that finds no room runs to its end.
+const SEARCHES_MAX: usize = 16_384;
+
+/// The most partners, and the most centers known to be far, with which a search can be interrupted.
+pub(crate) const FINDINGS_MAX: usize = 512;
+
+/// A search that was interrupted.
+#[derive(Debug, Clone)]
+pub(crate) struct Interrupted {
+    /// The entry that is searched for, and its insertion sequence; none for a content that another node stores.
+    pub(crate) own: Option<(EntryRef, InsertSeq)>,
+    /// See [`QueryRole::First`](super::roles::QueryRole::First).
+    pub(crate) before: Option<PageId>,
+    /// The last candidate that was visited.
+    pub(crate) visited: InsertSeq,
+    /// Oldest first.
+    pub(crate) partners: Vec<Partner>,
+    /// See [`search`](super::search); oldest first.
+    pub(crate) far: Vec<Center>,
+}
+
+/// The interrupted searches of a node.
+#[derive(Debug, Default)]
+pub(crate) struct InterruptedSearches {
+    /// By content, and whether this node stores it.
+    searches: HashMap<(ContentHash, bool), Interrupted, Seeded>,
+}
+
+impl InterruptedSearches {
+    /// Whether another search may be interrupted.
+    pub(crate) fn has_room(&self) -> bool {
+        self.searches.len() < SEARCHES_MAX
+    }
+
+    pub(crate) fn insert(&mut self, content: ContentHash, search: Interrupted) {
+        self.searches.insert((content, search.own.is_some()), search);
+    }
+
+    /// Takes out the search for a content, if it is the one that is meant.
+    pub(crate) fn take_if(
+        &mut self,
+        content: ContentHash,
+        is_stored: bool,
+        is_meant: impl FnOnce(&Interrupted) -> bool,
+    ) -> Option<Interrupted> {
+        // Mostly there is none, and nothing has to be hashed.
+        if self.searches.is_empty() {
+            return None;
+        }
+        let key = (content, is_stored);
+        if self.searches.get(&key).is_some_and(is_meant) { self.searches.remove(&key) } else { None }
+    }
+
+    /// All begin anew: places and insertion sequences mean something else from now on.
+    pub(crate) fn clear(&mut self) {
+        self.searches.clear();
+    }
+}
