@@ -9,6 +9,7 @@ use std::io;
 use std::path::Path;
 
 use doppel_model::NodeId;
+use doppel_snapshot::create_directories;
 use serde::Serialize;
 
 use crate::error::Error;
@@ -103,7 +104,7 @@ pub fn is_empty(dir: &Path) -> bool {
 /// When it cannot be written.
 pub fn mark(dir: &Path) -> io::Result<()> {
     let node = dir.join(node_dir(NodeId(0)));
-    fs::create_dir_all(&node)?;
+    create_directories(&node)?;
     File::create(node.join(IN_TIER1))?.sync_all()?;
     [&node, dir].into_iter().try_for_each(|dir| File::open(dir)?.sync_all())
 }

@@ -1,10 +1,11 @@
 //! What nodes are opened with: threads, a locked directory.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{File, TryLockError};
 use std::path::Path;
 use std::sync::Arc;
 
 use doppel_model::{Incarnation, NodeId};
+use doppel_snapshot::create_directories;
 use doppel_threads::{GiveWay, give_way};
 
 use crate::config::Config;
@@ -48,7 +49,7 @@ pub(crate) fn node_dir(node: NodeId) -> String {
 
 /// Makes a directory if it is not there, and locks it for this process.
 pub(crate) fn lock(dir: &Path) -> Result<File, Error> {
-    fs::create_dir_all(dir).map_err(|e| Error::io("create the directory", dir, e))?;
+    create_directories(dir).map_err(|e| Error::io("create the directory", dir, e))?;
     let path = dir.join(LOCK);
     let fail = |e| Error::io("lock", &path, e);
     let file = File::create(&path).map_err(fail)?;

@@ -71,9 +71,13 @@ impl IndexState for StateFiles {
 /// Gives a file other contents in one step: after a crash, also of the machine, there are the ones or the others.
 fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let new = path.with_extension("new");
-    let mut file = File::create(&new)?;
-    file.write_all(bytes)?;
-    put(&file, &new, path)
+    let replace = || {
+        let mut file = File::create(&new)?;
+        file.write_all(bytes)?;
+        put(&file, &new, path)
+    };
+    // A disk that is full has no use for a part of it.
+    replace().inspect_err(|_| drop(fs::remove_file(&new)))
 }
 
 /// Removes a file, if it is there.
@@ -111,5 +115,20 @@ mod tests {
         fs::create_dir(files.path(IndexStateItem::Plan)).unwrap();
         assert!(matches!(files.load(IndexStateItem::Plan), Err(IndexStateError::Unreadable(_))));
         assert!(matches!(files.store(IndexStateItem::Plan, b""), Err(IndexStateError::Refused(_))));
+    }
+
+    #[test]
+    fn what_cannot_be_stored_leaves_nothing_and_the_item_as_it_was() {
+        let dir = tempfile::tempdir().unwrap();
+        let files = StateFiles::new(dir.path());
+        let path = files.path(IndexStateItem::Plan);
+        // A disk on which nothing can be written.
+        std::os::unix::fs::symlink("/dev/full", path.with_extension("new")).unwrap();
+        files.store(IndexStateItem::Plan, b"one").unwrap_err();
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+        // A file that cannot be replaced.
+        fs::create_dir(&path).unwrap();
+        files.store(IndexStateItem::Plan, b"one").unwrap_err();
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
     }
 }

@@ -8,6 +8,7 @@ use doppel_model::StableHasher64;
 use serde::Serialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 
+use crate::directories::{parent, sync_directory};
 use crate::item::Item;
 
 /// Bytes that are written and read at a time.
@@ -253,7 +254,7 @@ pub fn put(file: &File, written: &Path, path: &Path) -> io::Result<()> {
 /// # Errors
 /// When its directory cannot be synced.
 pub fn sync_name(path: &Path) -> io::Result<()> {
-    path.parent().map_or(Ok(()), |dir| File::open(dir)?.sync_all())
+    sync_directory(parent(path))
 }
 
 /// The head of a snapshot, or why it would not be used, as far as the file alone shows; none where there is none.
@@ -325,6 +326,45 @@ mod tests {
             prop_assert!(damage(&path, b"kind 1").unwrap().is_some());
             fs::write(&path, &sound[..cut.index(sound.len())]).unwrap();
             prop_assert!(read().is_err());
+        }
+    }
+
+    /// Takes so many bytes, and then fails once, as a disk does.
+    struct Failing(Vec<u8>, usize);
+
+    impl Write for Failing {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            if self.1 == 0 {
+                self.1 = usize::MAX;
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            let taken = bytes.len().min(self.1);
+            self.0.extend(&bytes[..taken]);
+            self.1 -= taken;
+            Ok(taken)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_write_that_fails_at_any_place_gives_no_snapshot() {
+        let write = |to: &mut Failing| {
+            let mut writer = Writer::new(to, b"kind 1", &7)?;
+            // More than is written at a time.
+            (0..3).try_for_each(|_| writer.column(&vec![5_u8; CHUNK]))?;
+            writer.finish().map(drop)
+        };
+        let mut whole = Failing(Vec::new(), usize::MAX);
+        write(&mut whole).unwrap();
+        let length = whole.0.len();
+        for left in [0, 1, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK + 100, length - 9, length - 8, length - 1] {
+            let mut failing = Failing(Vec::new(), left);
+            assert!(write(&mut failing).is_err(), "{left} bytes");
+            let read = Reader::new::<u64>(&*failing.0, failing.0.len() as u64, b"kind 1");
+            assert!(read.and_then(|(reader, _)| reader.finish()).is_err(), "{left} bytes");
         }
     }
 

@@ -87,3 +87,56 @@ fn damaged_rows_are_not_backed_up() {
     let copied = copy_piece(&store, &mut Vec::new(), &mut writer);
     assert!(matches!(copied, Err(BackupError::Tier1Error(Tier1Error::Damaged(_)))), "{copied:?}");
 }
+
+/// Takes so many bytes, and then fails once or for good, as a disk does.
+struct Failing {
+    file: Vec<u8>,
+    left: usize,
+    goes_on: bool,
+}
+
+impl io::Write for Failing {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.left == 0 {
+            if self.goes_on {
+                self.left = usize::MAX;
+            }
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        // The last write is a short one.
+        let taken = bytes.len().min(self.left);
+        self.file.extend(&bytes[..taken]);
+        self.left -= taken;
+        Ok(taken)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_write_that_fails_at_any_byte_gives_no_backup_also_if_the_disk_goes_on() {
+    let rows: Vec<Write> = (0..30_u8).map(|n| (vec![0, n], Some(vec![n; 9]))).collect();
+    let write = |out: &mut Failing| {
+        let mut writer = Writer::begin(out, "the manifest")?;
+        // Whoever goes on after an error is told again.
+        let (mut failed, kinds) = (None, [Kind::Rows, Kind::Changes]);
+        for (kind, (key, value)) in kinds.into_iter().flat_map(|kind| rows.iter().map(move |row| (kind, row)))
+        {
+            failed = writer.entry(kind, key, value.as_deref()).err().or(failed);
+        }
+        let ended = writer.end();
+        assert!(failed.is_none() || ended.is_err(), "it ends well after a failure");
+        ended.map(drop)
+    };
+    let whole = |left, goes_on| Failing { file: Vec::new(), left, goes_on };
+    let mut out = whole(usize::MAX, true);
+    write(&mut out).unwrap();
+    read(&out.file).unwrap();
+    for (left, goes_on) in (0..out.file.len()).flat_map(|left| [(left, false), (left, true)]) {
+        let mut failing = whole(left, goes_on);
+        assert!(write(&mut failing).is_err(), "{left} bytes");
+        assert!(read(&failing.file).is_err(), "{left} bytes");
+    }
+}

@@ -23,6 +23,8 @@ pub(crate) struct Writer<W> {
     kind: Kind,
     end: End,
     bytes: u64,
+    /// A write has failed: what follows it would be no backup.
+    has_failed: bool,
 }
 
 impl<W: Write> Writer<W> {
@@ -38,8 +40,15 @@ impl<W: Write> Writer<W> {
 
     fn begin_with(out: W, manifest: &str, follows: Option<BackupHash>) -> Result<Self, BackupError> {
         let compressor = zstd::bulk::Compressor::new(LEVEL)?;
-        let mut this =
-            Self { out, compressor, block: Vec::new(), kind: Kind::Rows, end: End::default(), bytes: 0 };
+        let mut this = Self {
+            out,
+            compressor,
+            block: Vec::new(),
+            kind: Kind::Rows,
+            end: End::default(),
+            bytes: 0,
+            has_failed: false,
+        };
         let magic = if follows.is_some() { MAGIC_INCREMENT } else { MAGIC };
         this.out.write_all(&magic)?;
         this.bytes += magic.len() as u64;
@@ -98,6 +107,9 @@ impl<W: Write> Writer<W> {
     }
 
     fn write(&mut self, kind: Kind, content: &[u8]) -> Result<(), BackupError> {
+        if std::mem::replace(&mut self.has_failed, true) {
+            return Err(io::Error::other("an earlier block could not be written").into());
+        }
         let packed = self.compressor.compress(content)?;
         if content.len().max(packed.len()) > BLOCK_BYTES_MAX {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "a row is too long").into());
@@ -114,6 +126,7 @@ impl<W: Write> Writer<W> {
         self.out.write_all(&block)?;
         self.bytes += block.len() as u64;
         self.end.add(checksum);
+        self.has_failed = false;
         Ok(())
     }
 }

@@ -34,6 +34,8 @@ mod place;
 mod position;
 mod read;
 #[cfg(test)]
+pub(crate) mod simulated;
+#[cfg(test)]
 pub(crate) mod tests;
 mod turns;
 mod unmoved;

@@ -268,7 +268,8 @@ impl Inner {
         };
         // A start reads the log from the moved rows on, and wants the segments that its records name. So no record behind
         // them may name one that is compacted away, though no row may name it any more.
-        let used = match self.move_rows().and_then(|()| self.find_used(&closed)) {
+        let moved = self.move_set_aside().and_then(|()| self.move_rows());
+        let used = match moved.and_then(|()| self.find_used(&closed)) {
             Ok(used) => used,
             Err(error) => {
                 self.signatures.reopen();
@@ -287,6 +288,11 @@ impl Inner {
         let (replaced, compacted) = self.signatures.compact(closed, used, percent, &mut between);
         self.let_go(replaced)?;
         compacted.map(|()| has_unused)
+    }
+
+    /// Moves the rows of a move that has failed. Those of later commits are still to be moved.
+    fn move_set_aside(&self) -> Result<(), StoreError> {
+        if self.unmoved().has_set_aside() { self.move_rows() } else { Ok(()) }
     }
 
     /// Goes through the rows. Where there are many small segments, what rows name of them is written to the last one.

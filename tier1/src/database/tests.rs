@@ -1,101 +1,25 @@
 //! The database against a map in memory, killed at any call of its files.
 
 mod erasure;
+mod failing;
 mod faults;
 mod place;
-mod volatile;
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 
 use doppel_model::{PageId, Random, ShardId};
 use doppel_protocol::LogPosition;
 
-use super::open::Parts;
 use super::place::Place;
+pub(crate) use super::simulated::Disk;
 use super::{Database, Inner, Reader, is_signature, lock};
-use crate::files::tests::simulated::Simulated;
+use crate::files::simulated::Simulated;
 use crate::key;
 use crate::log::{Log as _, LogId};
-use crate::store::{Recent, Store, StoreError, Write};
-use volatile::Volatile;
+use crate::store::{Store, StoreError, Write};
 
 pub(crate) type Model = BTreeMap<Vec<u8>, Vec<u8>>;
-
-/// What is left of a database when no process has it.
-#[derive(Clone)]
-pub(crate) struct Disk {
-    rows: Arc<Volatile>,
-    log: Simulated,
-    signatures: Simulated,
-    segment_bytes: u32,
-}
-
-impl Disk {
-    pub(crate) fn new() -> Self {
-        let (log, signatures) = (Simulated::default(), Simulated::default());
-        Self { rows: Arc::default(), log, signatures, segment_bytes: 400 }
-    }
-
-    fn open(&self) -> Result<Inner, StoreError> {
-        self.open_as(None)
-    }
-
-    /// A replica of what a shared log has.
-    pub(crate) fn open_replica(&self, log: LogId) -> Result<Database, StoreError> {
-        self.database(Some(log))
-    }
-
-    fn database(&self, copies: Option<LogId>) -> Result<Database, StoreError> {
-        let disk = self.clone();
-        Ok(Database { place: Arc::new(Place::open(Box::new(move || disk.open_as(copies)))?) })
-    }
-
-    fn open_as(&self, copies: Option<LogId>) -> Result<Inner, StoreError> {
-        let rows: Arc<dyn Store> = Arc::clone(&self.rows) as Arc<dyn Store>;
-        let parts = Parts {
-            rows,
-            recent: Recent::new(1),
-            copies,
-            log: Some(Box::new(self.log.clone())),
-            signatures: Box::new(self.signatures.clone()),
-            segment_bytes: self.segment_bytes,
-        };
-        let inner = Inner::open(Path::new("simulated"), parts)?;
-        if let Some(log) = &mut lock(&inner.commits).log {
-            log.set_file_bytes(600);
-        }
-        Ok(inner)
-    }
-
-    /// Files fail after so many further calls.
-    fn allow(&self, calls: Option<(u64, u64)>) {
-        self.log.allow(calls.map(|(calls, _)| calls));
-        self.signatures.allow(calls.map(|(_, calls)| calls));
-    }
-
-    pub(crate) fn crash(&self, random: &mut Random) -> Self {
-        let rows = Arc::new(self.rows.crash(random));
-        let (log, signatures) = (self.log.crash(random), self.signatures.crash(random));
-        Self { rows, log, signatures, ..*self }
-    }
-}
-
-impl Inner {
-    fn range(
-        &self,
-        from: &[u8],
-        to: &[u8],
-        each: &mut dyn FnMut(&[u8], &[u8]) -> bool,
-    ) -> Result<(), StoreError> {
-        let mut next = self.piece(from, to, each)?;
-        while let Some(from) = next {
-            next = self.piece(&from, to, each)?;
-        }
-        Ok(())
-    }
-}
 
 pub(crate) fn page(number: u64) -> PageId {
     doppel_model::PageUrl::parse(&format!("http://a.example/{number}")).unwrap().id()

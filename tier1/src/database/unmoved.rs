@@ -72,6 +72,11 @@ impl Unmoved {
         self.moving.clone()
     }
 
+    /// Whether rows are set aside, to be moved or because a move has failed.
+    pub(super) fn has_set_aside(&self) -> bool {
+        self.moving.is_some()
+    }
+
     /// The store of rows has those that were set aside.
     pub(super) fn moved(&mut self) {
         self.moving = None;

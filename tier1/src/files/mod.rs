@@ -5,7 +5,7 @@
 
 mod on_disk;
 #[cfg(test)]
-pub(crate) mod tests;
+pub(crate) mod simulated;
 
 use std::io;
 use std::path::Path;

@@ -6,6 +6,8 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use doppel_snapshot::create_directories;
+
 use super::{Directory, File};
 use crate::store::StoreError;
 
@@ -18,7 +20,7 @@ pub(crate) struct OnDisk {
 impl OnDisk {
     /// Makes the directory if there is none.
     pub(crate) fn new(path: PathBuf) -> io::Result<Self> {
-        fs::create_dir_all(&path)?;
+        create_directories(&path)?;
         Ok(Self { path })
     }
 }

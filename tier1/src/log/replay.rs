@@ -77,19 +77,25 @@ impl Local {
         let last = chain.last.unwrap_or(from);
         let Some(active) = active else { return Err(damaged("it has no file".to_owned())) };
         let log = Self::over(directory, id, kept, active, (last, chain.sequence));
-        log.cut()?;
+        log.cut(last.index > from.index)?;
         Ok(log)
     }
 
     /// Cuts off what a crash has left of a record. What counts now is put on disk: the process that wrote it may have
-    /// died before it did so.
-    fn cut(&self) -> Result<(), StoreError> {
+    /// died before it did so. If the rows do not have all of it, it is written once more: when a sync of that process has failed, the operating
+    /// system may hold it for written, and a sync alone would do nothing.
+    fn cut(&self, writes: bool) -> Result<(), StoreError> {
         let sound = self.files.back().map_or(0, |(_, length)| *length);
         let cut = || {
             if self.active.length()? > sound {
                 tracing::info!(log = %self.directory.path().display(), record = self.last().index + 1,
                     "a record that was never acknowledged is cut off");
                 self.active.cut(sound)?;
+            }
+            if writes {
+                let mut records = vec![0; usize::try_from(sound).map_err(io::Error::other)?];
+                self.active.read(&mut records, 0)?;
+                self.active.write(&records, 0)?;
             }
             self.active.sync()?;
             self.directory.sync()

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::*;
-use crate::files::tests::simulated::Simulated;
+use crate::files::simulated::Simulated;
 use crate::store::Write;
 
 fn rows(number: u8) -> Payload<'static> {

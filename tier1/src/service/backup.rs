@@ -188,7 +188,11 @@ impl Iterator for Backup {
             }
             match self.advance(step) {
                 Ok(next) => self.step = next,
-                Err(error) => return Some(Err(error)),
+                Err(error) => {
+                    // The writers need not follow it any more, and the room that the changes take is given back.
+                    self.ranges.clear();
+                    return Some(Err(error));
+                }
             }
         }
     }

@@ -1,7 +1,8 @@
 //! The changes since a backup began: each commit as the writer made it, in a file without a name.
 //!
-//! The writer never waits for the backup. When there are more than [`CHANGES_BYTES_MAX`], or the file cannot be
-//! written, the backup ends with an error and the writer goes on.
+//! The writer never waits for the backup. When there are more than [`CHANGES_BYTES_MAX`], the disk has little room left, or the file
+//! cannot be written, the backup ends with an error and the writer goes on. The room that the file takes is given back at that moment,
+//! whether or not somebody still reads the backup.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Seek, Write as _};
@@ -12,6 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use doppel_protocol::range_owner::PeerError;
 use doppel_protocol::{BackupError, Tier1Error};
 
+use super::free_room;
 use super::room::Reply;
 use crate::backup::{Kind, Writer, entry, is_backed_up};
 use crate::peers::READ_BYTES;
@@ -20,14 +22,22 @@ use crate::store::Write;
 /// Changes kept during one backup: four times the writes of a day at a million pages.
 const CHANGES_BYTES_MAX: u64 = 32 << 30;
 
+/// The free room is looked at after so many bytes.
+const LOOK_BYTES: u64 = 256 << 10;
+
 /// The changes since a backup began.
 #[derive(Debug)]
 pub(crate) struct Changes(Mutex<Kept>);
 
 #[derive(Debug)]
 struct Kept {
-    file: BufWriter<File>,
+    /// None after a failure.
+    file: Option<BufWriter<File>>,
     bytes: u64,
+    /// How many bytes there were when the free room was last looked at.
+    looked: Option<u64>,
+    /// Whether the disk of a file has room for so many bytes beside what it must keep free.
+    has_room: fn(&File, u64) -> bool,
     failed: Option<io::Error>,
 }
 
@@ -74,7 +84,7 @@ impl Backups {
                 Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
             };
             if let Err(error) = added {
-                kept.failed.get_or_insert(error);
+                kept.fail(error);
             }
         }
     }
@@ -82,8 +92,12 @@ impl Backups {
 
 impl Changes {
     pub(super) fn new(dir: &Path) -> io::Result<Self> {
-        let file = BufWriter::new(tempfile::tempfile_in(dir)?);
-        Ok(Self(Mutex::new(Kept { file, bytes: 0, failed: None })))
+        Self::with_room(dir, free_room::has_spare)
+    }
+
+    fn with_room(dir: &Path, has_room: fn(&File, u64) -> bool) -> io::Result<Self> {
+        let file = Some(BufWriter::new(tempfile::tempfile_in(dir)?));
+        Ok(Self(Mutex::new(Kept { file, bytes: 0, looked: None, has_room, failed: None })))
     }
 
     fn lock(&self) -> MutexGuard<'_, Kept> {
@@ -108,19 +122,15 @@ impl Changes {
 
     /// Bytes from a place on, at most so many; none at the end.
     pub(super) fn read_at(&self, from: u64, most: usize) -> io::Result<Vec<u8>> {
-        let mut kept = self.lock();
-        kept.file.flush()?;
         let mut bytes = vec![0; most];
-        let read = kept.file.get_ref().read_at(&mut bytes, from)?;
+        let read = self.lock().flushed()?.read_at(&mut bytes, from)?;
         bytes.truncate(read);
         Ok(bytes)
     }
 
     /// All of them, to read from the beginning. The writer must not follow with them any more.
     pub(super) fn read(&self) -> io::Result<BufReader<File>> {
-        let mut kept = self.lock();
-        kept.file.flush()?;
-        let mut file = kept.file.get_ref().try_clone()?;
+        let mut file = self.lock().flushed()?.try_clone()?;
         file.rewind()?;
         Ok(BufReader::new(file))
     }
@@ -151,10 +161,45 @@ pub(super) fn copy_changes<W: io::Write>(
 impl Kept {
     fn add(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.bytes += bytes.len() as u64;
-        if self.failed.is_some() || self.bytes > CHANGES_BYTES_MAX {
-            return Ok(());
+        if self.bytes > CHANGES_BYTES_MAX {
+            self.give_back();
         }
-        self.file.write_all(bytes)
+        let Some(file) = &mut self.file else { return Ok(()) };
+        if self.looked.is_none_or(|looked| self.bytes - looked >= LOOK_BYTES) {
+            self.looked = Some(self.bytes);
+            if !(self.has_room)(file.get_ref(), LOOK_BYTES.max(bytes.len() as u64)) {
+                return Err(io::Error::new(io::ErrorKind::StorageFull, free_room::SPARED));
+            }
+        }
+        file.write_all(bytes)
+    }
+
+    /// The file with all that was added.
+    fn flushed(&mut self) -> io::Result<&File> {
+        let flushed = self.file.as_mut().map_or(Ok(()), BufWriter::flush);
+        if let Err(error) = flushed {
+            self.fail(error);
+        }
+        match (&self.file, &self.failed) {
+            (Some(file), None) => Ok(file.get_ref()),
+            (_, Some(error)) => Err(io::Error::new(error.kind(), error.to_string())),
+            (None, None) => Err(io::Error::other("the changes were not kept")),
+        }
+    }
+
+    /// Notes why changes are missing. It stays.
+    fn fail(&mut self, error: io::Error) {
+        self.failed.get_or_insert(error);
+        self.give_back();
+    }
+
+    /// Gives the room back that the file takes, also when another handle of it is open. What was not written is forgotten.
+    fn give_back(&mut self) {
+        if let Some(file) = self.file.take() {
+            let (file, _) = file.into_parts();
+            // A file that cannot be cut goes with its last handle.
+            let _ = file.set_len(0);
+        }
     }
 }
 
@@ -234,9 +279,61 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let changes = Changes::new(dir.path()).unwrap();
         changes.check(dir.path()).unwrap();
-        changes.lock().failed = Some(io::ErrorKind::StorageFull.into());
+        changes.lock().fail(io::ErrorKind::StorageFull.into());
         assert!(matches!(changes.check(dir.path()), Err(BackupError::Spill { .. })));
+        assert_eq!(changes.read().unwrap_err().kind(), io::ErrorKind::StorageFull);
         changes.lock().bytes = CHANGES_BYTES_MAX + 1;
         assert!(matches!(changes.check(dir.path()), Err(BackupError::TooMuch(_))));
+    }
+
+    /// Adds changes of so many bytes. The bytes of the file, as another handle sees them.
+    fn add(changes: &Changes, other: &File, bytes: usize) -> (io::Result<()>, u64) {
+        let mut kept = changes.lock();
+        let added = kept.add(&vec![7; bytes]);
+        let failed = added.as_ref().err().map(|error| io::Error::from(error.kind()));
+        failed.into_iter().for_each(|error| kept.fail(error));
+        (added, other.metadata().unwrap().len())
+    }
+
+    #[test]
+    fn changes_leave_room_on_the_disk_and_give_theirs_back_when_they_fail() {
+        static FREE: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(u64::MAX);
+        let has_room = |_: &File, bytes| bytes <= FREE.load(std::sync::atomic::Ordering::SeqCst);
+        let dir = tempfile::tempdir().unwrap();
+        let changes = Changes::with_room(dir.path(), has_room).unwrap();
+        let other = changes.lock().flushed().unwrap().try_clone().unwrap();
+        let (added, bytes) = add(&changes, &other, 1 << 20);
+        added.unwrap();
+        assert_eq!(bytes, 1 << 20);
+        // Others take the room.
+        FREE.store(LOOK_BYTES - 1, std::sync::atomic::Ordering::SeqCst);
+        let (added, bytes) = add(&changes, &other, LOOK_BYTES as usize);
+        assert_eq!(added.unwrap_err().to_string(), free_room::SPARED);
+        assert_eq!(bytes, 0, "the room is given back at once");
+        assert!(matches!(changes.check(dir.path()), Err(BackupError::Spill { .. })));
+        // The writer goes on, and nothing is written any more.
+        FREE.store(u64::MAX, std::sync::atomic::Ordering::SeqCst);
+        let (added, bytes) = add(&changes, &other, 1 << 20);
+        assert!(added.is_ok() && bytes == 0);
+        assert!(matches!(changes.check(dir.path()), Err(BackupError::Spill { .. })));
+        assert!(changes.read_at(0, 10).is_err());
+
+        let changes = Changes::new(dir.path()).unwrap();
+        let other = changes.lock().flushed().unwrap().try_clone().unwrap();
+        assert_eq!(add(&changes, &other, 1 << 20).1, 1 << 20);
+        changes.lock().bytes = CHANGES_BYTES_MAX;
+        assert_eq!(add(&changes, &other, 1).1, 0, "too many are not kept in part");
+    }
+
+    #[test]
+    fn a_write_that_fails_ends_the_backup_and_not_the_writer() {
+        let dir = tempfile::tempdir().unwrap();
+        let changes = Changes::new(dir.path()).unwrap();
+        let full = File::options().read(true).write(true).open("/dev/full").unwrap();
+        changes.lock().file = Some(BufWriter::new(full));
+        // As much as the buffer takes is known to fail only later.
+        add(&changes, &File::open("/dev/null").unwrap(), 100).0.unwrap();
+        assert_eq!(changes.read().unwrap_err().kind(), io::ErrorKind::StorageFull);
+        assert!(matches!(changes.check(dir.path()), Err(BackupError::Spill { .. })));
     }
 }

@@ -3,6 +3,7 @@
 //! A range stops when a write fails, with nothing free, and goes on with much more than that, so that it does not stop again at
 //! once. What the file system says is not all: a quota or a pool behind it may have less. So a file is written, too.
 
+use std::fs::File;
 use std::io::{Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 
@@ -21,9 +22,29 @@ const ROOM_SHARE: u64 = 10;
 /// Files that may still be made: a database opens no more.
 const ROOM_FILES: u64 = 16;
 
+/// Bytes that whatever can be done without leaves free for the ranges, and the share of a small file system.
+const SPARED_BYTES: u64 = 64 << 20;
+const SPARED_SHARE: u64 = 40;
+
+/// Why something that can be done without is not written.
+pub(super) const SPARED: &str = "the disk has little room left, which is for new pages; make room on it";
+
 /// Bytes that are written to see whether they can be, unless less is to be free, and how many at a time.
 const TRIED_BYTES: u64 = 4 << 20;
 const PIECE_BYTES: u64 = 64 << 10;
+
+/// Whether the file system of a file has so many bytes beside what is left for the ranges. One that does not say how much is free
+/// counts as having room.
+pub(super) fn has_spare(file: &File, bytes: u64) -> bool {
+    rustix::fs::fstatvfs(file).map_or(true, |system| spares(&system, bytes))
+}
+
+fn spares(system: &StatVfs, bytes: u64) -> bool {
+    let free = system.f_bavail.saturating_mul(system.f_frsize);
+    let all = system.f_blocks.saturating_mul(system.f_frsize);
+    // One without a fixed size says that it has none.
+    all == 0 || free >= SPARED_BYTES.min(all / SPARED_SHARE).saturating_add(bytes)
+}
 
 /// Ensures that the file system of a directory has room for a range that goes on.
 ///
@@ -96,6 +117,15 @@ mod tests {
         assert_eq!(wanted(256, 10_000, (0, 10_000)), None);
         assert_eq!(wanted(256, 10_000, (15, 10_000)), None);
         assert_eq!(wanted(256, 10_000, (0, 0)), Some(256 * mib));
+    }
+
+    #[test]
+    fn what_can_be_done_without_leaves_room() {
+        let mib = 1 << 20;
+        let spares = |free, all| spares(&system(free * mib, all * mib, (1, 1)), mib);
+        assert!(spares(65, 10_000) && !spares(64, 10_000));
+        assert!(spares(5, 160) && !spares(4, 160));
+        assert!(spares(0, 0));
     }
 
     #[test]

@@ -141,6 +141,7 @@ impl Signatures {
             if in_use * 100 >= length.saturating_sub(u64::from(segment::FIRST)) * share {
                 continue;
             }
+            let keep = |offset| used.binary_search_by_key(&offset, |(offset, _)| *offset).is_ok();
             if used.is_empty() {
                 self.segments_mut().remove(&number);
             } else {
@@ -148,12 +149,14 @@ impl Signatures {
                     Ok(compacted) => drop(self.segments_mut().insert(number, Arc::new(compacted))),
                     // The others are done nevertheless.
                     Err(error) => {
+                        // The new file may have its name all the same, and then the next start takes it: a new row must not name what it
+                        // does not have.
+                        lock(&self.contents).retain(number, keep);
                         failed = failed.and(Err(error));
                         continue;
                     }
                 }
             }
-            let keep = |offset| used.binary_search_by_key(&offset, |(offset, _)| *offset).is_ok();
             lock(&self.contents).retain(number, keep);
             tracing::debug!(number, length, in_use, "a segment of signatures was compacted");
             replaced.0.push(segment);

@@ -101,10 +101,10 @@ struct Writing {
 }
 
 impl Writing {
-    /// At the end of a segment that may be known to the operating system alone.
+    /// At the end of a segment that is on disk.
     fn at(segment: Arc<Segment>) -> Self {
         let written = segment.length();
-        Self { segment, synced: 0, written, buffer: Vec::new(), has_failed: false }
+        Self { segment, synced: written, written, buffer: Vec::new(), has_failed: false }
     }
 
     fn check(&self, directory: &dyn Directory) -> Result<(), StoreError> {
@@ -308,9 +308,17 @@ impl Signatures {
         segment.read(&*self.directory, id, buffer)
     }
 
-    /// What must be there at the next start.
+    /// What must be there at the next start. Of the last segment, that is what is known to be on disk: a sync may have failed.
     pub(crate) fn noted(&self) -> Vec<Noted> {
-        self.segments().values().map(|segment| segment.noted()).collect()
+        let (last, synced) = {
+            let writing = lock(&self.writing);
+            (writing.segment.number(), writing.synced)
+        };
+        let noted = |segment: &Arc<Segment>| {
+            let noted = segment.noted();
+            if noted.segment == last { Noted { length: noted.length.min(synced), ..noted } } else { noted }
+        };
+        self.segments().values().map(noted).collect()
     }
 
     /// Calls `each` for every signature that was written, those that no row names among them, until it returns false.

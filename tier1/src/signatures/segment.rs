@@ -127,8 +127,11 @@ pub(super) fn open_all(
     }
     // The process that wrote the rest may have died before it was on disk.
     for (number, segment) in &segments {
-        if !noted.iter().any(|one| one.segment == *number && one.length >= segment.length()) {
+        let noted = noted.iter().find(|one| one.segment == *number).map_or(FIRST, |one| one.length);
+        if segment.is_compacted() {
             segment.sync(directory)?;
+        } else if noted < segment.length() {
+            segment.write_again(directory, noted)?;
         }
     }
     directory.sync().map_err(failed)?;
@@ -192,6 +195,22 @@ impl Segment {
     pub(super) fn sync(&self, directory: &dyn Directory) -> Result<(), StoreError> {
         let synced = self.file.sync();
         synced.map_err(|error| StoreError::of_file("write signatures", directory.path(), &error))
+    }
+
+    /// Writes once more what is behind a place, and syncs it. When a sync of the process that wrote it has failed, the operating system may hold
+    /// it for written, and a sync alone would do nothing.
+    fn write_again(&self, directory: &dyn Directory, from: u32) -> Result<(), StoreError> {
+        let write = || {
+            let (mut at, mut bytes) = (from, Vec::new());
+            while at < self.length() {
+                bytes.resize((self.length() - at).min(PIECE_BYTES as u32) as usize, 0);
+                self.file.read(&mut bytes, u64::from(at))?;
+                self.file.write(&bytes, u64::from(at))?;
+                at += bytes.len() as u32;
+            }
+            self.file.sync()
+        };
+        write().map_err(|error| StoreError::of_file("write signatures", directory.path(), &error))
     }
 
     /// Cuts off what is behind the end, and writes the head where even that is not there.

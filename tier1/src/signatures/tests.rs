@@ -1,7 +1,7 @@
 //! The signatures by themselves.
 
 use super::*;
-use crate::files::tests::simulated::Simulated;
+use crate::files::simulated::Simulated;
 
 fn signature(number: u64, length: usize) -> Vec<u8> {
     let mut random = doppel_model::Random::new(number);

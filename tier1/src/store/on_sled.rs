@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use doppel_snapshot::create_directories;
+
 use super::{Store, StoreError, Write, is_full};
 use crate::files::sync_directory;
 
@@ -69,6 +71,8 @@ impl Sled {
     }
 
     fn open(dir: &Path, cache: u64) -> Result<Self, StoreError> {
+        // The engine would create the directory without syncing the one that it lies in.
+        create_directories(dir).map_err(|error| StoreError::of_file("create a directory", dir, &error))?;
         let config = sled::Config::new()
             .path(dir)
             .cache_capacity(cache)

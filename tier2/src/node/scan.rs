@@ -2,13 +2,13 @@
 //!
 //! Whatever is sound and at home here is stored at once, in the order of the files, and waits for a page that claims it.
 
-use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use doppel_model::PageId;
 use doppel_model::signature::Signature;
 use doppel_partitioning::Lexicon;
+use doppel_snapshot::create_directories;
 
 use super::columns::Record;
 use super::core::Core;
@@ -24,7 +24,7 @@ const NOBODY: PageId = PageId::from_bytes([0; 16]);
 /// A node before it is known what its signatures are for.
 pub(super) fn open(config: &NodeConfig) -> Result<Core, Error> {
     let dir = &config.dir;
-    fs::create_dir_all(dir).map_err(|e| Error::io("create the directory", dir, e))?;
+    create_directories(dir).map_err(|e| Error::io("create the directory", dir, e))?;
     let signatures = match &config.stored {
         Some(stored) => Signatures::Shared(Shared::new(Arc::clone(stored), dir)),
         None => Signatures::Own(SignatureFile::open(&dir.join(SIGNATURES))?),

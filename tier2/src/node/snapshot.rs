@@ -210,17 +210,24 @@ impl LocalNode {
 }
 
 fn write(path: &Path, head: &Head, tables: &Tables) -> io::Result<File> {
-    let mut out = Writer::new(File::create(path)?, &MAGIC, head)?;
-    tables.write(&mut out)?;
-    out.finish()
+    let write = || {
+        let mut out = Writer::new(File::create(path)?, &MAGIC, head)?;
+        tables.write(&mut out)?;
+        out.finish()
+    };
+    // A disk that is full has no use for a part of it.
+    write().inspect_err(|_| drop(fs::remove_file(path)))
 }
 
 /// Syncs a snapshot, after the signatures that it names, and gives it its name.
 fn put(file: &File, own: Option<&Path>, new: &Path, path: &Path) -> io::Result<()> {
-    if let Some(own) = own {
-        File::open(own)?.sync_all()?;
-    }
-    doppel_snapshot::put(file, new, path)
+    let put = || {
+        if let Some(own) = own {
+            File::open(own)?.sync_all()?;
+        }
+        doppel_snapshot::put(file, new, path)
+    };
+    put().inspect_err(|_| drop(fs::remove_file(new)))
 }
 
 /// Reads a snapshot into tables whose partitions are empty. These stay so unless all of it is sound.
@@ -246,4 +253,19 @@ fn read(path: &Path, tables: &mut Tables, plan: PlanVersion, own: &Path) -> Resu
 pub(crate) fn contents(dir: &Path) -> io::Result<Option<Result<u64, String>>> {
     let head: Option<Result<Head, String>> = doppel_snapshot::verify(&dir.join(SNAPSHOT), &MAGIC)?;
     Ok(head.map(|head| head.map(|head| head.contents)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_snapshot_that_cannot_take_its_place_goes() {
+        let dir = tempfile::tempdir().unwrap();
+        let (new, path) = (dir.path().join(UNFINISHED), dir.path().join(SNAPSHOT));
+        fs::create_dir(&path).unwrap();
+        let file = File::create(&new).unwrap();
+        put(&file, None, &new, &path).unwrap_err();
+        assert!(!new.exists());
+    }
 }

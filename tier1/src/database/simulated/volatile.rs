@@ -1,7 +1,7 @@
 //! A store of rows whose commits survive a crash when they were flushed, and some of the later ones otherwise: as sled's.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use doppel_model::Random;
 
@@ -9,7 +9,7 @@ use crate::store::{Memory, Store, StoreError, Write};
 
 /// The store.
 #[derive(Default)]
-pub(super) struct Volatile {
+pub(in crate::database) struct Volatile {
     now: Memory,
     flushed: Memory,
     /// Commits since the last flush.
@@ -17,15 +17,15 @@ pub(super) struct Volatile {
     /// Every row that was ever written.
     written: Mutex<Vec<Vec<u8>>>,
     /// Commits wait while somebody has it, and how many have come.
-    pub(super) gate: Mutex<()>,
-    pub(super) came: AtomicUsize,
+    pub(in crate::database) gate: Mutex<()>,
+    pub(in crate::database) came: AtomicUsize,
 }
 
 impl Volatile {
     /// What is left after a crash: what was flushed and the first of the commits since.
-    pub(super) fn crash(&self, random: &mut Random) -> Self {
+    pub(in crate::database) fn crash(&self, random: &mut Random) -> Self {
         let left = Self::default();
-        let since = self.since.lock().unwrap();
+        let since = self.since.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = random.below(since.len() as u64 + 1) as usize;
         let mut rows = Vec::new();
         self.flushed
@@ -33,17 +33,19 @@ impl Volatile {
                 rows.push((key.to_vec(), Some(row.to_vec())));
                 true
             })
-            .unwrap();
+            .expect("rows in memory can be read");
         for writes in [vec![rows], since[..kept].to_vec()].concat() {
-            left.now.commit(writes.clone()).unwrap();
-            left.flushed.commit(writes).unwrap();
+            for rows in [&left.now, &left.flushed] {
+                rows.commit(writes.clone()).expect("rows in memory can be written");
+            }
         }
         left
     }
 
     /// How often rows of such keys were written.
-    pub(super) fn writes(&self, of: impl Fn(&[u8]) -> bool) -> usize {
-        self.written.lock().unwrap().iter().filter(|key| of(key)).count()
+    #[cfg(test)]
+    pub(in crate::database) fn writes(&self, of: impl Fn(&[u8]) -> bool) -> usize {
+        self.written.lock().unwrap_or_else(PoisonError::into_inner).iter().filter(|key| of(key)).count()
     }
 }
 
@@ -63,14 +65,17 @@ impl Store for Volatile {
 
     fn commit(&self, writes: Vec<Write>) -> Result<(), StoreError> {
         self.came.fetch_add(1, Ordering::SeqCst);
-        let _passed = self.gate.lock().unwrap();
-        self.written.lock().unwrap().extend(writes.iter().map(|(key, _)| key.clone()));
-        self.since.lock().unwrap().push(writes.clone());
+        let _passed = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
+        self.written
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .extend(writes.iter().map(|(key, _)| key.clone()));
+        self.since.lock().unwrap_or_else(PoisonError::into_inner).push(writes.clone());
         self.now.commit(writes)
     }
 
     fn flush(&self) -> Result<(), StoreError> {
-        for writes in self.since.lock().unwrap().drain(..) {
+        for writes in self.since.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
             self.flushed.commit(writes)?;
         }
         Ok(())

@@ -1,0 +1,111 @@
+//! A database over files in memory, which fail and lose what disks lose.
+
+pub(super) mod volatile;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use doppel_model::Random;
+
+#[cfg(test)]
+use super::Database;
+use super::open::Parts;
+#[cfg(test)]
+use super::place::Place;
+use super::{Inner, lock};
+use crate::files::simulated::{Failures, Forgotten, Simulated};
+use crate::log::LogId;
+use crate::store::{Recent, Store, StoreError};
+use volatile::Volatile;
+
+/// What is left of a database when no process has it.
+#[derive(Clone)]
+pub(crate) struct Disk {
+    pub(super) rows: Arc<Volatile>,
+    pub(super) log: Simulated,
+    pub(super) signatures: Simulated,
+    pub(super) segment_bytes: u32,
+}
+
+impl Disk {
+    pub(crate) fn new() -> Self {
+        let (log, signatures) = (Simulated::default(), Simulated::default());
+        Self { rows: Arc::default(), log, signatures, segment_bytes: 400 }
+    }
+
+    pub(super) fn open(&self) -> Result<Inner, StoreError> {
+        self.open_as(None)
+    }
+
+    /// A replica of what a shared log has.
+    #[cfg(test)]
+    pub(crate) fn open_replica(&self, log: LogId) -> Result<Database, StoreError> {
+        self.database(Some(log))
+    }
+
+    #[cfg(test)]
+    pub(super) fn database(&self, copies: Option<LogId>) -> Result<Database, StoreError> {
+        let disk = self.clone();
+        Ok(Database { place: Arc::new(Place::open(Box::new(move || disk.open_as(copies)))?) })
+    }
+
+    pub(super) fn open_as(&self, copies: Option<LogId>) -> Result<Inner, StoreError> {
+        let rows: Arc<dyn Store> = Arc::clone(&self.rows) as Arc<dyn Store>;
+        let parts = Parts {
+            rows,
+            recent: Recent::new(1),
+            copies,
+            log: Some(Box::new(self.log.clone())),
+            signatures: Box::new(self.signatures.clone()),
+            segment_bytes: self.segment_bytes,
+        };
+        let inner = Inner::open(Path::new("simulated"), parts)?;
+        if let Some(log) = &mut lock(&inner.commits).log {
+            log.set_file_bytes(600);
+        }
+        Ok(inner)
+    }
+
+    /// Calls of files that change something fail now and then from here on, each with this probability, one in so many; none does with 0. A
+    /// failure of a kind may be forgotten.
+    pub(crate) fn fail(&self, one_in: u64, seed: u64, forgotten: Option<Forgotten>) {
+        for (files, number) in [(&self.log, 0), (&self.signatures, 1)] {
+            let random = Random::of(seed, [number, 0, 0]);
+            files.fail((one_in > 0).then_some(Failures { one_in, random, forgotten }));
+        }
+    }
+
+    /// How many calls have failed alone.
+    pub(crate) fn failed(&self) -> u64 {
+        self.log.failed() + self.signatures.failed()
+    }
+
+    /// Files fail after so many further calls.
+    #[cfg(test)]
+    pub(super) fn allow(&self, calls: Option<(u64, u64)>) {
+        self.log.allow(calls.map(|(calls, _)| calls));
+        self.signatures.allow(calls.map(|(_, calls)| calls));
+    }
+
+    pub(crate) fn crash(&self, random: &mut Random) -> Self {
+        let rows = Arc::new(self.rows.crash(random));
+        let (log, signatures) = (self.log.crash(random), self.signatures.crash(random));
+        Self { rows, log, signatures, ..*self }
+    }
+}
+
+impl Inner {
+    /// All rows of a part, in order of keys.
+    pub(super) fn range(
+        &self,
+        from: &[u8],
+        to: &[u8],
+        each: &mut dyn FnMut(&[u8], &[u8]) -> bool,
+    ) -> Result<(), StoreError> {
+        let mut next = self.piece(from, to, each)?;
+        while let Some(from) = next {
+            next = self.piece(&from, to, each)?;
+        }
+        Ok(())
+    }
+}

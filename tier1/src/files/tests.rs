@@ -1,3 +1,0 @@
-//! Files for tests.
-
-pub(crate) mod simulated;
