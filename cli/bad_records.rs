@@ -19,7 +19,15 @@ use crate::place_fields::PlaceFields;
 #[derive(Debug, Clone)]
 pub struct BadFile {
     path: PathBuf,
-    file: Arc<OnceLock<Mutex<Option<File>>>>,
+    file: Arc<OnceLock<Mutex<Writing>>>,
+}
+
+/// The file while it is written.
+#[derive(Debug)]
+struct Writing {
+    file: File,
+    /// Why a line could not be written. None is written after it.
+    failed: Option<io::Error>,
 }
 
 /// A line of the file.
@@ -74,7 +82,7 @@ impl BadFile {
         }
         let file =
             File::create(&self.path).with_context(|| format!("cannot write {}", self.path.display()))?;
-        let _is_made = self.file.set(Mutex::new(Some(file)));
+        let _is_made = self.file.set(Mutex::new(Writing { file, failed: None }));
         Ok(())
     }
 
@@ -105,18 +113,41 @@ impl BadFile {
 
     /// Writes a line with one call, so that what is written is whole lines. Where that fails it is told once, and no more is written.
     fn write(&self, line: &Line<'_>) {
-        let Some(file) = self.file.get() else { return };
-        let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(open) = file.as_mut() else { return };
+        let Some(writing) = self.file.get() else { return };
+        let mut writing = writing.lock().unwrap_or_else(PoisonError::into_inner);
+        if writing.failed.is_some() {
+            return;
+        }
         let text = serde_json::to_vec(line).map(|mut text| {
             text.push(b'\n');
             text
         });
-        let written = text.map_err(io::Error::from).and_then(|text| open.write_all(&text));
+        let written = text.map_err(io::Error::from).and_then(|text| writing.file.write_all(&text));
         if let Err(error) = written {
             say!("doppel: cannot write {}: {error}; it ends here", self.path.display());
-            *file = None;
+            writing.failed = Some(error);
         }
+    }
+
+    /// Ensures that all lines were written so far, and are on disk.
+    ///
+    /// # Errors
+    /// When a line could not be written, or the file cannot be synced. Every further call fails, too.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        let Some(writing) = self.file.get() else { return Ok(()) };
+        let mut writing = writing.lock().unwrap_or_else(PoisonError::into_inner);
+        // A pipe or a device has no disk.
+        let is_file = writing.file.metadata().is_ok_and(|there| there.is_file());
+        if writing.failed.is_none() && is_file {
+            writing.failed = writing.file.sync_all().err();
+        }
+        writing.failed.as_ref().map_or(Ok(()), |error| {
+            let path = self.path.display();
+            Err(Failure::Output(format!(
+                "{path} does not have all bad records: it cannot be written: {error}; make room or name another file, and run the command \
+                 again"
+            )))
+        })
     }
 }
 

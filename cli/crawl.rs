@@ -122,7 +122,7 @@ pub(crate) fn read_all(
     };
     let known: Vec<_> = sources.all.iter().enumerate().map(known).collect();
     let unknown = sources.all.iter().zip(&known).filter(|(_, known)| known.is_none());
-    let mut tally = Tally::begin(now, &inputs.records, tell);
+    let mut tally = Tally::begin(now, &inputs.records);
     if sources.beside > 0 {
         tally.skipped.insert("file beside crawl files".to_owned(), sources.beside);
     }

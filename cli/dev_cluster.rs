@@ -23,6 +23,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail, ensure};
+use doppel_snapshot::create_directories;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 
@@ -108,7 +109,7 @@ impl DevCluster {
             "{} has a {FILE} of its own; give another directory",
             dir.display()
         );
-        fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
+        create_directories(dir).with_context(|| format!("cannot make {}", dir.display()))?;
         let mut ports = Ports::new();
         let mut processes = Vec::new();
         for (role, prefix, count) in counts.of_roles() {

@@ -1,7 +1,7 @@
 //! Exit codes, and how an error ends the program. The table in `--help` is the contract.
 
 use std::ffi::OsStr;
-use std::io;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use doppel_overlap::OverlapError;
@@ -38,6 +38,9 @@ pub enum Failure {
     /// What is checked is not as it should be, and the result that was printed says so.
     #[error("{0}")]
     Verdict(String),
+    /// An output beside the result is not complete.
+    #[error("{0}")]
+    Output(String),
     /// A list breaks off, so that what is behind it was not done.
     #[error("{0}")]
     BrokenOff(String),
@@ -50,7 +53,7 @@ pub enum Failure {
 impl Failure {
     fn code(&self) -> u8 {
         match self {
-            Self::Verdict(_) => 1,
+            Self::Verdict(_) | Self::Output(_) => 1,
             Self::Usage(_) => 2,
             Self::BrokenOff(_) | Self::BadInput(_) => 5,
         }
@@ -86,9 +89,16 @@ pub fn code(
 
 /// Prints that the arguments cannot be understood, or the help or version that was asked for, and gives the exit code.
 pub fn code_of_arguments(error: &clap::Error) -> ExitCode {
-    // There is no other place to say it.
-    let _ = error.print();
-    let code = u8::try_from(error.exit_code()).unwrap_or(2);
+    let printed = error.print().and_then(|()| io::stdout().flush());
+    let mut code = u8::try_from(error.exit_code()).unwrap_or(2);
+    // It is no error when the reader closed it, and where standard error cannot be written, there is no other place to say it.
+    if let Err(failed) = printed
+        && !error.use_stderr()
+        && failed.kind() != io::ErrorKind::BrokenPipe
+    {
+        say!("doppel: cannot write to standard output: {failed}");
+        code = 1;
+    }
     if error.use_stderr() {
         let message = error.render().to_string();
         print_json(code, message.trim_start_matches("error: ").trim_end());

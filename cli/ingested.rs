@@ -288,6 +288,8 @@ impl IngestedList {
             self.file.write_all(&text)?;
             self.file.sync_data()
         });
+        // A line may be there in part.
+        self.is_torn = added.is_err();
         added.with_context(|| format!("cannot write {}", self.path.display()))
     }
 }

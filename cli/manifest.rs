@@ -19,6 +19,7 @@ use doppel_model::pairwise::Policy;
 use doppel_model::tables::{Tables, TablesHash};
 use doppel_model::{random_number, stable_hash64};
 use doppel_protocol::WinnerOrder;
+use doppel_snapshot::create_directories;
 use doppel_text::TOKENISER_VERSION;
 use doppel_tier1::RangeMap;
 use serde::{Deserialize, Serialize};
@@ -262,7 +263,7 @@ impl Manifest {
         };
         let path = dir.join(NAME);
         let manifest = Self::new(wanted, defaults)?;
-        fs::create_dir_all(dir).map_err(failed("create", dir))?;
+        create_directories(dir).map_err(failed("create", dir))?;
         // Another process could replace the tables of this one.
         let _alone = alone(dir).map_err(failed("open", dir))?;
         if !is_free(dir, manifest.tables.is_some())? {

@@ -60,8 +60,12 @@ pub(crate) fn keep_in(dir: &Path, choices: &IdChoices) -> anyhow::Result<()> {
     let keep = move |records: &str, named_by| {
         let is_new = !path.exists();
         let mut file = File::options().create(true).append(true).open(&path)?;
-        file.write_all(&line(records, named_by)?)?;
-        file.sync_data()?;
+        let length = file.metadata()?.len();
+        let written = file.write_all(&line(records, named_by)?).and_then(|()| file.sync_data());
+        written.inspect_err(|_| {
+            // The next line would continue a part of this one.
+            let _ = file.set_len(length);
+        })?;
         if is_new { File::open(&dir)?.sync_all() } else { Ok(()) }
     };
     choices.keep_in(kept, Some(keep));

@@ -15,6 +15,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
+use doppel_snapshot::create_directories;
 
 use crate::destination::are_one;
 use crate::ingested;
@@ -92,7 +93,7 @@ impl NewDirectory {
         let unfinished = dir.join(UNFINISHED);
         let made = Made::before(&unfinished);
         let lock = loop {
-            fs::create_dir_all(&unfinished).with_context(cannot)?;
+            create_directories(&unfinished).with_context(cannot)?;
             if let Some(lock) = lock(dir).with_context(cannot)? {
                 break lock;
             }

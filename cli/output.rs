@@ -60,7 +60,10 @@ impl Write for Stdout {
 }
 
 fn mark(error: io::Error) -> io::Error {
-    if error.kind() == io::ErrorKind::BrokenPipe { io::Error::new(error.kind(), ReaderGone) } else { error }
+    match error.kind() {
+        io::ErrorKind::BrokenPipe => io::Error::new(error.kind(), ReaderGone),
+        kind => io::Error::new(kind, format!("cannot write to standard output: {error}")),
+    }
 }
 
 /// How results are printed.

@@ -11,6 +11,8 @@
 //! - memory is bounded by the number of records and pages, whatever their sizes.
 
 mod checked;
+mod earlier;
+mod locks;
 mod notes;
 mod originals;
 mod part_file;

@@ -117,9 +117,8 @@ impl fmt::Display for ReadBefore {
 
 impl Tally {
     /// Nothing yet: reading begins `now`.
-    pub(crate) fn begin(now: Timestamp, records: &RecordArgs, tell: bool) -> Self {
-        let bad_file = records.bad.clone().filter(|_| tell);
-        Self { now: Some(now), max_bad: records.max_bad, bad_file, ..Self::default() }
+    pub(crate) fn begin(now: Timestamp, records: &RecordArgs) -> Self {
+        Self { now: Some(now), max_bad: records.max_bad, bad_file: records.bad.clone(), ..Self::default() }
     }
 
     /// How many sound records are no pages.
@@ -146,6 +145,7 @@ impl Tally {
     /// # Errors
     /// Those of [`verdict`](Self::verdict).
     pub(crate) fn verdict_of_run(&self, strict: bool, refused: u64) -> Result<(), Failure> {
+        self.check_bad_file()?;
         let all_are_empty = self.empty_files > 0 && self.empty_files == self.met.len() as u64;
         let is_nothing_else =
             self.crawl_files.is_empty() && self.bad.is_empty() && self.incomplete.is_empty();
@@ -155,8 +155,10 @@ impl Tally {
     /// How the program ends for what was bad, and for pages that were `refused` after they were read.
     ///
     /// # Errors
-    /// When nothing was read, an input is incomplete or too many records were bad, or with `strict` when anything was bad or refused.
+    /// When nothing was read, an input is incomplete or too many records were bad, or with `strict` when anything was bad or refused. When the
+    /// file of bad records could not be written.
     pub fn verdict(&self, strict: bool, refused: u64) -> Result<(), Failure> {
+        self.check_bad_file()?;
         let bad: u64 = self.bad.values().sum();
         if self.records + self.read_before.records == 0 {
             let skipped = self.all_skipped();
@@ -202,6 +204,10 @@ impl Tally {
             return Err(Failure::BadInput(text));
         }
         Ok(())
+    }
+
+    fn check_bad_file(&self) -> Result<(), Failure> {
+        self.bad_file.as_ref().map_or(Ok(()), BadFile::check)
     }
 
     /// How to read the crawl files that were left out, with the command given; none where there are none.

@@ -11,9 +11,11 @@ use std::path::{Path, PathBuf};
 
 use doppel_coordinator::access::{Role, Token, TokenName};
 use doppel_model::Timestamp;
+use doppel_snapshot::sync_directory;
 use serde::Deserialize;
 use toml::Spanned;
 
+use crate::destination::directory_of;
 use crate::toml_file::{self, Fault, TomlFileError, value};
 
 /// The largest file that is read: some 2,000 tokens.
@@ -147,6 +149,9 @@ pub(crate) fn add(path: &Path, token: &Token) -> Result<(), TokenFileError> {
     }
     toml_file::of_bytes(path, &whole, parse)?;
     let written = file.write_all(entry.as_bytes()).and_then(|()| file.sync_all());
+    // The name of a new file is on disk before the token is taken for added.
+    let written =
+        written.and_then(|()| if present.is_empty() { sync_directory(directory_of(path)) } else { Ok(()) });
     written.map_err(|source| {
         // A part of an entry would make the file useless.
         let _ = file.set_len(length);

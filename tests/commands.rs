@@ -10,6 +10,7 @@ mod commands {
     mod damaged_columns;
     mod dedup;
     mod deployed;
+    mod earlier_results;
     mod equation;
     mod exit_codes;
     mod explain;
@@ -34,6 +35,7 @@ mod commands {
     mod results;
     mod revisits;
     mod schemas;
+    mod unwritten;
 }
 
 use std::fs;

@@ -250,6 +250,29 @@ fn one_module_names_the_store() {
     );
 }
 
+/// Where directories are created whose names need not survive a crash: temporary ones, and manual pages. One module syncs the names.
+const CREATES_DIRECTORIES: [&str; 6] = [
+    "common/snapshot/src/directories.rs",
+    "cli/spool.rs",
+    "cli/new_directory.rs",
+    "cli/command/coordinator.rs",
+    "cli/command/serve.rs",
+    "cli/command/man.rs",
+];
+
+#[test]
+fn directories_are_created_with_names_that_survive() {
+    let creates = |line: &str| line.contains("create_dir(") || line.contains("create_dir_all(");
+    let mut broken = Vec::new();
+    for path in sources().filter(|path| !is_test(path) && !shown(path).starts_with("eval/")) {
+        if !CREATES_DIRECTORIES.contains(&shown(&path).as_str()) {
+            let lines = code(&path).into_iter().filter(|(_, line)| creates(line));
+            broken.extend(lines.map(|(at, line)| format!("{}:{at}: {}", shown(&path), line.trim())));
+        }
+    }
+    none("doppel_snapshot::create_directories creates directories", &broken);
+}
+
 #[test]
 fn nothing_unwraps_outside_tests() {
     let mut broken = Vec::new();

@@ -5,7 +5,7 @@
 //! [`BYTES_MAX`] bytes. What is unknown, repeated or out of bounds is refused with its line.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,6 +13,7 @@ use std::sync::Arc;
 use doppel_model::pairwise::Policy;
 use doppel_model::tables::TablesHash;
 use doppel_protocol::WinnerOrder;
+use doppel_snapshot::create_directories;
 use doppel_wire::{NodeName, Secret, SecretError};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -211,7 +212,7 @@ impl NewFiles<'_> {
     /// When they cannot.
     pub(crate) fn try_to(&self) -> io::Result<()> {
         let dir = self.dir();
-        fs::create_dir_all(dir)?;
+        create_directories(dir)?;
         let mut file = tempfile::NamedTempFile::new_in(dir)?;
         // A full disk has no room for this either.
         io::Write::write_all(&mut file, &[b'#'; 4_096])?;
@@ -228,7 +229,7 @@ impl NewFiles<'_> {
     /// When one of them is there, or cannot be written.
     pub(crate) fn create(&self, cluster: &str, contents: &Contents, secret: &str) -> io::Result<()> {
         let dir = self.dir();
-        fs::create_dir_all(dir)?;
+        create_directories(dir)?;
         let put = |path: &Path, text: &str| {
             // Readable by its owner alone from the beginning on.
             let mut file = tempfile::NamedTempFile::new_in(dir)?;

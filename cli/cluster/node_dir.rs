@@ -7,6 +7,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use doppel_snapshot::create_directories;
 use doppel_wire::{Identity, NodeName};
 use serde::{Deserialize, Serialize};
 
@@ -65,7 +66,7 @@ pub(crate) fn claim(
 ) -> Result<(), NodeDirError> {
     let path = dir.join(NAME);
     let failed = |source| NodeDirError::Io { path: dir.to_owned(), source };
-    fs::create_dir_all(dir).map_err(failed)?;
+    create_directories(dir).map_err(failed)?;
     let owner = Owner { cluster: own.cluster.to_string(), role: role.to_owned(), node: own.node.clone() };
     let found = match fs::read(&path) {
         Ok(found) => found,

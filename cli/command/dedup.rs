@@ -5,7 +5,6 @@ mod page_by_page;
 mod reported;
 mod unused;
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,6 +12,7 @@ use anyhow::Context;
 use clap::Args;
 use doppel_model::{PageUrl, Timestamp};
 use doppel_protocol::{Body, Market, Markets, Submission};
+use doppel_snapshot::create_directories;
 use doppel_tier1::bulk::Unit;
 
 use crate::args::{EngineArgs, InputArgs};
@@ -178,7 +178,7 @@ impl Dedup {
         let is_parent = |of: &Option<PathBuf>| of.as_deref().and_then(Path::parent) == data;
         if let Some(dir) = data.filter(|_| is_parent(&self.out) || is_parent(&self.report)) {
             manifest::require_directory(dir)?;
-            fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;
+            create_directories(dir).with_context(|| format!("cannot create {}", dir.display()))?;
         }
         let out = self.out.as_deref().map(Destination::open).transpose()?;
         let report = self.report_plan(out.as_ref())?;

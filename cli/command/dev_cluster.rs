@@ -12,7 +12,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::cluster::log::MAX_BYTES_LEAST;
 use crate::dev_cluster::log_servers::Program;
 use crate::dev_cluster::{self, Counts, Dealt, Process, Role};
-use crate::output::say;
+use crate::output::{Output, say};
 
 /// Run a cluster on this machine, to try it and to break it.
 ///
@@ -105,15 +105,15 @@ impl DevCluster {
             Some(Act::Kill(Named { name, dir })) => {
                 let cluster = dev_cluster::DevCluster::open(&dir)?;
                 let pid = cluster.kill(cluster.named(&name)?)?;
-                println!("killed {name}, process {}", pid.as_raw_nonzero());
-                Ok(())
+                let pid = pid.as_raw_nonzero();
+                Ok(Output { json: false }.print(&(), |out| writeln!(out, "killed {name}, process {pid}"))?)
             }
             Some(Act::Start(Named { name, dir })) => {
                 let cluster = dev_cluster::DevCluster::open(&dir)?;
                 cluster.is_run()?;
                 let pid = cluster.start(cluster.named(&name)?)?;
-                println!("started {name}, process {}", pid.as_raw_nonzero());
-                Ok(())
+                let pid = pid.as_raw_nonzero();
+                Ok(Output { json: false }.print(&(), |out| writeln!(out, "started {name}, process {pid}"))?)
             }
         }
     }

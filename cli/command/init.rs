@@ -4,6 +4,7 @@ mod settle;
 #[cfg(test)]
 mod tests;
 
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -23,7 +24,7 @@ use crate::cluster::log::{
 use crate::cluster::{Description, LogSettings, Node, Tier1Node, placement, streams};
 use crate::exit::Failure;
 use crate::manifest::{Manifest, Wanted};
-use crate::output::say;
+use crate::output::{Output, say};
 use crate::policy_tables;
 use crate::slow_policy;
 use crate::winners::Winners;
@@ -290,7 +291,7 @@ impl Init {
         let created = files.create(&description.cluster, &contents, &drawn);
         created.map_err(|error| {
             let error = match error.kind() {
-                std::io::ErrorKind::AlreadyExists => there(),
+                io::ErrorKind::AlreadyExists => there(),
                 _ => anyhow::Error::new(error).context(cannot()),
             };
             if made.is_empty() { error } else { error.context(streams::left(&made)) }
@@ -328,6 +329,18 @@ impl Init {
         let tell = |error: &EngineError| say!("doppel: {error}; trying for {} s", PATIENCE.as_secs());
         let Created { description: written, secret, why } = self.create(PATIENCE, &tell)?;
         slow_policy::warning(written.policy).inspect(|warning| say!("doppel: {warning}"));
+        Output { json: false }.print(&(), |out| self.tell(&written, &secret, why.as_deref(), out))?;
+        Ok(())
+    }
+
+    /// Says what was made, and what to start.
+    fn tell(
+        &self,
+        written: &Description,
+        secret: &Path,
+        why: Option<&str>,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
         let (file, secret) = (self.file.display(), secret.display());
         if let Some(log) = &written.log {
             let first = log::stream(&written.cluster, RangeId(0));
@@ -336,32 +349,31 @@ impl Init {
                 count => format!("{count} streams, {first} and on, one for each range,"),
             };
             let meta = log::meta(&written.cluster);
-            println!(
-                "made {streams} and {meta} with the description of the cluster, at {}",
-                self.log.join(", ")
-            );
-            println!("{}", promised(log.replicas));
-            why.iter().for_each(|why| println!("{why}"));
-            println!("{}", settles(log.settlement));
-            println!("{}", replicated(log.settlement, written.replicas_of(RangeId(0)).len()));
+            let at = self.log.join(", ");
+            writeln!(out, "made {streams} and {meta} with the description of the cluster, at {at}")?;
+            writeln!(out, "{}", promised(log.replicas))?;
+            why.iter().try_for_each(|why| writeln!(out, "{why}"))?;
+            writeln!(out, "{}", settles(log.settlement))?;
+            writeln!(out, "{}", replicated(log.settlement, written.replicas_of(RangeId(0)).len()))?;
         }
-        println!("wrote {file} and beside it {secret}, which only their owner may read");
-        println!(
+        writeln!(out, "wrote {file} and beside it {secret}, which only their owner may read")?;
+        writeln!(
+            out,
             "copy both to every machine of the cluster, readable by whoever runs Doppel there, then start:"
-        );
+        )?;
         for node in &written.tier1 {
-            println!("  doppel tier1 --cluster {file} --name {} --data DIR", node.name);
+            writeln!(out, "  doppel tier1 --cluster {file} --name {} --data DIR", node.name)?;
         }
         for node in &written.tier2 {
-            println!("  doppel tier2 --cluster {file} --name {} --data DIR", node.name);
+            writeln!(out, "  doppel tier2 --cluster {file} --name {} --data DIR", node.name)?;
         }
         let tables = self.policy.policy_tables.as_ref();
         let tables =
             tables.map(|tables| format!(" --policy-tables {}", tables.display())).unwrap_or_default();
-        println!(
+        writeln!(
+            out,
             "  doppel coordinator --cluster {file} --name NAME --listen HOST:PORT{tables}     (as many as you like)"
-        );
-        Ok(())
+        )
     }
 }
 
@@ -377,7 +389,7 @@ pub(crate) struct Created {
 fn random_hex(bytes: usize) -> anyhow::Result<String> {
     let mut random = vec![0; bytes];
     std::fs::File::open("/dev/urandom")
-        .and_then(|mut file| std::io::Read::read_exact(&mut file, &mut random))
+        .and_then(|mut file| io::Read::read_exact(&mut file, &mut random))
         .context("the system gives no random numbers")?;
     Ok(random.iter().map(|byte| format!("{byte:02x}")).collect())
 }

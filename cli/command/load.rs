@@ -4,6 +4,7 @@
 //! belongs to one lane, and a lane posts one batch after the other. The service is idempotent, so a
 //! load that was interrupted is simply done again.
 
+mod acknowledged;
 mod post;
 
 use std::collections::BTreeMap;
@@ -108,6 +109,7 @@ impl Load {
         if self.flush {
             flush(&client, patience)?;
         }
+        post.sync_acknowledged()?;
         let refused = post.refused();
         let seconds = begin.elapsed().as_secs_f64();
         let pages_per_second = input.records as f64 / seconds;

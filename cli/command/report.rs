@@ -3,7 +3,6 @@
 mod load_balance;
 mod what_if;
 
-use std::fs;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
@@ -11,6 +10,7 @@ use anyhow::Context;
 use clap::{Args, ValueEnum};
 use doppel_protocol::answer::{Group, GroupSizes, Quality, SizeClass};
 use doppel_protocol::client::{Answer, Method};
+use doppel_snapshot::create_directories;
 use serde::de::DeserializeOwned;
 
 use crate::args::AskArgs;
@@ -93,7 +93,7 @@ impl Report {
 
     fn draw(&self, name: &str, panels: &[Panel]) -> anyhow::Result<()> {
         let Some(dir) = self.svg.as_deref() else { return Ok(()) };
-        fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
+        create_directories(dir).with_context(|| format!("cannot make {}", dir.display()))?;
         let file = Destination::open(&dir.join(name))?;
         file.write(|out| Ok(out.write_all(svg::document(panels).as_bytes())?))
     }

@@ -10,8 +10,10 @@ use anyhow::Context;
 use clap::{Args, Subcommand};
 use doppel_coordinator::access::{Role, Token as Known, TokenHash, TokenName, new_token};
 use doppel_model::Timestamp;
+use doppel_snapshot::sync_directory;
 use serde_json::json;
 
+use crate::destination::directory_of;
 use crate::output::{Output, say, table};
 use crate::span::Span;
 use crate::token_file;
@@ -95,7 +97,9 @@ impl New {
         token_file::add(&tokens, &Known { name: name.clone(), role, expires, hash: TokenHash::of(&token) })?;
         match (&mut secret, &out) {
             (Some(file), Some(path)) => {
-                let written = writeln!(file, "{token}").and_then(|()| file.sync_all());
+                let synced =
+                    |file: &mut File| file.sync_all().and_then(|()| sync_directory(directory_of(path)));
+                let written = writeln!(file, "{token}").and_then(|()| synced(file));
                 written.with_context(|| format!("cannot write the token to {}", path.display()))?;
             }
             _ => {

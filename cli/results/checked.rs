@@ -1,15 +1,18 @@
 //! What can be wrong with the directories of results is found before the inputs are read, which may take hours.
 
-use std::fs::{self, File, TryLockError};
+use std::collections::BTreeSet;
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, ensure};
 use doppel_crawls::Limits;
 use doppel_crawls::copy::{self, Sides};
 use doppel_model::Timestamp;
+use doppel_snapshot::create_directories;
 
-use super::part_file::PartFile;
+use super::locks::Locks;
+use super::part_file::{PartFile, Prepared};
 use super::places::{places, resolved};
 use super::taken::{Taken, one_paths};
 use super::{ANNOTATED_RECORD_BYTES, GROUPING_PAGE_BYTES, MEMORY_TOLD, PAGE_BYTES, RECORD_BYTES, ResultArgs};
@@ -27,8 +30,10 @@ pub(crate) struct Results {
     /// The path of each source below them, and what its file was like.
     pub(super) places: Vec<(PathBuf, Option<Version>)>,
     pub(super) annotate: bool,
+    /// Whether a collection is kept, which still has the pages of inputs that cannot be read any more.
+    pub(super) is_collection: bool,
     /// Those on the directories, which are held until the end: two runs that write there would take each other's files away.
-    pub(super) _locks: Vec<File>,
+    pub(super) _locks: Locks,
 }
 
 impl Results {
@@ -75,7 +80,7 @@ impl Results {
                 return Err(usage(format!("{option} is inside the input {}", pages.display())).into());
             }
         }
-        let mut locks = Vec::new();
+        let mut elsewhere = BTreeSet::new();
         for (option, given, dir) in &dirs {
             let shown = given.display();
             for input in inputs.inputs.iter().filter(|input| input.is_dir()) {
@@ -106,11 +111,24 @@ impl Results {
                 }
                 let pattern = inputs.inputs.iter().find(|input| matches(input, &path));
                 ensure!(pattern.is_none(), wrong("an input's pattern matches, too"));
+                // By a link in the directory.
+                if !path.starts_with(dir) {
+                    let other = dirs.iter().find(|(_, _, other)| path.starts_with(other));
+                    ensure!(other.is_none(), wrong("is a place of another option's results"));
+                    elsewhere.extend(path.parent().map(Path::to_owned));
+                }
             }
-            fs::create_dir_all(given).with_context(|| cannot(given))?;
-            locks.push(lock(given)?);
+        }
+        let mut locks = Locks::default();
+        for (_, given, dir) in &dirs {
+            create_directories(given).with_context(|| cannot(given))?;
+            locks.lock(dir, given)?;
+            Prepared::default().prepare(given, given).with_context(|| cannot(given))?;
             // Nothing of it stays.
             PartFile::begin(&given.join("results")).with_context(|| cannot(given))?;
+        }
+        for dir in elsewhere.iter().filter(|dir| dir.is_dir()) {
+            locks.lock(dir, dir)?;
         }
         check_types(inputs, sources)?;
         if args.annotate {
@@ -125,6 +143,7 @@ impl Results {
             },
             places: seen.map(|(place, source)| (place, source.version())).collect(),
             annotate: args.annotate,
+            is_collection: data.is_some(),
             _locks: locks,
         }))
     }
@@ -180,15 +199,6 @@ fn directory(dir: &Path) -> io::Result<PathBuf> {
 /// Whether it is a file, which can be opened more than once.
 fn is_file(source: &Source) -> bool {
     matches!(&source.place, Place::File(path, _) if path.is_file())
-}
-
-/// Keeps other runs from a directory as long as what is returned is there. File systems without locks keep nobody.
-fn lock(dir: &Path) -> anyhow::Result<File> {
-    let file = File::open(dir).with_context(|| cannot(dir))?;
-    if let Err(TryLockError::WouldBlock) = file.try_lock() {
-        bail!("another run writes to {}", dir.display());
-    }
-    Ok(file)
 }
 
 /// Whether an input is a pattern, and matches a path.

@@ -1,6 +1,6 @@
 //! The second reading: each record goes to its side.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,10 +13,12 @@ use doppel_crawls::{InputOptions, Limits};
 use doppel_model::Timestamp;
 
 use super::checked::Results;
-use super::part_file::PartFile;
+use super::earlier::{self, Earlier, Reading};
+use super::part_file::{PartFile, Prepared};
 use super::places::no_object;
 use super::verdicts::Decisions;
 use crate::args::InputArgs;
+use crate::destination::directory_of;
 use crate::inputs::{Place, Source};
 use crate::output::{count, plural};
 use crate::progress;
@@ -28,6 +30,26 @@ const BUFFER: usize = 64 << 10;
 
 /// A file of a side: its path, and how many bytes were written.
 type Told = (PathBuf, Arc<AtomicU64>);
+
+/// What a run has written so far, and the input that is copied.
+struct Writing {
+    earlier: Earlier,
+    prepared: Prepared,
+    input: String,
+}
+
+impl Writing {
+    /// Begins the file of a side.
+    fn begin(&mut self, dir: &Path, path: &Path) -> anyhow::Result<PartFile> {
+        let prepared = self.prepared.prepare(dir, directory_of(path));
+        prepared.and_then(|()| PartFile::begin(path)).with_context(|| cannot(path))
+    }
+
+    /// Gives the file of a side its name.
+    fn finish(&mut self, file: PartFile, side: Side, below: &Path) -> io::Result<()> {
+        file.finish(|written| self.earlier.note((side, below), &self.input, written))
+    }
+}
 
 /// Checks what was copied, and the input that it is of, before the files get their names.
 type IsAsItWas<'f> = &'f dyn Fn(&Copied, &Decisions) -> anyhow::Result<()>;
@@ -70,7 +92,8 @@ impl Results {
     /// Copies all records. The inputs were read first at `now`, when they had what was `met`.
     ///
     /// # Errors
-    /// When a file cannot be written, or an input has changed. Files that were finished before are whole, and stay.
+    /// When a file cannot be written, an input has changed, or what is no result of this run would be taken for one. Files that were
+    /// finished before are whole, and stay.
     pub(crate) fn write(
         &self,
         inputs: &InputArgs,
@@ -83,18 +106,28 @@ impl Results {
         let options = inputs.records.fields.options(Limits::at(now));
         let bar = progress::bytes(sources.iter().map(|source| source.bytes).sum(), "writing");
         let mut copied = Copied::default();
+        let earlier = Earlier::of(&self.dirs, self.is_collection)?;
+        let mut writing = Writing { earlier, prepared: Prepared::default(), input: String::new() };
         for ((source, (place, seen)), met) in sources.iter().zip(&self.places).zip(met) {
             let path = source.path();
             let before = bar.position();
             let read = |bytes| bar.set_position(before + bytes);
             let first = First { path, seen: seen.as_ref(), met: *met, asked: decisions.asked() };
             first.check_seen(source)?;
+            writing.input = earlier::name_of(source);
+            let reading;
             match &source.place {
                 Place::Standard => bail!("standard input cannot be read twice"),
                 Place::Object(_) => return Err(no_object(path).into()),
                 Place::Pages(dir) => {
-                    let here = self.directory(dir, place, &options, (&mut decisions, &read))?;
+                    let of = (&mut decisions, &read as &dyn Fn(u64));
+                    let (here, is_whole) = self.directory((dir, place), &options, of, &mut writing)?;
                     first.check_met(&here, &decisions)?;
+                    reading = if is_whole && here != Copied::default() {
+                        Reading::Pages
+                    } else {
+                        Reading::PagesInPart
+                    };
                     copied.add(&here);
                 }
                 Place::File(path, name) => {
@@ -103,30 +136,36 @@ impl Results {
                         first.check_seen(source)
                     };
                     let file = (&**path, name, &is_as_it_was as IsAsItWas<'_>);
-                    copied.add(&self.file(file, place, &options, (&mut decisions, &read))?);
+                    let of = (&mut decisions, &read as &dyn Fn(u64));
+                    let here = self.file(file, place, &options, of, &mut writing)?;
+                    reading = if here.is_some() { Reading::File } else { Reading::Bad };
+                    copied.add(&here.unwrap_or(Copied { bad: 1, ..Copied::default() }));
                 }
             }
+            writing.earlier.note_input(std::mem::take(&mut writing.input), reading);
             bar.set_position(before + source.bytes);
         }
         bar.finish_and_clear();
+        writing.earlier.end()?;
         Ok(copied)
     }
 
-    /// Copies the records of a file.
+    /// Copies the records of a file; none where it cannot be opened as what it is.
     fn file(
         &self,
         (path, name, is_as_it_was): (&Path, &RecordFile, IsAsItWas<'_>),
         place: &Path,
         options: &InputOptions,
         (decisions, read): (&mut Decisions, &dyn Fn(u64)),
-    ) -> anyhow::Result<Copied> {
+        writing: &mut Writing,
+    ) -> anyhow::Result<Option<Copied>> {
         let mut told: Vec<(Side, Told)> = Vec::new();
         let Sides { kept, removed, superseded } = &self.dirs;
         let sides =
             Sides { kept: kept.as_deref(), removed: removed.as_deref(), superseded: superseded.as_deref() };
         let sides = sides.try_map(|side, dir| {
             let path = dir.join(place);
-            let file = PartFile::begin(&path).with_context(|| cannot(&path))?;
+            let file = writing.begin(dir, &path)?;
             told.push((side, (path, file.written())));
             Ok::<_, anyhow::Error>(BufWriter::with_capacity(BUFFER, file))
         })?;
@@ -139,71 +178,63 @@ impl Results {
             Err(CopyError::Open(_)) => {
                 let copied = Copied { bad: 1, ..Copied::default() };
                 is_as_it_was(&copied, decisions)?;
-                return Ok(copied);
+                writing.earlier.note_side(place, None);
+                return Ok(None);
             }
             Err(CopyError::Write(side, error)) => return Err(failed(side, error, &told)),
             Err(other) => return Err(other.into()),
         };
         is_as_it_was(&copied, decisions)?;
         sides.try_map(|side, out| {
-            let finish = || out.into_inner().map_err(io::IntoInnerError::into_error)?.finish();
-            finish().map_err(|error| failed(side, error, &told))
+            let file = out.into_inner().map_err(io::IntoInnerError::into_error);
+            let finished = file.and_then(|file| writing.finish(file, side, place));
+            finished.map_err(|error| failed(side, error, &told))
         })?;
-        Ok(copied)
+        Ok(Some(copied))
     }
 
-    /// Copies the files of a directory of pages.
+    /// Copies the files of a directory of pages. Gives as well whether all of it could be read.
     fn directory(
         &self,
-        dir: &Path,
-        place: &Path,
+        (dir, place): (&Path, &Path),
         options: &InputOptions,
         (decisions, read): (&mut Decisions, &dyn Fn(u64)),
-    ) -> anyhow::Result<Copied> {
+        writing: &mut Writing,
+    ) -> anyhow::Result<(Copied, bool)> {
         let mut judge = decisions.judge(read);
         // The failure of a file, which is told with its path.
         let mut failure = None;
         let copied = copy_directory(dir, options, &mut judge, &mut |side, below, file| {
-            self.page(side, &place.join(below), file).map_err(|error| {
+            let place = place.join(below);
+            writing.earlier.note_side(&place, side);
+            let Some(side) = side else { return Ok(()) };
+            self.page(side, &place, file, writing).map_err(|error| {
                 failure = Some(error);
                 CopyError::Write(side, io::ErrorKind::Other.into())
             })
         });
         match (copied, failure) {
             (_, Some(failure)) => Err(failure),
-            (Err(CopyError::Open(_)), None) => Ok(Copied { bad: 1, ..Copied::default() }),
+            (Err(CopyError::Open(_)), None) => Ok((Copied { bad: 1, ..Copied::default() }, false)),
             (copied, None) => Ok(copied?),
         }
     }
 
-    /// Copies the file of a page. What an earlier run has put on another side goes.
-    fn page(&self, side: Side, place: &Path, file: &Path) -> anyhow::Result<()> {
+    /// Copies the file of a page. What an earlier run has put on another side goes in the end.
+    fn page(&self, side: Side, place: &Path, file: &Path, writing: &mut Writing) -> anyhow::Result<()> {
         let Sides { kept, removed, superseded } = &self.dirs;
-        let dirs = [(Side::Kept, kept), (Side::Removed, removed), (Side::Superseded, superseded)];
-        let (here, others): (Vec<_>, Vec<_>) = dirs
-            .into_iter()
-            .filter_map(|(of, dir)| Some((of, dir.as_ref()?)))
-            .partition(|(of, _)| *of == side);
-        for (_, dir) in here {
-            let path = dir.join(place);
-            let mut from = File::open(file).with_context(|| format!("cannot read {}", file.display()))?;
-            let mut part = PartFile::begin(&path).with_context(|| cannot(&path))?;
-            let written = part.written();
-            let copied = io::copy(&mut from, &mut part).and_then(|_| part.finish());
-            copied.map_err(|error| failed(side, error, &[(side, (path, written))]))?;
-        }
-        for (_, other) in others {
-            match fs::remove_file(other.join(place)) {
-                Err(error)
-                    if error.kind() != io::ErrorKind::NotFound
-                        && error.kind() != io::ErrorKind::NotADirectory =>
-                {
-                    return Err(error).with_context(|| format!("cannot remove {}", place.display()));
-                }
-                _ => {}
-            }
-        }
-        Ok(())
+        let dir = match side {
+            Side::Kept => kept,
+            Side::Removed => removed,
+            Side::Superseded => superseded,
+        };
+        let Some(dir) = dir else { return Ok(()) };
+        let path = dir.join(place);
+        let mut from = File::open(file).with_context(|| format!("cannot read {}", file.display()))?;
+        let mut part = writing.begin(dir, &path)?;
+        let written = part.written();
+        let copied = io::copy(&mut from, &mut part).and_then(|_| writing.finish(part, side, place));
+        copied.map_err(|error| failed(side, error, &[(side, (path, written))]))
     }
 }
 
@@ -223,7 +254,7 @@ fn cannot(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use std::convert::Infallible;
-    use std::iter;
+    use std::{fs, iter};
 
     use doppel_model::PageUrl;
     use doppel_protocol::{Line, Outcome};

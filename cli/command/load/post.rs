@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
-use std::fs::File;
-use std::io::{Read as _, Write as _};
+use std::io::Read as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Receiver;
@@ -22,6 +21,7 @@ use doppel_protocol::client::{CONTENT_TYPE, Client, ClientError, Method, StatusC
 use doppel_protocol::page::{LINE_BYTES_MAX, PageItem};
 use serde::{Serialize, Serializer};
 
+use super::acknowledged::AcknowledgedList;
 use crate::bad_records::BadFile;
 use crate::crawl::Position;
 use crate::output::say;
@@ -85,7 +85,7 @@ pub(super) struct Post {
     client: Client,
     patience: Duration,
     outcomes: Mutex<BTreeMap<String, u64>>,
-    acknowledged: Option<Mutex<File>>,
+    acknowledged: Option<Mutex<AcknowledgedList>>,
     /// Where pages are written that are refused.
     bad: Option<BadFile>,
     /// Whether it was said that the server takes no more.
@@ -140,8 +140,8 @@ impl Post {
         bad: Option<BadFile>,
     ) -> anyhow::Result<Self> {
         let open = |path: &Path| {
-            let file = File::options().create(true).append(true).open(path);
-            file.map(Mutex::new).with_context(|| format!("cannot write {}", path.display()))
+            let list = AcknowledgedList::open(path).map(Mutex::new);
+            list.with_context(|| format!("cannot write {}", path.display()))
         };
         let acknowledged = acknowledged.map(open).transpose()?;
         Ok(Self {
@@ -180,6 +180,15 @@ impl Post {
         } else if refused == REFUSED_SHOWN + 1 {
             say!("doppel: more refused pages are only counted");
         }
+    }
+
+    /// Ensures that the list of the pages that were taken is on disk, where there is one.
+    ///
+    /// # Errors
+    /// When it cannot be synced.
+    pub(super) fn sync_acknowledged(&self) -> anyhow::Result<()> {
+        let Some(list) = &self.acknowledged else { return Ok(()) };
+        lock(list).sync().context("cannot write the acknowledged pages")
     }
 
     /// Pages that were not taken.
@@ -281,8 +290,8 @@ impl Post {
                 lines.push(b'\n');
             }
         }
-        if let Some(file) = &self.acknowledged {
-            lock(file).write_all(&lines).context("cannot write the acknowledged pages")?;
+        if let Some(list) = &self.acknowledged {
+            lock(list).write(&lines).context("cannot write the acknowledged pages")?;
         }
         Ok(())
     }

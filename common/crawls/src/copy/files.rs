@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use super::{Copied, CopyError, Job, Judge, Side, Sides};
+use super::{Copied, CopyError, Fate, Job, Judge, Side, Sides};
 use crate::directory::Files;
 use crate::error::{InputError, Place, Reason, Skip};
 use crate::{Input, InputOptions, Item, Source};
@@ -28,8 +28,11 @@ pub(super) fn one<W: Write>(
     Ok(sides)
 }
 
-/// Tells of each file of a directory of pages to which side it goes: its path below the directory, and its own. Files that are no
-/// pages are kept; hidden ones and links, which are not read, are left out.
+/// What [`copy_directory`] tells of a file: its side, or none where it is a bad page; its path below the directory; and its own path.
+pub type Take<'t> = dyn FnMut(Option<Side>, &Path, &Path) -> Result<(), CopyError> + 't;
+
+/// Tells of each file of a directory of pages to which side it goes. Files that are no pages are kept; hidden ones and links, which are
+/// not read, are left out. Gives as well whether all files and directories could be read.
 ///
 /// # Errors
 /// When a file cannot be judged, or what `take` fails with.
@@ -37,8 +40,8 @@ pub fn copy_directory(
     dir: &Path,
     options: &InputOptions,
     judge: &mut dyn Judge,
-    take: &mut dyn FnMut(Side, &Path, &Path) -> Result<(), CopyError>,
-) -> Result<Copied, CopyError> {
+    take: &mut Take<'_>,
+) -> Result<(Copied, bool), CopyError> {
     let mut input = crate::open(dir, options.clone()).map_err(|error| CopyError::Open(Box::new(error)))?;
     let mut job = Job { path: dir, judge, annotate: false, copied: Copied::default() };
     let Source::Files(files) = &mut input.source else { return Err(job.cannot(Reason::Format)) };
@@ -47,12 +50,18 @@ pub fn copy_directory(
         if matches!(item, Item::Skipped(Skip::Hidden | Skip::Link)) {
             continue;
         }
-        let Some(fate) = job.fate(&item)? else { continue };
+        let fate = job.fate(&item)?;
+        if let Item::Bad(error) = &item
+            && files.file_path() != Some(&error.path)
+        {
+            // A directory that cannot be listed.
+            continue;
+        }
         let (root, path) = place(files, &job)?;
         let below = path.strip_prefix(&root).unwrap_or(&path);
-        take(fate.side(), below, &path)?;
+        take(fate.map(Fate::side), below, &path)?;
     }
-    Ok(job.copied)
+    Ok((job.copied, !files.broke_off()))
 }
 
 /// The canonical path of the directory, and of the last file.

@@ -38,7 +38,7 @@ use crate::error::{InputError, Place, Reason};
 use crate::record::RecordFile;
 use crate::stream::Stream;
 use crate::{Fetched, InputOptions, Item, Source, open_as};
-pub use files::copy_directory;
+pub use files::{Take, copy_directory};
 pub use note::{NAMES, Note, RecordName};
 
 /// Where a record can go.
