@@ -197,6 +197,8 @@ impl FrontDoorArgs {
                 requests: self.client_requests,
                 long_polls: self.client_long_polls,
                 exports: LIMITS.exports,
+                flushes: LIMITS.flushes,
+                scrapes: LIMITS.scrapes,
                 body_bytes: of_client,
                 unpacking: default.client.unpacking,
             },

@@ -5,6 +5,7 @@
 
 mod clients;
 pub mod hosts;
+mod pauses;
 pub(crate) mod role;
 mod tokens;
 
@@ -144,7 +145,15 @@ mod tests {
             token("old", Role::Operate, 999),
         ];
         let access = Access { tokens: with_tokens.then(|| tokens.into()), ..Access::default() };
-        let limits = ClientLimits { requests: 1, long_polls: 1, exports: 1, body_bytes: 1, unpacking: 1 };
+        let limits = ClientLimits {
+            requests: 1,
+            long_polls: 1,
+            exports: 1,
+            flushes: 1,
+            scrapes: 1,
+            body_bytes: 1,
+            unpacking: 1,
+        };
         Gate::new(access, listener, Arc::new(Clients::new(limits, BodyMemory::new(1))))
     }
 

@@ -9,7 +9,6 @@ use axum::body::Body;
 use axum::http::HeaderMap;
 use doppel_model::Timestamp;
 use doppel_model::pairwise::Policy;
-use doppel_protocol::answer::{GroupSizes, Savings};
 use doppel_protocol::{
     Aged, ClusterApi, MappingApi, Market, Markets, Question, Tier1Api, Tier1Reads, Tier2Api, WinnerOrder,
 };
@@ -25,8 +24,10 @@ use crate::buffer::Buffer;
 use crate::calls::{Calls, permit};
 use crate::history::History;
 use crate::ingest::Ingest;
-use crate::kept_report::KeptReport;
-use crate::limits::{BACKUPS, HEAVY_CALLS, HISTORY_STEP, Limits, PLANNERS, REPAIRS, SAMPLES, SCRAPES};
+use crate::kept_report::KeptReports;
+use crate::limits::{
+    BACKUPS, FLUSHES, HEAVY_CALLS, HISTORY_STEP, Limits, PLANNERS, REPAIRS, SAMPLES, SCRAPES,
+};
 use crate::load_history::LoadPoints;
 use crate::memory::BodyMemory;
 use crate::metrics::{self, Metrics};
@@ -68,8 +69,7 @@ struct Inner {
     samples: Arc<Semaphore>,
     history: History,
     load_points: LoadPoints,
-    group_report: Arc<KeptReport<GroupSizes>>,
-    savings_report: Arc<KeptReport<Savings>>,
+    reports: KeptReports,
     request_ids: RequestIds,
     draining: watch::Sender<bool>,
 }
@@ -79,9 +79,9 @@ impl App {
     #[must_use]
     pub fn new(mut services: Services) -> Self {
         let memory = BodyMemory::new(services.limits.body_memory_bytes);
-        let group_report = Arc::default();
+        let reports = KeptReports::default();
         let mut registry = std::mem::take(&mut services.registry);
-        let metrics = metrics::register(&mut registry, &services, &memory, &group_report);
+        let metrics = metrics::register(&mut registry, &services, &memory, &reports.groups);
         let Services {
             tier1,
             tier2,
@@ -118,14 +118,13 @@ impl App {
             exports: Arc::new(Semaphore::new(HEAVY_CALLS)),
             scrapes: Arc::new(Semaphore::new(SCRAPES)),
             backups: Arc::new(Semaphore::new(BACKUPS)),
-            flushes: Arc::new(Semaphore::new(HEAVY_CALLS)),
+            flushes: Arc::new(Semaphore::new(FLUSHES)),
             repairs: Arc::new(Semaphore::new(REPAIRS)),
             planners: Arc::new(Semaphore::new(PLANNERS)),
             samples: Arc::new(Semaphore::new(SAMPLES)),
             history: History::default(),
             load_points: LoadPoints::default(),
-            group_report,
-            savings_report: Arc::default(),
+            reports,
             request_ids: RequestIds::default(),
             draining: watch::Sender::new(false),
             limits,
@@ -270,12 +269,9 @@ impl App {
         &self.0.temp_dir
     }
 
-    pub(crate) fn group_report(&self) -> &Arc<KeptReport<GroupSizes>> {
-        &self.0.group_report
-    }
-
-    pub(crate) fn savings_report(&self) -> &Arc<KeptReport<Savings>> {
-        &self.0.savings_report
+    /// The reports that are kept for a while.
+    pub(crate) fn reports(&self) -> &KeptReports {
+        &self.0.reports
     }
 
     pub(crate) fn request_ids(&self) -> &RequestIds {
@@ -368,9 +364,9 @@ impl App {
         permit(&self.0.samples, "another sample is on its way; try again later")
     }
 
-    /// A permit among the flushes.
+    /// A permit among the flushes that wait.
     pub(crate) fn enter_flush(&self) -> Result<OwnedSemaphorePermit, Problem> {
-        permit(&self.0.flushes, "too many flushes are under way; try again later")
+        permit(&self.0.flushes, "too many flushes are waiting; ask without wait, or try again later")
     }
 
     /// A permit among the repairs; waits a little for one.

@@ -1,9 +1,11 @@
 //! Calls of the tiers, which block: on threads where that is allowed, bounded in number and in time (G6).
 //!
 //! Invariants: a call holds its permit until it ends, whether or not its caller still waits; a caller waits no longer
-//! than it said. A call that is late is not broken off: it goes on without its caller. What gives way to those that answer
+//! than it said. A call that is late is not broken off: it goes on without its caller, and holds what its request holds ([`holding`]), so a client
+//! that goes again and again has no more calls under way than requests. What gives way to those that answer
 //! runs on as few threads at once as were asked for.
 
+use std::any::Any;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -12,11 +14,29 @@ use doppel_threads::{GiveWay, give_way};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::task::{block_in_place, spawn_blocking};
+use tokio::task_local;
 use tokio::time::timeout;
 use tracing::Span;
 
 use crate::limits::HEALTH_CALLS;
 use crate::problem::Problem;
+
+/// What a request holds: its places among those in work.
+pub(crate) type HeldPlaces = Arc<dyn Any + Send + Sync>;
+
+task_local! {
+    /// What the present request holds.
+    static HELD: HeldPlaces;
+}
+
+/// Answers a request that holds something. What its calls do on threads holds it as well, until it ends.
+pub(crate) async fn holding<T>(places: HeldPlaces, answer: impl Future<Output = T>) -> T {
+    HELD.scope(places, answer).await
+}
+
+fn held() -> Option<HeldPlaces> {
+    HELD.try_with(Arc::clone).ok()
+}
 
 /// The permits of calls.
 #[derive(Debug)]
@@ -100,8 +120,9 @@ impl Calls {
             let turn = self.giving_way.clone().acquire_owned().await.ok();
             let (answer, answered) = oneshot::channel();
             let span = Span::current();
+            let places = held();
             let work = move || {
-                let permits = (permit, own, turn);
+                let permits = (permit, own, turn, places);
                 let _span = span.entered();
                 give_way(GiveWay::ToAll);
                 let result = call();
@@ -131,14 +152,14 @@ pub(crate) fn permit(permits: &Arc<Semaphore>, detail: &str) -> Result<OwnedSema
     permits.clone().try_acquire_owned().map_err(|_| Problem::busy(detail))
 }
 
-/// The thread has the permit, because it may outlive its caller, and logs under the caller's span.
+/// The thread has the permit and the places of the request, because it may outlive its caller, and logs under the caller's span.
 async fn on_thread<T: Send + 'static>(
     permit: OwnedSemaphorePermit,
     call: impl FnOnce() -> Result<T, Problem> + Send + 'static,
 ) -> Result<T, Problem> {
-    let span = Span::current();
+    let (span, places) = (Span::current(), held());
     let on_thread = move || {
-        let _permit = permit;
+        let _held = (permit, places);
         let _span = span.entered();
         call()
     };

@@ -6,9 +6,21 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use doppel_protocol::answer::{GroupSizes, Savings, WhatIfs};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::limits::{REPORT_AGE, REPORT_AGE_TIMES};
+
+/// The reports of a service that are kept.
+#[derive(Debug, Default)]
+pub(crate) struct KeptReports {
+    /// `GET /v1/reports/groups`.
+    pub(crate) groups: Arc<KeptReport<GroupSizes>>,
+    /// `GET /v1/reports/savings`.
+    pub(crate) savings: Arc<KeptReport<Savings>>,
+    /// `GET /v1/reports/load-balance/what-if`.
+    pub(crate) what_if: Arc<KeptReport<WhatIfs>>,
+}
 
 /// The last report, if there is one, and the turn to make another.
 #[derive(Debug)]

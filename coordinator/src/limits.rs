@@ -12,11 +12,15 @@
 //! as there are processors, and half of these for one client; more would only take the processors from those that answer.
 //! A scrape has three threads of its own, which scrapes share; at most [`STATUS_HELPERS`] read for questions about many pages.
 
+mod clients;
+
 use std::num::NonZero;
 use std::thread::available_parallelism;
 use std::time::Duration;
 
 use doppel_protocol::{BATCH_MAX, LIST_MAX};
+
+pub use clients::{CLIENT, ClientLimits};
 
 /// A body as it comes over the wire: 1,000 pages of 64 kB. HTML packs about 5 to 1, so a compressed
 /// body of a quarter of this already fills [`BODY_BYTES`].
@@ -72,16 +76,6 @@ pub const WRITE_PAUSE: Duration = Duration::from_secs(60);
 /// reader that works on each. So one that drips holds a place for a day for each 350 MB of its answer at most.
 pub const WRITE_RATE: u32 = 4 << 10;
 
-/// What one client may hold of these at once: a quarter of the requests and of the long polls, half of the exports and of the memory for bodies, so
-/// that there is some of each for others while one takes all that it can.
-pub const CLIENT: ClientLimits = ClientLimits {
-    requests: REQUESTS / 4,
-    long_polls: LONG_POLLS / 4,
-    exports: HEAVY_CALLS / 2,
-    body_bytes: BODY_MEMORY_BYTES / 2,
-    unpacking: 1,
-};
-
 /// Connections of one address at once, but for those of the machine itself: a quarter of all. Past it they are closed.
 pub const ADDRESS_CONNECTIONS: usize = CONNECTIONS / 4;
 
@@ -116,8 +110,11 @@ pub const SCRAPE_TIME: Duration = Duration::from_secs(4);
 /// Long polls of the change feed at once: a third of [`REQUESTS`]. Past it: 503.
 pub const LONG_POLLS: usize = 128;
 
-/// Exports and flushes at once, each: they are heavy and rare. Past it: 503.
+/// Exports at once: they are heavy and rare. Past it: 503.
 pub const HEAVY_CALLS: usize = 4;
+
+/// Flushes at once that wait. Each asks every range up to 40 times a second whether all is decided. Past it: 503.
+pub const FLUSHES: usize = 8;
 
 /// Backups at once: each keeps what changes meanwhile. Past it: 503.
 pub const BACKUPS: usize = 1;
@@ -180,8 +177,8 @@ pub const CHANGES: usize = 10_000;
 /// The longest `wait` of `GET /v1/changes`, in seconds.
 pub const CHANGES_WAIT_S: u64 = 60;
 
-/// A long poll asks tier 1 in steps of this, so that a caller who has gone, or the end of the service,
-/// frees its thread.
+/// A long poll, or a flush that waits, asks tier 1 in steps of this, so that a caller who has gone, or the end of the service,
+/// frees its thread and its place.
 pub const POLL_STEP: Duration = Duration::from_secs(2);
 
 /// The longest cursor taken, in bytes: a number of 16 hexadecimal digits and a separator for the collection,
@@ -283,7 +280,14 @@ pub const SAMPLES: usize = 1;
 /// How long one may take to be sent, since others wait for its place: 250 MB at 420 kB a second. Then it breaks off.
 pub const SAMPLE_TIME: Duration = Duration::from_secs(600);
 
-/// Plans and what-if reports being made at once: each keeps all cores busy for seconds. Past it: 503.
+/// How long a client leaves the place for samples to others after it had one, at least. It leaves it for as long as it held it. Before that: 429.
+pub const SAMPLE_PAUSE: Duration = Duration::from_secs(10);
+
+/// Clients of which such a pause is remembered.
+pub const PAUSES: usize = 4_096;
+
+/// Plans and what-if reports being made at once: each keeps all cores busy for seconds. Past it: 503. A what-if report is kept as other reports
+/// are ([`REPORT_AGE`]), so whoever asks for it again and again leaves the place free.
 pub const PLANNERS: usize = 1;
 
 /// Bytes of lines that the export sorts in memory at a time.
@@ -301,21 +305,6 @@ pub const DRAIN: Duration = Duration::from_secs(5);
 // Tier 1 refuses longer lists, and shortens longer answers.
 const _: () = assert!(CHUNK_LINES <= BATCH_MAX && LIST <= BATCH_MAX && PROBE_PARTNERS <= BATCH_MAX);
 const _: () = assert!(CHANGES <= LIST_MAX && LIST <= LIST_MAX);
-
-/// What one client may hold at once.
-#[derive(Debug, Clone, Copy)]
-pub struct ClientLimits {
-    /// Requests in work, long polls among them.
-    pub requests: usize,
-    /// Long polls.
-    pub long_polls: usize,
-    /// Exports.
-    pub exports: usize,
-    /// Bytes of request bodies in memory, and of the answers to their lines.
-    pub body_bytes: usize,
-    /// Bodies that are being unpacked; further ones wait.
-    pub unpacking: usize,
-}
 
 /// The limits that tests make small.
 #[derive(Debug, Clone)]
@@ -348,6 +337,8 @@ pub struct Limits {
     pub long_polls: usize,
     /// See [`POLL_STEP`].
     pub poll_step: Duration,
+    /// See [`SAMPLE_PAUSE`].
+    pub sample_pause: Duration,
     /// See [`REPAIR_WAIT`].
     pub repair_wait: Duration,
     /// See [`REPAIR_URLS`].
@@ -376,6 +367,7 @@ impl Default for Limits {
             health_time: HEALTH_TIME,
             long_polls: LONG_POLLS,
             poll_step: POLL_STEP,
+            sample_pause: SAMPLE_PAUSE,
             repair_wait: REPAIR_WAIT,
             repair_urls: REPAIR_URLS,
             write_pause: WRITE_PAUSE,

@@ -1,6 +1,7 @@
 //! `/v1/rebalance` and `GET /v1/reports/load-balance/what-if`: the mapping as an operator sees and changes it.
 //!
-//! Making a plan takes seconds, so one is made at a time. Tier 2 carries it out while it goes on answering (G7).
+//! Making a plan takes seconds, so one is made at a time. What-if figures are kept for a while, so that whoever asks for them again and again leaves the
+//! place to others. Tier 2 carries it out while it goes on answering (G7).
 
 use std::sync::Arc;
 
@@ -19,6 +20,7 @@ use crate::contract::refusals;
 use crate::extract::JsonBody;
 use crate::limits::{LONG_CALL_TIME, SAMPLE_CONTENTS};
 use crate::problem::Problem;
+use crate::reports;
 
 /// What is requested.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -183,7 +185,7 @@ pub(crate) async fn cancel(State(app): State<App>) -> Result<Json<RebalanceOutco
 
 /// What would other numbers of sub-dictionaries and nodes make of the present contents?
 ///
-/// Takes some seconds, so one is made at a time. Only policies that bound lengths have one: `jaccard`, `content` and `copies`.
+/// Takes some seconds, so one is made at a time. The answer may be 10 seconds old, and older where making it takes long: `age_ms` says how old. Only policies that bound lengths have one: `jaccard`, `content` and `copies`.
 #[utoipa::path(
     get, path = "/v1/reports/load-balance/what-if", operation_id = "get_load_balance_what_if", tag = "reports",
     responses(
@@ -200,18 +202,19 @@ pub(crate) async fn what_if(State(app): State<App>) -> Result<Json<WhatIfs>, Pro
             "has no bound on lengths, so every search goes to all nodes, however contents are divided";
         return Err(Problem::not_by_policy(app.policy(), reason));
     };
-    let permit = app.enter_planning()?;
-    app.blocking_within(LONG_CALL_TIME, move |app| {
-        let _permit = permit;
+    let make = move |app: &App| {
+        let _permit = app.enter_planning()?;
         let mapping = mapping(app)?;
         let (plan, sample) = (mapping.plan()?, mapping.sample(SAMPLE_CONTENTS)?);
         let rows = figures(&sample, tau).map_err(|error| {
             tracing::error!(%error, "the what-if report was not made");
             Problem::internal()
         })?;
-        Ok(Json(WhatIfs { sample: sample.len() as u64, present: of_plan(&plan, &sample), rows }))
-    })
-    .await
+        let (contents, present) = (sample.len() as u64, of_plan(&plan, &sample));
+        Ok(WhatIfs { sample: contents, present, rows, age_ms: None })
+    };
+    let (report, age_ms) = reports::kept(&app, &app.reports().what_if, make).await?;
+    Ok(Json(WhatIfs { age_ms, ..WhatIfs::clone(&report) }))
 }
 
 /// The figures of a plan.

@@ -4,6 +4,7 @@
 //! counted once.
 
 use std::any::Any;
+use std::sync::Arc;
 use std::time::Instant;
 
 use axum::extract::{MatchedPath, Request, State};
@@ -17,6 +18,7 @@ use doppel_http::Remote;
 use crate::access::role::{self, Role};
 use crate::access::{Gate, hosts};
 use crate::app::App;
+use crate::calls::{HeldPlaces, holding};
 use crate::held;
 use crate::problem::Problem;
 use crate::request_id::REQUEST_ID;
@@ -112,8 +114,8 @@ pub(crate) async fn guard(
     if is_foreign && !request.method().is_safe() {
         return Problem::cross_site().into_response();
     }
-    let places = match caller.enter().and_then(|own| Ok((own, app.enter()?))) {
-        Ok(places) => places,
+    let places: HeldPlaces = match caller.enter().and_then(|own| Ok((own, app.enter()?))) {
+        Ok(places) => Arc::new(places),
         Err(busy) => return busy.into_response(),
     };
     if required == Some(Role::Operate) {
@@ -121,7 +123,7 @@ pub(crate) async fn guard(
         let by = caller.name().map_or_else(|| "anonymous".to_owned(), ToString::to_string);
         tracing::info!(by, method = %request.method(), route = route(matched.as_ref()), "an operator's request");
     }
-    let (parts, body) = next.run(request).await.into_parts();
+    let (parts, body) = holding(Arc::clone(&places), next.run(request)).await.into_parts();
     // An answer that is being sent is in work.
     Response::from_parts(parts, held::until_sent(body, places))
 }

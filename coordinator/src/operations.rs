@@ -1,5 +1,6 @@
 //! Operations: flush, export, liveness, metrics and the OpenAPI document.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Bytes;
@@ -7,8 +8,10 @@ use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
+use doppel_protocol::Tier1Error;
 use doppel_protocol::answer::{ExportLine, Flushed, MarketForm};
 use serde::Deserialize;
+use tokio::time::Instant;
 use utoipa::IntoParams;
 
 use crate::access::Caller;
@@ -46,18 +49,50 @@ pub(crate) struct FlushQuery {
 )]
 pub(crate) async fn flush(
     State(app): State<App>,
+    caller: Caller,
     Query(FlushQuery { wait, timeout }): Query<FlushQuery>,
 ) -> Result<Json<Flushed>, Problem> {
     let seconds = number("timeout", timeout, FLUSH_DEFAULT_S, 1, FLUSH_S)?;
-    let permit = app.enter_flush()?;
+    let places = if wait { Some(Arc::new((caller.enter_flush()?, app.enter_flush()?))) } else { None };
     let limit = if wait { Duration::from_secs(seconds) } else { Duration::ZERO };
-    app.blocking_within(limit + app.limits().call_time, move |app| {
-        let _permit = permit;
-        app.tier2().flush_batch()?;
-        let done = app.tier1().flush(limit)?;
-        Ok(Json(Flushed { done, backlog: app.tier1().totals()?.backlog }))
-    })
-    .await
+    decided(&app, limit, places).await.map(Json)
+}
+
+/// Waits in steps until everything is decided. So the thread and the places are free soon after the caller has gone, which drops this
+/// future, and after the service is told to end. A step holds the places until it ends, so a client that goes again and again has no more steps
+/// under way than places.
+async fn decided<P: Send + Sync + 'static>(
+    app: &App,
+    limit: Duration,
+    places: Option<Arc<P>>,
+) -> Result<Flushed, Problem> {
+    let end = Instant::now() + limit;
+    let mut is_first = true;
+    loop {
+        if app.is_draining() && !is_first {
+            return Err(Tier1Error::Stopping.into());
+        }
+        let left = end.saturating_duration_since(Instant::now());
+        let step = left.min(app.limits().poll_step);
+        let is_last = left <= step;
+        let places = places.clone();
+        let wait = move |app: &App| {
+            let _places = places;
+            if is_first {
+                app.tier2().flush_batch()?;
+            }
+            let done = match app.tier1().flush(step) {
+                // Whoever does not answer may be back in the next step.
+                Ok(false) | Err(Tier1Error::Unavailable(_)) if !is_last => return Ok(None),
+                answer => answer?,
+            };
+            Ok(Some(Flushed { done, backlog: app.tier1().totals()?.backlog }))
+        };
+        if let Some(flushed) = app.blocking_within(step + app.limits().call_time, wait).await? {
+            return Ok(flushed);
+        }
+        is_first = false;
+    }
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
@@ -115,12 +150,16 @@ pub(crate) async fn healthz() -> &'static str {
             (str = "application/openmetrics-text"),
             (str = "text/plain"),
         ), headers(("vary" = String, description = "That `Accept` chooses the form"))),
-        refusals::Waits,
+        refusals::Scrapes,
     ),
 )]
-pub(crate) async fn metrics(State(app): State<App>, headers: HeaderMap) -> Result<Response, Problem> {
+pub(crate) async fn metrics(
+    State(app): State<App>,
+    caller: Caller,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
     let form = text::wanted(&headers);
-    let _place = app.enter_scrape()?;
+    let _places = (caller.enter_scrape()?, app.enter_scrape()?);
     let text = app.blocking_for_health(move |app| text::encode(app.registry(), form)).await?;
     Ok(([(header::CONTENT_TYPE, form), (header::VARY, "accept")], text).into_response())
 }

@@ -81,6 +81,17 @@ impl Problem {
         Self::new(Kind::ClientLimit, detail)
     }
 
+    /// 429: the client has had its turn, and others have theirs for so long.
+    pub(crate) fn client_pause(what: &str, left: Duration) -> Self {
+        let seconds = u32::try_from(left.as_secs()).unwrap_or(u32::MAX).saturating_add(1);
+        let detail = format!(
+            "this client has just had a {what}, of which one is made at a time; others have their turn for {seconds} s"
+        );
+        let mut problem = Self::new(Kind::ClientLimit, detail);
+        problem.0.retry_after = Some(seconds);
+        problem
+    }
+
     /// 403.
     pub(crate) fn cross_site() -> Self {
         Self::new(Kind::CrossSite, "a browser sent this request for another site's page")

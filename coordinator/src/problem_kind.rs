@@ -173,7 +173,7 @@ impl Kind {
                 "client-limit",
                 StatusCode::TOO_MANY_REQUESTS,
                 true,
-                "the client holds as much as one may hold at once",
+                "the client holds as much as one may hold at once, or has just had its turn",
             ),
             Self::Internal => ("internal", FAILED, false, "an error inside the service; its log says more"),
             Self::Damaged => {

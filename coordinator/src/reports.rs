@@ -58,7 +58,7 @@ fn share(part: u64, whole: u64) -> Option<f64> {
 )]
 pub(crate) async fn groups(State(app): State<App>) -> Result<Json<GroupSizes>, Problem> {
     let read = |app: &App| Ok(group_report::sizes(app.tier1(), || app.is_draining())?);
-    let (report, age_ms) = kept(&app, app.group_report(), read).await?;
+    let (report, age_ms) = kept(&app, &app.reports().groups, read).await?;
     Ok(Json(GroupSizes { age_ms, ..GroupSizes::clone(&report) }))
 }
 
@@ -77,12 +77,12 @@ pub(crate) async fn savings(State(app): State<App>) -> Result<Json<Savings>, Pro
         let stops = || app.is_draining();
         Ok(savings_report::read(app.tier1(), app.policy(), app.temp_dir(), SAVINGS_PAGES, stops)?)
     };
-    let (report, age_ms) = kept(&app, app.savings_report(), read).await?;
+    let (report, age_ms) = kept(&app, &app.reports().savings, read).await?;
     Ok(Json(Savings { age_ms, ..Savings::clone(&report) }))
 }
 
 /// A report, and how old it is if it was made before. Nobody waits for one that is made for another caller.
-async fn kept<T: Send + Sync + 'static>(
+pub(crate) async fn kept<T: Send + Sync + 'static>(
     app: &App,
     report: &Arc<KeptReport<T>>,
     make: impl FnOnce(&App) -> Result<T, Problem> + Send + 'static,

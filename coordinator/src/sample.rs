@@ -8,6 +8,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
+use crate::access::Caller;
 use crate::app::App;
 use crate::contract::refusals;
 use crate::extract::Query;
@@ -29,6 +30,8 @@ pub(crate) struct SampleQuery {
 
 /// Signatures of some of the contents that are stored.
 ///
+/// There is one at a time. A client that has had one leaves the place to others for 10 seconds, or for as long as its sample took.
+///
 /// They follow each other without anything between, in the order of their contents' hashes, each in the layout of
 /// doppel-model's `signature`. Without `contents` 100,000, or about 256 MB of them if that is less.
 #[utoipa::path(
@@ -42,6 +45,7 @@ pub(crate) struct SampleQuery {
 )]
 pub(crate) async fn sample(
     State(app): State<App>,
+    caller: Caller,
     Query(query): Query<SampleQuery>,
 ) -> Result<Response, Problem> {
     let contents = query.contents.unwrap_or(SAMPLE_CONTENTS);
@@ -49,6 +53,8 @@ pub(crate) async fn sample(
         return Err(Problem::field("contents", format!("1 to {SAMPLE_CONTENTS}, not {contents}")));
     }
     let (permit, planning) = (app.enter_sample()?, app.enter_planning()?);
+    // The pause begins before the permit is given back, so others are first.
+    let permit = (caller.sample_turn(app.limits().sample_pause)?, permit);
     // The call goes on when its caller goes, so it keeps the permits.
     let sample = move |app: &App| {
         let _planning = planning;

@@ -86,7 +86,7 @@ mod tests {
             speed_up: 12.34,
         };
         let rows = [1, 2].into_iter().flat_map(|n| [2, 4, 8].map(|nodes| row(n, nodes))).collect();
-        WhatIfs { sample, present: row(3, 1), rows }
+        WhatIfs { sample, present: row(3, 1), rows, age_ms: None }
     }
 
     fn text(sample: u64) -> String {

@@ -3,16 +3,19 @@
 //! A client is a token, or else the address that a request comes from. One on this machine that needs no token is not limited: it
 //! could as well read the files.
 //!
-//! Invariant: a client is known as long as it has a request in work, and then forgotten, so there are no more clients than requests.
+//! Invariant: a client is known as long as it has a request in work, and then forgotten, so there are no more clients than requests. Only its
+//! [`Pauses`] outlast its requests.
 
 use std::collections::HashMap;
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, Instant};
 
 use doppel_model::ClientId;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::pauses::{Pauses, Turn};
 use super::{Role, TokenName};
 use crate::limits::ClientLimits;
 use crate::memory::BodyMemory;
@@ -21,6 +24,7 @@ use crate::problem::Problem;
 /// Known clients past which those that have gone are looked for.
 const SWEPT_FROM: usize = 1_024;
 
+/// Who is one client.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Id {
     Token(TokenName),
@@ -43,6 +47,7 @@ pub(crate) struct Clients {
     limits: ClientLimits,
     memory: BodyMemory,
     known: Mutex<HashMap<Id, Weak<Share>>>,
+    samples: Arc<Pauses<Id>>,
 }
 
 /// What a client holds.
@@ -51,6 +56,8 @@ struct Share {
     requests: Arc<Semaphore>,
     long_polls: Arc<Semaphore>,
     exports: Arc<Semaphore>,
+    flushes: Arc<Semaphore>,
+    scrapes: Arc<Semaphore>,
     memory: BodyMemory,
     unpacking: Arc<Semaphore>,
 }
@@ -67,13 +74,21 @@ pub(crate) struct Place {
 pub(crate) struct Caller {
     token: Option<(TokenName, Role)>,
     client: ClientId,
+    id: Option<Id>,
     share: Option<Arc<Share>>,
     memory: BodyMemory,
+    samples: Arc<Pauses<Id>>,
+}
+
+/// A client's turn to have a sample; its pause begins when this is dropped.
+#[derive(Debug)]
+pub(crate) struct SampleTurn {
+    _turn: Turn<Id>,
 }
 
 impl Clients {
     pub(crate) fn new(limits: ClientLimits, memory: BodyMemory) -> Self {
-        Self { limits, memory, known: Mutex::default() }
+        Self { limits, memory, known: Mutex::default(), samples: Arc::default() }
     }
 
     /// The client that has this token, or else this address; none is limited that has neither.
@@ -86,9 +101,9 @@ impl Clients {
             (None, _) => None,
         };
         let client = id.as_ref().map_or(ClientId::NONE, Id::client);
-        let share = id.map(|id| self.share(id));
+        let share = id.clone().map(|id| self.share(id));
         let memory = share.as_ref().map_or_else(|| self.memory.clone(), |share| share.memory.clone());
-        Caller { token, client, share, memory }
+        Caller { token, client, id, share, memory, samples: Arc::clone(&self.samples) }
     }
 
     fn share(&self, id: Id) -> Arc<Share> {
@@ -99,11 +114,14 @@ impl Clients {
         if known.len() >= SWEPT_FROM {
             known.retain(|_, share| share.strong_count() > 0);
         }
-        let ClientLimits { requests, long_polls, exports, body_bytes, unpacking } = self.limits;
+        let ClientLimits { requests, long_polls, exports, flushes, scrapes, body_bytes, unpacking } =
+            self.limits;
         let share = Arc::new(Share {
             requests: Arc::new(Semaphore::new(requests)),
             long_polls: Arc::new(Semaphore::new(long_polls)),
             exports: Arc::new(Semaphore::new(exports)),
+            flushes: Arc::new(Semaphore::new(flushes)),
+            scrapes: Arc::new(Semaphore::new(scrapes)),
             memory: self.memory.part(body_bytes),
             unpacking: Arc::new(Semaphore::new(unpacking)),
         });
@@ -148,6 +166,27 @@ impl Caller {
         self.permit(|share| &share.exports, "exports")
     }
 
+    /// A place among its flushes that wait.
+    pub(crate) fn enter_flush(&self) -> Result<Option<Place>, Problem> {
+        self.permit(|share| &share.flushes, "flushes that wait")
+    }
+
+    /// A place among its scrapes.
+    pub(crate) fn enter_scrape(&self) -> Result<Option<Place>, Problem> {
+        self.permit(|share| &share.scrapes, "scrapes")
+    }
+
+    /// Its turn to have a sample, of which there is one at a time; none where the client is not limited. When the turn ends, others have theirs for
+    /// `least`, or for as long as this one took.
+    ///
+    /// # Errors
+    /// 429 as long as others have their turn.
+    pub(crate) fn sample_turn(&self, least: Duration) -> Result<Option<SampleTurn>, Problem> {
+        let turn = self.id.as_ref().map(|id| self.samples.turn(id, least, Instant::now()));
+        let turn = turn.transpose().map_err(|left| Problem::client_pause("sample", left))?;
+        Ok(turn.map(|turn| SampleTurn { _turn: turn }))
+    }
+
     fn permit(&self, of: impl Fn(&Share) -> &Arc<Semaphore>, what: &str) -> Result<Option<Place>, Problem> {
         let Some(share) = &self.share else { return Ok(None) };
         let permit = Arc::clone(of(share)).try_acquire_owned().map_err(|_| Problem::client_limit(what))?;
@@ -166,7 +205,15 @@ mod tests {
     use super::*;
 
     fn clients(requests: usize) -> Clients {
-        let limits = ClientLimits { requests, long_polls: 1, exports: 1, body_bytes: 4 << 10, unpacking: 1 };
+        let limits = ClientLimits {
+            requests,
+            long_polls: 1,
+            exports: 1,
+            flushes: 1,
+            scrapes: 1,
+            body_bytes: 4 << 10,
+            unpacking: 1,
+        };
         Clients::new(limits, BodyMemory::new(10 << 10))
     }
 
@@ -187,6 +234,11 @@ mod tests {
         assert!(bob.enter().is_ok());
         let poll = one.enter_long_poll().unwrap();
         assert!(other.enter_long_poll().is_err() && bob.enter_long_poll().is_ok());
+        let (flush, scrape) = (one.enter_flush().unwrap(), one.enter_scrape().unwrap());
+        assert!(other.enter_flush().is_err() && bob.enter_flush().is_ok());
+        assert!(other.enter_scrape().is_err() && bob.enter_scrape().is_ok());
+        drop((flush, scrape));
+        assert!(other.enter_flush().is_ok() && other.enter_scrape().is_ok());
         let mut share = one.memory().share();
         assert!(share.grow_to(4 << 10) && !other.memory().share().grow_to(1));
         let mut most = bob.memory().share();

@@ -26,6 +26,8 @@ macro_rules! sets {
 sets! {
     /// Of a call that only waits.
     Waits: Timeout;
+    /// Of a scrape, of which a client has a share.
+    Scrapes: ClientLimit Busy Timeout;
     /// Of reads in tier 1.
     Reads: Damaged Timeout RangeUnavailable Stopping;
     /// The same where the answer is sorted on disk.

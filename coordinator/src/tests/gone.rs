@@ -79,8 +79,8 @@ async fn nobody_waits_for_a_report_that_another_makes() {
         drop(closed);
         until(async || door.get(path).await.status == 200).await;
         let old = Duration::from_secs(100);
-        door.app.group_report().grow_old(old);
-        door.app.savings_report().grow_old(old);
+        door.app.reports().groups.grow_old(old);
+        door.app.reports().savings.grow_old(old);
         let closed = door.tiers.gate.close(call);
         door.ask_and_go("GET", path, call).await;
         // The one before is told, with its age, and the places of the others are free.

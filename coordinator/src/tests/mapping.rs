@@ -1,5 +1,7 @@
 //! The load by node, its history, what-if figures, and changes of the mapping.
 
+use std::cell::RefCell;
+
 use doppel_model::signature::Signature;
 use doppel_model::{NodeId, Tau};
 use doppel_partitioning::{PartitionMap, Plan};
@@ -8,7 +10,7 @@ use doppel_protocol::{IndexError, RebalanceProgress};
 use super::*;
 
 /// Pages of many lengths on the first of three nodes.
-async fn with_plan() -> Arc<Door> {
+pub(super) async fn with_plan() -> Arc<Door> {
     let door = Door::with_mapping();
     let text =
         |n: usize| json!({"url": format!("http://a/{n}"), "text": words(&format!("t{n}x"), 0, 20 + n)});
@@ -180,13 +182,19 @@ async fn the_report_has_a_row_for_every_node_and_a_history() {
 async fn a_sample_is_signatures_one_after_the_other() {
     let door = with_plan().await;
     for (query, contents) in [("", 120), ("?contents=7", 7), ("?contents=100000", 120)] {
-        let reply = door.get(&format!("/v1/sample{query}")).await;
-        assert_eq!(reply.status, 200);
+        // The permit of the one before is given back a moment later.
+        let reply = RefCell::new(None);
+        gate::until(async || {
+            let sample = door.get(&format!("/v1/sample{query}")).await;
+            let done = sample.status == 200;
+            reply.replace(Some(sample));
+            done
+        })
+        .await;
+        let reply = reply.into_inner().unwrap();
         let mut input = &*reply.body;
         let signatures = std::iter::from_fn(|| Signature::read(&mut input).unwrap());
         assert_eq!(signatures.count(), contents, "{query}");
-        // The permit of the one before is given back a moment later.
-        gate::until(async || door.get("/v1/reports/load-balance/what-if").await.status == 200).await;
     }
     let problem = door.get("/v1/sample?contents=0").await.problem(400);
     assert_eq!(problem["field"], "contents");

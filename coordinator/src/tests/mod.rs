@@ -21,6 +21,7 @@ mod raw_page;
 mod repairs;
 mod request_id;
 mod routes;
+mod shares;
 mod status;
 mod winners;
 

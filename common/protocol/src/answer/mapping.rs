@@ -34,4 +34,8 @@ pub struct WhatIfs {
     pub present: WhatIf,
     /// For 1 to 4 sub-dictionaries and 2 to 128 nodes.
     pub rows: Vec<WhatIf>,
+    /// How long ago it was made, in milliseconds; absent where it was made for this answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub age_ms: Option<u64>,
 }

@@ -55,6 +55,8 @@ pub(super) struct State {
     /// What is written down of repairs, oldest first.
     pub(super) trail: Vec<RepairDetails>,
     pub(super) flushes: u32,
+    /// What a flush that waits answers after its time, where not everything is decided by then.
+    pub(super) undecided: Option<Result<bool, Tier1Error>>,
     /// The mapping, where there is one.
     pub(super) plan: Option<Plan>,
     pub(super) progress: Option<RebalanceProgress>,

@@ -309,6 +309,12 @@ impl Tier1Api for Fake {
         if limit.is_zero() {
             return Ok(false);
         }
+        self.gate.pass("flush");
+        let undecided = self.state().undecided.clone();
+        if let Some(undecided) = undecided {
+            std::thread::sleep(limit);
+            return undecided;
+        }
         let mut state = self.state();
         state.decide(Policy::default());
         let events: Vec<Change> = state

@@ -293,6 +293,9 @@ class WhatIf(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class WhatIfs(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The mapping of the present contents with other numbers of sub-dictionaries and nodes."""
 
+    age_ms: int | None = None
+    """How long ago it was made, in milliseconds; absent where it was made for this answer."""
+
     present: WhatIf
     """The present plan on the same contents."""
 

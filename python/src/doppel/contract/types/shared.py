@@ -116,7 +116,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     `urn:doppel:problem:misdirected` (421): `Host` is a name that the server was not given (docs/SECURITY.md)
     - `urn:doppel:problem:not-by-this-policy` (422): the collection's policy has no such thing -
     `urn:doppel:problem:backlog-full` (429): too many pages are pending - `urn:doppel:problem:client-limit`
-    (429): the client holds as much as one may hold at once - `urn:doppel:problem:internal` (500): an error
+    (429): the client holds as much as one may hold at once, or has just had its turn - `urn:doppel:problem:internal` (500): an error
     inside the service; its log says more - `urn:doppel:problem:damaged` (500): a record that is needed is
     damaged; the service's log says which - `urn:doppel:problem:storage` (500): the request could not be
     stored - `urn:doppel:problem:busy` (503): as many such requests are in work as are taken at once -
