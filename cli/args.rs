@@ -181,7 +181,8 @@ pub struct TuningArgs {
     /// by itself (again whenever their number has doubled); 0 for never.
     #[arg(long, value_name = "PERCENT", default_value_t = 25, value_parser = clap::value_parser!(u8).range(0..=100))]
     pub low_cohesion_percent: u8,
-    /// How long a dead page is kept on record. During that time an older version of it is recognised as stale.
+    /// How long a dead page is kept on record. During that time an earlier version of it is recognised as stale,
+    /// and redirects to it have the reason dead_target; then unknown_target.
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, default_value_t = Span(Retention::DEFAULT.dead))]
     pub keep_dead: Span,
     /// How long the change feed says that a purged page is unknown. A consumer that reads the feed less often must begin

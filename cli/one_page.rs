@@ -85,9 +85,11 @@ impl OnePage<'_> {
     }
 }
 
-/// Takes another version of a page. Of two that are as old the later one counts, as on a server.
+/// Takes another version of a page, unless a later one is known. Versions of one date are ordered as on a server, but for contents: without
+/// their hashes, the one that comes later in the file counts.
 fn take_newer(newest: &mut Option<(Fetched, Timestamp)>, page: Fetched, date: Timestamp) {
-    if newest.as_ref().is_none_or(|(_, newest)| *newest <= date) {
+    let new = (date, page.body.order_of_one_date());
+    if newest.as_ref().is_none_or(|(known, date)| (*date, known.body.order_of_one_date()) <= new) {
         *newest = Some((page, date));
     }
 }

@@ -5,9 +5,9 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use doppel_crawls::Fetched;
+use doppel_crawls::{Fetched, FetchedBody};
 use doppel_model::{PageUrl, Timestamp};
-use doppel_protocol::{Market, Markets, Rank, Rule, WinnerOrder, words};
+use doppel_protocol::{DatedPopularity, Market, Markets, Rank, Rule, WinnerOrder, words};
 use serde::Serialize;
 
 use crate::args::InputArgs;
@@ -109,7 +109,7 @@ impl WinnersFile {
                 url,
                 // The same of all, so that rules on dates do not distinguish them.
                 fetched_at: Some(Timestamp::from_millis(0)),
-                body: doppel_crawls::FetchedBody::Text(String::new()),
+                body: FetchedBody::Text(String::new()),
                 popularity: None,
                 language: None,
             })?;
@@ -119,7 +119,7 @@ impl WinnersFile {
             let tally = crawl::read(&inputs, |page| Ok(known.note(page)?))?;
             tally.verdict(false, 0)?;
         }
-        Ok(known.0.into_values().filter(|record| record.has_content).map(|record| record.rank).collect())
+        Ok(known.ranks().collect())
     }
 }
 
@@ -129,13 +129,15 @@ struct Records(BTreeMap<PageUrl, Record>);
 
 #[derive(Debug)]
 struct Record {
-    rank: Rank,
-    newest: Timestamp,
-    has_content: bool,
+    first_seen: Timestamp,
+    popularity: Option<DatedPopularity>,
+    last: Timestamp,
+    /// What the last version found, without its content.
+    body: FetchedBody,
 }
 
 impl Records {
-    /// Takes a dated version, unless a newer one is known.
+    /// Takes a version.
     fn note(&mut self, page: Fetched) -> Result<(), Failure> {
         let Fetched { url, fetched_at, body, popularity, .. } = page;
         let date = fetched_at.unwrap_or(Timestamp::from_millis(0));
@@ -144,17 +146,28 @@ impl Records {
                 format!("more than {} pages: give those that might be in one group", count(PAGES_MAX as u64));
             return Err(Failure::Usage(text));
         }
-        let record = self.0.entry(url.clone()).or_insert_with(|| Record {
-            rank: Rank { url, popularity: None, first_seen: date },
-            newest: date,
-            has_content: false,
-        });
-        if date >= record.newest {
-            record.newest = date;
-            record.has_content = body.has_content();
-            record.rank.popularity = popularity.or(record.rank.popularity);
+        let body = if body.has_content() { FetchedBody::Text(String::new()) } else { body };
+        let popularity = popularity.map(|value| DatedPopularity { at: date, value });
+        let new = Record { first_seen: date, popularity, last: date, body };
+        let Some(known) = self.0.get_mut(&url) else {
+            self.0.insert(url, new);
+            return Ok(());
+        };
+        known.first_seen = known.first_seen.min(date);
+        known.popularity = DatedPopularity::later(known.popularity, popularity);
+        if (known.last, known.body.order_of_one_date()) < (date, new.body.order_of_one_date()) {
+            (known.last, known.body) = (date, new.body);
         }
         Ok(())
+    }
+
+    /// The ranks of the pages whose last version has a content.
+    fn ranks(self) -> impl Iterator<Item = Rank> {
+        let live = self.0.into_iter().filter(|(_, record)| record.body.has_content());
+        live.map(|(url, Record { first_seen, popularity, .. })| {
+            let popularity = popularity.map(|popularity| popularity.value);
+            Rank { url, popularity, first_seen }
+        })
     }
 }
 
@@ -193,7 +206,6 @@ fn print(checked: &Checked, out: &mut dyn Write) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use doppel_crawls::FetchedBody;
 
     fn version(url: &str, day: i64, popularity: Option<f64>, body: FetchedBody) -> Fetched {
         let fetched_at = Some(Timestamp::from_millis(day * Timestamp::DAY_MS));
@@ -208,14 +220,21 @@ mod tests {
             version("http://a/", 2, Some(4.0), text()),
             version("http://a/", 3, None, text()),
             version("http://a/", 1, Some(9.0), text()),
-            version("http://gone/", 1, None, text()),
             version("http://gone/", 2, None, FetchedBody::Dead),
+            version("http://gone/", 2, None, text()),
+            version("http://moved/", 2, None, text()),
+            version("http://moved/", 2, None, FetchedBody::Redirect(PageUrl::parse("http://a/").unwrap())),
         ] {
             known.note(page).unwrap();
         }
-        let [a, gone]: [Record; 2] = known.0.into_values().collect::<Vec<_>>().try_into().unwrap();
-        assert_eq!((a.rank.popularity, a.rank.first_seen.millis()), (Some(4.0), 2 * Timestamp::DAY_MS));
-        assert!(a.has_content && !gone.has_content);
+        // A late version still says how early the page was seen. A death is the last version of its date, and a redirect the first.
+        let rank = |url: &str, popularity, day: i64| Rank {
+            url: PageUrl::parse(url).unwrap(),
+            popularity,
+            first_seen: Timestamp::from_millis(day * Timestamp::DAY_MS),
+        };
+        let ranks: Vec<Rank> = known.ranks().collect();
+        assert_eq!(ranks, [rank("http://a/", Some(4.0), 1), rank("http://moved/", None, 2)]);
     }
 
     #[test]

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::HeaderMap;
-use doppel_model::Timestamp;
 use doppel_model::pairwise::Policy;
 use doppel_protocol::{
     Aged, ClusterApi, MappingApi, Market, Markets, Question, Tier1Api, Tier1Reads, Tier2Api, WinnerOrder,
@@ -53,7 +52,7 @@ struct Inner {
     ingest: Arc<Ingest>,
     registry: Registry,
     metrics: Metrics,
-    clock: Clock,
+    arrivals: crate::arrival::Arrivals,
     temp_dir: PathBuf,
     limits: Limits,
     clients: Arc<Clients>,
@@ -109,7 +108,7 @@ impl App {
             ingest,
             registry,
             metrics,
-            clock,
+            arrivals: crate::arrival::Arrivals::new(clock),
             temp_dir,
             clients: Arc::new(Clients::new(limits.client, memory)),
             requests: Arc::new(Semaphore::new(limits.requests)),
@@ -291,7 +290,7 @@ impl App {
         let mut draining = self.0.draining.subscribe();
         loop {
             let noted = self.blocking_for_health(|app| {
-                app.load_points().note(app.now(), &app.tier1().totals()?, &app.tier2().load()?);
+                app.load_points().note(app.arrivals().now(), &app.tier1().totals()?, &app.tier2().load()?);
                 Ok(())
             });
             if let Err(problem) = noted.await {
@@ -316,7 +315,7 @@ impl App {
             }
             // The history has no point for a minute in which the index did not answer.
             let noted = self.blocking_for_health(|app| {
-                app.history().note(app.now(), &app.tier2().load()?);
+                app.history().note(app.arrivals().now(), &app.tier2().load()?);
                 Ok(())
             });
             if let Err(problem) = noted.await {
@@ -325,8 +324,8 @@ impl App {
         }
     }
 
-    pub(crate) fn now(&self) -> Timestamp {
-        (self.0.clock)()
+    pub(crate) fn arrivals(&self) -> &crate::arrival::Arrivals {
+        &self.0.arrivals
     }
 
     /// A permit among the requests in work.

@@ -46,7 +46,7 @@ impl Front {
         }
         // Whoever may not ask goes on to the routes, as everything does that is not answered here.
         if !status::is_asked(request.method(), request.uri())
-            || self.gate.admit(request.headers(), Some(Role::Read), self.app.now()).is_err()
+            || self.gate.admit(request.headers(), Some(Role::Read), self.app.arrivals().now()).is_err()
         {
             return None;
         }

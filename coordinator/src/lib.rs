@@ -19,6 +19,7 @@ mod advise;
 mod again;
 mod answers;
 pub mod app;
+mod arrival;
 mod assets;
 mod backup;
 mod body;

@@ -16,6 +16,7 @@ use serde::Deserialize;
 use crate::access::Caller;
 use crate::answers::{Answers, Written, not_taken};
 use crate::app::App;
+use crate::arrival::LineDates;
 use crate::ingest::{Ingested, KeyedBatch, Source};
 use crate::limits::CHUNK_BYTES;
 use crate::problem::Problem;
@@ -46,19 +47,25 @@ pub(crate) fn take(app: &App, caller: &Caller, body: &Bytes) -> Result<Written, 
             let source = Source::Json(line.json.clone());
             (line, source)
         };
-        app.ingest().start_keyed(lines.into_iter().map(keyed).collect(), app.now())
+        let arrival = app.arrivals().next();
+        (app.ingest().start_keyed(lines.into_iter().map(keyed).collect(), arrival), arrival)
     };
     let mut refused = HashMap::new();
+    let mut dates = LineDates::new(app.arrivals());
     let mut next = chunk(&mut rest, limits.chunk_lines).map(start);
-    while let Some(batch) = next {
+    while let Some((batch, arrival)) = next {
         next = chunk(&mut rest, limits.chunk_lines).map(start);
-        let Err(problem) = record(app, caller.client(), batch.wait(), &mut refused, &mut answers)? else {
+        let mut extracted = batch.wait();
+        for version in extracted.iter_mut().filter_map(|(_, one)| one.as_mut().ok()) {
+            dates.date(version, arrival);
+        }
+        let Err(problem) = record(app, caller.client(), extracted, &mut refused, &mut answers)? else {
             continue;
         };
         if !answers.any_taken() {
             return Err(problem);
         }
-        let started = next.take().map(KeyedBatch::into_keys).unwrap_or_default();
+        let started = next.take().map(|(batch, _)| KeyedBatch::into_keys(batch)).unwrap_or_default();
         for line in started.into_iter().chain(rest.by_ref()) {
             answers.retry(line.number, None, &problem);
         }

@@ -68,7 +68,8 @@ pub(crate) async fn history(
 ) -> Result<Response, Problem> {
     // Some megabytes, of which the text is made on a thread that may take its time.
     let text = app.blocking(move |app| {
-        let history = LoadHistory { now_ms: app.now().millis(), points: app.load_points().since(since) };
+        let history =
+            LoadHistory { now_ms: app.arrivals().now().millis(), points: app.load_points().since(since) };
         serde_json::to_vec(&history).map_err(|_| Problem::internal())
     });
     Ok(([(header::CONTENT_TYPE, "application/json")], text.await?).into_response())

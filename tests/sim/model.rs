@@ -4,7 +4,7 @@
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
-use doppel_model::{PageId, PageUrl};
+use doppel_model::{ContentHash, PageId, PageUrl};
 use doppel_protocol::{Rule, Unresolved};
 
 use super::contents::Contents;
@@ -77,6 +77,8 @@ pub(crate) struct Known {
     pub(crate) date: i64,
     pub(crate) first_seen: i64,
     pub(crate) popularity: Option<f64>,
+    /// Date of the version that gave the popularity.
+    pub(crate) popularity_at: Option<i64>,
     pub(crate) body: Body,
 }
 
@@ -112,12 +114,31 @@ impl Model {
     pub(crate) fn accept(&mut self, version: &Version) {
         self.history.push(*version);
         let Version { page, date, popularity, body } = *version;
-        let known = self.pages.entry(page).or_insert(Known { date, first_seen: date, popularity, body });
-        known.first_seen = known.first_seen.min(date);
-        if date >= known.date {
-            known.date = date;
-            known.popularity = popularity.or(known.popularity);
-            known.body = body;
+        let popularity_at = popularity.map(|_| date);
+        let new = Known { date, first_seen: date, popularity, popularity_at, body };
+        let known = self.pages.get(&page).copied().unwrap_or(new);
+        let place = |page: &Known| (page.date, self.place(page.body));
+        let last = if place(&new) > place(&known) { new } else { known };
+        let by_popularity = |page: &Known| (page.popularity_at, page.popularity);
+        let popular = if by_popularity(&new) > by_popularity(&known) { new } else { known };
+        let Known { popularity, popularity_at, .. } = popular;
+        let first_seen = known.first_seen.min(date);
+        self.pages.insert(page, Known { first_seen, popularity, popularity_at, ..last });
+    }
+
+    /// Whether a version is the one on record, or comes before it in the order of versions.
+    pub(crate) fn is_known(&self, version: &Version) -> bool {
+        self.pages.get(&version.page).is_some_and(|known| {
+            (version.date, self.place(version.body)) <= (known.date, self.place(known.body))
+        })
+    }
+
+    /// The place of a body among those of versions with one date: redirects by target, contents by hash, death.
+    fn place(&self, body: Body) -> (u8, Option<PageUrl>, Option<ContentHash>) {
+        match body {
+            Body::Redirect(to) => (0, Some(url(to)), None),
+            Body::Content(content) => (1, None, Some(self.contents.hash(content))),
+            Body::Dead => (2, None, None),
         }
     }
 

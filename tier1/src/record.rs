@@ -2,6 +2,7 @@
 
 mod encoding;
 mod group;
+mod version;
 
 use doppel_model::pairwise::Similarity;
 use doppel_model::{ClientId, ContentHash, GroupId, PageId, PageUrl, Timestamp};
@@ -14,12 +15,15 @@ pub(crate) use encoding::{VERSION, body, damaged, decode, encode};
 pub(crate) use group::{
     Announcing, Cover, Election, Evidence, Forward, Group, GroupRecord, Incoming, Linked, Member,
 };
+pub(crate) use version::Noted;
 
 /// A page: everything but its signature.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct PageRecord {
     pub(crate) rank: Rank,
     pub(crate) fetched_at: Timestamp,
+    /// Date of the version that gave the popularity; none where the page has no popularity.
+    pub(crate) popularity_at: Option<Timestamp>,
     pub(crate) language: Option<Box<str>>,
     pub(crate) canonical: Option<PageUrl>,
     pub(crate) state: State,
@@ -48,7 +52,7 @@ pub(crate) enum State {
 }
 
 /// A row of a page up to the number of its [`State`].
-type Beginning<'r> = (Rank, Timestamp, Option<&'r str>, Option<&'r str>, u32);
+type Beginning<'r> = (Rank, Timestamp, Option<Timestamp>, Option<&'r str>, Option<&'r str>, u32);
 
 /// The number of [`State::Purged`].
 const PURGED: u32 = 3;

@@ -9,8 +9,8 @@ use doppel_coordinator::limits::SAMPLE_CONTENTS;
 use doppel_model::pairwise::{Policy, Signer};
 use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, PageUrl, Timestamp};
-use doppel_protocol::Body;
 use doppel_protocol::client::Method;
+use doppel_protocol::{Body, VersionPlace};
 
 use crate::args::{CredentialArgs, InputArgs};
 use crate::client::connect_to;
@@ -32,22 +32,21 @@ pub(super) type Contents = BTreeMap<ContentHash, Content>;
 /// # Errors
 /// When an input is not there, or no content is.
 pub(super) fn read(inputs: &InputArgs) -> anyhow::Result<(Contents, Tally)> {
-    let mut newest: HashMap<PageUrl, (Timestamp, Option<Arc<Signature>>)> = HashMap::new();
+    let mut last: HashMap<PageUrl, (Timestamp, Body)> = HashMap::new();
     let tally = extracted::pages(inputs, (Signer::new(Policy::default()), false), |pages| {
         for page in pages.into_iter().map(|page| page.submission) {
-            let content = match page.body {
-                Body::Content(signature) => Some(signature),
-                Body::Redirect(_) | Body::Dead => None,
-            };
-            let known = newest.get(&page.url).map(|(fetched_at, _)| *fetched_at);
-            if known.is_none_or(|known| known <= page.fetched_at) {
-                newest.insert(page.url, (page.fetched_at, content));
+            let known = last.get(&page.url).map(|(date, body)| VersionPlace::new(*date, body));
+            if known.is_none_or(|known| known < page.place()) {
+                last.insert(page.url, (page.fetched_at, page.body));
             }
         }
         Ok(())
     })?;
     let mut contents = Contents::new();
-    let live = newest.into_iter().filter_map(|(url, (_, signature))| Some((url, signature?)));
+    let live = last.into_iter().filter_map(|(url, (_, body))| match body {
+        Body::Content(signature) => Some((url, signature)),
+        Body::Redirect(_) | Body::Dead => None,
+    });
     for (url, signature) in live.filter(|(_, signature)| signature.tokens() > 0) {
         contents
             .entry(signature.content())

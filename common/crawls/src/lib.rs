@@ -127,6 +127,17 @@ impl FetchedBody {
     pub fn has_content(&self) -> bool {
         self.raw_content().is_some()
     }
+
+    /// Which of two versions of a page with one date comes later, as far as their kinds tell: a death comes after a content, and a content
+    /// after a redirect.
+    #[must_use]
+    pub fn order_of_one_date(&self) -> impl Ord + use<> {
+        match self {
+            Self::Redirect(_) => 0_u8,
+            Self::Html { .. } | Self::Xhtml { .. } | Self::Text(_) => 1,
+            Self::Dead => 2,
+        }
+    }
 }
 
 /// A page of the public form. JSON is Unicode, whatever charset the HTML names.

@@ -41,9 +41,9 @@ impl fmt::Display for Status {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Unresolved {
-    /// A page in the redirect chain is unknown.
+    /// A page in the redirect chain is not on record: it is unknown, was purged, or has been dead for longer than dead pages are kept.
     UnknownTarget,
-    /// A page in the redirect chain is dead.
+    /// A page in the redirect chain is dead. When retention drops its record, the reason becomes `unknown_target`.
     DeadTarget,
     /// The redirect chain contains a loop.
     Loop,

@@ -50,6 +50,14 @@ pub struct DatedPopularity {
     pub value: f64,
 }
 
+impl<'v> VersionPlace<'v> {
+    /// The place of a version with this date and result.
+    #[must_use]
+    pub fn new(fetched_at: Timestamp, body: &'v Body) -> Self {
+        Self { fetched_at, result: body.result() }
+    }
+}
+
 impl Body {
     /// The result as the order of versions looks at it.
     #[must_use]
@@ -66,7 +74,7 @@ impl Submission {
     /// The place among the versions of the page.
     #[must_use]
     pub fn place(&self) -> VersionPlace<'_> {
-        VersionPlace { fetched_at: self.fetched_at, result: self.body.result() }
+        VersionPlace::new(self.fetched_at, &self.body)
     }
 
     /// The attributes that play no part in the place. A dead page has none.

@@ -66,6 +66,22 @@ async fn order_is_kept_over_many_chunks() {
     assert_eq!(submitted.len(), 15);
 }
 
+/// The clock of the tests stands still, so all versions arrive in one millisecond.
+#[tokio::test]
+async fn versions_without_dates_are_in_the_order_in_which_they_come() {
+    let door = Door::with(Limits { chunk_lines: 3, ..Limits::default() });
+    let url = "http://a/";
+    let texts: Vec<String> = (0..20).map(|n| words("w", n, 30)).collect();
+    let body: String = texts.iter().map(|text| format!("{}\n", json!({"url": url, "text": text}))).collect();
+    let lines = door.post("/v1/pages", NDJSON, body).await.lines();
+    let outcomes: Vec<_> = lines.iter().map(|line| line["outcome"].as_str().unwrap()).collect();
+    assert_eq!(outcomes, vec!["pending"; 20]);
+    // A death of the same millisecond does not outlive the next version.
+    assert_eq!(door.delete("/v1/pages?url=http://a/").await.json()["outcome"], "confirmed");
+    let back = door.post_json("/v1/pages", &json!({"url": url, "text": &texts[0]})).await;
+    assert_eq!(back.json()["outcome"], "pending");
+}
+
 #[tokio::test]
 async fn what_is_extracted_arrives() {
     let door = Door::new();

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use doppel_baseline::{ContentId, Contents};
 use doppel_model::{PageId, PageUrl, Tau, Timestamp};
-use doppel_protocol::Status;
+use doppel_protocol::{Body, Status, VersionPlace};
 
 use super::door::PageAnswer;
 use crate::collection::{Version, near_duplicate};
@@ -27,6 +27,7 @@ pub(super) struct History {
 
 struct Sent {
     date: Timestamp,
+    body: Body,
     version: Version,
     sent: Instant,
     acknowledged: Option<Instant>,
@@ -58,7 +59,7 @@ struct Ends {
 }
 
 impl History {
-    /// Records that a batch is about to be sent. Versions that are older than an earlier one are ignored, as the engine
+    /// Records that a batch is about to be sent. Versions whose place is before that of an earlier one are ignored, as the engine
     /// ignores them.
     pub(super) fn send(&mut self, batch: &[Fetch]) {
         let sent = Instant::now();
@@ -70,8 +71,10 @@ impl History {
                 self.spellings.entry(normal.id()).or_default().insert(url.clone());
             }
             let versions = self.pages.entry(url.clone()).or_default();
-            if versions.last().is_none_or(|last| last.date <= date) {
-                versions.push(Sent { date, version: version.clone(), sent, acknowledged: None });
+            let last = versions.last().map(|last| VersionPlace::new(last.date, &last.body));
+            if last.is_none_or(|last| last <= submission.place()) {
+                let (version, body) = (version.clone(), submission.body.clone());
+                versions.push(Sent { date, body, version, sent, acknowledged: None });
             }
         }
     }
@@ -211,7 +214,7 @@ impl History {
 mod tests {
     use std::time::Duration;
 
-    use doppel_protocol::{Body, Submission};
+    use doppel_protocol::Submission;
 
     use super::*;
 

@@ -1,6 +1,8 @@
 //! Acknowledged is kept (G2): every version that a client was told to be recorded is on record, or a newer
 //! one of the page is; and what is on record is what was accepted.
 
+use doppel_model::Timestamp;
+
 use super::Snapshot;
 use crate::sim::model::{Body, url};
 use crate::sim::violation::{Checked, holds};
@@ -47,12 +49,12 @@ pub(crate) fn check(world: &World, snapshot: &Snapshot) -> Checked {
             "{} has dates {dates:?} and not {known:?}",
             row.url
         );
+        let popularity = (row.popularity, row.popularity_at.map(Timestamp::millis));
         holds!(
             NAME,
-            row.popularity == known.popularity,
-            "{} has popularity {:?} and not {known:?}",
-            row.url,
-            row.popularity
+            popularity == (known.popularity, known.popularity_at),
+            "{} has popularity {popularity:?} and not {known:?}",
+            row.url
         );
     }
     Ok(())

@@ -9,15 +9,11 @@ use crate::sim::world::World;
 const NAME: &str = "idempotent";
 
 pub(crate) fn check(world: &mut World, before: &Snapshot) -> Checked {
-    // An equally old version with another body replaces the one on record, by the order of arrival.
-    let again = world.acknowledged.iter().filter(|version| {
-        let known = &world.model.pages[&version.page];
-        version.date < known.date
-            || version.date == known.date
-                && version.body == known.body
-                && version.popularity == known.popularity
-    });
-    let request = Request { versions: again.map(|version| (*version, None)).collect() };
+    for version in &world.acknowledged {
+        holds!(NAME, world.model.is_known(version), "{version:?} was acknowledged and is not on record");
+    }
+    let again = world.acknowledged.iter().map(|version| (*version, None));
+    let request = Request { versions: again.collect() };
     let acknowledged = world.acknowledged.len();
     world.arrive(&request, 0, 1, Stop::Never)?;
     world.acknowledged.truncate(acknowledged);

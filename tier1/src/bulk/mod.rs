@@ -17,8 +17,8 @@
 //! | `databases` | new databases: signatures go there as they come, rows at the end |
 //!
 //! Invariants:
-//! - status, winner, similarity and totals of every page are what a range comes to when it has taken the same versions in
-//!   the same order and is quiescent;
+//! - status, winner and similarity of every page are what a range comes to when it has taken the same versions in any order and is
+//!   quiescent, and what is recorded of a page is the same; so are the totals, where the order was the same;
 //! - group ids differ: here they number the groups of each shard by their winners' URLs, so that equal inputs give equal
 //!   outputs, and a group is in the shard of its winner;
 //! - databases are on disk as a whole when [`finish`](Bulk::finish) returns, and worth nothing before.
@@ -43,7 +43,7 @@ use std::sync::Arc;
 use doppel_join::{ContentIndex, Contents, JoinError, Signatures};
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::Signature;
-use doppel_model::{PageId, PageUrl, Timestamp};
+use doppel_model::{ContentHash, PageId, PageUrl, Timestamp};
 use doppel_protocol::{Market, Outcome, Submission, WinnerOrder};
 
 use crate::range_map::RangeMap;
@@ -54,7 +54,7 @@ use databases::NewDatabases;
 pub use grouped::{BulkGroup, Grouped, Judged, NamedRecords, PageWithContent};
 use resolved::Resolved;
 use rows::Rows;
-use versions::Versions;
+use versions::{TakeContents, Versions};
 pub use within::Within;
 
 /// How the collection is grouped.
@@ -142,6 +142,12 @@ enum Kept {
     Databases(NewDatabases),
 }
 
+/// Where the contents of new versions go.
+struct Intake<'b> {
+    contents: &'b mut Contents,
+    kept: &'b mut Kept,
+}
+
 /// The groups, while signatures can still be read.
 #[derive(Debug)]
 pub struct AtRest {
@@ -201,11 +207,7 @@ impl Bulk {
 
     fn take(&mut self, record: Option<InputRecord>, submission: Submission) -> Result<Outcome, BulkError> {
         let Self { versions, contents, kept, .. } = self;
-        versions.submit(record, submission, &mut |page, signature| {
-            let (content, is_new) = contents.add(signature);
-            kept.keep((content, is_new), page, signature)?;
-            Ok(content)
-        })
+        versions.submit(record, submission, &mut Intake { contents, kept })
     }
 
     /// The URLs of the live pages so far, in no order.
@@ -278,6 +280,18 @@ impl Bulk {
         let order = (winners, market.as_ref());
         let resolved = resolved::resolve(versions, contents, &read, order, group_members_max)?;
         Ok((resolved, kept))
+    }
+}
+
+impl TakeContents for Intake<'_> {
+    fn add(&mut self, page: PageId, signature: &Arc<Signature>) -> Result<ContentIndex, BulkError> {
+        let (content, is_new) = self.contents.add(signature);
+        self.kept.keep((content, is_new), page, signature)?;
+        Ok(content)
+    }
+
+    fn hash(&self, content: ContentIndex) -> ContentHash {
+        self.contents.hash(content)
     }
 }
 

@@ -248,6 +248,7 @@ impl<'r> Rows<'r> {
         let record = PageRecord {
             rank: page.rank.clone(),
             fetched_at: page.fetched_at,
+            popularity_at: page.popularity_at,
             language: details.and_then(|details| details.language.clone()),
             canonical: details.and_then(|details| details.canonical.clone()),
             state,

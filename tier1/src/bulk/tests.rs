@@ -203,7 +203,7 @@ fn mixed() -> Vec<Submission> {
             4 => content(0..0),
             _ => content(3..9),
         };
-        versions.push(version(&url, 4 + (n % 5) as i64, body));
+        versions.push(version(&url, 4 + ((n + 1) % 5) as i64, body));
     }
     versions
 }
@@ -270,8 +270,8 @@ fn contents_that_were_replaced_are_counted() {
     };
     let mut bulk = Bulk::new(&config).unwrap();
     let (first, second) = (text(0..500), text(1_000..1_200));
-    for body in [&first, &second] {
-        bulk.submit(version("http://h/a", 1, Body::Content(Arc::clone(body)))).unwrap();
+    for (date, body) in [(1, &first), (2, &second)] {
+        bulk.submit(version("http://h/a", date, Body::Content(Arc::clone(body)))).unwrap();
     }
     bulk.finish().unwrap();
     let database = Database::open_existing(&dir.join("range-0")).unwrap();

@@ -7,8 +7,11 @@ use std::sync::Arc;
 
 use doppel_join::ContentIndex;
 use doppel_model::signature::Signature;
-use doppel_model::{PageId, PageUrl, Timestamp};
-use doppel_protocol::{Body, Counters, Market, Outcome, Rank, Rule, Submission, WinnerOrder};
+use doppel_model::{ContentHash, PageId, PageUrl, Timestamp};
+use doppel_protocol::{
+    Body, Counters, DatedPopularity, FetchResult, Market, Outcome, Rank, Rule, Submission, VersionDetails,
+    VersionPlace, WinnerOrder,
+};
 
 use super::{BulkError, InputRecord, Unit};
 
@@ -19,6 +22,8 @@ pub(super) struct Page {
     pub(super) record: Option<InputRecord>,
     pub(super) rank: Rank,
     pub(super) fetched_at: Timestamp,
+    /// Date of the version that gave the popularity; none where the page has no popularity.
+    pub(super) popularity_at: Option<Timestamp>,
     /// None where a version says nothing of it, as most do.
     pub(super) details: Option<Box<Details>>,
     pub(super) state: State,
@@ -50,8 +55,17 @@ pub(super) struct Versions {
     pub(super) intake: Vec<Counters>,
 }
 
-/// Takes the content of a page in.
-type Add<'a> = dyn FnMut(PageId, &Arc<Signature>) -> Result<ContentIndex, BulkError> + 'a;
+/// Where the contents of pages go.
+pub(super) trait TakeContents {
+    /// Takes the content of a page in.
+    ///
+    /// # Errors
+    /// When the temporary file or a database fails.
+    fn add(&mut self, page: PageId, signature: &Arc<Signature>) -> Result<ContentIndex, BulkError>;
+
+    /// The hash of a content that was taken in.
+    fn hash(&self, content: ContentIndex) -> ContentHash;
+}
 
 impl Page {
     pub(super) fn content(&self) -> Option<ContentIndex> {
@@ -59,6 +73,56 @@ impl Page {
             State::Content(content) => Some(content),
             State::Redirect(_) | State::Dead => None,
         }
+    }
+
+    /// A page of which this is the first version.
+    fn first(
+        (id, record): (PageId, Option<InputRecord>),
+        version: Submission,
+        contents: &mut impl TakeContents,
+    ) -> Result<(Self, Outcome), BulkError> {
+        let Submission { url, fetched_at, popularity, language, canonical, body } = version;
+        let details = Details::of(&body, language, canonical);
+        let (state, outcome) = state(id, body, contents)?;
+        let popularity_at = popularity.map(|_| fetched_at);
+        let rank = Rank { url, popularity, first_seen: fetched_at };
+        Ok((Self { record, rank, fetched_at, popularity_at, details, state }, outcome))
+    }
+
+    /// The place of the version that stands for the page.
+    fn place(&self, contents: &impl TakeContents) -> VersionPlace<'_> {
+        let result = match &self.state {
+            State::Content(content) => FetchResult::Content(contents.hash(*content)),
+            State::Redirect(target) => FetchResult::Redirect(target),
+            State::Dead => FetchResult::Dead,
+        };
+        VersionPlace { fetched_at: self.fetched_at, result }
+    }
+
+    fn details(&self) -> VersionDetails<'_> {
+        let details = self.details.as_deref();
+        (
+            details.and_then(|details| details.language.as_deref()),
+            details.and_then(|details| details.canonical.as_ref()),
+        )
+    }
+
+    /// Takes from a version what every version says of the page, whatever its place.
+    fn note(&mut self, version: &Submission) {
+        self.rank.first_seen = self.rank.first_seen.min(version.fetched_at);
+        let known = self.rank.popularity.zip(self.popularity_at);
+        let known = known.map(|(value, at)| DatedPopularity { at, value });
+        let later = DatedPopularity::later(known, version.dated_popularity());
+        self.rank.popularity = later.map(|popularity| popularity.value);
+        self.popularity_at = later.map(|popularity| popularity.at);
+    }
+}
+
+impl Details {
+    /// The attributes of a version, as [`Submission::details`] has them.
+    fn of(body: &Body, language: Option<Box<str>>, canonical: Option<PageUrl>) -> Option<Box<Self>> {
+        let says_something = language.is_some() || canonical.is_some();
+        (says_something && !matches!(body, Body::Dead)).then(|| Box::new(Self { language, canonical }))
     }
 }
 
@@ -124,53 +188,55 @@ impl Versions {
     pub(super) fn submit(
         &mut self,
         record: Option<InputRecord>,
-        submission: Submission,
-        add: &mut Add<'_>,
+        version: Submission,
+        contents: &mut impl TakeContents,
     ) -> Result<Outcome, BulkError> {
-        let Submission { url, fetched_at, popularity, language, canonical, body } = submission;
-        let id = url.id();
+        let id = version.url.id();
         let shard = usize::from(id.shard(self.shards()).0);
         let counters = &mut self.intake[shard];
         counters.submissions += 1;
-        let details = || {
-            let says_something = language.is_some() || canonical.is_some();
-            says_something.then(|| Box::new(Details { language, canonical }))
-        };
         let next = self.pages.len() as u32;
         if self.unit == Unit::Record {
-            let (state, outcome) = state(id, body, add)?;
-            let rank = Rank { url, popularity, first_seen: fetched_at };
-            self.pages.push(Page { record, rank, fetched_at, details: details(), state });
+            let (page, outcome) = Page::first((id, record), version, contents)?;
+            self.pages.push(page);
             return Ok(outcome);
         }
         let number = match self.numbers.entry(id) {
             Entry::Vacant(entry) => {
-                let (state, outcome) = state(id, body, add)?;
+                let (page, outcome) = Page::first((id, record), version, contents)?;
                 entry.insert(next);
-                let rank = Rank { url, popularity, first_seen: fetched_at };
-                self.pages.push(Page { record, rank, fetched_at, details: details(), state });
+                self.pages.push(page);
                 return Ok(outcome);
             }
             Entry::Occupied(entry) => *entry.get() as usize,
         };
         let page = &mut self.pages[number];
         // Two URLs with one 128-bit hash: the first one stays.
-        if page.rank.url != url {
+        if page.rank.url != version.url {
             counters.stale += 1;
             return Ok(Outcome::Stale);
         }
-        page.rank.first_seen = page.rank.first_seen.min(fetched_at);
-        if fetched_at < page.fetched_at {
-            counters.stale += 1;
-            return Ok(Outcome::Stale);
+        page.note(&version);
+        match version.place().cmp(&page.place(contents)) {
+            Ordering::Less => {
+                counters.stale += 1;
+                return Ok(Outcome::Stale);
+            }
+            Ordering::Equal => {
+                page.record = record;
+                if version.details() > page.details() {
+                    page.details = Details::of(&version.body, version.language, version.canonical);
+                }
+                counters.unchanged += 1;
+                return Ok(Outcome::Unchanged);
+            }
+            Ordering::Greater => {}
         }
+        let Submission { fetched_at, language, canonical, body, .. } = version;
         page.fetched_at = fetched_at;
         page.record = record;
-        page.rank.popularity = popularity.or(page.rank.popularity);
-        if !matches!(body, Body::Dead) {
-            page.details = details();
-        }
-        let (state, outcome) = state(id, body, add)?;
+        page.details = Details::of(&body, language, canonical);
+        let (state, outcome) = state(id, body, contents)?;
         if state == page.state {
             counters.unchanged += 1;
             return Ok(Outcome::Unchanged);
@@ -183,11 +249,11 @@ impl Versions {
     }
 }
 
-fn state(page: PageId, body: Body, add: &mut Add<'_>) -> Result<(State, Outcome), BulkError> {
+fn state(page: PageId, body: Body, contents: &mut impl TakeContents) -> Result<(State, Outcome), BulkError> {
     Ok(match body {
         Body::Content(signature) => {
             let outcome = if signature.tokens() == 0 { Outcome::Confirmed } else { Outcome::Pending };
-            (State::Content(add(page, &signature)?), outcome)
+            (State::Content(contents.add(page, &signature)?), outcome)
         }
         Body::Redirect(to) => (State::Redirect(to), Outcome::Pending),
         Body::Dead => (State::Dead, Outcome::Confirmed),

@@ -39,6 +39,16 @@ impl Checker<'_> {
         if record.rank.first_seen > record.fetched_at {
             self.find(Invariant::Record, &url, "was first seen after its newest fetch");
         }
+        if record.rank.popularity.is_some() != record.popularity_at.is_some() {
+            self.find(
+                Invariant::Record,
+                &url,
+                "has a popularity without a date, or a date without a popularity",
+            );
+        }
+        if record.popularity_at.is_some_and(|at| at < record.rank.first_seen || at > record.fetched_at) {
+            self.find(Invariant::Record, &url, "has the popularity of no version");
+        }
         if record.ended.is_some() && !matches!(record.state, State::Dead | State::Purged) {
             self.find(Invariant::Record, &url, "is live and has an end");
         }

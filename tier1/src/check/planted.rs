@@ -215,6 +215,16 @@ impl Sample {
             record.rank.first_seen = Timestamp::from_millis(record.fetched_at.millis() + 1);
             record
         };
+        let popularity = |value: Option<f64>, at: Option<i64>| {
+            let mut record = record.clone();
+            record.rank.popularity = value;
+            record.popularity_at =
+                at.map(|millis| Timestamp::from_millis(record.fetched_at.millis() + millis));
+            self.put_page(page, &record)
+        };
+        let undated = popularity(Some(1.0), None);
+        let after_its_fetch = popularity(Some(1.0), Some(1));
+        let before_all_versions = popularity(Some(1.0), Some(i64::from(i32::MIN) * 1_000));
         let asking = {
             let mut record = record.clone();
             let asking = Some(Asking { waiting: 1, stale: false, found: Vec::new() });
@@ -232,6 +242,9 @@ impl Sample {
             plant("two signatures in each other's place", Invariant::Signature, swapped),
             plant("a state published wrongly", Invariant::Published, vec![self.put_page(page, &as_unique)]),
             plant("a page seen after its fetch", Invariant::Record, vec![self.put_page(page, &future)]),
+            plant("a popularity without a date", Invariant::Record, vec![undated]),
+            plant("a popularity after the newest fetch", Invariant::Record, vec![after_its_fetch]),
+            plant("a popularity before all versions", Invariant::Record, vec![before_all_versions]),
             plant("a question that nobody answers", Invariant::Work, vec![self.put_page(page, &asking)]),
             plant("a page without an event", Invariant::Feed, vec![(feed, None)]),
         ])

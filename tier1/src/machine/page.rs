@@ -1,14 +1,19 @@
 //! A page version arrives (or a page is forgotten).
+//!
+//! Invariant: what is recorded of a page is a function of the set of its versions, whatever the order in which they arrive. The
+//! version whose [place](doppel_protocol::VersionPlace) is the greatest stands for the page. All versions count for how early the
+//! page was seen and how popular it is.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use doppel_model::signature::Signature;
-use doppel_model::{ClientId, PageId};
+use doppel_model::{ClientId, PageId, PageUrl};
 use doppel_protocol::{Body, IndexCommand, Outcome, Rank, Search, Status, Submission};
 
 use super::{Effect, Hint, Machine, Message};
 use crate::key;
-use crate::record::{ContentState, PageRecord, Published, SearchState, State};
+use crate::record::{ContentState, Noted, PageRecord, Published, SearchState, State};
 use crate::store::StoreError;
 
 impl Machine<'_, '_> {
@@ -28,13 +33,12 @@ impl Machine<'_, '_> {
                 self.give_back(page, record)?;
                 Outcome::Stale
             }
-            Some(record) if record.state == State::Purged => {
-                self.first_version(page, submission, Some(record), client)?
-            }
-            Some(record) if submission.fetched_at < record.fetched_at => {
-                self.stale(page, record, &submission)?
-            }
-            Some(record) => self.next_version(page, record, submission, (hint, client))?,
+            Some(record) => match record.place().map(|place| submission.place().cmp(&place)) {
+                None => self.first_version(page, submission, Some(record), client)?,
+                Some(Ordering::Less) => self.stale(page, record, &submission)?,
+                Some(Ordering::Equal) => self.same_version(page, record, &submission)?,
+                Some(Ordering::Greater) => self.next_version(page, record, submission, (hint, client))?,
+            },
         };
         match outcome {
             Outcome::Unchanged => self.meta().counters.unchanged += 1,
@@ -53,6 +57,7 @@ impl Machine<'_, '_> {
         client: ClientId,
     ) -> Result<Outcome, StoreError> {
         let first = self.meta().first_membership_number;
+        let (language, canonical) = details(&submission.body, submission.language, submission.canonical);
         let mut record = PageRecord {
             rank: Rank {
                 url: submission.url,
@@ -60,8 +65,9 @@ impl Machine<'_, '_> {
                 first_seen: submission.fetched_at,
             },
             fetched_at: submission.fetched_at,
-            language: submission.language,
-            canonical: submission.canonical,
+            popularity_at: submission.popularity.map(|_| submission.fetched_at),
+            language,
+            canonical,
             state: State::Purged,
             membership_number: first,
             ticket: first,
@@ -81,21 +87,40 @@ impl Machine<'_, '_> {
         self.become_state(page, record, submission.body, client)
     }
 
-    /// An older version changes nothing but how early the page was seen, whatever the order of arrival.
+    /// An earlier version changes nothing but how early the page was seen and how popular it is.
     fn stale(
         &mut self,
         page: PageId,
         mut record: PageRecord,
         submission: &Submission,
     ) -> Result<Outcome, StoreError> {
-        if submission.fetched_at < record.rank.first_seen {
-            record.rank.first_seen = submission.fetched_at;
-            self.refresh_member(page, &mut record, false);
-            self.put(page, record)?;
-        } else {
-            self.give_back(page, record)?;
-        }
+        let noted = record.note(submission);
+        self.put_noted(page, record, noted)?;
         Ok(Outcome::Stale)
+    }
+
+    /// The version on record comes again, perhaps with other attributes.
+    fn same_version(
+        &mut self,
+        page: PageId,
+        mut record: PageRecord,
+        submission: &Submission,
+    ) -> Result<Outcome, StoreError> {
+        let mut noted = record.note(submission);
+        if submission.details() > record.details() {
+            let (language, canonical) = submission.details();
+            (record.language, record.canonical) = (language.map(Into::into), canonical.cloned());
+            noted.row = true;
+        }
+        self.put_noted(page, record, noted)?;
+        Ok(Outcome::Unchanged)
+    }
+
+    fn put_noted(&mut self, page: PageId, mut record: PageRecord, noted: Noted) -> Result<(), StoreError> {
+        if noted.rank {
+            self.refresh_member(page, &mut record, false);
+        }
+        if noted.row { self.put(page, record) } else { self.give_back(page, record) }
     }
 
     fn next_version(
@@ -105,16 +130,10 @@ impl Machine<'_, '_> {
         submission: Submission,
         (hint, client): (Option<Hint>, ClientId),
     ) -> Result<Outcome, StoreError> {
-        let rank_before = record.rank.clone();
-        record.rank.first_seen = record.rank.first_seen.min(submission.fetched_at);
-        if submission.popularity.is_some() {
-            record.rank.popularity = submission.popularity;
-        }
+        let Noted { rank: rank_changed, .. } = record.note(&submission);
         record.fetched_at = submission.fetched_at;
-        if !matches!(submission.body, Body::Dead) {
-            record.language = submission.language;
-            record.canonical = submission.canonical;
-        }
+        (record.language, record.canonical) =
+            details(&submission.body, submission.language, submission.canonical);
         let same = match (&record.state, &submission.body) {
             (State::Content(old), Body::Content(new)) => old.content == new.content(),
             (State::Redirect(old), Body::Redirect(to)) => old.to == *to,
@@ -122,14 +141,13 @@ impl Machine<'_, '_> {
             _ => false,
         };
         if same {
-            if record.rank != rank_before {
+            if rank_changed {
                 self.refresh_member(page, &mut record, false);
             }
             self.put(page, record)?;
             return Ok(Outcome::Unchanged);
         }
         if let (State::Content(_), Body::Content(new)) = (&record.state, &submission.body) {
-            let rank_changed = record.rank != rank_before;
             return self.change_content(page, record, new, (hint, client), rank_changed);
         }
         self.end_state(page, &mut record);
@@ -299,8 +317,18 @@ impl Machine<'_, '_> {
         record.language = None;
         record.canonical = None;
         record.rank.popularity = None;
+        record.popularity_at = None;
         let url = record.url().clone();
         self.put(page, record)?;
         self.reroute_sources(&url, false)
     }
+}
+
+/// The attributes of a version, as [`Submission::details`] has them.
+fn details(
+    body: &Body,
+    language: Option<Box<str>>,
+    canonical: Option<PageUrl>,
+) -> (Option<Box<str>>, Option<PageUrl>) {
+    if matches!(body, Body::Dead) { (None, None) } else { (language, canonical) }
 }

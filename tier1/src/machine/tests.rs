@@ -16,6 +16,7 @@ mod merges;
 mod spellings;
 mod steps;
 mod uncompared;
+mod versions;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -84,6 +85,8 @@ struct ModelPage {
     fetched_at: i64,
     first_seen: i64,
     popularity: Option<f64>,
+    /// Date of the popularity.
+    popularity_at: i64,
     body: ModelBody,
 }
 

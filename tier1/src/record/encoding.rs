@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use crate::store::StoreError;
 
 /// The version of all records; see `CONTRIBUTING.md` for what a change takes.
-pub(crate) const VERSION: u8 = 12;
+pub(crate) const VERSION: u8 = 13;
 
 /// # Errors
 /// When the record cannot be written down. Its commit must fail then: an empty row would be taken for damage.

@@ -47,6 +47,7 @@ fn a_purged_page_is_told_by_the_beginning_of_its_row() {
             let record = PageRecord {
                 rank: Rank { url: url("a"), popularity, first_seen: Timestamp::from_millis(3) },
                 fetched_at: Timestamp::from_millis(3),
+                popularity_at: popularity.map(|_| Timestamp::from_millis(3)),
                 language: language.map(Into::into),
                 canonical: canonical.map(url),
                 state: state.clone(),

@@ -117,7 +117,7 @@ impl Tier1 {
 fn representative_of<'s>(at: usize, submission: &'s Submission, record: &PageRecord) -> Option<Wanted<'s>> {
     let Body::Content(signature) = &submission.body else { return None };
     let State::Content(state) = &record.state else { return None };
-    if state.content == signature.content() || submission.fetched_at < record.fetched_at {
+    if state.content == signature.content() || Some(submission.place()) < record.place() {
         return None;
     }
     // The winner of its group; a winner and a page on its own are represented by their last content.

@@ -17,6 +17,9 @@ pub struct PageRow {
     pub fetched_at: Timestamp,
     pub first_seen: Timestamp,
     pub popularity: Option<f64>,
+    /// Date of the version that gave the popularity.
+    pub popularity_at: Option<Timestamp>,
+    pub language: Option<Box<str>>,
     /// None for a page without content.
     pub content: Option<ContentHash>,
     pub redirect_to: Option<PageUrl>,
@@ -199,6 +202,8 @@ fn page_row(page: PageId, record: &PageRecord) -> Row {
         fetched_at: record.fetched_at,
         first_seen: record.rank.first_seen,
         popularity: record.rank.popularity,
+        popularity_at: record.popularity_at,
+        language: record.language.clone(),
         content: record.content().map(|state| state.content),
         redirect_to,
         attached_to,

@@ -42,6 +42,7 @@ fn record(page: &str, state: State) -> PageRecord {
     let mut record = PageRecord {
         rank,
         fetched_at: Timestamp::from_millis(1_700_000_000_000),
+        popularity_at: None,
         language: None,
         canonical: None,
         state,

@@ -44,7 +44,8 @@ pub struct Advice {
     /// The rule of the winner order by which the page that it is a duplicate of, or else the winner, stands before this
     /// page.
     pub rule: Option<Rule>,
-    /// Why a redirect is unresolved.
+    /// Why a redirect is unresolved. `unknown_target`: a page of the chain is not on record. `dead_target`: a page of the chain is dead;
+    /// once its record is dropped (`--keep-dead`), the reason is `unknown_target`. `loop`, `too_many_hops`: the chain comes to no end.
     pub reason: Option<Unresolved>,
     /// Where a redirect leads; absent for other pages.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -51,7 +51,8 @@ pub struct ChangeLine {
     /// How similar it is to that page, by the policy's measure; none for redirects.
     #[schema(value_type = Option<SimilarityForm>)]
     pub similarity: Option<f64>,
-    /// Why a redirect is unresolved.
+    /// Why a redirect is unresolved. `unknown_target`: a page of the chain is not on record. `dead_target`: a page of the chain is dead;
+    /// once its record is dropped (`--keep-dead`), the reason is `unknown_target`. `loop`, `too_many_hops`: the chain comes to no end.
     pub reason: Option<Unresolved>,
     /// The time of the newest fetch, RFC 3339.
     #[schema(value_type = TimeForm)]

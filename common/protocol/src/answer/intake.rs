@@ -13,7 +13,8 @@ pub struct Taken {
     pub url: String,
     /// The durable outcome. `unchanged`: nothing but dates changed. `confirmed`: decided at once, because the page is
     /// still like its group's winner (without a group: like its own last content), is dead or has no words. `pending`:
-    /// accepted, and still to be compared. `stale`: not accepted, because a newer version is on record.
+    /// accepted, and still to be compared. `stale`: not accepted, because a newer version is on record, or one of the
+    /// same date that comes later: a redirect comes before a content, and a content before a death.
     pub outcome: Outcome,
 }
 

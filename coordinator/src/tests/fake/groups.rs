@@ -6,7 +6,8 @@ use std::sync::Arc;
 use doppel_model::pairwise::Policy;
 use doppel_model::{GroupId, PageId, PageUrl, ShardId};
 use doppel_protocol::{
-    Body, Compared, GroupState, GroupSummary, Line, Outcome, PageView, Rank, Status, Submission, Unresolved,
+    Body, Compared, FetchResult, GroupState, GroupSummary, Line, Outcome, PageView, Rank, Status, Submission,
+    Unresolved, VersionPlace,
 };
 
 use super::{Page, State};
@@ -15,7 +16,8 @@ impl State {
     pub(super) fn record(&mut self, submission: Submission) -> Outcome {
         let Submission { url, fetched_at, popularity, language, canonical, body } = submission;
         let old = self.pages.get(&url.id());
-        if old.is_some_and(|old| old.view.fetched_at > fetched_at) {
+        let place = VersionPlace::new(fetched_at, &body);
+        if old.is_some_and(|old| old.place() > place) {
             return Outcome::Stale;
         }
         let signature = match &body {
@@ -202,6 +204,18 @@ impl State {
             }
         }
         Err(Unresolved::TooManyHops)
+    }
+}
+
+impl Page {
+    /// The place of the version that stands for the page.
+    fn place(&self) -> VersionPlace<'_> {
+        let result = match (&self.view.redirect_to, self.view.content) {
+            (Some(target), _) => FetchResult::Redirect(target),
+            (None, Some(content)) => FetchResult::Content(content),
+            (None, None) => FetchResult::Dead,
+        };
+        VersionPlace { fetched_at: self.view.fetched_at, result }
     }
 }
 

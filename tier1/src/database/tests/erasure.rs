@@ -200,6 +200,7 @@ fn row(number: u64, state: State, event: u64) -> Write {
     let record = PageRecord {
         rank: Rank { url, popularity: None, first_seen: Timestamp::from_millis(1) },
         fetched_at: Timestamp::from_millis(1),
+        popularity_at: None,
         language: None,
         canonical: None,
         state,

@@ -81,6 +81,9 @@ impl World {
         for (name, page) in &self.model {
             let record = self.record(PageId::of(name)).unwrap_or_else(|| panic!("{name} is lost"));
             let published = &record.published;
+            let Rank { popularity, first_seen, .. } = record.rank;
+            assert_eq!(record.fetched_at.millis(), page.fetched_at, "{name}");
+            assert_eq!((popularity, first_seen.millis()), (page.popularity, page.first_seen), "{name}");
             let end = match (&page.body, self.end(name)) {
                 (ModelBody::Dead, _) => {
                     assert_eq!(published.status, Status::Dead, "{name}");

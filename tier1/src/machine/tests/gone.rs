@@ -2,6 +2,7 @@
 //! the meantime, and nothing else makes them owe it again.
 
 use super::*;
+use crate::bulk::{Bulk, BulkConfig, Keep, Unit};
 use crate::machine::Envelope;
 use crate::machine::Message;
 use crate::record::Group;
@@ -306,4 +307,61 @@ fn a_page_put_out_before_its_decision_is_compared_anew() {
     world.settle();
     world.check();
     world.is_group_at_rest(&[&small[0], &small[1], &page, &undecided]);
+}
+
+/// A redirect to a dead page, from versions that came one by one or were grouped at once.
+fn dead_target(at_once: bool) -> World {
+    let mut world = World::new(1, 1);
+    let target = PageUrl::parse("http://h/gone").unwrap();
+    if !at_once {
+        world.push("http://h/gone", Body::Dead);
+        world.push("http://h/source", Body::Redirect(target));
+        world.settle();
+        return world;
+    }
+    let config = BulkConfig {
+        policy: Policy::default(),
+        winners: WinnerOrder::DEFAULT,
+        market: None,
+        group_members_max: 100,
+        unit: Unit::Page,
+        keep: Keep::Answer { memory_max: usize::MAX, temp_dir: &std::env::temp_dir() },
+    };
+    let version = |url: &str, body| Submission {
+        url: PageUrl::parse(url).unwrap(),
+        fetched_at: Timestamp::from_millis(1),
+        popularity: None,
+        language: None,
+        canonical: None,
+        body,
+    };
+    let versions = [version("http://h/gone", Body::Dead), version("http://h/source", Body::Redirect(target))];
+    let (_, rows) = Bulk::rows(&config, RangeMap::new(1, 1).unwrap(), versions).unwrap();
+    world.store.commit(rows.into_iter().flatten().collect()).unwrap();
+    world.crash();
+    world
+}
+
+#[test]
+fn a_dead_target_is_an_unknown_one_once_retention_has_dropped_it() {
+    for at_once in [false, true] {
+        let mut world = dead_target(at_once);
+        let (gone, source) = (PageId::of("http://h/gone"), PageId::of("http://h/source"));
+        let seen = |world: &World| {
+            let record = world.record(source).unwrap();
+            (record.published.reason, record.event)
+        };
+        let (reason, event) = seen(&world);
+        assert_eq!(reason, Some(Unresolved::DeadTarget), "at once: {at_once}");
+        for _ in 0..2 {
+            world.wall += 2 * KEEP_MS as i64;
+            let now = Timestamp::from_millis(world.wall);
+            world.commit(vec![Command::ExpirePage { page: gone, now }], usize::MAX);
+        }
+        assert_eq!(world.record(gone), None);
+        world.settle();
+        let (reason, later) = seen(&world);
+        assert_eq!(reason, Some(Unresolved::UnknownTarget), "at once: {at_once}");
+        assert!(later > event, "the feed tells the new reason");
+    }
 }

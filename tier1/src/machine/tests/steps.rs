@@ -190,7 +190,12 @@ impl World {
         let name = url(self.random.below(24));
         self.clock += self.random.below(1_000_000_000) as i64;
         let is_old = self.random.below(10) == 0;
-        let fetched_at = if is_old { self.clock / 2 } else { self.clock };
+        // Sometimes as old as the version on record.
+        let fetched_at = match self.model.get(&name) {
+            Some(page) if self.random.below(8) == 0 => page.fetched_at,
+            _ if is_old => self.clock / 2,
+            _ => self.clock,
+        };
         let popularity = (self.random.below(4) == 0).then(|| self.random.below(9) as f64);
         let body = match self.random.below(12) {
             0 => ModelBody::Dead,
@@ -246,13 +251,33 @@ impl World {
         popularity: Option<f64>,
         body: &ModelBody,
     ) {
-        let new = ModelPage { fetched_at, first_seen: fetched_at, popularity, body: body.clone() };
+        let new = ModelPage {
+            fetched_at,
+            first_seen: fetched_at,
+            popularity,
+            popularity_at: fetched_at,
+            body: body.clone(),
+        };
+        let place = |page: &ModelPage| (page.fetched_at, self.place(&page.body));
+        let is_later = self.model.get(name).is_none_or(|page| place(&new) > place(page));
         let page = self.model.entry(name.to_owned()).or_insert_with(|| new.clone());
         page.first_seen = page.first_seen.min(fetched_at);
-        if fetched_at >= page.fetched_at {
+        let known = page.popularity.map(|value| (page.popularity_at, value));
+        if popularity.is_some() && popularity.map(|value| (fetched_at, value)) > known {
+            (page.popularity, page.popularity_at) = (popularity, fetched_at);
+        }
+        if is_later {
             page.fetched_at = fetched_at;
-            page.popularity = popularity.or(page.popularity);
             page.body = body.clone();
+        }
+    }
+
+    /// The place of what was fetched among versions of one date: redirects by target, contents by hash, death.
+    fn place(&self, body: &ModelBody) -> (u8, String, Option<ContentHash>) {
+        match body {
+            ModelBody::Redirect(to) => (0, to.clone(), None),
+            ModelBody::Content(k) => (1, String::new(), Some(self.signatures[*k as usize].content())),
+            ModelBody::Dead => (2, String::new(), None),
         }
     }
 

@@ -33,8 +33,10 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What limits the answer."""
 
     reason: str | None = None
-    """Why a redirect is unresolved. One of `unknown_target`, `dead_target`, `loop`, `too_many_hops`; others may
-    come with a later release.
+    """Why a redirect is unresolved. `unknown_target`: a page of the chain is not on record. `dead_target`: a
+    page of the chain is dead; once its record is dropped (`--keep-dead`), the reason is `unknown_target`.
+    `loop`, `too_many_hops`: the chain comes to no end. One of `unknown_target`, `dead_target`, `loop`,
+    `too_many_hops`; others may come with a later release.
     """
 
     redirect_to: str | None = None
@@ -298,8 +300,10 @@ class StatusAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """What limits the answer."""
 
     reason: str | None = None
-    """Why a redirect is unresolved. One of `unknown_target`, `dead_target`, `loop`, `too_many_hops`; others may
-    come with a later release.
+    """Why a redirect is unresolved. `unknown_target`: a page of the chain is not on record. `dead_target`: a
+    page of the chain is dead; once its record is dropped (`--keep-dead`), the reason is `unknown_target`.
+    `loop`, `too_many_hops`: the chain comes to no end. One of `unknown_target`, `dead_target`, `loop`,
+    `too_many_hops`; others may come with a later release.
     """
 
     redirect_to: str | None = None

@@ -23,8 +23,10 @@ class ChangeLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The group it is in, if any, such as `g12-0`."""
 
     reason: str | None = None
-    """Why a redirect is unresolved. One of `unknown_target`, `dead_target`, `loop`, `too_many_hops`; others may
-    come with a later release.
+    """Why a redirect is unresolved. `unknown_target`: a page of the chain is not on record. `dead_target`: a
+    page of the chain is dead; once its record is dropped (`--keep-dead`), the reason is `unknown_target`.
+    `loop`, `too_many_hops`: the chain comes to no end. One of `unknown_target`, `dead_target`, `loop`,
+    `too_many_hops`; others may come with a later release.
     """
 
     similarity: float | None = None

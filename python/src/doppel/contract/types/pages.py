@@ -17,7 +17,8 @@ class LineAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The durable outcome. `unchanged`: nothing but dates changed. `confirmed`: decided at once, because the
     page is still like its group's winner (without a group: like its own last content), is dead or has no
     words. `pending`: accepted, and still to be compared. `stale`: not accepted, because a newer version is on
-    record. One of `unchanged`, `confirmed`, `pending`, `stale`; others may come with a later release.
+    record, or one of the same date that comes later: a redirect comes before a content, and a content before
+    a death. One of `unchanged`, `confirmed`, `pending`, `stale`; others may come with a later release.
     """
 
     url: str | None = None
@@ -114,7 +115,8 @@ class Taken(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The durable outcome. `unchanged`: nothing but dates changed. `confirmed`: decided at once, because the
     page is still like its group's winner (without a group: like its own last content), is dead or has no
     words. `pending`: accepted, and still to be compared. `stale`: not accepted, because a newer version is on
-    record. One of `unchanged`, `confirmed`, `pending`, `stale`; others may come with a later release.
+    record, or one of the same date that comes later: a redirect comes before a content, and a content before
+    a death. One of `unchanged`, `confirmed`, `pending`, `stale`; others may come with a later release.
     """
 
     url: str

@@ -1,0 +1,370 @@
+//! A history: how a collection is set up, and what happens to it. A seed gives all of it.
+
+use std::fmt;
+
+use doppel_model::pairwise::Policy;
+use doppel_model::{PageUrl, Random, Timestamp};
+use serde_json::{Value, json};
+
+use super::texts::texts;
+
+/// The policies of histories; `jaccard` is drawn more often than the others. Those that read tables are left out: a server and a batch would
+/// have to be given the same tables.
+const POLICIES: [&str; 14] = [
+    "jaccard",
+    "jaccard",
+    "jaccard",
+    "jaccard:tau=0.7",
+    "jaccard:tau=0.9",
+    "jaccard:words=3",
+    "content",
+    "by-site",
+    "simhash",
+    "supershingle",
+    "projection",
+    "combined",
+    "overlap",
+    "copies",
+];
+
+/// The rules that a file of winner rules can name.
+const RULES: [&str; 6] = ["popularity", "day_first_seen", "static_url", "shorter_url", "first_seen", "https"];
+
+/// The URLs of pages: several hosts and sites, lengths, schemes, a query, and other spellings of some of them.
+const URLS: [&str; 24] = [
+    "http://a.example/",
+    "http://a.example/one",
+    "http://a.example/two?page",
+    "https://a.example/one",
+    "HTTP://a.example/one",
+    "http://a.example:80/one",
+    "http://b.de/",
+    "http://b.de/x/../one",
+    "http://b.de/one",
+    "https://b.de/a/longer/path",
+    "http://www.b.de/one",
+    "http://c.fr/1",
+    "http://c.fr/2",
+    "http://c.fr/3",
+    "http://c.fr/4?q=1",
+    "http://c.fr/5",
+    "https://c.fr/6",
+    "http://d.org/r1",
+    "http://d.org/r2",
+    "http://d.org/r3",
+    "http://d.org/r4",
+    "http://d.org/r5",
+    "http://never.example/",
+    "http://d.org/a/path/that/is/the/longest/of/all",
+];
+
+/// The URL that no page has.
+pub(crate) const NEVER: usize = 22;
+
+/// The first date of a version: noon, so that dates around it are on two days.
+const NOON: i64 = 1_704_110_400_000;
+
+/// A page, by the number of its URL.
+pub(crate) type Page = usize;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Body {
+    /// The text with this number.
+    Text(usize),
+    Redirect(Page),
+    Dead,
+}
+
+/// A version of a page.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Version {
+    pub(crate) page: Page,
+    pub(crate) at: i64,
+    pub(crate) popularity: Option<u8>,
+    pub(crate) body: Body,
+}
+
+/// What happens to the collection.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Step {
+    /// Versions come, as lines of one request.
+    Push(Vec<Version>),
+    /// A version comes alone; a death as a deletion.
+    One(Version),
+    /// Versions come, and the process is killed so many microseconds later. Then they come again.
+    KillDuring(Vec<Version>, u64),
+    /// The process is killed and started again.
+    Kill,
+    /// A page is purged.
+    Purge(Page),
+    /// An operator repairs every group.
+    Repair,
+    /// The consumer of the feed reads so many events.
+    Read(usize),
+    /// All is decided, and every answer is compared.
+    Rest,
+}
+
+/// How the collection is set up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Setup {
+    pub(crate) policy: &'static str,
+    /// The winner rules; none for the default ones.
+    pub(crate) rules: Option<Vec<&'static str>>,
+    /// Distinct contents past which a group is quarantined.
+    pub(crate) contents_max: Option<u64>,
+    pub(crate) shards: u64,
+    pub(crate) ranges: u64,
+    pub(crate) partitions: u64,
+    pub(crate) nodes: u64,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct History {
+    pub(crate) seed: u64,
+    pub(crate) setup: Setup,
+    pub(crate) texts: Vec<String>,
+    pub(crate) steps: Vec<Step>,
+}
+
+pub(crate) fn url(page: Page) -> PageUrl {
+    PageUrl::parse(URLS[page]).unwrap()
+}
+
+/// All pages that a history can have.
+pub(crate) fn pages() -> std::ops::Range<Page> {
+    0..URLS.len()
+}
+
+impl Setup {
+    fn of(random: &mut Random) -> Self {
+        let ranges = 1 + random.below(3);
+        let nodes = 1 + random.below(2);
+        Self {
+            policy: POLICIES[random.index(POLICIES.len())],
+            rules: (random.below(3) == 0).then(|| rules(random)),
+            contents_max: (random.below(4) == 0).then(|| 2 + random.below(3)),
+            shards: ranges + random.below(4),
+            ranges,
+            partitions: nodes + random.below(4),
+            nodes,
+        }
+    }
+
+    /// Everything as it is by default, as in a cluster that was made without options.
+    fn usual() -> Self {
+        let (policy, rules, contents_max) = ("jaccard", None, None);
+        Self { policy, rules, contents_max, shards: 16, ranges: 6, partitions: 1, nodes: 1 }
+    }
+
+    pub(crate) fn policy(&self) -> Policy {
+        self.policy.parse().unwrap()
+    }
+}
+
+/// Some rules in any order.
+fn rules(random: &mut Random) -> Vec<&'static str> {
+    let mut left = RULES.to_vec();
+    (0..random.index(RULES.len())).map(|_| left.swap_remove(random.index(left.len()))).collect()
+}
+
+/// Makes the steps of a history.
+struct Making {
+    random: Random,
+    /// How many pages take part.
+    pages: usize,
+    texts: usize,
+    /// How many of the texts, the first ones, most pages have.
+    usual_texts: usize,
+    /// What was sent before, to be sent again.
+    sent: Vec<Version>,
+}
+
+impl Making {
+    fn page(&mut self) -> Page {
+        let page = self.random.index(self.pages);
+        if page == NEVER { 0 } else { page }
+    }
+
+    /// Days around one noon, and few moments of each, so that many versions have one date.
+    fn date(&mut self) -> i64 {
+        let (day, moment) = (self.random.below(3) as i64, self.random.below(4) as i64);
+        NOON + day * Timestamp::DAY_MS + moment * 5_000_000
+    }
+
+    fn version(&mut self) -> Version {
+        let (page, at) = (self.page(), self.date());
+        self.version_of(page, at)
+    }
+
+    fn version_of(&mut self, page: Page, at: i64) -> Version {
+        let body = match self.random.below(12) {
+            0 => Body::Dead,
+            1 | 2 => self.redirect(page, 0, self.pages),
+            3 => self.redirect(page, 17, 6),
+            4 | 5 => Body::Text(self.random.index(self.texts)),
+            _ => Body::Text(self.random.index(self.usual_texts)),
+        };
+        let popularity = (self.random.below(4) == 0).then(|| self.random.below(9) as u8);
+        Version { page, at, popularity, body }
+    }
+
+    /// A redirect to one of some pages. Nobody takes a redirect to its own URL.
+    fn redirect(&mut self, page: Page, first: Page, count: usize) -> Body {
+        let to = first + self.random.index(count);
+        Body::Redirect(if to == page { (to + 1) % URLS.len() } else { to })
+    }
+
+    fn versions(&mut self) -> Vec<Version> {
+        match self.random.below(8) {
+            // Replays of anything that came before.
+            0 if !self.sent.is_empty() => {
+                let count = 1 + self.random.index(6);
+                (0..count).map(|_| self.sent[self.random.index(self.sent.len())]).collect()
+            }
+            // Several versions of one page, most of one date.
+            1 => {
+                let first = self.version();
+                let other = |made: &mut Self| {
+                    let at = if made.random.below(4) == 0 { made.date() } else { first.at };
+                    made.version_of(first.page, at)
+                };
+                let others: Vec<Version> = (0..1 + self.random.index(3)).map(|_| other(self)).collect();
+                std::iter::once(first).chain(others).collect()
+            }
+            // A chain of redirects, longer than is followed or a cycle.
+            2 => {
+                let (at, hops) = (self.date(), 2 + self.random.index(22));
+                let hop = |from: usize| {
+                    let [page, to] = [from, from + 1].map(|page| page % URLS.len());
+                    Version { page, at, popularity: None, body: Body::Redirect(to) }
+                };
+                let begin = self.random.index(URLS.len());
+                let few = if self.random.below(3) == 0 { hops } else { hops.min(4) };
+                (begin..begin + few).map(hop).filter(|version| version.page != NEVER).collect()
+            }
+            _ => (0..1 + self.random.index(12)).map(|_| self.version()).collect(),
+        }
+    }
+
+    fn step(&mut self, repairs: bool) -> Step {
+        match self.random.below(40) {
+            0..=2 => Step::Kill,
+            3..=5 => {
+                let versions = self.versions();
+                Step::KillDuring(versions, self.random.below(12_000))
+            }
+            6 | 7 => Step::Purge(self.page()),
+            8 | 9 if repairs => Step::Repair,
+            10..=12 => Step::Read(1 + self.random.index(20)),
+            13..=15 => Step::Rest,
+            16..=19 => Step::One(self.version()),
+            _ => Step::Push(self.versions()),
+        }
+    }
+}
+
+impl History {
+    /// The history of a seed in one process.
+    pub(crate) fn of(seed: u64) -> Self {
+        let mut random = Random::of(seed, [1, 0, 0]);
+        let setup = Setup::of(&mut random);
+        let steps = 6 + random.index(20);
+        Self::make(seed, setup, steps, random)
+    }
+
+    /// The history of a seed in a cluster: longer, because a cluster starts slowly.
+    pub(crate) fn of_cluster(seed: u64) -> Self {
+        Self::make(seed, Setup::usual(), 40, Random::of(seed, [2, 0, 0]))
+    }
+
+    fn make(seed: u64, setup: Setup, steps: usize, mut random: Random) -> Self {
+        let (texts, usual_texts) = texts(&mut random);
+        let pages = 4 + random.index(URLS.len() - 3);
+        let mut making = Making { random, pages, texts: texts.len(), usual_texts, sent: Vec::new() };
+        // After a repair a group has another limit.
+        let repairs = setup.contents_max.is_none();
+        let mut made = Vec::new();
+        for _ in 0..steps {
+            let step = making.step(repairs);
+            match &step {
+                Step::Push(versions) | Step::KillDuring(versions, _) => making.sent.extend(versions),
+                Step::One(version) => making.sent.push(*version),
+                _ => {}
+            }
+            made.push(step);
+        }
+        Self { seed, setup, texts, steps: made }
+    }
+
+    /// A version as a line of JSON.
+    pub(crate) fn line(&self, version: &Version) -> Value {
+        let Version { page, at, popularity, body } = *version;
+        let mut line =
+            json!({ "url": url(page).as_str(), "fetched_at": Timestamp::from_millis(at).to_string() });
+        match body {
+            Body::Text(text) => line["text"] = self.texts[text].as_str().into(),
+            Body::Redirect(to) => line["redirect_to"] = url(to).as_str().into(),
+            Body::Dead => line["dead"] = true.into(),
+        }
+        if let Some(popularity) = popularity {
+            line["popularity"] = f64::from(popularity).into();
+        }
+        line
+    }
+
+    /// The options that a server and a batch have in common, with a file of rules if there is one.
+    pub(crate) fn options(&self, winners: &str) -> Vec<String> {
+        let Setup { policy, rules, contents_max, .. } = &self.setup;
+        let mut options = vec!["--policy".to_owned(), (*policy).to_owned()];
+        if rules.is_some() {
+            options.extend(["--winners".to_owned(), winners.to_owned()]);
+        }
+        if let Some(max) = contents_max {
+            options.extend(["--group-members-max".to_owned(), max.to_string()]);
+        }
+        options
+    }
+
+    /// The options of a collection that stays.
+    pub(crate) fn directory_options(&self, winners: &str) -> Vec<String> {
+        let Setup { shards, ranges, .. } = self.setup;
+        let numbers = ["--shards".to_owned(), shards.to_string(), "--ranges".to_owned(), ranges.to_string()];
+        [self.options(winners), numbers.to_vec()].concat()
+    }
+}
+
+/// A version in a few characters: page, date, popularity, body.
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { page, at, popularity, body } = self;
+        write!(f, "{page}@{}", (at - NOON) / 1_000)?;
+        if let Some(popularity) = popularity {
+            write!(f, " popularity {popularity}")?;
+        }
+        match body {
+            Body::Text(text) => write!(f, " text {text}"),
+            Body::Redirect(to) => write!(f, " to {to}"),
+            Body::Dead => write!(f, " dead"),
+        }
+    }
+}
+
+impl fmt::Display for History {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let list =
+            |versions: &[Version]| versions.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        writeln!(f, "seed {}: {:?}", self.seed, self.setup)?;
+        for step in &self.steps {
+            match step {
+                Step::Push(versions) => writeln!(f, "  push {}", list(versions))?,
+                Step::One(version) => writeln!(f, "  one {version}")?,
+                Step::KillDuring(versions, micros) => {
+                    writeln!(f, "  kill after {micros} us of {}", list(versions))?;
+                }
+                other => writeln!(f, "  {other:?}")?,
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,382 @@
+//! A history in a server: its steps, and the comparison of every answer with the model.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::thread;
+use std::time::Duration;
+
+use doppel_protocol::client::in_the_clear;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::front::Front;
+use super::history::{Body, History, NEVER, Page, Step, Version, url};
+use super::model::{Expected, Mistake, Model, Signatures};
+use crate::harness::{Server, json_of, lines_of};
+
+/// Asks until there is an answer: in a cluster, a range may have no owner for a while.
+const PATIENCE: u32 = 600;
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// The differences that were found between answers and the model.
+pub(crate) type Checked = Result<(), String>;
+
+/// A consumer of the feed.
+#[derive(Default)]
+struct Consumer {
+    cursor: Option<String>,
+    /// The newest event of each page.
+    lines: BTreeMap<String, Value>,
+}
+
+/// A history under way.
+pub(crate) struct Served<'h> {
+    pub(crate) history: &'h History,
+    pub(crate) signatures: &'h Signatures,
+    pub(crate) home: TempDir,
+    /// Versions that arrived, but those of pages that were purged since.
+    pub(crate) arrived: Vec<Version>,
+    /// All versions that arrived.
+    pub(crate) all: Vec<Version>,
+    consumer: Consumer,
+    /// The mistakes of a model at which a difference was found.
+    pub(crate) noticed: BTreeSet<Mistake>,
+    /// How many answers were compared.
+    pub(crate) compared: usize,
+}
+
+impl<'h> Served<'h> {
+    pub(crate) fn new(history: &'h History, signatures: &'h Signatures) -> Self {
+        let home = tempfile::tempdir().unwrap();
+        if let Some(rules) = &history.setup.rules {
+            std::fs::write(home.path().join("winners.toml"), format!("rules = {rules:?}\n")).unwrap();
+        }
+        Self {
+            history,
+            signatures,
+            home,
+            arrived: Vec::new(),
+            all: Vec::new(),
+            consumer: Consumer::default(),
+            noticed: BTreeSet::new(),
+            compared: 0,
+        }
+    }
+
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.home.path().join(name)
+    }
+
+    pub(crate) fn winners(&self) -> String {
+        self.file("winners.toml").display().to_string()
+    }
+
+    /// The options of a server on a directory.
+    pub(crate) fn server_options(&self) -> Vec<String> {
+        let setup = &self.history.setup;
+        let mut options = self.history.directory_options(&self.winners());
+        for (name, number) in [("--partitions", setup.partitions), ("--index-nodes", setup.nodes)] {
+            options.extend([name.to_owned(), number.to_string()]);
+        }
+        options.extend(["--snapshot-every", "0s"].map(str::to_owned));
+        options
+    }
+
+    pub(crate) fn model(&self, mistake: Option<Mistake>) -> Model<'h> {
+        let arrived = if mistake == Some(Mistake::PurgeForgetsNothing) { &self.all } else { &self.arrived };
+        Model::of(self.history, self.signatures, arrived, mistake)
+    }
+
+    /// Takes all steps, and compares at the end.
+    pub(crate) fn run(&mut self, front: &mut dyn Front) -> Checked {
+        for step in &self.history.steps {
+            match step {
+                Step::Push(versions) => self.push(front, versions),
+                Step::One(version) => self.one(front, version)?,
+                Step::Kill => front.kill(&mut || ()),
+                Step::KillDuring(versions, micros) => {
+                    let body: String =
+                        versions.iter().map(|version| format!("{}\n", self.history.line(version))).collect();
+                    let address = format!("{}/v1/pages", front.server().url);
+                    let sender = thread::spawn(move || {
+                        let client = in_the_clear().build().unwrap();
+                        let request = client.post(address).header("content-type", "application/x-ndjson");
+                        // Nobody knows whether it arrives.
+                        let _ = request.body(body).send();
+                    });
+                    front.kill(&mut || thread::sleep(Duration::from_micros(*micros)));
+                    sender.join().unwrap();
+                    self.push(front, versions);
+                }
+                Step::Purge(page) => {
+                    let answer = patiently(|| {
+                        front.server().post(
+                            "/v1/purge",
+                            "application/json",
+                            json!({"url": url(*page).as_str()}).to_string(),
+                        )
+                    });
+                    let is_known = self.model(None).answers().contains_key(url(*page).as_str());
+                    // A purge that was repeated, because a range had no owner, may have counted before.
+                    if answer["purged"] != u64::from(is_known) && !front.is_cluster() {
+                        return Err(format!("the purge of {} answers {answer}", url(*page)));
+                    }
+                    self.arrived.retain(|version| version.page != *page);
+                }
+                Step::Repair => self.repair(front),
+                Step::Read(limit) => drop(self.consumer.read(front.server(), *limit)),
+                Step::Rest => self.rest(front)?,
+            }
+        }
+        self.rest(front)
+    }
+
+    fn arrive(&mut self, versions: &[Version]) {
+        self.arrived.extend(versions);
+        self.all.extend(versions);
+    }
+
+    fn push(&mut self, front: &dyn Front, versions: &[Version]) {
+        let lines: Vec<Value> = versions.iter().map(|version| self.history.line(version)).collect();
+        front.server().push_patiently(&lines);
+        self.arrive(versions);
+    }
+
+    /// One version, whose outcome is known where it is not decided by a comparison.
+    fn one(&mut self, front: &dyn Front, version: &Version) -> Checked {
+        let expected = self.model(None).outcome(version);
+        let line = self.history.line(version);
+        let server = front.server();
+        let answer = patiently(|| match version.body {
+            Body::Dead if version.popularity.is_none() => {
+                let date = line["fetched_at"].as_str().unwrap();
+                server.delete("/v1/pages", &[("url", url(version.page).as_str()), ("fetched_at", date)])
+            }
+            _ => server.post("/v1/pages", "application/json", line.to_string()),
+        });
+        let outcome = answer["outcome"].as_str().unwrap_or_default();
+        let fits = match expected {
+            Some(expected) => outcome == expected,
+            None => ["pending", "confirmed"].contains(&outcome),
+        };
+        if !fits && !front.is_cluster() {
+            return Err(format!("{version} is answered {answer}, expected {expected:?}"));
+        }
+        self.arrive(&[*version]);
+        Ok(())
+    }
+
+    /// An operator repairs all groups, of which some may be merged meanwhile.
+    fn repair(&self, front: &dyn Front) {
+        let list = patiently(|| front.server().get("/v1/groups?limit=1000"));
+        for group in list["groups"].as_array().unwrap() {
+            let path = format!("/v1/groups/{}/repair?by=ann", group["group"].as_str().unwrap());
+            let response = front.server().post(&path, "application/json", "{}");
+            assert!(
+                [200, 404, 409, 503].contains(&response.status().as_u16()),
+                "{path}: {}",
+                response.status()
+            );
+        }
+    }
+
+    /// Has everything decided, and compares every answer with the model.
+    pub(crate) fn rest(&mut self, front: &mut dyn Front) -> Checked {
+        front.complete();
+        front.server().flush_patiently();
+        while !self.consumer.read(front.server(), 1_000) {}
+        let answers = self.model(None).answers();
+        let export = lines_of(&front.server().export());
+        equal("the export", differences(&live(&answers), &export, "status"))?;
+        let told = self.statuses(front.server(), &answers)?;
+        self.feed(&answers, &export)?;
+        groups(front.server(), &export)?;
+        self.compared += answers.len();
+        for mistake in Mistake::ALL {
+            let wrong = self.model(Some(mistake)).answers();
+            if !differences(&live(&wrong), &export, "status").is_empty() || !untold(&wrong, &told).is_empty()
+            {
+                self.noticed.insert(mistake);
+            }
+        }
+        Ok(())
+    }
+
+    /// Compares a server on the same collection with the model.
+    pub(crate) fn compare(&self, server: &Server) -> Checked {
+        server.flush();
+        let answers = self.model(None).answers();
+        let export = lines_of(&server.export());
+        equal("the export", differences(&live(&answers), &export, "status"))?;
+        self.statuses(server, &answers)?;
+        groups(server, &export)
+    }
+
+    /// Compares the answers to questions about all pages; gives them.
+    fn statuses(&self, server: &Server, answers: &BTreeMap<String, Expected>) -> Result<Vec<Value>, String> {
+        let never = url(NEVER).to_string();
+        let urls: Vec<&str> = answers.keys().map(String::as_str).chain([never.as_str()]).collect();
+        let told = server.post_json("/v1/status", &json!({ "urls": urls }));
+        let told = told["pages"].as_array().unwrap();
+        equal("status", differences(answers, &told[..answers.len()], "status"))?;
+        equal("status", untold(answers, told))?;
+        let never = &told[answers.len()];
+        if never["status"] != "unknown" {
+            return Err(format!("a page that never came is {never}"));
+        }
+        Ok(told[..answers.len()].to_vec())
+    }
+
+    /// The folded feed tells the state of every page.
+    fn feed(&self, answers: &BTreeMap<String, Expected>, export: &[Value]) -> Checked {
+        let exported: BTreeMap<&str, &Value> =
+            export.iter().map(|line| (line["url"].as_str().unwrap(), line)).collect();
+        for (url, expected) in answers {
+            let Some(line) = self.consumer.lines.get(url) else {
+                return Err(format!("the feed tells nothing of {url}, expected {expected:?}"));
+            };
+            let reason = expected.reason.map_or(Value::Null, Value::from);
+            let of_export =
+                |field: &str| exported.get(url.as_str()).map_or(&Value::Null, |line| &line[field]);
+            let fields = ["group", "winner", "duplicate_of", "similarity"];
+            let is_same = fields.iter().all(|field| line[field] == *of_export(field));
+            if line["status"] != expected.status || line["reason"] != reason || !is_same {
+                return Err(format!(
+                    "the feed tells {line}\n  expected {expected:?}\n  exported {:?}",
+                    exported.get(url.as_str())
+                ));
+            }
+        }
+        let others = self.consumer.lines.iter().filter(|(url, _)| !answers.contains_key(*url));
+        match others.into_iter().find(|(_, line)| line["status"] != "unknown") {
+            Some((_, line)) => Err(format!("the feed tells {line} of a page that is not on record")),
+            None => Ok(()),
+        }
+    }
+
+    /// Pages of the history, for a message.
+    pub(crate) fn page_count(&self) -> usize {
+        self.arrived.iter().map(|version| version.page).collect::<BTreeSet<Page>>().len()
+    }
+}
+
+impl Consumer {
+    /// Reads up to so many events. Whether there are no more.
+    fn read(&mut self, server: &Server, limit: usize) -> bool {
+        let limit = limit.to_string();
+        let mut query = vec![("limit", limit.as_str())];
+        query.extend(self.cursor.as_deref().map(|cursor| ("cursor", cursor)));
+        let answer = patiently(|| server.query("/v1/changes", &query));
+        for change in answer["changes"].as_array().unwrap() {
+            self.lines.insert(change["url"].as_str().unwrap().to_owned(), change.clone());
+        }
+        self.cursor = Some(answer["cursor"].as_str().unwrap().to_owned());
+        answer["at_end"] == true
+    }
+}
+
+/// The answer to a request, which is repeated where nobody can answer for a while.
+fn patiently(mut ask: impl FnMut() -> reqwest::blocking::Response) -> Value {
+    for _ in 0..PATIENCE {
+        let response = ask();
+        if ![503, 429].contains(&response.status().as_u16()) {
+            return json_of(response);
+        }
+        thread::sleep(PAUSE);
+    }
+    panic!("no answer for {:?}", PAUSE * PATIENCE)
+}
+
+/// The pages that an export lists.
+pub(crate) fn live(answers: &BTreeMap<String, Expected>) -> BTreeMap<String, Expected> {
+    let live = answers.iter().filter(|(_, expected)| expected.status != "dead");
+    live.map(|(url, expected)| (url.clone(), expected.clone())).collect()
+}
+
+pub(crate) fn equal(what: &str, differences: Vec<String>) -> Checked {
+    if differences.is_empty() { Ok(()) } else { Err(format!("{what}:\n{}", differences.join("\n"))) }
+}
+
+/// The pages in which lines differ from what is expected, and the groups.
+pub(crate) fn differences(
+    answers: &BTreeMap<String, Expected>,
+    lines: &[Value],
+    status: &str,
+) -> Vec<String> {
+    let mut differences = Vec::new();
+    let told: BTreeMap<&str, &Value> =
+        lines.iter().map(|line| (line["url"].as_str().unwrap(), line)).collect();
+    if told.len() != lines.len() {
+        differences.push("a page comes twice".to_owned());
+    }
+    for (url, expected) in answers {
+        let Some(line) = told.get(url.as_str()) else {
+            differences.push(format!("{url} is missing, expected {expected:?}"));
+            continue;
+        };
+        let text = |field: &str| line[field].as_str().map(str::to_owned);
+        let is_same = line[status] == expected.status
+            && text("winner") == expected.winner
+            && text("duplicate_of") == expected.duplicate_of
+            && line["similarity"].as_f64() == expected.similarity
+            && line["group"].is_null() == expected.group.is_none();
+        if !is_same {
+            differences.push(format!("{line}\n  expected {expected:?}"));
+        }
+    }
+    differences
+        .extend(told.keys().filter(|url| !answers.contains_key(**url)).map(|url| format!("{url} is there")));
+    let mut groups: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();
+    let mut ids: BTreeMap<usize, BTreeSet<&str>> = BTreeMap::new();
+    for (url, line) in &told {
+        let expected = answers.get(*url).and_then(|expected| expected.group);
+        if let Some((group, number)) = line["group"].as_str().zip(expected) {
+            groups.entry(group).or_default().insert(number);
+            ids.entry(number).or_default().insert(group);
+        }
+    }
+    let is_torn = ids.values().any(|ids| ids.len() > 1) || groups.values().any(|numbers| numbers.len() > 1);
+    if is_torn {
+        differences.push(format!("groups are {ids:?}"));
+    }
+    differences
+}
+
+/// The pages of which answers tell another rule, reason or date.
+fn untold(answers: &BTreeMap<String, Expected>, told: &[Value]) -> Vec<String> {
+    let mut differences = Vec::new();
+    for line in told {
+        let Some(expected) = answers.get(line["url"].as_str().unwrap()) else { continue };
+        let is_rule = expected.rule.is_none() || line["rule"].as_str() == expected.rule;
+        if !is_rule || line["reason"].as_str() != expected.reason || line["fetched_at"] != expected.fetched_at
+        {
+            differences.push(format!("{line}\n  expected {expected:?}"));
+        }
+    }
+    differences
+}
+
+/// The groups by their ids are those of the export.
+fn groups(server: &Server, export: &[Value]) -> Checked {
+    let mut expected: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for line in export {
+        if let Some(group) = line["group"].as_str() {
+            expected.entry(group).or_default().insert(line["url"].as_str().unwrap());
+        }
+    }
+    let list = server.ask("/v1/groups", &[("limit", "1000")]);
+    let listed: BTreeSet<&str> =
+        list["groups"].as_array().unwrap().iter().map(|group| group["group"].as_str().unwrap()).collect();
+    if !expected.keys().all(|group| listed.contains(group)) {
+        return Err(format!("listed are {listed:?}, and exported {:?}", expected.keys()));
+    }
+    for (group, urls) in expected {
+        let answer = server.ask(&format!("/v1/groups/{group}"), &[("limit", "1000")]);
+        let pages: BTreeSet<&str> =
+            answer["pages"].as_array().unwrap().iter().map(|page| page["url"].as_str().unwrap()).collect();
+        if pages != urls {
+            return Err(format!("group {group} lists {pages:?}, and exported are {urls:?}"));
+        }
+    }
+    Ok(())
+}
