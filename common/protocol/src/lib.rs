@@ -23,6 +23,7 @@ mod mapping;
 mod market;
 pub mod membership;
 mod node_load;
+mod node_search;
 pub mod page;
 mod page_view;
 mod question;

@@ -35,6 +35,7 @@ mod shards;
 mod sizes;
 #[cfg(test)]
 mod tests;
+mod wait;
 
 use doppel_model::pairwise::Policy;
 use doppel_model::{ClientId, PageId, ShardId, Timestamp};
@@ -48,6 +49,7 @@ pub(crate) use shards::Shards;
 pub(crate) use sizes::{
     COMMIT_ROWS, COMMIT_ROWS_ASKED, COMMIT_ROWS_BESIDE_FEW, COMMIT_ROWS_BESIDE_MESSAGES, STEP_ROWS,
 };
+pub(crate) use wait::Wait;
 
 pub(crate) use message::{
     At, Command, Covered, CoveredMember, Effect, Envelope, Hint, Message, Regrouped, Transfer, TransferEnd,
@@ -128,18 +130,6 @@ pub(crate) struct Applied {
     pub(crate) sent: Vec<Envelope>,
     /// Pages that begin to be pending, and those that end.
     pub(crate) waits: Vec<(PageId, Wait)>,
-}
-
-/// What a commit does to the wait of a page for its decision.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wait {
-    /// For a client, or now for another one.
-    Begins(ClientId),
-    /// It is pending since before the range was opened, for a client.
-    GoesOn(ClientId),
-    Decided,
-    /// What was to be decided is gone: the page is dead, purged, or redirects.
-    Dropped,
 }
 
 impl<'s, 'm> Machine<'s, 'm> {
@@ -285,14 +275,7 @@ impl<'s, 'm> Machine<'s, 'm> {
         let goes_on = self.resumed.into_iter().map(|(page, client)| (page, Wait::GoesOn(client)));
         let mut waits: Vec<(PageId, Wait)> = goes_on.collect();
         for (page, shard, before, after) in finished.pages {
-            match (before.pending, after.pending) {
-                (before, Some(client)) if before != Some(client) => waits.push((page, Wait::Begins(client))),
-                (Some(_), None) => {
-                    let wait = if after.content { Wait::Decided } else { Wait::Dropped };
-                    waits.push((page, wait));
-                }
-                (Some(_) | None, Some(_)) | (None, None) => {}
-            }
+            waits.extend(Wait::of(before, after).map(|wait| (page, wait)));
             self.shards.meta(shard).count_page(before, after);
         }
         for (shard, before, after) in finished.groups {

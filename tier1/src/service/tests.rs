@@ -133,6 +133,7 @@ mod ownership;
 mod peers;
 mod progress;
 mod scan;
+mod shares;
 mod statuses;
 mod stopping;
 mod stuck;

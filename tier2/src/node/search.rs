@@ -48,16 +48,20 @@
 //! Invariant: for a search of x and an entry z that is linked to x, z is a partner found, or one of its two centers
 //! is, or it searches later in the same pass.
 
+mod centers;
+
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 use std::sync::Arc;
 
-use doppel_model::pairwise::{Comparison, Similarity};
+use doppel_model::pairwise::Similarity;
 use doppel_model::parity;
 use doppel_model::signature::Signature;
 use doppel_model::{InsertSeq, Tau};
 use doppel_partitioning::{BoundingSpace, LengthVector};
 use doppel_protocol::index_node::COMPARISON_COST;
+
+use centers::distance;
 
 use super::bands::BandKeys;
 use super::columns::{Center, Columns};
@@ -154,10 +158,8 @@ impl Core {
             return Err(search.wanted);
         }
         let NodeSearch { own, visited, far, found, .. } = search;
-        let partners = || found.partners.clone();
-        let interrupted =
-            (!is_finished).then(|| Interrupted { own, before: None, visited, partners: partners(), far });
-        Ok((found, interrupted))
+        let partners = found.partners.clone();
+        Ok((found, (!is_finished).then_some(Interrupted { own, before: None, visited, partners, far })))
     }
 }
 
@@ -252,8 +254,7 @@ impl<'i> NodeSearch<'i, '_> {
     }
 
     fn can_be_interrupted(&self) -> bool {
-        // Lists that are covered as a whole are passed over without a visit. Unless a candidate was visited, the search would continue where
-        // it has begun.
+        // Lists that are covered as a whole are passed over without a visit.
         let has_advanced = self.visited != self.continued_after;
         has_advanced && self.found.partners.len() <= FINDINGS_MAX && self.far.len() <= FINDINGS_MAX
     }
@@ -373,20 +374,6 @@ impl<'i> NodeSearch<'i, '_> {
         self.found.partners.push(Partner { entry, insert_seq, similarity });
     }
 
-    /// The center of a partner that never searched, or whose center has left: the oldest of the entry that searches
-    /// and its partners. None when it is that itself.
-    fn adopt(&self, insert_seq: InsertSeq, link: &Comparison, candidate: &Signature) -> Option<Center> {
-        let (_, own) = self.own?;
-        let (oldest, signature) = match self.found.partners.first().zip(self.oldest.as_ref()) {
-            None if own > insert_seq => return None,
-            Some((oldest, signature)) if own > oldest.insert_seq => (oldest.insert_seq, signature),
-            _ => return Some(center(own, link)),
-        };
-        let link = self.index.tables.policy.compare(signature, candidate);
-        let linked = link.similar && self.index.tables.policy.meets(signature, candidate);
-        Some(if linked { center(oldest, &link) } else { Center::NONE })
-    }
-
     /// Whether an entry, or all of a run, of that center need not be compared.
     #[inline]
     fn is_covered(&self, center: Center) -> bool {
@@ -406,50 +393,8 @@ impl<'i> NodeSearch<'i, '_> {
         })
     }
 
-    /// The oldest partner, if it is older than the entry itself: whichever is the older is a center now. And the second
-    /// center.
-    fn choose_centers(&mut self) {
-        let Some((own, own_insert_seq)) = self.own else { return };
-        let Some((partner, signature)) = self.found.partners.first().zip(self.oldest.as_ref()) else {
-            self.found.centers = Some((own, [Center::NONE; 2]));
-            return;
-        };
-        let (center, new_center, new_center_signature) = if partner.insert_seq < own_insert_seq {
-            let distance = distance(partner.similarity).1;
-            (Center { insert_seq: partner.insert_seq, distance }, partner.entry, &**signature)
-        } else {
-            (Center::NONE, own, self.signature)
-        };
-        self.found.centers = Some((own, [center, self.second_center(own_insert_seq)]));
-        if !self.columns(new_center.partition).is_center(new_center.slot) {
-            self.found.new_center = Some((new_center, self.index.tables.band_keys(new_center_signature)));
-        }
-    }
-
-    /// The nearest of the partners that are older than the entry itself and centers already, but for the oldest.
-    fn second_center(&self, own: InsertSeq) -> Center {
-        let older = self.found.partners.iter().skip(1).take_while(|partner| partner.insert_seq < own);
-        let as_center = |Partner { entry, insert_seq, similarity }: &Partner| {
-            let columns = self.columns(entry.partition);
-            let distance = distance(*similarity).1;
-            columns.is_center(entry.slot).then_some(Center { insert_seq: *insert_seq, distance })
-        };
-        older.filter_map(as_center).min_by_key(|center| center.distance).unwrap_or(Center::NONE)
-    }
-
     #[inline]
     fn columns(&self, partition: LocalIndex) -> &'i Columns {
         &self.index.tables.partitions[partition.index()].columns
     }
-}
-
-fn center(insert_seq: InsertSeq, link: &Comparison) -> Center {
-    Center { insert_seq, distance: distance(link.similarity).1 }
-}
-
-/// A distance in 255ths, rounded down and up.
-fn distance(similarity: Similarity) -> (u8, u8) {
-    let byte = |distance: u64| u8::try_from(distance).unwrap_or(u8::MAX);
-    let (down, up) = similarity.distance(255);
-    (byte(down), byte(up))
 }

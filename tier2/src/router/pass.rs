@@ -77,12 +77,28 @@ impl Pass {
                 self.round.insert(Round::new(router, taken))
             }
         };
-        let end = round.run(router, &mut self.queue)?;
-        router.carried_out(end.done);
+        let made = round.run(router)?;
         self.round = None;
+        let (mut done, mut not_begun) = (0, 0);
+        // From the last to the first, since each goes in front of those that follow.
+        for mut asked in made.into_iter().rev() {
+            let Some(begun) = asked.unfinished() else {
+                self.queue.answered(&asked);
+                done += 1;
+                continue;
+            };
+            asked.forget_signature();
+            if begun {
+                self.queue.postpone(asked);
+            } else {
+                self.queue.give_back(asked);
+                not_begun += 1;
+            }
+        }
+        router.carried_out(done);
         // A round that is too long for its limit is planned, and sent to nodes, for nothing.
-        let next = (2 * end.done).clamp(SEARCHES_MIN, batch_max.max(SEARCHES_MIN));
-        self.searches = (end.not_begun > 0).then_some(next);
+        let next = (2 * done).clamp(SEARCHES_MIN, batch_max.max(SEARCHES_MIN));
+        self.searches = (not_begun > 0).then_some(next);
         Ok(())
     }
 }

@@ -16,7 +16,6 @@ use doppel_partitioning::{LengthVector, Plan};
 use doppel_protocol::index_node::{BATCH_MAX, NodeSearch, SearchBatch, SearchOutcome, fitting};
 use doppel_protocol::{Pair, Search, SearchResult};
 
-use super::search_queue::SearchQueue;
 use super::{Router, RouterError, version};
 
 /// A search that is asked for.
@@ -65,15 +64,6 @@ pub(super) struct Round {
     counted: bool,
 }
 
-/// What became of the searches of a round.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct RoundEnd {
-    /// Searches that are done.
-    pub(super) done: usize,
-    /// Searches that had no turn before the round was over.
-    pub(super) not_begun: usize,
-}
-
 impl Round {
     pub(super) fn new(router: &Router, mut asked: Vec<Asked>) -> Self {
         let plan = router.plan();
@@ -81,12 +71,12 @@ impl Round {
         Self { plan, asked, repaired: false, counted: false }
     }
 
-    /// Goes on until every search has its answer or has reached a limit. Hands over the answers, and gives the other searches back to the
-    /// queue.
+    /// Goes on until every search has its answer or has reached a limit. Hands over the answers, and returns the searches, each of which says
+    /// whether it is [unfinished](Asked::unfinished).
     ///
     /// # Errors
     /// When a node or tier 1 does not do its part now. The round is run again then.
-    pub(super) fn run(&mut self, router: &Router, queue: &mut SearchQueue) -> Result<RoundEnd, RouterError> {
+    pub(super) fn run(&mut self, router: &Router) -> Result<Vec<Asked>, RouterError> {
         for node in router.nodes.iter().map(|handle| handle.id) {
             self.search_at_home(router, node)?;
         }
@@ -98,7 +88,7 @@ impl Round {
             self.search_elsewhere(router, node)?;
         }
         self.answer(router)?;
-        Ok(self.end(queue))
+        Ok(std::mem::take(&mut self.asked))
     }
 
     /// Has a node search for the pages that are stored there.
@@ -205,30 +195,6 @@ impl Round {
         }
         Ok(())
     }
-
-    /// Gives the searches without an answer back.
-    fn end(&mut self, queue: &mut SearchQueue) -> RoundEnd {
-        let mut end = RoundEnd { done: 0, not_begun: 0 };
-        // From the last to the first, since each goes in front of those that follow.
-        for mut asked in std::mem::take(&mut self.asked).into_iter().rev() {
-            match asked.unfinished {
-                None => {
-                    queue.answered(&asked);
-                    end.done += 1;
-                }
-                Some(begun) => {
-                    asked.forget_signature();
-                    if begun {
-                        queue.postpone(asked);
-                    } else {
-                        queue.give_back(asked);
-                        end.not_begun += 1;
-                    }
-                }
-            }
-        }
-        end
-    }
 }
 
 impl Asked {
@@ -258,8 +224,13 @@ impl Asked {
         }
     }
 
+    /// Whether a limit was reached in the last round before the search had its answer, and if so, whether the search had begun.
+    pub(super) fn unfinished(&self) -> Option<bool> {
+        self.unfinished
+    }
+
     /// While the search waits, its signature takes no memory here: its home has it.
-    fn forget_signature(&mut self) {
+    pub(super) fn forget_signature(&mut self) {
         if let Some(home) = &mut self.home {
             home.signature = None;
         }

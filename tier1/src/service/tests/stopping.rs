@@ -1,9 +1,10 @@
 //! The end of the threads.
 
-use doppel_model::ClientId;
 use std::thread;
 
 use crossbeam::channel::{Receiver, Sender, unbounded};
+
+use doppel_model::ClientId;
 
 use super::*;
 use crate::service::room::Arriving;
@@ -53,4 +54,56 @@ fn a_stop_ends_though_the_last_commit_fails() {
     assert!(matches!(second.wait().flatten().unwrap_err(), Tier1Error::DiskFull(_)));
     ends.recv_timeout(PATIENCE).expect("the writer waits for another stop");
     thread.join().unwrap();
+}
+
+/// Counts commits, and makes the next one wait when it is told to.
+#[derive(Default)]
+struct Counting {
+    commits: Arc<AtomicUsize>,
+    waits: Arc<Mutex<Option<(Sender<()>, Receiver<()>)>>>,
+}
+
+impl Intercept for Counting {
+    fn commit(&self, rows: &Memory, writes: Vec<Write>) -> Result<(), StoreError> {
+        if let Some((begun, goes_on)) = self.waits.lock().unwrap().take() {
+            begun.send(()).unwrap();
+            goes_on.recv().unwrap();
+        }
+        self.commits.fetch_add(1, Ordering::Relaxed);
+        rows.commit(writes)
+    }
+}
+
+#[test]
+fn messages_that_are_under_way_wait_for_the_next_start() {
+    const REDIRECTS: u64 = 20_000;
+    let (commits, waits) = (Arc::<AtomicUsize>::default(), Arc::default());
+    let counting = Counting { commits: Arc::clone(&commits), waits: Arc::clone(&waits) };
+    let store = Arc::new(Intercepted::new(counting));
+    let (tier1, _) = start_with(&store, &config(Retention::DEFAULT, 1), 0);
+    let redirect = |page| version(page, 1, Body::Redirect(url(0)));
+    for first in (1..=REDIRECTS).step_by(1_000) {
+        tier1.submit((first..first + 1_000).map(redirect).collect()).unwrap();
+    }
+    assert!(tier1.flush(PATIENCE).unwrap());
+    let ((begun, begins), (go_on, goes_on)) = (unbounded(), unbounded());
+    *waits.lock().unwrap() = Some((begun, goes_on));
+    let target = Arc::clone(&tier1);
+    let submitted = thread::spawn(move || target.submit(vec![submission(0)]));
+    begins.recv_timeout(PATIENCE).unwrap();
+    let before = commits.load(Ordering::Relaxed);
+    let stopping = Arc::clone(&tier1);
+    let stopped = thread::spawn(move || stopping.stop());
+    thread::sleep(Duration::from_millis(100));
+    go_on.send(()).unwrap();
+    stopped.join().unwrap();
+    assert_eq!(submitted.join().unwrap(), Ok(vec![Outcome::Pending]));
+    let made = commits.load(Ordering::Relaxed) - before;
+    assert!(made <= 3, "{made} commits were made at the end, for messages that nobody waits for");
+    drop(tier1);
+    let (tier1, _) = start_with(&store, &config(Retention::DEFAULT, 1), 0);
+    assert!(tier1.flush(PATIENCE).unwrap());
+    let last = tier1.pages(&[url(REDIRECTS).id()]).unwrap().remove(0).unwrap();
+    assert_eq!(last.line.status, Status::Duplicate, "{last:?}");
+    tier1.stop();
 }
