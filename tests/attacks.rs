@@ -5,6 +5,8 @@
 #[path = "attacks/flood.rs"]
 mod flood;
 mod harness;
+#[path = "attacks/shares.rs"]
+mod shares;
 #[path = "attacks/templates.rs"]
 mod templates;
 #[path = "attacks/tls.rs"]

@@ -116,6 +116,7 @@ fn quality(report: &Quality, out: &mut dyn Write) -> io::Result<()> {
         plain("  unresolved", counters.unresolved),
         plain("  pending", backlog.pending),
         plain("dead pages", counters.dead),
+        row("crowded pages", counters.crowded, "more than 10,000 redirects end at each".to_owned()),
         plain("groups", counters.groups),
         plain("submissions", counters.submissions),
         plain("  unchanged", counters.unchanged),

@@ -51,8 +51,15 @@ fn answered(door: &Door, end: &AtomicBool, least: usize) -> Vec<Duration> {
     times
 }
 
+/// How long others wait for their answers: the 99th percentile on a quiet server, and during an attack.
+#[derive(Debug)]
+pub(super) struct Waits {
+    pub(super) quiet: Duration,
+    pub(super) during: Duration,
+}
+
 /// Does something bad, while others ask; prints by how much it keeps them waiting.
-fn while_others_ask(door: &Door, what: &str, attack: impl FnOnce() + Send) {
+pub(super) fn while_others_ask(door: &Door, what: &str, attack: impl FnOnce() + Send) -> Waits {
     let quiet = answered(door, &AtomicBool::new(true), ANSWERS);
     let end = AtomicBool::new(false);
     let during = thread::scope(|scope| {
@@ -72,6 +79,7 @@ fn while_others_ask(door: &Door, what: &str, attack: impl FnOnce() + Send) {
         before.as_secs_f64() * 1e3,
         during.as_secs_f64() / before.as_secs_f64()
     );
+    Waits { quiet: before, during }
 }
 
 fn small() -> Door {

@@ -29,6 +29,8 @@ pub(crate) enum Kind {
     /// `target, source` → a redirect straight to a page of the normalised form `target`: the id of that page, where it is spelled
     /// otherwise.
     Source = b'r',
+    /// `kind of the edges, target` → how far the redirects of these edges are told of a change.
+    FanOut = b't',
     /// `page` → signature of its current content.
     Signature = b's',
     /// `normalised, page` → URL of a page that is spelled otherwise than in its normalised form, whose id comes first.
@@ -41,7 +43,7 @@ pub(crate) enum Kind {
 
 impl Kind {
     /// Every kind.
-    const ALL: [Self; 14] = [
+    const ALL: [Self; 15] = [
         Self::Meta,
         Self::Feed,
         Self::Group,
@@ -52,6 +54,7 @@ impl Kind {
         Self::Outbox,
         Self::Page,
         Self::Source,
+        Self::FanOut,
         Self::Signature,
         Self::Spelling,
         Self::Audit,
@@ -140,6 +143,14 @@ pub(crate) fn edge(shard: ShardId, kind: Kind, target: PageId, source: PageId) -
 /// The prefix of a target's edges.
 pub(crate) fn edges(shard: ShardId, kind: Kind, target: PageId) -> Vec<u8> {
     let mut key = start(shard, kind, 32);
+    key.extend_from_slice(target.bytes());
+    key
+}
+
+/// `edges` is [`Kind::Source`] or [`Kind::InboundRedirect`].
+pub(crate) fn fan_out(shard: ShardId, edges: Kind, target: PageId) -> Vec<u8> {
+    let mut key = start(shard, Kind::FanOut, 17);
+    key.push(edges as u8);
     key.extend_from_slice(target.bytes());
     key
 }

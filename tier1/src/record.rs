@@ -230,6 +230,25 @@ pub(crate) struct Meta {
     pub(crate) uncovered: u64,
 }
 
+/// A round in which the redirects of a page are told that something changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct FanOut {
+    /// The last redirect that was told; none before the first.
+    pub(crate) after: Option<PageId>,
+    /// Whom this round tells.
+    pub(crate) reach: Reach,
+    /// Whom the next round tells, because something changed after this one had begun.
+    pub(crate) again: Option<Reach>,
+}
+
+/// Which redirects straight to a page are told that something changed, and how far they tell it on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Reach {
+    /// If set, only those whose targets stand for this page.
+    pub(crate) through: Option<PageId>,
+    pub(crate) hops_left: u8,
+}
+
 /// A repair that was applied, or a quarantine that began or ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct AuditEntry {

@@ -285,7 +285,9 @@ impl From<MachineEffect> for Effect {
             MachineEffect::Uncovered(group) => Self::Uncovered(group),
             MachineEffect::Deferred(page) => Self::Deferred(page),
             // Nothing is to be done for it.
-            MachineEffect::Changed | MachineEffect::Quarantine { .. } => Self::Changed,
+            MachineEffect::Changed | MachineEffect::Quarantine { .. } | MachineEffect::Crowded { .. } => {
+                Self::Changed
+            }
             MachineEffect::Outcome(outcome) => Self::Outcome(outcome),
         }
     }

@@ -31,6 +31,9 @@ impl Meta {
             if share.redirect {
                 add(&mut counters.redirects);
             }
+            if share.crowded {
+                add(&mut counters.crowded);
+            }
             if share.pending.is_some() {
                 add(&mut self.pending);
             }
@@ -83,6 +86,7 @@ pub(crate) fn add(all: impl Iterator<Item = (Counters, Backlog)>) -> (Counters, 
         counters.redirects += c.redirects;
         counters.unresolved += c.unresolved;
         counters.dead += c.dead;
+        counters.crowded += c.crowded;
         counters.groups += c.groups;
         counters.winners += c.winners;
         counters.duplicates += c.duplicates;

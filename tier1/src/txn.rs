@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use doppel_model::{ClientId, GroupId, PageId, ShardId};
+use doppel_protocol::CROWDED_REDIRECTS;
 use serde::de::DeserializeOwned;
 
 use crate::key;
@@ -22,6 +23,8 @@ pub(crate) struct PageShare {
     pub(crate) pending: Option<ClientId>,
     pub(crate) deferred: bool,
     pub(crate) unverified: bool,
+    /// Very many redirects end there.
+    pub(crate) crowded: bool,
 }
 
 /// What of a group is counted in its shard's totals.
@@ -289,6 +292,7 @@ pub(crate) fn share_of_page(page: PageId, record: Option<&PageRecord>) -> PageSh
         pending: content.filter(|c| c.search == SearchState::Pending).map(|c| c.client),
         deferred: content.is_some_and(|c| c.search == SearchState::Deferred),
         unverified: content.is_some_and(|c| c.owes_verdict(page)),
+        crowded: record.inbound_redirects > CROWDED_REDIRECTS,
     }
 }
 

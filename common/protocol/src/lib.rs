@@ -76,6 +76,6 @@ pub use status::{Line, Status, Unresolved};
 pub use stored_signatures::{EachSignature, SignaturePlace, StoredSignatures};
 pub use submission::{Body, Outcome, Submission};
 pub use tier1_error::Tier1Error;
-pub use totals::{Backlog, Counters, ShardTotals, Totals};
+pub use totals::{Backlog, CROWDED_REDIRECTS, Counters, ShardTotals, Totals};
 pub use version_order::{DatedPopularity, FetchResult, VersionDetails, VersionPlace};
 pub use winner_order::{OrderError, WinnerOrder};

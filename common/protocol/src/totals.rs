@@ -31,6 +31,10 @@ impl Backlog {
     }
 }
 
+/// Redirects that end at one page, past which operators are told of it ([`Counters::crowded`]). The redirects stay right; each change of the
+/// page is told to all of them.
+pub const CROWDED_REDIRECTS: u32 = 10_000;
+
 /// Totals. `live` to `secondaries` count the present state, the others everything since the collection was created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Counters {
@@ -42,6 +46,8 @@ pub struct Counters {
     pub unresolved: u64,
     /// Dead pages on record.
     pub dead: u64,
+    /// Pages at which more than 10,000 redirects end. Their changes are told to all of these, which takes long.
+    pub crowded: u64,
     /// Groups in use.
     pub groups: u64,
     /// Pages with status winner.

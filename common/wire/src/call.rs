@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// The version of the protocol. A node answers callers of its own version alone.
-pub const VERSION: u32 = 8;
+pub const VERSION: u32 = 9;
 
 /// A body that is small, in bytes.
 const SMALL: usize = 1 << 20;

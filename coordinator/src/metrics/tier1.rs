@@ -34,6 +34,7 @@ pub(super) fn encode(out: &mut DescriptorEncoder<'_>, totals: &Totals) -> fmt::R
         ("doppel_tier1_redirect_pages", "Live pages that redirect", counters.redirects),
         ("doppel_tier1_unresolved_pages", "Redirects that do not end at a content", counters.unresolved),
         ("doppel_tier1_dead_pages", "Dead pages on record", counters.dead),
+        ("doppel_tier1_crowded_pages", "Pages at which more than 10,000 redirects end", counters.crowded),
         ("doppel_tier1_groups", "Groups in use", counters.groups),
         ("doppel_tier1_unique_pages", "Pages with status unique", unique(counters, backlog)),
         ("doppel_tier1_winner_pages", "Pages with status winner", counters.winners),

@@ -221,6 +221,7 @@ impl<'s> Checker<'s> {
             RowKey::Signature(page) => self.signature(page, value),
             RowKey::InboundRedirect(target, source) => self.inbound_redirect(target, source, value),
             RowKey::Source(target, source) => self.source(target, source, value),
+            RowKey::FanOut(audience, target) => self.fan_out(audience, target, key, value),
             RowKey::Spelling(normal, page) => self.spelling(normal, page, key, value),
         }
     }
@@ -324,6 +325,7 @@ impl<'s> Checker<'s> {
             RowKey::InboundRedirect(target, source) | RowKey::Source(target, source) => {
                 self.edge(target, source)
             }
+            RowKey::FanOut(_, target) => format!("what the redirects to {} are told", self.name(target)),
             RowKey::Spelling(normal, page) => {
                 format!("the spelling {} of {}", self.name(page), self.name(normal))
             }

@@ -12,10 +12,10 @@ use doppel_protocol::{IndexStateItem, Status};
 use super::Invariant;
 use super::rows::{RowKey, pieces};
 use crate::key::{self, Kind};
-use crate::machine::{Envelope, Message};
+use crate::machine::{Audience, Envelope, Message};
 use crate::record::{
-    Announcing, Asking, ContentState, Election, Group, GroupRecord, Member, Membership, Meta, PageRecord,
-    RedirectState, Resolution, SearchState, State, VERSION, decode, seal,
+    Announcing, Asking, ContentState, Election, FanOut, Group, GroupRecord, Member, Membership, Meta,
+    PageRecord, Reach, RedirectState, Resolution, SearchState, State, VERSION, decode, seal,
 };
 use crate::store::{Store, StoreError, Write};
 
@@ -399,6 +399,8 @@ impl Sample {
         let elsewhere = PageRecord { state: State::Redirect(elsewhere), ..record.clone() };
         let untold = PageRecord { state: State::Redirect(RedirectState { target: None, ..state }), ..record };
         let present = Some(Vec::new());
+        let reach = Reach { through: None, hops_left: 0 };
+        let round = FanOut { after: Some(page), reach, again: None };
         Ok(vec![
             plant(
                 "a redirect that its end does not know",
@@ -421,6 +423,14 @@ impl Sample {
                 vec![(edge(Kind::InboundRedirect, other, page), present)],
             ),
             plant("a redirect that was told nothing", Invariant::Edge, vec![self.put_page(page, &untold)]),
+            plant(
+                "a round that nobody goes on with",
+                Invariant::Work,
+                vec![(
+                    key::fan_out(end.shard(self.shards), Kind::InboundRedirect, end),
+                    Some(encode(&round)),
+                )],
+            ),
             plant("a redirect to a wrong end", Invariant::Resolution, vec![self.put_page(page, &elsewhere)]),
         ])
     }
@@ -469,7 +479,7 @@ impl Sample {
         let here = ShardId(0);
         let meta: Meta = decode(&key::meta(here), &self.value(&key::meta(here))?)?;
         let (page, _) = self.page("page", |_| true)?;
-        let message = Message::ContinueInboundRedirects { target: page, after: page };
+        let message = Message::ContinueTelling { target: page, audience: Audience::InboundRedirects };
         let late = |number| {
             let envelope = Envelope { from: here, to: here, number, message: message.clone() };
             (key::outbox(here, here, number), Some(encode(&envelope)))

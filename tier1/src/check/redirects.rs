@@ -3,10 +3,11 @@
 use doppel_model::{PageId, PageUrl};
 use doppel_protocol::{Status, Unresolved};
 
+use super::rows::RowKey;
 use super::{Checker, Found, Invariant};
 use crate::key::{self, Kind};
-use crate::machine::{HOPS_MAX, SPELLINGS_MAX, stands_for, target_line};
-use crate::record::{PageRecord, RedirectState, Resolution, State, decode};
+use crate::machine::{Audience, HOPS_MAX, SPELLINGS_MAX, stands_for, target_line};
+use crate::record::{FanOut, PageRecord, RedirectState, Resolution, State, decode};
 
 impl Checker<'_> {
     /// A redirect, from its own side.
@@ -215,6 +216,21 @@ impl Checker<'_> {
         let leads_there = |state: &RedirectState| state.to.normal_id() == target;
         if !self.underway.has_source(target, source) && !self.redirects(source, leads_there) {
             self.find(Invariant::Edge, row, "is known to its target and does not lead there");
+        }
+    }
+
+    /// How far the redirects of a page are told: nobody else goes on with that than the message that is on its way.
+    pub(super) fn fan_out(&mut self, audience: Audience, target: PageId, key: &[u8], value: &[u8]) {
+        let row = self.named(&RowKey::FanOut(audience, target));
+        if self.decode::<FanOut>(key, value, row.clone()).is_none() {
+            return;
+        }
+        let goes_on = match audience {
+            Audience::Sources => self.underway.is_rerouting(target),
+            Audience::InboundRedirects => self.underway.is_telling(target),
+        };
+        if !goes_on {
+            self.find(Invariant::Work, row, "is begun, and nobody goes on with it");
         }
     }
 

@@ -4,6 +4,7 @@ use doppel_model::{GroupId, PageId, ShardId};
 use doppel_protocol::IndexStateItem;
 
 use crate::key::{self, Kind};
+use crate::machine::Audience;
 use crate::store::{Store, StoreError};
 use crate::txn::Row;
 
@@ -32,6 +33,8 @@ pub(crate) enum RowKey {
     Page(PageId),
     /// Target and source.
     Source(PageId, PageId),
+    /// Who is told, and of what target.
+    FanOut(Audience, PageId),
     Signature(PageId),
     /// Normalised form and page.
     Spelling(PageId, PageId),
@@ -53,6 +56,10 @@ impl RowKey {
                 pages(rest).map(|(target, source)| Self::InboundRedirect(target, source))?
             }
             Kind::Source => pages(rest).map(|(target, source)| Self::Source(target, source))?,
+            Kind::FanOut => {
+                let (edges, rest) = rest.split_first()?;
+                Self::FanOut(Audience::of(*edges)?, page(rest)?)
+            }
             Kind::Spelling => pages(rest).map(|(normal, page)| Self::Spelling(normal, page))?,
             Kind::Member => group_page(rest).map(|(group, page)| Self::Member(group, page))?,
             Kind::ForwardingEntry => {
@@ -78,6 +85,7 @@ impl RowKey {
             | Self::Signature(page)
             | Self::InboundRedirect(page, _)
             | Self::Source(page, _)
+            | Self::FanOut(_, page)
             | Self::Spelling(page, _) => page.shard(shards),
         }
     }

@@ -200,13 +200,14 @@ impl Checker<'_> {
 }
 
 /// The totals that are of the present: what, as kept, as counted.
-fn compared(meta: &Meta, recount: &Meta) -> [(&'static str, u64, u64); 13] {
+fn compared(meta: &Meta, recount: &Meta) -> [(&'static str, u64, u64); 14] {
     let (kept, counted) = (&meta.counters, &recount.counters);
     [
         ("live pages", kept.live, counted.live),
         ("redirects", kept.redirects, counted.redirects),
         ("unresolved redirects", kept.unresolved, counted.unresolved),
         ("dead pages", kept.dead, counted.dead),
+        ("pages at which very many redirects end", kept.crowded, counted.crowded),
         ("groups", kept.groups, counted.groups),
         ("winners", kept.winners, counted.winners),
         ("duplicates", kept.duplicates, counted.duplicates),

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use doppel_model::{GroupId, PageId};
 
-use crate::machine::Message;
+use crate::machine::{Audience, Message};
 
 /// Targets and sources of redirects.
 type Edges = HashSet<(PageId, PageId)>;
@@ -70,11 +70,16 @@ impl Underway {
             Message::Trace { source, .. }
             | Message::Traced { source, .. }
             | Message::Rerouted { source, .. } => drop(self.rerouting.insert(*source)),
-            Message::ContinueSources { target, .. } => drop(self.rerouting.insert(*target)),
+            Message::TellSources { target, .. }
+            | Message::ContinueTelling { target, audience: Audience::Sources } => {
+                self.rerouting.insert(*target);
+            }
             Message::AttachRedirect { target, source }
             | Message::DetachRedirect { target, source }
             | Message::TargetLine { target, source, .. } => drop(self.attached.insert((*target, *source))),
-            Message::ContinueInboundRedirects { target, .. } => drop(self.telling.insert(*target)),
+            Message::ContinueTelling { target, audience: Audience::InboundRedirects } => {
+                self.telling.insert(*target);
+            }
         }
     }
 

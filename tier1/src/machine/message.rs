@@ -7,7 +7,9 @@ use doppel_model::{ClientId, ContentHash, GroupId, PageId, PageUrl, ShardId, Tim
 use doppel_protocol::{IndexCommand, IndexStateItem, Outcome, RepairId, SearchResult, Submission};
 use serde::{Deserialize, Serialize};
 
-use crate::record::{AuditEntry, Evidence, Found, Kept, Measured, Member, Resolution, TargetLine, Winner};
+use crate::record::{
+    AuditEntry, Evidence, Found, Kept, Measured, Member, Reach, Resolution, TargetLine, Winner,
+};
 
 /// A request, or the result of a comparison, from outside the shards.
 #[derive(Debug, Clone)]
@@ -266,13 +268,15 @@ pub(crate) enum Message {
         target: PageId,
         hops_left: u8,
     },
-    /// Go on telling the redirects to `target` so.
-    ContinueSources {
+    /// Something changed behind a page of the normalised form `target`: its redirects are to be told.
+    TellSources {
         target: PageId,
-        /// If set, only those whose targets stand for this page.
-        through: Option<PageId>,
-        after: Option<PageId>,
-        hops_left: u8,
+        reach: Reach,
+    },
+    /// Go on with the round in which the redirects of `target` are told.
+    ContinueTelling {
+        target: PageId,
+        audience: Audience,
     },
     /// The redirects of `source` end at `target` (or no longer do).
     AttachRedirect {
@@ -289,11 +293,15 @@ pub(crate) enum Message {
         target: PageId,
         line: TargetLine,
     },
-    /// Go on telling the redirects that end at `target` its state.
-    ContinueInboundRedirects {
-        target: PageId,
-        after: PageId,
-    },
+}
+
+/// Who is told that something changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Audience {
+    /// The redirects straight to pages of a normalised form. Each looks for its end anew.
+    Sources,
+    /// The redirects that end at a page. Each learns the page's state.
+    InboundRedirects,
 }
 
 /// Where a trace is.
@@ -347,6 +355,8 @@ pub(crate) enum Effect {
     Uncovered(GroupId),
     /// A group has too many distinct contents to be advised from, or has them no more, be it that it was merged into another.
     Quarantine { group: GroupId, members: u64, begins: bool, into: Option<GroupId> },
+    /// More redirects end at a page than is usual by far, or no more than that again.
+    Crowded { url: PageUrl, redirects: u32, begins: bool },
     /// A confirmed page owes a comparison.
     Deferred(PageId),
     /// The feed grew.

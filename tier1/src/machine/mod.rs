@@ -20,6 +20,7 @@ mod audit;
 mod counts;
 mod cover;
 mod election;
+mod fan_out;
 mod group;
 mod index_state;
 mod member;
@@ -52,7 +53,8 @@ pub(crate) use sizes::{
 pub(crate) use wait::Wait;
 
 pub(crate) use message::{
-    At, Command, Covered, CoveredMember, Effect, Envelope, Hint, Message, Regrouped, Transfer, TransferEnd,
+    At, Audience, Command, Covered, CoveredMember, Effect, Envelope, Hint, Message, Regrouped, Transfer,
+    TransferEnd,
 };
 
 use sizes::{READ_FOR_WRITTEN, UNDELIVERED_MANY};
@@ -343,15 +345,11 @@ impl<'s, 'm> Machine<'s, 'm> {
                 self.traced(source, ticket, stands_for, resolution)
             }
             Message::Rerouted { source, target, hops_left } => self.rerouted(source, target, hops_left),
-            Message::ContinueSources { target, through, after, hops_left } => {
-                self.tell_sources(target, through, after, hops_left)
-            }
+            Message::TellSources { target, reach } => self.tell_redirects(target, Audience::Sources, reach),
+            Message::ContinueTelling { target, audience } => self.continue_telling(target, audience),
             Message::AttachRedirect { target, source } => self.redirect_attached(target, source),
             Message::DetachRedirect { target, source } => self.redirect_detached(target, source),
             Message::TargetLine { source, target, line } => self.target_told(source, target, line),
-            Message::ContinueInboundRedirects { target, after } => {
-                self.tell_inbound_redirects(target, Some(after))
-            }
         }
     }
 

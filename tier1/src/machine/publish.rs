@@ -4,10 +4,11 @@ use doppel_model::pairwise::Similarity;
 use doppel_model::{PageId, PageUrl};
 use doppel_protocol::Status;
 
-use super::{Effect, Machine, Message};
-use crate::key::{self, Kind};
+use super::{Audience, Effect, Machine, Message};
+use crate::key;
 use crate::record::{
-    ContentState, Measured, PageRecord, Published, RedirectState, Resolution, SearchState, State, TargetLine,
+    ContentState, Measured, PageRecord, Published, Reach, RedirectState, Resolution, SearchState, State,
+    TargetLine,
 };
 use crate::store::StoreError;
 
@@ -36,7 +37,8 @@ impl Machine<'_, '_> {
         let tell = changed && record.inbound_redirects > 0;
         self.txn.put_page(self.here, page, record)?;
         if tell {
-            self.tell_inbound_redirects(page, None)?;
+            let reach = Reach { through: None, hops_left: 0 };
+            self.tell_redirects(page, Audience::InboundRedirects, reach)?;
         }
         Ok(())
     }
@@ -81,41 +83,6 @@ impl Machine<'_, '_> {
             let group = membership.enrolled_at;
             self.send(group.shard(), Message::Dissimilar { group, page, membership_number, dissimilar });
         }
-    }
-
-    /// Tells the redirects that end at `target` its state, from the one after `after`, in steps.
-    pub(super) fn tell_inbound_redirects(
-        &mut self,
-        target: PageId,
-        after: Option<PageId>,
-    ) -> Result<(), StoreError> {
-        let Some(record) = self.txn.page(self.here, target)? else { return Ok(()) };
-        if record.content().is_none() {
-            return Ok(());
-        }
-        let line = target_line(record.url(), &record.published);
-        let sources = self.edges(Kind::InboundRedirect, target, after)?;
-        let last = sources.last().copied().filter(|_| sources.len() == self.shards.settings.step_rows);
-        for source in sources {
-            self.send_to_page(source, Message::TargetLine { source, target, line: line.clone() });
-        }
-        if let Some(after) = last {
-            self.send(self.here, Message::ContinueInboundRedirects { target, after });
-        }
-        Ok(())
-    }
-
-    /// A step of the sources of a target's edges.
-    pub(super) fn edges(
-        &self,
-        kind: Kind,
-        target: PageId,
-        after: Option<PageId>,
-    ) -> Result<Vec<PageId>, StoreError> {
-        let prefix = key::edges(self.here, kind, target);
-        let after = after.map(|source| key::edge(self.here, kind, target, source));
-        let rows = self.txn.scan(&prefix, after.as_deref(), self.shards.settings.step_rows)?;
-        Ok(rows.iter().filter_map(|(key, _)| key::last_page(key)).collect())
     }
 }
 

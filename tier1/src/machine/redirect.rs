@@ -1,7 +1,7 @@
 //! Redirects: where each leads, and which pages are attached to a final target.
 //!
 //! A redirect finds its end by a trace that travels from hop to hop, at most 20 of them, and comes back.
-//! Each page knows the redirects straight to it. When it becomes something else it tells them, they
+//! Each page knows the redirects straight to it. When it becomes something else it tells them (`fan_out`), they
 //! trace again and tell theirs, at most 20 hops far, so the message of a change dies out in a loop as well.
 //!
 //! No change is missed: a redirect subscribes to its target before its trace goes the same way, so
@@ -14,12 +14,12 @@
 //! the redirects whose targets stand for that page, so each redirect is told once on every round of a loop.
 
 use doppel_model::{PageId, PageUrl};
-use doppel_protocol::Unresolved;
+use doppel_protocol::{CROWDED_REDIRECTS, Unresolved};
 
 use super::publish::target_line;
-use super::{At, Machine, Message};
+use super::{At, Audience, Effect, Machine, Message};
 use crate::key::{self, Kind};
-use crate::record::{PageRecord, RedirectState, Resolution, State, TargetLine, decode, encode};
+use crate::record::{PageRecord, Reach, RedirectState, Resolution, State, TargetLine, decode, encode};
 use crate::store::StoreError;
 
 /// The most redirects that are followed; a longer chain is unresolved.
@@ -32,6 +32,11 @@ pub(crate) const SPELLINGS_MAX: usize = 16;
 /// What is noted of the page that a target of this normalised form stands for.
 pub(crate) fn stands_for(normal: PageId, page: Option<PageId>) -> Vec<u8> {
     page.filter(|page| *page != normal).map_or_else(Vec::new, |page| page.bytes().to_vec())
+}
+
+impl Reach {
+    /// All redirects straight to a page, when the page itself has changed.
+    const EVERYBODY: Self = Self { through: None, hops_left: HOPS_MAX };
 }
 
 impl RedirectState {
@@ -209,7 +214,7 @@ impl Machine<'_, '_> {
             let (normal, url) = (normalised.id(), is_on_record.then(|| url.clone()));
             self.send_to_page(normal, Message::Spelled { normal, page, url });
         }
-        self.tell_sources(page, None, None, HOPS_MAX)
+        self.tell_redirects(page, Audience::Sources, Reach::EVERYBODY)
     }
 
     /// A page of this normalised form has become something else.
@@ -224,36 +229,7 @@ impl Machine<'_, '_> {
             Some(url) => self.txn.put(key, encode(url)?),
             None => self.txn.delete(key),
         }
-        self.tell_sources(normal, None, None, HOPS_MAX)
-    }
-
-    /// Tells the redirects straight to a page of the normalised form `target`, from the one after `after`, in steps. With `through` only
-    /// those whose targets stand for that page.
-    pub(super) fn tell_sources(
-        &mut self,
-        target: PageId,
-        through: Option<PageId>,
-        after: Option<PageId>,
-        hops_left: u8,
-    ) -> Result<(), StoreError> {
-        let prefix = key::edges(self.here, Kind::Source, target);
-        let after = after.map(|source| key::edge(self.here, Kind::Source, target, source));
-        let step_rows = self.shards.settings.step_rows;
-        let rows = self.txn.scan(&prefix, after.as_deref(), step_rows)?;
-        let last = rows.last().and_then(|(key, _)| key::last_page(key)).filter(|_| rows.len() == step_rows);
-        let through_row = through.map(|page| stands_for(target, Some(page)));
-        for (key, noted) in &rows {
-            if let Some(source) = key::last_page(key)
-                && through_row.as_ref().is_none_or(|through| through == noted)
-            {
-                self.send_to_page(source, Message::Rerouted { source, target, hops_left });
-            }
-        }
-        if let Some(last) = last {
-            let after = Some(last);
-            self.send(self.here, Message::ContinueSources { target, through, after, hops_left });
-        }
-        Ok(())
+        self.tell_redirects(normal, Audience::Sources, Reach::EVERYBODY)
     }
 
     /// Something changed on the way behind `target`.
@@ -272,11 +248,11 @@ impl Machine<'_, '_> {
         self.trace(source, &mut record);
         self.put(source, record)?;
         let Some(hops_left) = hops_left.checked_sub(1) else { return Ok(()) };
-        let (target, through, after) = (normal, Some(source), None);
+        let reach = Reach { through: Some(source), hops_left };
         if normal == source {
-            return self.tell_sources(target, through, after, hops_left);
+            return self.tell_redirects(normal, Audience::Sources, reach);
         }
-        self.send_to_page(normal, Message::ContinueSources { target, through, after, hops_left });
+        self.send_to_page(normal, Message::TellSources { target: normal, reach });
         Ok(())
     }
 
@@ -288,6 +264,9 @@ impl Machine<'_, '_> {
         if !known {
             self.txn.put(key, Vec::new());
             record.inbound_redirects += 1;
+            if record.inbound_redirects == CROWDED_REDIRECTS + 1 {
+                self.tell_crowd(&record, true);
+            }
             if record.inbound_redirects == 1 {
                 self.pin(target, &mut record)?;
             }
@@ -309,10 +288,19 @@ impl Machine<'_, '_> {
         self.txn.delete(key);
         let Some(mut record) = self.take(target)? else { return Ok(()) };
         record.inbound_redirects = record.inbound_redirects.saturating_sub(1);
+        if record.inbound_redirects == CROWDED_REDIRECTS {
+            self.tell_crowd(&record, false);
+        }
         if record.inbound_redirects == 0 {
             self.refresh_member(target, &mut record, false);
         }
         self.put(target, record)
+    }
+
+    /// Operators are to know of a page that has very many redirects, or no longer has.
+    fn tell_crowd(&mut self, record: &PageRecord, begins: bool) {
+        let (url, redirects) = (record.url().clone(), record.inbound_redirects);
+        self.effects.push(Effect::Crowded { url, redirects, begins });
     }
 
     /// The first redirect is attached to a page: it needs a group, even alone.

@@ -9,6 +9,7 @@ mod by_hand;
 mod comes_back;
 mod directed;
 mod election;
+mod fan_out;
 mod gone;
 mod index;
 mod limits;
@@ -69,6 +70,8 @@ struct World {
     uncovered: BTreeSet<GroupId>,
     /// Groups that were put into quarantine or taken out, with their members.
     quarantines: Vec<(GroupId, u64, bool)>,
+    /// Bytes of all commits.
+    written: usize,
     verify: Vec<(PageId, ContentHash, PageId, ContentHash)>,
     /// Whether an operator wants some of the recomputations.
     repairs: bool,
@@ -142,6 +145,7 @@ impl World {
             dirty: BTreeSet::new(),
             uncovered: BTreeSet::new(),
             quarantines: Vec::new(),
+            written: 0,
             verify: Vec::new(),
             repairs: true,
             commands: VecDeque::new(),
@@ -162,6 +166,8 @@ impl World {
             machine.deliver(deliveries).unwrap();
             machine.finish().unwrap()
         };
+        self.written +=
+            writes.iter().map(|(key, row)| key.len() + row.as_ref().map_or(0, Vec::len)).sum::<usize>();
         self.store.commit(writes).unwrap();
         if self.shards.undelivered().is_multiple_of(4) {
             let Settings { shards, winners, .. } = self.shards.settings;
@@ -179,7 +185,7 @@ impl World {
                     self.quarantines.push((group, members, begins));
                 }
                 Effect::Deferred(page) => self.deferred.push(page),
-                Effect::Changed | Effect::Outcome(_) => {}
+                Effect::Crowded { .. } | Effect::Changed | Effect::Outcome(_) => {}
             }
         }
     }

@@ -143,6 +143,14 @@ impl Background {
             Effect::Quarantine { group, members, begins, into } => {
                 self.tell_quarantine(group, members, begins, into);
             }
+            Effect::Crowded { url, redirects, begins: true } => tracing::warn!(
+                %url, redirects, range = self.range.0,
+                "very many redirects end at this page: each of its changes is told to all of them, which takes long; delete those that \
+                 nobody needs"
+            ),
+            Effect::Crowded { url, redirects, begins: false } => {
+                tracing::info!(%url, redirects, range = self.range.0, "so many redirects end at this page no more");
+            }
             Effect::Changed | Effect::Outcome(_) => {}
         }
     }

@@ -173,7 +173,7 @@ fn the_mapping() {
 
 #[test]
 fn quality_and_flush() {
-    let counters = r#"{"live":1,"redirects":2,"unresolved":3,"dead":4,"groups":5,"winners":6,"duplicates":7,"secondaries":8,"submissions":9,"unchanged":10,"stale":11,"confirmed":12,"compared_updates":13,"verified":14,"rejected":15,"merges":16,"rechecks":17,"evictions":18,"searches":19,"stale_results":20}"#;
+    let counters = r#"{"live":1,"redirects":2,"unresolved":3,"dead":4,"crowded":0,"groups":5,"winners":6,"duplicates":7,"secondaries":8,"submissions":9,"unchanged":10,"stale":11,"confirmed":12,"compared_updates":13,"verified":14,"rejected":15,"merges":16,"rechecks":17,"evictions":18,"searches":19,"stale_results":20}"#;
     let backlog = r#"{"pending":1,"deferred_searches":2,"dirty_groups":3,"uncovered_groups":6,"unverified":4,"messages":5}"#;
     pinned::<Quality>(&format!(
         r#"{{"counters":{counters},"unique":1,"backlog":{backlog},"pending_limit":9,"quiescent":false,"confirm_share":0.5,"reject_share":null,"decisions":{{"oldest_pending_ms":1500,"waited":[{{"up_to_ms":30,"pages":2}},{{"up_to_ms":null,"pages":1}}]}},"full_disks":1,"not_ready":"no room"}}"#

@@ -21,6 +21,9 @@ class Counters(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     confirmed: int
     """Content updates confirmed by the representative."""
 
+    crowded: int
+    """Pages at which more than 10,000 redirects end. Their changes are told to all of these, which takes long."""
+
     dead: int
     """Dead pages on record."""
 

@@ -1,0 +1,298 @@
+//! A client that takes all the places there are: flushes that wait, samples and what-if figures, and a page with very many redirects that
+//! changes all the time. Other clients' pages are decided meanwhile, and their questions are answered.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use reqwest::Method;
+use serde_json::Value;
+
+use super::flood::while_others_ask;
+use super::harness::wait_until;
+use super::{Door, PATIENCE, Server, doppel};
+
+/// How many redirects the attacker records; 100,000 by hand.
+const REDIRECTS: &str = "DOPPEL_ATTACK_REDIRECTS";
+const REDIRECTS_DEFAULT: usize = 4_000;
+
+/// Changes of their target in one request.
+const FLIPS: usize = 200;
+
+/// How long an attack lasts.
+const ATTACKED: Duration = Duration::from_secs(4);
+
+const NDJSON: &str = "application/x-ndjson";
+const TARGET: &str = "http://target.example/";
+
+/// Answers of others take at most so many times as long as on a quiet server, or this at all.
+const SLOWER: u32 = 5;
+const SLOW: Duration = Duration::from_millis(500);
+
+/// Others ask while somebody attacks: their answers come soon, and their pages are decided within [`PATIENCE`].
+fn attacked(door: &Door, what: &str, attack: impl Fn(&AtomicBool) + Sync) {
+    let ended = AtomicBool::new(false);
+    let waits = while_others_ask(door, what, || {
+        thread::scope(|scope| {
+            let attacks = scope.spawn(|| attack(&ended));
+            let ends = Ends(&ended);
+            let begin = Instant::now();
+            let mut decided = 0;
+            while begin.elapsed() < ATTACKED || decided < 3 {
+                decide_one(door, &format!("http://well.example/{}/{decided}", what.replace(' ', "-")));
+                decided += 1;
+            }
+            drop(ends);
+            attacks.join().unwrap();
+            println!("{what}: {decided} pages of others were decided");
+        });
+    });
+    assert!(waits.during < SLOW.max(waits.quiet * SLOWER), "{what}: others wait too long: {waits:?}");
+}
+
+/// Ends an attack, also when a test fails.
+struct Ends<'e>(&'e AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A new page of somebody else is decided.
+fn decide_one(door: &Door, url: &str) {
+    let begin = Instant::now();
+    let text: String = (0..30).fold(String::new(), |mut text, n| {
+        let _ = write!(text, "{}{n} ", url.replace(|c: char| !c.is_alphanumeric(), ""));
+        text
+    });
+    let page = serde_json::json!({"url": url, "text": text}).to_string();
+    assert_eq!(door.post("/v1/pages", "application/json", page, &door.tokens.write).status(), 200);
+    wait_until("a page of another client to be decided", PATIENCE, || {
+        let status = door.send(Method::GET, &format!("/v1/status?url={url}"), Some(&door.tokens.read));
+        let status: Value = status.json().unwrap();
+        (status["status"] != "pending").then_some(())
+    });
+    assert!(begin.elapsed() < PATIENCE, "{url} was decided after {:?}", begin.elapsed());
+}
+
+/// Sends lines of pages until all are taken.
+fn push(door: &Door, lines: &str, token: &str) {
+    wait_until("pages to be taken", 12 * PATIENCE, || {
+        let taken = door.http.post(format!("{}/v1/pages", door.server.url)).header("content-type", NDJSON);
+        let taken = taken.body(lines.to_owned()).bearer_auth(token).timeout(12 * PATIENCE).send().unwrap();
+        let (status, answers) = (taken.status().as_u16(), taken.text().unwrap());
+        assert!([200, 429, 503].contains(&status), "{status}: {answers}");
+        (status == 200 && !answers.contains("\"retry\"")).then_some(())
+    });
+}
+
+fn flush(door: &Door) {
+    wait_until("everything to be decided", 60 * PATIENCE, || {
+        let flush = door.http.post(format!("{}/v1/flush?wait=true&timeout=60", door.server.url));
+        let flush = flush.bearer_auth(&door.tokens.write).timeout(Duration::from_secs(90)).send().unwrap();
+        (flush.json::<Value>().unwrap()["done"] == true).then_some(())
+    });
+}
+
+#[test]
+fn flushes_of_one_client_keep_no_one_from_flushing() {
+    let door = Door::open(&[]);
+    let attacker = &door.tokens.operate;
+    let flush = |token: &str, seconds: u64| {
+        door.send(Method::POST, &format!("/v1/flush?wait=true&timeout={seconds}"), Some(token))
+            .status()
+            .as_u16()
+    };
+    let refused = AtomicUsize::new(0);
+    attacked(&door, "flushes", |ended| {
+        thread::scope(|scope| {
+            // Something is always left to be decided.
+            scope.spawn(|| {
+                let mut part = 0;
+                while !ended.load(Ordering::Relaxed) {
+                    let page = |n| {
+                        format!(
+                            "{{\"url\":\"http://busy.example/{part}/{n}\",\"text\":\"busy {part} {n}\"}}\n"
+                        )
+                    };
+                    push(&door, &(0..50).map(page).collect::<String>(), attacker);
+                    part += 1;
+                }
+            });
+            for _ in 0..10 {
+                scope.spawn(|| {
+                    while !ended.load(Ordering::Relaxed) {
+                        let status = flush(attacker, 1);
+                        assert!([200, 429].contains(&status), "{status}");
+                        refused.fetch_add(usize::from(status == 429), Ordering::Relaxed);
+                    }
+                });
+                scope.spawn(|| {
+                    let request = format!(
+                        "POST /v1/flush?wait=true&timeout=3600 HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {attacker}\r\n\
+                         content-length: 0\r\n\r\n"
+                    );
+                    while !ended.load(Ordering::Relaxed) {
+                        // It goes before the answer.
+                        door.connect().write_all(request.as_bytes()).unwrap();
+                        thread::sleep(Duration::from_millis(200));
+                    }
+                });
+            }
+            while !ended.load(Ordering::Relaxed) {
+                assert_eq!(flush(&door.tokens.write, 1), 200, "another client flushes");
+            }
+        });
+    });
+    assert!(refused.load(Ordering::Relaxed) > 0, "the client has no more than its share");
+    wait_until("the places of those who have gone", PATIENCE, || (flush(attacker, 1) == 200).then_some(()));
+    // A flush that waits does not keep the server from ending.
+    let mut stream = door.connect();
+    let request = format!(
+        "POST /v1/flush?wait=true&timeout=3600 HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {attacker}\r\ncontent-length: 0\r\n\r\n"
+    );
+    stream.write_all(request.as_bytes()).unwrap();
+    ends_soon(door.server);
+}
+
+/// The server ends within ten seconds of SIGTERM.
+fn ends_soon(server: Server) {
+    let begin = Instant::now();
+    assert!(server.terminate());
+    assert!(begin.elapsed() < 2 * PATIENCE, "the server has ended after {:?}", begin.elapsed());
+}
+
+#[test]
+fn samples_and_what_if_figures_of_one_client_keep_no_one_from_theirs() {
+    let door = Door::open(&[]);
+    let page = |n| format!("{{\"url\":\"http://some.example/{n}\",\"text\":\"{}\"}}\n", words(n));
+    push(&door, &(0..300).map(page).collect::<String>(), &door.tokens.write);
+    flush(&door);
+    let (sampled, made) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let what_if = "/v1/reports/load-balance/what-if";
+    let begin = Instant::now();
+    attacked(&door, "samples and what-if figures", |ended| {
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    while !ended.load(Ordering::Relaxed) {
+                        let sample = door.send(Method::GET, "/v1/sample", Some(&door.tokens.operate));
+                        match sample.status().as_u16() {
+                            200 => sampled.fetch_add(1, Ordering::Relaxed),
+                            429 | 503 => 0,
+                            status => panic!("{status}"),
+                        };
+                        let report = door.send(Method::GET, what_if, Some(&door.tokens.operate));
+                        if report.status() == 200 && report.json::<Value>().unwrap().get("age_ms").is_none() {
+                            made.fetch_add(1, Ordering::Relaxed);
+                        }
+                    }
+                });
+            }
+            let got = |path: &str| {
+                wait_until(path, PATIENCE, || {
+                    let answer = door.send(Method::GET, path, Some(&door.tokens.read));
+                    (answer.status() == 200).then_some(())
+                });
+            };
+            got("/v1/sample");
+            got(what_if);
+        });
+    });
+    // Ten seconds is the shortest pause.
+    let pauses = usize::try_from(begin.elapsed().as_secs() / 10).unwrap();
+    let (sampled, made) = (sampled.load(Ordering::Relaxed), made.load(Ordering::Relaxed));
+    assert!((1..=1 + pauses).contains(&sampled), "{sampled} samples");
+    assert!(made <= 2 + pauses, "what-if figures were made {made} times");
+    ends_soon(door.server);
+}
+
+fn words(n: usize) -> String {
+    (0..60).fold(String::new(), |mut text, at| {
+        let _ = write!(text, "w{n}x{at} ");
+        text
+    })
+}
+
+/// The target of the redirects, alive or dead, at so many seconds of a day.
+fn version(second: usize, is_alive: bool) -> String {
+    let state = if is_alive { "\"text\":\"the target that is there\"" } else { "\"dead\":true" };
+    let date = format!("2026-01-01T{:02}:{:02}:{:02}Z", second / 3_600, second / 60 % 60, second % 60);
+    format!("{{\"url\":\"{TARGET}\",\"fetched_at\":\"{date}\",{state}}}\n")
+}
+
+/// Bytes that a process has handed to the system to be written: to files, and the few that it has answered.
+fn written(server: &Server) -> u64 {
+    let io = std::fs::read_to_string(format!("/proc/{}/io", server.id())).unwrap();
+    io.lines().find_map(|line| line.strip_prefix("wchar: ")).unwrap().trim().parse().unwrap()
+}
+
+#[test]
+fn a_page_with_very_many_redirects_that_changes_all_the_time_keeps_no_one_waiting() {
+    let redirects: usize =
+        std::env::var(REDIRECTS).ok().map_or(REDIRECTS_DEFAULT, |count| count.parse().unwrap());
+    let door = Door::open(&[]);
+    let attacker = door.tokens.operate.clone();
+    let redirect = |n: usize| format!("{{\"url\":\"http://r.example/{n}\",\"redirect_to\":\"{TARGET}\"}}\n");
+    push(&door, &version(0, true), &attacker);
+    for part in (0..redirects).collect::<Vec<_>>().chunks(1_000) {
+        push(&door, &part.iter().map(|n| redirect(*n)).collect::<String>(), &attacker);
+    }
+    flush(&door);
+    let counters = |door: &Door| {
+        let quality = door.send(Method::GET, "/v1/reports/quality", Some(&door.tokens.read));
+        quality.json::<Value>().unwrap()["counters"].clone()
+    };
+    assert_eq!(counters(&door)["duplicates"], redirects);
+
+    // It goes and comes back once.
+    let before = written(&door.server);
+    push(&door, &version(1, false), &attacker);
+    flush(&door);
+    assert_eq!(counters(&door)["unresolved"], redirects);
+    push(&door, &version(2, true), &attacker);
+    flush(&door);
+    let once = written(&door.server) - before;
+
+    // One request, and many of a line each.
+    let last = AtomicUsize::new(2);
+    let next = || last.fetch_add(1, Ordering::Relaxed) + 1;
+    let flips =
+        |count: usize| (0..count).map(|_| next()).map(|at| version(at, at % 2 == 0)).collect::<String>();
+    let before = written(&door.server);
+    push(&door, &flips(FLIPS), &attacker);
+    flush(&door);
+    let at_once = written(&door.server) - before;
+    println!(
+        "{redirects} redirects: {once} bytes for two changes of their target, {at_once} for {FLIPS} in one request"
+    );
+    assert!(
+        at_once < 2 * once + (FLIPS as u64) * 20_000,
+        "{at_once} bytes were written, {once} for two changes"
+    );
+
+    attacked(&door, "changes of a page with many redirects", |ended| {
+        while !ended.load(Ordering::Relaxed) {
+            push(&door, &flips(FLIPS), &attacker);
+            for _ in 0..20 {
+                push(&door, &flips(1), &attacker);
+            }
+        }
+    });
+
+    // In the middle of it the server ends, and the next start goes on.
+    push(&door, &flips(1 + last.load(Ordering::Relaxed) % 2), &attacker);
+    assert_eq!(last.load(Ordering::Relaxed) % 2, 1, "the page is dead");
+    let Door { _home: home, tokens, server: ending, http } = door;
+    ends_soon(ending);
+    let mut command = doppel();
+    command.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(home.path().join("data"));
+    command.arg("--tokens").arg(&tokens.file);
+    let server = Server::start_locked(command, &tokens.read);
+    let door = Door { _home: home, tokens, server, http };
+    flush(&door);
+    assert_eq!(counters(&door)["unresolved"], redirects);
+}

@@ -1,0 +1,144 @@
+//! Pages with many redirects that change faster than all of these can be told.
+
+use doppel_protocol::CROWDED_REDIRECTS;
+
+use super::*;
+use crate::machine::Message;
+
+const TARGET: &str = "http://h/target";
+
+/// A target with so many redirects, at rest.
+fn redirected(redirects: usize) -> (World, Vec<PageId>) {
+    // Steps of three rows.
+    let mut world = World::new(4, 1);
+    assert_eq!(world.shards.settings.step_rows, 3);
+    world.give(TARGET, 1);
+    let sources: Vec<String> = (0..redirects).map(|n| format!("http://h/source/{n}")).collect();
+    for source in &sources {
+        let version = world.version(source, Body::Redirect(PageUrl::parse(TARGET).unwrap()));
+        world.commit(vec![version], 0);
+    }
+    world.settle();
+    let sources: Vec<PageId> = sources.iter().map(|name| PageId::of(name)).collect();
+    assert_statuses(&world, &sources, Status::Duplicate);
+    (world, sources)
+}
+
+#[track_caller]
+fn assert_statuses(world: &World, pages: &[PageId], status: Status) {
+    for page in pages {
+        assert_eq!(world.record(*page).unwrap().published.status, status);
+    }
+    each(&world.store, ShardId(0), Kind::FanOut, |key, _| panic!("a round is not over: {key:?}")).unwrap();
+}
+
+/// The target is gone, and there again.
+fn flip(world: &mut World, is_gone: bool) -> Command {
+    let body = if is_gone { Body::Dead } else { Body::Content(Arc::clone(&world.signatures[1])) };
+    world.version(TARGET, body)
+}
+
+#[test]
+fn however_often_a_page_changes_its_redirects_are_told_twice() {
+    const FLIPS: usize = 60;
+    let (mut world, sources) = redirected(120);
+    let mut rounds = Vec::new();
+    for is_gone in [true, false] {
+        let before = world.written;
+        let version = flip(&mut world, is_gone);
+        world.commit(vec![version], 0);
+        world.settle();
+        rounds.push(world.written - before);
+    }
+    assert_statuses(&world, &sources, Status::Duplicate);
+    let before = world.written;
+    for at in 0..FLIPS {
+        let version = flip(&mut world, at % 2 == 0);
+        // Every change meets a round that is under way.
+        world.commit(vec![version], 5);
+        assert!(world.shards.undelivered() > 0);
+    }
+    world.settle();
+    assert_statuses(&world, &sources, Status::Duplicate);
+    let (written, one) = (world.written - before, rounds.iter().sum::<usize>());
+    // A commit of its own for each change has some rows, too.
+    let beside = FLIPS * 6_000;
+    assert!(written < one + beside, "{written} bytes; being gone and coming back are {one}");
+    assert!(
+        beside < FLIPS / 4 * one / 2,
+        "the test would see it if a quarter of the changes had a round each"
+    );
+}
+
+#[test]
+fn a_round_goes_on_after_a_crash() {
+    for delivered in 0..60 {
+        let (mut world, sources) = redirected(10);
+        let gone = flip(&mut world, true);
+        world.commit(vec![gone], delivered);
+        if delivered % 3 == 0 {
+            let back = flip(&mut world, false);
+            world.commit(vec![back], delivered / 3);
+        }
+        world.crash();
+        world.settle();
+        let status = if delivered % 3 == 0 { Status::Duplicate } else { Status::Unresolved };
+        assert_statuses(&world, &sources, status);
+    }
+}
+
+#[test]
+fn redirects_learn_the_last_state_of_their_end() {
+    let (mut world, sources) = redirected(30);
+    // The target gets another content, and with it another group, again and again.
+    for k in [9, 17, 25, 9, 17, 33] {
+        let body = Body::Content(Arc::clone(&world.signatures[k]));
+        let version = world.version(TARGET, body);
+        world.commit(vec![version], 4);
+        world.compare_all();
+    }
+    world.settle();
+    assert_statuses(&world, &sources, Status::Duplicate);
+    let group = world.record(PageId::of(TARGET)).unwrap().published.group;
+    assert!(group.is_some());
+    for source in sources {
+        assert_eq!(world.record(source).unwrap().published.group, group);
+    }
+}
+
+#[test]
+fn operators_are_told_of_a_page_at_which_very_many_redirects_end() {
+    let (mut world, sources) = redirected(1);
+    let page = PageId::of(TARGET);
+    let mut record = world.record(page).unwrap();
+    record.inbound_redirects = CROWDED_REDIRECTS;
+    let row = crate::record::encode(&record).unwrap();
+    world.store.commit(vec![(key::page(ShardId(0), page), Some(row))]).unwrap();
+    let told = |world: &mut World, message: Message| {
+        let effects = world.commit_only(|machine| {
+            machine.here = ShardId(0);
+            machine.receive(message).unwrap();
+        });
+        let told: Vec<(u32, bool)> = effects
+            .into_iter()
+            .filter_map(|effect| match effect {
+                Effect::Crowded { url, redirects, begins } => {
+                    assert_eq!(url.as_str(), TARGET);
+                    Some((redirects, begins))
+                }
+                _ => None,
+            })
+            .collect();
+        (told, world.shards.metas[0].counters.crowded)
+    };
+    let [one, other, known] = [PageId::of("http://h/1"), PageId::of("http://h/2"), sources[0]];
+    let attach = |source| Message::AttachRedirect { target: page, source };
+    let detach = |source| Message::DetachRedirect { target: page, source };
+    let many = CROWDED_REDIRECTS;
+    assert_eq!(told(&mut world, attach(known)), (vec![], 0), "it is known");
+    assert_eq!(told(&mut world, attach(one)), (vec![(many + 1, true)], 1));
+    assert_eq!(told(&mut world, attach(other)), (vec![], 1));
+    assert_eq!(told(&mut world, detach(other)), (vec![], 1));
+    assert_eq!(told(&mut world, detach(one)), (vec![(many, false)], 0));
+    assert_eq!(told(&mut world, detach(known)), (vec![], 0));
+}
