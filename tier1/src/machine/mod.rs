@@ -17,6 +17,7 @@
 
 mod announce;
 mod audit;
+mod batch;
 mod counts;
 mod cover;
 mod election;
@@ -44,6 +45,7 @@ use doppel_protocol::WinnerOrder;
 
 pub use retention::Retention;
 
+pub(crate) use batch::newest_first;
 pub(crate) use publish::{publish, target_line};
 pub(crate) use redirect::{HOPS_MAX, SPELLINGS_MAX, stands_for};
 pub(crate) use shards::Shards;

@@ -5,6 +5,7 @@
 //! components of the current contents plus redirects, with the winner the order asks for.
 
 mod at_rest;
+mod batch;
 mod by_hand;
 mod comes_back;
 mod directed;

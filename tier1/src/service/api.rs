@@ -20,7 +20,7 @@ use super::Tier1;
 use super::owner::Owner;
 use super::room::{Arriving, has_content};
 use super::rows::Rows;
-use crate::machine::{Command, Hint};
+use crate::machine::{Command, Hint, newest_first};
 use crate::statuses::Statuses;
 use crate::totals;
 
@@ -60,6 +60,7 @@ impl Tier1 {
         for (range, (places, submissions)) in by_range(submissions.into_iter().zip(hints), of_range) {
             // The writer keeps it until they are committed, also when nobody waits for that any more.
             let arriving = arriving.split_off(contents(submissions.iter().map(|(submission, _)| submission)));
+            let (places, submissions) = by_version(places, submissions);
             let owner = self.own(range).map_err(Tier1Error::from);
             waiting.push((places, owner.and_then(|owner| owner.submit(submissions, arriving))));
         }
@@ -128,6 +129,16 @@ impl Tier1 {
         }
         Ok(arriving)
     }
+}
+
+/// What belongs to a range, the newest version of each page first.
+fn by_version(places: Vec<usize>, submissions: Vec<Hinted>) -> (Vec<usize>, Vec<Hinted>) {
+    let Some(order) = newest_first(&submissions, |(submission, _)| submission) else {
+        return (places, submissions);
+    };
+    let mut left: Vec<Option<Hinted>> = submissions.into_iter().map(Some).collect();
+    let submissions = order.iter().filter_map(|at| left[*at].take()).collect();
+    (order.iter().map(|at| places[*at]).collect(), submissions)
 }
 
 fn contents<'s>(submissions: impl Iterator<Item = &'s Submission>) -> u64 {
