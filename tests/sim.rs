@@ -1,5 +1,5 @@
 //! Simulates whole clusters in one thread from a seed: shards, partitions, clients, a network that delays,
-//! reorders, duplicates and loses messages, stores that lose what was not flushed, and crashes at every step.
+//! reorders, duplicates and loses messages, stores that lose what was not flushed, files that fail, and crashes at every step.
 //! In half of the runs ranges are replicated: an owner and standbys over a shared log with faults of its own.
 //!
 //! `cargo test --test sim` runs a fixed set of seeds. `DOPPEL_SIM_SEED` is the first seed, `DOPPEL_SIM_SEEDS`
@@ -19,6 +19,7 @@ mod sim {
     pub(crate) mod clients;
     pub(crate) mod contents;
     pub(crate) mod delays;
+    pub(crate) mod disk;
     pub(crate) mod index_side;
     pub(crate) mod invariant;
     pub(crate) mod mistake;
@@ -91,10 +92,10 @@ fn explained(seed: u64, mistake: Option<Mistake>) -> Option<String> {
     }
     let Plan { shards, ranges, pages, policy, step_rows, group_members_max, low_cohesion_percent, .. } =
         small;
-    let Plan { rules, actions, replicas, part_bytes, loses_tail, .. } = small;
+    let Plan { rules, actions, replicas, part_bytes, loses_tail, disk_fails, .. } = small;
     let actions: Vec<String> = actions.iter().map(|action| format!("  {action:?}")).collect();
     Some(format!(
-        "seed {seed}: {violation}\n{shards} shards in {ranges} ranges of {replicas} replicas (parts of {part_bytes} bytes, the log loses its tail: {loses_tail}), {pages} pages, {policy}, steps of \
+        "seed {seed}: {violation}\n{shards} shards in {ranges} ranges of {replicas} replicas (parts of {part_bytes} bytes, the log loses its tail: {loses_tail}, calls of files to one that fails: {disk_fails}), {pages} pages, {policy}, steps of \
          {step_rows} rows, groups of {group_members_max}, low cohesion from {low_cohesion_percent} %, winners by {rules:?}; {} actions:\n{}\nagain: DOPPEL_SIM_SEED={seed} \
          DOPPEL_SIM_SEEDS=1 cargo test --test sim no_seed",
         actions.len(),

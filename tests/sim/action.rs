@@ -203,6 +203,8 @@ pub(crate) struct Plan {
     pub(crate) replicas: usize,
     /// Commits are settled when a standby has them, and the log loses its tail.
     pub(crate) loses_tail: bool,
+    /// Of the files of a range that is not replicated, one call in so many fails; 0 where such a range has no files.
+    pub(crate) disk_fails: u64,
     /// Bytes of a part of a record.
     pub(crate) part_bytes: usize,
     /// Envelopes of a post at most.
@@ -271,6 +273,9 @@ impl Plan {
         let calm = [3, 8, 30][replicating.below(3) as usize];
         let mut losing = Random::new(seed.rotate_left(12));
         let loses_tail = replicas > 0 && losing.once_in(3);
+        let mut failing = Random::new(seed.rotate_left(60));
+        let has_files = replicas == 0 && failing.once_in(2);
+        let disk_fails = if has_files { [60, 200, 600][failing.below(3) as usize] } else { 0 };
         // A message that is held up holds up its pair of shards: there are others.
         let shards = if delays { shards.max(5) } else { shards };
         let pages = if delays { pages.max(12) } else { pages };
@@ -324,6 +329,7 @@ impl Plan {
             ranges,
             replicas,
             loses_tail,
+            disk_fails,
             part_bytes,
             post_envelopes,
             pages,

@@ -44,7 +44,7 @@ impl World {
         for (at, rows) in rows.into_iter().enumerate() {
             let store = Arc::clone(&self.hosts[at].store);
             let begun = match &*store {
-                RangeStore::Alone(store) => store.rows.commit(rows),
+                RangeStore::Alone(store) => store.by.begin(&store.rows, rows),
                 RangeStore::Replicated(_) if rows.is_empty() => Ok(()),
                 // Until a standby has it, where one has to.
                 RangeStore::Replicated(_) => match store.commit(rows.clone()) {

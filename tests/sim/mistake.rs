@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use doppel_model::{ContentHash, GroupId, PageId};
 use doppel_protocol::{IndexCommand, Rule, WinnerOrder};
 use doppel_tier1::simulation::{
-    Command, Effect, Envelope, Kind, forget_contents, is_feed_row, is_outbox_row, is_signature_row,
-    redirect_forward,
+    Command, Effect, Envelope, Forgotten, Kind, forget_contents, is_feed_row, is_outbox_row,
+    is_signature_row, redirect_forward,
 };
 
 use doppel_tier1::{Rules, Write};
@@ -129,10 +129,16 @@ pub(crate) enum Mistake {
     PositionBeforeRows,
     /// An owner takes a commit for settled before a standby has it, over a log that may lose it.
     SettledBeforeStandby,
+    /// A range forgets that a sync of its files has failed.
+    ForgottenFailedSync,
+    /// A write that ends early is taken for a whole one.
+    ShortWriteTakenForWhole,
+    /// A range forgets that a write to its files has failed.
+    ForgottenFailedWrite,
 }
 
 impl Mistake {
-    pub(crate) const ALL: [Self; 56] = [
+    pub(crate) const ALL: [Self; 59] = [
         Self::CompareBeforeStore,
         Self::AcknowledgeBeforeFlush,
         Self::VerdictOnOldContent,
@@ -189,6 +195,9 @@ impl Mistake {
         Self::StoredBeforeLog,
         Self::PositionBeforeRows,
         Self::SettledBeforeStandby,
+        Self::ForgottenFailedSync,
+        Self::ShortWriteTakenForWhole,
+        Self::ForgottenFailedWrite,
     ];
 }
 
@@ -251,6 +260,21 @@ impl Planted {
     /// Commits to one flush, where not every commit is flushed.
     pub(crate) fn lazy(&self) -> Option<usize> {
         self.is(Mistake::AcknowledgeBeforeFlush).then_some(8)
+    }
+
+    /// The failures of files that a range forgets.
+    pub(crate) fn forgotten(&self) -> Option<Forgotten> {
+        match self.mistake? {
+            Mistake::ForgottenFailedSync => Some(Forgotten::Sync),
+            Mistake::ShortWriteTakenForWhole => Some(Forgotten::ShortWrite),
+            Mistake::ForgottenFailedWrite => Some(Forgotten::Write),
+            _ => None,
+        }
+    }
+
+    /// Whether ranges may have files that fail: other mistakes are found without them.
+    pub(crate) fn has_files(&self) -> bool {
+        self.mistake.is_none() || self.forgotten().is_some()
     }
 
     /// An envelope that was just written. `dead`: whether a page is.

@@ -132,7 +132,11 @@ impl World {
             return Ok(Written::Deposed);
         }
         let Some(present) = self.hosts[at].store.present() else {
-            return written.map(|()| Written::Counts).map_err(|e| failed("a commit")(e.into()));
+            return match written {
+                Ok(()) => Ok(Written::Counts),
+                Err(_) if self.hosts[at].store.has_failed() => Ok(Written::Waits),
+                Err(error) => Err(failed("a commit")(error.into())),
+            };
         };
         match written {
             Ok(()) => Ok(Written::Counts),

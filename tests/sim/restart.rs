@@ -6,6 +6,8 @@ use doppel_tier1::simulation::{Command, Effect, FoundOwed, Owed, PostReply, SimR
 
 use super::action::{Files, Stop};
 use super::mistake::Mistake;
+use super::model::{Model, Version};
+use super::ownership::Change;
 use super::store::RangeStore;
 use super::violation::{Checked, failed};
 use super::world::{World, range_id};
@@ -76,7 +78,7 @@ impl World {
         let (id, map) = (range_id(at), self.map);
         let host = &mut self.hosts[at];
         let RangeStore::Alone(store) = &*host.store else { return Ok(()) };
-        store.by.crash(&store.rows);
+        store.by.crash(&store.rows)?;
         let damaged = |e: doppel_tier1::StoreError| failed("a start")(e.into());
         host.range = SimRange::start(&*host.store, self.settings, id, map).map_err(damaged)?;
         (host.deferred, host.dirty, host.uncovered) = (Vec::new(), Vec::new(), Vec::new());
@@ -93,6 +95,27 @@ impl World {
         host.forgets = self.planted.is(Mistake::OwedForgotten);
         host.owed = Some(Owed::of(map, id));
         Ok(())
+    }
+
+    /// A call of the files of a range has failed in a commit, and the range dies. What is in the files tells whether the commit counts.
+    pub(crate) fn die_of_files(
+        &mut self,
+        at: usize,
+        change: &Change,
+        before: Option<(Model, Vec<Version>)>,
+        order: u32,
+    ) -> Checked {
+        let mut effects = self.hosts[at].range.settled().effects;
+        let RangeStore::Alone(store) = &*self.hosts[at].store else { return Ok(()) };
+        if store.by.crash(&store.rows)? {
+            self.apply(change, true)?;
+        } else {
+            effects.clear();
+            if let Some(before) = before {
+                (self.model, self.acknowledged) = before;
+            }
+        }
+        self.die(at, effects, order)
     }
 
     /// A planted mistake: what is owed is asked for under the ticket of before, and answers of before are the first to

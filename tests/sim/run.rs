@@ -147,11 +147,17 @@ impl World {
                 self.clock += millis;
                 Ok(())
             }
-            Action::Lull => self.lull(),
+            Action::Lull => {
+                self.lull()?;
+                self.end_calm();
+                Ok(())
+            }
             Action::Rest => {
                 self.settle()?;
                 self.complete_statuses()?;
-                invariant::at_rest(self)
+                invariant::at_rest(self)?;
+                self.end_calm();
+                Ok(())
             }
         }
     }

@@ -1,6 +1,7 @@
 //! The healing phase: no more faults, until nothing is left to do.
 
 use super::action::Stop;
+use super::restart::Killed;
 use super::violation::{Checked, holds};
 use super::world::{World, range_id};
 
@@ -36,7 +37,24 @@ impl World {
         self.worker.fail_reads(0, 0);
         self.network.lose(|_| true);
         self.heal_logs()?;
+        self.heal_files()?;
         (0..self.hosts.len()).try_for_each(|at| self.send_again(at))
+    }
+
+    /// No call of files fails any more. A range of which one has failed starts again.
+    fn heal_files(&mut self) -> Checked {
+        for at in 0..self.hosts.len() {
+            self.hosts[at].store.calm(true);
+            if self.hosts[at].store.has_failed() {
+                self.kill(at, Killed::Alone(Vec::new()), true)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Calls of files fail again.
+    pub(crate) fn end_calm(&mut self) {
+        self.hosts.iter().for_each(|host| host.store.calm(false));
     }
 
     /// The same, with what the network has.

@@ -9,6 +9,9 @@ use doppel_protocol::LogPosition;
 use doppel_tier1::simulation::{Intercept, Intercepted, SimCommit, SimDisk, SimReplica, page_of_row};
 use doppel_tier1::{Joined, Memory, RangeMap, ReplicaError, Store, StoreError, Write};
 
+use super::disk::Disk;
+use super::violation::Checked;
+
 /// The store of one range.
 pub(crate) enum RangeStore {
     Alone(Intercepted<Flushes>),
@@ -117,6 +120,20 @@ impl RangeStore {
         self.present().is_none_or(|present| present.owner().is_some())
     }
 
+    /// Whether a call of its files has failed.
+    pub(crate) fn has_failed(&self) -> bool {
+        matches!(self, Self::Alone(store) if store.by.disk().is_some_and(|disk| disk.has_failed()))
+    }
+
+    /// No call of its files fails, or some do again.
+    pub(crate) fn calm(&self, is_calm: bool) {
+        if let Self::Alone(store) = self
+            && let Some(mut disk) = store.by.disk()
+        {
+            disk.calm(is_calm);
+        }
+    }
+
     /// How far its log goes.
     pub(crate) fn position(&self) -> LogPosition {
         match self {
@@ -167,7 +184,7 @@ impl Store for RangeStore {
 }
 
 /// Flushes at every commit, unless it is lazy.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Flushes {
     /// What each commit since the last flush has overwritten.
     unflushed: Mutex<Vec<Vec<Write>>>,
@@ -175,6 +192,8 @@ pub(crate) struct Flushes {
     lazy: Option<usize>,
     /// The log of the range.
     log: Mutex<Changes>,
+    /// The files of the range, where it has some.
+    disk: Option<Mutex<Disk>>,
 }
 
 /// The number of all commits, and what the last of them wrote.
@@ -184,8 +203,30 @@ type Changes = (u64, VecDeque<Vec<Write>>);
 const KEPT: usize = 60;
 
 impl Flushes {
-    pub(crate) fn new(lazy: Option<usize>) -> Self {
-        Self { lazy, ..Self::default() }
+    pub(crate) fn new(lazy: Option<usize>, disk: Option<Disk>) -> Self {
+        Self { lazy, disk: disk.map(Mutex::new), ..Self::default() }
+    }
+
+    /// The files of the range.
+    pub(crate) fn disk(&self) -> Option<MutexGuard<'_, Disk>> {
+        self.disk.as_ref().map(|disk| disk.lock().unwrap())
+    }
+
+    /// The range has these rows from its beginning on.
+    pub(crate) fn begin(&self, rows: &Memory, writes: Vec<Write>) -> Result<(), StoreError> {
+        if let Some(mut disk) = self.disk() {
+            disk.begin(writes.clone())?;
+        }
+        rows.commit(writes)
+    }
+
+    fn note(&self, writes: &[Write]) {
+        let mut log = self.log.lock().unwrap();
+        log.0 += 1;
+        log.1.push_back(writes.to_vec());
+        if log.1.len() > KEPT {
+            log.1.pop_front();
+        }
     }
 
     /// Commits so far.
@@ -201,24 +242,29 @@ impl Flushes {
         Some(log.1.range(first..).flatten().cloned().collect())
     }
 
-    /// The range dies: commits that were not flushed are gone.
-    pub(crate) fn crash(&self, rows: &Memory) {
+    /// The range dies: commits that were not flushed are gone. Whether one counts that has failed.
+    pub(crate) fn crash(&self, rows: &Memory) -> Checked<bool> {
+        if let Some(mut disk) = self.disk() {
+            let counts = disk.start(rows)?;
+            if let Some(writes) = &counts {
+                self.note(writes);
+                rows.commit(writes.clone()).unwrap();
+            }
+            return Ok(counts.is_some());
+        }
         for overwritten in self.unflushed.lock().unwrap().drain(..).rev() {
             rows.commit(overwritten).unwrap();
         }
+        Ok(false)
     }
 }
 
 impl Intercept for Flushes {
     fn commit(&self, rows: &Memory, writes: Vec<Write>) -> Result<(), StoreError> {
-        {
-            let mut log = self.log.lock().unwrap();
-            log.0 += 1;
-            log.1.push_back(writes.clone());
-            if log.1.len() > KEPT {
-                log.1.pop_front();
-            }
+        if let Some(mut disk) = self.disk() {
+            disk.commit(&writes)?;
         }
+        self.note(&writes);
         if let Some(every) = self.lazy {
             let before = writes.iter().map(|(key, _)| Ok((key.clone(), rows.get(key)?)));
             let mut unflushed = self.unflushed.lock().unwrap();

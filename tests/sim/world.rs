@@ -18,6 +18,7 @@ use super::action::{Files, Plan, Stop};
 use super::clients::{Reader, Request, submission};
 use super::contents::Contents;
 use super::delays::Delays;
+use super::disk::Disk;
 use super::index_side::{IndexSide, Source};
 use super::mistake::{Mistake, Planted};
 use super::model::{Model, Version, url};
@@ -114,9 +115,14 @@ impl World {
             step_rows: plan.step_rows,
         };
         let map = RangeMap::new(plan.shards, plan.ranges).expect("a sound plan");
+        let disk = |id: RangeId| {
+            let has_files = plan.disk_fails > 0 && planted.has_files();
+            let seed = plan.seed.rotate_left(36) ^ u64::from(id.0);
+            has_files.then(|| Disk::new(seed, plan.disk_fails, planted.forgotten()))
+        };
         let store = |id| {
             Arc::new(match plan.replicas {
-                0 => RangeStore::Alone(Intercepted::new(Flushes::new(planted.lazy()))),
+                0 => RangeStore::Alone(Intercepted::new(Flushes::new(planted.lazy(), disk(id)))),
                 _ => {
                     let needs_standby = plan.loses_tail && !planted.is(Mistake::SettledBeforeStandby);
                     let stores_first = planted.is(Mistake::StoredBeforeLog);
@@ -294,7 +300,10 @@ impl World {
         };
         self.apply(change, false)?;
         if self.hosts[at].replicas.is_none() {
-            return self.write(at, &writes).map(|_| true);
+            if self.write(at, &writes)? == Written::Counts {
+                return Ok(true);
+            }
+            return self.die_of_files(at, change, before, order).map(|()| false);
         }
         // An empty commit needs no append.
         if writes.is_empty() {
@@ -351,7 +360,7 @@ impl World {
     }
 
     /// A range dies in the middle of a commit, alone or with tier 2, before these effects are carried out.
-    fn die(&mut self, at: usize, mut effects: Vec<Effect>, order: u32) -> Checked {
+    pub(crate) fn die(&mut self, at: usize, mut effects: Vec<Effect>, order: u32) -> Checked {
         effects.retain(|effect| matches!(effect, Effect::Index(_)));
         let alone = order.is_multiple_of(3);
         let killed = if alone { Killed::Alone(effects) } else { Killed::WithTier2(Files::AsTheyAre) };

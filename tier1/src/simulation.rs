@@ -2,7 +2,7 @@
 //!
 //! A [`SimRange`] is the range of the product over a store. What it writes, sends and wants done is handed out piece by
 //! piece, so that the simulation chooses what is delivered when, and where the range stops. [`Worker`] is the reading
-//! side and the worker, over the stores of all ranges. [`SimReplica`] is a replica of a range that is replicated. [`rows`] gives the rows of a store as public types.
+//! side and the worker, over the stores of all ranges. [`SimReplica`] is a replica of a range that is replicated. [`SimFiles`] is the database of a range over files that fail. [`rows`] gives the rows of a store as public types.
 #![allow(missing_docs, reason = "for the tests of this repository alone")]
 
 mod envelope;
@@ -29,6 +29,7 @@ pub use tampering::{
 pub use worker::{Worker, last_ticket, signature};
 
 use crate::bulk::{Bulk, BulkConfig, BulkError, Grouped};
+pub use crate::database::simulated::sim_files::{Forgotten, SimFiles};
 use crate::machine::{COMMIT_ROWS, Command as MachineCommand, Effect as MachineEffect, Hint};
 use crate::range::owed::OwedScan;
 use crate::range::{PostId, Range, Released};

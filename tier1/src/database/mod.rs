@@ -33,7 +33,7 @@ mod open;
 mod place;
 mod position;
 mod read;
-#[cfg(test)]
+#[cfg(any(test, feature = "simulation"))]
 pub(crate) mod simulated;
 #[cfg(test)]
 pub(crate) mod tests;

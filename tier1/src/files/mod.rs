@@ -1,10 +1,10 @@
 //! Directories of files, as the log and the signatures use them.
 //!
-//! [`OnDisk`] is the file system. The simulated directory of tests keeps apart what was synced from what was not, fails
+//! [`OnDisk`] is the file system. The simulated directory of tests and of the simulation keeps apart what was synced from what was not, fails
 //! at any call, and loses at a crash what a disk would lose.
 
 mod on_disk;
-#[cfg(test)]
+#[cfg(any(test, feature = "simulation"))]
 pub(crate) mod simulated;
 
 use std::io;

@@ -83,7 +83,7 @@ impl Local {
     }
 
     /// With files of another length.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "simulation"))]
     pub(crate) fn set_file_bytes(&mut self, bytes: u64) {
         self.file_bytes = bytes;
     }

@@ -1,5 +1,7 @@
 //! A database over files in memory, which fail and lose what disks lose.
 
+#[cfg(feature = "simulation")]
+pub(crate) mod sim_files;
 pub(super) mod volatile;
 
 use std::path::Path;
