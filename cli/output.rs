@@ -49,17 +49,17 @@ impl Stdout {
 
 impl Write for Stdout {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.0.write(bytes).map_err(mark)?;
+        let written = self.0.write(bytes).map_err(|error| mark(&error))?;
         BEGUN.fetch_or(written > 0, Ordering::Relaxed);
         Ok(written)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.0.flush().map_err(mark)
+        self.0.flush().map_err(|error| mark(&error))
     }
 }
 
-fn mark(error: io::Error) -> io::Error {
+fn mark(error: &io::Error) -> io::Error {
     match error.kind() {
         io::ErrorKind::BrokenPipe => io::Error::new(error.kind(), ReaderGone),
         kind => io::Error::new(kind, format!("cannot write to standard output: {error}")),

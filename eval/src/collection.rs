@@ -158,7 +158,7 @@ mod tests {
         PageUrl::parse(&format!("http://a/{path}")).unwrap()
     }
 
-    fn fetch(pages: &mut Collection, path: &str, at: i64, version: Version) -> Taken {
+    fn fetch(pages: &mut Collection, path: &str, at: i64, version: &Version) -> Taken {
         let signature = |content: &ContentId| Arc::new(Builder::new().build(&[content.index() as u64]));
         let submission = Submission {
             url: url(path),
@@ -166,13 +166,13 @@ mod tests {
             popularity: None,
             language: None,
             canonical: None,
-            body: match &version {
+            body: match version {
                 Version::Content(content) => Body::Content(signature(content)),
                 Version::Redirect(target) => Body::Redirect(target.clone()),
                 Version::Dead => Body::Dead,
             },
         };
-        pages.fetch(&submission, &version)
+        pages.fetch(&submission, version)
     }
 
     #[test]
@@ -181,7 +181,7 @@ mod tests {
         let [a, b, c] = ["one", "two", "three"].map(|text| contents.intern(text));
         let empty = contents.intern("");
         let mut pages = Collection::default();
-        let mut add = |path: &str, at: i64, version| fetch(&mut pages, path, at, version);
+        let mut add = |path: &str, at: i64, version: Version| fetch(&mut pages, path, at, &version);
         assert_eq!(add("a", 5, Version::Content(a)), Taken::New);
         assert_eq!(add("a", 4, Version::Dead), Taken::Stale);
         assert_eq!(add("a", 5, Version::Redirect(url("c"))), Taken::Stale);
@@ -200,7 +200,7 @@ mod tests {
         assert_ne!(groups[&url("loop")], groups[&url("loop2")]);
         assert_ne!(groups[&url("empty")], groups[&url("empty2")]);
         // The content that linked the others is gone.
-        let gone = fetch(&mut pages, "b", 5, Version::Dead);
+        let gone = fetch(&mut pages, "b", 5, &Version::Dead);
         assert_eq!(gone, Taken::Replaced(Version::Content(b)));
         let groups = pages.groups(&contents, &pairs);
         assert_ne!(groups[&url("a")], groups[&url("c")]);
@@ -212,10 +212,10 @@ mod tests {
         let mut contents = Contents::default();
         let content = contents.intern("end");
         let mut pages = Collection::default();
-        fetch(&mut pages, "0", 0, Version::Content(content));
+        fetch(&mut pages, "0", 0, &Version::Content(content));
         for hop in 1..=21 {
             let to = Version::Redirect(url(&(hop - 1).to_string()));
-            fetch(&mut pages, &hop.to_string(), 0, to);
+            fetch(&mut pages, &hop.to_string(), 0, &to);
         }
         assert!(pages.resolve(&url("20")).is_some());
         assert!(pages.resolve(&url("21")).is_none());

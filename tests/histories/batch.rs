@@ -38,9 +38,9 @@ pub(crate) fn compare(served: &Served<'_>) -> Checked {
         run_ok(arguments.chain(options.iter().map(String::as_str)).chain(inputs.iter().map(String::as_str)));
         lines_of(&fs::read_to_string(&out).unwrap())
     };
-    equal("dedup --latest", differences(&answers, &dedup(&[]), "status"))?;
+    equal("dedup --latest", &differences(&answers, &dedup(&[]), "status"))?;
     if random.below(4) == 0 {
-        equal("dedup --latest --incremental", differences(&answers, &dedup(&["--incremental"]), "status"))?;
+        equal("dedup --latest --incremental", &differences(&answers, &dedup(&["--incremental"]), "status"))?;
     }
     if random.below(3) == 0 {
         directory(served, &inputs)?;

@@ -187,7 +187,7 @@ impl<'h> Served<'h> {
         while !self.consumer.read(front.server(), 1_000) {}
         let answers = self.model(None).answers();
         let export = lines_of(&front.server().export());
-        equal("the export", differences(&live(&answers), &export, "status"))?;
+        equal("the export", &differences(&live(&answers), &export, "status"))?;
         let told = self.statuses(front.server(), &answers)?;
         self.feed(&answers, &export)?;
         groups(front.server(), &export)?;
@@ -207,7 +207,7 @@ impl<'h> Served<'h> {
         server.flush();
         let answers = self.model(None).answers();
         let export = lines_of(&server.export());
-        equal("the export", differences(&live(&answers), &export, "status"))?;
+        equal("the export", &differences(&live(&answers), &export, "status"))?;
         self.statuses(server, &answers)?;
         groups(server, &export)
     }
@@ -218,8 +218,8 @@ impl<'h> Served<'h> {
         let urls: Vec<&str> = answers.keys().map(String::as_str).chain([never.as_str()]).collect();
         let told = server.post_json("/v1/status", &json!({ "urls": urls }));
         let told = told["pages"].as_array().unwrap();
-        equal("status", differences(answers, &told[..answers.len()], "status"))?;
-        equal("status", untold(answers, told))?;
+        equal("status", &differences(answers, &told[..answers.len()], "status"))?;
+        equal("status", &untold(answers, told))?;
         let never = &told[answers.len()];
         if never["status"] != "unknown" {
             return Err(format!("a page that never came is {never}"));
@@ -293,7 +293,7 @@ pub(crate) fn live(answers: &BTreeMap<String, Expected>) -> BTreeMap<String, Exp
     live.map(|(url, expected)| (url.clone(), expected.clone())).collect()
 }
 
-pub(crate) fn equal(what: &str, differences: Vec<String>) -> Checked {
+pub(crate) fn equal(what: &str, differences: &[String]) -> Checked {
     if differences.is_empty() { Ok(()) } else { Err(format!("{what}:\n{}", differences.join("\n"))) }
 }
 

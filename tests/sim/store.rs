@@ -14,8 +14,8 @@ use super::violation::Checked;
 
 /// The store of one range.
 pub(crate) enum RangeStore {
-    Alone(Intercepted<Flushes>),
-    Replicated(Present),
+    Alone(Box<Intercepted<Flushes>>),
+    Replicated(Box<Present>),
 }
 
 /// Why a commit waits that counts and is not settled.

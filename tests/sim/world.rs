@@ -122,11 +122,11 @@ impl World {
         };
         let store = |id| {
             Arc::new(match plan.replicas {
-                0 => RangeStore::Alone(Intercepted::new(Flushes::new(planted.lazy(), disk(id)))),
+                0 => RangeStore::Alone(Box::new(Intercepted::new(Flushes::new(planted.lazy(), disk(id))))),
                 _ => {
                     let needs_standby = plan.loses_tail && !planted.is(Mistake::SettledBeforeStandby);
                     let stores_first = planted.is(Mistake::StoredBeforeLog);
-                    RangeStore::Replicated(Present::new(id, stores_first, needs_standby))
+                    RangeStore::Replicated(Box::new(Present::new(id, stores_first, needs_standby)))
                 }
             })
         };

@@ -56,11 +56,14 @@ fn a_stop_ends_though_the_last_commit_fails() {
     thread.join().unwrap();
 }
 
+/// Where a commit says that it begins, and waits until it may go on.
+type NextCommit = (Sender<()>, Receiver<()>);
+
 /// Counts commits, and makes the next one wait when it is told to.
 #[derive(Default)]
 struct Counting {
     commits: Arc<AtomicUsize>,
-    waits: Arc<Mutex<Option<(Sender<()>, Receiver<()>)>>>,
+    waits: Arc<Mutex<Option<NextCommit>>>,
 }
 
 impl Intercept for Counting {
