@@ -2,7 +2,7 @@
 //!
 //! Invariants: a call holds its permit until it ends, whether or not its caller still waits; a caller waits no longer
 //! than it said. A call that is late is not broken off: it goes on without its caller, and holds what its request holds ([`holding`]), so a client
-//! that goes again and again has no more calls under way than requests. What gives way to those that answer
+//! that disconnects repeatedly never has more calls running than its share of requests. What gives way to those that answer
 //! runs on as few threads at once as were asked for.
 
 use std::any::Any;

@@ -59,8 +59,8 @@ pub(crate) async fn flush(
 }
 
 /// Waits in steps until everything is decided. So the thread and the places are free soon after the caller has gone, which drops this
-/// future, and after the service is told to end. A step holds the places until it ends, so a client that goes again and again has no more steps
-/// under way than places.
+/// future, and after the service is told to end. A step holds the places until it ends, so a client that disconnects repeatedly never has more steps
+/// running than places.
 async fn decided<P: Send + Sync + 'static>(
     app: &App,
     limit: Duration,

@@ -85,7 +85,7 @@ impl Problem {
     pub(crate) fn client_pause(what: &str, left: Duration) -> Self {
         let seconds = u32::try_from(left.as_secs()).unwrap_or(u32::MAX).saturating_add(1);
         let detail = format!(
-            "this client has just had a {what}, of which one is made at a time; others have their turn for {seconds} s"
+            "this client received a {what} a moment ago, and only one is made at a time; ask again in {seconds} s"
         );
         let mut problem = Self::new(Kind::ClientLimit, detail);
         problem.0.retry_after = Some(seconds);

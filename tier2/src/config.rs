@@ -13,7 +13,8 @@ use crate::error::Error;
 /// Partitions wanted on several nodes, unless a number is given.
 const PARTITIONS: u32 = 16;
 
-/// Limits of searches, unless others are given: about 2 ms for a search, and 200 ms for a round of them.
+/// Limits of searches, unless others are given: about 2 ms for a search, and 200 ms for the searches of a round at each node, of which one
+/// searches after the other.
 const SEARCH_LIMITS: SearchLimits = SearchLimits { search: 1 << 16, call: 1 << 22 };
 
 /// The least time between two snapshots, unless another is given.

@@ -138,7 +138,7 @@ pub trait Tier1Api: Tier1Reads {
         None
     }
 
-    /// Records submissions of a client in order, and returns when they are durable. There is exactly one outcome for each
+    /// Records submissions of a client, and returns when they are durable. Of several versions of a page, the newest is applied first. There is exactly one outcome for each
     /// submission, in the same order; the coordinator treats any other number of outcomes as a fault.
     ///
     /// # Errors

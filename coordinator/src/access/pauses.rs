@@ -1,7 +1,7 @@
 //! Pauses of clients after work that the service does for one client at a time, so that one who asks for it again and again leaves
 //! the place to others in between (G6).
 //!
-//! Invariant: at most [`PAUSES`] pauses are remembered. Past that the one is forgotten that is over first.
+//! Invariant: at most [`PAUSES`] pauses are remembered. Past that limit, the pause that ends first is forgotten.
 
 use std::collections::HashMap;
 use std::hash::Hash;

@@ -1,7 +1,8 @@
 //! Several versions of one page in one batch.
 //!
-//! The newest version is applied first. The page then changes once, and the others are answered as versions that come late, which change next to
-//! nothing. What is recorded of a page does not depend on the order of its versions (`page`), so the outcome is that of any other order.
+//! The newest version is applied first, and the oldest after it. The page then changes once, and the others are answered as versions that come
+//! late, which change next to nothing. What is recorded of a page does not depend on the order of its versions (`page`), so it is what any other
+//! order records. The answers differ: earlier versions are `stale`.
 //!
 //! Without this a batch of n versions of a page costs n changes, and each is told to everyone whom the page concerns.
 
@@ -25,6 +26,12 @@ pub(crate) fn newest_first<T>(
     for versions in by_page.chunk_by(|(a, _), (b, _)| a == b) {
         let mut newest: Vec<usize> = versions.iter().map(|(_, at)| *at).collect();
         newest.sort_by_key(|at| Reverse(submission(&batch[*at]).place()));
+        // The oldest says how early the page was seen. After it the others change nothing.
+        if let Some((_, rest)) = newest.split_first_mut()
+            && !rest.is_empty()
+        {
+            rest.rotate_right(1);
+        }
         for ((_, place), from) in versions.iter().zip(newest) {
             order[*place] = from;
         }

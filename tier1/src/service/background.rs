@@ -149,7 +149,7 @@ impl Background {
                  nobody needs"
             ),
             Effect::Crowded { url, redirects, begins: false } => {
-                tracing::info!(%url, redirects, range = self.range.0, "so many redirects end at this page no more");
+                tracing::info!(%url, redirects, range = self.range.0, "this page no longer has very many redirects");
             }
             Effect::Changed | Effect::Outcome(_) => {}
         }

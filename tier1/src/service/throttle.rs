@@ -44,7 +44,15 @@ pub(super) struct Throttle {
 impl Throttle {
     /// Takes an order; gives it back when it is to go now.
     pub(super) fn take(&mut self, order: IndexCommand, now: Instant) -> Option<IndexCommand> {
-        let IndexCommand::Search { page, .. } = order else { return Some(order) };
+        let page = match &order {
+            IndexCommand::Search { page, .. } => *page,
+            IndexCommand::Put { page, search: Some(_), .. } => {
+                // The search that waits has an earlier ticket.
+                self.waiting.remove(page);
+                return Some(order);
+            }
+            IndexCommand::Put { .. } | IndexCommand::Remove { .. } => return Some(order),
+        };
         if self.asked.len() >= PAGES_MAX {
             self.asked.clear();
         }
@@ -55,6 +63,7 @@ impl Throttle {
         asked.times = asked.times.saturating_add(1);
         let Some(waits) = asked.times.checked_sub(FREE + 1) else {
             asked.last = now;
+            self.waiting.remove(&page);
             return Some(order);
         };
         let pause = PAUSE.saturating_mul(1_u32.checked_shl(waits).unwrap_or(u32::MAX)).min(PAUSE_MAX);
@@ -76,6 +85,9 @@ impl Throttle {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use doppel_model::signature::Builder;
     use doppel_model::{ClientId, ContentHash};
     use doppel_protocol::Search;
 
@@ -132,5 +144,19 @@ mod tests {
         assert!(tickets(throttle.due(now, false)).is_empty());
         assert_eq!(tickets(throttle.due(now, true)), [5, 15]);
         assert!(throttle.is_empty());
+    }
+
+    #[test]
+    fn a_search_that_goes_with_a_new_content_leaves_none_waiting() {
+        let mut throttle = Throttle::default();
+        let now = Instant::now();
+        for ticket in 1..=3 {
+            drop(throttle.take(search(1, ticket), now));
+        }
+        assert!(!throttle.is_empty());
+        let signature = Arc::new(Builder::new().build(&(0..40).collect::<Vec<u64>>()));
+        let next = Some(Search { ticket: 4, client: ClientId::NONE });
+        let put = IndexCommand::Put { page: PageId::from_bytes([1; 16]), signature, search: next };
+        assert!(throttle.take(put, now).is_some() && throttle.is_empty());
     }
 }

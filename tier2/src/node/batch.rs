@@ -150,11 +150,10 @@ impl Core {
     /// Whether an interrupted search is the one for a page that is still the first of its content, which has not begun anew.
     fn is_current(&self, interrupted: &Interrupted, page: PageId, content: ContentHash) -> bool {
         interrupted.own.is_some_and(|(entry, insert_seq)| {
-            let is_alive = self.tables.is_alive(entry, insert_seq);
-            is_alive && {
-                let columns = &self.tables.partition(entry).columns;
-                columns.page(entry.slot) == page && columns.content(entry.slot) == content
-            }
+            let is_there = self.tables.find(content) == Some(entry);
+            is_there
+                && self.tables.is_alive(entry, insert_seq)
+                && self.tables.partition(entry).columns.page(entry.slot) == page
         })
     }
 

@@ -15,7 +15,7 @@ use doppel_protocol::PageRange;
 use doppel_protocol::index_node::NodeError;
 use hashbrown::HashSet;
 
-use super::LocalNode;
+use super::{LocalNode, lock};
 use crate::seed::Seeded;
 
 /// The feedings that are under way.
@@ -54,6 +54,7 @@ impl LocalNode {
         self.hosted_mut().positions.remove(&range);
         if !changes {
             self.write().tables.forget_centers();
+            lock(&self.interrupted).clear();
         }
         let changed = changes.then(HashSet::default);
         feedings.0.insert(range, Feeding { epoch, told: HashSet::default(), changed });

@@ -1,9 +1,10 @@
 //! Searches that were interrupted at their limit, until they are asked for again.
 //!
-//! A search visits its candidates in the order of insertion, so the last one visited says where it continues. Candidates that come
-//! meanwhile are younger and are still ahead.
+//! A search visits its candidates in the order of insertion, so the last one visited says where it continues. Entries stored in the meantime are
+//! younger, so the search still visits them.
 //!
-//! Losing one of these costs time alone: the search begins anew.
+//! Losing an interrupted search costs time alone: the search begins anew. Invariant: none is kept for a content that a page has lost since, so
+//! what is void does not fill the room.
 
 use doppel_model::{ContentHash, InsertSeq, PageId};
 use hashbrown::HashMap;
@@ -16,7 +17,7 @@ use crate::seed::Seeded;
 /// The most interrupted searches that are kept. A search that finds no room runs to its end.
 const SEARCHES_MAX: usize = 16_384;
 
-/// The most partners, and the most centers known to be far, with which a search can be interrupted.
+/// The most partners with which a search can be interrupted, and the most centers known to be far that it keeps.
 pub(crate) const FINDINGS_MAX: usize = 512;
 
 /// A search that was interrupted.
@@ -42,6 +43,12 @@ pub(crate) struct InterruptedSearches {
 }
 
 impl InterruptedSearches {
+    /// Their number.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.searches.len()
+    }
+
     /// Whether another search may be interrupted.
     pub(crate) fn has_room(&self) -> bool {
         self.searches.len() < SEARCHES_MAX
@@ -64,6 +71,14 @@ impl InterruptedSearches {
         }
         let key = (content, is_stored);
         if self.searches.get(&key).is_some_and(is_meant) { self.searches.remove(&key) } else { None }
+    }
+
+    /// A page no longer has the content. A search for a content that others have begins anew.
+    pub(crate) fn forget(&mut self, content: ContentHash) {
+        if !self.searches.is_empty() {
+            self.searches.remove(&(content, true));
+            self.searches.remove(&(content, false));
+        }
     }
 
     /// All begin anew: places and insertion sequences mean something else from now on.

@@ -188,6 +188,12 @@ impl LocalNode {
         self.with_repeats(range, |repeats| repeats.after(0))
     }
 
+    /// Searches that were interrupted and not continued yet.
+    #[cfg(test)]
+    pub(crate) fn interrupted_searches(&self) -> usize {
+        lock(&self.interrupted).len()
+    }
+
     /// They were taken.
     #[cfg(any(test, feature = "simulation"))]
     pub(crate) fn forget_repeats(&self, range: RangeId, through: u64) {

@@ -5,7 +5,7 @@ use doppel_protocol::PageRange;
 use doppel_protocol::index_node::{BATCH_MAX, NodeError, NodeOrder, OrderBatch};
 
 use super::fetched::with_fetched;
-use super::{LocalNode, bounded};
+use super::{LocalNode, bounded, lock};
 
 impl LocalNode {
     /// Applies the orders that are not applied yet. One that fails is not applied, nor is any after it.
@@ -43,6 +43,7 @@ impl LocalNode {
     /// Takes a content from a page. Where that was the first of its pages, the copies have named nobody else, and its own
     /// answer may not have been taken: the next one is to be searched for.
     pub(super) fn remove(&self, range: RangeId, page: PageId, content: ContentHash) -> Result<(), NodeError> {
+        lock(&self.interrupted).forget(content);
         if self.read().tables.find(content).is_none() {
             return Ok(());
         }

@@ -46,15 +46,16 @@ impl Tables {
         Some(QueryRole::First { entry, before, earlier })
     }
 
-    /// Takes a role back, because the search is put off. Of a content that was never searched for, other searches leave the pair to the one
-    /// that is owed. Roles are taken back in the opposite order in which they were given.
+    /// Takes a role back, because the search is put off. Other searches of the call may have passed over a content that was never searched for,
+    /// because its own search is owed. So it stays owed. Roles are taken back in the opposite order in which they were given.
     pub(crate) fn take_back(&mut self, role: QueryRole) {
         let QueryRole::First { entry, before, earlier } = role else { return };
         let partition = self.partition_mut(entry);
         if let Some(before) = before {
             partition.put_first(entry.slot, before);
         }
-        let owed = if earlier == 0 { OWED } else { earlier };
+        // A content with copies was passed over by nobody, and its first page may owe nothing.
+        let owed = if earlier == 0 && before.is_none() { OWED } else { earlier };
         partition.columns.set_query_order(entry.slot, owed);
     }
 }

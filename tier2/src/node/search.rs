@@ -39,10 +39,10 @@
 //!
 //! **Owed searches.** An entry that was stored with the order to search for it waits for that search under the query order
 //! [`OWED`](super::columns::OWED), which is greater than that of every search of a pass. So in whatever order the searches of many passes
-//! are made, none compares with the entries that are still to be searched for.
+//! are made, none compares with the entries that are still to be searched for, except entries with copies, and except searches from other nodes.
 //!
 //! **Limits.** A search of a pass that has cost as much as it may is interrupted ([`interrupted`](super::interrupted)). It keeps its query
-//! order, and so every search that is made before it continues compares with its entry, as with one that was searched for. When a partner
+//! order. Until it continues, searches with a later query order compare with its entry as if its search had finished. When a partner
 //! has left meanwhile, the search begins anew and is not interrupted again.
 //!
 //! Invariant: for a search of x and an entry z that is linked to x, z is a partner found, or one of its two centers
@@ -153,13 +153,17 @@ impl Core {
         if let Some(interrupted) = interrupted {
             search.resume(interrupted);
         }
-        let is_finished = search.run();
+        let is_finished = !search.wanted.is_empty() || search.run();
         if !search.wanted.is_empty() {
             return Err(search.wanted);
         }
-        let NodeSearch { own, visited, far, found, .. } = search;
+        let NodeSearch { own, visited, mut far, found, .. } = search;
+        if is_finished {
+            return Ok((found, None));
+        }
+        far.drain(..far.len().saturating_sub(FINDINGS_MAX));
         let partners = found.partners.clone();
-        Ok((found, (!is_finished).then_some(Interrupted { own, before: None, visited, partners, far })))
+        Ok((found, Some(Interrupted { own, before: None, visited, partners, far })))
     }
 }
 
@@ -256,7 +260,7 @@ impl<'i> NodeSearch<'i, '_> {
     fn can_be_interrupted(&self) -> bool {
         // Lists that are covered as a whole are passed over without a visit.
         let has_advanced = self.visited != self.continued_after;
-        has_advanced && self.found.partners.len() <= FINDINGS_MAX && self.far.len() <= FINDINGS_MAX
+        has_advanced && self.found.partners.len() <= FINDINGS_MAX
     }
 
     /// The lists of candidates in every probed partition, without those that were visited before.

@@ -38,9 +38,13 @@ impl SearchQueue {
         self.count
     }
 
-    /// Adds a search behind the others of its client.
+    /// Adds a search behind the others of its client. It is void at once if the page is searched for under a later ticket already: tier 1
+    /// holds searches back now and then, so an earlier one may come later.
     pub(super) fn push(&mut self, asked: Asked) {
-        self.current.insert(asked.page, (asked.content, asked.search.ticket));
+        let (page, ticket) = (asked.page, asked.search.ticket);
+        if self.current.get(&page).is_none_or(|(_, current)| *current <= ticket) {
+            self.current.insert(page, (asked.content, ticket));
+        }
         self.lane(asked.search.client).fresh.push_back(asked);
     }
 
@@ -175,5 +179,10 @@ mod tests {
         assert_eq!((pages(&taken), dropped), (vec![2, 4, 3], 2));
         taken.iter().for_each(|asked| queue.answered(asked));
         assert!(queue.current.is_empty());
+        // One that was held back comes after the next one.
+        queue.push(asked(1, 5, 6));
+        queue.push(asked(1, 5, 5));
+        let (taken, dropped) = queue.take(9);
+        assert_eq!((taken.len(), taken[0].search.ticket, dropped), (1, 6, 1));
     }
 }

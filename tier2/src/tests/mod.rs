@@ -14,3 +14,4 @@ mod real;
 mod service;
 mod snapshot;
 mod source;
+mod turns;

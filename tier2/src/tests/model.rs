@@ -242,6 +242,26 @@ impl World {
         pages.into_iter().for_each(|page| self.search(page));
     }
 
+    /// Stores what was ordered, makes one round of searches, and returns its answers.
+    pub(super) fn round(&mut self) -> Vec<SearchResult> {
+        self.answers.lock().unwrap().clear();
+        let commands = std::mem::take(&mut self.commands);
+        let (after, count) = (self.handed, commands.len() as u64);
+        self.handed += count;
+        if count > 0 {
+            self.pass.take(&self.parts.router, orders(after, commands));
+            self.pass.store(&self.parts.router).unwrap();
+        }
+        self.pass.search(&self.parts.router).unwrap();
+        self.parts.router.take_repeats().unwrap();
+        self.answers.lock().unwrap().clone()
+    }
+
+    /// Whether searches wait for their turn.
+    pub(super) fn has_searches(&self) -> bool {
+        self.pass.has_searches()
+    }
+
     /// Makes a pass and checks each answer; returns the answers.
     pub(super) fn pass(&mut self) -> Vec<SearchResult> {
         let asked: Vec<(PageId, ContentHash, u32)> = self.commands.iter().filter_map(asked).collect();

@@ -1,0 +1,71 @@
+//! Searches that wait for their turn, while other orders are carried out.
+
+use std::sync::Arc;
+
+use doppel_model::pairwise::Policy;
+use doppel_model::signature::Signature;
+use doppel_protocol::SearchResult;
+use doppel_protocol::index_node::SearchLimits;
+
+use super::model::{World, page, signature_of, text};
+
+/// A world in which a search may cost so much, and all searches of a round together.
+fn world(search: u64, call: u64) -> World {
+    World::on_nodes_with(Policy::default(), 1, 1, 1, SearchLimits { search, call })
+}
+
+fn rounds(world: &mut World) -> Vec<SearchResult> {
+    let mut answers = world.round();
+    while world.has_searches() {
+        answers.extend(world.round());
+    }
+    answers
+}
+
+/// Two contents of a family that are linked, and two of another one.
+fn linked() -> [[Arc<Signature>; 2]; 2] {
+    let pair = |family: &u32| [0, 1].map(|member| signature_of(&text(*family, member)));
+    let is_linked = |family: &u32| {
+        let [a, b] = pair(family);
+        a.content() != b.content() && Policy::default().similar(&a, &b) && Policy::default().linked(&a, &b)
+    };
+    let mut families = (0..).filter(is_linked).map(|family| pair(&family));
+    [(); 2].map(|()| families.next().unwrap())
+}
+
+#[test]
+fn a_search_that_is_put_off_and_given_up_leaves_its_content_to_be_found() {
+    let mut world = world(u64::MAX, 1);
+    let [[a, b], [c, d]] = linked();
+    // Nobody searches for the first page, as after a feeding.
+    world.put(page(0), Arc::clone(&a), false);
+    world.put(page(1), c, true);
+    rounds(&mut world);
+    // The first search takes the whole round, so that of the copy is planned and put off.
+    world.put(page(2), d, true);
+    world.put(page(3), a, true);
+    let first: Vec<_> = world.round().iter().map(|answer| answer.page).collect();
+    assert_eq!((first, world.has_searches()), (vec![page(2)], true));
+    world.remove(page(3));
+    world.put(page(4), b, true);
+    let answers = rounds(&mut world);
+    let answer = answers.iter().find(|answer| answer.page == page(4)).unwrap();
+    assert!(answer.pairs.iter().any(|pair| pair.page == page(0)), "{answer:?} misses the page that stayed");
+}
+
+#[test]
+fn what_is_void_takes_no_room_among_the_interrupted_searches() {
+    let mut world = world(1, 1);
+    for number in 0..12 {
+        world.put(page(number), signature_of(&text(0, number as u32)), true);
+    }
+    let mut interrupted = 0;
+    for _ in 0..40 {
+        world.round();
+        interrupted = interrupted.max(world.parts.nodes[0].interrupted_searches());
+    }
+    assert!(interrupted > 0, "no search was interrupted");
+    (0..12).for_each(|number| world.remove(page(number)));
+    rounds(&mut world);
+    assert_eq!(world.parts.nodes[0].interrupted_searches(), 0);
+}
