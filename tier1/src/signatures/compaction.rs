@@ -150,7 +150,8 @@ impl Signatures {
                     // The others are done nevertheless.
                     Err(error) => {
                         // The new file may have its name all the same, and then the next start takes it: a new row must not name what it
-                        // does not have.
+                        // does not have. Contents of it that are learned later are not shared either.
+                        segment.end_sharing();
                         lock(&self.contents).retain(number, keep);
                         failed = failed.and(Err(error));
                         continue;
@@ -193,7 +194,11 @@ impl Signatures {
         *learned = Some(segment.number());
         segment.each(&*self.directory, &mut |id, _, signature| {
             let content = signature.get(super::CONTENT_BYTES).unwrap_or_default();
-            lock(&self.contents).insert_known(content, id);
+            let mut contents = lock(&self.contents);
+            // A compaction that fails meanwhile removes what was inserted before it got this lock.
+            if segment.is_shared() {
+                contents.insert_known(content, id);
+            }
             Ok(true)
         })?;
         Ok(true)

@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use super::{Noted, SignatureId};
@@ -41,6 +41,8 @@ pub(super) struct Segment {
     length: AtomicU32,
     /// Of a compacted segment: where each signature is, by the offset of its id. Read when it is first needed.
     moved: OnceLock<Vec<(u32, u32)>>,
+    /// A compaction has failed, and the next start may take its file, which lacks unused signatures: new rows must not name those.
+    is_unshared: AtomicBool,
 }
 
 /// The name of a segment's file.
@@ -125,9 +127,9 @@ pub(super) fn open_all(
             break;
         }
     }
-    // The process that wrote the rest may have died before it was on disk.
+    // The process that wrote the rest may have died before it was on disk. If a segment was not noted, not even its head may be.
     for (number, segment) in &segments {
-        let noted = noted.iter().find(|one| one.segment == *number).map_or(FIRST, |one| one.length);
+        let noted = noted.iter().find(|one| one.segment == *number).map_or(0, |one| one.length);
         if segment.is_compacted() {
             segment.sync(directory)?;
         } else if noted < segment.length() {
@@ -151,9 +153,8 @@ impl Segment {
             directory.sync()?;
             Ok(file)
         };
-        let file =
-            create().map_err(|error| StoreError::of_file("write signatures", directory.path(), &error))?;
-        Ok(Self { number, generation: 0, file, length: AtomicU32::new(FIRST), moved: OnceLock::new() })
+        let segment = create().map(|file| Self::over(number, 0, file, FIRST));
+        segment.map_err(|error| StoreError::of_file("write signatures", directory.path(), &error))
     }
 
     fn open(directory: &dyn Directory, number: u32, generation: u32) -> Result<Self, StoreError> {
@@ -165,8 +166,12 @@ impl Segment {
             file.read(&mut magic, 0).map_err(failed)?;
         }
         // One that was being made when the process died may not have its head; then nothing names it either.
-        let length = AtomicU32::new(if magic == MAGIC { length } else { 0 });
-        Ok(Self { number, generation, file, length, moved: OnceLock::new() })
+        Ok(Self::over(number, generation, file, if magic == MAGIC { length } else { 0 }))
+    }
+
+    fn over(number: u32, generation: u32, file: Arc<dyn File>, length: u32) -> Self {
+        let (length, moved, is_unshared) = (AtomicU32::new(length), OnceLock::new(), AtomicBool::new(false));
+        Self { number, generation, file, length, moved, is_unshared }
     }
 
     pub(super) fn number(&self) -> u32 {
@@ -179,6 +184,15 @@ impl Segment {
 
     pub(super) fn is_compacted(&self) -> bool {
         self.generation > 0
+    }
+
+    /// Whether new rows may name what is in it.
+    pub(super) fn is_shared(&self) -> bool {
+        !self.is_unshared.load(Ordering::SeqCst)
+    }
+
+    pub(super) fn end_sharing(&self) {
+        self.is_unshared.store(true, Ordering::SeqCst);
     }
 
     pub(super) fn noted(&self) -> Noted {
@@ -213,14 +227,14 @@ impl Segment {
         write().map_err(|error| StoreError::of_file("write signatures", directory.path(), &error))
     }
 
-    /// Cuts off what is behind the end, and writes the head where even that is not there.
+    /// Cuts off what is behind the end, and writes the head where even that is not there. Always syncs the file: an earlier start may have
+    /// cut it and failed to sync it, and the next segment may begin before anything is written to this one.
     fn cut(&self, directory: &dyn Directory, end: u32) -> Result<(), StoreError> {
-        if self.length() == end {
-            return Ok(());
-        }
         let cut = || {
-            self.file.cut(u64::from(end))?;
-            self.file.write(&MAGIC, 0)?;
+            if self.length() != end {
+                self.file.cut(u64::from(end))?;
+                self.file.write(&MAGIC, 0)?;
+            }
             self.file.sync()
         };
         cut().map_err(|error| StoreError::of_file("write signatures", directory.path(), &error))?;
@@ -341,8 +355,8 @@ impl Segment {
             directory.sync()
         };
         finish().map_err(failed)?;
-        let length = AtomicU32::new((written + buffer.len() as u64) as u32);
-        Ok(Self { number: self.number, generation, file, length, moved: OnceLock::from(moved) })
+        let length = (written + buffer.len() as u64) as u32;
+        Ok(Self { moved: OnceLock::from(moved), ..Self::over(self.number, generation, file, length) })
     }
 
     /// Removes the file.

@@ -1,15 +1,19 @@
 //! The signatures by themselves.
 
 use super::*;
-use crate::files::simulated::Simulated;
+use crate::files::simulated::{Fault, Simulated};
 
 fn signature(number: u64, length: usize) -> Vec<u8> {
     let mut random = doppel_model::Random::new(number);
     (0..length).map(|_| random.number() as u8).collect()
 }
 
+fn try_open(directory: &Simulated, noted: &[Noted]) -> Result<Signatures, StoreError> {
+    Signatures::open(Box::new(directory.clone()), (noted, 0), None, 1_000)
+}
+
 fn open(directory: &Simulated, noted: &[Noted]) -> Signatures {
-    Signatures::open(Box::new(directory.clone()), (noted, 0), None, 1_000).unwrap()
+    try_open(directory, noted).unwrap()
 }
 
 #[test]
@@ -75,6 +79,99 @@ fn after_a_failed_sync_nothing_is_taken_for_written() {
             assert!(ways[later](&signatures).is_err(), "{failing}, {later}");
         }
     }
+}
+
+#[test]
+fn a_start_writes_again_the_head_of_a_segment_that_could_not_be_synced() {
+    for seed in 0..50 {
+        let directory = Simulated::default();
+        let (signatures, first) = with_one_more(&directory);
+        signatures.write(true).unwrap();
+        // The next segment gets its head, which does not come to the disk.
+        let calls = directory.calls();
+        directory.fail_at(Some((calls + 3, Fault::Device)));
+        signatures.begin_segment().unwrap_err();
+        let noted = signatures.noted();
+        drop(signatures);
+        let signatures = open(&directory, &noted);
+        let id = signatures.add(&signature(2, 90)).unwrap();
+        assert!(id.segment > first.segment);
+        signatures.write(true).unwrap();
+        let noted = signatures.noted();
+        let crashed = directory.crash(&mut doppel_model::Random::new(seed));
+        assert_eq!(open(&crashed, &noted).read(id).unwrap(), signature(2, 90), "{seed}");
+    }
+}
+
+#[test]
+fn a_start_syncs_a_cut_that_an_earlier_start_could_not_sync() {
+    for seed in 0..50 {
+        let directory = Simulated::default();
+        let (signatures, id) = with_one_more(&directory);
+        let noted = signatures.noted();
+        // The process ends while it writes a signature.
+        directory.fail_at(Some((directory.calls() + 1, Fault::Short)));
+        signatures.write(true).unwrap_err();
+        drop(signatures);
+        directory.fail_next_sync();
+        assert!(try_open(&directory, &noted).is_err());
+        let signatures = open(&directory, &noted);
+        assert_eq!(signatures.noted(), noted);
+        // Nothing more is written to this segment, and no later start cuts it.
+        signatures.begin_segment().unwrap();
+        let next = signatures.add(&signature(2, 90)).unwrap();
+        assert!(next.segment > id.segment);
+        signatures.write(true).unwrap();
+        let noted = signatures.noted();
+        let crashed = directory.crash(&mut doppel_model::Random::new(seed));
+        let mut left = Vec::new();
+        let all = open(&crashed, &noted).each(&mut |id, _| {
+            left.push(id);
+            true
+        });
+        all.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        assert_eq!((left.len(), left.last()), (2, Some(&next)), "seed {seed}");
+    }
+}
+
+#[test]
+fn nothing_is_shared_that_a_failed_compaction_may_have_left_out() {
+    let mut failed = 0;
+    for call in 1.. {
+        let directory = Simulated::default();
+        let signatures = open(&directory, &[]);
+        let ids: Vec<_> = (0..20).map(|number| signatures.add(&signature(number, 90)).unwrap()).collect();
+        signatures.write(true).unwrap();
+        let noted = signatures.noted();
+        drop(signatures);
+        // This process has not read yet which contents there are.
+        let signatures = open(&directory, &noted);
+        let mut used = Used::default();
+        used.add(ids[0]);
+        let before = directory.failed();
+        let calls = directory.calls();
+        directory.fail_at(Some((calls + call, Fault::Device)));
+        let closed = signatures.close();
+        let (_, compacted) = signatures.compact(closed, used, 50, &mut |_| Ok(()));
+        let ended = directory.calls() < calls + call;
+        directory.fail_at(None);
+        assert_eq!(compacted.is_err(), directory.failed() > before);
+        failed += u64::from(compacted.is_err());
+        let mut learned = None;
+        while signatures.learn_contents(&mut learned).unwrap() {}
+        let named: Vec<_> = (0..20).map(|number| signatures.add(&signature(number, 90)).unwrap()).collect();
+        signatures.write(true).unwrap();
+        let noted = signatures.noted();
+        drop(signatures);
+        let again = open(&directory, &noted);
+        for (number, id) in named.into_iter().enumerate() {
+            assert_eq!(again.read(id).unwrap(), signature(number as u64, 90), "{number}, call {call}");
+        }
+        if ended {
+            break;
+        }
+    }
+    assert!(failed > 4, "{failed}");
 }
 
 #[test]
