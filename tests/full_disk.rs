@@ -7,8 +7,6 @@ mod harness;
 
 use std::collections::HashMap;
 use std::fs;
-use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -18,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use harness::cluster::Cluster;
 use harness::metrics::Samples;
-use harness::pages::{ndjson, rounds, text};
+use harness::pages::{ndjson, rounds};
 use harness::small_disk::SmallDisk;
 use harness::{PATIENCE, Server, differences, doppel, lines_of, meaning, of_one_process, wait_until};
 use serde_json::{Value, json};
@@ -252,66 +250,6 @@ fn a_server_that_refuses_ends_in_time_or_is_killed_and_its_restart_has_what_was_
     }
     let different = differences(&meaning(&server.export()), &of_one_process(&crawl));
     assert!(different.is_empty(), "{}", different.join("\n"));
-}
-
-/// Bytes of a file system that are free.
-fn free(disk: &SmallDisk) -> u64 {
-    let system = rustix::fs::statvfs(disk.path()).unwrap();
-    system.f_bavail * system.f_frsize
-}
-
-/// Bytes of the files without a name that a process has open on the disk: what a backup keeps of changes.
-fn unnamed_bytes(server: &Server) -> u64 {
-    let open = fs::read_dir(format!("/proc/{}/fd", server.id())).unwrap().flatten();
-    let of_disk = open.filter(|entry| {
-        let target = fs::read_link(entry.path()).unwrap_or_default();
-        // The path is one of the process's own file system.
-        let target = target.to_string_lossy();
-        target.contains("/tier1/") && target.ends_with(" (deleted)")
-    });
-    of_disk.map(|entry| fs::metadata(entry.path()).map_or(0, |file| file.len())).sum()
-}
-
-#[test]
-fn a_backup_that_nobody_reads_leaves_room_on_the_disk_and_gives_its_own_back() {
-    let home = tempfile::tempdir().unwrap();
-    let Some(disk) = SmallDisk::make(home.path(), BYTES) else { return };
-    let server = start(&disk, home.path(), &["--snapshot-every", "0s"]);
-    // More than the buffers of a connection take.
-    let page = |n: u64, turn: u64| json!({"url": format!("http://p{n}.example/"), "text": text(n + 1_000 * turn, 4_000).join(" ")});
-    let pages = |turn: u64| (0..400).map(|n| page(n, turn)).collect::<Vec<_>>();
-    server.push_all(&pages(0));
-    server.flush();
-    let mut reader = TcpStream::connect(server.url.strip_prefix("http://").unwrap()).unwrap();
-    reader.write_all(b"GET /v1/backup HTTP/1.1\r\nhost: doppel\r\nconnection: close\r\n\r\n").unwrap();
-    reader.read_exact(&mut [0; 100]).unwrap();
-    // Little more than what is left for new pages.
-    let left = free(&disk) - (BYTES / 40 + (16 << 20));
-    let ballast = vec![0x55; usize::try_from(left).unwrap()];
-    fs::write(disk.path().join("ballast"), ballast).unwrap();
-    let (mut kept, mut turn) = (0, 1);
-    loop {
-        for some in pages(turn).chunks(10) {
-            let body = ndjson(some);
-            let response = server.post("/v1/pages", "application/x-ndjson", body);
-            assert_eq!(response.status(), 200, "the disk is full, and {kept} bytes of it are of a backup");
-            let bytes = unnamed_bytes(&server);
-            if bytes < kept {
-                assert_eq!(bytes, 0);
-                assert!(free(&disk) > 2 << 20, "{} bytes are left", free(&disk));
-                disk.empty();
-                // The reader is told that it has no whole backup.
-                let mut rest = Vec::new();
-                let read = reader.read_to_end(&mut rest);
-                assert!(read.is_err() || !rest.ends_with(b"\r\n0\r\n\r\n"), "the backup looks whole");
-                assert!(server.log().contains("the disk has little room left"), "{}", server.log());
-                assert!(server.terminate());
-                return;
-            }
-            kept = bytes;
-        }
-        turn += 1;
-    }
 }
 
 #[test]

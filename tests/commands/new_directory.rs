@@ -33,7 +33,18 @@ fn dedup(data: &Path, options: &[&str], inputs: &[String]) -> String {
 /// What a summary says of pages and groups.
 fn found(summary: &str) -> Value {
     let summary: Value = serde_json::from_str(summary).unwrap();
-    let work = ["confirmed", "compared_updates", "verified", "rejected", "merges", "rechecks", "evictions"];
+    // Page by page, the newest of several versions in a batch is applied first: then the others are stale, and none is unchanged.
+    let work = [
+        "confirmed",
+        "compared_updates",
+        "verified",
+        "rejected",
+        "merges",
+        "rechecks",
+        "evictions",
+        "stale",
+        "unchanged",
+    ];
     let mut found = json!({});
     for field in ["pages", "groups", "largest", "input", "gone", "pruned"] {
         found[field] = summary[field].clone();

@@ -14,12 +14,12 @@ use doppel_protocol::index_node::{
 use rayon::prelude::*;
 
 use super::core::Core;
-use super::decoded::Decoded;
+use super::decoded::{Decoded, Shared};
 use super::fetched::{Fetched, Wanted, with_known};
 use super::found::{Found, Partner};
 use super::interrupted::Interrupted;
 use super::roles::QueryRole;
-use super::search::{Scratch, Shared, Subject};
+use super::search::{Scratch, Subject};
 use super::tables::EntryRef;
 use super::{LocalNode, bounded, lock};
 

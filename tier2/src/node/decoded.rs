@@ -10,6 +10,7 @@ use doppel_model::InsertSeq;
 use doppel_model::signature::Signature;
 use hashbrown::HashMap;
 
+use super::fetched::Fetched;
 use crate::seed::Seeded;
 
 /// Bytes of all signatures that are kept.
@@ -26,6 +27,15 @@ pub(crate) struct Decoded {
     parts: [Mutex<Part>; PARTS],
     bytes: AtomicUsize,
     bytes_max: usize,
+}
+
+/// The signatures that searches of one call share.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Shared<'a> {
+    /// Signatures that were fetched from tier 1.
+    pub(crate) fetched: &'a Fetched,
+    /// Signatures that were read here.
+    pub(crate) decoded: &'a Decoded,
 }
 
 impl Default for Decoded {

@@ -38,12 +38,12 @@
 //! cluster that arrives in one pass nobody compares more than those before, and these have centers.
 //!
 //! **Owed searches.** An entry that was stored with the order to search for it waits for that search under the query order
-//! [`OWED`](super::columns::OWED), which is greater than that of every search of a pass. So in whatever order the searches of many passes
-//! are made, none compares with the entries that are still to be searched for, except entries with copies, and except searches from other nodes.
+//! [`OWED`](super::columns::OWED), which is greater than that of every search of a pass. So in whatever order searches are made, none compares
+//! with entries that are still to be searched for, except entries with copies, and except searches from other nodes.
 //!
-//! **Limits.** A search of a pass that has cost as much as it may is interrupted ([`interrupted`](super::interrupted)). It keeps its query
-//! order. Until it continues, searches with a later query order compare with its entry as if its search had finished. When a partner
-//! has left meanwhile, the search begins anew and is not interrupted again.
+//! **Limits.** A search of a pass that has cost as much as it may is interrupted ([`interrupted`](super::interrupted)) and keeps its query
+//! order. Until it continues, searches with a later query order compare with its entry as if its search had finished. When a partner has
+//! left meanwhile, the search begins anew and is not interrupted again.
 //!
 //! Invariant: for a search of x and an entry z that is linked to x, z is a partner found, or one of its two centers
 //! is, or it searches later in the same pass.
@@ -67,8 +67,8 @@ use super::bands::BandKeys;
 use super::columns::{Center, Columns};
 use super::core::Core;
 use super::cursor::Cursor;
-use super::decoded::Decoded;
-use super::fetched::{Fetched, Wanted};
+use super::decoded::Shared;
+use super::fetched::Wanted;
 use super::found::{Found, Partner, Passed};
 use super::interrupted::{FINDINGS_MAX, Interrupted};
 use super::local_index::LocalIndex;
@@ -99,15 +99,6 @@ pub(crate) struct Subject<'a> {
     pub(crate) interrupted: Option<&'a Interrupted>,
     /// The cost at which it is interrupted; none where it is not.
     pub(crate) limit: Option<u64>,
-}
-
-/// What searches of one call share.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Shared<'a> {
-    /// Signatures that were fetched from tier 1.
-    pub(crate) fetched: &'a Fetched,
-    /// Signatures that were read here.
-    pub(crate) decoded: &'a Decoded,
 }
 
 impl Core {

@@ -154,8 +154,18 @@ proptest! {
         prop_assert_eq!(sorted, (0..batch.len()).collect::<Vec<_>>());
         for (place, from) in order.iter().enumerate() {
             prop_assert_eq!(&batch[place].url, &batch[*from].url);
-            let later = order[place..].iter().filter(|at| batch[**at].url == batch[*from].url);
-            prop_assert!(later.into_iter().all(|at| batch[*at].place() <= batch[*from].place()));
+        }
+        // The newest version of a page, then the oldest, then the others.
+        for page in pages {
+            let of_page = order.iter().map(|at| &batch[*at]).filter(|one| one.url.id() == page);
+            let places: Vec<_> = of_page.map(Submission::place).collect();
+            let mut expected = places.clone();
+            expected.sort_by(|a, b| b.cmp(a));
+            if expected.len() > 2 {
+                let oldest = expected.pop().into_iter();
+                expected.splice(1..1, oldest);
+            }
+            prop_assert_eq!(places, expected);
         }
     }
 }

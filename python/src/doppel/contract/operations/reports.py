@@ -50,8 +50,9 @@ class ReportsCalls(Caller):
     def get_load_balance_what_if(self) -> WhatIfs:
         """What would other numbers of sub-dictionaries and nodes make of the present contents?
 
-        Takes some seconds, so one is made at a time. Only policies that bound lengths have one: `jaccard`,
-        `content` and `copies`.
+        Takes some seconds, so one is made at a time. The answer may be 10 seconds old, and older where making
+        it takes long: `age_ms` says how old. Only policies that bound lengths have one: `jaccard`, `content`
+        and `copies`.
 
         A server with tokens asks for one with the role `read`.
         """
@@ -109,8 +110,9 @@ class AsyncReportsCalls(AsyncCaller):
     async def get_load_balance_what_if(self) -> WhatIfs:
         """What would other numbers of sub-dictionaries and nodes make of the present contents?
 
-        Takes some seconds, so one is made at a time. Only policies that bound lengths have one: `jaccard`,
-        `content` and `copies`.
+        Takes some seconds, so one is made at a time. The answer may be 10 seconds old, and older where making
+        it takes long: `age_ms` says how old. Only policies that bound lengths have one: `jaccard`, `content`
+        and `copies`.
 
         A server with tokens asks for one with the role `read`.
         """

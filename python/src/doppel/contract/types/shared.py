@@ -116,17 +116,17 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     `urn:doppel:problem:misdirected` (421): `Host` is a name that the server was not given (docs/SECURITY.md)
     - `urn:doppel:problem:not-by-this-policy` (422): the collection's policy has no such thing -
     `urn:doppel:problem:backlog-full` (429): too many pages are pending - `urn:doppel:problem:client-limit`
-    (429): the client holds as much as one may hold at once, or has just had its turn - `urn:doppel:problem:internal` (500): an error
-    inside the service; its log says more - `urn:doppel:problem:damaged` (500): a record that is needed is
-    damaged; the service's log says which - `urn:doppel:problem:storage` (500): the request could not be
-    stored - `urn:doppel:problem:busy` (503): as many such requests are in work as are taken at once -
-    `urn:doppel:problem:not-ready` (503): less of the service is there than is needed, or was asked for -
-    `urn:doppel:problem:timeout` (503): no answer in time; what was asked for may still be done, and it is
-    safe to ask again - `urn:doppel:problem:read-only` (503): the store failed and takes no writes until a
-    restart - `urn:doppel:problem:range-unavailable` (503): a part of the system of record does not answer now
-    - `urn:doppel:problem:index-unavailable` (503): the index does not answer now -
-    `urn:doppel:problem:stopping` (503): the service is shutting down - `urn:doppel:problem:disk-full` (507):
-    the disk is full
+    (429): the client holds as much as one may hold at once, or has just had its turn -
+    `urn:doppel:problem:internal` (500): an error inside the service; its log says more -
+    `urn:doppel:problem:damaged` (500): a record that is needed is damaged; the service's log says which -
+    `urn:doppel:problem:storage` (500): the request could not be stored - `urn:doppel:problem:busy` (503): as
+    many such requests are in work as are taken at once - `urn:doppel:problem:not-ready` (503): less of the
+    service is there than is needed, or was asked for - `urn:doppel:problem:timeout` (503): no answer in time;
+    what was asked for may still be done, and it is safe to ask again - `urn:doppel:problem:read-only` (503):
+    the store failed and takes no writes until a restart - `urn:doppel:problem:range-unavailable` (503): a
+    part of the system of record does not answer now - `urn:doppel:problem:index-unavailable` (503): the index
+    does not answer now - `urn:doppel:problem:stopping` (503): the service is shutting down -
+    `urn:doppel:problem:disk-full` (507): the disk is full
     """
 
 
