@@ -167,7 +167,7 @@ fn remove_left(dir: &Path) -> io::Result<()> {
             continue;
         }
         let path = entry.path();
-        // One that cannot be opened or has gone is not in the way.
+        // A part file that has gone, or that cannot be opened, does not keep this run from writing its own.
         let Ok(file) = File::open(&path) else { continue };
         if file.try_lock().is_ok() && is_at(&file, &path)? {
             let _ = fs::remove_file(&path);

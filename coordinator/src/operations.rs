@@ -82,7 +82,7 @@ async fn decided<P: Send + Sync + 'static>(
                 app.tier2().flush_batch()?;
             }
             let done = match app.tier1().flush(step) {
-                // Whoever does not answer may be back in the next step.
+                // A part of tier 1 that does not answer in this step may answer in the next one.
                 Ok(false) | Err(Tier1Error::Unavailable(_)) if !is_last => return Ok(None),
                 answer => answer?,
             };

@@ -58,6 +58,11 @@ pub(super) struct Waits {
     pub(super) during: Duration,
 }
 
+/// The 99th percentile of sorted times.
+pub(super) fn p99(times: &[Duration]) -> Duration {
+    times[times.len() * 99 / 100]
+}
+
 /// Does something bad, while others ask; prints by how much it keeps them waiting.
 pub(super) fn while_others_ask(door: &Door, what: &str, attack: impl FnOnce() + Send) -> Waits {
     let quiet = answered(door, &AtomicBool::new(true), ANSWERS);
@@ -71,7 +76,6 @@ pub(super) fn while_others_ask(door: &Door, what: &str, attack: impl FnOnce() + 
         done.unwrap();
         times
     });
-    let p99 = |times: &[Duration]| times[times.len() * 99 / 100];
     let (before, during) = (p99(&quiet), p99(&during));
     println!(
         "{what}: p99 of others {:.1} ms, quiet {:.1} ms: {:.1} times",

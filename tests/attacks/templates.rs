@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 use reqwest::Method;
 use serde_json::{Value, json};
 
+use super::flood::p99;
 use super::{Door, PATIENCE};
+use crate::harness::metrics::Samples;
 use crate::harness::pages::ndjson;
 use crate::harness::{doppel, lines_of, wait_until};
 
@@ -82,11 +84,6 @@ fn decided(door: &Door, round: usize) -> (Duration, Vec<Duration>) {
     (begin.elapsed(), answers)
 }
 
-fn p99(mut times: Vec<Duration>) -> Duration {
-    times.sort();
-    times[times.len() * 99 / 100]
-}
-
 /// Rounds of the other client, until the end or a number of them. The slowest decision, and the 99th percentile of its answers.
 fn rounds(door: &Door, first: usize, least: usize, end: &AtomicBool) -> (Duration, Duration) {
     let (mut slowest, mut all) = (Duration::ZERO, Vec::new());
@@ -98,13 +95,12 @@ fn rounds(door: &Door, first: usize, least: usize, end: &AtomicBool) -> (Duratio
             break;
         }
     }
-    (slowest, p99(all))
+    all.sort();
+    (slowest, p99(&all))
 }
 
 fn pending(door: &Door) -> u64 {
-    let metrics = door.send(Method::GET, "/metrics", Some(&door.tokens.read)).text().unwrap();
-    let line = metrics.lines().find(|line| line.starts_with("doppel_tier1_pending_pages"));
-    line.and_then(|line| line.rsplit(' ').next()).map_or(0, |number| number.parse::<f64>().unwrap() as u64)
+    Samples::of(&door.server).get("doppel_tier1_pending_pages").unwrap() as u64
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The same history through `doppel dedup`: its versions in another order, without a directory and with one.
+//! Runs a history through `doppel dedup`, with its versions in another order: without a data directory, and with one.
 
 use std::fs;
 

@@ -104,7 +104,7 @@ fn a_file_of_that_name_that_is_no_list_stays() {
         assert!(error.contains("is no list of results of this version of Doppel"), "{error}");
         assert_eq!(fs::read_to_string(home.path().join(NAME)).unwrap(), foreign);
     }
-    // That of a run that was killed as it began it.
+    // A run that was killed while it began its list has left a part of the first line.
     fs::write(home.path().join(NAME), &HEAD[..5]).unwrap();
     put(&mut begin(home.path()), home.path(), Path::new("a"), INPUT);
     assert_eq!(lines(home.path()), 1);

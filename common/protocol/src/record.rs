@@ -150,7 +150,7 @@ pub trait Tier1Api: Tier1Reads {
     /// Like [`submit_for`](Self::submit_for), for a caller without limits.
     ///
     /// # Errors
-    /// The same.
+    /// Those of [`submit_for`](Self::submit_for), but [`Tier1Error::ClientFull`].
     fn submit(&self, submissions: Vec<Submission>) -> Result<Vec<Outcome>, Tier1Error> {
         self.submit_for(ClientId::NONE, submissions)
     }

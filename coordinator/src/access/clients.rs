@@ -24,7 +24,7 @@ use crate::problem::Problem;
 /// Known clients past which those that have gone are looked for.
 const SWEPT_FROM: usize = 1_024;
 
-/// Who is one client.
+/// What makes requests those of one client: their token, or the address that they come from.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Id {
     Token(TokenName),
@@ -73,7 +73,7 @@ pub(crate) struct Place {
 #[derive(Clone)]
 pub(crate) struct Caller {
     token: Option<(TokenName, Role)>,
-    client: ClientId,
+    /// None where it is not limited.
     id: Option<Id>,
     share: Option<Arc<Share>>,
     memory: BodyMemory,
@@ -100,15 +100,14 @@ impl Clients {
             }
             (None, _) => None,
         };
-        let client = id.as_ref().map_or(ClientId::NONE, Id::client);
-        let share = id.clone().map(|id| self.share(id));
+        let share = id.as_ref().map(|id| self.share(id));
         let memory = share.as_ref().map_or_else(|| self.memory.clone(), |share| share.memory.clone());
-        Caller { token, client, id, share, memory, samples: Arc::clone(&self.samples) }
+        Caller { token, id, share, memory, samples: Arc::clone(&self.samples) }
     }
 
-    fn share(&self, id: Id) -> Arc<Share> {
+    fn share(&self, id: &Id) -> Arc<Share> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(share) = known.get(&id).and_then(Weak::upgrade) {
+        if let Some(share) = known.get(id).and_then(Weak::upgrade) {
             return share;
         }
         if known.len() >= SWEPT_FROM {
@@ -125,7 +124,7 @@ impl Clients {
             memory: self.memory.part(body_bytes),
             unpacking: Arc::new(Semaphore::new(unpacking)),
         });
-        known.insert(id, Arc::downgrade(&share));
+        known.insert(id.clone(), Arc::downgrade(&share));
         share
     }
 }
@@ -133,7 +132,7 @@ impl Clients {
 impl Caller {
     /// The client in what it hands to tier 1; none where it is not limited.
     pub(crate) fn client(&self) -> ClientId {
-        self.client
+        self.id.as_ref().map_or(ClientId::NONE, Id::client)
     }
 
     /// The name of its token.

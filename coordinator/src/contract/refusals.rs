@@ -26,7 +26,7 @@ macro_rules! sets {
 sets! {
     /// Of a call that only waits.
     Waits: Timeout;
-    /// Of a scrape, of which a client has a share.
+    /// Refusals of a scrape: each client has a share of the scrapes.
     Scrapes: ClientLimit Busy Timeout;
     /// Of reads in tier 1.
     Reads: Damaged Timeout RangeUnavailable Stopping;

@@ -52,7 +52,7 @@ async fn flushes_of_one_client_keep_no_other_from_flushing() {
     // Nobody waits where nobody asks for it.
     assert_eq!(ask(&door, ANN, "POST", "/v1/flush").await.json()["done"], false);
     assert_eq!(ask(&door, BOB, "POST", SHORT_FLUSH).await.json()["done"], false);
-    // Who goes gives its place back within a step or two.
+    // A caller that disconnects gives its place back within a step or two.
     for flush in waiting {
         flush.abort();
         assert!(flush.await.unwrap_err().is_cancelled(), "a flush was answered");
@@ -123,7 +123,7 @@ async fn a_client_pauses_after_a_sample_and_others_have_their_turn() {
     assert!((SAMPLE_PAUSE.as_secs() / 2..=SAMPLE_PAUSE.as_secs() + 1).contains(&again), "{again}");
     assert_eq!(refused.problem(429)["type"], "urn:doppel:problem:client-limit");
     assert_eq!(sample(BOB).await.status, 200);
-    // Who is not limited does not pause.
+    // A caller without limits does not pause between samples.
     until(async || door.get("/v1/sample").await.status == 200).await;
     until(async || door.get("/v1/sample").await.status == 200).await;
 }

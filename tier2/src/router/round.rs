@@ -91,6 +91,17 @@ impl Round {
         Ok(std::mem::take(&mut self.asked))
     }
 
+    /// Has a node make searches within the limits of a pass.
+    fn ask(
+        &self,
+        router: &Router,
+        node: NodeId,
+        searches: Vec<NodeSearch>,
+    ) -> Result<Vec<SearchOutcome>, RouterError> {
+        let batch = SearchBatch { pass: Some(router.config.search_limits), searches };
+        router.call(node, &self.plan, |node, call| node.search(call, batch))
+    }
+
     /// Has a node search for the pages that are stored there.
     fn search_at_home(&mut self, router: &Router, node: NodeId) -> Result<(), RouterError> {
         let is_due = |asked: &Asked| match (&asked.state, &asked.home) {
@@ -106,11 +117,7 @@ impl Round {
                 let signature = home.as_ref().and_then(|home| home.signature.clone());
                 NodeSearch::Own { page: *page, content: *content, signature }
             };
-            let batch = SearchBatch {
-                pass: Some(router.config.search_limits),
-                searches: some.iter().map(search).collect(),
-            };
-            let answers = router.call(node, &self.plan, |node, call| node.search(call, batch))?;
+            let answers = self.ask(router, node, some.iter().map(search).collect())?;
             for (at, answer) in some.iter().zip(answers) {
                 self.asked[*at].at_home(router, &self.plan, node, answer);
             }
@@ -159,11 +166,7 @@ impl Round {
                 }
                 _ => None,
             };
-            let batch = SearchBatch {
-                pass: Some(router.config.search_limits),
-                searches: some.iter().filter_map(search).collect(),
-            };
-            let answers = router.call(node, &self.plan, |node, call| node.search(call, batch))?;
+            let answers = self.ask(router, node, some.iter().filter_map(search).collect())?;
             for (at, answer) in some.iter().zip(answers) {
                 self.asked[*at].elsewhere(node, answer);
             }

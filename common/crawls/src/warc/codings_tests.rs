@@ -262,7 +262,7 @@ proptest::proptest! {
         let body = packed(ALL[kind], text.as_bytes());
         let codings = Codings { content: vec![named.as_bytes()], transfer: Vec::new() };
         let Ok(Decoded { bytes, is_cut_off: false }) = codings.undo(&body, None, &LIMITS) else { panic!() };
-        // Of a few bytes so many may be no control characters by chance.
+        // Short compressed bodies may contain so few control characters, by chance, that they pass for text.
         proptest::prop_assert!(&*bytes == text.as_bytes() || *bytes == *body && (words < 30 || !is_text(&bytes, None)));
     }
 }
