@@ -28,7 +28,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 
 use ports::Ports;
-pub(crate) use wanted::{Counts, Dealt};
+pub(crate) use wanted::{Counts, Plan};
 
 const FILE: &str = "cluster.toml";
 const PROCESSES: &str = "processes.json";
@@ -71,6 +71,9 @@ pub(crate) struct Process {
     /// At which a log server says how it is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     monitor: Option<u16>,
+    /// What it is started with beside its place in the cluster.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    options: Vec<String>,
 }
 
 /// A directory with a cluster.
@@ -98,10 +101,10 @@ impl DevCluster {
     ///
     /// # Errors
     /// When the directory cannot be used, or has another cluster than is wanted, or none can be like that.
-    pub(crate) fn open_or_begin(dir: &Path, counts: Counts, dealt: Dealt) -> anyhow::Result<Self> {
+    pub(crate) fn open_or_begin(dir: &Path, counts: Counts, plan: &Plan) -> anyhow::Result<Self> {
         if dir.join(PROCESSES).exists() {
             let this = Self::open(dir)?;
-            this.check(counts)?;
+            this.check(counts, plan)?;
             return Ok(this);
         }
         ensure!(
@@ -113,16 +116,17 @@ impl DevCluster {
         let mut ports = Ports::new();
         let mut processes = Vec::new();
         for (role, prefix, count) in counts.of_roles() {
+            let options = plan.options(role)?;
             for n in 1..=count {
                 let mut of_log = || if role == Role::Log { ports.take().map(Some) } else { Ok(None) };
                 let (route, monitor) = (of_log()?, of_log()?);
                 let (name, port) = (format!("{prefix}-{n}"), ports.take()?);
-                processes.push(Process { name, role, port, route, monitor });
+                processes.push(Process { name, role, port, route, monitor, options: options.clone() });
             }
         }
         drop(ports);
         let this = Self { dir: dir.canonicalize()?, processes };
-        this.init(dealt)?.description(dealt.settlement)?;
+        this.init(plan)?.description(plan.settlement)?;
         fs::write(dir.join(PROCESSES), serde_json::to_string_pretty(&this.processes)?)?;
         Ok(this)
     }
@@ -258,6 +262,7 @@ impl DevCluster {
             Role::Coordinator => command.args(["--listen", &process.address()]),
             _ => command.arg("--data").arg(self.dir.join(&process.name)),
         };
+        command.args(&process.options);
         Ok(command)
     }
 

@@ -7,6 +7,8 @@ mod harness;
 
 use std::collections::HashMap;
 use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -16,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use harness::cluster::Cluster;
 use harness::metrics::Samples;
-use harness::pages::{ndjson, rounds};
+use harness::pages::{ndjson, rounds, text};
 use harness::small_disk::SmallDisk;
 use harness::{PATIENCE, Server, differences, doppel, lines_of, meaning, of_one_process, wait_until};
 use serde_json::{Value, json};
@@ -250,6 +252,67 @@ fn a_server_that_refuses_ends_in_time_or_is_killed_and_its_restart_has_what_was_
     }
     let different = differences(&meaning(&server.export()), &of_one_process(&crawl));
     assert!(different.is_empty(), "{}", different.join("\n"));
+}
+
+/// Bytes of a file system that are free.
+fn free(disk: &SmallDisk) -> u64 {
+    let system = rustix::fs::statvfs(disk.path()).unwrap();
+    system.f_bavail * system.f_frsize
+}
+
+/// Bytes of the files without a name that a process has open on the disk: what a backup keeps of changes.
+fn unnamed_bytes(server: &Server) -> u64 {
+    let open = fs::read_dir(format!("/proc/{}/fd", server.id())).unwrap().flatten();
+    let of_disk = open.filter(|entry| {
+        let target = fs::read_link(entry.path()).unwrap_or_default();
+        // The path is one of the process's own file system.
+        let target = target.to_string_lossy();
+        target.contains("/tier1/") && target.ends_with(" (deleted)")
+    });
+    of_disk.map(|entry| fs::metadata(entry.path()).map_or(0, |file| file.len())).sum()
+}
+
+#[test]
+fn a_backup_that_nobody_reads_leaves_room_on_the_disk_and_gives_its_own_back() {
+    let home = tempfile::tempdir().unwrap();
+    let Some(disk) = SmallDisk::make(home.path(), BYTES) else { return };
+    let server = start(&disk, home.path(), &["--snapshot-every", "0s"]);
+    // More than the buffers of a connection take.
+    let page = |n: u64| json!({"url": format!("http://p{n}.example/"), "text": text(n, 4_000).join(" ")});
+    server.push_all(&(0..600).map(page).collect::<Vec<_>>());
+    server.flush();
+    let mut reader = TcpStream::connect(server.url.strip_prefix("http://").unwrap()).unwrap();
+    // Otherwise the system may take the whole backup for a reader that reads nothing.
+    socket2::SockRef::from(&reader).set_recv_buffer_size(64 << 10).unwrap();
+    reader.write_all(b"GET /v1/backup HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").unwrap();
+    let mut head = [0; 100];
+    reader.read_exact(&mut head).unwrap();
+    assert!(head.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&head));
+    // Little more than what is left for new pages.
+    let left = free(&disk) - (BYTES / 40 + (16 << 20));
+    fs::write(disk.path().join("ballast"), vec![0x55; usize::try_from(left).unwrap()]).unwrap();
+    // Redirects have no signatures, so what is kept of them is a good part of what the disk gets.
+    let redirect = |n: u64, turn: u64| json!({"url": format!("http://r{n}.example/"), "redirect_to": format!("http://to{turn}.example/{n}")});
+    let (mut kept, mut largest) = (0, 0);
+    for turn in 0.. {
+        let redirects: Vec<Value> = (0..500).map(|n| redirect(n, turn)).collect();
+        let response = server.post("/v1/pages", "application/x-ndjson", ndjson(&redirects));
+        assert_eq!(response.status(), 200, "the disk is full, and {kept} bytes of it are of a backup");
+        kept = unnamed_bytes(&server);
+        largest = largest.max(kept);
+        if kept < largest {
+            break;
+        }
+    }
+    assert!(largest > 1 << 20 && kept == 0, "{kept} bytes of {largest} are left");
+    assert!(free(&disk) > 2 << 20, "{} bytes are free", free(&disk));
+    // The reader is told that it has no whole backup.
+    disk.empty();
+    let mut rest = Vec::new();
+    let read = reader.read_to_end(&mut rest);
+    assert!(read.is_err() || !rest.ends_with(b"\r\n0\r\n\r\n"), "the backup looks whole");
+    assert!(server.log().contains("the disk has little room left"), "{}", server.log());
+    assert!(server.terminate());
 }
 
 #[test]

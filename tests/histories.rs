@@ -142,8 +142,8 @@ fn in_a_cluster_a_collection_is_what_its_versions_say() {
     for seed in first..first + count {
         let history = History::of_cluster(seed);
         let signatures = Signatures::of(&history);
-        let Some(mut cluster) = InCluster::start(seed) else { return };
         let mut served = Served::new(&history, &signatures);
+        let Some(mut cluster) = InCluster::start(seed, &served.options()) else { return };
         if let Err(difference) = served.run(&mut cluster).and_then(|()| batch::compare(&served)) {
             panic!("in a cluster: {difference}\n{history}");
         }

@@ -9,9 +9,10 @@ use rustix::process::Pid;
 use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::args::PolicyArgs;
 use crate::cluster::log::MAX_BYTES_LEAST;
 use crate::dev_cluster::log_servers::Program;
-use crate::dev_cluster::{self, Counts, Dealt, Process, Role};
+use crate::dev_cluster::{self, Counts, Plan, Process, Role};
 use crate::output::{Output, say};
 
 /// Run a cluster on this machine, to try it and to break it.
@@ -70,6 +71,14 @@ struct Run {
     /// Bytes of each range's stream at the log servers [default: 1 GiB].
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(MAX_BYTES_LEAST..))]
     log_max_bytes: Option<u64>,
+    #[command(flatten)]
+    policy: PolicyArgs,
+    /// A file of winner rules and of markets (docs/WINNERS.md).
+    #[arg(long, value_name = "FILE")]
+    winners: Option<PathBuf>,
+    /// Distinct contents past which a group is quarantined, at least 2, as of `doppel tier1`.
+    #[arg(long, value_name = "CONTENTS", value_parser = clap::value_parser!(u64).range(2..))]
+    group_members_max: Option<u64>,
     /// The program of the log servers [default: the `nats-server` on the path].
     #[arg(long, value_name = "PATH", env = "DOPPEL_NATS_SERVER")]
     nats_server: Option<PathBuf>,
@@ -122,7 +131,7 @@ impl DevCluster {
 impl Run {
     fn run(self) -> anyhow::Result<()> {
         let Self { dir, tier1, tier2, coordinators, log_servers, nats_server, json, .. } = self;
-        let Self { ranges, replicas, log_max_bytes, .. } = self;
+        let Self { ranges, replicas, log_max_bytes, policy, winners, group_members_max, .. } = self;
         let dir = dir.context("--dir is missing")?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
         // A signal during the start ends what was started by then.
@@ -132,16 +141,19 @@ impl Run {
         };
         // Before anything is made.
         let program = (log_servers > 0).then(|| Program::find(nats_server.as_deref())).transpose()?;
-        let (counts, dealt) = (
+        let (counts, plan) = (
             Counts { tier1, tier2, coordinators, log: log_servers },
-            Dealt {
+            Plan {
+                policy,
+                winners,
+                group_members_max,
                 ranges,
                 replicas,
                 log_max_bytes,
                 settlement: program.as_ref().map(Program::settlement).unwrap_or_default(),
             },
         );
-        let cluster = dev_cluster::DevCluster::open_or_begin(&dir, counts, dealt)?;
+        let cluster = dev_cluster::DevCluster::open_or_begin(&dir, counts, &plan)?;
         let _lock = cluster.lock()?;
         let left = cluster.end_leftovers();
         if !left.is_empty() {
@@ -164,7 +176,7 @@ impl Run {
                 say!("waiting for the log");
             }
         }
-        cluster.ready(dealt)?;
+        cluster.ready(&plan)?;
         for process in cluster.processes.iter().filter(|process| process.role != Role::Log) {
             pids.push((process, start(process)?));
         }

@@ -173,6 +173,11 @@ impl Init {
         Self { ranges, replicas, ..self }
     }
 
+    /// The same with other ways to compare pages and to elect winners.
+    pub(crate) fn comparing(self, policy: PolicyArgs, winners: Option<PathBuf>) -> Self {
+        Self { policy, winners, ..self }
+    }
+
     /// The same with a log on these servers.
     pub(crate) fn with_log(self, log: Vec<String>, log_monitor: Vec<String>, log_max_bytes: u64) -> Self {
         Self { log, log_monitor, log_max_bytes: Some(log_max_bytes), ..self }

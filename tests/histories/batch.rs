@@ -5,13 +5,14 @@ use std::fs;
 use doppel_model::Random;
 use serde_json::Value;
 
+use super::history::MARKETS;
 use super::front::{Front as _, OneProcess};
 use super::served::{Checked, Served, differences, equal, live};
 use crate::harness::{lines_of, run, run_ok};
 
 /// Compares what batches make of the versions that arrived.
 pub(crate) fn compare(served: &Served<'_>) -> Checked {
-    let answers = live(&served.model(None).answers());
+    let answers = live(&served.model(None).answers(None));
     if answers.is_empty() {
         return Ok(());
     }
@@ -32,13 +33,19 @@ pub(crate) fn compare(served: &Served<'_>) -> Checked {
         inputs.push(served.file(name).display().to_string());
     }
     let out = served.file("out.jsonl").display().to_string();
-    let options = served.history.options(&served.winners());
+    let options = served.options();
     let dedup = |extra: &[&str]| -> Vec<Value> {
         let arguments = ["dedup", "--latest", "--out", &out].into_iter().chain(extra.iter().copied());
         run_ok(arguments.chain(options.iter().map(String::as_str)).chain(inputs.iter().map(String::as_str)));
         lines_of(&fs::read_to_string(&out).unwrap())
     };
     equal("dedup --latest", &differences(&answers, &dedup(&[]), "status"))?;
+    if random.below(3) == 0 {
+        let market = &MARKETS[random.index(MARKETS.len())];
+        let answers = live(&served.model(None).answers(Some(market)));
+        let of_market = dedup(&["--market", market.name]);
+        equal(&format!("dedup --latest --market {}", market.name), &differences(&answers, &of_market, "status"))?;
+    }
     if random.below(4) == 0 {
         equal("dedup --latest --incremental", &differences(&answers, &dedup(&["--incremental"]), "status"))?;
     }
@@ -51,7 +58,7 @@ pub(crate) fn compare(served: &Served<'_>) -> Checked {
 /// A directory that a batch makes is served.
 fn directory(served: &Served<'_>, inputs: &[String]) -> Checked {
     let data = served.file("batch");
-    let options = served.history.directory_options(&served.winners());
+    let options = served.directory_options();
     let made = ["dedup".to_owned(), "--data".to_owned(), data.display().to_string()];
     run_ok(made.iter().chain(&options).chain(inputs));
     let process = OneProcess::start(data.clone(), served.server_options());

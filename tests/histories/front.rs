@@ -75,8 +75,10 @@ pub(crate) struct InCluster {
 
 impl InCluster {
     /// None where the log has no program.
-    pub(crate) fn start(seed: u64) -> Option<Self> {
-        let trial = Trial::replicated(&["--tier1", "3", "--tier2", "2", "--coordinators", "1"])?;
+    pub(crate) fn start(seed: u64, options: &[String]) -> Option<Self> {
+        let counts = ["--tier1", "3", "--tier2", "2", "--coordinators", "1"].into_iter();
+        let options: Vec<&str> = counts.chain(options.iter().map(String::as_str)).collect();
+        let trial = Trial::replicated(&options)?;
         let front = trial.coordinators().remove(0);
         Some(Self { trial, front, random: Random::of(seed, [3, 0, 0]), away: None, kills: 0 })
     }

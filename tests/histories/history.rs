@@ -8,9 +8,8 @@ use serde_json::{Value, json};
 
 use super::texts::texts;
 
-/// The policies of histories; `jaccard` is drawn more often than the others. Those that read tables are left out: a server and a batch would
-/// have to be given the same tables.
-const POLICIES: [&str; 14] = [
+/// The policies of histories; `jaccard` is drawn more often than the others.
+const POLICIES: [&str; 16] = [
     "jaccard",
     "jaccard",
     "jaccard",
@@ -25,7 +24,32 @@ const POLICIES: [&str; 14] = [
     "combined",
     "overlap",
     "copies",
+    "imatch",
+    "multi-simhash",
 ];
+
+/// Host suffixes that a question can prefer: of the file of winner rules, or named by themselves.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Market {
+    /// As a question names it.
+    pub(crate) name: &'static str,
+    suffixes: &'static [&'static str],
+    is_in_file: bool,
+}
+
+pub(crate) const MARKETS: [Market; 4] = [
+    Market { name: "west", suffixes: &["d.org", "www.b.de", "c.fr"], is_in_file: true },
+    Market { name: "example", suffixes: &["example"], is_in_file: false },
+    Market { name: "b.de", suffixes: &["b.de"], is_in_file: false },
+    Market { name: ".fr", suffixes: &["fr"], is_in_file: false },
+];
+
+impl Market {
+    pub(crate) fn has(&self, page: Page) -> bool {
+        let host = url(page).host();
+        self.suffixes.iter().any(|suffix| host == *suffix || host.ends_with(&format!(".{suffix}")))
+    }
+}
 
 /// The rules that a file of winner rules can name.
 const RULES: [&str; 6] = ["popularity", "day_first_seen", "static_url", "shorter_url", "first_seen", "https"];
@@ -151,10 +175,9 @@ impl Setup {
         }
     }
 
-    /// Everything as it is by default, as in a cluster that was made without options.
-    fn usual() -> Self {
-        let (policy, rules, contents_max) = ("jaccard", None, None);
-        Self { policy, rules, contents_max, shards: 16, ranges: 6, partitions: 1, nodes: 1 }
+    /// A cluster of several ranges and nodes.
+    fn of_cluster(random: &mut Random) -> Self {
+        Self { shards: 16, ranges: 6, partitions: 1, nodes: 2, ..Self::of(random) }
     }
 
     pub(crate) fn policy(&self) -> Policy {
@@ -275,7 +298,9 @@ impl History {
 
     /// The history of a seed in a cluster: longer, because a cluster starts slowly.
     pub(crate) fn of_cluster(seed: u64) -> Self {
-        Self::make(seed, Setup::usual(), 40, Random::of(seed, [2, 0, 0]))
+        let mut random = Random::of(seed, [2, 0, 0]);
+        let setup = Setup::of_cluster(&mut random);
+        Self::make(seed, setup, 40, random)
     }
 
     fn make(seed: u64, setup: Setup, steps: usize, mut random: Random) -> Self {
@@ -313,24 +338,13 @@ impl History {
         line
     }
 
-    /// The options that a server and a batch have in common, with a file of rules if there is one.
-    pub(crate) fn options(&self, winners: &str) -> Vec<String> {
-        let Setup { policy, rules, contents_max, .. } = &self.setup;
-        let mut options = vec!["--policy".to_owned(), (*policy).to_owned()];
-        if rules.is_some() {
-            options.extend(["--winners".to_owned(), winners.to_owned()]);
-        }
-        if let Some(max) = contents_max {
-            options.extend(["--group-members-max".to_owned(), max.to_string()]);
-        }
-        options
-    }
-
-    /// The options of a collection that stays.
-    pub(crate) fn directory_options(&self, winners: &str) -> Vec<String> {
-        let Setup { shards, ranges, .. } = self.setup;
-        let numbers = ["--shards".to_owned(), shards.to_string(), "--ranges".to_owned(), ranges.to_string()];
-        [self.options(winners), numbers.to_vec()].concat()
+    /// The file of winner rules and markets.
+    pub(crate) fn winners_file(&self) -> String {
+        let rules = self.setup.rules.as_ref().map(|rules| format!("rules = {rules:?}\n"));
+        let markets = MARKETS.iter().filter(|market| market.is_in_file);
+        let markets: String =
+            markets.map(|market| format!("{} = {:?}\n", market.name, market.suffixes)).collect();
+        format!("{}[markets]\n{markets}", rules.unwrap_or_default())
     }
 }
 

@@ -6,12 +6,12 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use doppel_model::pairwise::Policy;
+use doppel_model::pairwise::{Policy, Signer};
 use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, Timestamp};
 use doppel_text::Extractor;
 
-use super::history::{Body, History, Page, Version, url};
+use super::history::{Body, History, Market, Page, Version, url};
 
 /// Redirects followed at most.
 const HOPS_MAX: usize = 20;
@@ -33,10 +33,14 @@ pub(crate) enum Mistake {
     DeadIsUnknown,
     /// A purged page keeps its versions.
     PurgeForgetsNothing,
+    /// The first page of a market stands for its group, whatever else names the winner.
+    MarketsTearCovers,
+    /// A market changes nothing.
+    NoMarkets,
 }
 
 impl Mistake {
-    pub(crate) const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 9] = [
         Self::LastArrivalStands,
         Self::LatePopularityIsLost,
         Self::LateVersionsAreNotSeen,
@@ -44,12 +48,16 @@ impl Mistake {
         Self::NoChains,
         Self::DeadIsUnknown,
         Self::PurgeForgetsNothing,
+        Self::MarketsTearCovers,
+        Self::NoMarkets,
     ];
 }
 
 /// The signatures of all texts on all pages.
 pub(crate) struct Signatures {
     policy: Policy,
+    /// The file of the tables that the policy reads.
+    pub(crate) tables: Option<Vec<u8>>,
     /// By text, and by page where a policy reads the site.
     all: HashMap<(usize, Option<Page>), Arc<Signature>>,
 }
@@ -85,10 +93,23 @@ pub(crate) struct Expected {
     pub(crate) fetched_at: String,
 }
 
+/// The page that stands for a component, and the page that each page which is not kept is a duplicate of.
+struct Standing {
+    winner: Page,
+    cover: BTreeMap<Page, Page>,
+    /// The market in which the page stands for the component instead of the usual one.
+    market: Option<Market>,
+}
+
 impl Signatures {
     pub(crate) fn of(history: &History) -> Self {
         let policy = history.setup.policy();
-        let mut extractor = Extractor::new(policy);
+        let mut words = Extractor::default();
+        let terms: Vec<Vec<u64>> =
+            history.texts.iter().map(|text| words.text_terms(text).terms.to_vec()).collect();
+        let signer = Signer::learnt(policy, terms);
+        let tables = signer.tables().map(|tables| tables.to_file());
+        let mut extractor = Extractor::signing(signer);
         let mut all = HashMap::new();
         for (number, text) in history.texts.iter().enumerate() {
             if policy.reads_site() {
@@ -100,7 +121,7 @@ impl Signatures {
                 all.insert((number, None), Arc::new(extractor.text(text).signature));
             }
         }
-        let signatures = Self { policy, all };
+        let signatures = Self { policy, tables, all };
         signatures.check(history);
         signatures
     }
@@ -329,9 +350,37 @@ impl<'m> Model<'m> {
         cover
     }
 
-    /// What has to be said of every page on record, by URL.
-    pub(crate) fn answers(&self) -> BTreeMap<String, Expected> {
+    /// Which page stands for a component, whose pages are in the winner order.
+    fn standing(&self, component: &[Page], market: Option<&Market>) -> Standing {
+        let winner = component[0];
+        let (mut cover, usual) = (BTreeMap::new(), |cover| Standing { winner, cover, market: None });
+        if self.is_quarantined(component) {
+            return usual(cover);
+        }
+        cover.extend(self.cover(component));
+        let Some(market) = market.filter(|_| self.mistake != Some(Mistake::NoMarkets)) else {
+            return usual(cover);
+        };
+        let preferred = component.iter().copied().find(|page| market.has(*page));
+        let Some(preferred) = preferred.filter(|page| *page != winner) else { return usual(cover) };
+        let named = cover.iter().filter(|(_, of)| **of == winner).map(|(page, _)| *page);
+        let named: Vec<Page> = named.chain([winner]).filter(|page| *page != preferred).collect();
+        let is_copy =
+            self.signature(preferred).map(Signature::content) == self.signature(winner).map(Signature::content);
+        let is_careless = self.mistake == Some(Mistake::MarketsTearCovers);
+        if !is_copy && !is_careless && !named.iter().all(|page| self.similar(preferred, *page)) {
+            return usual(cover);
+        }
+        cover.remove(&preferred);
+        cover.extend(named.into_iter().map(|page| (page, preferred)));
+        Standing { winner: preferred, cover, market: Some(*market) }
+    }
+
+    /// What has to be said of every page on record, by URL, to a question that may name a market.
+    pub(crate) fn answers(&self, market: Option<&Market>) -> BTreeMap<String, Expected> {
         let components = self.components();
+        let standings: Vec<Standing> =
+            components.iter().map(|component| self.standing(component, market)).collect();
         let ends: BTreeMap<Page, Result<Page, &str>> =
             self.pages.keys().map(|page| (*page, self.end(*page))).collect();
         let mut answers = BTreeMap::new();
@@ -357,7 +406,7 @@ impl<'m> Model<'m> {
                     if of_group.count() == 1 {
                         alone("unique", None)
                     } else {
-                        let grouped = self.grouped(*page, end, component);
+                        let grouped = self.grouped(*page, end, &standings[number]);
                         Expected { group: Some(number), fetched_at: fetched_at.clone(), ..grouped }
                     }
                 }
@@ -368,10 +417,9 @@ impl<'m> Model<'m> {
     }
 
     /// What has to be said of a page in a group of several, but for the group and the date.
-    fn grouped(&self, page: Page, end: Page, component: &[Page]) -> Expected {
-        let (winner, is_redirect) = (component[0], page != end);
-        let cover = if self.is_quarantined(component) { BTreeMap::new() } else { self.cover(component) };
-        let of = cover.get(&end).copied().or(is_redirect.then_some(end));
+    fn grouped(&self, page: Page, end: Page, standing: &Standing) -> Expected {
+        let (winner, is_redirect) = (standing.winner, page != end);
+        let of = standing.cover.get(&end).copied().or(is_redirect.then_some(end));
         let status = match of {
             Some(_) => "duplicate",
             None if page == winner => "winner",
@@ -388,7 +436,10 @@ impl<'m> Model<'m> {
             duplicate_of: of.map(|of| url(of).to_string()),
             similarity,
             reason: None,
-            rule: is_told.then(|| self.order(named, page).1),
+            rule: is_told.then(|| {
+                let market = standing.market.filter(|market| named == winner && !market.has(page));
+                market.map_or_else(|| self.order(named, page).1, |_| "market")
+            }),
             fetched_at: String::new(),
         }
     }

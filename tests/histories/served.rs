@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::front::Front;
-use super::history::{Body, History, NEVER, Page, Step, Version, url};
+use super::history::{Body, History, MARKETS, Market, NEVER, Page, Step, Version, url};
 use super::model::{Expected, Mistake, Model, Signatures};
 use crate::harness::{Server, json_of, lines_of};
 
@@ -18,8 +18,17 @@ use crate::harness::{Server, json_of, lines_of};
 const PATIENCE: u32 = 600;
 const PAUSE: Duration = Duration::from_millis(100);
 
+const WINNERS: &str = "winners.toml";
+const TABLES: &str = "tables";
+
 /// The differences that were found between answers and the model.
 pub(crate) type Checked = Result<(), String>;
+
+/// What a server answers about all pages.
+struct Answers {
+    export: Vec<Value>,
+    statuses: Vec<Value>,
+}
 
 /// A consumer of the feed.
 #[derive(Default)]
@@ -48,8 +57,9 @@ pub(crate) struct Served<'h> {
 impl<'h> Served<'h> {
     pub(crate) fn new(history: &'h History, signatures: &'h Signatures) -> Self {
         let home = tempfile::tempdir().unwrap();
-        if let Some(rules) = &history.setup.rules {
-            std::fs::write(home.path().join("winners.toml"), format!("rules = {rules:?}\n")).unwrap();
+        std::fs::write(home.path().join(WINNERS), history.winners_file()).unwrap();
+        if let Some(tables) = &signatures.tables {
+            std::fs::write(home.path().join(TABLES), tables).unwrap();
         }
         Self {
             history,
@@ -67,14 +77,32 @@ impl<'h> Served<'h> {
         self.home.path().join(name)
     }
 
-    pub(crate) fn winners(&self) -> String {
-        self.file("winners.toml").display().to_string()
+    /// The options that a server, a cluster and a batch have in common.
+    pub(crate) fn options(&self) -> Vec<String> {
+        let setup = &self.history.setup;
+        let file = |name: &str| self.file(name).display().to_string();
+        let mut options = vec![("--policy", setup.policy.to_owned()), ("--winners", file(WINNERS))];
+        if self.signatures.tables.is_some() {
+            options.push(("--policy-tables", file(TABLES)));
+        }
+        if let Some(max) = setup.contents_max {
+            options.push(("--group-members-max", max.to_string()));
+        }
+        options.into_iter().flat_map(|(name, value)| [name.to_owned(), value]).collect()
+    }
+
+    /// The options of a collection that stays.
+    pub(crate) fn directory_options(&self) -> Vec<String> {
+        let setup = &self.history.setup;
+        let numbers =
+            ["--shards".to_owned(), setup.shards.to_string(), "--ranges".to_owned(), setup.ranges.to_string()];
+        [self.options(), numbers.to_vec()].concat()
     }
 
     /// The options of a server on a directory.
     pub(crate) fn server_options(&self) -> Vec<String> {
         let setup = &self.history.setup;
-        let mut options = self.history.directory_options(&self.winners());
+        let mut options = self.directory_options();
         for (name, number) in [("--partitions", setup.partitions), ("--index-nodes", setup.nodes)] {
             options.extend([name.to_owned(), number.to_string()]);
         }
@@ -116,7 +144,7 @@ impl<'h> Served<'h> {
                             json!({"url": url(*page).as_str()}).to_string(),
                         )
                     });
-                    let is_known = self.model(None).answers().contains_key(url(*page).as_str());
+                    let is_known = self.model(None).answers(None).contains_key(url(*page).as_str());
                     // A purge that was repeated, because a range had no owner, may have counted before.
                     if answer["purged"] != u64::from(is_known) && !front.is_cluster() {
                         return Err(format!("the purge of {} answers {answer}", url(*page)));
@@ -185,17 +213,21 @@ impl<'h> Served<'h> {
         front.complete();
         front.server().flush_patiently();
         while !self.consumer.read(front.server(), 1_000) {}
-        let answers = self.model(None).answers();
-        let export = lines_of(&front.server().export());
-        equal("the export", &differences(&live(&answers), &export, "status"))?;
-        let told = self.statuses(front.server(), &answers)?;
-        self.feed(&answers, &export)?;
-        groups(front.server(), &export)?;
+        let answers = self.model(None).answers(None);
+        let told = self.told(front.server(), None)?;
+        self.feed(&answers, &told.export)?;
+        groups(front.server(), &told.export)?;
+        let market = &MARKETS[self.compared % MARKETS.len()];
+        let in_market = self.told(front.server(), Some(market))?;
         self.compared += answers.len();
         for mistake in Mistake::ALL {
-            let wrong = self.model(Some(mistake)).answers();
-            if !differences(&live(&wrong), &export, "status").is_empty() || !untold(&wrong, &told).is_empty()
-            {
+            let wrong = self.model(Some(mistake));
+            let differs = |market: Option<&Market>, told: &Answers| {
+                let wrong = wrong.answers(market);
+                !differences(&live(&wrong), &told.export, "status").is_empty()
+                    || !untold(&wrong, &told.statuses).is_empty()
+            };
+            if differs(None, &told) || differs(Some(market), &in_market) {
                 self.noticed.insert(mistake);
             }
         }
@@ -205,21 +237,37 @@ impl<'h> Served<'h> {
     /// Compares a server on the same collection with the model.
     pub(crate) fn compare(&self, server: &Server) -> Checked {
         server.flush();
-        let answers = self.model(None).answers();
-        let export = lines_of(&server.export());
-        equal("the export", &differences(&live(&answers), &export, "status"))?;
-        self.statuses(server, &answers)?;
-        groups(server, &export)
+        let answers = self.told(server, None)?;
+        groups(server, &answers.export)
     }
 
-    /// Compares the answers to questions about all pages; gives them.
-    fn statuses(&self, server: &Server, answers: &BTreeMap<String, Expected>) -> Result<Vec<Value>, String> {
+    /// Compares the export and the answers to questions about all pages with the model; gives them.
+    fn told(&self, server: &Server, market: Option<&Market>) -> Result<Answers, String> {
+        let answers = self.model(None).answers(market);
+        let query: Vec<(&str, &str)> = market.iter().map(|market| ("market", market.name)).collect();
+        let response = server.query("/v1/export", &query);
+        assert_eq!(response.status(), 200);
+        let export = lines_of(&response.text().unwrap());
+        let of_market = market.map(|market| format!(" of the market {}", market.name)).unwrap_or_default();
+        equal(&format!("the export{of_market}"), &differences(&live(&answers), &export, "status"))?;
+        let statuses = self.statuses(server, &answers, market)?;
+        Ok(Answers { export, statuses })
+    }
+
+    fn statuses(
+        &self,
+        server: &Server,
+        answers: &BTreeMap<String, Expected>,
+        market: Option<&Market>,
+    ) -> Result<Vec<Value>, String> {
         let never = url(NEVER).to_string();
         let urls: Vec<&str> = answers.keys().map(String::as_str).chain([never.as_str()]).collect();
-        let told = server.post_json("/v1/status", &json!({ "urls": urls }));
+        let market = market.map(|market| market.name);
+        let told = server.post_json("/v1/status", &json!({ "urls": urls, "market": market }));
         let told = told["pages"].as_array().unwrap();
-        equal("status", &differences(answers, &told[..answers.len()], "status"))?;
-        equal("status", &untold(answers, told))?;
+        let what = market.map_or_else(|| "status".to_owned(), |market| format!("status in the market {market}"));
+        equal(&what, &differences(answers, &told[..answers.len()], "status"))?;
+        equal(&what, &untold(answers, told))?;
         let never = &told[answers.len()];
         if never["status"] != "unknown" {
             return Err(format!("a page that never came is {never}"));

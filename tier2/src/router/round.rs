@@ -239,6 +239,12 @@ impl Asked {
         }
     }
 
+    /// Bytes of memory that the search's signature takes here.
+    pub(super) fn signature_bytes(&self) -> usize {
+        let signature = self.home.as_ref().and_then(|home| home.signature.as_ref());
+        signature.map_or(0, |signature| signature.as_bytes().len())
+    }
+
     /// Whether every node that was to store the page has said that it does not.
     fn is_missing(&self) -> bool {
         matches!(self.state, State::Open(_)) && self.unfinished.is_none()

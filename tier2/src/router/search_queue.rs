@@ -14,6 +14,9 @@ use super::round::Asked;
 /// Interrupted searches of a client that may wait while it has others.
 const INTERRUPTED_MAX: usize = 64;
 
+/// Bytes of signatures that waiting searches may keep in memory. A search beyond that reads its signature from the node that stores it.
+const SIGNATURE_BYTES_MAX: usize = 64 << 20;
+
 /// The searches of one client.
 #[derive(Default)]
 struct Lane {
@@ -30,6 +33,8 @@ pub(super) struct SearchQueue {
     /// The content and ticket of the last search of each page.
     current: HashMap<PageId, (ContentHash, u32)>,
     count: usize,
+    /// Bytes of the signatures that the waiting searches keep.
+    signature_bytes: usize,
 }
 
 impl SearchQueue {
@@ -45,17 +50,29 @@ impl SearchQueue {
         if self.current.get(&page).is_none_or(|(_, current)| *current <= ticket) {
             self.current.insert(page, (asked.content, ticket));
         }
+        let asked = self.within_memory(asked);
         self.lane(asked.search.client).fresh.push_back(asked);
     }
 
     /// Gives back a search that has used up its turn.
     pub(super) fn postpone(&mut self, asked: Asked) {
+        let asked = self.within_memory(asked);
         self.lane(asked.search.client).interrupted.push_back(asked);
     }
 
     /// Gives back a search that has not had its turn.
     pub(super) fn give_back(&mut self, asked: Asked) {
+        let asked = self.within_memory(asked);
         self.lane(asked.search.client).fresh.push_front(asked);
+    }
+
+    /// Counts the signature of a search that is about to wait, and drops the signature if the waiting searches keep too many bytes.
+    fn within_memory(&mut self, mut asked: Asked) -> Asked {
+        if self.signature_bytes + asked.signature_bytes() > SIGNATURE_BYTES_MAX {
+            asked.forget_signature();
+        }
+        self.signature_bytes += asked.signature_bytes();
+        asked
     }
 
     fn lane(&mut self, client: ClientId) -> &mut Lane {
@@ -88,6 +105,7 @@ impl SearchQueue {
         }
         let asked = asked?;
         self.count -= 1;
+        self.signature_bytes -= asked.signature_bytes();
         let is_void = self.current.get(&asked.page) != Some(&(asked.content, asked.search.ticket));
         Some((asked, is_void))
     }
@@ -117,6 +135,12 @@ impl SearchQueue {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use doppel_model::NodeId;
+    use doppel_model::Tau;
+    use doppel_model::signature::Builder;
+    use doppel_partitioning::{PartitionMap, Plan};
     use doppel_protocol::Search;
 
     use super::*;
@@ -184,5 +208,25 @@ mod tests {
         queue.push(asked(1, 5, 5));
         let (taken, dropped) = queue.take(9);
         assert_eq!((taken.len(), taken[0].search.ticket, dropped), (1, 6, 1));
+    }
+
+    #[test]
+    fn waiting_searches_keep_signatures_of_bounded_size() {
+        let signature = Builder::new().build(&(0..200_000).collect::<Vec<u64>>());
+        let (bytes, signature) = (signature.as_bytes().len(), Arc::new(signature));
+        let plan = Plan::on_first(PartitionMap::one(1, Tau::DEFAULT).unwrap(), 1).unwrap();
+        let mut queue = SearchQueue::default();
+        let few = SIGNATURE_BYTES_MAX / bytes;
+        for page in 0..few + 10 {
+            let mut asked = asked(1, page as u8, 1);
+            asked.is_stored_at(&plan, NodeId(0), &signature);
+            queue.push(asked);
+        }
+        assert_eq!(queue.signature_bytes, few * bytes);
+        assert_eq!(Arc::strong_count(&signature), 1 + few, "searches beyond the limit keep no signature");
+        let (taken, _) = queue.take(usize::MAX);
+        assert_eq!(queue.signature_bytes, 0);
+        drop(taken);
+        assert_eq!(Arc::strong_count(&signature), 1);
     }
 }
