@@ -14,7 +14,7 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::anyhow;
+use anyhow::{Context as _, anyhow};
 use clap::Args;
 use doppel_crawls::{Fetched, FetchedBody, Location};
 use doppel_protocol::answer::Flushed;
@@ -38,7 +38,7 @@ const FLUSH_STEP: Duration = Duration::from_secs(60);
 /// Post crawls to a server.
 ///
 /// Waits while the server is busy or away. May be repeated after an interruption: what the server has is
-/// `unchanged` then, and a version older than that on record is `stale` and not taken. It records no deaths of
+/// `unchanged` then, and a version older than that on record is `stale` and does not replace it. It records no deaths of
 /// files: a page of a directory whose file has gone since an earlier load stays live until a push says `dead`.
 /// (`doppel dedup --data DIR --prune` records them, in a data directory that no server uses.)
 ///
@@ -53,7 +53,7 @@ Examples:
 pub(crate) struct Load {
     #[command(flatten)]
     inputs: InputArgs,
-    /// Wait until everything is decided.
+    /// Wait until everything is decided that the server has accepted, also from other clients.
     #[arg(long)]
     flush: bool,
     /// Batches in flight.
@@ -211,18 +211,28 @@ fn unicode(html: Vec<u8>, charset: Option<&str>) -> String {
 }
 
 /// Decides everything accepted so far.
+/// Waits until the server has decided everything that it accepted before, from all clients. A server that is busy or away is asked again.
 fn flush(client: &Client, patience: Duration) -> anyhow::Result<()> {
     let spinner = progress::waiting("deciding");
     let wait = FLUSH_STEP.min(patience);
+    let mut is_told = false;
     loop {
         let request = client.request(Method::POST, &["v1", "flush"]);
         let request = request.query(&[("wait", "true"), ("timeout", &wait.as_secs().to_string())]);
         // The server answers after the time it was asked to wait, so the client waits a little longer.
-        let Flushed { done, .. } = client.json(request.timeout(wait + patience))?;
+        let answer = client.send_patiently(&request, wait + patience)?;
+        let Flushed { done, backlog } =
+            serde_json::from_str(&answer).context("the server's answer to the flush is not understood")?;
         if done {
             spinner.finish_and_clear();
             return Ok(());
         }
+        let pending = count(backlog.pending);
+        if !is_told {
+            say!("doppel: the server is deciding pages of all clients; {pending} of them are pending");
+            is_told = true;
+        }
+        spinner.set_message(format!("deciding, {pending} pages are pending"));
     }
 }
 

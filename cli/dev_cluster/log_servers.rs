@@ -180,6 +180,7 @@ mod tests {
             port: 4000 + n,
             route: Some(5000 + n),
             monitor: Some(6000 + n),
+            options: Vec::new(),
         };
         let config = |count: u16, version| {
             let cluster =

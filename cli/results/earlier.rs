@@ -1,12 +1,14 @@
 //! Results of earlier runs in the directories that a run writes to.
 //!
 //! Each directory has a list of the results that runs have put there: the path, the input, and what the file was like. A result of an
-//! earlier run is removed when the run reads its input and writes no such file. A file that no run has noted, or that has changed
+//! earlier run is removed when the run reads its input and writes no such file, or when the input has gone from a directory that the run
+//! names. A file that no run has noted, or that has changed
 //! since then, is never removed: it is an error that names the file.
 //!
 //! The list is a file of lines of JSON. A line is written before its file gets its name, so a run that is killed has no result that the
 //! list does not have. At the end of a run the list is written anew without the lines that are of no use any more.
 
+mod named_inputs;
 #[cfg(test)]
 mod tests;
 
@@ -23,6 +25,8 @@ use anyhow::{Context, bail, ensure};
 use doppel_crawls::copy::{Side, Sides};
 use doppel_snapshot::{create_directories, sync_directory};
 use serde::{Deserialize, Serialize};
+
+pub(super) use named_inputs::NamedInputs;
 
 use super::part_file::PartFile;
 use crate::inputs::Source;
@@ -74,6 +78,7 @@ pub(super) struct Earlier {
     /// Whether a collection is kept: what it has of an input stays, also if the input cannot be read any more.
     is_collection: bool,
     inputs: HashMap<String, Reading>,
+    named: NamedInputs,
     /// Hashes of the sides and paths of results of this run, and of the paths of what it has read and could not use.
     written: HashSet<u64>,
     bad: HashSet<u64>,
@@ -116,7 +121,7 @@ struct Findings {
 
 impl Earlier {
     /// Reads which lists there are.
-    pub(super) fn of(dirs: &Sides<PathBuf>, is_collection: bool) -> anyhow::Result<Self> {
+    pub(super) fn of(dirs: &Sides<PathBuf>, is_collection: bool, named: NamedInputs) -> anyhow::Result<Self> {
         let dirs =
             [(Side::Kept, &dirs.kept), (Side::Removed, &dirs.removed), (Side::Superseded, &dirs.superseded)];
         let wanted = dirs.into_iter().filter_map(|(side, dir)| Some((side, dir.as_ref()?)));
@@ -125,6 +130,7 @@ impl Earlier {
             lists,
             is_collection,
             inputs: HashMap::new(),
+            named,
             written: HashSet::new(),
             bad: HashSet::new(),
             hasher: RandomState::new(),
@@ -184,6 +190,7 @@ impl Earlier {
         }
         let is_bad = self.bad.contains(&self.hash(None, below));
         match self.inputs.get(&entry.input) {
+            None if !self.is_collection && self.named.names_missing(&to_path(&entry.input)) => Fate::Stale,
             None => Fate::Kept,
             Some(Reading::File) => Fate::Stale,
             Some(_) if self.is_collection => Fate::Kept,

@@ -13,7 +13,7 @@ use doppel_crawls::{InputOptions, Limits};
 use doppel_model::Timestamp;
 
 use super::checked::Results;
-use super::earlier::{self, Earlier, Reading};
+use super::earlier::{self, Earlier, NamedInputs, Reading};
 use super::part_file::{PartFile, Prepared};
 use super::places::no_object;
 use super::verdicts::Decisions;
@@ -106,7 +106,7 @@ impl Results {
         let options = inputs.records.fields.options(Limits::at(now));
         let bar = progress::bytes(sources.iter().map(|source| source.bytes).sum(), "writing");
         let mut copied = Copied::default();
-        let earlier = Earlier::of(&self.dirs, self.is_collection)?;
+        let earlier = Earlier::of(&self.dirs, self.is_collection, NamedInputs::of(&inputs.inputs))?;
         let mut writing = Writing { earlier, prepared: Prepared::default(), input: String::new() };
         for ((source, (place, seen)), met) in sources.iter().zip(&self.places).zip(met) {
             let path = source.path();

@@ -191,7 +191,10 @@ fn refusal(said: Option<RefOr<Response>>, kinds: &BTreeSet<Kind>) -> Response {
         _ => match kinds.iter().map(|kind| kind.meaning()).collect::<Vec<_>>().as_slice() {
             [meaning] => capitalised(meaning),
             _ if kinds.iter().all(|kind| kind.is_passing()) => "It may succeed some seconds later".to_owned(),
-            _ => "An error inside the service".to_owned(),
+            _ if kinds.iter().all(|kind| kind.status().is_server_error()) => {
+                "An error inside the service".to_owned()
+            }
+            meanings => capitalised(&meanings.join("; or ")),
         },
     };
     let types: Vec<String> = kinds.iter().map(|kind| kind.urn()).collect();

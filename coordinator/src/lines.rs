@@ -9,7 +9,6 @@ use std::collections::HashMap;
 use std::iter::Peekable;
 
 use axum::body::Bytes;
-use doppel_model::ClientId;
 use doppel_model::PageUrl;
 use serde::Deserialize;
 
@@ -59,7 +58,7 @@ pub(crate) fn take(app: &App, caller: &Caller, body: &Bytes) -> Result<Written, 
         for version in extracted.iter_mut().filter_map(|(_, one)| one.as_mut().ok()) {
             dates.date(version, arrival);
         }
-        let Err(problem) = record(app, caller.client(), extracted, &mut refused, &mut answers)? else {
+        let Err(problem) = record(app, caller, extracted, &mut refused, &mut answers)? else {
             continue;
         };
         if !answers.any_taken() {
@@ -77,7 +76,7 @@ pub(crate) fn take(app: &App, caller: &Caller, body: &Bytes) -> Result<Written, 
 /// no line was recorded, and that none can be at the moment.
 fn record(
     app: &App,
-    client: ClientId,
+    caller: &Caller,
     extracted: Vec<(Line, Ingested)>,
     refused_pages: &mut HashMap<String, Problem>,
     answers: &mut Answers<'_>,
@@ -103,7 +102,7 @@ fn record(
         pages.iter().for_each(|(line, _)| answers.retry(*line, None, &problem));
         return Ok(Err(problem));
     }
-    let recorded = if submissions.is_empty() { Ok(Vec::new()) } else { submit(app, client, submissions) };
+    let recorded = if submissions.is_empty() { Ok(Vec::new()) } else { submit(app, caller, submissions) };
     let outcomes = recorded?;
     let mut refused = outcomes.first().and_then(|(_, outcome)| outcome.clone().err()).map(Problem::from);
     if outcomes.iter().any(|(_, outcome)| outcome.is_ok()) {

@@ -39,6 +39,8 @@ pub(crate) struct FlushQuery {
 }
 
 /// Decide everything accepted before the call.
+///
+/// The pages of all clients count, so one client's backlog delays the answer to all of them.
 #[utoipa::path(
     post, path = "/v1/flush", operation_id = "flush", tag = "operations", params(FlushQuery),
     responses(

@@ -5,7 +5,6 @@ use axum::body::Body as HttpBody;
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
-use doppel_model::ClientId;
 use doppel_model::PageUrl;
 use doppel_protocol::answer::{LineAnswer, PageUrlForm, Purged, Taken, TimeForm};
 use doppel_protocol::page::{self, LINE_BYTES_MAX, PAGE_BYTES_MAX};
@@ -101,7 +100,7 @@ pub(crate) struct PageSchema {
         (status = 400, description = "Not a page; an array; an empty body; a page as it is without a URL"),
         (status = 413, description = "The body or the number of lines is over the limit"),
         (status = 415, description = "Another content type or encoding"),
-        (status = 429, description = "Too many pages are pending; nothing was taken"),
+        (status = 429, description = "Too many pages are pending, of all clients or of this one; nothing was taken"),
         refusals::Writes,
     ),
 )]
@@ -145,8 +144,7 @@ pub(crate) async fn post(
         return Err(Problem::bad_request("one page is an object; send many as application/x-ndjson"));
     }
     let json = held.into_bytes();
-    let client = caller.client();
-    let taken = app.blocking(move |app| one(app, client, extract(app, Source::Json(json.clone()))?)).await?;
+    let taken = app.blocking(move |app| one(app, &caller, extract(app, Source::Json(json.clone()))?)).await?;
     Ok(Json(taken).into_response())
 }
 
@@ -166,14 +164,13 @@ async fn raw(
         return Err(Problem::bad_request("the body is empty"));
     }
     let page = head.with_body(held.into_bytes());
-    let client = caller.client();
-    app.blocking(move |app| one(app, client, extract(app, Source::Raw(page.clone()))?)).await.map(Json)
+    app.blocking(move |app| one(app, &caller, extract(app, Source::Raw(page.clone()))?)).await.map(Json)
 }
 
 /// Takes one page.
-fn one(app: &App, client: ClientId, submission: Submission) -> Result<Taken, Problem> {
+fn one(app: &App, caller: &Caller, submission: Submission) -> Result<Taken, Problem> {
     let url = submission.url.to_string();
-    let taken = submit(app, client, vec![(url, submission)])?.pop();
+    let taken = submit(app, caller, vec![(url, submission)])?.pop();
     // There is one outcome for each submission.
     let (url, outcome) = taken.ok_or_else(Problem::internal)?;
     Ok(Taken { url, outcome: outcome? })
@@ -234,8 +231,7 @@ pub(crate) async fn delete(
     let fetched_at = fetched_at.map_err(IngestError::from)?.unwrap_or(now);
     let gone =
         Submission { url, fetched_at, popularity: None, language: None, canonical: None, body: Body::Dead };
-    let client = caller.client();
-    app.blocking(move |app| one(app, client, gone)).await.map(Json)
+    app.blocking(move |app| one(app, &caller, gone)).await.map(Json)
 }
 
 #[derive(Debug, Deserialize, ToSchema)]

@@ -2,6 +2,8 @@
 //! client's pages are decided meanwhile, the server ends when it is told to, and a purge ends the work at once.
 
 use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -121,7 +123,12 @@ fn a_template_below_the_threshold_keeps_no_other_client_waiting_and_the_server_e
         while begin.elapsed() < ATTACKED && !is_half() {
             thread::sleep(Duration::from_millis(100));
         }
-        println!("a template: {} of {} pages are pending after {:?}", pending(&door), count(), begin.elapsed());
+        println!(
+            "a template: {} of {} pages are pending after {:?}",
+            pending(&door),
+            count(),
+            begin.elapsed()
+        );
         assert!(is_half() || count() > PAGES_DEFAULT, "the pages of the template are not decided");
         over.store(true, Ordering::Relaxed);
         others.join().unwrap()
@@ -190,4 +197,37 @@ fn a_client_has_half_of_what_may_be_pending_and_a_purge_ends_its_work() {
     let flush = door.send(Method::POST, "/v1/flush?wait=true&timeout=4", Some(&door.tokens.operate));
     assert_eq!(flush.json::<Value>().unwrap()["done"], true);
     decided(&door, 1);
+}
+
+#[test]
+fn a_load_waits_while_its_client_has_no_place_for_a_flush() {
+    let door = Door::open(&[]);
+    push(&door, template(2_000), &AtomicBool::new(false));
+    // The client's places are taken as long as these connections stand and pages are pending.
+    let request = format!(
+        "POST /v1/flush?wait=true&timeout=3600 HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {}\r\ncontent-length: 0\r\n\r\n",
+        door.tokens.write
+    );
+    let connections: Vec<_> = (0..2).map(|_| door.connect()).collect();
+    connections.iter().for_each(|mut connection| connection.write_all(request.as_bytes()).unwrap());
+    let another_is_refused = || {
+        let flush = door.send(Method::POST, "/v1/flush?wait=true&timeout=1", Some(&door.tokens.write));
+        (flush.status() == 429).then_some(())
+    };
+    wait_until("the places to be taken", PATIENCE, another_is_refused);
+    let (pages, token) = (door._home.path().join("pages.jsonl"), door._home.path().join("write.token"));
+    std::fs::write(&pages, "{\"url\":\"http://loaded.example/\",\"text\":\"a page\"}\n").unwrap();
+    std::fs::write(&token, &door.tokens.write).unwrap();
+    let mut command = doppel();
+    command.args(["load", "--flush", "--server", &door.server.url, "--token-file"]).arg(&token).arg(&pages);
+    let mut load = command.stderr(Stdio::piped()).spawn().unwrap();
+    thread::sleep(Duration::from_secs(3));
+    assert!(load.try_wait().unwrap().is_none(), "the load has not waited");
+    assert!(pending(&door) > 0, "the pages were decided before the load could meet their flushes");
+    drop(connections);
+    let purge = json!({"host": "template.example"}).to_string();
+    let purged = door.post("/v1/purge", "application/json", purge, &door.tokens.operate);
+    assert_eq!(purged.status(), 200, "{}", purged.text().unwrap());
+    let output = load.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }

@@ -103,6 +103,23 @@ fn results_of_an_input_that_has_become_bad_go_and_nothing_else() {
 }
 
 #[test]
+fn results_of_a_file_that_has_gone_from_a_named_directory_or_pattern_go() {
+    for input in ["in", "in/*.jsonl"] {
+        let home = tempfile::tempdir().unwrap();
+        let home = home.path();
+        for name in ["in/a.jsonl", "in/b.jsonl"] {
+            put(home, name, records(1));
+        }
+        run_to(home, 0, &["--kept", "k", input]);
+        assert_eq!(results(&home.join("k")), ["a.jsonl", "b.jsonl"]);
+        fs::remove_file(home.join("in/a.jsonl")).unwrap();
+        let said = run_to(home, 0, &["--kept", "k", input]);
+        assert!(said.contains("removed k/a.jsonl: an earlier run wrote it"), "{said}");
+        assert_eq!(results(&home.join("k")), ["b.jsonl"]);
+    }
+}
+
+#[test]
 fn a_file_in_the_place_of_a_result_that_no_run_has_written_stays_and_is_an_error() {
     let home = tempfile::tempdir().unwrap();
     let home = home.path();

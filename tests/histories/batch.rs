@@ -5,8 +5,8 @@ use std::fs;
 use doppel_model::Random;
 use serde_json::Value;
 
-use super::history::MARKETS;
 use super::front::{Front as _, OneProcess};
+use super::history::MARKETS;
 use super::served::{Checked, Served, differences, equal, live};
 use crate::harness::{lines_of, run, run_ok};
 
@@ -44,7 +44,10 @@ pub(crate) fn compare(served: &Served<'_>) -> Checked {
         let market = &MARKETS[random.index(MARKETS.len())];
         let answers = live(&served.model(None).answers(Some(market)));
         let of_market = dedup(&["--market", market.name]);
-        equal(&format!("dedup --latest --market {}", market.name), &differences(&answers, &of_market, "status"))?;
+        equal(
+            &format!("dedup --latest --market {}", market.name),
+            &differences(&answers, &of_market, "status"),
+        )?;
     }
     if random.below(4) == 0 {
         equal("dedup --latest --incremental", &differences(&answers, &dedup(&["--incremental"]), "status"))?;

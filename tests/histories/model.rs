@@ -365,8 +365,8 @@ impl<'m> Model<'m> {
         let Some(preferred) = preferred.filter(|page| *page != winner) else { return usual(cover) };
         let named = cover.iter().filter(|(_, of)| **of == winner).map(|(page, _)| *page);
         let named: Vec<Page> = named.chain([winner]).filter(|page| *page != preferred).collect();
-        let is_copy =
-            self.signature(preferred).map(Signature::content) == self.signature(winner).map(Signature::content);
+        let is_copy = self.signature(preferred).map(Signature::content)
+            == self.signature(winner).map(Signature::content);
         let is_careless = self.mistake == Some(Mistake::MarketsTearCovers);
         if !is_copy && !is_careless && !named.iter().all(|page| self.similar(preferred, *page)) {
             return usual(cover);

@@ -94,8 +94,12 @@ impl<'h> Served<'h> {
     /// The options of a collection that stays.
     pub(crate) fn directory_options(&self) -> Vec<String> {
         let setup = &self.history.setup;
-        let numbers =
-            ["--shards".to_owned(), setup.shards.to_string(), "--ranges".to_owned(), setup.ranges.to_string()];
+        let numbers = [
+            "--shards".to_owned(),
+            setup.shards.to_string(),
+            "--ranges".to_owned(),
+            setup.ranges.to_string(),
+        ];
         [self.options(), numbers.to_vec()].concat()
     }
 
@@ -265,7 +269,8 @@ impl<'h> Served<'h> {
         let market = market.map(|market| market.name);
         let told = server.post_json("/v1/status", &json!({ "urls": urls, "market": market }));
         let told = told["pages"].as_array().unwrap();
-        let what = market.map_or_else(|| "status".to_owned(), |market| format!("status in the market {market}"));
+        let what =
+            market.map_or_else(|| "status".to_owned(), |market| format!("status in the market {market}"));
         equal(&what, &differences(answers, &told[..answers.len()], "status"))?;
         equal(&what, &untold(answers, told))?;
         let never = &told[answers.len()];

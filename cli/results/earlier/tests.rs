@@ -6,7 +6,7 @@ const INPUT: &str = "/crawl/a.jsonl";
 
 fn begin(dir: &Path) -> Earlier {
     let dirs = Sides { kept: Some(dir.to_owned()), removed: None, superseded: None };
-    Earlier::of(&dirs, false).unwrap()
+    Earlier::of(&dirs, false, NamedInputs::default()).unwrap()
 }
 
 fn put(earlier: &mut Earlier, dir: &Path, name: &Path, input: &str) {
@@ -100,7 +100,7 @@ fn a_file_of_that_name_that_is_no_list_stays() {
     let dirs = Sides { kept: Some(home.path().to_owned()), removed: None, superseded: None };
     for foreign in ["{\"doppel_results\":2}\nlines", "mine"] {
         fs::write(home.path().join(NAME), foreign).unwrap();
-        let error = Earlier::of(&dirs, false).unwrap_err().to_string();
+        let error = Earlier::of(&dirs, false, NamedInputs::default()).unwrap_err().to_string();
         assert!(error.contains("is no list of results of this version of Doppel"), "{error}");
         assert_eq!(fs::read_to_string(home.path().join(NAME)).unwrap(), foreign);
     }

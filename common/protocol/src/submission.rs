@@ -35,7 +35,11 @@ pub enum Body {
     Dead,
 }
 
-/// The durable outcome of a submission.
+/// What the service did with a version of a page. The outcome is on disk when it is answered.
+///
+/// `unchanged`: the version has the content on record; its date and popularity count. `confirmed`: the page was decided at once. `pending`: the
+/// version is recorded, and the page is still to be compared. `stale`: a better version of the page is on record or in the same request, so
+/// this version does not stand for the page; its date and popularity count all the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {

@@ -135,6 +135,15 @@ impl Caller {
         self.id.as_ref().map_or(ClientId::NONE, Id::client)
     }
 
+    /// The client for a log line: the name of its token, or its address.
+    pub(crate) fn shown(&self) -> String {
+        match &self.id {
+            Some(Id::Token(name)) => format!("token {name}"),
+            Some(Id::Address(address)) => format!("address {address}"),
+            None => "this machine".to_owned(),
+        }
+    }
+
     /// The name of its token.
     pub(crate) fn name(&self) -> Option<&TokenName> {
         self.token.as_ref().map(|(name, _)| name)

@@ -355,8 +355,9 @@ pub(crate) enum Effect {
     Uncovered(GroupId),
     /// A group has too many distinct contents to be advised from, or has them no more, be it that it was merged into another.
     Quarantine { group: GroupId, members: u64, begins: bool, into: Option<GroupId> },
-    /// More redirects end at a page than is usual by far, or no more than that again.
-    Crowded { url: PageUrl, redirects: u32, begins: bool },
+    /// The number of redirects that end at a page has passed the limit for a report, or has fallen back to it. `url` is `None` if the page was
+    /// purged, because a purged page must not be named.
+    Crowded { url: Option<PageUrl>, redirects: u32, begins: bool },
     /// A confirmed page owes a comparison.
     Deferred(PageId),
     /// The feed grew.

@@ -299,7 +299,9 @@ impl Machine<'_, '_> {
 
     /// Operators are to know of a page that has very many redirects, or no longer has.
     fn tell_crowd(&mut self, record: &PageRecord, begins: bool) {
-        let (url, redirects) = (record.url().clone(), record.inbound_redirects);
+        // The log names no page that was purged.
+        let url = (record.state != State::Purged).then(|| record.url().clone());
+        let redirects = record.inbound_redirects;
         self.effects.push(Effect::Crowded { url, redirects, begins });
     }
 

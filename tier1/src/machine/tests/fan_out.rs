@@ -4,6 +4,7 @@ use doppel_protocol::CROWDED_REDIRECTS;
 
 use super::*;
 use crate::machine::Message;
+use crate::record::State;
 
 const TARGET: &str = "http://h/target";
 
@@ -119,12 +120,11 @@ fn operators_are_told_of_a_page_at_which_very_many_redirects_end() {
             machine.here = ShardId(0);
             machine.receive(message).unwrap();
         });
-        let told: Vec<(u32, bool)> = effects
+        let told: Vec<(Option<String>, u32, bool)> = effects
             .into_iter()
             .filter_map(|effect| match effect {
                 Effect::Crowded { url, redirects, begins } => {
-                    assert_eq!(url.as_str(), TARGET);
-                    Some((redirects, begins))
+                    Some((url.map(|url| url.to_string()), redirects, begins))
                 }
                 _ => None,
             })
@@ -136,9 +136,17 @@ fn operators_are_told_of_a_page_at_which_very_many_redirects_end() {
     let detach = |source| Message::DetachRedirect { target: page, source };
     let many = CROWDED_REDIRECTS;
     assert_eq!(told(&mut world, attach(known)), (vec![], 0), "it is known");
-    assert_eq!(told(&mut world, attach(one)), (vec![(many + 1, true)], 1));
+    let named = || Some(TARGET.to_owned());
+    assert_eq!(told(&mut world, attach(one)), (vec![(named(), many + 1, true)], 1));
     assert_eq!(told(&mut world, attach(other)), (vec![], 1));
     assert_eq!(told(&mut world, detach(other)), (vec![], 1));
-    assert_eq!(told(&mut world, detach(one)), (vec![(many, false)], 0));
+    assert_eq!(told(&mut world, detach(one)), (vec![(named(), many, false)], 0));
     assert_eq!(told(&mut world, detach(known)), (vec![], 0));
+    // A purged page is not named.
+    let mut record = world.record(page).unwrap();
+    (record.inbound_redirects, record.state) = (many, State::Purged);
+    let row = crate::record::encode(&record).unwrap();
+    world.store.commit(vec![(key::page(ShardId(0), page), Some(row))]).unwrap();
+    told(&mut world, attach(one));
+    assert_eq!(told(&mut world, detach(one)).0, [(None, many, false)]);
 }

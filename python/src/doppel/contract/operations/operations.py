@@ -77,6 +77,8 @@ class OperationsCalls(Caller):
     def flush(self, *, wait: bool | None = None, timeout: int | None = None) -> Flushed:
         """Decide everything accepted before the call.
 
+        The pages of all clients count, so one client's backlog delays the answer to all of them.
+
         `wait`: Wait until everything accepted before the call is decided.
 
         `timeout`: Seconds to wait at most, 1 to 3,600; 60 where none is given.
@@ -200,6 +202,8 @@ class AsyncOperationsCalls(AsyncCaller):
 
     async def flush(self, *, wait: bool | None = None, timeout: int | None = None) -> Flushed:
         """Decide everything accepted before the call.
+
+        The pages of all clients count, so one client's backlog delays the answer to all of them.
 
         `wait`: Wait until everything accepted before the call is decided.
 
