@@ -10,12 +10,12 @@ use doppel_model::pairwise::{Policy, PolicyError};
 use doppel_partitioning::DIMENSIONS_MAX;
 use doppel_tier1::Retention;
 
-use crate::destination::refuse_input;
-use crate::exit::Failure;
 use crate::inputs::{self, Sources};
 use crate::records::RecordArgs;
-use crate::span::Span;
 use crate::spool::Spool;
+use doppel_terminal::destination::refuse_input;
+use doppel_terminal::exit::Failure;
+use doppel_terminal::span::Span;
 
 /// Where `doppel serve` listens unless told otherwise.
 pub(crate) const DEFAULT_SERVER: &str = "http://127.0.0.1:7700";

@@ -10,10 +10,10 @@ use anyhow::Context;
 use doppel_crawls::{FieldError, FieldProblem, HeadError, InputError, Reason};
 use serde::Serialize;
 
-use crate::exit::Failure;
 use crate::inputs::Sources;
-use crate::output::say;
 use crate::place_fields::PlaceFields;
+use doppel_terminal::exit::Failure;
+use doppel_terminal::output::say;
 
 /// A file of bad records, which all clones write to. It is made when the inputs are opened for the first time.
 #[derive(Debug, Clone)]

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use clap::Args;
 use doppel_overlap::Budget;
 
-use crate::exit::Failure;
-use crate::memory::counted;
-use crate::output::bytes;
-use crate::size::Size;
+use doppel_terminal::exit::Failure;
+use doppel_terminal::memory::counted;
+use doppel_terminal::output::bytes;
+use doppel_terminal::size::Size;
 
 /// The least memory.
 const MEMORY_MIN: u64 = 96 << 20;

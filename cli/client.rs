@@ -8,8 +8,8 @@ use anyhow::Context;
 use doppel_protocol::client::{Client, ClientError, Credentials, Notice};
 
 use crate::args::{CredentialArgs, DEFAULT_SERVER, ServerArgs};
-use crate::exit::Failure;
-use crate::output::say;
+use doppel_terminal::exit::Failure;
+use doppel_terminal::output::say;
 
 /// How long a command that the server has answered waits for further answers.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);

@@ -17,11 +17,11 @@ use crate::directory;
 use crate::ingested::{Had, Ingested, Reading};
 use crate::inputs::{self, Source};
 use crate::named_fields::NamedFields;
-use crate::output::{plural, say};
-use crate::progress;
 use crate::record_names::Origin;
 use crate::records;
 use crate::tally::{Met, Tally};
+use doppel_terminal::output::{plural, say};
+use doppel_terminal::progress;
 
 /// Where a page is in the inputs.
 #[derive(Debug, Clone)]

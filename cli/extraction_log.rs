@@ -22,8 +22,8 @@ use crate::crawl::FileEnd;
 use crate::extracted::{Extracted, ExtractedPage};
 use crate::ingested::{Ingested, Reading};
 use crate::inputs::Source;
-use crate::interrupt;
-use crate::output::{plural, say};
+use doppel_terminal::interrupt;
+use doppel_terminal::output::{plural, say};
 
 /// The version of the frames: others are not replayed.
 pub(crate) const FRAMES_VERSION: u32 = 3;

@@ -8,7 +8,7 @@ use doppel_protocol::{Counters, GroupFilter, GroupState, GroupSummary, Status, T
 use doppel_tier1::bulk::{BulkGroup, Grouped};
 use serde::{Serialize, Serializer};
 
-use crate::output::plural;
+use doppel_terminal::output::plural;
 
 /// Groups or members read at a time.
 const PAGE: usize = 1_000;

@@ -15,11 +15,11 @@ use doppel_http::{Listening, Tls, TlsFiles};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::exit::Failure;
 use crate::notify;
 use crate::process::{self, LISTEN};
-use crate::size::Size;
 use crate::token_file::{self, Census};
+use doppel_terminal::exit::Failure;
+use doppel_terminal::size::Size;
 
 /// The least memory for bodies: four requests of the least that `--body-memory` leaves for one.
 const BODY_MEMORY_MIN: u64 = 16 << 20;

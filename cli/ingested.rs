@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::inputs::{Place, Source};
 use crate::records::FieldArgs;
 use crate::version::Version;
-use crate::whole_file::{self, Earlier};
+use doppel_terminal::whole_file::{self, Earlier};
 
 /// The name of the list in a data directory: a line of JSON for each file.
 pub(crate) const NAME: &str = "ingested.jsonl";

@@ -17,10 +17,10 @@ use doppel_crawls::{Input, InputError, InputOptions, Reason, crawl_ending, is_ht
 use glob::MatchOptions;
 use walkdir::{DirEntry, WalkDir};
 
-use crate::destination::refuse_input;
-use crate::exit::Failure;
 use crate::objects::{self, Listing, Object};
 use crate::version::Version;
+use doppel_terminal::destination::refuse_input;
+use doppel_terminal::exit::Failure;
 
 /// The input that is standard input.
 const STANDARD: &str = "-";

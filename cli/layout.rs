@@ -6,8 +6,8 @@ use doppel_model::{NodeId, Tau};
 use doppel_partitioning::{MappingError, MappingLoad, PARTITIONS_MAX, PaperMap, PartitionIndex, Plan, Rho};
 use serde::Serialize;
 
-use crate::exit::Failure;
-use crate::output::plural;
+use doppel_terminal::exit::Failure;
+use doppel_terminal::output::plural;
 
 /// Contents of a node below which its load is mostly chance.
 const NODE_MIN: usize = 100;

@@ -3,7 +3,7 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | `args`, `span`, `size`, `given` | options that several commands take; those that a user gave |
+//! | `args`, `given` | options that several commands take; those that a user gave |
 //! | `urls` | URLs that commands are given |
 //! | `records`, `named_fields`, `bad_records` | what a user says of records: their fields, those that no file has, and where bad ones go |
 //! | `crawl`, `page_batches`, `one_page`, `extracted`, `unusable`, `told`, `inputs`, `directory`, `spool` | crawls on disk, or from standard input, as pages and as pages with signatures |
@@ -14,12 +14,10 @@
 //! | `new_directory` | a data directory that one command makes as a whole |
 //! | `layout` | contents laid out on nodes by a mapping |
 //! | `report` | the report of `doppel dedup` as a page of HTML |
-//! | `output`, `shown`, `summary`, `found`, `savings`, `svg`, `progress` | what is printed, drawn and shown meanwhile |
+//! | `summary`, `found`, `savings`, `svg` | what is printed and drawn |
 //! | `accounts`, `weights` | what became of the records that were read, and their bytes |
 //! | `record_names`, `place_fields` | what records are called in their own files, and where they are in them |
 //! | `results` | the original records: kept, removed and superseded |
-//! | `destination`, `whole_file`, `scratch`, `interrupt` | files that are whole or not there, and what an interruption removes |
-//! | `exit` | exit codes |
 //! | `front_door`, `token_file` | how a server listens to clients, and who may ask it what |
 //! | `cluster`, `process`, `logging`, `notify` | the file of a cluster, the directory of a node; what every server process does, logs, and tells its supervisor |
 //! | `client`, `served` | a server that is asked; which one has a directory |
@@ -36,10 +34,8 @@ mod client;
 mod cluster;
 mod command;
 pub mod crawl;
-pub mod destination;
 mod dev_cluster;
 mod directory;
-pub mod exit;
 mod extracted;
 mod extraction_log;
 mod found;
@@ -48,35 +44,27 @@ mod given;
 pub mod hashed_lines;
 mod ingested;
 mod inputs;
-mod interrupt;
 pub mod layout;
 mod logging;
 mod manifest;
-mod memory;
 mod named_by;
 mod named_fields;
 mod new_directory;
 mod notify;
 mod objects;
 mod one_page;
-pub mod output;
 mod page_batches;
 mod place_fields;
 mod policy_tables;
 mod process;
 pub mod processor;
-pub mod progress;
 mod record_names;
 pub mod records;
 mod report;
 mod results;
 mod savings;
-pub mod scratch;
 mod served;
-mod shown;
-mod size;
 mod slow_policy;
-pub mod span;
 mod spool;
 mod summary;
 pub mod svg;
@@ -88,7 +76,6 @@ mod unusable;
 mod urls;
 mod version;
 mod weights;
-mod whole_file;
 mod winners;
 pub mod wire;
 
@@ -98,8 +85,8 @@ use std::process::ExitCode;
 #[must_use]
 pub fn run() -> ExitCode {
     match command::Cli::of_process() {
-        Ok(cli) => exit::code(command::run(cli), is_usage),
-        Err(error) => exit::code_of_arguments(&error),
+        Ok(cli) => doppel_terminal::exit::code(command::run(cli), is_usage),
+        Err(error) => doppel_terminal::exit::code_of_arguments(&error),
     }
 }
 

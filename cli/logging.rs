@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use clap::{Args, ValueEnum};
+use doppel_terminal::exit::AlreadyLogged;
 use tracing::{Level, Subscriber};
 use tracing_subscriber::filter::{FilterExt as _, filter_fn};
 use tracing_subscriber::layer::{Filter, SubscriberExt as _};
@@ -28,11 +29,6 @@ enum LogFormat {
     /// A JSON object a line for each event.
     Json,
 }
-
-/// The reason of a failure is in a log whose every line is of one form.
-#[derive(Debug, Clone, Copy, thiserror::Error)]
-#[error("see the log")]
-pub(crate) struct Said;
 
 /// Says in the log that the process ends, when it is dropped, and then sends what is left of its traces.
 #[must_use]
@@ -103,7 +99,7 @@ impl Logging {
             );
             match self.format {
                 LogFormat::Text => error,
-                LogFormat::Json => error.context(Said),
+                LogFormat::Json => error.context(AlreadyLogged),
             }
         })
     }
@@ -190,7 +186,7 @@ mod tests {
             let failed = tracing::subscriber::with_default(tracing_subscriber::registry().with(text), || {
                 logging.of(|| anyhow::Result::<()>::Err(anyhow::anyhow!("the disk is full")))
             });
-            assert!(failed.unwrap_err().downcast_ref::<Said>().is_some());
+            assert!(failed.unwrap_err().downcast_ref::<AlreadyLogged>().is_some());
             let log = std::fs::read_to_string(log.path()).unwrap();
             let lines = || log.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
             assert_eq!(

@@ -25,7 +25,7 @@ use doppel_tier1::RangeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::policy_tables::{self, PolicyTablesError};
-use crate::whole_file::{self, Earlier};
+use doppel_terminal::whole_file::{self, Earlier};
 
 pub(crate) use error::ManifestError;
 

@@ -13,7 +13,7 @@ use anyhow::Context;
 use doppel_crawls::record::{IdChoices, NamedBy};
 use serde::{Deserialize, Serialize};
 
-use crate::whole_file::{self, Earlier};
+use doppel_terminal::whole_file::{self, Earlier};
 
 /// The name of the list in a data directory: a line of JSON for each file.
 pub(crate) const NAME: &str = "named_by.jsonl";

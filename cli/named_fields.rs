@@ -7,8 +7,8 @@ use std::fmt;
 use doppel_crawls::record::{Field, FieldMap, Unmet};
 use doppel_crawls::{InputOptions, Item};
 
-use crate::exit::Failure;
 use crate::inputs::Source;
+use doppel_terminal::exit::Failure;
 
 /// How many fields that are there are told.
 const ALIKE_TOLD: usize = 8;

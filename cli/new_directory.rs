@@ -17,12 +17,12 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail, ensure};
 use doppel_snapshot::create_directories;
 
-use crate::destination::are_one;
 use crate::ingested;
-use crate::interrupt;
 use crate::manifest::{self, Manifest, NAME, UNFINISHED, is_unfinished};
 use crate::named_by;
 use crate::policy_tables;
+use doppel_terminal::destination::are_one;
+use doppel_terminal::interrupt;
 
 const TIER1: &str = "tier1";
 const TIER2: &str = "tier2";

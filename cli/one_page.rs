@@ -6,9 +6,9 @@ use std::path::Path;
 use doppel_crawls::{CrawlClock, Fetched, Item, Limits};
 use doppel_model::{PageUrl, Timestamp};
 
-use crate::exit::Failure;
 use crate::named_fields;
 use crate::records::FieldArgs;
+use doppel_terminal::exit::Failure;
 
 /// A file, and the option that names its page.
 #[derive(Debug)]

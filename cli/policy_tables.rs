@@ -23,12 +23,12 @@ use doppel_text::Extractor;
 
 use crate::args::{InputArgs, PolicyArgs};
 use crate::crawl::content_bytes;
-use crate::exit::Failure;
 use crate::page_batches::{BatchSize, read_batches};
 use crate::processor;
 use crate::tally::{self, Tally};
 use crate::unusable::Unusable;
-use crate::whole_file::{self, Earlier};
+use doppel_terminal::exit::Failure;
+use doppel_terminal::whole_file::{self, Earlier};
 
 /// The name of the file in a data directory.
 pub(crate) const NAME: &str = "policy-tables";

@@ -11,11 +11,11 @@ use doppel_crawls::{InputFormat, InputOptions, Item, Limits, ZSTD_WINDOW_BYTES_M
 use serde::Serialize;
 
 use crate::bad_records::BadFile;
-use crate::exit::Failure;
 use crate::inputs::{Place, Source, Sources};
-use crate::output::say;
-use crate::size::Size;
 use crate::told::Told;
+use doppel_terminal::exit::Failure;
+use doppel_terminal::output::say;
+use doppel_terminal::size::Size;
 
 /// How files of records of any schema are read, such as JSON lines.
 #[derive(Debug, Clone, Default, Args)]

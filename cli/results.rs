@@ -26,8 +26,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use crate::exit::Failure;
 pub(crate) use checked::Results;
+use doppel_terminal::exit::Failure;
 pub(crate) use verdicts::{Decisions, TakenRecords, Verdicts};
 
 /// Bytes of inputs from which on it is said what memory a run takes.

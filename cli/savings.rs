@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use doppel_protocol::answer::{Mirror, Saving, Savings};
 
-use crate::output::{as_of, bytes, count, headed, known, percent, plural};
+use doppel_terminal::output::{as_of, bytes, count, headed, known, percent, plural};
 
 /// Pages that can be dropped without looking at similarity.
 const SAME_WORDS: &str = "  the same words (punctuation and case ignored)";

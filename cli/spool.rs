@@ -7,7 +7,7 @@ use anyhow::Context;
 use doppel_crawls::record::RecordFile;
 
 use crate::inputs::{self, Place, Source};
-use crate::scratch::Scratch;
+use doppel_terminal::scratch::Scratch;
 
 /// Copies of inputs, which are removed in the end.
 pub(crate) struct Spool {

@@ -13,9 +13,9 @@ use serde::Serialize;
 
 use crate::accounts::Accounts;
 use crate::found::{Found, Groups, Largest};
-use crate::output::{bytes, count, plural, redirects, table};
 use crate::tally::Tally;
 use crate::weights::{Balance, Weight};
+use doppel_terminal::output::{bytes, count, plural, redirects, table};
 
 /// What a run read and recorded.
 #[derive(Debug, Default, Serialize)]

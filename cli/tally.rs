@@ -10,11 +10,11 @@ use doppel_model::Timestamp;
 use serde::Serialize;
 
 use crate::bad_records::{BadFile, class};
-use crate::exit::Failure;
 use crate::ingested::{Had, Ingested};
-use crate::output::{count, plural, say};
 use crate::records::{FieldsRead, RecordArgs, Share};
 use crate::unusable::Unusable;
+use doppel_terminal::exit::Failure;
+use doppel_terminal::output::{count, plural, say};
 
 /// What a page is counted as that makes the extractor panic.
 pub(crate) const FAILED: &str = "failed inside the extractor";

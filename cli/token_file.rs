@@ -15,8 +15,8 @@ use doppel_snapshot::sync_directory;
 use serde::Deserialize;
 use toml::Spanned;
 
-use crate::destination::directory_of;
 use crate::toml_file::{self, Fault, TomlFileError, value};
+use doppel_terminal::destination::directory_of;
 
 /// The largest file that is read: some 2,000 tokens.
 const BYTES_MAX: u64 = 512 << 10;

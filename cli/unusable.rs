@@ -9,8 +9,8 @@ use doppel_model::PageUrl;
 
 use crate::args::InputArgs;
 use crate::bad_records::BadFile;
-use crate::output::say;
 use crate::told::Told;
+use doppel_terminal::output::say;
 
 /// Pages that were read and could not be used in one pass, by reason: how many, and their bytes.
 #[derive(Debug, Default)]

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use anyhow::Context;
 
-use crate::exit::Failure;
-use crate::output::{count, say};
+use doppel_terminal::exit::Failure;
+use doppel_terminal::output::{count, say};
 
 /// What messages call standard input.
 const STDIN: &str = "standard input";

@@ -28,8 +28,8 @@ use crate::manifest::{self, Defaults, Manifest, Wanted};
 use crate::new_directory;
 use crate::policy_tables;
 use crate::served;
-use crate::whole_file;
 use crate::winners::Winners;
+use doppel_terminal::whole_file;
 
 /// What a new data directory has. One range costs the least on two cores (docs/BENCHMARKS.md).
 pub(crate) const DEFAULTS: Defaults = Defaults { shards: 16, ranges: 1 };

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use tidy::{imports, source};
 
 /// Every crate below the root package, its folder, and the crates of the workspace that it may name outside its tests.
-const CRATES: [(&str, &str, &[&str]); 19] = [
+const CRATES: [(&str, &str, &[&str]); 20] = [
     ("model", "common/model", &[]),
     ("charset", "common/charset", &["model"]),
     ("text", "common/text", &["model", "charset"]),
@@ -25,6 +25,7 @@ const CRATES: [(&str, &str, &[&str]); 19] = [
     ("crawls", "common/crawls", &["model", "charset", "protocol"]),
     ("http", "common/http", &[]),
     ("threads", "common/threads", &[]),
+    ("terminal", "common/terminal", &["overlap", "protocol"]),
     ("shared_log", "common/shared_log", &[]),
     ("wire", "common/wire", &["model", "partitioning", "protocol", "http", "threads"]),
     ("tier1", "tier1", &["model", "join", "snapshot", "protocol", "shared_log", "threads"]),
@@ -40,6 +41,7 @@ const CRATES: [(&str, &str, &[&str]); 19] = [
         "eval",
         &[
             "model",
+            "terminal",
             "text",
             "join",
             "hamming",

@@ -20,8 +20,8 @@ use serde::{Deserialize, Serialize};
 
 use super::description::{Description, Node, Tier1Node, is_address, is_id};
 use super::log::check_servers;
-use crate::destination::directory_of;
 use crate::toml_file::{self, TomlFileError};
+use doppel_terminal::destination::directory_of;
 
 /// The largest file that is read: hundreds of nodes have room in it.
 const BYTES_MAX: u64 = 256 << 10;

@@ -13,12 +13,12 @@ use serde::Serialize;
 
 use crate::args::ServerArgs;
 use crate::client::connect;
-use crate::destination::{Destination, directory_of, refuse_input};
 use crate::manifest::Manifest;
-use crate::output::{Output, bytes, plural};
 use crate::policy_tables;
-use crate::progress;
 use crate::served;
+use doppel_terminal::destination::{Destination, directory_of, refuse_input};
+use doppel_terminal::output::{Output, bytes, plural};
+use doppel_terminal::progress;
 
 /// Back up a collection: from a server while it goes on, or a data directory that no server uses.
 ///

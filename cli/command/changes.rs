@@ -10,7 +10,7 @@ use doppel_protocol::client::{Answer, Method};
 
 use crate::args::AskArgs;
 use crate::client::connect;
-use crate::output::{Output, table};
+use doppel_terminal::output::{Output, table};
 
 /// Seconds that one request of `--follow` waits for news.
 const WAIT_SECONDS: &str = "30";

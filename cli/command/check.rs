@@ -14,11 +14,11 @@ use doppel_tier1::check::{Finding, Invariant};
 use serde::Serialize;
 
 use crate::cluster::node_dir;
-use crate::exit::Failure;
 use crate::manifest::Manifest;
-use crate::output::{Output, bytes, count, plural};
 use crate::policy_tables;
 use crate::served;
+use doppel_terminal::exit::Failure;
+use doppel_terminal::output::{Output, bytes, count, plural};
 
 /// Verify a data directory: every row, what the rows say of each other, and the index's files.
 ///

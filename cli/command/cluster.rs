@@ -17,7 +17,7 @@ use serde_json::json;
 
 use crate::args::AskArgs;
 use crate::client::connect;
-use crate::output::{NO_FIGURE, Output, bytes, count, headed, known, plural};
+use doppel_terminal::output::{NO_FIGURE, Output, bytes, count, headed, known, plural};
 
 /// How long a node may take.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -6,7 +6,7 @@ use clap::{Args, CommandFactory};
 use clap_complete::Shell;
 
 use super::Cli;
-use crate::output::Stdout;
+use doppel_terminal::output::Stdout;
 
 /// Print completions of this command line for a shell.
 #[derive(Debug, Args)]

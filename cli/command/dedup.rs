@@ -17,19 +17,19 @@ use doppel_tier1::bulk::Unit;
 
 use crate::args::{EngineArgs, InputArgs};
 use crate::bad_records::BadFile;
-use crate::destination::Destination;
-use crate::exit::Failure;
 use crate::given::Given;
 use crate::ingested::Reading;
-use crate::interrupt;
 use crate::manifest::{self, Manifest};
 use crate::new_directory::{NewDirectory, WHOLE};
-use crate::output::{Output, say};
 use crate::policy_tables;
 use crate::results::{Decisions, ResultArgs, Results, Verdicts};
 use crate::slow_policy;
 use crate::summary::{Fed, LearntTables, Summary};
 use crate::wire::{self, Asked, DEFAULTS};
+use doppel_terminal::destination::Destination;
+use doppel_terminal::exit::Failure;
+use doppel_terminal::interrupt;
+use doppel_terminal::output::{Output, say};
 use reported::ReportPlan;
 
 /// Find the duplicates of crawls on disk, without a server.

@@ -11,8 +11,8 @@ use serde_json::json;
 
 use crate::args::AskArgs;
 use crate::client::{PATIENCE, connect};
-use crate::output::{Output, plural, table};
 use crate::urls::{self, Bad};
+use doppel_terminal::output::{Output, plural, table};
 
 /// Record that pages are gone.
 ///

@@ -13,7 +13,7 @@ use crate::args::PolicyArgs;
 use crate::cluster::log::MAX_BYTES_LEAST;
 use crate::dev_cluster::log_servers::Program;
 use crate::dev_cluster::{self, Counts, Plan, Process, Role};
-use crate::output::{Output, say};
+use doppel_terminal::output::{Output, say};
 
 /// Run a cluster on this machine, to try it and to break it.
 ///

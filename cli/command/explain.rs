@@ -16,8 +16,8 @@ use doppel_protocol::words;
 
 use crate::args::AskArgs;
 use crate::client::connect;
-use crate::exit::Failure;
-use crate::output::{Output, as_of, plural, table};
+use doppel_terminal::exit::Failure;
+use doppel_terminal::output::{Output, as_of, plural, table};
 
 /// Say why two pages are, or are not, duplicates.
 ///

@@ -9,7 +9,7 @@ use doppel_protocol::client::{Method, copy};
 
 use crate::args::ServerArgs;
 use crate::client::connect;
-use crate::destination::Destination;
+use doppel_terminal::destination::Destination;
 
 /// How long it is tried while the server is away or busy, as while a range of a cluster has no owner.
 const PATIENCE: Duration = Duration::from_secs(60);

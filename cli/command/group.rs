@@ -8,7 +8,7 @@ use doppel_protocol::client::{Answer, Method};
 
 use crate::args::AskArgs;
 use crate::client::connect;
-use crate::output::{Output, as_of, count, plural, table};
+use doppel_terminal::output::{Output, as_of, count, plural, table};
 
 const MEMBERS_PER_REQUEST: &str = "1000";
 

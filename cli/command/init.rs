@@ -22,13 +22,13 @@ use crate::cluster::log::{
     self, MAX_BYTES, MAX_BYTES_LEAST, WINDOW_MINUTES, WINDOW_MINUTES_MAX, check_monitor, check_server,
 };
 use crate::cluster::{Description, LogSettings, Node, Tier1Node, placement, streams};
-use crate::exit::Failure;
 use crate::manifest::{Manifest, Wanted};
-use crate::output::{Output, say};
 use crate::policy_tables;
 use crate::slow_policy;
 use crate::winners::Winners;
 use crate::wire::DEFAULTS;
+use doppel_terminal::exit::Failure;
+use doppel_terminal::output::{Output, say};
 use settle::{promised, replicated, settles};
 
 /// How long servers are asked again that do not answer at once, as while they elect a leader.

@@ -26,10 +26,10 @@ use serde::Serialize;
 use crate::args::{InputArgs, ServerArgs};
 use crate::client::connect;
 use crate::crawl;
-use crate::interrupt;
-use crate::output::{Output, bytes, count, say, table};
-use crate::progress;
 use crate::tally::Tally;
+use doppel_terminal::interrupt;
+use doppel_terminal::output::{Output, bytes, count, say, table};
+use doppel_terminal::progress;
 use post::{Batch, Post, Posted, Stopped};
 
 /// How long one request may wait for the last decisions before it is sent again.

@@ -36,8 +36,8 @@ mod winners;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::exit;
 use crate::given::Given;
+use doppel_terminal::exit;
 
 /// Near-duplicate groups of a collection of web pages that never stops changing.
 ///
@@ -108,7 +108,7 @@ pub(crate) enum Command {
 /// Runs the command that was given.
 ///
 /// # Errors
-/// Whatever stops it; [`crate::exit`] turns that into a message and a code.
+/// Whatever stops it; [`doppel_terminal::exit`] turns that into a message and a code.
 pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
     match cli.command {
         Command::Serve(serve) => serve.run(),

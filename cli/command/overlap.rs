@@ -12,11 +12,11 @@ use serde::Serialize;
 
 use crate::args::InputArgs;
 use crate::bounded::{self, BoundsArgs};
-use crate::destination::Destination;
-use crate::exit::Failure;
 use crate::hashed_lines;
-use crate::output::{Output, say};
-use crate::progress;
+use doppel_terminal::destination::Destination;
+use doppel_terminal::exit::Failure;
+use doppel_terminal::output::{Output, say};
+use doppel_terminal::progress;
 use report::{Chunks, Report, Whole};
 
 /// Count how much all pages of crawls have in common, in bounded memory and without a server.

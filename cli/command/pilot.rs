@@ -28,11 +28,11 @@ use serde::Serialize;
 
 use crate::args::{AtMost, InputArgs};
 use crate::crawl;
-use crate::exit::Failure;
-use crate::output::{Output, say};
 use crate::policy_tables;
-use crate::scratch::Scratch;
 use crate::tally::Tally;
+use doppel_terminal::exit::Failure;
+use doppel_terminal::output::{Output, say};
+use doppel_terminal::scratch::Scratch;
 use kinds::Kinds;
 use sample::Sample as Timed;
 use spool::Spool;

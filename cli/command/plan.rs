@@ -15,10 +15,10 @@ use doppel_partitioning::{Drift, MappingLoad};
 
 use crate::args::{self, CredentialArgs, InputArgs};
 use crate::layout::{Layout, LayoutArgs, Shape};
-use crate::output::Output;
-use crate::progress;
 use crate::records::RecordArgs;
 use contents::{Contents, signatures};
+use doppel_terminal::output::Output;
+use doppel_terminal::progress;
 use outputs::Outputs;
 use summary::{Figures, Summary};
 use warnings::warnings;

@@ -10,11 +10,11 @@ use doppel_model::tables::TablesHash;
 use serde::Serialize;
 
 use crate::args::InputArgs;
-use crate::destination::Destination;
-use crate::exit::Failure;
-use crate::output::{Output, count, plural, say};
 use crate::policy_tables;
 use crate::tally::Tally;
+use doppel_terminal::destination::Destination;
+use doppel_terminal::exit::Failure;
+use doppel_terminal::output::{Output, count, plural, say};
 
 /// Learn from crawls how common each word is, for policies that read that.
 ///

@@ -14,10 +14,10 @@ use super::load;
 use super::status::about;
 use crate::args::AskArgs;
 use crate::client::connect;
-use crate::exit::Failure;
 use crate::one_page::OnePage;
-use crate::output::{Output, table};
 use crate::records::FieldArgs;
+use doppel_terminal::exit::Failure;
+use doppel_terminal::output::{Output, table};
 
 /// Say what a page would be, without recording it.
 ///

@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 
 use crate::args::AskArgs;
 use crate::client::{PATIENCE, connect};
-use crate::output::{Output, plural, table};
 use crate::urls::{self, Bad};
+use doppel_terminal::output::{Output, plural, table};
 
 /// Forget pages altogether: content, groups and history.
 ///

@@ -7,7 +7,7 @@ use doppel_protocol::client::Method;
 
 use crate::args::ServerArgs;
 use crate::client::connect;
-use crate::output::Output;
+use doppel_terminal::output::Output;
 
 /// How long an answer may take. That about the ranges of a cluster may take three seconds by itself.
 const LIMIT: Duration = Duration::from_secs(10);

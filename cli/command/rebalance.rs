@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::args::AskArgs;
 use crate::client::connect;
-use crate::output::Output;
+use doppel_terminal::output::Output;
 use wait::Done;
 
 /// Move partitions between the nodes of the index while pages are accepted, compared and answered.

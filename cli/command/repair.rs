@@ -9,7 +9,7 @@ use doppel_protocol::client::{Answer, Method};
 
 use crate::args::AskArgs;
 use crate::client::connect;
-use crate::output::{Output, plural};
+use doppel_terminal::output::{Output, plural};
 
 /// Recompute a group's membership by exact comparison of all its members.
 ///

@@ -9,7 +9,7 @@ use doppel_protocol::{RepairId, TrailEvent};
 use super::repair::print_components;
 use crate::args::AskArgs;
 use crate::client::connect;
-use crate::output::{Output, plural, table};
+use doppel_terminal::output::{Output, plural, table};
 
 /// The most entries of one answer.
 const REPAIRS_PER_REQUEST: u64 = 1_000;

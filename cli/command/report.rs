@@ -15,11 +15,11 @@ use serde::de::DeserializeOwned;
 
 use crate::args::AskArgs;
 use crate::client::connect;
-use crate::destination::Destination;
-use crate::exit::Failure;
-use crate::output::{Output, as_of, count, percent, plural, redirects, table};
 use crate::savings;
 use crate::svg::{self, Panel};
+use doppel_terminal::destination::Destination;
+use doppel_terminal::exit::Failure;
+use doppel_terminal::output::{Output, as_of, count, percent, plural, redirects, table};
 pub(crate) use load_balance::describe_progress;
 
 /// Show how a server is doing.

@@ -13,12 +13,12 @@ use doppel_tier1::backup::{RestoreError, Series, refuse_pipes, restore};
 use serde::Serialize;
 
 use crate::command::check::Checked;
-use crate::interrupt;
 use crate::manifest::Manifest;
 use crate::new_directory::{NewDirectory, WHOLE};
-use crate::output::{self, Output, bytes, plural};
 use crate::policy_tables::{self, PolicyTablesError};
-use crate::progress;
+use doppel_terminal::interrupt;
+use doppel_terminal::output::{self, Output, bytes, plural};
+use doppel_terminal::progress;
 
 /// Make a data directory of a backup, or of a full backup and its increments.
 ///

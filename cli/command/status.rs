@@ -10,8 +10,8 @@ use serde_json::value::RawValue;
 
 use crate::args::AskArgs;
 use crate::client::connect;
-use crate::output::{Output, as_of, table};
 use crate::urls::{self, Bad};
+use doppel_terminal::output::{Output, as_of, table};
 
 /// URLs of one request.
 const URLS_PER_REQUEST: usize = 1_000;

@@ -13,10 +13,10 @@ use doppel_model::Timestamp;
 use doppel_snapshot::sync_directory;
 use serde_json::json;
 
-use crate::destination::directory_of;
-use crate::output::{Output, say, table};
-use crate::span::Span;
 use crate::token_file;
+use doppel_terminal::destination::directory_of;
+use doppel_terminal::output::{Output, say, table};
+use doppel_terminal::span::Span;
 
 /// Make tokens for a server that is started with --tokens, and list them.
 #[derive(Debug, Args)]

@@ -12,10 +12,10 @@ use serde::Serialize;
 
 use crate::args::InputArgs;
 use crate::crawl;
-use crate::exit::Failure;
-use crate::output::{Output, count, say, table};
 use crate::records::RecordArgs;
 use crate::winners::Winners;
+use doppel_terminal::exit::Failure;
+use doppel_terminal::output::{Output, count, say, table};
 
 /// The most pages that are put in order: more than a group has before it is quarantined.
 const PAGES_MAX: usize = 200_000;

@@ -14,7 +14,7 @@ use object_store::{Error, ObjectMeta, ObjectStore, ObjectStoreExt};
 use super::Listing;
 use super::address::Address;
 use super::download::{self, Object};
-use crate::exit::Failure;
+use doppel_terminal::exit::Failure;
 
 /// The most objects that are listed for an input. Their names take some hundred bytes each.
 const LISTED_MAX: usize = 1_000_000;

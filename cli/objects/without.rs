@@ -7,8 +7,8 @@ use doppel_crawls::record::RecordFile;
 use doppel_crawls::{Input, InputError, InputOptions};
 
 use super::Listing;
-use crate::exit::Failure;
 use crate::version::Version;
+use doppel_terminal::exit::Failure;
 
 /// An object, of which there is none.
 #[derive(Debug)]

@@ -4,7 +4,7 @@
 
 use maud::Render;
 
-use crate::shown;
+use doppel_terminal::shown;
 
 /// Such text, on one line.
 pub(super) struct Escaped<'t>(pub(super) &'t str);

@@ -8,7 +8,7 @@ use super::examples::{Duplicate, Example};
 use super::figures::Figures;
 use super::texts::Texts;
 use super::words::{self, Piece};
-use crate::output::{bytes, count, known, plural};
+use doppel_terminal::output::{bytes, count, known, plural};
 
 pub(super) fn section(run: &Run<'_>, figures: &Figures, texts: &Texts) -> Markup {
     let examples = &figures.examples;

@@ -14,8 +14,8 @@ use super::similarities::{Row, Similarities};
 use super::texts::Texts;
 use super::{Run, groups_html};
 use crate::accounts::Accounts;
-use crate::output::{bytes, count, interval, known, percent, plural, share};
 use crate::weights::Weight;
+use doppel_terminal::output::{bytes, count, interval, known, percent, plural, share};
 
 const STYLE: &str = include_str!("style.css");
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";

@@ -13,8 +13,8 @@ use doppel_text::{Extracted, Extractor};
 
 use super::examples::{Duplicate, Example};
 use super::{Run, words};
-use crate::output::say;
 use crate::page_batches::{BatchSize, read_batches};
+use doppel_terminal::output::say;
 
 /// Bytes of a text that are kept to be compared.
 const TEXT_MAX: usize = 256 << 10;

@@ -17,10 +17,10 @@ use super::places::{places, resolved};
 use super::taken::{Taken, one_paths};
 use super::{ANNOTATED_RECORD_BYTES, GROUPING_PAGE_BYTES, MEMORY_TOLD, PAGE_BYTES, RECORD_BYTES, ResultArgs};
 use crate::args::InputArgs;
-use crate::exit::Failure;
 use crate::inputs::{self, Place, Source};
-use crate::output::say;
 use crate::version::Version;
+use doppel_terminal::exit::Failure;
+use doppel_terminal::output::say;
 
 /// What is to be written, and where.
 #[derive(Debug)]

@@ -30,7 +30,7 @@ pub(super) use named_inputs::NamedInputs;
 
 use super::part_file::PartFile;
 use crate::inputs::Source;
-use crate::output::{count, say};
+use doppel_terminal::output::{count, say};
 
 /// The list of a directory.
 pub(super) const NAME: &str = ".doppel-results";

@@ -15,8 +15,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use doppel_snapshot::{create_directories, sync_directory};
 
-use crate::destination::{are_one, directory_of};
-use crate::interrupt;
+use doppel_terminal::destination::{are_one, directory_of};
+use doppel_terminal::interrupt;
 
 /// How the names of part files begin and end. Random letters and digits are between.
 const PREFIX: &str = ".doppel-result-";

@@ -5,8 +5,8 @@ use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-use crate::exit::Failure;
 use crate::inputs::{self, Place, Source};
+use doppel_terminal::exit::Failure;
 
 /// Where the results of each source are, relative to the directory of a side.
 ///

@@ -18,12 +18,12 @@ use super::part_file::{PartFile, Prepared};
 use super::places::no_object;
 use super::verdicts::Decisions;
 use crate::args::InputArgs;
-use crate::destination::directory_of;
 use crate::inputs::{Place, Source};
-use crate::output::{count, plural};
-use crate::progress;
 use crate::tally::Met;
 use crate::version::Version;
+use doppel_terminal::destination::directory_of;
+use doppel_terminal::output::{count, plural};
+use doppel_terminal::progress;
 
 /// What is written at a time.
 const BUFFER: usize = 64 << 10;

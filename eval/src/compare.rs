@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
-use doppel::output::share;
+use doppel_terminal::output::share;
 use serde::Serialize;
 
 /// How far the system's groups agree with the baseline's.

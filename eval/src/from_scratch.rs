@@ -7,7 +7,6 @@ use std::sync::mpsc::{Sender, channel};
 use std::time::Instant;
 
 use anyhow::Context;
-use doppel::scratch::Scratch;
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::Signature;
 use doppel_model::{ClientId, Epoch, PageId, PageUrl, RangeId, Tau, UnionFind};
@@ -15,6 +14,7 @@ use doppel_protocol::{
     ContentSource, ContentsPage, IndexCommand, IndexOrders as _, Orders, PageRange, Repeat, Search,
     SearchResult, SignatureSource, SourceError, Tier2Api,
 };
+use doppel_terminal::scratch::Scratch;
 use doppel_tier2::{Config, Tier2};
 
 use doppel::processor;

@@ -8,12 +8,12 @@ use std::time::Instant;
 
 use anyhow::{Context, ensure};
 use clap::Args;
-use doppel::output::share;
-use doppel::progress;
 use doppel_baseline::ContentId;
 use doppel_model::signature::{Builder, Signature};
 use doppel_model::{PageUrl, Random, Tau, Timestamp, stable_hash64};
 use doppel_protocol::{Body, Outcome, Submission, Tier2Api};
+use doppel_terminal::output::share;
+use doppel_terminal::progress;
 use doppel_tier1::Rules;
 use serde::Serialize;
 

@@ -60,8 +60,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use doppel::destination::Destination;
-use doppel::exit::{self, Failure};
+use doppel_terminal::destination::Destination;
+use doppel_terminal::exit::{self, Failure};
 
 use accuracy::Accuracy;
 use copies::Copies;

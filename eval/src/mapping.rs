@@ -10,10 +10,10 @@ use std::time::Instant;
 use clap::Args;
 use doppel::args;
 use doppel::layout::{self, Layout, RHO_DEFAULT, Shape};
-use doppel::progress;
 use doppel_model::signature::Signature;
 use doppel_model::{NodeId, Tau};
 use doppel_partitioning::{MappingLoad, Rho};
+use doppel_terminal::progress;
 use rayon::prelude::*;
 use serde::Serialize;
 

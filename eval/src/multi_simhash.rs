@@ -14,10 +14,10 @@ use std::time::Instant;
 
 use clap::Args;
 use doppel::args::InputArgs;
-use doppel::exit::Failure;
-use doppel::progress;
 use doppel_model::Random;
 use doppel_model::pairwise::Policy;
+use doppel_terminal::exit::Failure;
+use doppel_terminal::progress;
 use serde::Serialize;
 
 use crate::labelled::Crawled;

@@ -10,11 +10,11 @@ use clap::Args;
 use doppel::args::InputArgs;
 use doppel::bounded::{self, BoundsArgs};
 use doppel::hashed_lines;
-use doppel::output::share;
-use doppel::progress;
 use doppel_overlap::{
     Builder, Chunking, Collection, Maps, Mirror, Replicated, Replication, Space, Way, Work,
 };
+use doppel_terminal::output::share;
+use doppel_terminal::progress;
 use serde::Serialize;
 
 use doppel::processor;

@@ -14,12 +14,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 use doppel::args::InputArgs;
-use doppel::destination::{self, Destination};
-use doppel::output::{Output, bytes, count};
-use doppel::progress;
 use doppel::svg::Panel;
 use doppel_model::{PageUrl, Timestamp};
 use doppel_protocol::page::{PageBody, PageItem};
+use doppel_terminal::destination::{self, Destination};
+use doppel_terminal::output::{Output, bytes, count};
+use doppel_terminal::progress;
 use rayon::prelude::*;
 use serde::Serialize;
 

@@ -16,14 +16,14 @@ use std::time::Instant;
 use anyhow::ensure;
 use clap::Args;
 use doppel::args::InputArgs;
-use doppel::output::share;
-use doppel::progress;
 use doppel::svg::{Panel, Series};
 use doppel_crawls::Fetched;
 use doppel_join::{ContentIndex, Contents};
 use doppel_model::PageUrl;
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::Signature;
+use doppel_terminal::output::share;
+use doppel_terminal::progress;
 use doppel_text::Extractor;
 use serde::Serialize;
 

@@ -13,12 +13,12 @@ use std::time::Instant;
 
 use clap::Args;
 use doppel::args::InputArgs;
-use doppel::output::{count, share};
 use doppel::svg::{Panel, Series};
 use doppel_crawls::{Fetched, FetchedBody};
 use doppel_join::{ContentIndex, Contents};
 use doppel_model::PageUrl;
 use doppel_model::pairwise::Policy;
+use doppel_terminal::output::{count, share};
 use doppel_text::Extractor;
 use serde::Serialize;
 

@@ -7,7 +7,6 @@ use anyhow::Context;
 use clap::Args;
 use doppel::args::InputArgs;
 use doppel::crawl;
-use doppel::exit::Failure;
 use doppel::processor;
 use doppel::tally::Tally;
 use doppel_baseline::Contents;
@@ -16,6 +15,7 @@ use doppel_crawls::{Fetched, FetchedBody};
 use doppel_model::pairwise::Policy;
 use doppel_model::{PageUrl, Timestamp};
 use doppel_protocol::Submission;
+use doppel_terminal::exit::Failure;
 use doppel_text::{Extractor, PageText};
 
 use crate::collection::{Collection, Taken, Version};

@@ -1,6 +1,6 @@
 //! Precision, recall and F1 of weighted pairs. Undecided pairs do not count, unless a figure is of all pairs.
 
-use doppel::output::known;
+use doppel_terminal::output::known;
 use serde::Serialize;
 
 use crate::labelled::Truth;

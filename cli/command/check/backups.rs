@@ -6,8 +6,8 @@ use doppel_protocol::BackupSummary;
 use doppel_tier1::backup::{BackupHash, Series, Verified};
 use serde::Serialize;
 
-use crate::output::{Output, bytes, plural};
-use crate::progress;
+use doppel_terminal::output::{Output, bytes, plural};
+use doppel_terminal::progress;
 
 /// Backups that are whole and follow each other. Others are an error.
 #[derive(Debug, Serialize)]

@@ -21,8 +21,8 @@ use crate::cluster::monitors::Objections;
 use crate::cluster::steps::{Outcome, ROUTERS, changes, steps};
 use crate::cluster::{Cluster, ClusterFile, Description, Node};
 use crate::command::init::{monitor, node, settlement};
-use crate::exit::Failure;
-use crate::output::{Output, say};
+use doppel_terminal::exit::Failure;
+use doppel_terminal::output::{Output, say};
 
 /// Attempts to make a change when others come first.
 const ATTEMPTS: usize = 5;

@@ -20,8 +20,8 @@ use crate::cluster::steps::ROUTERS;
 use crate::cluster::streams::Connection;
 use crate::cluster::unread::Unread;
 use crate::cluster::{Cluster, ClusterFile, Description};
-use crate::output::say;
 use crate::wire::hearing::hear;
+use doppel_terminal::output::say;
 
 /// How long log servers are asked that do not answer.
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);

@@ -24,11 +24,12 @@ use crate::manifest::{Manifest, Wanted};
 use crate::new_directory::{NewDirectory, WHOLE};
 use crate::record_names::{RecordLabel, RecordNames};
 use crate::results::{Decisions, TakenRecords};
-use crate::scratch::Scratch;
 use crate::summary::{Fed, Summary};
 use crate::weights::Weights;
 use crate::wire::{Asked, DEFAULTS};
-use crate::{directory, extracted, interrupt, named_by, policy_tables, progress};
+use crate::{directory, extracted, named_by, policy_tables};
+use doppel_terminal::scratch::Scratch;
+use doppel_terminal::{interrupt, progress};
 
 /// Bytes of signatures that are in memory while a collection is grouped of which nothing is kept; the others are in a
 /// temporary file.

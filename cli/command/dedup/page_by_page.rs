@@ -21,11 +21,12 @@ use crate::ingested::{IngestedList, Reading};
 use crate::new_directory::NewDirectory;
 use crate::report::Recorded;
 use crate::results::Verdicts;
-use crate::scratch::Scratch;
 use crate::summary::{Fed, Summary};
 use crate::weights::Weights;
 use crate::wire::{Asked, Engine};
-use crate::{directory, interrupt, named_by, progress};
+use crate::{directory, named_by};
+use doppel_terminal::scratch::Scratch;
+use doppel_terminal::{interrupt, progress};
 
 /// Pause while as much is pending as may be.
 const FULL_PAUSE: Duration = Duration::from_millis(20);

@@ -5,14 +5,14 @@ use doppel_tier1::bulk::Unit;
 
 use super::{Dedup, Plan};
 use crate::accounts::Accounts;
-use crate::destination::{self, Destination};
-use crate::exit::Failure;
 use crate::found::Found;
 use crate::inputs;
 use crate::record_names::RecordNames;
 use crate::report::{EXAMPLES, Pages, Run};
 use crate::summary::Fed;
 use crate::weights::Weights;
+use doppel_terminal::destination::{self, Destination};
+use doppel_terminal::exit::Failure;
 
 /// A report that is to be written.
 pub(super) struct ReportPlan {

@@ -16,11 +16,11 @@ use serde::Serialize;
 
 use super::print_measures;
 use crate::args::PolicyArgs;
-use crate::exit::Failure;
 use crate::one_page::OnePage;
-use crate::output::{Output, count, plural, table};
 use crate::policy_tables;
 use crate::records::FieldArgs;
+use doppel_terminal::exit::Failure;
+use doppel_terminal::output::{Output, count, plural, table};
 
 /// Characters of left-out text that are shown for a rule unless told otherwise.
 const LEFT_OUT: u32 = 200;

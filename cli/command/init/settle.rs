@@ -10,7 +10,7 @@ use crate::cluster::LogSettings;
 use crate::cluster::monitored::{Place, speaks_against};
 use crate::cluster::monitors::{Objections, look_until, objections};
 use crate::cluster::streams::Connection;
-use crate::exit::Failure;
+use doppel_terminal::exit::Failure;
 
 impl Init {
     /// Whether the options of the log go together.

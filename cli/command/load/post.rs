@@ -24,7 +24,7 @@ use serde::{Serialize, Serializer};
 use super::acknowledged::AcknowledgedList;
 use crate::bad_records::BadFile;
 use crate::crawl::Position;
-use crate::output::say;
+use doppel_terminal::output::say;
 
 /// A batch is posted when it has this many bytes, whatever its pages: memory of larger ones is cleared again and again ...
 const BATCH_BYTES: usize = 1 << 20;

@@ -7,8 +7,8 @@ use doppel_overlap::{Band, Mirror, Outcome, Replicated, Replication, Space, Work
 use serde::Serialize;
 
 use crate::bounded;
-use crate::output::{bytes, count, headed, interval, percent, plural, share, table};
 use crate::tally::Tally;
+use doppel_terminal::output::{bytes, count, headed, interval, percent, plural, share, table};
 
 /// All of it.
 #[derive(Debug, Serialize)]

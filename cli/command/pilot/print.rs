@@ -6,8 +6,8 @@ use super::examples::{Examples, Pair};
 use super::sample::MainContents;
 use super::trial::{Grouping, Trial};
 use super::{AtTau, Found, NotTried, SampleOf};
-use crate::output::{bytes, count, headed, known, percent, plural, share};
 use crate::savings::{known_bytes, print_mirrors};
+use doppel_terminal::output::{bytes, count, headed, known, percent, plural, share};
 
 pub(super) fn print(found: &Found, top: usize, out: &mut dyn Write) -> io::Result<()> {
     let Found { input, policies, taus, sample, not_tried, seconds } = found;

@@ -17,10 +17,11 @@ use super::spool::{SIGNATURES_MAX, Spool};
 use crate::accounts::{Accounts, Decided};
 use crate::args::InputArgs;
 use crate::extracted::{self, ExtractedPage};
-use crate::output::plural;
+use crate::processor;
 use crate::tally::Tally;
 use crate::weights::Weights;
-use crate::{processor, progress};
+use doppel_terminal::output::plural;
+use doppel_terminal::progress;
 
 /// The most pairs within groups that are compared.
 const PAIRS_MAX: usize = 100_000;

@@ -15,7 +15,8 @@ use doppel_protocol::{Body, VersionPlace};
 use crate::args::{CredentialArgs, InputArgs};
 use crate::client::connect_to;
 use crate::tally::Tally;
-use crate::{extracted, layout, progress};
+use crate::{extracted, layout};
+use doppel_terminal::progress;
 
 /// A distinct content.
 pub(super) struct Content {

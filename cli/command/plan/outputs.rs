@@ -9,9 +9,9 @@ use serde::Serialize;
 
 use super::contents::Contents;
 use crate::args::InputArgs;
-use crate::destination::{self, Destination};
-use crate::exit::Failure;
 use crate::layout::Layout;
+use doppel_terminal::destination::{self, Destination};
+use doppel_terminal::exit::Failure;
 
 /// Where they go.
 pub(super) struct Outputs {

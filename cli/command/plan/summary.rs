@@ -7,7 +7,7 @@ use doppel_partitioning::{Drift, MappingLoad};
 use serde::Serialize;
 
 use crate::layout::{Layout, Mapping, SPEED_UP};
-use crate::output::{headed, of_several, percent, plural};
+use doppel_terminal::output::{headed, of_several, percent, plural};
 
 /// What a mapping makes of the contents.
 #[derive(Debug, Serialize)]

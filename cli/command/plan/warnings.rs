@@ -8,7 +8,7 @@ use doppel_partitioning::{Drift, LengthVector, Plan};
 
 use super::summary::Summary;
 use crate::layout::{self, Layout, Shape};
-use crate::output::{count, plural};
+use doppel_terminal::output::{count, plural};
 
 /// Imbalance, over that of a random deal, past which there is a warning.
 const IMBALANCE_MAX: f64 = 1.2;

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use doppel_protocol::{PartitionMove, RebalanceOutcome, RebalancePlan, RebalanceRequest};
 
 use super::wait::Done;
-use crate::output::{count, headed, percent, plural};
+use doppel_terminal::output::{count, headed, percent, plural};
 
 /// A request in words.
 fn describe(request: RebalanceRequest) -> String {

@@ -12,8 +12,8 @@ use serde::de::DeserializeOwned;
 
 use super::{Rebalance, Request};
 use crate::command::report::describe_progress;
-use crate::interrupt;
-use crate::output::say;
+use doppel_terminal::interrupt;
+use doppel_terminal::output::say;
 
 /// Pause between two questions about the progress, at most.
 const ASK: Duration = Duration::from_millis(500);

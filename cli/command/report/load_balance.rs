@@ -10,7 +10,7 @@ use doppel_protocol::{LengthBox, LoadReport, PartitionLoad, RebalanceProgress};
 
 pub(super) use panels::panels;
 
-use crate::output::{NO_FIGURE, bytes, count, headed, known, percent, plural};
+use doppel_terminal::output::{NO_FIGURE, bytes, count, headed, known, percent, plural};
 
 /// How even one kind of part is, and what its boxes save.
 struct Evenness {

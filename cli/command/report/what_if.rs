@@ -7,8 +7,8 @@ use doppel_protocol::answer::WhatIfs;
 
 use super::load_balance::IMBALANCE;
 use crate::layout;
-use crate::output::{headed, of_several, percent, plural};
 use crate::svg::{Panel, Series};
+use doppel_terminal::output::{headed, of_several, percent, plural};
 
 pub(super) fn print(report: &WhatIfs, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "from {}; the present plan first", plural(report.sample, "content"))?;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use doppel::output::share;
+use doppel_terminal::output::share;
 use serde::Serialize;
 
 use super::measures::{Algorithm, BITS, Measured, Measures, SUPERSHINGLES};

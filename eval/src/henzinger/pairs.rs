@@ -2,9 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use doppel::output::share;
 use doppel_crawls::Fetched;
 use doppel_model::PageUrl;
+use doppel_terminal::output::share;
 use serde::Serialize;
 
 use super::degrees::PowerLaw;

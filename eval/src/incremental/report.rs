@@ -1,8 +1,8 @@
 //! Tables and plots of the growth and of the rounds.
 
-use doppel::output::count;
 use doppel::svg::{Panel, Series};
 use doppel_model::Tau;
+use doppel_terminal::output::count;
 
 use super::{IncrementalResult, Round, Size};
 use crate::report::{Report, Table, percent};

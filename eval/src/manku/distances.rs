@@ -3,8 +3,8 @@
 //! The paper judged as many pairs of each exact distance. So that these figures mean the same, precision up to k is the mean of
 //! the shares at distances 1 to k, not of all pairs up to k, and recall is in relation to distances 1 to 10.
 
-use doppel::output::known;
 use doppel_model::PageUrl;
+use doppel_terminal::output::known;
 use serde::Serialize;
 
 use crate::labelled::{Pair, Truth};

@@ -3,8 +3,8 @@
 use std::hint::black_box;
 use std::ops::ControlFlow;
 
-use doppel::output::{bytes, count, known};
 use doppel_hamming::{Batch, Compressed, Design, Index, Options, expected_ratio};
+use doppel_terminal::output::{bytes, count, known};
 use serde::Serialize;
 
 use super::fingerprints::{queries, uniform};

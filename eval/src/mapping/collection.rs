@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use doppel::exit::Failure;
 use doppel::layout;
 use doppel_baseline::ContentId;
 use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, PageUrl, Tau, Timestamp};
 use doppel_protocol::Body;
+use doppel_terminal::exit::Failure;
 use serde::Serialize;
 
 use crate::collection::{Version, all_pairs};

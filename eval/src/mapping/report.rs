@@ -2,8 +2,8 @@
 
 use anyhow::ensure;
 use doppel::layout::SPEED_UP;
-use doppel::output::{NO_FIGURE, count, of_several, plural};
 use doppel::svg::{Panel, Series};
+use doppel_terminal::output::{NO_FIGURE, count, of_several, plural};
 
 use super::later::Later;
 use super::{Design, MappingResult, Pairs, Run, Variant, tolerance};

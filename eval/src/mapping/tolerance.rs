@@ -6,9 +6,9 @@
 //! epsilon that a share of the contents does not exceed.
 
 use anyhow::Result;
-use doppel::output::known;
 use doppel_model::Tau;
 use doppel_partitioning::{Deviation, PaperMap, Rho};
+use doppel_terminal::output::known;
 use serde::Serialize;
 
 use super::Mapping;

@@ -7,9 +7,9 @@ use std::collections::hash_map::Entry;
 
 use doppel::args::InputArgs;
 use doppel::crawl;
-use doppel::exit::Failure;
 use doppel_crawls::Fetched;
 use doppel_model::{PageUrl, Random, Timestamp};
+use doppel_terminal::exit::Failure;
 use doppel_text::Extractor;
 
 use crate::families;

@@ -1,6 +1,6 @@
 //! One table over all policies.
 
-use doppel::output::known;
+use doppel_terminal::output::known;
 
 use super::{OfPolicy, Scores, TruthSet};
 use crate::report::{Table, percent};

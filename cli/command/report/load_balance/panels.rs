@@ -4,8 +4,8 @@ use doppel_model::NodeId;
 use doppel_protocol::PartitionLoad;
 use doppel_protocol::answer::{LoadBalance, LoadPoint, NodeLoad};
 
-use crate::output::plural;
 use crate::svg::{Panel, Rectangle, Series};
+use doppel_terminal::output::plural;
 
 /// One of a node's figures.
 type Figure = fn(&NodeLoad) -> u64;

@@ -5,13 +5,13 @@
 const ASIDE: u64 = 64 << 20;
 
 /// What is counted with, of so much memory.
-pub(crate) fn counted(memory: u64) -> u64 {
+pub fn counted(memory: u64) -> u64 {
     memory - memory / 5 - ASIDE
 }
 
 /// What to say where a budget of memory does not suffice: a `--memory` that has room for what was asked for. What is in use may be a
 /// share of the budget, which grows with it, or a size of its own, so this is an estimate.
-pub(crate) fn more_memory(needed: u64, free: u64, limit: u64) -> String {
+pub fn more_memory(needed: u64, free: u64, limit: u64) -> String {
     let least = limit.saturating_sub(free).saturating_add(needed);
     let in_proportion = u128::from(needed) * u128::from(limit) / u128::from(free.max(1));
     let wanted = u64::try_from(in_proportion).unwrap_or(u64::MAX).clamp(least, least.saturating_mul(2));

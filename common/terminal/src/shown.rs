@@ -17,7 +17,7 @@ fn is_obeyed(c: char) -> bool {
 }
 
 /// The text on one line: a line break is escaped, too.
-pub(crate) fn on_one_line(text: &str) -> Cow<'_, str> {
+pub fn on_one_line(text: &str) -> Cow<'_, str> {
     escaped(text, is_obeyed)
 }
 
@@ -35,7 +35,7 @@ fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> Cow<'_, str> {
 /// Passes on what is written with such characters escaped, but for line breaks. What is written at once is taken for whole
 /// characters, as formatted text is.
 #[derive(Debug)]
-pub(crate) struct Shown<W>(pub(crate) W);
+pub struct Shown<W>(pub W);
 
 impl<W: Write> Write for Shown<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {

@@ -143,12 +143,12 @@ fn is_stdout(metadata: &Metadata) -> bool {
 }
 
 /// Whether two names lead to one file of the system.
-pub(crate) fn are_one(a: &Metadata, b: &Metadata) -> bool {
+pub fn are_one(a: &Metadata, b: &Metadata) -> bool {
     (a.dev(), a.ino()) == (b.dev(), b.ino())
 }
 
 /// The directory that a file is in, or is to be in.
-pub(crate) fn directory_of(file: &Path) -> &Path {
+pub fn directory_of(file: &Path) -> &Path {
     file.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 

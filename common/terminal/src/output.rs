@@ -16,17 +16,17 @@ static BEGUN: AtomicBool = AtomicBool::new(false);
 static IS_OF_DATA: AtomicBool = AtomicBool::new(false);
 
 /// Standard output is that of data from now on, such as an export.
-pub(crate) fn give_to_data() {
+pub fn give_to_data() {
     IS_OF_DATA.store(true, Ordering::Relaxed);
 }
 
 /// Whether it is.
-pub(crate) fn is_of_data() -> bool {
+pub fn is_of_data() -> bool {
     IS_OF_DATA.load(Ordering::Relaxed)
 }
 
 /// Whether this process has written something to standard output.
-pub(crate) fn is_begun() -> bool {
+pub fn is_begun() -> bool {
     BEGUN.load(Ordering::Relaxed)
 }
 
@@ -200,13 +200,14 @@ pub fn stderr() -> impl Write {
 }
 
 /// Says something on standard error. Where that cannot be written, there is no other place to say it.
+#[macro_export]
 macro_rules! say {
     ($($text:tt)*) => {{
         use std::io::Write as _;
         let _ = writeln!($crate::output::stderr(), $($text)*);
     }};
 }
-pub(crate) use say;
+pub use crate::say;
 
 /// Rows of left-aligned columns, two spaces apart, each on one line; the last column is not padded.
 pub fn table(out: &mut dyn Write, rows: &[Vec<String>]) -> io::Result<()> {

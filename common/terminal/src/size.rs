@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 /// A number of bytes with a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Size(pub(crate) u64);
+pub struct Size(pub u64);
 
 impl FromStr for Size {
     type Err = String;

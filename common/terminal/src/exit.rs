@@ -8,7 +8,6 @@ use doppel_overlap::OverlapError;
 use doppel_protocol::client::{ClientError, StatusCode};
 use serde_json::json;
 
-use crate::logging::Said;
 use crate::memory;
 use crate::output::{self, Output, ReaderGone, say};
 
@@ -50,6 +49,11 @@ pub enum Failure {
     BadInput(String),
 }
 
+/// The reason of a failure is in a log whose lines all have one form, so the command prints nothing more.
+#[derive(Debug, Clone, Copy, thiserror::Error)]
+#[error("see the log")]
+pub struct AlreadyLogged;
+
 impl Failure {
     fn code(&self) -> u8 {
         match self {
@@ -72,7 +76,7 @@ pub fn code(
     }
     let advice = error.chain().find_map(advice).unwrap_or_default();
     let message = format!("{error:#}{advice}");
-    if error.downcast_ref::<Said>().is_none() {
+    if error.downcast_ref::<AlreadyLogged>().is_none() {
         say!("doppel: {message}");
     }
     let code = |cause| code_of(cause).or_else(|| is_usage(cause).then_some(2));

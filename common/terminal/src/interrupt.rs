@@ -31,7 +31,7 @@ static UNFINISHED: Mutex<Option<Unfinished>> = Mutex::new(None);
 ///
 /// # Errors
 /// When signals cannot be waited for, or what `make` fails with.
-pub(crate) fn removable<T: AsRef<Path>>(make: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+pub fn removable<T: AsRef<Path>>(make: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     let mut unfinished = unfinished();
     let unfinished = waited_for(&mut unfinished)?;
     let made = make()?;
@@ -40,7 +40,7 @@ pub(crate) fn removable<T: AsRef<Path>>(make: impl FnOnce() -> io::Result<T>) ->
 }
 
 /// Forgets what was made, because it has another name now, or has gone.
-pub(crate) fn forget(path: &Path) {
+pub fn forget(path: &Path) {
     if let Some(unfinished) = unfinished().as_mut() {
         unfinished.paths.retain(|unfinished| unfinished != path);
     }
@@ -50,7 +50,7 @@ pub(crate) fn forget(path: &Path) {
 ///
 /// # Errors
 /// When signals cannot be waited for.
-pub(crate) fn announce(words: &'static str) -> io::Result<()> {
+pub fn announce(words: &'static str) -> io::Result<()> {
     waited_for(&mut unfinished())?.words = Some(words);
     Ok(())
 }
@@ -60,7 +60,7 @@ pub(crate) fn announce(words: &'static str) -> io::Result<()> {
 ///
 /// # Errors
 /// What `step` fails with.
-pub(crate) fn kept_out<T, E>(step: impl FnOnce() -> Result<T, E>, words: &'static str) -> Result<T, E> {
+pub fn kept_out<T, E>(step: impl FnOnce() -> Result<T, E>, words: &'static str) -> Result<T, E> {
     let mut unfinished = unfinished();
     let done = step()?;
     if let Some(unfinished) = unfinished.as_mut() {

@@ -14,7 +14,7 @@ const PERMISSIONS: u32 = 0o666;
 
 /// What becomes of a file that is there already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Earlier {
+pub enum Earlier {
     /// It is replaced.
     Replaced,
     /// It stays, and writing fails.
@@ -25,7 +25,7 @@ pub(crate) enum Earlier {
 ///
 /// # Errors
 /// When it cannot be written, or is there and stays.
-pub(crate) fn write(path: &Path, aside: &str, bytes: &[u8], earlier: Earlier) -> io::Result<()> {
+pub fn write(path: &Path, aside: &str, bytes: &[u8], earlier: Earlier) -> io::Result<()> {
     let dir = path.parent().unwrap_or(Path::new("."));
     let mut named = tempfile::Builder::new();
     named.prefix(aside).permissions(Permissions::from_mode(PERMISSIONS));
@@ -41,7 +41,7 @@ pub(crate) fn write(path: &Path, aside: &str, bytes: &[u8], earlier: Earlier) ->
 
 /// Removes what was left of files whose writing was interrupted. Only for the process that holds the directory: another one may
 /// be writing. What cannot be removed does no harm.
-pub(crate) fn remove_left(dir: &Path, is_aside: impl Fn(&OsStr) -> bool) {
+pub fn remove_left(dir: &Path, is_aside: impl Fn(&OsStr) -> bool) {
     let Ok(entries) = fs::read_dir(dir) else { return };
     for entry in entries.flatten().filter(|entry| is_aside(&entry.file_name())) {
         if let Err(error) = fs::remove_file(entry.path()) {

@@ -1,0 +1,24 @@
+//! The terminal and the files of a command: what a command prints, how it shows progress, which files it leaves, and the code with which
+//! it ends. The crate knows nothing of pages and collections.
+//!
+//! | module | responsibility |
+//! |---|---|
+//! | [`output`], [`shown`] | text and JSON on standard output and standard error |
+//! | [`progress`] | progress bars |
+//! | [`exit`], [`memory`] | exit codes, and advice for failures |
+//! | [`destination`], [`whole_file`], [`scratch`] | files that are whole or not there |
+//! | [`interrupt`] | files to remove when a signal ends the command |
+//! | [`size`], [`span`] | sizes and durations as arguments |
+#![forbid(unsafe_code)]
+
+pub mod destination;
+pub mod exit;
+pub mod interrupt;
+pub mod memory;
+pub mod output;
+pub mod progress;
+pub mod scratch;
+pub mod shown;
+pub mod size;
+pub mod span;
+pub mod whole_file;
