@@ -9,7 +9,7 @@ use doppel_protocol::Status;
 use doppel_tier1::bulk::{Grouped, Unit};
 use serde::Serialize;
 
-use crate::tally::Tally;
+use doppel_inputs::tally::Tally;
 use doppel_terminal::output::{bytes, count};
 
 /// The records of a run, by what became of them. A record is a capture, a row, or a file of a directory of pages.

@@ -14,14 +14,14 @@ use doppel_text::Extractor;
 use doppel_tier1::bulk::InputRecord;
 use serde::{Deserialize, Serialize};
 
-use crate::args::InputArgs;
-use crate::crawl::{FileEnd, content_bytes};
-use crate::ingested::Reading;
-use crate::page_batches::{BatchSize, PageBatch, read_files};
-use crate::processor;
-use crate::record_names::Origin;
-use crate::tally::{self, Tally};
-use crate::unusable::Unusable;
+use doppel_inputs::arguments::InputArgs;
+use doppel_inputs::ingested::Reading;
+use doppel_inputs::processor;
+use doppel_inputs::reading::crawl::{FileEnd, content_bytes};
+use doppel_inputs::reading::page_batches::{BatchSize, PageBatch, read_files};
+use doppel_inputs::records::record_names::Origin;
+use doppel_inputs::records::unusable::Unusable;
+use doppel_inputs::tally::{self, Tally};
 
 /// Pages of a batch.
 pub(crate) const BATCH_PAGES: usize = 1_024;

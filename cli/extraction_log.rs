@@ -18,10 +18,10 @@ use anyhow::{Context, ensure};
 use doppel_model::stable_hash64;
 use serde::{Deserialize, Serialize};
 
-use crate::crawl::FileEnd;
 use crate::extracted::{Extracted, ExtractedPage};
-use crate::ingested::{Ingested, Reading};
-use crate::inputs::Source;
+use doppel_inputs::ingested::{Ingested, Reading};
+use doppel_inputs::reading::crawl::FileEnd;
+use doppel_inputs::sources::Source;
 use doppel_terminal::interrupt;
 use doppel_terminal::output::{plural, say};
 

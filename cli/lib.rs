@@ -5,9 +5,7 @@
 //! |---|---|
 //! | `args`, `given` | options that several commands take; those that a user gave |
 //! | `urls` | URLs that commands are given |
-//! | `records`, `named_fields`, `bad_records` | what a user says of records: their fields, those that no file has, and where bad ones go |
-//! | `crawl`, `page_batches`, `one_page`, `extracted`, `unusable`, `told`, `inputs`, `directory`, `spool` | crawls on disk, or from standard input, as pages and as pages with signatures |
-//! | `hashed_lines`, `bounded` | crawls as hashed lines of pages; commands that count in bounded memory and disk |
+//! | `extracted`, `extraction_log`, `bounded` | pages with signatures; what an interrupted run has extracted; commands that count in bounded memory and disk |
 //! | `wire`, `manifest`, `winners` | the roles on a data directory |
 //! | `toml_file` | files of TOML that people write |
 //! | `policy_tables` | what a policy has learnt of words, in files and directories |
@@ -16,7 +14,6 @@
 //! | `report` | the report of `doppel dedup` as a page of HTML |
 //! | `summary`, `found`, `savings`, `svg` | what is printed and drawn |
 //! | `accounts`, `weights` | what became of the records that were read, and their bytes |
-//! | `record_names`, `place_fields` | what records are called in their own files, and where they are in them |
 //! | `results` | the original records: kept, removed and superseded |
 //! | `front_door`, `token_file` | how a server listens to clients, and who may ask it what |
 //! | `cluster`, `process`, `logging`, `notify` | the file of a cluster, the directory of a node; what every server process does, logs, and tells its supervisor |
@@ -28,53 +25,34 @@
 
 mod accounts;
 pub mod args;
-pub mod bad_records;
 pub mod bounded;
 mod client;
 mod cluster;
 mod command;
-pub mod crawl;
 mod dev_cluster;
-mod directory;
 mod extracted;
 mod extraction_log;
 mod found;
 mod front_door;
 mod given;
-pub mod hashed_lines;
-mod ingested;
-mod inputs;
 pub mod layout;
 mod logging;
 mod manifest;
 mod named_by;
-mod named_fields;
 mod new_directory;
 mod notify;
-mod objects;
-mod one_page;
-mod page_batches;
-mod place_fields;
 mod policy_tables;
 mod process;
-pub mod processor;
-mod record_names;
-pub mod records;
 mod report;
 mod results;
 mod savings;
 mod served;
 mod slow_policy;
-mod spool;
 mod summary;
 pub mod svg;
-pub mod tally;
 mod token_file;
-mod told;
 mod toml_file;
-mod unusable;
 mod urls;
-mod version;
 mod weights;
 mod winners;
 pub mod wire;

@@ -17,10 +17,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail, ensure};
 use doppel_snapshot::create_directories;
 
-use crate::ingested;
 use crate::manifest::{self, Manifest, NAME, UNFINISHED, is_unfinished};
 use crate::named_by;
 use crate::policy_tables;
+use doppel_inputs::ingested;
 use doppel_terminal::destination::are_one;
 use doppel_terminal::interrupt;
 

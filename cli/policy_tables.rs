@@ -21,12 +21,13 @@ use doppel_model::pairwise::{Policy, Signer};
 use doppel_model::tables::{CONTENT_TERMS_MAX, FILE_BYTES_MAX, Sample, Tables, TablesError, TablesHash};
 use doppel_text::Extractor;
 
-use crate::args::{InputArgs, PolicyArgs};
-use crate::crawl::content_bytes;
-use crate::page_batches::{BatchSize, read_batches};
-use crate::processor;
-use crate::tally::{self, Tally};
-use crate::unusable::Unusable;
+use crate::args::PolicyArgs;
+use doppel_inputs::arguments::InputArgs;
+use doppel_inputs::processor;
+use doppel_inputs::reading::crawl::content_bytes;
+use doppel_inputs::reading::page_batches::{BatchSize, read_batches};
+use doppel_inputs::records::unusable::Unusable;
+use doppel_inputs::tally::{self, Tally};
 use doppel_terminal::exit::Failure;
 use doppel_terminal::whole_file::{self, Earlier};
 

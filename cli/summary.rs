@@ -13,8 +13,8 @@ use serde::Serialize;
 
 use crate::accounts::Accounts;
 use crate::found::{Found, Groups, Largest};
-use crate::tally::Tally;
 use crate::weights::{Balance, Weight};
+use doppel_inputs::tally::Tally;
 use doppel_terminal::output::{bytes, count, plural, redirects, table};
 
 /// What a run read and recorded.

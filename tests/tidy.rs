@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use tidy::{imports, source};
 
 /// Every crate below the root package, its folder, and the crates of the workspace that it may name outside its tests.
-const CRATES: [(&str, &str, &[&str]); 20] = [
+const CRATES: [(&str, &str, &[&str]); 21] = [
     ("model", "common/model", &[]),
     ("charset", "common/charset", &["model"]),
     ("text", "common/text", &["model", "charset"]),
@@ -26,6 +26,7 @@ const CRATES: [(&str, &str, &[&str]); 20] = [
     ("http", "common/http", &[]),
     ("threads", "common/threads", &[]),
     ("terminal", "common/terminal", &["overlap", "protocol"]),
+    ("inputs", "common/inputs", &["model", "text", "overlap", "protocol", "crawls", "terminal"]),
     ("shared_log", "common/shared_log", &[]),
     ("wire", "common/wire", &["model", "partitioning", "protocol", "http", "threads"]),
     ("tier1", "tier1", &["model", "join", "snapshot", "protocol", "shared_log", "threads"]),
@@ -42,6 +43,7 @@ const CRATES: [(&str, &str, &[&str]); 20] = [
         &[
             "model",
             "terminal",
+            "inputs",
             "text",
             "join",
             "hamming",
@@ -255,7 +257,7 @@ fn one_module_names_the_store() {
 /// Where directories are created whose names need not survive a crash: temporary ones, and manual pages. One module syncs the names.
 const CREATES_DIRECTORIES: [&str; 6] = [
     "common/snapshot/src/directories.rs",
-    "cli/spool.rs",
+    "common/inputs/src/spool.rs",
     "cli/new_directory.rs",
     "cli/command/coordinator.rs",
     "cli/command/serve.rs",

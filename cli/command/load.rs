@@ -23,10 +23,11 @@ use doppel_protocol::page::{PageBody, PageItem};
 use doppel_text::decode;
 use serde::Serialize;
 
-use crate::args::{InputArgs, ServerArgs};
+use crate::args::ServerArgs;
 use crate::client::connect;
-use crate::crawl;
-use crate::tally::Tally;
+use doppel_inputs::arguments::InputArgs;
+use doppel_inputs::reading::crawl;
+use doppel_inputs::tally::Tally;
 use doppel_terminal::interrupt;
 use doppel_terminal::output::{Output, bytes, count, say, table};
 use doppel_terminal::progress;

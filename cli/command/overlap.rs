@@ -10,9 +10,9 @@ use clap::{Args, ValueEnum};
 use doppel_overlap::{Builder, Chunking, Collection, Found, Outcome, Way};
 use serde::Serialize;
 
-use crate::args::InputArgs;
 use crate::bounded::{self, BoundsArgs};
-use crate::hashed_lines;
+use doppel_inputs::arguments::InputArgs;
+use doppel_inputs::reading::hashed_lines;
 use doppel_terminal::destination::Destination;
 use doppel_terminal::exit::Failure;
 use doppel_terminal::output::{Output, say};

@@ -26,10 +26,10 @@ use doppel_model::tables::{Sample, Tables};
 use doppel_tier1::bulk::Unit;
 use serde::Serialize;
 
-use crate::args::{AtMost, InputArgs};
-use crate::crawl;
 use crate::policy_tables;
-use crate::tally::Tally;
+use doppel_inputs::arguments::{AtMost, InputArgs};
+use doppel_inputs::reading::crawl;
+use doppel_inputs::tally::Tally;
 use doppel_terminal::exit::Failure;
 use doppel_terminal::output::{Output, say};
 use doppel_terminal::scratch::Scratch;

@@ -13,10 +13,11 @@ use doppel_model::Tau;
 use doppel_model::signature::Signature;
 use doppel_partitioning::{Drift, MappingLoad};
 
-use crate::args::{self, CredentialArgs, InputArgs};
+use crate::args::{self, CredentialArgs};
 use crate::layout::{Layout, LayoutArgs, Shape};
-use crate::records::RecordArgs;
 use contents::{Contents, signatures};
+use doppel_inputs::arguments::InputArgs;
+use doppel_inputs::records::RecordArgs;
 use doppel_terminal::output::Output;
 use doppel_terminal::progress;
 use outputs::Outputs;

@@ -9,9 +9,9 @@ use doppel_model::pairwise::Policy;
 use doppel_model::tables::TablesHash;
 use serde::Serialize;
 
-use crate::args::InputArgs;
 use crate::policy_tables;
-use crate::tally::Tally;
+use doppel_inputs::arguments::InputArgs;
+use doppel_inputs::tally::Tally;
 use doppel_terminal::destination::Destination;
 use doppel_terminal::exit::Failure;
 use doppel_terminal::output::{Output, count, plural, say};

@@ -14,8 +14,8 @@ use super::load;
 use super::status::about;
 use crate::args::AskArgs;
 use crate::client::connect;
-use crate::one_page::OnePage;
-use crate::records::FieldArgs;
+use doppel_inputs::reading::one_page::OnePage;
+use doppel_inputs::records::FieldArgs;
 use doppel_terminal::exit::Failure;
 use doppel_terminal::output::{Output, table};
 

@@ -15,10 +15,10 @@ use crate::cluster::ClusterFile;
 use crate::cluster::node_dir::{self, Restored};
 use crate::cluster::steps::Role;
 use crate::process::{self, NodeArgs, announce};
-use crate::processor;
 use crate::wire::awaited::Awaited;
 use crate::wire::hearing::{self, Joined};
 use crate::wire::watch::Watch;
+use doppel_inputs::processor;
 
 /// Calls at once: each may bring as many signatures as a call may.
 const CALLS: usize = 8;

@@ -10,10 +10,10 @@ use doppel_model::{PageUrl, Timestamp};
 use doppel_protocol::{DatedPopularity, Market, Markets, Rank, Rule, WinnerOrder, words};
 use serde::Serialize;
 
-use crate::args::InputArgs;
-use crate::crawl;
-use crate::records::RecordArgs;
 use crate::winners::Winners;
+use doppel_inputs::arguments::InputArgs;
+use doppel_inputs::reading::crawl;
+use doppel_inputs::records::RecordArgs;
 use doppel_terminal::exit::Failure;
 use doppel_terminal::output::{Output, count, say, table};
 

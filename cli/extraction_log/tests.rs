@@ -10,10 +10,10 @@ use doppel_protocol::{Body, Submission};
 use doppel_text::Extractor;
 
 use super::*;
-use crate::ingested::Had;
-use crate::inputs::{self, Sources};
-use crate::record_names::Origin;
-use crate::records::FieldArgs;
+use doppel_inputs::ingested::Had;
+use doppel_inputs::records::FieldArgs;
+use doppel_inputs::records::record_names::Origin;
+use doppel_inputs::sources::{self, Sources};
 
 fn reading() -> Reading {
     Reading::new(&FieldArgs::default(), false).leaving_out(false)
@@ -57,7 +57,7 @@ fn files(home: &Path) -> Sources {
     for name in ["a.jsonl", "b.jsonl", "c.jsonl"] {
         fs::write(home.join(name), name).unwrap();
     }
-    inputs::sources(&[home.join("*.jsonl")]).unwrap()
+    sources::sources(&[home.join("*.jsonl")]).unwrap()
 }
 
 /// What another run takes from the log: the records, and how many files it leaves out.
@@ -132,7 +132,7 @@ fn other_signatures_and_other_inputs_are_not_replayed() {
     {
         write();
         let inputs: Vec<_> = names.iter().map(|name| home.path().join(format!("{name}.jsonl"))).collect();
-        let replayed = replayed(&path, maker, &inputs::sources(&inputs).unwrap().all);
+        let replayed = replayed(&path, maker, &sources::sources(&inputs).unwrap().all);
         assert_eq!(replayed, (vec![], 0), "{maker} {names:?}");
     }
     // Behind a file that has not ended there is nothing to go on from.

@@ -31,11 +31,11 @@ use doppel_model::pairwise::Signer;
 use doppel_tier1::bulk::Unit;
 
 use crate::accounts::Accounts;
-use crate::args::InputArgs;
 use crate::found::Found;
-use crate::record_names::RecordNames;
 use crate::summary::Fed;
 use crate::weights::Weights;
+use doppel_inputs::arguments::InputArgs;
+use doppel_inputs::records::record_names::RecordNames;
 use figures::Figures;
 pub(crate) use pages::{Pages, Recorded};
 use texts::Texts;

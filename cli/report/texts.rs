@@ -13,7 +13,7 @@ use doppel_text::{Extracted, Extractor};
 
 use super::examples::{Duplicate, Example};
 use super::{Run, words};
-use crate::page_batches::{BatchSize, read_batches};
+use doppel_inputs::reading::page_batches::{BatchSize, read_batches};
 use doppel_terminal::output::say;
 
 /// Bytes of a text that are kept to be compared.

@@ -16,9 +16,9 @@ use super::part_file::{PartFile, Prepared};
 use super::places::{places, resolved};
 use super::taken::{Taken, one_paths};
 use super::{ANNOTATED_RECORD_BYTES, GROUPING_PAGE_BYTES, MEMORY_TOLD, PAGE_BYTES, RECORD_BYTES, ResultArgs};
-use crate::args::InputArgs;
-use crate::inputs::{self, Place, Source};
-use crate::version::Version;
+use doppel_inputs::arguments::InputArgs;
+use doppel_inputs::sources::{self, Place, Source};
+use doppel_inputs::version::Version;
 use doppel_terminal::exit::Failure;
 use doppel_terminal::output::say;
 
@@ -203,13 +203,13 @@ fn is_file(source: &Source) -> bool {
 
 /// Whether an input is a pattern, and matches a path.
 fn matches(input: &Path, path: &Path) -> bool {
-    let base = inputs::before_pattern(input);
+    let base = sources::before_pattern(input);
     let base = if base.as_os_str().is_empty() { Path::new(".") } else { &base };
     let Ok(base) = fs::canonicalize(base) else { return false };
-    if !inputs::is_pattern(input) || input.exists() {
+    if !sources::is_pattern(input) || input.exists() {
         return false;
     }
-    let behind = input.strip_prefix(inputs::before_pattern(input)).unwrap_or(input);
+    let behind = input.strip_prefix(sources::before_pattern(input)).unwrap_or(input);
     let text = format!("{}/{}", glob::Pattern::escape(&base.to_string_lossy()), behind.display());
     let options = glob::MatchOptions { require_literal_separator: true, ..glob::MatchOptions::default() };
     glob::Pattern::new(&text).is_ok_and(|pattern| pattern.matches_path_with(path, options))

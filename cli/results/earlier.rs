@@ -29,7 +29,7 @@ use serde::{Deserialize, Serialize};
 pub(super) use named_inputs::NamedInputs;
 
 use super::part_file::PartFile;
-use crate::inputs::Source;
+use doppel_inputs::sources::Source;
 use doppel_terminal::output::{count, say};
 
 /// The list of a directory.

@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-use crate::inputs::{self, Place, Source};
+use doppel_inputs::sources::{self, Place, Source};
 use doppel_terminal::exit::Failure;
 
 /// Where the results of each source are, relative to the directory of a side.
@@ -65,7 +65,8 @@ pub(super) fn no_object(path: &Path) -> Failure {
 
 /// Whether it is a file or a directory, and not a pipe.
 fn has_place(input: &Path) -> bool {
-    !inputs::is_standard(input) && fs::metadata(input).map_or(true, |there| there.is_file() || there.is_dir())
+    !sources::is_standard(input)
+        && fs::metadata(input).map_or(true, |there| there.is_file() || there.is_dir())
 }
 
 /// The directory that an input names files in.
@@ -74,7 +75,7 @@ fn root_of(input: &Path) -> io::Result<PathBuf> {
         Ok(there) if there.is_dir() => fs::canonicalize(input),
         Ok(_) => Ok(resolved(input)?.parent().map(Path::to_owned).unwrap_or_default()),
         Err(_) => {
-            let dir = inputs::before_pattern(input);
+            let dir = sources::before_pattern(input);
             fs::canonicalize(if dir.as_os_str().is_empty() { Path::new(".") } else { &dir })
         }
     }
@@ -87,7 +88,7 @@ fn as_named(path: &Path, input: &Path) -> io::Result<PathBuf> {
         return resolved(path);
     }
     let is_plain = |below: &&Path| below.components().all(|part| matches!(part, Component::Normal(_)));
-    match path.strip_prefix(inputs::before_pattern(input)).ok().filter(is_plain) {
+    match path.strip_prefix(sources::before_pattern(input)).ok().filter(is_plain) {
         Some(below) => Ok(root_of(input)?.join(below)),
         None => resolved(path),
     }
@@ -149,7 +150,7 @@ mod tests {
     use super::*;
 
     fn of(inputs: &[PathBuf]) -> anyhow::Result<Vec<String>> {
-        let sources = inputs::sources(inputs)?.all;
+        let sources = sources::sources(inputs)?.all;
         let places = places(&sources, inputs)?;
         Ok(places.into_iter().map(|place| place.display().to_string()).collect())
     }

@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::places::resolved;
-use crate::inputs::{self, Place, Source};
+use doppel_inputs::sources::{self, Place, Source};
 
 /// The inputs by their one paths.
 pub(super) struct Taken {
@@ -47,7 +47,7 @@ impl Taken {
 
 /// The paths of what is at a path, there or not: its own, and that of what it is a link to. None of standard input or output.
 pub(super) fn one_paths(path: &Path) -> io::Result<Vec<PathBuf>> {
-    if inputs::is_standard(path) {
+    if sources::is_standard(path) {
         return Ok(Vec::new());
     }
     Ok([resolved(path)?].into_iter().chain(fs::canonicalize(path)).collect())

@@ -17,7 +17,7 @@ use doppel_protocol::{
 use doppel_terminal::scratch::Scratch;
 use doppel_tier2::{Config, Tier2};
 
-use doppel::processor;
+use doppel_inputs::processor;
 
 /// The time that a comparison of everything took, in seconds, and the number of groups of two pages or more.
 #[derive(Debug)]

@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::Args;
-use doppel::args::InputArgs;
+use doppel_inputs::arguments::InputArgs;
 use doppel_model::PageUrl;
 use doppel_model::pairwise::Tokens;
 use serde::Serialize;

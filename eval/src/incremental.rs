@@ -22,7 +22,7 @@ use crate::drive::Driver;
 use crate::from_scratch::from_scratch;
 use crate::generator::{Generator, Hashes};
 use crate::replay::{Replay, ReplayArgs, batches};
-use doppel::processor;
+use doppel_inputs::processor;
 
 /// The number of partitions of the engine, as in a new data directory.
 const PARTITIONS: u32 = 16;

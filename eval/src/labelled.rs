@@ -7,9 +7,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use doppel::args::InputArgs;
-use doppel::crawl;
 use doppel_crawls::Fetched;
+use doppel_inputs::arguments::InputArgs;
+use doppel_inputs::reading::crawl;
 use doppel_model::pairwise::{Policy, Signer};
 use doppel_model::signature::Signature;
 use doppel_model::tables::{Sample, Tables};

@@ -12,8 +12,8 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::Args;
-use doppel::args::InputArgs;
 use doppel::svg::{Panel, Series};
+use doppel_inputs::arguments::InputArgs;
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::Signature;
 use doppel_text::Extractor;

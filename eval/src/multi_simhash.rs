@@ -13,7 +13,7 @@ mod texts;
 use std::time::Instant;
 
 use clap::Args;
-use doppel::args::InputArgs;
+use doppel_inputs::arguments::InputArgs;
 use doppel_model::Random;
 use doppel_model::pairwise::Policy;
 use doppel_terminal::exit::Failure;

@@ -7,9 +7,9 @@ mod print;
 
 use anyhow::ensure;
 use clap::Args;
-use doppel::args::InputArgs;
 use doppel::bounded::{self, BoundsArgs};
-use doppel::hashed_lines;
+use doppel_inputs::arguments::InputArgs;
+use doppel_inputs::reading::hashed_lines;
 use doppel_overlap::{
     Builder, Chunking, Collection, Maps, Mirror, Replicated, Replication, Space, Way, Work,
 };
@@ -17,7 +17,7 @@ use doppel_terminal::output::share;
 use doppel_terminal::progress;
 use serde::Serialize;
 
-use doppel::processor;
+use doppel_inputs::processor;
 
 /// The chunks of the source, and how many must be shared.
 const CHUNKINGS: [Chunking; 2] = [Chunking { lines: 4, shared: 15 }, Chunking { lines: 2, shared: 25 }];

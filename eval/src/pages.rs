@@ -13,8 +13,8 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use clap::Args;
-use doppel::args::InputArgs;
 use doppel::svg::Panel;
+use doppel_inputs::arguments::InputArgs;
 use doppel_model::{PageUrl, Timestamp};
 use doppel_protocol::page::{PageBody, PageItem};
 use doppel_terminal::destination::{self, Destination};

@@ -15,9 +15,9 @@ use std::time::Instant;
 
 use anyhow::ensure;
 use clap::Args;
-use doppel::args::InputArgs;
 use doppel::svg::{Panel, Series};
 use doppel_crawls::Fetched;
+use doppel_inputs::arguments::InputArgs;
 use doppel_join::{ContentIndex, Contents};
 use doppel_model::PageUrl;
 use doppel_model::pairwise::Policy;
@@ -33,7 +33,7 @@ use crate::report::{Report, Table};
 use crate::score::Score;
 use crate::transplants::Transplants;
 use cost::Cost;
-use doppel::processor;
+use doppel_inputs::processor;
 use exact::Exact;
 
 /// Compare all policies on pairs of pages whose truth is known, and by what they cost.

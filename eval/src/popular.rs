@@ -12,9 +12,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use clap::Args;
-use doppel::args::InputArgs;
 use doppel::svg::{Panel, Series};
 use doppel_crawls::{Fetched, FetchedBody};
+use doppel_inputs::arguments::InputArgs;
 use doppel_join::{ContentIndex, Contents};
 use doppel_model::PageUrl;
 use doppel_model::pairwise::Policy;

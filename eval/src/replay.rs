@@ -5,13 +5,13 @@ use std::path::Path;
 
 use anyhow::Context;
 use clap::Args;
-use doppel::args::InputArgs;
-use doppel::crawl;
-use doppel::processor;
-use doppel::tally::Tally;
 use doppel_baseline::Contents;
 use doppel_coordinator::ingest::{Batch, Ingest, Source};
 use doppel_crawls::{Fetched, FetchedBody};
+use doppel_inputs::arguments::InputArgs;
+use doppel_inputs::processor;
+use doppel_inputs::reading::crawl;
+use doppel_inputs::tally::Tally;
 use doppel_model::pairwise::Policy;
 use doppel_model::{PageUrl, Timestamp};
 use doppel_protocol::Submission;

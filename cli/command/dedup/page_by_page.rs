@@ -17,14 +17,15 @@ use super::{Dedup, Done, Plan, dead};
 use crate::accounts::Accounts;
 use crate::extracted::{self, BATCH_PAGES, ExtractedPage};
 use crate::found::Found;
-use crate::ingested::{IngestedList, Reading};
+use crate::named_by;
 use crate::new_directory::NewDirectory;
 use crate::report::Recorded;
 use crate::results::Verdicts;
 use crate::summary::{Fed, Summary};
 use crate::weights::Weights;
 use crate::wire::{Asked, Engine};
-use crate::{directory, named_by};
+use doppel_inputs::ingested::{IngestedList, Reading};
+use doppel_inputs::reading::directory;
 use doppel_terminal::scratch::Scratch;
 use doppel_terminal::{interrupt, progress};
 

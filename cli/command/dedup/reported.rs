@@ -6,11 +6,11 @@ use doppel_tier1::bulk::Unit;
 use super::{Dedup, Plan};
 use crate::accounts::Accounts;
 use crate::found::Found;
-use crate::inputs;
-use crate::record_names::RecordNames;
 use crate::report::{EXAMPLES, Pages, Run};
 use crate::summary::Fed;
 use crate::weights::Weights;
+use doppel_inputs::records::record_names::RecordNames;
+use doppel_inputs::sources;
 use doppel_terminal::destination::{self, Destination};
 use doppel_terminal::exit::Failure;
 
@@ -64,7 +64,11 @@ impl Dedup {
             return Err(Failure::Usage("--report and --out go to different files".to_owned()).into());
         }
         let name = |input: &std::path::PathBuf| {
-            if inputs::is_standard(input) { "standard input".to_owned() } else { input.display().to_string() }
+            if sources::is_standard(input) {
+                "standard input".to_owned()
+            } else {
+                input.display().to_string()
+            }
         };
         let names = self.inputs.inputs.iter().map(name).collect();
         let has_earlier = self.data.as_deref().is_some_and(|dir| dir.join(crate::manifest::NAME).exists());

@@ -16,9 +16,9 @@ use serde::Serialize;
 
 use super::print_measures;
 use crate::args::PolicyArgs;
-use crate::one_page::OnePage;
 use crate::policy_tables;
-use crate::records::FieldArgs;
+use doppel_inputs::reading::one_page::OnePage;
+use doppel_inputs::records::FieldArgs;
 use doppel_terminal::exit::Failure;
 use doppel_terminal::output::{Output, count, plural, table};
 

@@ -22,8 +22,8 @@ use doppel_protocol::page::{LINE_BYTES_MAX, PageItem};
 use serde::{Serialize, Serializer};
 
 use super::acknowledged::AcknowledgedList;
-use crate::bad_records::BadFile;
-use crate::crawl::Position;
+use doppel_inputs::reading::crawl::Position;
+use doppel_inputs::records::bad_records::BadFile;
 use doppel_terminal::output::say;
 
 /// A batch is posted when it has this many bytes, whatever its pages: memory of larger ones is cleared again and again ...

@@ -7,7 +7,7 @@ use doppel_overlap::{Band, Mirror, Outcome, Replicated, Replication, Space, Work
 use serde::Serialize;
 
 use crate::bounded;
-use crate::tally::Tally;
+use doppel_inputs::tally::Tally;
 use doppel_terminal::output::{bytes, count, headed, interval, percent, plural, share, table};
 
 /// All of it.

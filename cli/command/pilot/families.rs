@@ -6,8 +6,8 @@ use std::collections::{HashMap, HashSet};
 use doppel_model::pairwise::{Policy, Signer};
 use doppel_protocol::Body;
 
-use crate::args::{AtMost, InputArgs};
 use crate::extracted::{self, ExtractedPage};
+use doppel_inputs::arguments::{AtMost, InputArgs};
 
 /// Pairs of different contents that look alike, at most. A family of about 5,000 pages has so many.
 const PAIRS_MAX: u64 = 5_000_000;

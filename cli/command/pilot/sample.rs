@@ -9,8 +9,8 @@ use doppel_model::pairwise::{Policy, Signer};
 use doppel_text::{Extractor, Part};
 use serde::Serialize;
 
-use crate::crawl::content_bytes;
-use crate::processor::thread_seconds;
+use doppel_inputs::processor::thread_seconds;
+use doppel_inputs::reading::crawl::content_bytes;
 
 /// Pages of the sample.
 const PAGES: usize = 500;

@@ -15,11 +15,11 @@ use super::examples::{Examples, First};
 use super::sample::{MainContents, Sample};
 use super::spool::{SIGNATURES_MAX, Spool};
 use crate::accounts::{Accounts, Decided};
-use crate::args::InputArgs;
 use crate::extracted::{self, ExtractedPage};
-use crate::processor;
-use crate::tally::Tally;
 use crate::weights::Weights;
+use doppel_inputs::arguments::InputArgs;
+use doppel_inputs::processor;
+use doppel_inputs::tally::Tally;
 use doppel_terminal::output::plural;
 use doppel_terminal::progress;
 

@@ -12,10 +12,11 @@ use doppel_model::{ContentHash, PageUrl, Timestamp};
 use doppel_protocol::client::Method;
 use doppel_protocol::{Body, VersionPlace};
 
-use crate::args::{CredentialArgs, InputArgs};
+use crate::args::CredentialArgs;
 use crate::client::connect_to;
-use crate::tally::Tally;
 use crate::{extracted, layout};
+use doppel_inputs::arguments::InputArgs;
+use doppel_inputs::tally::Tally;
 use doppel_terminal::progress;
 
 /// A distinct content.

@@ -8,8 +8,8 @@ use doppel_model::{NodeId, PageUrl};
 use serde::Serialize;
 
 use super::contents::Contents;
-use crate::args::InputArgs;
 use crate::layout::Layout;
+use doppel_inputs::arguments::InputArgs;
 use doppel_terminal::destination::{self, Destination};
 use doppel_terminal::exit::Failure;
 

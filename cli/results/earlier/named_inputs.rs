@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use glob::Pattern;
 
-use crate::inputs::{before_pattern, is_pattern};
+use doppel_inputs::sources::{before_pattern, is_pattern};
 
 /// An input that names several files.
 #[derive(Debug)]

@@ -3,9 +3,9 @@
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use doppel::args::InputArgs;
-use doppel::crawl;
 use doppel_crawls::FetchedBody;
+use doppel_inputs::arguments::InputArgs;
+use doppel_inputs::reading::crawl;
 use doppel_model::PageUrl;
 
 use crate::kind::Kind;

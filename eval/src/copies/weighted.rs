@@ -7,9 +7,9 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Instant;
 
-use doppel::crawl;
 use doppel_baseline::tokens::each_token;
 use doppel_crawls::FetchedBody;
+use doppel_inputs::reading::crawl;
 use doppel_model::pairwise::TOKENS_MIN;
 use doppel_model::{PageUrl, stable_hash64};
 use doppel_text::Extractor;

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::fingerprints::{queries, uniform};
 use crate::report::Table;
-use doppel::processor;
+use doppel_inputs::processor;
 
 /// Bits of a fingerprint, and how many of them may differ.
 const WIDTH: u32 = 64;

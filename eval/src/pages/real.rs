@@ -5,9 +5,9 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use doppel::args::InputArgs;
-use doppel::crawl;
 use doppel_crawls::Fetched;
+use doppel_inputs::arguments::InputArgs;
+use doppel_inputs::reading::crawl;
 use doppel_model::{PageUrl, Random, Timestamp};
 use doppel_terminal::exit::Failure;
 use doppel_text::Extractor;

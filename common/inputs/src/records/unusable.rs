@@ -7,40 +7,40 @@ use std::sync::Arc;
 
 use doppel_model::PageUrl;
 
-use crate::args::InputArgs;
-use crate::bad_records::BadFile;
-use crate::told::Told;
+use crate::arguments::InputArgs;
+use crate::records::bad_records::BadFile;
+use crate::records::shown_messages::ShownMessages;
 use doppel_terminal::output::say;
 
 /// Pages that were read and could not be used in one pass, by reason: how many, and their bytes.
 #[derive(Debug, Default)]
-pub(crate) struct Unusable {
+pub struct Unusable {
     by_reason: BTreeMap<String, (u64, u64)>,
     file: Option<BadFile>,
-    told: Arc<Told>,
+    told: Arc<ShownMessages>,
 }
 
 impl Unusable {
     /// None yet; they are written where the bad records of these inputs are.
-    pub(crate) fn of(inputs: &InputArgs) -> Self {
+    pub fn of(inputs: &InputArgs) -> Self {
         let (file, told) = (inputs.records.bad.clone(), Arc::clone(&inputs.records.told));
         Self { by_reason: BTreeMap::new(), file, told }
     }
 
     /// How many there are of each reason, and their bytes.
     #[cfg(test)]
-    pub(crate) fn by_reason(&self) -> impl Iterator<Item = (&str, u64, u64)> {
+    pub fn by_reason(&self) -> impl Iterator<Item = (&str, u64, u64)> {
         self.by_reason.iter().map(|(reason, (records, bytes))| (reason.as_str(), *records, *bytes))
     }
 
     /// Ends the pass. Gives each reason with the number of pages, and their bytes.
-    pub(crate) fn end(self) -> impl Iterator<Item = (String, u64, u64)> {
+    pub fn end(self) -> impl Iterator<Item = (String, u64, u64)> {
         self.told.note(self.by_reason.keys().cloned());
         self.by_reason.into_iter().map(|(reason, (records, bytes))| (reason, records, bytes))
     }
 
     /// Counts a page of so many bytes under a reason. The first of a reason is told, with what is wrong with it.
-    pub(crate) fn note(&mut self, reason: &str, (url, bytes): (&PageUrl, u64), wrong: &dyn fmt::Display) {
+    pub fn note(&mut self, reason: &str, (url, bytes): (&PageUrl, u64), wrong: &dyn fmt::Display) {
         let is_known = self.told.knows(reason);
         if let Some(file) = self.file.as_ref().filter(|_| !is_known) {
             file.note_page(reason, url.as_str(), wrong.to_string());

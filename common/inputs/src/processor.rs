@@ -18,7 +18,7 @@ pub fn seconds() -> f64 {
 }
 
 /// The seconds that this thread has spent.
-pub(crate) fn thread_seconds() -> f64 {
+pub fn thread_seconds() -> f64 {
     read(ClockId::ThreadCPUTime)
 }
 

@@ -14,11 +14,11 @@ use doppel_model::pairwise::Policy;
 use doppel_overlap::{Builder, Document};
 use doppel_text::{Extractor, HashedLines, is_read_in_place};
 
-use crate::args::InputArgs;
-use crate::crawl;
+use crate::arguments::InputArgs;
 use crate::processor;
+use crate::reading::crawl;
+use crate::records::unusable::Unusable;
 use crate::tally::{self, Tally};
-use crate::unusable::Unusable;
 
 /// Pages of a batch ...
 const BATCH_PAGES: usize = 512;

@@ -10,8 +10,8 @@ use anyhow::Context;
 use doppel_crawls::{FieldError, FieldProblem, HeadError, InputError, Reason};
 use serde::Serialize;
 
-use crate::inputs::Sources;
-use crate::place_fields::PlaceFields;
+use crate::records::place_fields::PlaceFields;
+use crate::sources::Sources;
 use doppel_terminal::exit::Failure;
 use doppel_terminal::output::say;
 
@@ -64,7 +64,7 @@ impl From<OsString> for BadFile {
 
 impl BadFile {
     /// Where it is.
-    pub(crate) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.path
     }
 
@@ -72,7 +72,7 @@ impl BadFile {
     ///
     /// # Errors
     /// When it is one of the inputs, or cannot be written.
-    pub(crate) fn begin(&self, inputs: &Sources) -> anyhow::Result<()> {
+    pub fn begin(&self, inputs: &Sources) -> anyhow::Result<()> {
         if self.path == Path::new("-") {
             return Err(Failure::Usage("--bad names a file; standard output is not for it".to_owned()).into());
         }
@@ -87,7 +87,7 @@ impl BadFile {
     }
 
     /// Writes a record that could not be read.
-    pub(crate) fn note(&self, kind: &str, error: &InputError) {
+    pub fn note(&self, kind: &str, error: &InputError) {
         let mut line = Line {
             kind,
             reason: error.reason.to_string(),
@@ -107,7 +107,7 @@ impl BadFile {
     }
 
     /// Writes a page that was read and could not be used.
-    pub(crate) fn note_page(&self, kind: &str, url: &str, reason: String) {
+    pub fn note_page(&self, kind: &str, url: &str, reason: String) {
         self.write(&Line { url: Some(url), kind, reason, ..Line::default() });
     }
 
@@ -133,7 +133,7 @@ impl BadFile {
     ///
     /// # Errors
     /// When a line could not be written, or the file cannot be synced. Every further call fails, too.
-    pub(crate) fn check(&self) -> Result<(), Failure> {
+    pub fn check(&self) -> Result<(), Failure> {
         let Some(writing) = self.file.get() else { return Ok(()) };
         let mut writing = writing.lock().unwrap_or_else(PoisonError::into_inner);
         // A pipe or a device has no disk.
@@ -152,7 +152,7 @@ impl BadFile {
 }
 
 /// The kind of an error, to count by.
-pub(crate) fn class(error: &InputError) -> &'static str {
+pub fn class(error: &InputError) -> &'static str {
     match error.reason {
         Reason::Io(_) => "unreadable",
         Reason::FileKind

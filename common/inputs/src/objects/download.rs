@@ -21,7 +21,7 @@ use crate::version::Version;
 const PIECE: u64 = 8 << 20;
 
 /// An object that is read.
-pub(crate) struct Object {
+pub struct Object {
     store: Arc<dyn ObjectStore>,
     found: ObjectMeta,
     path: PathBuf,
@@ -39,22 +39,22 @@ impl Object {
     }
 
     /// What messages call it.
-    pub(crate) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// Its size in bytes.
-    pub(crate) fn bytes(&self) -> u64 {
+    pub fn bytes(&self) -> u64 {
         self.found.size
     }
 
     /// What its records are named by.
-    pub(crate) fn name(&self) -> &RecordFile {
+    pub fn name(&self) -> &RecordFile {
         &self.name
     }
 
     /// Which version of it is read.
-    pub(crate) fn version(&self) -> Version {
+    pub fn version(&self) -> Version {
         Version::of_object(self.found.size, self.modified(), self.found.e_tag.clone())
     }
 
@@ -66,7 +66,7 @@ impl Object {
     ///
     /// # Errors
     /// Those of [`doppel_crawls::open_pipe`].
-    pub(crate) fn open(&self, options: InputOptions) -> Result<Input, InputError> {
+    pub fn open(&self, options: InputOptions) -> Result<Input, InputError> {
         let fail = |error| InputError::new(&self.path().into(), Place::File, Reason::Io(error));
         runtime().map_err(fail)?;
         let input = doppel_crawls::open_pipe(self.pieces(), &self.path, self.name.clone(), options)?;

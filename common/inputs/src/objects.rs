@@ -13,25 +13,25 @@ mod without;
 use std::path::Path;
 
 #[cfg(feature = "object-store")]
-pub(crate) use download::Object;
+pub use download::Object;
 #[cfg(feature = "object-store")]
-pub(crate) use listing::named_by;
+pub use listing::named_by;
 #[cfg(not(feature = "object-store"))]
-pub(crate) use without::{Object, named_by};
+pub use without::{Object, named_by};
 
 /// How the addresses of objects begin.
 const SCHEMES: [&str; 5] = ["s3://", "gs://", "az://", "https://", "http://"];
 
 /// What an input in a store names.
-pub(crate) struct Listing {
+pub struct Listing {
     /// In the order of their names.
-    pub(crate) objects: Vec<Object>,
+    pub objects: Vec<Object>,
     /// Objects beside crawl files, which are not read.
-    pub(crate) beside: u64,
+    pub beside: u64,
 }
 
 /// The address of an input that is in a store.
-pub(crate) fn address(input: &Path) -> Option<&str> {
+pub fn address(input: &Path) -> Option<&str> {
     input.to_str().filter(|input| SCHEMES.iter().any(|scheme| input.starts_with(scheme)))
 }
 

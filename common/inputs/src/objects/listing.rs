@@ -27,7 +27,7 @@ const MATCHING: MatchOptions =
 ///
 /// # Errors
 /// When there is none, or the store does not answer or refuses.
-pub(crate) fn named_by(input: &str) -> anyhow::Result<Listing> {
+pub fn named_by(input: &str) -> anyhow::Result<Listing> {
     let address = Address::parse(input).map_err(|error| Failure::Usage(format!("{input}: {error:#}")))?;
     named_at(&address).with_context(|| format!("cannot read {input}"))
 }

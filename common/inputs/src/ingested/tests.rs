@@ -1,11 +1,11 @@
 use std::os::unix::fs::symlink;
 
 use super::*;
-use crate::args::InputArgs;
-use crate::inputs::Sources;
+use crate::arguments::InputArgs;
+use crate::sources::Sources;
 
 fn sources(path: &Path) -> Sources {
-    crate::inputs::sources(&[path.to_owned()]).unwrap()
+    crate::sources::sources(&[path.to_owned()]).unwrap()
 }
 
 /// What is listed of a file after it was read by `reading`.

@@ -6,18 +6,21 @@ use std::path::Path;
 use doppel_crawls::{CrawlClock, Fetched, Item, Limits};
 use doppel_model::{PageUrl, Timestamp};
 
-use crate::named_fields;
 use crate::records::FieldArgs;
+use crate::records::named_fields;
 use doppel_terminal::exit::Failure;
 
 /// A file, and the option that names its page.
 #[derive(Debug)]
-pub(crate) struct OnePage<'f> {
-    pub(crate) file: &'f Path,
-    pub(crate) option: &'static str,
-    pub(crate) url: Option<&'f str>,
+pub struct OnePage<'f> {
+    /// The file that contains the page.
+    pub file: &'f Path,
+    /// Option that named the file, for messages.
+    pub option: &'static str,
+    /// URL of the page, if the user gave one.
+    pub url: Option<&'f str>,
     /// How its records are read, if it has some.
-    pub(crate) fields: &'f FieldArgs,
+    pub fields: &'f FieldArgs,
 }
 
 impl OnePage<'_> {
@@ -26,7 +29,7 @@ impl OnePage<'_> {
     ///
     /// # Errors
     /// When the file cannot be read, or no page or several may be meant.
-    pub(crate) fn page(&self) -> anyhow::Result<Fetched> {
+    pub fn page(&self) -> anyhow::Result<Fetched> {
         let (file, option) = (self.file.display(), self.option);
         let wrong = |text: String| Failure::Usage(format!("{file}: {text}"));
         let parse = |url| PageUrl::parse(url).map_err(|error| wrong(format!("{option} {url}: {error}")));

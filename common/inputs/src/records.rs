@@ -1,5 +1,12 @@
 //! What a user says of records: which field holds what, and what is to be done with bad ones; and which fields were read.
 
+pub mod bad_records;
+pub mod named_fields;
+pub mod place_fields;
+pub mod record_names;
+pub mod shown_messages;
+pub mod unusable;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 use std::str::FromStr;
@@ -10,9 +17,9 @@ use doppel_crawls::record::{Field, FieldMap, FieldNames, IdChoices, RecordFile, 
 use doppel_crawls::{InputFormat, InputOptions, Item, Limits, ZSTD_WINDOW_BYTES_MAX, is_separator};
 use serde::Serialize;
 
-use crate::bad_records::BadFile;
-use crate::inputs::{Place, Source, Sources};
-use crate::told::Told;
+use crate::records::bad_records::BadFile;
+use crate::records::shown_messages::ShownMessages;
+use crate::sources::{Place, Source, Sources};
 use doppel_terminal::exit::Failure;
 use doppel_terminal::output::say;
 use doppel_terminal::size::Size;
@@ -51,18 +58,18 @@ pub struct FieldArgs {
     pub date_field: Option<String>,
     /// Whether records are judged each on its own, as commands without a collection do.
     #[arg(skip)]
-    pub(crate) judges_records: bool,
+    pub judges_records: bool,
     /// Whether records are copied, by this run or by another one of the same collection, so that a row of which a column cannot be decoded is
     /// bad.
     #[arg(skip)]
-    pub(crate) copies_records: bool,
+    pub copies_records: bool,
     /// The largest window that a zstd file may ask for, up to 2GiB: the reader of an open file takes as much memory. Files of
     /// `zstd --long=31` ask for 2GiB unless their content is known to be smaller [default: 128MiB].
     #[arg(long, value_name = "SIZE", help_heading = "Records", value_parser = zstd_window)]
     pub zstd_window_max: Option<u64>,
     /// What names the records of files whose id is guessed, which all readings of a run share.
     #[arg(skip)]
-    pub(crate) ids: IdChoices,
+    pub ids: IdChoices,
 }
 
 /// What separates the cells of a table.
@@ -113,7 +120,7 @@ pub struct RecordArgs {
     pub max_bad: Option<Share>,
     /// Whether what is in the inputs was told before, when they were read for the first time.
     #[arg(skip)]
-    pub(crate) told: Arc<Told>,
+    pub told: Arc<ShownMessages>,
 }
 
 /// A share from 0 to 1.
@@ -140,7 +147,7 @@ fn zstd_window(text: &str) -> Result<u64, String> {
 
 impl FieldArgs {
     /// How inputs are read within these limits.
-    pub(crate) fn options(&self, mut limits: Limits) -> InputOptions {
+    pub fn options(&self, mut limits: Limits) -> InputOptions {
         limits.zstd_window_max = self.zstd_window_max.unwrap_or(limits.zstd_window_max);
         let fields = FieldNames {
             text: self.text_field.clone(),
@@ -161,7 +168,7 @@ impl FieldArgs {
     }
 
     /// Whether nothing is said of records.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         let names = [&self.text_field, &self.html_field, &self.id_field, &self.url_field, &self.date_field];
         self.format.is_none()
             && self.zstd_window_max.is_none()
@@ -172,7 +179,7 @@ impl FieldArgs {
 
 impl RecordArgs {
     /// Whether it is to be told what is in the inputs: `asked`, and it was not told before.
-    pub(crate) fn tells(&self, asked: bool) -> bool {
+    pub fn tells(&self, asked: bool) -> bool {
         asked && self.told.begin()
     }
 
@@ -180,7 +187,7 @@ impl RecordArgs {
     ///
     /// # Errors
     /// When an input is one.
-    pub(crate) fn require_files(&self, sources: &Sources) -> Result<(), Failure> {
+    pub fn require_files(&self, sources: &Sources) -> Result<(), Failure> {
         let Some(format) = self.fields.format else { return Ok(()) };
         let Some(source) = sources.all.iter().find(|source| source.is_pages()) else { return Ok(()) };
         let dir = source.path().display();
@@ -194,12 +201,7 @@ impl RecordArgs {
     ///
     /// # Errors
     /// When two files of one name number their records.
-    pub(crate) fn check_names(
-        &self,
-        sources: &Sources,
-        options: &InputOptions,
-        tell: bool,
-    ) -> Result<(), Failure> {
+    pub fn check_names(&self, sources: &Sources, options: &InputOptions, tell: bool) -> Result<(), Failure> {
         let mut named: HashMap<&RecordFile, (&Path, &Source)> = HashMap::new();
         for source in &sources.all {
             let Place::File(path, name) = &source.place else { continue };
@@ -251,7 +253,7 @@ fn naming(file: &Source, options: &InputOptions) -> Option<Naming> {
 
 /// Which field held what, in files that are not in Doppel's own form.
 #[derive(Debug, Serialize)]
-pub(crate) struct FieldsRead {
+pub struct FieldsRead {
     /// The path of each field.
     fields: BTreeMap<Field, String>,
     /// Those that were guessed.
@@ -267,7 +269,7 @@ pub(crate) struct FieldsRead {
 }
 
 /// Takes note of the fields of a file. Whether they are of no file before it.
-pub(crate) fn note(read: &mut Vec<FieldsRead>, map: &FieldMap, file: &Path) -> bool {
+pub fn note(read: &mut Vec<FieldsRead>, map: &FieldMap, file: &Path) -> bool {
     if let Some(known) = read.iter_mut().find(|known| known.map.says_the_same(map)) {
         known.files += 1;
         return false;

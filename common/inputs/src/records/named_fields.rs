@@ -7,14 +7,14 @@ use std::fmt;
 use doppel_crawls::record::{Field, FieldMap, Unmet};
 use doppel_crawls::{InputOptions, Item};
 
-use crate::inputs::Source;
+use crate::sources::Source;
 use doppel_terminal::exit::Failure;
 
 /// How many fields that are there are told.
 const ALIKE_TOLD: usize = 8;
 
 /// Which of the fields that are named the files have so far.
-pub(crate) struct NamedFields<'s> {
+pub struct NamedFields<'s> {
     sources: &'s [Source],
     options: &'s InputOptions,
     /// Those that a file has, or that one of the later files has.
@@ -25,28 +25,29 @@ pub(crate) struct NamedFields<'s> {
 
 /// What is said of a field that a file does not have.
 #[derive(Debug)]
-pub(crate) struct Lacks<'m> {
+pub struct Lacks<'m> {
     unmet: &'m Unmet,
     map: &'m FieldMap,
 }
 
 impl<'s> NamedFields<'s> {
-    pub(crate) fn new(sources: &'s [Source], options: &'s InputOptions) -> Self {
+    /// Begins a check of the fields that `options` name against the files of `sources`.
+    pub fn new(sources: &'s [Source], options: &'s InputOptions) -> Self {
         Self { sources, options, found: BTreeSet::new(), of_file: BTreeSet::new() }
     }
 
     /// A file that was read before had these.
-    pub(crate) fn read_before(&mut self, had: &BTreeSet<Field>) {
+    pub fn read_before(&mut self, had: &BTreeSet<Field>) {
         self.found.extend(had);
     }
 
     /// It is another file's turn.
-    pub(crate) fn begin_file(&mut self) {
+    pub fn begin_file(&mut self) {
         self.of_file.clear();
     }
 
     /// Those that the file has whose turn it is.
-    pub(crate) fn of_file(&self) -> BTreeSet<Field> {
+    pub fn of_file(&self) -> BTreeSet<Field> {
         self.of_file.clone()
     }
 
@@ -54,7 +55,7 @@ impl<'s> NamedFields<'s> {
     ///
     /// # Errors
     /// When neither it nor any other source has a field that is named.
-    pub(crate) fn note<'m>(&mut self, number: usize, map: &'m FieldMap) -> Result<Vec<Lacks<'m>>, Failure> {
+    pub fn note<'m>(&mut self, number: usize, map: &'m FieldMap) -> Result<Vec<Lacks<'m>>, Failure> {
         self.of_file = those_in(map).collect();
         self.found.extend(&self.of_file);
         for lacks in lacks(map) {
@@ -75,7 +76,7 @@ impl<'s> NamedFields<'s> {
 }
 
 /// What a file lacks of the fields that are named.
-pub(crate) fn lacks(map: &FieldMap) -> impl Iterator<Item = Lacks<'_>> {
+pub fn lacks(map: &FieldMap) -> impl Iterator<Item = Lacks<'_>> {
     map.unmet().iter().map(move |unmet| Lacks { unmet, map })
 }
 
@@ -83,7 +84,7 @@ pub(crate) fn lacks(map: &FieldMap) -> impl Iterator<Item = Lacks<'_>> {
 ///
 /// # Errors
 /// When it does.
-pub(crate) fn require(map: &FieldMap, file: &dyn fmt::Display) -> Result<(), Failure> {
+pub fn require(map: &FieldMap, file: &dyn fmt::Display) -> Result<(), Failure> {
     match lacks(map).find(|lacks| !lacks.unmet.is_there) {
         Some(lacks) => Err(Failure::Usage(format!("{file}: {lacks}"))),
         None => Ok(()),

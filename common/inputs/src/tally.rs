@@ -9,15 +9,15 @@ use doppel_crawls::{InputError, Skip};
 use doppel_model::Timestamp;
 use serde::Serialize;
 
-use crate::bad_records::{BadFile, class};
 use crate::ingested::{Had, Ingested};
+use crate::records::bad_records::{BadFile, class};
+use crate::records::unusable::Unusable;
 use crate::records::{FieldsRead, RecordArgs, Share};
-use crate::unusable::Unusable;
 use doppel_terminal::exit::Failure;
 use doppel_terminal::output::{count, plural, say};
 
 /// What a page is counted as that makes the extractor panic.
-pub(crate) const FAILED: &str = "failed inside the extractor";
+pub const FAILED: &str = "failed inside the extractor";
 
 /// Bad records that are printed one by one; the others are counted.
 const BAD_SHOWN: u64 = 20;
@@ -35,11 +35,11 @@ pub struct Tally {
     pub skipped: BTreeMap<String, u64>,
     /// Skipped items that are records and no crawl files below directories.
     #[serde(skip)]
-    pub(crate) skipped_records: u64,
+    pub skipped_records: u64,
     /// Records that could not be read, by reason.
     pub bad: BTreeMap<String, u64>,
     /// Which field of the records held what, in files that are not in Doppel's own form.
-    pub(crate) fields: Vec<FieldsRead>,
+    pub fields: Vec<FieldsRead>,
     /// Unpacked bytes of WARC and ARC files that were skipped because they are of no record whose end is known.
     #[serde(skip_serializing_if = "is_zero")]
     pub skipped_bytes: u64,
@@ -61,18 +61,18 @@ pub struct Tally {
     pub crawl_files: BTreeMap<String, u64>,
     /// Files and directories that were read in part or not at all, because there was a limit to what is read.
     #[serde(skip_serializing_if = "is_zero")]
-    pub(crate) cut_off: u64,
+    pub cut_off: u64,
     /// Inputs that could not be read to their end.
     pub incomplete: Vec<String>,
     /// Files that an earlier run has read, so that they were not read again for the groups.
     #[serde(skip_serializing_if = "ReadBefore::is_none")]
-    pub(crate) read_before: ReadBefore,
+    pub read_before: ReadBefore,
     /// When reading began: dates may not be far ahead of it.
     #[serde(skip)]
-    pub(crate) now: Option<Timestamp>,
+    pub now: Option<Timestamp>,
     /// What each file or directory had, in their order.
     #[serde(skip)]
-    pub(crate) met: Vec<Met>,
+    pub met: Vec<Met>,
     /// The share of bad records that is an error, where one is given.
     #[serde(skip)]
     max_bad: Option<Share>,
@@ -83,17 +83,18 @@ pub struct Tally {
 
 /// Files that were read by an earlier run, and what they had.
 #[derive(Debug, Default, Serialize)]
-pub(crate) struct ReadBefore {
-    pub(crate) files: u64,
+pub struct ReadBefore {
+    /// Number of files that were read before.
+    pub files: u64,
     /// Pages, redirects and deaths.
-    pub(crate) records: u64,
+    pub records: u64,
     /// Records that could not be read or used.
-    pub(crate) bad: u64,
+    pub bad: u64,
 }
 
 impl ReadBefore {
     /// Takes note of a file.
-    pub(crate) fn add(&mut self, known: &Ingested) {
+    pub fn add(&mut self, known: &Ingested) {
         self.files += 1;
         self.records += known.had().records;
         self.bad += known.had().bad;
@@ -117,17 +118,17 @@ impl fmt::Display for ReadBefore {
 
 impl Tally {
     /// Nothing yet: reading begins `now`.
-    pub(crate) fn begin(now: Timestamp, records: &RecordArgs) -> Self {
+    pub fn begin(now: Timestamp, records: &RecordArgs) -> Self {
         Self { now: Some(now), max_bad: records.max_bad, bad_file: records.bad.clone(), ..Self::default() }
     }
 
     /// How many sound records are no pages.
-    pub(crate) fn all_skipped(&self) -> u64 {
+    pub fn all_skipped(&self) -> u64 {
         self.skipped.values().sum()
     }
 
     /// What was passed over inside files: its name, its number, and what it is. What did not occur is left out.
-    pub(crate) fn passed_over(&self) -> impl Iterator<Item = (&'static str, u64, String)> {
+    pub fn passed_over(&self) -> impl Iterator<Item = (&'static str, u64, String)> {
         let values = self.ignored.iter().map(|(field, values)| {
             ("ignored", *values, format!("values of the {field} that cannot be used"))
         });
@@ -144,7 +145,7 @@ impl Tally {
     ///
     /// # Errors
     /// Those of [`verdict`](Self::verdict).
-    pub(crate) fn verdict_of_run(&self, strict: bool, refused: u64) -> Result<(), Failure> {
+    pub fn verdict_of_run(&self, strict: bool, refused: u64) -> Result<(), Failure> {
         self.check_bad_file()?;
         let all_are_empty = self.empty_files > 0 && self.empty_files == self.met.len() as u64;
         let is_nothing_else =
@@ -220,7 +221,7 @@ impl Tally {
     }
 
     /// Records that were read could not be used, so they are bad ones.
-    pub(crate) fn without(&mut self, unusable: Unusable) {
+    pub fn without(&mut self, unusable: Unusable) {
         for (reason, records, bytes) in unusable.end() {
             self.records -= records;
             self.bytes -= bytes;
@@ -228,7 +229,8 @@ impl Tally {
         }
     }
 
-    pub(crate) fn bad(&mut self, error: &InputError, tell: bool) {
+    /// Counts a bad record. If `tell` is set, the first bad records are also shown on standard error and written to `--bad`.
+    pub fn bad(&mut self, error: &InputError, tell: bool) {
         match self.bad.values().sum::<u64>() {
             _ if !tell => {}
             ..BAD_SHOWN => say!("doppel: {error}"),
@@ -242,7 +244,7 @@ impl Tally {
     }
 
     /// Crawl files of a directory, which were skipped as files of a strange name.
-    pub(crate) fn leave_out(&mut self, files: BTreeMap<String, u64>) {
+    pub fn leave_out(&mut self, files: BTreeMap<String, u64>) {
         let strange = Skip::FileName.to_string();
         let skipped = self.skipped.remove(&strange).unwrap_or(0);
         let others = skipped.saturating_sub(files.values().sum());
@@ -255,7 +257,8 @@ impl Tally {
         }
     }
 
-    pub(crate) fn incomplete(&mut self, input: &Path) {
+    /// Notes an input that could not be read to its end.
+    pub fn incomplete(&mut self, input: &Path) {
         let input = input.display().to_string();
         // An input may be given twice.
         if !self.incomplete.contains(&input) {
@@ -266,11 +269,11 @@ impl Tally {
 
 /// What a file or directory had.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Met {
+pub struct Met {
     /// Pages, redirects and deaths, with those that could not be used.
-    pub(crate) pages: u64,
+    pub pages: u64,
     /// Records that could not be read.
-    pub(crate) bad: u64,
+    pub bad: u64,
 }
 
 impl From<&Had> for Met {

@@ -26,24 +26,24 @@ use doppel_terminal::exit::Failure;
 const STANDARD: &str = "-";
 
 /// What messages and the names of records call standard input.
-pub(crate) const STANDARD_NAME: &str = "stdin";
+pub const STANDARD_NAME: &str = "stdin";
 
 /// Something to read.
 #[derive(Debug)]
-pub(crate) struct Source {
+pub struct Source {
     /// Where it is.
-    pub(crate) place: Place,
+    pub place: Place,
     /// The number of the input that named it.
-    pub(crate) input: usize,
+    pub input: usize,
     /// Its size in bytes, as far as that is known before.
-    pub(crate) bytes: u64,
+    pub bytes: u64,
     /// What messages call it where it is a copy of something that can be read only once.
-    pub(crate) copy_of: Option<PathBuf>,
+    pub copy_of: Option<PathBuf>,
 }
 
 /// Where something to read is.
 #[derive(Debug)]
-pub(crate) enum Place {
+pub enum Place {
     /// Standard input.
     Standard,
     /// A file, and what its records are named by.
@@ -56,16 +56,17 @@ pub(crate) enum Place {
 
 /// What inputs name, in their order.
 #[derive(Debug, Default)]
-pub(crate) struct Sources {
-    pub(crate) all: Vec<Source>,
+pub struct Sources {
+    /// Everything to read, in input order.
+    pub all: Vec<Source>,
     /// Files beside crawl files in directories, which are not read.
-    pub(crate) beside: u64,
+    pub beside: u64,
     /// Those of them that may be crawl files by their names, by a pattern that names them.
-    pub(crate) unsure: BTreeMap<String, u64>,
+    pub unsure: BTreeMap<String, u64>,
 }
 
 /// Whether an input is standard input.
-pub(crate) fn is_standard(input: &Path) -> bool {
+pub fn is_standard(input: &Path) -> bool {
     input == Path::new(STANDARD)
 }
 
@@ -73,7 +74,7 @@ pub(crate) fn is_standard(input: &Path) -> bool {
 ///
 /// # Errors
 /// When it is.
-pub(crate) fn require_standard_once(inputs: &[PathBuf]) -> Result<(), Failure> {
+pub fn require_standard_once(inputs: &[PathBuf]) -> Result<(), Failure> {
     if inputs.iter().filter(|input| is_standard(input)).count() > 1 {
         return Err(Failure::Usage("standard input can be read once; give - once".to_owned()));
     }
@@ -84,7 +85,7 @@ pub(crate) fn require_standard_once(inputs: &[PathBuf]) -> Result<(), Failure> {
 ///
 /// # Errors
 /// When it is closed.
-pub(crate) fn standard() -> io::Result<File> {
+pub fn standard() -> io::Result<File> {
     Ok(File::from(io::stdin().as_fd().try_clone_to_owned()?))
 }
 
@@ -93,7 +94,7 @@ pub(crate) fn standard() -> io::Result<File> {
 /// # Errors
 /// When one is not there, or a pattern that matches nothing, or standard input is there twice, or a directory of crawl files has a part
 /// that cannot be read.
-pub(crate) fn sources(inputs: &[PathBuf]) -> anyhow::Result<Sources> {
+pub fn sources(inputs: &[PathBuf]) -> anyhow::Result<Sources> {
     require_standard_once(inputs)?;
     let mut sources = Sources::default();
     for (number, input) in inputs.iter().enumerate() {
@@ -130,7 +131,7 @@ pub(crate) fn sources(inputs: &[PathBuf]) -> anyhow::Result<Sources> {
 
 impl Source {
     /// What messages call it.
-    pub(crate) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         match &self.place {
             _ if let Some(path) = &self.copy_of => path,
             Place::Standard => Path::new(STANDARD_NAME),
@@ -140,12 +141,12 @@ impl Source {
     }
 
     /// Whether it is a directory of pages.
-    pub(crate) fn is_pages(&self) -> bool {
+    pub fn is_pages(&self) -> bool {
         matches!(self.place, Place::Pages(_))
     }
 
     /// Whether it can be read only once.
-    pub(crate) fn is_read_once(&self) -> bool {
+    pub fn is_read_once(&self) -> bool {
         match &self.place {
             Place::Standard => true,
             Place::File(path, _) => fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_fifo()),
@@ -154,7 +155,7 @@ impl Source {
     }
 
     /// Which version of a file or object it is; none of what can be read only once, and of directories of pages.
-    pub(crate) fn version(&self) -> Option<Version> {
+    pub fn version(&self) -> Option<Version> {
         match &self.place {
             Place::File(path, _) => Version::of(path),
             Place::Object(object) => Some(object.version()),
@@ -166,7 +167,7 @@ impl Source {
     ///
     /// # Errors
     /// Those of [`doppel_crawls::open`].
-    pub(crate) fn open(&self, options: InputOptions) -> Result<Input, InputError> {
+    pub fn open(&self, options: InputOptions) -> Result<Input, InputError> {
         match &self.place {
             Place::Standard => {
                 let path = Path::new(STANDARD_NAME);
@@ -186,7 +187,7 @@ impl Source {
 
 impl Sources {
     /// Gives files of one name in different directories names that tell them apart.
-    pub(crate) fn give_distinct_names(&mut self) {
+    pub fn give_distinct_names(&mut self) {
         distinct_names::give_distinct_names(&mut self.all);
     }
 
@@ -194,7 +195,7 @@ impl Sources {
     ///
     /// # Errors
     /// [`Failure::Usage`] where it is one.
-    pub(crate) fn refuse_output(&self, option: &str, path: &Path) -> Result<(), Failure> {
+    pub fn refuse_output(&self, option: &str, path: &Path) -> Result<(), Failure> {
         for source in &self.all {
             match &source.place {
                 Place::File(file, _) => refuse_input(option, path, slice::from_ref(file))?,
@@ -311,7 +312,8 @@ fn visible(dir: &Path) -> impl Iterator<Item = walkdir::Result<DirEntry>> {
     walk.filter(|entry| entry.as_ref().map_or(true, |entry| entry.file_type().is_file()))
 }
 
-pub(crate) fn is_pattern(input: &Path) -> bool {
+/// Whether a path contains a character of a pattern: `*`, `?` or `[`.
+pub fn is_pattern(input: &Path) -> bool {
     input.as_os_str().as_encoded_bytes().iter().any(|byte| b"*?[".contains(byte))
 }
 
@@ -329,7 +331,7 @@ fn names_hidden(pattern: &Path, dir: &Path) -> bool {
 }
 
 /// The directory in front of the first part that is a pattern, as the files that match it are spelt.
-pub(crate) fn before_pattern(pattern: &Path) -> PathBuf {
+pub fn before_pattern(pattern: &Path) -> PathBuf {
     let is_plain = |part: &Component<'_>| !is_pattern(part.as_os_str().as_ref());
     pattern.components().take_while(is_plain).filter(|part| *part != Component::CurDir).collect()
 }

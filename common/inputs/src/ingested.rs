@@ -16,31 +16,31 @@ use doppel_crawls::record::{Field, NamedBy};
 use doppel_model::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::inputs::{Place, Source};
 use crate::records::FieldArgs;
+use crate::sources::{Place, Source};
 use crate::version::Version;
 use doppel_terminal::whole_file::{self, Earlier};
 
 /// The name of the list in a data directory: a line of JSON for each file.
-pub(crate) const NAME: &str = "ingested.jsonl";
+pub const NAME: &str = "ingested.jsonl";
 /// How the names begin under which it is written as a whole.
 const ASIDE: &str = "ingested.jsonl.new";
 /// How many lines that no longer count may stand in the list, beside as many as count.
 const OLD_LINES: usize = 1_000;
 
 /// Whether a name is that of the list, or of one whose writing was interrupted.
-pub(crate) fn is_name(name: &OsStr) -> bool {
+pub fn is_name(name: &OsStr) -> bool {
     name == NAME || is_aside(name)
 }
 
 /// Whether a name is that of a list whose writing was interrupted.
-pub(crate) fn is_aside(name: &OsStr) -> bool {
+pub fn is_aside(name: &OsStr) -> bool {
     name.as_encoded_bytes().starts_with(ASIDE.as_bytes())
 }
 
 /// A file that was read to its end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Ingested {
+pub struct Ingested {
     file: Named,
     version: Version,
     /// How it was read.
@@ -50,27 +50,27 @@ pub(crate) struct Ingested {
 
 /// What a file had.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Had {
+pub struct Had {
     /// Pages, redirects and deaths.
-    pub(crate) records: u64,
+    pub records: u64,
     /// Records that could not be read or used.
-    pub(crate) bad: u64,
+    pub bad: u64,
     /// How many of these could be read.
-    pub(crate) unusable: u64,
+    pub unusable: u64,
     /// The latest date of a page in it.
-    pub(crate) latest: Option<Timestamp>,
+    pub latest: Option<Timestamp>,
     /// The first date that was supplied to a page which had none.
-    pub(crate) supplied: Option<Timestamp>,
+    pub supplied: Option<Timestamp>,
     /// The fields that are named and that its records have.
-    pub(crate) named: BTreeSet<Field>,
+    pub named: BTreeSet<Field>,
     /// What names its records, where their id is guessed.
     #[serde(default)]
-    pub(crate) named_by: Option<NamedBy>,
+    pub named_by: Option<NamedBy>,
 }
 
 impl Had {
     /// Pages, redirects and deaths, with those that could not be used.
-    pub(crate) fn pages(&self) -> u64 {
+    pub fn pages(&self) -> u64 {
         self.records + self.unusable
     }
 }
@@ -105,22 +105,22 @@ impl Named {
 
 impl Ingested {
     /// When the file was changed.
-    pub(crate) fn modified(&self) -> Timestamp {
+    pub fn modified(&self) -> Timestamp {
         self.version.modified()
     }
 
     /// What it had.
-    pub(crate) fn had(&self) -> &Had {
+    pub fn had(&self) -> &Had {
         &self.had
     }
 
     /// How the names of its records begin, and what they are named by, where their id is guessed.
-    pub(crate) fn named_by(&self) -> Option<(String, NamedBy)> {
+    pub fn named_by(&self) -> Option<(String, NamedBy)> {
         Some((self.file.name.clone(), self.had.named_by?))
     }
 
     /// So many of its records could not be used.
-    pub(crate) fn without(mut self, unusable: u64) -> Self {
+    pub fn without(mut self, unusable: u64) -> Self {
         self.had.records -= unusable;
         self.had.bad += unusable;
         self.had.unusable += unusable;
@@ -141,7 +141,7 @@ enum LeavesOut {
 
 /// How a run reads files, and what is known of those that were read before.
 #[derive(Debug, Default)]
-pub(crate) struct Reading {
+pub struct Reading {
     how: String,
     leaves_out: LeavesOut,
     known: HashMap<Named, Ingested>,
@@ -153,54 +153,54 @@ pub(crate) struct Reading {
 
 impl Reading {
     /// Knows of no file, and leaves none out. What is read depends on these options, on whether languages are detected, and on the version of the program.
-    pub(crate) fn new(fields: &FieldArgs, detect_language: bool) -> Self {
+    pub fn new(fields: &FieldArgs, detect_language: bool) -> Self {
         let how = format!("{} {fields:?}, detect_language: {detect_language}", env!("CARGO_PKG_VERSION"));
         Self { how, ..Self::default() }
     }
 
     /// Goes on behind the files that an interrupted run has read; with `asks_for_bad` not behind those that had bad records.
-    pub(crate) fn going_on(self, asks_for_bad: bool) -> Self {
+    pub fn going_on(self, asks_for_bad: bool) -> Self {
         Self { leaves_out: LeavesOut::Replayed, asks_for_bad, ..self }
     }
 
     /// The same, and leaves out the files that the collection lists.
-    pub(crate) fn leaving_out(self, asks_for_bad: bool) -> Self {
+    pub fn leaving_out(self, asks_for_bad: bool) -> Self {
         Self { leaves_out: LeavesOut::Listed, asks_for_bad, ..self }
     }
 
     /// With what is [listed](IngestedList::open) in a data directory, if such files may be left out.
-    pub(crate) fn with_list(&self, listed: Listed) -> Self {
+    pub fn with_list(&self, listed: Listed) -> Self {
         let known = if self.leaves_out == LeavesOut::Listed { listed.0 } else { HashMap::new() };
         Self { known, ..self.behind(Vec::new()) }
     }
 
     /// Behind these files, which are the first ones and were replayed.
-    pub(crate) fn behind(&self, replayed: Vec<Ingested>) -> Self {
+    pub fn behind(&self, replayed: Vec<Ingested>) -> Self {
         Self { how: self.how.clone(), known: HashMap::new(), replayed, ..*self }
     }
 
     /// What was replayed of a file, by its place among the files and directories that are read.
-    pub(crate) fn replayed(&self, source: usize) -> Option<&Ingested> {
+    pub fn replayed(&self, source: usize) -> Option<&Ingested> {
         self.replayed.get(source)
     }
 
     /// How files are read.
-    pub(crate) fn how(&self) -> &str {
+    pub fn how(&self) -> &str {
         &self.how
     }
 
     /// How many pages the files have that were replayed, with those that could not be used and are not in the log.
-    pub(crate) fn replayed_pages(&self) -> u64 {
+    pub fn replayed_pages(&self) -> u64 {
         self.replayed.iter().map(|ingested| ingested.had.pages()).sum()
     }
 
     /// Whether a run goes on behind the files that an interrupted one has read.
-    pub(crate) fn goes_on(&self) -> bool {
+    pub fn goes_on(&self) -> bool {
         self.leaves_out != LeavesOut::None
     }
 
     /// What is known of a file, if it is as it was and would be read in the same way.
-    pub(crate) fn known(&self, source: &Source) -> Option<&Ingested> {
+    pub fn known(&self, source: &Source) -> Option<&Ingested> {
         if self.known.is_empty() {
             return None;
         }
@@ -208,7 +208,7 @@ impl Reading {
     }
 
     /// Whether a file is as it was when it was read, and would be read in the same way.
-    pub(crate) fn is_same(&self, known: &Ingested, source: &Source) -> bool {
+    pub fn is_same(&self, known: &Ingested, source: &Source) -> bool {
         Named::of(source).as_ref() == Some(&known.file) && self.is_as_read(known, source)
     }
 
@@ -219,12 +219,12 @@ impl Reading {
     }
 
     /// Whether a file could ever be listed.
-    pub(crate) fn may_list(source: &Source) -> bool {
+    pub fn may_list(source: &Source) -> bool {
         Named::of(source).is_some() && source.version().is_some_and(|version| version.is_settled())
     }
 
     /// A file that was read to its end, in this version, if it can be listed: it has not changed since.
-    pub(crate) fn ended(&self, source: &Source, version: Option<Version>, had: Had) -> Option<Ingested> {
+    pub fn ended(&self, source: &Source, version: Option<Version>, had: Had) -> Option<Ingested> {
         let version =
             version.filter(|version| source.version().as_ref() == Some(version) && version.is_settled())?;
         Some(Ingested { file: Named::of(source)?, version, reading: self.how.clone(), had })
@@ -233,11 +233,11 @@ impl Reading {
 
 /// What a list has.
 #[derive(Debug, Default)]
-pub(crate) struct Listed(HashMap<Named, Ingested>);
+pub struct Listed(HashMap<Named, Ingested>);
 
 /// The list of a data directory, to which files are added. Only for the process that holds the directory.
 #[derive(Debug)]
-pub(crate) struct IngestedList {
+pub struct IngestedList {
     path: PathBuf,
     file: File,
     /// Whether the last line has no end.
@@ -249,7 +249,7 @@ impl IngestedList {
     ///
     /// # Errors
     /// When it cannot be read or written.
-    pub(crate) fn open(dir: &Path) -> anyhow::Result<(Self, Listed)> {
+    pub fn open(dir: &Path) -> anyhow::Result<(Self, Listed)> {
         let path = dir.join(NAME);
         let open = || -> io::Result<_> {
             whole_file::remove_left(dir, is_aside);
@@ -277,7 +277,7 @@ impl IngestedList {
     ///
     /// # Errors
     /// When the list cannot be written.
-    pub(crate) fn add<'i>(&mut self, ended: impl IntoIterator<Item = &'i Ingested>) -> anyhow::Result<()> {
+    pub fn add<'i>(&mut self, ended: impl IntoIterator<Item = &'i Ingested>) -> anyhow::Result<()> {
         let mut ended = ended.into_iter().peekable();
         if ended.peek().is_none() {
             return Ok(());
@@ -298,7 +298,7 @@ impl IngestedList {
 ///
 /// # Errors
 /// When it cannot be written.
-pub(crate) fn write_new<'i>(path: &Path, all: impl IntoIterator<Item = &'i Ingested>) -> io::Result<()> {
+pub fn write_new<'i>(path: &Path, all: impl IntoIterator<Item = &'i Ingested>) -> io::Result<()> {
     whole_file::write(path, ASIDE, &lines(all)?, Earlier::Replaced)
 }
 

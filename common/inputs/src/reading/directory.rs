@@ -14,7 +14,7 @@ use walkdir::{DirEntry, WalkDir};
 
 /// The crawl files below a directory, counted by a shell's pattern that names them, such as `site/*.warc.gz`. Hidden ones
 /// are left out as everywhere. Errors are left out, too: the reader of the pages meets them and tells.
-pub(crate) fn crawl_files(dir: &Path) -> BTreeMap<String, u64> {
+pub fn crawl_files(dir: &Path) -> BTreeMap<String, u64> {
     let is_shown =
         |entry: &DirEntry| entry.depth() == 0 || !entry.file_name().as_encoded_bytes().starts_with(b".");
     let walk = WalkDir::new(dir).into_iter().filter_entry(is_shown).flatten();
@@ -36,7 +36,7 @@ fn pattern(file: &Path) -> Option<String> {
 ///
 /// # Errors
 /// When a directory has no URL, or what the pages come with.
-pub(crate) fn gone<'d>(
+pub fn gone<'d>(
     live: impl Iterator<Item = anyhow::Result<PageUrl>>,
     dirs: impl Iterator<Item = &'d Path>,
 ) -> anyhow::Result<Vec<PageUrl>> {

@@ -7,24 +7,25 @@ use doppel_crawls::Place;
 use doppel_crawls::copy::RecordName;
 use serde::{Deserialize, Serialize};
 
-use crate::place_fields::PlaceFields;
+use crate::records::place_fields::PlaceFields;
 
 /// Where a record comes from.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Origin {
+pub struct Origin {
     /// The file or directory, as the user named it.
     #[serde(with = "path_bytes")]
-    pub(crate) path: Arc<Path>,
-    pub(crate) place: Place,
+    pub path: Arc<Path>,
+    /// Place of the record in the file.
+    pub place: Place,
     /// What the record is called in its file.
-    pub(crate) id: Option<Box<str>>,
+    pub id: Option<Box<str>>,
     /// Distance in pages from this one back to its original, the page whose content it has. `None` if its record stores the content.
-    pub(crate) refers_back: Option<u64>,
+    pub refers_back: Option<u64>,
 }
 
 /// The names of all records, by their numbers in the order of the inputs. Each takes 24 bytes and its id.
 #[derive(Debug, Default)]
-pub(crate) struct RecordNames {
+pub struct RecordNames {
     /// The files in order, each with the number of its first record.
     files: Vec<(u64, Arc<Path>)>,
     records: Vec<Named>,
@@ -41,7 +42,7 @@ struct Named {
 
 /// A record as the lines of results name it.
 #[derive(Debug, PartialEq, Serialize)]
-pub(crate) struct RecordLabel<'n> {
+pub struct RecordLabel<'n> {
     file: String,
     #[serde(flatten)]
     place: PlaceFields,
@@ -52,7 +53,7 @@ pub(crate) struct RecordLabel<'n> {
 
 impl RecordNames {
     /// Takes note of a record. Records come in the order of their numbers.
-    pub(crate) fn note(&mut self, number: u64, origin: &Origin) {
+    pub fn note(&mut self, number: u64, origin: &Origin) {
         if self.files.last().is_none_or(|(_, path)| *path != origin.path) {
             self.files.push((number, Arc::clone(&origin.path)));
         }
@@ -64,7 +65,7 @@ impl RecordNames {
     }
 
     /// How results name a record; none where it is none of the inputs.
-    pub(crate) fn label(&self, number: u64) -> Option<RecordLabel<'_>> {
+    pub fn label(&self, number: u64) -> Option<RecordLabel<'_>> {
         let at = usize::try_from(number).ok()?;
         let Named { place, id_end } = *self.records.get(at)?;
         let begin = at.checked_sub(1).map_or(0, |before| self.records[before].id_end);
@@ -75,7 +76,7 @@ impl RecordNames {
     }
 
     /// How annotations name a record.
-    pub(crate) fn name(&self, number: Option<u64>) -> RecordName {
+    pub fn name(&self, number: Option<u64>) -> RecordName {
         let Some(label) = number.and_then(|number| self.label(number)) else { return RecordName::default() };
         let id = label.id_or_place();
         RecordName { file: Some(label.file), id }
@@ -84,7 +85,7 @@ impl RecordNames {
 
 impl RecordLabel<'_> {
     /// The file, and the id or the place in it, for people.
-    pub(crate) fn text(&self) -> String {
+    pub fn text(&self) -> String {
         self.id_or_place().map_or_else(|| self.file.clone(), |id| format!("{}, {id}", self.file))
     }
 

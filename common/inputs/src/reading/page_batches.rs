@@ -2,17 +2,19 @@
 
 use doppel_crawls::Fetched;
 
-use crate::args::InputArgs;
-use crate::crawl::{FileEnd, Read, content_bytes, read_all};
+use crate::arguments::InputArgs;
 use crate::ingested::Reading;
-use crate::record_names::Origin;
+use crate::reading::crawl::{FileEnd, Read, content_bytes, read_all};
+use crate::records::record_names::Origin;
 use crate::tally::Tally;
 
 /// How much is handed over at once: so many pages, or fewer that have so many bytes. One page may be larger.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct BatchSize {
-    pub(crate) pages: usize,
-    pub(crate) bytes: u64,
+pub struct BatchSize {
+    /// Most pages of a batch.
+    pub pages: usize,
+    /// Bytes of HTML and text at which a batch ends.
+    pub bytes: u64,
 }
 
 /// Reads every input in order and hands its pages, with dates, to `each` in batches, of which the last may be empty. It is said on
@@ -20,7 +22,7 @@ pub(crate) struct BatchSize {
 ///
 /// # Errors
 /// When an input is not there, before anything is read; or what `each` fails with.
-pub(crate) fn read_batches(
+pub fn read_batches(
     inputs: &InputArgs,
     doing: (&'static str, bool),
     size: BatchSize,
@@ -31,19 +33,20 @@ pub(crate) fn read_batches(
 
 /// Pages in their order.
 #[derive(Debug, Default)]
-pub(crate) struct PageBatch {
-    pub(crate) pages: Vec<Fetched>,
+pub struct PageBatch {
+    /// The pages, redirects and deaths, in input order.
+    pub pages: Vec<Fetched>,
     /// Where each page comes from.
-    pub(crate) origins: Vec<Origin>,
+    pub origins: Vec<Origin>,
     /// The files that end in the batch or before its first page.
-    pub(crate) ended: Vec<FileEnd>,
+    pub ended: Vec<FileEnd>,
 }
 
 /// Like [`read_batches`], for a collection: files that `reading` knows are left out.
 ///
 /// # Errors
 /// The same.
-pub(crate) fn read_files(
+pub fn read_files(
     inputs: &InputArgs,
     doing: (&'static str, bool),
     (size, reading): (BatchSize, Option<&Reading>),

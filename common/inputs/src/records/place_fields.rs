@@ -5,7 +5,7 @@ use serde::Serialize;
 
 /// The place of a record in its file. At most one field is there; none where the record is the whole file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub(crate) struct PlaceFields {
+pub struct PlaceFields {
     /// The line of a text file, counted from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     line: Option<u64>,
@@ -34,7 +34,7 @@ impl From<Place> for PlaceFields {
 
 impl PlaceFields {
     /// The field as text, such as `line=7`.
-    pub(crate) fn text(self) -> Option<String> {
+    pub fn text(self) -> Option<String> {
         let Self { line, row, byte, unpacked_byte } = self;
         let fields = [("line", line), ("row", row), ("byte", byte), ("unpacked_byte", unpacked_byte)];
         fields.into_iter().find_map(|(name, at)| Some(format!("{name}={}", at?)))

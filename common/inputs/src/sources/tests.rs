@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 
 use super::*;
-use crate::args::InputArgs;
+use crate::arguments::InputArgs;
 
 fn make(home: &Path, names: &[&str]) {
     for name in names {

@@ -10,28 +10,36 @@ use super::Listing;
 use crate::version::Version;
 use doppel_terminal::exit::Failure;
 
-/// An object, of which there is none.
+/// An object in a store. No value of this type exists.
 #[derive(Debug)]
-pub(crate) struct Object(Infallible);
+pub struct Object(Infallible);
 
 impl Object {
-    pub(crate) fn path(&self) -> &Path {
+    /// Address of the object, as messages show it.
+    pub fn path(&self) -> &Path {
         match self.0 {}
     }
 
-    pub(crate) fn bytes(&self) -> u64 {
+    /// Size of the object, in bytes.
+    pub fn bytes(&self) -> u64 {
         match self.0 {}
     }
 
-    pub(crate) fn name(&self) -> &RecordFile {
+    /// Name that the records of the object carry.
+    pub fn name(&self) -> &RecordFile {
         match self.0 {}
     }
 
-    pub(crate) fn version(&self) -> Version {
+    /// Version of the object in its store.
+    pub fn version(&self) -> Version {
         match self.0 {}
     }
 
-    pub(crate) fn open(&self, _: InputOptions) -> Result<Input, InputError> {
+    /// Opens the object for reading.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn open(&self, _: InputOptions) -> Result<Input, InputError> {
         match self.0 {}
     }
 }
@@ -40,7 +48,7 @@ impl Object {
 ///
 /// # Errors
 /// Always.
-pub(crate) fn named_by(input: &str) -> anyhow::Result<Listing> {
+pub fn named_by(input: &str) -> anyhow::Result<Listing> {
     let text = format!(
         "{input}: this program was built without stores of objects; build it with --features object-store"
     );

@@ -6,11 +6,11 @@ use std::io;
 use anyhow::Context;
 use doppel_crawls::record::RecordFile;
 
-use crate::inputs::{self, Place, Source};
+use crate::sources::{self, Place, Source};
 use doppel_terminal::scratch::Scratch;
 
 /// Copies of inputs, which are removed in the end.
-pub(crate) struct Spool {
+pub struct Spool {
     _scratch: Scratch,
 }
 
@@ -20,7 +20,7 @@ impl Spool {
     ///
     /// # Errors
     /// When there is no room, or a pipe cannot be read.
-    pub(crate) fn of(sources: &mut [Source]) -> anyhow::Result<Option<Self>> {
+    pub fn of(sources: &mut [Source]) -> anyhow::Result<Option<Self>> {
         let mut once: Vec<_> = sources.iter_mut().filter(|source| source.is_read_once()).collect();
         if once.is_empty() {
             return Ok(None);
@@ -30,7 +30,7 @@ impl Spool {
             let shown = source.path().to_owned();
             let (from, name) = match &source.place {
                 Place::File(path, name) => (File::open(path), name.clone()),
-                _ => (inputs::standard(), RecordFile::single(&shown)),
+                _ => (sources::standard(), RecordFile::single(&shown)),
             };
             let dir = scratch.path().join(number.to_string());
             fs::create_dir(&dir).with_context(|| format!("cannot make {}", dir.display()))?;

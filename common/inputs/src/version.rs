@@ -13,7 +13,7 @@ const SETTLED: Duration = Duration::from_secs(2);
 
 /// What tells a version of a file or object from others.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Version {
+pub struct Version {
     bytes: u64,
     /// When it was written: seconds since 1970, and nanoseconds.
     modified: (i64, i64),
@@ -25,7 +25,7 @@ pub(crate) struct Version {
 
 impl Version {
     /// That of a file at a path which can be read several times; none of anything else.
-    pub(crate) fn of(path: &Path) -> Option<Self> {
+    pub fn of(path: &Path) -> Option<Self> {
         let there = fs::metadata(path).ok().filter(Metadata::is_file)?;
         let (modified, changed) = ((there.mtime(), there.mtime_nsec()), (there.ctime(), there.ctime_nsec()));
         Some(Self { bytes: there.len(), modified, changed: Some(changed), tag: None })
@@ -33,25 +33,25 @@ impl Version {
 
     /// That of an object.
     #[cfg(feature = "object-store")]
-    pub(crate) fn of_object(bytes: u64, modified: Timestamp, tag: Option<String>) -> Self {
+    pub fn of_object(bytes: u64, modified: Timestamp, tag: Option<String>) -> Self {
         let millis = modified.millis();
         let modified = (millis.div_euclid(1_000), millis.rem_euclid(1_000) * 1_000_000);
         Self { bytes, modified, changed: None, tag }
     }
 
     /// Whether the same was written at the same time, as far as can be told; a link or a permission may be another one.
-    pub(crate) fn is_as_written(&self, other: &Self) -> bool {
+    pub fn is_as_written(&self, other: &Self) -> bool {
         (self.bytes, self.modified, &self.tag) == (other.bytes, other.modified, &other.tag)
     }
 
     /// When it was written.
-    pub(crate) fn modified(&self) -> Timestamp {
+    pub fn modified(&self) -> Timestamp {
         let (seconds, nanos) = self.modified;
         Timestamp::from_millis(seconds.saturating_mul(1_000).saturating_add(nanos / 1_000_000))
     }
 
     /// Whether a change from now on gives another version, unless the file system told of it within the same tick of its clock.
-    pub(crate) fn is_settled(&self) -> bool {
+    pub fn is_settled(&self) -> bool {
         let (seconds, nanos) = self.changed.unwrap_or(self.modified);
         let is_fine = nanos != 0 || self.tag.is_some();
         let changed =

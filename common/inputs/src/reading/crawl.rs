@@ -12,32 +12,32 @@ use doppel_model::{RawContent, Timestamp};
 use indicatif::ProgressBar;
 use serde::{Deserialize, Serialize};
 
-use crate::args::{AtMost, InputArgs};
-use crate::directory;
+use crate::arguments::{AtMost, InputArgs};
 use crate::ingested::{Had, Ingested, Reading};
-use crate::inputs::{self, Source};
-use crate::named_fields::NamedFields;
-use crate::record_names::Origin;
+use crate::reading::directory;
 use crate::records;
+use crate::records::named_fields::NamedFields;
+use crate::records::record_names::Origin;
+use crate::sources::{self, Source};
 use crate::tally::{Met, Tally};
 use doppel_terminal::output::{plural, say};
 use doppel_terminal::progress;
 
 /// Where a page is in the inputs.
 #[derive(Debug, Clone)]
-pub(crate) struct Position {
+pub struct Position {
     /// How many pages come before it.
-    pub(crate) before: u64,
+    pub before: u64,
     /// The number of the input.
-    pub(crate) input: usize,
+    pub input: usize,
     /// What is read: the input, or a file that it names.
-    pub(crate) path: Arc<Path>,
+    pub path: Arc<Path>,
     /// Where in that.
-    pub(crate) place: Place,
+    pub place: Place,
     /// What the record is called in its file.
-    pub(crate) id: Option<Box<str>>,
+    pub id: Option<Box<str>>,
     /// Distance in pages from this one back to its original, the page whose content it has. `None` if its record stores the content.
-    pub(crate) refers_back: Option<u64>,
+    pub refers_back: Option<u64>,
 }
 
 impl From<Position> for Origin {
@@ -48,7 +48,8 @@ impl From<Position> for Origin {
 }
 
 /// What reading meets, in its order.
-pub(crate) enum Read {
+pub enum Read {
+    /// A page, a redirect, or a death, and its position in the inputs.
     Page(Position, Fetched),
     /// The end of a file that a collection may list as read.
     End(FileEnd),
@@ -56,13 +57,13 @@ pub(crate) enum Read {
 
 /// The end of a file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct FileEnd {
+pub struct FileEnd {
     /// Its place among the files and directories that are read.
-    pub(crate) source: usize,
+    pub source: usize,
     /// How many pages come before its end.
-    pub(crate) before: u64,
+    pub before: u64,
     /// What a collection may list of it.
-    pub(crate) ingested: Ingested,
+    pub ingested: Ingested,
 }
 
 /// Reads every input in order and hands each page, with a date, to `each`.
@@ -91,7 +92,7 @@ pub fn read_numbered(
 ///
 /// # Errors
 /// The same.
-pub(crate) fn read_placed(
+pub fn read_placed(
     inputs: &InputArgs,
     each: impl FnMut(Position, Fetched) -> anyhow::Result<()>,
 ) -> anyhow::Result<Tally> {
@@ -102,7 +103,12 @@ pub(crate) fn read_placed(
     })
 }
 
-pub(crate) fn read_all(
+/// Reads every input in order and hands what it meets to `each`. A progress bar says what the command is `doing`; if `tell` is set, bad
+/// records are shown.
+///
+/// # Errors
+/// When an input is not there, before anything is read; or what `each` fails with.
+pub fn read_all(
     inputs: &InputArgs,
     (doing, tell): (&'static str, bool),
     reading: Option<&Reading>,
@@ -237,7 +243,7 @@ impl Reader<'_> {
         if let Some(repeated) = input.repeated_late() {
             self.say(path, &format_args!("{repeated}, so a record without a URL is named by its row"));
         }
-        let is_file = matches!(source.place, inputs::Place::File(..) | inputs::Place::Object(_));
+        let is_file = matches!(source.place, sources::Place::File(..) | sources::Place::Object(_));
         let has_items = met != Met::default() || self.tally.all_skipped() > skipped;
         if is_file && !has_items && !input.broke_off() {
             self.tally.empty_files += 1;
