@@ -14,6 +14,7 @@ mod commands {
     mod equation;
     mod exit_codes;
     mod explain;
+    mod failing_calls;
     mod forgotten;
     mod formats;
     mod load;
