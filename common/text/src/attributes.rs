@@ -3,7 +3,7 @@
 use doppel_model::PageUrl;
 
 use super::boilerplate::{self, Marks};
-use super::name::Name;
+use super::short_name::Name;
 
 /// The maximum length of an attribute value. A longer value counts as absent.
 const VALUE_BYTES: usize = PageUrl::BYTES_MAX;

@@ -12,7 +12,7 @@
 //! of a text, and by its last word.
 
 use super::Rule;
-use super::name::Name;
+use super::short_name::Name;
 use super::style::hides;
 
 /// What the attributes of a start tag say.

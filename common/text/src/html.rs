@@ -16,8 +16,8 @@ use super::attributes::Attributes;
 use super::lines::Lines;
 use super::main_content::MainContent;
 use super::source::Images;
-use super::syntax::{Syntax, Wanted};
-use super::{swallowed, xhtml};
+use super::syntax::{Syntax, ReadOptions};
+use super::{swallowed_text, xhtml};
 use doppel_model::PageUrl;
 use reader::Reader;
 
@@ -45,13 +45,13 @@ pub(super) struct Document {
 
 impl Document {
     /// Reads `text` in place of the previous page.
-    pub(super) fn read(&mut self, text: &str, syntax: Syntax, wanted: Wanted) {
-        if wanted.lines {
-            self.read_as::<true, false>(text, syntax, wanted.main);
-        } else if wanted.source {
-            self.read_as::<false, true>(text, syntax, wanted.main);
+    pub(super) fn read(&mut self, text: &str, syntax: Syntax, options: ReadOptions) {
+        if options.lines {
+            self.read_as::<true, false>(text, syntax, options.main);
+        } else if options.source {
+            self.read_as::<false, true>(text, syntax, options.main);
         } else {
-            self.read_as::<false, false>(text, syntax, wanted.main);
+            self.read_as::<false, false>(text, syntax, options.main);
         }
     }
 
@@ -76,7 +76,7 @@ impl Document {
             self.main.finish();
         }
         if self.swallowed_at.is_some() {
-            self.swallowed_at = swallowed::begins_at(text, self.syntax);
+            self.swallowed_at = swallowed_text::begins_at(text, self.syntax);
         }
     }
 

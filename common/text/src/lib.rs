@@ -1,10 +1,12 @@
-//! Pages to signatures: charset, HTML, main content, tokens, redirects in content, language.
+//! Turns fetched pages into signatures. It decodes the charset, reads HTML, finds the main content and
+//! redirects, cuts tokens, and detects the language. It knows nothing of where pages come from.
 //!
-//! The text of a page: every tag but `wbr` separates words. Entities are decoded and comments are dropped, and neither separates.
-//! Script and style are dropped; the text of title, textarea, noscript, noframes, iframe and template stays. Attributes
-//! are not text. XHTML is read as XML (`xhtml`). For policies that read it, boilerplate is left out (`main_content`); those that read lines get them as a browser shows
-//! them (`lines`), and those that are asked for it the tokens of their source (`source`). No page is refused: any bytes have a signature.
-//! Time and memory are linear in the size of the page, however deep it is nested.
+//! No page is refused: any bytes yield a result. Time and memory are linear in the page at any nesting.
+//!
+//! - Every tag except `wbr` separates words. Decoded entities and dropped comments do not separate words.
+//! - Script, style and attributes are not text. Title, textarea, iframe, noframes, noscript, template are.
+//! - XHTML is read as XML (`xhtml`).
+//! - Policies may compare main content (`main_content`), `lines` or `source` tokens instead of all words.
 #![forbid(unsafe_code)]
 
 mod attributes;
@@ -18,18 +20,18 @@ mod language;
 mod letter;
 mod lines;
 mod main_content;
+mod main_content_report;
 mod markup;
-mod name;
+mod omission_rule;
 mod redirect;
 mod refresh;
-mod rule;
 mod script;
+mod short_name;
 mod site;
 mod source;
 mod style;
-mod swallowed;
+mod swallowed_text;
 mod syntax;
-mod taken;
 mod term;
 mod token;
 mod xhtml;
@@ -38,9 +40,9 @@ pub use doppel_charset::{decode, is_read_in_place};
 pub use doppel_model::signature::TOKENISER_VERSION;
 pub use form::compose;
 pub use main_content::Part;
-pub use rule::Rule;
+pub use main_content_report::{Omitted, Taken};
+pub use omission_rule::Rule;
 pub use site::is_one_site;
-pub use taken::{Omitted, Taken};
 
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -51,40 +53,40 @@ use doppel_model::signature::{Builder, Signature};
 use doppel_model::{ContentHash, PageUrl, RawContent};
 use html::Document;
 use language::language;
-use markup::{Changed, Markup, change};
-use source::{Links, SourceTokens};
-use syntax::{Syntax, Wanted};
+use markup::{Markup, SaltBuffers, apply_salt};
+use source::{LinkResolver, SourceTokens};
+use syntax::{ReadOptions, Syntax};
 use term::Terms;
 use token::Tokeniser;
 
-/// The result of reading a page.
+/// Result of reading a page.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Extracted {
-    /// Content.
+    /// Page with content of its own.
     Page(Page),
-    /// A redirect in the content: its target, resolved and without a fragment.
+    /// Redirect inside the page, with its resolved target URL without a fragment.
     Redirect(PageUrl),
 }
 
 impl Extracted {
-    /// The page, unless it is a redirect.
+    /// Returns the page, or `None` if it is a redirect.
     #[must_use]
     pub fn page(self) -> Option<Page> {
         if let Self::Page(page) = self { Some(page) } else { None }
     }
 }
 
-/// A page before it is split into tokens.
+/// Text of a page before it is split into tokens.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PageText<'a> {
-    /// Its text; of HTML with a space for every tag but `wbr`.
+    /// Text of the page. In HTML, a space stands for every tag except `wbr`.
     Text(Cow<'a, str>),
-    /// A redirect in the content: its target, resolved and without a fragment.
+    /// Redirect inside the page, with its resolved target URL without a fragment.
     Redirect(PageUrl),
 }
 
 impl<'a> PageText<'a> {
-    /// The text, unless the page is a redirect.
+    /// Returns the text, or `None` if the page is a redirect.
     #[must_use]
     pub fn text(self) -> Option<Cow<'a, str>> {
         match self {
@@ -94,37 +96,36 @@ impl<'a> PageText<'a> {
     }
 }
 
-/// A page as the hashes of its text and of its lines, without a signature.
+/// Hashes of the text and of the lines of a page, without a signature.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HashedLines {
-    /// The hash of the tokens; none where there are no tokens.
+    /// Hash of all tokens, or `None` if the page has no tokens.
     pub text: Option<u64>,
-    /// The hashes of the lines, in order.
+    /// Hashes of the lines, in page order.
     pub lines: Vec<u64>,
 }
 
-/// A page with content.
+/// Signature and metadata of a page with content.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Page {
-    /// Everything that is compared.
+    /// Signature with everything that the policy compares.
     pub signature: Signature,
-    /// The ISO 639-3 code of the language at the beginning of the text, if the extractor detects languages and can tell
-    /// this one reliably.
+    /// ISO 639-3 code of the language at the beginning of the text. `None` if detection is off or unreliable.
     pub language: Option<Box<str>>,
-    /// The canonical URL that the page names (`<link rel=canonical>`), resolved.
+    /// Resolved canonical URL (`<link rel=canonical>`), if the page names one.
     pub canonical: Option<PageUrl>,
 }
 
-/// The words of a page, for tables that are learnt of them.
+/// Terms of a page, from which policies learn their tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageTerms<'t> {
-    /// The page's content.
+    /// Content hash of the page.
     pub content: ContentHash,
-    /// Its terms ([`Features::terms`]), in text order.
+    /// Terms of the page ([`Features::terms`]), in text order.
     pub terms: &'t [u64],
 }
 
-/// Reads pages. It reuses its buffers, which grow to the size of the largest page. Each worker thread has its own.
+/// Reads pages and reuses its buffers, which grow to the largest page. Each worker thread has its own.
 ///
 /// ```
 /// use doppel_model::PageUrl;
@@ -133,7 +134,7 @@ pub struct PageTerms<'t> {
 /// let mut extractor = Extractor::default();
 /// let url = PageUrl::parse("http://example.org/")?;
 /// let html = b"<title>To be</title><p>or n&#111;t <b>to</b> be<script>run()</script>";
-/// let Extracted::Page(page) = extractor.html(&url, html, None) else { panic!("it is no redirect") };
+/// let Extracted::Page(page) = extractor.html(&url, html, None) else { panic!("unexpected redirect") };
 /// assert_eq!(page.signature.tokens(), 6);
 /// assert_eq!(page.signature, extractor.text("to be or not to be").signature);
 /// # Ok::<(), doppel_model::UrlError>(())
@@ -145,13 +146,12 @@ pub struct Extractor {
     main: Vec<u8>,
     document: Document,
     tokeniser: Tokeniser,
-    /// None before the first page of which terms are needed.
+    /// Created when a page first needs terms.
     terms: Option<Terms>,
     source: SourceTokens,
-    /// The hash of the words that the end of the page swallows, if there are enough of them.
-    swallowed: Option<u64>,
-    /// Hashes that are changed by those words.
-    changed: Changed,
+    /// Hash of the swallowed words of the page (see `swallowed_text`), if there are more than `WORDS_MAX`.
+    swallowed_hash: Option<u64>,
+    salt_buffers: SaltBuffers,
     code: CodeTokens,
     signer: Signer,
 }
@@ -163,16 +163,16 @@ impl Default for Extractor {
 }
 
 impl Extractor {
-    /// Creates an extractor with empty buffers, which makes the signatures of a policy.
+    /// Creates an extractor that makes the signatures of `policy`.
     ///
     /// # Panics
-    /// When the policy reads tables: [`signing`](Self::signing) makes its extractors.
+    /// If the policy reads tables. Use [`signing`](Self::signing) with a signer that has the tables.
     #[must_use]
     pub fn new(policy: Policy) -> Self {
         Self::signing(Signer::new(policy))
     }
 
-    /// Creates an extractor with empty buffers, which makes signatures with this signer.
+    /// Creates an extractor that makes signatures with `signer`.
     #[must_use]
     pub fn signing(signer: Signer) -> Self {
         Self {
@@ -183,28 +183,28 @@ impl Extractor {
             tokeniser: Tokeniser::default(),
             terms: None,
             source: SourceTokens::default(),
-            swallowed: None,
-            changed: Changed::default(),
+            swallowed_hash: None,
+            salt_buffers: SaltBuffers::default(),
             code: CodeTokens::default(),
             signer,
         }
     }
 
-    /// What its signatures are of.
+    /// Returns the policy of the signatures.
     #[must_use]
     pub fn policy(&self) -> Policy {
         self.signer.policy()
     }
 
-    /// The same, but finds [`Page::language`] too, which takes longer than everything else.
+    /// Turns on language detection ([`Page::language`]), which takes longer than everything else together.
     #[must_use]
     pub fn detecting_language(mut self) -> Self {
         self.detect_language = true;
         self
     }
 
-    /// Calls `read`, which reads one page. None when that panics: then this page alone is lost, and the next is read with new buffers,
-    /// for the old ones may be in any state.
+    /// Calls `read`, which reads one page. Returns `None` if `read` panics. Only that page is lost: the
+    /// extractor drops its buffers, which may be inconsistent, and reads the next page with new ones.
     pub fn guarded<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> Option<T> {
         let answer = catch_unwind(AssertUnwindSafe(|| read(self)));
         if answer.is_err() {
@@ -214,7 +214,7 @@ impl Extractor {
         answer.ok()
     }
 
-    /// Reads a page, HTML or text.
+    /// Reads a page of HTML, XHTML or plain text.
     pub fn extract(&mut self, url: &PageUrl, raw: RawContent<'_>) -> Extracted {
         match Markup::of(raw) {
             Ok(markup) => self.markup(url, markup),
@@ -235,45 +235,45 @@ impl Extractor {
         Extracted::Page(self.page(Some(url), canonical, true))
     }
 
-    /// Reads a page like [`extract`](Self::extract), but stops before the tokens, for programs that make their own.
+    /// Like [`extract`](Self::extract), but returns the text. For callers that cut their own tokens.
     pub fn page_text<'a>(&'a mut self, url: &PageUrl, raw: RawContent<'a>) -> PageText<'a> {
         let markup = match Markup::of(raw) {
             Ok(markup) => markup,
             Err(text) => return PageText::Text(text.into()),
         };
-        match self.read_for(url, markup, Wanted::default()) {
+        match self.read_with(url, markup, ReadOptions::default()) {
             Some(target) => PageText::Redirect(target),
             None => PageText::Text(String::from_utf8_lossy(&self.document.text)),
         }
     }
 
-    /// The same of the main content, which policies that read it compare, whatever the policy here. It is the text of the whole page where
-    /// nothing else has enough tokens, and that of what is no HTML. ASCII letters may be in lower case.
+    /// Like [`page_text`](Self::page_text), but returns only the main content, whatever the policy. If it has
+    /// too few tokens, or for plain text, returns the whole text. ASCII letters may be in lower case.
     pub fn main_text<'a>(&'a mut self, url: &PageUrl, raw: RawContent<'a>) -> PageText<'a> {
         let markup = match Markup::of(raw) {
             Ok(markup) => markup,
             Err(text) => return PageText::Text(text.into()),
         };
-        let wanted = Wanted { main: true, ..Wanted::default() };
-        if let Some(target) = self.read_for(url, markup, wanted) {
+        let options = ReadOptions { main: true, ..ReadOptions::default() };
+        if let Some(target) = self.read_with(url, markup, options) {
             return PageText::Redirect(target);
         }
-        let found = self.find_main() != Part::Whole;
-        PageText::Text(String::from_utf8_lossy(if found { &self.main } else { &self.document.text }))
+        let is_whole = self.find_main_content() == Part::Whole;
+        PageText::Text(String::from_utf8_lossy(if is_whole { &self.document.text } else { &self.main }))
     }
 
-    /// Reads a page like [`extract`](Self::extract), but makes no signature. None of a redirect.
+    /// Like [`extract`](Self::extract), but hashes the lines and makes no signature. `None` for a redirect.
     pub fn lines(&mut self, url: &PageUrl, raw: RawContent<'_>) -> Option<HashedLines> {
         match Markup::of(raw) {
             Ok(markup) => {
-                let wanted = Wanted { lines: true, ..Wanted::default() };
-                if self.read_for(url, markup, wanted).is_some() {
+                let options = ReadOptions { lines: true, ..ReadOptions::default() };
+                if self.read_with(url, markup, options).is_some() {
                     return None;
                 }
             }
             Err(text) => {
-                self.take(text);
-                self.document.lines.take(text);
+                self.set_text(text);
+                self.document.lines.set_text(text);
             }
         }
         Some(self.hashed_lines())
@@ -281,23 +281,23 @@ impl Extractor {
 
     fn hashed_lines(&mut self) -> HashedLines {
         let text = self.tokeniser.hash(&mut self.document.text);
-        let text = text.map(|text| text ^ self.swallowed.unwrap_or_default());
+        let text = text.map(|text| text ^ self.swallowed_hash.unwrap_or_default());
         HashedLines { text, lines: self.document.lines.take_hashes() }
     }
 
-    /// Reads plain text or Markdown. A policy that reads the site takes all these texts for pages of one.
+    /// Reads plain text or Markdown. Policies that compare sites treat all texts read this way as one site.
     pub fn text(&mut self, text: &str) -> Page {
-        self.take(text);
+        self.set_text(text);
         self.page(None, None, false)
     }
 
-    /// The same of a page that has a URL.
+    /// Like [`text`](Self::text), for a text with a URL, which determines its site.
     pub fn text_at(&mut self, url: &PageUrl, text: &str) -> Page {
-        self.take(text);
+        self.set_text(text);
         self.page(Some(url), None, false)
     }
 
-    /// Reads a page like [`extract`](Self::extract), but gives its words instead of a signature; none of a redirect.
+    /// Like [`extract`](Self::extract), but returns the terms instead of a signature. `None` for a redirect.
     pub fn terms(&mut self, url: &PageUrl, raw: RawContent<'_>) -> Option<PageTerms<'_>> {
         match Markup::of(raw) {
             Ok(markup) => match self.read(url, markup) {
@@ -308,9 +308,9 @@ impl Extractor {
         }
     }
 
-    /// Reads plain text or Markdown like [`text`](Self::text), but gives its words.
+    /// Like [`text`](Self::text), but returns the terms instead of a signature.
     pub fn text_terms(&mut self, text: &str) -> PageTerms<'_> {
-        self.take(text);
+        self.set_text(text);
         self.page_terms()
     }
 
@@ -318,43 +318,43 @@ impl Extractor {
         let terms = self.terms.get_or_insert_with(Terms::new);
         terms.clear();
         let each = |token: &[u8], hash| terms.push(token, hash);
-        let tokens = self.tokeniser.tokens_and(&mut self.document.text, each);
+        let tokens = self.tokeniser.visit_tokens(&mut self.document.text, each);
         let (tokens, terms) = (
-            change(tokens, self.swallowed, &mut self.changed.tokens),
-            change(terms.get(), self.swallowed, &mut self.changed.terms),
+            apply_salt(tokens, self.swallowed_hash, &mut self.salt_buffers.tokens),
+            apply_salt(terms.get(), self.swallowed_hash, &mut self.salt_buffers.terms),
         );
         PageTerms { content: Builder::new().content_of(tokens), terms }
     }
 
-    fn take(&mut self, text: &str) {
-        self.swallowed = None;
+    fn set_text(&mut self, text: &str) {
+        self.swallowed_hash = None;
         self.document.images.clear();
         self.document.text.clear();
         self.document.text.extend_from_slice(text.as_bytes());
         if self.signer.policy().reads_lines() {
-            self.document.lines.take(text);
+            self.document.lines.set_text(text);
         }
     }
 
-    /// Reads an HTML page into the document. Returns the target if the page is a redirect.
+    /// Reads markup into `document` as the policy needs it. Returns the target if the page is a redirect.
     fn read(&mut self, url: &PageUrl, markup: Markup<'_>) -> Option<PageUrl> {
         let policy = self.signer.policy();
-        let wanted = Wanted {
+        let options = ReadOptions {
             main: policy.reads_main(),
             lines: policy.reads_lines(),
             source: policy.reads_source_tokens(),
         };
-        self.read_for(url, markup, wanted)
+        self.read_with(url, markup, options)
     }
 
-    fn read_for(&mut self, url: &PageUrl, markup: Markup<'_>, wanted: Wanted) -> Option<PageUrl> {
+    fn read_with(&mut self, url: &PageUrl, markup: Markup<'_>, options: ReadOptions) -> Option<PageUrl> {
         let text = decode(markup.bytes, markup.charset, &mut self.decoded);
-        self.document.read(text, Syntax::of(text, markup.is_xhtml), wanted);
-        self.swallowed = self.document.swallowed_at.and_then(|at| {
+        self.document.read(text, Syntax::of(text, markup.is_xhtml), options);
+        self.swallowed_hash = self.document.swallowed_at.and_then(|at| {
             self.main.clear();
             self.main.extend_from_slice(&text.as_bytes()[at..]);
             let words = self.tokeniser.tokens(&mut self.main).len();
-            self.tokeniser.hash(&mut self.main).filter(|_| words > swallowed::WORDS_MAX)
+            self.tokeniser.hash(&mut self.main).filter(|_| words > swallowed_text::WORDS_MAX)
         });
         let target = || redirect::target(url, text, self.document.syntax, &mut self.tokeniser);
         self.document.may_redirect.then(target).flatten()
@@ -363,17 +363,18 @@ impl Extractor {
     fn page(&mut self, url: Option<&PageUrl>, canonical: Option<PageUrl>, is_html: bool) -> Page {
         let site = url.zip(self.signer.policy().sites()).map(|(url, sites)| site::hash(sites, url));
         let finds_main = is_html && self.signer.policy().reads_main();
-        let found = finds_main && self.find_main() != Part::Whole;
+        let has_main_content = finds_main && self.find_main_content() != Part::Whole;
         let reads_source = self.signer.policy().reads_source_tokens();
-        let links = url.filter(|_| reads_source).and_then(|url| Links::of(url, &self.document.base(url)));
+        let links =
+            url.filter(|_| reads_source).and_then(|url| LinkResolver::of(url, &self.document.base(url)));
         let text = &mut self.document.text;
         let (tokens, terms) = if self.signer.policy().reads_terms() {
             let terms = self.terms.get_or_insert_with(Terms::new);
             terms.clear();
-            let tokens = self.tokeniser.tokens_and(text, |token, hash| terms.push(token, hash));
+            let tokens = self.tokeniser.visit_tokens(text, |token, hash| terms.push(token, hash));
             (tokens, terms.get())
-        } else if found {
-            (self.tokeniser.found(), &[][..])
+        } else if has_main_content {
+            (self.tokeniser.last_tokens(), &[][..])
         } else if self.signer.policy().reads_code_tokens() {
             (self.code.tokens(text), &[][..])
         } else if reads_source {
@@ -381,12 +382,12 @@ impl Extractor {
         } else {
             (self.tokeniser.tokens(text), &[][..])
         };
-        let tokens = change(tokens, self.swallowed, &mut self.changed.tokens);
-        let terms = change(terms, self.swallowed, &mut self.changed.terms);
-        // Where the main content is asked for, it alone is compared: of the rest the tokens are not even made.
+        let tokens = apply_salt(tokens, self.swallowed_hash, &mut self.salt_buffers.tokens);
+        let terms = apply_salt(terms, self.swallowed_hash, &mut self.salt_buffers.terms);
+        // A policy that reads the main content compares nothing else, so no other tokens are cut.
         let main = finds_main.then_some(tokens);
         let lines = if self.signer.policy().reads_lines() { self.document.lines.hashes() } else { &[] };
-        let lines = change(lines, self.swallowed, &mut self.changed.lines);
+        let lines = apply_salt(lines, self.swallowed_hash, &mut self.salt_buffers.lines);
         Page {
             signature: self.signer.sign(Features { tokens, site, main, terms, lines }),
             language: if self.detect_language { language(&self.document.text) } else { None },

@@ -61,7 +61,7 @@ impl Lines {
     }
 
     /// Takes plain text in place of the page before.
-    pub(super) fn take(&mut self, text: &str) {
+    pub(super) fn set_text(&mut self, text: &str) {
         self.clear();
         self.text.extend_from_slice(text.as_bytes());
     }
@@ -122,11 +122,11 @@ mod tests {
 
     use super::*;
     use crate::html::Document;
-    use crate::syntax::{Syntax, Wanted};
+    use crate::syntax::{Syntax, ReadOptions};
 
     fn lines_of_html(html: &str) -> Vec<u64> {
         let mut document = Document::default();
-        document.read(html, Syntax::Html, Wanted { lines: true, ..Wanted::default() });
+        document.read(html, Syntax::Html, ReadOptions { lines: true, ..ReadOptions::default() });
         document.lines.hashes().to_vec()
     }
 
@@ -158,9 +158,9 @@ mod tests {
     #[test]
     fn plain_text_has_its_own_lines() {
         let mut lines = Lines::default();
-        lines.take("one  two\r\n\n\tthree\rfour\u{a0}five<br>\n \u{2003}\n");
+        lines.set_text("one  two\r\n\n\tthree\rfour\u{a0}five<br>\n \u{2003}\n");
         assert_eq!(lines.hashes(), hashes(&["one two", "three", "four five<br>"]));
-        lines.take("six");
+        lines.set_text("six");
         assert_eq!(lines.hashes(), hashes(&["six"]));
     }
 
@@ -182,7 +182,7 @@ mod tests {
                 .map(|line| stable_hash64(line.as_bytes()))
                 .collect();
             let mut lines = Lines::default();
-            lines.take(&text);
+            lines.set_text(&text);
             prop_assert_eq!(lines.hashes(), &expected);
             // The same in HTML, where each is a paragraph.
             let html: String = text.split(['\r', '\n']).map(|line| format!("<p>{line}")).collect();

@@ -17,7 +17,7 @@
 
 use super::Rule;
 use super::boilerplate::Marks;
-use super::name::Name;
+use super::short_name::Name;
 
 /// Where text stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

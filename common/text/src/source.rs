@@ -49,7 +49,7 @@ impl Images {
 }
 
 /// Where links lead from a page.
-pub(super) struct Links {
+pub(super) struct LinkResolver {
     page: Url,
     base: Url,
 }
@@ -57,7 +57,7 @@ pub(super) struct Links {
 /// The longest URL that links of images are resolved against, because each copies it.
 const BASE_BYTES: usize = 1_024;
 
-impl Links {
+impl LinkResolver {
     /// Those of a page, which are resolved against `base`, or against the root of its host if it is too long. None where that is too long as
     /// well, or either is no URL, which a page URL always is.
     pub(super) fn of(page: &PageUrl, base: &PageUrl) -> Option<Self> {
@@ -101,7 +101,7 @@ pub(super) struct SourceTokens {
 
 impl SourceTokens {
     /// The hashes of the tokens of a text with images, in order. Images of a page without `links` are left out.
-    pub(super) fn tokens(&mut self, text: &[u8], images: &Images, links: Option<&Links>) -> &[u64] {
+    pub(super) fn tokens(&mut self, text: &[u8], images: &Images, links: Option<&LinkResolver>) -> &[u64] {
         self.hashes.clear();
         let mut from = 0;
         for (at, link) in images.iter() {

@@ -23,7 +23,7 @@ impl Syntax {
 
 /// What is to be found beside the text.
 #[derive(Debug, Default, Clone, Copy)]
-pub(super) struct Wanted {
+pub(super) struct ReadOptions {
     /// The main content.
     pub(super) main: bool,
     /// Lines.
@@ -151,7 +151,7 @@ mod tests {
             let url = doppel_model::PageUrl::parse("http://a/").unwrap();
             let read = |lines| {
                 let mut document = Document::default();
-                document.read(&page, Syntax::of(&page, is_xhtml), Wanted { lines, ..Wanted::default() });
+                document.read(&page, Syntax::of(&page, is_xhtml), ReadOptions { lines, ..ReadOptions::default() });
                 let text = String::from_utf8(document.text.clone()).unwrap();
                 let links = (document.base(&url), document.canonical(&url));
                 (text, links, document.may_redirect, document.swallowed_at, document.syntax)

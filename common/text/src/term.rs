@@ -88,7 +88,7 @@ mod tests {
     /// The terms of a text.
     fn terms(text: &str) -> Vec<u64> {
         let mut terms = Terms::new();
-        Tokeniser::default().tokens_and(&mut text.as_bytes().to_vec(), |token, hash| terms.push(token, hash));
+        Tokeniser::default().visit_tokens(&mut text.as_bytes().to_vec(), |token, hash| terms.push(token, hash));
         terms.get().to_vec()
     }
 

@@ -229,7 +229,7 @@ fn a_panic_loses_one_page_alone() {
     let text =
         "It was the best of times, it was the worst of times, it was the age of wisdom, it was the age";
     let lost: Option<()> = extractor.guarded(|extractor| {
-        extractor.take("half a page");
+        extractor.set_text("half a page");
         panic!("no page")
     });
     assert_eq!(lost, None);

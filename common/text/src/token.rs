@@ -77,7 +77,7 @@ impl Tokeniser {
     }
 
     /// The same; `each` is given every token with its hash.
-    pub(super) fn tokens_and(&mut self, text: &mut [u8], each: impl FnMut(&[u8], u64)) -> &[u64] {
+    pub(super) fn visit_tokens(&mut self, text: &mut [u8], each: impl FnMut(&[u8], u64)) -> &[u64] {
         self.hashes.clear();
         Reader { tokens: &mut And(&mut self.hashes, each), word: &mut self.word, form: &mut self.form }
             .read(text);
@@ -92,7 +92,7 @@ impl Tokeniser {
     }
 
     /// The tokens that were found last.
-    pub(super) fn found(&self) -> &[u64] {
+    pub(super) fn last_tokens(&self) -> &[u64] {
         &self.hashes
     }
 }

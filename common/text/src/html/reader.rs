@@ -8,7 +8,7 @@ use super::Document;
 use crate::boilerplate;
 use crate::foreign::Foreign;
 use crate::javascript;
-use crate::name::Name;
+use crate::short_name::Name;
 use crate::source;
 use crate::syntax::{Dropped, Syntax, holds_raw_text, is_ordinary, raw_state};
 

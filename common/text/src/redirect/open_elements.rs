@@ -3,7 +3,7 @@
 //! Elements of HTML whose end tag may be missing end where HTML lets them end. A misplaced end tag is looked for in the innermost elements alone,
 //! so that a tag costs the same however deep it is.
 
-use crate::name::Name;
+use crate::short_name::Name;
 
 /// End tags and paragraphs are looked for in so many of the innermost elements.
 const LOOKED_AT: usize = 256;

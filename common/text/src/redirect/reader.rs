@@ -6,7 +6,7 @@ use super::Signs;
 use super::open_elements::OpenElements;
 use crate::attributes::Value;
 use crate::foreign::Foreign;
-use crate::name::Name;
+use crate::short_name::Name;
 use crate::style::hides;
 use crate::syntax::{Syntax, holds_raw_text, raw_state};
 use crate::xhtml::is_void;

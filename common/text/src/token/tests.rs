@@ -28,7 +28,7 @@ fn naive(text: &str) -> Vec<String> {
 fn tokens(text: &str) -> Vec<String> {
     let mut tokens = Vec::new();
     let take = |token: &[u8], _| tokens.push(String::from_utf8(token.to_vec()).unwrap());
-    Tokeniser::default().tokens_and(&mut text.as_bytes().to_vec(), take);
+    Tokeniser::default().visit_tokens(&mut text.as_bytes().to_vec(), take);
     tokens
 }
 

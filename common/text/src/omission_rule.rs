@@ -1,34 +1,35 @@
-//! By which rule text is left out of the main content.
+//! The rules that omit text from the main content. Each omitted piece of text names one rule, so that a
+//! person can see why it was omitted.
 
-/// Why some text of a page is not part of its main content. Of several rules it is the first that applied.
+/// Reason why a piece of text is not part of the main content. If several rules apply, the first one counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Rule {
-    /// Menus, breadcrumbs, tables of contents, links to the pages before and behind, skip links.
+    /// Menus, breadcrumbs, tables of contents, links to the previous and the next page, skip links.
     Navigation,
-    /// The header of the site.
+    /// Header of the site.
     Header,
-    /// The footer of the site, copyright and legal notes.
+    /// Footer of the site, copyright and legal notes.
     Footer,
-    /// Side bars.
+    /// Side bars next to the text.
     SideBar,
-    /// Search forms.
+    /// Search forms of the site.
     Search,
-    /// Dialogs, alerts, notices about cookies.
+    /// Dialogs, alerts and cookie notices.
     Dialog,
     /// Buttons and lists of choices.
     Control,
-    /// Advertisements, links to share a page, related pages.
+    /// Advertisements, share links and related pages.
     Promotion,
-    /// What a browser does not show.
+    /// Text that a browser does not show.
     Hidden,
-    /// The title of the page.
+    /// Title of the page.
     Title,
-    /// What is outside of the main element.
+    /// Text outside the main element, when the main element is the main content.
     OutsideMain,
 }
 
 impl Rule {
-    /// Its name in answers.
+    /// Name of the rule in answers to clients.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -8,7 +8,7 @@ use doppel_model::{PageUrl, RawContent};
 
 use super::main_content::Part;
 use super::markup::Markup;
-use super::syntax::Wanted;
+use super::syntax::ReadOptions;
 use super::{Extractor, Rule};
 
 /// What of a page is taken for its main content.
@@ -38,7 +38,7 @@ pub struct Omitted {
 impl Extractor {
     /// Finds the tokens of the main content: of the first part that has enough of them, or else of none, and the whole page is to be
     /// taken.
-    pub(super) fn find_main(&mut self) -> Part {
+    pub(super) fn find_main_content(&mut self) -> Part {
         let has_enough = |part: &Part| {
             self.document.main.copy(*part, &self.document.text, &mut self.main)
                 && self.tokeniser.tokens(&mut self.main).len() >= TOKENS_MIN as usize
@@ -50,11 +50,11 @@ impl Extractor {
     /// it gives at most `chars` characters. None of a redirect or of what is no HTML.
     pub fn taken(&mut self, url: &PageUrl, raw: RawContent<'_>, chars: usize) -> Option<Taken> {
         let markup = Markup::of(raw).ok()?;
-        let wanted = Wanted { main: true, ..Wanted::default() };
-        if self.read_for(url, markup, wanted).is_some() {
+        let options = ReadOptions { main: true, ..ReadOptions::default() };
+        if self.read_with(url, markup, options).is_some() {
             return None;
         }
-        let part = self.find_main();
+        let part = self.find_main_content();
         let (mut taken, mut of, mut left_out) = (0, 0, Vec::<LeftOut>::new());
         let text = &self.document.text;
         for (place, run) in self.document.main.runs(text) {

@@ -8,7 +8,7 @@ use std::convert::Infallible;
 use html5gum::{Emitter, Error, State, Tokenizer};
 
 use super::foreign::Foreign;
-use super::name::Name;
+use super::short_name::Name;
 use super::syntax::{Syntax, holds_raw_text, raw_state};
 
 /// More words than this are counted as swallowed.

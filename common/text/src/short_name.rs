@@ -1,6 +1,7 @@
-//! The name of a tag or attribute, and any other short word.
+//! Short names of tags, attributes and class words in a fixed buffer, so that reading a page allocates no
+//! memory for them.
 
-/// A name. No name of interest is longer than this.
+/// Name of at most 16 bytes. Longer names are never compared with a known name, so they may all look alike.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Name {
     bytes: [u8; 16],
@@ -18,7 +19,7 @@ impl Name {
         if let Some(room) = self.bytes.get_mut(self.len..self.len + piece.len()) {
             room.copy_from_slice(piece);
         }
-        // A name that is too long equals no name of interest.
+        // The length marks a name that is too long, so that it equals no known name.
         self.len += piece.len();
     }
 
