@@ -1,29 +1,32 @@
-//! The attributes of a tag that are read: few, into buffers that are reused, each value up to a limit.
+//! Collects the few attributes of a tag that the reader of HTML needs. The buffers are reused, and each value
+//! has a maximum length, so memory is bounded.
 
 use doppel_model::PageUrl;
 
-use super::boilerplate::{self, Marks};
+use super::boilerplate::{self, ElementTraits};
 use super::short_name::Name;
 
-/// The maximum length of an attribute value. A longer value counts as absent.
+/// Maximum length of an attribute value in bytes. A longer value counts as absent.
 const VALUE_BYTES: usize = PageUrl::BYTES_MAX;
 
-/// The attributes of a meta, link, base or img tag, and where the main content is asked for, what those of a tag say about it. No others are read.
+/// Attributes of a meta, link, base or img tag. If the main content is read, also the properties that the
+/// attributes of any tag state.
 #[derive(Debug, Default)]
 pub(super) struct Attributes {
-    /// Whether an attribute is being read.
+    /// Whether the tokenizer is inside an attribute that is collected.
     pub(super) open: bool,
     pub(super) name: Name,
     pub(super) value: Value,
     /// `http-equiv` of a meta, `rel` of a link.
     pub(super) kind: Value,
-    /// `content` of a meta, `href` of a link or base, `src` of an img, which is read for the tokens of a source alone.
+    /// `content` of a meta, `href` of a link or base, `src` of an img. The latter is collected only for
+    /// source tokens.
     pub(super) target: Value,
-    /// What is said about the main content.
-    pub(super) marks: Marks,
+    /// Properties that decide whether the element is boilerplate.
+    pub(super) traits: ElementTraits,
 }
 
-/// The value of an attribute. A value that is too long counts as absent.
+/// Value of an attribute. A value that is too long counts as absent.
 #[derive(Debug, Default)]
 pub(super) struct Value {
     bytes: Vec<u8>,
@@ -57,7 +60,7 @@ impl Attributes {
         self.open = false;
         self.kind.present = false;
         self.target.present = false;
-        self.marks = Marks::default();
+        self.traits = ElementTraits::default();
     }
 
     pub(super) fn begin(&mut self) {
@@ -66,7 +69,7 @@ impl Attributes {
         self.value.begin();
     }
 
-    /// Keeps the attribute that was read, if there is one and a tag of this name needs it.
+    /// Stores the attribute that was read last, if there is one and a tag with the name `tag` needs it.
     pub(super) fn end(&mut self, tag: &[u8]) {
         if !std::mem::take(&mut self.open) {
             return;
@@ -76,7 +79,7 @@ impl Attributes {
             (b"meta", b"content") | (b"link" | b"base", b"href") | (b"img", b"src") => &mut self.target,
             (_, name) => {
                 if boilerplate::is_read(name) {
-                    self.marks.read(name, self.value.get());
+                    self.traits.read(name, self.value.get());
                 }
                 return;
             }

@@ -1,56 +1,62 @@
-//! What of a page is boilerplate: navigation, header, footer, side bars, breadcrumbs, skip links, search forms and the like, by
-//! element, ARIA role, and the words of class and id.
+//! Recognises boilerplate: navigation, headers, footers, side bars, breadcrumbs, skip links, search forms and
+//! similar elements. Decides from the start tag alone, by the element name, the ARIA role, and the words of
+//! class and id.
 //!
-//! The rules follow those of the main-content extraction of resiliparse (Bevendorff et al., `resiliparse.extract.html2text`), which
-//! works on such pages by the same three signs. They differ in what a stream allows, which does not know what comes behind, and
-//! in how names are read: class and id are split into words at hyphens, underscores and capitals, so `topNav`, `top-nav` and `top_nav`
-//! are the same, and a name is that of boilerplate when its last word is (`sub-nav`, but not `nav-pusher`, which is around the whole page).
-//! Digits at the end of a word are ignored (`footer2`), but a number is a word (`share-123` is an item).
+//! The rules follow the main-content extraction of resiliparse (Bevendorff et al.,
+//! `resiliparse.extract.html2text`), which uses the same three signs. They differ in two ways. Doppel reads a
+//! page as a stream, so a rule cannot look at what follows. And class and id names are split into words:
 //!
-//! A class says what an element is for. An id may say that, too, but most are made of a heading or a name in the text, for links. So an
-//! id counts only on elements of a layout, outside of `main`, articles and sections, where no class says that it is a section
-//! of a text, and by its last word.
+//! - A word ends at a hyphen, an underscore and a capital letter, so `topNav`, `top-nav` and `top_nav` are
+//!   equal.
+//! - Most words count only as the last word of a name: `sub-nav` is boilerplate, but `nav-pusher` is not,
+//!   because it wraps the whole page.
+//! - Digits at the end of a word are ignored (`footer2`). A number is a word of its own: `share-123` is an
+//!   item, not boilerplate.
+//!
+//! A class states the purpose of an element. Most ids are link targets made from a heading or a name in the
+//! text. An id therefore counts only by its last word, and only on layout elements outside the main element,
+//! articles and sections, whose class does not name a section of a text.
 
 use super::Rule;
 use super::short_name::Name;
 use super::style::hides;
 
-/// What the attributes of a start tag say.
+/// Properties of an element that the attributes of its start tag state.
 #[derive(Debug, Default, Clone, Copy)]
-pub(super) struct Marks {
-    /// It has the role of the main content.
+pub(super) struct ElementTraits {
+    /// Whether the role is that of the main content.
     pub(super) is_main: bool,
-    /// It has the role of boilerplate.
+    /// Rule of the role, if it is boilerplate.
     role: Option<Rule>,
-    /// It is not shown.
+    /// Whether an attribute hides the element.
     is_hidden: bool,
-    /// Its class names boilerplate.
-    named: Option<Rule>,
-    /// A word of its class names navigation.
-    navigational: Option<Rule>,
-    /// The last word of its id names boilerplate.
+    /// Rule of a class that names boilerplate.
+    class: Option<Rule>,
+    /// Rule of a word in a class that counts only on lists and tables.
+    list_class: Option<Rule>,
+    /// Rule of the last word of the id, if it names boilerplate.
     id: Option<Rule>,
-    /// Its class names a section of a text.
+    /// Whether a class names a section of a text.
     is_section: bool,
-    /// The attributes that it has, as [`bit`]s.
-    has: u8,
+    /// Attributes that the tag has, as [`bit`]s.
+    seen_attributes: u8,
 }
 
-/// What a word says in a class.
+/// Meaning of a word in a class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Meaning {
-    /// Nothing.
+    /// No meaning.
     None,
-    /// Boilerplate, as the last word of a name.
+    /// Boilerplate if it is the last word of a name.
     Last(Rule),
-    /// The same, and in a list or table as any word.
+    /// Boilerplate if it is the last word of a name, or any word of a name on a list or table.
     Navigation(Rule),
-    /// Boilerplate, as any word.
+    /// Boilerplate at any position in a name.
     Any(Rule),
-    /// Boilerplate, where both are in one name.
+    /// Navigation if `Previous` and `Next` occur in the same name.
     Previous,
     Next,
-    /// A section of a text.
+    /// Section of a text.
     Section,
 }
 
@@ -78,7 +84,7 @@ fn meaning(word: &[u8]) -> Meaning {
     }
 }
 
-/// What a role says.
+/// ARIA roles of boilerplate.
 const ROLES: [(&str, Rule); 9] = [
     ("navigation", Rule::Navigation),
     ("menu", Rule::Navigation),
@@ -91,12 +97,12 @@ const ROLES: [(&str, Rule); 9] = [
     ("alert", Rule::Dialog),
 ];
 
-/// Whether an attribute of this name says anything.
+/// Whether the rules read the attribute.
 pub(super) fn is_read(attribute: &[u8]) -> bool {
     bit(attribute) != 0
 }
 
-/// A bit for each attribute that says anything.
+/// Returns a distinct bit for each attribute that the rules read, and 0 for all others.
 fn bit(attribute: &[u8]) -> u8 {
     match attribute {
         b"class" => 1,
@@ -109,18 +115,19 @@ fn bit(attribute: &[u8]) -> u8 {
     }
 }
 
-impl Marks {
-    /// Reads an attribute; its value is none if it is too long. Of two of one name the first counts, as in a browser.
+impl ElementTraits {
+    /// Reads an attribute. `value` is `None` if the value is too long. If an attribute occurs twice, the
+    /// first counts, as in a browser.
     pub(super) fn read(&mut self, attribute: &[u8], value: Option<&str>) {
         let bit = bit(attribute);
-        let is_first = self.has & bit == 0;
-        self.has |= bit;
+        let is_first = self.seen_attributes & bit == 0;
+        self.seen_attributes |= bit;
         let Some(value) = value.filter(|_| is_first) else { return };
         match attribute {
-            b"class" => value.split_ascii_whitespace().for_each(|name| self.class(name.as_bytes())),
-            b"id" => self.id(value.as_bytes()),
-            b"role" => self.role(value),
-            // What is hidden until it is found is content.
+            b"class" => value.split_ascii_whitespace().for_each(|name| self.read_class(name.as_bytes())),
+            b"id" => self.read_id(value.as_bytes()),
+            b"role" => self.read_role(value),
+            // `until-found` marks content that a search in the page can reveal.
             b"hidden" => self.is_hidden |= !value.eq_ignore_ascii_case("until-found"),
             b"aria-hidden" => self.is_hidden |= value.eq_ignore_ascii_case("true"),
             b"style" => self.is_hidden |= hides(value),
@@ -128,7 +135,7 @@ impl Marks {
         }
     }
 
-    fn role(&mut self, value: &str) {
+    fn read_role(&mut self, value: &str) {
         let role = value.split_ascii_whitespace().next().unwrap_or_default();
         let is = |known: &str| role.eq_ignore_ascii_case(known);
         self.is_main |= is("main");
@@ -136,13 +143,13 @@ impl Marks {
         self.role = self.role.or(known.map(|(_, rule)| rule));
     }
 
-    fn class(&mut self, name: &[u8]) {
+    fn read_class(&mut self, name: &[u8]) {
         let (mut last, mut has_previous, mut has_next) = (Meaning::None, false, false);
         each_word(name, |word| {
             last = meaning(word);
             match last {
-                Meaning::Navigation(rule) => self.navigational = self.navigational.or(Some(rule)),
-                Meaning::Any(rule) => self.named = self.named.or(Some(rule)),
+                Meaning::Navigation(rule) => self.list_class = self.list_class.or(Some(rule)),
+                Meaning::Any(rule) => self.class = self.class.or(Some(rule)),
                 Meaning::Previous => has_previous = true,
                 Meaning::Next => has_next = true,
                 Meaning::Section => self.is_section = true,
@@ -154,10 +161,10 @@ impl Marks {
             _ if has_previous && has_next => Some(Rule::Navigation),
             _ => None,
         };
-        self.named = self.named.or(whole);
+        self.class = self.class.or(whole);
     }
 
-    fn id(&mut self, id: &[u8]) {
+    fn read_id(&mut self, id: &[u8]) {
         let mut last = Meaning::None;
         each_word(id, |word| last = meaning(word));
         if let Meaning::Last(rule) | Meaning::Navigation(rule) | Meaning::Any(rule) = last {
@@ -165,9 +172,10 @@ impl Marks {
         }
     }
 
-    /// The rule by which an element of this name is left out; none where it is not. `is_inside` says whether it is part of a main
-    /// element, an article or a section, of which it may be the header.
-    pub(super) fn leave_out(self, element: &[u8], is_inside: bool) -> Option<Rule> {
+    /// Returns the rule that omits the element `element`, or `None` if the element is content. `is_inside`
+    /// says whether the element is inside a main element, an article or a section, whose own header or footer
+    /// is content.
+    pub(super) fn omission_rule(self, element: &[u8], is_inside: bool) -> Option<Rule> {
         match element {
             b"nav" => return Some(Rule::Navigation),
             b"noscript" | b"iframe" | b"template" => return Some(Rule::Hidden),
@@ -176,7 +184,7 @@ impl Marks {
             b"aside" if !is_inside => return Some(Rule::SideBar),
             b"header" if !is_inside => return Some(Rule::Header),
             b"footer" if !is_inside => return Some(Rule::Footer),
-            // They are around everything, or nothing says where they end.
+            // These elements wrap the whole page, or the stream does not show where they end.
             b"html" | b"head" | b"body" | b"main" | b"title" | b"option" | b"optgroup" | b"caption"
             | b"colgroup" | b"rp" | b"rt" => return None,
             _ => {}
@@ -184,16 +192,16 @@ impl Marks {
         let is_list = matches!(element, b"ul" | b"ol" | b"table" | b"td");
         let is_layout = is_list
             || matches!(element, b"div" | b"header" | b"footer" | b"aside" | b"form" | b"dl" | b"details");
-        let may_be_named = is_layout
+        let is_class_element = is_layout
             || matches!(element, b"section" | b"p" | b"span" | b"a" | b"li" | b"h1" | b"h2" | b"h3" | b"h4");
-        let navigational = self.navigational.filter(|_| is_list);
-        let named = self.named.or(navigational).filter(|_| may_be_named);
+        let list_class = self.list_class.filter(|_| is_list);
+        let class = self.class.or(list_class).filter(|_| is_class_element);
         let id = self.id.filter(|_| is_layout && !is_inside && !self.is_section);
-        self.role.or(self.is_hidden.then_some(Rule::Hidden)).or(named).or(id)
+        self.role.or(self.is_hidden.then_some(Rule::Hidden)).or(class).or(id)
     }
 }
 
-/// Gives each word of a name, in lower case and without digits at its end.
+/// Calls `each` with every word of a name, in lower case and without the digits at its end.
 fn each_word(name: &[u8], mut each: impl FnMut(&[u8])) {
     let mut word = Name::default();
     let mut end = |word: &mut Name| {
@@ -223,17 +231,17 @@ mod tests {
     use super::*;
 
     fn rule(element: &str, attributes: &[(&str, &str)]) -> Option<Rule> {
-        let mut marks = Marks::default();
-        attributes.iter().for_each(|(name, value)| marks.read(name.as_bytes(), Some(value)));
-        marks.leave_out(element.as_bytes(), false)
+        let mut traits = ElementTraits::default();
+        attributes.iter().for_each(|(name, value)| traits.read(name.as_bytes(), Some(value)));
+        traits.omission_rule(element.as_bytes(), false)
     }
 
-    fn leaves_out(element: &str, attributes: &[(&str, &str)]) -> bool {
+    fn is_omitted(element: &str, attributes: &[(&str, &str)]) -> bool {
         rule(element, attributes).is_some()
     }
 
     #[test]
-    fn the_rule_is_that_of_the_first_sign() {
+    fn the_first_sign_determines_the_rule() {
         for (element, attribute, value, expected) in [
             ("nav", "class", "footer", Rule::Navigation),
             ("header", "id", "x", Rule::Header),
@@ -259,21 +267,21 @@ mod tests {
     }
 
     #[test]
-    fn of_two_attributes_of_one_name_the_first_counts() {
-        assert!(!leaves_out("div", &[("class", "text"), ("class", "nav")]));
-        assert!(leaves_out("div", &[("class", "nav"), ("class", "text")]));
-        assert!(leaves_out("div", &[("class", "text"), ("id", "nav")]));
+    fn the_first_of_two_attributes_with_the_same_name_counts() {
+        assert!(!is_omitted("div", &[("class", "text"), ("class", "nav")]));
+        assert!(is_omitted("div", &[("class", "nav"), ("class", "text")]));
+        assert!(is_omitted("div", &[("class", "text"), ("id", "nav")]));
         assert_eq!(rule("p", &[("role", "banner"), ("role", "search")]), Some(Rule::Header));
-        assert!(!leaves_out("p", &[("style", ""), ("style", "display:none")]));
-        // Also if it is too long to be read.
-        let mut marks = Marks::default();
-        marks.read(b"class", None);
-        marks.read(b"class", Some("nav"));
-        assert_eq!(marks.leave_out(b"div", false), None);
+        assert!(!is_omitted("p", &[("style", ""), ("style", "display:none")]));
+        // The first attribute counts even if its value is too long to be read.
+        let mut traits = ElementTraits::default();
+        traits.read(b"class", None);
+        traits.read(b"class", Some("nav"));
+        assert_eq!(traits.omission_rule(b"div", false), None);
     }
 
     #[test]
-    fn a_name_is_read_by_its_words() {
+    fn names_are_split_into_words() {
         for name in [
             "nav",
             "topNav",
@@ -288,7 +296,7 @@ mod tests {
             "footer2 x",
             "site1Nav",
         ] {
-            assert!(leaves_out("div", &[("class", name)]), "{name}");
+            assert!(is_omitted("div", &[("class", name)]), "{name}");
         }
         for name in [
             "",
@@ -305,19 +313,19 @@ mod tests {
             "ad-x1",
             "1",
         ] {
-            assert!(!leaves_out("div", &[("class", name)]), "{name}");
+            assert!(!is_omitted("div", &[("class", name)]), "{name}");
         }
-        assert!(leaves_out("ul", &[("class", "nav-list")]) && leaves_out("td", &[("class", "NavBarCell1")]));
-        assert!(!leaves_out("body", &[("class", "nav")]) && !leaves_out("code", &[("class", "menu")]));
+        assert!(is_omitted("ul", &[("class", "nav-list")]) && is_omitted("td", &[("class", "NavBarCell1")]));
+        assert!(!is_omitted("body", &[("class", "nav")]) && !is_omitted("code", &[("class", "menu")]));
     }
 
     #[test]
-    fn an_id_counts_on_elements_of_a_layout_by_its_last_word() {
+    fn an_id_counts_by_its_last_word_on_layout_elements() {
         let by_id = |element: &str, class: &str, id: &str, is_inside| {
-            let mut marks = Marks::default();
-            marks.read(b"class", Some(class));
-            marks.read(b"id", Some(id));
-            marks.leave_out(element.as_bytes(), is_inside).is_some()
+            let mut traits = ElementTraits::default();
+            traits.read(b"class", Some(class));
+            traits.read(b"id", Some(id));
+            traits.omission_rule(element.as_bytes(), is_inside).is_some()
         };
         for id in ["nav", "settings-menu", "docsNav", "site_footer", "footer2", "copyright", "siteSearch"] {
             for element in ["div", "ul", "table", "td", "form", "dl"] {
@@ -345,10 +353,10 @@ mod tests {
     }
 
     #[test]
-    fn roles_and_what_is_hidden_count_for_any_element() {
-        assert!(leaves_out("x-bar", &[("role", "Navigation")]) && leaves_out("p", &[("hidden", "")]));
-        assert!(leaves_out("p", &[("style", "color: red; DISPLAY : none !important")]));
-        assert!(!leaves_out("p", &[("style", "display:none;visibility:visible;display:block")]));
-        assert!(!leaves_out("p", &[("role", "presentation"), ("hidden", "until-found")]));
+    fn roles_and_hiding_count_on_any_element() {
+        assert!(is_omitted("x-bar", &[("role", "Navigation")]) && is_omitted("p", &[("hidden", "")]));
+        assert!(is_omitted("p", &[("style", "color: red; DISPLAY : none !important")]));
+        assert!(!is_omitted("p", &[("style", "display:none;visibility:visible;display:block")]));
+        assert!(!is_omitted("p", &[("role", "presentation"), ("hidden", "until-found")]));
     }
 }

@@ -1,41 +1,42 @@
-//! The tokens of code: everything that is to be seen, for policies that are asked to compare this.
+//! Cuts the tokens of code, for policies with `tokens=code`: every visible character belongs to a token.
 //!
-//! The text is in NFC, without default-ignorable characters, and its case stays. A maximal run of letters and digits, each with the
-//! combining marks behind it, is a token, whatever its script. So is each other character but white space and control characters, which
-//! separate. A mark that is behind no letter or digit is a token of its own.
+//! The text is normalised to NFC without default-ignorable characters, and keeps its case. A maximal run of
+//! letters and digits, each with the combining marks behind it, is a token in every script. Every other
+//! character is a token of its own, except white space and control characters, which separate tokens. A mark
+//! that follows no letter or digit is also a token of its own.
 
 use std::ops::Range;
 
 use super::form::compose;
-use super::letter::{Letters, Part};
+use super::letter::{CharCategory, Letters};
 use doppel_model::stable_hash64;
 
-/// Makes these tokens. It reuses its buffer.
+/// Turns code into token hashes, with a buffer that is reused from text to text.
 #[derive(Debug, Default)]
 pub(super) struct CodeTokens {
     hashes: Vec<u64>,
 }
 
 impl CodeTokens {
-    /// The hashes of the tokens of a text, in order.
+    /// Returns the hashes of the tokens of `text`, in text order.
     pub(super) fn tokens(&mut self, text: &[u8]) -> &[u64] {
         self.hashes.clear();
         let text = String::from_utf8_lossy(text);
-        each(&compose(&text), |token| self.hashes.push(stable_hash64(token.as_bytes())));
+        each_token(&compose(&text), |token| self.hashes.push(stable_hash64(token.as_bytes())));
         &self.hashes
     }
 }
 
-/// Gives every token of a text in its form.
-fn each(text: &str, mut token: impl FnMut(&str)) {
+/// Calls `token` with every token of a text that is normalised by [`compose`].
+fn each_token(text: &str, mut token: impl FnMut(&str)) {
     let letters = Letters::new();
     let mut word: Option<Range<usize>> = None;
     for (at, c) in text.char_indices() {
         let end = at + c.len_utf8();
-        match (letters.part(c), &mut word) {
-            (Part::Letter | Part::Mark, Some(word)) => word.end = end,
-            (Part::Letter, None) => word = Some(at..end),
-            (Part::Mark | Part::Other, open) => {
+        match (letters.category(c), &mut word) {
+            (CharCategory::Letter | CharCategory::Mark, Some(word)) => word.end = end,
+            (CharCategory::Letter, None) => word = Some(at..end),
+            (CharCategory::Mark | CharCategory::Other, open) => {
                 if let Some(word) = open.take() {
                     token(&text[word]);
                 }
@@ -56,14 +57,14 @@ mod tests {
 
     fn tokens(text: &str) -> Vec<String> {
         let mut tokens = Vec::new();
-        each(&compose(text), |token| tokens.push(token.to_owned()));
+        each_token(&compose(text), |token| tokens.push(token.to_owned()));
         let hashes: Vec<u64> = tokens.iter().map(|token| stable_hash64(token.as_bytes())).collect();
         assert_eq!(CodeTokens::default().tokens(text.as_bytes()), hashes);
         tokens
     }
 
     #[test]
-    fn everything_that_is_to_be_seen_is_a_token() {
+    fn every_visible_character_belongs_to_a_token() {
         for (text, expected) in [
             ("", ""),
             (" \t\n\u{7}\u{85}\u{2028}", ""),
@@ -73,7 +74,7 @@ mod tests {
             ("x²+y₂ ≠ ½", "x² + y₂ ≠ ½"),
             ("snake_case-name", "snake _ case - name"),
             ("na\u{308}i\u{308}ve", "näïve"),
-            // The ligature and the full-width letter are other characters in code.
+            // In code, a ligature and a full-width letter differ from the plain letters.
             ("ﬁ Ａ", "ﬁ Ａ"),
             ("so\u{ad}ft\u{200b} \u{feff}a\u{200d}", "soft a"),
             ("= \u{338}x =\u{338}", "= \u{338} x ≠"),
@@ -85,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn canonically_equal_code_is_equal() {
+    fn canonically_equal_code_has_equal_tokens() {
         for [a, b] in
             [["é = ö", "e\u{301} = o\u{308}"], ["각", "\u{1100}\u{1161}\u{11a8}"], ["≠", "=\u{338}"]]
         {
@@ -94,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_text_are_seen() {
+    fn invalid_utf_8_is_a_token() {
         let hashes = ["a", "\u{fffd}", "b"].map(|token| stable_hash64(token.as_bytes()));
         assert_eq!(CodeTokens::default().tokens(b"a\xffb"), hashes);
     }

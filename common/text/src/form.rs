@@ -1,11 +1,18 @@
-//! The one form of equal text, after Unicode's toNFKC_Casefold.
+//! Normalises text: the *form* of a text is a single spelling that all texts with equal content share.
 //!
-//! [`Form::fold`] makes the form of words: NFC(casefold(NFKD(text))) without default-ignorable characters and without Arabic tatweel. But
-//! for tatweel, that is NFKC(casefold(NFKC(casefold(NFD(text))))) of the NFKD of the text, the identifier caseless form of the Unicode Standard
-//! (D146), and a test compares both. Of the text itself that is the same, unless a half-width voiced mark stands behind a Greek iota
-//! subscript: then D146 tells NFC from NFKC, and this form does not. [`compose`] and [`tidy`] keep case: these are the forms of code and of lines.
+//! There are three forms. Words have the form that [`Form::fold`] makes. Code ([`compose`]) and lines
+//! ([`normalise_line`]) have forms that keep case.
 //!
-//! The form of a text is the same for its NFC, NFD, NFKC and NFKD, and the form of a form is itself. Memory is linear in the text.
+//! The form of words follows toNFKC_Casefold of Unicode. It is NFC(casefold(NFKD(text))) without
+//! default-ignorable characters and without Arabic tatweel. Except for tatweel, it equals the identifier
+//! caseless form of the Unicode Standard (D146), NFKC(casefold(NFKC(casefold(NFD(text))))), applied to the
+//! NFKD of the text. A test compares the two.
+//!
+//! Applied to the text itself, D146 gives the same result, with one exception. If a half-width voiced mark
+//! follows a Greek iota subscript, D146 distinguishes NFC from NFKC, and the form of words does not.
+//!
+//! Invariants: the NFC, NFD, NFKC and NFKD of a text have the same form of words, and the form of a form is
+//! itself. Memory is linear in the text.
 
 use std::borrow::Cow;
 
@@ -21,10 +28,10 @@ const NFKC: ComposingNormalizerBorrowed<'static> = ComposingNormalizer::new_nfkc
 const NFKD: DecomposingNormalizerBorrowed<'static> = DecomposingNormalizer::new_nfkd();
 const CASE: CaseMapperBorrowed<'static> = CaseMapper::new();
 
-/// Joins Arabic letters by a longer line, for looks alone.
+/// Arabic character that only lengthens the line between two letters, for decoration.
 pub(super) const TATWEEL: char = '\u{640}';
 
-/// Makes forms. It reuses its buffers.
+/// Makes the form of words, with buffers that are reused.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Form {
     decomposed: String,
@@ -33,7 +40,7 @@ pub(super) struct Form {
 }
 
 impl Form {
-    /// The form of which words are cut.
+    /// Returns the form of `text` from which words are cut.
     pub(super) fn fold(&mut self, text: &str) -> &str {
         if text.is_ascii() {
             self.composed.clear();
@@ -55,25 +62,25 @@ impl Form {
 
 #[cfg(test)]
 impl Form {
-    /// Bytes of the buffers.
+    /// Returns the total capacity of the buffers in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.decomposed.capacity() + self.visible.capacity() + self.composed.capacity()
     }
 }
 
-/// NFC without default-ignorable characters, such as soft hyphens and zero-width spaces: what people take for one text is one. It is the form
-/// in which code is compared.
+/// Returns the form of code: NFC without default-ignorable characters, such as soft hyphens and zero-width
+/// spaces. Texts that look equal become equal.
 #[must_use]
 pub fn compose(text: &str) -> Cow<'_, str> {
-    formed(text, &NFC)
+    normalise_visible(text, &NFC)
 }
 
-/// NFKC without default-ignorable characters: the form in which lines are compared.
-pub(super) fn tidy(text: &str) -> Cow<'_, str> {
-    formed(text, &NFKC)
+/// Returns the form of lines: NFKC without default-ignorable characters.
+pub(super) fn normalise_line(text: &str) -> Cow<'_, str> {
+    normalise_visible(text, &NFKC)
 }
 
-fn formed<'t>(text: &'t str, form: &ComposingNormalizerBorrowed<'static>) -> Cow<'t, str> {
+fn normalise_visible<'t>(text: &'t str, form: &ComposingNormalizerBorrowed<'static>) -> Cow<'t, str> {
     if text.is_ascii() {
         return text.into();
     }
@@ -84,7 +91,8 @@ fn formed<'t>(text: &'t str, form: &ComposingNormalizerBorrowed<'static>) -> Cow
     form.normalize(&visible(text)).into_owned().into()
 }
 
-/// Whether a character is not to be seen: soft hyphens, zero-width spaces and joiners, variation selectors and the like.
+/// Whether a character is invisible (`Default_Ignorable_Code_Point`), such as soft hyphens, zero-width spaces
+/// and joiners, and variation selectors.
 #[inline]
 pub(super) fn is_ignorable(c: char) -> bool {
     c >= '\u{ad}' && CodePointSetData::new::<DefaultIgnorableCodePoint>().contains(c)
@@ -101,25 +109,25 @@ mod tests {
         Form::default().fold(text).to_owned()
     }
 
-    /// The definition D146 of the Unicode Standard, by another library where there is one.
-    fn defined(text: &str) -> String {
+    /// Form by the definition D146 of the Unicode Standard. Normalises with another library than the product.
+    fn d146(text: &str) -> String {
         let twice = CASE.fold_string(&text.nfd().collect::<String>()).nfkc().collect::<String>();
         let folded = CASE.fold_string(&twice).nfkc().filter(|c| !is_ignorable(*c)).collect::<String>();
         folded.nfkc().collect()
     }
 
     #[test]
-    fn every_character_as_it_is_defined() {
+    fn the_form_of_every_character_follows_the_definition() {
         for c in ('\0'..=char::MAX).filter(|c| *c != TATWEEL) {
             let own = c.to_string();
             let folded = fold(&own);
-            assert_eq!(folded.replace(TATWEEL, ""), defined(&own).replace(TATWEEL, ""), "{c:?}");
+            assert_eq!(folded.replace(TATWEEL, ""), d146(&own).replace(TATWEEL, ""), "{c:?}");
             assert_eq!(fold(&folded), folded, "{c:?}");
         }
     }
 
     #[test]
-    fn by_example() {
+    fn examples_have_the_expected_forms() {
         for (text, form) in [
             ("Straße ẞ", "strasse ss"),
             ("ΟΔΌΣ ς", "οδόσ σ"),
@@ -144,13 +152,13 @@ mod tests {
     #[test]
     fn code_and_lines_keep_their_case() {
         assert_eq!(compose("A\u{30a}\u{200b}ﬁ"), "Åﬁ");
-        assert_eq!(tidy("A\u{30a}\u{200b}ﬁ"), "Åfi");
-        assert_eq!((compose("plain"), tidy("plain")), ("plain".into(), "plain".into()));
-        // What NFKC makes of a half-width filler is not to be seen either.
-        assert_eq!(tidy("a\u{ffa0}b"), "ab");
+        assert_eq!(normalise_line("A\u{30a}\u{200b}ﬁ"), "Åfi");
+        assert_eq!((compose("plain"), normalise_line("plain")), ("plain".into(), "plain".into()));
+        // NFKC turns the half-width filler into another invisible character.
+        assert_eq!(normalise_line("a\u{ffa0}b"), "ab");
     }
 
-    /// Letters with marks of several classes, and what is decomposed, folded or removed.
+    /// Letters with marks of several classes, and characters that the form decomposes, folds or removes.
     fn text() -> impl Strategy<Value = String> {
         prop_oneof![
             "[aeιαωςßİ\u{345}\u{37a}\u{301}\u{308}\u{323}\u{327}\u{338}=\u{ad}\u{200d}ᾴΐﬁ½Å각\u{1100}\u{1161}\u{11a8}か\u{3099}ｶﾞ]{0,12}",
@@ -163,18 +171,18 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(3_000))]
 
         #[test]
-        fn the_form_is_as_defined_and_one_for_equal_texts(text in text()) {
+        fn the_form_follows_the_definition_and_is_the_same_for_equal_texts(text in text()) {
             let form = fold(&text);
             prop_assert_eq!(&fold(&form), &form);
             if !text.nfkd().any(|c| c == TATWEEL) {
-                prop_assert_eq!(&defined(&text.nfkd().collect::<String>()), &form);
+                prop_assert_eq!(&d146(&text.nfkd().collect::<String>()), &form);
                 if !text.contains(['\u{ff9e}', '\u{ff9f}']) {
-                    prop_assert_eq!(&defined(&text), &form);
+                    prop_assert_eq!(&d146(&text), &form);
                 }
             }
             for other in [text.nfc().collect::<String>(), text.nfd().collect(), text.nfkc().collect(), text.nfkd().collect()] {
                 prop_assert_eq!(&fold(&other), &form, "{:?}", other);
-                prop_assert_eq!(tidy(&other), tidy(&text));
+                prop_assert_eq!(normalise_line(&other), normalise_line(&text));
             }
             let decomposed = text.nfd().collect::<String>();
             prop_assert_eq!(compose(&decomposed), compose(&text));

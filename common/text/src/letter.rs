@@ -1,8 +1,12 @@
-//! What each character is in the [form](super::form) of words: a letter or digit, a mark, or what separates words. Almost all characters
-//! are read from a table, so text that is in this form, or differs from it in case alone, never goes through the normaliser.
+//! Classifies characters by their role in the [form](super::form) of words: letter or digit, combining mark,
+//! or separator.
 //!
-//! A character is *regular* if its form depends on nothing before it, and then it may only depend on marks behind it. What is *irregular*
-//! changes with the characters around it: a mark that composes with a letter, a jamo, a soft hyphen.
+//! The normaliser is slow. A table therefore covers almost all characters, and text that is already in this
+//! form, or differs from it only in case, never goes through the normaliser.
+//!
+//! A character is *regular* if its form does not depend on the characters before it. Its form may then depend
+//! only on marks behind it. The form of an *irregular* character depends on its neighbours. Examples are a
+//! mark that composes with a letter, a Hangul jamo, and a soft hyphen.
 
 use std::sync::LazyLock;
 
@@ -15,75 +19,80 @@ use icu_properties::{CodePointMapData, CodePointSetData};
 
 use super::form::{Form, TATWEEL};
 
-/// The end of the table of the first blocks, after Kana and Bopomofo.
+/// End of the code points that `Table::first_blocks` covers: the end of Kana and Bopomofo.
 const TABLE_END: usize = 0x3130;
 
-/// Where Han begins, with its radicals.
-const HAN: usize = 0x2e80;
+/// First code point of Han, which is its first radical.
+const HAN_START: usize = 0x2e80;
 
-/// The half-width and full-width forms.
-const WIDTHS: std::ops::Range<usize> = 0xff00..0xfff0;
+/// Code points of the half-width and full-width forms.
+const WIDTH_FORMS: std::ops::Range<usize> = 0xff00..0xfff0;
 
 const CLASSES: CanonicalCombiningClassMapBorrowed<'static> = CanonicalCombiningClassMap::new();
 
-/// What a character is in the form of words.
+/// Role of a character in the form of words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// It separates words, and so does its form.
+pub(super) enum CharKind {
+    /// Character that separates words, as its form does.
     Separator,
-    /// A letter or digit, with its form.
+    /// Letter or digit, with its form.
     Letter(char),
-    /// A regular character whose form is several characters: [`Letters::several`] has them.
-    Several(u16),
-    /// A combining mark that is its own form wherever it stands.
+    /// Regular character whose form is a sequence of characters, with the number that [`Letters::sequence`]
+    /// takes.
+    Sequence(u16),
+    /// Combining mark that is its own form at any position.
     Mark(char),
-    /// A combining mark that is its own form behind regular characters and marks of no greater combining class.
-    Ordered,
-    /// The form depends on the characters around.
+    /// Combining mark that is its own form if it follows a regular character or marks of at most its own
+    /// combining class.
+    OrderedMark,
+    /// Character whose form depends on its neighbours.
     Irregular,
 }
 
-/// A character that is its own form but for its case, and of a script with spaces.
-pub(super) enum Plain {
-    /// A letter or digit: its form in UTF-8, and how many of these bytes that has.
+/// Character of a script with spaces whose form differs from it only in case, or is a few ASCII letters.
+pub(super) enum PlainCharacter {
+    /// Letter or digit: its form in UTF-8, in the first bytes of the array, and the number of these bytes.
     Letter([u8; 3], usize),
-    /// Anything that separates words.
+    /// Any character that separates words.
     Separator,
 }
 
-/// What a character of a text in its form is.
+/// Category of a character in a text that is already normalised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Part {
-    /// A letter or a digit.
+pub(super) enum CharCategory {
+    /// Letter or digit.
     Letter,
-    /// A combining mark.
+    /// Combining mark.
     Mark,
-    /// Anything else.
+    /// Any other character.
     Other,
 }
 
-impl Kind {
-    /// Whether the form depends on nothing before the character.
+impl CharKind {
+    /// Whether the form of the character is independent of the characters before it.
     #[inline]
     pub(super) fn is_regular(self) -> bool {
-        !matches!(self, Self::Ordered | Self::Irregular)
+        !matches!(self, Self::OrderedMark | Self::Irregular)
     }
 }
 
-/// Entries that are no letter. No letter has one of these codes.
+/// Table entries of characters other than letters. No letter has one of these codes.
 const SEPARATOR: u16 = 0;
 const MARK: u16 = 0xfffd;
 const ORDERED: u16 = 0xfffe;
 const IRREGULAR: u16 = 0xffff;
 
-/// Code points of surrogates, which are no characters: entries from here on count the forms of several characters.
-const SEVERAL: std::ops::Range<u16> = 0xd800..0xe000;
+/// Table entries of characters whose form is a sequence, in the order of `Table::sequences`. These are the
+/// code points of surrogates, which no character has.
+const SEQUENCES: std::ops::Range<u16> = 0xd800..0xe000;
 
+/// Roles of the characters of two ranges, each with one entry per code point. An entry is the form of a
+/// letter as a 16-bit code point, or a constant above.
 struct Table {
-    first: Box<[u16]>,
-    widths: Box<[u16]>,
-    several: Vec<Box<str>>,
-    /// Characters that compose with one before them, in ascending order.
+    first_blocks: Box<[u16]>,
+    width_forms: Box<[u16]>,
+    sequences: Vec<Box<str>>,
+    /// Characters that compose with a character before them, in ascending order.
     composing: Vec<char>,
 }
 
@@ -92,9 +101,9 @@ static TABLE: LazyLock<Table> = LazyLock::new(Table::new);
 impl Table {
     fn new() -> Self {
         let mut table = Self {
-            first: Box::default(),
-            widths: Box::default(),
-            several: Vec::new(),
+            first_blocks: Box::default(),
+            width_forms: Box::default(),
+            sequences: Vec::new(),
             composing: composing(),
         };
         let mut form = Form::default();
@@ -103,54 +112,54 @@ impl Table {
                 .map(|code| char::from_u32(code as u32).map_or(SEPARATOR, |c| table.entry(c, &mut form)))
                 .collect()
         };
-        let first = entries(0..TABLE_END);
-        let widths = entries(WIDTHS);
-        (table.first, table.widths) = (first, widths);
+        let first_blocks = entries(0..TABLE_END);
+        let width_forms = entries(WIDTH_FORMS);
+        (table.first_blocks, table.width_forms) = (first_blocks, width_forms);
         table
     }
 
     fn entry(&mut self, c: char, form: &mut Form) -> u16 {
         match self.kind(c, form) {
-            Kind::Separator => SEPARATOR,
-            Kind::Letter(letter) => u16::try_from(u32::from(letter)).unwrap_or(IRREGULAR),
-            Kind::Several(_) => {
-                let entry = SEVERAL.start + self.several.len() as u16;
-                self.several.push(form.fold(c.encode_utf8(&mut [0; 4])).into());
-                if SEVERAL.contains(&entry) { entry } else { IRREGULAR }
+            CharKind::Separator => SEPARATOR,
+            CharKind::Letter(letter) => u16::try_from(u32::from(letter)).unwrap_or(IRREGULAR),
+            CharKind::Sequence(_) => {
+                let entry = SEQUENCES.start + self.sequences.len() as u16;
+                self.sequences.push(form.fold(c.encode_utf8(&mut [0; 4])).into());
+                if SEQUENCES.contains(&entry) { entry } else { IRREGULAR }
             }
-            Kind::Mark(_) => MARK,
-            Kind::Ordered => ORDERED,
-            Kind::Irregular => IRREGULAR,
+            CharKind::Mark(_) => MARK,
+            CharKind::OrderedMark => ORDERED,
+            CharKind::Irregular => IRREGULAR,
         }
     }
 
-    /// What a character is, without the table.
-    fn kind(&self, c: char, form: &mut Form) -> Kind {
-        if !is_changed(c) {
+    /// Classifies a character without the table.
+    fn kind(&self, c: char, form: &mut Form) -> CharKind {
+        if !has_other_form(c) {
             let (is_starter, is_mark) = (CLASSES.get_u8(c) == 0, is_mark(c));
             return match (self.is_composing(c), is_starter, is_mark) {
-                (false, true, true) => Kind::Mark(c),
-                (false, false, true) => Kind::Ordered,
-                (false, true, false) if is_letter(c) => Kind::Letter(c),
-                (false, true, false) => Kind::Separator,
-                _ => Kind::Irregular,
+                (false, true, true) => CharKind::Mark(c),
+                (false, false, true) => CharKind::OrderedMark,
+                (false, true, false) if is_letter(c) => CharKind::Letter(c),
+                (false, true, false) => CharKind::Separator,
+                _ => CharKind::Irregular,
             };
         }
         if CLASSES.get_u8(c) > 0 {
-            return Kind::Irregular;
+            return CharKind::Irregular;
         }
         let form = form.fold(c.encode_utf8(&mut [0; 4]));
         let mut own = form.chars();
         let (first, second) = (own.next(), own.next());
         let Some(first) = first.filter(|first| CLASSES.get_u8(*first) == 0 && !self.is_composing(*first))
         else {
-            return Kind::Irregular;
+            return CharKind::Irregular;
         };
         match second {
-            None if is_letter(first) => Kind::Letter(first),
-            None if is_mark(first) => Kind::Irregular,
-            _ if form.chars().all(|c| !is_letter(c) && !is_mark(c)) => Kind::Separator,
-            _ => Kind::Several(0),
+            None if is_letter(first) => CharKind::Letter(first),
+            None if is_mark(first) => CharKind::Irregular,
+            _ if form.chars().all(|c| !is_letter(c) && !is_mark(c)) => CharKind::Separator,
+            _ => CharKind::Sequence(0),
         }
     }
 
@@ -159,23 +168,27 @@ impl Table {
     }
 }
 
-/// Whether the form of a character alone is another one than the character.
-fn is_changed(c: char) -> bool {
+/// Whether the form of the character differs from the character itself.
+fn has_other_form(c: char) -> bool {
     c == TATWEEL || CodePointSetData::new::<ChangesWhenNfkcCasefolded>().contains(c)
 }
 
-/// All characters that compose with one before them: the second ones of canonical decompositions that are undone, jamo, and characters
-/// that begin with one of these when they are decomposed.
+/// Returns all characters that may compose with a character before them, in ascending order. They are:
+///
+/// - the second characters of canonical decompositions that NFC composes again,
+/// - vowel and final jamo,
+/// - characters whose decomposition begins with such a character.
 fn composing() -> Vec<char> {
     let (decomposition, composition) = (CanonicalDecomposition::new(), CanonicalComposition::new());
-    // Nothing beyond the second plane composes, Hangul syllables go by rule, and unified ideographs have no decomposition.
-    let goes_by_rule = |c: &char| matches!(c, '\u{3400}'..='\u{9fff}' | '\u{ac00}'..='\u{d7a3}');
+    // No character beyond the second plane composes. Hangul syllables are composed by an algorithm, and
+    // unified ideographs have no decomposition.
+    let is_algorithmic = |c: &char| matches!(c, '\u{3400}'..='\u{9fff}' | '\u{ac00}'..='\u{d7a3}');
     let decomposed = |c| match decomposition.decompose(c) {
         Decomposed::Default => None,
         parts => Some((c, parts)),
     };
     let decomposed: Vec<(char, Decomposed)> =
-        ('\0'..'\u{20000}').filter(|c| !goes_by_rule(c)).filter_map(decomposed).collect();
+        ('\0'..'\u{20000}').filter(|c| !is_algorithmic(c)).filter_map(decomposed).collect();
     let second = |(_, parts): &(char, Decomposed)| match *parts {
         Decomposed::Expansion(first, second) => composition.compose(first, second).map(|_| second),
         Decomposed::Default | Decomposed::Singleton(_) => None,
@@ -200,26 +213,26 @@ fn composing() -> Vec<char> {
     composing
 }
 
-/// Whether a character is a letter or a digit.
+/// Whether the character is a letter or a digit.
 fn is_letter(c: char) -> bool {
     let category = CodePointMapData::<GeneralCategory>::new().get(c);
     GeneralCategoryGroup::Letter.contains(category)
         || GeneralCategoryGroup::Number.contains(category)
-        // Letters in black circles and squares, which have no form of their own.
+        // Letters in black circles and squares, which do not decompose into plain letters.
         || category == GeneralCategory::OtherSymbol && CodePointSetData::new::<Alphabetic>().contains(c)
 }
 
-/// Whether a character is a combining mark: Mn, Mc or Me.
+/// Whether the character is a combining mark: general category Mn, Mc or Me.
 fn is_mark(c: char) -> bool {
     GeneralCategoryGroup::Mark.contains(CodePointMapData::<GeneralCategory>::new().get(c))
 }
 
-/// The combining class, by which the marks behind a letter are sorted.
+/// Returns the canonical combining class, by which NFC sorts the marks behind a letter.
 pub(super) fn combining_class(c: char) -> u8 {
     CLASSES.get_u8(c)
 }
 
-/// What characters are, from the table.
+/// Handle to the table of characters, which is built once for the process.
 #[derive(Clone, Copy)]
 pub(super) struct Letters(&'static Table);
 
@@ -228,101 +241,106 @@ impl Letters {
         Self(&TABLE)
     }
 
-    /// What `c` is in a text.
+    /// Returns the role of `c` in any text. The role of a rare character may be `Irregular` although it is
+    /// regular: computing the form of a single character would be slow.
     #[inline]
-    pub(super) fn kind(self, c: char) -> Kind {
-        match self.0.first.get(c as usize).copied() {
-            Some(entry) => of_entry(entry, c),
-            // Ideographs and Hangul syllables are their own form.
-            None if matches!(c, '\u{4e00}'..'\u{a000}' | '\u{ac00}'..='\u{d7a3}') => Kind::Letter(c),
-            None => self.beyond(c),
+    pub(super) fn kind(self, c: char) -> CharKind {
+        match self.0.first_blocks.get(c as usize).copied() {
+            Some(entry) => kind_of_entry(entry, c),
+            // Unified ideographs and Hangul syllables are their own form.
+            None if matches!(c, '\u{4e00}'..'\u{a000}' | '\u{ac00}'..='\u{d7a3}') => CharKind::Letter(c),
+            None => self.kind_outside_table(c),
         }
     }
 
-    fn beyond(self, c: char) -> Kind {
-        if WIDTHS.contains(&(c as usize)) {
-            return of_entry(self.0.widths[c as usize - WIDTHS.start], c);
+    fn kind_outside_table(self, c: char) -> CharKind {
+        if WIDTH_FORMS.contains(&(c as usize)) {
+            return kind_of_entry(self.0.width_forms[c as usize - WIDTH_FORMS.start], c);
         }
-        // Making its form takes long. What is taken for irregular goes through the normaliser, and comes out right.
-        if is_changed(c) { Kind::Irregular } else { self.0.kind(c, &mut Form::default()) }
+        // Irregular characters go through the normaliser later, which gives the right form.
+        if has_other_form(c) { CharKind::Irregular } else { self.0.kind(c, &mut Form::default()) }
     }
 
-    /// Whether the form of `c` depends on something before it, also where it takes long to say so.
+    /// Whether `c` is regular. Unlike [`kind`](Self::kind), the answer is exact, but it takes long.
     pub(super) fn is_regular(self, c: char) -> bool {
         self.0.kind(c, &mut Form::default()).is_regular()
     }
 
-    /// The first character of this text, and its bytes; none where it is not plain, takes long to tell, or is no character.
+    /// Reads the first character of `text` and returns its length in bytes with the character. `None` if it
+    /// is not plain, is not in the table, or is not valid UTF-8.
     #[inline]
-    pub(super) fn plain(self, text: &[u8]) -> Option<(usize, Plain)> {
+    pub(super) fn plain(self, text: &[u8]) -> Option<(usize, PlainCharacter)> {
         let (length, code) = match *text {
             [first @ 0xc2..=0xdf, second @ 0x80..=0xbf, ..] => {
                 (2, usize::from(first & 0x1f) << 6 | usize::from(second & 0x3f))
             }
-            // From here on up to Han, but for the scripts without spaces among the first of these.
+            // Three bytes: only U+1E00 up to Han, because scripts without spaces lie below and above.
             [first @ 0xe1..=0xe2, second @ 0x80..=0xbf, third @ 0x80..=0xbf, ..] => {
                 let code = usize::from(first & 0xf) << 12
                     | usize::from(second & 0x3f) << 6
                     | usize::from(third & 0x3f);
-                (3, Some(code).filter(|code| (0x1e00..HAN).contains(code))?)
+                (3, Some(code).filter(|code| (0x1e00..HAN_START).contains(code))?)
             }
             _ => return None,
         };
-        let plain = match self.0.first.get(code).copied()? {
-            SEPARATOR => Plain::Separator,
-            code @ 1..0x80 => Plain::Letter([code as u8, 0, 0], 1),
-            code @ 0x80..0x800 => Plain::Letter([0xc0 | (code >> 6) as u8, continued(code), 0], 2),
-            code @ 0x1e00..0x2e80 => {
-                Plain::Letter([0xe0 | (code >> 12) as u8, continued(code >> 6), continued(code)], 3)
+        let plain = match self.0.first_blocks.get(code).copied()? {
+            SEPARATOR => PlainCharacter::Separator,
+            code @ 1..0x80 => PlainCharacter::Letter([code as u8, 0, 0], 1),
+            code @ 0x80..0x800 => {
+                PlainCharacter::Letter([0xc0 | (code >> 6) as u8, continuation_byte(code), 0], 2)
             }
-            code if SEVERAL.contains(&code) => {
-                // Such as the two letters of the German sharp s.
-                let form = self.several(code - SEVERAL.start).as_bytes();
+            code @ 0x1e00..0x2e80 => PlainCharacter::Letter(
+                [0xe0 | (code >> 12) as u8, continuation_byte(code >> 6), continuation_byte(code)],
+                3,
+            ),
+            code if SEQUENCES.contains(&code) => {
+                // For example the sharp s of German, whose form is two letters.
+                let form = self.sequence(code - SEQUENCES.start).as_bytes();
                 let is_short = form.len() <= 3 && form.iter().all(u8::is_ascii_alphanumeric);
                 let mut bytes = [0; 3];
                 bytes.get_mut(..form.len()).filter(|_| is_short)?.copy_from_slice(form);
-                Plain::Letter(bytes, form.len())
+                PlainCharacter::Letter(bytes, form.len())
             }
             _ => return None,
         };
         Some((length, plain))
     }
 
-    /// What `c` is in a text that is in some form already.
+    /// Returns the category of `c` in a text that is already normalised, in whatever form.
     #[inline]
-    pub(super) fn part(self, c: char) -> Part {
+    pub(super) fn category(self, c: char) -> CharCategory {
         match self.kind(c) {
-            Kind::Letter(own) if own == c => Part::Letter,
-            Kind::Mark(_) | Kind::Ordered => Part::Mark,
-            Kind::Separator => Part::Other,
-            // The form would be another one, but `c` is what it is.
-            _ if is_mark(c) => Part::Mark,
-            _ if is_letter(c) => Part::Letter,
-            _ => Part::Other,
+            CharKind::Letter(own) if own == c => CharCategory::Letter,
+            CharKind::Mark(_) | CharKind::OrderedMark => CharCategory::Mark,
+            CharKind::Separator => CharCategory::Other,
+            // The form of words differs from `c`, but the category is that of `c` itself.
+            _ if is_mark(c) => CharCategory::Mark,
+            _ if is_letter(c) => CharCategory::Letter,
+            _ => CharCategory::Other,
         }
     }
 
-    /// The form of a character that is [`Kind::Several`].
-    pub(super) fn several(self, at: u16) -> &'static str {
-        self.0.several.get(usize::from(at)).map_or("", |form| form)
+    /// Returns the form of a character with the role [`CharKind::Sequence`].
+    pub(super) fn sequence(self, at: u16) -> &'static str {
+        self.0.sequences.get(usize::from(at)).map_or("", |form| form)
     }
 }
 
-/// A byte of UTF-8 behind the first one.
-const fn continued(code: u16) -> u8 {
+/// Returns a continuation byte of UTF-8 with the lowest six bits of `code`.
+const fn continuation_byte(code: u16) -> u8 {
     0x80 | (code & 0x3f) as u8
 }
 
 #[inline]
-fn of_entry(entry: u16, c: char) -> Kind {
+fn kind_of_entry(entry: u16, c: char) -> CharKind {
     match entry {
-        SEPARATOR => Kind::Separator,
-        MARK => Kind::Mark(c),
-        ORDERED => Kind::Ordered,
-        IRREGULAR => Kind::Irregular,
+        SEPARATOR => CharKind::Separator,
+        MARK => CharKind::Mark(c),
+        ORDERED => CharKind::OrderedMark,
+        IRREGULAR => CharKind::Irregular,
         _ => match char::from_u32(entry.into()) {
-            Some(letter) => Kind::Letter(letter),
-            None => Kind::Several(entry - SEVERAL.start),
+            Some(letter) => CharKind::Letter(letter),
+            None => CharKind::Sequence(entry - SEQUENCES.start),
         },
     }
 }

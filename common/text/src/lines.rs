@@ -1,29 +1,34 @@
-//! The lines of a page, as a browser without style sheets shows them on paper of any width. What it does not show, but the text has,
-//! is in lines, too: the title, and the content of `template`, `noscript` and hidden elements.
+//! Splits a page into lines as a browser without style sheets would show them on a screen of unlimited width.
+//! Time and memory are linear in the page.
 //!
-//! The beginning and the end of a block element end a line, and so do `br` and `hr`; within `pre` and the like a line feed does. Cells of a
-//! table row are on one line. White space is one space, none at either end; a line without anything else is no line. Case and
-//! punctuation stay; a line is in NFKC and without default-ignorable characters such as soft hyphens. Unlike in the text of tokens, other tags leave no space: `a<b>b</b>` is `ab`.
+//! Lines also contain text that a browser does not show, because the text of the page contains it: the title,
+//! and the content of `template`, `noscript` and hidden elements.
 //!
-//! A renderer such as the crate `html2text` makes a tree first. Trees of `html5ever` take time that grows with the square of the depth, so
-//! half a megabyte of tags takes more than a minute, and no option bounds it; lines would be wrapped to a width as well. Here time and
-//! memory are linear in the page.
+//! - A line ends at the start tag and the end tag of a block element, at `br` and at `hr`. Inside `pre` and
+//!   similar elements it also ends at a line feed. The cells of a table row share a line.
+//! - White space becomes a single space, and is removed at both ends. Empty lines are dropped.
+//! - Case and punctuation stay. A line is in NFKC, without default-ignorable characters such as soft hyphens.
+//! - Other tags leave no space, unlike in the text for tokens: `a<b>b</b>` is `ab`.
+//!
+//! A renderer such as the crate `html2text` builds a tree first. The trees of `html5ever` take time that is
+//! quadratic in the depth, so half a megabyte of tags takes more than a minute, and no option bounds the
+//! time. It would also wrap lines to a width.
 
-use super::form::tidy;
+use super::form::normalise_line;
 use doppel_model::stable_hash64;
 
-/// The text of a page in which each line feed ends a line. The buffers are reused for the next page.
+/// Text of a page in which each line feed ends a line. The buffers are reused for the next page.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
     text: Vec<u8>,
-    /// The number of elements around the current place in which line feeds count.
+    /// Number of open elements in which line feeds count.
     preformatted: u32,
     line: String,
     hashes: Vec<u64>,
 }
 
 impl Lines {
-    /// Forgets the page before.
+    /// Forgets the previous page.
     pub(super) fn clear(&mut self) {
         self.text.clear();
         self.preformatted = 0;
@@ -49,7 +54,7 @@ impl Lines {
         }
     }
 
-    /// Takes text of HTML.
+    /// Appends text of HTML.
     pub(super) fn push(&mut self, piece: &[u8]) {
         let start = self.text.len();
         self.text.extend_from_slice(piece);
@@ -60,20 +65,20 @@ impl Lines {
         }
     }
 
-    /// Takes plain text in place of the page before.
+    /// Replaces the previous page with a plain text.
     pub(super) fn set_text(&mut self, text: &str) {
         self.clear();
         self.text.extend_from_slice(text.as_bytes());
     }
 
-    /// The hashes of the lines, in order.
+    /// Returns the hashes of the lines, in page order.
     pub(super) fn hashes(&mut self) -> &[u64] {
         self.hashes.clear();
-        // Growing step by step would take up to twice the room.
+        // Growing the vector step by step would take up to twice the memory.
         self.hashes.reserve_exact(1 + self.text.iter().filter(|byte| is_line_end(**byte)).count());
         for line in self.text.split(|byte| is_line_end(*byte)) {
             self.line.clear();
-            for word in tidy(&String::from_utf8_lossy(line)).split_whitespace() {
+            for word in normalise_line(&String::from_utf8_lossy(line)).split_whitespace() {
                 if !self.line.is_empty() {
                     self.line.push(' ');
                 }
@@ -86,7 +91,7 @@ impl Lines {
         &self.hashes
     }
 
-    /// The same, given away.
+    /// Like [`hashes`](Self::hashes), but returns the vector itself.
     pub(super) fn take_hashes(&mut self) -> Vec<u64> {
         self.hashes();
         std::mem::take(&mut self.hashes)
@@ -97,12 +102,12 @@ fn is_line_end(byte: u8) -> bool {
     matches!(byte, b'\n' | b'\r')
 }
 
-/// Elements that keep the line feeds of their text.
+/// Whether line feeds end a line inside the element.
 fn is_preformatted(name: &[u8]) -> bool {
     matches!(name, b"pre" | b"listing" | b"plaintext" | b"textarea" | b"xmp")
 }
 
-/// Elements that begin and end a line.
+/// Whether the tags of the element end a line.
 #[rustfmt::skip]
 fn ends_line(name: &[u8]) -> bool {
     matches!(
@@ -122,7 +127,7 @@ mod tests {
 
     use super::*;
     use crate::html::Document;
-    use crate::syntax::{Syntax, ReadOptions};
+    use crate::syntax::{ReadOptions, Syntax};
 
     fn lines_of_html(html: &str) -> Vec<u64> {
         let mut document = Document::default();
@@ -135,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_those_of_a_browser() {
+    fn html_has_the_lines_that_a_browser_shows() {
         for (html, lines) in [
             ("", &[][..]),
             (" one\n two<b>three</b>\t<i> four </i>", &["one twothree four"]),
@@ -156,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_text_has_its_own_lines() {
+    fn plain_text_is_split_at_its_line_ends() {
         let mut lines = Lines::default();
         lines.set_text("one  two\r\n\n\tthree\rfour\u{a0}five<br>\n \u{2003}\n");
         assert_eq!(lines.hashes(), hashes(&["one two", "three", "four five<br>"]));
@@ -165,15 +170,15 @@ mod tests {
     }
 
     #[test]
-    fn deep_nesting_takes_no_more_than_its_bytes() {
+    fn deep_nesting_takes_linear_time() {
         let html = "<ul><li>x<pre>".repeat(200_000);
         assert_eq!(lines_of_html(&html).len(), 200_000);
     }
 
     proptest! {
-        /// Against lines that are split first and tidied afterwards.
+        /// The slow reader splits the text into lines first and normalises each line afterwards.
         #[test]
-        fn lines_of_plain_text_are_those_of_a_slow_reader(text in "[a-c \\t\\n\\r\u{a0}é]{0,60}") {
+        fn lines_of_plain_text_equal_those_of_a_slow_reader(text in "[a-c \\t\\n\\r\u{a0}é]{0,60}") {
             let expected: Vec<u64> = text
                 .replace('\r', "\n")
                 .split('\n')
@@ -184,7 +189,7 @@ mod tests {
             let mut lines = Lines::default();
             lines.set_text(&text);
             prop_assert_eq!(lines.hashes(), &expected);
-            // The same in HTML, where each is a paragraph.
+            // HTML with a paragraph for each line has the same lines.
             let html: String = text.split(['\r', '\n']).map(|line| format!("<p>{line}")).collect();
             prop_assert_eq!(lines_of_html(&html), expected);
         }

@@ -1,51 +1,54 @@
-//! Which text of a page is its main content, found while the page is read.
+//! Finds the main content of a page while the page is read.
 //!
-//! Elements that are [boilerplate](super::boilerplate) are left out with all that is in them. `main`, or an element with its role, is
-//! never left out, whatever is around it. The main content is the first of these that has at least so many tokens:
+//! The *main element* is `main` or an element with the ARIA role `main`. [Boilerplate](super::boilerplate)
+//! elements are omitted with everything in them. The main element is never omitted, even inside boilerplate.
+//! The main content is the first of the following parts that has at least `TOKENS_MIN` tokens:
 //!
-//! 1. what stands in `main`;
-//! 2. what is on the page, without its title;
-//! 3. that with the title.
+//! 1. the text of the main element;
+//! 2. the text of the page, without its title;
+//! 3. the text of the page, with its title.
 //!
-//! Where none has, the caller takes the whole page: then the rules have found the content itself to be boilerplate, or there is
-//! next to none.
+//! If no part has enough tokens, the caller uses the whole page: either the rules have mistaken the content
+//! for boilerplate, or the page has hardly any content.
 //!
-//! There is no tree: of what is open, only the element that is left out and the main element are known, by name and depth. An element
-//! whose end tag may be missing ends where HTML lets it end. Where the page, or the main element around it, ends before an element that
-//! is left out, nothing says where it ends: then its text is not left out. Memory is bounded by the number of tags, and a tag costs the
-//! same however deep it is.
+//! The module builds no tree. Of the open elements it remembers only the omitted element and the main
+//! element, by name and depth. An element whose end tag may be missing ends where HTML lets it end. If the
+//! page or the main element ends before an omitted element inside it, the end of the omitted element is
+//! unknown. Its text is then restored, so that a missing end tag never hides the rest of a page.
+//!
+//! Memory is bounded by the number of tags, and the cost of a tag does not depend on its depth.
 
 use super::Rule;
-use super::boilerplate::Marks;
+use super::boilerplate::ElementTraits;
 use super::short_name::Name;
 
-/// Where text stands.
+/// Region of the page to which a piece of text belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Region {
     Title,
-    LeftOut(Rule),
-    /// On the page, outside of `main`.
+    Omitted(Rule),
+    /// Outside the main element, and not omitted.
     Page,
     Main,
 }
 
-/// What is taken for the main content, in the order in which it is tried.
+/// Part of a page that is used as its main content, in the order in which the parts are tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Part {
-    /// What stands in `main`.
+    /// Text of the main element.
     Main,
-    /// What is on the page, without its title.
+    /// Text of the page without boilerplate and without its title.
     Page,
-    /// That with the title.
+    /// Text of the page without boilerplate, with its title.
     PageAndTitle,
-    /// The whole page: nothing is left out.
+    /// Whole page, including boilerplate.
     Whole,
 }
 
 impl Part {
     pub(super) const ALL: [Self; 3] = [Self::Main, Self::Page, Self::PageAndTitle];
 
-    /// Its name in answers.
+    /// Name of the part in answers to clients.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -56,51 +59,54 @@ impl Part {
         }
     }
 
-    /// The rule by which it is without what stands in a place; none where it has that.
-    pub(super) fn leaves_out(self, place: Place) -> Option<Rule> {
-        match (place, self) {
-            (_, Self::Whole) | (Place::Main, _) => None,
-            (Place::LeftOut(rule), _) => Some(rule),
-            (Place::Page, Self::Main) => Some(Rule::OutsideMain),
-            (Place::Title, Self::Main | Self::Page) => Some(Rule::Title),
-            (Place::Page | Place::Title, _) => None,
+    /// Returns the rule that omits `region` from this part, or `None` if the part includes the region.
+    pub(super) fn omission_rule(self, region: Region) -> Option<Rule> {
+        match (region, self) {
+            (_, Self::Whole) | (Region::Main, _) => None,
+            (Region::Omitted(rule), _) => Some(rule),
+            (Region::Page, Self::Main) => Some(Rule::OutsideMain),
+            (Region::Title, Self::Main | Self::Page) => Some(Rule::Title),
+            (Region::Page | Region::Title, _) => None,
         }
     }
 }
 
-/// An element that ends with the end tag that belongs to it.
+/// Open element that ends with its own end tag.
 #[derive(Debug, Clone, Copy)]
 struct Element {
     name: Name,
+    /// Number of open elements of this name, including the element itself.
     depth: u32,
 }
 
-/// An element that is left out.
+/// Open element that is omitted with its content.
 #[derive(Debug, Clone, Copy)]
-enum LeftOut {
+enum OmittedElement {
     Element(Element),
-    /// One whose end tag may be missing, and how deep in elements of its container the place is.
-    Implied(&'static Implied, u32),
+    /// Element whose end tag may be missing, and the number of its containers that are open inside it.
+    ImpliedEnd(&'static ImpliedEnd, u32),
 }
 
-/// Where an element ends whose end tag may be missing.
+/// Rules for the end of an element whose end tag may be missing (implied end tags of WHATWG HTML).
 #[derive(Debug)]
-struct Implied {
-    /// Names of such elements.
+struct ImpliedEnd {
+    /// Names of the elements to which the rules apply.
     names: &'static [&'static str],
-    /// Start tags that end it.
+    /// Start tags that end the element.
     starts: &'static [&'static str],
-    /// End tags that end it.
+    /// End tags that end the element.
     ends: &'static [&'static str],
-    /// Elements in which other elements of these names are not its concern. Their end tag ends it where they are around it.
+    /// Elements that isolate their content. Tags inside such a container do not end an element outside it.
+    /// The end tag of a container ends an element inside it.
     containers: &'static [&'static str],
-    /// Whether the page may end without any end tag behind it.
+    /// Whether the element may stay open until the page or the main element ends.
     ends_with_page: bool,
 }
 
 const ROW_GROUPS: &[&str] = &["tbody", "thead", "tfoot"];
 
-/// What a paragraph cannot contain, so that it ends where one begins, and where one around it ends. Its own tags are among them.
+/// Elements that a paragraph cannot contain, including the paragraph itself. A paragraph ends at the start
+/// tag of such an element, and at the end tag of such an element around it.
 #[rustfmt::skip]
 const BLOCKS: &[&str] = &[
     "address", "article", "aside", "blockquote", "body", "caption", "center", "dd", "details", "dialog", "dir", "div", "dl", "dt",
@@ -109,43 +115,43 @@ const BLOCKS: &[&str] = &[
     "thead", "tr", "ul", "xmp",
 ];
 
-const IMPLIED: [Implied; 6] = [
-    Implied {
+const IMPLIED_ENDS: [ImpliedEnd; 6] = [
+    ImpliedEnd {
         names: &["td", "th"],
         starts: &["td", "th", "tr", "tbody", "thead", "tfoot", "caption", "colgroup"],
         ends: &["td", "th", "tr", "tbody", "thead", "tfoot"],
         containers: &["table"],
         ends_with_page: false,
     },
-    Implied {
+    ImpliedEnd {
         names: &["tr"],
         starts: &["tr", "tbody", "thead", "tfoot", "caption", "colgroup"],
         ends: &["tr", "tbody", "thead", "tfoot"],
         containers: &["table"],
         ends_with_page: false,
     },
-    Implied {
+    ImpliedEnd {
         names: ROW_GROUPS,
         starts: &["tbody", "thead", "tfoot", "caption", "colgroup"],
         ends: ROW_GROUPS,
         containers: &["table"],
         ends_with_page: false,
     },
-    Implied {
+    ImpliedEnd {
         names: &["li"],
         starts: &["li"],
         ends: &["li"],
         containers: &["ul", "ol", "menu"],
         ends_with_page: false,
     },
-    Implied {
+    ImpliedEnd {
         names: &["dt", "dd"],
         starts: &["dt", "dd"],
         ends: &["dt", "dd"],
         containers: &["dl"],
         ends_with_page: false,
     },
-    Implied {
+    ImpliedEnd {
         names: &["p"],
         starts: BLOCKS,
         ends: BLOCKS,
@@ -154,7 +160,7 @@ const IMPLIED: [Implied; 6] = [
     },
 ];
 
-/// Elements without content.
+/// Whether the element never has content or an end tag.
 fn is_void(name: &[u8]) -> bool {
     matches!(
         name,
@@ -175,7 +181,7 @@ fn is_void(name: &[u8]) -> bool {
     )
 }
 
-/// Elements that end where another one of their name begins.
+/// Whether the start tag of another element of this name ends the element.
 fn is_never_nested(name: &[u8]) -> bool {
     matches!(name, b"a" | b"button" | b"nobr" | b"select")
 }
@@ -184,25 +190,25 @@ fn is_among(name: &[u8], names: &[&str]) -> bool {
     names.iter().any(|known| known.as_bytes() == name)
 }
 
-impl LeftOut {
+impl OmittedElement {
     fn of(name: Name) -> Self {
-        match IMPLIED.iter().find(|implied| is_among(name.get(), implied.names)) {
-            Some(implied) => Self::Implied(implied, 0),
+        match IMPLIED_ENDS.iter().find(|implied| is_among(name.get(), implied.names)) {
+            Some(implied) => Self::ImpliedEnd(implied, 0),
             None => Self::Element(Element { name, depth: 1 }),
         }
     }
 
-    /// Whether it ends before a start tag.
+    /// Takes a start tag and returns whether the element ends before the tag.
     fn ends_at_start(&mut self, name: Name) -> bool {
         match self {
             Self::Element(element) if element.name != name => false,
             Self::Element(_) if is_never_nested(name.get()) => true,
             Self::Element(element) => {
-                // A form in a form is ignored.
+                // HTML ignores a form inside a form.
                 element.depth += u32::from(name.get() != b"form");
                 false
             }
-            Self::Implied(implied, depth) => {
+            Self::ImpliedEnd(implied, depth) => {
                 let is_end = *depth == 0 && is_among(name.get(), implied.starts);
                 *depth += u32::from(!is_end && is_among(name.get(), implied.containers));
                 is_end
@@ -210,106 +216,107 @@ impl LeftOut {
         }
     }
 
-    /// Whether it ends with an end tag.
+    /// Takes an end tag and returns whether the element ends with the tag.
     fn ends_at_end(&mut self, name: Name) -> bool {
         match self {
             Self::Element(element) => element.ends(name),
-            Self::Implied(implied, depth) if is_among(name.get(), implied.containers) => {
+            Self::ImpliedEnd(implied, depth) if is_among(name.get(), implied.containers) => {
                 let is_end = *depth == 0;
                 *depth = depth.saturating_sub(1);
                 is_end
             }
-            Self::Implied(implied, depth) => *depth == 0 && is_among(name.get(), implied.ends),
+            Self::ImpliedEnd(implied, depth) => *depth == 0 && is_among(name.get(), implied.ends),
         }
     }
 
-    /// Whether it may end with what is around it.
-    fn may_be_open(self) -> bool {
-        matches!(self, Self::Implied(Implied { ends_with_page: true, .. }, 0))
+    /// Whether the element may end together with the element or page around it, without an end tag.
+    fn can_end_with_parent(self) -> bool {
+        matches!(self, Self::ImpliedEnd(ImpliedEnd { ends_with_page: true, .. }, 0))
     }
 }
 
 impl Element {
-    /// Whether it ends with an end tag.
+    /// Takes an end tag and returns whether the element ends with the tag.
     fn ends(&mut self, name: Name) -> bool {
         self.depth -= u32::from(self.name == name);
         self.depth == 0
     }
 }
 
-/// The places of the text of a page.
+/// Regions of the text of a page, and the open elements that determine the next region.
 #[derive(Debug, Default)]
 pub(super) struct MainContent {
-    /// Where in the text each place begins, in ascending order. Before the first one it is the page.
-    places: Vec<(usize, Place)>,
+    /// Begin of each region in the text, in ascending order. Text before the first entry is [`Region::Page`].
+    regions: Vec<(usize, Region)>,
     is_title: bool,
-    left_out: Option<(LeftOut, Rule)>,
-    /// Where in the text it begins.
-    left_out_at: usize,
+    omitted: Option<(OmittedElement, Rule)>,
+    /// Position in the text where the omitted element begins.
+    omitted_at: usize,
     main: Option<Element>,
-    /// The number of open articles and sections.
+    /// Number of open articles and sections.
     sections: u32,
 }
 
 impl MainContent {
-    /// Begins another page.
+    /// Forgets the previous page.
     pub(super) fn clear(&mut self) {
-        self.places.clear();
-        (self.is_title, self.left_out, self.main, self.sections) = (false, None, None, 0);
+        self.regions.clear();
+        (self.is_title, self.omitted, self.main, self.sections) = (false, None, None, 0);
     }
 
     /// Takes the end of the page.
     pub(super) fn finish(&mut self) {
-        self.give_back(if self.main.is_some() { Place::Main } else { Place::Page });
+        self.restore_omitted(if self.main.is_some() { Region::Main } else { Region::Page });
     }
 
-    /// What is around the element that is left out ends, and so does that. If it should have ended before, its text is of this place.
-    fn give_back(&mut self, place: Place) {
-        let Some((left_out, _)) = self.left_out.take() else { return };
-        if left_out.may_be_open() {
+    /// Ends the omitted element, because the page or the main element around it ends. If the element should
+    /// have ended earlier by its own end tag, its text becomes part of `region`.
+    fn restore_omitted(&mut self, region: Region) {
+        let Some((omitted, _)) = self.omitted.take() else { return };
+        if omitted.can_end_with_parent() {
             return;
         }
-        let first = self.places.partition_point(|(at, _)| *at < self.left_out_at);
-        if self.places.get(first).is_none_or(|(at, _)| *at > self.left_out_at) {
-            // It follows on another that was left out.
-            self.places.insert(first, (self.left_out_at, place));
+        let first = self.regions.partition_point(|(at, _)| *at < self.omitted_at);
+        if self.regions.get(first).is_none_or(|(at, _)| *at > self.omitted_at) {
+            // The element directly follows another omitted element and has no entry of its own.
+            self.regions.insert(first, (self.omitted_at, region));
         }
-        let own = self.places.iter_mut().skip(first).map(|(_, place)| place);
-        own.filter(|place| matches!(place, Place::LeftOut(_))).for_each(|left_out| *left_out = place);
+        let own = self.regions.iter_mut().skip(first).map(|(_, region)| region);
+        own.filter(|region| matches!(region, Region::Omitted(_))).for_each(|omitted| *omitted = region);
     }
 
-    /// Takes a start tag of HTML, behind which the text goes on at `at`.
-    pub(super) fn start(&mut self, name: Name, marks: Marks, at: usize) {
-        self.open(name, marks, at);
-        self.note(at);
+    /// Takes a start tag of HTML. The text behind the tag begins at `at`.
+    pub(super) fn start(&mut self, name: Name, traits: ElementTraits, at: usize) {
+        self.open(name, traits, at);
+        self.record_region(at);
     }
 
-    /// Takes an end tag of HTML.
+    /// Takes an end tag of HTML. The text behind the tag begins at `at`.
     pub(super) fn end(&mut self, name: Name, at: usize) {
         match name.get() {
             b"title" => self.is_title = false,
             b"section" | b"article" => self.sections = self.sections.saturating_sub(1),
             _ => {}
         }
-        if self.left_out.as_mut().is_some_and(|(left_out, _)| left_out.ends_at_end(name)) {
-            self.left_out = None;
+        if self.omitted.as_mut().is_some_and(|(omitted, _)| omitted.ends_at_end(name)) {
+            self.omitted = None;
         }
         if self.main.as_mut().is_some_and(|main| main.ends(name)) {
-            self.give_back(Place::Main);
+            self.restore_omitted(Region::Main);
             self.main = None;
         }
-        self.note(at);
+        self.record_region(at);
     }
 
-    fn open(&mut self, name: Name, marks: Marks, at: usize) {
+    fn open(&mut self, name: Name, traits: ElementTraits, at: usize) {
         if let Some(main) = self.main.as_mut().filter(|main| main.name == name) {
             main.depth += 1;
         }
-        let is_end = self.left_out.as_mut().is_some_and(|(left_out, _)| left_out.ends_at_start(name));
+        let is_end = self.omitted.as_mut().is_some_and(|(omitted, _)| omitted.ends_at_start(name));
         if is_end {
-            self.left_out = None;
+            self.omitted = None;
         }
-        // In a select, the start tag of another is an end tag.
+        // HTML treats `<select>` inside a `select` as its end tag.
         if is_void(name.get()) || is_end && name.get() == b"select" {
             return;
         }
@@ -319,39 +326,40 @@ impl MainContent {
             b"section" | b"article" => self.sections += 1,
             _ => {}
         }
-        if marks.is_main || name.get() == b"main" {
-            self.left_out = None;
+        if traits.is_main || name.get() == b"main" {
+            self.omitted = None;
             self.main.get_or_insert(Element { name, depth: 1 });
-        } else if self.left_out.is_none() {
-            self.left_out = marks.leave_out(name.get(), is_inside).map(|rule| (LeftOut::of(name), rule));
-            self.left_out_at = at;
+        } else if self.omitted.is_none() {
+            self.omitted =
+                traits.omission_rule(name.get(), is_inside).map(|rule| (OmittedElement::of(name), rule));
+            self.omitted_at = at;
         }
     }
 
-    /// Notes where the text goes on.
-    fn note(&mut self, at: usize) {
-        let place = match (self.is_title, self.left_out, self.main) {
-            (true, ..) => Place::Title,
-            (_, Some((_, rule)), _) => Place::LeftOut(rule),
-            (.., None) => Place::Page,
-            (.., Some(_)) => Place::Main,
+    /// Adds an entry if the text at `at` belongs to another region than the text before it.
+    fn record_region(&mut self, at: usize) {
+        let region = match (self.is_title, self.omitted, self.main) {
+            (true, ..) => Region::Title,
+            (_, Some((_, rule)), _) => Region::Omitted(rule),
+            (.., None) => Region::Page,
+            (.., Some(_)) => Region::Main,
         };
-        if self.places.last().map_or(Place::Page, |(_, last)| *last) != place {
-            self.places.push((at, place));
+        if self.regions.last().map_or(Region::Page, |(_, last)| *last) != region {
+            self.regions.push((at, region));
         }
     }
 
-    /// The text in pieces, in order, each with its place.
-    pub(super) fn runs<'t>(&self, text: &'t [u8]) -> impl Iterator<Item = (Place, &'t [u8])> {
-        let begins = std::iter::once((0, Place::Page)).chain(self.places.iter().copied());
-        let ends = self.places.iter().map(|(at, _)| *at).chain([text.len()]);
-        begins.zip(ends).map(|((begin, place), end)| (place, text.get(begin..end).unwrap_or_default()))
+    /// Returns the text in pieces, in page order, each with its region.
+    pub(super) fn runs<'t>(&self, text: &'t [u8]) -> impl Iterator<Item = (Region, &'t [u8])> {
+        let begins = std::iter::once((0, Region::Page)).chain(self.regions.iter().copied());
+        let ends = self.regions.iter().map(|(at, _)| *at).chain([text.len()]);
+        begins.zip(ends).map(|((begin, region), end)| (region, text.get(begin..end).unwrap_or_default()))
     }
 
-    /// Copies a part of the text. Returns whether there is anything of it.
-    pub(super) fn copy(&self, part: Part, text: &[u8], out: &mut Vec<u8>) -> bool {
+    /// Copies the text of `part` to `out`. Returns whether there is any.
+    pub(super) fn copy_part(&self, part: Part, text: &[u8], out: &mut Vec<u8>) -> bool {
         out.clear();
-        for (_, run) in self.runs(text).filter(|(place, _)| part.leaves_out(*place).is_none()) {
+        for (_, run) in self.runs(text).filter(|(region, _)| part.omission_rule(*region).is_none()) {
             out.extend_from_slice(run);
         }
         !out.is_empty()

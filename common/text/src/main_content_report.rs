@@ -1,7 +1,8 @@
-//! What of a page is taken for its main content, and what is left out, for people who ask why.
+//! Explains the main content of a page to a person: which part is used, and which rule omits the rest.
 //!
-//! It is read anew and apart from signatures, which have no room for it. Every token of the page is either taken or left out by one
-//! rule. Text is shortened, so an answer is bounded however long the page is.
+//! The page is read again for the explanation, because signatures have no room for it. Every token of the
+//! page is either in the main content or omitted by exactly one rule. Omitted text is shortened, so an
+//! explanation is bounded for every page.
 
 use doppel_model::pairwise::TOKENS_MIN;
 use doppel_model::{PageUrl, RawContent};
@@ -11,43 +12,43 @@ use super::markup::Markup;
 use super::syntax::ReadOptions;
 use super::{Extractor, Rule};
 
-/// What of a page is taken for its main content.
+/// Explanation of the main content of a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Taken {
-    /// Which part.
+    /// Part of the page that is its main content.
     pub part: Part,
-    /// Tokens that are taken, which are compared.
+    /// Number of tokens in the main content, which are compared.
     pub tokens: usize,
-    /// Tokens of the whole page.
+    /// Number of tokens in the whole page.
     pub of: usize,
-    /// What is left out, by rule, in the order in which the rules first come.
+    /// Omitted text by rule, in the order in which the rules first apply.
     pub left_out: Vec<Omitted>,
 }
 
-/// What one rule leaves out.
+/// Text that a rule omits from the main content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Omitted {
-    /// The rule.
+    /// Rule that omits the text.
     pub rule: Rule,
-    /// Its tokens, at least one.
+    /// Number of omitted tokens, at least 1.
     pub tokens: usize,
-    /// The beginning of its text; `…` says that there is more.
+    /// Beginning of the omitted text. Ends with `…` if the text is longer.
     pub text: String,
 }
 
 impl Extractor {
-    /// Finds the tokens of the main content: of the first part that has enough of them, or else of none, and the whole page is to be
-    /// taken.
+    /// Finds the first part of the page with enough tokens, and leaves its text in `main` and its tokens in
+    /// the tokeniser. Returns [`Part::Whole`] if no part has enough tokens.
     pub(super) fn find_main_content(&mut self) -> Part {
         let has_enough = |part: &Part| {
-            self.document.main.copy(*part, &self.document.text, &mut self.main)
+            self.document.main.copy_part(*part, &self.document.text, &mut self.main)
                 && self.tokeniser.tokens(&mut self.main).len() >= TOKENS_MIN as usize
         };
         Part::ALL.into_iter().find(has_enough).unwrap_or(Part::Whole)
     }
 
-    /// Says what of a page policies that read the main content compare, whatever the policy here. Of what each rule leaves out
-    /// it gives at most `chars` characters. None of a redirect or of what is no HTML.
+    /// Explains which part of a page is its main content, whatever the policy of the extractor. Shortens the
+    /// text that each rule omits to `chars` characters. Returns `None` for a redirect and for plain text.
     pub fn taken(&mut self, url: &PageUrl, raw: RawContent<'_>, chars: usize) -> Option<Taken> {
         let markup = Markup::of(raw).ok()?;
         let options = ReadOptions { main: true, ..ReadOptions::default() };
@@ -55,57 +56,63 @@ impl Extractor {
             return None;
         }
         let part = self.find_main_content();
-        let (mut taken, mut of, mut left_out) = (0, 0, Vec::<LeftOut>::new());
+        let (mut tokens_in_part, mut of, mut left_out) = (0, 0, Vec::<OmissionTally>::new());
         let text = &self.document.text;
-        for (place, run) in self.document.main.runs(text) {
-            // Finding tokens changes letters.
+        for (region, run) in self.document.main.runs(text) {
+            // The tokeniser changes letters to lower case, so it gets a copy.
             self.main.clear();
             self.main.extend_from_slice(run);
             let tokens = self.tokeniser.tokens(&mut self.main).len();
             of += tokens;
-            match part.leaves_out(place) {
-                None => taken += tokens,
-                Some(rule) => leave_out(&mut left_out, rule, tokens).append(run, chars),
+            match part.omission_rule(region) {
+                None => tokens_in_part += tokens,
+                Some(rule) => tally_omission(&mut left_out, rule, tokens).append(run, chars),
             }
         }
-        left_out.retain(|one| one.tokens > 0);
-        let omitted = |LeftOut { rule, tokens, text }| Omitted { rule, tokens, text: text.text };
-        Some(Taken { part, tokens: taken, of, left_out: left_out.into_iter().map(omitted).collect() })
+        left_out.retain(|tally| tally.tokens > 0);
+        let omitted = |OmissionTally { rule, tokens, text }| Omitted { rule, tokens, text: text.text };
+        Some(Taken {
+            part,
+            tokens: tokens_in_part,
+            of,
+            left_out: left_out.into_iter().map(omitted).collect(),
+        })
     }
 }
 
-/// What one rule leaves out, so far.
-struct LeftOut {
+/// Tokens and text that a rule has omitted so far.
+struct OmissionTally {
     rule: Rule,
     tokens: usize,
     text: Shortened,
 }
 
-/// Counts the tokens of a run that a rule leaves out. Gives the text of the rule.
-fn leave_out(left_out: &mut Vec<LeftOut>, rule: Rule, tokens: usize) -> &mut Shortened {
-    let at = left_out.iter().position(|one| one.rule == rule).unwrap_or_else(|| {
-        left_out.push(LeftOut { rule, tokens: 0, text: Shortened::default() });
+/// Adds `tokens` to the tally of `rule`, and returns the text of the tally.
+fn tally_omission(left_out: &mut Vec<OmissionTally>, rule: Rule, tokens: usize) -> &mut Shortened {
+    let at = left_out.iter().position(|tally| tally.rule == rule).unwrap_or_else(|| {
+        left_out.push(OmissionTally { rule, tokens: 0, text: Shortened::default() });
         left_out.len() - 1
     });
-    let one = &mut left_out[at];
-    one.tokens += tokens;
-    &mut one.text
+    let tally = &mut left_out[at];
+    tally.tokens += tokens;
+    &mut tally.text
 }
 
-/// Says that there is more.
-const MORE: char = '…';
+/// Last character of a shortened text.
+const ELLIPSIS: char = '…';
 
-/// The beginning of a text.
+/// Beginning of a text, up to a maximum length.
 #[derive(Default)]
 struct Shortened {
     text: String,
-    /// Its characters, because counting them for each run would take a time that is quadratic in the page.
+    /// Number of characters. Counting them again for each run would take quadratic time.
     chars: usize,
     is_cut: bool,
 }
 
 impl Shortened {
-    /// Appends text with single spaces, and without control characters, which a terminal would obey, up to so many characters in all.
+    /// Appends `run` until the text has `chars_max` characters. White space becomes a single space, and so do
+    /// control characters, because a terminal would obey them.
     fn append(&mut self, run: &[u8], chars_max: usize) {
         if self.is_cut || chars_max == 0 {
             return;
@@ -115,9 +122,9 @@ impl Shortened {
             let space = (self.chars > 0).then_some(' ');
             for c in space.into_iter().chain(word.chars()) {
                 if self.chars >= chars_max {
-                    // The last character makes place.
+                    // The last character makes room for the ellipsis.
                     self.text.pop();
-                    self.text.push(MORE);
+                    self.text.push(ELLIPSIS);
                     self.is_cut = true;
                     return;
                 }
@@ -147,7 +154,7 @@ mod tests {
         assert_eq!(appended(&["äöü", "ß"], 4), "äöü…");
         assert_eq!(appended(&["äöü", "ß"], 5), "äöü ß");
         assert_eq!(appended(&["a"], 0), "");
-        // A text may end with the sign itself.
+        // A text may itself end with an ellipsis.
         assert_eq!(appended(&["ab…", "c"], 9), "ab… c");
         assert_eq!(appended(&["ab…", "c"], 3), "ab…");
     }
@@ -155,7 +162,7 @@ mod tests {
     #[test]
     fn time_is_linear_in_the_number_of_runs() {
         let mut text = Shortened::default();
-        // Some minutes, if each run looked at what is there already.
+        // This would take minutes if each run counted the characters of the text again.
         (0..1_000_000).for_each(|_| text.append(b"a", 2_000_000));
         assert_eq!((text.chars, text.is_cut), (1_999_999, false));
         text.append(b"bc", 2_000_000);

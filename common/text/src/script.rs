@@ -1,11 +1,12 @@
-//! Scripts written without spaces between words, whose runs are cut into bigrams.
+//! Classifies letters by script: scripts with spaces between words, and six classes of scripts without
+//! spaces. The tokeniser cuts runs of the latter into bigrams.
 
 use unicode_script::{Script, UnicodeScript};
 
-/// A class of letters. A run of letters is split where the class changes.
+/// Script class of a letter. The tokeniser splits a run of letters where the class changes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Class {
-    /// All scripts that separate words. A run of them is one token.
+    /// Any script with spaces between words. A run of such letters is a single token.
     #[default]
     Spaced,
     Han,
@@ -17,13 +18,13 @@ pub(super) enum Class {
     Myanmar,
 }
 
-/// The beginning of the Thai block, the first block of a script without spaces. Letters that belong to many scripts,
-/// such as the modifier apostrophe, come before it and do not count as Thai.
+/// First character of the Thai block, which is the first block of a script without spaces. Letters that
+/// belong to many scripts, such as the modifier apostrophe, come before it and do not count as Thai.
 const FIRST: char = '\u{e00}';
 
 impl Class {
-    /// The class of an alphanumeric character, by its Unicode script extensions (UAX 24), so that the
-    /// prolonged sound mark is Kana and full-width digits are [`Spaced`](Self::Spaced).
+    /// Returns the class of an alphanumeric character by its Unicode script extensions (UAX 24). The
+    /// prolonged sound mark is therefore Kana, and full-width digits are [`Spaced`](Self::Spaced).
     pub(super) fn of(c: char) -> Self {
         match c {
             ..FIRST | '\u{10a0}'..'\u{1780}' | '\u{1e00}'..'\u{2e80}' | '\u{ac00}'..='\u{d7a3}' => {
@@ -35,11 +36,11 @@ impl Class {
             '\u{e80}'..'\u{f00}' => Self::Lao,
             '\u{1000}'..'\u{10a0}' => Self::Myanmar,
             '\u{1780}'..'\u{1800}' => Self::Khmer,
-            _ => Self::looked_up(c),
+            _ => Self::from_tables(c),
         }
     }
 
-    fn looked_up(c: char) -> Self {
+    fn from_tables(c: char) -> Self {
         let scripts = c.script_extension();
         if scripts.is_common() || scripts.is_inherited() {
             return Self::Spaced;
@@ -64,14 +65,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shortcuts_agree_with_the_tables() {
+    fn the_fast_path_agrees_with_the_unicode_tables() {
         for c in (FIRST..=char::MAX).filter(|c| c.is_alphanumeric()) {
-            assert_eq!(Class::of(c), Class::looked_up(c), "{c:?}");
+            assert_eq!(Class::of(c), Class::from_tables(c), "{c:?}");
         }
     }
 
     #[test]
-    fn marks_follow_their_script() {
+    fn characters_have_the_class_of_their_script() {
         for (c, class) in [
             ('a', Class::Spaced),
             ('한', Class::Spaced),

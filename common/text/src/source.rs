@@ -1,65 +1,87 @@
-//! The tokens of a source: those that Henzinger, SIGIR 2006, section 2, makes of a page, for policies that are asked to compare these.
+//! Cuts the tokens of Henzinger, SIGIR 2006, section 2, for policies with `tokens=source`. They include URLs
+//! and images, which the words of a page do not.
 //!
-//! Every maximal sequence of letters and digits, with the combining marks behind them, is a term, with two exceptions. A URL in the text is broken at slashes and dots, and each
-//! piece is a term, whatever else is in it. The URL of an image is a term: on another host the whole URL, on the page's own host the file
-//! name alone, so that a mirrored page with its images has the same tokens. Markup separates terms, but for formatting, which is ignored.
+//! Every maximal run of letters and digits, with the combining marks behind them, is a term, with two
+//! exceptions:
 //!
-//! What the source leaves open is ours. A URL in the text begins with `http://`, `https://`, `ftp://` or `www.` where a letter or
-//! digit is behind and none is before it, unless that one is of a script without spaces. It ends before white space, `<`, `>`, a quotation mark or a
-//! sign outside of ASCII that is no letter or digit, such as the full stop of a script without spaces, and before punctuation at its end.
-//! Terms are cut from text in NFC without default-ignorable characters, so that the signs of other scripts are told from those of ASCII, and then
-//! put into the [form](super::form) of words, but for the URLs of images. A file name is what is behind the last slash of the path, with a query, for
-//! that tells images apart; a fragment does not. Where the page or its `<base>` has a URL of more than 1,024 bytes, images are taken to be at the root of its
-//! host. What is no http, https or file URL, such as an image in the page itself, is no term.
-//! Scripts without spaces have no words of their own: what is not separated is one term.
+//! - A URL in the text is split at slashes and dots, and each piece is a term, whatever characters are in it.
+//! - The URL of an image is a term. If the image is on the host of the page, the term is only its file name,
+//!   so that a mirrored page with its images has the same tokens. Otherwise, the term is the whole URL.
+//!
+//! Markup separates terms, except formatting elements, which are ignored.
+//!
+//! The paper leaves some details open. Doppel decides them as follows:
+//!
+//! - A URL in the text begins with `http://`, `https://`, `ftp://` or `www.`, if a letter or digit follows.
+//!   The character before it must not be a letter or digit, except of a script without spaces.
+//! - A URL ends before white space, `<`, `>`, a quotation mark, or a non-ASCII character that is no letter,
+//!   digit or mark, such as an ideographic full stop. Punctuation at its end does not belong to it.
+//! - Text is normalised to NFC without default-ignorable characters before terms are cut, so that ASCII
+//!   characters are distinguished from similar characters of other scripts. Each term is then put into the
+//!   [form](super::form) of words, except the URLs of images.
+//! - A file name is the part of the URL behind the last slash of the path. It includes the query, which
+//!   distinguishes images, but not the fragment.
+//! - If the page or its `<base>` has a URL of more than 1,024 bytes, links of images are resolved against the
+//!   root of its host.
+//! - Only http, https and file URLs of images are terms. An image inside the page (`data:`) has no term.
+//! - In scripts without spaces, a run without separators is a single term.
 
 use super::form::{Form, compose};
-use super::letter::{Letters, Part};
+use super::letter::{CharCategory, Letters};
 use super::script::Class;
 use doppel_model::{PageUrl, stable_hash64};
 use url::{Position, Url};
 
-/// The images of a page.
+/// Images of a page, in page order.
 #[derive(Debug, Default)]
 pub(super) struct Images {
-    /// Their links, one behind the other.
+    /// Links of all images, concatenated.
     links: String,
-    /// For each where in the text it is, and where its link ends.
-    places: Vec<(usize, usize)>,
+    entries: Vec<ImageEntry>,
+}
+
+/// Positions of an image and of its link.
+#[derive(Debug)]
+struct ImageEntry {
+    /// Length of the page's text before the image.
+    text_at: usize,
+    /// End of the link in `Images::links`.
+    link_end: usize,
 }
 
 impl Images {
-    /// Begins another page.
+    /// Forgets the images of the previous page.
     pub(super) fn clear(&mut self) {
         self.links.clear();
-        self.places.clear();
+        self.entries.clear();
     }
 
-    /// Takes the link of an image, before which there is so much text.
-    pub(super) fn push(&mut self, link: &str, at: usize) {
+    /// Adds an image with its link. `text_at` is the length of the text before the image.
+    pub(super) fn push(&mut self, link: &str, text_at: usize) {
         self.links.push_str(link);
-        self.places.push((at, self.links.len()));
+        self.entries.push(ImageEntry { text_at, link_end: self.links.len() });
     }
 
-    /// Where each image is, with its link, in order.
+    /// Returns the text position and the link of each image, in page order.
     fn iter(&self) -> impl Iterator<Item = (usize, &str)> {
-        let begins = [0].into_iter().chain(self.places.iter().map(|(_, end)| *end));
-        self.places.iter().zip(begins).map(|((at, end), begin)| (*at, &self.links[begin..*end]))
+        let begins = [0].into_iter().chain(self.entries.iter().map(|entry| entry.link_end));
+        let entries = self.entries.iter().zip(begins);
+        entries.map(|(entry, begin)| (entry.text_at, &self.links[begin..entry.link_end]))
     }
 }
 
-/// Where links lead from a page.
+/// Resolves the links of images on a page.
 pub(super) struct LinkResolver {
     page: Url,
     base: Url,
 }
 
-/// The longest URL that links of images are resolved against, because each copies it.
+/// Maximum length of the URL against which links of images are resolved. Each resolved link copies this URL.
 const BASE_BYTES: usize = 1_024;
 
 impl LinkResolver {
-    /// Those of a page, which are resolved against `base`, or against the root of its host if it is too long. None where that is too long as
-    /// well, or either is no URL, which a page URL always is.
+    /// Creates a resolver against `base`, or against the root of its host if `base` is too long. `None` if
+    /// the root is also too long.
     pub(super) fn of(page: &PageUrl, base: &PageUrl) -> Option<Self> {
         let (page, mut base) = (Url::parse(page.as_str()).ok()?, Url::parse(base.as_str()).ok()?);
         if base.as_str().len() > BASE_BYTES {
@@ -68,9 +90,9 @@ impl LinkResolver {
         Some(Self { page, base })
     }
 
-    /// Takes the term of an image, if it has one.
-    fn image(&self, link: &str, take: impl FnOnce(&str)) {
-        // An empty link is none, although it could be resolved.
+    /// Calls `take` with the term of the image at `link`, if the image has a term.
+    fn image_term(&self, link: &str, take: impl FnOnce(&str)) {
+        // An empty link would resolve to the page itself, which is no image.
         let Some(image) =
             Some(link).filter(|link| !link.trim().is_empty()).and_then(|link| self.base.join(link).ok())
         else {
@@ -92,7 +114,7 @@ impl LinkResolver {
     }
 }
 
-/// Makes these tokens. It reuses its buffers.
+/// Turns text with images into token hashes, with buffers that are reused.
 #[derive(Debug, Default)]
 pub(super) struct SourceTokens {
     hashes: Vec<u64>,
@@ -100,14 +122,17 @@ pub(super) struct SourceTokens {
 }
 
 impl SourceTokens {
-    /// The hashes of the tokens of a text with images, in order. Images of a page without `links` are left out.
+    /// Returns the hashes of the tokens of `text` and `images`, in page order. Without `links`, images have
+    /// no tokens.
     pub(super) fn tokens(&mut self, text: &[u8], images: &Images, links: Option<&LinkResolver>) -> &[u64] {
         self.hashes.clear();
         let mut from = 0;
         for (at, link) in images.iter() {
             self.text(text.get(from..at).unwrap_or_default());
             from = at;
-            links.inspect(|links| links.image(link, |term| self.hashes.push(stable_hash64(term.as_bytes()))));
+            links.inspect(|links| {
+                links.image_term(link, |term| self.hashes.push(stable_hash64(term.as_bytes())))
+            });
         }
         self.text(text.get(from..).unwrap_or_default());
         &self.hashes
@@ -117,7 +142,7 @@ impl SourceTokens {
         let text = String::from_utf8_lossy(text);
         let text = compose(&text);
         let mut rest = &*text;
-        while let Some((begin, end)) = url(rest) {
+        while let Some((begin, end)) = find_url(rest) {
             self.words(&rest[..begin]);
             rest[begin..end].split(['/', '.']).for_each(|term| self.term(term));
             rest = &rest[end..];
@@ -125,15 +150,16 @@ impl SourceTokens {
         self.words(rest);
     }
 
-    /// Takes the terms of a text without a URL.
+    /// Adds the terms of a text that contains no URL.
     fn words(&mut self, text: &str) {
         let letters = Letters::new();
         let mut begin = None;
         for (at, c) in text.char_indices() {
-            match (letters.part(c), begin) {
-                (Part::Letter, None) => begin = Some(at),
-                (Part::Letter | Part::Mark, Some(_)) | (Part::Mark | Part::Other, None) => {}
-                (Part::Other, Some(from)) => {
+            match (letters.category(c), begin) {
+                (CharCategory::Letter, None) => begin = Some(at),
+                (CharCategory::Letter | CharCategory::Mark, Some(_))
+                | (CharCategory::Mark | CharCategory::Other, None) => {}
+                (CharCategory::Other, Some(from)) => {
                     self.term(&text[from..at]);
                     begin = None;
                 }
@@ -150,18 +176,18 @@ impl SourceTokens {
     }
 }
 
-/// With what URLs in text begin.
-const BEGINS: [&str; 4] = ["http://", "https://", "ftp://", "www."];
+/// Prefixes by which a URL in text is recognised, in any case.
+const URL_PREFIXES: [&str; 4] = ["http://", "https://", "ftp://", "www."];
 
-/// The first URL in a text: where it begins and ends.
-fn url(text: &str) -> Option<(usize, usize)> {
+/// Returns the begin and the end of the first URL in `text`.
+fn find_url(text: &str) -> Option<(usize, usize)> {
     let letters = Letters::new();
-    let is_letter = |c: char| letters.part(c) == Part::Letter;
+    let is_letter = |c: char| letters.category(c) == CharCategory::Letter;
     let mut is_inside_word = false;
     for (at, c) in text.char_indices() {
         if !is_inside_word && matches!(c, 'h' | 'H' | 'f' | 'F' | 'w' | 'W') {
             let rest = &text[at..];
-            let behind = BEGINS.into_iter().find_map(|with| {
+            let behind = URL_PREFIXES.into_iter().find_map(|with| {
                 let (own, behind) = rest.split_at_checked(with.len())?;
                 own.eq_ignore_ascii_case(with).then_some(behind)
             });
@@ -169,27 +195,28 @@ fn url(text: &str) -> Option<(usize, usize)> {
                 let ends = |c: char| {
                     c.is_whitespace()
                         || matches!(c, '<' | '>' | '"')
-                        || !c.is_ascii() && letters.part(c) == Part::Other
+                        || !c.is_ascii() && letters.category(c) == CharCategory::Other
                 };
                 let url = &rest[..rest.find(ends).unwrap_or(rest.len())];
                 return Some((at, at + url.trim_end_matches(is_punctuation).len()));
             }
         }
-        is_inside_word = match letters.part(c) {
-            Part::Letter => Class::of(c) == Class::Spaced,
-            Part::Mark => is_inside_word,
-            Part::Other => false,
+        is_inside_word = match letters.category(c) {
+            CharCategory::Letter => Class::of(c) == Class::Spaced,
+            CharCategory::Mark => is_inside_word,
+            CharCategory::Other => false,
         };
     }
     None
 }
 
-/// What ends a sentence or a bracket rather than a URL.
+/// Whether a character at the end of a URL belongs to the sentence around it.
 fn is_punctuation(c: char) -> bool {
     matches!(c, '.' | ',' | ';' | ':' | '!' | '?' | '\'' | ')' | ']' | '}')
 }
 
-/// Elements that only format text, and so separate nothing: those of HTML 4 for fonts, and for emphasis.
+/// Whether an element only formats text and therefore separates no terms: the font elements of HTML 4, and
+/// the elements for emphasis.
 pub(super) fn is_formatting(element: &[u8]) -> bool {
     matches!(
         element,

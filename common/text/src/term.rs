@@ -1,11 +1,13 @@
-//! Terms: the words of a text as policies with tables read them.
+//! Cuts the terms of a text, which policies with tables compare. A term is the stem of a token; stop words
+//! have no term. Each term is represented by its [`stable_hash64`].
 //!
-//! Tokens without stop words, each reduced to its stem and known by the [`stable_hash64`] of that. Both are English: the stop words are
-//! those of the NLTK corpus, and stems are by Snowball's English stemmer (Porter 2). No language is detected, for two versions of
-//! a page must have the same terms: a token of ASCII letters and digits is reduced whatever language it is of, which does no harm, and
-//! every other token stays as it is.
+//! Stop words and stems are English. The stop words come from the NLTK corpus, and the stemmer is Snowball's
+//! English stemmer (Porter 2). The language is not detected, because two versions of a page must have the
+//! same terms. Tokens of ASCII letters and digits are therefore stemmed in every language, which does no
+//! harm. All other tokens stay unchanged.
 //!
-//! Any change of these rules, and so of either crate, needs a new [`TERMS_VERSION`](doppel_model::tables::TERMS_VERSION).
+//! Any change of these rules, or of the crates for stems and stop words, needs a new
+//! [`TERMS_VERSION`](doppel_model::tables::TERMS_VERSION).
 
 use std::collections::BTreeSet;
 
@@ -14,46 +16,47 @@ use frostem::{Algorithm, Stemmer};
 
 use super::token::Tokeniser;
 
-/// A longer token is no English word, and stays as it is.
+/// Maximum length of a token that is stemmed. A longer token is not an English word.
 const WORD_BYTES_MAX: usize = 48;
 
-/// Tokens whose terms are remembered: stemming one costs as much as reading a line.
-const REMEMBERED: usize = 1 << 13;
+/// Number of slots in the cache of terms. Stemming a token costs as much as reading a line.
+const CACHE_SLOTS: usize = 1 << 13;
 
-/// Makes terms of tokens. It reuses its buffers.
+/// Turns tokens into terms, with a cache and buffers that are reused from text to text.
 #[derive(Clone)]
 pub(super) struct Terms {
     stemmer: Stemmer,
-    /// The hashes of stop words.
+    /// Hashes of the stop words.
     stop_words: BTreeSet<u64>,
-    /// Hashes of tokens, each in the place that its lowest bits name, and of their terms; none of stop words.
-    remembered: Box<[(u64, Option<u64>)]>,
+    /// Cache of terms. The lowest bits of a token's hash name its slot, which stores the hash of the token
+    /// and the hash of its term. A stop word has no term.
+    cache: Box<[(u64, Option<u64>)]>,
     terms: Vec<u64>,
 }
 
 impl Terms {
     pub(super) fn new() -> Self {
-        // A hash that belongs in another place is never found.
-        let remembered = (0..REMEMBERED as u64).map(|place| (!place, None)).collect();
+        // The initial hash of a slot belongs to another slot, so no lookup matches it.
+        let cache = (0..CACHE_SLOTS as u64).map(|slot| (!slot, None)).collect();
         let stop_words = stop_words().collect();
-        Self { stemmer: Stemmer::new(Algorithm::English), stop_words, remembered, terms: Vec::new() }
+        Self { stemmer: Stemmer::new(Algorithm::English), stop_words, cache, terms: Vec::new() }
     }
 
-    /// Begins a text.
+    /// Begins a new text.
     pub(super) fn clear(&mut self) {
         self.terms.clear();
     }
 
-    /// Takes the next token of the text, in lower case, and its hash.
+    /// Appends the term of the next token. `token` is in the form of words, and `hash` is its hash.
     pub(super) fn push(&mut self, token: &[u8], hash: u64) {
-        let place = hash as usize % REMEMBERED;
-        if self.remembered[place].0 != hash {
-            self.remembered[place] = (hash, self.term(token, hash));
+        let slot = hash as usize % CACHE_SLOTS;
+        if self.cache[slot].0 != hash {
+            self.cache[slot] = (hash, self.term(token, hash));
         }
-        self.terms.extend(self.remembered[place].1);
+        self.terms.extend(self.cache[slot].1);
     }
 
-    /// The terms of the text so far.
+    /// Returns the terms of the text so far.
     pub(super) fn get(&self) -> &[u64] {
         &self.terms
     }
@@ -74,7 +77,7 @@ impl std::fmt::Debug for Terms {
     }
 }
 
-/// The hashes of stop words. The parts of a contraction are tokens here, and are stop words themselves.
+/// Returns the hashes of the stop words. A contraction is cut into tokens, and each part is a stop word.
 fn stop_words() -> impl Iterator<Item = u64> {
     let mut tokeniser = Tokeniser::default();
     let words = stop_words::lookup("en").unwrap_or_default();
@@ -85,10 +88,10 @@ fn stop_words() -> impl Iterator<Item = u64> {
 mod tests {
     use super::*;
 
-    /// The terms of a text.
     fn terms(text: &str) -> Vec<u64> {
         let mut terms = Terms::new();
-        Tokeniser::default().visit_tokens(&mut text.as_bytes().to_vec(), |token, hash| terms.push(token, hash));
+        Tokeniser::default()
+            .visit_tokens(&mut text.as_bytes().to_vec(), |token, hash| terms.push(token, hash));
         terms.get().to_vec()
     }
 
@@ -96,9 +99,9 @@ mod tests {
         text.split_whitespace().map(|word| stable_hash64(word.as_bytes())).collect()
     }
 
-    /// Stored signatures depend on each of these.
+    /// Stored signatures depend on each of these examples.
     #[test]
-    fn stop_words_go_and_english_is_reduced_to_its_stems() {
+    fn stop_words_are_removed_and_english_words_are_reduced_to_their_stems() {
         for (text, expected) in [
             ("The cats weren't sitting on their mats, you're told!", "cat sit mat told"),
             (
@@ -118,24 +121,24 @@ mod tests {
         assert_eq!(terms(&long), words(&long));
     }
 
-    /// The list as a whole: a change of it changes signatures, and needs a new version of terms.
+    /// A change of the list of stop words changes signatures and needs a new `TERMS_VERSION`.
     #[test]
-    fn the_stop_words_are_those_of_this_version() {
+    fn the_list_of_stop_words_has_not_changed() {
         let all: BTreeSet<u64> = stop_words().collect();
         let sum = all.iter().fold(0_u64, |sum, hash| sum.wrapping_add(*hash));
         assert_eq!((all.len(), sum), (153, 0x044e_e573_64ca_da61));
     }
 
     #[test]
-    fn what_is_remembered_is_what_would_be_made() {
-        let mut kept = Terms::new();
+    fn a_cached_term_equals_a_computed_term() {
+        let mut terms = Terms::new();
         for round in 0..3 {
             for number in 0..40_000_u64 {
                 let token = format!("{}s", number / (1 + round)).into_bytes();
                 let hash = stable_hash64(&token);
-                kept.clear();
-                kept.push(&token, hash);
-                assert_eq!(kept.get(), Vec::from_iter(kept.term(&token, hash)));
+                terms.clear();
+                terms.push(&token, hash);
+                assert_eq!(terms.get(), Vec::from_iter(terms.term(&token, hash)));
             }
         }
     }

@@ -1,27 +1,31 @@
-//! The tokeniser: text to token hashes.
+//! The tokeniser: cuts a text into words and hashes them.
 //!
-//! Tokens are cut from the [form](super::form) of a text, so equal texts have equal tokens however they are written. A token is a maximal
-//! run of letters and digits, each with the combining marks behind it; a mark behind anything else separates. Runs of scripts without
-//! spaces ([`Class`]), split where the class changes, give overlapping bigrams of letters with their marks instead; a single such letter is
-//! itself a token. A token is known by its [`stable_hash64`].
+//! The tokeniser normalises a text to its [form](super::form) first, so equal texts have equal tokens,
+//! whatever their spelling. A token is a maximal run of letters and digits, each with the combining marks
+//! behind it. A mark behind any other character separates tokens.
 //!
-//! Any change of these rules needs a new [`TOKENISER_VERSION`](super::TOKENISER_VERSION). The tables of Unicode are those of ICU4X; a newer
-//! version of them only adds characters.
+//! Scripts without spaces ([`Class`]) have no word boundaries. A run of such a script yields overlapping
+//! bigrams of letters with their marks, and a run of a single letter yields that letter. A run ends where the
+//! class changes.
+//!
+//! Each token is represented by its [`stable_hash64`]. Any change of these rules needs a new
+//! [`TOKENISER_VERSION`](super::TOKENISER_VERSION). The Unicode tables come from ICU4X; a newer version of
+//! the tables only adds characters.
 
 use std::str::Chars;
 
 use super::form::Form;
-use super::letter::{Kind, Letters, Part, Plain, combining_class};
+use super::letter::{CharCategory, CharKind, Letters, PlainCharacter, combining_class};
 use super::script::Class;
 use doppel_model::{StableHasher64, stable_hash64};
 
-/// The number of bytes that are examined together.
+/// Number of bytes that [`classify`] examines together.
 const BLOCK: usize = 64;
 
-/// The number of bytes of clusters that are put into their form together.
-const TOGETHER: usize = 4 << 10;
+/// Maximum number of bytes of adjacent clusters that the normaliser takes together. Bounds its buffers.
+const NORMALISED_BYTES: usize = 4 << 10;
 
-/// Turns texts into token hashes. It reuses its buffers.
+/// Turns texts into token hashes, with buffers that are reused from text to text.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Tokeniser {
     hashes: Vec<u64>,
@@ -29,84 +33,85 @@ pub(super) struct Tokeniser {
     form: Form,
 }
 
-/// Takes the tokens of a text, one after another.
-pub(super) trait Tokens {
+/// Receiver of the tokens of a text, in text order.
+pub(super) trait TokenSink {
     /// Takes the next token.
-    fn token(&mut self, token: &[u8]);
+    fn push_token(&mut self, token: &[u8]);
 }
 
-impl Tokens for Vec<u64> {
+impl TokenSink for Vec<u64> {
     #[inline]
-    fn token(&mut self, token: &[u8]) {
+    fn push_token(&mut self, token: &[u8]) {
         self.push(stable_hash64(token));
     }
 }
 
-/// Hashes, and whatever else takes each token with its hash.
-struct And<'t, F>(&'t mut Vec<u64>, F);
+/// Collects the token hashes and also passes each token with its hash to a function.
+struct ObservingSink<'t, F>(&'t mut Vec<u64>, F);
 
-impl<F: FnMut(&[u8], u64)> Tokens for And<'_, F> {
-    fn token(&mut self, token: &[u8]) {
+impl<F: FnMut(&[u8], u64)> TokenSink for ObservingSink<'_, F> {
+    fn push_token(&mut self, token: &[u8]) {
         let hash = stable_hash64(token);
         self.0.push(hash);
         (self.1)(token, hash);
     }
 }
 
-/// All tokens as one hash.
+/// Hashes all tokens of a text into a single hash.
 #[derive(Default)]
-struct Whole {
+struct TextHasher {
     hasher: StableHasher64,
-    is_any: bool,
+    has_tokens: bool,
 }
 
-impl Tokens for Whole {
-    fn token(&mut self, token: &[u8]) {
+impl TokenSink for TextHasher {
+    fn push_token(&mut self, token: &[u8]) {
         self.hasher.update(&stable_hash64(token).to_le_bytes());
-        self.is_any = true;
+        self.has_tokens = true;
     }
 }
 
 impl Tokeniser {
-    /// The hashes of the tokens of `text`. Its ASCII letters are changed to lower case in place. Bytes that are not
-    /// UTF-8 separate tokens.
+    /// Returns the hashes of the tokens of `text`, and changes its ASCII letters to lower case in place.
+    /// Bytes that are not UTF-8 separate tokens.
     pub(super) fn tokens(&mut self, text: &mut [u8]) -> &[u64] {
         self.hashes.clear();
         Reader { tokens: &mut self.hashes, word: &mut self.word, form: &mut self.form }.read(text);
         &self.hashes
     }
 
-    /// The same; `each` is given every token with its hash.
+    /// Like [`tokens`](Self::tokens), but also passes every token with its hash to `each`.
     pub(super) fn visit_tokens(&mut self, text: &mut [u8], each: impl FnMut(&[u8], u64)) -> &[u64] {
         self.hashes.clear();
-        Reader { tokens: &mut And(&mut self.hashes, each), word: &mut self.word, form: &mut self.form }
-            .read(text);
+        let mut sink = ObservingSink(&mut self.hashes, each);
+        Reader { tokens: &mut sink, word: &mut self.word, form: &mut self.form }.read(text);
         &self.hashes
     }
 
-    /// The hash of all tokens of `text` together, without room for each; none where there are none.
+    /// Returns a single hash of all tokens of `text`, without a buffer for them, or `None` if there are no
+    /// tokens. Also changes ASCII letters to lower case.
     pub(super) fn hash(&mut self, text: &mut [u8]) -> Option<u64> {
-        let mut whole = Whole::default();
+        let mut whole = TextHasher::default();
         Reader { tokens: &mut whole, word: &mut self.word, form: &mut self.form }.read(text);
-        whole.is_any.then(|| whole.hasher.finish())
+        whole.has_tokens.then(|| whole.hasher.finish())
     }
 
-    /// The tokens that were found last.
+    /// Returns the hashes that the last call of [`tokens`](Self::tokens) returned.
     pub(super) fn last_tokens(&self) -> &[u64] {
         &self.hashes
     }
 }
 
-/// Reads one text.
+/// Reads a single text.
 struct Reader<'t, T> {
     tokens: &'t mut T,
     word: &'t mut Vec<u8>,
     form: &'t mut Form,
 }
 
-impl<T: Tokens> Reader<'_, T> {
-    /// The text is cut into segments of ASCII letters, digits and bytes above ASCII; all other characters separate
-    /// tokens. Almost all segments are pure ASCII, and each of these is one token.
+impl<T: TokenSink> Reader<'_, T> {
+    /// Cuts the text into segments of ASCII letters, digits and bytes above ASCII. All other ASCII characters
+    /// separate tokens. Almost all segments are pure ASCII, and such a segment is a single token.
     fn read(&mut self, text: &mut [u8]) {
         text.make_ascii_lowercase();
         let mut start = 0;
@@ -114,7 +119,7 @@ impl<T: Tokens> Reader<'_, T> {
         let mut above = 0;
         for (block, at) in text.chunks(BLOCK).zip((0..).step_by(BLOCK)) {
             let (segments, high) = classify(block);
-            // One bit for each place where a segment begins or ends.
+            // A bit is set at each position where a segment begins or ends.
             let mut edges = segments ^ (segments << 1 | inside);
             while edges != 0 {
                 let edge = edges.trailing_zeros();
@@ -124,10 +129,11 @@ impl<T: Tokens> Reader<'_, T> {
                     start = edge_at;
                     above = 0;
                 } else {
-                    // Bytes of this block that belong to the segment, and those of earlier blocks.
+                    // `mask` selects the bytes of this block that belong to the segment; `above` has the
+                    // earlier blocks.
                     let from = start.saturating_sub(at) as u32;
                     let mask = (1u64 << edge).wrapping_sub(1u64 << from);
-                    self.segment(&text[start..edge_at], (above | high & mask) == 0);
+                    self.read_segment(&text[start..edge_at], (above | high & mask) == 0);
                 }
                 inside ^= 1;
             }
@@ -137,32 +143,32 @@ impl<T: Tokens> Reader<'_, T> {
             }
         }
         if inside == 1 {
-            self.segment(&text[start..], above == 0);
+            self.read_segment(&text[start..], above == 0);
         }
     }
 
     #[inline]
-    fn segment(&mut self, segment: &[u8], ascii: bool) {
+    fn read_segment(&mut self, segment: &[u8], ascii: bool) {
         if ascii {
-            self.tokens.token(segment);
+            self.tokens.push_token(segment);
         } else {
-            self.mixed(segment);
+            self.read_mixed(segment);
         }
     }
 
     /// Reads a segment with characters above ASCII.
-    fn mixed(&mut self, segment: &[u8]) {
+    fn read_mixed(&mut self, segment: &[u8]) {
         let letters = Letters::new();
-        let rest = self.plain(letters, segment);
+        let rest = self.read_plain(letters, segment);
         if rest < segment.len() {
-            self.any(letters, &segment[rest..]);
+            self.read_any(letters, &segment[rest..]);
         }
     }
 
-    /// Reads words of letters that are their own form but for their case, up to the word in which there is anything else, as almost all are in
-    /// European languages. Returns where that word begins.
+    /// Reads words of plain characters (see [`PlainCharacter`]), as almost all words of European languages
+    /// are. Stops at the first word with any other character and returns the position of that word.
     #[inline]
-    fn plain(&mut self, letters: Letters, segment: &[u8]) -> usize {
+    fn read_plain(&mut self, letters: Letters, segment: &[u8]) -> usize {
         self.word.clear();
         let (mut at, mut begin) = (0, 0);
         while let Some(&first) = segment.get(at) {
@@ -177,26 +183,26 @@ impl<T: Tokens> Reader<'_, T> {
             };
             at += length;
             match plain {
-                Plain::Separator => {
+                PlainCharacter::Separator => {
                     if !self.word.is_empty() {
-                        self.tokens.token(self.word);
+                        self.tokens.push_token(self.word);
                         self.word.clear();
                     }
                     begin = at;
                 }
-                Plain::Letter(bytes, length) => self.word.extend_from_slice(&bytes[..length]),
+                PlainCharacter::Letter(bytes, length) => self.word.extend_from_slice(&bytes[..length]),
             }
         }
         if !self.word.is_empty() {
-            self.tokens.token(self.word);
+            self.tokens.push_token(self.word);
             self.word.clear();
         }
         at
     }
 
-    fn any(&mut self, letters: Letters, segment: &[u8]) {
-        let mut run =
-            Run { letters, tokens: &mut *self.tokens, word: &mut *self.word, class: Class::Spaced, last: 0 };
+    fn read_any(&mut self, letters: Letters, segment: &[u8]) {
+        let (tokens, word) = (&mut *self.tokens, &mut *self.word);
+        let mut run = Run { letters, tokens, word, class: Class::Spaced, second_at: 0 };
         for chunk in segment.utf8_chunks() {
             run.read(chunk.valid(), self.form);
             run.end();
@@ -204,8 +210,9 @@ impl<T: Tokens> Reader<'_, T> {
     }
 }
 
-/// Classifies bytes. Bit i of the first number says whether byte i is a lower-case ASCII letter, a digit or above
-/// ASCII. Bit i of the second number says whether it is above ASCII. Bits past the end are clear.
+/// Classifies up to 64 bytes. Bit i of the first number is set if byte i is a lower-case ASCII letter, a
+/// digit or above ASCII. Bit i of the second number is set if byte i is above ASCII. Bits past the end are
+/// clear.
 #[inline]
 fn classify(block: &[u8]) -> (u64, u64) {
     const ONES: u64 = u64::from_ne_bytes([1; 8]);
@@ -238,20 +245,22 @@ fn classify(block: &[u8]) -> (u64, u64) {
     (segments, high)
 }
 
-/// A run of letters, digits and marks being read.
+/// The run of letters, digits and marks at the current position.
 struct Run<'a, T> {
     letters: Letters,
     tokens: &'a mut T,
-    /// In the form of words: the open token in a script with spaces, otherwise the last letter of the run with its marks, or the last two.
+    /// Normalised text of the open token. In a script without spaces, the last one or two letters of the run,
+    /// with their marks.
     word: &'a mut Vec<u8>,
     class: Class,
-    /// Where in the word the second letter begins; 0 where there is none.
-    last: usize,
+    /// Position of the second letter in `word`, in a script without spaces. 0 if there is no second letter.
+    second_at: usize,
 }
 
-impl<T: Tokens> Run<'_, T> {
-    /// Reads text in clusters: a regular character with all behind it that is not. A cluster that is not in its form is put into it apart
-    /// from the rest of the text, which it does not depend on.
+impl<T: TokenSink> Run<'_, T> {
+    /// Reads text cluster by cluster. A cluster is a regular character with the characters behind it that are
+    /// not regular. The form of a cluster does not depend on the rest of the text, so each cluster can be
+    /// normalised separately.
     fn read(&mut self, text: &str, form: &mut Form) {
         let (mut regular, mut start) = (None, 0);
         let mut rest = text.chars();
@@ -261,7 +270,7 @@ impl<T: Tokens> Run<'_, T> {
             let kind = self.letters.kind(c);
             if kind.is_regular() {
                 if let Some(before) = regular.replace(kind) {
-                    self.regular(before);
+                    self.push_regular(before);
                 }
                 start = at;
                 continue;
@@ -269,42 +278,43 @@ impl<T: Tokens> Run<'_, T> {
             if regular.is_none() {
                 start = at;
             }
-            let is_single = !matches!(regular.take(), Some(Kind::Several(_)));
+            let is_single = !matches!(regular.take(), Some(CharKind::Sequence(_)));
             let in_form = self.end_of_cluster(&mut rest, c, kind, is_single);
             let cluster = &text[start..text.len() - rest.as_str().len()];
             if in_form {
                 for c in cluster.chars() {
                     match self.letters.kind(c) {
-                        Kind::Ordered => self.mark(c),
-                        kind => self.regular(kind),
+                        CharKind::OrderedMark => self.push_mark(c),
+                        kind => self.push_regular(kind),
                     }
                 }
             } else {
-                form.fold(cluster).chars().for_each(|c| self.formed(c));
+                form.fold(cluster).chars().for_each(|c| self.push_normalised(c));
             }
         }
         if let Some(last) = regular {
-            self.regular(last);
+            self.push_regular(last);
         }
     }
 
-    /// Goes to the end of a cluster, whose first character that is not regular is `c`. Returns whether the cluster is in its form but for
-    /// the case of its first letter. If it is not, further clusters that are not regular may belong to it, which saves time.
-    fn end_of_cluster(&self, rest: &mut Chars<'_>, c: char, kind: Kind, is_single: bool) -> bool {
-        let mut in_form = is_single && kind == Kind::Ordered;
+    /// Advances `rest` to the end of the cluster, whose first character that is not regular is `c`. Returns
+    /// whether the cluster needs no normalisation, except for the case of its first letter. If the cluster
+    /// needs normalisation, the next clusters may be added to it, which saves time.
+    fn end_of_cluster(&self, rest: &mut Chars<'_>, c: char, kind: CharKind, is_single: bool) -> bool {
+        let mut in_form = is_single && kind == CharKind::OrderedMark;
         let mut class = combining_class(c);
         let length = rest.as_str().len();
         loop {
             let mut behind = rest.clone();
             let Some(c) = behind.next() else { break };
-            let is_long = length - rest.as_str().len() > TOGETHER;
+            let is_long = length - rest.as_str().len() > NORMALISED_BYTES;
             match self.letters.kind(c) {
-                Kind::Ordered => {
+                CharKind::OrderedMark => {
                     let before = std::mem::replace(&mut class, combining_class(c));
                     in_form &= before <= class;
                 }
-                Kind::Irregular if is_long && self.letters.is_regular(c) => break,
-                Kind::Irregular => in_form = false,
+                CharKind::Irregular if is_long && self.letters.is_regular(c) => break,
+                CharKind::Irregular => in_form = false,
                 _ => {
                     let is_irregular = |c| !self.letters.kind(c).is_regular();
                     if in_form || is_long || !behind.clone().next().is_some_and(is_irregular) {
@@ -317,45 +327,45 @@ impl<T: Tokens> Run<'_, T> {
         in_form
     }
 
-    /// Takes a regular character that stands alone.
+    /// Takes a regular character whose cluster needs no normaliser.
     #[inline]
-    fn regular(&mut self, kind: Kind) {
+    fn push_regular(&mut self, kind: CharKind) {
         match kind {
-            Kind::Letter(c) => self.letter(c),
-            Kind::Mark(c) => self.mark(c),
-            Kind::Several(at) => self.letters.several(at).chars().for_each(|c| self.formed(c)),
-            Kind::Separator | Kind::Ordered | Kind::Irregular => self.end(),
+            CharKind::Letter(c) => self.push_letter(c),
+            CharKind::Mark(c) => self.push_mark(c),
+            CharKind::Sequence(at) => self.letters.sequence(at).chars().for_each(|c| self.push_normalised(c)),
+            CharKind::Separator | CharKind::OrderedMark | CharKind::Irregular => self.end(),
         }
     }
 
-    /// Takes a character of a text in its form.
-    fn formed(&mut self, c: char) {
-        match self.letters.part(c) {
-            Part::Letter => self.letter(c),
-            Part::Mark => self.mark(c),
-            Part::Other => self.end(),
+    /// Takes a character of normalised text.
+    fn push_normalised(&mut self, c: char) {
+        match self.letters.category(c) {
+            CharCategory::Letter => self.push_letter(c),
+            CharCategory::Mark => self.push_mark(c),
+            CharCategory::Other => self.end(),
         }
     }
 
     #[inline]
-    fn letter(&mut self, c: char) {
+    fn push_letter(&mut self, c: char) {
         let class = Class::of(c);
         if class != self.class {
             self.end();
             self.class = class;
         }
         if class != Class::Spaced && !self.word.is_empty() {
-            if self.last > 0 {
-                self.tokens.token(self.word);
-                self.word.drain(..self.last);
+            if self.second_at > 0 {
+                self.tokens.push_token(self.word);
+                self.word.drain(..self.second_at);
             }
-            self.last = self.word.len();
+            self.second_at = self.word.len();
         }
         self.append(c);
     }
 
-    /// A mark belongs to the letter before it, and to nothing where there is none.
-    fn mark(&mut self, c: char) {
+    /// Adds a mark to the letter before it. A mark without a letter is ignored.
+    fn push_mark(&mut self, c: char) {
         if !self.word.is_empty() {
             self.append(c);
         }
@@ -366,14 +376,14 @@ impl<T: Tokens> Run<'_, T> {
         self.word.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
     }
 
-    /// Ends the run, if one is open.
+    /// Ends the run, if a run is open.
     fn end(&mut self) {
         if !self.word.is_empty() {
-            self.tokens.token(self.word);
+            self.tokens.push_token(self.word);
         }
         self.word.clear();
         self.class = Class::Spaced;
-        self.last = 0;
+        self.second_at = 0;
     }
 }
 

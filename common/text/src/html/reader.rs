@@ -85,7 +85,7 @@ impl<'a, const LINES: bool, const SOURCE: bool> Reader<'a, LINES, SOURCE> {
             }
             // Of HTML, no element ends with its start tag.
             if !(self.tag.self_closing && matches!(name.get(), b"svg" | b"math")) {
-                main.start(name, attributes.marks, text.len());
+                main.start(name, attributes.traits, text.len());
             }
         }
         if SOURCE && name.get() == b"img" {

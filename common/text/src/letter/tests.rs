@@ -26,27 +26,27 @@ fn every_character_has_the_form_that_the_normaliser_gives_it() {
         let own = form.fold(c.encode_utf8(&mut [0; 4])).to_owned();
         let kind = letters.kind(c);
         counts[match kind {
-            Kind::Separator => {
+            CharKind::Separator => {
                 assert!(own.chars().all(|c| !is_letter(c) && !is_mark(c)), "{c:?}");
                 0
             }
-            Kind::Letter(letter) => {
+            CharKind::Letter(letter) => {
                 assert!(own == letter.to_string() && is_letter(letter), "{c:?}");
                 1
             }
-            Kind::Several(at) => {
-                assert_eq!(letters.several(at), own, "{c:?}");
+            CharKind::Sequence(at) => {
+                assert_eq!(letters.sequence(at), own, "{c:?}");
                 2
             }
-            Kind::Mark(_) => {
+            CharKind::Mark(_) => {
                 assert!(own == c.to_string() && is_mark(c) && combining_class(c) == 0, "{c:?}");
                 3
             }
-            Kind::Ordered => {
+            CharKind::OrderedMark => {
                 assert!(own == c.to_string() && is_mark(c) && combining_class(c) > 0, "{c:?}");
                 4
             }
-            Kind::Irregular => 5,
+            CharKind::Irregular => 5,
         }] += 1;
         if kind.is_regular() {
             for before in BEFORE {
@@ -54,23 +54,23 @@ fn every_character_has_the_form_that_the_normaliser_gives_it() {
                 assert_eq!(form.fold(&format!("{before}{c}")), apart, "{before:?} and {c:?}");
             }
         }
-        if matches!(kind, Kind::Separator | Kind::Letter(_) | Kind::Mark(_)) {
+        if matches!(kind, CharKind::Separator | CharKind::Letter(_) | CharKind::Mark(_)) {
             // Marks that never compose, of three classes.
             for mark in ['\u{5b0}', '\u{64e}', '\u{e48}'] {
-                assert_eq!(letters.kind(mark), Kind::Ordered);
+                assert_eq!(letters.kind(mark), CharKind::OrderedMark);
                 let form = form.fold(&format!("{c}{mark}")).to_owned();
                 let is_same = form == format!("{own}{mark}");
-                assert!(is_same || kind == Kind::Separator && !form.contains(is_letter), "{c:?} {form:?}");
+                assert!(is_same || kind == CharKind::Separator && !form.contains(is_letter), "{c:?} {form:?}");
             }
         }
         let part = if is_letter(c) {
-            Part::Letter
+            CharCategory::Letter
         } else if is_mark(c) {
-            Part::Mark
+            CharCategory::Mark
         } else {
-            Part::Other
+            CharCategory::Other
         };
-        assert_eq!(letters.part(c), part, "{c:?}");
+        assert_eq!(letters.category(c), part, "{c:?}");
     }
     println!("separators, letters, several, marks, ordered, irregular: {counts:?}");
     assert!(counts.iter().all(|count| *count > 200), "{counts:?}");

@@ -7,9 +7,9 @@ fn naive(text: &str) -> Vec<String> {
     let letters = Letters::new();
     let mut runs = vec![Vec::<String>::new()];
     for c in Form::default().fold(text).chars() {
-        match (letters.part(c), runs.last_mut().unwrap()) {
-            (Part::Letter, run) => run.push(c.to_string()),
-            (Part::Mark, run) if !run.is_empty() => run.last_mut().unwrap().push(c),
+        match (letters.category(c), runs.last_mut().unwrap()) {
+            (CharCategory::Letter, run) => run.push(c.to_string()),
+            (CharCategory::Mark, run) if !run.is_empty() => run.last_mut().unwrap().push(c),
             _ => runs.push(Vec::new()),
         }
     }
@@ -101,7 +101,7 @@ fn every_character_as_the_rule_and_the_oracle_say() {
         {
             assert_eq!(tokens(&text), naive(&text), "{text:?}");
             // The oracle has letters of an older version of Unicode.
-            let is_known = c.is_alphanumeric() || Letters::new().part(c) != Part::Letter;
+            let is_known = c.is_alphanumeric() || Letters::new().category(c) != CharCategory::Letter;
             if is_known && oracle(&text) != tokens(&text) {
                 differ.push((text.clone(), oracle(&text), tokens(&text)));
             }
