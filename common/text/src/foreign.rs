@@ -1,64 +1,65 @@
-//! Where SVG and MathML content begins and ends, as far as the tokenizer must know: in it `<title>` and
-//! `<style>` hold ordinary markup and CDATA sections are text (WHATWG HTML, 13.2.6.5, "the rules for
-//! parsing tokens in foreign content").
+//! Tracks where *foreign content* (SVG and MathML) begins and ends. The tokenizer must know, because inside
+//! foreign content `<title>` and `<style>` contain markup, and CDATA sections are text (WHATWG HTML,
+//! 13.2.6.5, "the rules for parsing tokens in foreign content").
 //!
-//! Only changes between HTML and foreign content are kept, so ordinary nesting costs nothing. Therefore the elements
-//! around an unclosed `<svg>` are unknown, and the end tag of any HTML-only element is taken to close it. Two rules are
-//! left out because they depend on attributes: a `font` that ends foreign content, and an `annotation-xml` that
-//! contains HTML.
+//! The module stores only switches between HTML and foreign content, so ordinary nesting costs nothing. The
+//! elements around an unclosed `<svg>` are therefore unknown, and the end tag of any HTML-only element closes
+//! it. Two rules of WHATWG are missing because they depend on attributes: a `font` that ends foreign content,
+//! and an `annotation-xml` that contains HTML.
 
-/// A change of content that is still open.
+/// Open element that switched between HTML and foreign content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Open {
-    /// `svg`, with the number of them nested directly.
+enum ContentSwitch {
+    /// `svg`, with the number of directly nested `svg` elements.
     Svg(u32),
-    /// `math`, with the number of them nested directly.
+    /// `math`, with the number of directly nested `math` elements.
     Math(u32),
-    /// An element of foreign content that contains HTML.
+    /// Element of foreign content whose own content is HTML.
     Html(&'static str),
 }
 
-/// The open changes between HTML and foreign content.
+/// Stack of the open switches between HTML and foreign content.
 #[derive(Debug, Default)]
 pub(super) struct Foreign {
-    open: Vec<Open>,
+    open: Vec<ContentSwitch>,
 }
 
-/// SVG elements that contain HTML.
+/// SVG elements whose content is HTML.
 const IN_SVG: [&str; 3] = ["foreignobject", "desc", "title"];
 
-/// MathML elements that contain HTML.
+/// MathML elements whose content is HTML.
 const IN_MATH: [&str; 5] = ["mi", "mo", "mn", "ms", "mtext"];
 
 impl Foreign {
-    /// Whether no element of foreign content is open, and none that contains HTML inside one.
+    /// Whether no foreign element is open, not even around the current HTML content.
     pub(super) fn is_empty(&self) -> bool {
         self.open.is_empty()
     }
 
-    /// Whether the current place is foreign content.
-    pub(super) fn inside(&self) -> bool {
-        matches!(self.open.last(), Some(Open::Svg(_) | Open::Math(_)))
+    /// Whether the current position is in foreign content.
+    pub(super) fn is_inside(&self) -> bool {
+        matches!(self.open.last(), Some(ContentSwitch::Svg(_) | ContentSwitch::Math(_)))
     }
 
-    /// The name of the element that begins the foreign content of the current place.
+    /// Returns the name of the root of the current foreign content, or `None` in HTML content.
     pub(super) fn root(&self) -> Option<&'static [u8]> {
         match self.open.last() {
-            Some(Open::Svg(_)) => Some(b"svg"),
-            Some(Open::Math(_)) => Some(b"math"),
-            Some(Open::Html(_)) | None => None,
+            Some(ContentSwitch::Svg(_)) => Some(b"svg"),
+            Some(ContentSwitch::Math(_)) => Some(b"math"),
+            Some(ContentSwitch::Html(_)) | None => None,
         }
     }
 
-    /// Takes a start tag. Returns whether the tag itself is foreign. This is the same as [`inside`](Self::inside)
-    /// afterwards, except for a foreign element that contains HTML.
+    /// Takes a start tag. Returns whether the tag itself is foreign. The answer equals
+    /// [`is_inside`](Self::is_inside) after the call, except for a root, and for a foreign element whose
+    /// content is HTML.
     pub(super) fn start(&mut self, name: &[u8], self_closing: bool) -> bool {
         let holds_html = |names: &[&'static str]| names.iter().find(|n| n.as_bytes() == name).copied();
         match self.open.last_mut() {
-            None | Some(Open::Html(_)) => {
+            None | Some(ContentSwitch::Html(_)) => {
                 match name {
-                    b"svg" if !self_closing => self.open.push(Open::Svg(1)),
-                    b"math" if !self_closing => self.open.push(Open::Math(1)),
+                    b"svg" if !self_closing => self.open.push(ContentSwitch::Svg(1)),
+                    b"math" if !self_closing => self.open.push(ContentSwitch::Math(1)),
                     _ => {}
                 }
                 return false;
@@ -68,12 +69,12 @@ impl Foreign {
                 return false;
             }
             Some(_) if self_closing => {}
-            Some(Open::Svg(depth)) => match holds_html(&IN_SVG) {
-                Some(element) => self.open.push(Open::Html(element)),
+            Some(ContentSwitch::Svg(depth)) => match holds_html(&IN_SVG) {
+                Some(element) => self.open.push(ContentSwitch::Html(element)),
                 None => *depth += u32::from(name == b"svg"),
             },
-            Some(Open::Math(depth)) => match holds_html(&IN_MATH) {
-                Some(element) => self.open.push(Open::Html(element)),
+            Some(ContentSwitch::Math(depth)) => match holds_html(&IN_MATH) {
+                Some(element) => self.open.push(ContentSwitch::Html(element)),
                 None => *depth += u32::from(name == b"math"),
             },
         }
@@ -84,12 +85,12 @@ impl Foreign {
     pub(super) fn end(&mut self, name: &[u8]) {
         let closed = match self.open.last_mut() {
             None => return,
-            Some(Open::Html(element)) => element.as_bytes() == name,
-            Some(Open::Svg(depth)) if name == b"svg" => {
+            Some(ContentSwitch::Html(element)) => element.as_bytes() == name,
+            Some(ContentSwitch::Svg(depth)) if name == b"svg" => {
                 *depth -= 1;
                 *depth == 0
             }
-            Some(Open::Math(depth)) if name == b"math" => {
+            Some(ContentSwitch::Math(depth)) if name == b"math" => {
                 *depth -= 1;
                 *depth == 0
             }
@@ -105,15 +106,15 @@ impl Foreign {
         }
     }
 
-    /// Leaves the foreign content up to the innermost HTML.
+    /// Leaves foreign content up to the innermost HTML content.
     fn leave(&mut self) {
-        while self.inside() {
+        while self.is_inside() {
             self.open.pop();
         }
     }
 }
 
-/// The start tags that end foreign content.
+/// Whether the start tag of the element ends foreign content.
 #[rustfmt::skip]
 fn ends_foreign(name: &[u8]) -> bool {
     matches!(
@@ -125,7 +126,7 @@ fn ends_foreign(name: &[u8]) -> bool {
     )
 }
 
-/// Other elements that SVG and MathML do not have.
+/// Whether the element is another HTML element that SVG and MathML do not have.
 #[rustfmt::skip]
 fn is_html(name: &[u8]) -> bool {
     matches!(
@@ -140,8 +141,9 @@ fn is_html(name: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    /// Whether the place after some tags is foreign: `svg` opens, `/svg` closes.
-    fn inside(tags: &str) -> bool {
+    /// Whether the position after the tags is foreign content. `svg` is a start tag, `/svg` an end tag,
+    /// `svg/` is self-closed.
+    fn is_foreign_after(tags: &str) -> bool {
         let mut foreign = Foreign::default();
         for tag in tags.split(' ') {
             match tag.strip_prefix('/') {
@@ -152,11 +154,11 @@ mod tests {
                 }
             }
         }
-        foreign.inside()
+        foreign.is_inside()
     }
 
     #[test]
-    fn where_foreign_content_is() {
+    fn tags_begin_and_end_foreign_content() {
         for (tags, expected) in [
             ("div", false),
             ("svg", true),
@@ -182,7 +184,7 @@ mod tests {
             ("svg /a", true),
             ("/svg", false),
         ] {
-            assert_eq!(inside(tags), expected, "{tags}");
+            assert_eq!(is_foreign_after(tags), expected, "{tags}");
         }
     }
 }

@@ -1,12 +1,17 @@
-//! HTML to text, by the WHATWG tokenizer and without a tree.
+//! Extracts the text of HTML with the WHATWG tokenizer, without building a tree.
 //!
-//! A page is read as by a browser without scripts and frames: `frameset`, `frame`, `iframe` and `noframes` have no
-//! meaning of their own, and their content is ordinary markup. XHTML comes to the same reader by way of [`xhtml`].
+//! A page is read like by a browser without scripts and frames: `frameset`, `frame`, `iframe` and `noframes`
+//! have no meaning of their own, and their content is ordinary markup. For XHTML, [`xhtml`] calls the same
+//! reader.
 //!
-//! Besides the text, [`Document`] records what the page says about itself: `<base>` and the canonical link; and, where it is asked for,
-//! which text is the main content. It records signs of a redirect and of swallowed text, too, for those who look closer. No HTML tokens
-//! are built: text, names and the few attributes of interest go to buffers that are reused. Lines are made only where they are asked for: whether
-//! they are is known to the compiler, so that other readers have no work for them; so it is with what the tokens of a source are made of.
+//! Besides the text, [`Document`] records `<base>`, the canonical link and, on request, lines, images and the
+//! regions of the main content. It also records whether the page may be a redirect and whether it may have
+//! swallowed text. These signs are cheap and may be wrong: `redirect` and `swallowed_text` read such a page
+//! again and decide.
+//!
+//! For speed, no HTML tokens are built. Text, names and the few attributes of interest go into buffers that
+//! are reused. Whether lines and source tokens are requested is a const parameter, so that other readers do
+//! no work for them.
 
 mod reader;
 
@@ -16,35 +21,37 @@ use super::attributes::Attributes;
 use super::lines::Lines;
 use super::main_content::MainContent;
 use super::source::Images;
-use super::syntax::{Syntax, ReadOptions};
+use super::syntax::{ReadOptions, Syntax};
 use super::{swallowed_text, xhtml};
 use doppel_model::PageUrl;
 use reader::Reader;
 
-/// What was read from a page. The buffers are reused for the next page.
+/// Text and metadata of a page. The buffers are reused for the next page.
 #[derive(Debug, Default)]
 pub(super) struct Document {
-    /// The text in UTF-8, with a space for every tag but `wbr`.
+    /// Text in UTF-8, with a space for every tag except `wbr`. For source tokens, formatting tags leave no
+    /// space either.
     pub(super) text: Vec<u8>,
-    /// Its lines, where they were asked for.
+    /// Lines of the page, if they were requested.
     pub(super) lines: Lines,
     base: Option<String>,
     canonical: Option<String>,
-    /// Whether there is a refresh or a script that may set the location, so that the page may be a redirect.
+    /// Whether the page may be a redirect, because it contains a refresh or a script that may set the
+    /// location.
     pub(super) may_redirect: bool,
-    /// Where in the source the text begins that an open element, comment or tag swallows at its end.
+    /// Position in the source where the swallowed text begins (see [`swallowed_text`]).
     pub(super) swallowed_at: Option<usize>,
-    /// The syntax by which the page was read.
+    /// Syntax by which the page was read.
     pub(super) syntax: Syntax,
-    /// Which text is the main content. Only where it is asked for.
+    /// Regions of the main content, if they were requested.
     pub(super) main: MainContent,
-    /// Its images, where the tokens of a source are asked for. Then formatting is no space in the text.
+    /// Images of the page, if source tokens were requested.
     pub(super) images: Images,
     attributes: Attributes,
 }
 
 impl Document {
-    /// Reads `text` in place of the previous page.
+    /// Replaces the previous page with the page whose source is `text`.
     pub(super) fn read(&mut self, text: &str, syntax: Syntax, options: ReadOptions) {
         if options.lines {
             self.read_as::<true, false>(text, syntax, options.main);
@@ -92,17 +99,17 @@ impl Document {
         self.images.clear();
     }
 
-    /// Against what links on this page are resolved: `<base>` if it has a valid one.
+    /// Returns the base URL of links: the `<base>` of the page if it is valid, otherwise `url`.
     pub(super) fn base(&self, url: &PageUrl) -> PageUrl {
         self.base.as_deref().and_then(|base| url.join(base).ok()).unwrap_or_else(|| url.clone())
     }
 
-    /// Resolves a link on this page.
+    /// Resolves a link on the page, or returns `None` if it is no page URL.
     pub(super) fn resolve(&self, url: &PageUrl, link: &str) -> Option<PageUrl> {
         self.base(url).join(link).ok()
     }
 
-    /// The canonical URL that the page names.
+    /// Returns the resolved canonical URL, if the page names a valid one.
     pub(super) fn canonical(&self, url: &PageUrl) -> Option<PageUrl> {
         self.resolve(url, self.canonical.as_deref()?)
     }

@@ -1,16 +1,16 @@
-//! Reads the `content` attribute of a meta refresh as a browser does: the "shared declarative refresh steps" of WHATWG
-//! HTML, 4.2.5.3.
+//! Parses the `content` attribute of a meta refresh like a browser: the "shared declarative refresh steps" of
+//! WHATWG HTML, 4.2.5.3.
 
-/// A refresh.
+/// Meta refresh with its delay and its target.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Refresh<'c> {
-    /// The delay in whole seconds.
+    /// Delay in whole seconds.
     pub(super) delay_s: u32,
-    /// The URL as it is written. It is empty if the refresh names none, and then the page itself is meant.
+    /// URL as the page writes it. Empty if the refresh names no URL and reloads the page itself.
     pub(super) reference: &'c str,
 }
 
-/// Reads `content`. None if a browser does not take it for a refresh.
+/// Parses the value of `content`. Returns `None` if a browser ignores it.
 pub(super) fn parse(content: &str) -> Option<Refresh<'_>> {
     let rest = content.trim_ascii_start();
     let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
@@ -32,7 +32,7 @@ pub(super) fn parse(content: &str) -> Option<Refresh<'_>> {
     Some(Refresh { delay_s, reference: reference.trim_ascii() })
 }
 
-/// The text after `url =`, if it begins like this.
+/// Returns the text after `url =`, or `None` if `rest` does not begin with it.
 fn after_url(rest: &str) -> Option<&str> {
     let (name, rest) = rest.split_at_checked(3)?;
     let rest = rest.trim_ascii_start().strip_prefix('=')?;
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refresh_content_as_in_a_browser() {
+    fn refresh_content_is_parsed_like_in_a_browser() {
         for (content, expected) in [
             ("0;url=x", Some((0, "x"))),
             ("0; URL=x", Some((0, "x"))),

@@ -1,25 +1,26 @@
-//! The site of a page.
+//! Determines the site of a page from its host, for policies that treat pages of the same site differently.
 
 use std::net::Ipv4Addr;
 
 use doppel_model::pairwise::Sites;
 use doppel_model::{PageUrl, stable_hash64};
 
-/// The hash of the name of a page's site.
+/// Returns the hash of the name of the page's site.
 pub(crate) fn hash(sites: Sites, url: &PageUrl) -> u64 {
     stable_hash64(name(sites, &url.host()).as_bytes())
 }
 
-/// Whether two pages are on one site, as policies see it that read the site.
+/// Whether two pages are on the same site, by the given definition of a site.
 #[must_use]
 pub fn is_one_site(sites: Sites, a: &PageUrl, b: &PageUrl) -> bool {
     name(sites, &a.host()) == name(sites, &b.host())
 }
 
+/// Returns the name of the site of `host`: the host itself, its registrable domain, or its parent domain.
 fn name(sites: Sites, host: &str) -> &str {
-    // A dot at the end says that the name is complete, as those of links are anyway.
+    // A final dot marks a fully qualified name. Host names in links are fully qualified without it.
     let host = host.strip_suffix('.').unwrap_or(host);
-    // An address has no domain.
+    // An IP address has no domain.
     if host.starts_with('[') || host.parse::<Ipv4Addr>().is_ok() {
         return host;
     }
@@ -38,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_site_is_what_is_asked_for() {
+    fn each_definition_of_a_site_gives_its_name() {
         let all = |host| [Sites::Registrable, Sites::Host, Sites::Parent].map(|sites| name(sites, host));
         assert_eq!(all("docs.example.co.uk"), ["example.co.uk", "docs.example.co.uk", "example.co.uk"]);
         assert_eq!(all("a.github.io"), ["a.github.io", "a.github.io", "github.io"]);
@@ -48,9 +49,10 @@ mod tests {
         assert_eq!(all("localhost"), ["localhost"; 3]);
     }
 
-    /// The examples of Henzinger, SIGIR 2006, section 1: what is before the first dot goes where there are three levels or more.
+    /// Examples of Henzinger, SIGIR 2006, section 1: the label before the first dot is removed if the name
+    /// has at least three labels.
     #[test]
-    fn the_parent_is_the_site_of_the_paper() {
+    fn the_parent_domain_is_the_site_of_the_paper() {
         let site = |url: &str| name(Sites::Parent, &PageUrl::parse(url).unwrap().host()).to_owned();
         assert_eq!(site("http://www.cs.berkeley.edu/index.html"), "cs.berkeley.edu");
         assert_eq!(site("http://cs.berkeley.edu/index.html"), "berkeley.edu");
@@ -58,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_with_a_dot_at_its_end_is_the_same() {
+    fn a_final_dot_of_the_host_does_not_change_the_site() {
         for sites in [Sites::Registrable, Sites::Host, Sites::Parent] {
             for host in ["docs.example.co.uk", "a.github.io", "example.org", "localhost", "10.0.0.1"] {
                 let url = |host: &str| PageUrl::parse(&format!("http://{host}/x")).unwrap();

@@ -1,23 +1,27 @@
-//! Whether the declarations of a `style` attribute hide an element (CSS Syntax, "parse a block's contents", and CSS Cascade).
+//! Decides whether a `style` attribute hides its element (CSS Syntax, "parse a block's contents", and CSS
+//! Cascade).
+//!
+//! The reader covers the part of CSS that real styles use. A style that it cannot read with certainty never
+//! hides an element, so no text is lost by a misreading.
 
-/// Whether a style hides the element. Of several declarations of a property the last one counts, unless only an earlier one is important.
-/// A style that cannot be read for certain hides nothing.
+/// Whether the style hides the element. The last declaration of a property counts, unless only an earlier one
+/// is important. A style that cannot be read with certainty hides no element.
 pub(super) fn hides(style: &str) -> bool {
     let has =
         |word: &[u8]| style.as_bytes().windows(word.len()).any(|piece| piece.eq_ignore_ascii_case(word));
-    // Most styles have none of these words, and are not read.
+    // Most styles contain none of these words and need no reading.
     let may_hide = has(b"display") && has(b"none") || has(b"visibility") && has(b"hidden");
-    may_hide && read(style).is_some_and(|winners| winners.display.hides || winners.visibility.hides)
+    may_hide && read(style).is_some_and(|cascade| cascade.display.hides || cascade.visibility.hides)
 }
 
-/// The declaration of a property that counts so far.
+/// Declaration of a property that wins the cascade so far.
 #[derive(Debug, Default)]
-struct Winner {
+struct CascadedDeclaration {
     hides: bool,
     is_important: bool,
 }
 
-impl Winner {
+impl CascadedDeclaration {
     fn declare(&mut self, hides: bool, is_important: bool) {
         if is_important || !self.is_important {
             *self = Self { hides, is_important };
@@ -25,14 +29,16 @@ impl Winner {
     }
 }
 
+/// Winning declarations of the properties that can hide an element.
 #[derive(Debug, Default)]
-struct Winners {
-    display: Winner,
-    visibility: Winner,
+struct CascadedStyle {
+    display: CascadedDeclaration,
+    visibility: CascadedDeclaration,
 }
 
-impl Winners {
-    /// Takes a declaration without comments. A value that is not known shows the element, even if a browser ignores the declaration.
+impl CascadedStyle {
+    /// Takes a declaration, from which the comments have been removed. An unknown value shows the element,
+    /// although a browser may ignore the declaration.
     fn declare(&mut self, declaration: &str) {
         let Some((property, value)) = declaration.split_once(':') else { return };
         let (value, is_important) = match value.rsplit_once('!') {
@@ -53,9 +59,9 @@ impl Winners {
     }
 }
 
-/// Reads all declarations. Returns none if it is uncertain where they end.
-fn read(style: &str) -> Option<Winners> {
-    let mut winners = Winners::default();
+/// Reads all declarations. Returns `None` if it is uncertain where a declaration ends.
+fn read(style: &str) -> Option<CascadedStyle> {
+    let mut cascade = CascadedStyle::default();
     let mut declaration = String::new();
     let mut brackets = 0_u32;
     let mut rest = style;
@@ -67,7 +73,7 @@ fn read(style: &str) -> Option<Winners> {
                 declaration.push(' ');
             }
             ';' if brackets == 0 => {
-                winners.declare(&declaration);
+                cascade.declare(&declaration);
                 declaration.clear();
             }
             '"' | '\'' => {
@@ -77,7 +83,7 @@ fn read(style: &str) -> Option<Winners> {
             '(' => {
                 brackets += 1;
                 if is_url(&declaration) && !rest[1..].trim_ascii_start().starts_with(['"', '\'']) {
-                    // Neither quotes nor comments have a meaning in it.
+                    // Inside an unquoted URL, quotes and comments have no meaning.
                     length = rest.find(')')?;
                     if rest[..length].contains('\\') {
                         return None;
@@ -86,26 +92,27 @@ fn read(style: &str) -> Option<Winners> {
                 declaration.push(next);
             }
             ')' => brackets = brackets.checked_sub(1)?,
-            // An escape may spell a property, and rules may be nested.
+            // An escape may hide the name of a property, and the others may nest rules.
             '\\' | '@' | '[' | ']' | '{' | '}' => return None,
             _ => declaration.push(next),
         }
         rest = &rest[length..];
     }
-    winners.declare(&declaration);
-    (brackets == 0).then_some(winners)
+    cascade.declare(&declaration);
+    (brackets == 0).then_some(cascade)
 }
 
-/// Whether the bracket behind this text begins a URL, which may lack quotes.
+/// Whether the text ends with the function name `url`, whose argument may have no quotes.
 fn is_url(before: &str) -> bool {
     let Some((before, name)) = before.len().checked_sub(3).and_then(|at| before.split_at_checked(at)) else {
         return false;
     };
-    let goes_on = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '#') || !c.is_ascii();
-    name.eq_ignore_ascii_case("url") && !before.ends_with(goes_on)
+    let continues_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '#') || !c.is_ascii();
+    name.eq_ignore_ascii_case("url") && !before.ends_with(continues_name)
 }
 
-/// The length of the string with which the text begins, with its quotes. Returns none if the string is not closed on its line.
+/// Returns the length of the string at the begin of `text`, including its quotes. `None` if the string is not
+/// closed on its line.
 fn string_length(text: &str) -> Option<usize> {
     let quote = *text.as_bytes().first()?;
     let mut bytes = text.bytes().enumerate().skip(1);
@@ -167,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_strings_and_brackets_are_no_declarations() {
+    fn comments_strings_and_brackets_contain_no_declarations() {
         for style in [
             "/*a*/display:/*b*/none",
             "display/**/:none/**/!/**/important/**/;display:block",

@@ -1,7 +1,10 @@
-//! Finds where the text begins that the end of a page leaves inside an open element, comment, document type, or tag.
+//! Finds the *swallowed text* of a page: the text behind the beginning of a raw-text element, comment,
+//! document type or tag that is still open at the end of the page.
 //!
-//! Such text is not read, as in a browser. It is known all the same, so that pages with different text of this kind are not taken for copies. Few
-//! pages end like this, and only these are read a second time, with positions.
+//! A browser does not show swallowed text, so it is not part of the text of the page. Pages with different
+//! swallowed text must not count as copies of each other. This module therefore finds where it begins, and
+//! the extractor salts the hashes of the page with its words. Few pages end like this, and only these are
+//! read a second time, with positions.
 
 use std::convert::Infallible;
 
@@ -11,13 +14,14 @@ use super::foreign::Foreign;
 use super::short_name::Name;
 use super::syntax::{Syntax, holds_raw_text, raw_state};
 
-/// More words than this are counted as swallowed.
+/// Maximum number of words in swallowed text that is ignored. Only longer swallowed text distinguishes pages.
 pub(super) const WORDS_MAX: usize = 20;
 
-/// Where in a page of HTML the swallowed text begins, if the page ends inside of anything.
+/// Returns the position in an HTML page where its swallowed text begins, or `None` if the page ends outside
+/// all such markup.
 pub(super) fn begins_at(text: &str, syntax: Syntax) -> Option<usize> {
     let mut at = None;
-    let finder = Finder {
+    let finder = SwallowedTextFinder {
         text: text.as_bytes(),
         result: &mut at,
         is_broken_xml: syntax == Syntax::BrokenXml,
@@ -27,7 +31,7 @@ pub(super) fn begins_at(text: &str, syntax: Syntax) -> Option<usize> {
         is_self_closing: false,
         last_start: Name::default(),
         foreign: Foreign::default(),
-        dropped_at: None,
+        ignored_at: None,
         open_at: None,
         ended_early: false,
     };
@@ -35,7 +39,8 @@ pub(super) fn begins_at(text: &str, syntax: Syntax) -> Option<usize> {
     at.filter(|at| text.is_char_boundary(*at))
 }
 
-struct Finder<'t> {
+/// Emitter that remembers where open markup begins, and stores the position at the end of the page.
+struct SwallowedTextFinder<'t> {
     text: &'t [u8],
     result: &'t mut Option<usize>,
     is_broken_xml: bool,
@@ -45,17 +50,18 @@ struct Finder<'t> {
     is_self_closing: bool,
     last_start: Name,
     foreign: Foreign,
-    /// The script or style of SVG or MathML that is open, and where its content begins.
-    dropped_at: Option<(Name, usize)>,
-    /// Where the open element without tags, comment or tag begins.
+    /// Open script or style of SVG or MathML, and the position where its content begins.
+    ignored_at: Option<(Name, usize)>,
+    /// Position where the content of the open raw-text element, or the open comment or tag begins.
     open_at: Option<usize>,
-    /// Whether the page ended inside the comment or document type that was read last.
+    /// Whether the page ended inside the last comment or document type.
     ended_early: bool,
 }
 
-impl Finder<'_> {
+impl SwallowedTextFinder<'_> {
+    /// Marks the current tag, comment or document type as open.
     fn open(&mut self) {
-        // Nothing is inside an element without tags but its own end tag, which may turn out to be text.
+        // If a raw-text element is open, its position stays: the tag can only be its end tag, or text.
         let read = self.text.get(..self.position).unwrap_or(self.text);
         let at = memchr::memrchr(b'<', read).unwrap_or(read.len());
         self.open_at.get_or_insert(at);
@@ -63,17 +69,17 @@ impl Finder<'_> {
 
     fn open_tag(&mut self, is_end: bool) {
         (self.name, self.is_end, self.is_self_closing) = (Name::default(), is_end, false);
-        if !is_end || !self.is_raw() {
+        if !is_end || !self.is_in_raw_text() {
             self.open();
         }
     }
 
-    /// Whether an element without tags is open.
-    fn is_raw(&self) -> bool {
-        !self.foreign.inside() && raw_state(self.last_start.get()).is_some() && self.open_at.is_some()
+    /// Whether a raw-text element is open.
+    fn is_in_raw_text(&self) -> bool {
+        !self.foreign.is_inside() && raw_state(self.last_start.get()).is_some() && self.open_at.is_some()
     }
 
-    /// Ends a comment or document type.
+    /// Ends a comment or document type. It stays open if the page ended inside it.
     fn close_declaration(&mut self) {
         let is_closed = self.position > 0 && self.text.get(self.position - 1) == Some(&b'>');
         if is_closed && !self.ended_early {
@@ -83,7 +89,7 @@ impl Finder<'_> {
     }
 }
 
-impl Emitter for Finder<'_> {
+impl Emitter for SwallowedTextFinder<'_> {
     type Token = Infallible;
 
     fn move_position(&mut self, offset: isize) {
@@ -91,7 +97,7 @@ impl Emitter for Finder<'_> {
     }
 
     fn emit_eof(&mut self) {
-        *self.result = self.open_at.or(self.dropped_at.map(|(_, at)| at));
+        *self.result = self.open_at.or(self.ignored_at.map(|(_, at)| at));
     }
 
     fn emit_error(&mut self, error: Error) {
@@ -123,23 +129,23 @@ impl Emitter for Finder<'_> {
     fn emit_current_tag(&mut self) -> Option<State> {
         self.open_at = None;
         let name = self.name;
-        let was_foreign = self.foreign.inside();
+        let was_foreign = self.foreign.is_inside();
         if self.is_end {
             self.foreign.end(name.get());
-            if self.dropped_at.is_some_and(|(dropped, _)| dropped == name) || !self.foreign.inside() {
-                self.dropped_at = None;
+            if self.ignored_at.is_some_and(|(ignored, _)| ignored == name) || !self.foreign.is_inside() {
+                self.ignored_at = None;
             }
             return None;
         }
         self.last_start = name;
         if self.foreign.start(name.get(), self.is_self_closing) {
             if matches!(name.get(), b"script" | b"style") && !self.is_self_closing {
-                self.dropped_at.get_or_insert((name, self.position));
+                self.ignored_at.get_or_insert((name, self.position));
             }
             return None;
         }
         if was_foreign {
-            self.dropped_at = None;
+            self.ignored_at = None;
         }
         if self.is_broken_xml && self.is_self_closing && holds_raw_text(name.get()) {
             return None;
@@ -156,7 +162,7 @@ impl Emitter for Finder<'_> {
     }
 
     fn adjusted_current_node_present_but_not_in_html_namespace(&mut self) -> bool {
-        self.foreign.inside() || self.is_broken_xml
+        self.foreign.is_inside() || self.is_broken_xml
     }
 
     fn set_last_start_tag(&mut self, name: Option<&[u8]>) {
@@ -196,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_end_of_a_page_leaves_open() {
+    fn open_markup_at_the_end_of_a_page_swallows_text() {
         for (html, swallowed) in [
             ("<p>a<script>b c", Some("b c")),
             ("<p>a<script src=x/>b</p>c", Some("b</p>c")),

@@ -1,42 +1,51 @@
-//! What decides how a page is read: its syntax, elements that contain no tags, and what is to be found.
+//! Decides how a page is read: its syntax, the outputs that the caller needs, and the elements that need
+//! special treatment.
+//!
+//! *Raw text* is the content of an element that contains no tags, such as `script` and `title`. *Special*
+//! elements change how the reader of HTML continues. All other elements are *ordinary*: for most readers,
+//! their tags only separate words.
 
 use html5gum::State;
 
 use super::xhtml;
 
-/// The syntax of a page.
+/// Syntax by which a page is read.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Syntax {
+    /// HTML, as a browser reads it.
     #[default]
     Html,
-    /// HTML that says it is XML, and is not: self-closed elements with raw text are empty, and CDATA sections are text.
+    /// HTML that claims to be XML, but is not well-formed. Self-closed elements with raw text are empty, and
+    /// CDATA sections are text.
     BrokenXml,
+    /// XML. If it is not well-formed, the page is read again as `BrokenXml`.
     Xml,
 }
 
 impl Syntax {
-    /// The syntax of a page, by its media type and its beginning.
+    /// Returns the syntax that the media type and the beginning of the page claim.
     pub(super) fn of(text: &str, is_xhtml: bool) -> Self {
         if is_xhtml || xhtml::begins_with_xml_declaration(text) { Self::Xml } else { Self::Html }
     }
 }
 
-/// What is to be found beside the text.
+/// Outputs that the reader of a page produces in addition to the text.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct ReadOptions {
-    /// The main content.
+    /// Regions of the main content.
     pub(super) main: bool,
-    /// Lines.
+    /// Lines as a browser shows them.
     pub(super) lines: bool,
-    /// What the tokens of a source are made of. Nobody asks for these and for lines.
+    /// Text and images for source tokens. Ignored if `lines` is set.
     pub(super) source: bool,
 }
 
-/// How the content of an HTML element is read, if it has no tags.
+/// Returns the tokenizer state for the content of the element, or `None` if the content is markup.
 pub(super) fn raw_state(element: &[u8]) -> Option<State> {
     match element {
         b"title" | b"textarea" => Some(State::RcData),
-        // `iframe` and `noframes` are not raw text here: a browser without frames reads their content as markup.
+        // The content of `iframe` and `noframes` is markup, because pages are read like a browser without
+        // frames.
         b"style" | b"xmp" | b"noembed" => Some(State::RawText),
         b"script" => Some(State::ScriptData),
         b"plaintext" => Some(State::PlainText),
@@ -44,14 +53,14 @@ pub(super) fn raw_state(element: &[u8]) -> Option<State> {
     }
 }
 
-/// Whether an HTML element has no tags for some browsers, with scripts or without.
+/// Whether some browser, with or without scripts and frames, reads the content of the element as raw text.
 pub(super) fn holds_raw_text(element: &[u8]) -> bool {
     raw_state(element).is_some() || matches!(element, b"iframe" | b"noframes" | b"noscript")
 }
 
-/// Elements of which the reader of HTML knows more than that their tags separate words, beside those of foreign content, lines, main
-/// content and sources.
-const KNOWN: [&str; 17] = [
+/// Elements that the reader of HTML treats specially, even if it finds no lines, main content or source
+/// tokens. Foreign content (SVG and MathML) has further rules.
+const SPECIAL_ELEMENTS: [&str; 17] = [
     "base",
     "iframe",
     "link",
@@ -71,44 +80,46 @@ const KNOWN: [&str; 17] = [
     "xmp",
 ];
 
-/// The lengths of the names of [`KNOWN`] elements, as bits, by the [place](place) of their first two letters.
-const LENGTHS: [u16; 256] = {
+/// Filter for [`SPECIAL_ELEMENTS`]: for each [`hash_slot`] of the first two letters, a bit for each length of
+/// a name.
+const SPECIAL_LENGTHS: [u16; 256] = {
     let mut lengths = [0; 256];
     let mut at = 0;
-    while at < KNOWN.len() {
-        let name = KNOWN[at].as_bytes();
-        lengths[place(name[0], name[1])] |= 1 << name.len();
+    while at < SPECIAL_ELEMENTS.len() {
+        let name = SPECIAL_ELEMENTS[at].as_bytes();
+        lengths[hash_slot(name[0], name[1])] |= 1 << name.len();
         at += 1;
     }
     lengths
 };
 
-/// Few common names have a place in common.
-const fn place(first: u8, second: u8) -> usize {
+/// Returns a hash of the first two letters of a name. Few common names share a slot.
+const fn hash_slot(first: u8, second: u8) -> usize {
     (first.wrapping_mul(31) ^ second) as usize
 }
 
-/// Whether an element is certainly none of the [`KNOWN`] ones, as most are.
+/// Whether an element is certainly not one of [`SPECIAL_ELEMENTS`]. True for most elements, but never for a
+/// special one.
 pub(super) fn is_ordinary(element: &[u8]) -> bool {
     let [first, second, ..] = *element else { return true };
     let length = 1_u16.checked_shl(element.len() as u32).unwrap_or_default();
-    LENGTHS[place(first, second)] & length == 0
+    SPECIAL_LENGTHS[hash_slot(first, second)] & length == 0
 }
 
-/// The element whose text is being dropped.
+/// Element whose text the reader drops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Dropped {
-    Nothing,
+pub(super) enum IgnoredElement {
+    None,
     Script,
     Style,
 }
 
-impl Dropped {
-    pub(super) fn by(name: &[u8]) -> Self {
+impl IgnoredElement {
+    pub(super) fn of(name: &[u8]) -> Self {
         match name {
             b"script" => Self::Script,
             b"style" => Self::Style,
-            _ => Self::Nothing,
+            _ => Self::None,
         }
     }
 }
@@ -121,8 +132,8 @@ mod tests {
     use crate::html::Document;
 
     #[test]
-    fn known_elements_are_told_from_most_others() {
-        assert!(KNOWN.iter().all(|element| !is_ordinary(element.as_bytes())));
+    fn special_elements_are_not_ordinary_and_most_others_are() {
+        assert!(SPECIAL_ELEMENTS.iter().all(|element| !is_ordinary(element.as_bytes())));
         for element in
             ["div", "p", "a", "span", "li", "td", "h1", "code", "blockquote", "annotation-xml-long", ""]
         {
@@ -130,14 +141,14 @@ mod tests {
         }
     }
 
-    /// A tag, a piece of text, or what may be in a script or an attribute.
+    /// A tag, a piece of text, or text that changes meaning inside a script or an attribute.
     fn piece() -> impl Strategy<Value = String> {
         let others = "a abbr address area article aside audio b bdi blockquote body br button canvas caption center cite code col data \
                       datalist dd del desc details dialog dir div dl dt em embed fieldset figure font footer form frame frameset h1 head \
                       header hgroup hr html i image img input ins isindex kbd label legend li listing main map mark marquee menu mi meter \
                       nav nextid nobr noindex object ol optgroup option output p param picture pre progress q rp rt ruby s samp search \
                       section select slot small source span strike strong sub summary sup table tbody td time tr track tt u ul var video";
-        let names = KNOWN.iter().copied().chain(others.split_whitespace());
+        let names = SPECIAL_ELEMENTS.iter().copied().chain(others.split_whitespace());
         let tag = (prop::sample::select(names.collect::<Vec<_>>()), "/?", " a=b|[ ]?|/")
             .prop_map(|(name, end, rest)| format!("<{end}{name}{rest}>"));
         let meta = "<(meta http-equiv=refresh content=\"0;b\"|link rel=canonical href=b|base href=c|!--)>";
@@ -156,7 +167,7 @@ mod tests {
                 let links = (document.base(&url), document.canonical(&url));
                 (text, links, document.may_redirect, document.swallowed_at, document.syntax)
             };
-            // Where lines are read, no tag is passed over.
+            // The reader of lines never takes the fast path for ordinary elements.
             prop_assert_eq!(read(false), read(true), "{}", page);
         }
     }

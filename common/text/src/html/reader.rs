@@ -1,4 +1,7 @@
-//! Receives what the tokenizer of HTML or the reader of XML finds, and fills the [`Document`].
+//! Fills the [`Document`] from the events of the HTML tokenizer or of the XML reader.
+//!
+//! Most tags are ordinary elements that only separate words. The reader handles these on a fast path, which
+//! must give the same result as the full path (a test in `syntax` compares them).
 
 use std::convert::Infallible;
 
@@ -10,33 +13,34 @@ use crate::foreign::Foreign;
 use crate::javascript;
 use crate::short_name::Name;
 use crate::source;
-use crate::syntax::{Dropped, Syntax, holds_raw_text, is_ordinary, raw_state};
+use crate::syntax::{IgnoredElement, Syntax, holds_raw_text, is_ordinary, raw_state};
 
-/// The tag being read.
+/// Tag that the tokenizer is reading or has read last.
 #[derive(Debug, Default)]
 struct Tag {
     name: Name,
-    end: bool,
-    self_closing: bool,
-    /// Whether its end has not been read.
+    is_end: bool,
+    is_self_closing: bool,
+    /// Whether the tokenizer has not reached the end of the tag.
     is_open: bool,
 }
 
-/// Receives what the tokenizer finds, with lines or without, and with what a source reads or without.
+/// Emitter that fills a document. `LINES` and `SOURCE` turn on the outputs for lines and for source tokens.
 pub(super) struct Reader<'a, const LINES: bool, const SOURCE: bool> {
     document: &'a mut Document,
     finds_main: bool,
     tag: Tag,
     last_start: Name,
     foreign: Foreign,
-    dropped: Dropped,
-    /// Whether the current place is in an element whose content a browser with scripts reads as raw text.
-    is_aside: bool,
-    /// Whether an element is open that contains no tags.
+    ignored: IgnoredElement,
+    /// Whether the current position is in fallback content, which a browser with scripts and frames reads as
+    /// raw text.
+    is_in_fallback: bool,
+    /// Whether a raw-text element is open.
     is_raw: bool,
-    /// The length of the text at the last comment or document type.
+    /// Length of the text before the last comment or document type.
     comment_at: Option<usize>,
-    /// The number of templates around the current place. Their content is not part of the page yet.
+    /// Number of open templates. A browser does not apply metadata in their content.
     templates: u32,
 }
 
@@ -48,21 +52,21 @@ impl<'a, const LINES: bool, const SOURCE: bool> Reader<'a, LINES, SOURCE> {
             tag: Tag::default(),
             last_start: Name::default(),
             foreign: Foreign::default(),
-            dropped: Dropped::Nothing,
-            is_aside: false,
+            ignored: IgnoredElement::None,
+            is_in_fallback: false,
             is_raw: false,
             comment_at: None,
             templates: 0,
         }
     }
 
-    fn init_tag(&mut self, end: bool) {
-        self.tag = Tag { end, is_open: true, ..Tag::default() };
+    fn init_tag(&mut self, is_end: bool) {
+        self.tag = Tag { is_end, is_open: true, ..Tag::default() };
         self.document.attributes.clear();
     }
 
-    /// Whether the tag only separates words, as most tags do.
-    fn only_separates(&self) -> bool {
+    /// Whether the tag only separates words, like most tags.
+    fn is_only_separator(&self) -> bool {
         let reads_all = LINES || SOURCE || self.finds_main;
         !reads_all && self.foreign.is_empty() && is_ordinary(self.tag.name.get())
     }
@@ -70,21 +74,21 @@ impl<'a, const LINES: bool, const SOURCE: bool> Reader<'a, LINES, SOURCE> {
     fn start_tag(&mut self) -> Option<State> {
         let name = self.tag.name;
         self.last_start = name;
-        let (was_foreign, root) = (self.foreign.inside(), self.foreign.root());
-        if self.foreign.start(name.get(), self.tag.self_closing) {
-            if self.dropped == Dropped::Nothing && !self.tag.self_closing {
-                self.dropped = Dropped::by(name.get());
+        let (was_foreign, root) = (self.foreign.is_inside(), self.foreign.root());
+        if self.foreign.start(name.get(), self.tag.is_self_closing) {
+            if self.ignored == IgnoredElement::None && !self.tag.is_self_closing {
+                self.ignored = IgnoredElement::of(name.get());
             }
             return None;
         }
         if self.finds_main {
             let Document { main, text, attributes, .. } = &mut *self.document;
             if let Some(root) = root {
-                // The tag has ended it.
+                // The tag has ended the foreign content.
                 main.end(Name::of(root), text.len());
             }
-            // Of HTML, no element ends with its start tag.
-            if !(self.tag.self_closing && matches!(name.get(), b"svg" | b"math")) {
+            // Only foreign elements can be self-closed.
+            if !(self.tag.is_self_closing && matches!(name.get(), b"svg" | b"math")) {
                 main.start(name, attributes.traits, text.len());
             }
         }
@@ -93,67 +97,69 @@ impl<'a, const LINES: bool, const SOURCE: bool> Reader<'a, LINES, SOURCE> {
             attributes.target.get().into_iter().for_each(|link| images.push(link, text.len()));
         }
         match name.get() {
-            b"meta" | b"link" | b"base" if self.templates == 0 => self.note(),
+            b"meta" | b"link" | b"base" if self.templates == 0 => self.record_metadata(),
             b"template" => self.templates += 1,
-            b"noscript" | b"iframe" | b"noembed" | b"noframes" => self.is_aside = true,
+            b"noscript" | b"iframe" | b"noembed" | b"noframes" => self.is_in_fallback = true,
             _ => {}
         }
-        if self.dropped == Dropped::Nothing || was_foreign {
-            // A style or script in foreign content ends with the foreign content.
-            self.dropped = Dropped::by(name.get());
+        if self.ignored == IgnoredElement::None || was_foreign {
+            // A style or script of foreign content ends together with the foreign content.
+            self.ignored = IgnoredElement::of(name.get());
         }
         let state = raw_state(name.get());
-        // What ends there for this reader may have ended before for a browser.
-        self.document.may_redirect |= self.is_aside && state.is_some();
+        // A browser may end the fallback content earlier than this reader, so what follows may be live there.
+        self.document.may_redirect |= self.is_in_fallback && state.is_some();
         state
     }
 
     fn end_tag(&mut self) {
         let name = self.tag.name;
-        let (was_foreign, root) = (self.foreign.inside(), self.foreign.root());
+        let (was_foreign, root) = (self.foreign.is_inside(), self.foreign.root());
         self.foreign.end(name.get());
-        if self.finds_main && !(was_foreign && self.foreign.inside()) {
+        if self.finds_main && !(was_foreign && self.foreign.is_inside()) {
             let Document { main, text, .. } = &mut *self.document;
             if let Some(root) = root.filter(|root| *root != name.get()) {
                 main.end(Name::of(root), text.len());
             }
             main.end(name, text.len());
         }
-        if self.dropped == Dropped::by(name.get()) || was_foreign && !self.foreign.inside() {
-            self.dropped = Dropped::Nothing;
+        if self.ignored == IgnoredElement::of(name.get()) || was_foreign && !self.foreign.is_inside() {
+            self.ignored = IgnoredElement::None;
         }
         match name.get() {
-            b"noscript" | b"iframe" | b"noembed" | b"noframes" => self.is_aside = false,
+            b"noscript" | b"iframe" | b"noembed" | b"noframes" => self.is_in_fallback = false,
             b"template" => self.templates = self.templates.saturating_sub(1),
             _ => {}
         }
     }
 
-    /// Takes text of the page.
+    /// Appends text of the page.
     #[inline]
-    fn show(&mut self, piece: &[u8]) {
+    fn push_text(&mut self, piece: &[u8]) {
         self.document.text.extend_from_slice(piece);
         if LINES {
             self.document.lines.push(piece);
         }
     }
 
-    /// Takes a piece that begins with NUL, or one of a script or a style. It is not inlined, so that the loop of the tokenizer stays small.
+    /// Handles a piece of text that begins with NUL or belongs to a script or style. Not inlined, so that the
+    /// loop of the tokenizer stays small.
     #[inline(never)]
-    fn take_other(&mut self, piece: &[u8]) {
-        match self.dropped {
-            // A NUL in the text of HTML elements is ignored.
-            Dropped::Nothing if piece != b"\0" || self.foreign.inside() => self.show(piece),
-            Dropped::Script if !self.document.may_redirect => {
+    fn push_other_text(&mut self, piece: &[u8]) {
+        match self.ignored {
+            // HTML ignores NUL in text, except in foreign content.
+            IgnoredElement::None if piece != b"\0" || self.foreign.is_inside() => self.push_text(piece),
+            IgnoredElement::Script if !self.document.may_redirect => {
                 self.document.may_redirect = javascript::may_set_location(piece);
             }
             _ => {}
         }
     }
 
-    /// Ends an element that is empty in XML and would hold raw text in HTML. Returns whether the element is one.
-    fn closes_itself(&mut self) -> bool {
-        let is_raw = !self.tag.end && !self.foreign.inside() && holds_raw_text(self.tag.name.get());
+    /// Ends a self-closed element that is empty in XML but would contain raw text in HTML. Returns whether
+    /// the current tag is such an element.
+    fn close_if_self_closed(&mut self) -> bool {
+        let is_raw = !self.tag.is_end && !self.foreign.is_inside() && holds_raw_text(self.tag.name.get());
         if is_raw {
             if LINES {
                 self.document.lines.end(self.tag.name.get());
@@ -164,12 +170,12 @@ impl<'a, const LINES: bool, const SOURCE: bool> Reader<'a, LINES, SOURCE> {
         is_raw
     }
 
-    /// Evaluates a meta, link or base tag.
-    fn note(&mut self) {
+    /// Records the metadata of a meta, link or base tag.
+    fn record_metadata(&mut self) {
         let attributes = &self.document.attributes;
         let kind = || attributes.kind.get().unwrap_or_default();
         let is_canonical = || kind().split_ascii_whitespace().any(|k| k.eq_ignore_ascii_case("canonical"));
-        let noted = match self.tag.name.get() {
+        let target_field = match self.tag.name.get() {
             b"base" => &mut self.document.base,
             b"link" if is_canonical() => &mut self.document.canonical,
             b"meta" if kind().eq_ignore_ascii_case("refresh") => {
@@ -178,9 +184,9 @@ impl<'a, const LINES: bool, const SOURCE: bool> Reader<'a, LINES, SOURCE> {
             }
             _ => return,
         };
-        // The first of each counts.
-        if noted.is_none() {
-            *noted = attributes.target.get().map(str::to_owned);
+        // The first base and the first canonical link count.
+        if target_field.is_none() {
+            *target_field = attributes.target.get().map(str::to_owned);
         }
     }
 }
@@ -189,10 +195,10 @@ impl<const LINES: bool, const SOURCE: bool> Emitter for Reader<'_, LINES, SOURCE
     type Token = Infallible;
 
     fn emit_string(&mut self, piece: &[u8]) {
-        if self.dropped == Dropped::Nothing && piece.first() != Some(&0) {
-            self.show(piece);
+        if self.ignored == IgnoredElement::None && piece.first() != Some(&0) {
+            self.push_text(piece);
         } else {
-            self.take_other(piece);
+            self.push_other_text(piece);
         }
     }
 
@@ -209,18 +215,18 @@ impl<const LINES: bool, const SOURCE: bool> Emitter for Reader<'_, LINES, SOURCE
     }
 
     fn set_self_closing(&mut self) {
-        self.tag.self_closing = true;
+        self.tag.is_self_closing = true;
     }
 
     fn init_attribute(&mut self) {
-        if self.only_separates() {
+        if self.is_only_separator() {
             return;
         }
         let tag = self.tag.name.get();
         self.document.attributes.end(tag);
         let is_read =
             self.finds_main || matches!(tag, b"meta" | b"link" | b"base") || SOURCE && tag == b"img";
-        if !self.tag.end && is_read {
+        if !self.tag.is_end && is_read {
             self.document.attributes.begin();
         }
     }
@@ -234,7 +240,7 @@ impl<const LINES: bool, const SOURCE: bool> Emitter for Reader<'_, LINES, SOURCE
     fn push_attribute_value(&mut self, piece: &[u8]) {
         let attributes = &mut self.document.attributes;
         if attributes.open {
-            // Most values are links, which are of no interest here.
+            // Most values are links, which this reader does not need.
             let is_read = attributes.value.has_begun()
                 || boilerplate::is_read(attributes.name.get())
                 || matches!(self.tag.name.get(), b"meta" | b"link" | b"base")
@@ -244,11 +250,11 @@ impl<const LINES: bool, const SOURCE: bool> Emitter for Reader<'_, LINES, SOURCE
     }
 
     fn emit_current_tag(&mut self) -> Option<State> {
-        if self.only_separates() {
-            if self.dropped == Dropped::Nothing {
+        if self.is_only_separator() {
+            if self.ignored == IgnoredElement::None {
                 self.document.text.push(b' ');
             }
-            if !self.tag.end {
+            if !self.tag.is_end {
                 self.last_start = self.tag.name;
             }
             self.tag.is_open = false;
@@ -260,39 +266,42 @@ impl<const LINES: bool, const SOURCE: bool> Emitter for Reader<'_, LINES, SOURCE
             let name = self.tag.name.get();
             name == b"wbr" || SOURCE && source::is_formatting(name)
         };
-        if self.dropped == Dropped::Nothing && !is_inside_word() {
+        if self.ignored == IgnoredElement::None && !is_inside_word() {
             self.document.text.push(b' ');
         }
         if LINES {
             let lines = &mut self.document.lines;
-            if self.tag.end { lines.end(self.tag.name.get()) } else { lines.start(self.tag.name.get()) }
+            if self.tag.is_end { lines.end(self.tag.name.get()) } else { lines.start(self.tag.name.get()) }
         }
         self.tag.is_open = false;
-        let state = if self.tag.end {
+        let state = if self.tag.is_end {
             self.end_tag();
             None
         } else {
             self.start_tag()
         };
         self.is_raw = matches!(state, Some(State::RcData | State::RawText | State::ScriptData));
-        if self.tag.self_closing && self.document.syntax == Syntax::BrokenXml && self.closes_itself() {
+        if self.tag.is_self_closing
+            && self.document.syntax == Syntax::BrokenXml
+            && self.close_if_self_closed()
+        {
             return None;
         }
         state
     }
 
     fn current_is_appropriate_end_tag_token(&mut self) -> bool {
-        self.tag.end && self.tag.name == self.last_start
+        self.tag.is_end && self.tag.name == self.last_start
     }
 
     fn adjusted_current_node_present_but_not_in_html_namespace(&mut self) -> bool {
-        self.foreign.inside() || self.document.syntax == Syntax::BrokenXml
+        self.foreign.is_inside() || self.document.syntax == Syntax::BrokenXml
     }
 
     fn emit_eof(&mut self) {
         let ends_with_comment = self.comment_at == Some(self.document.text.len());
-        if self.tag.is_open || self.is_raw || self.dropped != Dropped::Nothing || ends_with_comment {
-            // Where it begins is found by whoever looks closer.
+        if self.tag.is_open || self.is_raw || self.ignored != IgnoredElement::None || ends_with_comment {
+            // A sign only: `swallowed_text` finds the real position.
             self.document.swallowed_at = Some(0);
         }
     }
@@ -314,10 +323,10 @@ impl<const LINES: bool, const SOURCE: bool> Emitter for Reader<'_, LINES, SOURCE
         None
     }
 
-    // Comments and document types are dropped.
+    // Comments and document types are not text.
     fn init_comment(&mut self) {
         self.comment_at = Some(self.document.text.len());
-        self.document.may_redirect |= self.is_aside;
+        self.document.may_redirect |= self.is_in_fallback;
     }
     fn push_comment(&mut self, _: &[u8]) {}
     fn emit_current_comment(&mut self) {}

@@ -280,7 +280,7 @@ impl Emitter for Reader<'_, '_> {
     }
 
     fn adjusted_current_node_present_but_not_in_html_namespace(&mut self) -> bool {
-        self.foreign.inside() || self.syntax == Syntax::BrokenXml
+        self.foreign.is_inside() || self.syntax == Syntax::BrokenXml
     }
 
     fn set_last_start_tag(&mut self, name: Option<&[u8]>) {
