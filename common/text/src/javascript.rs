@@ -1,7 +1,7 @@
 //! Finds the string to which the top-level statements of a script set the location of the page.
 //!
-//! The script is not parsed, only cut into tokens and top-level statements (ECMAScript, clauses 12 and 14). What is not certain is no
-//! redirect: any doubt about how the script is read gives none.
+//! The script is not parsed. It is only cut into tokens and top-level statements (ECMAScript, clauses 12 and
+//! 14). A script that the module cannot read with certainty is no redirect.
 
 mod scanner;
 
@@ -9,26 +9,29 @@ use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use memchr::memmem::Finder;
-use scanner::{Kind, Scanner, Token, Unsure};
+use scanner::{Scanner, Token, TokenKind, UncertainScript};
 
 static LOCATION: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new("location"));
 
-/// A string with what a script appends to it.
+/// Location that a script sets.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Location {
-    /// The string.
+    /// String to which the script sets the location.
     pub(super) reference: String,
-    /// Whether the query of the page follows it.
+    /// Whether the script appends the query of the page to the string.
     pub(super) with_query: bool,
 }
 
-/// Whether a piece of a script may set the location to a string. This alone decides whether a page is looked at more closely.
+/// Whether a piece of a script may set the location to a string. This quick test decides whether a page with
+/// a script is read again for redirects.
 pub(super) fn may_set_location(script: &[u8]) -> bool {
-    LOCATION.find_iter(script).any(|at| is_set(&script[at + LOCATION.needle().len()..]).is_some())
+    LOCATION
+        .find_iter(script)
+        .any(|at| find_string_assignment(&script[at + LOCATION.needle().len()..]).is_some())
 }
 
-/// Whether what stands behind `location` sets it to a string.
-fn is_set(rest: &[u8]) -> Option<()> {
+/// Returns `Some` if the text behind `location` sets it to a string.
+fn find_string_assignment(rest: &[u8]) -> Option<()> {
     let rest = rest.trim_ascii_start();
     let value = match rest.strip_prefix(b".").map(<[u8]>::trim_ascii_start) {
         None => rest.strip_prefix(b"=")?,
@@ -43,16 +46,18 @@ fn is_set(rest: &[u8]) -> Option<()> {
     matches!(value.trim_ascii_start().first(), Some(b'"' | b'\'' | b'`')).then_some(())
 }
 
-/// The location that a script sets for certain. If several statements set it, the last one counts.
+/// Returns the location that a script certainly sets. If several statements set the location, the last one
+/// counts.
 pub(super) fn location(script: &str) -> Option<Location> {
     Statements { scanner: Scanner::new(script), last: None }.read().ok()?
 }
 
-/// The names under which a script reaches its window or document.
-fn is_owner(name: &str) -> bool {
+/// Whether a name refers to the window or document of the script, which own `location`.
+fn is_location_owner(name: &str) -> bool {
     matches!(name, "window" | "self" | "top" | "parent" | "globalThis" | "document")
 }
 
+/// Reader of top-level statements, with the last location that a statement has set.
 struct Statements<'s> {
     scanner: Scanner<'s>,
     last: Option<Location>,
@@ -60,8 +65,8 @@ struct Statements<'s> {
 
 impl<'s> Statements<'s> {
     /// Reads all statements.
-    fn read(mut self) -> Result<Option<Location>, Unsure> {
-        // Whether something decides if the next statement is executed, or how often.
+    fn read(mut self) -> Result<Option<Location>, UncertainScript> {
+        // Whether a condition or loop controls the next statement.
         let mut is_conditional = false;
         while let Some(token) = self.scanner.peek()? {
             let was_conditional = std::mem::take(&mut is_conditional);
@@ -85,8 +90,8 @@ impl<'s> Statements<'s> {
                     self.scanner.next()?;
                     is_conditional = true;
                 }
-                "function" | "class" | "async" => self.declaration()?,
-                "return" | "break" | "continue" | "import" | "export" => return Err(Unsure),
+                "function" | "class" | "async" => self.skip_declaration()?,
+                "return" | "break" | "continue" | "import" | "export" => return Err(UncertainScript),
                 _ => {
                     if let Some(location) = self.expression()?
                         && !was_conditional
@@ -99,22 +104,23 @@ impl<'s> Statements<'s> {
         Ok(self.last)
     }
 
-    /// Skips a function or a class. Anything else that begins with such a word is uncertain.
-    fn declaration(&mut self) -> Result<(), Unsure> {
+    /// Skips the declaration of a function or class. Fails for other statements that begin with such a
+    /// keyword.
+    fn skip_declaration(&mut self) -> Result<(), UncertainScript> {
         let mut token = self.scanner.next()?;
         if token.is_some_and(|token| token.text == "async") {
             token = self.scanner.next()?;
         }
         let is_class = token.is_some_and(|token| token.text == "class");
         if !is_class && token.is_none_or(|token| token.text != "function") {
-            return Err(Unsure);
+            return Err(UncertainScript);
         }
-        let mut name = self.scanner.next()?.ok_or(Unsure)?;
+        let mut name = self.scanner.next()?.ok_or(UncertainScript)?;
         if name.text == "*" {
-            name = self.scanner.next()?.ok_or(Unsure)?;
+            name = self.scanner.next()?.ok_or(UncertainScript)?;
         }
-        if name.kind != Kind::Word || is_owner(name.text) || name.text == "location" {
-            return Err(Unsure);
+        if name.kind != TokenKind::Word || is_location_owner(name.text) || name.text == "location" {
+            return Err(UncertainScript);
         }
         if is_class {
             while self.scanner.peek()?.is_some_and(|token| token.text != "{") {
@@ -126,8 +132,9 @@ impl<'s> Statements<'s> {
         self.scanner.skip_brackets_of("{")
     }
 
-    /// Reads a statement that is an expression or declares variables. Returns the location that it sets.
-    fn expression(&mut self) -> Result<Option<Location>, Unsure> {
+    /// Reads an expression statement or a declaration of variables. Returns the location that the statement
+    /// sets.
+    fn expression(&mut self) -> Result<Option<Location>, UncertainScript> {
         let from = self.scanner.clone();
         if let Some(location) = self.assignment()? {
             return Ok(Some(location));
@@ -142,15 +149,16 @@ impl<'s> Statements<'s> {
             }
             let follows_a_name_list =
                 before.is_some_and(|before| matches!(before.text, "var" | "let" | "const" | ","));
-            if declares && follows_a_name_list && (is_owner(token.text) || token.text == "location") {
-                return Err(Unsure);
+            if declares && follows_a_name_list && (is_location_owner(token.text) || token.text == "location")
+            {
+                return Err(UncertainScript);
             }
             match token.text {
                 "(" | "[" | "{" => {
                     self.scanner.skip_brackets()?;
-                    before = Some(Token { kind: Kind::Closing, ..token });
+                    before = Some(Token { kind: TokenKind::Closing, ..token });
                 }
-                ")" | "]" | "}" => return Err(Unsure),
+                ")" | "]" | "}" => return Err(UncertainScript),
                 ";" => {
                     self.scanner.next()?;
                     break;
@@ -161,26 +169,27 @@ impl<'s> Statements<'s> {
         Ok(None)
     }
 
-    /// Reads a statement that sets the location to a string, if the next one does.
-    fn assignment(&mut self) -> Result<Option<Location>, Unsure> {
-        if !self.reads_location()? {
+    /// Reads the next statement if it sets the location to a string. Otherwise returns `None`, and has
+    /// consumed an unknown number of tokens.
+    fn assignment(&mut self) -> Result<Option<Location>, UncertainScript> {
+        if !self.consume_location()? {
             return Ok(None);
         }
         let mut is_call = false;
-        if self.scanner.takes(".")? {
+        if self.scanner.consume_if(".")? {
             match self.scanner.next()?.map(|token| token.text) {
                 Some("href") => {}
                 Some("replace" | "assign") => is_call = true,
                 _ => return Ok(None),
             }
         }
-        if !self.scanner.takes(if is_call { "(" } else { "=" })? {
+        if !self.scanner.consume_if(if is_call { "(" } else { "=" })? {
             return Ok(None);
         }
-        let Some(reference) = self.scanner.next()?.and_then(string) else { return Ok(None) };
+        let Some(reference) = self.scanner.next()?.and_then(string_value) else { return Ok(None) };
         let mut location = Location { reference: reference.into_owned(), with_query: false };
-        while self.scanner.takes("+")? {
-            if !self.reads_location()? || !self.scanner.takes(".")? {
+        while self.scanner.consume_if("+")? {
+            if !self.consume_location()? || !self.scanner.consume_if(".")? {
                 return Ok(None);
             }
             match self.scanner.next()?.map(|token| token.text) {
@@ -189,7 +198,7 @@ impl<'s> Statements<'s> {
                 _ => return Ok(None),
             }
         }
-        if is_call && !self.scanner.takes(")")? {
+        if is_call && !self.scanner.consume_if(")")? {
             return Ok(None);
         }
         let Some(next) = self.scanner.peek()? else { return Ok(Some(location)) };
@@ -197,46 +206,53 @@ impl<'s> Statements<'s> {
             self.scanner.next()?;
             return Ok(Some(location));
         }
-        let last = Token { kind: Kind::Closing, text: ")", follows_line_end: false };
+        let last = Token { kind: TokenKind::Closing, text: ")", follows_line_end: false };
         Ok(ends_between(last, next).then_some(location))
     }
 
-    /// Whether `location` comes next, with or without its owners. Takes it.
-    fn reads_location(&mut self) -> Result<bool, Unsure> {
+    /// Consumes `location` with its owners, such as `window.location`. Returns whether `location` came next.
+    fn consume_location(&mut self) -> Result<bool, UncertainScript> {
         loop {
             match self.scanner.next()?.map(|token| token.text) {
                 Some("location") => return Ok(true),
-                Some(owner) if is_owner(owner) => {}
+                Some(owner) if is_location_owner(owner) => {}
                 _ => return Ok(false),
             }
-            if !self.scanner.takes(".")? {
+            if !self.scanner.consume_if(".")? {
                 return Ok(false);
             }
         }
     }
 }
 
-/// Whether a semicolon is inserted between two tokens, because the second is on another line and cannot continue the expression.
+/// Whether ECMAScript inserts a semicolon between two tokens, because the second is on another line and
+/// cannot continue the expression.
 fn ends_between(before: Token<'_>, next: Token<'_>) -> bool {
     let can_end = matches!(
         before.kind,
-        Kind::Word | Kind::Number | Kind::String | Kind::Template | Kind::Regex | Kind::Closing
+        TokenKind::Word
+            | TokenKind::Number
+            | TokenKind::String
+            | TokenKind::Template
+            | TokenKind::Regex
+            | TokenKind::Closing
     ) && !scanner::is_operator_word(before.text);
     let can_begin = match next.kind {
-        Kind::Word => !matches!(next.text, "in" | "instanceof" | "of"),
-        Kind::Number | Kind::String => true,
+        TokenKind::Word => !matches!(next.text, "in" | "instanceof" | "of"),
+        TokenKind::Number | TokenKind::String => true,
         _ => matches!(next.text, "{" | "!" | "~" | "++" | "--"),
     };
     next.follows_line_end && can_end && can_begin
 }
 
-/// The value of a string or of a template without placeholders. None if it has an escape other than of a character itself or by its number.
-fn string(token: Token<'_>) -> Option<Cow<'_, str>> {
-    if !matches!(token.kind, Kind::String | Kind::Template) {
+/// Returns the value of a string, or of a template without placeholders. `None` for other tokens, and for
+/// escapes other than an escaped punctuation character or a character code.
+fn string_value(token: Token<'_>) -> Option<Cow<'_, str>> {
+    if !matches!(token.kind, TokenKind::String | TokenKind::Template) {
         return None;
     }
     let inner = token.text.get(1..token.text.len().checked_sub(1)?)?;
-    if token.kind == Kind::Template && inner.contains("${") {
+    if token.kind == TokenKind::Template && inner.contains("${") {
         return None;
     }
     if !inner.contains('\\') {

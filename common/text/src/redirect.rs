@@ -1,7 +1,9 @@
-//! Redirects inside a page: a refresh or a script by which a browser leaves a page that shows next to nothing. docs/PAGES.md has the rule.
+//! Finds redirects inside a page: a refresh or a script makes a browser leave a page that shows almost no
+//! text. docs/PAGES.md defines the rule.
 //!
-//! Only pages with a sign of a redirect are looked at, once more and as a browser with scripts reads them. Reading ends where the page has
-//! shown enough words, so most of these cost little. Open elements are known by a stack, which is bounded by the page.
+//! Only a page with a sign of a redirect comes here. It is read a second time, like by a browser with scripts
+//! and frames. Reading stops as soon as the page has shown too many words for a redirect, so most pages cost
+//! little. A stack of open elements decides what is shown; its size is bounded by the page.
 
 mod open_elements;
 mod reader;
@@ -15,72 +17,72 @@ use super::xhtml;
 use html5gum::Tokenizer;
 use reader::Reader;
 
-/// A page that shows this many words is content.
+/// Minimum number of shown words that makes a page content instead of a redirect.
 const SHOWN_WORDS: usize = 20;
 
-/// The longest delay in seconds with which a refresh is a redirect, whatever the page shows beside.
+/// Maximum delay in seconds of a refresh that is a redirect whether or not the page shows its target.
 const DELAY_S_MAX: u32 = 1;
 
-/// The longest delay in seconds with which a refresh is a redirect if the page names the target.
+/// Maximum delay in seconds of a refresh that is a redirect if the page shows its target.
 const NAMED_DELAY_S_MAX: u32 = 10;
 
-/// What a page says about where it leads.
+/// Signs of a redirect that a page has shown so far.
 #[derive(Debug)]
-struct Signs<'t> {
+struct RedirectSigns<'t> {
     url: &'t PageUrl,
     tokeniser: &'t mut Tokeniser,
-    /// The URL of the page as links are resolved against it.
-    own: Option<Url>,
-    /// Against what links are resolved so far; none before the first `<base>`.
+    /// URL of the page, parsed for resolving links.
+    page_url: Option<Url>,
+    /// Base URL of links. `None` before the first `<base>`.
     base: Option<Url>,
-    /// The first refresh that counts.
+    /// First valid refresh.
     refresh: Option<Refresh>,
-    /// Where the last script that sets the location leads.
+    /// Target of the last script that leads to another page.
     script: Option<PageUrl>,
-    /// Links that are shown, not resolved.
+    /// Links that the page shows, not resolved.
     links: Vec<String>,
-    /// The text that is shown, so far.
+    /// Text that the page has shown so far.
     shown: Vec<u8>,
-    /// Text of this length is counted next.
-    counted_next: usize,
-    /// Whether the page shows too many words to be a redirect.
+    /// Length of `shown` at which its words are counted next.
+    next_count_at: usize,
+    /// Whether the page shows too many words for a redirect.
     is_content: bool,
 }
 
-/// A refresh that counts.
+/// First valid refresh of a page.
 #[derive(Debug)]
 struct Refresh {
     delay_s: u32,
-    /// The URL as it is written.
+    /// URL as the page writes it.
     reference: String,
-    /// None if it leads to no page.
+    /// Resolved URL. `None` if the refresh leads to no other page.
     target: Option<PageUrl>,
 }
 
-/// The target of a page, if it is a redirect to another URL than its own.
+/// Returns the target of a page, if the page is a redirect to another URL.
 pub(super) fn target(
     url: &PageUrl,
     text: &str,
     syntax: Syntax,
     tokeniser: &mut Tokeniser,
 ) -> Option<PageUrl> {
-    let mut signs = Signs {
+    let mut signs = RedirectSigns {
         url,
         tokeniser,
-        own: Url::parse(url.as_str()).ok(),
+        page_url: Url::parse(url.as_str()).ok(),
         base: None,
         refresh: None,
         script: None,
         links: Vec::new(),
         shown: Vec::new(),
-        counted_next: SHOWN_WORDS,
+        next_count_at: SHOWN_WORDS,
         is_content: false,
     };
     match syntax {
-        // It has been found to be XML, or it would have another syntax.
+        // The first reading has found the page to be XML, so this reading does not fail.
         Syntax::Xml => xhtml::read(text, &mut Reader::new(&mut signs, syntax)).ok()?,
         Syntax::Html | Syntax::BrokenXml => {
-            // It stops where it gives a token.
+            // The tokenizer stops when the reader emits its only token.
             Tokenizer::new_with_emitter(text, Reader::new(&mut signs, syntax)).next();
         }
     }
@@ -88,21 +90,21 @@ pub(super) fn target(
     if signs.is_content {
         return None;
     }
-    signs.refreshed().or(signs.script)
+    signs.refresh_target().or(signs.script)
 }
 
-impl Signs<'_> {
-    /// Takes text that is shown.
+impl RedirectSigns<'_> {
+    /// Takes text that the page shows.
     fn show(&mut self, text: &[u8]) {
         self.shown.extend_from_slice(text);
     }
 
-    /// Counts the words that are shown, if there may be enough of them.
-    fn count_sometimes(&mut self) {
-        if self.shown.len() >= self.counted_next {
+    /// Counts the shown words if `shown` has grown enough since the last count.
+    fn count_if_longer(&mut self) {
+        if self.shown.len() >= self.next_count_at {
             self.count();
-            // So that counting takes a time that is linear in the text.
-            self.counted_next = self.shown.len() + self.shown.len() / 2;
+            // Geometric growth keeps the total time of counting linear in the text.
+            self.next_count_at = self.shown.len() + self.shown.len() / 2;
         }
     }
 
@@ -111,27 +113,27 @@ impl Signs<'_> {
         self.is_content |= self.tokeniser.tokens(&mut text).len() >= SHOWN_WORDS;
     }
 
-    /// Takes the link of a `<base>`. The first one counts, even if it is no URL.
+    /// Takes the link of a `<base>`. The first base counts, even if it is invalid.
     fn set_base(&mut self, link: &str) {
         if self.base.is_none() {
-            let base = self.own.as_ref().and_then(|own| own.join(link).ok());
-            // A page cannot have its links resolved by such a URL.
+            let base = self.page_url.as_ref().and_then(|own| own.join(link).ok());
+            // Browsers ignore a base with such a scheme.
             let base = base.filter(|base| !matches!(base.scheme(), "data" | "javascript"));
-            self.base = base.or_else(|| self.own.clone());
+            self.base = base.or_else(|| self.page_url.clone());
         }
     }
 
-    /// Takes a link that is shown.
+    /// Takes a link that the page shows.
     fn add_link(&mut self, link: &str) {
         self.links.push(link.to_owned());
     }
 
-    /// Resolves a link against the base that is known so far.
+    /// Resolves a link against the base URL at the current position.
     fn resolve(&self, link: &str) -> Option<Url> {
-        self.base.as_ref().or(self.own.as_ref())?.join(link).ok()
+        self.base.as_ref().or(self.page_url.as_ref())?.join(link).ok()
     }
 
-    /// Takes the content of a refresh. The first valid one counts.
+    /// Takes the `content` attribute of a refresh. The first valid refresh counts.
     fn set_refresh(&mut self, content: &str) {
         if self.refresh.is_some() {
             return;
@@ -144,60 +146,60 @@ impl Signs<'_> {
         self.refresh = Some(Refresh {
             delay_s: refresh.delay_s,
             reference: refresh.reference.to_owned(),
-            target: self.page(refresh.reference, &target).filter(|_| !refresh.reference.is_empty()),
+            target: self.other_page(refresh.reference, &target).filter(|_| !refresh.reference.is_empty()),
         });
     }
 
-    /// Takes a whole script.
-    fn run(&mut self, script: &str) {
+    /// Takes the text of a script.
+    fn take_script(&mut self, script: &str) {
         let Some(location) = super::javascript::location(script) else { return };
         let mut reference = location.reference;
         if location.with_query {
-            // The query is appended to the string, not to the URL.
+            // The script appends the query to its string, before the string is resolved.
             let query = self.url.as_str().split('#').next().and_then(|url| url.split_once('?'));
             let query = query.map_or(String::new(), |(_, query)| format!("?{query}"));
             reference.push_str(&query);
         }
         let Some(target) = self.resolve(&reference) else { return };
-        self.script = self.page(&reference, &target).or(self.script.take());
+        self.script = self.other_page(&reference, &target).or(self.script.take());
     }
 
-    /// The page that a reference names, which resolves to this URL, if that is another page than this one. It keeps the spelling of an
-    /// absolute reference.
-    fn page(&self, reference: &str, target: &Url) -> Option<PageUrl> {
+    /// Returns the page URL of `target`, to which `reference` resolves. `None` if it is no page URL or the
+    /// URL of this page. Keeps the spelling of an absolute reference.
+    fn other_page(&self, reference: &str, target: &Url) -> Option<PageUrl> {
         let target = PageUrl::of_link(target).ok()?.spelled_as(reference);
         (!target.is_spelling_of(self.url)).then_some(target)
     }
 
-    /// Where the refresh leads, if it is a redirect.
-    fn refreshed(&self) -> Option<PageUrl> {
+    /// Returns the target of the refresh, if its delay makes it a redirect.
+    fn refresh_target(&self) -> Option<PageUrl> {
         let refresh = self.refresh.as_ref()?;
         let target = refresh.target.as_ref()?;
         let is_redirect = refresh.delay_s <= DELAY_S_MAX
-            || refresh.delay_s <= NAMED_DELAY_S_MAX && self.names(refresh, target);
+            || refresh.delay_s <= NAMED_DELAY_S_MAX && self.shows_target(refresh, target);
         is_redirect.then(|| target.clone())
     }
 
-    /// Whether a link or a word that is shown is the target.
-    fn names(&self, refresh: &Refresh, target: &PageUrl) -> bool {
+    /// Whether the page shows the target as a link or as a word.
+    fn shows_target(&self, refresh: &Refresh, target: &PageUrl) -> bool {
         let leads_there = |link: &String| {
-            let page = self.resolve(link).and_then(|resolved| self.page(link, &resolved));
+            let page = self.resolve(link).and_then(|resolved| self.other_page(link, &resolved));
             page.is_some_and(|page| page.is_spelling_of(target))
         };
         if self.links.iter().any(leads_there) {
             return true;
         }
-        let known = [bare(&refresh.reference), bare(target.as_str())];
+        let known = [bare_url(&refresh.reference), bare_url(target.as_str())];
         let text = String::from_utf8_lossy(&self.shown);
         text.split_whitespace().any(|word| {
-            let word = bare(word.trim_matches(is_around_url));
+            let word = bare_url(word.trim_matches(is_around_url));
             !word.is_empty() && known.iter().any(|known| known.eq_ignore_ascii_case(word))
         })
     }
 }
 
-/// A URL without its scheme, its fragment, and a slash at its end.
-fn bare(url: &str) -> &str {
+/// Returns the URL without its scheme, its fragment and a slash at its end.
+fn bare_url(url: &str) -> &str {
     let url = url.split('#').next().unwrap_or_default();
     let has_scheme =
         |scheme: &&str| url.get(..scheme.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(scheme));
@@ -206,7 +208,7 @@ fn bare(url: &str) -> &str {
     url.strip_suffix('/').unwrap_or(url)
 }
 
-/// Punctuation around a URL in a text.
+/// Whether a character next to a URL in a text is punctuation around it.
 fn is_around_url(c: char) -> bool {
     matches!(c, '.' | ',' | ';' | ':' | '!' | '?' | '(' | ')' | '[' | ']' | '<' | '>' | '"' | '\'')
         || !c.is_ascii() && !c.is_alphanumeric()

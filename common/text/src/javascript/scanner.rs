@@ -1,41 +1,46 @@
-//! Cuts a script into tokens: words, numbers, strings, templates, regular expressions, and signs.
+//! Cuts a script into tokens: words, numbers, strings, templates, regular expressions and signs.
 //!
-//! Whether a slash divides or begins a regular expression depends on the syntax around it. Behind a closing bracket this scanner is unsure.
+//! The scanner has no parser. It therefore fails with [`UncertainScript`] if only the syntax could decide how
+//! to read a character. An example is a slash behind a closing bracket, which may divide or begin a regular
+//! expression.
 
-/// The script cannot be read for certain.
+/// Error: the script cannot be read with certainty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Unsure;
+pub(super) struct UncertainScript;
 
+/// Kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// A name or a keyword.
+pub(super) enum TokenKind {
+    /// Name or keyword.
     Word,
     Number,
     String,
     Template,
     Regex,
-    /// A closing bracket.
+    /// Closing bracket.
     Closing,
-    /// Any other sign.
+    /// Any other operator or punctuation.
     Sign,
 }
 
+/// Token of a script with its text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Token<'s> {
-    pub(super) kind: Kind,
+    pub(super) kind: TokenKind,
     pub(super) text: &'s str,
-    /// Whether a line ends between the token before and this one.
+    /// Whether a line ends between the previous token and this token.
     pub(super) follows_line_end: bool,
 }
 
-/// Signs of more than one character that matter: those that contain another sign that matters, or end an expression.
+/// Signs of several characters that must not be split, because they contain another sign that matters, or end
+/// an expression.
 const SIGNS: [&str; 10] = ["===", "!==", "==", "!=", "=>", "<=", ">=", "++", "--", "?."];
 
-/// Reads tokens one by one, with one of them in advance.
+/// Reads the tokens of a script one by one, with one token of lookahead.
 #[derive(Debug, Clone)]
 pub(super) struct Scanner<'s> {
     rest: &'s str,
-    /// Whether the place is the beginning of a line.
+    /// Whether no token precedes the current position.
     line_begins: bool,
     before: Option<Token<'s>>,
     peeked: Option<Option<Token<'s>>>,
@@ -46,8 +51,8 @@ impl<'s> Scanner<'s> {
         Self { rest: script, line_begins: true, before: None, peeked: None }
     }
 
-    /// The next token, which stays the next one.
-    pub(super) fn peek(&mut self) -> Result<Option<Token<'s>>, Unsure> {
+    /// Returns the next token without consuming it.
+    pub(super) fn peek(&mut self) -> Result<Option<Token<'s>>, UncertainScript> {
         if let Some(token) = self.peeked {
             return Ok(token);
         }
@@ -56,41 +61,42 @@ impl<'s> Scanner<'s> {
         Ok(token)
     }
 
-    /// Takes the next token.
-    pub(super) fn next(&mut self) -> Result<Option<Token<'s>>, Unsure> {
+    /// Consumes the next token.
+    pub(super) fn next(&mut self) -> Result<Option<Token<'s>>, UncertainScript> {
         let token = self.peek()?;
         self.peeked = None;
         Ok(token)
     }
 
-    /// Takes the next token if it is this one.
-    pub(super) fn takes(&mut self, text: &str) -> Result<bool, Unsure> {
-        let is_it = self.peek()?.is_some_and(|token| token.text == text);
-        if is_it {
+    /// Consumes the next token if its text is `text`. Returns whether it is.
+    pub(super) fn consume_if(&mut self, text: &str) -> Result<bool, UncertainScript> {
+        let is_match = self.peek()?.is_some_and(|token| token.text == text);
+        if is_match {
             self.peeked = None;
         }
-        Ok(is_it)
+        Ok(is_match)
     }
 
-    /// Skips an opening bracket, which must come next, and all up to its closing bracket.
-    pub(super) fn skip_brackets_of(&mut self, opening: &str) -> Result<(), Unsure> {
+    /// Skips the bracket `opening`, which must come next, with everything up to its closing bracket.
+    pub(super) fn skip_brackets_of(&mut self, opening: &str) -> Result<(), UncertainScript> {
         if self.peek()?.is_none_or(|token| token.text != opening) {
-            return Err(Unsure);
+            return Err(UncertainScript);
         }
         self.skip_brackets()
     }
 
-    /// Skips brackets with all that is in them.
-    pub(super) fn skip_brackets(&mut self) -> Result<(), Unsure> {
-        // The closing bracket of each open one.
+    /// Skips the bracket that comes next with everything up to its closing bracket. Any other token is
+    /// skipped alone.
+    pub(super) fn skip_brackets(&mut self) -> Result<(), UncertainScript> {
+        // Closing brackets that are still expected.
         let mut open = Vec::new();
         loop {
-            let token = self.next()?.ok_or(Unsure)?;
+            let token = self.next()?.ok_or(UncertainScript)?;
             match token.text {
                 "(" => open.push(")"),
                 "[" => open.push("]"),
                 "{" => open.push("}"),
-                ")" | "]" | "}" if open.pop() != Some(token.text) => return Err(Unsure),
+                ")" | "]" | "}" if open.pop() != Some(token.text) => return Err(UncertainScript),
                 _ => {}
             }
             if open.is_empty() {
@@ -99,36 +105,36 @@ impl<'s> Scanner<'s> {
         }
     }
 
-    fn scan(&mut self) -> Result<Option<Token<'s>>, Unsure> {
+    fn scan(&mut self) -> Result<Option<Token<'s>>, UncertainScript> {
         let follows_line_end = self.skip_blanks()?;
         let Some(first) = self.rest.chars().next() else { return Ok(None) };
         let (kind, length) = match first {
-            '"' | '\'' => (Kind::String, self.quoted(first)?),
-            '`' => (Kind::Template, self.template()?),
-            '0'..='9' => (Kind::Number, self.length_while(|c| is_word(c) || c == '.')),
-            '/' if self.divides()? => (Kind::Sign, 1),
-            '/' => (Kind::Regex, self.regex()?),
-            ')' | ']' | '}' => (Kind::Closing, 1),
-            // An escape in a name hides what the name is.
-            '\\' => return Err(Unsure),
-            _ if is_word(first) => (Kind::Word, self.length_while(is_word)),
+            '"' | '\'' => (TokenKind::String, self.quoted(first)?),
+            '`' => (TokenKind::Template, self.template()?),
+            '0'..='9' => (TokenKind::Number, self.length_while(|c| is_word_character(c) || c == '.')),
+            '/' if self.is_division()? => (TokenKind::Sign, 1),
+            '/' => (TokenKind::Regex, self.regex()?),
+            ')' | ']' | '}' => (TokenKind::Closing, 1),
+            // An escape could spell any name.
+            '\\' => return Err(UncertainScript),
+            _ if is_word_character(first) => (TokenKind::Word, self.length_while(is_word_character)),
             _ => {
                 let sign = SIGNS.iter().find(|sign| self.rest.starts_with(**sign));
-                (Kind::Sign, sign.map_or(first.len_utf8(), |sign| sign.len()))
+                (TokenKind::Sign, sign.map_or(first.len_utf8(), |sign| sign.len()))
             }
         };
         let (text, rest) = self.rest.split_at(length);
         let token = Token { kind, text, follows_line_end };
         if text == "throw" {
-            // Nothing says whether the statements behind it are reached.
-            return Err(Unsure);
+            // The statements behind a `throw` may not be reached.
+            return Err(UncertainScript);
         }
         (self.rest, self.line_begins, self.before) = (rest, false, Some(token));
         Ok(Some(token))
     }
 
     /// Skips white space and comments. Returns whether a line ends in them.
-    fn skip_blanks(&mut self) -> Result<bool, Unsure> {
+    fn skip_blanks(&mut self) -> Result<bool, UncertainScript> {
         let mut line_ends = false;
         loop {
             let trimmed = self.rest.trim_start_matches(|c: char| c.is_whitespace() || c == '\u{feff}');
@@ -140,7 +146,7 @@ impl<'s> Scanner<'s> {
             if is_line_comment {
                 self.rest = &trimmed[trimmed.find(is_line_end).unwrap_or(trimmed.len())..];
             } else if let Some(comment) = trimmed.strip_prefix("/*") {
-                let (comment, rest) = comment.split_once("*/").ok_or(Unsure)?;
+                let (comment, rest) = comment.split_once("*/").ok_or(UncertainScript)?;
                 line_ends |= comment.contains(is_line_end);
                 self.rest = rest;
             } else {
@@ -153,22 +159,22 @@ impl<'s> Scanner<'s> {
         self.rest.find(|c| !is_part(c)).unwrap_or(self.rest.len())
     }
 
-    /// The length of a string. It ends on its line.
-    fn quoted(&self, quote: char) -> Result<usize, Unsure> {
+    /// Returns the length of a string, which must end on its line.
+    fn quoted(&self, quote: char) -> Result<usize, UncertainScript> {
         let mut chars = self.rest.char_indices().skip(1);
         while let Some((at, c)) = chars.next() {
             match c {
                 '\\' => drop(chars.next()),
-                '\n' | '\r' => return Err(Unsure),
+                '\n' | '\r' => return Err(UncertainScript),
                 _ if c == quote => return Ok(at + 1),
                 _ => {}
             }
         }
-        Err(Unsure)
+        Err(UncertainScript)
     }
 
-    /// The length of a template. A placeholder that contains quotes or brackets is uncertain.
-    fn template(&self) -> Result<usize, Unsure> {
+    /// Returns the length of a template. Fails if a placeholder contains quotes, braces or slashes.
+    fn template(&self) -> Result<usize, UncertainScript> {
         let mut chars = self.rest.char_indices().skip(1);
         let mut is_placeholder = false;
         while let Some((at, c)) = chars.next() {
@@ -176,44 +182,44 @@ impl<'s> Scanner<'s> {
                 '\\' => drop(chars.next()),
                 '{' if self.rest[..at].ends_with('$') && !is_placeholder => is_placeholder = true,
                 '}' => is_placeholder = false,
-                '{' | '`' | '"' | '\'' | '/' if is_placeholder => return Err(Unsure),
+                '{' | '`' | '"' | '\'' | '/' if is_placeholder => return Err(UncertainScript),
                 '`' => return Ok(at + 1),
                 _ => {}
             }
         }
-        Err(Unsure)
+        Err(UncertainScript)
     }
 
-    /// Whether a slash here divides, by the token before it.
-    fn divides(&self) -> Result<bool, Unsure> {
+    /// Whether a slash at the current position divides, judged by the previous token.
+    fn is_division(&self) -> Result<bool, UncertainScript> {
         let Some(before) = self.before else { return Ok(false) };
         match before.kind {
-            Kind::Closing => Err(Unsure),
-            Kind::Word => Ok(!is_operator_word(before.text)),
-            Kind::Number | Kind::String | Kind::Template | Kind::Regex => Ok(true),
-            Kind::Sign if matches!(before.text, "++" | "--") => Err(Unsure),
-            Kind::Sign => Ok(false),
+            TokenKind::Closing => Err(UncertainScript),
+            TokenKind::Word => Ok(!is_operator_word(before.text)),
+            TokenKind::Number | TokenKind::String | TokenKind::Template | TokenKind::Regex => Ok(true),
+            TokenKind::Sign if matches!(before.text, "++" | "--") => Err(UncertainScript),
+            TokenKind::Sign => Ok(false),
         }
     }
 
-    /// The length of a regular expression with its flags.
-    fn regex(&self) -> Result<usize, Unsure> {
+    /// Returns the length of a regular expression, including its flags.
+    fn regex(&self) -> Result<usize, UncertainScript> {
         let mut chars = self.rest.char_indices().skip(1);
         let mut is_class = false;
         while let Some((at, c)) = chars.next() {
             match c {
-                '\\' if chars.next().is_none_or(|(_, c)| is_line_end(c)) => return Err(Unsure),
+                '\\' if chars.next().is_none_or(|(_, c)| is_line_end(c)) => return Err(UncertainScript),
                 '[' => is_class = true,
                 ']' => is_class = false,
                 '/' if !is_class => {
                     let flags = &self.rest[at + 1..];
-                    return Ok(at + 1 + flags.find(|c| !is_word(c)).unwrap_or(flags.len()));
+                    return Ok(at + 1 + flags.find(|c| !is_word_character(c)).unwrap_or(flags.len()));
                 }
-                _ if is_line_end(c) => return Err(Unsure),
+                _ if is_line_end(c) => return Err(UncertainScript),
                 _ => {}
             }
         }
-        Err(Unsure)
+        Err(UncertainScript)
     }
 }
 
@@ -221,11 +227,11 @@ fn is_line_end(c: char) -> bool {
     matches!(c, '\n' | '\r' | '\u{2028}' | '\u{2029}')
 }
 
-fn is_word(c: char) -> bool {
+fn is_word_character(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | '$')
 }
 
-/// Whether a word is an operator or begins a statement, so that an expression follows it.
+/// Whether an expression follows the word, because it is an operator or begins a statement.
 pub(super) fn is_operator_word(word: &str) -> bool {
     matches!(
         word,

@@ -1,37 +1,38 @@
-//! The elements around the current place, as far as they decide what is shown and what counts.
+//! The stack of open elements, which decides whether text is shown and whether a refresh or script counts.
 //!
-//! Elements of HTML whose end tag may be missing end where HTML lets them end. A misplaced end tag is looked for in the innermost elements alone,
-//! so that a tag costs the same however deep it is.
+//! HTML elements whose end tag may be missing end where HTML lets them end. The element that a tag ends is
+//! searched only among the innermost elements, so that the cost of a tag does not depend on its depth.
 
 use crate::short_name::Name;
 
-/// End tags and paragraphs are looked for in so many of the innermost elements.
-const LOOKED_AT: usize = 256;
+/// Number of innermost elements among which a tag may end an element.
+const SEARCH_DEPTH: usize = 256;
 
-/// An open element.
+/// Open element with the visibility of its content.
 #[derive(Debug, Clone, Copy)]
-struct Open {
+struct OpenElement {
     name: Name,
-    place: Place,
+    visibility: Visibility,
 }
 
-/// What counts at a place.
+/// Effect of the content at a position of the page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
-    /// Whether text and links are shown.
+pub(super) struct Visibility {
+    /// Whether a browser shows text and links.
     pub(super) is_shown: bool,
-    /// Whether a refresh and scripts count.
+    /// Whether a browser follows a refresh and executes scripts.
     pub(super) is_live: bool,
 }
 
+/// Stack of the open elements, from the outermost to the innermost.
 #[derive(Debug)]
 pub(super) struct OpenElements {
-    open: Vec<Open>,
-    /// Whether end tags are never missing.
+    open: Vec<OpenElement>,
+    /// Whether the page is XML, in which no end tag is missing.
     is_xml: bool,
 }
 
-/// Start tags that end a paragraph.
+/// Whether the start tag of the element ends a paragraph.
 #[rustfmt::skip]
 fn ends_paragraph(name: &[u8]) -> bool {
     matches!(
@@ -43,7 +44,7 @@ fn ends_paragraph(name: &[u8]) -> bool {
     )
 }
 
-/// Elements outside of which a start tag ends nothing.
+/// Whether the element is a scope. With few exceptions, a tag inside a scope ends no element outside it.
 fn is_scope(name: &[u8]) -> bool {
     matches!(
         name,
@@ -60,7 +61,7 @@ fn is_scope(name: &[u8]) -> bool {
     )
 }
 
-/// Elements that the end tag of an element inside them may end, over which they are misnested.
+/// Whether the element is a formatting element, which HTML allows to be misnested.
 fn is_formatting(name: &[u8]) -> bool {
     matches!(
         name,
@@ -80,7 +81,8 @@ fn is_formatting(name: &[u8]) -> bool {
     )
 }
 
-/// Elements that are no paragraphs' ends, and that the end tags of ordinary elements do not end.
+/// Whether the element is special without ending a paragraph. The end tag of an ordinary element ends no
+/// special element around it.
 #[rustfmt::skip]
 fn is_special(name: &[u8]) -> bool {
     is_scope(name)
@@ -96,32 +98,35 @@ impl OpenElements {
         Self { open: Vec::new(), is_xml }
     }
 
-    /// The current place.
-    pub(super) fn place(&self) -> Place {
-        self.open.last().map_or(Place { is_shown: true, is_live: true }, |open| open.place)
+    /// Returns the visibility at the current position.
+    pub(super) fn visibility(&self) -> Visibility {
+        self.open.last().map_or(Visibility { is_shown: true, is_live: true }, |open| open.visibility)
     }
 
-    /// Takes a start tag. `adds` says what its content loses.
+    /// Takes a start tag. `is_hidden` says whether attributes hide the element.
     pub(super) fn start(&mut self, name: Name, is_hidden: bool) {
         if !self.is_xml {
             self.end_implied(name.get());
         }
-        let around = self.place();
+        let around = self.visibility();
         let is_unread =
             matches!(name.get(), b"noscript" | b"template" | b"iframe" | b"noembed" | b"noframes");
         let is_shown = !is_hidden && !is_unread && !matches!(name.get(), b"title" | b"script" | b"style");
-        let place = Place { is_shown: around.is_shown && is_shown, is_live: around.is_live && !is_unread };
-        self.open.push(Open { name, place });
+        let visibility =
+            Visibility { is_shown: around.is_shown && is_shown, is_live: around.is_live && !is_unread };
+        self.open.push(OpenElement { name, visibility });
     }
 
-    /// Takes an end tag. It ends nothing past an element that HTML does not let it end.
+    /// Takes an end tag, which ends the innermost matching element. HTML does not let an end tag reach past
+    /// certain elements, its borders.
     pub(super) fn end(&mut self, name: Name) {
         if self.is_xml {
             return self.close(|open| open.name == name, |_| false);
         }
         let is_heading = is_heading(name.get());
-        let is_it = |open: &Open| open.name == name || is_heading && self::is_heading(open.name.get());
-        let is_border = |open: &Open| match name.get() {
+        let is_match =
+            |open: &OpenElement| open.name == name || is_heading && self::is_heading(open.name.get());
+        let is_border = |open: &OpenElement| match name.get() {
             b"template" => false,
             b"table" | b"caption" | b"tbody" | b"thead" | b"tfoot" | b"tr" | b"td" | b"th" => {
                 matches!(open.name.get(), b"table" | b"template")
@@ -132,10 +137,10 @@ impl OpenElements {
             }
             _ => ends_paragraph(open.name.get()) || is_special(open.name.get()),
         };
-        self.close(is_it, is_border);
+        self.close(is_match, is_border);
     }
 
-    /// Ends what a start tag ends.
+    /// Ends the elements that the start tag `name` ends.
     fn end_implied(&mut self, name: &[u8]) {
         if ends_paragraph(name) {
             self.close(|open| open.name.get() == b"p", |open| is_scope(open.name.get()));
@@ -151,7 +156,7 @@ impl OpenElements {
             b"a" | b"button" | b"nobr" => return self.close_same(name),
             _ => return,
         };
-        let is_container = |open: &Open| match name {
+        let is_container = |open: &OpenElement| match name {
             b"li" => matches!(open.name.get(), b"ul" | b"ol" | b"menu" | b"dir") || is_scope(open.name.get()),
             b"dd" | b"dt" => open.name.get() == b"dl" || is_scope(open.name.get()),
             b"option" | b"optgroup" => open.name.get() == b"select",
@@ -160,7 +165,7 @@ impl OpenElements {
         self.close(|open| same.contains(&open.name.get()), is_container);
     }
 
-    /// Ends an element that cannot contain another one of its name.
+    /// Ends an element that cannot contain another element of its name.
     fn close_same(&mut self, name: &[u8]) {
         self.close(
             |open| open.name.get() == name,
@@ -168,11 +173,11 @@ impl OpenElements {
         );
     }
 
-    /// Ends the innermost such element with all that is in it, unless a border is further in.
-    fn close(&mut self, is_it: impl Fn(&Open) -> bool, is_border: impl Fn(&Open) -> bool) {
-        let from = self.open.len().saturating_sub(LOOKED_AT);
+    /// Ends the innermost matching element with everything in it, unless a border lies inside that element.
+    fn close(&mut self, is_match: impl Fn(&OpenElement) -> bool, is_border: impl Fn(&OpenElement) -> bool) {
+        let from = self.open.len().saturating_sub(SEARCH_DEPTH);
         for at in (from..self.open.len()).rev() {
-            if is_it(&self.open[at]) {
+            if is_match(&self.open[at]) {
                 self.open.truncate(at);
                 return;
             }

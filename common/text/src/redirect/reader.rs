@@ -1,8 +1,8 @@
-//! Reads a page as a browser with scripts and frames does, for the signs of a redirect.
+//! Reads a page like a browser with scripts and frames, and collects the signs of a redirect.
 
 use html5gum::{Emitter, Error, State};
 
-use super::Signs;
+use super::RedirectSigns;
 use super::open_elements::OpenElements;
 use crate::attributes::Value;
 use crate::foreign::Foreign;
@@ -11,7 +11,7 @@ use crate::style::hides;
 use crate::syntax::{Syntax, holds_raw_text, raw_state};
 use crate::xhtml::is_void;
 
-/// The names of the attributes that are read.
+/// Names of the attributes that the reader collects.
 const ATTRIBUTES: [&str; 11] = [
     "content",
     "event",
@@ -26,15 +26,15 @@ const ATTRIBUTES: [&str; 11] = [
     "type",
 ];
 
-/// The attributes of a tag. Of two of one name the first counts.
+/// Attributes of a tag. If an attribute occurs twice, the first counts.
 #[derive(Debug, Default)]
 struct Attributes {
     values: [Option<String>; ATTRIBUTES.len()],
     name: Name,
     value: Value,
     is_open: bool,
-    /// Whether a value is there. Most tags have none.
-    is_any: bool,
+    /// Whether any value is set. Most tags have no attribute of interest.
+    has_values: bool,
 }
 
 impl Attributes {
@@ -52,9 +52,9 @@ impl Attributes {
         if let Some(at) = known
             && self.values[at].is_none()
         {
-            // A value that is too long is there, and empty.
+            // A value that is too long counts as present and empty.
             self.values[at] = Some(self.value.get().unwrap_or_default().to_owned());
-            self.is_any = true;
+            self.has_values = true;
         }
     }
 
@@ -65,21 +65,22 @@ impl Attributes {
 
     fn clear(&mut self) {
         self.is_open = false;
-        if std::mem::take(&mut self.is_any) {
+        if std::mem::take(&mut self.has_values) {
             self.values = Default::default();
         }
     }
 
-    /// Whether they hide the element.
+    /// Whether the attributes hide the element.
     fn hide(&self) -> bool {
-        if !self.is_any {
+        if !self.has_values {
             return false;
         }
         self.get("hidden").is_some_and(|value| !value.eq_ignore_ascii_case("until-found"))
             || self.get("style").is_some_and(hides)
     }
 
-    /// Whether those of a script have it executed where it stands (WHATWG HTML, "prepare the script element").
+    /// Whether a browser executes a script with these attributes immediately, from its own text (WHATWG HTML,
+    /// "prepare the script element").
     fn is_classic_script(&self) -> bool {
         let is_elsewhere =
             ["src", "nomodule", "event", "for"].into_iter().any(|name| self.get(name).is_some());
@@ -94,7 +95,7 @@ impl Attributes {
     }
 }
 
-/// Whether a media type is one of JavaScript (WHATWG MIME Sniffing, "JavaScript MIME type").
+/// Whether a media type is a JavaScript MIME type (WHATWG MIME Sniffing).
 fn is_javascript(kind: &str) -> bool {
     matches!(
         kind.split_once('/'),
@@ -113,8 +114,9 @@ fn is_javascript(kind: &str) -> bool {
     )
 }
 
+/// Emitter that collects the signs of a redirect from the events of the tokenizer.
 pub(super) struct Reader<'s, 't> {
-    signs: &'s mut Signs<'t>,
+    signs: &'s mut RedirectSigns<'t>,
     syntax: Syntax,
     elements: OpenElements,
     foreign: Foreign,
@@ -123,15 +125,16 @@ pub(super) struct Reader<'s, 't> {
     is_end: bool,
     is_self_closing: bool,
     attributes: Attributes,
-    /// The text of the script at this place.
+    /// Text of the open script, if the script counts.
     script: Option<Vec<u8>>,
+    /// Whether the body has begun, so that a later `frameset` is ignored.
     has_body: bool,
-    /// Whether the page is made of frames, and shows nothing else.
+    /// Whether the page consists of frames and shows no text of its own.
     is_frameset: bool,
 }
 
 impl<'s, 't> Reader<'s, 't> {
-    pub(super) fn new(signs: &'s mut Signs<'t>, syntax: Syntax) -> Self {
+    pub(super) fn new(signs: &'s mut RedirectSigns<'t>, syntax: Syntax) -> Self {
         Self {
             signs,
             syntax,
@@ -162,7 +165,7 @@ impl<'s, 't> Reader<'s, 't> {
             }
             return None;
         }
-        self.note();
+        self.record_sign();
         let is_empty = self.is_self_closing
             && (matches!(name.get(), b"svg" | b"math")
                 || self.syntax == Syntax::BrokenXml && holds_raw_text(name.get()));
@@ -170,35 +173,36 @@ impl<'s, 't> Reader<'s, 't> {
             return None;
         }
         self.elements.start(name, self.attributes.hide());
-        // A browser ignores the tags of scripts among frames.
-        let is_live = self.elements.place().is_live && !self.is_frameset;
+        // A browser ignores script tags inside a frameset.
+        let is_live = self.elements.visibility().is_live && !self.is_frameset;
         if name.get() == b"script" && is_live && self.attributes.is_classic_script() {
             self.script = Some(Vec::new());
         }
-        // A browser with scripts and frames does not look into the others.
+        // A browser with scripts and frames reads the content of `noscript`, `iframe` and `noframes` as raw
+        // text.
         let is_raw = holds_raw_text(name.get());
         raw_state(name.get()).or(is_raw.then_some(State::RawText))
     }
 
-    /// Takes what a start tag says.
-    fn note(&mut self) {
-        let place = self.elements.place();
+    /// Records the signs in the current start tag.
+    fn record_sign(&mut self) {
+        let visibility = self.elements.visibility();
         let attributes = &self.attributes;
         match self.name.get() {
             b"frameset" if !self.has_body => self.is_frameset = true,
-            b"base" if place.is_live => {
+            b"base" if visibility.is_live => {
                 if let Some(link) = attributes.get("href") {
                     self.signs.set_base(link);
                 }
             }
-            b"meta" if place.is_live && !self.is_frameset => {
+            b"meta" if visibility.is_live && !self.is_frameset => {
                 let is_refresh =
                     attributes.get("http-equiv").is_some_and(|kind| kind.eq_ignore_ascii_case("refresh"));
                 if let Some(content) = attributes.get("content").filter(|_| is_refresh) {
                     self.signs.set_refresh(content);
                 }
             }
-            b"a" | b"area" if place.is_shown && place.is_live && !attributes.hide() => {
+            b"a" | b"area" if visibility.is_shown && visibility.is_live && !attributes.hide() => {
                 if let Some(link) = attributes.get("href") {
                     self.signs.add_link(link);
                 }
@@ -214,19 +218,19 @@ impl<'s, 't> Reader<'s, 't> {
         if self.name.get() == b"script"
             && let Some(script) = self.script.take()
         {
-            self.signs.run(&String::from_utf8_lossy(&script));
+            self.signs.take_script(&String::from_utf8_lossy(&script));
         }
     }
 }
 
 impl Emitter for Reader<'_, '_> {
-    /// Nothing more needs to be read.
+    /// Emitted when the page has shown enough words to be content, to stop the tokenizer.
     type Token = ();
 
     fn emit_string(&mut self, piece: &[u8]) {
         if let Some(script) = &mut self.script {
             script.extend_from_slice(piece);
-        } else if self.elements.place().is_shown && !self.is_frameset && piece != b"\0" {
+        } else if self.elements.visibility().is_shown && !self.is_frameset && piece != b"\0" {
             self.has_body |= !piece.trim_ascii().is_empty();
             self.signs.show(piece);
         }
@@ -271,7 +275,7 @@ impl Emitter for Reader<'_, '_> {
         } else {
             self.start_tag()
         };
-        self.signs.count_sometimes();
+        self.signs.count_if_longer();
         state
     }
 

@@ -1,25 +1,27 @@
-//! What entities stand for: characters by number, those of XML and of HTML, and those that the document declares itself.
+//! Resolves entities: character references, the entities of XML and HTML, and those that the document
+//! declares.
 //!
-//! Expanding reads at most [`BYTES_MAX`] bytes of replacements in a document, and follows at most [`NESTING_MAX`] of them into each other,
-//! so that a few lines of entities cannot become gigabytes. An external entity is empty, and nothing is fetched.
+//! A few lines of nested entities could expand to gigabytes. A document therefore expands at most
+//! [`BYTES_MAX`] bytes of replacement text, and at most [`NESTING_MAX`] entities inside each other. External
+//! entities are empty: the module never fetches anything.
 
 use std::collections::HashMap;
 use std::rc::Rc;
 
 use quick_xml::escape::resolve_html5_entity;
 
-use super::Broken;
+use super::XmlError;
 
-/// The most bytes of replacements that are read for a document.
+/// Maximum number of bytes of replacement text that a document may expand.
 const BYTES_MAX: usize = 1 << 20;
 
-/// The most entities that are inside each other.
+/// Maximum depth of entities inside each other.
 pub(super) const NESTING_MAX: usize = 16;
 
-/// The most entities that a document declares. Later ones are unknown.
+/// Maximum number of entities that a document may declare. Later declarations are ignored.
 const DECLARED_MAX: usize = 4_096;
 
-/// What is left of the bytes that may be read.
+/// Number of bytes that the document may still expand.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Budget(usize);
 
@@ -30,33 +32,36 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// Takes a replacement that is inside so many others.
-    pub(super) fn take(&mut self, replacement: &str, nesting: usize) -> Result<(), Broken> {
-        // An empty replacement takes time, too.
-        self.0 = self.0.checked_sub(replacement.len() + 1).ok_or(Broken)?;
-        if nesting < NESTING_MAX { Ok(()) } else { Err(Broken) }
+    /// Charges a replacement text inside `nesting` other entities. Fails if a limit is exceeded.
+    pub(super) fn take(&mut self, replacement: &str, nesting: usize) -> Result<(), XmlError> {
+        // An empty replacement also takes time, so it costs a byte.
+        self.0 = self.0.checked_sub(replacement.len() + 1).ok_or(XmlError)?;
+        if nesting < NESTING_MAX { Ok(()) } else { Err(XmlError) }
     }
 }
 
-/// What an entity stands for.
+/// Replacement of an entity.
 pub(super) enum Entity {
+    /// Character reference, or a predefined entity of XML.
     Char(char),
-    Known(&'static str),
-    /// The replacement that the document declares. It may have markup and other entities.
+    /// Predefined entity of HTML.
+    Predefined(&'static str),
+    /// Replacement text that the document declares. May contain markup and other entities.
     Declared(Rc<str>),
 }
 
-/// The entities that a document declares.
+/// Entities that a document declares.
 #[derive(Debug, Default)]
 pub(super) struct Entities {
     declared: HashMap<Box<str>, Rc<str>>,
 }
 
 impl Entities {
-    /// Reads the internal subset of a document type declaration, whose text stands behind `<!DOCTYPE`.
-    pub(super) fn declared(declaration: &str) -> Self {
+    /// Reads the internal subset of a document type declaration. `declaration` is its text behind
+    /// `<!DOCTYPE`.
+    pub(super) fn from_doctype(declaration: &str) -> Self {
         let mut entities = Self::default();
-        let mut rest = subset(declaration);
+        let mut rest = internal_subset(declaration);
         while let Some(next) = rest.trim_start().chars().next() {
             rest = rest.trim_start();
             let after = if let Some(comment) = rest.strip_prefix("<!--") {
@@ -68,7 +73,8 @@ impl Entities {
             } else if next == '<' {
                 after_declaration(rest)
             } else {
-                // The end of the subset, or a parameter entity, behind which declarations may mean something else.
+                // The subset ends here, or a parameter entity may change the meaning of the following
+                // declarations.
                 None
             };
             let Some(after) = after else { break };
@@ -77,7 +83,7 @@ impl Entities {
         entities
     }
 
-    /// Reads the declaration of an entity behind its keyword. Returns what is behind the declaration.
+    /// Reads the declaration of an entity, without its keyword. Returns the text behind the declaration.
     fn declare<'d>(&mut self, declaration: &'d str) -> Option<&'d str> {
         let after = after_declaration(declaration)?;
         let name = declaration.trim_start();
@@ -86,8 +92,8 @@ impl Entities {
         if name != "%" && self.declared.len() < DECLARED_MAX && !self.declared.contains_key(name) {
             let value = value.trim_start();
             let replacement = match value.chars().next()? {
-                quote @ ('"' | '\'') => with_characters(value[1..].split(quote).next()?)?,
-                // An external entity.
+                quote @ ('"' | '\'') => resolve_character_references(value[1..].split(quote).next()?)?,
+                // External entity.
                 _ => String::new(),
             };
             self.declared.insert(name.into(), replacement.into());
@@ -95,10 +101,10 @@ impl Entities {
         Some(after)
     }
 
-    /// What `&name;` stands for.
-    pub(super) fn get(&self, name: &str) -> Result<Entity, Broken> {
+    /// Returns the replacement of `&name;`. Fails for an unknown name.
+    pub(super) fn get(&self, name: &str) -> Result<Entity, XmlError> {
         if let Some(number) = name.strip_prefix('#') {
-            return character(number).map(Entity::Char).ok_or(Broken);
+            return character(number).map(Entity::Char).ok_or(XmlError);
         }
         match name {
             "amp" => Ok(Entity::Char('&')),
@@ -108,29 +114,30 @@ impl Entities {
             "apos" => Ok(Entity::Char('\'')),
             _ => match self.declared.get(name) {
                 Some(replacement) => Ok(Entity::Declared(replacement.clone())),
-                None => resolve_html5_entity(name).map(Entity::Known).ok_or(Broken),
+                None => resolve_html5_entity(name).map(Entity::Predefined).ok_or(XmlError),
             },
         }
     }
 
-    /// Appends the value of an attribute, with what its entities stand for. The value is inside so many entities.
-    pub(super) fn expand_into(
+    /// Appends an attribute value with its entities expanded. `nesting` is the number of entities around the
+    /// value.
+    pub(super) fn expand_attribute(
         &self,
         value: &str,
         expanded: &mut String,
         budget: &mut Budget,
         nesting: usize,
-    ) -> Result<(), Broken> {
+    ) -> Result<(), XmlError> {
         let mut rest = value;
         while let Some((before, reference)) = rest.split_once('&') {
             expanded.push_str(before);
-            let (name, after) = reference.split_once(';').ok_or(Broken)?;
+            let (name, after) = reference.split_once(';').ok_or(XmlError)?;
             match self.get(name)? {
                 Entity::Char(c) => expanded.push(c),
-                Entity::Known(text) => expanded.push_str(text),
+                Entity::Predefined(text) => expanded.push_str(text),
                 Entity::Declared(replacement) => {
                     budget.take(&replacement, nesting)?;
-                    self.expand_into(&replacement, expanded, budget, nesting + 1)?;
+                    self.expand_attribute(&replacement, expanded, budget, nesting + 1)?;
                 }
             }
             rest = after;
@@ -140,8 +147,9 @@ impl Entities {
     }
 }
 
-/// The internal subset of a document type declaration: what is behind its first bracket outside of quotes.
-fn subset(declaration: &str) -> &str {
+/// Returns the internal subset of a document type declaration, with the text behind it. The subset begins
+/// behind the first bracket outside quotes.
+fn internal_subset(declaration: &str) -> &str {
     let mut quote = None;
     for (at, c) in declaration.char_indices() {
         match (quote, c) {
@@ -154,7 +162,7 @@ fn subset(declaration: &str) -> &str {
     ""
 }
 
-/// What is behind the end of a declaration, which is no bracket in quotes.
+/// Returns the text behind a declaration, which ends at the first `>` outside quotes.
 fn after_declaration(declaration: &str) -> Option<&str> {
     let mut quote = None;
     for (at, byte) in declaration.bytes().enumerate() {
@@ -168,8 +176,8 @@ fn after_declaration(declaration: &str) -> Option<&str> {
     None
 }
 
-/// A replacement with its characters by number in place, as its declaration is read (XML 1.0, section 4.4.5).
-fn with_characters(value: &str) -> Option<String> {
+/// Replaces the character references in the value of a declared entity (XML 1.0, section 4.4.5).
+fn resolve_character_references(value: &str) -> Option<String> {
     let mut read = String::with_capacity(value.len());
     let mut rest = value;
     while let Some((before, reference)) = rest.split_once("&#") {
@@ -182,13 +190,13 @@ fn with_characters(value: &str) -> Option<String> {
     Some(read)
 }
 
-/// The character with a number such as `65` or `x41`.
+/// Returns the character with a number such as `65` or `x41`.
 fn character(number: &str) -> Option<char> {
     let (digits, radix) = match number.strip_prefix('x') {
         Some(digits) => (digits, 16),
         None => (number, 10),
     };
-    // A sign is no digit.
+    // `from_str_radix` would accept a sign.
     let code = digits
         .bytes()
         .all(|byte| byte.is_ascii_hexdigit())

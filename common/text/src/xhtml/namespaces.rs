@@ -1,19 +1,21 @@
-//! Which elements of a document are those of HTML, by the prefixes that are bound where they stand (Namespaces in XML 1.0).
+//! Decides which elements of a document belong to HTML, by the namespace prefixes that the open elements
+//! declare (Namespaces in XML 1.0).
 
-use super::Broken;
+use super::XmlError;
 
-/// The most prefixes that are bound at one place, because each name is looked up among them.
+/// Maximum number of prefixes that may be declared at the same time, because every name is looked up among
+/// all of them.
 const BINDINGS_MAX: usize = 256;
 
-/// The vocabulary of a name.
+/// Vocabulary to which the namespace of a name belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Space {
+pub(super) enum Vocabulary {
     Html,
     Svg,
     Other,
 }
 
-impl Space {
+impl Vocabulary {
     fn of(uri: &[u8]) -> Option<Self> {
         match uri.trim_ascii() {
             b"http://www.w3.org/1999/xhtml" => Some(Self::Html),
@@ -24,28 +26,28 @@ impl Space {
     }
 }
 
-/// A prefix that is bound in an element. The prefix of names without one is empty.
+/// Declaration of a prefix by an open element. The default namespace has an empty prefix.
 #[derive(Debug)]
 struct Binding {
     prefix: Box<[u8]>,
-    /// None if the prefix is bound to no namespace.
-    space: Option<Space>,
+    /// `None` if the declaration removes the namespace of the prefix.
+    vocabulary: Option<Vocabulary>,
     depth: usize,
 }
 
-/// The bindings of the open elements.
+/// Declarations of all open elements.
 #[derive(Debug)]
 pub(super) struct Namespaces {
     bindings: Vec<Binding>,
-    /// The number of open elements.
+    /// Number of open elements.
     depth: usize,
-    /// The vocabulary of names without a namespace.
-    without: Space,
+    /// Vocabulary of names without a namespace.
+    default_vocabulary: Vocabulary,
 }
 
 impl Default for Namespaces {
     fn default() -> Self {
-        Self { bindings: Vec::new(), depth: 0, without: Space::Other }
+        Self { bindings: Vec::new(), depth: 0, default_vocabulary: Vocabulary::Other }
     }
 }
 
@@ -61,43 +63,48 @@ impl Namespaces {
     pub(super) fn close(&mut self) {
         let depth = self.depth;
         let in_outer = |binding: &Binding| binding.depth < depth;
-        let kept = self.bindings.iter().rposition(in_outer).map_or(0, |last| last + 1);
-        self.bindings.truncate(kept);
+        let kept_bindings = self.bindings.iter().rposition(in_outer).map_or(0, |last| last + 1);
+        self.bindings.truncate(kept_bindings);
         self.depth = self.depth.saturating_sub(1);
     }
 
-    /// Takes an attribute of the element that was opened last, if it binds a prefix.
-    pub(super) fn declare(&mut self, attribute: &[u8], uri: &[u8]) -> Result<(), Broken> {
+    /// Takes an attribute of the innermost element, and records it if it declares a prefix. Fails if there
+    /// are too many declarations.
+    pub(super) fn declare(&mut self, attribute: &[u8], uri: &[u8]) -> Result<(), XmlError> {
         let prefix = match attribute.strip_prefix(b"xmlns") {
             Some(b"") => &b""[..],
             Some([b':', prefix @ ..]) => prefix,
             _ => return Ok(()),
         };
         if self.bindings.len() >= BINDINGS_MAX {
-            return Err(Broken);
+            return Err(XmlError);
         }
-        self.bindings.push(Binding { prefix: prefix.into(), space: Space::of(uri), depth: self.depth });
+        self.bindings.push(Binding {
+            prefix: prefix.into(),
+            vocabulary: Vocabulary::of(uri),
+            depth: self.depth,
+        });
         Ok(())
     }
 
-    /// Names the root, which says what names without a namespace mean.
+    /// Takes the name of the root. If it is `html`, names without a namespace belong to HTML.
     pub(super) fn set_root(&mut self, name: &[u8]) {
         if name.eq_ignore_ascii_case(b"html") {
-            self.without = Space::Html;
+            self.default_vocabulary = Vocabulary::Html;
         }
     }
 
-    /// The vocabulary of a name, and the name without its prefix.
-    pub(super) fn resolve<'n>(&self, name: &'n [u8]) -> (Space, &'n [u8]) {
+    /// Returns the vocabulary of a name, and the name without its prefix.
+    pub(super) fn resolve<'n>(&self, name: &'n [u8]) -> (Vocabulary, &'n [u8]) {
         let (prefix, local) = match memchr::memchr(b':', name) {
             Some(colon) => (&name[..colon], &name[colon + 1..]),
             None => (&b""[..], name),
         };
         match self.bindings.iter().rev().find(|binding| *binding.prefix == *prefix) {
-            Some(Binding { space: Some(space), .. }) => (*space, local),
-            _ if prefix.is_empty() => (self.without, local),
-            // A prefix that is not bound is part of the name.
-            _ => (Space::Other, name),
+            Some(Binding { vocabulary: Some(vocabulary), .. }) => (*vocabulary, local),
+            _ if prefix.is_empty() => (self.default_vocabulary, local),
+            // An undeclared prefix is part of the name.
+            _ => (Vocabulary::Other, name),
         }
     }
 }
