@@ -8,7 +8,7 @@ fn url() -> PageUrl {
 fn page(html: &str) -> Page {
     match Extractor::default().html(&url(), html.as_bytes(), Some("utf-8")) {
         Extracted::Page(page) => page,
-        Extracted::Redirect(target) => panic!("a redirect to {target}"),
+        Extracted::Redirect(target) => panic!("unexpected redirect to {target}: {html}"),
     }
 }
 
@@ -16,13 +16,13 @@ fn raw(bytes: &[u8]) -> RawContent<'_> {
     RawContent::Html { bytes, charset: None }
 }
 
-/// The content of the given words.
+/// Content hash of a plain text with the given words.
 fn words(words: &str) -> ContentHash {
     Extractor::default().text(words).signature.content()
 }
 
 #[test]
-fn what_of_html_is_text() {
+fn html_has_the_expected_text() {
     for (html, text) in [
         ("one<b>two</b>three<br>four</x>five", "one two three four five"),
         ("hy&shy;phen&#8203;ate<wbr>d, <wbr>here</wbr>, f<WBR a=b/>ar", "hyphenated here far"),
@@ -52,18 +52,18 @@ fn what_of_html_is_text() {
 }
 
 #[test]
-fn frames_hold_markup() {
+fn the_content_of_frames_is_markup() {
     for (html, text) in [
         ("a<iframe src=b>c<p class=d>e</p>&amp;<!-- f --></iframe>g", "a c e g"),
         ("<noframes><h2>a</h2><a href=b>c</a></noframes>d", "a c d"),
         ("<frameset cols=1>a<frame src=b><noframes><body>c</body></noframes></frameset>d", "a c d"),
         ("a<iframe><script>b</script><style>c</style><textarea><i></textarea></iframe>d", "a i d"),
-        // An end tag inside other markup does not count, and an end tag may be missing.
+        // An end tag inside other markup is ignored, and an end tag may be missing.
         ("a<iframe><b title='</iframe>c'>d<!-- </iframe>e --></iframe>f", "a d f"),
         ("a<iframe>b<p>c<script>d</script>e", "a b c e"),
         ("a<noframes>b<i>c", "a b c"),
         ("<iframe>a<iframe>b</iframe><p>c</iframe><noframes><iframe><i>d</noframes></iframe>e", "a b c d e"),
-        // The elements that are open inside end with the frame.
+        // The end of a frame ends the elements that are open inside it.
         ("<iframe><svg><title><i>a</i></title></iframe><![CDATA[b]]><style>c</style>d", "a d"),
         ("<noframes><math><mi>a</mi></noframes><![CDATA[b]]>c", "a c"),
         ("<noscript><iframe src=a><p>b</iframe></noscript><template><noframes><p>c</template>d", "b c d"),
@@ -73,17 +73,17 @@ fn frames_hold_markup() {
 }
 
 #[test]
-fn text_is_as_it_stands() {
+fn plain_text_is_not_read_as_markup() {
     assert_eq!(words("<b>one</b> &amp;"), words("b one b amp"));
     assert_eq!(Extractor::default().text("a < b").canonical, None);
 }
 
 #[test]
-fn any_charset() {
+fn every_charset_is_decoded() {
     let mut extractor = Extractor::default();
     let mut content = |bytes: &[u8], declared| match extractor.html(&url(), bytes, declared) {
         Extracted::Page(page) => page.signature.content(),
-        Extracted::Redirect(target) => panic!("a redirect to {target}"),
+        Extracted::Redirect(target) => panic!("unexpected redirect to {target}"),
     };
     assert_eq!(content(b"<p>caf\xe9", Some("iso-8859-1")), words("café"));
     assert_eq!(content(b"<meta charset=iso-8859-1><p>caf\xe9", None), words("café"));
@@ -93,7 +93,7 @@ fn any_charset() {
 }
 
 #[test]
-fn canonical_links() {
+fn the_first_valid_canonical_link_is_resolved() {
     for (html, canonical) in [
         ("<link rel=canonical href='../x?y#z'>", Some("http://example.org/x?y")),
         ("<LINK HREF=//b.org/ REL='Alternate CANONICAL'>", Some("http://b.org/")),
@@ -120,7 +120,7 @@ fn canonical_links() {
 }
 
 #[test]
-fn values_past_the_limit_are_absent() {
+fn attribute_values_past_the_limit_count_as_absent() {
     let link = |bytes: usize| page(&format!("<link rel=canonical href='{}'>a", "x".repeat(bytes)));
     assert!(link(8_000).canonical.is_some());
     assert!(link(8_193).canonical.is_none());
@@ -131,7 +131,7 @@ fn values_past_the_limit_are_absent() {
 }
 
 #[test]
-fn language_where_it_can_be_told() {
+fn a_reliable_language_is_detected_on_request() {
     let language = |text: &str| Extractor::default().detecting_language().text(text).language;
     let english = "It was the best of times, it was the worst of times, it was the age of wisdom, it was the age of \
         foolishness, it was the epoch of belief, it was the epoch of incredulity, it was the season of light";
@@ -148,14 +148,14 @@ fn language_where_it_can_be_told() {
     let html = format!("<style>{german}</style><p>{english}");
     let Extracted::Page(page) = Extractor::default().detecting_language().html(&url(), html.as_bytes(), None)
     else {
-        panic!("it is no redirect")
+        panic!("unexpected redirect")
     };
     assert_eq!(page.language.as_deref(), Some("eng"));
-    assert_eq!(Extractor::default().text(english).language, None, "nobody asked for it");
+    assert_eq!(Extractor::default().text(english).language, None, "language detection is off by default");
 }
 
 #[test]
-fn nothing_of_one_page_is_in_the_next() {
+fn a_page_does_not_affect_the_next_page() {
     let mut extractor = Extractor::default();
     let mut read = |html: &str| extractor.html(&url(), html.as_bytes(), None);
     let empty = read("");
@@ -165,7 +165,7 @@ fn nothing_of_one_page_is_in_the_next() {
 }
 
 #[test]
-fn policies_of_words_read_the_same_of_every_form_of_a_page() {
+fn html_and_text_with_the_same_words_have_the_same_terms() {
     use doppel_model::pairwise::Signer;
 
     let policy: Policy = "multi-simhash".parse().unwrap();
@@ -180,20 +180,27 @@ fn policies_of_words_read_the_same_of_every_form_of_a_page() {
     let redirect = b"<meta http-equiv=refresh content='0;x'>";
     assert_eq!(Extractor::default().terms(&url(), raw(redirect)), None);
     let sign = |text: &str| Extractor::signing(signer.clone()).text(text).signature;
-    // Stop words and endings are not seen, so that only the content tells these two apart.
+    // The texts differ only in stop words and endings, so only their content hashes differ.
     let (a, b) =
         (sign(text), sign("Runner runs past houses of the card; dog barking at some passes of a car"));
     assert!(a.payload() == b.payload() && a.content() != b.content());
     assert_eq!(policy.compare(&a, &b).similarity.as_f64(), 1.0);
-    // Too short to be a near-duplicate by similarity.
+    // The texts are too short to be near-duplicates.
     assert!(!policy.similar(&a, &b));
 }
 
 #[test]
-fn every_way_of_reading_takes_html_and_text() {
+fn every_way_of_reading_accepts_html_and_text() {
     let text = "a text of six words here";
     let html = format!("<p>{text}</p>");
     let redirect = raw(b"<meta http-equiv=refresh content='0;http://b.org/'>");
+    struct Readings {
+        signature: Option<Signature>,
+        lines: Option<(Option<u64>, Vec<u64>)>,
+        terms: Option<(ContentHash, Vec<u64>)>,
+        texts: [Vec<String>; 2],
+        has_explanation: bool,
+    }
     let [of_html, of_text] = [raw(html.as_bytes()), RawContent::Text(text)].map(|raw| {
         let mut extractor = Extractor::new("content".parse().unwrap());
         let signature = extractor.extract(&url(), raw).page().map(|page| page.signature);
@@ -201,18 +208,19 @@ fn every_way_of_reading_takes_html_and_text() {
         let terms = extractor.terms(&url(), raw).map(|of| (of.content, of.terms.to_vec()));
         let tokens = |text: PageText<'_>| match text {
             PageText::Text(text) => text.split_whitespace().map(str::to_owned).collect::<Vec<_>>(),
-            PageText::Redirect(target) => panic!("a redirect to {target}"),
+            PageText::Redirect(target) => panic!("unexpected redirect to {target}"),
         };
         let whole = tokens(extractor.page_text(&url(), raw));
         let texts = [whole, tokens(extractor.main_text(&url(), raw))];
-        (signature, lines, terms, texts, extractor.taken(&url(), raw, 0).is_some())
+        let has_explanation = extractor.taken(&url(), raw, 0).is_some();
+        Readings { signature, lines, terms, texts, has_explanation }
     });
-    assert_eq!(
-        (&of_html.0, &of_html.1, &of_html.2, &of_html.3),
-        (&of_text.0, &of_text.1, &of_text.2, &of_text.3)
-    );
-    assert_eq!(of_text.0.map(|signature| signature.tokens()), Some(6));
-    assert!(of_html.4 && !of_text.4, "of a text nothing is left out");
+    assert_eq!(of_html.signature, of_text.signature);
+    assert_eq!(of_html.lines, of_text.lines);
+    assert_eq!(of_html.terms, of_text.terms);
+    assert_eq!(of_html.texts, of_text.texts);
+    assert_eq!(of_text.signature.map(|signature| signature.tokens()), Some(6));
+    assert!(of_html.has_explanation && !of_text.has_explanation, "plain text has no main content to explain");
     let mut extractor = Extractor::default();
     let target = PageUrl::parse("http://b.org/").unwrap();
     assert_eq!(extractor.extract(&url(), redirect), Extracted::Redirect(target.clone()));
@@ -222,7 +230,7 @@ fn every_way_of_reading_takes_html_and_text() {
 }
 
 #[test]
-fn a_panic_loses_one_page_alone() {
+fn a_panic_loses_only_one_page() {
     let policy: Policy = "imatch".parse().unwrap();
     let signer = Signer::learnt(policy, [[1_u64, 2, 3]]);
     let mut extractor = Extractor::signing(signer.clone()).detecting_language();
@@ -230,7 +238,7 @@ fn a_panic_loses_one_page_alone() {
         "It was the best of times, it was the worst of times, it was the age of wisdom, it was the age";
     let lost: Option<()> = extractor.guarded(|extractor| {
         extractor.set_text("half a page");
-        panic!("no page")
+        panic!("planted panic")
     });
     assert_eq!(lost, None);
     let read = extractor.guarded(|extractor| extractor.text(text));

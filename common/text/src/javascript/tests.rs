@@ -1,13 +1,13 @@
 use super::*;
 
-fn found(script: &str) -> Option<(String, bool)> {
+fn set_location(script: &str) -> Option<(String, bool)> {
     let found = location(script);
     assert!(found.is_none() || may_set_location(script.as_bytes()), "{script}");
     found.map(|location| (location.reference, location.with_query))
 }
 
 #[test]
-fn top_level_statements_that_set_the_location() {
+fn top_level_statements_set_the_location() {
     for script in [
         "location = 'x'",
         "location='x';",
@@ -39,15 +39,18 @@ fn top_level_statements_that_set_the_location() {
         "{ a } location = 'x'",
         ";;location = 'x'\n\n",
     ] {
-        assert_eq!(found(script), Some(("x".to_owned(), false)), "{script}");
+        assert_eq!(set_location(script), Some(("x".to_owned(), false)), "{script}");
     }
     let with_query = "window.location.href = 'x' + location.search + window.location.hash";
-    assert_eq!(found(with_query), Some(("x".to_owned(), true)));
-    assert_eq!(found(r#"location = "http:\/\/a.org\/\x41\'""#), Some(("http://a.org/A'".to_owned(), false)));
+    assert_eq!(set_location(with_query), Some(("x".to_owned(), true)));
+    assert_eq!(
+        set_location(r#"location = "http:\/\/a.org\/\x41\'""#),
+        Some(("http://a.org/A'".to_owned(), false))
+    );
 }
 
 #[test]
-fn other_scripts() {
+fn other_scripts_set_no_certain_location() {
     for script in [
         "",
         "location == 'x'",
@@ -110,12 +113,12 @@ fn other_scripts() {
         "location = 'x' location",
         "<![CDATA[ location = 'x'; ]]>",
     ] {
-        assert_eq!(found(script), None, "{script}");
+        assert_eq!(set_location(script), None, "{script}");
     }
 }
 
 #[test]
-fn deep_scripts_take_no_stack() {
+fn deeply_nested_scripts_do_not_overflow_the_stack() {
     for piece in ["(", "{", "[", "if(a)", "else ", "do ", "`${", "function f(){", "a=>"] {
         assert_eq!(location(&format!("{}location='x'", piece.repeat(100_000))), None, "{piece}");
     }

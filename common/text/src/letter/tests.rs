@@ -1,6 +1,7 @@
 use super::*;
 
-/// What stands before a character, so that it may depend on that: letters that compose with much, marks, and a jamo.
+/// Texts before a character that could change its form: letters that compose with many marks, marks, and a
+/// jamo.
 const BEFORE: [&str; 14] = [
     "",
     "\u{113c2}",
@@ -55,30 +56,33 @@ fn every_character_has_the_form_that_the_normaliser_gives_it() {
             }
         }
         if matches!(kind, CharKind::Separator | CharKind::Letter(_) | CharKind::Mark(_)) {
-            // Marks that never compose, of three classes.
+            // Marks of three combining classes that never compose.
             for mark in ['\u{5b0}', '\u{64e}', '\u{e48}'] {
                 assert_eq!(letters.kind(mark), CharKind::OrderedMark);
                 let form = form.fold(&format!("{c}{mark}")).to_owned();
                 let is_same = form == format!("{own}{mark}");
-                assert!(is_same || kind == CharKind::Separator && !form.contains(is_letter), "{c:?} {form:?}");
+                assert!(
+                    is_same || kind == CharKind::Separator && !form.contains(is_letter),
+                    "{c:?} {form:?}"
+                );
             }
         }
-        let part = if is_letter(c) {
+        let category = if is_letter(c) {
             CharCategory::Letter
         } else if is_mark(c) {
             CharCategory::Mark
         } else {
             CharCategory::Other
         };
-        assert_eq!(letters.category(c), part, "{c:?}");
+        assert_eq!(letters.category(c), category, "{c:?}");
     }
-    println!("separators, letters, several, marks, ordered, irregular: {counts:?}");
+    println!("separators, letters, sequences, marks, ordered marks, irregular: {counts:?}");
     assert!(counts.iter().all(|count| *count > 200), "{counts:?}");
 }
 
-/// Of what the standard library knows, letters and digits are what it says, but for marks.
+/// The alphanumeric characters of the standard library also include some marks.
 #[test]
-fn letters_are_those_of_the_standard_library() {
+fn letters_are_the_alphanumeric_characters_of_the_standard_library_except_marks() {
     for c in ('\0'..=char::MAX).filter(|c| c.is_alphanumeric()) {
         assert!(is_letter(c) != is_mark(c), "{c:?}");
     }

@@ -54,7 +54,7 @@ fn a_refresh_leads_where_a_browser_goes() {
     ] {
         is_content(&stub(nowhere));
     }
-    // The first valid one counts.
+    // The first valid refresh counts.
     leads_to(&format!("{}{}", meta("0;x"), meta("0;y")), "http://a.org/d/x");
     leads_to(
         &format!("{}{}{}{}", meta("x"), meta("0;javascript:a"), meta("0;http://["), meta("0;y")),
@@ -83,7 +83,7 @@ fn the_base_before_a_refresh_counts() {
 }
 
 #[test]
-fn what_scripts_and_frames_replace_does_not_count() {
+fn signs_inside_fallback_content_are_ignored() {
     let refresh = meta("0;x");
     let text = words(40);
     for element in [
@@ -100,7 +100,7 @@ fn what_scripts_and_frames_replace_does_not_count() {
     is_content(&format!("<frameset>{refresh}<frame src=y><noframes>{refresh}</noframes></frameset>"));
     is_content(&format!("<frameset><frame src=y></frameset>{refresh}"));
     is_content("<frameset><script>location = 'x'</script><frame src=y></frameset>");
-    // What stands before the frames is in the head, and a browser follows it.
+    // A refresh or script before the frames is in the head, and a browser follows it.
     leads_to(&format!("{refresh}<frameset><frame src=y></frameset>"), "http://a.org/d/x");
     leads_to(
         "<head><script>location = 'x'</script></head><frameset><frame src=y></frameset>",
@@ -117,7 +117,7 @@ fn what_scripts_and_frames_replace_does_not_count() {
 }
 
 #[test]
-fn twenty_words_make_a_page() {
+fn a_page_that_shows_twenty_words_is_content() {
     let refresh = meta("0;x");
     let with = |body: &str| format!("<title>{}</title>{refresh}{body}", words(30));
     leads_to(&with(&words(19)), "http://a.org/d/x");
@@ -167,12 +167,12 @@ fn twenty_words_make_a_page() {
     ] {
         is_content(&with(&shown));
     }
-    // Bigrams count.
+    // The bigrams of scripts without spaces count as words.
     leads_to(&with("日本語の文章はとても長いの"), "http://a.org/d/x");
 }
 
 #[test]
-fn a_later_refresh_must_name_its_target() {
+fn a_delayed_refresh_is_a_redirect_only_if_the_page_shows_its_target() {
     let page =
         |delay: u32, body: &str| format!("{}<p>{body}", meta(&format!("{delay};url=http://b.org/New/")));
     for body in [
@@ -206,7 +206,7 @@ fn a_later_refresh_must_name_its_target() {
 }
 
 #[test]
-fn scripts_that_leave() {
+fn a_script_that_sets_the_location_is_a_redirect() {
     let script = "<script>location = 'x'</script>";
     let target = "http://a.org/d/x";
     leads_to(&format!("<title>Moved</title>{script}<noscript>{}</noscript>", words(40)), target);
@@ -243,7 +243,7 @@ fn scripts_that_leave() {
     is_content("<script>location = 'mailto:a@b.org'</script>");
     is_content("<body onload=\"location = 'x'\">");
     is_content("<a href=\"javascript:location = 'x'\">y</a>");
-    // Each script has its own statements, and the last one counts.
+    // Each script is read on its own, and the last script that sets the location counts.
     leads_to("<script>if (</script><script>location = 'y'</script><script>location = 'x'</script>", target);
     leads_to(&format!("<script>location = 'y'</script>{}", meta("0;x")), target);
     leads_to(&format!("{script}{}", meta("0")), target);
@@ -255,7 +255,7 @@ fn scripts_that_leave() {
 }
 
 #[test]
-fn redirects_of_xhtml() {
+fn redirects_in_xhtml_follow_the_same_rule() {
     let page = |head: &str, body: &str| {
         format!(
             "<?xml version='1.0'?><html xmlns='http://www.w3.org/1999/xhtml'><head>{head}</head><body>{body}</body></html>"
@@ -276,13 +276,13 @@ fn redirects_of_xhtml() {
     let svg = "<svg xmlns='http://www.w3.org/2000/svg'><script>location = 'x'</script></svg>";
     is_content(&page("", svg));
     leads_to(&page("<script>//<![CDATA[\nlocation = 'x'\n//]]></script>", ""), target);
-    // The same of what is no XML.
+    // A page that is not well-formed XML follows the same rule.
     leads_to(&page(&format!("<script src='y'/>{refresh}<br>"), &words(19)), target);
     is_content(&page(&format!("<script src='y'/>{refresh}<br>"), &words(20)));
 }
 
 #[test]
-fn a_page_costs_a_time_that_is_linear_in_its_size() {
+fn reading_takes_time_linear_in_the_size_of_the_page() {
     let deep = format!("{}{}", meta("0;x"), "<div hidden>".repeat(200_000));
     leads_to(&deep, "http://a.org/d/x");
     leads_to(&format!("{deep}{}", "</p>".repeat(200_000)), "http://a.org/d/x");

@@ -2,7 +2,8 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// The rule, word for word: the form of the whole text, cut into runs of letters with their marks, which are split by class.
+/// Slow implementation of the rule: takes the form of the whole text, cuts it into runs of letters with their
+/// marks, and splits the runs by class.
 fn naive(text: &str) -> Vec<String> {
     let letters = Letters::new();
     let mut runs = vec![Vec::<String>::new()];
@@ -44,16 +45,16 @@ fn check(text: &str) {
     assert_eq!(tokeniser.hash(&mut text.as_bytes().to_vec()), whole, "{text:?}");
 }
 
-/// The tokens of an independent implementation.
+/// Tokens by an independent implementation.
 fn oracle(text: &str) -> Vec<String> {
     let mut tokens = Vec::new();
     doppel_baseline::tokens::each_token(text, |token| tokens.push(token.to_owned()));
     tokens
 }
 
-/// These are the examples of docs/WORDS.md.
+/// Examples of docs/WORDS.md.
 #[test]
-fn rule_by_example() {
+fn examples_have_the_expected_tokens() {
     for (text, words) in [
         ("", ""),
         ("Don't STOP, 2nd-hand", "don t stop 2nd hand"),
@@ -83,7 +84,7 @@ fn rule_by_example() {
         ("👩\u{200d}🔬 a❤\u{fe0f}b", "a b"),
     ] {
         let words: Vec<&str> = words.split_whitespace().collect();
-        // A mark that NFC sorts is written in its order here.
+        // The expected words above have their marks in writing order, which NFC may change.
         let sorted: Vec<String> = words.iter().map(|word| Form::default().fold(word).to_owned()).collect();
         assert_eq!(tokens(text), sorted, "{text:?}");
         assert_eq!(oracle(text), sorted, "{text:?}");
@@ -92,15 +93,15 @@ fn rule_by_example() {
 }
 
 #[test]
-fn every_character_as_the_rule_and_the_oracle_say() {
+fn every_character_is_read_like_by_the_rule_and_the_oracle() {
     let mut differ = Vec::new();
-    // No plane between these has a character.
+    // No plane between the two ranges has characters.
     for c in ('\0'..'\u{34000}').chain('\u{e0000}'..'\u{e1000}') {
         for text in
             [format!("{c}"), format!("a{c}b"), format!("ก{c}\u{ad}\u{323}ข"), format!("\u{1100}{c}\u{301}")]
         {
             assert_eq!(tokens(&text), naive(&text), "{text:?}");
-            // The oracle has letters of an older version of Unicode.
+            // The oracle knows the letters of an older Unicode version.
             let is_known = c.is_alphanumeric() || Letters::new().category(c) != CharCategory::Letter;
             if is_known && oracle(&text) != tokens(&text) {
                 differ.push((text.clone(), oracle(&text), tokens(&text)));
@@ -111,7 +112,7 @@ fn every_character_as_the_rule_and_the_oracle_say() {
 }
 
 #[test]
-fn words_across_blocks() {
+fn words_may_cross_blocks() {
     for length in 1..200 {
         check(&"a".repeat(length));
         check(&format!("{} b", "é".repeat(length)));
@@ -121,7 +122,7 @@ fn words_across_blocks() {
 }
 
 #[test]
-fn bytes_that_are_no_text_separate() {
+fn invalid_utf_8_separates_words() {
     let mut tokeniser = Tokeniser::default();
     let words = ["ab".as_bytes(), "cd".as_bytes()].map(stable_hash64);
     assert_eq!(tokeniser.tokens(&mut b"ab\xffcd".to_owned()), words);
@@ -129,11 +130,11 @@ fn bytes_that_are_no_text_separate() {
 }
 
 #[test]
-fn every_byte_in_every_place_of_a_block() {
+fn every_ascii_byte_is_read_at_every_position_of_a_block() {
     for byte in 0..=0x7f {
-        for place in 0..BLOCK {
+        for position in 0..BLOCK {
             let mut text = "x".repeat(BLOCK).into_bytes();
-            text[place] = byte;
+            text[position] = byte;
             check(std::str::from_utf8(&text).unwrap());
         }
     }
@@ -143,12 +144,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn any_text_as_the_rule_says(text in "\\PC{0,300}") {
+    fn random_text_is_read_by_the_rule(text in "\\PC{0,300}") {
         check(&text);
     }
 
     #[test]
-    fn words_of_all_kinds_as_the_rule_says(
+    fn random_words_of_all_scripts_are_read_by_the_rule_and_the_oracle(
         text in "([a-zA-Z0-9]{1,12}|[ .,<>_'\\n]{1,3}|[àÉßİΣчЖ漢字かナーｱกขມက་က１½²]{1,3}|\
             [\u{300}\u{301}\u{308}\u{323}\u{327}\u{338}\u{345}\u{3099}\u{e48}\u{e34}\u{5b0}\u{5bc}\u{64e}\u{651}\u{93c}\u{94d}]{1,3}|\
             [\u{ad}\u{200b}\u{200d}\u{640}\u{fe0f}]{1,2}|[각\u{1100}\u{1161}\u{11a8}ﾀﾞ，！ﬁ𝐀ﷺ]{1,3}){0,60}"
@@ -157,16 +158,15 @@ proptest! {
         prop_assert_eq!(oracle(&text), tokens(&text));
     }
 
-    /// What one piece of text is depends on nothing behind a character that separates.
     #[test]
-    fn any_characters_as_the_rule_says(chars in prop::collection::vec(any::<char>(), 0..60)) {
+    fn random_characters_are_read_by_the_rule(chars in prop::collection::vec(any::<char>(), 0..60)) {
         check(&chars.iter().collect::<String>());
     }
 }
 
-/// Long runs of what is not regular: joined clusters, marks without a letter, and one letter with a million marks.
+/// Long runs of irregular characters: joined clusters, invisible characters, and letters with many marks.
 #[test]
-fn long_clusters() {
+fn long_clusters_are_read_by_the_rule() {
     for text in [
         "e\u{301}".repeat(5_000),
         "\u{1112}\u{1161}\u{11ab}".repeat(5_000),
@@ -181,7 +181,7 @@ fn long_clusters() {
 }
 
 #[test]
-fn a_megabyte_of_marks_takes_no_more_than_its_bytes() {
+fn a_megabyte_of_marks_takes_bounded_time_and_memory() {
     let begin = std::time::Instant::now();
     for marks in ["\u{301}\u{323}", "\u{344}", "\u{3099}", "\u{ad}", "\u{64e}\u{651}", "\u{ffa0}"] {
         let text = format!("a{}", marks.repeat((1 << 20) / marks.len()));
@@ -189,7 +189,7 @@ fn a_megabyte_of_marks_takes_no_more_than_its_bytes() {
         assert_eq!(tokeniser.tokens(&mut text.clone().into_bytes()).len(), 1);
         assert!(tokeniser.form.bytes() < 32 << 20, "{marks:?}: {}", tokeniser.form.bytes());
     }
-    // Single letters whose form is eighteen: they are not put into it together.
+    // Each of these letters has a form of 18 characters. They are not normalised all together.
     let mut tokeniser = Tokeniser::default();
     tokeniser.tokens(&mut "ﷺ".repeat(1 << 18).into_bytes());
     assert!(tokeniser.form.bytes() < 1 << 20, "{}", tokeniser.form.bytes());

@@ -5,7 +5,7 @@ use crate::{Extracted, Extractor};
 fn content(raw: RawContent<'_>) -> ContentHash {
     match Extractor::default().extract(&PageUrl::parse("http://example.org/").unwrap(), raw) {
         Extracted::Page(page) => page.signature.content(),
-        Extracted::Redirect(target) => panic!("a redirect to {target}"),
+        Extracted::Redirect(target) => panic!("unexpected redirect to {target}"),
     }
 }
 
@@ -13,7 +13,7 @@ fn words(words: &str) -> ContentHash {
     Extractor::default().text(words).signature.content()
 }
 
-/// Checks the words of a document by its media type, and by an XML declaration.
+/// Checks the words of a document that its media type, or an XML declaration, marks as XML.
 #[track_caller]
 fn check(document: &str, text: &str) {
     let expected = words(text);
@@ -32,7 +32,7 @@ fn check(document: &str, text: &str) {
     }
 }
 
-/// The same of the body of a page of XHTML.
+/// Like [`check`], for the body of an XHTML page.
 #[track_caller]
 fn check_body(body: &str, text: &str) {
     check(&format!("<html xmlns='http://www.w3.org/1999/xhtml'><body>{body}</body></html>"), text);
@@ -72,7 +72,7 @@ fn empty_elements_end_where_they_begin() {
 }
 
 #[test]
-fn text_of_every_kind() {
+fn xhtml_has_the_expected_text() {
     for (body, text) in [
         ("<![CDATA[a <b> &amp; c]]>", "a b amp c"),
         ("a<![CDATA[b]]>c", "abc"),
@@ -102,7 +102,7 @@ fn text_of_every_kind() {
 }
 
 #[test]
-fn other_vocabularies() {
+fn other_vocabularies_have_their_text() {
     check(
         "<rss><channel><title>a</title><description><![CDATA[<p>b</p>]]></description><script>c</script></channel></rss>",
         "a p b p c",
@@ -119,7 +119,7 @@ fn other_vocabularies() {
 }
 
 #[test]
-fn what_is_no_xml_is_read_as_html() {
+fn a_document_that_is_not_well_formed_is_read_as_html() {
     for (body, text) in [
         ("<script src='x'/>a<br>b", "a b"),
         (
@@ -156,7 +156,7 @@ fn what_is_no_xml_is_read_as_html() {
 }
 
 #[test]
-fn other_pages_follow_browsers() {
+fn pages_that_do_not_claim_to_be_xml_are_read_like_in_a_browser() {
     let html = |html: &str| content(RawContent::Html { bytes: html.as_bytes(), charset: None });
     assert_eq!(html("a<script src=b/>c</script>d"), words("a d"));
     assert_eq!(html("<title/>a</title>b"), words("a b"));
@@ -167,7 +167,7 @@ fn other_pages_follow_browsers() {
 }
 
 #[test]
-fn entities_of_the_document() {
+fn entities_that_the_document_declares_are_expanded() {
     let check = |subset: &str, body: &str, text: &str| {
         check(
             &format!("<!DOCTYPE html PUBLIC \"-//a'[\" 'b' [ {subset} ]><html><body>{body}</body></html>"),
@@ -189,27 +189,28 @@ fn entities_of_the_document() {
         "two",
     );
     check("<!ENTITY eacute 'e'>", "caf&eacute;", "cafe");
-    // Declarations behind a parameter entity are not known.
+    // Declarations behind a parameter entity are ignored.
     check("<!ENTITY a 'one'> %p; <!ENTITY b 'two'>", "&a; &b;", "p a b");
 }
 
 #[test]
-fn entities_have_a_bound() {
+fn the_expansion_of_entities_is_bounded() {
     let mut subset = "<!ENTITY a0 'lol'>".to_owned();
     for level in 1..=9 {
         subset += &format!("<!ENTITY a{level} '{}'>", format!("&a{};", level - 1).repeat(10));
     }
     let page =
         |subset: &str, body: &str| format!("<!DOCTYPE html [{subset}]><html><body>{body}</body></html>");
-    // Within the bound, and far past it.
+    // `a2` is within the limit, and `a9` far past it.
     check(&page(&subset, "&a2;"), &"lol".repeat(100));
     for (body, text) in [("<script/>&a9;", "a9"), ("<script/><p title='&a9;'>x</p>", "x")] {
         let html = format!("<?xml version='1.0'?>{}", page(&subset, body));
         let read = content(RawContent::Html { bytes: html.as_bytes(), charset: None });
-        // It is read as HTML, where a document type ends with the first entity, and a name of an unknown one is text.
+        // The document is read as HTML. There the first `>` ends the document type, and an unknown entity is
+        // text.
         assert_eq!(read, words(text), "{body}");
     }
-    // An entity that contains itself.
+    // Entities that contain themselves.
     for subset in
         ["<!ENTITY a '&a;'>", "<!ENTITY a '&b;'><!ENTITY b '&a;'>", "<!ENTITY a '&e;&e;'><!ENTITY e ''>"]
     {
@@ -219,7 +220,7 @@ fn entities_have_a_bound() {
 }
 
 #[test]
-fn depth_and_namespaces_have_a_bound() {
+fn deep_documents_and_many_namespaces_are_read() {
     let deep = format!("{}a{}", "<p>".repeat(100_000), "</p>".repeat(100_000));
     check(&deep, "a");
     let namespaces: String = (0..300).map(|number| format!(" xmlns:n{number}='http://b.org/'")).collect();
@@ -232,7 +233,7 @@ fn depth_and_namespaces_have_a_bound() {
 }
 
 #[test]
-fn any_charset() {
+fn every_charset_of_xhtml_is_decoded() {
     let read = |bytes: &[u8], charset| content(RawContent::Html { bytes, charset });
     assert_eq!(
         read(b"<?xml version='1.0' encoding='iso-8859-1'?><html><style/>caf\xe9</html>", None),
