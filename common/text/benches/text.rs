@@ -1,9 +1,12 @@
-//! From pages to signatures on one core: the whole way and its stages.
+//! Measures the path from pages to signatures on a single core, in total and by stage.
 //!
-//! The pages are the first half of the `mid` crawl if the corpora are present, otherwise generated. All figures except
-//! those of `text` are in bytes of HTML, so that times add up. `html` without language is about `stage_charset` +
-//! `stage_html_tokenizer` + the time of `text` without language; the rest is the work at each tag. `text` without
-//! language is the tokens and `stage_build`, which includes `stage_sketch`.
+//! The pages are the first half of the `mid` crawl if the corpora are present. Otherwise they are generated.
+//! All throughputs except those of `text` are in bytes of HTML, so that times add up:
+//!
+//! - `html` without language detection takes about `stage_charset` + `stage_html_tokenizer` + `text` without
+//!   language detection. The rest is the work at each tag.
+//! - `text` without language detection consists of the tokens and `stage_build`, which includes
+//!   `stage_sketch`.
 //!
 //! `cargo bench -p doppel-text --bench text`
 #![allow(clippy::unwrap_used)]
@@ -38,7 +41,7 @@ static PAGES: LazyLock<Vec<Html>> = LazyLock::new(|| {
 
 static TEXTS: LazyLock<Vec<String>> = LazyLock::new(|| PAGES.iter().map(|p| text_of(&p.bytes)).collect());
 
-/// Paragraphs of words in their natural lengths.
+/// Generates pages with paragraphs of words that have natural lengths.
 fn generated() -> Vec<Html> {
     let mut seed = 1u64;
     let mut random = |below: u64| {
@@ -62,21 +65,21 @@ fn generated() -> Vec<Html> {
     (0..5_000).map(&mut page).collect()
 }
 
-/// The text of a page without script and style.
+/// Returns the text of a page without scripts and styles.
 fn text_of(html: &[u8]) -> String {
     let mut text = String::new();
-    let mut dropped = false;
+    let mut is_ignored = false;
     let mut emitter = CallbackEmitter::new(|event: CallbackEvent<'_>, _: Span<()>| {
         match event {
             CallbackEvent::OpenStartTag { name } => {
-                dropped = name == b"script" || name == b"style";
+                is_ignored = name == b"script" || name == b"style";
                 text.push(' ');
             }
             CallbackEvent::EndTag { .. } => {
-                dropped = false;
+                is_ignored = false;
                 text.push(' ');
             }
-            CallbackEvent::String { value } if !dropped => text.push_str(&String::from_utf8_lossy(value)),
+            CallbackEvent::String { value } if !is_ignored => text.push_str(&String::from_utf8_lossy(value)),
             _ => {}
         }
         None::<Infallible>
@@ -117,7 +120,7 @@ fn html(bencher: Bencher<'_, '_>, language: bool) {
     });
 }
 
-/// The same under policies that read the main content, beside the default.
+/// Like [`html`], for the default policy and for policies that compare the main content.
 #[divan::bench(sample_count = 5, sample_size = 1, args = ["jaccard", "content", "copies"])]
 fn html_under(bencher: Bencher<'_, '_>, policy: &str) {
     let mut extractor = Extractor::new(policy.parse().unwrap());
@@ -151,7 +154,7 @@ fn stage_charset(bencher: Bencher<'_, '_>) {
 fn stage_html_tokenizer(bencher: Bencher<'_, '_>) {
     bencher.counter(BytesCount::new(bytes(&PAGES))).bench_local(|| {
         for page in PAGES.iter() {
-            let Ok(()) = Tokenizer::new_with_emitter(page.bytes.as_slice(), Nothing).finish();
+            let Ok(()) = Tokenizer::new_with_emitter(page.bytes.as_slice(), DiscardingEmitter).finish();
         }
     });
 }
@@ -201,10 +204,10 @@ fn shared_of_neighbours(bencher: Bencher<'_, '_>) {
     });
 }
 
-/// Receives the tokens and does only what the tokenizer needs to continue.
-struct Nothing;
+/// Emitter that drops everything. Its time is that of the tokenizer alone.
+struct DiscardingEmitter;
 
-impl Emitter for Nothing {
+impl Emitter for DiscardingEmitter {
     type Token = Infallible;
 
     fn should_emit_errors(&mut self) -> bool {

@@ -1,5 +1,5 @@
-//! The error from the 40 bits of a shingle hash: Jaccard coefficients of real pairs by hashes, compared with those by
-//! the shingles themselves.
+//! Measures the error that the 40 bits of a shingle hash cause: compares the Jaccard coefficients of real
+//! pairs by hashes with those by the shingles themselves.
 //!
 //! `cargo test -p doppel-text --release --test collisions -- --ignored --nocapture`
 #![allow(clippy::unwrap_used)]
@@ -14,7 +14,7 @@ mod crawl;
 #[path = "html/oracle.rs"]
 mod oracle;
 
-/// Numbers shingles, so that sets of them are exact.
+/// Assigns a number to each distinct word and shingle, so that sets of shingles are exact.
 #[derive(Default)]
 struct Shingles {
     words: HashMap<String, u32>,
@@ -22,7 +22,7 @@ struct Shingles {
 }
 
 impl Shingles {
-    /// The numbers of the distinct shingles of a text and the number of its tokens.
+    /// Returns the numbers of the distinct shingles of a text, and the number of its tokens.
     fn of(&mut self, text: &str) -> (Vec<u32>, usize) {
         let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
         let mut tokens: Vec<u32> = words
@@ -32,7 +32,7 @@ impl Shingles {
             })
             .collect();
         let count = tokens.len();
-        // The number 0 stands for the dummy tokens, not for a word.
+        // Dummy tokens behind the text have the number 0, which no word has.
         tokens.resize(count + SHINGLE_TOKENS - 1, 0);
         let mut set: Vec<u32> = tokens
             .windows(SHINGLE_TOKENS)
@@ -55,13 +55,13 @@ fn shared(a: &[u32], b: &[u32]) -> usize {
 
 #[test]
 #[ignore = "a measurement, in a release build"]
-fn effect_of_collisions_on_j() {
+fn hash_collisions_hardly_change_the_jaccard_coefficient() {
     let Some(pages) = crawl::html(&["mid/mid-00", "mid/mid-01"]) else { return };
     let mut extractor = Extractor::default();
     let mut numbers = Shingles::default();
     let mut seen = HashSet::new();
     let mut contents: Vec<(Signature, Vec<u32>)> = Vec::new();
-    let mut left_out = 0;
+    let mut excluded = 0;
     for page in &pages {
         let Extracted::Page(read) = extractor.html(&page.url, &page.bytes, page.charset.as_deref()) else {
             continue;
@@ -71,11 +71,11 @@ fn effect_of_collisions_on_j() {
         }
         let text = oracle::text(decode(&page.bytes, page.charset.as_deref(), &mut String::new()));
         let (set, tokens) = numbers.of(&text);
-        // Pages with scripts without spaces have other tokens than this simple reading.
+        // This simple reading does not cut bigrams, so pages in scripts without spaces are excluded.
         if tokens == read.signature.tokens() as usize {
             contents.push((read.signature, set));
         } else {
-            left_out += 1;
+            excluded += 1;
         }
     }
     let hashes: HashSet<u64> =
@@ -83,7 +83,7 @@ fn effect_of_collisions_on_j() {
     let shingles: HashSet<u32> = contents.iter().flat_map(|(_, set)| set.iter().copied()).collect();
     let within: usize = contents.iter().map(|(signature, set)| set.len() - signature.size() as usize).sum();
     println!(
-        "{} contents ({left_out} left out), {} distinct shingles, {} distinct hashes; {within} shingles lost to a \
+        "{} contents ({excluded} excluded), {} distinct shingles, {} distinct hashes; {within} shingles lost to a \
          collision within their page",
         contents.len(),
         shingles.len(),
@@ -99,7 +99,7 @@ fn effect_of_collisions_on_j() {
     }
     let mut pairs: Vec<(usize, usize)> = Vec::new();
     for members in bands.values() {
-        // A few neighbours of each are enough.
+        // A few neighbours of each content are enough.
         for (at, a) in members.iter().enumerate() {
             pairs.extend(members[at + 1..].iter().take(8).map(|b| (*a, *b)));
         }
@@ -128,10 +128,10 @@ fn effect_of_collisions_on_j() {
         decided[0],
         decided[1]
     );
-    assert!(largest < 0.005, "collisions move J by {largest}");
+    assert!(largest < 0.005, "collisions change the Jaccard coefficient by {largest}, at least 0.005");
     assert!(
         decided.iter().all(|d| d * 10_000 <= pairs.len()),
-        "collisions decide {decided:?} of {}",
+        "collisions change F for {decided:?} of {} pairs, more than 1 in 10,000",
         pairs.len()
     );
 }

@@ -1,6 +1,7 @@
-//! Signatures that must never change while [`TOKENISER_VERSION`] and [`FORMAT`] stay: stores hold them.
+//! Golden signatures, which must not change while [`TOKENISER_VERSION`] and [`FORMAT`] stay the same, because
+//! stores contain such signatures.
 //!
-//! The vectors come from a second implementation of the documented layout, in another language.
+//! The expected bytes come from a second implementation of the documented layout in another language.
 #![allow(clippy::unwrap_used)]
 
 use std::fmt::Write;
@@ -17,7 +18,7 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// The parts of the layout in order: head, content, counts, sketch, set, checksum.
+/// Parts of the layout in hexadecimal, a line each: head, content, counts, sketch, set, checksum.
 fn parts(signature: &Signature) -> String {
     let bytes = signature.as_bytes();
     let (body, checksum) = bytes.split_at(bytes.len() - 8);
@@ -29,16 +30,17 @@ fn parts(signature: &Signature) -> String {
 fn check(text: &str, golden: &str) {
     let signature = Extractor::default().text(text).signature;
     let golden: String = golden.split_whitespace().collect();
-    assert_eq!(hex(signature.as_bytes()), golden, "{text:?} is now\n{}", parts(&signature));
+    assert_eq!(hex(signature.as_bytes()), golden, "the signature of {text:?} is now\n{}", parts(&signature));
     assert_eq!(Signature::from_bytes(signature.as_bytes()), Ok(signature));
 }
 
 #[test]
-fn versions() {
-    assert_eq!((FORMAT, TOKENISER_VERSION), (0xd1, 5), "new versions need new vectors beside the old");
+fn the_versions_are_those_of_the_golden_signatures() {
+    let hint = "a new version needs new golden signatures beside the old ones";
+    assert_eq!((FORMAT, TOKENISER_VERSION), (0xd1, 5), "{hint}");
 }
 
-/// Version 1 read the tags inside `noframes` and `iframe` as words.
+/// Version 1 of the tokeniser read the tags inside `noframes` and `iframe` as words.
 #[test]
 fn signatures_of_the_first_tokeniser_are_refused() {
     let mut bytes = Extractor::default().text("...").signature.as_bytes().to_vec();
@@ -49,7 +51,7 @@ fn signatures_of_the_first_tokeniser_are_refused() {
 }
 
 #[test]
-fn no_tokens() {
+fn a_text_without_tokens_has_the_golden_signature() {
     check(
         "...",
         "
@@ -63,7 +65,7 @@ fn no_tokens() {
 }
 
 #[test]
-fn one_token() {
+fn a_single_token_has_the_golden_signature() {
     check(
         "Doppel",
         "
@@ -78,7 +80,7 @@ fn one_token() {
 }
 
 #[test]
-fn words() {
+fn ascii_words_have_the_golden_signature() {
     check(
         "To be, or not to be: that is the question.",
         "
@@ -93,7 +95,7 @@ fn words() {
 }
 
 #[test]
-fn scripts() {
+fn several_scripts_have_the_golden_signature() {
     check(
         "Ça va? ΟΔΟΣ 東京タワー ไทย 2nd",
         "
@@ -107,9 +109,8 @@ fn scripts() {
     );
 }
 
-/// Equal texts have one signature, however they are written.
 #[test]
-fn forms_of_a_text() {
+fn equal_texts_in_different_spellings_have_equal_signatures() {
     let signature = |text: &str| Extractor::default().text(text).signature;
     let composed = signature("Ça va? ΟΔΟΣ 東京タワー ไทย 2nd");
     for text in [
@@ -121,17 +122,19 @@ fn forms_of_a_text() {
 }
 
 #[test]
-fn html_is_its_text() {
+fn html_has_the_signature_of_its_text() {
     let url = PageUrl::parse("http://example.org/").unwrap();
     let html = "<title>To be</title><p>or<!-- a -->&nbsp;n&#111;t<b>to</b> be<style>a</style>: that is the question.";
-    let Extracted::Page(page) = Extractor::default().html(&url, html.as_bytes(), None) else { panic!() };
+    let Extracted::Page(page) = Extractor::default().html(&url, html.as_bytes(), None) else {
+        panic!("unexpected redirect")
+    };
     assert_eq!(
         page.signature,
         Extractor::default().text("To be, or not to be: that is the question.").signature
     );
 }
 
-/// The terms of texts that have some words in common.
+/// Terms of texts that have some words in common.
 fn sample() -> Vec<Vec<u64>> {
     let mut reader = Extractor::default();
     let mut terms = |first: u32| {
@@ -141,9 +144,9 @@ fn sample() -> Vec<Vec<u64>> {
     (0..8).map(|text| terms(5 * text)).collect()
 }
 
-/// Every policy, by a hash of the whole signature: `reference` compares signatures byte for byte with those of a slow reader.
+/// Compares only a hash of each signature, because the test `reference` compares signatures byte for byte.
 #[test]
-fn every_policy() {
+fn every_policy_has_its_golden_signature() {
     let url = PageUrl::parse("http://www.example.co.uk/a").unwrap();
     let words: Vec<String> = (0..60).map(|n| format!("word{} the", n % 45)).collect();
     let golden = [
@@ -168,7 +171,8 @@ fn every_policy() {
     assert_eq!(now, golden);
 }
 
-/// A page with what each rule of the main content leaves out, and what it does not, around an article of this many words.
+/// Creates a page with an article of `article` words. Around the article, the page has an example of each
+/// rule of the main content, and elements that resemble boilerplate but are content.
 fn page(article: u32) -> String {
     let words: String = (0..article).map(|n| format!("<p>word{n} the")).collect();
     format!(
@@ -180,19 +184,22 @@ fn page(article: u32) -> String {
     )
 }
 
-/// A change of the rules for the main content changes what stores hold, too.
+/// A change of the rules for the main content also changes signatures in stores.
 #[test]
-fn main_contents() {
+fn main_contents_have_golden_signatures() {
     let url = PageUrl::parse("http://www.example.co.uk/a").unwrap();
     let pages = [page(60), page(7), page(2), format!("{}<main>{}</main>", page(30), page(40))];
     let now = ["content", "copies"].map(|policy| {
         let mut extractor = Extractor::new(policy.parse().unwrap());
         pages.each_ref().map(|html| {
-            let Extracted::Page(page) = extractor.html(&url, html.as_bytes(), None) else { panic!() };
+            let Extracted::Page(page) = extractor.html(&url, html.as_bytes(), None) else {
+                panic!("unexpected redirect")
+            };
             (page.signature.tokens(), stable_hash64(page.signature.as_bytes()))
         })
     });
-    // All 124 words without the rest; those of 18 and the title; the whole page; what stands in `main`, where ids do not count.
+    // The main contents, in order: the 124 tokens of the page without boilerplate; 18 such tokens and the
+    // title; the whole page; the main element, in which ids do not count.
     let golden = [
         [
             (124, 0xa50a_30e0_238b_1283),
@@ -210,14 +217,16 @@ fn main_contents() {
     assert_eq!(now, golden);
 }
 
-/// So does a change of what the tokens of a source are.
+/// A change of the rules for source tokens also changes signatures in stores.
 #[test]
-fn tokens_of_a_source() {
+fn source_tokens_have_a_golden_signature() {
     let url = PageUrl::parse("http://www.example.co.uk/a").unwrap();
     let html = "<title>A title</title>See <b>f</b>or (http://Www.a-b.org/c_d.html?e=f), <img src=/g/h.png?i>ΟΔΟΣ 東京 \
         <img src='//cdn.example/j.gif#k'>www.l-m.n/o-p.";
     let mut extractor = Extractor::new("by-site:tokens=source".parse().unwrap());
-    let Extracted::Page(page) = extractor.html(&url, html.as_bytes(), None) else { panic!() };
+    let Extracted::Page(page) = extractor.html(&url, html.as_bytes(), None) else {
+        panic!("unexpected redirect")
+    };
     assert_eq!(
         (page.signature.tokens(), stable_hash64(page.signature.as_bytes())),
         (18, 0x563a_f3c3_93be_f1bd)

@@ -1,4 +1,4 @@
-//! The main content of pages, on written examples and on any bytes.
+//! Tests the main content of pages on hand-written examples, on random markup and on random bytes.
 #![allow(clippy::unwrap_used)]
 
 use doppel_model::pairwise::{Policy, Signer};
@@ -15,26 +15,27 @@ fn raw(bytes: &[u8]) -> RawContent<'_> {
     RawContent::Html { bytes, charset: None }
 }
 
-/// Enough words for a main content.
-fn words(of: &str) -> String {
-    (0..20).map(|n| format!("{of}{n} ")).collect()
+/// Returns 20 words that begin with `prefix`, which are enough for a main content.
+fn words(prefix: &str) -> String {
+    (0..20).map(|n| format!("{prefix}{n} ")).collect()
 }
 
 fn main_words(html: &str) -> Vec<String> {
     let mut extractor = Extractor::default();
     let PageText::Text(text) = extractor.main_text(&url(), raw(html.as_bytes())) else {
-        panic!("a redirect")
+        panic!("unexpected redirect: {html}")
     };
     text.split_whitespace().map(str::to_owned).collect()
 }
 
+/// Checks that the main content of `html` has exactly `words`.
 fn expect(html: &str, words: &str) {
     let expected: Vec<&str> = words.split_whitespace().collect();
     assert_eq!(main_words(html), expected, "{html}");
 }
 
 #[test]
-fn boilerplate_is_left_out() {
+fn boilerplate_is_omitted() {
     let article = words("w");
     for before in [
         "<nav>a <ul><li>b</ul></nav>",
@@ -62,7 +63,7 @@ fn boilerplate_is_left_out() {
 }
 
 #[test]
-fn what_ends_an_element_without_an_end_tag_ends_what_is_left_out() {
+fn an_omitted_element_without_an_end_tag_ends_where_html_ends_it() {
     let article = words("w");
     for html in [
         format!("<ul><li class=skip>a<li>{article}</ul>"),
@@ -85,7 +86,7 @@ fn what_ends_an_element_without_an_end_tag_ends_what_is_left_out() {
 }
 
 #[test]
-fn a_paragraph_that_is_left_out_ends_where_html_ends_it() {
+fn an_omitted_paragraph_ends_where_html_ends_it() {
     let article = words("w");
     for name in [
         "address article blockquote center dd details dialog dir div dl dt fieldset figcaption figure form h1 h2 h3 h4 h5 h6 hgroup",
@@ -105,12 +106,12 @@ fn a_paragraph_that_is_left_out_ends_where_html_ends_it() {
         expect(&format!("<table><td><p hidden>a<{cell}>{article}</table>"), &article);
         expect(&format!("<table><{cell}><p hidden>a</{cell}>{article}</table>"), &article);
     }
-    // What is in an object or button in it is no part of the page around it.
+    // Tags inside an object in the paragraph do not end the paragraph.
     expect(&format!("<p hidden>a<object><div>b</div></object>c</p>{article}"), &article);
 }
 
 #[test]
-fn what_a_browser_has_closed_is_not_left_out() {
+fn text_behind_an_element_that_a_browser_has_closed_is_content() {
     let (few, article) = (words("few"), words("w"));
     for (before, behind) in [
         ("<svg aria-hidden=true/>", ""),
@@ -130,7 +131,7 @@ fn what_a_browser_has_closed_is_not_left_out() {
 }
 
 #[test]
-fn what_never_ends_is_not_left_out() {
+fn an_element_that_never_ends_is_not_omitted() {
     let (few, article) = (words("few"), words("w"));
     for (before, shown) in [
         ("<a id=x class=toc />", ""),
@@ -146,7 +147,7 @@ fn what_never_ends_is_not_left_out() {
         let html = format!("<nav>n</nav>{few}{before} {article}");
         let shown = format!("{few} {shown} {article}");
         expect(&html, &shown);
-        // The title stays one.
+        // A title behind the element is still a title.
         expect(&format!("{html}<title>t</title>z"), &format!("{shown} z"));
         expect(&format!("<main>{html}</main>z"), &shown);
         expect(&format!("y<main>{html}"), &shown);
@@ -157,7 +158,7 @@ fn what_never_ends_is_not_left_out() {
 }
 
 #[test]
-fn a_section_with_the_role_of_main_is_a_section() {
+fn a_section_with_the_role_main_is_a_section() {
     let article = words("w");
     expect(
         &format!("<article><section role=main>few</section><header>h</header>{article}"),
@@ -166,7 +167,7 @@ fn a_section_with_the_role_of_main_is_a_section() {
 }
 
 #[test]
-fn sections_with_ids_of_their_headings_are_content() {
+fn sections_whose_ids_come_from_headings_are_content() {
     let page = |section: &str| format!("<div role=main><p>{}</p>{section}</div>", words("w"));
     for (a, b) in [
         ("<section id=s-pagination>a", "<section id=s-full-text-search>b"),
@@ -184,12 +185,12 @@ fn sections_with_ids_of_their_headings_are_content() {
 }
 
 #[test]
-fn main_is_never_left_out_and_leaves_out_what_is_around() {
+fn the_main_element_is_never_omitted_and_excludes_the_text_around_it() {
     let article = words("w");
     expect(&format!("a<main>{article}</main>b"), &article);
     expect(&format!("a<div role=main>{article}<div>c</div></div>b"), &format!("{article} c"));
     expect(&format!("<div class=sidebar><main>{article}</main></div>b"), &article);
-    // Its own header is content; navigation in it is not.
+    // The header of the main element is content, but navigation inside the element is not.
     expect(
         &format!("<main><header>h</header><nav>n</nav>{article}<footer>f</footer></main>b"),
         &format!("h {article} f"),
@@ -198,12 +199,13 @@ fn main_is_never_left_out_and_leaves_out_what_is_around() {
         &format!("<article><header>h</header>{article}</article><footer>f</footer>"),
         &format!("h {article}"),
     );
-    // An end tag too many in it ends it early; what is behind it counts where the rest is too little.
+    // A surplus end tag ends the main element early. Its text is then too short, so the page is the main
+    // content.
     expect(&format!("<div role=main>few</div></div>{article}"), &format!("few {article}"));
 }
 
 #[test]
-fn a_page_without_enough_of_it_is_taken_with_its_title_and_then_as_a_whole() {
+fn a_page_with_too_few_words_is_used_with_its_title_and_then_as_a_whole() {
     let article = words("w");
     let few: String = (0..17).map(|n| format!("f{n} ")).collect();
     expect(&format!("<title>A title too</title><nav>n</nav><p>{few}"), &format!("a title too {few}"));
@@ -213,55 +215,58 @@ fn a_page_without_enough_of_it_is_taken_with_its_title_and_then_as_a_whole() {
 }
 
 #[test]
-fn svg_is_no_markup_of_the_page() {
+fn tags_inside_svg_do_not_end_omitted_elements() {
     let article = words("w");
     expect(&format!("<a class=skip>a<svg><a>b</a><title>c</title></svg>d</a>{article}"), &article);
     expect(&format!("<nav><svg><nav/></svg>a</nav>{article}"), &article);
 }
 
-/// Where a policy reads tables, with some.
+/// Creates an extractor. A policy that reads tables gets small tables.
 fn extractor(policy: Policy) -> Extractor {
     Extractor::signing(Signer::learnt(policy, [vec![1, 2, 3], vec![4]]))
 }
 
 fn signature(policy: &str, html: &str) -> Signature {
     let mut extractor = extractor(policy.parse().unwrap());
-    let Extracted::Page(page) = extractor.html(&url(), html.as_bytes(), None) else { panic!("a redirect") };
+    let Extracted::Page(page) = extractor.html(&url(), html.as_bytes(), None) else {
+        panic!("unexpected redirect: {html}")
+    };
     page.signature
 }
 
 #[test]
-fn policies_compare_main_contents_and_others_whole_pages() {
+fn a_policy_compares_either_the_main_content_or_the_whole_page() {
     let article = words("w");
     let page = |menu: &str| format!("<nav>{menu}</nav>{article}");
     for policy in Policy::all() {
         let name = policy.name();
         let (a, b) = (signature(name, &page("a b c")), signature(name, &page("d e")));
         assert_eq!(a.content() == b.content(), policy.reads_main(), "{policy}");
-        // Plain text is compared as it is, and is another form of a page.
+        // Plain text has no boilerplate. Only `content` finds the same content: `copies` distinguishes plain
+        // text from HTML, and the other policies compare the navigation of the page.
         let text = extractor(policy).text_at(&url(), &article).signature;
         assert_eq!(text.content() == a.content(), name == "content", "{policy}");
         assert!(!policy.reads_main() || policy.similar(&text, &a), "{policy}");
     }
 }
 
-fn taken(html: &str) -> Taken {
+fn explanation(html: &str) -> Taken {
     Extractor::default().taken(&url(), raw(html.as_bytes()), 40).unwrap()
 }
 
-/// What each rule leaves out, with its tokens.
-fn left_out(taken: &Taken) -> Vec<(&str, usize, &str)> {
-    taken.left_out.iter().map(|one| (one.rule.name(), one.tokens, &*one.text)).collect()
+/// Returns the name, the number of tokens and the text of each rule that omits text.
+fn omissions(explanation: &Taken) -> Vec<(&str, usize, &str)> {
+    explanation.left_out.iter().map(|omitted| (omitted.rule.name(), omitted.tokens, &*omitted.text)).collect()
 }
 
 #[test]
-fn what_is_left_out_is_told_by_rule() {
+fn omitted_text_is_explained_by_rule() {
     let article = words("w");
     let page = format!(
         "<title>The Title</title><header>Site &amp; Co<nav>in header</nav></header><nav>Home <b>Two</b></nav>{article}\
         <div class=menu>\n\nThree\u{7}   Four</div><p hidden>secret</p><script>run()</script><footer>--</footer>"
     );
-    let of_page = taken(&page);
+    let of_page = explanation(&page);
     assert_eq!((of_page.part, of_page.tokens, of_page.of), (Part::Page, 20, 31));
     let expected = [
         ("title", 2, "The Title"),
@@ -269,30 +274,30 @@ fn what_is_left_out_is_told_by_rule() {
         ("navigation", 4, "Home Two Three Four"),
         ("hidden", 1, "secret"),
     ];
-    assert_eq!(left_out(&of_page), expected);
-    // Of what is outside of `main` the rules leave out the same.
-    let with_main = taken(&format!("{page}<main>{article}{article}<nav>x</nav></main>"));
+    assert_eq!(omissions(&of_page), expected);
+    // The rules for boilerplate also apply outside the main element.
+    let with_main = explanation(&format!("{page}<main>{article}{article}<nav>x</nav></main>"));
     assert_eq!((with_main.part, with_main.tokens, with_main.of), (Part::Main, 40, 72));
     let shortened = "w0 w1 w2 w3 w4 w5 w6 w7 w8 w9 w10 w11 w…";
-    assert!(left_out(&with_main).contains(&("outside-main", 20, shortened)), "{with_main:?}");
-    // Where next to nothing would be left, nothing is left out.
-    let few = taken("<title>T</title><nav>a b</nav>c");
+    assert!(omissions(&with_main).contains(&("outside-main", 20, shortened)), "{with_main:?}");
+    // If too few tokens would remain, no text is omitted.
+    let few = explanation("<title>T</title><nav>a b</nav>c");
     assert_eq!((few.part, few.tokens, few.of, few.left_out), (Part::Whole, 4, 4, Vec::new()));
     let titled: String = (0..19).map(|n| format!("f{n} ")).collect();
-    let titled = taken(&format!("<title>T</title><nav>a b</nav>{titled}"));
+    let titled = explanation(&format!("<title>T</title><nav>a b</nav>{titled}"));
     assert_eq!((titled.part, titled.tokens, titled.of), (Part::PageAndTitle, 20, 22));
     let redirect = b"<meta http-equiv=refresh content='0;x'>";
     assert_eq!(Extractor::default().taken(&url(), raw(redirect), 40), None);
 }
 
 #[test]
-fn what_is_told_of_a_long_page_is_bounded() {
+fn the_explanation_of_a_long_page_is_bounded() {
     let menu: String = (0..50_000).map(|n| format!("<nav>n{n}</nav><p>p{n}")).collect();
-    let told = taken(&menu);
-    assert_eq!((told.tokens, told.of, told.left_out.len()), (50_000, 100_000, 1));
-    assert_eq!(told.left_out[0].text.chars().count(), 40);
-    let none = Extractor::default().taken(&url(), raw(menu.as_bytes()), 0).unwrap();
-    assert_eq!((none.left_out[0].tokens, &*none.left_out[0].text), (50_000, ""));
+    let explanation = explanation(&menu);
+    assert_eq!((explanation.tokens, explanation.of, explanation.left_out.len()), (50_000, 100_000, 1));
+    assert_eq!(explanation.left_out[0].text.chars().count(), 40);
+    let without_text = Extractor::default().taken(&url(), raw(menu.as_bytes()), 0).unwrap();
+    assert_eq!((without_text.left_out[0].tokens, &*without_text.left_out[0].text), (50_000, ""));
 }
 
 const PIECES: &[&str] = &[
@@ -362,30 +367,29 @@ const PIECES: &[&str] = &[
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
-    /// The main content is a part of the page, in its order; the rest is unchanged.
     #[test]
-    fn it_is_a_part_of_the_page(pieces in prop::collection::vec(prop::sample::select(PIECES), 0..80)) {
+    fn the_words_of_the_main_content_are_words_of_the_page_in_page_order(pieces in prop::collection::vec(prop::sample::select(PIECES), 0..80)) {
         let html = pieces.concat();
         let main = main_words(&html);
         let mut extractor = Extractor::default();
-        let PageText::Text(text) = extractor.page_text(&url(), raw(html.as_bytes())) else { panic!("a redirect") };
+        let PageText::Text(text) = extractor.page_text(&url(), raw(html.as_bytes())) else { panic!("unexpected redirect: {html}") };
         let mut page = text.split_whitespace().map(str::to_lowercase);
         prop_assert!(main.iter().all(|word| page.any(|other| other == word.to_lowercase())), "{} {:?}", html, main);
     }
 
-    /// Every token is taken or left out, and those that are taken are compared.
+    /// Policies that read the main content compare exactly its tokens.
     #[test]
-    fn tokens_are_taken_or_left_out(pieces in prop::collection::vec(prop::sample::select(PIECES), 0..80)) {
+    fn every_token_is_either_main_content_or_omitted(pieces in prop::collection::vec(prop::sample::select(PIECES), 0..80)) {
         let html = pieces.concat();
-        let taken = taken(&html);
-        let left_out: usize = taken.left_out.iter().map(|one| one.tokens).sum();
-        prop_assert_eq!(taken.tokens + left_out, taken.of, "{}", html);
-        prop_assert_eq!(signature("content", &html).tokens() as usize, taken.tokens, "{}", html);
-        prop_assert_eq!(signature("jaccard", &html).tokens() as usize, taken.of, "{}", html);
+        let explanation = explanation(&html);
+        let omitted: usize = explanation.left_out.iter().map(|omitted| omitted.tokens).sum();
+        prop_assert_eq!(explanation.tokens + omitted, explanation.of, "{}", html);
+        prop_assert_eq!(signature("content", &html).tokens() as usize, explanation.tokens, "{}", html);
+        prop_assert_eq!(signature("jaccard", &html).tokens() as usize, explanation.of, "{}", html);
     }
 
     #[test]
-    fn any_bytes_have_one(bytes in prop::collection::vec(any::<u8>(), 0..2_000)) {
+    fn random_bytes_are_read(bytes in prop::collection::vec(any::<u8>(), 0..2_000)) {
         let mut extractor = Extractor::new("copies".parse().unwrap());
         let _ = extractor.html(&url(), &bytes, None);
         let _ = extractor.main_text(&url(), RawContent::Html { bytes: &bytes, charset: Some("utf-16") });
@@ -393,7 +397,7 @@ proptest! {
 }
 
 #[test]
-fn depth_and_tags_without_end_cost_no_more_than_others() {
+fn deep_nesting_and_missing_end_tags_take_linear_time() {
     for piece in
         ["<div class=nav>", "<td>", "<li class=skip>", "<section>", "<main>", "<div role=main>", "<p hidden>"]
     {

@@ -1,4 +1,5 @@
-//! Redirects in content, against what the sources of the crawls say about their own stubs.
+//! Compares redirects inside pages with two independent answers: what the sources of the crawls say about
+//! their own redirect stubs, and the rule of docs/PAGES.md on the tree that html5ever builds.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::HashMap;
@@ -16,7 +17,7 @@ use crate::crawl::Html;
 
 mod crawl;
 
-/// The rule of docs/PAGES.md on the tree that html5ever builds.
+/// Implementation of the rule of docs/PAGES.md on the tree that html5ever builds.
 #[allow(dead_code, reason = "the tests of the program use all of it")]
 #[path = "../../../tests/oracle"]
 mod oracle {
@@ -25,7 +26,7 @@ mod oracle {
     pub(crate) mod script;
 }
 
-/// A line of the crawls' descriptions.
+/// Line of the description of a crawl: a fetched URL, and its target if it is a redirect.
 #[derive(Deserialize)]
 struct Fetch {
     #[serde(default)]
@@ -45,14 +46,16 @@ fn fetches(file: &Path) -> Vec<Fetch> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// A URL as the descriptions write it: an index page as its directory, and without a fragment.
+/// Returns a URL as the descriptions write it: without a fragment, and with the directory instead of its
+/// index page.
 fn described(url: &str) -> String {
     let url = PageUrl::parse(url).unwrap().join("").unwrap();
     let directory = url.as_str().strip_suffix("index.html").filter(|directory| directory.ends_with('/'));
     directory.unwrap_or(url.as_str()).to_owned()
 }
 
-/// Reads all `pages`. Returns the number of correct redirects, and the differences.
+/// Reads all `pages` and compares their redirects with `truth`. Returns the number of correct redirects, and
+/// the differences.
 fn check(pages: &[Html], truth: &HashMap<&str, &str>) -> (usize, Vec<String>) {
     let mut extractor = Extractor::default();
     let mut right = 0;
@@ -73,20 +76,20 @@ fn check(pages: &[Html], truth: &HashMap<&str, &str>) -> (usize, Vec<String>) {
 }
 
 #[test]
-fn stubs_of_mid() {
+fn redirect_stubs_of_the_mid_crawl_are_found() {
     let Some(data) = crawl::data() else { return };
     let pages = crawl::html(&["mid/mid-00", "mid/mid-01"]).unwrap();
     let lines = fetches(&data.join("mid/mid.redirects.jsonl"));
     let truth = lines.iter().filter_map(|l| Some((l.url.as_str(), l.to.as_deref()?))).collect();
     let (right, differences) = check(&pages, &truth);
     println!("mid: {right} of {} right", truth.len());
-    // It shows 20 words: "Redirecting to" and a URL of 18.
+    // This stub shows 20 words: "Redirecting to" and a URL of 18 words.
     let long = "https://doc.rust-lang.org/1.63.0/edition-guide/rust-next/alloc.html: found None";
     assert!(matches!(&*differences, [one] if one.starts_with(long)), "{differences:#?}");
 }
 
 #[test]
-fn stubs_of_the_re_crawls() {
+fn redirect_stubs_of_the_repeated_crawls_are_found() {
     let Some(data) = crawl::data() else { return };
     for (name, file) in [("quick", "quick/quick.jsonl"), ("trace", "trace/trace.jsonl.gz")] {
         let lines = fetches(&data.join(file));
@@ -101,7 +104,7 @@ fn stubs_of_the_re_crawls() {
     }
 }
 
-/// Pieces of pages, in which `{}` stands for other pieces.
+/// Markup around other pieces, which replace `{}`.
 const AROUND: [&str; 21] = [
     "<div>{}</div>",
     "<p>{}</p>",
@@ -166,7 +169,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 5_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn generated_pages_are_redirects_by_the_rule(html in page()) {
+    fn generated_pages_are_redirects_exactly_by_the_rule(html in page()) {
         let url = PageUrl::parse("http://a.org/d/e?q=1").unwrap();
         let found = match Extractor::default().html(&url, html.as_bytes(), Some("utf-8")) {
             Extracted::Redirect(target) => Some(target.as_str().to_owned()),

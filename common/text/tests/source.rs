@@ -1,4 +1,5 @@
-//! The tokens of a source, held against a slow tokeniser that was written from the paper.
+//! Tests source tokens on examples, and against a slow tokeniser that follows the paper (Henzinger, SIGIR
+//! 2006).
 #![allow(clippy::unwrap_used)]
 
 use doppel_model::pairwise::{Features, Policy, Signer};
@@ -9,7 +10,7 @@ use proptest::prelude::*;
 
 const POLICIES: [&str; 4] = ["supershingle", "projection", "combined", "by-site"];
 
-/// Where the page of a test is.
+/// URL of the page in most tests.
 const PAGE: &str = "http://www.example.org/d/page.html";
 
 fn policy(name: &str) -> Policy {
@@ -20,31 +21,37 @@ fn url(url: &str) -> PageUrl {
     PageUrl::parse(url).unwrap()
 }
 
-fn at(policy: Policy, page: &str, html: &str) -> Signature {
+/// Returns the signature of an HTML page at the URL `page`.
+fn signature_at(policy: Policy, page: &str, html: &str) -> Signature {
     match Extractor::new(policy).html(&url(page), html.as_bytes(), None) {
         Extracted::Page(page) => page.signature,
-        Extracted::Redirect(target) => panic!("a redirect to {target}"),
+        Extracted::Redirect(target) => panic!("unexpected redirect to {target}"),
     }
 }
 
-/// The signature of these terms.
-fn of_terms<S: AsRef<str>>(policy: Policy, terms: &[S]) -> Signature {
+/// Returns the signature of a page with these terms.
+fn signature_of_terms<S: AsRef<str>>(policy: Policy, terms: &[S]) -> Signature {
     let tokens: Vec<u64> = terms.iter().map(|term| stable_hash64(term.as_ref().as_bytes())).collect();
-    // The site that `by-site` takes by default.
+    // The site of `PAGE` by the default of `by-site`.
     let site = Some(stable_hash64(b"example.org"));
     Signer::new(policy).sign(Features { tokens: &tokens, site, ..Features::default() })
 }
 
+/// Checks that the page has exactly these terms under every policy with source tokens.
 #[track_caller]
 fn expect(html: &str, terms: &[&str]) {
     for name in POLICIES {
         let policy = policy(name);
-        assert_eq!(at(policy, PAGE, html), of_terms(policy, terms), "{name} of {html}: not {terms:?}");
+        assert_eq!(
+            signature_at(policy, PAGE, html),
+            signature_of_terms(policy, terms),
+            "{name} of {html}: not {terms:?}"
+        );
     }
 }
 
 #[test]
-fn a_url_in_the_text_is_broken_at_slashes_and_dots() {
+fn a_url_in_the_text_is_split_at_slashes_and_dots() {
     expect("Two words", &["two", "words"]);
     expect(
         "see http://www.Example.com/a-b/c_d.html?x=1",
@@ -52,7 +59,7 @@ fn a_url_in_the_text_is_broken_at_slashes_and_dots() {
     );
     expect("(HTTPS://x.org/), www.y.net.", &["https:", "x", "org", "www", "y", "net"]);
     expect("<p>ftp://f.org/x<p>y", &["ftp:", "f", "org", "x", "y"]);
-    // Without a scheme a host is broken at dots anyway, and elsewhere than a URL a hyphen separates.
+    // A host without a scheme is no URL. Dots and hyphens separate its words, as in all text.
     expect(
         "x.org/a-b http:// httpx://a-b www. awww.a-b",
         &["x", "org", "a", "b", "http", "httpx", "a", "b", "www", "awww", "a", "b"],
@@ -62,13 +69,13 @@ fn a_url_in_the_text_is_broken_at_slashes_and_dots() {
 }
 
 #[test]
-fn a_url_begins_where_a_word_of_another_script_ends() {
+fn a_url_may_directly_follow_a_word_of_a_script_without_spaces() {
     expect("请访问www.a-b.org/c-d，再见", &["请访问", "www", "a-b", "org", "c-d", "再见"]);
     expect(
         "ดูที่https://a-b.org ここhttp://c-d.org",
         &["ดูที่", "https:", "a-b", "org", "ここ", "http:", "c-d", "org"],
     );
-    // Words of scripts with spaces go on.
+    // A word of a script with spaces continues into the URL.
     expect(
         "дляwww.a-b.org éwww.a-b 2www.a-b",
         &["дляwww", "a", "b", "org", "éwww", "a", "b", "2www", "a", "b"],
@@ -76,19 +83,19 @@ fn a_url_begins_where_a_word_of_another_script_ends() {
 }
 
 #[test]
-fn a_url_ends_at_the_signs_of_other_scripts() {
+fn a_url_ends_at_the_punctuation_of_other_scripts() {
     expect(
         "请访问：www.example.com。如果您，http://a.b/c-d、東京",
         &["请访问", "www", "example", "com", "如果您", "http:", "a", "b", "c-d", "東京"],
     );
     expect("«http://a.b-c»–www.d.e-f…g", &["http:", "a", "b-c", "www", "d", "e-f", "g"]);
-    // Letters of any script may be in a URL.
+    // A URL may contain letters of any script.
     expect("http://bücher.example/東-京.html", &["http:", "bücher", "example", "東-京", "html"]);
 }
 
 #[test]
 fn the_url_of_an_image_is_a_term() {
-    // On another host the whole URL, on the page's own the file name.
+    // The term is the whole URL on another host, and the file name on the host of the page.
     expect("a <img src='http://other.org/I/One.gif'>b", &["a", "http://other.org/I/One.gif", "b"]);
     expect(
         "a<img src=../i/One.gif#x>b<img src=\"//www.example.org/two.png\">",
@@ -96,7 +103,7 @@ fn the_url_of_an_image_is_a_term() {
     );
     expect("<img alt=c src='/i?id=1&amp;x=2'><IMG SRC=a src=b>", &["i?id=1&x=2", "a"]);
     expect("<base href='http://other.org/x/'><img src=y.gif>", &["http://other.org/x/y.gif"]);
-    // What is no image of a host is no term.
+    // An image without a URL on a host has no term.
     expect(
         "a<img><img src=''><img src=' '><img src='data:image/gif;base64,AA=='><img src=/x/>b",
         &["a", "b"],
@@ -106,7 +113,7 @@ fn the_url_of_an_image_is_a_term() {
 }
 
 #[test]
-fn the_folders_of_a_long_base_are_left_out() {
+fn links_are_resolved_against_the_root_if_the_base_is_too_long() {
     let policy = policy("projection");
     let folder = |bytes: usize| "x".repeat(bytes);
     for (bytes, of_other) in [
@@ -115,15 +122,15 @@ fn the_folders_of_a_long_base_are_left_out() {
     ] {
         let base = folder(bytes);
         let html = format!("<base href='http://other.org/{base}/z'><img src=y.gif>");
-        assert_eq!(at(policy, PAGE, &html), of_terms(policy, &[of_other]), "{bytes}");
-        // On the page's own host the folders do not count anyway.
+        assert_eq!(signature_at(policy, PAGE, &html), signature_of_terms(policy, &[of_other]), "{bytes}");
+        // On the host of the page, the folders are never part of the term.
         let page = format!("http://www.example.org/{base}/page.html");
         let html = "<img src=y.gif><img src=../a/b.gif?c><img src=//other.org/d/e.gif>";
         let terms = ["y.gif", "b.gif?c", "http://other.org/d/e.gif"];
-        assert_eq!(at(policy, &page, html), of_terms(policy, &terms), "{bytes}");
+        assert_eq!(signature_at(policy, &page, html), signature_of_terms(policy, &terms), "{bytes}");
     }
     let html = format!("<base href='http://{}.org/'><img src=y.gif>a", folder(8_000));
-    assert_eq!(at(policy, PAGE, &html), of_terms(policy, &["a"]));
+    assert_eq!(signature_at(policy, PAGE, &html), signature_of_terms(policy, &["a"]));
 }
 
 #[test]
@@ -131,16 +138,16 @@ fn a_mirrored_page_with_its_images_has_the_same_tokens() {
     let html = "<p>Pictures of the harbour<img src=/pictures/harbour.jpg><img src='quay.jpg'>";
     let mirror = html.replace("/pictures/", "/mirror/of/pictures/");
     let policy = policy("projection");
-    let original = at(policy, "http://harbour.example/index.html", html);
-    assert_eq!(original, at(policy, "http://mirror.example/harbour/", &mirror));
-    // A link to the original's images is one to another host.
+    let original = signature_at(policy, "http://harbour.example/index.html", html);
+    assert_eq!(original, signature_at(policy, "http://mirror.example/harbour/", &mirror));
+    // If the mirror links to the images of the original, they are on another host.
     let linked = html.replace("/pictures/", "http://harbour.example/pictures/");
-    assert_eq!(original, at(policy, "http://harbour.example/index.html", &linked));
-    assert_ne!(original.content(), at(policy, "http://mirror.example/harbour/", &linked).content());
-    // Other images make another page.
+    assert_eq!(original, signature_at(policy, "http://harbour.example/index.html", &linked));
+    assert_ne!(original.content(), signature_at(policy, "http://mirror.example/harbour/", &linked).content());
+    // A page with other images has other content.
     assert_ne!(
         original.content(),
-        at(policy, "http://harbour.example/", &html.replace("quay", "pier")).content()
+        signature_at(policy, "http://harbour.example/", &html.replace("quay", "pier")).content()
     );
 }
 
@@ -149,46 +156,49 @@ fn parked_domains_differ_in_the_terms_of_their_urls() {
     let words: String = (0..60).map(|n| format!("word{n} ")).collect();
     let page = |domain: &str| format!("Buy http://www.{domain}/ now! {words}");
     let policy = policy("combined");
-    let (a, b) = (at(policy, PAGE, &page("one-name.com")), at(policy, PAGE, &page("other-name.org")));
+    let (a, b) = (
+        signature_at(policy, PAGE, &page("one-name.com")),
+        signature_at(policy, PAGE, &page("other-name.org")),
+    );
     let mut terms = vec!["buy", "http:", "www", "one-name", "com", "now"];
     terms.extend(words.split_whitespace());
-    assert_eq!(a, of_terms(policy, &terms));
+    assert_eq!(a, signature_of_terms(policy, &terms));
     (terms[3], terms[4]) = ("other-name", "org");
-    assert_eq!(b, of_terms(policy, &terms));
+    assert_eq!(b, signature_of_terms(policy, &terms));
 }
 
 #[test]
-fn formatting_is_ignored_and_other_markup_separates() {
+fn formatting_is_ignored_and_other_markup_separates_terms() {
     expect("h<b>alf</b> o<font color=red>n</font>e<br>t<em>w</em>o", &["half", "one", "two"]);
     expect("a<span>b</span>c<p>d<sub>2</sub>", &["a", "b", "c", "d", "2"]);
     expect("http://a.b<b>-c</b>", &["http:", "a", "b-c"]);
 }
 
 #[test]
-fn other_policies_and_plain_text() {
+fn only_the_option_selects_source_tokens_and_plain_text_has_them_too() {
     let text = "See http://a.b-c/d now";
     for name in POLICIES {
         let usual: Policy = name.parse().unwrap();
         let source = policy(name);
         let terms = ["see", "http:", "a", "b-c", "d", "now"];
-        // Nothing of the page before is left.
+        // The images of the previous page do not affect the plain text.
         let mut extractor = Extractor::new(source);
         extractor.html(&url(PAGE), b"<base href=http://x/><img src=a.gif>b", None);
-        assert_eq!(extractor.text_at(&url(PAGE), text).signature, of_terms(source, &terms));
+        assert_eq!(extractor.text_at(&url(PAGE), text).signature, signature_of_terms(source, &terms));
         let own = Extractor::new(usual).text_at(&url(PAGE), text).signature;
-        assert_eq!(own, of_terms(usual, &["see", "http", "a", "b", "c", "d", "now"]));
+        assert_eq!(own, signature_of_terms(usual, &["see", "http", "a", "b", "c", "d", "now"]));
         let html = "a<b>b</b><img src=c.gif>";
-        assert_eq!(at(usual, PAGE, html), of_terms(usual, &["a", "b"]));
+        assert_eq!(signature_at(usual, PAGE, html), signature_of_terms(usual, &["a", "b"]));
     }
 }
 
-/// What a page is made of in tests.
+/// Piece of a generated page.
 #[derive(Debug, Clone)]
 enum Piece {
     Text(&'static str),
     Formatting(&'static str),
     Markup(&'static str),
-    /// An image, and its term.
+    /// Image with its term, if it has a term.
     Image(&'static str, Option<&'static str>),
 }
 
@@ -225,12 +235,12 @@ const PIECES: &[Piece] = &[
     Piece::Image("<img src=/>", None),
 ];
 
-/// The terms of a text, one character and one word of it at a time.
-fn slow(text: &str) -> Vec<String> {
+/// Slow tokeniser: cuts the terms of a text character by character.
+fn slow_terms(text: &str) -> Vec<String> {
     let chars: Vec<char> = text.chars().collect();
     let lower = |from: &[char]| from.iter().flat_map(|c| c.to_lowercase()).collect::<String>();
     let begins_url = |at: usize| {
-        // Of the scripts without spaces only one is here.
+        // Han is the only script without spaces in the generated pages.
         let is_han = |c: char| ('\u{4e00}'..'\u{a000}').contains(&c);
         let is_first = at == 0 || !chars[at - 1].is_alphanumeric() || is_han(chars[at - 1]);
         ["http://", "https://", "ftp://", "www."].into_iter().any(|with| {
@@ -273,7 +283,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
     #[test]
-    fn tokens_are_those_of_the_paper(pieces in prop::collection::vec(prop::sample::select(PIECES), 0..60)) {
+    fn source_tokens_equal_those_of_the_slow_tokeniser(pieces in prop::collection::vec(prop::sample::select(PIECES), 0..60)) {
         let (mut html, mut text, mut terms) = (String::new(), String::new(), Vec::new());
         for piece in &pieces {
             let (markup, term) = match piece {
@@ -293,23 +303,23 @@ proptest! {
             };
             html.push_str(markup);
             if let Some(term) = term {
-                terms.extend(slow(&std::mem::take(&mut text)));
+                terms.extend(slow_terms(&std::mem::take(&mut text)));
                 terms.push(term.to_owned());
             }
         }
-        terms.extend(slow(&text));
+        terms.extend(slow_terms(&text));
         let policy = policy("projection");
-        prop_assert_eq!(at(policy, PAGE, &html), of_terms(policy, &terms), "{}: {:?}", html, terms);
+        prop_assert_eq!(signature_at(policy, PAGE, &html), signature_of_terms(policy, &terms), "{}: {:?}", html, terms);
     }
 
     #[test]
-    fn any_bytes_have_them(bytes in prop::collection::vec(any::<u8>(), 0..2_000)) {
+    fn random_bytes_are_read(bytes in prop::collection::vec(any::<u8>(), 0..2_000)) {
         let _ = Extractor::new(policy("by-site")).html(&url(PAGE), &bytes, None);
     }
 }
 
 #[test]
-fn time_is_linear_in_the_size_of_a_page() {
+fn reading_takes_time_linear_in_the_size_of_the_page() {
     let mut extractor = Extractor::new(policy("projection"));
     for piece in ["http://((", "www.a/", "www.a'", "w", "<img src=a>", "<b>", "http://a \"", "("] {
         let html = piece.repeat(2_000_000 / piece.len());

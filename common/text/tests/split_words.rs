@@ -1,5 +1,6 @@
-//! Words of HTML and XHTML that are written in many ways, against the rule of docs/WORDS.md: every tag separates but `<wbr>`, entities are
-//! decoded, comments are dropped, and neither separates.
+//! Tests the words of HTML and XHTML whose characters are written in many ways, against the rule of
+//! docs/WORDS.md: every tag except `<wbr>` separates words. Entities are decoded and comments are dropped;
+//! neither separates words.
 #![allow(clippy::unwrap_used)]
 
 use std::fmt::Write as _;
@@ -10,11 +11,11 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use unicode_normalization::UnicodeNormalization;
 
-/// Characters of every kind that the rule names, and those with which markup is written.
+/// Characters of every kind that the rule mentions, and characters of markup.
 const CHARACTERS: &str = "aaabzZIéÉßİıſﬁＡ０½²\u{301}\u{323}\u{307}\u{20dd}Οςσ́ёש\u{5bc}\u{5b8}العـ\u{64b}हिन्दी한\u{1112}\u{1161}\u{11ab}日本ｶﾞタワーのー々ที่ນີ້ខ្មែរမြန်\
     09٣ⅷ😀\u{1f3fd}✂\u{fe0f}\u{ad}\u{200b}\u{200c}\u{200d}\u{2060}\u{200e}\u{feff}\u{180e}\u{3164}\u{e0061}\u{34f}\u{2028}\u{a0}  \n\t.,'-_=+*/<>&&;#x\"[]!()\u{10ffff}";
 
-/// Names of entities that HTML and XHTML have in common.
+/// Named entities that HTML and XHTML share.
 const NAMED: [(char, &str); 13] = [
     ('<', "&lt;"),
     ('>', "&gt;"),
@@ -31,8 +32,8 @@ const NAMED: [(char, &str); 13] = [
     ('\u{200d}', "&zwj;"),
 ];
 
-/// Markup that does not separate, and the character that it stands for, which nobody sees.
-const NOTHING: [(&str, &str); 14] = [
+/// Markup that does not separate words, with the invisible character that it stands for, if any.
+const INVISIBLE: [(&str, &str); 14] = [
     ("<wbr/>", ""),
     ("<wbr />", ""),
     ("<wbr class='a>b'/>", ""),
@@ -49,11 +50,11 @@ const NOTHING: [(&str, &str); 14] = [
     ("&#xFEFF;", "\u{feff}"),
 ];
 
-/// Markup of HTML, and not of XHTML, that does not separate, and the character that it stands for.
-const NOTHING_IN_HTML: [(&str, &str); 5] =
+/// Like [`INVISIBLE`], for markup that only HTML allows.
+const INVISIBLE_IN_HTML: [(&str, &str); 5] =
     [("<WBR>", ""), ("<wbr\n>", ""), ("</wbr>", ""), ("<!-- a --!>", ""), ("<!a b>", "")];
 
-/// Tags, which separate.
+/// Tags, which separate words.
 const TAGS: [&str; 7] = [
     "<b></b>",
     "<i/>",
@@ -64,48 +65,52 @@ const TAGS: [&str; 7] = [
     "<x-y a='&amp;'></x-y>",
 ];
 
-/// Tags of HTML, and not of XHTML, which separate.
+/// Tags that only HTML allows, which separate words.
 const TAGS_OF_HTML: [&str; 5] = ["<B>", "</i>", "<a href=b>", "<br>", "<span a b=c>"];
 
+/// Piece of a generated page.
 #[derive(Debug, Clone)]
 enum Piece {
-    /// A character, written in one of several ways.
-    Written(char, u8),
-    Nothing((&'static str, &'static str)),
+    /// Character, and a number that selects how it is written.
+    Character(char, u8),
+    /// Markup that does not separate words, with its invisible character.
+    Invisible((&'static str, &'static str)),
+    /// Tag that separates words.
     Tag(&'static str),
 }
 
 fn piece(is_html: bool) -> impl Strategy<Value = Piece> {
-    let nothing = [&NOTHING[..], if is_html { &NOTHING_IN_HTML } else { &[] }].concat();
+    let invisible = [&INVISIBLE[..], if is_html { &INVISIBLE_IN_HTML } else { &[] }].concat();
     let tags = [&TAGS[..], if is_html { &TAGS_OF_HTML } else { &[] }].concat();
     let characters: Vec<char> = CHARACTERS.chars().collect();
-    let is_of_xml = |c: char| !c.is_control() && u32::from(c) & 0xfffe != 0xfffe;
-    let other = any::<char>().prop_map(move |c| if is_of_xml(c) { c } else { 'x' });
+    let is_allowed_in_xml = |c: char| !c.is_control() && u32::from(c) & 0xfffe != 0xfffe;
+    let other = any::<char>().prop_map(move |c| if is_allowed_in_xml(c) { c } else { 'x' });
     prop_oneof![
-        6 => (select(characters), any::<u8>()).prop_map(|(c, way)| Piece::Written(c, way)),
-        1 => (other, any::<u8>()).prop_map(|(c, way)| Piece::Written(c, way)),
-        3 => select(nothing).prop_map(Piece::Nothing),
+        6 => (select(characters), any::<u8>()).prop_map(|(c, way)| Piece::Character(c, way)),
+        1 => (other, any::<u8>()).prop_map(|(c, way)| Piece::Character(c, way)),
+        3 => select(invisible).prop_map(Piece::Invisible),
         1 => select(tags).prop_map(Piece::Tag),
     ]
 }
 
-/// A document, and the text that docs/WORDS.md has for it: with the characters that nobody sees, and without those of `NOTHING`.
-fn written(pieces: &[Piece], is_html: bool) -> (String, [String; 2]) {
-    let (mut document, mut text, mut seen) = (String::new(), String::new(), String::new());
+/// Returns a document with the text that it has by docs/WORDS.md, once with and once without the invisible
+/// characters of [`Piece::Invisible`].
+fn document_with_texts(pieces: &[Piece], is_html: bool) -> (String, [String; 2]) {
+    let (mut document, mut text, mut visible) = (String::new(), String::new(), String::new());
     for piece in pieces {
         match piece {
-            Piece::Nothing((markup, unseen)) => {
+            Piece::Invisible((markup, invisible)) => {
                 document += markup;
-                text += unseen;
+                text += invisible;
             }
             Piece::Tag(markup) => {
                 document += markup;
                 text.push(' ');
-                seen.push(' ');
+                visible.push(' ');
             }
-            Piece::Written(c, way) => {
+            Piece::Character(c, way) => {
                 text.push(*c);
-                seen.push(*c);
+                visible.push(*c);
                 let number = u32::from(*c);
                 let named = NAMED.iter().find(|(named, _)| named == c);
                 match (way % 8, named) {
@@ -120,14 +125,14 @@ fn written(pieces: &[Piece], is_html: bool) -> (String, [String; 2]) {
             }
         }
     }
-    (document, [text, seen])
+    (document, [text, visible])
 }
 
-/// A document has the signature of its text under every policy that reads words or tokens in order. The document is preceded by so many letters,
-/// because texts are read in blocks, and a block may end at every place.
+/// Checks that a document has the signature of its text under policies that read words or tokens. Puts
+/// `before` letters before the document, so that the block ends of the tokeniser fall on every position.
 fn check(pieces: &[Piece], before: usize, is_html: bool) -> Result<(), TestCaseError> {
     let url = PageUrl::parse("http://a.example/").unwrap();
-    let (body, texts) = written(pieces, is_html);
+    let (body, texts) = document_with_texts(pieces, is_html);
     let (letters, charset) = ("x".repeat(before), Some("utf-8"));
     let document = match is_html {
         true => format!("<!doctype html><body>{letters} {body}"),
@@ -141,9 +146,12 @@ fn check(pieces: &[Piece], before: usize, is_html: bool) -> Result<(), TestCaseE
         if is_html { RawContent::Html { bytes, charset } } else { RawContent::Xhtml { bytes, charset } };
     for policy in ["jaccard", "jaccard:tokens=code", "supershingle:equal=1", "simhash"] {
         let mut extractor = Extractor::new(policy.parse().unwrap());
-        let Extracted::Page(page) = extractor.extract(&url, raw) else { panic!("a redirect: {document}") };
-        // Case is folded while unseen characters are still there (D146). Folded, an iota subscript is a letter, and no mark is moved across it:
-        // there an unseen character between two marks makes a difference.
+        let Extracted::Page(page) = extractor.extract(&url, raw) else {
+            panic!("unexpected redirect: {document}")
+        };
+        // D146 folds case before it removes invisible characters. An iota subscript folds to a letter, and
+        // NFC moves no mark across a letter. An invisible character between two marks can then change the
+        // form.
         let has_subscript = texts[1].nfd().any(|c| c == '\u{345}');
         for text in texts.iter().take(if has_subscript { 1 } else { 2 }) {
             let expected = extractor.text(&format!("{letters} {text}")).signature;
@@ -168,13 +176,12 @@ proptest! {
     }
 }
 
-/// The splits are seen by the words that they leave whole.
 #[test]
 fn markup_inside_a_word_splits_it_only_where_it_is_a_tag() {
     let words = |html: &str| Extractor::default().text(html).signature;
     let url = PageUrl::parse("http://a.example/").unwrap();
     let text = "one two cooperate";
-    for (markup, _) in NOTHING.iter().chain(&NOTHING_IN_HTML) {
+    for (markup, _) in INVISIBLE.iter().chain(&INVISIBLE_IN_HTML) {
         let html = format!("one two co{markup}operate");
         let page = Extractor::default().html(&url, html.as_bytes(), Some("utf-8")).page().unwrap();
         assert_eq!(page.signature, words(text), "{html}");

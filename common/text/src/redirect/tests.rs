@@ -112,7 +112,7 @@ fn signs_inside_fallback_content_are_ignored() {
     leads_to(&format!("<svg>{refresh}"), "http://a.org/d/x");
     leads_to(&format!("<noscript><!-- </noscript>{refresh}<!-- -->"), "http://a.org/d/x");
     leads_to(&format!("<iframe><style></iframe>{refresh}"), "http://a.org/d/x");
-    // Both count, as a browser leaves by the refresh.
+    // Only the refresh outside the fallback content counts.
     leads_to(&format!("<noscript>{}</noscript>{refresh}", meta("0;y")), "http://a.org/d/x");
 }
 
@@ -123,7 +123,7 @@ fn a_page_that_shows_twenty_words_is_content() {
     leads_to(&with(&words(19)), "http://a.org/d/x");
     is_content(&with(&words(20)));
     is_content(&with(&format!("{}{}", words(10), words(10).replace("wor", "<p>wor"))));
-    // Of any size.
+    // The size of the page does not matter.
     leads_to(&with(&" ".repeat(100_000)), "http://a.org/d/x");
     leads_to(
         &with(&format!("<script>{}</script><style>{}</style>", words(9_000), words(9_000))),

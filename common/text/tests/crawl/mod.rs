@@ -1,4 +1,4 @@
-//! Pages of the developer corpora, for tests and benchmarks.
+//! Reads pages of the developer corpora for tests and benchmarks. Other crates include this file by its path.
 #![allow(unreachable_pub, dead_code, clippy::unwrap_used)]
 
 use std::path::{Path, PathBuf};
@@ -6,20 +6,20 @@ use std::path::{Path, PathBuf};
 use doppel_crawls::{FetchedBody, Item, Limits};
 use doppel_model::{PageUrl, Timestamp};
 
-/// A fetched HTML page.
+/// HTML page from a crawl.
 pub struct Html {
     pub url: PageUrl,
     pub charset: Option<String>,
     pub bytes: Vec<u8>,
 }
 
-/// The directory of the corpora: `DOPPEL_DATA`, or `../shared/data` beside the repository. If it is absent, prints a
-/// line and returns `None`.
+/// Returns the directory of the corpora: `DOPPEL_DATA`, or `../shared/data` beside the repository. If the
+/// directory is absent, prints a line and returns `None`.
 ///
 /// # Panics
-/// When it is absent and `CI=true` says that no test may be left out.
+/// If the directory is absent and `CI=true`, because CI must not skip tests.
 pub fn data() -> Option<PathBuf> {
-    // Crates lie at different depths of the repository.
+    // The crates that include this file lie at different depths of the repository.
     let candidates =
         || Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().map(|above| above.join("shared/data"));
     let beside = || candidates().find(|directory| directory.is_dir()).unwrap_or("../shared/data".into());
@@ -27,12 +27,13 @@ pub fn data() -> Option<PathBuf> {
     if directory.is_dir() {
         return Some(directory);
     }
-    assert!(std::env::var("CI").as_deref() != Ok("true"), "no corpora at {}", directory.display());
-    println!("skipped: no corpora at {}", directory.display());
+    let at = directory.display();
+    assert!(std::env::var("CI").as_deref() != Ok("true"), "no corpora at {at}; set DOPPEL_DATA");
+    println!("skipped: no corpora at {at}; set DOPPEL_DATA to run this test");
     None
 }
 
-/// The HTML pages of some crawl files of the corpora, such as `mid/mid-00`.
+/// Returns the HTML pages of crawl files of the corpora, such as `mid/mid-00`.
 pub fn html(files: &[&str]) -> Option<Vec<Html>> {
     let data = data()?;
     Some(files.iter().flat_map(|file| pages(&data.join(format!("{file}.warc.gz")))).collect())
@@ -45,6 +46,6 @@ fn pages(file: &Path) -> impl Iterator<Item = Html> + use<> {
             FetchedBody::Html { bytes, charset } => Some(Html { url: page.url, charset, bytes }),
             _ => None,
         },
-        other => panic!("the corpora have no {other:?}"),
+        other => panic!("unexpected item in a corpus: {other:?}"),
     })
 }

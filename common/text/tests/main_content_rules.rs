@@ -1,34 +1,39 @@
-//! The main content of random markup, against a slow reader of the same rules.
+//! Compares the main content of random markup with that of a slow reader of the same rules.
 //!
-//! The slow one has all tags before it. For each element it looks for the end from its start tag on, so it takes time that grows with the
-//! square of the page, and keeps nothing from tag to tag. Titles, and what is no markup of the page, are left to other tests.
+//! The slow reader sees all tags at once. It searches the end of each element from its start tag on, so it
+//! needs no state, and its time is quadratic in the page. Titles and foreign content are covered by other
+//! tests.
 #![allow(clippy::unwrap_used)]
 
 use doppel_model::{PageUrl, RawContent};
 use doppel_text::{Extractor, PageText};
 use proptest::prelude::*;
 
-/// What a start tag says.
+/// Meaning of a start tag for the main content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sign {
-    /// Nothing.
+    /// No meaning.
     Plain,
-    /// To be left out.
-    Out,
-    /// The same outside of main elements, articles and sections.
-    OutAtTop,
+    /// Boilerplate, which is omitted.
+    Omitted,
+    /// Boilerplate outside main elements, articles and sections.
+    OmittedAtTop,
+    /// Main element.
     Main,
 }
-use Sign::{Main, Out, OutAtTop, Plain};
+use Sign::{Main, Omitted, OmittedAtTop, Plain};
 
 #[derive(Debug, Clone, Copy)]
 enum Piece {
+    /// Start tag with its name, its attributes and its meaning.
     Start(&'static str, &'static str, Sign),
+    /// End tag with its name.
     End(&'static str),
     /// Words of the page.
     Words,
-    /// Markup around a word that is hidden, and an image that is.
+    /// Hidden SVG element around a word.
     Hidden,
+    /// Hidden SVG element that is self-closed.
     Image,
 }
 use Piece::{End, Hidden, Image, Start, Words};
@@ -41,8 +46,8 @@ const PIECES: &[Piece] = &[
     Hidden,
     Image,
     Start("div", "", Plain),
-    Start("div", "class=nav", Out),
-    Start("div", "id=site-nav", OutAtTop),
+    Start("div", "class=nav", Omitted),
+    Start("div", "id=site-nav", OmittedAtTop),
     Start("div", "id=nav-site", Plain),
     Start("div", "class='sect1' id=copyright", Plain),
     Start("div", "role=main", Main),
@@ -51,69 +56,70 @@ const PIECES: &[Piece] = &[
     End("main"),
     Start("section", "", Plain),
     Start("section", "id=pagination", Plain),
-    Start("section", "class=pagination", Out),
+    Start("section", "class=pagination", Omitted),
     Start("section", "role=main class=ads", Main),
     End("section"),
     Start("article", "", Plain),
     End("article"),
-    Start("header", "", OutAtTop),
+    Start("header", "", OmittedAtTop),
     End("header"),
-    Start("aside", "", OutAtTop),
+    Start("aside", "", OmittedAtTop),
     End("aside"),
-    Start("nav", "/", Out),
+    Start("nav", "/", Omitted),
     End("nav"),
     Start("ul", "", Plain),
-    Start("ul", "class=menu-items", Out),
+    Start("ul", "class=menu-items", Omitted),
     End("ul"),
     Start("li", "", Plain),
-    Start("li", "class=skip", Out),
+    Start("li", "class=skip", Omitted),
     End("li"),
     Start("dl", "", Plain),
     End("dl"),
-    Start("dt", "hidden", Out),
+    Start("dt", "hidden", Omitted),
     Start("dd", "", Plain),
     Start("table", "", Plain),
     End("table"),
-    Start("tbody", "style=display:none", Out),
+    Start("tbody", "style=display:none", Omitted),
     Start("tbody", "", Plain),
     End("tbody"),
-    Start("thead", "hidden", Out),
+    Start("thead", "hidden", Omitted),
     Start("tr", "", Plain),
-    Start("tr", "hidden", Out),
+    Start("tr", "hidden", Omitted),
     End("tr"),
     Start("td", "", Plain),
-    Start("td", "class=sidebar", Out),
+    Start("td", "class=sidebar", Omitted),
     End("td"),
     Start("caption", "", Plain),
     Start("p", "", Plain),
-    Start("p", "class=legal", Out),
+    Start("p", "class=legal", Omitted),
     End("p"),
     Start("hr", "class=nav", Plain),
     Start("br", "hidden", Plain),
     Start("h2", "id=menu", Plain),
     End("h2"),
     Start("a", "href=x", Plain),
-    Start("a", "class=toc id=x /", Out),
+    Start("a", "class=toc id=x /", Omitted),
     Start("a", "id=toc", Plain),
     End("a"),
-    Start("span", "class=share", Out),
+    Start("span", "class=share", Omitted),
     Start("span", "class=share-1", Plain),
     End("span"),
-    Start("button", "", Out),
+    Start("button", "", Omitted),
     End("button"),
-    Start("select", "", Out),
+    Start("select", "", Omitted),
     End("select"),
-    Start("form", "class=search", Out),
+    Start("form", "class=search", Omitted),
     Start("form", "", Plain),
     End("form"),
     Start("object", "", Plain),
     End("object"),
-    Start("template", "", Out),
+    Start("template", "", Omitted),
     End("template"),
 ];
 
-/// Where an element ends whose end tag may be missing: the start tags and the end tags that end it, and elements that hide these.
-fn optional(name: &str) -> Option<[&'static str; 3]> {
+/// Rules for the end of an element whose end tag may be missing: the start tags that end it, the end tags
+/// that end it, and its containers. Tags inside a container do not count. `None` if the end tag is required.
+fn implied_end(name: &str) -> Option<[&'static str; 3]> {
     let blocks = "address article aside blockquote center details dialog dir div dl fieldset figcaption figure footer header hgroup main \
         menu nav ol p search section summary ul h1 h2 h3 h4 h5 h6 pre listing form li dd dt plaintext table hr xmp caption td th tr \
         tbody thead tfoot body";
@@ -132,11 +138,11 @@ fn optional(name: &str) -> Option<[&'static str; 3]> {
     }
 }
 
-fn has(names: &str, name: &str) -> bool {
+fn contains(names: &str, name: &str) -> bool {
     names.split(' ').any(|known| known == name)
 }
 
-/// Where the main elements begin and end; the last may be open at the end of the page.
+/// Returns the begin and the end of each main element. The last element may be open at the end of the page.
 fn mains(pieces: &[Piece]) -> Vec<(usize, usize)> {
     let mut mains = Vec::new();
     let mut at = 0;
@@ -151,7 +157,7 @@ fn mains(pieces: &[Piece]) -> Vec<(usize, usize)> {
     mains
 }
 
-/// The end tag of an element, where others of its name may be in it.
+/// Returns the end tag of an element that may contain elements of the same name.
 fn nested_end(pieces: &[Piece], start: usize, name: &str) -> Option<usize> {
     let depth = |upto: usize| {
         let count = |is: fn(&Piece) -> Option<&'static str>| {
@@ -163,13 +169,13 @@ fn nested_end(pieces: &[Piece], start: usize, name: &str) -> Option<usize> {
     (start + 1..pieces.len()).find(|at| depth(*at) == 0)
 }
 
-/// The tag with which what is left out ends, wherever the main element ends; none where no tag ends it. The flag says whether it may be
-/// open when what is around it ends at some place.
+/// Returns the tag that ends an omitted element, ignoring the main element around it, or `None` if no tag
+/// ends it. Also returns a function that says whether the element may still be open when the element around
+/// it ends at a position.
 fn own_end(pieces: &[Piece], start: usize, name: &str) -> (Option<usize>, Box<dyn Fn(usize) -> bool>) {
-    let starts =
-        |names: &'static str| move |at: &usize| matches!(pieces[*at], Start(name, ..) if has(names, name));
+    let starts = |names: &'static str| move |at: &usize| matches!(pieces[*at], Start(name, ..) if contains(names, name));
     let mut behind = start + 1..pieces.len();
-    let Some([start_tags, end_tags, containers]) = optional(name) else {
+    let Some([start_tags, end_tags, containers]) = implied_end(name) else {
         let end = match name {
             "a" => behind.find(|at| starts("a")(at) || matches!(pieces[*at], End("a"))),
             "button" => behind.find(|at| starts("button")(at) || matches!(pieces[*at], End("button"))),
@@ -179,16 +185,16 @@ fn own_end(pieces: &[Piece], start: usize, name: &str) -> (Option<usize>, Box<dy
         };
         return (end, Box::new(|_| false));
     };
-    // How many containers are open before each place.
+    // Number of open containers before each piece.
     let mut depths = vec![0_i32; pieces.len() + 1];
     let mut end = None;
     for at in behind {
         let depth = depths[at];
         depths[at + 1] = depth;
         let (is_end, step) = match pieces[at] {
-            Start(tag, ..) => (depth == 0 && has(start_tags, tag), i32::from(has(containers, tag))),
-            End(tag) if has(containers, tag) => (depth == 0, -1),
-            End(tag) => (depth == 0 && has(end_tags, tag), 0),
+            Start(tag, ..) => (depth == 0 && contains(start_tags, tag), i32::from(contains(containers, tag))),
+            End(tag) if contains(containers, tag) => (depth == 0, -1),
+            End(tag) => (depth == 0 && contains(end_tags, tag), 0),
             _ => (false, 0),
         };
         if is_end {
@@ -201,8 +207,8 @@ fn own_end(pieces: &[Piece], start: usize, name: &str) -> (Option<usize>, Box<dy
     (end, Box::new(move |at| is_paragraph && depths[at] == 0))
 }
 
-/// Which pieces are left out.
-fn left_out(pieces: &[Piece]) -> Vec<bool> {
+/// Returns for each piece whether it is omitted.
+fn omitted_pieces(pieces: &[Piece]) -> Vec<bool> {
     let mains = mains(pieces);
     let mut out: Vec<bool> = pieces.iter().map(|piece| matches!(piece, Hidden)).collect();
     let mut at = 0;
@@ -216,8 +222,8 @@ fn left_out(pieces: &[Piece]) -> Vec<bool> {
             End("section" | "article") => open.saturating_sub(1),
             _ => open,
         });
-        let is_out = sign == Out || sign == OutAtTop && around.is_none() && sections == 0;
-        if !is_out {
+        let is_omitted = sign == Omitted || sign == OmittedAtTop && around.is_none() && sections == 0;
+        if !is_omitted {
             continue;
         }
         let (own, may_be_open) = own_end(pieces, start, name);
@@ -258,12 +264,12 @@ fn html(pieces: &[Piece]) -> String {
     pieces.iter().enumerate().map(html).collect()
 }
 
-/// The main content by the rules.
+/// Returns the words of the main content by the rules.
 fn expected(pieces: &[Piece]) -> Vec<String> {
-    let (mains, out) = (mains(pieces), left_out(pieces));
+    let (mains, out) = (mains(pieces), omitted_pieces(pieces));
     let is_main = |at: usize| mains.iter().any(|(from, to)| (*from..*to).contains(&at));
-    let of = |is_taken: &dyn Fn(usize) -> bool| -> Vec<String> {
-        let taken = pieces.iter().enumerate().filter(|(at, _)| is_taken(*at));
+    let of = |is_included: &dyn Fn(usize) -> bool| -> Vec<String> {
+        let taken = pieces.iter().enumerate().filter(|(at, _)| is_included(*at));
         taken.flat_map(|(at, piece)| words(*piece, at)).collect()
     };
     let parts = [of(&|at| is_main(at) && !out[at]), of(&|at| !out[at])];
@@ -274,14 +280,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(3_000))]
 
     #[test]
-    fn main_contents_are_those_of_a_slow_reader(
+    fn the_main_content_equals_that_of_a_slow_reader(
         pieces in prop::collection::vec(prop::sample::select(PIECES), 0..60),
     ) {
         let html = html(&pieces);
         let url = PageUrl::parse("http://example.org/").unwrap();
         let mut extractor = Extractor::default();
         let raw = RawContent::Html { bytes: html.as_bytes(), charset: None };
-        let PageText::Text(text) = extractor.main_text(&url, raw) else { panic!("a redirect") };
+        let PageText::Text(text) = extractor.main_text(&url, raw) else { panic!("unexpected redirect") };
         let words: Vec<&str> = text.split_whitespace().collect();
         prop_assert_eq!(words, expected(&pieces), "{}", html);
     }
