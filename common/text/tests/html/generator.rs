@@ -1,7 +1,7 @@
-//! Generated HTML: pieces of every kind that changes how the bytes after them are read.
+//! Generates HTML from pieces of every kind that changes how the following bytes are read.
 //!
-//! Some markup is left out because only a tree shows its meaning: elements that the parser ignores in the wrong place
-//! (columns), and elements of SVG or MathML that are closed out of order.
+//! The generator avoids markup whose meaning depends on the tree: elements that a parser ignores in the wrong
+//! place (columns), and elements of SVG or MathML that are closed out of order.
 
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -88,7 +88,7 @@ fn piece() -> impl Strategy<Value = String> {
     ]
 }
 
-/// A page of up to 40 pieces.
+/// Generates a page of up to 40 pieces.
 pub(crate) fn html() -> impl Strategy<Value = String> {
     prop::collection::vec(piece(), 0..40).prop_map(|pieces| pieces.concat())
 }

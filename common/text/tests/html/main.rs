@@ -1,4 +1,4 @@
-//! The text of HTML, against a full HTML parser.
+//! Compares the text of HTML with that of a full HTML parser, on generated and on real pages.
 #![allow(clippy::unwrap_used)]
 
 use doppel_model::{ContentHash, PageUrl, RawContent};
@@ -10,11 +10,11 @@ mod crawl;
 mod generator;
 mod oracle;
 
-/// The content that is read from `html`, and the content of the oracle's text. `None` for a redirect.
+/// Returns the content hashes of the product's text and of the oracle's text. `None` for a redirect.
 fn contents(extractor: &mut Extractor, html: &[u8], charset: Option<&str>) -> Option<[ContentHash; 2]> {
     let url = PageUrl::parse("http://example.org/").unwrap();
     let text = oracle::text(decode(html, charset, &mut String::new()));
-    // Words that the end of a page swallows change the content of an extractor, and not its text.
+    // Swallowed words change the content hash of a page, so both texts are hashed as plain text.
     let read = match extractor.page_text(&url, RawContent::Html { bytes: html, charset }) {
         PageText::Text(text) => text.into_owned(),
         PageText::Redirect(_) => return None,
@@ -34,13 +34,13 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 3_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn generated_html_reads_as_the_parser_does(html in generator::html()) {
+    fn generated_html_has_the_text_that_the_parser_finds(html in generator::html()) {
         check(&html);
     }
 }
 
 #[test]
-fn real_pages_read_as_the_parser_does() {
+fn real_pages_have_the_text_that_the_parser_finds() {
     let mut files =
         ["mid/mid-00", "mid/mid-01", "cross/cross-00", "labelled/refetch.train"].map(str::to_owned).to_vec();
     files.extend((0..3).map(|round| format!("quick/round-{round:02}")));
@@ -60,7 +60,7 @@ fn real_pages_read_as_the_parser_does() {
 }
 
 #[test]
-fn nesting_costs_nothing() {
+fn deep_nesting_takes_linear_time() {
     for tag in ["div", "b", "svg", "a", "table", "template", "svg><foreignObject"] {
         let html = format!("{}deep", format!("<{tag}>").repeat(200_000));
         let url = PageUrl::parse("http://example.org/").unwrap();

@@ -1,5 +1,6 @@
-//! The text of HTML by a full parser: the text in the tree outside of script and style, with a space for every tag but `wbr`. The
-//! parser is to know no frames, so frame elements are renamed before it sees them.
+//! Finds the text of HTML with a full parser: the text in the tree outside script and style, with a space for
+//! every tag except `wbr`. The product reads pages like a browser without frames, so frame elements are
+//! renamed before the parser sees them.
 
 use std::borrow::Cow;
 use std::cell::{OnceCell, RefCell};
@@ -11,7 +12,7 @@ use html5ever::tokenizer::{BufferQueue, Token, TokenSink, TokenSinkResult, Token
 use html5ever::tree_builder::{TreeBuilder, TreeBuilderOpts};
 use html5ever::{Attribute, ExpandedName, LocalName, QualName, ns};
 
-/// The text of `html`, without scripting.
+/// Returns the text of `html`, parsed without scripting.
 pub(crate) fn text(html: &str) -> String {
     let options = TreeBuilderOpts { scripting_enabled: false, ..TreeBuilderOpts::default() };
     let tree = Tree { text: RefCell::default(), document: node("") };
@@ -23,7 +24,7 @@ pub(crate) fn text(html: &str) -> String {
     tokenizer.sink.0.sink.text.take()
 }
 
-/// Puts a space after each tag, when the builder has added all the text before it.
+/// Adds a space for each tag, after the tree builder has added all text before the tag.
 struct Tags(TreeBuilder<Rc<Node>, Tree>);
 
 impl TokenSink for Tags {
@@ -33,10 +34,10 @@ impl TokenSink for Tags {
         if let Token::TagToken(tag) = &mut token
             && matches!(&*tag.name, "frameset" | "frame" | "iframe" | "noframes")
         {
-            // Each of these elements gets its own name to which no rule applies.
+            // Each of these elements gets a name to which no rule applies.
             tag.name = LocalName::from(format!("x-{}", tag.name));
         }
-        // `wbr` says where a word may be broken, not where it ends.
+        // `wbr` marks where a line may break inside a word; it does not end the word.
         let is_tag = matches!(&token, Token::TagToken(tag) if &*tag.name != "wbr");
         let result = self.0.process_token(token, line);
         if is_tag {
@@ -54,7 +55,7 @@ impl TokenSink for Tags {
     }
 }
 
-/// The part of an element that its text depends on.
+/// Properties of an element that decide whether its text counts.
 pub(crate) struct Node {
     name: QualName,
     parent: RefCell<Option<Rc<Node>>>,
@@ -70,7 +71,7 @@ fn node(name: &str) -> Rc<Node> {
 }
 
 impl Drop for Node {
-    /// Drops long chains of parents one by one, so that the drop does not recurse.
+    /// Drops a chain of parents in a loop, because recursion would overflow the stack on deep pages.
     fn drop(&mut self) {
         let mut parent = self.parent.take();
         while let Some(mut node) = parent.and_then(Rc::into_inner) {
@@ -79,7 +80,7 @@ impl Drop for Node {
     }
 }
 
-/// Receives the calls of the tree builder and keeps only the text.
+/// Sink of the tree builder that stores only the text.
 struct Tree {
     text: RefCell<String>,
     document: Rc<Node>,
@@ -90,12 +91,12 @@ impl Tree {
         match child {
             NodeOrText::AppendNode(node) => *node.parent.borrow_mut() = parent.cloned(),
             NodeOrText::AppendText(text) => {
-                let mut place = parent.cloned();
-                while let Some(node) = place {
+                let mut ancestor = parent.cloned();
+                while let Some(node) = ancestor {
                     if matches!(&*node.name.local, "script" | "style") {
                         return;
                     }
-                    place = node.parent.borrow().clone();
+                    ancestor = node.parent.borrow().clone();
                 }
                 self.text.borrow_mut().push_str(&text);
             }

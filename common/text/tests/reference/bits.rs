@@ -1,19 +1,19 @@
-//! Bits for which words vote: the random projection and the simhash.
+//! Fingerprints whose bits are decided by a vote of the words: the random projection and the simhash.
 
 use std::collections::BTreeMap;
 
-use crate::written::{golden, hash, mix, polynomial};
+use crate::layout::{golden, hash, mix, polynomial};
 
-/// Bits of a fingerprint, the lowest one first.
+/// Bits of a fingerprint, lowest bit first.
 pub(crate) type Bits = Vec<bool>;
 
-/// Bits as bytes, the lowest ones first.
+/// Returns the bits as bytes, lowest bits first.
 pub(crate) fn bytes(bits: &Bits) -> Vec<u8> {
     let byte = |eight: &[bool]| (0..8).filter(|bit| eight[*bit]).map(|bit| 1 << bit).sum();
     bits.chunks(8).map(byte).collect()
 }
 
-/// In how many bits two agree.
+/// Returns the number of bits in which two fingerprints agree.
 pub(crate) fn agreeing(a: &Bits, b: &Bits) -> usize {
     a.iter().zip(b).filter(|(a, b)| a == b).count()
 }
@@ -22,7 +22,8 @@ fn is_set(number: u64, bit: usize) -> bool {
     number >> bit & 1 == 1
 }
 
-/// 384 bits: each is 1 where the entries 1 and -1 of the vectors of all words add up to more than 0.
+/// Returns the random projection in 384 bits. Each word has a vector of entries 1 and -1. A bit is 1 if the
+/// entries of all words add up to more than 0.
 pub(crate) fn projection(words: &[String]) -> Bits {
     let mut sums = [0_i64; 384];
     for word in words {
@@ -35,7 +36,7 @@ pub(crate) fn projection(words: &[String]) -> Bits {
     sums.iter().map(|sum| *sum > 0).collect()
 }
 
-/// The bits for which features with these weights vote.
+/// Returns the bits for which weighted features vote.
 pub(crate) fn voted(features: impl IntoIterator<Item = (u64, i64)>, width: usize) -> Bits {
     let mut sums = vec![0_i64; width];
     for (feature, weight) in features {
@@ -46,7 +47,8 @@ pub(crate) fn voted(features: impl IntoIterator<Item = (u64, i64)>, width: usize
     sums.into_iter().map(|sum| sum > 0).collect()
 }
 
-/// 64 bits: words and pairs of words vote as often as they come, but no more than eight times.
+/// Returns the simhash in 64 bits. Words and pairs of words vote as often as they occur, but at most eight
+/// times.
 pub(crate) fn simhash(words: &[String]) -> Bits {
     let mut times: BTreeMap<&[String], i64> = BTreeMap::new();
     for length in [1, 2] {

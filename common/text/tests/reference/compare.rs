@@ -1,4 +1,5 @@
-//! Compares the product with the reference on some pages: signatures, pairs, candidates, and what the join of `doppel dedup` finds.
+//! Compares the product with the reference on a set of pages: signatures, F of all pairs, candidate pairs,
+//! and the components that the join of `doppel dedup` finds.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -12,11 +13,12 @@ use doppel_model::tables::{Sample, Tables};
 use doppel_text::{Extracted, Extractor};
 
 use crate::page::{Page, Source};
-use crate::rule::{Compared, Kept, Reader, Rule};
+use crate::rule::{PolicyFeatures, PolicyPage, Reader, Rule};
 use crate::shingles::sketch;
-use crate::terms::Learnt;
+use crate::terms::TermStatistics;
 
-/// The policies, as their text and as the reference has them. Every policy is first with its defaults, which are written out here.
+/// Policies by their text, with their rule in the reference. Every policy comes first with its defaults,
+/// which are spelled out here.
 pub(crate) const ALL: [(&str, Rule); 27] = {
     use crate::page::Site::{Host, Parent, Registrable};
     [
@@ -59,21 +61,22 @@ pub(crate) const ALL: [(&str, Rule); 27] = {
     ]
 };
 
-/// What was compared.
+/// Numbers of what a comparison has covered.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Figures {
+    /// Number of pages.
     pub(crate) pages: usize,
-    /// Distinct contents.
+    /// Number of distinct contents.
     pub(crate) contents: usize,
-    /// Those that are long enough to be near-duplicates of others.
+    /// Number of contents that are long enough to be near-duplicates of others.
     pub(crate) comparable: usize,
-    /// Pairs of distinct contents that are near-duplicates.
+    /// Number of pairs of distinct contents that are near-duplicates.
     pub(crate) near: usize,
-    /// Of these, how many the bands of the sketch miss.
+    /// Number of near-duplicate pairs that share no band of the sketch.
     pub(crate) missed: usize,
 }
 
-/// Tables as the product learns them from the pages.
+/// Returns the tables that the product learns from the pages.
 pub(crate) fn tables(policy: Policy, pages: &[Page]) -> Tables {
     let (mut sample, mut extractor) = (Sample::new(), Extractor::default());
     for page in pages {
@@ -83,9 +86,9 @@ pub(crate) fn tables(policy: Policy, pages: &[Page]) -> Tables {
     Tables::learn(policy.name(), &sample)
 }
 
-/// What the reference learns from them.
-pub(crate) fn learnt(pages: &[Page]) -> Learnt {
-    Learnt::of(pages.iter().map(|page| (&*page.words, &*page.terms)))
+/// Returns the term statistics that the reference learns from the pages.
+pub(crate) fn statistics(pages: &[Page]) -> TermStatistics {
+    TermStatistics::of(pages.iter().map(|page| (&*page.words, &*page.terms)))
 }
 
 fn extractor(policy: Policy, pages: &[Page]) -> Extractor {
@@ -105,31 +108,32 @@ fn signature(extractor: &mut Extractor, page: &Page) -> Signature {
     }
 }
 
-/// Compares everything.
-pub(crate) fn compare(text: &str, rule: Rule, pages: &[Page], learnt: &Learnt) -> Figures {
+/// Compares all signatures and all pairs of contents under a policy. `text` is the policy, and `rule` its
+/// rule in the reference.
+pub(crate) fn compare(text: &str, rule: Rule, pages: &[Page], statistics: &TermStatistics) -> Figures {
     let policy: Policy = text.parse().unwrap();
     let (mut extractor, mut reader) =
-        (extractor(policy, pages), Reader::new(rule, text.contains("tokens=code"), learnt));
-    let mut contents: BTreeMap<Vec<u8>, (Compared, Arc<Signature>)> = BTreeMap::new();
+        (extractor(policy, pages), Reader::new(rule, text.contains("tokens=code"), statistics));
+    let mut contents: BTreeMap<Vec<u8>, (PolicyPage, Arc<Signature>)> = BTreeMap::new();
     for page in pages {
-        let (expected, found) = (reader.read(page), signature(&mut extractor, page));
+        let (expected, actual) = (reader.read(page), signature(&mut extractor, page));
         let bytes = rule.signature(&expected);
         assert!(
-            bytes == found.as_bytes(),
-            "{text}: the signature of {:?} is {found:?}\n{:02x?}\nand not\n{bytes:02x?}",
+            bytes == actual.as_bytes(),
+            "{text}: the signature of {:?} is {actual:?}\n{:02x?}\nbut the reference has\n{bytes:02x?}",
             page.url,
-            found.as_bytes()
+            actual.as_bytes()
         );
-        contents.insert(bytes, (expected, Arc::new(found)));
+        contents.insert(bytes, (expected, Arc::new(actual)));
     }
     let contents: Vec<_> = contents.into_values().collect();
     let mut figures = Figures { pages: pages.len(), contents: contents.len(), ..Figures::default() };
     figures.comparable = contents.iter().filter(|(page, _)| page.words.len() >= 20).count();
     let keys: Vec<_> = contents.iter().map(|(_, signature)| keys(policy, signature)).collect();
-    let sketches: Vec<_> = contents.iter().map(|(page, _)| own_sketch(page)).collect();
+    let sketches: Vec<_> = contents.iter().map(|(page, _)| expected_sketch(page)).collect();
     let (mut linked, rows) = (Vec::new(), rows(rule));
     for (a, (first, x)) in contents.iter().enumerate() {
-        // A page without words is no near-duplicate, not even of its copy.
+        // A page without words is no near-duplicate, not even of its own copy.
         assert_eq!(policy.similar(x, x), !first.words.is_empty());
         for (b, (second, y)) in contents[..a].iter().enumerate() {
             let near = rule.near(first, second);
@@ -161,14 +165,15 @@ fn keys(policy: Policy, signature: &Signature) -> BTreeSet<u64> {
     keys
 }
 
-fn own_sketch(page: &Compared) -> Option<Vec<u8>> {
-    match &page.kept {
-        Kept::Set(_, hashes) => Some(sketch(hashes)),
+fn expected_sketch(page: &PolicyPage) -> Option<Vec<u8>> {
+    match &page.features {
+        PolicyFeatures::Set(_, hashes) => Some(sketch(hashes)),
         _ => None,
     }
 }
 
-/// The bytes of a band: the most with which a pair at the least threshold shares one of all with a probability of 0.9995.
+/// Returns the number of rows (bytes) of a band: the maximum with which a pair at the lowest threshold of the
+/// policy shares a band with a probability of at least 0.9995.
 fn rows(rule: Rule) -> usize {
     let least = match rule {
         Rule::Jaccard { above, .. } | Rule::Content { above } => above,
@@ -180,22 +185,22 @@ fn rows(rule: Rule) -> usize {
     (1..=64).filter(is_sure).max().unwrap()
 }
 
-/// Whether two sketches have a band of so many bytes in common.
+/// Whether two sketches share a band of `rows` bytes.
 fn share_a_band(a: &[u8], b: &[u8], rows: usize) -> bool {
     a.chunks_exact(rows).zip(b.chunks_exact(rows)).any(|(a, b)| a == b)
 }
 
-/// The components of contents that the join finds.
+/// Returns for each content the component that the join finds.
 fn joined(policy: Policy, signatures: &[&Arc<Signature>]) -> Vec<ContentIndex> {
     let mut contents = Contents::new(policy);
     for signature in signatures {
-        assert!(contents.add(signature).1, "two contents are one");
+        assert!(contents.add(signature).1, "distinct signatures must be distinct contents");
     }
     let read = |content: ContentIndex| Ok::<_, Infallible>(Arc::clone(signatures[content.0 as usize]));
     contents.components(&read, |_| true).unwrap()
 }
 
-/// The same components, whatever they are called.
+/// Returns the components as sets of positions, independent of their names.
 fn groups<T: Ord + Copy>(of: &[T]) -> BTreeSet<Vec<usize>> {
     let mut groups: BTreeMap<T, Vec<usize>> = BTreeMap::new();
     for (at, group) in of.iter().enumerate() {

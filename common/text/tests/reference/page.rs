@@ -1,4 +1,4 @@
-//! Pages as the reference reads them: words, terms and lines as text, by the oracle's parser.
+//! Reads pages for the reference with the parser of the oracle. Words, terms and lines stay texts.
 
 use std::path::Path;
 
@@ -12,14 +12,14 @@ use crate::oracle::html::{self, parse};
 use crate::oracle::{Crawl, redirect};
 use crate::terms::terms;
 
-/// What a page is made of.
+/// Source of a page.
 pub(crate) enum Source {
     Html(String),
     Text(String),
 }
 
 impl Source {
-    /// What the product reads of it.
+    /// Returns the source as input for the product.
     pub(crate) fn raw(&self) -> RawContent<'_> {
         match self {
             Self::Html(html) => RawContent::Html { bytes: html.as_bytes(), charset: Some("utf-8") },
@@ -28,14 +28,15 @@ impl Source {
     }
 }
 
-/// A page and all that a policy may read of it.
+/// Page with everything that a policy may compare.
 pub(crate) struct Page {
     pub(crate) url: PageUrl,
     pub(crate) source: Source,
     pub(crate) words: Vec<String>,
-    /// The tokens of code.
+    /// Tokens of code.
     pub(crate) code: Vec<String>,
-    /// The words of the main content, of HTML alone. Which part of a page that is, the product says: its rules have tests of their own.
+    /// Words of the main content, for HTML only. The product determines the main content, because its rules
+    /// have separate tests.
     pub(crate) main: Option<Vec<String>>,
     pub(crate) terms: Vec<String>,
     pub(crate) lines: Vec<String>,
@@ -54,7 +55,7 @@ fn code(text: &str) -> Vec<String> {
 }
 
 impl Page {
-    /// A page of HTML; none where it is a redirect.
+    /// Reads an HTML page. Returns `None` if it is a redirect.
     fn of_html(url: &str, source: &str, extractor: &mut Extractor) -> Option<Self> {
         let page = parse(source);
         if redirect::target(url, source).is_some() {
@@ -63,7 +64,7 @@ impl Page {
         let url = PageUrl::parse(url).unwrap();
         let raw = RawContent::Html { bytes: source.as_bytes(), charset: Some("utf-8") };
         let PageText::Text(main) = extractor.main_text(&url, raw) else {
-            panic!("{} is no redirect", url.as_str())
+            panic!("the reference does not take {} for a redirect, but the product does", url.as_str())
         };
         let (main, words) = (Some(words(&main)), words(&page.text));
         let (terms, lines, code) = (terms(&words), lines_of_html(&page), code(&page.text));
@@ -77,7 +78,7 @@ impl Page {
         Self { url, words, code, main: None, terms, lines, source: Source::Text(text) }
     }
 
-    /// The name of its site.
+    /// Returns the name of the site of the page.
     pub(crate) fn site(&self, site: Site) -> String {
         let url = Url::parse(self.url.as_str()).unwrap();
         let host = url.host_str().unwrap().trim_end_matches('.').to_owned();
@@ -91,7 +92,7 @@ impl Page {
     }
 }
 
-/// What a site is.
+/// Definition of a site.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Site {
     Registrable,
@@ -99,7 +100,7 @@ pub(crate) enum Site {
     Parent,
 }
 
-/// The pages of crawl files, each in its newest version.
+/// Reads the pages of crawl files, each in its newest version.
 pub(crate) fn read(files: &[impl AsRef<Path>]) -> Vec<Page> {
     let crawl = Crawl::read(files).unwrap();
     let mut extractor = Extractor::default();
@@ -110,25 +111,27 @@ pub(crate) fn read(files: &[impl AsRef<Path>]) -> Vec<Page> {
     crawl.newest().filter_map(page).collect()
 }
 
-/// The lines of a text, without those that have nothing but white space, which is one space elsewhere.
+/// Returns the lines of a text. White space becomes a single space, and empty lines are dropped.
 fn lines_of_text(text: &str) -> Vec<String> {
     text.split(['\n', '\r']).map(doppel_baseline::tokens::line).filter(|line| !line.is_empty()).collect()
 }
 
-/// The lines that a browser shows: block elements and `br` end one, cells of a table do not, and line feeds count where they are kept.
+/// Returns the lines that a browser shows. Block elements and `br` end a line, cells of a table do not. Line
+/// feeds end a line only in preformatted elements.
 fn lines_of_html(page: &html::Page) -> Vec<String> {
     let mut shown = String::new();
-    let mut kept = 0_u32;
+    let mut preformatted = 0_u32;
     let mut from = 0;
     let end = (page.text.len(), String::new());
     for (at, tag) in page.tags.iter().chain([&end]) {
         let text = &page.text[from..*at];
-        shown += &if kept > 0 { text.to_owned() } else { text.replace(['\n', '\r'], " ") };
-        // Behind the space of the tag.
+        shown += &if preformatted > 0 { text.to_owned() } else { text.replace(['\n', '\r'], " ") };
+        // Skips the space that stands for the tag.
         from = at + 1;
         let name = tag.trim_start_matches('/');
-        if KEEPS_LINES.contains(&name) {
-            kept = if tag.starts_with('/') { kept.saturating_sub(1) } else { kept + 1 };
+        if PREFORMATTED.contains(&name) {
+            preformatted =
+                if tag.starts_with('/') { preformatted.saturating_sub(1) } else { preformatted + 1 };
         }
         if BLOCKS.contains(&name) {
             shown.push('\n');
@@ -139,7 +142,7 @@ fn lines_of_html(page: &html::Page) -> Vec<String> {
     lines_of_text(&shown)
 }
 
-const KEEPS_LINES: [&str; 5] = ["pre", "listing", "plaintext", "textarea", "xmp"];
+const PREFORMATTED: [&str; 5] = ["pre", "listing", "plaintext", "textarea", "xmp"];
 
 #[rustfmt::skip]
 const BLOCKS: [&str; 56] = [

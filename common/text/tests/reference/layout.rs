@@ -1,13 +1,16 @@
-//! How a signature is written, by the tables of `doppel_model::signature`, and the hashes that the policies name.
+//! The layout of signatures, by the tables in the documentation of `doppel_model::signature`, and the hash
+//! functions of the policies.
 //!
-//! Of the hashes only XXH3 is a library. Every number is written out here a second time.
+//! Only XXH3 comes from a library. Every constant is repeated here, so that a change in the product fails a
+//! test.
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
-/// 2^64 / golden ratio, odd: the multiplier of polynomials, and what seeds are multiples of.
+/// 2^64 / golden ratio, rounded to an odd number. Polynomials are evaluated at this number, and seeds are
+/// multiples of it.
 pub(crate) const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// The bytes of a kind.
+/// Kind bytes of the policies in a signature.
 pub(crate) const SHINGLES: u8 = 5;
 pub(crate) const SUPERSHINGLES: u8 = 0x80;
 pub(crate) const PROJECTION: u8 = 0x81;
@@ -20,18 +23,18 @@ pub(crate) const OVERLAP: u8 = 0x87;
 pub(crate) const CONTENT: u8 = 0x88;
 pub(crate) const COPIES: u8 = 0x89;
 
-/// The hash of a word.
+/// Returns the hash of a word.
 pub(crate) fn hash(word: &str) -> u64 {
     xxh3_64(word.as_bytes())
 }
 
-/// The hash of numbers, eight bytes each.
+/// Returns the hash of numbers, as eight little-endian bytes each.
 pub(crate) fn hash_of_all(numbers: &[u64]) -> u64 {
     let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
     xxh3_64(&bytes)
 }
 
-/// The finaliser of SplitMix64.
+/// Mixes a number with the finaliser of SplitMix64.
 pub(crate) fn mix(number: u64) -> u64 {
     let times = |a: u64, b: u64| (u128::from(a) * u128::from(b) % (1 << 64)) as u64;
     let first = times(number ^ (number >> 30), 0xbf58_476d_1ce4_e5b9);
@@ -39,41 +42,42 @@ pub(crate) fn mix(number: u64) -> u64 {
     second ^ (second >> 31)
 }
 
-/// The product of a number and the golden one, in 64 bits.
+/// Returns the product of a number and [`GOLDEN`], modulo 2^64.
 pub(crate) fn golden(number: u64) -> u64 {
     (u128::from(number) * u128::from(GOLDEN) % (1 << 64)) as u64
 }
 
-/// The polynomial over numbers at the golden one, the first number with the highest power, in 64 bits.
+/// Evaluates the polynomial with the given coefficients at [`GOLDEN`], modulo 2^64. The first coefficient has
+/// the highest power.
 pub(crate) fn polynomial(numbers: &[u64]) -> u64 {
     numbers.iter().fold(0_u128, |sum, number| (sum * u128::from(GOLDEN) + u128::from(*number)) % (1 << 64))
         as u64
 }
 
-/// The content of a text: the hash of the hashes of its words, the most significant byte first.
+/// Returns the content hash of a text: the hash of the hashes of its words, most significant byte first.
 pub(crate) fn content(words: &[String]) -> [u8; 16] {
     let bytes: Vec<u8> = words.iter().flat_map(|word| hash(word).to_le_bytes()).collect();
     xxh3_128(&bytes).to_be_bytes()
 }
 
-/// The content of something that has more than a text.
+/// Returns the content hash of a text and further bytes.
 pub(crate) fn content_with(text: [u8; 16], more: &[u8]) -> [u8; 16] {
     xxh3_128(&[&text[..], more].concat()).to_be_bytes()
 }
 
-/// What a signature is written of.
-pub(crate) struct Written {
+/// Fields of a signature.
+pub(crate) struct SignatureParts {
     pub(crate) kind: u8,
     pub(crate) content: [u8; 16],
     pub(crate) tokens: usize,
     pub(crate) size: usize,
-    /// Of the kind of shingles, the sketch.
+    /// Payload of the policy. For the kind `SHINGLES`, the sketch.
     pub(crate) payload: Vec<u8>,
-    /// Ascending, of 40 bits each.
+    /// Entries of 40 bits, ascending.
     pub(crate) set: Vec<u64>,
 }
 
-impl Written {
+impl SignatureParts {
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let mut bytes = vec![0xd1];
         bytes.extend(5_u16.to_le_bytes());
