@@ -14,8 +14,8 @@
 //!   item, not boilerplate.
 //!
 //! A class states the purpose of an element. Most ids are link targets made from a heading or a name in the
-//! text. An id therefore counts only by its last word, and only on layout elements outside the main element,
-//! articles and sections, whose class does not name a section of a text.
+//! text. An id therefore counts only by its last word, and only on layout elements. It does not count inside
+//! the main element, articles and sections, or if a class of the element names a section of a text.
 
 use super::Rule;
 use super::short_name::Name;

@@ -1,7 +1,7 @@
 //! Cuts the tokens of code, for policies with `tokens=code`: every visible character belongs to a token.
 //!
 //! The text is normalised to NFC without default-ignorable characters, and keeps its case. A maximal run of
-//! letters and digits, each with the combining marks behind it, is a token in every script. Every other
+//! letters and digits, each with the combining marks after it, is a token in every script. Every other
 //! character is a token of its own, except white space and control characters, which separate tokens. A mark
 //! that follows no letter or digit is also a token of its own.
 

@@ -30,7 +30,7 @@ pub(super) fn may_set_location(script: &[u8]) -> bool {
         .any(|at| find_string_assignment(&script[at + LOCATION.needle().len()..]).is_some())
 }
 
-/// Returns `Some` if the text behind `location` sets it to a string.
+/// Returns `Some` if the text after `location` sets it to a string.
 fn find_string_assignment(rest: &[u8]) -> Option<()> {
     let rest = rest.trim_ascii_start();
     let value = match rest.strip_prefix(b".").map(<[u8]>::trim_ascii_start) {

@@ -5,7 +5,7 @@
 //! form, or differs from it only in case, never goes through the normaliser.
 //!
 //! A character is *regular* if its form does not depend on the characters before it. Its form may then depend
-//! only on marks behind it. The form of an *irregular* character depends on its neighbours. Examples are a
+//! only on marks after it. The form of an *irregular* character depends on its neighbours. Examples are a
 //! mark that composes with a letter, a Hangul jamo, and a soft hyphen.
 
 use std::sync::LazyLock;
@@ -76,7 +76,7 @@ impl CharKind {
     }
 }
 
-/// Table entries of characters other than letters. No letter has one of these codes.
+/// Table entries of characters other than letters. No letter has these codes.
 const SEPARATOR: u16 = 0;
 const MARK: u16 = 0xfffd;
 const ORDERED: u16 = 0xfffe;
@@ -227,7 +227,7 @@ fn is_mark(c: char) -> bool {
     GeneralCategoryGroup::Mark.contains(CodePointMapData::<GeneralCategory>::new().get(c))
 }
 
-/// Returns the canonical combining class, by which NFC sorts the marks behind a letter.
+/// Returns the canonical combining class, by which NFC sorts the marks after a letter.
 pub(super) fn combining_class(c: char) -> u8 {
     CLASSES.get_u8(c)
 }

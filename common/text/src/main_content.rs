@@ -285,13 +285,13 @@ impl MainContent {
         own.filter(|region| matches!(region, Region::Omitted(_))).for_each(|omitted| *omitted = region);
     }
 
-    /// Takes a start tag of HTML. The text behind the tag begins at `at`.
+    /// Takes a start tag of HTML. The text after the tag begins at `at`.
     pub(super) fn start(&mut self, name: Name, traits: ElementTraits, at: usize) {
         self.open(name, traits, at);
         self.record_region(at);
     }
 
-    /// Takes an end tag of HTML. The text behind the tag begins at `at`.
+    /// Takes an end tag of HTML. The text after the tag begins at `at`.
     pub(super) fn end(&mut self, name: Name, at: usize) {
         match name.get() {
             b"title" => self.is_title = false,

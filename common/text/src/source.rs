@@ -1,7 +1,7 @@
 //! Cuts the tokens of Henzinger, SIGIR 2006, section 2, for policies with `tokens=source`. They include URLs
 //! and images, which the words of a page do not.
 //!
-//! Every maximal run of letters and digits, with the combining marks behind them, is a term, with two
+//! Every maximal run of letters and digits, with the combining marks after them, is a term, with two
 //! exceptions:
 //!
 //! - A URL in the text is split at slashes and dots, and each piece is a term, whatever characters are in it.
@@ -19,7 +19,7 @@
 //! - Text is normalised to NFC without default-ignorable characters before terms are cut, so that ASCII
 //!   characters are distinguished from similar characters of other scripts. Each term is then put into the
 //!   [form](super::form) of words, except the URLs of images.
-//! - A file name is the part of the URL behind the last slash of the path. It includes the query, which
+//! - A file name is the part of the URL after the last slash of the path. It includes the query, which
 //!   distinguishes images, but not the fragment.
 //! - If the page or its `<base>` has a URL of more than 1,024 bytes, links of images are resolved against the
 //!   root of its host.

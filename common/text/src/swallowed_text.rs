@@ -1,5 +1,5 @@
-//! Finds the *swallowed text* of a page: the text behind the beginning of a raw-text element, comment,
-//! document type or tag that is still open at the end of the page.
+//! Finds the *swallowed text* of a page. A raw-text element, comment, document type or tag may still be open
+//! at the end of the page. It swallows all text after its beginning.
 //!
 //! A browser does not show swallowed text, so it is not part of the text of the page. Pages with different
 //! swallowed text must not count as copies of each other. This module therefore finds where it begins, and

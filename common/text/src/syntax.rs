@@ -98,7 +98,7 @@ const fn hash_slot(first: u8, second: u8) -> usize {
     (first.wrapping_mul(31) ^ second) as usize
 }
 
-/// Whether an element is certainly not one of [`SPECIAL_ELEMENTS`]. True for most elements, but never for a
+/// Whether an element is certainly not in [`SPECIAL_ELEMENTS`]. True for most elements, but never for a
 /// special one.
 pub(super) fn is_ordinary(element: &[u8]) -> bool {
     let [first, second, ..] = *element else { return true };

@@ -2,7 +2,7 @@
 //!
 //! The tokeniser normalises a text to its [form](super::form) first, so equal texts have equal tokens,
 //! whatever their spelling. A token is a maximal run of letters and digits, each with the combining marks
-//! behind it. A mark behind any other character separates tokens.
+//! after it. A mark after any other character separates tokens.
 //!
 //! Scripts without spaces ([`Class`]) have no word boundaries. A run of such a script yields overlapping
 //! bigrams of letters with their marks, and a run of a single letter yields that letter. A run ends where the
@@ -258,7 +258,7 @@ struct Run<'a, T> {
 }
 
 impl<T: TokenSink> Run<'_, T> {
-    /// Reads text cluster by cluster. A cluster is a regular character with the characters behind it that are
+    /// Reads text cluster by cluster. A cluster is a regular character with the characters after it that are
     /// not regular. The form of a cluster does not depend on the rest of the text, so each cluster can be
     /// normalised separately.
     fn read(&mut self, text: &str, form: &mut Form) {

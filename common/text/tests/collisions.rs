@@ -32,7 +32,7 @@ impl Shingles {
             })
             .collect();
         let count = tokens.len();
-        // Dummy tokens behind the text have the number 0, which no word has.
+        // Dummy tokens after the text have the number 0, which no word has.
         tokens.resize(count + SHINGLE_TOKENS - 1, 0);
         let mut set: Vec<u32> = tokens
             .windows(SHINGLE_TOKENS)

@@ -198,8 +198,8 @@ fn main_contents_have_golden_signatures() {
             (page.signature.tokens(), stable_hash64(page.signature.as_bytes()))
         })
     });
-    // The main contents, in order: the 124 tokens of the page without boilerplate; 18 such tokens and the
-    // title; the whole page; the main element, in which ids do not count.
+    // The main contents are, in order: 124 tokens of the page without boilerplate, 18 such tokens and the
+    // title, the whole page, and the main element. Ids do not count in the main element.
     let golden = [
         [
             (124, 0xa50a_30e0_238b_1283),

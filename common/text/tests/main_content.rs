@@ -111,7 +111,7 @@ fn an_omitted_paragraph_ends_where_html_ends_it() {
 }
 
 #[test]
-fn text_behind_an_element_that_a_browser_has_closed_is_content() {
+fn text_after_an_element_that_a_browser_has_closed_is_content() {
     let (few, article) = (words("few"), words("w"));
     for (before, behind) in [
         ("<svg aria-hidden=true/>", ""),
@@ -147,7 +147,7 @@ fn an_element_that_never_ends_is_not_omitted() {
         let html = format!("<nav>n</nav>{few}{before} {article}");
         let shown = format!("{few} {shown} {article}");
         expect(&html, &shown);
-        // A title behind the element is still a title.
+        // A title after the element is still a title.
         expect(&format!("{html}<title>t</title>z"), &format!("{shown} z"));
         expect(&format!("<main>{html}</main>z"), &shown);
         expect(&format!("y<main>{html}"), &shown);

@@ -1,5 +1,6 @@
-//! Compares redirects inside pages with two independent answers: what the sources of the crawls say about
-//! their own redirect stubs, and the rule of docs/PAGES.md on the tree that html5ever builds.
+//! Compares redirects inside pages with two independent answers. The first is what the sources of the crawls
+//! say about their own redirect stubs. The second is the rule of docs/PAGES.md on the tree that html5ever
+//! builds.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::HashMap;

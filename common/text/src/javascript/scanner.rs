@@ -1,7 +1,7 @@
 //! Cuts a script into tokens: words, numbers, strings, templates, regular expressions and signs.
 //!
 //! The scanner has no parser. It therefore fails with [`UncertainScript`] if only the syntax could decide how
-//! to read a character. An example is a slash behind a closing bracket, which may divide or begin a regular
+//! to read a character. An example is a slash after a closing bracket, which may divide or begin a regular
 //! expression.
 
 /// Error: the script cannot be read with certainty.
@@ -126,7 +126,7 @@ impl<'s> Scanner<'s> {
         let (text, rest) = self.rest.split_at(length);
         let token = Token { kind, text, follows_line_end };
         if text == "throw" {
-            // The statements behind a `throw` may not be reached.
+            // The statements after a `throw` may not be reached.
             return Err(UncertainScript);
         }
         (self.rest, self.line_begins, self.before) = (rest, false, Some(token));

@@ -57,7 +57,7 @@ pub(super) struct Entities {
 }
 
 impl Entities {
-    /// Reads the internal subset of a document type declaration. `declaration` is its text behind
+    /// Reads the internal subset of a document type declaration. `declaration` is its text after
     /// `<!DOCTYPE`.
     pub(super) fn from_doctype(declaration: &str) -> Self {
         let mut entities = Self::default();
@@ -83,7 +83,7 @@ impl Entities {
         entities
     }
 
-    /// Reads the declaration of an entity, without its keyword. Returns the text behind the declaration.
+    /// Reads the declaration of an entity, without its keyword. Returns the text after the declaration.
     fn declare<'d>(&mut self, declaration: &'d str) -> Option<&'d str> {
         let after = after_declaration(declaration)?;
         let name = declaration.trim_start();
@@ -147,8 +147,8 @@ impl Entities {
     }
 }
 
-/// Returns the internal subset of a document type declaration, with the text behind it. The subset begins
-/// behind the first bracket outside quotes.
+/// Returns the internal subset of a document type declaration, with the text after it. The subset begins
+/// after the first bracket outside quotes.
 fn internal_subset(declaration: &str) -> &str {
     let mut quote = None;
     for (at, c) in declaration.char_indices() {
@@ -162,7 +162,7 @@ fn internal_subset(declaration: &str) -> &str {
     ""
 }
 
-/// Returns the text behind a declaration, which ends at the first `>` outside quotes.
+/// Returns the text after a declaration, which ends at the first `>` outside quotes.
 fn after_declaration(declaration: &str) -> Option<&str> {
     let mut quote = None;
     for (at, byte) in declaration.bytes().enumerate() {

@@ -189,7 +189,7 @@ fn entities_that_the_document_declares_are_expanded() {
         "two",
     );
     check("<!ENTITY eacute 'e'>", "caf&eacute;", "cafe");
-    // Declarations behind a parameter entity are ignored.
+    // Declarations after a parameter entity are ignored.
     check("<!ENTITY a 'one'> %p; <!ENTITY b 'two'>", "&a; &b;", "p a b");
 }
 

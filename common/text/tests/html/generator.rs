@@ -1,7 +1,7 @@
 //! Generates HTML from pieces of every kind that changes how the following bytes are read.
 //!
-//! The generator avoids markup whose meaning depends on the tree: elements that a parser ignores in the wrong
-//! place (columns), and elements of SVG or MathML that are closed out of order.
+//! The generator avoids markup whose meaning depends on the tree. Such markup is elements that a parser
+//! ignores in the wrong place (columns), and elements of SVG or MathML that are closed out of order.
 
 use proptest::prelude::*;
 use proptest::sample::select;

@@ -64,7 +64,9 @@ fn deep_nesting_takes_linear_time() {
     for tag in ["div", "b", "svg", "a", "table", "template", "svg><foreignObject"] {
         let html = format!("{}deep", format!("<{tag}>").repeat(200_000));
         let url = PageUrl::parse("http://example.org/").unwrap();
-        let Extracted::Page(page) = Extractor::default().html(&url, html.as_bytes(), None) else { panic!("unexpected redirect") };
+        let Extracted::Page(page) = Extractor::default().html(&url, html.as_bytes(), None) else {
+            panic!("unexpected redirect")
+        };
         assert_eq!(page.signature.tokens(), 1);
     }
 }

@@ -172,8 +172,8 @@ fn expected_sketch(page: &PolicyPage) -> Option<Vec<u8>> {
     }
 }
 
-/// Returns the number of rows (bytes) of a band: the maximum with which a pair at the lowest threshold of the
-/// policy shares a band with a probability of at least 0.9995.
+/// Returns the number of rows (bytes) of a band. This is the maximum with which a pair at the lowest
+/// threshold of the policy shares a band with a probability of at least 0.9995.
 fn rows(rule: Rule) -> usize {
     let least = match rule {
         Rule::Jaccard { above, .. } | Rule::Content { above } => above,

@@ -1,5 +1,5 @@
-//! The policies of the reference: which features a policy extracts from a page, how the signature is written,
-//! and when two pages are near-duplicates (F, by its definition in words and bits).
+//! The policies of the reference: the features that a policy extracts from a page, and the signature that it
+//! writes. Also decides whether two pages are near-duplicates (F), by its definition in words and bits.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use crate::layout::{golden, hash, hash_of_all, mix, polynomial};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Sequence of consecutive words. `None` stands for a dummy behind the end of the text.
+/// Sequence of consecutive words. `None` stands for a dummy after the end of the text.
 pub(crate) type Shingle<'w> = Vec<Option<&'w str>>;
 
 /// Returns the set of shingles of `length` words. A shingle begins at each word, and dummies follow the text.
