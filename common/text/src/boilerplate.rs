@@ -19,7 +19,7 @@
 
 use super::Rule;
 use super::short_name::Name;
-use super::style::hides;
+use super::style::is_hidden_by_style;
 
 /// Properties of an element that the attributes of its start tag state.
 #[derive(Debug, Default, Clone, Copy)]
@@ -130,7 +130,7 @@ impl ElementTraits {
             // `until-found` marks content that a search in the page can reveal.
             b"hidden" => self.is_hidden |= !value.eq_ignore_ascii_case("until-found"),
             b"aria-hidden" => self.is_hidden |= value.eq_ignore_ascii_case("true"),
-            b"style" => self.is_hidden |= hides(value),
+            b"style" => self.is_hidden |= is_hidden_by_style(value),
             _ => {}
         }
     }

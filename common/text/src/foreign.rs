@@ -64,7 +64,7 @@ impl Foreign {
                 }
                 return false;
             }
-            Some(_) if ends_foreign(name) => {
+            Some(_) if is_foreign_end(name) => {
                 self.leave();
                 return false;
             }
@@ -95,7 +95,7 @@ impl Foreign {
                 *depth == 0
             }
             Some(_) => {
-                if ends_foreign(name) || is_html(name) {
+                if is_foreign_end(name) || is_html(name) {
                     self.leave();
                 }
                 return;
@@ -116,7 +116,7 @@ impl Foreign {
 
 /// Whether the start tag of the element ends foreign content.
 #[rustfmt::skip]
-fn ends_foreign(name: &[u8]) -> bool {
+fn is_foreign_end(name: &[u8]) -> bool {
     matches!(
         name,
         b"b" | b"big" | b"blockquote" | b"body" | b"br" | b"center" | b"code" | b"dd" | b"div" | b"dl" | b"dt"

@@ -24,7 +24,7 @@ pub(super) struct Location {
 
 /// Whether a piece of a script may set the location to a string. This quick test decides whether a page with
 /// a script is read again for redirects.
-pub(super) fn may_set_location(script: &[u8]) -> bool {
+pub(super) fn can_set_location(script: &[u8]) -> bool {
     LOCATION
         .find_iter(script)
         .any(|at| find_string_assignment(&script[at + LOCATION.needle().len()..]).is_some())
@@ -93,7 +93,7 @@ impl<'s> Statements<'s> {
                 "function" | "class" | "async" => self.skip_declaration()?,
                 "return" | "break" | "continue" | "import" | "export" => return Err(UncertainScript),
                 _ => {
-                    if let Some(location) = self.expression()?
+                    if let Some(location) = self.read_expression()?
                         && !was_conditional
                     {
                         self.last = Some(location);
@@ -134,9 +134,9 @@ impl<'s> Statements<'s> {
 
     /// Reads an expression statement or a declaration of variables. Returns the location that the statement
     /// sets.
-    fn expression(&mut self) -> Result<Option<Location>, UncertainScript> {
+    fn read_expression(&mut self) -> Result<Option<Location>, UncertainScript> {
         let from = self.scanner.clone();
-        if let Some(location) = self.assignment()? {
+        if let Some(location) = self.read_assignment()? {
             return Ok(Some(location));
         }
         self.scanner = from;
@@ -144,7 +144,7 @@ impl<'s> Statements<'s> {
             self.scanner.peek()?.is_some_and(|token| matches!(token.text, "var" | "let" | "const"));
         let mut before: Option<Token<'s>> = None;
         while let Some(token) = self.scanner.peek()? {
-            if before.is_some_and(|before| ends_between(before, token)) {
+            if before.is_some_and(|before| is_statement_end(before, token)) {
                 break;
             }
             let follows_a_name_list =
@@ -171,7 +171,7 @@ impl<'s> Statements<'s> {
 
     /// Reads the next statement if it sets the location to a string. Otherwise returns `None`, and has
     /// consumed an unknown number of tokens.
-    fn assignment(&mut self) -> Result<Option<Location>, UncertainScript> {
+    fn read_assignment(&mut self) -> Result<Option<Location>, UncertainScript> {
         if !self.consume_location()? {
             return Ok(None);
         }
@@ -207,7 +207,7 @@ impl<'s> Statements<'s> {
             return Ok(Some(location));
         }
         let last = Token { kind: TokenKind::Closing, text: ")", follows_line_end: false };
-        Ok(ends_between(last, next).then_some(location))
+        Ok(is_statement_end(last, next).then_some(location))
     }
 
     /// Consumes `location` with its owners, such as `window.location`. Returns whether `location` came next.
@@ -227,7 +227,7 @@ impl<'s> Statements<'s> {
 
 /// Whether ECMAScript inserts a semicolon between two tokens, because the second is on another line and
 /// cannot continue the expression.
-fn ends_between(before: Token<'_>, next: Token<'_>) -> bool {
+fn is_statement_end(before: Token<'_>, next: Token<'_>) -> bool {
     let can_end = matches!(
         before.kind,
         TokenKind::Word

@@ -217,22 +217,22 @@ impl Extractor {
     /// Reads a page of HTML, XHTML or plain text.
     pub fn extract(&mut self, url: &PageUrl, raw: RawContent<'_>) -> Extracted {
         match Markup::of(raw) {
-            Ok(markup) => self.markup(url, markup),
+            Ok(markup) => self.read_markup(url, markup),
             Err(text) => Extracted::Page(self.text_at(url, text)),
         }
     }
 
     /// Reads an HTML page of any charset. `declared` is the charset of its Content-Type header, if any.
     pub fn html(&mut self, url: &PageUrl, html: &[u8], declared: Option<&str>) -> Extracted {
-        self.markup(url, Markup { bytes: html, charset: declared, is_xhtml: false })
+        self.read_markup(url, Markup { bytes: html, charset: declared, is_xhtml: false })
     }
 
-    fn markup(&mut self, url: &PageUrl, markup: Markup<'_>) -> Extracted {
+    fn read_markup(&mut self, url: &PageUrl, markup: Markup<'_>) -> Extracted {
         if let Some(target) = self.read(url, markup) {
             return Extracted::Redirect(target);
         }
         let canonical = self.document.canonical(url);
-        Extracted::Page(self.page(Some(url), canonical, true))
+        Extracted::Page(self.build_page(Some(url), canonical, true))
     }
 
     /// Like [`extract`](Self::extract), but returns the text. For callers that cut their own tokens.
@@ -288,13 +288,13 @@ impl Extractor {
     /// Reads plain text or Markdown. Policies that compare sites treat all texts read this way as one site.
     pub fn text(&mut self, text: &str) -> Page {
         self.set_text(text);
-        self.page(None, None, false)
+        self.build_page(None, None, false)
     }
 
     /// Like [`text`](Self::text), for a text with a URL, which determines its site.
     pub fn text_at(&mut self, url: &PageUrl, text: &str) -> Page {
         self.set_text(text);
-        self.page(Some(url), None, false)
+        self.build_page(Some(url), None, false)
     }
 
     /// Like [`extract`](Self::extract), but returns the terms instead of a signature. `None` for a redirect.
@@ -360,7 +360,7 @@ impl Extractor {
         self.document.may_redirect.then(target).flatten()
     }
 
-    fn page(&mut self, url: Option<&PageUrl>, canonical: Option<PageUrl>, is_html: bool) -> Page {
+    fn build_page(&mut self, url: Option<&PageUrl>, canonical: Option<PageUrl>, is_html: bool) -> Page {
         let site = url.zip(self.signer.policy().sites()).map(|(url, sites)| site::hash(sites, url));
         let finds_main = is_html && self.signer.policy().reads_main();
         let has_main_content = finds_main && self.find_main_content() != Part::Whole;

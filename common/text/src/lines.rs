@@ -49,7 +49,7 @@ impl Lines {
     fn tag(&mut self, name: &[u8]) {
         match name {
             b"td" | b"th" => self.text.push(b' '),
-            _ if ends_line(name) => self.text.push(b'\n'),
+            _ if is_line_break(name) => self.text.push(b'\n'),
             _ => {}
         }
     }
@@ -109,7 +109,7 @@ fn is_preformatted(name: &[u8]) -> bool {
 
 /// Whether the tags of the element end a line.
 #[rustfmt::skip]
-fn ends_line(name: &[u8]) -> bool {
+fn is_line_break(name: &[u8]) -> bool {
     matches!(
         name,
         b"address" | b"article" | b"aside" | b"blockquote" | b"body" | b"br" | b"caption" | b"center" | b"dd" | b"details"

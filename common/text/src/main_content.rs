@@ -199,7 +199,7 @@ impl OmittedElement {
     }
 
     /// Takes a start tag and returns whether the element ends before the tag.
-    fn ends_at_start(&mut self, name: Name) -> bool {
+    fn is_ended_by_start(&mut self, name: Name) -> bool {
         match self {
             Self::Element(element) if element.name != name => false,
             Self::Element(_) if is_never_nested(name.get()) => true,
@@ -217,9 +217,9 @@ impl OmittedElement {
     }
 
     /// Takes an end tag and returns whether the element ends with the tag.
-    fn ends_at_end(&mut self, name: Name) -> bool {
+    fn is_ended_by_end(&mut self, name: Name) -> bool {
         match self {
-            Self::Element(element) => element.ends(name),
+            Self::Element(element) => element.is_ended_by(name),
             Self::ImpliedEnd(implied, depth) if is_among(name.get(), implied.containers) => {
                 let is_end = *depth == 0;
                 *depth = depth.saturating_sub(1);
@@ -237,7 +237,7 @@ impl OmittedElement {
 
 impl Element {
     /// Takes an end tag and returns whether the element ends with the tag.
-    fn ends(&mut self, name: Name) -> bool {
+    fn is_ended_by(&mut self, name: Name) -> bool {
         self.depth -= u32::from(self.name == name);
         self.depth == 0
     }
@@ -298,10 +298,10 @@ impl MainContent {
             b"section" | b"article" => self.sections = self.sections.saturating_sub(1),
             _ => {}
         }
-        if self.omitted.as_mut().is_some_and(|(omitted, _)| omitted.ends_at_end(name)) {
+        if self.omitted.as_mut().is_some_and(|(omitted, _)| omitted.is_ended_by_end(name)) {
             self.omitted = None;
         }
-        if self.main.as_mut().is_some_and(|main| main.ends(name)) {
+        if self.main.as_mut().is_some_and(|main| main.is_ended_by(name)) {
             self.restore_omitted(Region::Main);
             self.main = None;
         }
@@ -312,7 +312,7 @@ impl MainContent {
         if let Some(main) = self.main.as_mut().filter(|main| main.name == name) {
             main.depth += 1;
         }
-        let is_end = self.omitted.as_mut().is_some_and(|(omitted, _)| omitted.ends_at_start(name));
+        let is_end = self.omitted.as_mut().is_some_and(|(omitted, _)| omitted.is_ended_by_start(name));
         if is_end {
             self.omitted = None;
         }

@@ -86,7 +86,7 @@ pub(super) fn target(
             Tokenizer::new_with_emitter(text, Reader::new(&mut signs, syntax)).next();
         }
     }
-    signs.count();
+    signs.count_words();
     if signs.is_content {
         return None;
     }
@@ -95,20 +95,20 @@ pub(super) fn target(
 
 impl RedirectSigns<'_> {
     /// Takes text that the page shows.
-    fn show(&mut self, text: &[u8]) {
+    fn push_shown_text(&mut self, text: &[u8]) {
         self.shown.extend_from_slice(text);
     }
 
     /// Counts the shown words if `shown` has grown enough since the last count.
     fn count_if_longer(&mut self) {
         if self.shown.len() >= self.next_count_at {
-            self.count();
+            self.count_words();
             // Geometric growth keeps the total time of counting linear in the text.
             self.next_count_at = self.shown.len() + self.shown.len() / 2;
         }
     }
 
-    fn count(&mut self) {
+    fn count_words(&mut self) {
         let mut text = self.shown.clone();
         self.is_content |= self.tokeniser.tokens(&mut text).len() >= SHOWN_WORDS;
     }
@@ -176,12 +176,12 @@ impl RedirectSigns<'_> {
         let refresh = self.refresh.as_ref()?;
         let target = refresh.target.as_ref()?;
         let is_redirect = refresh.delay_s <= DELAY_S_MAX
-            || refresh.delay_s <= NAMED_DELAY_S_MAX && self.shows_target(refresh, target);
+            || refresh.delay_s <= NAMED_DELAY_S_MAX && self.has_shown_target(refresh, target);
         is_redirect.then(|| target.clone())
     }
 
     /// Whether the page shows the target as a link or as a word.
-    fn shows_target(&self, refresh: &Refresh, target: &PageUrl) -> bool {
+    fn has_shown_target(&self, refresh: &Refresh, target: &PageUrl) -> bool {
         let leads_there = |link: &String| {
             let page = self.resolve(link).and_then(|resolved| self.other_page(link, &resolved));
             page.is_some_and(|page| page.is_spelling_of(target))

@@ -26,6 +26,8 @@
 //! - Only http, https and file URLs of images are terms. An image inside the page (`data:`) has no term.
 //! - In scripts without spaces, a run without separators is a single term.
 
+use std::ops::Range;
+
 use super::form::{Form, compose};
 use super::letter::{CharCategory, Letters};
 use super::script::Class;
@@ -128,30 +130,30 @@ impl SourceTokens {
         self.hashes.clear();
         let mut from = 0;
         for (at, link) in images.iter() {
-            self.text(text.get(from..at).unwrap_or_default());
+            self.push_text(text.get(from..at).unwrap_or_default());
             from = at;
             links.inspect(|links| {
                 links.image_term(link, |term| self.hashes.push(stable_hash64(term.as_bytes())))
             });
         }
-        self.text(text.get(from..).unwrap_or_default());
+        self.push_text(text.get(from..).unwrap_or_default());
         &self.hashes
     }
 
-    fn text(&mut self, text: &[u8]) {
+    fn push_text(&mut self, text: &[u8]) {
         let text = String::from_utf8_lossy(text);
         let text = compose(&text);
         let mut rest = &*text;
-        while let Some((begin, end)) = find_url(rest) {
-            self.words(&rest[..begin]);
-            rest[begin..end].split(['/', '.']).for_each(|term| self.term(term));
-            rest = &rest[end..];
+        while let Some(url) = find_url(rest) {
+            self.push_words(&rest[..url.start]);
+            rest[url.clone()].split(['/', '.']).for_each(|term| self.push_term(term));
+            rest = &rest[url.end..];
         }
-        self.words(rest);
+        self.push_words(rest);
     }
 
     /// Adds the terms of a text that contains no URL.
-    fn words(&mut self, text: &str) {
+    fn push_words(&mut self, text: &str) {
         let letters = Letters::new();
         let mut begin = None;
         for (at, c) in text.char_indices() {
@@ -160,15 +162,15 @@ impl SourceTokens {
                 (CharCategory::Letter | CharCategory::Mark, Some(_))
                 | (CharCategory::Mark | CharCategory::Other, None) => {}
                 (CharCategory::Other, Some(from)) => {
-                    self.term(&text[from..at]);
+                    self.push_term(&text[from..at]);
                     begin = None;
                 }
             }
         }
-        begin.inspect(|from| self.term(&text[*from..]));
+        begin.inspect(|from| self.push_term(&text[*from..]));
     }
 
-    fn term(&mut self, term: &str) {
+    fn push_term(&mut self, term: &str) {
         let term = self.form.fold(term);
         if !term.is_empty() {
             self.hashes.push(stable_hash64(term.as_bytes()));
@@ -179,8 +181,8 @@ impl SourceTokens {
 /// Prefixes by which a URL in text is recognised, in any case.
 const URL_PREFIXES: [&str; 4] = ["http://", "https://", "ftp://", "www."];
 
-/// Returns the begin and the end of the first URL in `text`.
-fn find_url(text: &str) -> Option<(usize, usize)> {
+/// Returns the range of the first URL in `text`.
+fn find_url(text: &str) -> Option<Range<usize>> {
     let letters = Letters::new();
     let is_letter = |c: char| letters.category(c) == CharCategory::Letter;
     let mut is_inside_word = false;
@@ -198,7 +200,7 @@ fn find_url(text: &str) -> Option<(usize, usize)> {
                         || !c.is_ascii() && letters.category(c) == CharCategory::Other
                 };
                 let url = &rest[..rest.find(ends).unwrap_or(rest.len())];
-                return Some((at, at + url.trim_end_matches(is_punctuation).len()));
+                return Some(at..at + url.trim_end_matches(is_punctuation).len());
             }
         }
         is_inside_word = match letters.category(c) {

@@ -6,7 +6,7 @@
 
 /// Whether the style hides the element. The last declaration of a property counts, unless only an earlier one
 /// is important. A style that cannot be read with certainty hides no element.
-pub(super) fn hides(style: &str) -> bool {
+pub(super) fn is_hidden_by_style(style: &str) -> bool {
     let has =
         |word: &[u8]| style.as_bytes().windows(word.len()).any(|piece| piece.eq_ignore_ascii_case(word));
     // Most styles contain none of these words and need no reading.
@@ -129,7 +129,7 @@ fn string_length(text: &str) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::hides;
+    use super::is_hidden_by_style;
 
     #[test]
     fn the_last_declaration_of_a_property_counts() {
@@ -146,7 +146,7 @@ mod tests {
             "*display:inline;display:none;_zoom:1",
             "color:red display:block;display:none",
         ] {
-            assert!(hides(style), "{style}");
+            assert!(is_hidden_by_style(style), "{style}");
         }
         for style in [
             "",
@@ -169,7 +169,7 @@ mod tests {
             "display:none;@x{}display:block",
             "color:red display:none",
         ] {
-            assert!(!hides(style), "{style}");
+            assert!(!is_hidden_by_style(style), "{style}");
         }
     }
 
@@ -187,7 +187,7 @@ mod tests {
             "display:none;x:#url(');display:block;x:')",
             "background:URL( 'a)b' );width:calc((1px + 2px)*2);display:none",
         ] {
-            assert!(hides(style), "{style}");
+            assert!(is_hidden_by_style(style), "{style}");
         }
         for style in [
             "/*display:none*/",
@@ -205,7 +205,7 @@ mod tests {
             "display:none;x:'a\n;display:block;'",
             "display:none;x:'",
         ] {
-            assert!(!hides(style), "{style}");
+            assert!(!is_hidden_by_style(style), "{style}");
         }
     }
 }

@@ -12,7 +12,7 @@ use html5gum::{Emitter, Error, State, Tokenizer};
 
 use super::foreign::Foreign;
 use super::short_name::Name;
-use super::syntax::{Syntax, holds_raw_text, raw_state};
+use super::syntax::{Syntax, has_raw_text, raw_state};
 
 /// Maximum number of words in swallowed text that is ignored. Only longer swallowed text distinguishes pages.
 pub(super) const WORDS_MAX: usize = 20;
@@ -147,7 +147,7 @@ impl Emitter for SwallowedTextFinder<'_> {
         if was_foreign {
             self.ignored_at = None;
         }
-        if self.is_broken_xml && self.is_self_closing && holds_raw_text(name.get()) {
+        if self.is_broken_xml && self.is_self_closing && has_raw_text(name.get()) {
             return None;
         }
         let state = raw_state(name.get())?;

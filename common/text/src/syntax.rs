@@ -54,7 +54,7 @@ pub(super) fn raw_state(element: &[u8]) -> Option<State> {
 }
 
 /// Whether some browser, with or without scripts and frames, reads the content of the element as raw text.
-pub(super) fn holds_raw_text(element: &[u8]) -> bool {
+pub(super) fn has_raw_text(element: &[u8]) -> bool {
     raw_state(element).is_some() || matches!(element, b"iframe" | b"noframes" | b"noscript")
 }
 

@@ -72,10 +72,10 @@ impl<E: Emitter> Document<'_, E> {
                 Event::Start(tag) => self.start(&tag, false, nesting)?,
                 Event::Empty(tag) => self.start(&tag, true, nesting)?,
                 Event::End(tag) => self.end(tag.name().into_inner()),
-                Event::Text(text) => self.text(&text, is_inside(self.namespaces.depth()))?,
+                Event::Text(text) => self.emit_text(&text, is_inside(self.namespaces.depth()))?,
                 Event::CData(text) if is_inside(self.namespaces.depth()) => self.emitter.emit_string(&text),
                 Event::GeneralRef(name) if is_inside(self.namespaces.depth()) => {
-                    self.reference(std::str::from_utf8(&name).map_err(|_| XmlError)?, nesting)?;
+                    self.expand_reference(std::str::from_utf8(&name).map_err(|_| XmlError)?, nesting)?;
                 }
                 Event::CData(_) | Event::GeneralRef(_) => return Err(XmlError),
                 Event::DocType(declaration) if nesting == 0 && !self.has_root => {
@@ -91,7 +91,7 @@ impl<E: Emitter> Document<'_, E> {
         Ok(())
     }
 
-    fn text(&mut self, text: &[u8], is_inside: bool) -> Result<(), XmlError> {
+    fn emit_text(&mut self, text: &[u8], is_inside: bool) -> Result<(), XmlError> {
         if is_inside {
             self.emitter.emit_string(text);
             Ok(())
@@ -174,7 +174,7 @@ impl<E: Emitter> Document<'_, E> {
     }
 
     /// Emits the replacement of an entity reference in text.
-    fn reference(&mut self, name: &str, nesting: usize) -> Result<(), XmlError> {
+    fn expand_reference(&mut self, name: &str, nesting: usize) -> Result<(), XmlError> {
         match self.entities.get(name)? {
             Entity::Char(c) => self.emitter.emit_string(c.encode_utf8(&mut [0; 4]).as_bytes()),
             Entity::Predefined(text) => self.emitter.emit_string(text.as_bytes()),

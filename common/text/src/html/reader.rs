@@ -13,7 +13,7 @@ use crate::foreign::Foreign;
 use crate::javascript;
 use crate::short_name::Name;
 use crate::source;
-use crate::syntax::{IgnoredElement, Syntax, holds_raw_text, is_ordinary, raw_state};
+use crate::syntax::{IgnoredElement, Syntax, has_raw_text, is_ordinary, raw_state};
 
 /// Tag that the tokenizer is reading or has read last.
 #[derive(Debug, Default)]
@@ -150,7 +150,7 @@ impl<'a, const LINES: bool, const SOURCE: bool> Reader<'a, LINES, SOURCE> {
             // HTML ignores NUL in text, except in foreign content.
             IgnoredElement::None if piece != b"\0" || self.foreign.is_inside() => self.push_text(piece),
             IgnoredElement::Script if !self.document.may_redirect => {
-                self.document.may_redirect = javascript::may_set_location(piece);
+                self.document.may_redirect = javascript::can_set_location(piece);
             }
             _ => {}
         }
@@ -159,7 +159,7 @@ impl<'a, const LINES: bool, const SOURCE: bool> Reader<'a, LINES, SOURCE> {
     /// Ends a self-closed element that is empty in XML but would contain raw text in HTML. Returns whether
     /// the current tag is such an element.
     fn close_if_self_closed(&mut self) -> bool {
-        let is_raw = !self.tag.is_end && !self.foreign.is_inside() && holds_raw_text(self.tag.name.get());
+        let is_raw = !self.tag.is_end && !self.foreign.is_inside() && has_raw_text(self.tag.name.get());
         if is_raw {
             if LINES {
                 self.document.lines.end(self.tag.name.get());

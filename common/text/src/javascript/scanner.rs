@@ -109,11 +109,11 @@ impl<'s> Scanner<'s> {
         let follows_line_end = self.skip_blanks()?;
         let Some(first) = self.rest.chars().next() else { return Ok(None) };
         let (kind, length) = match first {
-            '"' | '\'' => (TokenKind::String, self.quoted(first)?),
-            '`' => (TokenKind::Template, self.template()?),
+            '"' | '\'' => (TokenKind::String, self.string_length(first)?),
+            '`' => (TokenKind::Template, self.template_length()?),
             '0'..='9' => (TokenKind::Number, self.length_while(|c| is_word_character(c) || c == '.')),
             '/' if self.is_division()? => (TokenKind::Sign, 1),
-            '/' => (TokenKind::Regex, self.regex()?),
+            '/' => (TokenKind::Regex, self.regex_length()?),
             ')' | ']' | '}' => (TokenKind::Closing, 1),
             // An escape could spell any name.
             '\\' => return Err(UncertainScript),
@@ -160,7 +160,7 @@ impl<'s> Scanner<'s> {
     }
 
     /// Returns the length of a string, which must end on its line.
-    fn quoted(&self, quote: char) -> Result<usize, UncertainScript> {
+    fn string_length(&self, quote: char) -> Result<usize, UncertainScript> {
         let mut chars = self.rest.char_indices().skip(1);
         while let Some((at, c)) = chars.next() {
             match c {
@@ -174,7 +174,7 @@ impl<'s> Scanner<'s> {
     }
 
     /// Returns the length of a template. Fails if a placeholder contains quotes, braces or slashes.
-    fn template(&self) -> Result<usize, UncertainScript> {
+    fn template_length(&self) -> Result<usize, UncertainScript> {
         let mut chars = self.rest.char_indices().skip(1);
         let mut is_placeholder = false;
         while let Some((at, c)) = chars.next() {
@@ -203,7 +203,7 @@ impl<'s> Scanner<'s> {
     }
 
     /// Returns the length of a regular expression, including its flags.
-    fn regex(&self) -> Result<usize, UncertainScript> {
+    fn regex_length(&self) -> Result<usize, UncertainScript> {
         let mut chars = self.rest.char_indices().skip(1);
         let mut is_class = false;
         while let Some((at, c)) = chars.next() {

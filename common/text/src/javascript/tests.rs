@@ -2,7 +2,7 @@ use super::*;
 
 fn set_location(script: &str) -> Option<(String, bool)> {
     let found = location(script);
-    assert!(found.is_none() || may_set_location(script.as_bytes()), "{script}");
+    assert!(found.is_none() || can_set_location(script.as_bytes()), "{script}");
     found.map(|location| (location.reference, location.with_query))
 }
 

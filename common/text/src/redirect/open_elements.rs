@@ -34,7 +34,7 @@ pub(super) struct OpenElements {
 
 /// Whether the start tag of the element ends a paragraph.
 #[rustfmt::skip]
-fn ends_paragraph(name: &[u8]) -> bool {
+fn is_paragraph_end(name: &[u8]) -> bool {
     matches!(
         name,
         b"address" | b"article" | b"aside" | b"blockquote" | b"center" | b"dd" | b"details" | b"dialog" | b"dir" | b"div" | b"dl" | b"dt"
@@ -132,17 +132,17 @@ impl OpenElements {
                 matches!(open.name.get(), b"table" | b"template")
             }
             b"li" if matches!(open.name.get(), b"ul" | b"ol") => true,
-            name if ends_paragraph(name) || is_formatting(name) || is_special(name) => {
+            name if is_paragraph_end(name) || is_formatting(name) || is_special(name) => {
                 is_scope(open.name.get())
             }
-            _ => ends_paragraph(open.name.get()) || is_special(open.name.get()),
+            _ => is_paragraph_end(open.name.get()) || is_special(open.name.get()),
         };
         self.close(is_match, is_border);
     }
 
     /// Ends the elements that the start tag `name` ends.
     fn end_implied(&mut self, name: &[u8]) {
-        if ends_paragraph(name) {
+        if is_paragraph_end(name) {
             self.close(|open| open.name.get() == b"p", |open| is_scope(open.name.get()));
         }
         let same: &[&[u8]] = match name {

@@ -7,8 +7,8 @@ use super::open_elements::OpenElements;
 use crate::attributes::Value;
 use crate::foreign::Foreign;
 use crate::short_name::Name;
-use crate::style::hides;
-use crate::syntax::{Syntax, holds_raw_text, raw_state};
+use crate::style::is_hidden_by_style;
+use crate::syntax::{Syntax, has_raw_text, raw_state};
 use crate::xhtml::is_void;
 
 /// Names of the attributes that the reader collects.
@@ -71,12 +71,12 @@ impl Attributes {
     }
 
     /// Whether the attributes hide the element.
-    fn hide(&self) -> bool {
+    fn is_hidden(&self) -> bool {
         if !self.has_values {
             return false;
         }
         self.get("hidden").is_some_and(|value| !value.eq_ignore_ascii_case("until-found"))
-            || self.get("style").is_some_and(hides)
+            || self.get("style").is_some_and(is_hidden_by_style)
     }
 
     /// Whether a browser executes a script with these attributes immediately, from its own text (WHATWG HTML,
@@ -161,18 +161,18 @@ impl<'s, 't> Reader<'s, 't> {
         self.last_start = name;
         if self.foreign.start(name.get(), self.is_self_closing) {
             if !self.is_self_closing {
-                self.elements.start(name, self.attributes.hide());
+                self.elements.start(name, self.attributes.is_hidden());
             }
             return None;
         }
         self.record_sign();
         let is_empty = self.is_self_closing
             && (matches!(name.get(), b"svg" | b"math")
-                || self.syntax == Syntax::BrokenXml && holds_raw_text(name.get()));
+                || self.syntax == Syntax::BrokenXml && has_raw_text(name.get()));
         if is_void(name.get()) || is_empty {
             return None;
         }
-        self.elements.start(name, self.attributes.hide());
+        self.elements.start(name, self.attributes.is_hidden());
         // A browser ignores script tags inside a frameset.
         let is_live = self.elements.visibility().is_live && !self.is_frameset;
         if name.get() == b"script" && is_live && self.attributes.is_classic_script() {
@@ -180,7 +180,7 @@ impl<'s, 't> Reader<'s, 't> {
         }
         // A browser with scripts and frames reads the content of `noscript`, `iframe` and `noframes` as raw
         // text.
-        let is_raw = holds_raw_text(name.get());
+        let is_raw = has_raw_text(name.get());
         raw_state(name.get()).or(is_raw.then_some(State::RawText))
     }
 
@@ -202,7 +202,7 @@ impl<'s, 't> Reader<'s, 't> {
                     self.signs.set_refresh(content);
                 }
             }
-            b"a" | b"area" if visibility.is_shown && visibility.is_live && !attributes.hide() => {
+            b"a" | b"area" if visibility.is_shown && visibility.is_live && !attributes.is_hidden() => {
                 if let Some(link) = attributes.get("href") {
                     self.signs.add_link(link);
                 }
@@ -232,7 +232,7 @@ impl Emitter for Reader<'_, '_> {
             script.extend_from_slice(piece);
         } else if self.elements.visibility().is_shown && !self.is_frameset && piece != b"\0" {
             self.has_body |= !piece.trim_ascii().is_empty();
-            self.signs.show(piece);
+            self.signs.push_shown_text(piece);
         }
     }
 
@@ -267,7 +267,7 @@ impl Emitter for Reader<'_, '_> {
     fn emit_current_tag(&mut self) -> Option<State> {
         self.attributes.end();
         if self.name.get() != b"wbr" {
-            self.signs.show(b" ");
+            self.signs.push_shown_text(b" ");
         }
         let state = if self.is_end {
             self.end_tag();
