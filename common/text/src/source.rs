@@ -133,7 +133,7 @@ impl SourceTokens {
             self.push_text(text.get(from..at).unwrap_or_default());
             from = at;
             links.inspect(|links| {
-                links.image_term(link, |term| self.hashes.push(stable_hash64(term.as_bytes())))
+                links.image_term(link, |term| self.hashes.push(stable_hash64(term.as_bytes())));
             });
         }
         self.push_text(text.get(from..).unwrap_or_default());
