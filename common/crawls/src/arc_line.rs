@@ -1,37 +1,37 @@
-//! The heads of ARC records (<https://archive.org/web/researcher/ArcFileFormat.php>), the format of the Internet Archive before
-//! WARC. A head is one line:
+//! Parses and recognises the heads of ARC records (<https://archive.org/web/researcher/ArcFileFormat.php>).
+//! ARC is the format of the Internet Archive before WARC. A head is one line:
 //!
 //! ```text
 //! version 1: URL IP-address Archive-date Content-type Archive-length
 //! version 2: URL IP-address Archive-date Content-type Result-code Checksum Location Offset Filename Archive-length
 //! ```
 //!
-//! URLs and media types of real files have spaces in them, so the address and the date are looked for: the URL is what is in
-//! front of them.
+//! URLs and media types in real files contain spaces. The parser therefore searches for the address and the
+//! date, and takes everything before them as the URL.
 
 use std::net::IpAddr;
 use std::ops::Range;
 
-/// The scheme of the record that describes a file, which is its first.
-pub(super) const ABOUT: &[u8] = b"filedesc:";
+/// The URL scheme of the first record of a file, which describes the file itself.
+pub(super) const FILE_DESCRIPTION_SCHEME: &[u8] = b"filedesc:";
 
-/// The longest line, in bytes.
+/// The longest line that is inspected, in bytes.
 const LINE_BYTES_MAX: usize = 64 << 10;
 
-/// The parts of a line.
-pub(super) struct Parts {
+/// The parts of a head line, as byte ranges of the line.
+pub(super) struct ArcLine {
     pub(super) url: Range<usize>,
     pub(super) date: Range<usize>,
-    /// What follows the date, without the length.
+    /// First word after the date. Empty if the line ends with the date.
     pub(super) media: Range<usize>,
-    /// The last part of the line, if two or more follow the date.
+    /// Last word of the line, if at least two words follow the date.
     pub(super) length: Option<Range<usize>>,
-    /// Whether the part before the date is an address.
+    /// Whether the word before the date is an IP address.
     has_address: bool,
 }
 
-impl Parts {
-    pub(super) fn of(line: &[u8]) -> Option<Self> {
+impl ArcLine {
+    pub(super) fn parse(line: &[u8]) -> Option<Self> {
         let words: Vec<Range<usize>> = words(line);
         let is_date = |word: &Range<usize>, bytes: &dyn Fn(usize) -> bool| {
             bytes(word.len()) && line[word.clone()].iter().all(u8::is_ascii_digit)
@@ -48,7 +48,7 @@ impl Parts {
         let has_scheme =
             line.first().is_some_and(u8::is_ascii_alphabetic) && line[words[0].clone()].contains(&b':');
         let has_length = rest.len() > 1 && rest.last().is_some_and(|word| is_date(word, &|_| true));
-        // A line that is right otherwise is one of a record, whose URL is wrong.
+        // A line that is otherwise complete belongs to a record with an invalid URL.
         let is_line = has_scheme || address.is_some() && words[at].len() == 14 && has_length;
         is_line.then(|| Self {
             url: words[0].start..words[at - 2].end,
@@ -60,17 +60,16 @@ impl Parts {
     }
 }
 
-/// Whether a record begins here: `bytes` begin with a whole line that has an address and a date where a head has them.
-pub(super) fn begins_here(bytes: &[u8]) -> bool {
+/// Whether `bytes` begin with a record: a whole line with an address and a date in the positions of a head.
+pub(super) fn is_record_start(bytes: &[u8]) -> bool {
     let bytes = &bytes[..bytes.len().min(LINE_BYTES_MAX)];
     let line = memchr::memchr(b'\n', bytes).map(|end| &bytes[..end]);
-    // Most lines of text are told from a head by their end, which is a digit.
-    line.is_some_and(|line| Parts::of(line).is_some_and(|parts| parts.has_address))
+    line.is_some_and(|line| ArcLine::parse(line).is_some_and(|parts| parts.has_address))
 }
 
-/// Whether a line begins here that would be the head of a record, were one part of it not damaged: two of a URL, an address and a date are where
-/// a head has them, and a length is.
-pub(super) fn is_damaged(bytes: &[u8]) -> bool {
+/// Whether `bytes` begin with a head line of which one part is damaged. The line must contain two of a URL,
+/// an address and a date in the positions of a head, and end with a length.
+pub(super) fn is_damaged_record_start(bytes: &[u8]) -> bool {
     let bytes = &bytes[..bytes.len().min(LINE_BYTES_MAX)];
     let Some(line) = memchr::memchr(b'\n', bytes).map(|end| &bytes[..end]) else { return false };
     let words = words(line);
@@ -82,13 +81,14 @@ pub(super) fn is_damaged(bytes: &[u8]) -> bool {
     has_length && u8::from(has_url) + u8::from(has_address) + u8::from(has_date) >= 2
 }
 
-/// Whether a file begins like one of ARC.
+/// Whether a file begins like an ARC file.
 pub(super) fn is_arc(beginning: &[u8]) -> bool {
-    beginning.starts_with(ABOUT) || begins_here(beginning)
+    beginning.starts_with(FILE_DESCRIPTION_SCHEME) || is_record_start(beginning)
 }
 
-/// Whether these bytes, which nothing follows, may be the first ones of a line that is cut off.
-pub(super) fn is_cut(bytes: &[u8]) -> bool {
+/// Whether `bytes`, which are the last bytes of the data, may be the beginning of a head line that is cut
+/// off.
+pub(super) fn is_partial_record_start(bytes: &[u8]) -> bool {
     let scheme = bytes.iter().take_while(|b| b.is_ascii_alphanumeric()).count();
     !bytes.contains(&b'\n') && (scheme == bytes.len() || bytes[scheme..].starts_with(b"://"))
 }

@@ -1,16 +1,20 @@
-//! Supplies dates for pages that have none.
+//! [`CrawlClock`]: supplies dates for pages whose crawl records none.
+//!
+//! The supplied dates depend only on the inputs and their order. Reading the same files again must give the
+//! same dates, or unchanged pages would look new.
 
 use doppel_model::Timestamp;
 use doppel_protocol::page::AHEAD_MAX_MS;
 
-/// How far the date of a record may be behind the latest change of an input: less than servers accept.
+/// How far the supplied date of a record may be after the modification time of its input. Less than servers
+/// accept.
 const AHEAD_MS: i64 = AHEAD_MAX_MS / 24 * 23;
 
-/// Supplies missing dates. They increase over the inputs in the order in which the inputs are given, and depend
-/// on the inputs alone: reading the same files again gives the same dates, so nothing looks new.
+/// Supplies missing dates, which increase over the inputs in the order in which the inputs are given. The
+/// dates depend only on the inputs: reading the same files again gives the same dates, so no page looks new.
 ///
-/// A page without a date gets the modification time of its input. If the earlier inputs contain a later date,
-/// it gets that date plus one millisecond instead.
+/// A page without a date gets the modification time of its input. If an earlier input contains a later date,
+/// the page gets that date plus one millisecond instead.
 ///
 /// ```
 /// use doppel_crawls::CrawlClock;
@@ -25,7 +29,7 @@ const AHEAD_MS: i64 = AHEAD_MAX_MS / 24 * 23;
 /// assert_eq!(clock.date(None), at(901));
 /// assert_eq!((clock.date_of_record(), clock.date_of_record()), (at(901), at(902)));
 ///
-/// // The second input was read before: what follows gets the dates that it would have got.
+/// // If an earlier run has read the second input, a new clock can pass it. Later inputs get the same dates.
 /// let had = (clock.supplied_first(), clock.latest_of_input());
 /// let mut again = CrawlClock::new();
 /// again.begin(at(500));
@@ -34,28 +38,30 @@ const AHEAD_MS: i64 = AHEAD_MAX_MS / 24 * 23;
 /// clock.begin(at(700));
 /// again.begin(at(700));
 /// assert_eq!(again.date(None), clock.date(None));
-/// // Behind other inputs it would get other dates, so it is to be read.
+/// // After other inputs, the pages of the second input would get other dates, so it must be read.
 /// assert!(!CrawlClock::new().pass(at(600), had));
 /// ```
 #[derive(Debug, Default)]
 pub struct CrawlClock {
+    /// The date for the next page without a date.
     supplied: Option<Timestamp>,
+    /// The latest date of all inputs so far.
     latest: Option<Timestamp>,
-    /// The latest date of this input, and the first that was supplied in it.
+    /// The latest date of this input, and the first date supplied in it.
     latest_of_input: Option<Timestamp>,
     supplied_first: Option<Timestamp>,
-    /// The last date that is supplied to a record; none before the first input.
+    /// The last date that a record may get. `None` before the first input.
     last: Option<Timestamp>,
 }
 
 impl CrawlClock {
-    /// A clock before the first input.
+    /// Creates a clock before the first input.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Begins the next input; `modified` is its [modification time](super::Input::modified).
+    /// Begins the next input, whose [modification time](super::Input::modified) is `modified`.
     pub fn begin(&mut self, modified: Timestamp) {
         let after = self.latest.map(|latest| latest.plus_millis(1));
         self.supplied = Some(after.map_or(modified, |after| after.max(modified)));
@@ -63,20 +69,21 @@ impl CrawlClock {
         (self.latest_of_input, self.supplied_first) = (None, None);
     }
 
-    /// The latest date of this input so far.
+    /// Latest date of this input so far.
     #[must_use]
     pub fn latest_of_input(&self) -> Option<Timestamp> {
         self.latest_of_input
     }
 
-    /// The first date that was supplied to a page of this input, if one had none.
+    /// First date supplied to a page of this input. `None` if no page of it lacked a date.
     #[must_use]
     pub fn supplied_first(&self) -> Option<Timestamp> {
         self.supplied_first
     }
 
-    /// Leaves the next input out, which was read before, when `supplied_first` and `latest_of_input` were these. Later inputs get the dates that they would have got.
-    /// Returns false, and does nothing, where its pages would get other dates now.
+    /// Skips the next input, which an earlier run has read with these values of `supplied_first` and
+    /// `latest_of_input`. Later inputs get the same dates as if the input were read. Returns false, and
+    /// changes nothing, if the pages of the input would get other dates now.
     #[must_use]
     pub fn pass(
         &mut self,
@@ -92,14 +99,15 @@ impl CrawlClock {
         true
     }
 
-    /// Leaves the next input out, whose pages are there with the dates that they got before.
+    /// Skips the next input because its pages are already stored with the dates that an earlier run supplied.
     pub fn pass_replayed(&mut self, modified: Timestamp, latest_of_input: Option<Timestamp>) {
         self.begin(modified);
         self.latest = self.latest.max(latest_of_input);
     }
 
-    /// The date of the next record of this input that has neither a date nor a URL. It is a millisecond later than that of the record before, so that of equal
-    /// records the first is the oldest. After some 80 million records all get one date: dates may not be far ahead.
+    /// Returns the date of the next record of this input that has neither a date nor a URL. Each date is one
+    /// millisecond after the previous one, so that the first of several equal records is the oldest. After
+    /// some 80 million records, all further records get the same date, because dates must not lie far ahead.
     pub fn date_of_record(&mut self) -> Timestamp {
         let date = self.date(None);
         self.supplied = self
@@ -108,7 +116,7 @@ impl CrawlClock {
         date
     }
 
-    /// The date of the next page of this input. `given` is the date in the crawl, if any.
+    /// Returns the date of the next page of this input. `given` is the date that the crawl records, if any.
     pub fn date(&mut self, given: Option<Timestamp>) -> Timestamp {
         if given.is_none() && self.supplied_first.is_none() {
             self.supplied_first = self.supplied;

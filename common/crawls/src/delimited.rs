@@ -1,6 +1,9 @@
-//! Reads pages from CSV and TSV (RFC 4180): a row of names, and then a record a row. Cells are separated by the character that the user names, or
-//! the first line as `sep=;`, or else by the one of [`SEPARATORS`] that the row of names has most of; in quotes, they may have line ends and doubled
-//! quotes.
+//! Reads pages from CSV and TSV (RFC 4180): a row of names, then one record per row.
+//!
+//! The separator of the cells is the first of these: the separator that the user names, the separator that
+//! the first line declares as `sep=;`, the separator that the format implies, or the most frequent of
+//! [`SEPARATORS`] in the row of names. Quoted cells may contain line ends and doubled quotes. The reader
+//! inspects the first rows to find which column holds what, and never guesses types: every cell is text.
 
 mod rows;
 
@@ -15,30 +18,34 @@ use super::record::{Guess, IdRows, Records, Row, SAMPLE_BYTES, SAMPLE_RECORDS, S
 use super::stream::Stream;
 use rows::{BadRow, Cells, Rows};
 
-/// The separators that are recognised; the first wins where they are as many.
+/// The separators that are recognised. If several are equally frequent, the first one wins.
 const SEPARATORS: [u8; 4] = [b',', b';', b'\t', b'|'];
 
-/// How much of the row of names is looked at for the separator, in bytes.
-const NAMES_LOOKED_AT: usize = 8 << 10;
+/// How much of the row of names is inspected for the separator, in bytes.
+const NAMES_INSPECTED_BYTES: usize = 8 << 10;
 
-/// The pages of a CSV file. Blank lines are ignored and do not count.
+/// Reader of the pages of a CSV or TSV file. Blank lines are ignored and do not count as rows.
 pub(super) struct Delimited {
     path: Arc<Path>,
     setup: Setup,
     rows: Rows,
     names: Vec<String>,
-    /// The row of names as it is in the file, with the byte order mark.
+    /// Everything up to the end of the row of names, as it is in the file, including the byte order mark.
     head: Vec<u8>,
     records: Option<Records>,
-    /// The first rows, which were read ahead.
+    /// The sampled first rows that were not returned yet.
     sample: VecDeque<Result<Cells, BadRow>>,
-    /// The last row that was handed over, and its number.
-    last: Cells,
+    /// The last row that was returned, and its number.
+    last_row: Cells,
     number: u64,
 }
 
 impl Delimited {
-    /// A file with this separator, or with the one that its first row has most of.
+    /// Opens a table and reads its row of names. `separator` is the separator that the format implies, if
+    /// any.
+    ///
+    /// # Errors
+    /// If the row of names cannot be read, or is a comment.
     pub(super) fn new(
         path: &Arc<Path>,
         mut stream: Stream,
@@ -48,17 +55,18 @@ impl Delimited {
         if stream.data()?.is_empty() {
             stream.next_member()?;
         }
-        let beginning = stream.peek(NAMES_LOOKED_AT)?;
+        let beginning = stream.peek(NAMES_INSPECTED_BYTES)?;
         let mark = if beginning.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
-        let (said, said_in) = match said_separator(&beginning[mark..]) {
+        let (declared, declaration_end) = match declared_separator(&beginning[mark..]) {
             Some((separator, length)) => (Some(separator), mark + length),
             None => (None, mark),
         };
-        let separator = setup.options.separator.or(said).or(separator);
-        let separator = separator.unwrap_or_else(|| separator_of(&beginning[said_in..]));
-        let mut head = beginning[..said_in].to_vec();
-        stream.consume(said_in);
-        let mut rows = Rows::new(stream, separator, setup.options.limits, if said.is_some() { 2 } else { 1 });
+        let separator = setup.options.separator.or(declared).or(separator);
+        let separator = separator.unwrap_or_else(|| most_frequent_separator(&beginning[declaration_end..]));
+        let mut head = beginning[..declaration_end].to_vec();
+        stream.consume(declaration_end);
+        let mut rows =
+            Rows::new(stream, separator, setup.options.limits, if declared.is_some() { 2 } else { 1 });
         let mut sample = VecDeque::new();
         let names = match rows.next() {
             Some(Ok(names)) => {
@@ -82,36 +90,37 @@ impl Delimited {
             head,
             records: None,
             sample,
-            last: Cells::default(),
+            last_row: Cells::default(),
             number: 0,
         })
     }
 
-    /// The row of names as it is in the file, with its line end and what is in front: the byte order mark, and the line that says the separator.
+    /// The row of names as it is in the file, with its line end, the byte order mark, and the line that
+    /// declares the separator.
     pub(super) fn head(&self) -> &[u8] {
         &self.head
     }
 
-    /// The names of the columns.
+    /// Names of the columns.
     pub(super) fn names(&self) -> &[String] {
         &self.names
     }
 
-    /// The separator of the cells.
+    /// Separator of the cells.
     pub(super) fn separator(&self) -> u8 {
         self.rows.separator
     }
 
     /// The row of the last item as it is in the file, with its line end.
     pub(super) fn original(&self) -> &[u8] {
-        self.last.row()
+        self.last_row.row()
     }
 
     pub(super) fn broke_off(&self) -> bool {
         self.rows.broke_off
     }
 
-    /// The row of the last item.
+    /// Position of the last item: its row.
     pub(super) fn place(&self) -> Place {
         Place::Row(self.number)
     }
@@ -120,25 +129,25 @@ impl Delimited {
         self.rows.stream.bytes_read()
     }
 
-    /// The line of the first quote that was closed after more than 1,000 lines.
+    /// Line of the first quoted cell so far that spans more than 1,000 lines.
     pub(super) fn long_quote(&self) -> Option<u64> {
         self.rows.long_quote
     }
 
-    /// The records, once the first rows were looked at.
+    /// The record mapper. `None` before the first rows were inspected.
     pub(super) fn records(&self) -> Option<&Records> {
         self.records.as_ref()
     }
 
-    /// Reads the first rows, to see which column holds what.
-    fn look(&mut self) -> Result<Records, Reason> {
+    /// Samples the first rows and creates the record mapper for their columns.
+    fn read_sample(&mut self) -> Result<Records, Reason> {
         let mut guess = Guess::new(&self.setup.options);
         let mut pages = Records::in_page_form(&self.setup.options);
         let mut bytes = 0;
-        // One was read with the names, where these looked like a comment.
-        let mut ahead = std::mem::take(&mut self.sample);
+        // If the row of names looked like a comment, one row was already read after it.
+        let mut read_ahead = std::mem::take(&mut self.sample);
         while self.sample.len() < SAMPLE_RECORDS && bytes < SAMPLE_BYTES {
-            let Some(row) = ahead.pop_front().or_else(|| self.rows.next()) else { break };
+            let Some(row) = read_ahead.pop_front().or_else(|| self.rows.next()) else { break };
             if let Ok(cells) = &row {
                 bytes += cells.row().len();
                 if cells.len() == self.names.len() {
@@ -152,10 +161,11 @@ impl Delimited {
         Records::new(map, &self.path, &self.setup)
     }
 
-    /// The separator that the row of names has, if it is not the one by which the row was read as a single cell.
+    /// A separator that occurs in the only column name but differs from the separator in use. A hint that the
+    /// wrong separator is in use.
     fn other_separator(&self) -> Option<char> {
         let [name] = &*self.names else { return None };
-        let other = separator_of(name.as_bytes());
+        let other = most_frequent_separator(name.as_bytes());
         (other != self.separator() && name.contains(char::from(other))).then(|| char::from(other))
     }
 }
@@ -165,7 +175,7 @@ impl Iterator for Delimited {
 
     fn next(&mut self) -> Option<Item> {
         if self.records.is_none() {
-            let records = match self.look() {
+            let records = match self.read_sample() {
                 Ok(records) => records,
                 Err(reason) => {
                     self.rows.break_off();
@@ -185,8 +195,8 @@ impl Iterator for Delimited {
         let place = Place::Row(self.number);
         let cells = match row {
             Ok(cells) => {
-                self.last = cells;
-                &self.last
+                self.last_row = cells;
+                &self.last_row
             }
             Err(BadRow { reason, line }) => {
                 let line = line.map(Vec::into_boxed_slice);
@@ -219,38 +229,39 @@ impl IdRows for Delimited {
     }
 }
 
-/// The separator that a line in front of the names says, as `sep=;`, and the length of the line with its end.
-fn said_separator(beginning: &[u8]) -> Option<(u8, usize)> {
+/// Parses a line that declares the separator, such as `sep=;`. Returns the separator and the length of the
+/// line with its end.
+fn declared_separator(beginning: &[u8]) -> Option<(u8, usize)> {
     let end = memchr::memchr2(b'\n', b'\r', beginning)?;
     let line = beginning[..end].trim_ascii();
     let line = line.strip_prefix(b"\"").and_then(|line| line.strip_suffix(b"\"")).unwrap_or(line);
     let name = line.get(..4).filter(|name| name.eq_ignore_ascii_case(b"sep="))?;
     let length = if beginning[end..].starts_with(b"\r\n") { end + 2 } else { end + 1 };
-    // A tab is trimmed away.
-    let said = match &line[name.len()..] {
+    // The trimming above has removed a tab.
+    let separator = match &line[name.len()..] {
         [] if beginning[..end].ends_with(b"\t") => b'\t',
-        [said] if is_separator(*said) => *said,
+        [separator] if is_separator(*separator) => *separator,
         b"\\t" => b'\t',
         _ => return None,
     };
-    Some((said, length))
+    Some((separator, length))
 }
 
-/// Whether a character may separate cells: any of ASCII but quotes, line ends and NUL.
+/// Whether a byte may separate cells. Any ASCII character may, except quotes, line ends and NUL.
 #[must_use]
 pub fn is_separator(byte: u8) -> bool {
     byte.is_ascii() && !matches!(byte, b'"' | b'\r' | b'\n' | 0)
 }
 
-/// Whether the first row, which begins with `#`, is a comment and no row of names: it is a sentence, or the row behind it is a comment, too, or has
-/// another number of cells.
+/// Whether the first row, which begins with `#`, is a comment instead of a row of names. A comment is a
+/// sentence, or the next row is a comment too, or the next row has another number of cells.
 fn is_comment(first: &Cells, second: Option<&Cells>) -> bool {
     let is_sentence = first.len() == 1 && first.line().get(1).is_some_and(u8::is_ascii_whitespace);
     is_sentence || second.is_some_and(|second| second.row().starts_with(b"#") || second.len() != first.len())
 }
 
-/// The separator that the first line has most of, outside quotes.
-fn separator_of(beginning: &[u8]) -> u8 {
+/// Returns the separator that occurs most often in the first line, outside quotes.
+fn most_frequent_separator(beginning: &[u8]) -> u8 {
     let mut quoted = false;
     let mut numbers = [0; SEPARATORS.len()];
     for byte in beginning {
@@ -270,7 +281,7 @@ fn separator_of(beginning: &[u8]) -> u8 {
     SEPARATORS[which]
 }
 
-/// A row with the names of its columns.
+/// A row together with the names of its columns.
 struct NamedCells<'a> {
     names: &'a [String],
     cells: &'a Cells,
@@ -279,7 +290,7 @@ struct NamedCells<'a> {
 impl<'a> Row<'a> for NamedCells<'a> {
     fn take(&mut self, path: &str) -> Option<Value<'a>> {
         let cell = self.names.iter().position(|name| name == path)?;
-        // Other formats have null where this one has nothing.
+        // An empty cell stands for the null of other formats.
         Some(Value::Text(self.cells.text(cell))).filter(|value| !value.is_empty())
     }
 

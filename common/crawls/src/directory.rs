@@ -1,7 +1,7 @@
 //! Reads pages from the files of a directory, or from one file: HTML, text and Markdown, with `file://` URLs.
 //!
-//! Files are read in path order. Symbolic links are not followed, so a walk cannot loop. Hidden files and
-//! directories are skipped, so the history of a source checkout is not read.
+//! The reader visits files in path order. It never follows symbolic links, so a walk cannot loop. It skips
+//! hidden files and directories, so it does not read the history of a source checkout.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read};
@@ -12,71 +12,71 @@ use walkdir::{DirEntry, WalkDir};
 
 use super::charset;
 use super::error::{InputError, Place, Reason, Skip};
-use super::format::{LOOKED_AT, PageKind, is_text};
+use super::format::{INSPECTED_BYTES, PageKind, is_text};
 use super::limits::Limits;
 use super::{Fetched, FetchedBody, Item, modified};
 use doppel_model::{PageUrl, UrlError};
 
-/// The pages of a directory or of one file.
+/// Reader of the pages of a directory or of one file.
 pub(super) struct Files {
-    source: Source,
-    /// The directory, if it is one.
+    source: FileSource,
+    /// Canonical path of the directory. `None` for a single file.
     root: Option<PathBuf>,
-    /// The last file that was looked at.
-    last: Option<PathBuf>,
+    /// Path of the last file that the reader inspected.
+    last_path: Option<PathBuf>,
     limits: Limits,
     bytes_read: u64,
     /// Whether a file or directory could not be read.
     broke_off: bool,
 }
 
-enum Source {
+enum FileSource {
     Walk(Box<walkdir::IntoIter>),
     Single(Option<(PathBuf, PageKind)>),
 }
 
-/// The total size in bytes of the files that a walk of `root` visits.
+/// Total size in bytes of the files that a walk of `root` visits.
 pub(super) fn size(root: &Path) -> u64 {
     let visible = WalkDir::new(root).into_iter().filter_entry(|entry| !is_hidden(entry)).flatten();
     visible.filter(|entry| entry.file_type().is_file()).map(|entry| length(&entry)).sum()
 }
 
 impl Files {
-    /// All files below the directory `root`.
+    /// Creates a reader of all files below the directory `root`.
     pub(super) fn below(root: &Path, limits: Limits) -> Self {
-        // All paths below a canonical root are canonical, because links are not followed.
+        // All paths below a canonical root are canonical, because the walk follows no links.
         let root = canonical(root);
         let walk = WalkDir::new(&root).sort_by_file_name().into_iter();
         Self {
-            source: Source::Walk(Box::new(walk)),
+            source: FileSource::Walk(Box::new(walk)),
             root: Some(root),
-            last: None,
+            last_path: None,
             limits,
             bytes_read: 0,
             broke_off: false,
         }
     }
 
-    /// One file.
+    /// Creates a reader of one file.
     pub(super) fn single(path: &Path, kind: PageKind, limits: Limits) -> Self {
         Self {
-            source: Source::Single(Some((canonical(path), kind))),
+            source: FileSource::Single(Some((canonical(path), kind))),
             root: None,
-            last: None,
+            last_path: None,
             limits,
             bytes_read: 0,
             broke_off: false,
         }
     }
 
-    /// The canonical path of the directory, if it is one.
+    /// Canonical path of the directory. `None` for a single file.
     pub(super) fn root(&self) -> Option<&Path> {
         self.root.as_deref()
     }
 
-    /// The canonical path of the file that the last item is of.
+    /// Canonical path of the file to which the last item belongs.
     pub(super) fn file_path(&self) -> Option<&Path> {
-        self.last.as_deref()
+        self.last_path.as_deref()
     }
 
     pub(super) fn bytes_read(&self) -> u64 {
@@ -90,7 +90,7 @@ impl Files {
     fn entry(&mut self, entry: &DirEntry) -> Option<Item> {
         if is_hidden(entry) {
             if entry.file_type().is_dir()
-                && let Source::Walk(walk) = &mut self.source
+                && let FileSource::Walk(walk) = &mut self.source
             {
                 walk.skip_current_dir();
             }
@@ -102,8 +102,8 @@ impl Files {
         if !entry.file_type().is_file() {
             return Some(Item::Skipped(Skip::Link));
         }
-        self.last = Some(entry.path().to_owned());
-        Some(match PageKind::of(entry.path()) {
+        self.last_path = Some(entry.path().to_owned());
+        Some(match PageKind::from_name(entry.path()) {
             Some(kind) => self.file(entry.path(), kind),
             None => {
                 self.bytes_read += length(entry);
@@ -116,7 +116,7 @@ impl Files {
         match self.read(path, kind) {
             Ok(item) => item,
             Err(reason) => {
-                // A file of a directory that has gone since it was found is none of it.
+                // A file that was deleted after the walk found it no longer belongs to the directory.
                 let has_gone = matches!(&reason, Reason::Io(error) if self.root.is_some() && error.kind() == ErrorKind::NotFound);
                 self.broke_off |= matches!(reason, Reason::Io(_)) && !has_gone;
                 bad(path, reason)
@@ -129,15 +129,15 @@ impl Files {
         let metadata = file.metadata().map_err(Reason::Io)?;
         self.bytes_read += metadata.len();
         let mut bytes = Vec::new();
-        // Nothing says that a file without an extension is text.
+        // The name of a file without an extension does not show whether it is text.
         if kind == PageKind::Unnamed {
-            (&mut file).take(LOOKED_AT as u64).read_to_end(&mut bytes).map_err(Reason::Io)?;
+            (&mut file).take(INSPECTED_BYTES as u64).read_to_end(&mut bytes).map_err(Reason::Io)?;
             if !is_text(&bytes) {
                 return Ok(Item::Skipped(Skip::Binary));
             }
         }
         self.limits.check_page(usize::try_from(metadata.len()).unwrap_or(usize::MAX))?;
-        // A file that grows while it is read is read only up to the limit.
+        // If a file grows during reading, read it only up to the limit.
         let left = self.limits.page_bytes_max.saturating_sub(bytes.len()) as u64;
         file.take(left).read_to_end(&mut bytes).map_err(Reason::Io)?;
         let body = match kind {
@@ -157,11 +157,11 @@ impl Iterator for Files {
     fn next(&mut self) -> Option<Item> {
         loop {
             let entry = match &mut self.source {
-                Source::Single(file) => {
+                FileSource::Single(file) => {
                     let (path, kind) = file.take()?;
                     return Some(self.file(&path, kind));
                 }
-                Source::Walk(walk) => walk.next()?,
+                FileSource::Walk(walk) => walk.next()?,
             };
             match entry {
                 Ok(entry) => {
@@ -187,8 +187,8 @@ fn length(entry: &DirEntry) -> u64 {
     entry.metadata().map_or(0, |metadata| metadata.len())
 }
 
-/// The canonical form of a path. If it cannot be determined, the path itself: reading it then reports the
-/// error.
+/// Canonical form of a path, or the path itself if it cannot be determined. In that case, reading the path
+/// reports the error.
 fn canonical(path: &Path) -> PathBuf {
     fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }

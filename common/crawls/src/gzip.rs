@@ -1,16 +1,17 @@
 //! Reads gzip files member by member (RFC 1952), and finds the next member after damage.
 //!
-//! The decoder works on one member at a time because WARC writers put each record into a member of its own. The
-//! offset of the member is where the record can be read again, and the end of the member is where a broken
-//! record ends at the latest. The inflate state is reused from member to member.
+//! WARC writers compress each record into its own member, so the decoder keeps member boundaries visible. The
+//! offset of a member is the place from which its record can be read again. A broken record ends at the end
+//! of its member at the latest. The decoder verifies the checksum of every member that it reads to the end.
+//! It reuses the inflate state from member to member.
 
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 
 use flate2::{Crc, Decompress, FlushDecompress, Status};
 
-use super::counted::{Counted, position};
+use super::counting_reader::{CountingReader, position};
 use super::error::Reason;
-use super::members::{self, BEGINNING, Signs};
+use super::members::{self, MemberPattern, PREFIX_BYTES};
 
 /// The maximum length of a file name or comment in a header, in bytes, including its terminator.
 const TEXT_MAX: u64 = 4 << 10;
@@ -18,73 +19,73 @@ const TEXT_MAX: u64 = 4 << 10;
 /// The longest header of a member, in bytes: the fixed part, the extra field, both texts and the checksum.
 const HEADER_MAX: usize = 10 + 2 + u16::MAX as usize + 2 * TEXT_MAX as usize + 2;
 
-/// The number of bytes that may be needed to recognise a member: its header, and the code lengths and first symbols of
+/// Number of bytes that suffice to recognise a member: its header, and the code lengths and first symbols of
 /// a deflate block.
-const EDGE: usize = HEADER_MAX + (1 << 10) + BEGINNING;
+const RECOGNITION_BYTES: usize = HEADER_MAX + (1 << 10) + PREFIX_BYTES;
 
 /// The first three bytes of a member: the magic number and the deflate method.
 const MAGIC: [u8; 3] = [0x1f, 0x8b, 8];
 
 /// A gzip file with a read position in one of its members.
 pub(super) struct Gzip {
-    file: BufReader<Counted>,
+    file: BufReader<CountingReader>,
     inflate: Decompress,
     crc: Crc,
-    /// Offset of the current member.
+    /// File offset of the current member.
     member: u64,
     /// Whether the current member has been read to its end.
     ended: bool,
-    /// What comes behind the bytes that were given.
-    next: Next,
+    /// What follows the bytes that were delivered.
+    phase: Phase,
 }
 
-/// What comes behind the bytes of a member that were given.
+/// What follows the bytes of a member that were delivered.
 #[derive(Debug)]
-enum Next {
+enum Phase {
     Data,
-    /// The checksum and the length.
+    /// The trailer of the member: its checksum and length.
     Trailer,
-    /// What no decoder can read.
+    /// Data that the decoder cannot read, with its message.
     Damage(String),
 }
 
 impl Gzip {
     /// Creates a reader that is positioned before the first member of `file`.
-    pub(super) fn new(file: BufReader<Counted>) -> Self {
+    pub(super) fn new(file: BufReader<CountingReader>) -> Self {
         Self {
             file,
             inflate: Decompress::new(false),
             crc: Crc::new(),
             member: 0,
             ended: true,
-            next: Next::Data,
+            phase: Phase::Data,
         }
     }
 
-    /// The offset of the current member.
+    /// File offset of the current member.
     pub(super) fn member(&self) -> u64 {
         self.member
     }
 
-    /// The number of compressed bytes read so far.
+    /// Number of compressed bytes read so far.
     pub(super) fn bytes_read(&self) -> u64 {
         position(&self.file)
     }
 
-    /// Whether the member at an offset can be read again.
+    /// Whether [`seek`](Self::seek) works, that is, whether the source is not a pipe.
     pub(super) fn is_seekable(&self) -> bool {
         self.file.get_ref().is_seekable()
     }
 
-    /// Begins the member at `offset`. Returns false at the end of the file.
+    /// Enters the member at `offset`. Returns false at the end of the file.
     pub(super) fn seek(&mut self, offset: u64) -> Result<bool, Reason> {
         self.file.seek(SeekFrom::Start(offset)).map_err(Reason::Io)?;
         self.ended = true;
         self.next_member()
     }
 
-    /// Begins the next member; the current one must have been read to its end. Returns false at the end of the
-    /// file.
+    /// Enters the next member. The caller must have read the current member to its end. Returns false at the
+    /// end of the file.
     pub(super) fn next_member(&mut self) -> Result<bool, Reason> {
         if !self.ended {
             return Err(Reason::Truncated);
@@ -93,27 +94,28 @@ impl Gzip {
             return Ok(false);
         }
         self.member = self.bytes_read();
-        (self.ended, self.next) = (false, Next::Data);
+        (self.ended, self.phase) = (false, Phase::Data);
         self.inflate.reset(false);
         self.crc.reset();
         read_header(&mut self.file)?;
         Ok(true)
     }
 
-    /// Decompresses into `out` and returns the number of bytes. It returns 0 at the end of the member, after
-    /// its checksum has been verified. Bytes in front of damage are given before the error is.
+    /// Unpacks into `out` and returns the number of bytes. Returns 0 at the end of the member, after
+    /// verifying its checksum. If the member is damaged, the bytes before the damage come first, and a later
+    /// call returns the error.
     pub(super) fn read(&mut self, out: &mut [u8]) -> Result<usize, Reason> {
         while !self.ended {
-            match &self.next {
-                Next::Data => {}
-                Next::Trailer => {
-                    // The data of a damaged member may run on into the next one and seem to end there, so the
-                    // member has ended only if its checksum matches.
+            match &self.phase {
+                Phase::Data => {}
+                Phase::Trailer => {
+                    // The data of a damaged member may continue into the next member and seem to end there.
+                    // The member has ended only if its checksum matches.
                     self.check_trailer()?;
                     self.ended = true;
                     break;
                 }
-                Next::Damage(what) => return Err(Reason::Corrupt(what.clone())),
+                Phase::Damage(what) => return Err(Reason::Corrupt(what.clone())),
             }
             let packed = self.file.fill_buf().map_err(Reason::Io)?;
             let at_end = packed.is_empty();
@@ -121,27 +123,28 @@ impl Gzip {
             let status = self.inflate.decompress(packed, out, FlushDecompress::None);
             let consumed = usize::try_from(self.inflate.total_in() - stored).unwrap_or(usize::MAX);
             let produced = usize::try_from(self.inflate.total_out() - unpacked).unwrap_or(usize::MAX);
-            // In a pipe the search for another member begins in the data that could not be read.
+            // Keep the unreadable bytes in the buffer. In a pipe, the search for another member begins with
+            // them.
             self.file.consume(if status.is_ok() { consumed } else { 0 });
             self.crc.update(&out[..produced]);
             match status {
-                Ok(Status::StreamEnd) => self.next = Next::Trailer,
+                Ok(Status::StreamEnd) => self.phase = Phase::Trailer,
                 Ok(Status::Ok | Status::BufError) => {}
                 Err(error) => {
-                    self.next = Next::Damage(error.message().unwrap_or("no deflate data").to_owned());
+                    self.phase = Phase::Damage(error.message().unwrap_or("invalid deflate data").to_owned());
                 }
             }
             if produced > 0 {
                 return Ok(produced);
             }
-            if !matches!(self.next, Next::Data) {
+            if !matches!(self.phase, Phase::Data) {
                 continue;
             }
             if at_end {
                 return Err(Reason::Truncated);
             }
             if consumed == 0 {
-                return Err(Reason::Corrupt("no progress".to_owned()));
+                return Err(Reason::Corrupt("the decoder makes no progress".to_owned()));
             }
         }
         Ok(0)
@@ -155,33 +158,35 @@ impl Gzip {
         if found == expected { Ok(()) } else { Err(Reason::Corrupt("wrong checksum or length".to_owned())) }
     }
 
-    /// After an error in the current member, goes to the next member whose decompressed content `begins` as it should: the
-    /// function is given up to [`BEGINNING`] bytes. Returns false if there is no such member.
+    /// After an error in the current member, enters the next member whose unpacked content satisfies
+    /// `begins`. The function receives up to [`PREFIX_BYTES`] bytes. Returns false if there is no such
+    /// member.
     ///
-    /// The search begins inside the current member: if that member was cut off, the next one begins before the
-    /// place where the decoder failed. In a pipe it begins where the decoder failed. Every byte of a file is
-    /// searched at most once, however many members are broken.
+    /// The search begins inside the current member. If that member was cut off, the next member begins before
+    /// the position where the decoder failed. In a pipe, the search begins where the decoder failed. The
+    /// search examines every byte of a file at most once, however many members are broken.
     pub(super) fn find_member(&mut self, begins: impl Fn(&[u8]) -> bool) -> Result<bool, Reason> {
         let from = if self.ended { self.bytes_read() } else { self.member + 1 };
         self.ended = true;
-        let signs = Signs { magic: &MAGIC, edge: EDGE };
+        let pattern = MemberPattern { magic: &MAGIC, recognition_bytes: RECOGNITION_BYTES };
         let Self { file, inflate, .. } = self;
-        if members::find(file, from, &signs, |bytes| unpacks_to(inflate, bytes, &begins))? {
+        if members::find(file, from, &pattern, |bytes| unpacks_to(inflate, bytes, &begins))? {
             return self.next_member();
         }
         Ok(false)
     }
 }
 
+/// Whether `member` begins with a gzip member whose unpacked content satisfies `begins`.
 fn unpacks_to(inflate: &mut Decompress, mut member: &[u8], begins: impl Fn(&[u8]) -> bool) -> bool {
     if read_header(&mut member).is_err() {
         return false;
     }
     inflate.reset(false);
-    // In small steps, because what is in front of damage counts.
-    let (mut out, mut filled) = ([0; BEGINNING], 0);
-    while filled < BEGINNING {
-        let step = &mut out[filled..(filled + 16).min(BEGINNING)];
+    // Unpack in small steps, so that the bytes before damage are available to `begins`.
+    let (mut out, mut filled) = ([0; PREFIX_BYTES], 0);
+    while filled < PREFIX_BYTES {
+        let step = &mut out[filled..(filled + 16).min(PREFIX_BYTES)];
         let (stored, unpacked) = (inflate.total_in(), inflate.total_out());
         if inflate.decompress(member, step, FlushDecompress::None).is_err() || inflate.total_out() == unpacked
         {
@@ -193,7 +198,7 @@ fn unpacks_to(inflate: &mut Decompress, mut member: &[u8], begins: impl Fn(&[u8]
     begins(&out[..filled])
 }
 
-/// Reads the header of a member.
+/// Reads and checks the header of a gzip member.
 pub(super) fn read_header(file: &mut impl BufRead) -> Result<(), Reason> {
     const HEADER_CHECKSUM: u8 = 2;
     const EXTRA: u8 = 4;

@@ -1,4 +1,8 @@
-//! One file or directory as a stream of items, whatever its format.
+//! [`Input`]: one file, directory or pipe as a stream of items, whatever its format.
+//!
+//! The module delegates to the reader of each format and never parses anything itself. Methods that report
+//! progress or warnings describe the items returned so far. A method that does not apply to a format returns
+//! zero or `None`.
 
 use doppel_model::Timestamp;
 
@@ -6,13 +10,13 @@ use crate::error::{Place, Reason};
 use crate::record::{Field, IdRows, Ignored, NamedBy, Records, RepeatedId};
 use crate::{Item, columns, delimited, directory, lines, wacz, warc};
 
-/// The pages of one file or directory, in order.
+/// The items of one file, directory or pipe, in order.
 ///
-/// The iterator ends after an error behind which nothing more can be read; [`broke_off`](Self::broke_off) then
-/// returns true.
+/// The iterator ends after an error behind which it can read nothing more. [`broke_off`](Self::broke_off)
+/// then returns true.
 pub struct Input {
     pub(crate) source: Source,
-    /// The first item, where it was read ahead.
+    /// The first item, if opening the input has already read it.
     pub(crate) first: Option<Item>,
     pub(crate) modified: Timestamp,
     pub(crate) bytes_total: u64,
@@ -28,20 +32,23 @@ pub(crate) enum Source {
 }
 
 impl Input {
-    /// The modification time of the file or directory, but not later than now; that is what it is for a pipe.
+    /// Modification time of the file or directory, but at most the current time. For a pipe, the current
+    /// time.
     #[must_use]
     pub fn modified(&self) -> Timestamp {
         self.modified
     }
 
-    /// Has another modification time, of something that was opened as a pipe. It is not later than now.
+    /// Sets the modification time of an input that was opened as a pipe. The result is not later than the
+    /// current time.
     #[must_use]
     pub fn modified_at(mut self, modified: Timestamp) -> Self {
         self.modified = self.modified.min(modified);
         self
     }
 
-    /// How many of [`bytes_total`](Self::bytes_total) have been read, for a progress bar.
+    /// Number of stored bytes read so far, out of [`bytes_total`](Self::bytes_total). Suitable for a progress
+    /// bar.
     #[must_use]
     pub fn bytes_read(&self) -> u64 {
         match &self.source {
@@ -54,7 +61,7 @@ impl Input {
         }
     }
 
-    /// Whether reading ended early: there was damage or an I/O failure, and nothing behind it could be read.
+    /// Whether reading ended early: the reader met damage or an I/O failure and could read nothing behind it.
     /// Errors after which the reader continued do not count.
     #[must_use]
     pub fn broke_off(&self) -> bool {
@@ -68,7 +75,7 @@ impl Input {
         }
     }
 
-    /// Where in the file the last item was. The files of a directory are each a whole file.
+    /// Position of the last item in its file. In a directory the position is always the whole file.
     #[must_use]
     pub fn place(&self) -> Place {
         match &self.source {
@@ -81,7 +88,8 @@ impl Input {
         }
     }
 
-    /// What the last page is called in its own file, such as the id of a record of a WARC.
+    /// Identifier of the last page within its file, such as the id of a WARC record. `None` if the record has
+    /// no identifier.
     #[must_use]
     pub fn record_id(&self) -> Option<&str> {
         match &self.source {
@@ -91,8 +99,8 @@ impl Input {
         }
     }
 
-    /// Distance in pages from the last page back to its original: a revisit of a WARC has the content of an earlier page. `None` if the record
-    /// stores the content.
+    /// Distance in pages from the last page back to its original, if the last page is a WARC revisit with the
+    /// content of an earlier page. `None` if the record stores its own content.
     #[must_use]
     pub fn refers_back(&self) -> Option<u64> {
         match &self.source {
@@ -102,18 +110,19 @@ impl Input {
         }
     }
 
-    /// Whether a record can have annotations beside it: pages that are files of their own and records of ARC have no place for
-    /// them.
+    /// Whether a copy of the input can carry annotations in its records. Files of a directory and ARC records
+    /// have no room for annotations.
     #[must_use]
     pub fn takes_annotations(&self) -> bool {
         match &self.source {
-            Source::Warc(pages) => pages.form() == warc::Form::Warc,
+            Source::Warc(pages) => pages.format() == warc::ArchiveFormat::Warc,
             Source::Files(_) => false,
             _ => true,
         }
     }
 
-    /// The records of a file of records, once its first ones were looked at.
+    /// The record mapper of a JSON, table or column file. `None` until the reader has inspected the first
+    /// records.
     fn records(&self) -> Option<&Records> {
         match &self.source {
             Source::Lines(lines) => lines.records(),
@@ -123,7 +132,8 @@ impl Input {
         }
     }
 
-    /// Values of guessed fields, and dates of WARC and ARC, that could not be used and were ignored so far, by field.
+    /// Number of values that were ignored so far because they were invalid, by field. Counts guessed fields
+    /// of records, and dates of WARC and ARC.
     #[must_use]
     pub fn ignored(&self) -> Ignored {
         let dates = |ignored: u64| (ignored > 0).then_some((Field::Date, ignored)).into_iter().collect();
@@ -134,8 +144,8 @@ impl Input {
         }
     }
 
-    /// How many unpacked bytes of a WARC or ARC file were skipped so far because they are of no record whose end is known: broken
-    /// records up to the next one, and what is between records.
+    /// Number of unpacked bytes of a WARC or ARC file that were skipped so far because they belong to no
+    /// record with a known end. These are broken records up to the next record, and data between records.
     #[must_use]
     pub fn skipped_bytes(&self) -> u64 {
         match &self.source {
@@ -145,8 +155,8 @@ impl Input {
         }
     }
 
-    /// How many pages of a WARC file so far had a body whose encoding ends early, so that only the beginning of the page was
-    /// read.
+    /// Number of pages of a WARC file so far whose encoded body ended early. The reader used the beginning of
+    /// each such page.
     #[must_use]
     pub fn cut_off_bodies(&self) -> u64 {
         match &self.source {
@@ -156,7 +166,8 @@ impl Input {
         }
     }
 
-    /// The line of the first quote of a table that was closed after more than 1,000 lines so far. It may be a stray quote.
+    /// Line of the first quoted cell of a table so far that spans more than 1,000 lines. Its opening quote
+    /// may be a mistake that a later row happens to close.
     #[must_use]
     pub fn long_quote(&self) -> Option<u64> {
         match &self.source {
@@ -165,32 +176,34 @@ impl Input {
         }
     }
 
-    /// How many ids of records were not remembered so far, because there were too many: records that repeat one of these are not
-    /// found.
+    /// Number of record ids so far that were not remembered because the table was full. The reader does not
+    /// detect repetitions of these ids.
     #[must_use]
     pub fn unremembered_ids(&self) -> u64 {
         self.records().map_or(0, Records::unremembered_ids)
     }
 
-    /// How many texts had lone surrogates so far, for which U+FFFD was read.
+    /// Number of texts so far in which U+FFFD replaces lone surrogates.
     #[must_use]
     pub fn mended_texts(&self) -> u64 {
         self.records().map_or(0, Records::mended_texts)
     }
 
-    /// What names the records that have no URL, where their id is guessed and had to be looked at.
+    /// Whether ids or row numbers name the records without a URL. `None` unless the id field was guessed and
+    /// had to be checked.
     #[must_use]
     pub fn named_by(&self) -> Option<NamedBy> {
         self.records().and_then(Records::named_by)
     }
 
-    /// The guessed id that is none, where that is known only since the file has begun: its first records have URLs.
+    /// The guessed id field that turned out to repeat values after reading had begun. The check came late
+    /// because the first records have URLs.
     #[must_use]
     pub fn repeated_late(&self) -> Option<&RepeatedId> {
         self.records().and_then(Records::repeated_late)
     }
 
-    /// The stored size in bytes of the file, or of all files of the directory; 0 for a pipe.
+    /// Stored size of the file in bytes, or of all files of the directory. Zero for a pipe.
     #[must_use]
     pub fn bytes_total(&self) -> u64 {
         self.bytes_total
@@ -217,7 +230,7 @@ impl Source {
         }
     }
 
-    /// What is read for its ids alone.
+    /// Converts the reader into one that reads only the ids of records.
     pub(crate) fn into_id_rows(self) -> Result<Box<dyn IdRows>, Reason> {
         match self {
             Self::Lines(lines) => Ok(lines),

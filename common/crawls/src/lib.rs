@@ -1,8 +1,13 @@
-//! Reads crawls on disk as a stream of pages, in crawl order. Inputs are WARC, WET, ARC and WACZ files; JSON lines, CSV, TSV,
-//! Parquet and Arrow of any schema; and directories or single files of HTML, text and Markdown. Text formats may be compressed.
+//! Reads crawls from files, directories and pipes as a stream of pages, in crawl order.
 //!
-//! Input is untrusted: sizes, nesting and expansion are bounded. A bad record or line becomes an error item in
-//! the stream, and the stream continues after it where possible. Only one record is in memory at a time.
+//! The inputs are WARC, WET, ARC and WACZ files; JSON lines, CSV, TSV, Parquet and Arrow files of any schema;
+//! and HTML, text and Markdown files, alone or in directories. Text formats may be compressed. [`open`]
+//! detects the format of a path and returns an [`Input`], an iterator of [`Item`]s. The module [`mod@copy`]
+//! copies records of an input, and [`record`] turns records of any schema into pages.
+//!
+//! Input is untrusted, so [`Limits`] bounds sizes, nesting and expansion. A bad record or line becomes an
+//! error item, and the stream continues after it if possible. Only one record is in memory at a time. The
+//! crate never judges pages; it does not know what its caller does with them.
 //!
 //! ```
 //! use doppel_crawls::{Item, Limits};
@@ -24,7 +29,7 @@ mod charset;
 mod clock;
 mod columns;
 pub mod copy;
-mod counted;
+mod counting_reader;
 mod delimited;
 mod directory;
 mod error;
@@ -43,7 +48,7 @@ pub mod record;
 mod skip;
 mod solid;
 mod stream;
-mod teed;
+mod tee_reader;
 mod wacz;
 mod warc;
 mod warc_version;
@@ -70,34 +75,34 @@ use doppel_model::{PageUrl, RawContent, Timestamp};
 use doppel_protocol::page::{PageBody, PageItem};
 use record::{FieldMap, FieldNames, IdChoices};
 
-/// One fetch of one page, as recorded in a crawl.
+/// One fetch of one page, as the crawl records it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fetched {
-    /// The page.
+    /// URL of the fetched page.
     pub url: PageUrl,
-    /// When it was fetched; [`CrawlClock`] supplies a missing date.
+    /// Time of the fetch. If the crawl records no time, [`CrawlClock`] supplies one.
     pub fetched_at: Option<Timestamp>,
-    /// What was fetched.
+    /// Result of the fetch.
     pub body: FetchedBody,
-    /// Any measure of popularity, finite and not negative.
+    /// Any measure of the popularity of the page: finite and not negative.
     pub popularity: Option<f64>,
-    /// Language tag.
+    /// Language tag of the page, if the crawl records one.
     pub language: Option<String>,
 }
 
 /// The result of a fetch.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FetchedBody {
-    /// An HTML document as served, after content encodings are undone.
+    /// An HTML document as the server sent it, after content encodings are undone.
     Html {
-        /// The document.
+        /// Bytes of the document.
         bytes: Vec<u8>,
         /// The charset that the response declared. The document may declare another one.
         charset: Option<String>,
     },
-    /// A document whose media type or file name is that of XHTML.
+    /// An XHTML document, recognised by its media type or file name.
     Xhtml {
-        /// The document, as above.
+        /// Bytes of the document, after content encodings are undone.
         bytes: Vec<u8>,
         /// The charset that the response declared.
         charset: Option<String>,
@@ -106,12 +111,12 @@ pub enum FetchedBody {
     Text(String),
     /// A redirect to another page.
     Redirect(PageUrl),
-    /// The page is gone.
+    /// The page no longer exists.
     Dead,
 }
 
 impl FetchedBody {
-    /// What there is to be read; none of a redirect or a page that is gone.
+    /// The content of the page for extraction. `None` for a redirect or a dead page.
     #[must_use]
     pub fn raw_content(&self) -> Option<RawContent<'_>> {
         match self {
@@ -122,14 +127,14 @@ impl FetchedBody {
         }
     }
 
-    /// Whether there is something to be read.
+    /// Whether the fetch has content: HTML, XHTML or text.
     #[must_use]
     pub fn has_content(&self) -> bool {
         self.raw_content().is_some()
     }
 
-    /// Which of two versions of a page with one date comes later, as far as their kinds tell: a death comes after a content, and a content
-    /// after a redirect.
+    /// Rank that orders two versions of a page with the same date. A redirect comes first, then a content,
+    /// then a death.
     #[must_use]
     pub fn order_of_one_date(&self) -> impl Ord + use<> {
         match self {
@@ -140,7 +145,8 @@ impl FetchedBody {
     }
 }
 
-/// A page of the public form. JSON is Unicode, whatever charset the HTML names.
+/// Converts a page from the JSON form of the HTTP API. JSON is Unicode, so the charset is UTF-8 whatever the
+/// HTML names.
 impl From<PageItem> for Fetched {
     fn from(item: PageItem) -> Self {
         let PageItem { url, body, fetched_at, popularity, language } = item;
@@ -156,28 +162,29 @@ impl From<PageItem> for Fetched {
     }
 }
 
-/// How an input is read.
+/// Options for reading an input.
 #[derive(Debug, Clone)]
 pub struct InputOptions {
-    /// Its bounds.
+    /// Bounds on sizes, dates and memory.
     pub limits: Limits,
-    /// Its format; found by its name or content where this is none.
+    /// Format of the input. If `None`, the reader detects the format from the file name or the first bytes.
     pub format: Option<InputFormat>,
-    /// Which fields of records hold what; the others are guessed.
+    /// Names of the record fields that the user has set. The reader guesses the other fields.
     pub fields: FieldNames,
-    /// Whether records are judged each on its own. Otherwise a revisit of a WARC that finds its page unchanged is skipped.
+    /// Whether the caller judges each record on its own instead of folding the versions of a URL. If false,
+    /// the reader skips a WARC revisit that found its page unchanged.
     pub judges_records: bool,
-    /// What separates the cells of a table; found by the file where this is none.
+    /// Separator of the cells of a CSV or TSV file. If `None`, the reader detects it from the file.
     pub separator: Option<u8>,
-    /// What names the records of files whose id is guessed.
+    /// Choices between id and row number as the name of records, for files whose id field is guessed.
     pub ids: IdChoices,
-    /// Whether all columns of Parquet and Arrow files are decoded, also those that no field is read from. A row can be copied only if
-    /// all its columns can be decoded.
+    /// Whether to decode all columns of Parquet and Arrow files, including columns that no field uses.
+    /// Copying a row requires all its columns.
     pub all_columns: bool,
 }
 
 impl From<Limits> for InputOptions {
-    /// All fields are guessed, and the URL of a record is that of its page.
+    /// Options in which every field is guessed and every version of a URL is folded into one page.
     fn from(limits: Limits) -> Self {
         Self {
             limits,
@@ -194,18 +201,18 @@ impl From<Limits> for InputOptions {
 /// One item of an input.
 #[derive(Debug)]
 pub enum Item {
-    /// Where the fields of the following records are, in front of the first of a file. A file that is read in Doppel's own form has
-    /// none.
+    /// Mapping from record fields to page fields, sent before the first record of a file. A file in the JSON
+    /// form of Doppel's HTTP API has no such item.
     Fields(Arc<FieldMap>),
-    /// A page.
+    /// A page that was read.
     Page(Fetched),
-    /// A valid record or file that is not a page.
+    /// A valid record or file that gives no page, and the reason.
     Skipped(Skip),
-    /// A file, record or line that could not be read.
+    /// A file, record or line that could not be read, and the error.
     Bad(InputError),
 }
 
-/// The modification time of a file; 1970 if the system does not provide one.
+/// Modification time of a file. If the system does not provide one, the start of 1970.
 fn modified(metadata: &fs::Metadata) -> Timestamp {
     let modified = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
     let millis = match modified.duration_since(SystemTime::UNIX_EPOCH) {

@@ -1,5 +1,8 @@
-//! Reads pages from JSON lines: one object a line, of any schema. Lines in Doppel's own form, that of `POST /v1/pages`, are
-//! read as the server reads them, but that unknown fields mean nothing.
+//! Reads pages from JSON lines: one object per line, of any schema.
+//!
+//! The reader inspects the first lines to find which field holds what. Lines in the *page form*, the JSON
+//! form of `POST /v1/pages`, are parsed as the server parses them, except that unknown fields are ignored.
+//! Lines of another schema become pages through [`Records`]. Invalid JSON of known kinds is mended.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -16,26 +19,27 @@ use super::record::{
 use super::stream::Stream;
 use super::{Fetched, InputOptions, Item, charset};
 
-/// The pages of a file of JSON lines. Blank lines are ignored, but count for the numbers of the others.
+/// Reader of the pages of a JSON lines file. Blank lines are ignored, but count for the numbers of the other
+/// lines.
 pub(super) struct Lines {
     path: Arc<Path>,
     lines: RawLines,
     setup: Setup,
-    reading: Option<Reading>,
-    /// The first lines, which were read ahead, with their numbers.
+    parser: Option<LineParser>,
+    /// The sampled first lines that were not returned yet, with their numbers.
     sample: VecDeque<(u64, Result<Vec<u8>, Reason>)>,
-    /// The number of the last line that was handed over.
+    /// Number of the last line that was returned.
     number: u64,
-    /// That line, where it was read ahead.
-    ahead: Option<Vec<u8>>,
+    /// The last line that was returned, if it came from the sample.
+    sampled_line: Option<Vec<u8>>,
 }
 
-/// How lines become pages, once the first were looked at.
-struct Reading {
+/// Turns lines into pages. Created after the first lines were inspected.
+struct LineParser {
     records: Records,
     paths: Vec<String>,
-    /// Whether a line is read as the server reads it.
-    as_page: bool,
+    /// Whether the lines are in the page form.
+    is_page_form: bool,
 }
 
 impl Lines {
@@ -44,23 +48,23 @@ impl Lines {
             path: Arc::clone(path),
             lines: RawLines::new(stream, setup.options.limits),
             setup,
-            reading: None,
+            parser: None,
             sample: VecDeque::new(),
             number: 0,
-            ahead: None,
+            sampled_line: None,
         }
     }
 
     /// The line of the last item as it is in the file, with its line feed.
     pub(super) fn original(&self) -> &[u8] {
-        self.ahead.as_deref().unwrap_or(self.lines.last())
+        self.sampled_line.as_deref().unwrap_or(self.lines.last_line())
     }
 
     pub(super) fn broke_off(&self) -> bool {
         self.lines.broke_off()
     }
 
-    /// The line of the last item.
+    /// Position of the last item: its line.
     pub(super) fn place(&self) -> Place {
         Place::Line(self.number)
     }
@@ -69,13 +73,13 @@ impl Lines {
         self.lines.bytes_read()
     }
 
-    /// The records, once the first lines were looked at.
+    /// The record mapper. `None` before the first lines were inspected.
     pub(super) fn records(&self) -> Option<&Records> {
-        self.reading.as_ref().map(|reading| &reading.records)
+        self.parser.as_ref().map(|parser| &parser.records)
     }
 
-    /// Reads the first lines, to see which field holds what.
-    fn look(&mut self) -> Result<Reading, Reason> {
+    /// Samples the first lines and creates the parser for their schema.
+    fn read_sample(&mut self) -> Result<LineParser, Reason> {
         let options = &self.setup.options;
         let mut guess = Guess::new(options);
         let paths = guess.paths();
@@ -90,9 +94,9 @@ impl Lines {
                     continue;
                 }
                 records += 1;
-                // A bad line says nothing of the others.
+                // A bad line gives no evidence about the other lines.
                 with_row(json, &paths, true, |mut row| {
-                    guess.note(&mut row, || page(json, options).is_ok());
+                    guess.note(&mut row, || parse_page(json, options).is_ok());
                     Ok(())
                 })
                 .unwrap_or_default();
@@ -100,14 +104,14 @@ impl Lines {
             self.sample.push_back((number, line));
         }
         let map = guess.finish();
-        let as_page = map.is_page_form();
+        let is_page_form = map.is_page_form();
         let records = Records::new(map, &self.path, &self.setup)?;
         let paths = records.map().paths();
-        Ok(Reading { records, paths, as_page })
+        Ok(LineParser { records, paths, is_page_form })
     }
 }
 
-/// Reads the row that a line of JSON is, mended where strict JSON refuses it.
+/// Parses a line of JSON as a row and passes the row to `read`. Mends the line if strict JSON refuses it.
 fn with_row<T>(
     json: &[u8],
     paths: &[String],
@@ -123,8 +127,9 @@ fn with_row<T>(
     }
 }
 
-/// Reads a line as the server does, mended where strict JSON refuses it. Returns whether its content had lone surrogates, too.
-fn page(json: &[u8], options: &InputOptions) -> Result<(Fetched, bool), Reason> {
+/// Parses a line as the server does, and mends it if strict JSON refuses it. Returns the page, and whether
+/// its content had lone surrogates.
+fn parse_page(json: &[u8], options: &InputOptions) -> Result<(Fetched, bool), Reason> {
     let read = |json: &[u8]| Ok(Fetched::from(PageItem::parse_in_file(json, options.limits.now)?));
     read(json).map(|page| (page, false)).or_else(|error| {
         let Some(mended) = Mended::of(json) else { return Err(error) };
@@ -137,10 +142,10 @@ fn page(json: &[u8], options: &InputOptions) -> Result<(Fetched, bool), Reason> 
     })
 }
 
-impl Reading {
+impl LineParser {
     fn item(&mut self, json: &[u8], number: u64, options: &InputOptions) -> Result<Item, Reason> {
-        if self.as_page {
-            let (page, is_mended) = page(json, options)?;
+        if self.is_page_form {
+            let (page, is_mended) = parse_page(json, options)?;
             charset::check(&page.body)?;
             if is_mended {
                 self.records.note_mended();
@@ -156,34 +161,34 @@ impl Iterator for Lines {
     type Item = Item;
 
     fn next(&mut self) -> Option<Item> {
-        if self.reading.is_none() {
-            let reading = match self.look() {
-                Ok(reading) => reading,
+        if self.parser.is_none() {
+            let parser = match self.read_sample() {
+                Ok(parser) => parser,
                 Err(reason) => {
                     self.lines.break_off();
                     self.sample.clear();
                     return Some(Item::Bad(InputError::new(&self.path, Place::File, reason)));
                 }
             };
-            let map = reading.records.map().clone();
-            let reading_as_page = reading.as_page;
-            self.reading = Some(reading);
-            if !reading_as_page {
+            let map = parser.records.map().clone();
+            let is_page_form = parser.is_page_form;
+            self.parser = Some(parser);
+            if !is_page_form {
                 return Some(Item::Fields(Arc::new(map)));
             }
         }
-        let reading = self.reading.as_mut()?;
+        let parser = self.parser.as_mut()?;
         loop {
-            self.ahead = None;
+            self.sampled_line = None;
             let (number, line) = match self.sample.pop_front() {
-                Some((number, Ok(line))) => (number, Ok(self.ahead.insert(line).as_slice())),
+                Some((number, Ok(line))) => (number, Ok(self.sampled_line.insert(line).as_slice())),
                 Some((number, Err(reason))) => (number, Err(reason)),
                 None => self.lines.next(is_object)?,
             };
             self.number = number;
             let error = match line {
                 Ok(line) if json(line).is_empty() => continue,
-                Ok(line) => match reading.item(json(line), number, &self.setup.options) {
+                Ok(line) => match parser.item(json(line), number, &self.setup.options) {
                     Ok(item) => return Some(item),
                     Err(reason) => {
                         let line = line.strip_suffix(b"\n").unwrap_or(line);
@@ -211,13 +216,13 @@ impl IdRows for Lines {
     }
 }
 
-/// The JSON of a line, which is empty where the line is blank.
+/// The JSON of a line, without byte order mark and trailing blanks. Empty for a blank line.
 fn json(line: &[u8]) -> &[u8] {
     let json = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line).trim_ascii_end();
     if json.trim_ascii().is_empty() { b"" } else { json }
 }
 
-/// Whether it is a JSON object from the beginning to the end.
+/// Whether a line is one complete JSON object.
 fn is_object(line: &[u8]) -> bool {
     let json = json(line);
     json.trim_ascii_start().starts_with(b"{") && with_row(json, &[], false, |_| Ok(())).is_ok()

@@ -1,26 +1,29 @@
-//! Finds the next compressed member of a file behind damage, by the bytes that members begin with.
+//! Finds the next compressed member of a file behind damage.
+//!
+//! The search looks for the magic number of a member and lets the caller verify each hit. It examines every
+//! byte at most once and holds one window of the file in memory.
 
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 
-use super::counted::{Counted, position};
+use super::counting_reader::{CountingReader, position};
 use super::error::Reason;
 
-/// The number of bytes that are searched at a time.
-pub(super) const SEARCH: usize = 256 << 10;
+/// Size of the window that the search examines at a time, in bytes.
+pub(super) const SEARCH_WINDOW_BYTES: usize = 256 << 10;
 
-/// The number of decompressed bytes by which the content of a member is recognised, at most.
-pub(super) const BEGINNING: usize = 1 << 10;
+/// Maximum number of unpacked bytes by which the content of a member is recognised.
+pub(super) const PREFIX_BYTES: usize = 1 << 10;
 
-/// How members are recognised.
-pub(super) struct Signs<'m> {
-    /// The bytes that a member begins with.
+/// What identifies the beginning of a member.
+pub(super) struct MemberPattern<'m> {
+    /// The magic number at the beginning of a member.
     pub(super) magic: &'m [u8],
-    /// The number of bytes that may be needed to recognise a member; less than [`SEARCH`].
-    pub(super) edge: usize,
+    /// Number of bytes that suffice to recognise a member. Must be less than [`SEARCH_WINDOW_BYTES`].
+    pub(super) recognition_bytes: usize,
 }
 
-/// Skips what may follow a member that is no member: zeros, with which tapes and block devices pad, and line ends, which some
-/// tools append. Returns false at the end of the file.
+/// Skips padding between members: zeros, which tapes and block devices add, and line ends, which some tools
+/// append. Returns false at the end of the file.
 pub(super) fn skip_padding(file: &mut impl BufRead) -> Result<bool, Reason> {
     loop {
         let bytes = file.fill_buf().map_err(Reason::Io)?;
@@ -33,28 +36,29 @@ pub(super) fn skip_padding(file: &mut impl BufRead) -> Result<bool, Reason> {
     }
 }
 
-/// Goes to the first place from `from` on where `is_member` holds for the bytes there. Returns false if there is
-/// none; the file is at its end then. In a pipe, which cannot go back, the search begins where the file is.
+/// Moves `file` to the first offset at or after `from` where `is_member` accepts the bytes. Returns false if
+/// there is no such offset; the file is at its end then. A pipe cannot go back, so the search in a pipe
+/// begins at the current position.
 ///
-/// Every byte is searched at most once.
+/// The search examines every byte at most once.
 pub(super) fn find(
-    file: &mut BufReader<Counted>,
+    file: &mut BufReader<CountingReader>,
     from: u64,
-    signs: &Signs<'_>,
+    pattern: &MemberPattern<'_>,
     mut is_member: impl FnMut(&[u8]) -> bool,
 ) -> Result<bool, Reason> {
     if file.get_ref().is_seekable() {
         file.seek(SeekFrom::Start(from)).map_err(Reason::Io)?;
     }
     let mut from = position(file);
-    let mut bytes = Vec::with_capacity(SEARCH);
+    let mut bytes = Vec::with_capacity(SEARCH_WINDOW_BYTES);
     loop {
-        let wanted = (SEARCH - bytes.len()) as u64;
+        let wanted = (SEARCH_WINDOW_BYTES - bytes.len()) as u64;
         file.take(wanted).read_to_end(&mut bytes).map_err(Reason::Io)?;
-        let last = bytes.len() < SEARCH;
-        // A member that begins too close to the end of the window is left to the next round.
-        let searched = if last { bytes.len() } else { SEARCH - signs.edge };
-        let mut hits = memchr::memmem::find_iter(&bytes, signs.magic).take_while(|at| *at < searched);
+        let last = bytes.len() < SEARCH_WINDOW_BYTES;
+        // The next round examines a member that begins too close to the end of this window.
+        let searched = if last { bytes.len() } else { SEARCH_WINDOW_BYTES - pattern.recognition_bytes };
+        let mut hits = memchr::memmem::find_iter(&bytes, pattern.magic).take_while(|at| *at < searched);
         if let Some(at) = hits.find(|at| is_member(&bytes[*at..])) {
             go_back(file, from + at as u64, &bytes[at..])?;
             return Ok(true);
@@ -67,8 +71,8 @@ pub(super) fn find(
     }
 }
 
-/// Goes back to `offset`, from where `bytes` have been read.
-fn go_back(file: &mut BufReader<Counted>, offset: u64, bytes: &[u8]) -> Result<(), Reason> {
+/// Moves back to `offset`, after `bytes` were read from there.
+fn go_back(file: &mut BufReader<CountingReader>, offset: u64, bytes: &[u8]) -> Result<(), Reason> {
     if file.get_ref().is_seekable() {
         return file.seek(SeekFrom::Start(offset)).map(drop).map_err(Reason::Io);
     }

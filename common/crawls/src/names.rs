@@ -1,28 +1,34 @@
-//! What the name of a file says about its format.
+//! Interprets file names: compression, format, and whether a file belongs to a larger crawl.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-/// How the names of compressed files end.
-const PACKED: [&str; 4] = ["gz", "zst", "bz2", "xz"];
+/// Extensions of compressed files.
+const COMPRESSION_EXTENSIONS: [&str; 4] = ["gz", "zst", "bz2", "xz"];
 
-/// The extension of a file name, in lower case.
+/// Extension of a file name in lower case.
 pub(super) fn extension(name: &Path) -> String {
     name.extension().and_then(OsStr::to_str).unwrap_or_default().to_ascii_lowercase()
 }
 
-/// A file name without the ending that says how the file is compressed.
-pub(super) fn unpacked(name: &Path) -> PathBuf {
-    if PACKED.contains(&extension(name).as_str()) { name.with_extension("") } else { name.to_owned() }
+/// File name without the extension that states the compression, if it has one.
+pub(super) fn without_compression_ending(name: &Path) -> PathBuf {
+    if COMPRESSION_EXTENSIONS.contains(&extension(name).as_str()) {
+        name.with_extension("")
+    } else {
+        name.to_owned()
+    }
 }
 
-/// How the name of a file ends that is by it one of many pages, such as `.warc.gz`: WARC, JSON lines, a table or columns, in any
-/// compression. `.json` is such an ending only where it is compressed, as large collections are: other files of that name
-/// say something about the others.
+/// Returns the ending of a crawl file, such as `.warc.gz`, or `None` for any other name. Crawl files are
+/// WARC, JSON lines, tables and column files, in any compression that the format allows.
+///
+/// A `.json` file counts only if it is compressed, as in large collections. Uncompressed `.json` files
+/// usually describe other files.
 #[must_use]
 pub fn crawl_ending(file: &Path) -> Option<&str> {
     let name = file.file_name()?.to_str()?;
-    let inner = unpacked(Path::new(name)).to_str()?.len();
+    let inner = without_compression_ending(Path::new(name)).to_str()?.len();
     let is_packed = inner < name.len();
     let is_crawl = match extension(Path::new(&name[..inner])).as_str() {
         "warc" | "wet" | "arc" | "jsonl" | "ndjson" | "csv" | "tsv" => true,
@@ -33,7 +39,7 @@ pub fn crawl_ending(file: &Path) -> Option<&str> {
     if is_crawl { name.get(name[..inner].rfind('.')?..) } else { None }
 }
 
-/// Whether a file is by its name an HTML or XHTML page.
+/// Whether the file name has the extension of an HTML or XHTML page.
 #[must_use]
 pub fn is_html(name: &Path) -> bool {
     matches!(extension(name).as_str(), "html" | "htm" | "xhtml" | "xht")
@@ -44,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn crawl_files_are_told_by_their_names() {
+    fn crawl_files_are_recognised_by_their_names() {
         for (name, ending) in [
             ("a.warc", ".warc"),
             ("x/a.WARC.gz", ".WARC.gz"),

@@ -1,4 +1,9 @@
-//! Opens inputs: files and directories by their path, and pipes, which are read once.
+//! Opens inputs and chooses the reader for their format.
+//!
+//! [`open`], [`open_as`] and [`open_copy`] open a path, and [`open_pipe`] reads a source that cannot seek.
+//! The module decides when an input must be read more than once. A Parquet, Arrow or WACZ file is read from
+//! its end. A guessed id field is checked over the whole file before it names a record. A pipe in either case
+//! is first copied to a temporary file.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -14,26 +19,26 @@ use super::format::{self, Format};
 use super::lines::Lines;
 use super::record::{Again, Field, RecordFile, Records, Setup};
 use super::stream::Stream;
-use super::teed::Teed;
+use super::tee_reader::TeeReader;
 use super::wacz::Wacz;
-use super::warc::{Form, Pages};
+use super::warc::{ArchiveFormat, FilePaths, Pages};
 use super::{Input, InputOptions, Item, Source, modified};
 
 use tempfile::NamedTempFile;
 
-/// Opens a file or directory, or the reading end of a named pipe. The format is that of the options, or else taken from the
-/// file name, or else from the first bytes.
+/// Opens a file or directory, or the reading end of a named pipe. The format comes from the options, else
+/// from the file name, else from the first bytes.
 ///
 /// # Errors
-/// When the path cannot be opened, or its format is not supported.
+/// If the path cannot be opened, or its format is not supported.
 pub fn open(path: &Path, options: impl Into<InputOptions>) -> Result<Input, InputError> {
     open_as(path, RecordFile::single(path), options)
 }
 
-/// The same; records that have no URL are named by `name`.
+/// Like [`open`], but names records without a URL by `name`.
 ///
 /// # Errors
-/// The same.
+/// If the path cannot be opened, or its format is not supported.
 pub fn open_as(path: &Path, name: RecordFile, options: impl Into<InputOptions>) -> Result<Input, InputError> {
     let options = options.into();
     let limits = options.limits;
@@ -53,20 +58,20 @@ pub fn open_as(path: &Path, name: RecordFile, options: impl Into<InputOptions>) 
         return Err(fail(Reason::FileKind));
     }
     let open = || -> Result<Source, Reason> {
-        let format = format::of(path, options.format, &mut Stream::open(path, &limits)?)?;
+        let format = format::detect(path, options.format, &mut Stream::open(path, &limits)?)?;
         if let Format::Page(kind) = format {
             return Ok(Source::Files(Box::new(Files::single(path, kind, limits))));
         }
-        file_source((&shared, &shared), format, (name, options.clone()))
+        reader_of_file(FilePaths { stored: &shared, shown: &shared }, format, name, options.clone())
     };
     Ok(Input { source: open().map_err(fail)?, modified, first: None, bytes_total: metadata.len() })
 }
 
-/// Opens the file at `path`, a copy of something that can be read once, which is called `of`. What a pipe cannot hold is refused here, too. Its
-/// modification time is that of the copy.
+/// Opens the file at `path`, which is a copy of the pipe called `of`. Refuses the inputs that [`open_pipe`]
+/// refuses. The modification time is that of the copy.
 ///
 /// # Errors
-/// When the copy cannot be opened, or its format is not supported, or is a page of HTML or text.
+/// If the copy cannot be opened, or its format is not supported, or it is a page of HTML or text.
 pub fn open_copy(
     path: &Path,
     of: &Path,
@@ -78,8 +83,9 @@ pub fn open_copy(
     let shared: Arc<Path> = of.into();
     let open = || -> Result<Input, Reason> {
         let metadata = fs::metadata(path).map_err(Reason::Io)?;
-        let format = format::of(of, options.format, &mut Stream::open(path, &limits)?)?;
-        let source = file_source((&path.into(), &shared), format, (name, options))?;
+        let format = format::detect(of, options.format, &mut Stream::open(path, &limits)?)?;
+        let paths = FilePaths { stored: &path.into(), shown: &shared };
+        let source = reader_of_file(paths, format, name, options)?;
         Ok(Input {
             source,
             modified: modified(&metadata).min(limits.now),
@@ -90,30 +96,31 @@ pub fn open_copy(
     open().map_err(|reason| InputError::new(&shared, Place::File, reason))
 }
 
-/// What reads a file of this format that is at `path` and called `shown`.
-fn file_source(
-    (path, shown): (&Arc<Path>, &Arc<Path>),
+/// Creates the reader for a file of the given format.
+fn reader_of_file(
+    paths: FilePaths<'_>,
     format: Format,
-    (file, options): (RecordFile, InputOptions),
+    file: RecordFile,
+    options: InputOptions,
 ) -> Result<Source, Reason> {
-    let form = match format {
-        Format::Warc => Some(Form::Warc),
-        Format::Arc => Some(Form::Arc),
+    let archive_format = match format {
+        Format::Warc => Some(ArchiveFormat::Warc),
+        Format::Arc => Some(ArchiveFormat::Arc),
         _ => None,
     };
-    if let Some(form) = form {
-        let stream = Stream::open(path, &options.limits)?;
-        return Ok(Source::Warc(Box::new(Pages::new(form, (shown, path), stream, &options))));
+    if let Some(archive_format) = archive_format {
+        let stream = Stream::open(paths.stored, &options.limits)?;
+        return Ok(Source::Warc(Box::new(Pages::new(archive_format, paths, stream, &options))));
     }
-    let copy = Arc::clone(path);
-    records_of(shown, format, Arc::new(move || File::open(&copy)), (file, options))
+    let stored = Arc::clone(paths.stored);
+    reader_of_reopenable(paths.shown, format, Arc::new(move || File::open(&stored)), (file, options))
 }
 
-/// Opens a file once more.
+/// Opens a file from its beginning, any number of times.
 type Reopen = Arc<dyn Fn() -> io::Result<File> + Send + Sync>;
 
-/// What reads the records of a file of this format that can be opened any number of times.
-fn records_of(
+/// Creates the reader for a file of records that can be opened any number of times.
+fn reader_of_reopenable(
     shown: &Arc<Path>,
     format: Format,
     reopen: Reopen,
@@ -122,8 +129,8 @@ fn records_of(
     let open = {
         let shown = Arc::clone(shown);
         move |setup: Setup| -> Result<Source, Reason> {
-            let stream = Stream::of_file(reopen().map_err(Reason::Io)?, &setup.options.limits)?;
-            source(&shown, (format, stream), |_| reopen().map_err(Reason::Io), setup)
+            let stream = Stream::from_file(reopen().map_err(Reason::Io)?, &setup.options.limits)?;
+            reader_of_stream(&shown, (format, stream), |_| reopen().map_err(Reason::Io), setup)
         }
     };
     let setup = Setup { file, options, again: None };
@@ -134,12 +141,14 @@ fn records_of(
     open(Setup { again: Some(again), ..setup })
 }
 
-/// Reads a pipe, such as standard input, or anything else that can be read once, which is called `path`. Of WARC those revisits are skipped that refer to the content of
-/// another record, because a pipe cannot go back. Formats that are read from their end are copied to a temporary file, and so are records that are
-/// named by an id that is guessed, because all ids are read before a record is named.
+/// Opens a source that can be read only once, such as standard input, and calls it `path`.
+///
+/// A pipe cannot go back. A WARC reader therefore skips revisits that refer to the content of another record.
+/// Formats that are read from their end are copied to a temporary file. Records without a URL that a guessed
+/// id would name are copied too, because the reader checks all ids before it names a record.
 ///
 /// # Errors
-/// When the format is not supported, or is a page of HTML or text.
+/// If the format is not supported, or the input is a page of HTML or text.
 pub fn open_pipe(
     from: impl Read + Send + 'static,
     path: &Path,
@@ -151,46 +160,50 @@ pub fn open_pipe(
     let shared: Arc<Path> = path.into();
     let open = || -> Result<(Source, Option<Item>), Reason> {
         let is_guessed = options.fields.path(Field::Id).is_none() && !options.fields.is_off(Field::Id);
-        let teed = if is_guessed { Teed::copying(from)? } else { Teed::new(from) };
-        let mut stream = Stream::once(teed.clone(), &options.limits)?;
-        let format = format::of(path, options.format, &mut stream)?;
+        let tee = if is_guessed { TeeReader::copying(from)? } else { TeeReader::new(from) };
+        let mut stream = Stream::unseekable(tee.clone(), &options.limits)?;
+        let format = format::detect(path, options.format, &mut stream)?;
         if let Format::Parquet | Format::ArrowFile | Format::Wacz = format {
-            teed.stop();
-            let copy = spooled(stream)?;
+            tee.stop_copying();
+            let copy = copy_to_temp_file(stream)?;
             let reopen = Arc::new(move || copy.reopen());
-            return Ok((records_of(&shared, format, reopen, (name, options))?, None));
+            return Ok((reader_of_reopenable(&shared, format, reopen, (name, options))?, None));
         }
         let setup = Setup { file: name.clone(), options: options.clone(), again: None };
-        let mut source = source(&shared, (format, stream), |_| Err(Reason::PageInPipe), setup)?;
+        let mut source = reader_of_stream(&shared, (format, stream), |_| Err(Reason::PageInPipe), setup)?;
         if matches!(format, Format::Warc | Format::Arc) || !is_guessed {
-            teed.stop();
+            tee.stop_copying();
             return Ok((source, None));
         }
         let first = source.next();
-        // Whether a guessed id names the records is known when all of them were read.
+        // The reader knows only after the whole file whether a guessed id names the records.
         if !matches!(&first, Some(Item::Fields(map)) if Records::needs_again(map, &name, &options)) {
-            teed.stop();
+            tee.stop_copying();
             return Ok((source, first));
         }
         drop(source);
-        let Some(copy) = teed.whole().map_err(Reason::Io)? else { return Err(Reason::Truncated) };
+        let Some(copy) = tee.take_whole_copy().map_err(Reason::Io)? else { return Err(Reason::Truncated) };
         let reopen = Arc::new(move || copy.reopen());
-        Ok((records_of(&shared, format, reopen, (name, options))?, None))
+        Ok((reader_of_reopenable(&shared, format, reopen, (name, options))?, None))
     };
     let (source, first) = open().map_err(|reason| InputError::new(&shared, Place::File, reason))?;
     Ok(Input { source, first, modified, bytes_total: 0 })
 }
 
-/// What reads a stream of this format. `file` gives the file for a format that is read from its end.
-fn source(
+/// Creates the reader for a stream of the given format. For a format that is read from its end, `file` turns
+/// the stream into a file.
+fn reader_of_stream(
     path: &Arc<Path>,
     (format, stream): (Format, Stream),
     file: impl FnOnce(Stream) -> Result<File, Reason>,
     setup: Setup,
 ) -> Result<Source, Reason> {
+    let paths = FilePaths { stored: path, shown: path };
     Ok(match format {
-        Format::Warc => Source::Warc(Box::new(Pages::new(Form::Warc, (path, path), stream, &setup.options))),
-        Format::Arc => Source::Warc(Box::new(Pages::new(Form::Arc, (path, path), stream, &setup.options))),
+        Format::Warc => {
+            Source::Warc(Box::new(Pages::new(ArchiveFormat::Warc, paths, stream, &setup.options)))
+        }
+        Format::Arc => Source::Warc(Box::new(Pages::new(ArchiveFormat::Arc, paths, stream, &setup.options))),
         Format::Lines => Source::Lines(Box::new(Lines::new(path, stream, setup))),
         Format::Delimited(separator) => {
             Source::Delimited(Box::new(Delimited::new(path, stream, separator, setup)?))
@@ -203,8 +216,8 @@ fn source(
     })
 }
 
-/// A copy of a stream.
-fn spooled(mut stream: Stream) -> Result<NamedTempFile, Reason> {
+/// Copies the unpacked bytes of a stream to a temporary file.
+fn copy_to_temp_file(mut stream: Stream) -> Result<NamedTempFile, Reason> {
     let mut file = NamedTempFile::new().map_err(Reason::Io)?;
     loop {
         let data = stream.data()?;

@@ -1,25 +1,28 @@
-//! Dates of pages that are known beside their records.
+//! [`PageDates`]: dates of pages that a crawl lists outside its records, in bounded memory.
+//!
+//! A WACZ file lists dates in `pages/*.jsonl`. A WARC record without a date gets its date from there.
 
 use std::collections::HashMap;
 
 use doppel_model::{PageUrl, Timestamp, stable_hash128};
 
-/// How many dates are remembered. Each takes up to 60 bytes.
+/// Maximum number of remembered dates. Each takes up to 60 bytes.
 const DATES_MAX: usize = 1 << 19;
 
-/// The dates of pages by their URLs.
+/// Dates of pages by the hash of their URL.
 #[derive(Debug, Default)]
 pub(super) struct PageDates(HashMap<u128, Timestamp>);
 
 impl PageDates {
-    /// Takes note of a date; the first of a URL counts. Past the limit dates are left out.
+    /// Remembers the date of a page. If a URL occurs again, the first date stays. Beyond the limit, new dates
+    /// are dropped.
     pub(super) fn note(&mut self, url: &PageUrl, date: Timestamp) {
         if self.0.len() < DATES_MAX {
             self.0.entry(key(url)).or_insert(date);
         }
     }
 
-    /// The date of a page.
+    /// Returns the date of a page, if it is remembered.
     pub(super) fn of(&self, url: &PageUrl) -> Option<Timestamp> {
         self.0.get(&key(url)).copied()
     }

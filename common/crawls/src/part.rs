@@ -1,4 +1,7 @@
-//! A part of a file that is a file of its own, such as one in an archive.
+//! [`FilePart`]: a file stored inside another file, such as a WARC file in a WACZ archive.
+//!
+//! Readers of several parts share one file descriptor and each keep their own position, so they do not
+//! disturb each other.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
@@ -12,20 +15,20 @@ use super::Limits;
 use super::error::Reason;
 use super::stream::Stream;
 
-/// A part of a file.
-pub(super) struct Part {
+/// A byte range of a file that is a file of its own.
+pub(super) struct FilePart {
     file: Arc<File>,
     range: Range<u64>,
-    /// Whether its bytes are deflated, so that it can be read only from its beginning.
+    /// Whether the bytes are deflated. A deflated part can be read only from its beginning.
     is_deflated: bool,
 }
 
-impl Part {
+impl FilePart {
     pub(super) fn new(file: &Arc<File>, range: Range<u64>, is_deflated: bool) -> Self {
         Self { file: Arc::clone(file), range, is_deflated }
     }
 
-    /// Opens it.
+    /// Opens the part as a stream.
     pub(super) fn open(&self, limits: &Limits) -> Result<Stream, Reason> {
         let part = PartReader { file: Arc::clone(&self.file), range: self.range.clone(), at: 0 };
         if !self.is_deflated {
@@ -37,22 +40,22 @@ impl Part {
         Stream::once(Inflated { from: DeflateDecoder::new(BufReader::new(part)), left }, limits)
     }
 
-    /// Whether its bytes are deflated.
+    /// Whether the bytes of the part are deflated.
     pub(super) fn is_deflated(&self) -> bool {
         self.is_deflated
     }
 
-    /// Where in the file a place in the part is; that of the part itself if it is deflated.
+    /// File offset of an offset `in_part`. For a deflated part, the file offset of the part itself.
     pub(super) fn offset(&self, in_part: u64) -> u64 {
         self.range.start + if self.is_deflated { 0 } else { in_part }
     }
 }
 
-/// Reads a part of a file. Its position is its own: other readers of the file do not move it.
+/// Reads a byte range of a file with its own position. Other readers of the file do not move it.
 struct PartReader {
     file: Arc<File>,
     range: Range<u64>,
-    /// The position in the part.
+    /// Position relative to the beginning of the part.
     at: u64,
 }
 
@@ -74,9 +77,10 @@ impl Seek for PartReader {
     }
 }
 
-/// What a part unpacks to, which is bounded.
+/// Inflates a deflated part up to a limit.
 struct Inflated<R> {
     from: R,
+    /// Number of bytes that may still be unpacked.
     left: u64,
 }
 

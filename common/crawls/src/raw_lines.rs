@@ -1,10 +1,13 @@
-//! The lines of a text file of any compression, each up to its limit.
+//! [`RawLines`]: the lines of a text file of any compression, each up to a size limit.
+//!
+//! The reader never buffers more than one line of the maximum size. A longer line gives an error, and the
+//! reader continues with the next line.
 
 use super::error::Reason;
 use super::limits::{Limits, too_large};
 use super::stream::Stream;
 
-/// The lines of a file.
+/// Reads the lines of a file.
 pub(super) struct RawLines {
     stream: Stream,
     limits: Limits,
@@ -12,7 +15,7 @@ pub(super) struct RawLines {
     number: u64,
     ended: bool,
     broke_off: bool,
-    /// The damage, if it is to be reported after the line before it.
+    /// Damage behind the last line, which the reader reports after that line.
     damage: Option<Reason>,
 }
 
@@ -22,29 +25,32 @@ impl RawLines {
         Self { stream, limits, line, number: 0, ended: false, broke_off: false, damage: None }
     }
 
-    /// The line that was read last, with its line feed.
-    pub(super) fn last(&self) -> &[u8] {
+    /// The last line read, with its line feed.
+    pub(super) fn last_line(&self) -> &[u8] {
         &self.line
     }
 
-    /// Whether damage ended the file.
+    /// Whether damage ended the reading.
     pub(super) fn broke_off(&self) -> bool {
         self.broke_off
     }
 
-    /// Ends the file here, because nothing of it can be read.
+    /// Stops reading, because the caller cannot use the file.
     pub(super) fn break_off(&mut self) {
         (self.ended, self.broke_off) = (true, true);
     }
 
-    /// The number of stored bytes read.
+    /// Number of stored bytes read.
     pub(super) fn bytes_read(&self) -> u64 {
         self.stream.bytes_read()
     }
 
-    /// The next line and its number, counted from 1. `None` at the end of the file, an error where it is too long or damaged. Whether the last line before damage
-    /// is complete without a line feed is for `is_whole` to say: if it is not, only the damage is told, because the incomplete line
-    /// adds nothing.
+    /// Returns the next line and its number, counted from 1. `None` at the end of the file; an error if the
+    /// line is too long or damaged.
+    ///
+    /// If damage interrupts a line, `is_whole` tells whether the bytes before the damage are a complete line
+    /// without a line feed. A complete line is returned before the damage. An incomplete line is dropped, and
+    /// only the damage is returned.
     pub(super) fn next(&mut self, is_whole: impl Fn(&[u8]) -> bool) -> Option<(u64, Result<&[u8], Reason>)> {
         if self.ended {
             let damage = self.damage.take()?;
@@ -58,7 +64,7 @@ impl RawLines {
         }
     }
 
-    /// Reads the next line up to its limit. Returns false at the end of the file.
+    /// Reads the next line up to the limit. Returns false at the end of the file.
     fn read(&mut self, is_whole: impl Fn(&[u8]) -> bool) -> Result<bool, Reason> {
         self.line.clear();
         self.number += 1;

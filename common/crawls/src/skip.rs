@@ -1,29 +1,32 @@
-//! Why a sound record or file gives no page.
+//! Reasons for which a valid record or file gives no page.
+//!
+//! A skip is not an error: readers return a [`Skip`] item, and callers count the items by reason. Damaged or
+//! invalid input is an [`InputError`](crate::InputError) instead.
 
 use std::fmt;
 
 /// Why a valid record or file gives no page. Skipped items are counted by reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Skip {
-    /// An HTTP status that says nothing about the page.
+    /// An HTTP status that says nothing about the content of the page.
     Status(u16),
-    /// Neither HTML nor text.
+    /// The content is neither HTML nor text.
     ContentType,
-    /// A revisit that found the page unchanged.
+    /// A WARC revisit that found the page unchanged.
     Unchanged,
-    /// A revisit that refers to the content of a record that is not in this file.
+    /// A WARC revisit that refers to a record which this file does not contain.
     OriginalUnknown,
-    /// A revisit with an unknown profile.
+    /// A WARC revisit with an unknown profile.
     RevisitProfile,
-    /// A redirect without a target.
+    /// A redirect that names no target.
     NoLocation,
-    /// A redirect to something that is not a valid page URL.
+    /// A redirect whose target is not a valid page URL.
     BadLocation,
     /// A redirect from a page to itself.
     RedirectToItself,
-    /// A record whose URL is not http, https or file, such as a DNS record.
+    /// A record whose URL has a scheme other than http, https or file, such as a DNS record.
     Scheme,
-    /// A part of a segmented record.
+    /// A WARC record that holds one segment of a longer record.
     Segment,
     /// An unknown WARC record type.
     RecordKind,
@@ -35,13 +38,13 @@ pub enum Skip {
     Hidden,
     /// A symbolic link or a special file.
     Link,
-    /// A redirect or death of a record whose URL is not read.
+    /// A redirect or death in a record without a URL. Only a URL can be redirected or die.
     NoRow,
 }
 
 impl Skip {
-    /// Whether what is skipped is a record: a capture, a row, or a file of a directory of pages. Other records of a WARC, and links and
-    /// hidden files, are none.
+    /// Whether the skipped item counts as a record: a capture, a row, or a file of a directory of pages.
+    /// Other records of a WARC file, links and hidden files do not count.
     #[must_use]
     pub fn is_of_record(self) -> bool {
         !matches!(self, Self::RecordKind | Self::Hidden | Self::Link)

@@ -1,40 +1,43 @@
-//! Reads bzip2 and xz files, each as one piece: where their streams begin and end is not used.
+//! Reads bzip2 and xz files, each as one continuous piece.
+//!
+//! WARC writers do not compress records one by one in these formats. The readers therefore hide where the
+//! streams of a file begin and end, and offer no recovery behind damage.
 
 use std::io::{self, BufRead, BufReader, Read};
 
 use bzip2::bufread::MultiBzDecoder;
 use lzma_rust2::{Action, Status, XzStream};
 
-use super::counted::{Counted, position};
+use super::counting_reader::{CountingReader, position};
 use super::error::Reason;
 
-/// The memory that an xz file may ask for, in KiB: twice what `xz -9` does.
+/// The memory that an xz file may request, in KiB: twice what `xz -9` needs.
 const XZ_MEMORY_KIB: u32 = 132 << 10;
 
 /// The first bytes of an xz stream.
-pub(super) const XZ: [u8; 6] = [0xfd, b'7', b'z', b'X', b'Z', 0];
+pub(super) const XZ_MAGIC: [u8; 6] = [0xfd, b'7', b'z', b'X', b'Z', 0];
 
-/// Whether a file of bzip2 begins like this: with the magic number, the block size, and then the number of a block or of
-/// the end.
+/// Whether `bytes` begin like a bzip2 file: the magic number, the block size, and the magic number of a block
+/// or of the end of a stream.
 pub(super) fn is_bzip2(bytes: &[u8]) -> bool {
     matches!(bytes, [b'B', b'Z', b'h', b'1'..=b'9', rest @ ..]
         if rest.starts_with(&[0x31, 0x41, 0x59]) || rest.starts_with(&[0x17, 0x72, 0x45]))
 }
 
-/// A bzip2 file of any number of streams.
-pub(super) struct Bzip2(MultiBzDecoder<BufReader<Counted>>);
+/// A bzip2 file with any number of streams.
+pub(super) struct Bzip2(MultiBzDecoder<BufReader<CountingReader>>);
 
 impl Bzip2 {
-    pub(super) fn new(file: BufReader<Counted>) -> Self {
+    pub(super) fn new(file: BufReader<CountingReader>) -> Self {
         Self(MultiBzDecoder::new(file))
     }
 
-    /// The number of compressed bytes read so far.
+    /// Number of compressed bytes read so far.
     pub(super) fn bytes_read(&self) -> u64 {
         position(self.0.get_ref())
     }
 
-    /// Decompresses into `out` and returns the number of bytes; 0 at the end of the file.
+    /// Unpacks into `out` and returns the number of bytes. Returns 0 at the end of the file.
     pub(super) fn read(&mut self, out: &mut [u8]) -> Result<usize, Reason> {
         loop {
             match self.0.read(out) {
@@ -45,24 +48,24 @@ impl Bzip2 {
     }
 }
 
-/// An xz file of any number of streams.
+/// An xz file with any number of streams.
 pub(super) struct Xz {
-    file: BufReader<Counted>,
+    file: BufReader<CountingReader>,
     decoder: XzStream,
     ended: bool,
 }
 
 impl Xz {
-    pub(super) fn new(file: BufReader<Counted>) -> Self {
+    pub(super) fn new(file: BufReader<CountingReader>) -> Self {
         Self { file, decoder: XzStream::new_mem_limit(true, XZ_MEMORY_KIB), ended: false }
     }
 
-    /// The number of compressed bytes read so far.
+    /// Number of compressed bytes read so far.
     pub(super) fn bytes_read(&self) -> u64 {
         position(&self.file)
     }
 
-    /// Decompresses into `out` and returns the number of bytes; 0 at the end of the file.
+    /// Unpacks into `out` and returns the number of bytes. Returns 0 at the end of the file.
     pub(super) fn read(&mut self, out: &mut [u8]) -> Result<usize, Reason> {
         while !self.ended {
             let packed = self.file.fill_buf().map_err(Reason::Io)?;

@@ -1,9 +1,13 @@
-//! The decompressed bytes of a file, with the boundaries of gzip members and zstd frames visible.
+//! [`Stream`]: the unpacked bytes of a file, with the boundaries of its gzip members and zstd frames.
 //!
-//! The compression is detected by the first bytes of the file, not by its name. A plain file, one of bzip2 and one of xz
-//! are treated as one member. The work is bounded by [`Limits::expansion_ratio_max`]: all decompressed bytes count,
-//! also those of a part that is read again. Stored bytes count only once, except those of a record that is
-//! [read once more](Stream::reread) because another record refers to it.
+//! A *member* is a gzip member or a zstd frame. WARC writers usually compress each record into its own
+//! member, so readers use member boundaries to recover from damage. Plain, bzip2 and xz files count as one
+//! member.
+//!
+//! The stream detects the compression from the first bytes of the file, never from the file name.
+//! [`Limits::expansion_ratio_max`] bounds the work: the stream counts every unpacked byte, even when it
+//! unpacks a part again. It counts a stored byte only once, unless a caller [rereads](Stream::reread) a
+//! record to which another record refers.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
@@ -12,18 +16,18 @@ use std::path::Path;
 use tempfile::SpooledTempFile;
 
 use super::Limits;
-use super::counted::Counted;
+use super::counting_reader::CountingReader;
 use super::error::Reason;
 use super::gzip::Gzip;
 use super::solid::{self, Bzip2, Xz};
 use super::zstd_frames::{self, ZstdFrames};
 
-/// The size of the decompression buffer, in bytes.
-const WINDOW: usize = 64 << 10;
-/// How much of what is tapped is in memory, in bytes.
-const TAPPED_IN_MEMORY: usize = 4 << 20;
-/// The size of the read buffer, in bytes.
-const READ: usize = 128 << 10;
+/// The usual size of the window of unpacked bytes, in bytes.
+const WINDOW_BYTES: usize = 64 << 10;
+/// How many tapped bytes are held in memory before a temporary file holds them.
+const TAP_MEMORY_BYTES: usize = 4 << 20;
+/// The size of the read buffer for stored bytes, in bytes.
+const READ_BUFFER_BYTES: usize = 128 << 10;
 
 /// How a file is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,50 +40,52 @@ pub(super) enum Packing {
 }
 
 enum Codec {
-    Plain(Counted),
+    Plain(CountingReader),
     Gzip(Box<Gzip>),
     Zstd(Box<ZstdFrames>),
     Bzip2(Box<Bzip2>),
     Xz(Box<Xz>),
 }
 
-/// An open file of any compression. A file of members is positioned before its first one;
+/// An open file or pipe of any compression. A stream of gzip or zstd starts before its first member, and
 /// [`next_member`](Self::next_member) enters it.
 pub(super) struct Stream {
     codec: Codec,
     limits: Limits,
-    /// Unpacked bytes; more than [`WINDOW`] of them only where bytes were put back.
+    /// Buffer of unpacked bytes, of which `start..end` are not consumed yet. Larger than [`WINDOW_BYTES`]
+    /// only after [`put_back`](Self::put_back).
     window: Vec<u8>,
     start: usize,
     end: usize,
-    /// The number of stored bytes used so far, and the number of bytes they decompressed to.
+    /// Number of stored bytes used so far, and number of bytes into which they unpacked.
     stored: u64,
     unpacked: u64,
-    /// The number of unpacked bytes consumed, of all members, and those of them in front of the current member.
+    /// Number of unpacked bytes consumed from all members, and the part of it that precedes the current
+    /// member.
     consumed: u64,
     consumed_before: u64,
-    /// The file offset up to which `stored` counts the bytes of the file.
-    counted_to: u64,
+    /// The file offset up to which `stored` includes the bytes of the file.
+    stored_up_to: u64,
     /// Whether no byte of the current member has been consumed.
     at_member_start: bool,
     /// Whether the window holds the last bytes of the current member.
     member_ended: bool,
-    /// What is consumed, where that is wanted.
+    /// Copy of the consumed bytes, if a caller requested one with [`tap`](Self::tap).
     tap: Option<Tap>,
-    /// Bytes behind others that are lost, and whether they are the last ones of the member.
-    behind_gap: Option<(Vec<u8>, bool)>,
+    /// Bytes that follow a gap of lost bytes, and whether they are the last bytes of the member.
+    after_gap: Option<(Vec<u8>, bool)>,
 }
 
-/// A place in the content of a file.
-pub(super) struct Spot {
-    /// The offset of the member.
+/// A position in the unpacked data of a file, to which [`Stream::return_to`] can return.
+pub(super) struct ReturnPoint {
+    /// File offset of the member that contains the position.
     member: u64,
-    /// The number of unpacked bytes of the member in front of the place, and of all members.
+    /// Number of unpacked bytes before the position: within the member, and in all members.
     skipped: u64,
     consumed: u64,
 }
 
-/// Bytes that were consumed; many of them are in a temporary file.
+/// A copy of consumed bytes, which moves to a temporary file when it grows.
 struct Tap {
     bytes: SpooledTempFile,
     failed: Option<io::Error>,
@@ -88,55 +94,54 @@ struct Tap {
 impl Stream {
     /// Opens a file, or the reading end of a named pipe.
     pub(super) fn open(path: &Path, limits: &Limits) -> Result<Self, Reason> {
-        Self::new(Counted::open(path).map_err(Reason::Io)?, limits)
+        Self::new(CountingReader::open(path).map_err(Reason::Io)?, limits)
     }
 
-    /// Reads something that can be read from any place, such as a part of a file.
+    /// Creates a stream over a seekable reader, such as a part of a file.
     pub(super) fn seekable(from: impl Read + Seek + Send + 'static, limits: &Limits) -> Result<Self, Reason> {
-        Self::new(Counted::seekable(from), limits)
+        Self::new(CountingReader::seekable(from), limits)
     }
 
-    /// Reads a file from where it is.
-    pub(super) fn of_file(file: File, limits: &Limits) -> Result<Self, Reason> {
-        Self::new(Counted::of_file(file).map_err(Reason::Io)?, limits)
+    /// Creates a stream over an open file, from its current position.
+    pub(super) fn from_file(file: File, limits: &Limits) -> Result<Self, Reason> {
+        Self::new(CountingReader::from_file(file).map_err(Reason::Io)?, limits)
     }
 
-    /// Reads something once, such as a pipe.
-    pub(super) fn once(from: impl Read + Send + 'static, limits: &Limits) -> Result<Self, Reason> {
-        Self::new(Counted::once(from), limits)
+    /// Creates a stream over a reader that cannot seek, such as a pipe.
+    pub(super) fn unseekable(from: impl Read + Send + 'static, limits: &Limits) -> Result<Self, Reason> {
+        Self::new(CountingReader::unseekable(from), limits)
     }
 
-    fn new(mut file: Counted, limits: &Limits) -> Result<Self, Reason> {
+    fn new(mut file: CountingReader, limits: &Limits) -> Result<Self, Reason> {
         let mut magic = Vec::with_capacity(8);
         (&mut file).take(8).read_to_end(&mut magic).map_err(Reason::Io)?;
         file.give_back(&magic);
-        let buffered = |file| BufReader::with_capacity(READ, file);
+        let buffered = |file| BufReader::with_capacity(READ_BUFFER_BYTES, file);
         let codec = match &*magic {
             [0x1f, 0x8b, ..] => Codec::Gzip(Box::new(Gzip::new(buffered(file)))),
-            magic if zstd_frames::begins_here(magic) => {
+            magic if zstd_frames::is_zstd(magic) => {
                 Codec::Zstd(Box::new(ZstdFrames::new(buffered(file), limits.zstd_window_max)?))
             }
             magic if solid::is_bzip2(magic) => Codec::Bzip2(Box::new(Bzip2::new(buffered(file)))),
-            magic if magic.starts_with(&solid::XZ) => Codec::Xz(Box::new(Xz::new(buffered(file)))),
+            magic if magic.starts_with(&solid::XZ_MAGIC) => Codec::Xz(Box::new(Xz::new(buffered(file)))),
             _ => Codec::Plain(file),
         };
-        // A file of members is positioned before its first one.
         let member_ended = matches!(codec, Codec::Gzip(_) | Codec::Zstd(_));
         Ok(Self {
             codec,
             limits: *limits,
-            window: vec![0; WINDOW],
+            window: vec![0; WINDOW_BYTES],
             start: 0,
             end: 0,
             stored: 0,
             unpacked: 0,
             consumed: 0,
             consumed_before: 0,
-            counted_to: 0,
+            stored_up_to: 0,
             at_member_start: true,
             member_ended,
             tap: None,
-            behind_gap: None,
+            after_gap: None,
         })
     }
 
@@ -154,7 +159,7 @@ impl Stream {
         self.packing() != Packing::Plain
     }
 
-    /// The number of stored bytes read.
+    /// Number of stored bytes read.
     pub(super) fn bytes_read(&self) -> u64 {
         match &self.codec {
             Codec::Plain(file) => file.position(),
@@ -165,7 +170,7 @@ impl Stream {
         }
     }
 
-    /// The file offset of the next byte, or of the compressed member that contains it.
+    /// File offset of the next byte, or of the compressed member that contains it.
     pub(super) fn offset(&self) -> u64 {
         match &self.codec {
             Codec::Plain(file) => file.position() - (self.end - self.start) as u64,
@@ -175,8 +180,8 @@ impl Stream {
         }
     }
 
-    /// An offset for [`seek`](Self::seek) with which reading can continue from here, if there is one. There is none in a
-    /// pipe.
+    /// Returns an offset from which [`seek`](Self::seek) can resume at the current position. `None` for a
+    /// pipe, for bzip2 and xz files, and inside a gzip member or zstd frame.
     pub(super) fn mark(&self) -> Option<u64> {
         let seekable = match &self.codec {
             Codec::Plain(file) => file.is_seekable(),
@@ -187,7 +192,7 @@ impl Stream {
         seekable.then(|| self.offset())
     }
 
-    /// Goes to an offset that [`mark`](Self::mark) returned.
+    /// Seeks to an offset that [`mark`](Self::mark) returned.
     pub(super) fn seek(&mut self, mark: u64) -> Result<(), Reason> {
         match &mut self.codec {
             Codec::Plain(file) => file.seek(SeekFrom::Start(mark)).map(drop).map_err(Reason::Io)?,
@@ -199,29 +204,30 @@ impl Stream {
         Ok(())
     }
 
-    /// The number of unpacked bytes consumed so far, of all members.
+    /// Number of unpacked bytes consumed so far from all members.
     pub(super) fn consumed(&self) -> u64 {
         self.consumed
     }
 
-    /// A place to which the stream can [return](Self::return_to), however far from the beginning of a member it is. There is none in
-    /// a pipe, nor in a file of bzip2 or xz.
-    pub(super) fn spot(&self) -> Option<Spot> {
+    /// Returns a position to which the stream can [return](Self::return_to), even inside a member. `None` for
+    /// a pipe and for bzip2 and xz files.
+    pub(super) fn return_point(&self) -> Option<ReturnPoint> {
         let (seekable, skipped) = match &self.codec {
             Codec::Plain(file) => (file.is_seekable(), 0),
             Codec::Gzip(gzip) => (gzip.is_seekable(), self.consumed - self.consumed_before),
             Codec::Zstd(zstd) => (zstd.is_seekable(), self.consumed - self.consumed_before),
             Codec::Bzip2(_) | Codec::Xz(_) => (false, 0),
         };
-        seekable.then(|| Spot { member: self.offset(), skipped, consumed: self.consumed })
+        seekable.then(|| ReturnPoint { member: self.offset(), skipped, consumed: self.consumed })
     }
 
-    /// Returns to a place. The work counts again: [`Limits::expansion_ratio_max`] bounds it.
-    pub(super) fn return_to(&mut self, spot: &Spot) -> Result<(), Reason> {
-        self.seek(spot.member)?;
-        self.consumed = spot.consumed - spot.skipped;
+    /// Returns to a position by unpacking its member again. The unpacked bytes count again towards
+    /// [`Limits::expansion_ratio_max`].
+    pub(super) fn return_to(&mut self, return_point: &ReturnPoint) -> Result<(), Reason> {
+        self.seek(return_point.member)?;
+        self.consumed = return_point.consumed - return_point.skipped;
         self.consumed_before = self.consumed;
-        let mut left = spot.skipped;
+        let mut left = return_point.skipped;
         while left > 0 {
             let bytes = self.data()?.len();
             if bytes == 0 {
@@ -234,40 +240,40 @@ impl Stream {
         Ok(())
     }
 
-    /// Puts back the bytes that were consumed last, all of them of the current member. They count as unpacked again, so that the
-    /// work for a file whose records all claim what follows them is bounded.
+    /// Puts back the bytes of the current member that were consumed last. They count as unpacked again. This
+    /// bounds the work for a file in which every record claims the bytes that follow it.
     pub(super) fn put_back(&mut self, mut bytes: Vec<u8>) -> Result<(), Reason> {
         self.consumed -= bytes.len() as u64;
         self.unpacked += bytes.len() as u64;
         bytes.extend_from_slice(&self.window[self.start..self.end]);
         (self.start, self.end) = (0, bytes.len());
-        bytes.resize(bytes.len().max(WINDOW), 0);
+        bytes.resize(bytes.len().max(WINDOW_BYTES), 0);
         self.window = bytes;
         self.limits.check_expansion(self.stored, self.unpacked)
     }
 
-    /// Puts back bytes of the current member behind which others were consumed that are lost. The member seems to end before
-    /// these, and what follows is reached by [`pass_gap`](Self::pass_gap).
+    /// Puts back consumed bytes of the current member that precede lost bytes. The member then seems to end
+    /// before the gap, and [`skip_gap`](Self::skip_gap) continues behind it.
     pub(super) fn put_back_before_gap(&mut self, bytes: Vec<u8>) -> Result<(), Reason> {
         let behind = self.available().to_vec();
-        self.behind_gap = Some((behind, self.member_ended));
+        self.after_gap = Some((behind, self.member_ended));
         self.start = self.end;
         self.member_ended = true;
         self.put_back(bytes)
     }
 
-    /// Goes to the bytes behind the ones that are lost, if there are some.
-    pub(super) fn pass_gap(&mut self) -> bool {
-        let Some((mut bytes, ended)) = self.behind_gap.take() else { return false };
+    /// Continues behind the gap of lost bytes. Returns false if there is no gap.
+    pub(super) fn skip_gap(&mut self) -> bool {
+        let Some((mut bytes, ended)) = self.after_gap.take() else { return false };
         (self.start, self.end, self.member_ended) = (0, bytes.len(), ended);
-        bytes.resize(bytes.len().max(WINDOW), 0);
+        bytes.resize(bytes.len().max(WINDOW_BYTES), 0);
         self.window = bytes;
         true
     }
 
-    /// Like [`seek`](Self::seek), but what is read from there counts as stored once more.
+    /// Like [`seek`](Self::seek), but counts the stored bytes from there on once more.
     pub(super) fn reread(&mut self, mark: u64) -> Result<(), Reason> {
-        self.counted_to = mark;
+        self.stored_up_to = mark;
         self.seek(mark)
     }
 
@@ -277,19 +283,19 @@ impl Stream {
         self.consumed_before = self.consumed;
     }
 
-    /// The available next bytes of the current member. Empty at the end of the member.
+    /// Returns the next bytes of the current member, at least one. Empty at the end of the member.
     pub(super) fn data(&mut self) -> Result<&[u8], Reason> {
         self.peek(1)?;
         Ok(&self.window[self.start..self.end])
     }
 
-    /// At least `wanted` bytes, without consuming them. Fewer only at the end of the member.
+    /// Returns at least `wanted` bytes without consuming them. Returns fewer only at the end of the member.
     pub(super) fn peek(&mut self, wanted: usize) -> Result<&[u8], Reason> {
         while self.end - self.start < wanted && !self.member_ended {
             if self.start == self.end {
                 (self.start, self.end) = (0, 0);
-                if self.window.len() > WINDOW {
-                    self.window = vec![0; WINDOW];
+                if self.window.len() > WINDOW_BYTES {
+                    self.window = vec![0; WINDOW_BYTES];
                 }
             } else if self.window.len() - self.start < wanted {
                 self.window.copy_within(self.start..self.end, 0);
@@ -307,14 +313,14 @@ impl Stream {
             self.member_ended = bytes == 0;
             self.unpacked += bytes as u64;
             let read = self.bytes_read();
-            self.stored += read.saturating_sub(self.counted_to);
-            self.counted_to = self.counted_to.max(read);
+            self.stored += read.saturating_sub(self.stored_up_to);
+            self.stored_up_to = self.stored_up_to.max(read);
             self.limits.check_expansion(self.stored, self.unpacked)?;
         }
         Ok(&self.window[self.start..self.end])
     }
 
-    /// Like [`peek`](Self::peek), but damage behind bytes that are there is no error yet: these are returned.
+    /// Like [`peek`](Self::peek), but returns the bytes before damage instead of the error, if there are any.
     pub(super) fn peek_available(&mut self, wanted: usize) -> Result<&[u8], Reason> {
         if let Err(error) = self.peek(wanted)
             && self.start == self.end
@@ -324,7 +330,7 @@ impl Stream {
         Ok(&self.window[self.start..self.end])
     }
 
-    /// The next bytes that are in memory.
+    /// Returns the next bytes that are already in memory, without reading.
     pub(super) fn available(&self) -> &[u8] {
         &self.window[self.start..self.end]
     }
@@ -340,19 +346,23 @@ impl Stream {
         self.start = end;
     }
 
-    /// Has all that is consumed from here on be [`tapped`](Self::tapped), and forgets what was before.
+    /// Starts a copy of all bytes consumed from here on, for [`take_tapped`](Self::take_tapped). Drops an
+    /// earlier copy.
     pub(super) fn tap(&mut self) {
-        self.tap = Some(Tap { bytes: SpooledTempFile::new(TAPPED_IN_MEMORY), failed: None });
+        self.tap = Some(Tap { bytes: SpooledTempFile::new(TAP_MEMORY_BYTES), failed: None });
     }
 
-    /// What was consumed since [`tap`](Self::tap), from its first byte on.
-    pub(super) fn tapped(&mut self) -> Result<impl Read + Seek, Reason> {
+    /// Takes the copy of the bytes consumed since [`tap`](Self::tap), positioned at its first byte.
+    ///
+    /// # Errors
+    /// [`Reason::Truncated`] if no copy was started, or the error that interrupted the copy.
+    pub(super) fn take_tapped(&mut self) -> Result<impl Read + Seek, Reason> {
         let Some(Tap { mut bytes, failed }) = self.tap.take() else { return Err(Reason::Truncated) };
         failed.map_or(Ok(()), Err).and_then(|()| bytes.rewind()).map_err(Reason::Io)?;
         Ok(bytes)
     }
 
-    /// Appends the next `wanted` bytes, of any number of members. Fewer only at the end of the file.
+    /// Appends the next `wanted` bytes to `out`, across members. Appends fewer only at the end of the file.
     pub(super) fn read_up_to(&mut self, wanted: usize, out: &mut Vec<u8>) -> Result<(), Reason> {
         let mut left = wanted;
         while left > 0 {
@@ -369,9 +379,9 @@ impl Stream {
         Ok(())
     }
 
-    /// Goes to the next member after the current one is consumed. Returns false at the end of the file.
+    /// Enters the next member after the current member is consumed. Returns false at the end of the file.
     pub(super) fn next_member(&mut self) -> Result<bool, Reason> {
-        if self.pass_gap() {
+        if self.skip_gap() {
             return Ok(true);
         }
         let found = match &mut self.codec {
@@ -385,7 +395,8 @@ impl Stream {
         Ok(found)
     }
 
-    /// After an error, goes to the next member whose content `begins` as it should. Returns false if there is none.
+    /// After an error, enters the next member whose unpacked content satisfies `begins`. Returns false if
+    /// there is none.
     pub(super) fn find_member(&mut self, begins: &dyn Fn(&[u8]) -> bool) -> Result<bool, Reason> {
         let found = match &mut self.codec {
             Codec::Gzip(gzip) => gzip.find_member(begins)?,

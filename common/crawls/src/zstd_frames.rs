@@ -1,15 +1,17 @@
 //! Reads zstd files frame by frame (RFC 8878), and finds the next frame after damage.
 //!
-//! WARC writers put each record into a frame of its own, as with gzip. A WARC file may begin with the dictionary of all
-//! its frames, in a skippable frame (<https://iipc.github.io/warc-specifications/specifications/warc-zstd/>).
+//! WARC writers compress each record into its own frame, as with gzip. A WARC file may begin with a
+//! dictionary for all its frames, stored in a skippable frame
+//! (<https://iipc.github.io/warc-specifications/specifications/warc-zstd/>). The reader checks the window of
+//! every frame before it starts to decode, so that memory stays bounded.
 
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 
 use zstd::stream::raw::{DParameter, Decoder, Operation};
 
-use super::counted::{Counted, position};
+use super::counting_reader::{CountingReader, position};
 use super::error::Reason;
-use super::members::{self, BEGINNING, Signs};
+use super::members::{self, MemberPattern, PREFIX_BYTES};
 use super::zstd_header::{self, ZSTD_WINDOW_BYTES_MAX};
 
 /// The first bytes of a frame.
@@ -21,14 +23,15 @@ const DICTIONARY: [u8; 4] = [0x37, 0xa4, 0x30, 0xec];
 /// The first bytes of a skippable frame that holds a dictionary.
 const DICTIONARY_FRAME: [u8; 4] = [0x5d, 0x2a, 0x4d, 0x18];
 
-/// The largest dictionary, in bytes, as it is stored and as it is used. Writers make them of about a megabyte.
+/// The largest dictionary, in bytes. The limit applies to its stored size and to its unpacked size. Writers
+/// make dictionaries of about a megabyte.
 const DICTIONARY_BYTES_MAX: usize = 16 << 20;
 
-/// The number of bytes that may be needed to recognise a frame: its header and a block.
-const EDGE: usize = 18 + 3 + (128 << 10);
+/// Number of bytes that suffice to recognise a frame: its header and a block.
+const RECOGNITION_BYTES: usize = 18 + 3 + (128 << 10);
 
-/// Whether a file of zstd begins like this: with a frame, or with one that decoders skip.
-pub(super) fn begins_here(bytes: &[u8]) -> bool {
+/// Whether `bytes` begin like a zstd file: with a frame or a skippable frame.
+pub(super) fn is_zstd(bytes: &[u8]) -> bool {
     bytes.starts_with(&MAGIC) || is_skippable(bytes)
 }
 
@@ -38,53 +41,54 @@ fn is_skippable(magic: &[u8]) -> bool {
 
 /// A zstd file with a read position in one of its frames.
 pub(super) struct ZstdFrames {
-    file: BufReader<Counted>,
+    file: BufReader<CountingReader>,
     decoder: Decoder<'static>,
-    /// Offset of the current frame.
+    /// File offset of the current frame.
     frame: u64,
     /// Whether the current frame has been read to its end.
     ended: bool,
-    /// The largest window that a frame may ask for, in bytes.
+    /// The largest window that a frame may request, in bytes.
     window_max: u64,
 }
 
 impl ZstdFrames {
-    /// Creates a reader that is positioned before the first frame of `file`, behind a dictionary. A frame may ask for a window of
-    /// `window_max` bytes.
-    pub(super) fn new(mut file: BufReader<Counted>, window_max: u64) -> Result<Self, Reason> {
+    /// Creates a reader that is positioned before the first frame of `file`, after an optional dictionary. A
+    /// frame may request a window of at most `window_max` bytes.
+    pub(super) fn new(mut file: BufReader<CountingReader>, window_max: u64) -> Result<Self, Reason> {
         let dictionary = dictionary(&mut file)?;
         let mut decoder = Decoder::with_dictionary(&dictionary).map_err(corrupt)?;
-        // The reader looks at each header itself, and can say what the frame asks for.
+        // The decoder accepts every supported window. `next_frame` enforces the limit, because it can name
+        // the requested size.
         let log = ZSTD_WINDOW_BYTES_MAX.ilog2();
         decoder.set_parameter(DParameter::WindowLogMax(log)).map_err(corrupt)?;
         let frame = position(&file);
         Ok(Self { file, decoder, frame, ended: true, window_max: window_max.min(ZSTD_WINDOW_BYTES_MAX) })
     }
 
-    /// The offset of the current frame.
+    /// File offset of the current frame.
     pub(super) fn frame(&self) -> u64 {
         self.frame
     }
 
-    /// The number of compressed bytes read so far.
+    /// Number of compressed bytes read so far.
     pub(super) fn bytes_read(&self) -> u64 {
         position(&self.file)
     }
 
-    /// Whether the frame at an offset can be read again.
+    /// Whether [`seek`](Self::seek) works, that is, whether the source is not a pipe.
     pub(super) fn is_seekable(&self) -> bool {
         self.file.get_ref().is_seekable()
     }
 
-    /// Begins the frame at `offset`. Returns false at the end of the file.
+    /// Enters the frame at `offset`. Returns false at the end of the file.
     pub(super) fn seek(&mut self, offset: u64) -> Result<bool, Reason> {
         self.file.seek(SeekFrom::Start(offset)).map_err(Reason::Io)?;
         self.ended = true;
         self.next_frame()
     }
 
-    /// Begins the next frame that has content; the current one must have been read to its end. Returns false at the end
-    /// of the file.
+    /// Enters the next frame that is not skippable. The caller must have read the current frame to its end.
+    /// Returns false at the end of the file.
     pub(super) fn next_frame(&mut self) -> Result<bool, Reason> {
         if !self.ended {
             return Err(Reason::Truncated);
@@ -113,9 +117,9 @@ impl ZstdFrames {
             let length = zstd_header::length(header[0]);
             let header = &mut header[..length];
             self.file.read_exact(&mut header[1..]).map_err(ended_early)?;
-            let asked = zstd_header::window(header).unwrap_or(u64::MAX);
-            if asked > self.window_max {
-                return Err(Reason::ZstdWindow { asked, max: self.window_max });
+            let requested = zstd_header::window(header).unwrap_or(u64::MAX);
+            if requested > self.window_max {
+                return Err(Reason::ZstdWindow { asked: requested, max: self.window_max });
             }
             self.decoder.reinit().map_err(corrupt)?;
             let begun = self.decoder.run_on_buffers(&magic, &mut []);
@@ -124,8 +128,8 @@ impl ZstdFrames {
         }
     }
 
-    /// Decompresses into `out` and returns the number of bytes. It returns 0 at the end of the frame, after its
-    /// checksum has been verified if it has one.
+    /// Unpacks into `out` and returns the number of bytes. Returns 0 at the end of the frame, after verifying
+    /// its checksum if it has one.
     pub(super) fn read(&mut self, out: &mut [u8]) -> Result<usize, Reason> {
         while !self.ended {
             let packed = self.file.fill_buf().map_err(Reason::Io)?;
@@ -143,19 +147,19 @@ impl ZstdFrames {
         Ok(0)
     }
 
-    /// After an error in the current frame, goes to the next frame whose decompressed content `begins` as it should: the function
-    /// is given up to [`BEGINNING`] bytes. Returns false if there is no such frame. The search begins inside the current frame; in
-    /// a pipe, where the decoder failed.
+    /// After an error in the current frame, enters the next frame whose unpacked content satisfies `begins`.
+    /// The function receives up to [`PREFIX_BYTES`] bytes. Returns false if there is no such frame. The
+    /// search begins inside the current frame, or, in a pipe, where the decoder failed.
     pub(super) fn find_frame(&mut self, begins: impl Fn(&[u8]) -> bool) -> Result<bool, Reason> {
         let from = if self.ended { self.bytes_read() } else { self.frame + 1 };
         self.ended = true;
-        let signs = Signs { magic: &MAGIC, edge: EDGE };
+        let pattern = MemberPattern { magic: &MAGIC, recognition_bytes: RECOGNITION_BYTES };
         let Self { file, decoder, window_max, .. } = self;
         let fits = |frame: &[u8]| {
             let window = zstd_header::window(frame.get(MAGIC.len()..)?)?;
             (window <= *window_max).then_some(())
         };
-        if members::find(file, from, &signs, |bytes| {
+        if members::find(file, from, &pattern, |bytes| {
             fits(bytes).is_some() && unpacks_to(decoder, bytes, &begins)
         })? {
             return self.next_frame();
@@ -164,14 +168,15 @@ impl ZstdFrames {
     }
 }
 
+/// Whether `frame` begins with a zstd frame whose unpacked content satisfies `begins`.
 fn unpacks_to(decoder: &mut Decoder<'_>, frame: &[u8], begins: impl Fn(&[u8]) -> bool) -> bool {
-    let mut out = [0; BEGINNING];
+    let mut out = [0; PREFIX_BYTES];
     let unpacked = decoder.reinit().and_then(|()| decoder.run_on_buffers(frame, &mut out));
     unpacked.is_ok_and(|status| begins(&out[..status.bytes_written]))
 }
 
-/// The dictionary at the beginning of a file; empty if there is none.
-fn dictionary(file: &mut BufReader<Counted>) -> Result<Vec<u8>, Reason> {
+/// Reads the dictionary at the beginning of a file. Returns no bytes if there is none.
+fn dictionary(file: &mut BufReader<CountingReader>) -> Result<Vec<u8>, Reason> {
     if !file.fill_buf().map_err(Reason::Io)?.starts_with(&DICTIONARY_FRAME) {
         return Ok(Vec::new());
     }
@@ -190,7 +195,7 @@ fn dictionary(file: &mut BufReader<Counted>) -> Result<Vec<u8>, Reason> {
         check_size(unpacked.len() as u64)?;
         stored = unpacked;
     }
-    // Other programs may use a frame of this number for something else.
+    // Other programs may use a skippable frame with this number for other data.
     Ok(if stored.starts_with(&DICTIONARY) { stored } else { Vec::new() })
 }
 

@@ -1,18 +1,21 @@
-//! The header of a zstd frame (RFC 8878, section 3.1.1.1): how much memory the frame asks for.
+//! Parses the header of a zstd frame (RFC 8878, section 3.1.1.1) to find how much memory the frame requests.
+//!
+//! The zstd decoder only reports that a window is too large. This module tells how large, for the error
+//! message.
 
 /// The largest window that the decoder of zstd supports, in bytes.
 pub const ZSTD_WINDOW_BYTES_MAX: u64 = 1 << 31;
 
-/// The longest header of a frame behind its magic number, in bytes.
+/// Length of the longest frame header after the magic number, in bytes.
 pub(super) const HEADER_MAX: usize = 1 + 1 + 4 + 8;
 
-/// The length of a header of which `descriptor` is the first byte, in bytes.
+/// Length of a header whose first byte is `descriptor`, in bytes.
 pub(super) fn length(descriptor: u8) -> usize {
     let window = usize::from(!is_single_segment(descriptor));
     1 + window + dictionary_bytes(descriptor) + content_size_bytes(descriptor)
 }
 
-/// The window that a whole header asks for, in bytes. `None` if the header is cut off.
+/// The window that a complete header requests, in bytes. `None` if the header is cut off.
 pub(super) fn window(header: &[u8]) -> Option<u64> {
     let (descriptor, rest) = header.split_first()?;
     if !is_single_segment(*descriptor) {
@@ -20,7 +23,7 @@ pub(super) fn window(header: &[u8]) -> Option<u64> {
         let base = 1_u64 << (10 + (window >> 3));
         return Some(base + base / 8 * u64::from(window & 7));
     }
-    // A frame of a single segment is as large as its content.
+    // The window of a single-segment frame is as large as its content.
     let size = rest.get(dictionary_bytes(*descriptor)..)?.get(..content_size_bytes(*descriptor))?;
     let number = size.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte));
     Some(if size.len() == 2 { number + 256 } else { number })
@@ -61,18 +64,19 @@ mod tests {
     }
 
     #[test]
-    fn windows_are_what_frames_ask_for() {
+    fn the_window_of_a_frame_is_read_from_its_header() {
         for log in [10, 17, 23, 27] {
             let header = header(b"some content", false, log);
             assert_eq!(window(&header[..length(header[0])]), Some(1 << log), "{log}");
         }
-        // A frame that knows that its content is small asks for no more than that.
+        // A frame with a small declared content size requests no larger window than that.
         for size in [1, 255, 256, 1_000, 70_000] {
             let header = header(&vec![b'x'; size], true, 27);
             assert_eq!(window(&header[..length(header[0])]), Some(size as u64));
             assert!(length(header[0]) <= HEADER_MAX);
         }
-        // 10 exponents of 2 above 1 KiB, and seven eighths of that.
+        // A base of 2^31 and the largest base, 2^41, each with the largest mantissa: seven eighths of the
+        // base.
         assert_eq!(window(&[0, 0b1010_1111]), Some((1 << 31) / 8 * 15));
         assert_eq!(window(&[0, 0xff]), Some((1 << 41) / 8 * 15));
         for cut in [&[][..], &[0], &[0x20], &[0xe3, 1, 2, 3]] {

@@ -87,7 +87,7 @@ fn lines_stay_as_they_are() {
     assert!(kept.ends_with("\"text\": \"c\",\"doppel_group\":\"g2\",\"doppel_winner\":null,\"doppel_winner_file\":null,\"doppel_winner_id\":null,\"doppel_duplicate_of\":null,\"doppel_duplicate_of_file\":null,\"doppel_duplicate_of_id\":null,\"doppel_similarity\":null,\"doppel_reason\":null}"), "{kept}");
     let again = written(&home, "again.jsonl", &removed);
     let error = cut((&again, &[false]), true).unwrap_err().to_string();
-    assert!(error.contains("leave --annotate away"), "{error}");
+    assert!(error.contains("run the command without --annotate"), "{error}");
 }
 
 #[test]

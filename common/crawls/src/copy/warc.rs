@@ -16,7 +16,7 @@ use super::{CopyError, Fate, Job, Side, Sides};
 use crate::error::Reason;
 use crate::stream::Packing;
 use crate::wacz::Wacz;
-use crate::warc::{Form, Pages};
+use crate::warc::{ArchiveFormat, Pages};
 
 /// Copies the records of a file.
 pub(super) fn copy<W: Write>(
@@ -57,14 +57,14 @@ fn finish<W: Write>(outs: Sides<Out<W>>) -> Result<Sides<W>, CopyError> {
 
 /// Copies the records of one file.
 fn one<W: Write>(pages: &mut Pages, outs: &mut Sides<Out<W>>, job: &mut Job<'_>) -> Result<(), CopyError> {
-    if job.annotate && pages.form() == Form::Arc {
+    if job.annotate && pages.format() == ArchiveFormat::Arc {
         return Err(job.cannot(Reason::NoAnnotationsInArc));
     }
     let fates = fates(pages, job)?;
     let is_used =
         |side: &Side| *side == Side::Kept || fates.iter().flatten().any(|fate| fate.side() == *side);
     let used: Vec<Side> = Side::ALL.into_iter().filter(is_used).collect();
-    let mut records = pages.records_again().map_err(|reason| job.cannot(reason))?;
+    let mut records = pages.reopen_records().map_err(|reason| job.cannot(reason))?;
     for fate in fates {
         // A bad record is bad again, and what follows it is found again.
         let advanced = records.advance();

@@ -1,12 +1,15 @@
-//! The rows of a table in a stream of bytes, by RFC 4180: cells in quotes may have separators, line ends and doubled quotes.
+//! [`Rows`]: splits a stream of bytes into rows and cells by RFC 4180. A quoted cell may contain separators,
+//! line ends and doubled quotes. A quote inside an unquoted cell is an ordinary character. Line ends are line
+//! feeds, carriage returns, or both.
 //!
-//! Two faults cost one row, and not all rows up to the next quote:
-//! - text behind the closing quote of a cell, other than blanks, is not taken for more of the cell;
-//! - a quote that is not closed within [`LINES_MAX`] lines, or before the limit of a row or the end of the file, is taken for a stray one.
+//! A stray quote must cost one row, not all rows up to the next quote. The reader recognises two faults:
 //!
-//! In both cases the row is told as bad with the line of the opening quote, and reading goes on at the line behind that.
+//! - Text other than blanks behind the closing quote of a cell. It is never taken as more of the cell.
+//! - A quote that is not closed within [`LINES_MAX`] lines, or within the size limit of a row, or before the
+//!   end of the file. It is taken for a stray quote.
 //!
-//! A quote inside a cell that does not begin with one is a character like any other. Line ends are line feeds, carriage returns or both.
+//! In both cases, the reader reports the row up to the end of the line with the opening quote as bad. It
+//! continues with the line after that.
 
 mod scan;
 
@@ -21,20 +24,21 @@ use scan::{Scan, Step};
 /// The most cells that a row may have.
 pub(super) const CELLS_MAX: usize = 16 << 10;
 
-/// How many lines a cell may be over.
+/// Largest number of lines in a cell.
 pub(super) const LINES_MAX: u64 = 100_000;
 
-/// A cell over more lines is told, because its quote may be a stray one that a later row has closed.
-pub(super) const LINES_TOLD: u64 = 1_000;
+/// Number of lines in a quoted cell from which the reader reports the cell. Its opening quote may be a stray
+/// one that a later row has closed.
+pub(super) const LONG_QUOTE_LINES: u64 = 1_000;
 
-/// The cells of a row.
+/// A row with its cells.
 #[derive(Debug, Default)]
 pub(super) struct Cells {
-    /// All cells, one after the other.
+    /// The texts of all cells, one after the other, without quotes.
     text: Vec<u8>,
-    /// Where each ends.
+    /// End of each cell in `text`.
     ends: Vec<usize>,
-    /// The row as it was.
+    /// The row as it is in the file.
     raw: Vec<u8>,
 }
 
@@ -48,12 +52,12 @@ impl Cells {
         &self.text[begin..self.ends[cell]]
     }
 
-    /// The row as it was, with its line end.
+    /// The row as it is in the file, with its line end.
     pub(super) fn row(&self) -> &[u8] {
         &self.raw
     }
 
-    /// The same without the line end.
+    /// The row as it is in the file, without its line end.
     pub(super) fn line(&self) -> &[u8] {
         without_end(&self.raw)
     }
@@ -71,7 +75,7 @@ impl Cells {
 #[derive(Debug)]
 pub(super) struct BadRow {
     pub(super) reason: Reason,
-    /// The row as it was, up to the end of the line at fault, where it is known.
+    /// The row as it is in the file, up to the end of the faulty line. `None` if it is too long to keep.
     pub(super) line: Option<Vec<u8>>,
 }
 
@@ -81,29 +85,29 @@ impl From<Reason> for BadRow {
     }
 }
 
-/// The rows of a stream, each up to its limit.
+/// Reads the rows of a stream, each up to a size limit.
 pub(super) struct Rows {
     pub(super) stream: Stream,
     pub(super) separator: u8,
     limits: Limits,
-    /// Bytes that are read again before those of the stream, and the place of the next one.
-    again: (Vec<u8>, usize),
-    /// The line of the next byte, counted from 1.
+    /// Bytes to read again before the next bytes of the stream, and the index of the first unread one.
+    pushed_back: (Vec<u8>, usize),
+    /// Line of the next byte, counted from 1.
     line: u64,
     ended: bool,
     pub(super) broke_off: bool,
-    /// The line of the first quote that was closed after more than [`LINES_TOLD`] lines.
+    /// Line of the first quoted cell so far that spans more than [`LONG_QUOTE_LINES`] lines.
     pub(super) long_quote: Option<u64>,
 }
 
 impl Rows {
-    /// The rows of a stream whose next byte is in this line.
+    /// Creates a reader of a stream whose next byte is in this line.
     pub(super) fn new(stream: Stream, separator: u8, limits: Limits, line: u64) -> Self {
         Self {
             stream,
             separator,
             limits,
-            again: (Vec::new(), 0),
+            pushed_back: (Vec::new(), 0),
             line,
             ended: false,
             broke_off: false,
@@ -111,12 +115,12 @@ impl Rows {
         }
     }
 
-    /// Ends here, because nothing can be read.
+    /// Stops reading, because the caller cannot use the file.
     pub(super) fn break_off(&mut self) {
         (self.ended, self.broke_off) = (true, true);
     }
 
-    /// The next row. Blank lines are passed over.
+    /// Returns the next row. Skips blank lines.
     pub(super) fn next(&mut self) -> Option<Result<Cells, BadRow>> {
         while !self.ended {
             let mut scan = Scan::new(self.line);
@@ -133,86 +137,88 @@ impl Rows {
                     Step::More => {}
                     Step::Row => {
                         self.take_line_feed(&mut scan);
-                        break End::Row;
+                        break RowEnd::Row;
                     }
-                    Step::Fault(reason) => break End::Fault(reason),
+                    Step::Fault(reason) => break RowEnd::Fault(reason),
                 }
             };
             match end {
-                End::Row if scan.is_blank() => self.line = scan.line,
-                End::Row => {
+                RowEnd::Row if scan.is_blank() => self.line = scan.line,
+                RowEnd::Row => {
                     self.line = scan.line;
                     self.long_quote = self.long_quote.or(scan.long_quote);
                     return Some(scan.finish(&self.limits));
                 }
-                End::Fault(reason) => return Some(Err(self.go_behind(&scan, reason))),
-                End::Damage(damage) => {
+                RowEnd::Fault(reason) => return Some(Err(self.resume_behind_quote(&scan, reason))),
+                RowEnd::Damage(damage) => {
                     self.break_off();
                     return Some(Err(damage.into()));
                 }
-                End::File => self.ended = true,
+                RowEnd::File => self.ended = true,
             }
         }
         None
     }
 
-    /// What the end of the file, or damage, is for the row that is read.
-    fn end(&mut self, scan: &Scan, damage: Option<Reason>) -> End {
+    /// Decides how the end of the file, or damage, ends the current row.
+    fn end(&mut self, scan: &Scan, damage: Option<Reason>) -> RowEnd {
         let is_torn = !matches!(scan.raw.last(), None | Some(b'\n' | b'\r'));
         match damage {
-            // Damage is met again, and told then.
+            // Ignore damage here. A later read meets it again and reports it.
             _ if scan.is_in_quote() && scan.has_lines_behind_quote() => {
                 self.broke_off |= is_torn && damage.is_none();
-                End::Fault(Reason::OpenQuote { line: scan.quote_line })
+                RowEnd::Fault(Reason::OpenQuote { line: scan.quote_line })
             }
-            Some(damage) => End::Damage(damage),
+            Some(damage) => RowEnd::Damage(damage),
             None if scan.is_in_quote() && scan.is_whole => {
                 (self.ended, self.broke_off) = (true, true);
-                End::Fault(Reason::OpenQuote { line: scan.quote_line })
+                RowEnd::Fault(Reason::OpenQuote { line: scan.quote_line })
             }
-            None if scan.length == 0 => End::File,
+            None if scan.length == 0 => RowEnd::File,
             None => {
                 self.ended = true;
-                End::Row
+                RowEnd::Row
             }
         }
     }
 
-    /// Goes to the line behind that of a quote, of which some may have been read.
-    fn go_behind(&mut self, scan: &Scan, reason: Reason) -> BadRow {
+    /// Continues at the line after the opening quote of a faulty row, of which further lines may already be
+    /// read. Returns the bad row up to the end of the quote's line.
+    fn resume_behind_quote(&mut self, scan: &Scan, reason: Reason) -> BadRow {
         self.line = scan.quote_line + 1;
         if !scan.is_whole {
             if !scan.is_at_line_end {
-                self.pass_line(&mut Vec::new());
+                self.skip_line(&mut Vec::new());
             }
             return reason.into();
         }
         let (row, rest) = scan.raw.split_at(scan.behind_quote_line());
         let mut line = row.to_vec();
         if matches!(row.last(), Some(b'\n' | b'\r')) {
-            self.read_again(rest);
+            self.push_back(rest);
         } else {
-            self.pass_line(&mut line);
+            self.skip_line(&mut line);
         }
         line.truncate(without_end(&line).len());
         BadRow { reason, line: (line.len() <= self.limits.line_bytes_max).then_some(line) }
     }
 
-    /// Has bytes be read again that were read last.
-    fn read_again(&mut self, bytes: &[u8]) {
-        let (again, next) = &mut self.again;
-        if !again.is_empty() && bytes.len() <= *next {
-            // They are there still.
+    /// Pushes back the bytes that were read last, so that they are read again.
+    fn push_back(&mut self, bytes: &[u8]) {
+        let (pushed_back, next) = &mut self.pushed_back;
+        if !pushed_back.is_empty() && bytes.len() <= *next {
+            // The bytes are still in the buffer.
             *next -= bytes.len();
         } else {
-            let behind = again.split_off((*next).min(again.len()));
-            *again = [bytes, &behind].concat();
+            let behind = pushed_back.split_off((*next).min(pushed_back.len()));
+            *pushed_back = [bytes, &behind].concat();
             *next = 0;
         }
     }
 
-    /// Passes over what is left of a line, and adds as much of it to what is there as a row may have. Damage is met again.
-    fn pass_line(&mut self, line: &mut Vec<u8>) {
+    /// Skips the rest of a line and appends it to `line`, up to the size limit of a row. Ignores damage,
+    /// because a later read meets it again.
+    fn skip_line(&mut self, line: &mut Vec<u8>) {
         let max = self.limits.line_bytes_max;
         while let Ok(data) = self.data() {
             if data.is_empty() {
@@ -234,19 +240,19 @@ impl Rows {
         }
     }
 
-    /// Takes the line feed of a row that ends with a carriage return.
+    /// Consumes the line feed behind a row that ends with a carriage return.
     fn take_line_feed(&mut self, scan: &mut Scan) {
-        // Damage is met again, and told then.
+        // Ignore damage here. A later read meets it again and reports it.
         if scan.ends_with_return && self.data().is_ok_and(|next| next.starts_with(b"\n")) {
             self.consume(1);
-            scan.keep(b"\n", &self.limits);
+            scan.keep_raw(b"\n", &self.limits);
         }
     }
 
-    /// The next bytes; none at the end of the file.
+    /// Returns the next bytes. Empty at the end of the file.
     fn data(&mut self) -> Result<&[u8], Reason> {
-        if self.again.1 < self.again.0.len() {
-            return Ok(&self.again.0[self.again.1..]);
+        if self.pushed_back.1 < self.pushed_back.0.len() {
+            return Ok(&self.pushed_back.0[self.pushed_back.1..]);
         }
         while self.stream.data()?.is_empty() {
             if !self.stream.next_member()? {
@@ -257,23 +263,23 @@ impl Rows {
     }
 
     fn consume(&mut self, bytes: usize) {
-        let (again, next) = &mut self.again;
-        if *next < again.len() {
+        let (pushed_back, next) = &mut self.pushed_back;
+        if *next < pushed_back.len() {
             *next += bytes;
             return;
         }
-        again.clear();
+        pushed_back.clear();
         *next = 0;
         self.stream.consume(bytes);
     }
 }
 
 /// How the reading of a row ends.
-enum End {
+enum RowEnd {
     Row,
     Fault(Reason),
     Damage(Reason),
-    /// There is no row.
+    /// The file ends before a row begins.
     File,
 }
 

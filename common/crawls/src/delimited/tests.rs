@@ -6,10 +6,10 @@ use super::rows::CELLS_MAX;
 use super::*;
 use crate::{FetchedBody, InputOptions, Limits};
 
-/// What the stream gives at a time, and more.
-const TEXT_PIECE: usize = 64 << 10;
-/// Many cells.
-const ENDS_PIECE: usize = 256;
+/// Number of bytes that the stream delivers at a time.
+const STREAM_WINDOW_BYTES: usize = 64 << 10;
+/// A large number of cells.
+const MANY_CELLS: usize = 256;
 
 fn options() -> InputOptions {
     Limits::at(Timestamp::from_millis(1_800_000_000_000)).into()
@@ -44,7 +44,7 @@ fn read(name: &str, content: &str) -> Vec<String> {
 }
 
 #[test]
-fn rows_are_records_under_the_names_of_the_first() {
+fn the_first_row_names_the_columns_of_the_records() {
     let expected = [
         "https://a.org/1 2019-04-25T12:57:54Z \"two\\nlines, and a \\\"quote\\\"\"",
         "https://a.org/2 \"no date\"",
@@ -67,7 +67,7 @@ fn rows_are_records_under_the_names_of_the_first() {
 }
 
 #[test]
-fn records_without_a_url_are_named_by_id_or_number() {
+fn records_without_a_url_are_named_by_id_or_row_number() {
     assert_eq!(
         read("a.csv", "id,text\nx,one\n,two\n"),
         ["record:a.csv#x \"one\"", "record:a.csv#row=2 \"two\""]
@@ -81,7 +81,7 @@ fn records_without_a_url_are_named_by_id_or_number() {
 }
 
 #[test]
-fn a_row_of_another_number_of_cells_is_bad() {
+fn a_row_with_another_number_of_cells_is_bad() {
     let expected = [
         "bad: Row(1) 1 cells under 2 names: \"alone\"",
         "record:a.csv#b \"good\"",
@@ -92,14 +92,14 @@ fn a_row_of_another_number_of_cells_is_bad() {
 }
 
 #[test]
-fn text_is_of_any_charset() {
+fn cells_may_be_in_any_charset() {
     let latin = b"id,text\n1,caf\xe9\n2,caf\xc3\xa9\n";
     let expected = ["record:a.csv#1 \"café\"", "record:a.csv#2 \"café\""];
     assert_eq!(read_as("a.csv", latin, options()), expected);
 }
 
 #[test]
-fn rows_are_bounded_and_those_behind_are_read() {
+fn a_row_that_is_too_large_is_bad_and_the_next_rows_are_read() {
     let limits = Limits { line_bytes_max: 100, ..options().limits };
     let long = "x".repeat(300_000);
     let csv = format!("id,text\n1,good\n2,\"{long}\"\n3,good\n4,\"never closed\n{long}");
@@ -111,7 +111,7 @@ fn rows_are_bounded_and_those_behind_are_read() {
         "bad: Row(5) a row of 300000 bytes; at most 100 are taken",
     ];
     let found = read_as("a.csv", csv.as_bytes(), limits.into());
-    // The line feed of the row before counts, too.
+    // The size may include the line feed of the previous row.
     let near: Vec<_> =
         found.iter().map(|line| line.replace("300006", "300005").replace("300017", "300016")).collect();
     assert_eq!(near, expected);
@@ -124,9 +124,9 @@ fn rows_are_bounded_and_those_behind_are_read() {
 }
 
 #[test]
-fn cells_across_pieces_of_the_parser_are_whole() {
+fn cells_across_pieces_of_the_stream_are_whole() {
     let cell = |n: usize| "word ".repeat(n);
-    for n in [TEXT_PIECE / 5, TEXT_PIECE / 5 + 1, 3 * TEXT_PIECE] {
+    for n in [STREAM_WINDOW_BYTES / 5, STREAM_WINDOW_BYTES / 5 + 1, 3 * STREAM_WINDOW_BYTES] {
         let csv = format!("id,text\n1,{}\n2,{}\n", cell(n), cell(n + 1));
         let found = read("a.csv", &csv);
         assert_eq!(
@@ -134,7 +134,7 @@ fn cells_across_pieces_of_the_parser_are_whole() {
             [format!("record:a.csv#1 {:?}", cell(n)), format!("record:a.csv#2 {:?}", cell(n + 1))]
         );
     }
-    let names: Vec<_> = (0..ENDS_PIECE * 2).map(|n| format!("c{n}")).collect();
+    let names: Vec<_> = (0..MANY_CELLS * 2).map(|n| format!("c{n}")).collect();
     let csv = format!("{},text\n{}last\n", names.join(","), "x,".repeat(names.len()));
     assert_eq!(read("a.csv", &csv), ["record:a.csv#row=1 \"last\""]);
 }
@@ -151,7 +151,7 @@ fn damage_ends_the_file() {
 }
 
 #[test]
-fn a_quote_that_is_never_closed_is_told() {
+fn a_quote_that_is_never_closed_is_reported() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("a.csv");
     let read = |csv: &str| {
@@ -160,7 +160,7 @@ fn a_quote_that_is_never_closed_is_told() {
         let bad = input.by_ref().filter(|item| matches!(item, Item::Bad(_))).count();
         (bad, input.broke_off())
     };
-    // The rows behind it are read. A file that ends in the middle of a line is torn.
+    // The rows behind the open quote are read. A file that ends in the middle of a line is incomplete.
     let rows = "3,c\n4,d\n";
     for (end, bad) in [("", 1), ("\n", 1), ("\r\n", 1), (",x", 1), ("\"\"", 2), ("\"\"\n", 2)] {
         let torn = !matches!(end.as_bytes().last(), None | Some(b'\n'));
@@ -179,7 +179,7 @@ fn a_quote_that_is_never_closed_is_told() {
 }
 
 #[test]
-fn numbers_and_truth_are_text_here() {
+fn numbers_and_booleans_are_parsed_from_text() {
     let home = tempfile::tempdir().unwrap();
     let read = |content: &str| {
         let path = home.path().join("a.csv");
@@ -191,7 +191,7 @@ fn numbers_and_truth_are_text_here() {
         });
         pages.collect::<Vec<_>>()
     };
-    // In Doppel's own form, and in another.
+    // In the page form, and in another schema.
     let own = "url,text,dead,popularity\nhttps://a.org/1,a,,12\nhttps://a.org/2,,True,0.5\nhttps://a.org/3,c,false,\n";
     let expected = [(Some(12.0), false), (Some(0.5), true), (None, false)];
     assert_eq!(read(own), expected);
@@ -210,7 +210,7 @@ fn a_stray_quote_costs_one_row() {
     for end in ["\n", "\r\n", "\r"] {
         assert_eq!(read("a.csv", &swallows.replace('\n', end)), expected, "{end:?}");
     }
-    // In one line, with the hint for a backslash.
+    // In one line, with a hint about the backslash.
     assert_eq!(
         read("a.csv", "id,text\n1,\"a \\\"b\\\" c\"\n2,\"ab\"c\n3,\"d\" \n4,e \"f\" g\n"),
         [
@@ -254,7 +254,7 @@ fn a_cell_over_too_many_lines_costs_one_row() {
 }
 
 #[test]
-fn the_separator_is_named_or_said_or_found() {
+fn the_separator_is_set_by_the_user_or_declared_or_detected() {
     let expected = ["record:a.csv#1 \"a, b; c\""];
     assert_eq!(read("a.csv", "id|text\n1|a, b; c\n"), expected);
     for first in ["sep=|\n", "SEP=|\r\n", "\u{feff}sep=|\n", "\"sep=|\"\n"] {
@@ -264,7 +264,7 @@ fn the_separator_is_named_or_said_or_found() {
     assert_eq!(read_as("a.csv", b"id~text\n1~a, b; c\n", named(b'~')), expected);
     assert_eq!(read_as("a.csv", b"sep=;\nid~text\n1~a, b; c\n", named(b'~')), expected);
     assert_eq!(read_as("a.tsv", b"id|text\n1|a\tb\n", named(b'|')), ["record:a.tsv#1 \"a\\tb\""]);
-    // A column may have the name of that line.
+    // The first column may be called `sep=`.
     assert_eq!(read("a.csv", "sep=,text\n1,a\n"), ["record:a.csv#row=1 \"a\""]);
     assert_eq!(read("a.csv", "sep=;x\n\n"), Vec::<String>::new());
 }
@@ -280,7 +280,7 @@ fn comments_in_front_of_the_names_are_refused() {
         let refused = crate::open(&path, options()).map(drop).unwrap_err();
         assert!(matches!(refused.reason, Reason::Comments), "{comment:?} {refused}");
     }
-    // A name may begin so.
+    // A column name may begin with `#`.
     assert_eq!(read("a.csv", "#,text\n1,a\n2,b\n"), ["record:a.csv#row=1 \"a\"", "record:a.csv#row=2 \"b\""]);
     assert_eq!(read("a.csv", "#id,text\n"), Vec::<String>::new());
 }
@@ -292,7 +292,7 @@ fn a_guessed_id_that_repeats_names_no_row() {
 }
 
 #[test]
-fn odd_tables_are_read_as_far_as_they_are_tables() {
+fn irregular_tables_are_read_as_far_as_possible() {
     assert_eq!(
         read("a.csv", ",text,text\n0,a,b\n1,,c\n"),
         ["record:a.csv#row=1 \"a\"", "bad: Row(2) \"text\": missing: \"1,,c\""]
@@ -309,8 +309,8 @@ fn odd_tables_are_read_as_far_as_they_are_tables() {
     );
 }
 
-/// The rows by the library, which takes all that is no fault here.
-fn rows_by_the_library(csv: &[u8]) -> Vec<Vec<Vec<u8>>> {
+/// Parses rows with the library `csv_core`, which accepts everything that is not a fault here.
+fn rows_by_library(csv: &[u8]) -> Vec<Vec<Vec<u8>>> {
     let mut parser = csv_core::ReaderBuilder::new().build();
     let (mut text, mut ends) = (vec![0; csv.len() + 8], vec![0; csv.len() + 8]);
     let (mut rows, mut at) = (Vec::new(), 0);
@@ -335,7 +335,7 @@ fn rows_by_the_library(csv: &[u8]) -> Vec<Vec<Vec<u8>>> {
     }
 }
 
-/// The rows of a stream that gives so many bytes at a time, and whether one was bad.
+/// Parses rows from a stream that delivers `piece` bytes at a time. Also returns whether a row was bad.
 fn rows_in_pieces(csv: &[u8], piece: usize) -> (Vec<Vec<Vec<u8>>>, bool) {
     struct Pieces(std::io::Cursor<Vec<u8>>, usize);
     impl std::io::Read for Pieces {
@@ -362,11 +362,11 @@ fn rows_in_pieces(csv: &[u8], piece: usize) -> (Vec<Vec<Vec<u8>>>, bool) {
 
 proptest::proptest! {
     #[test]
-    fn rows_are_those_of_the_library_unless_one_is_bad(csv in "[ab,\"\n\r \\\\]{0,40}", piece in 1..20_usize) {
+    fn rows_equal_those_of_the_library_unless_one_is_bad(csv in "[ab,\"\n\r \\\\]{0,40}", piece in 1..20_usize) {
         let (found, is_bad) = rows_in_pieces(csv.as_bytes(), piece);
-        // A blank behind a closing quote is no text here.
+        // `Rows` ignores a blank behind a closing quote, and the library does not.
         if !is_bad && !csv.contains("\" ") {
-            proptest::prop_assert_eq!(&found, &rows_by_the_library(csv.as_bytes()));
+            proptest::prop_assert_eq!(&found, &rows_by_library(csv.as_bytes()));
         }
         proptest::prop_assert_eq!(found, rows_in_pieces(csv.as_bytes(), usize::MAX).0);
     }

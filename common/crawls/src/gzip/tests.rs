@@ -6,7 +6,7 @@ use flate2::{Compression, GzBuilder};
 
 use super::*;
 use crate::Limits;
-use crate::members::SEARCH;
+use crate::members::SEARCH_WINDOW_BYTES;
 use crate::stream::Stream;
 
 const RECORD: &[u8] = b"WARC/1.0\r\nWARC-Type: warcinfo\r\n";
@@ -17,10 +17,11 @@ fn member(header: GzBuilder) -> Vec<u8> {
     member.finish().unwrap()
 }
 
-/// What the search behind a damaged member at the beginning of a file finds, when `intact` is at the offset
-/// `at` and `behind` bytes of no use follow: the offset, and the first bytes there.
-fn found(at: usize, intact: &[u8], behind: usize) -> Option<(u64, Vec<u8>)> {
-    // A header, and then what no deflate data begins with.
+/// Searches a file that begins with a damaged member. The intact member `intact` is at the offset `at`, and
+/// `behind` useless bytes follow it. Returns the offset of the member that the search found, and the first
+/// bytes of its content.
+fn find_behind_damage(at: usize, intact: &[u8], behind: usize) -> Option<(u64, Vec<u8>)> {
+    // A valid header, followed by bytes with which no deflate data begin.
     let mut file = vec![0xff; at];
     file[..10].copy_from_slice(&member(GzBuilder::new())[..10]);
     file.extend(intact);
@@ -35,44 +36,61 @@ fn found(at: usize, intact: &[u8], behind: usize) -> Option<(u64, Vec<u8>)> {
     found.then(|| (stream.offset(), stream.data().unwrap().to_vec()))
 }
 
-/// Where a member may fall between two windows of a search that begins at offset 1.
-fn edges() -> impl Iterator<Item = usize> {
-    let step = SEARCH - EDGE;
+/// Offsets at which a member may straddle two windows of a search that begins at offset 1.
+fn window_edges() -> impl Iterator<Item = usize> {
+    let step = SEARCH_WINDOW_BYTES - RECOGNITION_BYTES;
     let around = |edge: usize| edge - 3..=edge + 3;
-    // Ends of the part that is searched, and of all that was read with it.
-    [1 + step, 1 + SEARCH, 1 + 2 * step, 1 + step + SEARCH].into_iter().flat_map(around)
+    // The ends of the searched part of a window, and of the whole window.
+    [1 + step, 1 + SEARCH_WINDOW_BYTES, 1 + 2 * step, 1 + step + SEARCH_WINDOW_BYTES]
+        .into_iter()
+        .flat_map(around)
 }
 
 #[test]
-fn an_intact_member_at_the_edge_of_a_search_is_found() {
+fn an_intact_member_at_the_edge_of_a_search_window_is_found() {
     let intact = member(GzBuilder::new());
-    for at in edges() {
-        for behind in [0, 1, 2 * SEARCH] {
-            assert_eq!(found(at, &intact, behind), Some((at as u64, RECORD.to_vec())), "{at} {behind}");
+    for at in window_edges() {
+        for behind in [0, 1, 2 * SEARCH_WINDOW_BYTES] {
+            assert_eq!(
+                find_behind_damage(at, &intact, behind),
+                Some((at as u64, RECORD.to_vec())),
+                "{at} {behind}"
+            );
         }
     }
 }
 
 #[test]
-fn a_member_of_the_longest_header_at_the_edge_of_a_search_is_found() {
+fn a_member_with_the_longest_header_at_the_edge_of_a_search_window_is_found() {
     let text = vec![b'x'; TEXT_MAX as usize - 2];
     let extra = vec![b'x'; usize::from(u16::MAX)];
     let intact = member(GzBuilder::new().filename(&text[..]).comment(text).extra(extra));
     let header = HEADER_MAX - 4;
     assert!((header..header + 100).contains(&intact.len()), "{} {header}", intact.len());
-    for at in edges() {
-        assert_eq!(found(at, &intact, 2 * SEARCH), Some((at as u64, RECORD.to_vec())), "{at}");
+    for at in window_edges() {
+        assert_eq!(
+            find_behind_damage(at, &intact, 2 * SEARCH_WINDOW_BYTES),
+            Some((at as u64, RECORD.to_vec())),
+            "{at}"
+        );
     }
 }
 
 #[test]
-fn a_search_ends_with_the_file() {
-    for at in [20, SEARCH - 1, SEARCH, SEARCH + 1, SEARCH + 2, 3 * SEARCH] {
-        assert_eq!(found(at, b"", 0), None, "{at}");
-        // A header alone is no member, and neither is one of something else.
-        assert_eq!(found(at, &member(GzBuilder::new())[..10], 0), None, "{at}");
+fn a_search_without_a_hit_ends_at_the_end_of_the_file() {
+    for at in [
+        20,
+        SEARCH_WINDOW_BYTES - 1,
+        SEARCH_WINDOW_BYTES,
+        SEARCH_WINDOW_BYTES + 1,
+        SEARCH_WINDOW_BYTES + 2,
+        3 * SEARCH_WINDOW_BYTES,
+    ] {
+        assert_eq!(find_behind_damage(at, b"", 0), None, "{at}");
+        // Neither a header alone nor a member with another compression method is a gzip member.
+        assert_eq!(find_behind_damage(at, &member(GzBuilder::new())[..10], 0), None, "{at}");
         let mut other = member(GzBuilder::new());
         other[2] ^= 1;
-        assert_eq!(found(at, &other, 0), None, "{at}");
+        assert_eq!(find_behind_damage(at, &other, 0), None, "{at}");
     }
 }

@@ -11,12 +11,12 @@ fn options() -> InputOptions {
     Limits::at(Timestamp::from_millis(1_800_000_000_000)).into()
 }
 
-/// What is read from a pipe through which `content` goes in small pieces.
-fn through_a_pipe(content: &[u8], options: InputOptions) -> Result<Vec<String>, String> {
+/// Reads `content` from a pipe that delivers it in small pieces. Returns the items as text, or the error.
+fn read_through_pipe(content: &[u8], options: InputOptions) -> Result<Vec<String>, String> {
     let (reader, mut writer) = pipe().unwrap();
     let content = content.to_vec();
     let feeder = thread::spawn(move || {
-        // Who reads may have enough before the end.
+        // The reader may close the pipe before the end.
         let _ = content.chunks(1_000).try_for_each(|piece| writer.write_all(piece));
     });
     let file = File::from(OwnedFd::from(reader));
@@ -54,38 +54,38 @@ fn page(number: u32, digest: &str) -> Vec<u8> {
 }
 
 #[test]
-fn records_of_a_pipe_are_named_by_it() {
+fn records_of_a_pipe_are_named_after_the_pipe() {
     let lines = "{\"id\": 1, \"text\": \"a\"}\n{\"text\": \"b\"}\n";
     let expected = ["fields", "record:stdin#1", "record:stdin#row=2"].map(str::to_owned);
     for content in
         [lines.as_bytes().to_vec(), gzip(lines.as_bytes()), zstd::encode_all(lines.as_bytes(), 1).unwrap()]
     {
-        assert_eq!(through_a_pipe(&content, options()).unwrap(), expected);
+        assert_eq!(read_through_pipe(&content, options()).unwrap(), expected);
     }
     let csv = InputOptions { format: Some(InputFormat::Csv), ..options() };
-    assert_eq!(through_a_pipe(b"id,text\n1,a\n,b\n", csv).unwrap(), expected);
+    assert_eq!(read_through_pipe(b"id,text\n1,a\n,b\n", csv).unwrap(), expected);
 }
 
 #[test]
-fn a_guessed_id_of_a_pipe_that_repeats_names_no_record() {
+fn a_guessed_id_that_repeats_in_a_pipe_names_no_record() {
     let lines: String = (0..3_000)
         .map(|n| format!("{{\"id\": {}, \"text\": \"a{n}\"}}\n", if n == 2_999 { 7 } else { n }))
         .collect();
     for content in [lines.as_bytes().to_vec(), gzip(lines.as_bytes())] {
-        let found = through_a_pipe(&content, options()).unwrap();
+        let found = read_through_pipe(&content, options()).unwrap();
         assert_eq!(
             (found.len(), &*found[1], &*found[3_000]),
             (3_001, "record:stdin#row=1", "record:stdin#row=3000")
         );
     }
-    // Where records have URLs, the ids of a pipe are not looked at.
+    // If the records have URLs, the reader does not check the ids of a pipe.
     let lines = "{\"id\": 1, \"url\": \"https://a.org/1\", \"text\": \"a\"}\n{\"id\": 2, \"text\": \"b\"}\n";
-    let found = through_a_pipe(lines.as_bytes(), options()).unwrap();
+    let found = read_through_pipe(lines.as_bytes(), options()).unwrap();
     assert_eq!(found, ["fields", "https://a.org/1", "record:stdin#row=2"]);
 }
 
 #[test]
-fn json_over_lines_is_told() {
+fn json_objects_over_several_lines_are_refused_with_a_hint() {
     let home = tempfile::tempdir().unwrap();
     let refused = |name: &str, content: &str| {
         let path = home.path().join(name);
@@ -112,7 +112,7 @@ fn json_over_lines_is_told() {
     assert!(
         refused("a.json", &format!("[\n{object}]")).starts_with("a JSON array; the format is JSON lines")
     );
-    // Torn lines, and a line alone, are none of these.
+    // Torn lines and a single line are not objects over several lines.
     for (content, items) in [
         ("{\"text\": \"torn\n{\"text\": \"a\"}\n", "3 items"),
         ("{\"text\": 1,\n{\"text\": \"a\"}\n", "3 items"),
@@ -125,16 +125,16 @@ fn json_over_lines_is_told() {
 }
 
 #[test]
-fn what_cannot_be_a_page_by_itself_is_refused() {
+fn a_pipe_with_a_page_of_html_or_text_is_refused() {
     for content in [&b"<p>page"[..], b"id,text\n1,a\n"] {
-        let error = through_a_pipe(content, options()).unwrap_err();
+        let error = read_through_pipe(content, options()).unwrap_err();
         assert!(error.starts_with("stdin: a page of HTML or text has no name here"), "{error}");
     }
-    assert!(through_a_pipe(b"\x00", options()).unwrap_err().contains("unknown format"));
+    assert!(read_through_pipe(b"\x00", options()).unwrap_err().contains("unknown format"));
 }
 
 #[test]
-fn records_in_utf_16_are_refused_with_the_way_across() {
+fn records_in_utf_16_are_refused_with_a_conversion_hint() {
     let text = "id,text\n1,a\n";
     let encoded = |mark: u16, swap: bool| {
         let units = [mark].into_iter().chain(text.encode_utf16());
@@ -142,9 +142,9 @@ fn records_in_utf_16_are_refused_with_the_way_across() {
     };
     for content in [encoded(0xfeff, false), encoded(0xfeff, true)] {
         for format in [InputFormat::Csv, InputFormat::Tsv, InputFormat::Jsonl] {
-            let said = InputOptions { format: Some(format), ..options() };
+            let format_options = InputOptions { format: Some(format), ..options() };
             for content in [content.clone(), gzip(&content)] {
-                let error = through_a_pipe(&content, said.clone()).unwrap_err();
+                let error = read_through_pipe(&content, format_options.clone()).unwrap_err();
                 assert!(error.contains("UTF-16") && error.contains("iconv"), "{error}");
             }
         }
@@ -152,25 +152,25 @@ fn records_in_utf_16_are_refused_with_the_way_across() {
 }
 
 #[test]
-fn feather_1_is_refused_with_the_way_across() {
-    let said = InputOptions { format: Some(InputFormat::Arrow), ..options() };
-    let error = through_a_pipe(b"FEA1\0\0\0\0\x01\0\0\0FEA1", said).unwrap_err();
+fn feather_1_is_refused_with_a_conversion_hint() {
+    let format_options = InputOptions { format: Some(InputFormat::Arrow), ..options() };
+    let error = read_through_pipe(b"FEA1\0\0\0\0\x01\0\0\0FEA1", format_options).unwrap_err();
     assert!(error.contains("Feather version 1 is not read; write Arrow"), "{error}");
 }
 
 #[test]
-fn damage_in_a_pipe_costs_what_it_costs_in_a_file() {
+fn damage_in_a_pipe_costs_one_record_as_in_a_file() {
     let zstd = |bytes: &[u8]| zstd::encode_all(bytes, 3).unwrap();
     let plain = |bytes: &[u8]| bytes.to_vec();
     for pack in [&gzip as &dyn Fn(&[u8]) -> Vec<u8>, &zstd, &plain] {
         let records: Vec<_> = (0..6).map(|number| pack(&page(number, ""))).collect();
         let cut = &records[2][..records[2].len() / 2];
         let file = [&records[..2].concat(), cut, &records[3..].concat()].concat();
-        let found = through_a_pipe(&file, options()).unwrap();
+        let found = read_through_pipe(&file, options()).unwrap();
         let pages: Vec<_> = found.iter().filter(|line| line.starts_with("https")).cloned().collect();
         let expected =
             |numbers: &[u32]| numbers.iter().map(|n| format!("https://a.org/{n}")).collect::<Vec<_>>();
-        // In a plain pipe the record behind was taken for the rest of the cut one.
+        // In an uncompressed pipe, the reader took the next record for the rest of the cut record.
         let expected = if records[0].starts_with(b"WARC") {
             expected(&[0, 1, 4, 5])
         } else {
@@ -189,7 +189,7 @@ fn a_revisit_in_a_pipe_has_no_original() {
          WARC-Profile: http://netpreserve.org/warc/1.1/revisit/identical-payload-digest\r\n{digest}"
     );
     let file = [gzip(&page(1, digest)), gzip(&record(&revisit, ""))].concat();
-    let found = through_a_pipe(&file, options()).unwrap();
+    let found = read_through_pipe(&file, options()).unwrap();
     assert_eq!(found, ["https://a.org/1", "skip: revisit of a record that is not found in the file"]);
 }
 

@@ -5,14 +5,14 @@ use lzma_rust2::{XzOptions, XzWriter};
 
 use super::*;
 
-fn reader(bytes: &[u8]) -> BufReader<Counted> {
+fn reader(bytes: &[u8]) -> BufReader<CountingReader> {
     let mut file = tempfile::tempfile().unwrap();
     file.write_all(bytes).unwrap();
     file.rewind().unwrap();
-    BufReader::with_capacity(100, Counted::once(file))
+    BufReader::with_capacity(100, CountingReader::unseekable(file))
 }
 
-fn all(mut read: impl FnMut(&mut [u8]) -> Result<usize, Reason>) -> Result<Vec<u8>, Reason> {
+fn read_all(mut read: impl FnMut(&mut [u8]) -> Result<usize, Reason>) -> Result<Vec<u8>, Reason> {
     let (mut content, mut out) = (Vec::new(), [0; 1_000]);
     loop {
         match read(&mut out)? {
@@ -24,14 +24,14 @@ fn all(mut read: impl FnMut(&mut [u8]) -> Result<usize, Reason>) -> Result<Vec<u
 
 fn from_bzip2(bytes: &[u8]) -> Result<Vec<u8>, Reason> {
     let mut bzip2 = Bzip2::new(reader(bytes));
-    let content = all(|out| bzip2.read(out))?;
+    let content = read_all(|out| bzip2.read(out))?;
     assert_eq!(bzip2.bytes_read(), bytes.len() as u64);
     Ok(content)
 }
 
 fn from_xz(bytes: &[u8]) -> Result<Vec<u8>, Reason> {
     let mut xz = Xz::new(reader(bytes));
-    let content = all(|out| xz.read(out))?;
+    let content = read_all(|out| xz.read(out))?;
     assert_eq!(xz.bytes_read(), bytes.len() as u64);
     Ok(content)
 }
@@ -62,13 +62,13 @@ fn text() -> Vec<u8> {
 
 type Reader = fn(&[u8]) -> Result<Vec<u8>, Reason>;
 type Writer = fn(&[u8]) -> Vec<u8>;
-const BOTH: [(Reader, Writer); 2] = [(from_bzip2, bzip2), (from_xz, xz)];
+const FORMATS: [(Reader, Writer); 2] = [(from_bzip2, bzip2), (from_xz, xz)];
 
 #[test]
 fn concatenated_streams_are_one_content() {
     let text = text();
     let (first, second) = text.split_at(text.len() / 3);
-    for (read, write) in BOTH {
+    for (read, write) in FORMATS {
         assert_eq!(read(&write(&text)).unwrap(), text);
         assert_eq!(read(&[write(first), write(b""), write(second)].concat()).unwrap(), text);
         assert_eq!(read(&write(b"")).unwrap(), b"");
@@ -78,9 +78,9 @@ fn concatenated_streams_are_one_content() {
 }
 
 #[test]
-fn damage_is_told() {
+fn damage_is_reported() {
     let text = text();
-    for (read, write) in BOTH {
+    for (read, write) in FORMATS {
         let file = write(&text);
         for cut in [7, 20, file.len() / 2, file.len() - 1] {
             let error = read(&file[..cut]).unwrap_err();
@@ -102,8 +102,8 @@ fn the_memory_of_an_xz_file_is_bounded() {
 }
 
 #[test]
-fn the_beginning_tells_them() {
+fn a_file_is_recognised_by_its_first_bytes() {
     assert!(is_bzip2(&bzip2(b"")[..8]) && is_bzip2(&bzip2(b"text")[..8]));
     assert!(!is_bzip2(b"BZh9 is a word") && !is_bzip2(b"BZh"));
-    assert!(xz(b"").starts_with(&XZ));
+    assert!(xz(b"").starts_with(&XZ_MAGIC));
 }

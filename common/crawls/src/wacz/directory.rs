@@ -1,4 +1,7 @@
-//! The files in a WACZ file, by the central directory of the ZIP file.
+//! Lists the files in a WACZ file from the central directory of the ZIP format.
+//!
+//! The archive is untrusted. The module checks that every entry lies within the file, that entries do not
+//! overlap, and that their number is bounded.
 
 use std::fs::File;
 use std::ops::Range;
@@ -6,34 +9,34 @@ use std::ops::Range;
 use rawzip::{CompressionMethod, RECOMMENDED_BUFFER_SIZE, ZipArchive};
 
 use crate::error::Reason;
-use crate::names::{extension, unpacked};
+use crate::names::{extension, without_compression_ending};
 
-/// How many files a WACZ file may have.
+/// Largest number of files in a WACZ file.
 const FILES_MAX: usize = 100_000;
 
-/// A file in the archive.
+/// A readable file in the archive.
 pub(super) struct Entry {
     pub(super) name: String,
-    /// Where its stored bytes are.
+    /// Byte range of its stored data in the archive.
     pub(super) range: Range<u64>,
     pub(super) is_deflated: bool,
 }
 
-/// A file that cannot be read, and why.
-pub(super) struct Problem {
+/// A file in the archive that cannot be read, and the reason.
+pub(super) struct UnreadableFile {
     pub(super) name: String,
     pub(super) reason: Reason,
 }
 
-/// What a WACZ file has.
-pub(super) struct Directory {
-    /// The WARC files in the order of their names, and what else may have records and cannot be read.
-    pub(super) entries: Vec<Result<Entry, Problem>>,
-    /// The lists of pages.
+/// The files of a WACZ archive that matter for reading its pages.
+pub(super) struct CentralDirectory {
+    /// WARC files in the order of their names, and other files that may contain records but cannot be read.
+    pub(super) entries: Vec<Result<Entry, UnreadableFile>>,
+    /// Lists of pages.
     pub(super) pages: Vec<Entry>,
 }
 
-impl Directory {
+impl CentralDirectory {
     pub(super) fn read(file: &File) -> Result<Self, Reason> {
         let bytes = file.metadata().map_err(Reason::Io)?.len();
         let mut buffer = vec![0; RECOMMENDED_BUFFER_SIZE];
@@ -48,9 +51,9 @@ impl Directory {
                 return Err(Reason::Wacz(format!("it has more than {FILES_MAX} files")));
             }
             let name = String::from_utf8_lossy(entry.file_path().as_bytes()).into_owned();
-            let Some(kind) = Kind::of(&name).filter(|_| !entry.is_dir()) else { continue };
+            let Some(kind) = EntryKind::from_name(&name).filter(|_| !entry.is_dir()) else { continue };
             let read = match entry.compression_method() {
-                _ if kind == Kind::Wacz => {
+                _ if kind == EntryKind::Wacz => {
                     Err("a WACZ file inside another one is not read; unpack it".to_owned())
                 }
                 _ if entry.flags().is_encrypted() => Err("it is encrypted".to_owned()),
@@ -68,13 +71,13 @@ impl Directory {
                 Ok(Entry { name: name.clone(), range: start..end, is_deflated })
             });
             match (kind, read) {
-                (Kind::Pages, Ok(entry)) => found.pages.push(entry),
-                // What a list of pages would say is not needed.
-                (Kind::Pages, Err(_)) => {}
-                (_, read) => found.entries.push(read.map_err(|reason| Problem { name, reason })),
+                (EntryKind::Pages, Ok(entry)) => found.pages.push(entry),
+                // A list of pages is optional, so an unreadable list is not an error.
+                (EntryKind::Pages, Err(_)) => {}
+                (_, read) => found.entries.push(read.map_err(|reason| UnreadableFile { name, reason })),
             }
         }
-        // Of files that share their bytes a small archive can have any number.
+        // If files shared their bytes, a small archive could contain any number of them.
         if stored > bytes {
             return Err(Reason::Wacz("its files overlap".to_owned()));
         }
@@ -88,17 +91,17 @@ impl Directory {
     }
 }
 
-/// What a file in the archive is by its name.
+/// Role of a file in the archive, by its name.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum EntryKind {
     Warc,
     Wacz,
     Pages,
 }
 
-impl Kind {
-    fn of(name: &str) -> Option<Self> {
-        let ending = |name: &str| extension(&unpacked(name.as_ref()));
+impl EntryKind {
+    fn from_name(name: &str) -> Option<Self> {
+        let ending = |name: &str| extension(&without_compression_ending(name.as_ref()));
         match name.split_once('/') {
             _ if ending(name) == "wacz" => Some(Self::Wacz),
             Some(("archive", rest)) if matches!(&*ending(rest), "warc" | "wet" | "arc") => Some(Self::Warc),
@@ -108,10 +111,10 @@ impl Kind {
     }
 }
 
-fn name(entry: &Result<Entry, Problem>) -> &str {
+fn name(entry: &Result<Entry, UnreadableFile>) -> &str {
     match entry {
         Ok(entry) => &entry.name,
-        Err(problem) => &problem.name,
+        Err(unreadable) => &unreadable.name,
     }
 }
 

@@ -1,8 +1,10 @@
-//! Reads WACZ files (<https://specs.webrecorder.net/wacz/1.1.1/>): a ZIP file with the WARC files of a crawl in `archive/`, and what is
-//! known of its pages in `pages/`.
+//! Reads WACZ files (<https://specs.webrecorder.net/wacz/1.1.1/>). A WACZ file is a ZIP file with the WARC
+//! files of a crawl in `archive/`, and lists of its pages in `pages/`.
 //!
-//! A page whose record has no date has the date that `pages/*.jsonl` gives its URL. Titles are not used: the page has its own. Nothing
-//! is written to disk, so names of files in the archive are only compared, and `..` in them has no effect.
+//! The reader presents all WARC files as one stream of pages. A page whose record has no date gets the date
+//! that `pages/*.jsonl` lists for its URL. Titles in these lists are not used, because the page has its own
+//! title. The reader never writes to disk. It only compares the names of files in the archive, so `..` in a
+//! name has no effect.
 
 mod directory;
 mod pages;
@@ -12,31 +14,32 @@ use std::path::Path;
 use std::sync::Arc;
 use std::vec;
 
-use directory::{Directory, Entry, Problem};
+use directory::{CentralDirectory, Entry, UnreadableFile};
 
 use crate::error::{InputError, Place, Reason};
 use crate::format::{self, Format};
 use crate::page_dates::PageDates;
-use crate::part::Part;
+use crate::part::FilePart;
 use crate::warc::Pages;
 use crate::{InputOptions, Item};
 
-/// The pages of all WARC files in a WACZ file, in the order of the names of these.
+/// Reader of the pages of all WARC files in a WACZ file, in the order of the names of these files.
 pub(super) struct Wacz {
     path: Arc<Path>,
     file: Arc<File>,
     options: InputOptions,
     dates: Arc<PageDates>,
-    /// WARC files that are to be read, and what else is to be told of.
-    entries: vec::IntoIter<Result<Entry, Problem>>,
+    /// WARC files still to be read, and unreadable files still to be reported.
+    entries: vec::IntoIter<Result<Entry, UnreadableFile>>,
+    /// The WARC file that is being read.
     current: Option<Pages>,
-    /// What was counted in the WARC files before the current one.
-    before: Counts,
+    /// Counts of the WARC files before the current one.
+    finished_files: ReadCounts,
 }
 
-/// What is counted while a WARC file is read.
+/// Counts that accumulate over the WARC files.
 #[derive(Clone, Copy, Default)]
-struct Counts {
+struct ReadCounts {
     bytes_read: u64,
     unpacked: u64,
     skipped_bytes: u64,
@@ -45,8 +48,8 @@ struct Counts {
     broke_off: bool,
 }
 
-impl Counts {
-    fn with(self, pages: &Pages) -> Self {
+impl ReadCounts {
+    fn plus(self, pages: &Pages) -> Self {
         Self {
             bytes_read: self.bytes_read + pages.bytes_read(),
             unpacked: pages.unpacked(),
@@ -59,21 +62,21 @@ impl Counts {
 }
 
 impl Wacz {
-    /// Those of a file that is called `path`.
+    /// Opens a WACZ file that is called `path`.
     pub(super) fn new(path: &Arc<Path>, file: File, options: InputOptions) -> Result<Self, Reason> {
         let file = Arc::new(file);
-        let Directory { entries, pages } = Directory::read(&file)?;
+        let CentralDirectory { entries, pages } = CentralDirectory::read(&file)?;
         let (dates, ignored_dates) = pages::dates(&file, &pages, &options.limits);
-        let before = Counts { ignored_dates, ..Counts::default() };
+        let finished_files = ReadCounts { ignored_dates, ..ReadCounts::default() };
         let (path, entries) = (Arc::clone(path), entries.into_iter());
-        Ok(Self { path, file, options, dates: Arc::new(dates), entries, current: None, before })
+        Ok(Self { path, file, options, dates: Arc::new(dates), entries, current: None, finished_files })
     }
 
-    fn counts(&self) -> Counts {
-        self.current.as_ref().map_or(self.before, |pages| self.before.with(pages))
+    fn counts(&self) -> ReadCounts {
+        self.current.as_ref().map_or(self.finished_files, |pages| self.finished_files.plus(pages))
     }
 
-    /// The number of stored bytes of WARC files read.
+    /// Number of stored bytes of WARC files read.
     pub(super) fn bytes_read(&self) -> u64 {
         self.counts().bytes_read
     }
@@ -94,7 +97,7 @@ impl Wacz {
         self.counts().broke_off
     }
 
-    /// The record that was read last, by its place in the WACZ file.
+    /// Position of the last record in the WACZ file.
     pub(super) fn place(&self) -> Place {
         self.current.as_ref().map_or(Place::File, Pages::place)
     }
@@ -104,18 +107,18 @@ impl Wacz {
         self.current.as_ref()
     }
 
-    /// Goes to the next WARC file. `None` at the end, an error item where a file cannot be read.
+    /// Enters the next WARC file. `None` at the end, or an error item if a file cannot be read.
     pub(super) fn next_file(&mut self) -> Option<Result<&mut Pages, Item>> {
-        self.before = self.counts();
+        self.finished_files = self.counts();
         self.current = None;
         let opened = match self.entries.next()? {
-            Ok(entry) => self.open(&entry).map_err(|reason| Problem { name: entry.name, reason }),
-            Err(problem) => Err(problem),
+            Ok(entry) => self.open(&entry).map_err(|reason| UnreadableFile { name: entry.name, reason }),
+            Err(unreadable) => Err(unreadable),
         };
         Some(match opened {
             Ok(pages) => Ok(self.current.insert(pages)),
-            Err(Problem { name, reason }) => {
-                self.before.broke_off = true;
+            Err(UnreadableFile { name, reason }) => {
+                self.finished_files.broke_off = true;
                 let path = Arc::from(self.path.join(name));
                 Err(Item::Bad(InputError::new(&path, Place::File, reason)))
             }
@@ -123,13 +126,13 @@ impl Wacz {
     }
 
     fn open(&self, entry: &Entry) -> Result<Pages, Reason> {
-        let part = Part::new(&self.file, entry.range.clone(), entry.is_deflated);
-        let format = format::of(Path::new(&entry.name), None, &mut part.open(&self.options.limits)?)?;
+        let part = FilePart::new(&self.file, entry.range.clone(), entry.is_deflated);
+        let format = format::detect(Path::new(&entry.name), None, &mut part.open(&self.options.limits)?)?;
         if format != Format::Warc {
             return Err(Reason::Wacz("it is no WARC file".to_owned()));
         }
-        let pages = Pages::of_part(&self.path, part, &self.options)?.with_dates(Arc::clone(&self.dates));
-        Ok(pages.behind(self.before.unpacked))
+        let pages = Pages::from_part(&self.path, part, &self.options)?.with_dates(Arc::clone(&self.dates));
+        Ok(pages.with_unpacked_before(self.finished_files.unpacked))
     }
 }
 

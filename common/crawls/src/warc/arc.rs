@@ -1,38 +1,38 @@
-//! Parses the heads of ARC records.
+//! Parses the heads of ARC records into the same [`Head`] as heads of WARC records.
 
 use super::head::{Field, Head, Kind};
-use crate::arc_line::{ABOUT, Parts};
+use crate::arc_line::{ArcLine, FILE_DESCRIPTION_SCHEME};
 use crate::error::HeadError;
-use crate::warc_version::shown;
+use crate::warc_version::excerpt;
 
-/// The name of the field that holds the length.
+/// Name of the field with the length of the block, for messages.
 const LENGTH: &str = "Archive-length";
 
-/// Parses the line of a record.
+/// Parses the head line of a record.
 pub(super) fn parse(line: &[u8]) -> Result<Head, HeadError> {
-    let parts = Parts::of(line).ok_or_else(|| HeadError::Arc(shown(line)))?;
+    let parts = ArcLine::parse(line).ok_or_else(|| HeadError::Arc(excerpt(line)))?;
     let length = parts.length.ok_or(HeadError::Missing(LENGTH))?;
     let digits = str::from_utf8(&line[length]).unwrap_or_default();
     let is_number = digits.bytes().all(|b| b.is_ascii_digit());
     let length = digits.parse().ok().filter(|_| is_number);
-    let length = length.ok_or_else(|| HeadError::Bad(LENGTH, shown(digits.as_bytes())))?;
-    let kind = if line.starts_with(ABOUT) { Kind::Aside } else { Kind::Archived };
+    let length = length.ok_or_else(|| HeadError::Bad(LENGTH, excerpt(digits.as_bytes())))?;
+    let kind = if line.starts_with(FILE_DESCRIPTION_SCHEME) { Kind::Auxiliary } else { Kind::ArcResponse };
     let fields = [(Field::Target, parts.url), (Field::Date, parts.date), (Field::ContentType, parts.media)];
-    Ok(Head::of_arc(kind, length, fields))
+    Ok(Head::from_arc(kind, length, fields))
 }
 
-/// The head of a description of a file that has so many bytes.
-pub(super) fn about(bytes: usize) -> Head {
-    Head::of_arc(Kind::Aside, bytes as u64, [])
+/// Creates the head of a file description whose block has this number of bytes.
+pub(super) fn file_description_head(bytes: usize) -> Head {
+    Head::from_arc(Kind::Auxiliary, bytes as u64, [])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arc_line::{begins_here, is_arc};
+    use crate::arc_line::{is_arc, is_record_start};
 
     #[test]
-    fn lines_of_both_versions() {
+    fn heads_of_both_versions_are_parsed() {
         for (line, url, date, media, length) in [
             (
                 "http://a/0 10.0.0.1 20000121183500 text/html 393\n",
@@ -80,15 +80,15 @@ mod tests {
                 (url, date, media),
                 "{line}"
             );
-            assert_eq!((head.kind, head.length), (Kind::Archived, length));
+            assert_eq!((head.kind, head.length), (Kind::ArcResponse, length));
         }
-        let about = b"filedesc://a.arc 0.0.0.0 20000121183500 text/plain 77\n";
-        assert_eq!(parse(about).unwrap().kind, Kind::Aside);
-        assert!(is_arc(about));
+        let description = b"filedesc://a.arc 0.0.0.0 20000121183500 text/plain 77\n";
+        assert_eq!(parse(description).unwrap().kind, Kind::Auxiliary);
+        assert!(is_arc(description));
     }
 
     #[test]
-    fn what_is_no_line_says_why() {
+    fn a_line_that_is_not_a_head_is_refused_with_the_reason() {
         for (line, expected) in [
             ("<html>\n", HeadError::Arc("<html>".to_owned())),
             ("", HeadError::Arc(String::new())),
@@ -106,7 +106,7 @@ mod tests {
             "http://a/ 1.2.3.4 20000121183500 text/html 5",
             "at 1.2.3.4 20000121 x 5\n",
         ] {
-            assert!(!begins_here(text.as_bytes()), "{text}");
+            assert!(!is_record_start(text.as_bytes()), "{text}");
         }
     }
 }

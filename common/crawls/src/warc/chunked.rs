@@ -7,20 +7,20 @@ use crate::error::Reason;
 /// The longest line with the size of a chunk and its extensions, in bytes.
 const SIZE_LINE_MAX: usize = 4 << 10;
 
-/// What is read of a coded body.
+/// A decoded body.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Decoded<'a> {
+pub(super) struct DecodedBody<'a> {
     pub(super) bytes: Cow<'a, [u8]>,
-    /// Whether the coded body ends before its end is marked.
+    /// Whether the coded body ends before its end mark.
     pub(super) is_cut_off: bool,
 }
 
-/// Joins the chunks of a body. Extensions of chunks and fields after the last chunk are left out. The incomplete last
-/// chunk of a body that is cut off is used as far as it goes.
+/// Joins the chunks of a body. Leaves out chunk extensions and trailer fields. If the body is cut off, uses
+/// the incomplete last chunk as far as it goes.
 ///
 /// # Errors
-/// When something else stands where a chunk has to begin.
-pub(super) fn unchunked(body: &[u8]) -> Result<Decoded<'static>, Reason> {
+/// If a chunk does not begin with a valid size line.
+pub(super) fn decode_chunked(body: &[u8]) -> Result<DecodedBody<'static>, Reason> {
     let mut joined = Vec::with_capacity(body.len());
     let mut rest = body;
     let is_cut_off = loop {
@@ -34,20 +34,21 @@ pub(super) fn unchunked(body: &[u8]) -> Result<Decoded<'static>, Reason> {
         let Some(after) = data.get(size..) else { break true };
         rest = after.strip_prefix(b"\r\n").or_else(|| after.strip_prefix(b"\n")).unwrap_or(after);
     };
-    Ok(Decoded { bytes: joined.into(), is_cut_off })
+    Ok(DecodedBody { bytes: joined.into(), is_cut_off })
 }
 
-/// Whether the body is really chunked. Some writers of records undo the chunking.
-pub(super) fn begins_with_chunk(body: &[u8]) -> bool {
+/// Whether a body really begins with a chunk. Some writers of records undo the chunking but keep the field
+/// that names it.
+pub(super) fn is_chunked(body: &[u8]) -> bool {
     let Some(Ok((size, data))) = chunk(body) else { return false };
     let ends_line = |after: &[u8]| matches!(after, [] | [b'\r' | b'\n', ..]);
-    // A text may begin with a line that looks like a size. Lines of a text mostly end with a line feed alone.
+    // A text may begin with a line that looks like a size. Most lines of text end with a line feed alone.
     let is_short = body[..body.len() - data.len()].ends_with(b"\r\n");
     data.get(size..).map_or(is_short, ends_line)
 }
 
-/// The size of the chunk at the beginning of `bytes`, and the bytes after the size line. `None` if the bytes
-/// end within the size line.
+/// Size of the chunk at the beginning of `bytes`, and the bytes after the size line. `None` if the bytes end
+/// within the size line.
 fn chunk(bytes: &[u8]) -> Option<Result<(usize, &[u8]), Reason>> {
     let line_end = memchr::memchr(b'\n', &bytes[..bytes.len().min(SIZE_LINE_MAX)]);
     let line = line_end.map_or(bytes, |end| &bytes[..end]);

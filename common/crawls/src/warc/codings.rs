@@ -1,13 +1,14 @@
-//! Undoes the codings of an HTTP body: Content-Encoding and Transfer-Encoding (RFC 9110, section 8.4; RFC 9112, section 6.1).
+//! Undoes the *codings* of an HTTP body: Content-Encoding and Transfer-Encoding (RFC 9110, section 8.4; RFC
+//! 9112, section 6.1).
 //!
-//! Heads and bodies often disagree. Servers name one coding and send another, and writers of records undo codings but
-//! keep the headers that name them. So the bytes decide:
+//! Heads and bodies often disagree. Servers name one coding and send another. Writers of records undo codings
+//! but keep the header fields that name them. So the bytes decide:
 //!
-//! - a body that begins like gzip or zstd is that, whatever the head names;
-//! - a body that is text is used as it is;
-//! - for other bodies all codings without a certain beginning (zlib, raw deflate, brotli) are tried, first the one that
-//!   the head names;
-//! - a body that fits none of these is an error, never text.
+//! - A body that begins like gzip or zstd is that, whatever the head names.
+//! - A body that is text is used as it is.
+//! - For any other body, the module tries all codings without a magic number (zlib, raw deflate, brotli). It
+//!   tries the coding that the head names first.
+//! - A body that fits none of these is an error, never text.
 //!
 //! Invariant: no layer unpacks to more than the largest page, and the number of layers is bounded.
 
@@ -15,18 +16,18 @@ use std::borrow::Cow;
 
 use doppel_charset::{check_text, decode_text};
 
-use super::chunked::{Decoded, begins_with_chunk, unchunked};
-use super::unpack::{End, Packing, Unpacked};
+use super::chunked::{DecodedBody, decode_chunked, is_chunked};
+use super::unpack::{BodyCompression, UnpackEnd, UnpackedBody};
 use crate::error::Reason;
 use crate::limits::Limits;
 
 /// The largest number of codings that a head may name.
-const CODINGS_MAX: usize = 8;
+const NAMED_MAX: usize = 8;
 
-/// The largest number of packings that are undone without a name.
+/// The largest number of compressions that are undone although no field names them.
 const UNNAMED_MAX: usize = 2;
 
-/// The values of the fields of a head that name codings, in order.
+/// The values of the head fields that name codings, in order.
 #[derive(Default)]
 pub(super) struct Codings<'a> {
     pub(super) content: Vec<&'a [u8]>,
@@ -37,125 +38,127 @@ pub(super) struct Codings<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Coding {
     Chunked,
-    Packed(Packing),
-    /// The name of a coding that is not known here.
+    Packed(BodyCompression),
+    /// A coding that Doppel does not know, by its name.
     Unknown(String),
 }
 
 impl Coding {
-    /// The coding of a name in any case; none of a name that stands for no coding.
-    fn named(name: &str) -> Option<Self> {
+    /// Returns the coding for a lower-case name. `None` for a name that stands for no coding.
+    fn from_name(name: &str) -> Option<Self> {
         Some(match name {
             "" | "identity" | "none" | "binary" | "8bit" | "7bit" => return None,
-            // aws-chunked has signatures as extensions of its chunks.
+            // The chunks of aws-chunked have signatures as extensions.
             "chunked" | "aws-chunked" => Self::Chunked,
-            "gzip" | "x-gzip" | "gz" => Self::Packed(Packing::Gzip),
-            "deflate" | "x-deflate" | "zlib" => Self::Packed(Packing::Zlib),
-            "br" | "x-br" | "brotli" => Self::Packed(Packing::Brotli),
-            "zstd" | "x-zstd" => Self::Packed(Packing::Zstd),
+            "gzip" | "x-gzip" | "gz" => Self::Packed(BodyCompression::Gzip),
+            "deflate" | "x-deflate" | "zlib" => Self::Packed(BodyCompression::Zlib),
+            "br" | "x-br" | "brotli" => Self::Packed(BodyCompression::Brotli),
+            "zstd" | "x-zstd" => Self::Packed(BodyCompression::Zstd),
             other => Self::Unknown(other.chars().take(40).collect()),
         })
     }
 }
 
 impl Codings<'_> {
-    /// The codings in the order in which they were applied: a body is transferred after its content is encoded.
-    fn named(&self) -> Vec<Coding> {
+    /// Returns the codings in the order in which the server applied them. A server encodes the content before
+    /// it encodes the transfer.
+    fn parse(&self) -> Vec<Coding> {
         let lists = self.content.iter().chain(&self.transfer);
         let names = lists.flat_map(|list| list.split(|byte| *byte == b',')).filter_map(|name| {
             let name = name.split(|byte| *byte == b';').next().unwrap_or_default();
             let name = String::from_utf8_lossy(name).to_ascii_lowercase();
-            Coding::named(name.trim_matches(|c: char| c.is_whitespace() || matches!(c, '"' | '\'')))
+            Coding::from_name(name.trim_matches(|c: char| c.is_whitespace() || matches!(c, '"' | '\'')))
         });
-        names.take(CODINGS_MAX + 1).collect()
+        names.take(NAMED_MAX + 1).collect()
     }
 
-    /// Undoes all codings of `body`, those that no field names, too. `charset` is the declared charset of its text.
+    /// Undoes all codings of `body`, including those that no field names. `charset` is the declared charset
+    /// of its text.
     ///
     /// # Errors
-    /// When the body cannot be decoded, or becomes too large.
+    /// If the body cannot be decoded, or becomes too large.
     pub(super) fn undo<'b>(
         &self,
         body: &'b [u8],
         charset: Option<&str>,
         limits: &Limits,
-    ) -> Result<Decoded<'b>, Reason> {
-        let mut named = self.named();
-        if named.len() > CODINGS_MAX {
-            return Err(Reason::Codings(CODINGS_MAX));
+    ) -> Result<DecodedBody<'b>, Reason> {
+        let mut named = self.parse();
+        if named.len() > NAMED_MAX {
+            return Err(Reason::Codings(NAMED_MAX));
         }
-        let mut body = Body { bytes: Cow::Borrowed(body), is_cut_off: false, charset, limits };
+        let mut body = CodedBody { bytes: Cow::Borrowed(body), is_cut_off: false, charset, limits };
         while let Some(coding) = named.pop() {
             match coding {
-                Coding::Chunked if begins_with_chunk(&body.bytes) => body.join_chunks()?,
+                Coding::Chunked if is_chunked(&body.bytes) => body.join_chunks()?,
                 Coding::Chunked => {}
                 other => body.undo(&other)?,
             }
         }
         body.undo_unnamed()?;
-        Ok(Decoded { bytes: body.bytes, is_cut_off: body.is_cut_off })
+        Ok(DecodedBody { bytes: body.bytes, is_cut_off: body.is_cut_off })
     }
 }
 
 /// A body whose codings are undone one by one.
-struct Body<'b, 'l> {
+struct CodedBody<'b, 'l> {
     bytes: Cow<'b, [u8]>,
     is_cut_off: bool,
     charset: Option<&'l str>,
     limits: &'l Limits,
 }
 
-impl Body<'_, '_> {
+impl CodedBody<'_, '_> {
     fn join_chunks(&mut self) -> Result<(), Reason> {
-        let joined = unchunked(&self.bytes)?;
+        let joined = decode_chunked(&self.bytes)?;
         self.bytes = joined.bytes;
         self.is_cut_off |= joined.is_cut_off;
         Ok(())
     }
 
-    /// Undoes one coding, unless the body is not in any.
+    /// Undoes one coding, unless the body shows that nothing encodes it.
     fn undo(&mut self, coding: &Coding) -> Result<(), Reason> {
-        if self.bytes.is_empty() || begins_like_a_document(&self.bytes) {
+        if self.bytes.is_empty() || is_document(&self.bytes) {
             return Ok(());
         }
-        if let Some(packing) = Packing::by_magic(&self.bytes) {
-            return self.unpack(packing);
+        if let Some(compression) = BodyCompression::from_magic(&self.bytes) {
+            return self.unpack(compression);
         }
-        // Compressed data of more than some bytes are no valid UTF-8.
+        // Compressed data are not valid UTF-8 unless they are very short.
         if std::str::from_utf8(&self.bytes).is_ok_and(|text| check_text(text).is_ok()) {
             return Ok(());
         }
-        if let Some(found) = self.search(coding)? {
-            self.take(found);
+        if let Some(found) = self.try_compressions(coding)? {
+            self.accept(found);
             return Ok(());
         }
         if self.is_text() {
             return Ok(());
         }
-        // A writer of records has removed the field that names the chunking.
-        if begins_with_chunk(&self.bytes) {
+        // The writer of the record has removed the field that names the chunking.
+        if is_chunked(&self.bytes) {
             self.join_chunks()?;
             return self.undo(coding);
         }
         Err(match coding {
-            Coding::Packed(packing) => Reason::Encoding(packing.name()),
+            Coding::Packed(compression) => Reason::Encoding(compression.name()),
             Coding::Unknown(name) => Reason::Coding(name.clone()),
             Coding::Chunked => Reason::Encoding("chunked"),
         })
     }
 
-    /// Undoes packings that no field names and that the first bytes show.
+    /// Undoes compressions that no field names and that the first bytes prove.
     fn undo_unnamed(&mut self) -> Result<(), Reason> {
         for _ in 0..UNNAMED_MAX {
-            match Packing::by_magic(&self.bytes) {
-                Some(packing) => self.unpack(packing)?,
-                // The usual headers of zlib.
+            match BodyCompression::from_magic(&self.bytes) {
+                Some(compression) => self.unpack(compression)?,
+                // The usual zlib headers.
                 None if matches!(*self.bytes, [0x78, 0x01 | 0x5e | 0x9c | 0xda, ..]) && !self.is_text() => {
-                    let zlib = Packing::Zlib.unpack(&self.bytes, self.limits.page_bytes_max);
-                    if !matches!(zlib.end, End::Whole | End::Followed) {
+                    let zlib = BodyCompression::Zlib.unpack(&self.bytes, self.limits.page_bytes_max);
+                    if !matches!(zlib.end, UnpackEnd::Whole | UnpackEnd::Followed) {
                         return Ok(());
                     }
-                    self.take(zlib);
+                    self.accept(zlib);
                 }
                 None => return Ok(()),
             }
@@ -163,37 +166,40 @@ impl Body<'_, '_> {
         Ok(())
     }
 
-    /// Undoes a packing that the first bytes show.
-    fn unpack(&mut self, packing: Packing) -> Result<(), Reason> {
+    /// Undoes a compression that the first bytes prove.
+    fn unpack(&mut self, compression: BodyCompression) -> Result<(), Reason> {
         let max = self.limits.page_bytes_max;
-        let unpacked = packing.unpack(&self.bytes, max);
+        let unpacked = compression.unpack(&self.bytes, max);
         match unpacked.end {
-            End::Whole | End::Followed => self.take(unpacked),
-            // Nothing of an empty text is there.
-            End::CutOff if !unpacked.bytes.is_empty() => self.take(unpacked),
-            End::TooLarge => self.limits.check_page(unpacked.bytes.len())?,
-            End::CutOff | End::Invalid => return Err(Reason::Encoding(packing.name())),
+            UnpackEnd::Whole | UnpackEnd::Followed => self.accept(unpacked),
+            // A body that was cut off before its first byte of text is an error.
+            UnpackEnd::CutOff if !unpacked.bytes.is_empty() => self.accept(unpacked),
+            UnpackEnd::TooLarge => self.limits.check_page(unpacked.bytes.len())?,
+            UnpackEnd::CutOff | UnpackEnd::Invalid => return Err(Reason::Encoding(compression.name())),
         }
         Ok(())
     }
 
-    /// Searches a packing without a certain beginning that the body fits.
-    fn search(&self, coding: &Coding) -> Result<Option<Unpacked>, Reason> {
+    /// Tries the compressions without a magic number, and returns the most likely result. `None` if none fits
+    /// the body.
+    fn try_compressions(&self, coding: &Coding) -> Result<Option<UnpackedBody>, Reason> {
         let order = match coding {
-            Coding::Packed(Packing::Brotli) => [Packing::Brotli, Packing::Zlib, Packing::Deflate],
-            _ => [Packing::Zlib, Packing::Deflate, Packing::Brotli],
+            Coding::Packed(BodyCompression::Brotli) => {
+                [BodyCompression::Brotli, BodyCompression::Zlib, BodyCompression::Deflate]
+            }
+            _ => [BodyCompression::Zlib, BodyCompression::Deflate, BodyCompression::Brotli],
         };
-        // What ends with the body is more likely right than what ends before it, or does not end.
+        // Prefer data that end with the body over data that end earlier, and those over data that do not end.
         let (mut whole, mut followed, mut cut_off) = (None, None, None);
-        for packing in order {
-            let unpacked = packing.unpack(&self.bytes, self.limits.page_bytes_max);
+        for compression in order {
+            let unpacked = compression.unpack(&self.bytes, self.limits.page_bytes_max);
             let is_decoded = self.is_decoded(&unpacked);
             let place = match unpacked.end {
-                End::Whole if is_decoded => return Ok(Some(unpacked)),
-                End::Whole => &mut whole,
-                End::Followed if is_decoded => &mut followed,
-                End::CutOff if is_decoded => &mut cut_off,
-                End::TooLarge if is_decoded => {
+                UnpackEnd::Whole if is_decoded => return Ok(Some(unpacked)),
+                UnpackEnd::Whole => &mut whole,
+                UnpackEnd::Followed if is_decoded => &mut followed,
+                UnpackEnd::CutOff if is_decoded => &mut cut_off,
+                UnpackEnd::TooLarge if is_decoded => {
                     self.limits.check_page(unpacked.bytes.len())?;
                     continue;
                 }
@@ -201,19 +207,20 @@ impl Body<'_, '_> {
             };
             place.get_or_insert(unpacked);
         }
-        // A text in an old charset may begin like a packed one.
+        // Text in an old charset may begin like compressed data.
         Ok(whole.or(followed).or(cut_off.filter(|_| !self.is_text())))
     }
 
-    fn take(&mut self, unpacked: Unpacked) {
+    fn accept(&mut self, unpacked: UnpackedBody) {
         self.bytes = unpacked.bytes.into();
-        self.is_cut_off |= unpacked.end == End::CutOff;
+        self.is_cut_off |= unpacked.end == UnpackEnd::CutOff;
     }
 
-    /// Whether something that was unpacked on trial is likely what was packed: a text, or packed once more.
-    fn is_decoded(&self, unpacked: &Unpacked) -> bool {
+    /// Whether the result of a trial is likely the original body: text, or data in another compression.
+    fn is_decoded(&self, unpacked: &UnpackedBody) -> bool {
         !unpacked.bytes.is_empty()
-            && (Packing::by_magic(&unpacked.bytes).is_some() || is_text(&unpacked.bytes, self.charset))
+            && (BodyCompression::from_magic(&unpacked.bytes).is_some()
+                || is_text(&unpacked.bytes, self.charset))
     }
 
     fn is_text(&self) -> bool {
@@ -221,13 +228,13 @@ impl Body<'_, '_> {
     }
 }
 
-/// Whether the bytes are text in the declared charset or in the one that they show.
+/// Whether the bytes are text in the declared charset, or in the charset that they show.
 fn is_text(bytes: &[u8], charset: Option<&str>) -> bool {
     check_text(decode_text(bytes, charset, &mut String::new())).is_ok()
 }
 
-/// Whether the body begins with `<!` or `<h`. No encoded page begins like this.
-fn begins_like_a_document(body: &[u8]) -> bool {
+/// Whether the body begins like an HTML document, with `<!` or `<h`. No encoded page begins like this.
+fn is_document(body: &[u8]) -> bool {
     matches!(body.trim_ascii_start(), [b'<', b'!' | b'h' | b'H', ..])
 }
 

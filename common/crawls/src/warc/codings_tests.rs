@@ -5,12 +5,13 @@ use super::*;
 
 const LIMITS: Limits = Limits { page_bytes_max: 100_000, ..Limits::at(Timestamp::from_millis(0)) };
 
-/// The decoded body as a text that tells whether it was cut off, or the error.
-fn undone(content: &[&str], transfer: &[&str], body: &[u8]) -> String {
-    undone_in(None, content, transfer, body)
+/// Decodes a body and describes the result as text: the decoded body and whether it was cut off, or the
+/// error.
+fn decode_to_text(content: &[&str], transfer: &[&str], body: &[u8]) -> String {
+    decode_with_charset(None, content, transfer, body)
 }
 
-fn undone_in(charset: Option<&str>, content: &[&str], transfer: &[&str], body: &[u8]) -> String {
+fn decode_with_charset(charset: Option<&str>, content: &[&str], transfer: &[&str], body: &[u8]) -> String {
     let bytes =
         |values: &[&str]| values.iter().map(|value| value.to_string().into_bytes()).collect::<Vec<_>>();
     let (content, transfer) = (bytes(content), bytes(transfer));
@@ -19,7 +20,7 @@ fn undone_in(charset: Option<&str>, content: &[&str], transfer: &[&str], body: &
         transfer: transfer.iter().map(Vec::as_slice).collect(),
     };
     match codings.undo(body, charset, &LIMITS) {
-        Ok(Decoded { bytes, is_cut_off }) => {
+        Ok(DecodedBody { bytes, is_cut_off }) => {
             let cut_off = if is_cut_off { "cut off: " } else { "" };
             format!("{cut_off}{}", String::from_utf8_lossy(&bytes))
         }
@@ -34,15 +35,15 @@ fn chunked(body: &[u8], size: usize) -> Vec<u8> {
     chunks.chain(*b"0\r\n\r\n").collect()
 }
 
-fn packed_in(order: &[Packing], text: &str) -> Vec<u8> {
-    order.iter().fold(text.as_bytes().to_vec(), |body, packing| packed(*packing, &body))
+fn packed_in(order: &[BodyCompression], text: &str) -> Vec<u8> {
+    order.iter().fold(text.as_bytes().to_vec(), |body, compression| packed(*compression, &body))
 }
 
 #[test]
-fn every_packing_under_every_name() {
+fn every_compression_is_undone_under_every_name() {
     let text = text(300);
-    for packing in ALL {
-        let body = packed(packing, text.as_bytes());
+    for compression in ALL {
+        let body = packed(compression, text.as_bytes());
         for name in [
             "gzip",
             "x-gzip",
@@ -56,28 +57,31 @@ fn every_packing_under_every_name() {
             " \"gzip\" ",
             "gzip;q=1",
         ] {
-            assert_eq!(undone(&[name], &[], &body), text, "{packing:?} named {name}");
-            assert_eq!(undone(&[], &[name], &body), text, "{packing:?} transferred as {name}");
+            assert_eq!(decode_to_text(&[name], &[], &body), text, "{compression:?} named {name}");
+            assert_eq!(decode_to_text(&[], &[name], &body), text, "{compression:?} transferred as {name}");
             assert_eq!(
-                undone(&[], &[name, "chunked"], &chunked(&body, 100)),
+                decode_to_text(&[], &[name, "chunked"], &chunked(&body, 100)),
                 text,
-                "{packing:?} named {name}"
+                "{compression:?} named {name}"
             );
         }
         for name in ["", "identity", "none", "binary", "chunked"] {
-            let expected = match packing {
-                Packing::Gzip | Packing::Zlib | Packing::Zstd => text.clone(),
-                // Nothing shows that these are packed. They are refused as no text later.
-                Packing::Deflate | Packing::Brotli => String::from_utf8_lossy(&body).into_owned(),
+            let expected = match compression {
+                BodyCompression::Gzip | BodyCompression::Zlib | BodyCompression::Zstd => text.clone(),
+                // No byte shows that these are compressed. A later check refuses them because they are not
+                // text.
+                BodyCompression::Deflate | BodyCompression::Brotli => {
+                    String::from_utf8_lossy(&body).into_owned()
+                }
             };
-            assert_eq!(undone(&[name], &[], &body), expected, "{packing:?} named {name}");
+            assert_eq!(decode_to_text(&[name], &[], &body), expected, "{compression:?} named {name}");
         }
     }
 }
 
 #[test]
-fn packings_are_stacked_in_any_number_of_fields() {
-    use Packing::{Brotli, Deflate, Gzip, Zlib, Zstd};
+fn several_compressions_are_undone_from_any_number_of_fields() {
+    use BodyCompression::{Brotli, Deflate, Gzip, Zlib, Zstd};
     let text = text(300);
     for (names, order) in [
         (&["gzip, br"][..], &[Gzip, Brotli][..]),
@@ -97,15 +101,15 @@ fn packings_are_stacked_in_any_number_of_fields() {
         (&[", gzip, ,"], &[Gzip]),
     ] {
         let body = packed_in(order, &text);
-        assert_eq!(undone(names, &[], &body), text, "{names:?} {order:?}");
+        assert_eq!(decode_to_text(names, &[], &body), text, "{names:?} {order:?}");
         let transferred: Vec<&str> = names.iter().copied().chain(["chunked"]).collect();
-        assert_eq!(undone(&[], &transferred, &chunked(&body, 64)), text, "{names:?} {order:?}");
-        assert_eq!(undone(names, &["Chunked"], &chunked(&body, 1_000)), text, "{names:?} {order:?}");
+        assert_eq!(decode_to_text(&[], &transferred, &chunked(&body, 64)), text, "{names:?} {order:?}");
+        assert_eq!(decode_to_text(names, &["Chunked"], &chunked(&body, 1_000)), text, "{names:?} {order:?}");
     }
-    assert_eq!(undone(&["gzip"], &["br"], &packed_in(&[Gzip, Brotli], &text)), text);
+    assert_eq!(decode_to_text(&["gzip"], &["br"], &packed_in(&[Gzip, Brotli], &text)), text);
     let many = ["gzip"; 9].join(",");
-    assert_eq!(undone(&[&many], &[], &packed(Gzip, b"a")), "bad: the body has more than 8 encodings");
-    assert_eq!(undone(&["gzip"], &[], &packed_in(&[Gzip; 3], &text)), text);
+    assert_eq!(decode_to_text(&[&many], &[], &packed(Gzip, b"a")), "bad: the body has more than 8 encodings");
+    assert_eq!(decode_to_text(&["gzip"], &[], &packed_in(&[Gzip; 3], &text)), text);
 }
 
 #[test]
@@ -117,53 +121,59 @@ fn a_body_that_was_decoded_before_stays_as_it_is() {
         for body in
             ["<html>é", " <!doctype html>", "no markup: é", "x", "x^y", "{\"a\": 1}", "\u{feff}text", ""]
         {
-            assert_eq!(undone(&[name], &[], body.as_bytes()), body, "{name}");
-            assert_eq!(undone(&[name], &["gzip, chunked"], body.as_bytes()), body, "{name}");
+            assert_eq!(decode_to_text(&[name], &[], body.as_bytes()), body, "{name}");
+            assert_eq!(decode_to_text(&[name], &["gzip, chunked"], body.as_bytes()), body, "{name}");
         }
         for (body, charset) in [(&*cyrillic, None), (&utf_16, None), (&utf_16, Some("utf-16le"))] {
             let expected = String::from_utf8_lossy(body);
-            assert_eq!(undone_in(charset, &[name], &[], body), expected, "{name}");
+            assert_eq!(decode_with_charset(charset, &[name], &[], body), expected, "{name}");
         }
     }
-    // The length of a page says nothing of how it is coded.
+    // The length of a page does not show its coding.
     let text = text(300);
-    assert_eq!(undone(&["br"], &[], text.as_bytes()), text);
+    assert_eq!(decode_to_text(&["br"], &[], text.as_bytes()), text);
 }
 
 #[test]
-fn what_is_cut_off_is_read_as_far_as_it_goes() {
+fn a_body_that_is_cut_off_is_read_as_far_as_it_goes() {
     let text = text(3_000);
-    for (name, packing) in [
-        ("gzip", Packing::Gzip),
-        ("deflate", Packing::Zlib),
-        ("deflate", Packing::Deflate),
-        ("br", Packing::Brotli),
+    for (name, compression) in [
+        ("gzip", BodyCompression::Gzip),
+        ("deflate", BodyCompression::Zlib),
+        ("deflate", BodyCompression::Deflate),
+        ("br", BodyCompression::Brotli),
     ] {
-        let body = packed(packing, text.as_bytes());
-        let found = undone(&[name], &[], &body[..body.len() * 3 / 4]);
-        let beginning = found.strip_prefix("cut off: ").unwrap_or_else(|| panic!("{packing:?} {found}"));
-        assert!(text.starts_with(beginning) && beginning.len() > text.len() / 4, "{packing:?}");
+        let body = packed(compression, text.as_bytes());
+        let found = decode_to_text(&[name], &[], &body[..body.len() * 3 / 4]);
+        let beginning = found.strip_prefix("cut off: ").unwrap_or_else(|| panic!("{compression:?} {found}"));
+        assert!(text.starts_with(beginning) && beginning.len() > text.len() / 4, "{compression:?}");
         let half = &chunked(&body, 1_000)[..body.len() / 2];
-        assert!(undone(&[name], &["chunked"], half).starts_with("cut off: word0 "), "{packing:?}");
+        assert!(
+            decode_to_text(&[name], &["chunked"], half).starts_with("cut off: word0 "),
+            "{compression:?}"
+        );
     }
-    // Without its trailer, without the last chunk, and with a header and no trailer as old scripts send it.
-    let gzip = packed(Packing::Gzip, text.as_bytes());
+    // Without the trailer, without the last chunk, and with a header but no trailer, as old scripts send it.
+    let gzip = packed(BodyCompression::Gzip, text.as_bytes());
     for missing in 1..=8 {
-        assert_eq!(undone(&["gzip"], &[], &gzip[..gzip.len() - missing]), format!("cut off: {text}"));
+        assert_eq!(decode_to_text(&["gzip"], &[], &gzip[..gzip.len() - missing]), format!("cut off: {text}"));
     }
     let chunks = chunked(&gzip, 500);
-    assert_eq!(undone(&["gzip"], &["chunked"], &chunks[..chunks.len() - 5]), format!("cut off: {text}"));
-    let zlib = packed(Packing::Zlib, text.as_bytes());
-    assert_eq!(undone(&["deflate"], &[], &zlib[..zlib.len() - 4]), format!("cut off: {text}"));
+    assert_eq!(
+        decode_to_text(&["gzip"], &["chunked"], &chunks[..chunks.len() - 5]),
+        format!("cut off: {text}")
+    );
+    let zlib = packed(BodyCompression::Zlib, text.as_bytes());
+    assert_eq!(decode_to_text(&["deflate"], &[], &zlib[..zlib.len() - 4]), format!("cut off: {text}"));
     let script = [b"\x1f\x8b\x08\0\0\0\0\0", &zlib[..zlib.len() - 4]].concat();
-    assert_eq!(undone(&["gzip"], &[], &script), format!("cut off: {text}"));
-    // Nothing is there.
-    assert_eq!(undone(&["gzip"], &[], &gzip[..10]), "bad: the body is not valid gzip");
-    assert_eq!(undone(&["gzip"], &[], &gzip[..2]), "bad: the body is not valid gzip");
+    assert_eq!(decode_to_text(&["gzip"], &[], &script), format!("cut off: {text}"));
+    // The body ends before its first byte of text.
+    assert_eq!(decode_to_text(&["gzip"], &[], &gzip[..10]), "bad: the body is not valid gzip");
+    assert_eq!(decode_to_text(&["gzip"], &[], &gzip[..2]), "bad: the body is not valid gzip");
 }
 
 #[test]
-fn what_cannot_be_decoded_is_an_error() {
+fn a_body_that_cannot_be_decoded_is_an_error() {
     let mut state = 7_u64;
     let noise: Vec<u8> = std::iter::repeat_with(|| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -179,19 +189,22 @@ fn what_cannot_be_decoded_is_an_error() {
         ("compress", "bad: the body is encoded as \"compress\", which cannot be read"),
         ("dcb", "bad: the body is encoded as \"dcb\", which cannot be read"),
     ] {
-        assert_eq!(undone(&[name], &[], &noise), expected);
+        assert_eq!(decode_to_text(&[name], &[], &noise), expected);
     }
     let lzw = b"\x1f\x9d\x90\x61\xc4\x88\x09\x43\x86\x0e";
     assert_eq!(
-        undone(&["compress"], &[], lzw),
+        decode_to_text(&["compress"], &[], lzw),
         "bad: the body is encoded as \"compress\", which cannot be read"
     );
-    let gzip = packed(Packing::Gzip, text(300).as_bytes());
+    let gzip = packed(BodyCompression::Gzip, text(300).as_bytes());
     let mut broken = gzip.clone();
     broken[gzip.len() - 3] ^= 1;
-    assert_eq!(undone(&["gzip"], &[], &broken), "bad: the body is not valid gzip");
-    assert_eq!(undone(&[], &[], &broken), "bad: the body is not valid gzip");
-    assert_eq!(undone(&[], &["chunked"], b"4\r\nRust\r\nzz\r\n"), "bad: the body is not valid chunked");
+    assert_eq!(decode_to_text(&["gzip"], &[], &broken), "bad: the body is not valid gzip");
+    assert_eq!(decode_to_text(&[], &[], &broken), "bad: the body is not valid gzip");
+    assert_eq!(
+        decode_to_text(&[], &["chunked"], b"4\r\nRust\r\nzz\r\n"),
+        "bad: the body is not valid chunked"
+    );
 }
 
 #[test]
@@ -201,7 +214,7 @@ fn chunks_are_joined() {
         (b"4;a=b\r\nRust\r\n1 ; c=\"d\"\r\n!\r\n0\r\nX: y\r\n\r\n", "Rust!"),
         (b"4  \r\nRust\r\n0\r\n\r\n", "Rust"),
         (b"0004\r\nRust\r\n00\r\n\r\n", "Rust"),
-        // Line feeds alone.
+        // Lines that end with line feeds alone.
         (b"4\nRust\n1\n!\n0\n\n", "Rust!"),
         (b"4\r\nRust\r\n0\r\n", "Rust"),
         (b"0\r\n\r\n", ""),
@@ -224,27 +237,39 @@ fn chunks_are_joined() {
         (b"4\r\nRust\r\nzz\r\n", "bad: the body is not valid chunked"),
         (b"4\r\nRust\r\n11111111111111111\r\n", "bad: the body is not valid chunked"),
     ] {
-        assert_eq!(undone(&[], &["chunked"], body), expected, "{}", String::from_utf8_lossy(body));
-        assert_eq!(undone(&["aws-chunked"], &[], body), expected, "{}", String::from_utf8_lossy(body));
+        assert_eq!(decode_to_text(&[], &["chunked"], body), expected, "{}", String::from_utf8_lossy(body));
+        assert_eq!(
+            decode_to_text(&["aws-chunked"], &[], body),
+            expected,
+            "{}",
+            String::from_utf8_lossy(body)
+        );
     }
     // The writer of a record has removed the field that names the chunking.
     let text = text(300);
-    let body = chunked(&packed(Packing::Gzip, text.as_bytes()), 100);
-    assert_eq!(undone(&["gzip"], &[], &body), text);
-    assert_eq!(undone(&[], &["chunked, chunked"], &chunked(&chunked(text.as_bytes(), 100), 64)), text);
+    let body = chunked(&packed(BodyCompression::Gzip, text.as_bytes()), 100);
+    assert_eq!(decode_to_text(&["gzip"], &[], &body), text);
+    assert_eq!(
+        decode_to_text(&[], &["chunked, chunked"], &chunked(&chunked(text.as_bytes(), 100), 64)),
+        text
+    );
     let endless = [b"4;".to_vec(), vec![b'x'; 1 << 20]].concat();
-    assert!(undone(&[], &["chunked"], &endless).starts_with("4;xx"));
+    assert!(decode_to_text(&[], &["chunked"], &endless).starts_with("4;xx"));
 }
 
 #[test]
 fn no_layer_is_larger_than_a_page() {
     let too_large = "bad: a page of 100001 bytes; at most 100000 are taken";
     let bomb = vec![b'x'; 1 << 24];
-    for packing in ALL {
-        let name = packing.name();
-        assert_eq!(undone(&[name], &[], &packed(packing, &bomb)), too_large, "{packing:?}");
+    for compression in ALL {
+        let name = compression.name();
+        assert_eq!(decode_to_text(&[name], &[], &packed(compression, &bomb)), too_large, "{compression:?}");
         assert_eq!(
-            undone(&[name, "gzip"], &[], &packed_in(&[packing, Packing::Gzip], &"x".repeat(1 << 22))),
+            decode_to_text(
+                &[name, "gzip"],
+                &[],
+                &packed_in(&[compression, BodyCompression::Gzip], &"x".repeat(1 << 22))
+            ),
             too_large
         );
     }
@@ -252,8 +277,8 @@ fn no_layer_is_larger_than_a_page() {
 
 proptest::proptest! {
     #[test]
-    fn any_body_ends(body: Vec<u8>, names in "(gzip|br|deflate|zstd|chunked|x|,){0,5}") {
-        let _ = undone(&[&names], &[&names], &body);
+    fn decoding_any_body_terminates(body: Vec<u8>, names in "(gzip|br|deflate|zstd|chunked|x|,){0,5}") {
+        let _ = decode_to_text(&[&names], &[&names], &body);
     }
 
     #[test]
@@ -261,7 +286,7 @@ proptest::proptest! {
         let text = text(words);
         let body = packed(ALL[kind], text.as_bytes());
         let codings = Codings { content: vec![named.as_bytes()], transfer: Vec::new() };
-        let Ok(Decoded { bytes, is_cut_off: false }) = codings.undo(&body, None, &LIMITS) else { panic!() };
+        let Ok(DecodedBody { bytes, is_cut_off: false }) = codings.undo(&body, None, &LIMITS) else { panic!() };
         // Short compressed bodies may contain so few control characters, by chance, that they pass for text.
         proptest::prop_assert!(&*bytes == text.as_bytes() || *bytes == *body && (words < 30 || !is_text(&bytes, None)));
     }

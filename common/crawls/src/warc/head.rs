@@ -1,17 +1,20 @@
-//! The head of a WARC record: the version line and named fields (ISO 28500:2017, sections 4 and 5).
+//! Parses the head of a WARC record: the version line and the named fields (ISO 28500:2017, sections 4 and
+//! 5).
+//!
+//! [`Head`] stores byte ranges instead of copies, so every accessor takes the bytes that were parsed.
 
 use std::borrow::Cow;
 use std::ops::Range;
 use std::str;
 
 use crate::error::HeadError;
-use crate::warc_version::{begins_here, check_version, is_draft, shown};
+use crate::warc_version::{check_version, excerpt, is_draft, is_record_start};
 use doppel_model::{TimeError, Timestamp};
 
-/// The longest head, in bytes.
+/// The longest head of a record, in bytes.
 pub(super) const HEAD_BYTES_MAX: usize = 64 << 10;
 
-/// The fields that are read.
+/// The fields that the reader uses. Other fields are ignored.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Field {
     Type,
@@ -62,35 +65,35 @@ impl Field {
     }
 }
 
-/// The type of a record.
+/// The type of a record, by its meaning for the reader.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Kind {
     Response,
     Resource,
     Revisit,
     Conversion,
-    /// A response in a file of ARC.
-    Archived,
-    /// warcinfo, request, metadata and continuation: these say nothing about a page.
-    Aside,
+    /// A response in an ARC file.
+    ArcResponse,
+    /// A warcinfo, request, metadata or continuation record, which does not describe a page.
+    Auxiliary,
     #[default]
     Unknown,
 }
 
-/// The head of a record. Fields are ranges in the bytes that were given to [`parse`](Self::parse).
+/// The head of a record. Its fields are byte ranges of the bytes that [`parse`](Self::parse) received.
 #[derive(Debug, Default)]
 pub(super) struct Head {
     pub(super) kind: Kind,
-    /// Content-Length.
+    /// Length of the block in bytes, from Content-Length.
     pub(super) length: u64,
     fields: [Option<Range<usize>>; Field::ALL.len()],
-    /// Whether a value may have line ends that are no part of it.
-    is_torn: bool,
+    /// Whether the record is a draft before WARC 1.0, in which line ends may break the values of fields.
+    is_draft_head: bool,
 }
 
 impl Head {
-    /// A head of ARC.
-    pub(super) fn of_arc(
+    /// Creates the head of an ARC record from its parsed fields.
+    pub(super) fn from_arc(
         kind: Kind,
         length: u64,
         fields: impl IntoIterator<Item = (Field, Range<usize>)>,
@@ -104,7 +107,7 @@ impl Head {
 
     /// Parses a whole head, from the version line to the blank line.
     pub(super) fn parse(bytes: &[u8]) -> Result<Self, HeadError> {
-        let mut head = Self { is_torn: is_draft(bytes), ..Self::default() };
+        let mut head = Self { is_draft_head: is_draft(bytes), ..Self::default() };
         let mut at = 0;
         let mut last = None;
         for line in bytes.split_inclusive(|b| *b == b'\n') {
@@ -115,7 +118,7 @@ impl Head {
                 continue;
             }
             match line {
-                b"\r\n" | b"\n" if head.is_torn => {}
+                b"\r\n" | b"\n" if head.is_draft_head => {}
                 b"\r\n" | b"\n" => break,
                 // A continuation line of a folded value.
                 [b' ' | b'\t', ..] => {
@@ -125,40 +128,41 @@ impl Head {
                 }
                 _ => {
                     let end = range.end;
-                    match head.take_line(bytes, range) {
-                        Err(HeadError::Line(_)) if head.is_torn => {
+                    match head.parse_line(bytes, range) {
+                        Err(HeadError::Line(_)) if head.is_draft_head => {
                             last.into_iter().for_each(|field| head.extend(field, end));
                         }
-                        taken => last = taken?,
+                        parsed => last = parsed?,
                     }
                 }
             }
         }
-        head.kind = match head.needed(bytes, Field::Type)? {
+        head.kind = match head.required(bytes, Field::Type)? {
             "response" => Kind::Response,
             "resource" => Kind::Resource,
             "revisit" => Kind::Revisit,
             "conversion" => Kind::Conversion,
-            "warcinfo" | "request" | "metadata" | "continuation" => Kind::Aside,
+            "warcinfo" | "request" | "metadata" | "continuation" => Kind::Auxiliary,
             _ => Kind::Unknown,
         };
-        let length = head.needed(bytes, Field::Length)?;
+        let length = head.required(bytes, Field::Length)?;
         let digits = !length.is_empty() && length.bytes().all(|b| b.is_ascii_digit());
         head.length = match length.parse() {
             Ok(length) if digits => length,
-            _ => return Err(HeadError::Bad(Field::Length.name(), shown(length.as_bytes()))),
+            _ => return Err(HeadError::Bad(Field::Length.name(), excerpt(length.as_bytes()))),
         };
         Ok(head)
     }
 
-    fn take_line(&mut self, bytes: &[u8], line: Range<usize>) -> Result<Option<Field>, HeadError> {
+    /// Parses a line with a field. Returns the field, or `None` if the reader does not use it.
+    fn parse_line(&mut self, bytes: &[u8], line: Range<usize>) -> Result<Option<Field>, HeadError> {
         let text = &bytes[line.clone()];
-        let Some(colon) = memchr::memchr(b':', text) else { return Err(HeadError::Line(shown(text))) };
+        let Some(colon) = memchr::memchr(b':', text) else { return Err(HeadError::Line(excerpt(text))) };
         let name = text[..colon].trim_ascii();
         let known = Field::ALL.into_iter().find(|field| name.eq_ignore_ascii_case(field.name().as_bytes()));
         let Some(field) = known else { return Ok(None) };
         let value = line.start + colon + 1..line.end;
-        // Of languages the first counts, because nothing rests on them.
+        // If the languages occur twice, the first field counts. The field is too unimportant for an error.
         if field == Field::Language && self.fields[field as usize].is_some() {
             return Ok(None);
         }
@@ -177,51 +181,55 @@ impl Head {
         }
     }
 
-    /// The value of a field, if it is present and not empty. `bytes` must be the bytes that were parsed.
+    /// Value of a field, if it is present and not empty. `bytes` must be the bytes that were parsed.
     pub(super) fn get<'a>(&self, bytes: &'a [u8], field: Field) -> Result<Option<&'a str>, HeadError> {
         let Some(range) = &self.fields[field as usize] else { return Ok(None) };
         let value = bytes[range.clone()].trim_ascii();
         match str::from_utf8(value) {
             Ok(value) => Ok(Some(value).filter(|value| !value.is_empty())),
-            Err(_) => Err(HeadError::Bad(field.name(), shown(value))),
+            Err(_) => Err(HeadError::Bad(field.name(), excerpt(value))),
         }
     }
 
-    fn needed<'a>(&self, bytes: &'a [u8], field: Field) -> Result<&'a str, HeadError> {
+    fn required<'a>(&self, bytes: &'a [u8], field: Field) -> Result<&'a str, HeadError> {
         self.get(bytes, field)?.ok_or(HeadError::Missing(field.name()))
     }
 
-    /// The URI that the record is about. Some writers put it in angle brackets.
+    /// URI that the record describes. Removes the angle brackets that some writers add.
     pub(super) fn target<'a>(&self, bytes: &'a [u8]) -> Result<Cow<'a, str>, HeadError> {
-        let uri = unbracketed(self.needed(bytes, Field::Target)?);
-        let is_torn = self.is_torn && uri.contains(['\r', '\n']);
-        Ok(if is_torn { uri.replace(['\r', '\n'], "").into() } else { uri.into() })
+        let uri = without_brackets(self.required(bytes, Field::Target)?);
+        let is_broken = self.is_draft_head && uri.contains(['\r', '\n']);
+        Ok(if is_broken { uri.replace(['\r', '\n'], "").into() } else { uri.into() })
     }
 
-    /// When the record was fetched, if it says so: a date, or what is none.
+    /// Date of the fetch. `None` if the record states no date, and an inner error if it states an invalid
+    /// one.
     pub(super) fn date(&self, bytes: &[u8]) -> Result<Option<Result<Timestamp, TimeError>>, HeadError> {
-        let parse = if self.kind == Kind::Archived { arc_date } else { parse_date };
+        let parse = if self.kind == Kind::ArcResponse { arc_date } else { parse_date };
         Ok(self.get(bytes, Field::Date)?.map(parse))
     }
 
-    /// The URI of the record that a revisit refers to, if it names one.
+    /// Target URI of the record to which a revisit refers, if it names one.
     pub(super) fn refers_to<'a>(&self, bytes: &'a [u8]) -> Result<Option<&'a str>, HeadError> {
-        Ok(self.get(bytes, Field::RefersToTarget)?.map(unbracketed))
+        Ok(self.get(bytes, Field::RefersToTarget)?.map(without_brackets))
     }
 }
 
-fn unbracketed(uri: &str) -> &str {
+fn without_brackets(uri: &str) -> &str {
     uri.strip_prefix('<').and_then(|uri| uri.strip_suffix('>')).unwrap_or(uri)
 }
 
-/// Whether `bytes` begin with a whole head of WARC. Text that quotes one is told from a record by its line: only a head with
-/// all fields that the standard requires may begin behind other bytes of a line, as after a crash of a writer.
+/// Whether `bytes` begin with a complete WARC head.
+///
+/// Text may quote a head, and its position in the line tells a quoted head from a real one. A real head
+/// begins a line. A head in the middle of a line, as after a crash of a writer, counts only if it has all
+/// fields that the standard requires.
 pub(super) fn is_head(bytes: &[u8], at_line_start: bool) -> bool {
-    let is_torn = is_draft(bytes);
+    let is_draft_head = is_draft(bytes);
     let (mut has_type, mut has_length, mut has_id, mut has_date, mut others) =
         (false, false, false, false, false);
     let mut lines = bytes[..bytes.len().min(HEAD_BYTES_MAX)].split_inclusive(|b| *b == b'\n');
-    if !lines.next().is_some_and(|line| line.ends_with(b"\n") && begins_here(line)) {
+    if !lines.next().is_some_and(|line| line.ends_with(b"\n") && is_record_start(line)) {
         return false;
     }
     for line in lines {
@@ -233,7 +241,7 @@ pub(super) fn is_head(bytes: &[u8], at_line_start: bool) -> bool {
         let is = |field: Field| name.is_some_and(|name| name.eq_ignore_ascii_case(field.name().as_bytes()));
         match name {
             _ if matches!(line, [b' ' | b'\t', ..]) => {}
-            None if !is_torn => return false,
+            None if !is_draft_head => return false,
             _ if is(Field::Type) => has_type = true,
             _ if is(Field::Length) => has_length = true,
             _ if is(Field::RecordId) => has_id = true,
@@ -245,7 +253,7 @@ pub(super) fn is_head(bytes: &[u8], at_line_start: bool) -> bool {
     false
 }
 
-/// Parses a date of ARC: 14 digits, or 8 or 12 where the writer knows no better.
+/// Parses a date of an ARC head: 14 digits, or 8 or 12 if the writer knew no better.
 fn arc_date(text: &str) -> Result<Timestamp, TimeError> {
     let part = |range: Range<usize>| text.get(range).unwrap_or("00");
     if !matches!(text.len(), 8 | 12 | 14) || !text.bytes().all(|b| b.is_ascii_digit()) {
@@ -276,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_in_any_order_and_case() {
+    fn fields_may_be_in_any_order_and_case() {
         let bytes = b"WARC/1.1\ncontent-length:  12 \nWARC-Target-URI: <http://a.org/>\nX-Other: a:b\n\
             warc-type:response\nWARC-Profile: a\n b\n\n";
         let head = Head::parse(bytes).unwrap();
@@ -287,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_heads_say_what_is_wrong() {
+    fn a_bad_head_is_refused_with_the_reason() {
         let length = "Content-Length: 1\r\n";
         for (fields, expected) in [
             (length.to_owned(), HeadError::Missing("WARC-Type")),
@@ -314,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn dates_of_any_precision() {
+    fn a_date_may_have_any_precision() {
         for (text, full) in [
             ("2016", "2016-01-01T00:00:00Z"),
             ("2016-02", "2016-02-01T00:00:00Z"),

@@ -1,6 +1,8 @@
 //! Extracts the page from the HTTP response in a WARC record.
 //!
-//! The head says what the page is and how its body is coded. `codings` undoes the codings, and does not trust the head.
+//! The response head states what the page is and how its body is encoded. Heads are often wrong about
+//! encodings, so the module `codings` decodes the body without trusting them. Content that is neither HTML
+//! nor text is skipped, and content that claims to be text but is binary is an error.
 
 use std::borrow::Cow;
 
@@ -18,43 +20,45 @@ use doppel_model::PageUrl;
 const HEAD_BYTES_MAX: usize = 64 << 10;
 const HEAD_FIELDS_MAX: usize = 256;
 
-/// Why a valid record gives no page.
-pub(super) enum Refusal {
+/// Why a record gives no page.
+pub(super) enum NotAPage {
+    /// The record is valid but describes no page.
     Skip(Skip),
+    /// The record is invalid.
     Bad(Reason),
 }
 
-impl From<Skip> for Refusal {
+impl From<Skip> for NotAPage {
     fn from(skip: Skip) -> Self {
         Self::Skip(skip)
     }
 }
 
-impl<R: Into<Reason>> From<R> for Refusal {
+impl<R: Into<Reason>> From<R> for NotAPage {
     fn from(reason: R) -> Self {
         Self::Bad(reason.into())
     }
 }
 
-/// What a record says about a page.
+/// The result of a fetch, as extracted from a record.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct ExtractedBody {
     pub(super) body: FetchedBody,
-    /// Whether the coded body ends early, so that only the beginning of the page was read.
+    /// Whether the encoded body ends early, so that `body` holds only the beginning of the page.
     pub(super) is_cut_off: bool,
 }
 
-impl From<FetchedBody> for Answer {
+impl From<FetchedBody> for ExtractedBody {
     fn from(body: FetchedBody) -> Self {
         Self { body, is_cut_off: false }
     }
 }
 
-/// The block of a record: complete, or cut off because it is too large.
+/// The block of a record. Complete, or cut off because it is too large.
 #[derive(Clone, Copy)]
 pub(super) struct Block<'a> {
     pub(super) bytes: &'a [u8],
-    /// The full length of the block, in bytes.
+    /// Full length of the block, in bytes.
     pub(super) length: u64,
 }
 
@@ -72,45 +76,45 @@ impl<'a> Block<'a> {
     }
 }
 
-/// The fields of an HTTP head that are used here.
+/// The fields of an HTTP response head that the reader uses.
 #[derive(Default)]
-struct Response<'a> {
+struct ResponseHead<'a> {
     status: u16,
     content_type: Option<&'a [u8]>,
     codings: Codings<'a>,
     location: Option<&'a [u8]>,
-    /// The offset of the body in the block.
+    /// Offset of the body in the block.
     body: usize,
 }
 
-/// The status of the response in `block`, if it contains one.
+/// Status code of the HTTP response in `block`, if the block contains one.
 pub(super) fn status(block: &[u8]) -> Option<u16> {
-    Response::parse(block, &mut Vec::new()).ok().map(|response| response.status)
+    ResponseHead::parse(block, &mut Vec::new()).ok().map(|response| response.status)
 }
 
-/// What the response in `block` says about the page `url`.
-pub(super) fn page(url: &PageUrl, block: Block<'_>, limits: &Limits) -> Result<Answer, Refusal> {
-    Response::parse(block.bytes, &mut Vec::new())?.page(url, block, limits)
+/// Extracts what the HTTP response in `block` says about the page `url`.
+pub(super) fn page(url: &PageUrl, block: Block<'_>, limits: &Limits) -> Result<ExtractedBody, NotAPage> {
+    ResponseHead::parse(block.bytes, &mut Vec::new())?.page(url, block, limits)
 }
 
-/// The body of a block that is a document of the given Content-Type.
+/// Extracts the page from a block that is a document of the given Content-Type, without an HTTP head.
 pub(super) fn document(
     content_type: Option<&[u8]>,
     block: Block<'_>,
     limits: &Limits,
-) -> Result<Answer, Refusal> {
-    body(content_type, &Codings::default(), block, limits)
+) -> Result<ExtractedBody, NotAPage> {
+    extract_body(content_type, &Codings::default(), block, limits)
 }
 
-/// The page in a body of the given Content-Type and codings.
-fn body(
+/// Extracts the page from a body of the given Content-Type and codings.
+fn extract_body(
     content_type: Option<&[u8]>,
     codings: &Codings<'_>,
     block: Block<'_>,
     limits: &Limits,
-) -> Result<Answer, Refusal> {
+) -> Result<ExtractedBody, NotAPage> {
     if content_type.is_some_and(|content_type| !content_type.trim_ascii().is_empty()) {
-        // Check the media type before the size: a video that is too large is skipped, it is not an error.
+        // Check the media type before the size. A video that is too large is skipped; it is not an error.
         media(content_type, &[])?;
     }
     let charset = content_type.and_then(charset_of);
@@ -127,11 +131,12 @@ fn body(
         }
     };
     charset::check(&body)?;
-    Ok(Answer { body, is_cut_off: decoded.is_cut_off })
+    Ok(ExtractedBody { body, is_cut_off: decoded.is_cut_off })
 }
 
-impl<'a> Response<'a> {
-    /// Parses the head of `block`. `scratch` holds the head if it has to be rewritten.
+impl<'a> ResponseHead<'a> {
+    /// Parses the response head at the beginning of `block`. `scratch` holds the head if it must be
+    /// rewritten.
     fn parse(block: &'a [u8], scratch: &'a mut Vec<u8>) -> Result<Self, Reason> {
         let stored = &block[..block.len().min(HEAD_BYTES_MAX)];
         let head = as_version_1(stored, scratch);
@@ -169,9 +174,9 @@ impl<'a> Response<'a> {
         Ok(response)
     }
 
-    fn page(&self, url: &PageUrl, block: Block<'_>, limits: &Limits) -> Result<Answer, Refusal> {
+    fn page(&self, url: &PageUrl, block: Block<'_>, limits: &Limits) -> Result<ExtractedBody, NotAPage> {
         match self.status {
-            200 => body(self.content_type, &self.codings, block.from(self.body), limits),
+            200 => extract_body(self.content_type, &self.codings, block.from(self.body), limits),
             301 | 302 | 303 | 307 | 308 => Ok(self.redirect(url)?.into()),
             404 | 410 => Ok(FetchedBody::Dead.into()),
             other => Err(Skip::Status(other).into()),
@@ -185,7 +190,7 @@ impl<'a> Response<'a> {
         }
         let location = std::str::from_utf8(location).map_or_else(|_| decode_latin1(location), Cow::Borrowed);
         match url.redirect_target(&location) {
-            // As it was sent, or resolved.
+            // Compare the target as the server sent it, and in its normalised form.
             Ok(target) if target == *url || target.normalised().is_some_and(|target| target == *url) => {
                 Err(Skip::RedirectToItself)
             }
@@ -196,7 +201,7 @@ impl<'a> Response<'a> {
 }
 
 /// Rewrites the version of an HTTP/2 or HTTP/3 head to HTTP/1.1. Recorders in browsers write these versions,
-/// which the parser does not know; the rest of the head is the same.
+/// which the parser does not know. The rest of the head has the same form.
 fn as_version_1<'a>(head: &'a [u8], scratch: &'a mut Vec<u8>) -> &'a [u8] {
     let Some(rest) = head.strip_prefix(b"HTTP/2").or_else(|| head.strip_prefix(b"HTTP/3")) else {
         return head;

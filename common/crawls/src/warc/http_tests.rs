@@ -1,21 +1,21 @@
-use super::super::unpack::Packing;
+use super::super::unpack::BodyCompression;
 use super::super::unpack::tests::{packed, text};
 use super::*;
 use doppel_model::Timestamp;
 
 const LIMITS: Limits = Limits { page_bytes_max: 100_000, ..Limits::at(Timestamp::from_millis(0)) };
 
-/// The outcome as one line of text.
+/// Extracts the page from an HTTP response and describes the result as one line of text.
 fn outcome(block: &[u8]) -> String {
     let url = PageUrl::parse("https://a.org/d/e").unwrap();
-    shown(page(&url, Block { bytes: block, length: block.len() as u64 }, &LIMITS))
+    describe(page(&url, Block { bytes: block, length: block.len() as u64 }, &LIMITS))
 }
 
-fn shown(answer: Result<Answer, Refusal>) -> String {
-    let Answer { body, is_cut_off } = match answer {
+fn describe(answer: Result<ExtractedBody, NotAPage>) -> String {
+    let ExtractedBody { body, is_cut_off } = match answer {
         Ok(answer) => answer,
-        Err(Refusal::Skip(skip)) => return format!("skip: {skip}"),
-        Err(Refusal::Bad(reason)) => return format!("bad: {reason}"),
+        Err(NotAPage::Skip(skip)) => return format!("skip: {skip}"),
+        Err(NotAPage::Bad(reason)) => return format!("bad: {reason}"),
     };
     let cut_off = if is_cut_off { "cut off: " } else { "" };
     let body = match body {
@@ -42,7 +42,7 @@ fn html(fields: &str, body: &[u8]) -> String {
 }
 
 #[test]
-fn statuses() {
+fn the_status_decides_what_a_response_says() {
     for (head, expected) in [
         ("200 OK\r\nContent-Type: text/html", "html x"),
         ("200\r\nContent-Type: text/html", "html x"),
@@ -69,7 +69,7 @@ fn statuses() {
 }
 
 #[test]
-fn content_types() {
+fn the_content_type_decides_what_a_page_is() {
     for (content_type, body, expected) in [
         ("text/html", "x", "html x"),
         ("Text/HTML ; Charset = \"Shift_JIS\"", "x", "html [Shift_JIS] x"),
@@ -95,7 +95,7 @@ fn content_types() {
 }
 
 #[test]
-fn heads_as_servers_send_them() {
+fn irregular_heads_of_real_servers_are_parsed() {
     for (head, expected) in [
         (&b"HTTP/2 200\r\ncontent-type: text/html\r\n\r\nbody"[..], "html body"),
         (b"HTTP/2.0 200 OK\r\ncontent-type: text/html\r\n\r\nbody", "html body"),
@@ -120,9 +120,9 @@ fn heads_as_servers_send_them() {
 
 #[test]
 fn bodies_are_decoded() {
-    let gzip = packed(Packing::Gzip, b"<p>text");
+    let gzip = packed(BodyCompression::Gzip, b"<p>text");
     let chunked = [format!("{:x}\r\n", gzip.len()).as_bytes(), &gzip, b"\r\n0\r\n\r\n"].concat();
-    let twice = packed(Packing::Brotli, &gzip);
+    let twice = packed(BodyCompression::Brotli, &gzip);
     let members = [&*gzip, &gzip].concat();
     for (fields, body, expected) in [
         ("Content-Encoding: gzip\r\n", &*gzip, "html <p>text"),
@@ -144,7 +144,7 @@ fn bodies_are_decoded() {
     assert_eq!(outcome(&no_type), "html <p>text");
     let resource = |body: &[u8]| {
         let block = Block { bytes: body, length: body.len() as u64 };
-        shown(document(Some(b"text/plain"), block, &LIMITS))
+        describe(document(Some(b"text/plain"), block, &LIMITS))
     };
     assert_eq!(resource(&gzip), "text <p>text");
     assert_eq!(resource(b"as it is"), "text as it is");
@@ -157,7 +157,7 @@ fn compressed_bytes_are_never_text() {
         assert!(found.starts_with("bad: binary or compressed data, not text: "), "{found}");
     };
     let text = text(300);
-    for packing in [Packing::Brotli, Packing::Deflate] {
+    for packing in [BodyCompression::Brotli, BodyCompression::Deflate] {
         let body = packed(packing, text.as_bytes());
         refused("", &body);
         refused("Content-Encoding: identity\r\n", &body);
@@ -165,13 +165,13 @@ fn compressed_bytes_are_never_text() {
         assert!(outcome(&plain).starts_with("bad: binary or compressed data"));
     }
     refused("", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x01\0");
-    refused("Content-Encoding: gzip\r\n", &packed(Packing::Gzip, &[1, 2, 3, 4]));
+    refused("Content-Encoding: gzip\r\n", &packed(BodyCompression::Gzip, &[1, 2, 3, 4]));
     assert_eq!(html("", "é".repeat(49).as_bytes()), format!("html {}", "é".repeat(49)));
     refused("", ("é".repeat(48) + "\0").as_bytes());
 }
 
 #[test]
-fn text_without_a_charset_is_in_the_one_that_it_shows() {
+fn text_without_a_declared_charset_is_decoded_by_detection() {
     let text = "Съешь ещё этих мягких французских булок, да выпей чаю.";
     let (old, _, _) = encoding_rs::WINDOWS_1251.encode(text);
     let utf_16: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
@@ -201,7 +201,7 @@ fn a_block_that_is_too_large_is_judged_by_its_head() {
         let head = response(&format!("Content-Type: {content_type}\r\n"), &[b'x'; 100]);
         page(&url, Block { bytes: &head, length: 1 << 40 }, &LIMITS)
     };
-    assert!(matches!(cut("video/mp4"), Err(Refusal::Skip(Skip::ContentType))));
-    let Err(Refusal::Bad(reason)) = cut("text/html") else { panic!("taken") };
+    assert!(matches!(cut("video/mp4"), Err(NotAPage::Skip(Skip::ContentType))));
+    let Err(NotAPage::Bad(reason)) = cut("text/html") else { panic!("a block that is too large is a page") };
     assert_eq!(reason.to_string(), "a record of 1099511627732 bytes; at most 33554432 are taken");
 }

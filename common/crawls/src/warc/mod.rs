@@ -1,19 +1,28 @@
-//! Reads pages from WARC 1.0 and 1.1 (ISO 28500:2017), from the drafts 0.17 and 0.18 before these (ClueWeb09), from the WET files of
-//! Common Crawl, which are WARC, and from ARC, the format before WARC.
+//! Reads pages from archives of crawls: WARC 1.0 and 1.1 (ISO 28500:2017), the drafts 0.17 and 0.18 before
+//! them (ClueWeb09), the WET files of Common Crawl, which are WARC, and ARC, the predecessor of WARC.
 //!
-//! `response` and `resource` records are pages. A `conversion` to plain text (the WET form of a crawl) is a
-//! page, too. A `revisit` is a page with the content of the record that it refers to, if that comes earlier in the same
-//! file; if the versions of each URL are folded, a revisit that found its page unchanged is skipped. Other records describe the crawl, not a page.
+//! The type of a record decides what the reader does with it:
+//!
+//! - A `response` or `resource` record is a page.
+//! - A `conversion` to plain text, as in WET files, is a page.
+//! - A `revisit` is a page with the content of the record to which it refers, if that record comes earlier in
+//!   the same file. If the caller folds the versions of each URL, the reader skips a revisit that found its
+//!   page unchanged.
+//! - All other records describe the crawl, not a page.
+//!
+//! The submodules split the work. `record` finds the records, `head` parses their heads, `http` extracts the
+//! page from a response, `codings` undoes the encodings of its body, and `original` finds the originals of
+//! revisits. A bad record becomes an error item; it never ends the file unless nothing can be read behind it.
 
 mod arc;
+mod archive_format;
 mod chunked;
 mod codings;
-mod end;
-mod form;
 mod head;
 mod http;
 mod original;
 pub(crate) mod record;
+mod record_end;
 mod unpack;
 
 use std::path::Path;
@@ -22,29 +31,39 @@ use std::sync::Arc;
 use super::error::{HeadError, InputError, Place, Reason, Skip};
 use super::limits::Limits;
 use super::page_dates::PageDates;
-use super::part::Part;
+use super::part::FilePart;
 use super::stream::Stream;
 use super::{Fetched, InputOptions, Item};
+pub(crate) use archive_format::ArchiveFormat;
 use doppel_model::{PageUrl, UrlError};
 use doppel_protocol::page::is_language;
-pub(crate) use form::Form;
 use head::{Field, Kind};
-use http::{Answer, Block, Refusal};
-use original::{Known, Originals, Whereabouts};
-use record::{Record, Records};
+use http::{Block, ExtractedBody, NotAPage};
+use original::{FileLocation, Original, Originals};
+use record::{Record, RecordReader};
 
-/// The pages of a WARC or ARC file.
+/// The two paths of a file.
+#[derive(Clone, Copy)]
+pub(crate) struct FilePaths<'a> {
+    /// The path at which the file is stored.
+    pub(crate) stored: &'a Arc<Path>,
+    /// The path by which messages call the file.
+    pub(crate) shown: &'a Arc<Path>,
+}
+
+/// Reader of the pages of a WARC or ARC file.
 pub(super) struct Pages {
     path: Arc<Path>,
-    records: Records,
+    records: RecordReader,
     originals: Originals,
     limits: Limits,
-    /// Pages so far.
+    /// Number of pages returned so far.
     pages: u64,
     /// Distance in pages from the last page back to its original. `None` if its record stores the content.
     refers_back: Option<u64>,
+    /// Dates for pages whose records have none.
     dates: Option<Arc<PageDates>>,
-    /// What the files in front of this one unpack to, in bytes, where several are read as one.
+    /// Unpacked size of the files before this one, in bytes, if several files are read as one.
     unpacked_before: u64,
     skipped_bytes: u64,
     ignored_dates: u64,
@@ -52,33 +71,45 @@ pub(super) struct Pages {
 }
 
 impl Pages {
-    /// Those of a file that is called `shown` and is at a path.
+    /// Creates a reader of the file at `paths`, whose bytes `stream` delivers.
     pub(super) fn new(
-        form: Form,
-        (shown, path): (&Arc<Path>, &Arc<Path>),
+        format: ArchiveFormat,
+        paths: FilePaths<'_>,
         stream: Stream,
         options: &InputOptions,
     ) -> Self {
-        Self::at(form, (shown, Whereabouts::Path(Arc::clone(path))), stream, options)
+        Self::with_location(
+            format,
+            paths.shown,
+            FileLocation::Path(Arc::clone(paths.stored)),
+            stream,
+            options,
+        )
     }
 
-    /// Those of a WARC file that is a part of the file `shown`. Places are those in that file.
-    pub(super) fn of_part(shown: &Arc<Path>, part: Part, options: &InputOptions) -> Result<Self, Reason> {
+    /// Creates a reader of a WARC file stored inside the file `shown`. Positions of its records refer to that
+    /// file.
+    pub(super) fn from_part(
+        shown: &Arc<Path>,
+        part: FilePart,
+        options: &InputOptions,
+    ) -> Result<Self, Reason> {
         let stream = part.open(&options.limits)?;
-        Ok(Self::at(Form::Warc, (shown, Whereabouts::Part(part)), stream, options))
+        Ok(Self::with_location(ArchiveFormat::Warc, shown, FileLocation::Part(part), stream, options))
     }
 
-    fn at(
-        form: Form,
-        (shown, place): (&Arc<Path>, Whereabouts),
+    fn with_location(
+        format: ArchiveFormat,
+        shown: &Arc<Path>,
+        location: FileLocation,
         stream: Stream,
         options: &InputOptions,
     ) -> Self {
         let InputOptions { limits, judges_records, .. } = *options;
         Self {
             path: Arc::clone(shown),
-            records: Records::new(form, stream, limits),
-            originals: Originals::new(form, place, limits, judges_records),
+            records: RecordReader::new(format, stream, limits),
+            originals: Originals::new(format, location, limits, judges_records),
             limits,
             pages: 0,
             refers_back: None,
@@ -90,30 +121,34 @@ impl Pages {
         }
     }
 
-    /// With the dates of pages whose records have none.
+    /// Sets the dates for pages whose records have none.
     pub(super) fn with_dates(self, dates: Arc<PageDates>) -> Self {
         Self { dates: Some(dates), ..self }
     }
 
-    /// Behind files that unpack to so many bytes.
-    pub(super) fn behind(self, unpacked_before: u64) -> Self {
+    /// Sets the unpacked size of the files that are read before this one, in bytes.
+    pub(super) fn with_unpacked_before(self, unpacked_before: u64) -> Self {
         Self { unpacked_before, ..self }
     }
 
-    /// Opens the file once more, from its beginning, with the bytes of each record.
+    /// Opens the file again from its beginning, with a reader that also returns the bytes of each record.
     ///
     /// # Errors
-    /// When it cannot be opened.
-    pub(super) fn records_again(&self) -> Result<Records, Reason> {
-        Ok(Records::tapped(self.form(), self.originals.place().open(&self.limits)?, self.limits))
+    /// If the file cannot be opened.
+    pub(super) fn reopen_records(&self) -> Result<RecordReader, Reason> {
+        Ok(RecordReader::new_tapped(
+            self.format(),
+            self.originals.location().open(&self.limits)?,
+            self.limits,
+        ))
     }
 
-    /// The form of the records.
-    pub(super) fn form(&self) -> Form {
-        self.records.form()
+    /// Archive format of the file.
+    pub(super) fn format(&self) -> ArchiveFormat {
+        self.records.format()
     }
 
-    /// The id of the record that was read last.
+    /// Id of the last record.
     pub(super) fn record_id(&self) -> Option<&str> {
         self.records.record().get(Field::RecordId).ok().flatten()
     }
@@ -123,29 +158,29 @@ impl Pages {
         self.refers_back
     }
 
-    /// How many unpacked bytes were skipped so far because they are of no record whose end is known.
+    /// Number of unpacked bytes skipped so far because they belong to no record with a known end.
     pub(super) fn skipped_bytes(&self) -> u64 {
         self.skipped_bytes
     }
 
-    /// How many dates of pages were ignored so far because they are none.
+    /// Number of invalid dates of pages ignored so far.
     pub(super) fn ignored_dates(&self) -> u64 {
         self.ignored_dates
     }
 
-    /// How many pages so far had a body that ends early, of which the beginning was read.
+    /// Number of pages so far whose body ended early. The reader used the beginning of each.
     pub(super) fn cut_off(&self) -> u64 {
         self.cut_off
     }
 
-    /// The record that was read last.
+    /// Position of the last record.
     pub(super) fn place(&self) -> Place {
-        let (place, records) = (self.originals.place(), &self.records);
-        let unpacked = records.offset_unpacked(place.is_deflated());
-        place.place(records.offset(), unpacked.map(|unpacked| self.unpacked_before + unpacked))
+        let (location, records) = (self.originals.location(), &self.records);
+        let unpacked = records.offset_unpacked(location.is_deflated());
+        location.place(records.offset(), unpacked.map(|unpacked| self.unpacked_before + unpacked))
     }
 
-    /// The number of unpacked bytes read, and of those in front of them.
+    /// Number of unpacked bytes read from this file and the files before it.
     pub(super) fn unpacked(&self) -> u64 {
         self.unpacked_before + self.records.unpacked()
     }
@@ -158,12 +193,13 @@ impl Pages {
         self.records.broke_off()
     }
 
-    /// The head of the record that was read last.
+    /// Head of the last record, as it is in the file.
     pub(super) fn head(&self) -> &[u8] {
         self.records.record().head_bytes
     }
 
-    /// The next record: the item that it is, and none where it is beside the pages, such as a request. `None` at the end.
+    /// Reads the next record. `None` at the end. The inner value is the item that the record gives, or `None`
+    /// for a record that is not about a page, such as a request.
     pub(super) fn next_record(&mut self) -> Option<Option<Item>> {
         match self.records.advance() {
             Ok(false) => return None,
@@ -175,18 +211,18 @@ impl Pages {
             }
         }
         let Self { records, originals, limits, pages, .. } = self;
-        let page = match page(records.record(), originals, *pages, limits) {
+        let page = match page_of_record(records.record(), originals, *pages, limits) {
             Ok(page) => page,
-            Err(Refusal::Skip(skip)) => return Some(Some(Item::Skipped(skip))),
-            Err(Refusal::Bad(reason)) => return Some(Some(self.bad(reason, 0))),
+            Err(NotAPage::Skip(skip)) => return Some(Some(Item::Skipped(skip))),
+            Err(NotAPage::Bad(reason)) => return Some(Some(self.bad(reason, 0))),
         };
-        Some(page.map(|ReadPage { mut page, date, is_cut_off, original }| {
+        Some(page.map(|ParsedPage { mut page, date, is_cut_off, original }| {
             self.refers_back = original.map(|original| self.pages - original);
             self.pages += 1;
             self.cut_off += u64::from(is_cut_off);
-            self.ignored_dates += u64::from(date == GivenDate::Ignored);
-            let known = self.dates.as_deref();
-            page.fetched_at = page.fetched_at.or_else(|| known.and_then(|dates| dates.of(&page.url)));
+            self.ignored_dates += u64::from(date == DateUse::Ignored);
+            let dates = self.dates.as_deref();
+            page.fetched_at = page.fetched_at.or_else(|| dates.and_then(|dates| dates.of(&page.url)));
             Item::Page(page)
         }))
     }
@@ -208,36 +244,37 @@ impl Iterator for Pages {
     }
 }
 
-/// The page that a record is read as.
-struct ReadPage {
+/// A page, with facts about its record.
+struct ParsedPage {
     page: Fetched,
-    date: GivenDate,
-    /// Whether its body ends early.
+    date: DateUse,
+    /// Whether the body of the page ends early.
     is_cut_off: bool,
-    /// The number of its original. `None` if its record stores the content.
+    /// Number of the original page of a revisit. `None` if the record stores the content.
     original: Option<u64>,
 }
 
-/// What the date of a record was good for.
+/// What the reader did with the date of a record.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum GivenDate {
-    /// It is that of the page, or there is none.
+enum DateUse {
+    /// The page got the date, or the record has none.
     Used,
-    /// It is no date.
+    /// The date was invalid and was ignored.
     Ignored,
 }
 
-/// The page in a record, if the record is about a page. So many pages come before it in the file.
-fn page(
+/// Reads a record as a page. `None` if the record is not about a page. `number` pages come before it in the
+/// file.
+fn page_of_record(
     record: Record<'_>,
     originals: &mut Originals,
     number: u64,
     limits: &Limits,
-) -> Result<Option<ReadPage>, Refusal> {
+) -> Result<Option<ParsedPage>, NotAPage> {
     match record.head.kind {
-        Kind::Aside => return Ok(None),
+        Kind::Auxiliary => return Ok(None),
         Kind::Unknown => return Err(Skip::RecordKind.into()),
-        Kind::Response | Kind::Resource | Kind::Revisit | Kind::Conversion | Kind::Archived => {}
+        Kind::Response | Kind::Resource | Kind::Revisit | Kind::Conversion | Kind::ArcResponse => {}
     }
     let url = match PageUrl::parse(&record.head.target(record.head_bytes)?) {
         Err(UrlError::Scheme(_)) => return Err(Skip::Scheme.into()),
@@ -246,36 +283,37 @@ fn page(
     if record.get(Field::SegmentNumber)?.is_some() {
         return Err(Skip::Segment.into());
     }
-    let (Answer { body, is_cut_off }, original) = if record.head.kind == Kind::Revisit {
-        revisited(&url, record, originals, limits)?
+    let (ExtractedBody { body, is_cut_off }, original) = if record.head.kind == Kind::Revisit {
+        resolve_revisit(&url, record, originals, limits)?
     } else {
-        (content(&url, record, limits)?, None)
+        (extract(&url, record, limits)?, None)
     };
     let (fetched_at, date) = match record.head.date(record.head_bytes)? {
-        Some(Ok(date)) => (Some(limits.check_date(date)?), GivenDate::Used),
-        Some(Err(_)) => (None, GivenDate::Ignored),
-        None => (None, GivenDate::Used),
+        Some(Ok(date)) => (Some(limits.check_date(date)?), DateUse::Used),
+        Some(Err(_)) => (None, DateUse::Ignored),
+        None => (None, DateUse::Used),
     };
     let content = match original {
         Some(original) => original.content,
         None if record.head.kind != Kind::Revisit && body.has_content() => originals.remember(record, number),
         None => number,
     };
-    originals.note_last(&url, content);
+    originals.remember_last_content(&url, content);
     let original = original.map(|original| original.number);
     let page = Fetched { url, fetched_at, body, popularity: None, language: language(record) };
-    Ok(Some(ReadPage { page, date, is_cut_off, original }))
+    Ok(Some(ParsedPage { page, date, is_cut_off, original }))
 }
 
-/// The language that a crawler found most of, if the record says so. What is no language makes no bad record.
+/// Most frequent language of the page according to the crawler. An invalid language is ignored, because it
+/// does not make the record bad.
 fn language(record: Record<'_>) -> Option<String> {
     let languages = record.get(Field::Language).ok().flatten().unwrap_or_default();
     let most = languages.split(',').next().unwrap_or_default().trim();
     is_language(most).then(|| most.to_owned())
 }
 
-/// What a record says about the page `url`.
-fn content(url: &PageUrl, record: Record<'_>, limits: &Limits) -> Result<Answer, Refusal> {
+/// Extracts what a record says about the page `url`.
+fn extract(url: &PageUrl, record: Record<'_>, limits: &Limits) -> Result<ExtractedBody, NotAPage> {
     let block = record.block();
     let content_type = record.get(Field::ContentType)?.map(str::as_bytes);
     match record.head.kind {
@@ -286,7 +324,7 @@ fn content(url: &PageUrl, record: Record<'_>, limits: &Limits) -> Result<Answer,
             None => http::page(url, block, limits),
             Some(_) => Err(Skip::ContentType.into()),
         },
-        Kind::Archived if record.block.starts_with(b"HTTP") => http::page(url, block, limits),
+        Kind::ArcResponse if record.block.starts_with(b"HTTP") => http::page(url, block, limits),
         Kind::Conversion if content_type.is_none_or(|media| !is_plain_text(media)) => {
             Err(Skip::ContentType.into())
         }
@@ -298,22 +336,24 @@ fn is_plain_text(media: &[u8]) -> bool {
     media.trim_ascii_start().to_ascii_lowercase().starts_with(b"text/plain")
 }
 
-/// What a revisit says about the page `url`, and its original: the page whose content it has.
+/// Extracts what a revisit says about the page `url`, and returns its original: the page whose content it
+/// has.
 ///
-/// The content is read from the record that the revisit refers to, provided that record came earlier in this file. If the versions of each
-/// URL are folded, a revisit is skipped where the last capture of its URL has that content.
-fn revisited(
+/// The content comes from the record to which the revisit refers, provided that record is earlier in this
+/// file. If the caller folds the versions of each URL, a revisit is skipped if the last capture of its URL
+/// has the same content.
+fn resolve_revisit(
     url: &PageUrl,
     record: Record<'_>,
     originals: &mut Originals,
     limits: &Limits,
-) -> Result<(Answer, Option<Known>), Refusal> {
+) -> Result<(ExtractedBody, Option<Original>), NotAPage> {
     let profile = record.get(Field::Profile)?.unwrap_or_default();
     let fields: &[Field] = if profile.ends_with("/server-not-modified") {
         &[Field::RefersTo]
     } else if profile.ends_with("/identical-payload-digest") {
-        // The HTTP head in a revisit belongs to the revisit itself: with an empty body it can be a redirect or a
-        // 404.
+        // The HTTP head in a revisit belongs to the revisit itself. With an empty body, it can be a redirect
+        // or a 404.
         if http::status(record.block).is_some_and(|status| status != 200) {
             return Ok((http::page(url, record.block(), limits)?, None));
         }
@@ -325,7 +365,8 @@ fn revisited(
     let Some(original) = originals.find(record, fields)? else {
         let is_of_it = |target: &str| PageUrl::parse(target).as_ref() == Ok(url);
         let refers_to = record.head.refers_to(record.head_bytes)?;
-        // Where no other URL is named, the original is most likely the last capture of this one, in this file or in another.
+        // If the revisit names no other URL, its original is most likely the last capture of this URL, in
+        // this file or in another file.
         let names_none = fields.len() == 1 && record.get(Field::RefersTo)?.is_none();
         let is_of_before = (last.is_none() || names_none) && refers_to.is_none_or(is_of_it);
         let is_unchanged = is_of_before && !originals.judges_records();
@@ -335,7 +376,7 @@ fn revisited(
         return Err(Skip::Unchanged.into());
     }
     let stored = originals.read(original)?.ok_or(Skip::OriginalUnknown)?;
-    Ok((content(url, stored, limits)?, Some(original)))
+    Ok((extract(url, stored, limits)?, Some(original)))
 }
 
 impl<'a> Record<'a> {

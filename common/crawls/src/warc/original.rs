@@ -1,31 +1,33 @@
-//! Finds the records that revisits refer to, by payload digest or by record id.
+//! [`Originals`]: finds the records to which revisits refer, by payload digest or by record id.
 //!
-//! Crawlers store a payload once, and write a revisit when another URL returned the same bytes. Only offsets and numbers
-//! are kept in memory. A record is read again if it can be reached by one seek.
+//! Crawlers store a payload once, and write a revisit when another URL returned the same bytes. Memory is
+//! bounded: the module keeps only offsets and numbers, up to a limit, and reads an original again when a
+//! revisit needs it. It can read an original again only if one seek reaches the record.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::form::Form;
+use super::archive_format::ArchiveFormat;
 use super::head::Field;
-use super::record::{Record, Records};
+use super::record::{Record, RecordReader};
 use crate::error::{HeadError, Place, Reason};
 use crate::limits::Limits;
-use crate::part::Part;
+use crate::part::FilePart;
 use crate::stream::Stream;
 use doppel_model::{PageUrl, stable_hash128};
 
-/// Where a file is that is read once more.
-pub(super) enum Whereabouts {
-    /// At a path.
+/// The location of a file that can be opened again.
+pub(super) enum FileLocation {
+    /// At a path of the file system.
     Path(Arc<Path>),
-    /// In another file.
-    Part(Part),
+    /// Inside another file.
+    Part(FilePart),
 }
 
-impl Whereabouts {
+impl FileLocation {
+    /// Opens the file from its beginning.
     pub(super) fn open(&self, limits: &Limits) -> Result<Stream, Reason> {
         match self {
             Self::Path(path) => Stream::open(path, limits),
@@ -33,7 +35,8 @@ impl Whereabouts {
         }
     }
 
-    /// The place of an offset of the file, or of the file that it is in; or of a byte of what that unpacks to, counted from its first part on.
+    /// Position of a record in messages. `offset` is its offset in this file. `unpacked` is its offset in the
+    /// unpacked data of all parts that are read as one; it takes precedence.
     pub(super) fn place(&self, offset: u64, unpacked: Option<u64>) -> Place {
         match (self, unpacked) {
             (Self::Path(_), None) => Place::Record(offset),
@@ -42,61 +45,68 @@ impl Whereabouts {
         }
     }
 
-    /// Whether an offset is one of what is unpacked.
+    /// Whether offsets in this file count unpacked bytes, because the file is deflated.
     pub(super) fn is_deflated(&self) -> bool {
         matches!(self, Self::Part(part) if part.is_deflated())
     }
 }
 
-/// A page with a payload.
+/// A page to which a revisit may refer.
 #[derive(Clone, Copy)]
-pub(super) struct Known {
-    /// Where the record is, if it can be reached by one seek.
+pub(super) struct Original {
+    /// Mark of its record. `None` if one seek does not reach the record.
     mark: Option<u64>,
-    /// How many pages come before it in the file.
+    /// Number of pages before it in the file.
     pub(super) number: u64,
-    /// The number of the first page with the same payload digest.
+    /// Number of the first page with the same payload digest.
     pub(super) content: u64,
 }
 
-/// The pages of a file that revisits may refer to.
+/// The pages of a file to which revisits may refer.
 pub(super) struct Originals {
-    place: Whereabouts,
-    form: Form,
+    location: FileLocation,
+    format: ArchiveFormat,
     limits: Limits,
-    /// Maps the hash of a payload digest, or of a record id, to its first page.
-    known: HashMap<u128, Known>,
-    /// Maps the hash of a URL to the content of the last capture of that URL. `None` if each capture is judged on its own.
+    /// Maps the hash of a payload digest, or of a record id, to the first page that has it.
+    originals: HashMap<u128, Original>,
+    /// Maps the hash of a URL to the content of its last capture. `None` if the caller judges each capture on
+    /// its own.
     last_contents: Option<HashMap<u128, u64>>,
     /// A second reader of the file, opened at the first revisit that needs it.
-    records: Option<Records>,
+    reader: Option<RecordReader>,
 }
 
 impl Originals {
-    /// `judges_records`: whether each capture of a URL is judged on its own.
-    pub(super) fn new(form: Form, place: Whereabouts, limits: Limits, judges_records: bool) -> Self {
+    /// Creates an empty table. `judges_records` states whether the caller judges each capture of a URL on its
+    /// own.
+    pub(super) fn new(
+        format: ArchiveFormat,
+        location: FileLocation,
+        limits: Limits,
+        judges_records: bool,
+    ) -> Self {
         let last_contents = (!judges_records).then(HashMap::new);
-        Self { place, form, limits, known: HashMap::new(), last_contents, records: None }
+        Self { location, format, limits, originals: HashMap::new(), last_contents, reader: None }
     }
 
-    /// Whether each capture of a URL is judged on its own.
+    /// Whether the caller judges each capture of a URL on its own.
     pub(super) fn judges_records(&self) -> bool {
         self.last_contents.is_none()
     }
 
-    /// Where the file is.
-    pub(super) fn place(&self) -> &Whereabouts {
-        &self.place
+    /// Location of the file.
+    pub(super) fn location(&self) -> &FileLocation {
+        &self.location
     }
 
-    /// Remembers a page with a payload by its digest and its id, unless the limit is reached. `number` pages come before it. Gives its
-    /// content. A digest or an id that cannot be read does no harm to the page.
+    /// Remembers a page by its payload digest and record id, unless the limit is reached. `number` pages come
+    /// before it. Returns its content number. An unreadable digest or id does not make the page bad.
     pub(super) fn remember(&mut self, record: Record<'_>, number: u64) -> u64 {
-        let mut page = Known { mark: record.mark, number, content: number };
+        let mut page = Original { mark: record.mark, number, content: number };
         for field in [Field::PayloadDigest, Field::RecordId] {
             let Some(key) = key(record, field).ok().flatten() else { continue };
-            let is_full = self.known.len() >= self.limits.originals_max;
-            match self.known.entry(key) {
+            let is_full = self.originals.len() >= self.limits.originals_max;
+            match self.originals.entry(key) {
                 Entry::Occupied(first) if field == Field::PayloadDigest => page.content = first.get().content,
                 Entry::Vacant(entry) if !is_full => drop(entry.insert(page)),
                 Entry::Occupied(_) | Entry::Vacant(_) => {}
@@ -105,8 +115,8 @@ impl Originals {
         page.content
     }
 
-    /// Remembers the content of the last capture of a URL.
-    pub(super) fn note_last(&mut self, url: &PageUrl, content: u64) {
+    /// Remembers the content number of the last capture of a URL.
+    pub(super) fn remember_last_content(&mut self, url: &PageUrl, content: u64) {
         let Some(last) = &mut self.last_contents else { return };
         let key = stable_hash128(url.as_str().as_bytes());
         if last.len() < self.limits.originals_max || last.contains_key(&key) {
@@ -114,35 +124,38 @@ impl Originals {
         }
     }
 
-    /// The content of the last capture of a URL in this file, if it is remembered.
+    /// Content number of the last capture of a URL in this file, if it is remembered.
     pub(super) fn last_content(&self, url: &PageUrl) -> Option<u64> {
         let key = stable_hash128(url.as_str().as_bytes());
         self.last_contents.as_ref()?.get(&key).copied()
     }
 
-    /// The page that `revisit` refers to by one of these fields, the first that names a page.
-    pub(super) fn find(&self, revisit: Record<'_>, fields: &[Field]) -> Result<Option<Known>, HeadError> {
+    /// Finds the page to which `revisit` refers. Tries `fields` in order; the first field that names a page
+    /// wins.
+    pub(super) fn find(&self, revisit: Record<'_>, fields: &[Field]) -> Result<Option<Original>, HeadError> {
         for field in fields {
-            if let Some(known) = key(revisit, *field)?.and_then(|key| self.known.get(&key)) {
-                return Ok(Some(*known));
+            if let Some(original) = key(revisit, *field)?.and_then(|key| self.originals.get(&key)) {
+                return Ok(Some(*original));
             }
         }
         Ok(None)
     }
 
-    /// Reads the record of a page again; none if it cannot be reached.
-    pub(super) fn read(&mut self, page: Known) -> Result<Option<Record<'_>>, Reason> {
+    /// Reads the record of a page again. `None` if it cannot be reached.
+    pub(super) fn read(&mut self, page: Original) -> Result<Option<Record<'_>>, Reason> {
         let Some(mark) = page.mark else { return Ok(None) };
-        let records = match &mut self.records {
-            Some(records) => records,
-            none => none.insert(Records::new(self.form, self.place.open(&self.limits)?, self.limits)),
+        let reader = match &mut self.reader {
+            Some(reader) => reader,
+            none => {
+                none.insert(RecordReader::new(self.format, self.location.open(&self.limits)?, self.limits))
+            }
         };
-        let found = records.read_at(mark)?.then(|| records.record());
+        let found = reader.read_at(mark)?.then(|| reader.record());
         Ok(found)
     }
 }
 
-/// The hash of a digest or an id. Neither looks like the other.
+/// Hash of a payload digest or record id. Both share a map, because a digest never looks like an id.
 fn key(record: Record<'_>, field: Field) -> Result<Option<u128>, HeadError> {
     Ok(record.get(field)?.map(|value| stable_hash128(value.as_bytes())))
 }

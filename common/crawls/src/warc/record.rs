@@ -1,123 +1,130 @@
-//! Reads the records of a WARC or ARC file in order, and finds the next record after a broken one.
+//! [`RecordReader`]: reads the records of a WARC or ARC file in order, and finds the next record after a
+//! broken one.
 //!
-//! A record whose end is not where its length says is bad. The reader then goes back into the record and continues at the next
-//! head of a record: a version line with the fields of a head, at the beginning of a line. So a wrong length costs one record, also in a
-//! file that is one compressed member. A record that ends where its length says is never cut, whatever its content is.
+//! A record that does not end where its length says is bad. The reader then goes back into the record and
+//! continues at the next head of a record. So a wrong length costs one record, even in a file that is one
+//! compressed member.
+//!
+//! Invariant: the reader never cuts a record that ends where its length says, whatever its content is.
 
 mod progress;
 
 use std::io::{Read, Seek};
 
-use super::form::{Follows, Form};
+use super::archive_format::{AfterRecord, ArchiveFormat};
 use super::head::{HEAD_BYTES_MAX, Head};
-use super::{arc, end};
-use crate::arc_line::ABOUT;
+use super::{arc, record_end};
+use crate::arc_line::FILE_DESCRIPTION_SCHEME;
 use crate::error::{HeadError, Reason};
 use crate::limits::Limits;
-use crate::stream::{Spot, Stream};
-use crate::warc_version::{self, VERSION_BYTES, shown};
+use crate::stream::{ReturnPoint, Stream};
+use crate::warc_version::{self, VERSION_BYTES, excerpt};
 
-/// How many line ends behind a record are looked at to see what follows them, in bytes.
+/// How far behind a record the reader looks through line ends to see what follows, in bytes.
 const LINE_ENDS_MAX: usize = 4 << 10;
 
-/// How many bytes of a record that is too large are kept: enough for the head of the HTTP response in it.
-const KEPT_OF_TOO_LARGE: usize = 64 << 10;
+/// How many bytes of an oversized block are kept: enough for the head of the HTTP response in it.
+const OVERSIZED_BLOCK_KEPT_BYTES: usize = 64 << 10;
 
-/// A WARC or ARC file with a position at some record.
-pub(crate) struct Records {
+/// Reader of a WARC or ARC file, positioned at a record.
+pub(crate) struct RecordReader {
     stream: Stream,
-    form: Form,
+    format: ArchiveFormat,
     limits: Limits,
     head_bytes: Vec<u8>,
     head: Head,
     block: Vec<u8>,
+    /// File offset of the current record, or of its compressed member.
     offset: u64,
+    /// Mark of the stream at the current record, if it has one.
     mark: Option<u64>,
-    /// Where the current record begins: a place to return to, and how many bytes were consumed in front of it.
-    spot: Option<Spot>,
-    begun: u64,
-    /// The offset of the compressed member of the last record, and how many bytes were consumed in front of its first record. Without
-    /// compression each record is a member.
+    /// Beginning of the current record: a position to which the stream can return, and the number of unpacked
+    /// bytes consumed before it.
+    return_point: Option<ReturnPoint>,
+    consumed_before: u64,
+    /// File offset of the compressed member of the last record, and the number of unpacked bytes consumed
+    /// before the first record of the member. Without compression, each record is a member.
     member: Option<(u64, u64)>,
     state: State,
-    /// How many bytes were skipped behind the beginning of the last broken record.
+    /// Number of unpacked bytes skipped from the beginning of the last broken record on.
     skipped: u64,
-    /// Whether the bytes of each record are wanted.
+    /// Whether the reader copies the bytes of each record for [`original`](Self::original).
     is_tapped: bool,
-    /// Whether damage or an I/O failure came after the last valid record, as opposed to data that are just not
-    /// a record.
-    damaged: bool,
-    /// Whether a record was ever found.
-    has_found: bool,
+    /// Whether damage or an I/O failure followed the last valid record. Data that merely are not a record do
+    /// not count.
+    is_damaged: bool,
+    /// Whether the reader has found a record so far.
+    has_found_record: bool,
 }
 
-/// The position of the stream.
+/// What the reader does at its next call.
 enum State {
-    /// Between two records, or at the head of the record that was found behind a broken one.
+    /// The stream is between two records, or at the head of a record found behind a broken one. Read it.
     Between,
-    /// The search for the next record has failed.
+    /// The search for the next record has failed. Report the failure.
     Failed(Reason),
-    /// At a place after which nothing can be read.
+    /// Nothing more can be read.
     Ended,
 }
 
-/// Whether the data behind this are lost, unless a record is found there.
-fn is_damage(reason: &Reason) -> bool {
+/// Whether an error implies that the data behind it are lost, unless the reader finds a record there.
+fn is_data_loss(reason: &Reason) -> bool {
     matches!(reason, Reason::Truncated | Reason::Corrupt(_) | Reason::ZstdWindow { .. })
 }
 
-/// One record.
+/// A record of a WARC or ARC file, borrowed from its reader.
 #[derive(Clone, Copy)]
 pub(crate) struct Record<'a> {
     pub(super) head: &'a Head,
     /// The bytes that `head` was parsed from.
     pub(crate) head_bytes: &'a [u8],
-    /// The block, or its beginning if it is larger than the limit.
+    /// The block of the record, or its beginning if it exceeds the limit.
     pub(super) block: &'a [u8],
-    /// The mark with which the record can be [read again](Records::read_at), if possible.
+    /// The mark with which [`read_at`](RecordReader::read_at) can read the record again, if there is one.
     pub(super) mark: Option<u64>,
 }
 
-impl Records {
-    pub(super) fn new(form: Form, stream: Stream, limits: Limits) -> Self {
+impl RecordReader {
+    pub(super) fn new(format: ArchiveFormat, stream: Stream, limits: Limits) -> Self {
         Self {
             stream,
-            form,
+            format,
             limits,
             head_bytes: Vec::new(),
             head: Head::default(),
             block: Vec::new(),
             offset: 0,
             mark: None,
-            spot: None,
-            begun: 0,
+            return_point: None,
+            consumed_before: 0,
             member: None,
             state: State::Between,
             skipped: 0,
             is_tapped: false,
-            damaged: false,
-            has_found: false,
+            is_damaged: false,
+            has_found_record: false,
         }
     }
 
-    /// The same, with the [original](Self::original) bytes of each record.
-    pub(crate) fn tapped(form: Form, stream: Stream, limits: Limits) -> Self {
-        Self { is_tapped: true, ..Self::new(form, stream, limits) }
+    /// Creates a reader that also copies the bytes of each record for [`original`](Self::original).
+    pub(crate) fn new_tapped(format: ArchiveFormat, stream: Stream, limits: Limits) -> Self {
+        Self { is_tapped: true, ..Self::new(format, stream, limits) }
     }
 
-    /// The form of the records.
-    pub(crate) fn form(&self) -> Form {
-        self.form
+    /// Archive format of the file.
+    pub(crate) fn format(&self) -> ArchiveFormat {
+        self.format
     }
 
-    /// Whether the record describes a file of ARC.
+    /// Whether the current record is the description of an ARC file.
     pub(crate) fn is_about_file(&self) -> bool {
-        self.form == Form::Arc && self.head_bytes.starts_with(ABOUT)
+        self.format == ArchiveFormat::Arc && self.head_bytes.starts_with(FILE_DESCRIPTION_SCHEME)
     }
 
-    /// The bytes of the record, from its head to the line ends behind its block.
+    /// Bytes of the current record, from its head to the line ends behind its block. Requires a reader from
+    /// [`new_tapped`](Self::new_tapped).
     pub(crate) fn original(&mut self) -> Result<impl Read + Seek, Reason> {
-        self.stream.tapped()
+        self.stream.take_tapped()
     }
 
     /// The record that [`advance`](Self::advance) reached.
@@ -125,7 +132,7 @@ impl Records {
         Record { head: &self.head, head_bytes: &self.head_bytes, block: &self.block, mark: self.mark }
     }
 
-    /// Reads the next record. Returns false at the end. After an error it can be called again.
+    /// Reads the next record. Returns false at the end. After an error, the caller may call it again.
     pub(crate) fn advance(&mut self) -> Result<bool, Reason> {
         let read = match std::mem::replace(&mut self.state, State::Ended) {
             State::Between => self.read(),
@@ -134,26 +141,27 @@ impl Records {
         };
         match read {
             Ok(true) => {
-                (self.state, self.damaged, self.has_found) = (State::Between, false, true);
+                (self.state, self.is_damaged, self.has_found_record) = (State::Between, false, true);
                 Ok(true)
             }
             Ok(false) => Ok(false),
             Err(reason @ (Reason::Io(_) | Reason::Expansion { .. })) => {
-                (self.damaged, self.skipped) = (true, 0);
+                (self.is_damaged, self.skipped) = (true, 0);
                 Err(reason)
             }
             Err(reason) => {
-                // A record that runs on to the end over others is not cut off: its length is wrong.
-                let runs_over = matches!(reason, Reason::Truncated) && self.form.is_in(&self.block);
+                // A record that runs over other records to the end of the data is not cut off. Its length is
+                // wrong.
+                let runs_over = matches!(reason, Reason::Truncated) && self.format.has_head_in(&self.block);
                 let reason = if runs_over { Reason::Length } else { reason };
-                // Data of which nothing is a whole record have lost their beginning, or are none.
-                self.damaged = is_damage(&reason) || !self.has_found;
+                // Data without any complete record have lost their beginning, or are not an archive.
+                self.is_damaged = is_data_loss(&reason) || !self.has_found_record;
                 self.state = match self.find_record(&reason) {
                     Ok(true) => State::Between,
                     Ok(false) => State::Ended,
                     Err(failure) => State::Failed(failure),
                 };
-                self.skipped = self.stream.consumed().saturating_sub(self.begun);
+                self.skipped = self.stream.consumed().saturating_sub(self.consumed_before);
                 Err(reason)
             }
         }
@@ -167,14 +175,14 @@ impl Records {
     }
 
     fn read(&mut self) -> Result<bool, Reason> {
-        (self.mark, self.spot) = (None, None);
+        (self.mark, self.return_point) = (None, None);
         self.head_bytes.clear();
         self.block.clear();
-        // The position to report for an error before a record is found.
-        (self.offset, self.begun) = (self.stream.offset(), self.stream.consumed());
+        // Position to report for an error before a record is found.
+        (self.offset, self.consumed_before) = (self.stream.offset(), self.stream.consumed());
         loop {
             self.skip_line_ends()?;
-            self.begun = self.stream.consumed();
+            self.consumed_before = self.stream.consumed();
             if !self.stream.data()?.is_empty() {
                 break;
             }
@@ -184,76 +192,80 @@ impl Records {
                 return Ok(false);
             }
         }
-        (self.offset, self.spot) = (self.stream.offset(), self.stream.spot());
+        (self.offset, self.return_point) = (self.stream.offset(), self.stream.return_point());
         if self.member.is_none_or(|(member, _)| member != self.offset) {
-            self.member = Some((self.offset, self.begun));
+            self.member = Some((self.offset, self.consumed_before));
         }
         self.mark = self.stream.mark();
         if self.is_tapped {
             self.stream.tap();
         }
-        match self.form {
-            Form::Warc => self.read_head()?,
-            Form::Arc => self.read_line()?,
+        match self.format {
+            ArchiveFormat::Warc => self.read_head()?,
+            ArchiveFormat::Arc => self.read_line()?,
         }
         match self.read_by_length() {
             Err(Reason::Head(_) | Reason::Length | Reason::Truncated) if self.is_about_file() => {
-                self.read_lines()?;
+                self.read_file_description()?;
             }
             read => read?,
         }
-        // Of a record that is too large the beginning is enough.
+        // The beginning of an oversized block is enough.
         if self.block.len() as u64 != self.head.length {
-            self.block.truncate(KEPT_OF_TOO_LARGE);
+            self.block.truncate(OVERSIZED_BLOCK_KEPT_BYTES);
         }
         Ok(true)
     }
 
+    /// Reads the rest of a record according to the length in its head.
     fn read_by_length(&mut self) -> Result<(), Reason> {
-        self.head = self.form.parse(&self.head_bytes)?;
+        self.head = self.format.parse(&self.head_bytes)?;
         self.read_block()?;
         self.check_end()
     }
 
-    /// Reads the description of a file of ARC whose length is wrong, up to the next record. It is no page, and ends where that
-    /// begins.
-    fn read_lines(&mut self) -> Result<(), Reason> {
+    /// Reads the description of an ARC file whose length is wrong, up to the next record. The description is
+    /// not a page, so its exact end does not matter.
+    fn read_file_description(&mut self) -> Result<(), Reason> {
         self.rewind()?;
         if self.is_tapped {
             self.stream.tap();
         }
         self.read_line()?;
         let head = self.head_bytes.len();
-        while !self.stream.data()?.is_empty() && !self.form.begins(self.stream.peek(HEAD_BYTES_MAX)?) {
+        while !self.stream.data()?.is_empty()
+            && !self.format.is_record_start(self.stream.peek(HEAD_BYTES_MAX)?)
+        {
             self.read_line()?;
         }
-        self.head = arc::about(self.head_bytes.len() - head);
+        self.head = arc::file_description_head(self.head_bytes.len() - head);
         self.block.extend(self.head_bytes.drain(head..));
         Ok(())
     }
 
-    /// Reads a head of WARC, up to its blank line.
+    /// Reads a WARC head up to its blank line.
     fn read_head(&mut self) -> Result<(), Reason> {
         let beginning = self.stream.peek(VERSION_BYTES)?;
-        if beginning.len() < VERSION_BYTES && warc_version::is_cut(beginning) {
+        if beginning.len() < VERSION_BYTES && warc_version::is_partial_record_start(beginning) {
             return Err(Reason::Truncated);
         }
         warc_version::check_version(beginning).map_err(|error| match error {
-            HeadError::Version(_) => HeadError::Version(shown(self.stream.available())),
+            HeadError::Version(_) => HeadError::Version(excerpt(self.stream.available())),
             error => error,
         })?;
         loop {
             self.read_line()?;
             if (self.head_bytes.ends_with(b"\n\r\n") || self.head_bytes.ends_with(b"\n\n"))
-                && !self.is_torn()?
+                && !self.has_more_head()?
             {
                 return Ok(());
             }
         }
     }
 
-    /// Whether a head goes on behind a blank line, as in drafts before WARC 1.0, where a value may have blank lines in it.
-    fn is_torn(&mut self) -> Result<bool, Reason> {
+    /// Whether a head continues behind a blank line. In drafts before WARC 1.0, a value may contain blank
+    /// lines.
+    fn has_more_head(&mut self) -> Result<bool, Reason> {
         let has_length = || {
             let mut lines = self.head_bytes.split(|b| *b == b'\n');
             lines.any(|line| line.get(..15).is_some_and(|name| name.eq_ignore_ascii_case(b"Content-Length:")))
@@ -285,7 +297,7 @@ impl Records {
         }
     }
 
-    /// Reads the block. What is above the limit is consumed, and not kept.
+    /// Reads the block. Consumes the bytes above the limit without storing them.
     fn read_block(&mut self) -> Result<(), Reason> {
         let mut left = self.head.length;
         while left > 0 {
@@ -304,24 +316,24 @@ impl Records {
 
     /// Checks that the record ends where its length says, and consumes the line ends behind it.
     fn check_end(&mut self) -> Result<(), Reason> {
-        let (line_ends, follows) = self.what_follows()?;
-        if !end::fits(self.form, &self.block, line_ends, follows) {
+        let (line_ends, after_record) = self.peek_after_record()?;
+        if !record_end::is_length_plausible(self.format, &self.block, line_ends, after_record) {
             return Err(Reason::Length);
         }
         self.skip_line_ends()?;
         Ok(())
     }
 
-    /// The number of line ends behind the block, and what is behind these. Nothing is consumed.
-    fn what_follows(&mut self) -> Result<(usize, Follows), Reason> {
+    /// Returns the number of line ends behind the block, and what follows them. Consumes nothing.
+    fn peek_after_record(&mut self) -> Result<(usize, AfterRecord), Reason> {
         let mut wanted = 4 + VERSION_BYTES;
         loop {
             let next = self.stream.peek(wanted)?;
             let line_ends = next.iter().take_while(|b| matches!(b, b'\r' | b'\n')).count();
             let rest = &next[line_ends..];
             let max = if rest.is_empty() { LINE_ENDS_MAX } else { HEAD_BYTES_MAX };
-            if next.len() < wanted || wanted >= max || self.form.is_told_by(rest) {
-                return Ok((line_ends, self.form.follows(rest)));
+            if next.len() < wanted || wanted >= max || self.format.can_classify(rest) {
+                return Ok((line_ends, self.format.classify_after_record(rest)));
             }
             wanted = (wanted * 2).min(HEAD_BYTES_MAX);
         }
@@ -341,34 +353,34 @@ impl Records {
         }
     }
 
-    /// After a broken record, goes to the next head in this member, or else to the next member that begins with a record. Returns
-    /// false if there is neither.
+    /// After a broken record, moves to the next head in this member, or else to the next member that begins
+    /// with a record. Returns false if there is neither.
     fn find_record(&mut self, reason: &Reason) -> Result<bool, Reason> {
-        let form = self.form;
+        let format = self.format;
         let is_between = matches!(reason, Reason::Head(HeadError::Version(_)));
-        let mut found = self.go_back(reason).and_then(|()| form.find_in(&mut self.stream, is_between));
-        if matches!(found, Ok(false)) && self.stream.pass_gap() {
-            found = form.find_in(&mut self.stream, false);
+        let mut found = self.go_back(reason).and_then(|()| format.find_head(&mut self.stream, is_between));
+        if matches!(found, Ok(false)) && self.stream.skip_gap() {
+            found = format.find_head(&mut self.stream, false);
         }
         match found {
             Ok(true) => Ok(true),
             Err(error @ (Reason::Io(_) | Reason::Expansion { .. })) => Err(error),
-            // A member that is already known to be broken fails here again.
+            // The search in a member that is known to be broken fails here again.
             Ok(false) => self.find_member(),
             Err(error) => {
-                self.damaged |= is_damage(&error);
+                self.is_damaged |= is_data_loss(&error);
                 self.find_member()
             }
         }
     }
 
     fn find_member(&mut self) -> Result<bool, Reason> {
-        let form = self.form;
-        self.stream.find_member(&|bytes| form.begins(bytes))
+        let format = self.format;
+        self.stream.find_member(&|bytes| format.is_record_start(bytes))
     }
 
-    /// Goes back to the second byte of a record whose length is wrong, as far as possible: in a pipe what is above the limit of a record
-    /// is left out.
+    /// Goes back to the second byte of a record whose length is wrong. A pipe cannot go back over an
+    /// oversized block; its bytes above the limit are left out.
     fn go_back(&mut self, reason: &Reason) -> Result<(), Reason> {
         if matches!(reason, Reason::Corrupt(_) | Reason::ZstdWindow { .. }) {
             return Ok(());
@@ -379,16 +391,16 @@ impl Records {
         Ok(())
     }
 
-    /// Goes back to the beginning of a record.
+    /// Goes back to the beginning of the current record.
     fn rewind(&mut self) -> Result<(), Reason> {
-        let consumed = self.stream.consumed() - self.begun;
+        let consumed = self.stream.consumed() - self.consumed_before;
         let mut bytes = std::mem::take(&mut self.head_bytes);
         let is_in_memory = (bytes.len() + self.block.len()) as u64 == consumed;
         bytes.append(&mut self.block);
-        match &self.spot {
+        match &self.return_point {
             _ if is_in_memory => self.stream.put_back(bytes),
-            Some(spot) => self.stream.return_to(spot),
-            // Of a pipe what is not in memory is gone, and counts as skipped.
+            Some(return_point) => self.stream.return_to(return_point),
+            // Bytes of a pipe that are not in memory are lost, and count as skipped.
             None => self.stream.put_back_before_gap(bytes),
         }
     }

@@ -2,16 +2,16 @@ use std::io::Write;
 
 use super::*;
 
-/// The largest window that a frame may ask for in these tests.
+/// The largest window that a frame may request in these tests.
 const WINDOW: u64 = 8 << 20;
 
-fn reader(bytes: &[u8], seekable: bool) -> BufReader<Counted> {
+fn reader(bytes: &[u8], seekable: bool) -> BufReader<CountingReader> {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(bytes).unwrap();
     let counted = if seekable {
-        Counted::open(file.path()).unwrap()
+        CountingReader::open(file.path()).unwrap()
     } else {
-        Counted::once(std::fs::File::open(file.path()).unwrap())
+        CountingReader::unseekable(std::fs::File::open(file.path()).unwrap())
     };
     BufReader::with_capacity(1_000, counted)
 }
@@ -20,13 +20,13 @@ fn frames(bytes: &[u8]) -> Result<Vec<(u64, String)>, Reason> {
     let mut zstd = ZstdFrames::new(reader(bytes, true), WINDOW)?;
     let mut found = Vec::new();
     while zstd.next_frame()? {
-        found.push((zstd.frame(), rest(&mut zstd)?));
+        found.push((zstd.frame(), read_frame(&mut zstd)?));
     }
     assert_eq!(zstd.bytes_read(), bytes.len() as u64);
     Ok(found)
 }
 
-fn rest(zstd: &mut ZstdFrames) -> Result<String, Reason> {
+fn read_frame(zstd: &mut ZstdFrames) -> Result<String, Reason> {
     let mut content = Vec::new();
     let mut out = [0; 7];
     loop {
@@ -57,7 +57,7 @@ fn frames_are_read_one_by_one() {
 }
 
 #[test]
-fn damage_is_told() {
+fn damage_is_reported() {
     let file = frame("some text");
     for cut in 1..file.len() {
         assert!(matches!(frames(&file[..cut]), Err(Reason::Truncated)), "{cut}");
@@ -73,7 +73,7 @@ fn trained() -> Vec<u8> {
 }
 
 #[test]
-fn a_dictionary_is_that_of_all_frames() {
+fn a_dictionary_applies_to_all_frames() {
     let dictionary = trained();
     let mut compressor = zstd::bulk::Compressor::with_dictionary(3, &dictionary).unwrap();
     let text = "WARC/1.0 record 17 of 5 words";
@@ -83,13 +83,13 @@ fn a_dictionary_is_that_of_all_frames() {
     for stored in [dictionary.clone(), zstd::encode_all(&*dictionary, 19).unwrap()] {
         let found = frames(&[skippable(13, &stored), body.clone()].concat()).unwrap();
         assert_eq!(found.iter().map(|(_, content)| content.as_str()).collect::<Vec<_>>(), [text, text]);
-        // A frame can be read again.
+        // Seeking back to a frame keeps the dictionary.
         let mut zstd =
             ZstdFrames::new(reader(&[skippable(13, &stored), body.clone()].concat(), true), WINDOW).unwrap();
         assert!(zstd.seek(found[1].0).unwrap());
-        assert_eq!(rest(&mut zstd).unwrap(), text);
+        assert_eq!(read_frame(&mut zstd).unwrap(), text);
     }
-    assert!(matches!(frames(&body), Err(Reason::Corrupt(_))), "a dictionary is missing");
+    assert!(matches!(frames(&body), Err(Reason::Corrupt(_))), "frames without their dictionary are read");
 }
 
 #[test]
@@ -118,12 +118,12 @@ fn the_next_frame_behind_damage_is_found() {
         for seekable in [true, false] {
             let mut zstd = ZstdFrames::new(reader(&file, seekable), WINDOW).unwrap();
             assert!(zstd.next_frame().unwrap());
-            assert_eq!(rest(&mut zstd).unwrap(), "broken");
+            assert_eq!(read_frame(&mut zstd).unwrap(), "broken");
             assert!(matches!(zstd.next_frame(), Err(Reason::Corrupt(_))));
             assert!(zstd.find_frame(|bytes| bytes.starts_with(b"WARC/")).unwrap(), "{damage} {seekable}");
-            assert_eq!((zstd.frame(), rest(&mut zstd).unwrap().as_str()), (offset, text));
+            assert_eq!((zstd.frame(), read_frame(&mut zstd).unwrap().as_str()), (offset, text));
             assert!(zstd.next_frame().unwrap());
-            assert_eq!(rest(&mut zstd).unwrap(), "WARC/ the last");
+            assert_eq!(read_frame(&mut zstd).unwrap(), "WARC/ the last");
             assert!(!zstd.next_frame().unwrap());
         }
     }

@@ -1,14 +1,18 @@
-//! One row as it is read, byte by byte.
+//! [`Scan`]: the state machine that parses one row, piece by piece.
+//!
+//! The scan counts every byte of a row but stores no more than the size limit allows.
 
-use super::{BadRow, CELLS_MAX, Cells, LINES_MAX, LINES_TOLD};
+use super::{BadRow, CELLS_MAX, Cells, LINES_MAX, LONG_QUOTE_LINES};
 use crate::error::Reason;
 use crate::limits::{Limits, too_large};
 
-/// What some bytes are for a row.
+/// Result of scanning a piece of data.
 pub(super) enum Step {
+    /// The row continues behind the piece.
     More,
-    /// The row ends.
+    /// The row is complete.
     Row,
+    /// The row is faulty.
     Fault(Reason),
 }
 
@@ -16,37 +20,40 @@ pub(super) enum Step {
 enum State {
     /// At the beginning of a cell.
     Begin,
-    /// In a cell without quotes.
+    /// In an unquoted cell.
     Plain,
-    /// In a cell in quotes.
+    /// In a quoted cell.
     Quoted,
-    /// Behind a quote that closes a cell, unless it is doubled.
+    /// Behind a quote in a quoted cell. It closes the cell unless another quote follows.
     Quote,
-    /// Behind a cell in quotes and a blank.
+    /// Behind a quoted cell and a blank.
     Blank,
 }
 
-/// A row that is read.
+/// A row that is being parsed.
 pub(super) struct Scan {
+    /// The row as it is in the file, as far as it was stored.
     pub(super) raw: Vec<u8>,
+    /// The texts of the cells, one after the other.
     text: Vec<u8>,
     ends: Vec<usize>,
     state: State,
-    /// The line of the next byte.
+    /// Line of the next byte.
     pub(super) line: u64,
-    /// The line of the last opening quote, and its place in the row.
+    /// Line of the last opening quote, and its offset in the row.
     pub(super) quote_line: u64,
     quote_at: usize,
-    /// The line of the first quote of the row that is open over more than [`LINES_TOLD`] lines.
+    /// Line of the first quote of the row that is open over more than [`LONG_QUOTE_LINES`] lines.
     pub(super) long_quote: Option<u64>,
-    /// The bytes and cells of the row, also of what is not kept.
+    /// Number of bytes and cells of the row, including those that were not stored.
     pub(super) length: u64,
     cells: usize,
-    /// Whether all of the row is kept.
+    /// Whether the whole row is stored.
     pub(super) is_whole: bool,
-    /// Whether a fault is at the end of a line.
+    /// Whether the scan stopped at a fault at the end of a line.
     pub(super) is_at_line_end: bool,
-    /// Whether the last byte of a cell in quotes is a carriage return, so that a line feed behind it begins no line.
+    /// Whether the last byte of a quoted cell is a carriage return. A line feed behind it then begins no
+    /// line.
     after_return: bool,
     pub(super) ends_with_return: bool,
 }
@@ -71,7 +78,7 @@ impl Scan {
         }
     }
 
-    /// Reads bytes up to the end of the row, and returns how many.
+    /// Scans `data` up to the end of the row. Returns how many bytes were scanned, and the result.
     pub(super) fn read(&mut self, data: &[u8], separator: u8, limits: &Limits) -> (usize, Step) {
         let mut at = 0;
         while at < data.len() {
@@ -85,7 +92,7 @@ impl Scan {
                 State::Quoted => {
                     let rest = &data[at..];
                     let length = memchr::memchr3(b'"', b'\n', b'\r', rest).unwrap_or(rest.len());
-                    self.take(&rest[..length]);
+                    self.append_to_cell(&rest[..length]);
                     self.after_return &= length == 0;
                     at += length;
                     match rest.get(length) {
@@ -95,13 +102,13 @@ impl Scan {
                             at += 1;
                         }
                         Some(end) => {
-                            self.take(&[*end]);
+                            self.append_to_cell(&[*end]);
                             at += 1;
-                            // A carriage return and a line feed are one line end.
+                            // A carriage return with a line feed is one line end.
                             self.line += u64::from(*end == b'\r' || !self.after_return);
                             self.after_return = *end == b'\r';
                             let lines = self.line - self.quote_line;
-                            if lines > LINES_TOLD {
+                            if lines > LONG_QUOTE_LINES {
                                 self.long_quote.get_or_insert(self.quote_line);
                             }
                             let is_long = lines > LINES_MAX;
@@ -113,7 +120,7 @@ impl Scan {
                     }
                 }
                 State::Quote if byte == b'"' => {
-                    self.take(b"\"");
+                    self.append_to_cell(b"\"");
                     (self.state, self.after_return) = (State::Quoted, false);
                     at += 1;
                 }
@@ -127,7 +134,7 @@ impl Scan {
                     at += 1;
                     self.line += 1;
                     self.ends_with_return = byte == b'\r';
-                    self.keep(&data[..at], limits);
+                    self.keep_raw(&data[..at], limits);
                     return (at, Step::Row);
                 }
                 State::Quote | State::Blank if byte == b' ' => {
@@ -135,14 +142,14 @@ impl Scan {
                     at += 1;
                 }
                 State::Quote | State::Blank => {
-                    self.keep_all(&data[..at]);
+                    self.keep_faulty_end(&data[..at]);
                     let escaped = self.state == State::Quote && self.raw.ends_with(b"\\\"");
                     return (at, Step::Fault(Reason::BehindQuote { line: self.quote_line, escaped }));
                 }
                 State::Begin | State::Plain => {
                     let rest = &data[at..];
                     let length = memchr::memchr3(separator, b'\n', b'\r', rest).unwrap_or(rest.len());
-                    self.take(&rest[..length]);
+                    self.append_to_cell(&rest[..length]);
                     self.state = State::Plain;
                     at += length;
                 }
@@ -151,24 +158,24 @@ impl Scan {
         if self.is_in_quote() && self.has_lines_behind_quote() && self.is_too_large_with(at, limits) {
             return (at, self.long_quote(data, limits));
         }
-        self.keep(data, limits);
+        self.keep_raw(data, limits);
         (at, Step::More)
     }
 
-    /// Whether the row is too large with so many more bytes.
+    /// Whether the row exceeds the size limit with this number of further bytes.
     fn is_too_large_with(&self, bytes: usize, limits: &Limits) -> bool {
         self.length + bytes as u64 > limits.line_bytes_max as u64
     }
 
-    /// A quote that is open for too long, with the last bytes of its row.
+    /// Creates the fault of a quote that is open for too long. `last` are the last bytes of the row.
     fn long_quote(&mut self, last: &[u8], limits: &Limits) -> Step {
-        self.keep_all(last);
+        self.keep_faulty_end(last);
         let (line, bytes) = (self.quote_line, limits.line_bytes_max);
         Step::Fault(Reason::LongQuote { line, lines: LINES_MAX, bytes })
     }
 
-    /// Takes bytes of a cell.
-    fn take(&mut self, bytes: &[u8]) {
+    /// Appends bytes to the current cell.
+    fn append_to_cell(&mut self, bytes: &[u8]) {
         if self.is_whole {
             self.text.extend_from_slice(bytes);
         }
@@ -181,8 +188,8 @@ impl Scan {
         }
     }
 
-    /// Keeps bytes of the row, as long as it is not too large.
-    pub(super) fn keep(&mut self, bytes: &[u8], limits: &Limits) {
+    /// Counts bytes of the row, and stores them unless the row is too large.
+    pub(super) fn keep_raw(&mut self, bytes: &[u8], limits: &Limits) {
         self.length += bytes.len() as u64;
         self.is_whole &= self.length <= limits.line_bytes_max as u64 && self.cells <= CELLS_MAX;
         if self.is_whole {
@@ -190,8 +197,8 @@ impl Scan {
         }
     }
 
-    /// Keeps the last bytes of a row at fault, which may be some more than a row may have.
-    fn keep_all(&mut self, bytes: &[u8]) {
+    /// Counts and stores the last bytes of a faulty row. They may exceed the size limit of a row.
+    fn keep_faulty_end(&mut self, bytes: &[u8]) {
         self.length += bytes.len() as u64;
         if self.is_whole {
             self.raw.extend_from_slice(bytes);
@@ -202,12 +209,12 @@ impl Scan {
         self.state == State::Quoted
     }
 
-    /// Whether it is a line end alone.
+    /// Whether the row consists of a line end only.
     pub(super) fn is_blank(&self) -> bool {
         self.cells <= 1 && self.raw.iter().all(|byte| matches!(byte, b'\n' | b'\r')) && self.is_whole
     }
 
-    /// Where the line of the last opening quote ends in what is kept of the row.
+    /// End of the line with the last opening quote, as an offset in the stored row.
     pub(super) fn behind_quote_line(&self) -> usize {
         let quoted = &self.raw[self.quote_at.min(self.raw.len())..];
         match memchr::memchr2(b'\n', b'\r', quoted) {
@@ -219,13 +226,13 @@ impl Scan {
         }
     }
 
-    /// Whether lines follow that of the last opening quote.
+    /// Whether the row continues behind the line with the last opening quote.
     pub(super) fn has_lines_behind_quote(&self) -> bool {
         self.is_whole && self.line > self.quote_line
     }
 
     pub(super) fn finish(mut self, limits: &Limits) -> Result<Cells, BadRow> {
-        // The last line of a file need not have an end.
+        // The last line of a file may lack a line end.
         if !matches!(self.raw.last(), Some(b'\n' | b'\r')) && self.is_whole {
             self.end_cell();
         }

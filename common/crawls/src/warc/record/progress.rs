@@ -1,16 +1,17 @@
-//! Where a reader of records is, and what it has read and skipped.
+//! Accessors for the progress of a [`RecordReader`]: its position, and what it has read and skipped.
 
-use super::{Records, State};
+use super::{RecordReader, State};
 
-impl Records {
-    /// How many unpacked bytes were skipped behind the beginning of the last broken record, up to the next one or the end.
+impl RecordReader {
+    /// Number of unpacked bytes skipped from the beginning of the last broken record to the next record, or
+    /// to the end.
     pub(in super::super) fn skipped(&self) -> u64 {
         self.skipped
     }
 
-    /// Whether there was damage or a failure, and nothing behind it could be read.
+    /// Whether damage or a failure ended the reading before the end of the file.
     pub(in super::super) fn broke_off(&self) -> bool {
-        self.damaged && matches!(self.state, State::Ended)
+        self.is_damaged && matches!(self.state, State::Ended)
     }
 
     /// Number of stored bytes read.
@@ -18,16 +19,16 @@ impl Records {
         self.stream.bytes_read()
     }
 
-    /// The file offset of the current record, or of the broken one.
+    /// File offset of the current record, or of the broken one.
     pub(in super::super) fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// How many unpacked bytes are in front of the current record, or of the broken one. `None` if it is the first of a compressed member;
-    /// if all of the file is deflated, the file is one member.
+    /// Number of unpacked bytes before the current record, or before the broken one. `None` for the first
+    /// record of a compressed member. A deflated file counts as one member.
     pub(in super::super) fn offset_unpacked(&self, is_deflated: bool) -> Option<u64> {
         let first = if is_deflated { 0 } else { self.member.filter(|(member, _)| *member == self.offset)?.1 };
-        (first < self.begun).then_some(self.begun)
+        (first < self.consumed_before).then_some(self.consumed_before)
     }
 
     /// Number of unpacked bytes read.

@@ -1,61 +1,64 @@
-//! A file that counts how many of its bytes have been read. It may be a pipe, or be read over a network.
+//! [`CountingReader`]: a reader that counts the bytes read and can take bytes back.
+//!
+//! The source is a seekable file, or a pipe or network stream that is read once. The decompressors read
+//! through it, so that progress and file offsets are known for every source.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
-/// A file that counts how many of its bytes have been read.
-pub(super) struct Counted {
+/// A reader that counts the bytes read and can take bytes back.
+pub(super) struct CountingReader {
     from: Origin,
     read: u64,
-    /// Bytes that come before those of the file, in reverse order.
+    /// Bytes to deliver before the next bytes of the source, in reverse order.
     returned: Vec<u8>,
 }
 
-/// What can be read from any place.
+/// A reader that can seek.
 trait ReadSeek: Read + Seek + Send {}
 
 impl<T: Read + Seek + Send> ReadSeek for T {}
 
-/// Where the bytes come from.
+/// The source of the bytes.
 enum Origin {
-    /// A regular file or a part of one, which can be read from any place.
-    File(Box<dyn ReadSeek>),
-    /// Something that is read once, from where it is.
-    Once(Box<dyn Read + Send>),
+    /// A regular file or a part of one, which can seek.
+    Seekable(Box<dyn ReadSeek>),
+    /// A source that can be read only once, from its current position.
+    Unseekable(Box<dyn Read + Send>),
 }
 
-impl Counted {
+impl CountingReader {
     /// Opens a file, or the reading end of a named pipe.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
-        Self::of_file(File::open(path)?)
+        Self::from_file(File::open(path)?)
     }
 
-    /// Reads a file that is open, or the reading end of a named pipe, from where it is.
-    pub(super) fn of_file(file: File) -> io::Result<Self> {
-        Ok(if file.metadata()?.is_file() { Self::seekable(file) } else { Self::once(file) })
+    /// Creates a reader over an open file or the reading end of a named pipe, from its current position.
+    pub(super) fn from_file(file: File) -> io::Result<Self> {
+        Ok(if file.metadata()?.is_file() { Self::seekable(file) } else { Self::unseekable(file) })
     }
 
-    /// Reads something that can be read from any place, from its beginning, where it is.
+    /// Creates a reader over a seekable source. The caller must have positioned the source at its beginning.
     pub(super) fn seekable(from: impl Read + Seek + Send + 'static) -> Self {
-        Self { from: Origin::File(Box::new(from)), read: 0, returned: Vec::new() }
+        Self { from: Origin::Seekable(Box::new(from)), read: 0, returned: Vec::new() }
     }
 
-    /// Reads something once, as one reads a pipe.
-    pub(super) fn once(from: impl Read + Send + 'static) -> Self {
-        Self { from: Origin::Once(Box::new(from)), read: 0, returned: Vec::new() }
+    /// Creates a reader over a source that cannot seek, such as a pipe.
+    pub(super) fn unseekable(from: impl Read + Send + 'static) -> Self {
+        Self { from: Origin::Unseekable(Box::new(from)), read: 0, returned: Vec::new() }
     }
 
-    /// The file offset of the next byte.
+    /// File offset of the next byte.
     pub(super) fn position(&self) -> u64 {
         self.read
     }
 
     pub(super) fn is_seekable(&self) -> bool {
-        matches!(self.from, Origin::File(_))
+        matches!(self.from, Origin::Seekable(_))
     }
 
-    /// Like `read`, but an interrupted call is made again.
+    /// Like `read`, but repeats an interrupted call.
     pub(super) fn read_retrying(&mut self, out: &mut [u8]) -> io::Result<usize> {
         loop {
             match self.read(out) {
@@ -65,24 +68,24 @@ impl Counted {
         }
     }
 
-    /// Puts bytes back that were read last.
+    /// Takes back bytes that were read last. The next reads return them again.
     pub(super) fn give_back(&mut self, bytes: &[u8]) {
         self.read = self.read.saturating_sub(bytes.len() as u64);
         self.returned.extend(bytes.iter().rev());
     }
 }
 
-/// The offset of the next byte behind a buffer.
-pub(super) fn position(file: &BufReader<Counted>) -> u64 {
+/// File offset of the next byte that a buffered reader returns.
+pub(super) fn position(file: &BufReader<CountingReader>) -> u64 {
     file.get_ref().position() - file.buffer().len() as u64
 }
 
-impl Read for Counted {
+impl Read for CountingReader {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let bytes = if self.returned.is_empty() {
             match &mut self.from {
-                Origin::File(file) => file.read(out)?,
-                Origin::Once(from) => from.read(out)?,
+                Origin::Seekable(file) => file.read(out)?,
+                Origin::Unseekable(from) => from.read(out)?,
             }
         } else {
             let bytes = out.len().min(self.returned.len());
@@ -97,9 +100,9 @@ impl Read for Counted {
     }
 }
 
-impl Seek for Counted {
+impl Seek for CountingReader {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        let Origin::File(file) = &mut self.from else { return Err(io::ErrorKind::NotSeekable.into()) };
+        let Origin::Seekable(file) = &mut self.from else { return Err(io::ErrorKind::NotSeekable.into()) };
         self.returned.clear();
         self.read = file.seek(to)?;
         Ok(self.read)
@@ -113,11 +116,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_that_are_given_back_come_again() {
+    fn bytes_that_are_given_back_are_read_again() {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(b"abcdef").unwrap();
         file.rewind().unwrap();
-        let mut counted = Counted::once(file);
+        let mut counted = CountingReader::unseekable(file);
         let mut four = [0; 4];
         counted.read_exact(&mut four).unwrap();
         counted.give_back(b"d");
