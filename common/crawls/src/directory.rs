@@ -197,7 +197,7 @@ fn bad(path: &Path, reason: Reason) -> Item {
     Item::Bad(InputError::new(&Arc::from(path), Place::File, reason))
 }
 
-/// The URL of the file at a canonical path.
+/// Creates the `file://` URL of the file at a canonical path.
 fn url(path: &Path) -> Result<PageUrl, Reason> {
     let url = url::Url::from_file_path(path)
         .map_err(|()| UrlError::Invalid(format!("{} is not an absolute path", path.display())))?;

@@ -24,8 +24,8 @@ pub struct InputError {
     pub place: Place,
     /// Why it could not be read.
     pub reason: Reason,
-    /// Number of unpacked bytes that the reader skipped behind this record to find the next one. Zero unless
-    /// the end of the record is unknown.
+    /// Number of unpacked bytes, from the beginning of this record on, that the reader skipped to find the
+    /// next record. Zero unless the end of the record is unknown.
     pub skipped: u64,
     /// The faulty line as it is in the file, without its line feed. `None` unless the fault is in a line of
     /// text that was read whole.
@@ -131,17 +131,17 @@ pub enum Reason {
     /// A record, line or page above its size limit.
     #[error("{what} of {bytes} bytes; at most {max} are taken")]
     TooLarge {
-        /// What is too large, with its article.
+        /// What is too large, such as `a record`.
         what: &'static str,
         /// Its size in bytes, or a lower bound of the size. For cells, their number.
         bytes: u64,
         /// The limit, in the unit of `bytes`.
         max: u64,
     },
-    /// An invalid page URL.
+    /// A URL that is not a valid page URL.
     #[error("{0}")]
     Url(#[from] UrlError),
-    /// An invalid date.
+    /// A date that cannot be parsed.
     #[error("the date is {0}")]
     Date(#[from] TimeError),
     /// A date more than 24 hours after the current time.
@@ -216,9 +216,9 @@ pub enum Reason {
         "the column {column:?} is {is}, which cannot be written back unchanged; leave the file out, or run the command without --kept and --removed"
     )]
     Unwritable {
-        /// The path of the column.
+        /// Path of the column in the schema.
         column: String,
-        /// Its type.
+        /// Description of the type of the column.
         is: &'static str,
     },
     /// A JSON line that is not a valid page item.

@@ -34,21 +34,21 @@ const UTF_16_MARKS: [&[u8]; 2] = [b"\xff\xfe", b"\xfe\xff"];
 /// A format that the user can set for an input.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum InputFormat {
-    /// WARC, including WET.
+    /// WARC, including the WET files of Common Crawl.
     Warc,
     /// ARC, the predecessor of WARC.
     Arc,
     /// WACZ, an archive of WARC files.
     Wacz,
-    /// JSON lines.
+    /// JSON lines: one JSON object per line.
     Jsonl,
     /// A table with a row of names, separated by commas, semicolons or tabs.
     Csv,
     /// A table with a row of names, separated by tabs.
     Tsv,
-    /// Parquet.
+    /// A Parquet file of any schema.
     Parquet,
-    /// Arrow, as a file or as a stream.
+    /// Arrow IPC, as a file or as a stream.
     Arrow,
 }
 
@@ -119,7 +119,7 @@ pub(super) enum PageKind {
 }
 
 impl PageKind {
-    /// Determines the kind by the file name. `None` if the name belongs to no page.
+    /// Determines the kind by the file name. `None` if the extension is not that of a page.
     pub(super) fn from_name(path: &Path) -> Option<Self> {
         match extension(path).as_str() {
             "xhtml" | "xht" => Some(Self::Xhtml),

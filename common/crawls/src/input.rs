@@ -22,6 +22,7 @@ pub struct Input {
     pub(crate) bytes_total: u64,
 }
 
+/// The reader of an input, by kind of format.
 pub(crate) enum Source {
     Warc(Box<warc::Pages>),
     Wacz(Box<wacz::Wacz>),

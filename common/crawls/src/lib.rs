@@ -107,7 +107,7 @@ pub enum FetchedBody {
         /// The charset that the response declared.
         charset: Option<String>,
     },
-    /// Plain text or Markdown.
+    /// A document of plain text or Markdown.
     Text(String),
     /// A redirect to another page.
     Redirect(PageUrl),

@@ -38,7 +38,7 @@ pub enum Skip {
     Hidden,
     /// A symbolic link or a special file.
     Link,
-    /// A redirect or death in a record without a URL. Only a URL can be redirected or die.
+    /// A redirect or death in a record whose URL is missing or not read. Only a URL can be redirected or die.
     NoRow,
 }
 

@@ -21,14 +21,14 @@ use crate::limits::Limits;
 use crate::stream::Stream;
 use scan::{Scan, Step};
 
-/// The most cells that a row may have.
+/// Largest number of cells in a row.
 pub(super) const CELLS_MAX: usize = 16 << 10;
 
 /// Largest number of lines in a cell.
 pub(super) const LINES_MAX: u64 = 100_000;
 
-/// Number of lines in a quoted cell from which the reader reports the cell. Its opening quote may be a stray
-/// one that a later row has closed.
+/// The reader reports a quoted cell that spans more lines than this. Its opening quote may be a stray one
+/// that a later row has closed.
 pub(super) const LONG_QUOTE_LINES: u64 = 1_000;
 
 /// A row with its cells.

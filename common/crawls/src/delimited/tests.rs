@@ -221,7 +221,7 @@ fn a_stray_quote_costs_one_row() {
             "record:a.csv#4 \"e \\\"f\\\" g\"",
         ]
     );
-    // Behind another cell over two lines.
+    // Behind a quoted cell that spans two lines.
     assert_eq!(
         read("a.csv", "id,text\n\"1\n\",\"ab\n2,c\n3,\"d\"\n"),
         [

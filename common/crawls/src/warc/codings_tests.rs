@@ -91,7 +91,7 @@ fn several_compressions_are_undone_from_any_number_of_fields() {
         (&["deflate", "br"], &[Deflate, Brotli]),
         (&["zstd, br, gzip"], &[Zstd, Brotli, Gzip]),
         (&["identity, gzip", "identity"], &[Gzip]),
-        // The head names the codings in the wrong order, or one too many, or one too few.
+        // The head names the codings in the wrong order, or one coding too many, or one too few.
         (&["br, gzip"], &[Gzip, Brotli]),
         (&["gzip, gzip"], &[Gzip]),
         (&["gzip", "gzip"], &[Gzip]),
@@ -219,7 +219,7 @@ fn chunks_are_joined() {
         (b"4\r\nRust\r\n0\r\n", "Rust"),
         (b"0\r\n\r\n", ""),
         (b"4;chunk-signature=ad80c730\r\nRust\r\n0;chunk-signature=b6c6ea8a\r\n\r\n", "Rust"),
-        // Cut off.
+        // Bodies that are cut off.
         (b"4\r\nRust\r\n", "cut off: Rust"),
         (b"4\r\nRust", "cut off: Rust"),
         (b"4\r\nRust\r\n8\r\nis", "cut off: Rustis"),
@@ -227,13 +227,13 @@ fn chunks_are_joined() {
         (b"4\r\nRust\r\n8", "cut off: Rust"),
         (b"4\r\nRust\r\n8;ab", "cut off: Rust"),
         (b"4\r\nRust\r\nffffffffffffffff\r\nx", "cut off: Rustx"),
-        // Already undone.
+        // Bodies whose chunking is already undone.
         (b"<p>Rust", "<p>Rust"),
         (b"4\r\nfour and more", "4\r\nfour and more"),
         (b"dad\nis here", "dad\nis here"),
         (b"2 birds\r\n", "2 birds\r\n"),
         (b"", ""),
-        // Broken.
+        // Bodies with a broken size line.
         (b"4\r\nRust\r\nzz\r\n", "bad: the body is not valid chunked"),
         (b"4\r\nRust\r\n11111111111111111\r\n", "bad: the body is not valid chunked"),
     ] {

@@ -16,8 +16,9 @@ use crate::format::BYTE_ORDER_MARK;
 use crate::limits::Limits;
 use doppel_model::PageUrl;
 
-/// The longest HTTP head, in bytes, and the largest number of fields in it.
+/// The longest HTTP head, in bytes.
 const HEAD_BYTES_MAX: usize = 64 << 10;
+/// The largest number of fields in an HTTP head.
 const HEAD_FIELDS_MAX: usize = 256;
 
 /// Why a record gives no page.

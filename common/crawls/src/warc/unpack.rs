@@ -19,15 +19,15 @@ const ROOM_MIN: usize = 4 << 10;
 /// A compression of an HTTP body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BodyCompression {
-    /// RFC 1952, with any number of members.
+    /// gzip, RFC 1952, with any number of members.
     Gzip,
-    /// RFC 1950.
+    /// zlib, RFC 1950.
     Zlib,
-    /// RFC 1951.
+    /// Raw deflate, RFC 1951.
     Deflate,
-    /// RFC 7932.
+    /// Brotli, RFC 7932.
     Brotli,
-    /// RFC 8878, with any number of frames.
+    /// zstd, RFC 8878, with any number of frames.
     Zstd,
 }
 

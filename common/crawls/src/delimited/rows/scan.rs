@@ -1,6 +1,7 @@
 //! [`Scan`]: the state machine that parses one row, piece by piece.
 //!
-//! The scan counts every byte of a row but stores no more than the size limit allows.
+//! The scan counts every byte of a row. It stores at most the size limit of a row, plus the last piece of a
+//! faulty row.
 
 use super::{BadRow, CELLS_MAX, Cells, LINES_MAX, LONG_QUOTE_LINES};
 use crate::error::Reason;
