@@ -1,9 +1,14 @@
 //! Reads pages from CSV and TSV (RFC 4180): a row of names, then one record per row.
 //!
-//! The separator of the cells is the first of these: the separator that the user names, the separator that
-//! the first line declares as `sep=;`, the separator that the format implies, or the most frequent of
-//! [`SEPARATORS`] in the row of names. Quoted cells may contain line ends and doubled quotes. The reader
-//! inspects the first rows to find which column holds what, and never guesses types: every cell is text.
+//! The reader takes the separator of the cells from the first of these that exists:
+//!
+//! 1. the user's choice;
+//! 2. a first line that declares it, such as `sep=;`;
+//! 3. the format, which is a tab for TSV;
+//! 4. the most frequent of [`SEPARATORS`] in the row of names.
+//!
+//! Quoted cells may contain line ends and doubled quotes. The reader inspects the first rows to find which
+//! column holds what. It never guesses types: every cell is text.
 
 mod rows;
 

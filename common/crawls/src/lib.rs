@@ -1,9 +1,9 @@
 //! Reads crawls from files, directories and pipes as a stream of pages, in crawl order.
 //!
-//! The inputs are WARC, WET, ARC and WACZ files; JSON lines, CSV, TSV, Parquet and Arrow files of any schema;
-//! and HTML, text and Markdown files, alone or in directories. Text formats may be compressed. [`open`]
-//! detects the format of a path and returns an [`Input`], an iterator of [`Item`]s. The module [`mod@copy`]
-//! copies records of an input, and [`record`] turns records of any schema into pages.
+//! The inputs are WARC, WET, ARC and WACZ files, and JSON lines, CSV, TSV, Parquet and Arrow files of any
+//! schema. HTML, text and Markdown files are pages, alone or in directories. Text formats may be compressed.
+//! [`open`] detects the format of a path and returns an [`Input`], an iterator of [`Item`]s. The module
+//! [`mod@copy`] copies records of an input, and [`record`] turns records of any schema into pages.
 //!
 //! Input is untrusted, so [`Limits`] bounds sizes, nesting and expansion. A bad record or line becomes an
 //! error item, and the stream continues after it if possible. Only one record is in memory at a time. The

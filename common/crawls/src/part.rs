@@ -37,7 +37,7 @@ impl FilePart {
         let stored = self.range.end - self.range.start;
         let left =
             stored.saturating_mul(limits.expansion_ratio_max).saturating_add(limits.expansion_free_bytes);
-        Stream::once(Inflated { from: DeflateDecoder::new(BufReader::new(part)), left }, limits)
+        Stream::unseekable(Inflated { from: DeflateDecoder::new(BufReader::new(part)), left }, limits)
     }
 
     /// Whether the bytes of the part are deflated.

@@ -61,7 +61,7 @@ pub(super) fn is_draft(bytes: &[u8]) -> bool {
     version(bytes).is_some_and(|version| DRAFTS.contains(&version))
 }
 
-/// Checks that Doppel reads the version of the first record of a file, so that a file of an unknown version
+/// Checks that Doppel reads the version of the first record of a file. A file of an unknown version then
 /// gives one error instead of one per record. Ignores a file that does not begin with a WARC record; its
 /// reader reports that.
 pub(super) fn check_first_record(beginning: &[u8]) -> Result<(), Reason> {

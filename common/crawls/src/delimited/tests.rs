@@ -345,7 +345,7 @@ fn rows_in_pieces(csv: &[u8], piece: usize) -> (Vec<Vec<Vec<u8>>>, bool) {
         }
     }
     let limits = options().limits;
-    let stream = Stream::once(Pieces(std::io::Cursor::new(csv.to_vec()), piece), &limits).unwrap();
+    let stream = Stream::unseekable(Pieces(std::io::Cursor::new(csv.to_vec()), piece), &limits).unwrap();
     let mut rows = Rows::new(stream, b',', limits, 1);
     let (mut found, mut is_bad) = (Vec::new(), false);
     while let Some(row) = rows.next() {

@@ -1,5 +1,7 @@
-//! Reads pages from archives of crawls: WARC 1.0 and 1.1 (ISO 28500:2017), the drafts 0.17 and 0.18 before
-//! them (ClueWeb09), the WET files of Common Crawl, which are WARC, and ARC, the predecessor of WARC.
+//! Reads pages from archives of crawls: WARC, including WET, and ARC.
+//!
+//! The reader accepts WARC 1.0 and 1.1 (ISO 28500:2017), and the drafts 0.17 and 0.18 before them
+//! (ClueWeb09). The WET files of Common Crawl are WARC files. ARC is the predecessor of WARC.
 //!
 //! The type of a record decides what the reader does with it:
 //!
@@ -10,9 +12,10 @@
 //!   page unchanged.
 //! - All other records describe the crawl, not a page.
 //!
-//! The submodules split the work. `record` finds the records, `head` parses their heads, `http` extracts the
-//! page from a response, `codings` undoes the encodings of its body, and `original` finds the originals of
-//! revisits. A bad record becomes an error item; it never ends the file unless nothing can be read behind it.
+//! The submodules split the work. `record` finds the records and `head` parses their heads. `http` extracts
+//! the page from a response, and `codings` undoes the encodings of its body. `original` finds the originals
+//! of revisits. A bad record becomes an error item. The reader ends the file early only if it can read
+//! nothing behind the damage.
 
 mod arc;
 mod archive_format;
