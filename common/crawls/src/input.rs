@@ -168,7 +168,7 @@ impl Input {
     }
 
     /// Line of the first quoted cell of a table so far that spans more than 1,000 lines. Its opening quote
-    /// may be a mistake that a later row happens to close.
+    /// may be a stray one that a later row happens to close.
     #[must_use]
     pub fn long_quote(&self) -> Option<u64> {
         match &self.source {

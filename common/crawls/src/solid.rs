@@ -1,7 +1,7 @@
 //! Reads bzip2 and xz files, each as one continuous piece.
 //!
-//! WARC writers do not compress records one by one in these formats. The readers therefore hide where the
-//! streams of a file begin and end, and offer no recovery behind damage.
+//! The readers ignore where the compressed streams of a file begin and end. They therefore cannot seek, and
+//! offer no recovery behind damage.
 
 use std::io::{self, BufRead, BufReader, Read};
 

@@ -1,7 +1,7 @@
 //! Parses the header of a zstd frame (RFC 8878, section 3.1.1.1) to find how much memory the frame requests.
 //!
-//! The zstd decoder only reports that a window is too large. This module tells how large, for the error
-//! message.
+//! The reader of frames checks the window before it decodes, so that its error message can name the requested
+//! size.
 
 /// The largest window that the decoder of zstd supports, in bytes.
 pub const ZSTD_WINDOW_BYTES_MAX: u64 = 1 << 31;

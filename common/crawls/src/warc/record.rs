@@ -121,8 +121,8 @@ impl RecordReader {
         self.format == ArchiveFormat::Arc && self.head_bytes.starts_with(FILE_DESCRIPTION_SCHEME)
     }
 
-    /// Bytes of the current record, from its head to the line ends behind its block. Requires a reader from
-    /// [`new_tapped`](Self::new_tapped).
+    /// Takes the bytes of the current record, from its head to the line ends behind its block. Requires a
+    /// reader from [`new_tapped`](Self::new_tapped).
     pub(crate) fn original(&mut self) -> Result<impl Read + Seek, Reason> {
         self.stream.take_tapped()
     }
