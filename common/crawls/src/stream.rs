@@ -4,10 +4,8 @@
 //! member, so readers use member boundaries to recover from damage. Plain, bzip2 and xz files count as one
 //! member.
 //!
-//! The stream detects the compression from the first bytes of the file, never from the file name.
-//! [`Limits::expansion_ratio_max`] bounds the work: the stream counts every unpacked byte, even when it
-//! unpacks a part again. It counts a stored byte only once, unless a caller [rereads](Stream::reread) a
-//! record to which another record refers.
+//! [`Limits::expansion_ratio_max`] bounds the work. The stream counts every unpacked byte, even when it
+//! unpacks a part again. It counts a stored byte once, except after [`Stream::reread`].
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
@@ -29,7 +27,7 @@ const TAP_MEMORY_BYTES: usize = 4 << 20;
 /// The size of the read buffer for stored bytes, in bytes.
 const READ_BUFFER_BYTES: usize = 128 << 10;
 
-/// How a file is compressed.
+/// How a file is compressed. The first bytes of the file decide, never its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Packing {
     Plain,
@@ -52,16 +50,14 @@ enum Codec {
 pub(super) struct Stream {
     codec: Codec,
     limits: Limits,
-    /// Buffer of unpacked bytes, of which `start..end` are not consumed yet. Larger than [`WINDOW_BYTES`]
-    /// only after [`put_back`](Self::put_back).
+    /// Unpacked bytes, of which `start..end` are not consumed. May exceed [`WINDOW_BYTES`] after a put-back.
     window: Vec<u8>,
     start: usize,
     end: usize,
     /// Number of stored bytes used so far, and number of bytes into which they unpacked.
     stored: u64,
     unpacked: u64,
-    /// Number of unpacked bytes consumed from all members, and the part of it that precedes the current
-    /// member.
+    /// Number of unpacked bytes consumed from all members, and from the members before the current one.
     consumed: u64,
     consumed_before: u64,
     /// The file offset up to which `stored` includes the bytes of the file.
@@ -209,8 +205,7 @@ impl Stream {
         self.consumed
     }
 
-    /// Returns a position to which the stream can [return](Self::return_to), even inside a member. `None` for
-    /// a pipe and for bzip2 and xz files.
+    /// Returns a position for [`return_to`](Self::return_to). `None` for a pipe and for bzip2 and xz files.
     pub(super) fn return_point(&self) -> Option<ReturnPoint> {
         let (seekable, skipped) = match &self.codec {
             Codec::Plain(file) => (file.is_seekable(), 0),
@@ -221,8 +216,7 @@ impl Stream {
         seekable.then(|| ReturnPoint { member: self.offset(), skipped, consumed: self.consumed })
     }
 
-    /// Returns to a position by unpacking its member again. The unpacked bytes count again towards
-    /// [`Limits::expansion_ratio_max`].
+    /// Returns to a position by unpacking its member again. Counts towards [`Limits::expansion_ratio_max`].
     pub(super) fn return_to(&mut self, return_point: &ReturnPoint) -> Result<(), Reason> {
         self.seek(return_point.member)?;
         self.consumed = return_point.consumed - return_point.skipped;
@@ -252,8 +246,8 @@ impl Stream {
         self.limits.check_expansion(self.stored, self.unpacked)
     }
 
-    /// Puts back consumed bytes of the current member that precede lost bytes. The member then seems to end
-    /// before the gap, and [`skip_gap`](Self::skip_gap) continues behind it.
+    /// Puts back consumed bytes that precede lost bytes. The member then seems to end before the gap, and
+    /// [`skip_gap`](Self::skip_gap) continues behind it.
     pub(super) fn put_back_before_gap(&mut self, bytes: Vec<u8>) -> Result<(), Reason> {
         let behind = self.available().to_vec();
         self.after_gap = Some((behind, self.member_ended));
@@ -346,16 +340,12 @@ impl Stream {
         self.start = end;
     }
 
-    /// Starts a copy of all bytes consumed from here on, for [`take_tapped`](Self::take_tapped). Drops an
-    /// earlier copy.
+    /// Starts a copy of all bytes consumed from here on. Drops an earlier copy.
     pub(super) fn tap(&mut self) {
         self.tap = Some(Tap { bytes: SpooledTempFile::new(TAP_MEMORY_BYTES), failed: None });
     }
 
-    /// Takes the copy of the bytes consumed since [`tap`](Self::tap), positioned at its first byte.
-    ///
-    /// # Errors
-    /// [`Reason::Truncated`] if no copy was started, or the error that interrupted the copy.
+    /// Takes the copy that [`tap`](Self::tap) started. Fails if there is no copy or it is incomplete.
     pub(super) fn take_tapped(&mut self) -> Result<impl Read + Seek, Reason> {
         let Some(Tap { mut bytes, failed }) = self.tap.take() else { return Err(Reason::Truncated) };
         failed.map_or(Ok(()), Err).and_then(|()| bytes.rewind()).map_err(Reason::Io)?;
@@ -395,8 +385,7 @@ impl Stream {
         Ok(found)
     }
 
-    /// After an error, enters the next member whose unpacked content satisfies `begins`. Returns false if
-    /// there is none.
+    /// After an error, enters the next member whose content satisfies `begins`. Returns false at the end.
     pub(super) fn find_member(&mut self, begins: &dyn Fn(&[u8]) -> bool) -> Result<bool, Reason> {
         let found = match &mut self.codec {
             Codec::Gzip(gzip) => gzip.find_member(begins)?,

@@ -1,5 +1,4 @@
-//! [`RecordReader`]: reads the records of a WARC or ARC file in order, and finds the next record after a
-//! broken one.
+//! [`RecordReader`]: reads the records of a WARC or ARC file, and finds the next record after a broken one.
 //!
 //! A record that does not end where its length says is bad. The reader then goes back into the record and
 //! continues at the next head of a record. So a wrong length costs one record, even in a file that is one
@@ -38,8 +37,7 @@ pub(crate) struct RecordReader {
     offset: u64,
     /// Mark of the stream at the current record, if it has one.
     mark: Option<u64>,
-    /// Beginning of the current record: a position to which the stream can return, and the number of unpacked
-    /// bytes consumed before it.
+    /// Beginning of the current record: where to return, and how many unpacked bytes precede it.
     return_point: Option<ReturnPoint>,
     consumed_before: u64,
     /// File offset of the compressed member of the last record, and the number of unpacked bytes consumed
@@ -50,8 +48,7 @@ pub(crate) struct RecordReader {
     skipped: u64,
     /// Whether the reader copies the bytes of each record for [`original`](Self::original).
     is_tapped: bool,
-    /// Whether damage or an I/O failure followed the last valid record. Data that merely are not a record do
-    /// not count.
+    /// Whether damage or an I/O failure, rather than data that are no record, followed the last valid record.
     is_damaged: bool,
     /// Whether the reader has found a record so far.
     has_found_record: bool,
@@ -121,8 +118,8 @@ impl RecordReader {
         self.format == ArchiveFormat::Arc && self.head_bytes.starts_with(FILE_DESCRIPTION_SCHEME)
     }
 
-    /// Takes the bytes of the current record, from its head to the line ends behind its block. Requires a
-    /// reader from [`new_tapped`](Self::new_tapped).
+    /// Takes the bytes of the current record, with the line ends behind it. Requires
+    /// [`new_tapped`](Self::new_tapped).
     pub(crate) fn original(&mut self) -> Result<impl Read + Seek, Reason> {
         self.stream.take_tapped()
     }
@@ -150,8 +147,7 @@ impl RecordReader {
                 Err(reason)
             }
             Err(reason) => {
-                // A record that runs over other records to the end of the data is not cut off. Its length is
-                // wrong.
+                // A record that runs over others to the end of the data is not cut off. Its length is wrong.
                 let runs_over = matches!(reason, Reason::Truncated) && self.format.has_head_in(&self.block);
                 let reason = if runs_over { Reason::Length } else { reason };
                 // Data without any complete record have lost their beginning, or are not an archive.
@@ -224,8 +220,7 @@ impl RecordReader {
         self.check_end()
     }
 
-    /// Reads the description of an ARC file whose length is wrong, up to the next record. The description is
-    /// not a page, so its exact end does not matter.
+    /// Reads the description of an ARC file whose length is wrong, up to the next record. It is not a page.
     fn read_file_description(&mut self) -> Result<(), Reason> {
         self.rewind()?;
         if self.is_tapped {
@@ -263,8 +258,7 @@ impl RecordReader {
         }
     }
 
-    /// Whether a head continues behind a blank line. In drafts before WARC 1.0, a value may contain blank
-    /// lines.
+    /// Whether a head continues behind a blank line, as values in drafts before WARC 1.0 may.
     fn has_more_head(&mut self) -> Result<bool, Reason> {
         let has_length = || {
             let mut lines = self.head_bytes.split(|b| *b == b'\n');
@@ -379,8 +373,7 @@ impl RecordReader {
         self.stream.find_member(&|bytes| format.is_record_start(bytes))
     }
 
-    /// Goes back to the second byte of a record whose length is wrong. A pipe cannot go back over an
-    /// oversized block; its bytes above the limit are left out.
+    /// Goes back to the second byte of a record with a wrong length. A pipe loses the bytes above the limit.
     fn go_back(&mut self, reason: &Reason) -> Result<(), Reason> {
         if matches!(reason, Reason::Corrupt(_) | Reason::ZstdWindow { .. }) {
             return Ok(());
