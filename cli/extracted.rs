@@ -6,7 +6,7 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread;
 
 use anyhow::{Context, anyhow};
-use doppel_coordinator::ingest::{Batch, Ingest, IngestError, Source};
+use doppel_engine::ingest::{Batch, Ingest, IngestError, Source};
 use doppel_model::pairwise::Signer;
 use doppel_model::{PageUrl, Timestamp};
 use doppel_protocol::{Body, Submission};

@@ -13,9 +13,9 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use doppel_coordinator::app::{Directory, Services, system_clock};
-use doppel_coordinator::ingest::Ingest;
 use doppel_coordinator::limits::Limits;
-use doppel_coordinator::shard_map::ShardMap;
+use doppel_engine::ingest::Ingest;
+use doppel_engine::shard_map::ShardMap;
 use doppel_model::pairwise::{Policy, Signer};
 use doppel_model::tables::Tables;
 use doppel_protocol::{ContentSource, IndexOrders, MappingApi, Markets, Tier1Api, Tier2Api, WinnerOrder};

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use tidy::{imports, source};
 
 /// Every crate below the root package, its folder, and the crates of the workspace that it may name outside its tests.
-const CRATES: [(&str, &str, &[&str]); 21] = [
+const CRATES: [(&str, &str, &[&str]); 22] = [
     ("model", "common/model", &[]),
     ("charset", "common/charset", &["model"]),
     ("text", "common/text", &["model", "charset"]),
@@ -34,8 +34,9 @@ const CRATES: [(&str, &str, &[&str]); 21] = [
     (
         "coordinator",
         "coordinator",
-        &["model", "charset", "text", "crawls", "partitioning", "protocol", "http", "threads"],
+        &["model", "charset", "crawls", "partitioning", "protocol", "http", "threads", "engine"],
     ),
+    ("engine", "coordinator/engine", &["model", "charset", "text", "crawls", "protocol", "threads"]),
     ("baseline", "eval/baseline", &[]),
     (
         "eval",
@@ -54,6 +55,7 @@ const CRATES: [(&str, &str, &[&str]); 21] = [
             "tier1",
             "tier2",
             "coordinator",
+            "engine",
             "baseline",
         ],
     ),

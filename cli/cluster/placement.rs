@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use doppel_coordinator::ring::Ring;
+use doppel_engine::ring::Ring;
 use doppel_model::stable_hash64;
 
 /// The nodes of each range, by their places: first the one that is to own it.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 use doppel_coordinator::app::{App, Directory, Services, system_clock};
-use doppel_coordinator::shard_map::ShardMap;
+use doppel_engine::shard_map::ShardMap;
 use doppel_model::pairwise::Signer;
 use doppel_model::tables::{Tables, TablesHash};
 use doppel_protocol::{ClusterApi, MappingApi, Tier1Api, Tier2Api};

@@ -1,7 +1,7 @@
 //! Everything in the report that is counted over live pages, in two passes: the second counts what the first has chosen.
 
 use doppel_coordinator::limits::MIRRORS_COUNTED;
-use doppel_coordinator::savings::{Counting, Page};
+use doppel_engine::savings::{Counting, Page};
 use doppel_model::pairwise::Policy;
 use doppel_protocol::Status;
 use doppel_protocol::answer::Savings;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use doppel_coordinator::market::MarketWinners;
+use doppel_engine::market::MarketWinners;
 use doppel_model::{ContentHash, PageId, PageUrl};
 use doppel_protocol::{BATCH_MAX, Line, SCAN_LINES_MAX, Scan, Tier1Api, Tier1Error};
 use doppel_tier1::bulk::{Grouped, NamedRecords, PageWithContent};

@@ -9,12 +9,12 @@ use doppel_protocol::Outcome;
 use doppel_protocol::answer::{LineAnswer, LineCode, LineError, NotTaken, Taken};
 
 use crate::app::App;
-use crate::ingest::IngestError;
 use crate::limits::{LINE_ANSWER_BYTES, RETRY_REASON_BYTES};
 use crate::memory::BodyMemory;
 use crate::memory::Share;
 use crate::metrics::Metrics;
 use crate::problem::Problem;
+use doppel_engine::ingest::IngestError;
 
 /// The answers so far.
 pub(crate) struct Answers<'m> {

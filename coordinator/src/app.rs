@@ -16,13 +16,11 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{MissedTickBehavior, timeout};
 
 use crate::access::{Caller, Clients};
-use crate::advise::Advisor;
 use crate::again::Turns;
 use crate::body;
 use crate::buffer::Buffer;
 use crate::calls::{Calls, permit};
 use crate::history::History;
-use crate::ingest::Ingest;
 use crate::kept_report::KeptReports;
 use crate::limits::{
     BACKUPS, FLUSHES, HEAVY_CALLS, HISTORY_STEP, Limits, PLANNERS, REPAIRS, SAMPLES, SCRAPES,
@@ -32,7 +30,9 @@ use crate::memory::BodyMemory;
 use crate::metrics::{self, Metrics};
 use crate::problem::Problem;
 use crate::request_id::RequestIds;
-use crate::shard_map::ShardMap;
+use doppel_engine::advise::Advisor;
+use doppel_engine::ingest::Ingest;
+use doppel_engine::shard_map::ShardMap;
 
 pub use crate::services::{Clock, Directory, Services, system_clock};
 

@@ -14,11 +14,11 @@ use utoipa::IntoParams;
 
 use crate::again::millis;
 use crate::app::App;
-use crate::comparison::{self, Measured};
 use crate::contract::refusals;
 use crate::extract::{Query, page_url};
 use crate::limits::KEPT_BEFORE;
 use crate::problem::Problem;
+use doppel_engine::comparison::{self, Measured};
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]

@@ -8,13 +8,13 @@ use doppel_protocol::{GroupFilter, GroupPosition, Line, Market, MemberView, Tier
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use crate::advise::follow;
 use crate::again::millis;
 use crate::app::App;
 use crate::contract::refusals;
 use crate::extract::{self, GroupPath, Query, market, number};
 use crate::limits::{LIST, LIST_DEFAULT};
 use crate::problem::Problem;
+use doppel_engine::advise::follow;
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]

@@ -1,10 +1,10 @@
 //! The front door: the public HTTP contract over both tiers.
 //!
-//! A request's way: [`app()`] (routes, limits) → a route's module → the extractors of [`ingest`] for texts →
+//! A request's way: [`app()`] (routes, limits) → a route's module → the extractors of [`doppel_engine::ingest`] for texts →
 //! tier 1 or 2 through the traits of `doppel_protocol`, on threads that may block. The front door has
 //! no state of its own that an answer depends on: it reads the tiers for every answer, so several can run side by side.
 //!
-//! Invariants: a page is called a duplicate only after F was checked on present contents (G5, `advise`);
+//! Invariants: a page is called a duplicate only after F was checked on present contents (G5, `doppel_engine::advise`);
 //! every buffer, queue and wait is bounded by [`limits`] (G6); every error is a problem document made in
 //! one place (`problem`), of a kind that has a name (`problem_kind`); the OpenAPI document and the routes come from one source
 //! (`router`), and what holds for all operations is said once (`contract`).
@@ -15,7 +15,6 @@
 )]
 
 pub mod access;
-mod advise;
 mod again;
 mod answers;
 pub mod app;
@@ -27,17 +26,14 @@ mod buffer;
 mod calls;
 mod changes;
 mod cluster;
-pub mod comparison;
 mod contract;
 mod explain;
-pub mod export;
 mod extract;
 mod front;
 mod group_report;
 mod groups;
 mod held;
 mod history;
-pub mod ingest;
 mod kept_report;
 pub mod limits;
 mod lines;
@@ -45,35 +41,28 @@ mod load;
 mod load_history;
 mod many;
 mod mapping;
-pub mod market;
 mod memory;
 mod metrics;
 mod middleware;
 mod operations;
 mod pages;
-mod probe;
 mod problem;
 mod problem_kind;
 mod query;
-mod raw_page;
 mod raw_page_query;
 mod readiness;
 mod repair;
 mod repairs;
 mod reports;
 mod request_id;
-pub mod ring;
 mod router;
 mod sample;
-pub mod savings;
 mod savings_report;
 mod server;
 pub(crate) mod services;
-pub mod shard_map;
 #[cfg(feature = "simulation")]
 #[doc(hidden)]
 pub mod simulation;
-mod sort;
 mod status;
 mod stream;
 mod submit;

@@ -18,6 +18,7 @@ use std::num::NonZero;
 use std::thread::available_parallelism;
 use std::time::Duration;
 
+pub use doppel_engine::limits::*;
 use doppel_protocol::{BATCH_MAX, LIST_MAX};
 
 pub use clients::{CLIENT, ClientLimits};
@@ -140,33 +141,8 @@ pub const STATUS_PAGES_EACH: usize = 32;
 /// How often an answer is made that was too old when it was complete.
 pub const ANSWER_ATTEMPTS: u32 = 4;
 
-/// Members that one `POST /v1/status` looks at for market winners, all groups together.
-pub const MARKET_MEMBERS_TOTAL: usize = 50_000;
-
-/// Members of a group that an explanation or a probe looks at.
-pub const EXPLAINED_MEMBERS: usize = 10_000;
-
 /// Kept pages of a group that an explanation compares a page with.
 pub const KEPT_BEFORE: usize = 20;
-
-/// Groups of which the pages that stand for them in a market are remembered at a time.
-pub const MARKET_GROUPS: usize = 100_000;
-
-/// Partners of a probe that are looked at, the most similar first.
-pub const PROBE_PARTNERS: usize = 64;
-
-/// Kept pages of a group that a probe is compared with, the first in the winner order.
-pub const PROBE_KEPT: usize = 1_000;
-
-/// Forwards followed from a merged group. A chain grows by one for each later merge of the survivor
-/// into an older group, while members are still being transferred.
-pub const FORWARDS: usize = 64;
-
-/// Redirects followed from a page to its final target, as many as tier 1 follows.
-pub const REDIRECTS: usize = 20;
-
-/// How often advice starts again because a record changed while it was made.
-pub const ADVICE_ATTEMPTS: usize = 4;
 
 /// Events of one `GET /v1/changes` when the query names no number.
 pub const CHANGES_DEFAULT: usize = 1_000;
@@ -187,9 +163,6 @@ pub const CURSOR_BYTES: usize = 17 * (1 + 2 * 1_024);
 
 /// Members, groups or repairs of one answer when the query names no number.
 pub const LIST_DEFAULT: usize = 100;
-
-/// The most members, groups or repairs of one answer.
-pub const LIST: usize = 1_000;
 
 /// Repairs at once: each may hold 256 MiB of signatures and keep a core busy.
 pub const REPAIRS: usize = 1;
@@ -213,9 +186,6 @@ pub const FLUSH_S: u64 = 3_600;
 /// `timeout` of `POST /v1/flush` when the query names none, in seconds.
 pub const FLUSH_DEFAULT_S: u64 = 60;
 
-/// Example shingles of `GET /v1/explain`, of each kind.
-pub const EXAMPLES: usize = 5;
-
 /// Characters of what each rule leaves out of the main content that `POST /v1/probe` shows. There are eleven rules.
 pub const LEFT_OUT_CHARS: usize = 300;
 
@@ -233,16 +203,6 @@ pub const REPORT_GROUPS: u64 = 5_000_000;
 
 /// Pages that the savings report reads: about an hour of work in a large cluster. Past it the report says that it was cut.
 pub const SAVINGS_PAGES: u64 = 50_000_000;
-
-/// Pairs of hosts that the savings report lists.
-pub const MIRRORS: usize = 100;
-
-/// Pairs of hosts that the savings report counts at a time: about 10 MB, and 35 MB if every name were as long as may be. Past it the rarer
-/// half is forgotten.
-pub const MIRRORS_COUNTED: usize = 50_000;
-
-/// The longest name of a host that it counts by, in bytes: no name of DNS is as long. A longer one is cut.
-pub const MIRROR_NAME_BYTES: usize = 255;
 
 /// How long a report on groups or savings is kept before another one is made, at least.
 pub const REPORT_AGE: Duration = Duration::from_secs(10);
@@ -289,12 +249,6 @@ pub const PAUSES: usize = 4_096;
 /// Plans and what-if reports being made at once: each keeps all cores busy for seconds. Past it: 503. A what-if report is kept as other reports
 /// are ([`REPORT_AGE`]), so whoever asks for it again and again leaves the place free.
 pub const PLANNERS: usize = 1;
-
-/// Bytes of lines that the export sorts in memory at a time.
-pub const EXPORT_CHUNK_BYTES: usize = 32 << 20;
-
-/// Sorted runs that the export merges at a time: at 64 kB of buffer each, 4 MB and 64 open files.
-pub const EXPORT_RUNS: usize = 64;
 
 /// Bytes of one piece of an export or a backup on its way to the client.
 pub const PIECE_BYTES: usize = 64 << 10;

@@ -16,10 +16,10 @@ use crate::access::Caller;
 use crate::answers::{Answers, Written, not_taken};
 use crate::app::App;
 use crate::arrival::LineDates;
-use crate::ingest::{Ingested, KeyedBatch, Source};
 use crate::limits::CHUNK_BYTES;
 use crate::problem::Problem;
 use crate::submit::submit;
+use doppel_engine::ingest::{Ingested, KeyedBatch, Source};
 
 /// One line and its place.
 #[derive(Debug, Clone)]

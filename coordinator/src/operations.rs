@@ -18,13 +18,13 @@ use crate::access::Caller;
 use crate::app::App;
 use crate::changes::CURSOR;
 use crate::contract::refusals;
-use crate::export::Collected;
 use crate::extract::{Query, market, number};
 use crate::limits::{FLUSH_DEFAULT_S, FLUSH_S, LONG_CALL_TIME};
 use crate::metrics::text;
 use crate::pages::NDJSON;
 use crate::problem::Problem;
 use crate::stream::stream;
+use doppel_engine::export::Collected;
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]

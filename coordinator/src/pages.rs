@@ -17,12 +17,12 @@ use crate::app::App;
 use crate::body;
 use crate::contract::refusals;
 use crate::extract::{JsonBody, Query, page_url};
-use crate::ingest::{IngestError, Source};
 use crate::limits::{LONG_CALL_TIME, RETRY_AFTER_S};
 use crate::lines;
 use crate::problem::Problem;
 use crate::raw_page_query::{MEDIA_TYPES, RawPageQuery};
 use crate::submit::submit;
+use doppel_engine::ingest::{IngestError, Source};
 
 /// The media type of JSON lines.
 pub(crate) const NDJSON: &str = "application/x-ndjson";

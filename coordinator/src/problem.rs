@@ -1,11 +1,14 @@
 //! Errors as the world sees them: `application/problem+json` (RFC 9457), made in this one place.
 
 use std::borrow::Cow;
+use std::io;
 use std::time::Duration;
 
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use doppel_engine::export::ExportError;
+use doppel_engine::probe::ProbeError;
 use doppel_model::pairwise::Policy;
 use doppel_partitioning::MappingError;
 use doppel_protocol::{IndexError, RebalanceError, Tier1Error, answer};
@@ -239,6 +242,30 @@ impl From<RebalanceError> for Problem {
             RebalanceError::Store(_) => {
                 tracing::error!(detail, "a request for the mapping is refused");
                 Self::new(Kind::Storage, detail)
+            }
+        }
+    }
+}
+
+impl From<ProbeError> for Problem {
+    fn from(error: ProbeError) -> Self {
+        match error {
+            ProbeError::Tier1(error) => error.into(),
+            ProbeError::Index(error) => error.into(),
+        }
+    }
+}
+
+impl From<ExportError> for Problem {
+    fn from(error: ExportError) -> Self {
+        match error {
+            ExportError::Tier1Error(refused) => refused.into(),
+            ExportError::Spill { ref source, .. } if source.kind() == io::ErrorKind::StorageFull => {
+                Self::disk_full(format!("the disk is full: {error}; make room"))
+            }
+            ExportError::Spill { .. } | ExportError::Write(_) => {
+                tracing::error!(error = &error as &(dyn std::error::Error + 'static), "an export failed");
+                Self::internal()
             }
         }
     }

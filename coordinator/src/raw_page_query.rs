@@ -13,9 +13,9 @@ use utoipa::IntoParams;
 
 use crate::body::media_type;
 use crate::extract::page_url;
-use crate::ingest::IngestError;
 use crate::problem::Problem;
-use crate::raw_page::{Media, RawPageHead};
+use doppel_engine::ingest::IngestError;
+use doppel_engine::raw_page::{Media, RawPageHead};
 
 /// The media types of pages that are sent as they are.
 pub(crate) const MEDIA_TYPES: [&str; 3] = ["text/html", "application/xhtml+xml", "text/plain"];

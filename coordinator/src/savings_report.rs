@@ -8,7 +8,7 @@ use doppel_protocol::answer::Savings;
 use doppel_protocol::{BATCH_MAX, SCAN_LINES_MAX, Scan, Tier1Api, Tier1Error};
 
 use crate::problem::Problem;
-use crate::savings::{Counting, CountingError, Page};
+use doppel_engine::savings::{Counting, CountingError, Page};
 
 // The pages of a piece of the scan are asked for in one call.
 const _: () = assert!(SCAN_LINES_MAX <= BATCH_MAX);

@@ -9,9 +9,9 @@ use doppel_protocol::{ClusterApi, MappingApi, Markets, Tier1Api, Tier2Api, Winne
 use prometheus_client::registry::Registry;
 
 use crate::access::Tokens;
-use crate::ingest::Ingest;
 use crate::limits::Limits;
-use crate::shard_map::ShardMap;
+use doppel_engine::ingest::Ingest;
+use doppel_engine::shard_map::ShardMap;
 
 /// The present moment; passed in, so that tests have their own.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;

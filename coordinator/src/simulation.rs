@@ -5,7 +5,7 @@ use doppel_model::pairwise::Policy;
 use doppel_protocol::answer::Advice;
 use doppel_protocol::{Tier1Api, Tier1Error, WinnerOrder};
 
-use crate::advise::Advisor;
+use doppel_engine::advise::Advisor;
 
 /// What `GET /v1/status` says of a page.
 ///

@@ -14,14 +14,14 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::again::millis;
 use crate::app::App;
-use crate::comparison;
 use crate::contract::refusals;
 use crate::extract::{self, JsonBody, Query, market, page_url};
-use crate::ingest::{self, Source};
 use crate::limits::{LEFT_OUT_CHARS, PROBE_BYTES, STATUS_URLS, STATUS_URLS_AT_ONCE};
 use crate::many::{answers, at_once, look};
 use crate::pages;
 use crate::problem::Problem;
+use doppel_engine::comparison;
+use doppel_engine::ingest::{self, Source};
 
 /// The path of a question about a page.
 pub(crate) const PATH: &str = "/v1/status";
@@ -210,7 +210,8 @@ pub(crate) async fn probe(State(app): State<App>, request: Request) -> Result<Js
             }
             let submission: Submission = pages::extract(app, Source::Fetched(page))?;
             let advise = |reads: &dyn Tier1Reads| {
-                app.advisor(reads, market.as_ref()).probe(app.tier2(), &submission, own.as_ref())
+                let mut advisor = app.advisor(reads, market.as_ref());
+                Ok(advisor.probe(app.tier2(), &submission, own.as_ref())?)
             };
             Ok((app.ask(advise)?, main_content))
         })

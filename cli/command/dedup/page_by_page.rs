@@ -6,8 +6,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use doppel_coordinator::export::write_export;
-use doppel_coordinator::market::MarketWinners;
+use doppel_engine::export::write_export;
+use doppel_engine::market::MarketWinners;
 use doppel_model::Timestamp;
 use doppel_protocol::{Body, Line, Outcome, Scan, Submission, Tier1Api, Tier1Error, Tier2Api};
 use doppel_tier1::bulk::Unit;

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use clap::Args;
-use doppel_coordinator::{comparison, ingest};
+use doppel_engine::{comparison, ingest};
 use doppel_model::pairwise::Signer;
 use doppel_model::signature::Signature;
 use doppel_protocol::answer::{LeftOut, MainContent, Measures};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use doppel_coordinator::savings::{Counting, Page};
+use doppel_engine::savings::{Counting, Page};
 use doppel_model::pairwise::{Policy, Signer};
 use doppel_model::tables::TablesHash;
 use doppel_protocol::answer::Savings;

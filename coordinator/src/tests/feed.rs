@@ -141,7 +141,7 @@ async fn the_export_is_sorted_and_has_six_fields() {
         line.matches("\":").count() == 6 && keys.iter().all(|key| line.contains(key))
     }));
     let mut out = Vec::new();
-    let summary = crate::export::write_export(&*door.tiers, None, &mut out).unwrap();
+    let summary = doppel_engine::export::write_export(&*door.tiers, None, &mut out).unwrap();
     assert_eq!((out.as_slice(), summary.pages, summary.cursor.as_str()), (&reply.body[..], 302, "c303"));
     door.tiers.state().damaged = true;
     assert!(door.get("/v1/export").await.problem(500)["detail"].as_str().unwrap().contains("damaged"));

@@ -38,10 +38,10 @@ use tower::ServiceExt;
 use crate::access::{Access, Gate, Listener};
 use crate::app::{App, Directory, Services};
 use crate::front::Front;
-use crate::ingest::Ingest;
 use crate::limits::Limits;
 use crate::pages::NDJSON;
-use crate::shard_map::ShardMap;
+use doppel_engine::ingest::Ingest;
+use doppel_engine::shard_map::ShardMap;
 use fake::{Fake, NOW};
 
 const JSON: &str = "application/json";

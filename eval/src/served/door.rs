@@ -4,7 +4,7 @@ use std::thread::{self, JoinHandle};
 
 use anyhow::{Context, anyhow};
 use doppel_coordinator::app::App;
-use doppel_coordinator::ingest::Ingest;
+use doppel_engine::ingest::Ingest;
 use doppel_model::PageUrl;
 use doppel_protocol::Status;
 use doppel_text::Extractor;

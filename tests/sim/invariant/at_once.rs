@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use doppel_coordinator::market::MarketWinners;
+use doppel_engine::market::MarketWinners;
 use doppel_model::GroupId;
 use doppel_protocol::{Line, Status, WinnerOrder};
 use doppel_tier1::bulk::{Bulk, BulkConfig, BulkGroup, Keep, Unit};

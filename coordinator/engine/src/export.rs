@@ -9,7 +9,6 @@ use doppel_protocol::{Line, SCAN_LINES_MAX, Scan, Tier1Api, Tier1Error};
 use crate::advise::Advisor;
 use crate::limits::{EXPORT_CHUNK_BYTES, EXPORT_RUNS};
 use crate::market::MarketWinners;
-use crate::problem::Problem;
 use crate::sort::Sorter;
 
 /// What an export has.
@@ -41,7 +40,7 @@ pub enum ExportError {
 }
 
 /// Every live page, collected and ready to be written in order.
-pub(crate) struct Collected {
+pub struct Collected {
     sorter: Sorter,
     summary: ExportSummary,
 }
@@ -69,7 +68,7 @@ type Shown<'s> = dyn FnMut(Vec<Line>) -> Result<Vec<Line>, Tier1Error> + 's;
 
 impl Collected {
     /// Reads all pages while the collection changes: each is told as the advisor would.
-    pub(crate) fn present(
+    pub fn present(
         tier1: &dyn Tier1Api,
         advisor: &mut Advisor<'_>,
         temp_dir: &Path,
@@ -100,28 +99,18 @@ impl Collected {
         Ok(Self { sorter, summary: ExportSummary { pages, cursor } })
     }
 
-    pub(crate) fn cursor(&self) -> &str {
+    /// The place in the change feed from which a consumer of the export goes on.
+    pub fn cursor(&self) -> &str {
         &self.summary.cursor
     }
 
-    pub(crate) fn write(self, out: &mut dyn Write) -> Result<ExportSummary, ExportError> {
+    /// Writes the sorted lines.
+    ///
+    /// # Errors
+    /// When the lines cannot be read back or written.
+    pub fn write(self, out: &mut dyn Write) -> Result<ExportSummary, ExportError> {
         self.sorter.finish(&mut |line| out.write_all(line)).map_err(ExportError::Write)?;
         out.flush().map_err(ExportError::Write)?;
         Ok(self.summary)
-    }
-}
-
-impl From<ExportError> for Problem {
-    fn from(error: ExportError) -> Self {
-        match error {
-            ExportError::Tier1Error(refused) => refused.into(),
-            ExportError::Spill { ref source, .. } if source.kind() == io::ErrorKind::StorageFull => {
-                Self::disk_full(format!("the disk is full: {error}; make room"))
-            }
-            ExportError::Spill { .. } | ExportError::Write(_) => {
-                tracing::error!(error = &error as &(dyn std::error::Error + 'static), "an export failed");
-                Self::internal()
-            }
-        }
     }
 }

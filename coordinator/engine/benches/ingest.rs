@@ -1,4 +1,4 @@
-//! Pages to signatures on real crawls, and the export's sort: `cargo bench -p doppel-coordinator`.
+//! Pages to signatures on real crawls, and the export's sort: `cargo bench -p doppel-engine`.
 //!
 //! The crawls are found by `DOPPEL_DATA`, or in `../shared/data`.
 
@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use divan::Bencher;
 use divan::counter::{BytesCount, ItemsCount};
-use doppel_coordinator::ingest::{Ingest, Source};
 use doppel_crawls::{Fetched, FetchedBody, Item, Limits};
+use doppel_engine::ingest::{Ingest, Source};
 use doppel_model::RawContent;
 use doppel_model::Timestamp;
 use doppel_model::pairwise::Policy;

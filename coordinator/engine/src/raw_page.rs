@@ -2,14 +2,14 @@
 //!
 //! The content type says what the body is, and may name its charset. `raw_page_query` reads the other fields.
 
-use axum::body::Bytes;
+use bytes::Bytes;
 use doppel_crawls::{Fetched, FetchedBody};
 use doppel_model::{PageUrl, RawContent, Timestamp};
 use doppel_protocol::page::{ItemError, ItemReason, PAGE_BYTES_MAX};
 
 /// What a page is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Media {
+pub enum Media {
     /// HTML.
     Html,
     /// XHTML, which is read as XML.
@@ -20,14 +20,19 @@ pub(crate) enum Media {
 
 /// A page before its body is read.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct RawPageHead {
-    pub(crate) url: PageUrl,
-    pub(crate) fetched_at: Option<Timestamp>,
-    pub(crate) popularity: Option<f64>,
-    pub(crate) language: Option<String>,
-    pub(crate) media: Media,
+pub struct RawPageHead {
+    /// URL of the page.
+    pub url: PageUrl,
+    /// When the page was fetched, if the request says so.
+    pub fetched_at: Option<Timestamp>,
+    /// Popularity of the page, if the request says so.
+    pub popularity: Option<f64>,
+    /// Language of the page, if the request says so.
+    pub language: Option<String>,
+    /// Kind of the body.
+    pub media: Media,
     /// The charset that the content type names.
-    pub(crate) charset: Option<String>,
+    pub charset: Option<String>,
 }
 
 /// A page as it is, with its fields.
@@ -39,14 +44,14 @@ pub struct RawPage {
 
 impl RawPageHead {
     /// The page with its body.
-    pub(crate) fn with_body(self, bytes: Bytes) -> RawPage {
+    pub fn with_body(self, bytes: Bytes) -> RawPage {
         RawPage { head: self, bytes }
     }
 }
 
 impl RawPage {
     /// The length of the body.
-    pub(crate) fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         self.bytes.len()
     }
 
@@ -54,7 +59,7 @@ impl RawPage {
     ///
     /// # Errors
     /// When its text is larger than a page may be.
-    pub(crate) fn fetched(self) -> Result<Fetched, ItemError> {
+    pub fn fetched(self) -> Result<Fetched, ItemError> {
         let Self { head: RawPageHead { url, fetched_at, popularity, language, media, charset }, bytes } =
             self;
         let body = match media {

@@ -50,7 +50,8 @@ impl<'a> MarketWinners<'a> {
         Self { tier1, policy, winners, market, chosen: HashMap::new(), members_left }
     }
 
-    pub(crate) fn market(&self) -> &Market {
+    /// The market that pages are preferred for.
+    pub fn market(&self) -> &Market {
         self.market
     }
 

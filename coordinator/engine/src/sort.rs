@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 const RUN_BUFFER: usize = 64 << 10;
 
 /// Collects keyed lines, gives them back in byte order of their keys.
-pub(crate) struct Sorter {
+pub struct Sorter {
     dir: PathBuf,
     chunk_bytes: usize,
     fan_in: usize,
@@ -35,7 +35,7 @@ struct Entry {
 
 impl Sorter {
     /// Spills to `dir` whenever `chunk_bytes` are collected; merges `fan_in` runs at a time (at least 2).
-    pub(crate) fn new(dir: &Path, chunk_bytes: usize, fan_in: usize) -> Self {
+    pub fn new(dir: &Path, chunk_bytes: usize, fan_in: usize) -> Self {
         Self {
             dir: dir.to_owned(),
             chunk_bytes,
@@ -47,11 +47,7 @@ impl Sorter {
     }
 
     /// Takes a line, which `write` appends to the buffer it is given.
-    pub(crate) fn push(
-        &mut self,
-        key: &[u8],
-        write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>,
-    ) -> io::Result<()> {
+    pub fn push(&mut self, key: &[u8], write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> io::Result<()> {
         if self.arena.len() + self.entries.len() * size_of::<Entry>() >= self.chunk_bytes {
             self.spill()?;
         }
@@ -66,12 +62,12 @@ impl Sorter {
     }
 
     /// Gives every line, in order of the keys; those of equal keys in the order they were pushed.
-    pub(crate) fn finish(self, each: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+    pub fn finish(self, each: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
         self.finish_unless(&|| false, each)
     }
 
     /// The same, but fails with [`io::ErrorKind::Interrupted`] soon after `stops` says so.
-    pub(crate) fn finish_unless(
+    pub fn finish_unless(
         mut self,
         stops: &dyn Fn() -> bool,
         each: &mut dyn FnMut(&[u8]) -> io::Result<()>,

@@ -18,21 +18,26 @@ use crate::limits::{ADVICE_ATTEMPTS, EXPLAINED_MEMBERS, FORWARDS, LIST, REDIRECT
 use crate::market::MarketWinners;
 
 /// Gives advice on the present records.
-pub(crate) struct Advisor<'a> {
-    pub(crate) tier1: &'a dyn Tier1Reads,
-    pub(crate) policy: Policy,
-    pub(crate) winners: WinnerOrder,
+pub struct Advisor<'a> {
+    /// The records that advice is made from.
+    pub tier1: &'a dyn Tier1Reads,
+    /// How pages are compared.
+    pub policy: Policy,
+    /// Order in which winners are elected.
+    pub winners: WinnerOrder,
     market: Option<MarketWinners<'a>>,
 }
 
 /// A group's winner as the answer names it, and what limits its choice.
-pub(crate) struct Winner {
-    pub(crate) group: GroupId,
-    /// Without a market.
-    pub(crate) usual: PageUrl,
-    /// The page that stands for it and for all its duplicates in the answers for a market; the same without one.
-    pub(crate) url: PageUrl,
-    pub(crate) quarantined: bool,
+pub struct Winner {
+    /// The group of the winner.
+    pub group: GroupId,
+    /// The winner without a market.
+    pub usual: PageUrl,
+    /// The page that stands for the winner and all duplicates of the winner in answers for a market. Without a market, equal to `usual`.
+    pub url: PageUrl,
+    /// Whether the group is in quarantine, so that no advice is given from it.
+    pub quarantined: bool,
     note: Option<String>,
 }
 
@@ -50,7 +55,8 @@ struct DuplicateOf {
 }
 
 impl<'a> Advisor<'a> {
-    pub(crate) fn new(
+    /// An advisor on the records of `tier1`, for a market if one is given.
+    pub fn new(
         tier1: &'a dyn Tier1Reads,
         policy: Policy,
         winners: WinnerOrder,
@@ -61,12 +67,12 @@ impl<'a> Advisor<'a> {
     }
 
     /// Looks at all members of all groups for a market, however many they are together.
-    pub(crate) fn unlimited(self) -> Self {
+    pub fn unlimited(self) -> Self {
         Self { market: self.market.map(MarketWinners::unlimited), ..self }
     }
 
     /// Advice about a page on record.
-    pub(crate) fn advise(&mut self, url: &PageUrl) -> Result<Advice, Tier1Error> {
+    pub fn advise(&mut self, url: &PageUrl) -> Result<Advice, Tier1Error> {
         let mut safe = Advice::unknown(url.to_string());
         for _ in 0..ADVICE_ATTEMPTS {
             let Some(view) = self.view(url)? else { return Ok(Advice::unknown(url.to_string())) };
@@ -81,7 +87,7 @@ impl<'a> Advisor<'a> {
 
     /// Lines of pages as they are at this moment, for a market if there is one: what is on record of a duplicate may be
     /// over, and is told to the page later. None for one that is not live any more.
-    pub(crate) fn present(&mut self, lines: Vec<Line>) -> Result<Vec<Option<Line>>, Tier1Error> {
+    pub fn present(&mut self, lines: Vec<Line>) -> Result<Vec<Option<Line>>, Tier1Error> {
         let is_verified =
             |line: &Line, market: bool| line.group.is_none() || (!market && line.status != Status::Duplicate);
         let market = self.market.is_some();
@@ -184,7 +190,7 @@ impl<'a> Advisor<'a> {
     }
 
     /// The page on record that is spelled like the target of a redirect, or else in its normal form.
-    pub(crate) fn target(&self, to: &PageUrl) -> Result<Option<PageView>, Tier1Error> {
+    pub fn target(&self, to: &PageUrl) -> Result<Option<PageView>, Tier1Error> {
         let on_record = |view: &PageView| view.line.status != Status::Unknown;
         if let Some(view) = self.view(to)?.filter(on_record) {
             return Ok(Some(view));
@@ -195,7 +201,7 @@ impl<'a> Advisor<'a> {
 
     /// A page with a content if it is kept, or else what it is a duplicate of and by which rule that stands before it; none
     /// when a content has changed meanwhile.
-    pub(crate) fn kept(
+    pub fn kept(
         &self,
         page: PageView,
         winner: &Winner,
@@ -287,7 +293,7 @@ impl<'a> Advisor<'a> {
 
     /// The first `most` kept pages of a group for which `wanted` holds, in the winner order, of the first
     /// [`EXPLAINED_MEMBERS`] members. None where the group is quarantined: there all pages are kept.
-    pub(crate) fn kept_pages(
+    pub fn kept_pages(
         &self,
         group: GroupId,
         most: usize,
@@ -315,7 +321,7 @@ impl<'a> Advisor<'a> {
     }
 
     /// The winner of a group or of what it was merged into; none when that is not known at this moment.
-    pub(crate) fn winner(&mut self, group: GroupId) -> Result<Option<Winner>, Tier1Error> {
+    pub fn winner(&mut self, group: GroupId) -> Result<Option<Winner>, Tier1Error> {
         let Some(summary) = follow(self.tier1, group)? else { return Ok(None) };
         let Some(url) = summary.winner.clone() else { return Ok(None) };
         let GroupSummary { group, quarantined, members, .. } = summary;
@@ -331,17 +337,21 @@ impl<'a> Advisor<'a> {
     }
 
     /// The record of a URL. Ids are hashes: one whose URL differs is another page.
-    pub(crate) fn view(&self, url: &PageUrl) -> Result<Option<PageView>, Tier1Error> {
+    pub fn view(&self, url: &PageUrl) -> Result<Option<PageView>, Tier1Error> {
         Ok(self.page(url.id())?.filter(|view| view.rank.url == *url))
     }
 
-    pub(crate) fn page(&self, page: PageId) -> Result<Option<PageView>, Tier1Error> {
+    /// The record of a page.
+    ///
+    /// # Errors
+    /// When tier 1 cannot be read.
+    pub fn page(&self, page: PageId) -> Result<Option<PageView>, Tier1Error> {
         Ok(self.tier1.pages(&[page])?.pop().flatten())
     }
 }
 
 /// The record of a group, or of the one that has its members now; none when it is dissolved.
-pub(crate) fn follow(tier1: &dyn Tier1Reads, mut group: GroupId) -> Result<Option<GroupSummary>, Tier1Error> {
+pub fn follow(tier1: &dyn Tier1Reads, mut group: GroupId) -> Result<Option<GroupSummary>, Tier1Error> {
     for _ in 0..FORWARDS {
         let Some(summary) = tier1.group_summary(group)? else { return Ok(None) };
         match summary.state {
@@ -353,7 +363,7 @@ pub(crate) fn follow(tier1: &dyn Tier1Reads, mut group: GroupId) -> Result<Optio
 }
 
 /// Names the group and its winner.
-pub(crate) fn name(advice: &mut Advice, winner: &Winner) {
+pub fn name(advice: &mut Advice, winner: &Winner) {
     advice.group = Some(winner.group.to_string());
     advice.winner = Some(winner.url.clone());
     advice.note.clone_from(&winner.note);

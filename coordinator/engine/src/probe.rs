@@ -5,25 +5,37 @@ use std::collections::HashSet;
 use doppel_model::signature::Signature;
 use doppel_model::{PageId, PageUrl};
 use doppel_protocol::answer::Advice;
-use doppel_protocol::{Body, PageView, Pair, Rank, Status, Submission, Tier1Error, Tier2Api, Unresolved};
+use doppel_protocol::{
+    Body, IndexError, PageView, Pair, Rank, Status, Submission, Tier1Error, Tier2Api, Unresolved,
+};
 
 use crate::advise::{Advisor, Winner, name};
 use crate::limits::{ADVICE_ATTEMPTS, PROBE_KEPT, PROBE_PARTNERS};
-use crate::problem::Problem;
 
 /// A page that the probe is near, and what tier 2 found of the two.
 type Partner = (Pair, PageView);
+
+/// Why there is no answer to a probe.
+#[derive(Debug, thiserror::Error)]
+pub enum ProbeError {
+    /// Tier 1 cannot be read.
+    #[error(transparent)]
+    Tier1(#[from] Tier1Error),
+    /// The index cannot be searched.
+    #[error(transparent)]
+    Index(#[from] IndexError),
+}
 
 impl Advisor<'_> {
     /// Advice about a page that is not stored, as [`Ingest`](crate::ingest::Ingest) extracted it.
     ///
     /// `own` is set when it has a URL: what is stored under that URL is not a partner.
-    pub(crate) fn probe(
+    pub fn probe(
         &mut self,
         tier2: &dyn Tier2Api,
         submission: &Submission,
         own: Option<&PageUrl>,
-    ) -> Result<Advice, Problem> {
+    ) -> Result<Advice, ProbeError> {
         let mut advice = Advice::unknown(own.map(ToString::to_string).unwrap_or_default());
         match &submission.body {
             Body::Content(signature) => self.probe_content(advice, tier2, signature, own),
@@ -44,7 +56,7 @@ impl Advisor<'_> {
         tier2: &dyn Tier2Api,
         signature: &Signature,
         own: Option<&PageUrl>,
-    ) -> Result<Advice, Problem> {
+    ) -> Result<Advice, ProbeError> {
         let mut pairs = tier2.probe(signature)?;
         // The most similar first.
         pairs.sort_by(|a, b| b.similarity.compare(a.similarity).then(a.page.cmp(&b.page)));

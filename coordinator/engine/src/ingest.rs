@@ -8,7 +8,7 @@ use std::io;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-use axum::body::Bytes;
+use bytes::Bytes;
 use crossbeam::channel::{Receiver, Sender, bounded};
 use doppel_charset::NoText;
 use doppel_crawls::{Fetched, FetchedBody};
@@ -251,7 +251,7 @@ fn work(queue: &Receiver<Work>, new: &impl Fn() -> Extractor) {
     give_way(GiveWay::ToAnswers);
     let mut extractor = new();
     for work in queue {
-        std::thread::yield_now();
+        thread::yield_now();
         match work {
             Work::Job(Job { sources, now, position, answers }) => {
                 let extracted = sources.into_iter().map(|source| {
@@ -297,7 +297,7 @@ pub fn extracted(extractor: &mut Extractor, page: &Fetched) -> Option<Extracted>
 ///
 /// # Errors
 /// [`IngestError::NoText`].
-pub(crate) fn check(content: RawContent<'_>, has_fields: bool) -> Result<(), IngestError> {
+pub fn check(content: RawContent<'_>, has_fields: bool) -> Result<(), IngestError> {
     doppel_charset::check(content).map_err(|error| {
         let name = if matches!(content, RawContent::Text(_)) { "text" } else { "html" };
         IngestError::NoText { field: has_fields.then_some(name), error }
