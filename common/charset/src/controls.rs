@@ -1,34 +1,38 @@
-//! Tells text from compressed and other binary data by its control characters.
+//! Tells text from binary data by counting control characters.
 //!
-//! About a tenth of random bytes are control characters of ASCII that no text needs. Text has none, or a stray one.
+//! About a tenth of random bytes are ASCII control characters that no text needs, so compressed and other binary data
+//! contain many of them. Text contains none, or a stray one.
 
 use doppel_model::RawContent;
 
 use crate::decode;
 
-/// The largest share of control characters in a text, as one in so many characters: 2 %.
-const ONE_IN: usize = 50;
+/// A text has at most one control character in 50 characters, which is 2 %.
+const CHARACTERS_PER_CONTROL: usize = 50;
 
-/// Content with too many control characters, as compressed and other binary data have.
+/// The content has too many control characters to be text: it is compressed or other binary data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "binary or compressed data, not text: {controls} of {characters} characters are control characters, and at most 2 % may be"
 )]
 pub struct NoText {
-    /// Control characters of ASCII other than tab, line feed, form feed and carriage return.
+    /// Number of ASCII control characters other than tab, line feed, form feed and carriage return.
     pub controls: usize,
-    /// All characters.
+    /// Number of all characters of the content.
     pub characters: usize,
 }
 
-/// Checks that content is text: at most 2 % of its characters, after its charset is decoded, are control characters
-/// U+0000 to U+001F other than tab, line feed, form feed and carriage return.
+/// Checks that content is text rather than binary data.
+///
+/// At most 2 % of the characters of a text are control characters: U+0000 to U+001F other than tab, line feed, form
+/// feed and carriage return. Characters are counted after the charset is decoded.
 ///
 /// # Errors
-/// When there are more.
+/// [`NoText`] if more than 2 % are control characters.
 pub fn check(content: RawContent<'_>) -> Result<(), NoText> {
     match content {
-        // A control character in any encoding needs such a byte, so most pages are not decoded here.
+        // In every encoding a control character contains a byte that `controls` counts. Pages without such a byte need
+        // no decoding, and most pages have none.
         RawContent::Html { bytes, .. } | RawContent::Xhtml { bytes, .. } if controls(bytes) == 0 => Ok(()),
         RawContent::Html { bytes, charset } | RawContent::Xhtml { bytes, charset } => {
             check_text(decode(bytes, charset, &mut String::new()))
@@ -37,31 +41,33 @@ pub fn check(content: RawContent<'_>) -> Result<(), NoText> {
     }
 }
 
-/// Checks a text that is decoded like [`check`].
+/// Like [`check`], for text that is already decoded.
 ///
 /// # Errors
-/// The same.
+/// [`NoText`] if more than 2 % of the characters are control characters.
 pub fn check_text(text: &str) -> Result<(), NoText> {
     let controls = controls(text.as_bytes());
     if controls == 0 {
         return Ok(());
     }
     let characters = text.chars().count();
-    if are_too_many(controls, characters) { Err(NoText { controls, characters }) } else { Ok(()) }
+    if is_too_many(controls, characters) { Err(NoText { controls, characters }) } else { Ok(()) }
 }
 
-/// Whether so many of all characters are too many for a text.
-pub(crate) fn are_too_many(controls: usize, all: usize) -> bool {
-    controls.saturating_mul(ONE_IN) > all
+/// Whether `controls` control characters among `all` characters are too many for a text.
+pub(crate) fn is_too_many(controls: usize, all: usize) -> bool {
+    controls.saturating_mul(CHARACTERS_PER_CONTROL) > all
 }
 
-/// The number of bytes that are control characters of ASCII other than tab, line feed, form feed and carriage return. Every page is counted,
-/// so the code is compiled for processors with longer vectors too, and the processor is asked: the only `unsafe` of the crate.
+/// Counts the bytes that are ASCII control characters other than tab, line feed, form feed and carriage return.
+///
+/// This function reads every page, so a second version is compiled for processors with AVX2. Choosing that version at
+/// run time needs the only `unsafe` block of the crate.
 pub(crate) fn controls(bytes: &[u8]) -> usize {
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx2") {
-        #[expect(unsafe_code, reason = "the processor has what the function is compiled for")]
-        // SAFETY: the feature was just detected.
+        #[expect(unsafe_code, reason = "the processor supports AVX2, for which the function is compiled")]
+        // SAFETY: the line above has detected AVX2.
         return unsafe { count_with_avx2(bytes) };
     }
     count(bytes)
@@ -73,14 +79,14 @@ fn count_with_avx2(bytes: &[u8]) -> usize {
     count(bytes)
 }
 
-/// Is compiled into each of its callers, with their instructions.
+/// Counts control characters. Always inlined, so that each caller compiles it for its own instruction set.
 #[inline(always)]
 fn count(bytes: &[u8]) -> usize {
-    // Counters of a byte each are what the compiler can add up many at a time. The length of a part is a multiple of the vectors of all
-    // processors, so that nothing of it is left to be counted byte by byte, and fits into such a counter.
-    const PART: usize = 192;
-    let of_part = |part: &[u8]| part.iter().map(|byte| u8::from(is_control(*byte))).sum::<u8>();
-    bytes.chunks(PART).map(|part| usize::from(of_part(part))).sum()
+    // One-byte counters let the compiler add many of them with one vector instruction. A chunk of 192 bytes is a
+    // multiple of all common vector lengths, so no remainder is counted byte by byte. Its count also fits into a u8.
+    const CHUNK_BYTES: usize = 192;
+    let count_chunk = |chunk: &[u8]| chunk.iter().map(|byte| u8::from(is_control(*byte))).sum::<u8>();
+    bytes.chunks(CHUNK_BYTES).map(|chunk| usize::from(count_chunk(chunk))).sum()
 }
 
 #[inline]
@@ -95,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn control_characters_are_those_that_no_text_needs() {
+    fn tab_line_feed_form_feed_and_carriage_return_are_not_counted() {
         assert_eq!(controls(&(0..=255).collect::<Vec<u8>>()), 28);
         assert_eq!(controls(b"a\tb\nc\x0cd\re\x7f\x80\x9f"), 0);
         assert_eq!(controls(&[0; 10_000]), 10_000);
@@ -104,7 +110,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_processor_counts_the_same(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
+        fn the_avx2_version_counts_like_the_portable_one(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
             let expected = bytes.iter().filter(|byte| is_control(**byte)).count();
             prop_assert_eq!((controls(&bytes), count(&bytes)), (expected, expected));
         }

@@ -1,22 +1,23 @@
 //! Converts bytes in any charset to UTF-8, and tells text from binary data.
 //!
-//! [`decode`] reads HTML and [`decode_text`] reads plain text. Both take the charset from the first of these that names
-//! one:
+//! [`decode`] reads HTML and [`decode_text`] reads plain text. Both take the charset from the first source in this
+//! list that gives one:
 //!
 //! 1. the byte order mark;
 //! 2. the charset that the response declares, if the label is known;
-//! 3. in HTML and XHTML, the XML declaration, or else a `<meta>` in the first [`PRESCAN_BYTES`] bytes (WHATWG HTML, "prescan a byte stream to determine its
-//!    encoding");
+//! 3. in HTML and XHTML, the XML declaration, or else a `<meta>` in the first [`PRESCAN_BYTES`] bytes (WHATWG
+//!    HTML, "prescan a byte stream to determine its encoding");
 //! 4. the bytes themselves, if they are UTF-16 without a byte order mark, or ISO-2022-JP;
 //! 5. UTF-8, if the bytes are valid UTF-8;
 //! 6. a guess from the bytes.
 //!
-//! Valid UTF-8 is not copied. [`check`] refuses content in which too many characters are control characters.
+//! Valid UTF-8 is returned in place, without a copy. [`check`] refuses content in which too many characters are
+//! control characters. The crate works on bytes alone: it never opens files or connections.
 #![deny(unsafe_code)]
 
+mod byte_patterns;
 mod controls;
 mod prescan;
-mod unmarked;
 mod xml_declaration;
 
 pub use controls::{NoText, check, check_text};
@@ -38,87 +39,102 @@ const LABEL_BYTES_MAX: usize = 40;
 /// The number of bytes that the guess examines.
 const GUESS_BYTES: usize = 64 * 1024;
 
-/// `html` as text: in place if it is valid UTF-8, else decoded into `buffer`. `declared` is the charset of
-/// its Content-Type header, if any. Malformed bytes become U+FFFD; a byte order mark is left out.
+/// Decodes HTML. Returns valid UTF-8 in place, and decodes any other encoding into `buffer`.
+///
+/// `declared` is the charset of the Content-Type header, if there is one. Malformed bytes become U+FFFD. A byte order
+/// mark is left out.
 pub fn decode<'a>(html: &'a [u8], declared: Option<&str>, buffer: &'a mut String) -> &'a str {
-    let (encoding, html) = stated(html, declared, named_in_markup);
-    read(html, encoding, buffer)
+    let (encoding, html) = certain_encoding(html, declared, markup_encoding);
+    decode_with(html, encoding, buffer)
 }
 
-/// Plain text, like [`decode`] but for `<meta>`, which means nothing in plain text.
+/// Decodes plain text. Works like [`decode`], but ignores `<meta>` tags and XML declarations, which mean nothing in
+/// plain text.
 pub fn decode_text<'a>(text: &'a [u8], declared: Option<&str>, buffer: &'a mut String) -> &'a str {
-    let (encoding, text) = stated(text, declared, |_| None);
-    read(text, encoding, buffer)
+    let (encoding, text) = certain_encoding(text, declared, |_| None);
+    decode_with(text, encoding, buffer)
 }
 
-/// The same as a string of its own.
+/// Like [`decode_text`], but returns an owned string.
 #[must_use]
 pub fn to_text(text: &[u8], declared: Option<&str>) -> String {
-    let (encoding, text) = stated(text, declared, |_| None);
-    in_place(text, encoding).map_or_else(
+    let (encoding, text) = certain_encoding(text, declared, |_| None);
+    as_utf8(text, encoding).map_or_else(
         || {
             let mut buffer = String::new();
-            read(text, encoding, &mut buffer);
+            decode_with(text, encoding, &mut buffer);
             buffer
         },
         str::to_owned,
     )
 }
 
-/// Whether [`decode`] leaves the text where it is, and needs no buffer.
+/// Whether [`decode`] returns this HTML in place, without using its buffer.
 #[must_use]
 pub fn is_read_in_place(html: &[u8], declared: Option<&str>) -> bool {
-    let (encoding, html) = stated(html, declared, named_in_markup);
-    in_place(html, encoding).is_some()
+    let (encoding, html) = certain_encoding(html, declared, markup_encoding);
+    as_utf8(html, encoding).is_some()
 }
 
-fn read<'a>(bytes: &'a [u8], stated: Option<&'static Encoding>, buffer: &'a mut String) -> &'a str {
-    if let Some(text) = in_place(bytes, stated) {
+/// Decodes `bytes` with `encoding`, or with a guess if it is `None`. Valid UTF-8 is returned in place.
+fn decode_with<'a>(bytes: &'a [u8], encoding: Option<&'static Encoding>, buffer: &'a mut String) -> &'a str {
+    if let Some(text) = as_utf8(bytes, encoding) {
         return text;
     }
-    let encoding = stated.unwrap_or_else(|| guess(bytes));
+    let encoding = encoding.unwrap_or_else(|| guess(bytes));
     let mut decoder = encoding.new_decoder_without_bom_handling();
     buffer.clear();
     if let Some(room) = decoder.max_utf8_buffer_length(bytes.len()) {
         buffer.reserve(room);
     }
     let (_, read, _) = decoder.decode_to_string(bytes, buffer, true);
-    debug_assert_eq!(read, bytes.len(), "the buffer has the room the decoder asked for");
+    debug_assert_eq!(
+        read,
+        bytes.len(),
+        "the decoder reads all bytes, because the buffer has the size it asked for"
+    );
     buffer
 }
 
-/// The charset that a Content-Type names in its parameters.
+/// The charset that a Content-Type header names in its parameters. `None` if the header names no charset, or one
+/// longer than 40 bytes.
 #[must_use]
 pub fn label(content_type: &str) -> Option<&str> {
     let parameters = content_type.split(';').skip(1).filter_map(|parameter| parameter.split_once('='));
     let (_, label) = { parameters }.find(|(name, _)| name.trim().eq_ignore_ascii_case("charset"))?;
-    // Servers that set the field twice join its values by a comma.
+    // Servers that send the header twice join the two values with a comma.
     let label = label.split(',').next().unwrap_or_default();
     let label = label.trim().trim_matches(['"', '\'']).trim();
     (1..=LABEL_BYTES_MAX).contains(&label.len()).then_some(label)
 }
 
-/// The charset that is certain without a guess, and the bytes after a byte order mark.
-fn stated<'a>(
+/// The encoding, if it is certain without a guess, and the bytes without their byte order mark.
+///
+/// `in_markup` finds the encoding that the text itself declares.
+fn certain_encoding<'a>(
     bytes: &'a [u8],
     declared: Option<&str>,
-    named: impl FnOnce(&[u8]) -> Option<&'static Encoding>,
+    in_markup: impl FnOnce(&[u8]) -> Option<&'static Encoding>,
 ) -> (Option<&'static Encoding>, &'a [u8]) {
     let (encoding, bytes) = match Encoding::for_bom(bytes) {
-        Some((encoding, mark)) => (Some(encoding), &bytes[mark..]),
-        None => (declared.and_then(|label| known(label.trim().as_bytes())), bytes),
+        Some((encoding, mark_bytes)) => (Some(encoding), &bytes[mark_bytes..]),
+        None => (declared.and_then(|label| encoding_of_label(label.trim().as_bytes())), bytes),
     };
-    (encoding.or_else(|| named(bytes)).or_else(|| unmarked::encoding(bytes)), bytes)
+    (encoding.or_else(|| in_markup(bytes)).or_else(|| byte_patterns::encoding(bytes)), bytes)
 }
 
-/// The encoding of a label. None of a label whose encoding browsers do not decode, such as `iso-2022-kr`: they show one
-/// replacement character for the whole text, so that unlike texts would become equal.
-fn known(label: &[u8]) -> Option<&'static Encoding> {
+/// The encoding of a label, or `None` for labels that browsers do not decode, such as `iso-2022-kr`.
+///
+/// For such a label browsers show one replacement character in place of the whole text, which would make different
+/// texts equal.
+fn encoding_of_label(label: &[u8]) -> Option<&'static Encoding> {
     Encoding::for_label_no_replacement(label)
 }
 
-fn in_place<'a>(bytes: &'a [u8], stated: Option<&'static Encoding>) -> Option<&'a str> {
-    if stated.is_some_and(|encoding| encoding != UTF_8) {
+/// The bytes as text, without a copy. `None` if `encoding` is another encoding than UTF-8, or if the bytes are not
+/// valid UTF-8.
+fn as_utf8<'a>(bytes: &'a [u8], encoding: Option<&'static Encoding>) -> Option<&'a str> {
+    if encoding.is_some_and(|encoding| encoding != UTF_8) {
         return None;
     }
     match UTF_8.decode_without_bom_handling_and_without_replacement(bytes)? {
@@ -127,14 +143,17 @@ fn in_place<'a>(bytes: &'a [u8], stated: Option<&'static Encoding>) -> Option<&'
     }
 }
 
-/// The charset that an XML declaration names, or else a `<meta>`.
-fn named_in_markup(html: &[u8]) -> Option<&'static Encoding> {
-    xml_declaration::declared(html).or_else(|| meta(html))
+/// The encoding that the XML declaration names, or else the encoding that a `<meta>` tag names.
+fn markup_encoding(html: &[u8]) -> Option<&'static Encoding> {
+    xml_declaration::declared_encoding(html).or_else(|| meta_encoding(html))
 }
 
-/// The charset that a `<meta>` names. A page in which it can be found is not UTF-16, even if it says so.
-fn meta(html: &[u8]) -> Option<&'static Encoding> {
-    let encoding = known(prescan(&html[..html.len().min(PRESCAN_BYTES)])?)?;
+/// The encoding that a `<meta>` tag names.
+///
+/// The tag was found by reading the bytes as ASCII, so the page cannot be UTF-16. If the tag claims UTF-16, the page is
+/// read as UTF-8, as the WHATWG rules require.
+fn meta_encoding(html: &[u8]) -> Option<&'static Encoding> {
+    let encoding = encoding_of_label(prescan(&html[..html.len().min(PRESCAN_BYTES)])?)?;
     Some(if encoding == UTF_16LE || encoding == UTF_16BE {
         UTF_8
     } else if encoding == X_USER_DEFINED {
@@ -144,12 +163,13 @@ fn meta(html: &[u8]) -> Option<&'static Encoding> {
     })
 }
 
-/// The most likely encoding of bytes that are not all ASCII. The guess examines the bytes around the first one that is not.
+/// The most likely encoding of bytes that are not all ASCII. The guess examines [`GUESS_BYTES`] bytes around the first
+/// byte that is not ASCII.
 fn guess(bytes: &[u8]) -> &'static Encoding {
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
     let begin = Encoding::ascii_valid_up_to(bytes).saturating_sub(GUESS_BYTES / 2);
-    let seen = &bytes[begin..bytes.len().min(begin + GUESS_BYTES)];
-    detector.feed(seen, begin + seen.len() == bytes.len());
+    let sample = &bytes[begin..bytes.len().min(begin + GUESS_BYTES)];
+    detector.feed(sample, begin + sample.len() == bytes.len());
     detector.guess(None, Utf8Detection::Allow)
 }
 

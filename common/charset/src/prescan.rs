@@ -1,5 +1,7 @@
-//! The charset that the beginning of a page names in a `<meta>` tag: WHATWG HTML, section 13.2.3.2,
-//! "prescan a byte stream to determine its encoding" and "get an attribute".
+//! Finds the charset that a `<meta>` tag at the beginning of a page names.
+//!
+//! Implements the algorithms "prescan a byte stream to determine its encoding" and "get an attribute" of WHATWG HTML,
+//! section 13.2.3.2.
 
 use encoding_rs::Encoding;
 
@@ -22,7 +24,7 @@ pub(super) fn prescan(html: &[u8]) -> Option<&[u8]> {
         } else if matches!(rest, [b'<', b'!' | b'/' | b'?', ..]) {
             at += memchr::memchr(b'>', rest)?;
         } else {
-            // No tag begins before the next bracket.
+            // Tags begin with a bracket, so skip to the next one.
             at += memchr::memchr(b'<', &rest[1..])?;
         }
         at += 1;
@@ -43,7 +45,8 @@ fn is_tag(rest: &[u8]) -> bool {
     }
 }
 
-/// The label in one `<meta>` tag whose attributes begin at `at`. If an attribute is repeated, the first one counts.
+/// The charset label of the `<meta>` tag whose attributes begin at `at`. If an attribute is repeated, the first one
+/// counts.
 fn meta<'a>(html: &'a [u8], at: &mut usize) -> Option<&'a [u8]> {
     let (mut http_equiv, mut content, mut charset) = (None, None, None);
     while let Some((name, value)) = attribute(html, at) {
@@ -66,17 +69,20 @@ fn meta<'a>(html: &'a [u8], at: &mut usize) -> Option<&'a [u8]> {
     Encoding::for_label(label).map(|_| label)
 }
 
-/// "Get an attribute": returns its name and value and sets `at` behind it. At the end of the tag returns `None` and
-/// sets `at` to the bracket; if the bytes end earlier, returns `None` and sets `at` to the end.
+/// "Get an attribute": returns the name and the value of the next attribute, and moves `at` behind the attribute.
+///
+/// At the end of the tag it returns `None` and sets `at` to the closing bracket. If the bytes end before the tag does,
+/// it returns `None` and sets `at` to the end of the bytes.
 fn attribute<'a>(html: &'a [u8], at: &mut usize) -> Option<(&'a [u8], &'a [u8])> {
-    let found = whole_attribute(html, at);
-    if found.is_none() && html.get(*at) != Some(&b'>') {
+    let attribute = complete_attribute(html, at);
+    if attribute.is_none() && html.get(*at) != Some(&b'>') {
         *at = html.len();
     }
-    found
+    attribute
 }
 
-fn whole_attribute<'a>(html: &'a [u8], at: &mut usize) -> Option<(&'a [u8], &'a [u8])> {
+/// Like [`attribute`], but leaves `at` anywhere in the tag if the bytes end before the tag does.
+fn complete_attribute<'a>(html: &'a [u8], at: &mut usize) -> Option<(&'a [u8], &'a [u8])> {
     let skip = |at: &mut usize, slash: bool| {
         while html.get(*at).is_some_and(|b| b.is_ascii_whitespace() || slash && *b == b'/') {
             *at += 1;
@@ -135,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn names_a_charset() {
+    fn the_first_usable_meta_tag_names_the_charset() {
         for html in [
             "<meta charset=latin1>",
             "<META CHARSET='LATIN1'>",
@@ -158,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn names_none() {
+    fn incomplete_or_other_tags_name_no_charset() {
         for html in [
             "",
             "<meta",

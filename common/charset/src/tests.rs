@@ -8,7 +8,7 @@ fn check(html: &[u8], declared: Option<&str>, expected: &str) {
 }
 
 #[test]
-fn mark_then_declared_then_meta_then_utf_8_then_a_guess() {
+fn sources_of_the_charset_are_asked_in_the_documented_order() {
     check(b"\xef\xbb\xbf\xc3\xa9", Some("latin1"), "é");
     check(b"\xff\xfea\0", Some("utf-8"), "a");
     check(b"\xfe\xff\0a", None, "a");
@@ -28,17 +28,17 @@ fn a_page_whose_meta_tag_claims_utf_16_is_utf_8() {
             format!("<meta http-equiv=content-type content='text/html; charset={label}'>"),
         ] {
             check(format!("é{tag}").as_bytes(), None, &format!("é{tag}"));
-            // Also where it is malformed: nothing is guessed.
+            // Malformed pages are read as UTF-8, too, without a guess.
             check(&[b"\xe9", tag.as_bytes()].concat(), None, &format!("\u{fffd}{tag}"));
         }
     }
-    // What comes with the response counts.
+    // A charset of the response may be UTF-16.
     check(b"\0a", Some("utf-16be"), "a");
     check(b"a\0", Some("utf-16le"), "a");
 }
 
 #[test]
-fn guesses_what_is_not_utf_8() {
+fn text_that_is_not_utf_8_is_guessed() {
     let (text, _, _) =
         encoding_rs::WINDOWS_1251.encode("Съешь ещё этих мягких французских булок, да выпей чаю.");
     check(&text, None, "Съешь ещё этих мягких французских булок, да выпей чаю.");
@@ -66,7 +66,7 @@ fn valid_utf_8_is_not_copied() {
     assert_eq!(decode(html, Some("utf-8"), &mut String::new()).as_ptr(), html.as_ptr());
 }
 
-/// One text in an encoding that is not UTF-8.
+/// Encodes a text that the encoding can represent completely.
 fn encoded(text: &str, encoding: &'static Encoding) -> Vec<u8> {
     let (bytes, _, malformed) = encoding.encode(text);
     assert!(!malformed, "{text}");
@@ -135,7 +135,7 @@ fn utf_16_needs_no_byte_order_mark() {
         GREEK,
         HEBREW,
         ARABIC,
-        // Thai without any character of ASCII is valid UTF-8 without NUL.
+        // Thai needs an ASCII character: without one, its UTF-16 is valid UTF-8 without NUL.
         &format!("{THAI}\n"),
         ENGLISH,
         "a b",
@@ -153,7 +153,7 @@ fn utf_16_needs_no_byte_order_mark() {
 }
 
 #[test]
-fn a_stray_control_character_makes_no_utf_16() {
+fn text_with_a_stray_control_character_is_not_read_as_utf_16() {
     for text in [
         ENGLISH.replace('.', "\0") + &ENGLISH.repeat(9),
         ENGLISH.repeat(10) + "\x1b",
@@ -162,7 +162,7 @@ fn a_stray_control_character_makes_no_utf_16() {
         check_text_of(text.as_bytes(), None, &text);
         check(text.as_bytes(), None, &text);
     }
-    // What is no UTF-16 either is read as it was.
+    // Bytes that are not UTF-16 either are read as UTF-8.
     for bytes in
         [&b"\0"[..], b"a\0b", b"\0a\0", b"\0\0\0\0", b"\x01\x02\x03\x04\x05\x06\x07", b"\x1b\x1b\x1b$"]
     {
@@ -170,9 +170,9 @@ fn a_stray_control_character_makes_no_utf_16() {
     }
 }
 
-/// Sentences in UTF-8 and in old charsets, joined by control characters, and logs in colours.
+/// Joins the words of UTF-8 and Latin-1 sentences, and of a coloured log, by control characters.
 #[test]
-fn text_with_many_control_characters_is_no_utf_16() {
+fn text_with_many_control_characters_is_not_read_as_utf_16() {
     let latin = encoded("Déjà vu: le café est fermé jusqu'à neuf heures ce matin. ", WINDOWS_1252);
     let log = "\x1b[32mINFO\x1b[0m ready\n\x1b[31mERROR\x1b[0m no such file\n";
     for text in [ENGLISH.as_bytes(), POLISH.as_bytes(), RUSSIAN.as_bytes(), log.as_bytes(), &latin] {
@@ -200,14 +200,14 @@ fn text_with_many_control_characters_is_no_utf_16() {
 }
 
 #[test]
-fn plain_text_has_no_meta() {
+fn meta_tags_in_plain_text_are_ignored() {
     let text = "Write <meta charset=utf-8> into the head. ".to_owned() + RUSSIAN;
     check_text_of(&encoded(&text, encoding_rs::WINDOWS_1251), None, &text);
     check_text_of(b"\xef\xbb\xbf<meta charset=latin1>\xc3\xa9", None, "<meta charset=latin1>é");
 }
 
 #[test]
-fn a_label_that_browsers_do_not_decode_is_as_good_as_none() {
+fn a_label_that_browsers_do_not_decode_is_ignored() {
     for label in ["iso-2022-kr", "hz-gb-2312", "iso-2022-cn", "iso-2022-cn-ext", "replacement"] {
         check("Книга".as_bytes(), Some(label), "Книга");
         let html = format!("<meta charset={label}>Книга");
@@ -217,7 +217,7 @@ fn a_label_that_browsers_do_not_decode_is_as_good_as_none() {
 }
 
 #[test]
-fn labels_are_read_as_servers_write_them() {
+fn known_spellings_of_a_label_count_and_unknown_ones_are_ignored() {
     for label in ["utf8", "UTF8", "utf-8", " UTF-8 ", "unicode-1-1-utf-8", "x-unicode20utf8"] {
         check("é".as_bytes(), Some(label), "é");
         check_text_of(b"\xe9", Some(label), "\u{fffd}");
@@ -229,7 +229,7 @@ fn labels_are_read_as_servers_write_them() {
 }
 
 #[test]
-fn letters_behind_much_ascii_are_guessed() {
+fn the_guess_examines_letters_behind_much_ascii() {
     let text = "{a: 1}\n".repeat(20_000) + RUSSIAN;
     check_text_of(&encoded(&text, encoding_rs::WINDOWS_1251), None, &text);
     check(&encoded(&text, encoding_rs::WINDOWS_1251), None, &text);
@@ -237,7 +237,7 @@ fn letters_behind_much_ascii_are_guessed() {
 
 proptest::proptest! {
     #[test]
-    fn any_bytes_are_read(bytes: Vec<u8>, declared in proptest::option::of("utf-8|utf-16|gbk|iso-2022-jp|x")) {
+    fn arbitrary_bytes_never_panic(bytes: Vec<u8>, declared in proptest::option::of("utf-8|utf-16|gbk|iso-2022-jp|x")) {
         let _ = decode(&bytes, declared.as_deref(), &mut String::new());
         let _ = decode_text(&bytes, declared.as_deref(), &mut String::new());
     }
@@ -249,7 +249,7 @@ proptest::proptest! {
     }
 
     #[test]
-    fn long_random_bytes_are_no_text(seed: u64) {
+    fn long_random_bytes_are_not_text(seed: u64) {
         let mut state = seed | 1;
         let bytes: Vec<u8> = std::iter::repeat_with(|| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

@@ -1,25 +1,28 @@
-//! What the XML declaration at the beginning of a document says about its encoding.
+//! Reads the encoding from the XML declaration at the beginning of a document.
 
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
 
-/// The number of bytes in which the declaration is searched for.
+/// The number of bytes in which the declaration must end.
 const DECLARATION_BYTES: usize = 1024;
 
-/// Whether a document begins with an XML declaration. White space before it is overlooked.
+/// Whether a document begins with an XML declaration. White space before the declaration is ignored.
 #[must_use]
 pub fn begins_with_xml_declaration(text: &str) -> bool {
     declaration(text.as_bytes()).is_some()
 }
 
-/// What stands behind `<?xml` and white space.
+/// The bytes behind `<?xml` at the beginning of a document. `None` if the document does not begin with an XML
+/// declaration.
 fn declaration(bytes: &[u8]) -> Option<&[u8]> {
     let rest = bytes.trim_ascii_start().strip_prefix(b"<?xml")?;
     rest.first().is_some_and(u8::is_ascii_whitespace).then_some(rest)
 }
 
-/// The encoding of a document without a byte order mark, by its declaration. A declaration that can be read as ASCII is not in UTF-16, even if
-/// it says so.
-pub(crate) fn declared(bytes: &[u8]) -> Option<&'static Encoding> {
+/// The encoding that the XML declaration of a document gives. The document has no byte order mark.
+///
+/// A declaration that can be read as ASCII cannot be in UTF-16. If such a declaration claims UTF-16, the document is
+/// read as UTF-8.
+pub(crate) fn declared_encoding(bytes: &[u8]) -> Option<&'static Encoding> {
     if bytes.starts_with(b"<\0?\0x\0m\0l\0") {
         return Some(UTF_16LE);
     }
@@ -34,7 +37,7 @@ pub(crate) fn declared(bytes: &[u8]) -> Option<&'static Encoding> {
     if !matches!(quote, b'"' | b'\'') {
         return None;
     }
-    let encoding = super::known(&value[..memchr::memchr(*quote, value)?])?;
+    let encoding = super::encoding_of_label(&value[..memchr::memchr(*quote, value)?])?;
     Some(if encoding == UTF_16LE || encoding == UTF_16BE { UTF_8 } else { encoding })
 }
 
@@ -60,7 +63,7 @@ mod tests {
             (b"", None),
         ] {
             let shown = String::from_utf8_lossy(document);
-            assert_eq!(declared(document).map(Encoding::name), name, "{shown}");
+            assert_eq!(declared_encoding(document).map(Encoding::name), name, "{shown}");
         }
     }
 }

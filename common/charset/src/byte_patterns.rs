@@ -1,44 +1,46 @@
-//! Encodings that the bytes show without any label: UTF-16 without a byte order mark, and ISO-2022-JP.
+//! Recognises UTF-16 without a byte order mark, and ISO-2022-JP, by patterns in the bytes.
 //!
-//! Both look like ASCII with control characters, which is valid UTF-8. So they are tried before UTF-8.
+//! Text in these encodings looks like ASCII with control characters, which is valid UTF-8. Therefore [`encoding`] must
+//! be asked before the bytes are read as UTF-8.
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, ISO_2022_JP, UTF_16BE, UTF_16LE};
 
 use crate::GUESS_BYTES;
-use crate::controls::{are_too_many, controls};
+use crate::controls::{controls, is_too_many};
 
-/// The number of bytes in which UTF-16 is recognised.
+/// The number of bytes at the beginning of a text that are examined for UTF-16.
 const UTF_16_BYTES: usize = 8 << 10;
 
-/// The number of characters from which on UTF-16 may have no character of ASCII, such as a space or a line feed, and may end
-/// in the middle of a character.
-const MANY: usize = 32;
+/// The number of characters that is enough to recognise UTF-16 without ASCII characters, such as a space or a line
+/// feed, or with an odd number of bytes. Shorter texts need at least one ASCII character and an even length.
+const CHARACTERS_WITHOUT_ASCII_MIN: usize = 32;
 
-/// The share of bytes above 0x7f from which on bytes without the zeros of UTF-16 may be UTF-16, as one in so many bytes: 5 %. East
-/// Asian UTF-16 has more, and Latin-1 fewer.
-const ONE_HIGH_IN: usize = 20;
+/// Bytes without the zeros of UTF-16 can be UTF-16 only if at least one byte in 20 (5 %) is above 0x7f. East Asian
+/// UTF-16 has more such bytes, and Latin-1 has fewer.
+const BYTES_PER_HIGH_BYTE: usize = 20;
 
-/// The character that begins an escape sequence of ISO-2022.
+/// The byte that begins an escape sequence of ISO-2022.
 const ESCAPE: u8 = 0x1b;
 
-/// The encoding that the bytes show, if they show one.
+/// The encoding whose pattern the bytes show. `None` if they show neither UTF-16 nor ISO-2022-JP.
 pub(crate) fn encoding(bytes: &[u8]) -> Option<&'static Encoding> {
     utf_16(bytes).or_else(|| iso_2022_jp(bytes))
 }
 
-/// UTF-16, if the bytes have too many control characters as ASCII, and almost none as UTF-16.
+/// UTF-16, if the bytes contain too many control characters for text when read as ASCII, but are text when read as
+/// UTF-16.
 ///
-/// Almost any two bytes of ASCII are a Chinese character of UTF-16. So the bytes must have the zeros of UTF-16, or be no text in
-/// an encoding of single bytes or in UTF-8.
+/// Almost any two bytes of ASCII form a Chinese character in UTF-16, so this alone is not enough. The bytes must also
+/// show the zeros of UTF-16. Without zeros they must have many bytes above 0x7f, and must not be valid UTF-8.
 fn utf_16(bytes: &[u8]) -> Option<&'static Encoding> {
     let sample = &bytes[..bytes.len().min(UTF_16_BYTES)];
-    if !are_too_many(controls(sample), sample.len()) {
+    if !is_too_many(controls(sample), sample.len()) {
         return None;
     }
     let may_lack_zeros = has_many_high_bytes(sample) && !is_utf_8(sample, sample.len() < bytes.len());
     let [little, big] = [u16::from_le_bytes, u16::from_be_bytes].map(|unit: fn([u8; 2]) -> u16| {
-        if may_lack_zeros || has_zeros(sample, unit) { ascii_of_text(sample, unit) } else { None }
+        if may_lack_zeros || has_zeros(sample, unit) { count_ascii_in_text(sample, unit) } else { None }
     });
     match (little, big) {
         (Some(little), Some(big)) if big > little => Some(UTF_16BE),
@@ -48,8 +50,10 @@ fn utf_16(bytes: &[u8]) -> Option<&'static Encoding> {
     }
 }
 
-/// Whether the bytes have zeros as one of the two forms of UTF-16 has them: the upper byte of some unit is zero, and the upper bytes of
-/// at least half of the units are below 0x20, as in ASCII, Cyrillic, Arabic, or Thai.
+/// Whether the bytes have the zeros of UTF-16 in the byte order of `unit`.
+///
+/// The upper byte of at least one unit must be zero. The upper bytes of at least half of the units must be below 0x20,
+/// as they are in ASCII, Cyrillic, Arabic, or Thai.
 fn has_zeros(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> bool {
     let (mut units, mut zero, mut low) = (0, 0, 0);
     for pair in bytes.chunks_exact(2) {
@@ -62,16 +66,17 @@ fn has_zeros(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> bool {
 }
 
 fn has_many_high_bytes(bytes: &[u8]) -> bool {
-    bytes.iter().filter(|byte| !byte.is_ascii()).count() * ONE_HIGH_IN >= bytes.len()
+    bytes.iter().filter(|byte| !byte.is_ascii()).count() * BYTES_PER_HIGH_BYTE >= bytes.len()
 }
 
-/// Whether the bytes are valid UTF-8. The last character of a sample may be cut off.
+/// Whether the bytes are valid UTF-8. If they are a sample of a longer text, the last character may be cut off.
 fn is_utf_8(bytes: &[u8], is_sample: bool) -> bool {
     std::str::from_utf8(bytes).map_or_else(|error| is_sample && error.error_len().is_none(), |_| true)
 }
 
-/// How many characters of ASCII the bytes have in one of the two forms of UTF-16; none if they are no text in it.
-fn ascii_of_text(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Option<usize> {
+/// Reads the bytes as UTF-16 in the byte order of `unit`, and returns the number of ASCII characters. `None` if the
+/// bytes are not text in this byte order.
+fn count_ascii_in_text(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Option<usize> {
     let units = bytes.chunks_exact(2).map(|pair| unit([pair[0], pair[1]]));
     let (mut characters, mut readable, mut ascii, mut malformed) = (0, 0, 0, 0);
     for character in char::decode_utf16(units) {
@@ -86,10 +91,12 @@ fn ascii_of_text(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Option<usize> {
     readable += ascii;
     // The sample may end within a surrogate pair.
     let is_text = characters > 0 && malformed <= 1 && readable * 20 >= characters * 19;
-    (is_text && (ascii > 0 && bytes.len().is_multiple_of(2) || characters >= MANY)).then_some(ascii)
+    let is_certain = ascii > 0 && bytes.len().is_multiple_of(2) || characters >= CHARACTERS_WITHOUT_ASCII_MIN;
+    (is_text && is_certain).then_some(ascii)
 }
 
-/// Letters, digits, marks and punctuation, as far as a block of Unicode tells.
+/// Whether a character is a letter, digit, mark or punctuation. Marks and punctuation are recognised by Unicode block,
+/// so the answer is approximate.
 fn is_readable(character: char) -> bool {
     character.is_alphanumeric()
         || character.is_whitespace()
@@ -112,7 +119,7 @@ fn is_readable(character: char) -> bool {
         )
 }
 
-/// ISO-2022-JP, if the bytes are ASCII with its escape sequences.
+/// ISO-2022-JP, if the bytes are ASCII with the escape sequences of this encoding.
 fn iso_2022_jp(bytes: &[u8]) -> Option<&'static Encoding> {
     let sample = &bytes[..bytes.len().min(GUESS_BYTES)];
     memchr::memchr(ESCAPE, sample)?;
