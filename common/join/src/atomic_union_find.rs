@@ -1,19 +1,21 @@
-//! Connected components that several threads find together.
+//! A union-find structure that several threads update at once.
 //!
-//! Anderson, Woll, *Wait-free Parallel Algorithms for the Union-Find Problem*, STOC 1991: a root is linked by a
-//! compare-and-set, and paths are halved on the way. Roots are linked to smaller ones only, so there is no cycle, and in
-//! the end the root of a component is its least member, whatever the order of the unions.
+//! The algorithm is from Anderson, Woll, *Wait-free Parallel Algorithms for the Union-Find Problem*, STOC 1991. A
+//! compare-and-set links one root to another, and every search halves the paths it follows.
+//!
+//! Invariant: a root is only linked to a smaller root. Therefore no cycle can form. After all unions the root of a
+//! component is its least member, whatever the order of the unions.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Which items are connected.
+/// Numbered items and their connected components.
 #[derive(Debug)]
 pub(crate) struct AtomicUnionFind {
     parents: Vec<AtomicU32>,
 }
 
 impl AtomicUnionFind {
-    /// Creates this many items, none of them connected.
+    /// Creates `count` items, numbered from 0. No two of them are connected.
     pub(crate) fn new(count: usize) -> Self {
         Self { parents: (0..count as u32).map(AtomicU32::new).collect() }
     }
@@ -22,7 +24,7 @@ impl AtomicUnionFind {
         self.parents[item as usize].load(Ordering::Relaxed)
     }
 
-    /// The root of an item's component at present.
+    /// The current root of an item's component. A concurrent union may replace it at any moment.
     pub(crate) fn root(&self, mut item: u32) -> u32 {
         loop {
             let parent = self.parent(item);
@@ -31,7 +33,7 @@ impl AtomicUnionFind {
             }
             let next = self.parent(parent);
             if next != parent {
-                // Another thread may have put something nearer to the root there; then nothing is to be done.
+                // If this fails, another thread has already moved the parent closer to the root.
                 let _ = self.parents[item as usize].compare_exchange_weak(
                     parent,
                     next,
@@ -63,7 +65,7 @@ impl AtomicUnionFind {
         }
     }
 
-    /// The root of every item, once no thread connects any more.
+    /// The root of every item, in the order of their numbers. All unions must be complete.
     pub(crate) fn into_roots(self) -> Vec<u32> {
         (0..self.parents.len() as u32).map(|item| self.root(item)).collect()
     }
@@ -76,21 +78,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn threads_together_find_the_same_components() {
+    fn several_threads_find_the_same_components_as_one() {
         const ITEMS: u64 = 3_000;
         let mut random = Random::new(1);
         let pairs: Vec<(u32, u32)> =
             (0..2_000).map(|_| (random.below(ITEMS) as u32, random.below(ITEMS) as u32)).collect();
-        let together = AtomicUnionFind::new(ITEMS as usize);
+        let parallel = AtomicUnionFind::new(ITEMS as usize);
         std::thread::scope(|scope| {
             for part in pairs.chunks(500) {
-                let together = &together;
-                scope.spawn(move || part.iter().for_each(|(a, b)| together.union(*a, *b)));
+                let parallel = &parallel;
+                scope.spawn(move || part.iter().for_each(|(a, b)| parallel.union(*a, *b)));
             }
         });
-        let mut alone = UnionFind::new(ITEMS as usize);
-        pairs.iter().for_each(|(a, b)| alone.union(*a as usize, *b as usize));
-        let expected: Vec<u32> = (0..ITEMS as usize).map(|item| alone.root(item) as u32).collect();
-        assert_eq!(together.into_roots(), expected);
+        let mut sequential = UnionFind::new(ITEMS as usize);
+        pairs.iter().for_each(|(a, b)| sequential.union(*a as usize, *b as usize));
+        let expected: Vec<u32> = (0..ITEMS as usize).map(|item| sequential.root(item) as u32).collect();
+        assert_eq!(parallel.into_roots(), expected);
     }
 }

@@ -1,11 +1,14 @@
-//! Candidates by band, rejection by length and bitmap, and exact comparison of what is left.
+//! Finds the connected components of linked contents: proposes candidates by key, rejects most of them by length and
+//! parity bitmap, and compares the rest exactly.
 //!
-//! For every band, or key of a number, the contents are sorted by key and size. Within a run of equal keys, those that are known
-//! to be connected are kept together as a tree. Each content is compared with the trees before it, and with each only up
-//! to the first link: so the cost of a family does not grow with the square of its size. A pair that shares several bands
-//! or keys is compared for the first of them only.
+//! The join works in *turns*, one for each band of the sketch, or one for each key number (see [`SortKeys`]). In a turn it
+//! sorts the contents by key and size. Contents with the same key form a *run*, and every two of them are candidates.
 //!
-//! Invariant: whatever the threads do first, the components are those of all linked pairs.
+//! Within a run, contents that are known to be connected form a *tree*. The join compares each content with the members
+//! of the trees before it, and stops at the first link to each tree. Therefore the cost of a family of near-duplicates
+//! does not grow with the square of its size. A pair that shares several keys is compared only for the first of them.
+//!
+//! Invariant: the components are those of all linked pairs, in whatever order the threads work.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -17,58 +20,61 @@ use rayon::prelude::*;
 use smallvec::SmallVec;
 
 use crate::atomic_union_find::AtomicUnionFind;
-use crate::keyed;
+use crate::sort_keys::SortKeys;
 
-/// From so many trees on, a content is compared with them on all threads.
-const TREES: usize = 64;
+/// If a run has at least this many trees, a content is compared with them on all threads.
+const PARALLEL_TREES_MIN: usize = 64;
 
-/// What a candidate is judged by.
+/// The columns of the collection that the join needs. All are indexed by the number of the content.
 pub(crate) struct Columns<'c> {
     pub(crate) policy: Policy,
     pub(crate) sizes: &'c [u32],
-    pub(crate) keyed: &'c keyed::Keyed,
+    pub(crate) sort_keys: &'c SortKeys,
+    /// The parity bitmaps of all contents, one after another.
     pub(crate) bitmaps: &'c [u64],
+    /// The index in `bitmaps` at which the bitmap of each content begins.
     pub(crate) bitmap_starts: &'c [u64],
 }
 
-/// A content in the order of a band.
+/// A content with one of its keys. Entries are sorted by key, then by size.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Keyed {
+struct SortEntry {
     key: u32,
     size: u32,
     content: u32,
 }
 
-/// Reads the signature of a content.
-type Read<'r, E> = dyn Fn(u32) -> Result<Arc<Signature>, E> + Sync + 'r;
+/// Reads the signature of the content with a number.
+type SignatureReader<'r, E> = dyn Fn(u32) -> Result<Arc<Signature>, E> + Sync + 'r;
 
-/// Contents of a run that are connected: lists by size, ascending.
+/// Connected contents of a run, in several lists. Each list is sorted by size, ascending.
 #[derive(Default)]
 struct Tree {
-    lists: Vec<Vec<Keyed>>,
+    lists: Vec<Vec<SortEntry>>,
     /// The size of the largest member.
     size_max: u32,
 }
 
 impl Columns<'_> {
-    /// The root of every content, when only `compared` are linked.
+    /// The root of every content's component. Only the contents in `compared` are compared; every other content is its
+    /// own root.
     pub(crate) fn components<E: Send + Sync>(
         &self,
         compared: &[u32],
-        read: &Read<'_, E>,
+        read: &SignatureReader<'_, E>,
     ) -> Result<Vec<u32>, E> {
         let connected = AtomicUnionFind::new(self.sizes.len());
         let failure = OnceLock::new();
         let stop = AtomicBool::new(false);
-        for turn in 0..self.keyed.turns() {
-            let mut keyed: Vec<Keyed> =
-                compared.par_iter().flat_map_iter(|content| self.in_turn(turn, *content)).collect();
-            keyed.par_sort_unstable();
-            let runs: Vec<&[Keyed]> =
-                keyed.chunk_by(|a, b| a.key == b.key).filter(|run| run.len() > 1).collect();
-            let band = Turn { columns: self, turn, connected: &connected, read, stop: &stop };
+        for turn in 0..self.sort_keys.turns() {
+            let mut entries: Vec<SortEntry> =
+                compared.par_iter().flat_map_iter(|content| self.entries_in_turn(turn, *content)).collect();
+            entries.par_sort_unstable();
+            let runs: Vec<&[SortEntry]> =
+                entries.chunk_by(|a, b| a.key == b.key).filter(|run| run.len() > 1).collect();
+            let state = Turn { columns: self, turn, connected: &connected, read, stop: &stop };
             runs.par_iter().for_each(|run| {
-                if let Err(error) = band.connect_run(run) {
+                if let Err(error) = state.connect_run(run) {
                     stop.store(true, Ordering::Relaxed);
                     let _ = failure.set(error);
                 }
@@ -83,10 +89,11 @@ impl Columns<'_> {
         }
     }
 
-    fn in_turn(&self, turn: usize, content: u32) -> SmallVec<[Keyed; 1]> {
-        let (size, mut keyed) = (self.sizes[content as usize], SmallVec::new());
-        self.keyed.in_turn(turn, content, |key| keyed.push(Keyed { key, size, content }));
-        keyed
+    /// The entries of a content in a turn: one for each of its keys.
+    fn entries_in_turn(&self, turn: usize, content: u32) -> SmallVec<[SortEntry; 1]> {
+        let (size, mut entries) = (self.sizes[content as usize], SmallVec::new());
+        self.sort_keys.for_each_in_turn(turn, content, |key| entries.push(SortEntry { key, size, content }));
+        entries
     }
 
     fn bitmap(&self, content: u32) -> &[u64] {
@@ -96,53 +103,64 @@ impl Columns<'_> {
     }
 }
 
-/// One turn of the join: a band, or the keys of a number.
+/// One turn of the join, with the state that its threads share.
 struct Turn<'b, E> {
     columns: &'b Columns<'b>,
+    /// The number of the band, or the key number.
     turn: usize,
     connected: &'b AtomicUnionFind,
-    read: &'b Read<'b, E>,
+    read: &'b SignatureReader<'b, E>,
+    /// Set after a signature could not be read, so that all threads stop.
     stop: &'b AtomicBool,
 }
 
 impl<E: Send> Turn<'_, E> {
-    /// Connects the contents of a run.
-    fn connect_run(&self, run: &[Keyed]) -> Result<(), E> {
+    /// Compares the contents of a run, smallest first, and connects those that are linked.
+    fn connect_run(&self, run: &[SortEntry]) -> Result<(), E> {
         let mut trees: Vec<Tree> = Vec::new();
         for content in run {
             if self.stop.load(Ordering::Relaxed) {
                 return Ok(());
             }
-            // Those of which all are too short for this content are so for all that follow.
-            trees.retain(|tree| self.admits_lengths(tree.size_max, *content));
-            let mut links = self.links(*content, &trees)?.into_iter();
-            let mut own = Tree::default();
+            // Sizes ascend. A tree whose largest member is too small for this content is too small for all later ones.
+            trees.retain(|tree| self.is_large_enough(tree.size_max, *content));
+            let mut links = self.connect_to_trees(*content, &trees)?.into_iter();
+            let mut merged = Tree::default();
             trees.retain_mut(|tree| {
                 let is_linked = links.next() == Some(true);
                 if is_linked {
-                    own.absorb(tree);
+                    merged.absorb(tree);
                 }
                 !is_linked
             });
-            own.push(*content);
-            trees.push(own);
+            merged.push(*content);
+            trees.push(merged);
         }
         Ok(())
     }
 
-    /// Which trees a content is connected with; those that it was not are connected then.
-    fn links(&self, content: Keyed, trees: &[Tree]) -> Result<Vec<bool>, E> {
+    /// Connects a content to every tree that has a member linked to it. Returns for each tree whether the two are
+    /// connected now.
+    fn connect_to_trees(&self, content: SortEntry, trees: &[Tree]) -> Result<Vec<bool>, E> {
         let signature = OnceLock::new();
-        let link = |tree: &Tree| self.link(content, &signature, tree);
-        if trees.len() < TREES {
-            trees.iter().map(link).collect()
+        let connect = |tree: &Tree| self.connect_to_tree(content, &signature, tree);
+        if trees.len() < PARALLEL_TREES_MIN {
+            trees.iter().map(connect).collect()
         } else {
-            trees.par_iter().map(link).collect()
+            trees.par_iter().map(connect).collect()
         }
     }
 
-    /// Whether a content is connected with a tree, after comparing it with as many of its members as that takes.
-    fn link(&self, content: Keyed, signature: &OnceLock<Arc<Signature>>, tree: &Tree) -> Result<bool, E> {
+    /// Connects a content to a tree if a member is linked to it, and returns whether the two are connected now.
+    ///
+    /// The comparison stops at the first linked member. It is skipped if the content and the tree are connected
+    /// already. `signature` caches the signature of the content.
+    fn connect_to_tree(
+        &self,
+        content: SortEntry,
+        signature: &OnceLock<Arc<Signature>>,
+        tree: &Tree,
+    ) -> Result<bool, E> {
         let Some(member) = tree.lists.first().and_then(|list| list.first()) else { return Ok(false) };
         if self.connected.root(member.content) == self.connected.root(content.content) {
             return Ok(true);
@@ -150,12 +168,12 @@ impl<E: Send> Turn<'_, E> {
         let policy = self.columns.policy;
         let bitmap = self.columns.bitmap(content.content);
         for list in &tree.lists {
-            // From the nearest in length on; the first that is too short ends the list.
-            for other in list.iter().rev().take_while(|other| self.admits_lengths(other.size, content)) {
+            // Start with the largest member, which is nearest in size. After a member that is too small, all are.
+            for other in list.iter().rev().take_while(|other| self.is_large_enough(other.size, content)) {
                 let differing = parity::differing(bitmap, self.columns.bitmap(other.content));
                 let shared_max = parity::shared_max(content.size, other.size, differing);
                 if !policy.admits(shared_max, content.size, other.size)
-                    || self.meet_before(content, other.content)
+                    || self.is_earlier_candidate(content, other.content)
                 {
                     continue;
                 }
@@ -175,20 +193,20 @@ impl<E: Send> Turn<'_, E> {
         Ok(false)
     }
 
-    /// Whether a content of this size can be linked to one that is as large or larger.
-    fn admits_lengths(&self, size: u32, content: Keyed) -> bool {
+    /// Whether a content of `size` is large enough to be linked to `content`, which is at least as large.
+    fn is_large_enough(&self, size: u32, content: SortEntry) -> bool {
         self.columns.policy.admits(size, content.size, size)
     }
 
-    /// Whether a content of this run and another one are candidates in a run that comes before in the order of turns and keys. They are
-    /// compared there, or connected without that.
-    fn meet_before(&self, content: Keyed, other: u32) -> bool {
-        self.columns.keyed.meet_before(self.turn, content.key, content.content, other)
+    /// Whether `content` and `other` also share a key of an earlier run, in the order of turns and keys. That run
+    /// compares them, or finds them connected already.
+    fn is_earlier_candidate(&self, content: SortEntry, other: u32) -> bool {
+        self.columns.sort_keys.is_earlier_candidate(self.turn, content.key, content.content, other)
     }
 }
 
 impl Tree {
-    /// Takes the members of another.
+    /// Moves all members of `other` into this tree.
     fn absorb(&mut self, other: &mut Self) {
         if self.lists.len() < other.lists.len() {
             std::mem::swap(self, other);
@@ -196,8 +214,8 @@ impl Tree {
         self.lists.append(&mut other.lists);
     }
 
-    /// Adds a member that is as long as any.
-    fn push(&mut self, content: Keyed) {
+    /// Adds a member that is at least as large as every other member.
+    fn push(&mut self, content: SortEntry) {
         self.size_max = content.size;
         match self.lists.first_mut() {
             Some(list) => list.push(content),

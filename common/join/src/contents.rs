@@ -1,4 +1,4 @@
-//! The contents of a collection, each once, a column per field.
+//! The distinct contents of a collection, stored in one column per field.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -11,16 +11,16 @@ use doppel_model::signature::Signature;
 use rayon::prelude::*;
 
 use crate::candidates::Columns;
-use crate::keyed::Keyed;
+use crate::sort_keys::SortKeys;
 
-/// The number of a content, in the order in which contents came.
+/// The number of a content, counted from 0 in the order in which contents were added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ContentIndex(pub u32);
 
-/// Reads the signature of a content, from wherever the caller has it.
+/// Reads the signature of a content. The caller decides where signatures are stored.
 pub type Read<'r, E> = dyn Fn(ContentIndex) -> Result<Arc<Signature>, E> + Sync + 'r;
 
-/// The contents.
+/// The distinct contents of a collection, with all that the join needs except their signatures.
 #[derive(Debug)]
 pub struct Contents {
     policy: Policy,
@@ -28,14 +28,15 @@ pub struct Contents {
     hashes: Vec<ContentHash>,
     tokens: Vec<u32>,
     sizes: Vec<u32>,
-    keyed: Keyed,
-    /// The bitmaps one after the other, and where each begins.
+    sort_keys: SortKeys,
+    /// The parity bitmaps of all contents, one after another.
     bitmaps: Vec<u64>,
+    /// The index in `bitmaps` at which the bitmap of each content begins.
     bitmap_starts: Vec<u64>,
 }
 
 impl Contents {
-    /// None yet.
+    /// Creates an empty collection, which is compared under `policy`.
     #[must_use]
     pub fn new(policy: Policy) -> Self {
         Self {
@@ -44,18 +45,20 @@ impl Contents {
             hashes: Vec::new(),
             tokens: Vec::new(),
             sizes: Vec::new(),
-            keyed: Keyed::new(policy),
+            sort_keys: SortKeys::new(policy),
             bitmaps: Vec::new(),
             bitmap_starts: Vec::new(),
         }
     }
 
-    /// Takes a content; one that is there already keeps its number. Whether it is new.
+    /// Adds a content. Returns its number, and whether the content is new. A content that was added before keeps its
+    /// number.
     ///
     /// # Panics
-    /// When there are 2^32 contents.
+    /// If the collection has 2^32 contents.
     pub fn add(&mut self, signature: &Signature) -> (ContentIndex, bool) {
-        let next = u32::try_from(self.hashes.len()).expect("fewer contents than numbers");
+        let next =
+            u32::try_from(self.hashes.len()).expect("a collection has fewer than 2^32 distinct contents");
         match self.numbers.entry(signature.content()) {
             Entry::Occupied(known) => return (ContentIndex(*known.get()), false),
             Entry::Vacant(entry) => entry.insert(next),
@@ -63,36 +66,37 @@ impl Contents {
         self.hashes.push(signature.content());
         self.tokens.push(signature.tokens());
         self.sizes.push(signature.size());
-        self.keyed.push(signature);
+        self.sort_keys.push(signature);
         self.bitmap_starts.push(self.bitmaps.len() as u64);
-        // What is never compared by similarity needs no bitmap.
+        // A content that is never compared by similarity needs no bitmap.
         if self.policy.comparable(signature) {
             parity::append(signature, &mut self.bitmaps);
         }
         (ContentIndex(next), true)
     }
 
-    /// The pairwise function.
+    /// The policy under which contents are compared.
     #[must_use]
     pub fn policy(&self) -> Policy {
         self.policy
     }
 
-    /// Frees what only the join needs.
+    /// Frees the columns that only [`add`](Self::add) and [`components`](Self::components) need. Neither may be called
+    /// afterwards.
     pub fn forget_columns(&mut self) {
         self.numbers = HashMap::default();
-        self.keyed = Keyed::new(self.policy);
+        self.sort_keys = SortKeys::new(self.policy);
         self.bitmaps = Vec::new();
         self.bitmap_starts = Vec::new();
     }
 
-    /// Contents taken.
+    /// The number of distinct contents.
     #[must_use]
     pub fn len(&self) -> usize {
         self.hashes.len()
     }
 
-    /// Whether there are none.
+    /// Whether the collection has no contents.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.hashes.is_empty()
@@ -104,23 +108,25 @@ impl Contents {
         self.hashes[content.0 as usize]
     }
 
-    /// How many tokens a content has.
+    /// The number of tokens of a content.
     #[must_use]
     pub fn tokens(&self, content: ContentIndex) -> u32 {
         self.tokens[content.0 as usize]
     }
 
-    /// The size of a content's signature.
+    /// The size of a content, as its [`Signature`] counts it.
     #[must_use]
     pub fn size(&self, content: ContentIndex) -> u32 {
         self.sizes[content.0 as usize]
     }
 
-    /// The connected components of the link relation among the contents for which `counts` is true: for each content
-    /// the least one of its component, and itself for those that do not count.
+    /// Finds the connected components of the link relation among the contents for which `counts` is true.
+    ///
+    /// Returns for each content the least content of its component. A content that does not count is alone in its
+    /// component.
     ///
     /// # Errors
-    /// When a signature cannot be read.
+    /// If `read` fails for a signature.
     pub fn components<E: Send + Sync>(
         &self,
         read: &Read<'_, E>,
@@ -129,7 +135,7 @@ impl Contents {
         let columns = Columns {
             policy: self.policy,
             sizes: &self.sizes,
-            keyed: &self.keyed,
+            sort_keys: &self.sort_keys,
             bitmaps: &self.bitmaps,
             bitmap_starts: &self.bitmap_starts,
         };
@@ -142,10 +148,10 @@ impl Contents {
         Ok(roots.into_iter().map(ContentIndex).collect())
     }
 
-    /// Compares pairs of contents exactly, on all threads.
+    /// Compares pairs of contents exactly, on all threads. The results have the order of `pairs`.
     ///
     /// # Errors
-    /// When a signature cannot be read.
+    /// If `read` fails for a signature.
     pub fn compare_all<E: Send + Sync>(
         &self,
         read: &Read<'_, E>,

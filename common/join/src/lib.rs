@@ -1,35 +1,40 @@
-//! The exact similarity join of a whole collection: which contents are connected by chains of linked pairs.
+//! The exact similarity join of a whole collection: finds the contents that are connected by chains of linked pairs.
 //!
-//! The index of tier 2 answers for one content at a time, beside others that come and go. When all contents are there at
-//! once, sorting them by key finds the same pairs ([`Policy::linked`](doppel_model::pairwise::Policy::linked)) at a
-//! fraction of the cost: no tables are kept, and contents that are connected already are not compared.
+//! The index of tier 2 searches for one content at a time, while other contents are added and removed. If all contents
+//! are known from the start, sorting them by key finds the same pairs
+//! ([`Policy::linked`](doppel_model::pairwise::Policy::linked)) at a fraction of the cost. The join needs no lookup
+//! tables, and it does not compare contents that are connected already.
 //!
-//! [`Contents`] takes signatures, each content once. [`components`](Contents::components) joins those that count. It
-//! reads signatures from where the caller has them: [`Signatures`] keeps them no longer than the process.
+//! [`Contents`] collects the distinct contents, and [`components`](Contents::components) joins them. The caller decides
+//! where signatures are stored, and passes a function that reads them. [`Signatures`] is a store that lasts no longer
+//! than the process.
 //!
-//! Memory: about 150 bytes and a bitmap of at least 64 bytes for a content, under a policy without bands 8 more for each
-//! key, and in [`Signatures`] signatures up to a limit; all after that are in a temporary file without a name. Only those
-//! that are compared are read back.
+//! Memory: about 150 bytes and a bitmap of at least 64 bytes per content. Policies without bands need 8 more bytes for
+//! each key. [`Signatures`] holds signatures in memory up to a limit, and writes all later ones to a temporary file
+//! without a name. The join reads back only the signatures that it compares.
 #![forbid(unsafe_code)]
 
 mod atomic_union_find;
 mod candidates;
 mod contents;
-mod keyed;
 mod signatures;
+mod sort_keys;
 #[cfg(test)]
 mod tests;
 
 pub use contents::{ContentIndex, Contents, Read};
 pub use signatures::Signatures;
 
-/// The temporary file of signatures failed.
+/// The temporary file of signatures could not be written or read.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot keep signatures in a temporary file in {dir}", dir = dir.display())]
+#[error(
+    "cannot write or read a temporary file of signatures in {dir}; check its free space and permissions",
+    dir = dir.display()
+)]
 pub struct JoinError {
-    /// Where the file is.
+    /// The directory of the temporary file.
     pub dir: std::path::PathBuf,
-    /// The reason.
+    /// The error of the operating system.
     #[source]
     pub source: std::io::Error,
 }

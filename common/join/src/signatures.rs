@@ -1,5 +1,7 @@
-//! Signatures of contents that are kept no longer than the process: the first of them in memory, those past a limit in a
-//! temporary file.
+//! Stores the signatures of contents for the lifetime of the process: the first signatures in memory, and all signatures
+//! past a memory limit in a temporary file.
+//!
+//! The file has no name, so it disappears with the process. Signatures in the file can be read only after a flush.
 
 use std::fs::File;
 use std::io::Write;
@@ -11,28 +13,33 @@ use doppel_model::signature::Signature;
 
 use crate::{ContentIndex, JoinError};
 
-/// Bytes that are collected before they are written to the file.
+/// The number of bytes that are buffered before they are written to the file.
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// Where a signature is.
+/// Where a signature is stored.
 #[derive(Debug)]
-enum Place {
+enum SignatureLocation {
     Memory(Arc<Signature>),
-    /// Its first byte and its length.
-    File(u64, u32),
+    /// In the temporary file, counted in bytes.
+    File {
+        offset: u64,
+        length: u32,
+    },
 }
 
 /// The signatures of contents, in the order of their numbers.
 #[derive(Debug)]
 pub struct Signatures {
-    places: Vec<Place>,
-    /// Bytes of those in memory, and the limit.
-    bytes: usize,
-    limit: usize,
+    locations: Vec<SignatureLocation>,
+    /// Bytes of the signatures in memory.
+    memory_bytes: usize,
+    /// The largest number of bytes in memory.
+    memory_limit: usize,
     dir: PathBuf,
     file: Option<Spill>,
 }
 
+/// The temporary file, and the bytes that are not written to it yet.
 #[derive(Debug)]
 struct Spill {
     file: File,
@@ -42,29 +49,30 @@ struct Spill {
 }
 
 impl Signatures {
-    /// None yet. Those past `limit` bytes go to a temporary file in `dir`.
+    /// Creates an empty store. Signatures past `limit` bytes go to a temporary file in `dir`.
     #[must_use]
     pub fn new(limit: usize, dir: &Path) -> Self {
-        Self { places: Vec::new(), bytes: 0, limit, dir: dir.to_owned(), file: None }
+        Self { locations: Vec::new(), memory_bytes: 0, memory_limit: limit, dir: dir.to_owned(), file: None }
     }
 
-    /// Takes the signature of the next content.
+    /// Stores the signature of the next content.
     ///
     /// # Errors
-    /// When the temporary file fails.
+    /// If the temporary file cannot be created or written.
     pub fn push(&mut self, signature: &Arc<Signature>) -> Result<(), JoinError> {
         let bytes = signature.as_bytes();
-        let place = if self.bytes + bytes.len() <= self.limit {
-            self.bytes += bytes.len();
-            Place::Memory(Arc::clone(signature))
+        let location = if self.memory_bytes + bytes.len() <= self.memory_limit {
+            self.memory_bytes += bytes.len();
+            SignatureLocation::Memory(Arc::clone(signature))
         } else {
-            self.spill(bytes).map_err(|source| self.failure(source))?
+            self.spill(bytes).map_err(|source| self.error(source))?
         };
-        self.places.push(place);
+        self.locations.push(location);
         Ok(())
     }
 
-    fn spill(&mut self, bytes: &[u8]) -> std::io::Result<Place> {
+    /// Appends a signature to the temporary file, and creates the file for the first one.
+    fn spill(&mut self, bytes: &[u8]) -> std::io::Result<SignatureLocation> {
         let file = match &mut self.file {
             Some(file) => file,
             None => {
@@ -72,41 +80,42 @@ impl Signatures {
                 self.file.insert(Spill { file, written: 0, buffer: Vec::with_capacity(BUFFER_BYTES) })
             }
         };
-        let place = Place::File(file.written + file.buffer.len() as u64, bytes.len() as u32);
+        let offset = file.written + file.buffer.len() as u64;
+        let location = SignatureLocation::File { offset, length: bytes.len() as u32 };
         file.buffer.extend_from_slice(bytes);
         if file.buffer.len() >= BUFFER_BYTES {
             file.flush()?;
         }
-        Ok(place)
+        Ok(location)
     }
 
-    /// Makes all that was pushed readable.
+    /// Writes all buffered signatures, so that [`get`](Self::get) can read them.
     ///
     /// # Errors
-    /// When the temporary file fails.
+    /// If the temporary file cannot be written.
     pub fn flush(&mut self) -> Result<(), JoinError> {
         let flushed = self.file.as_mut().map_or(Ok(()), Spill::flush);
-        flushed.map_err(|source| self.failure(source))
+        flushed.map_err(|source| self.error(source))
     }
 
-    /// The signature of a content, after a [`flush`](Self::flush).
+    /// The signature of a content. Call [`flush`](Self::flush) after the last [`push`](Self::push) first.
     ///
     /// # Errors
-    /// When the temporary file fails.
+    /// If the temporary file cannot be read, or contains an invalid signature.
     pub fn get(&self, content: ContentIndex) -> Result<Arc<Signature>, JoinError> {
-        match (&self.places[content.0 as usize], &self.file) {
-            (Place::Memory(signature), _) => Ok(Arc::clone(signature)),
-            (Place::File(offset, length), Some(spill)) => {
+        match (&self.locations[content.0 as usize], &self.file) {
+            (SignatureLocation::Memory(signature), _) => Ok(Arc::clone(signature)),
+            (SignatureLocation::File { offset, length }, Some(spill)) => {
                 let mut bytes = vec![0; *length as usize];
-                spill.file.read_exact_at(&mut bytes, *offset).map_err(|source| self.failure(source))?;
-                let read = Signature::from_bytes(&bytes).map_err(std::io::Error::other);
-                read.map(Arc::new).map_err(|source| self.failure(source))
+                spill.file.read_exact_at(&mut bytes, *offset).map_err(|source| self.error(source))?;
+                let signature = Signature::from_bytes(&bytes).map_err(std::io::Error::other);
+                signature.map(Arc::new).map_err(|source| self.error(source))
             }
-            (Place::File(..), None) => Err(self.failure(std::io::ErrorKind::NotFound.into())),
+            (SignatureLocation::File { .. }, None) => Err(self.error(std::io::ErrorKind::NotFound.into())),
         }
     }
 
-    fn failure(&self, source: std::io::Error) -> JoinError {
+    fn error(&self, source: std::io::Error) -> JoinError {
         JoinError { dir: self.dir.clone(), source }
     }
 }

@@ -1,4 +1,4 @@
-//! The join against a comparison of every pair.
+//! Checks the join against a comparison of every pair.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// All, those without a metric as lenient as makes families of the texts here.
+/// All policies. Those without a metric have lenient parameters, so that the texts below form families.
 const POLICIES: [&str; 13] = [
     "jaccard:tau=0.5",
     "jaccard:tau=0.8",
@@ -28,7 +28,7 @@ const POLICIES: [&str; 13] = [
     "overlap:lines=2,shared=48",
 ];
 
-/// Families of texts that drift apart, copies among them.
+/// Signatures of `count` texts in six families. The texts of a family drift apart, and some of them are copies.
 fn signatures(policy: Policy, seed: u64, count: usize) -> Vec<Arc<Signature>> {
     let mut random = Random::new(seed);
     let mut families: Vec<Vec<u64>> = (0..6)
@@ -53,6 +53,7 @@ fn signatures(policy: Policy, seed: u64, count: usize) -> Vec<Arc<Signature>> {
         .collect()
 }
 
+/// The least content of each content's component, found by comparing every pair that counts.
 fn exhaustive(policy: Policy, signatures: &[Arc<Signature>], counts: impl Fn(usize) -> bool) -> Vec<usize> {
     let mut connected = UnionFind::new(signatures.len());
     for a in (0..signatures.len()).filter(|a| counts(*a)) {
@@ -76,7 +77,7 @@ proptest! {
         let policy: Policy = policy.parse().unwrap();
         let dir = tempfile::tempdir().unwrap();
         let mut contents = Contents::new(policy);
-        let mut kept = Signatures::new(memory, dir.path());
+        let mut store = Signatures::new(memory, dir.path());
         let mut distinct: Vec<Arc<Signature>> = Vec::new();
         for signature in signatures(policy, seed, 150) {
             let (content, is_new) = contents.add(&signature);
@@ -84,15 +85,15 @@ proptest! {
             prop_assert_eq!(content.0 as usize, known.unwrap_or(distinct.len()));
             prop_assert_eq!(is_new, known.is_none());
             if is_new {
-                kept.push(&signature).unwrap();
+                store.push(&signature).unwrap();
                 distinct.push(signature);
             }
         }
         prop_assert_eq!(contents.len(), distinct.len());
         let counts = |content: usize| !content.is_multiple_of(left_out);
         let expected = exhaustive(policy, &distinct, counts);
-        kept.flush().unwrap();
-        let read = |content| kept.get(content);
+        store.flush().unwrap();
+        let read = |content| store.get(content);
         let roots = contents.components(&read, |content| counts(content.0 as usize)).unwrap();
         let roots: Vec<usize> = roots.into_iter().map(|root| root.0 as usize).collect();
         prop_assert_eq!(roots, expected);
@@ -103,7 +104,7 @@ proptest! {
     }
 }
 
-/// Pages of one template, which share many keys and are not near-duplicates.
+/// The pages share a template, and therefore many keys, but are not near-duplicates.
 #[test]
 fn a_pair_with_many_keys_in_common_is_compared_once() {
     let policy: Policy = "overlap".parse().unwrap();
@@ -128,7 +129,7 @@ fn a_pair_with_many_keys_in_common_is_compared_once() {
     };
     let Ok(roots) = contents.components(&read, |_| true);
     assert!(roots.iter().enumerate().all(|(content, root)| root.0 as usize == content));
-    // One of a pair is read for each of its comparisons, and the other one once for a run.
+    // Each comparison reads the signature of the earlier content. The signature of the later one is read once per run.
     let pairs = pages.len() * (pages.len() - 1) / 2;
     let reads = reads.into_inner();
     assert!((pairs..pairs + 2 * pages.len()).contains(&reads), "{reads} reads for {pairs} pairs");
