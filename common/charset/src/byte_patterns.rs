@@ -1,7 +1,7 @@
 //! Recognises UTF-16 without a byte order mark, and ISO-2022-JP, by patterns in the bytes.
 //!
-//! Text in these encodings looks like ASCII with control characters, which is valid UTF-8. Therefore [`encoding`] must
-//! be asked before the bytes are read as UTF-8.
+//! Text in these encodings looks like ASCII with control characters, which is valid UTF-8. Therefore
+//! [`encoding`] must be asked before the bytes are read as UTF-8.
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, ISO_2022_JP, UTF_16BE, UTF_16LE};
@@ -12,12 +12,13 @@ use crate::controls::{controls, is_too_many};
 /// The number of bytes at the beginning of a text that are examined for UTF-16.
 const UTF_16_BYTES: usize = 8 << 10;
 
-/// The number of characters that is enough to recognise UTF-16 without ASCII characters, such as a space or a line
-/// feed, or with an odd number of bytes. Shorter texts need at least one ASCII character and an even length.
+/// The number of characters that is enough to recognise UTF-16 without ASCII characters, such as a space or a
+/// line feed, or with an odd number of bytes. Shorter texts need at least one ASCII character and an even
+/// length.
 const CHARACTERS_WITHOUT_ASCII_MIN: usize = 32;
 
-/// Bytes without the zeros of UTF-16 can be UTF-16 only if at least one byte in 20 (5 %) is above 0x7f. East Asian
-/// UTF-16 has more such bytes, and Latin-1 has fewer.
+/// Bytes without the zeros of UTF-16 can be UTF-16 only if at least one byte in 20 (5 %) is above 0x7f. East
+/// Asian UTF-16 has more such bytes, and Latin-1 has fewer.
 const BYTES_PER_HIGH_BYTE: usize = 20;
 
 /// The byte that begins an escape sequence of ISO-2022.
@@ -28,11 +29,12 @@ pub(crate) fn encoding(bytes: &[u8]) -> Option<&'static Encoding> {
     utf_16(bytes).or_else(|| iso_2022_jp(bytes))
 }
 
-/// UTF-16, if the bytes contain too many control characters for text when read as ASCII, but are text when read as
-/// UTF-16.
+/// UTF-16, if the bytes contain too many control characters for text when read as ASCII, but are text when
+/// read as UTF-16.
 ///
-/// Almost any two bytes of ASCII form a Chinese character in UTF-16, so this alone is not enough. The bytes must also
-/// show the zeros of UTF-16. Without zeros they must have many bytes above 0x7f, and must not be valid UTF-8.
+/// Almost any two bytes of ASCII form a Chinese character in UTF-16, so this alone is not enough. The bytes
+/// must also show the zeros of UTF-16. Without zeros they must have many bytes above 0x7f, and must not be
+/// valid UTF-8.
 fn utf_16(bytes: &[u8]) -> Option<&'static Encoding> {
     let sample = &bytes[..bytes.len().min(UTF_16_BYTES)];
     if !is_too_many(controls(sample), sample.len()) {
@@ -52,8 +54,8 @@ fn utf_16(bytes: &[u8]) -> Option<&'static Encoding> {
 
 /// Whether the bytes have the zeros of UTF-16 in the byte order of `unit`.
 ///
-/// The upper byte of at least one unit must be zero. The upper bytes of at least half of the units must be below 0x20,
-/// as they are in ASCII, Cyrillic, Arabic, or Thai.
+/// The upper byte of at least one unit must be zero. The upper bytes of at least half of the units must be
+/// below 0x20, as they are in ASCII, Cyrillic, Arabic, or Thai.
 fn has_zeros(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> bool {
     let (mut units, mut zero, mut low) = (0, 0, 0);
     for pair in bytes.chunks_exact(2) {
@@ -69,13 +71,14 @@ fn has_many_high_bytes(bytes: &[u8]) -> bool {
     bytes.iter().filter(|byte| !byte.is_ascii()).count() * BYTES_PER_HIGH_BYTE >= bytes.len()
 }
 
-/// Whether the bytes are valid UTF-8. If they are a sample of a longer text, the last character may be cut off.
+/// Whether the bytes are valid UTF-8. If they are a sample of a longer text, the last character may be cut
+/// off.
 fn is_utf_8(bytes: &[u8], is_sample: bool) -> bool {
     std::str::from_utf8(bytes).map_or_else(|error| is_sample && error.error_len().is_none(), |_| true)
 }
 
-/// Reads the bytes as UTF-16 in the byte order of `unit`, and returns the number of ASCII characters. `None` if the
-/// bytes are not text in this byte order.
+/// Reads the bytes as UTF-16 in the byte order of `unit`, and returns the number of ASCII characters. `None`
+/// if the bytes are not text in this byte order.
 fn count_ascii_in_text(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Option<usize> {
     let units = bytes.chunks_exact(2).map(|pair| unit([pair[0], pair[1]]));
     let (mut characters, mut readable, mut ascii, mut malformed) = (0, 0, 0, 0);
@@ -95,8 +98,8 @@ fn count_ascii_in_text(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Option<usize> 
     (is_text && is_certain).then_some(ascii)
 }
 
-/// Whether a character is a letter, digit, mark or punctuation. Marks and punctuation are recognised by Unicode block,
-/// so the answer is approximate.
+/// Whether a character is a letter, digit, mark or punctuation. Marks and punctuation are recognised by
+/// Unicode block, so the answer is approximate.
 fn is_readable(character: char) -> bool {
     character.is_alphanumeric()
         || character.is_whitespace()

@@ -1,7 +1,7 @@
 //! Tells text from binary data by counting control characters.
 //!
-//! About a tenth of random bytes are ASCII control characters that no text needs, so compressed and other binary data
-//! contain many of them. Text contains none, or a stray one.
+//! About a tenth of random bytes are ASCII control characters that no text needs, so compressed and other
+//! binary data contain many of them. Text contains none, or a stray one.
 
 use doppel_model::RawContent;
 
@@ -24,15 +24,15 @@ pub struct NoText {
 
 /// Checks that content is text rather than binary data.
 ///
-/// At most 2 % of the characters of a text are control characters: U+0000 to U+001F other than tab, line feed, form
-/// feed and carriage return. Characters are counted after the charset is decoded.
+/// At most 2 % of the characters of a text are control characters: U+0000 to U+001F other than tab, line
+/// feed, form feed and carriage return. Characters are counted after the charset is decoded.
 ///
 /// # Errors
 /// [`NoText`] if more than 2 % are control characters.
 pub fn check(content: RawContent<'_>) -> Result<(), NoText> {
     match content {
-        // In every encoding a control character contains a byte that `controls` counts. Pages without such a byte need
-        // no decoding, and most pages have none.
+        // In every encoding a control character contains a byte that `controls` counts. Pages without such a
+        // byte need no decoding, and most pages have none.
         RawContent::Html { bytes, .. } | RawContent::Xhtml { bytes, .. } if controls(bytes) == 0 => Ok(()),
         RawContent::Html { bytes, charset } | RawContent::Xhtml { bytes, charset } => {
             check_text(decode(bytes, charset, &mut String::new()))
@@ -59,10 +59,11 @@ pub(crate) fn is_too_many(controls: usize, all: usize) -> bool {
     controls.saturating_mul(CHARACTERS_PER_CONTROL) > all
 }
 
-/// Counts the bytes that are ASCII control characters other than tab, line feed, form feed and carriage return.
+/// Counts the bytes that are ASCII control characters other than tab, line feed, form feed and carriage
+/// return.
 ///
-/// This function reads every page, so a second version is compiled for processors with AVX2. Choosing that version at
-/// run time needs the only `unsafe` block of the crate.
+/// This function reads every page, so a second version is compiled for processors with AVX2. Choosing that
+/// version at run time needs the only `unsafe` block of the crate.
 pub(crate) fn controls(bytes: &[u8]) -> usize {
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx2") {
@@ -82,8 +83,9 @@ fn count_with_avx2(bytes: &[u8]) -> usize {
 /// Counts control characters. Always inlined, so that each caller compiles it for its own instruction set.
 #[inline(always)]
 fn count(bytes: &[u8]) -> usize {
-    // One-byte counters let the compiler add many of them with one vector instruction. A chunk of 192 bytes is a
-    // multiple of all common vector lengths, so no remainder is counted byte by byte. Its count also fits into a u8.
+    // One-byte counters let the compiler add many of them with one vector instruction. A chunk of 192 bytes
+    // is a multiple of all common vector lengths, so no remainder is counted byte by byte. Its count also
+    // fits into a u8.
     const CHUNK_BYTES: usize = 192;
     let count_chunk = |chunk: &[u8]| chunk.iter().map(|byte| u8::from(is_control(*byte))).sum::<u8>();
     bytes.chunks(CHUNK_BYTES).map(|chunk| usize::from(count_chunk(chunk))).sum()
@@ -110,7 +112,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_avx2_version_counts_like_the_portable_one(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
+        fn avx2_counts_like_the_portable_code(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
             let expected = bytes.iter().filter(|byte| is_control(**byte)).count();
             prop_assert_eq!((controls(&bytes), count(&bytes)), (expected, expected));
         }

@@ -1,7 +1,7 @@
 //! Converts bytes in any charset to UTF-8, and tells text from binary data.
 //!
-//! [`decode`] reads HTML and [`decode_text`] reads plain text. Both take the charset from the first source in this
-//! list that gives one:
+//! [`decode`] reads HTML and [`decode_text`] reads plain text. Both take the charset from the first source in
+//! this list that gives one:
 //!
 //! 1. the byte order mark;
 //! 2. the charset that the response declares, if the label is known;
@@ -11,8 +11,8 @@
 //! 5. UTF-8, if the bytes are valid UTF-8;
 //! 6. a guess from the bytes.
 //!
-//! Valid UTF-8 is returned in place, without a copy. [`check`] refuses content in which too many characters are
-//! control characters. The crate works on bytes alone: it never opens files or connections.
+//! Valid UTF-8 is returned in place, without a copy. [`check`] refuses content in which too many characters
+//! are control characters. The crate works on bytes alone: it never opens files or connections.
 #![deny(unsafe_code)]
 
 mod byte_patterns;
@@ -41,15 +41,15 @@ const GUESS_BYTES: usize = 64 * 1024;
 
 /// Decodes HTML. Returns valid UTF-8 in place, and decodes any other encoding into `buffer`.
 ///
-/// `declared` is the charset of the Content-Type header, if there is one. Malformed bytes become U+FFFD. A byte order
-/// mark is left out.
+/// `declared` is the charset of the Content-Type header, if there is one. Malformed bytes become U+FFFD. A
+/// byte order mark is left out.
 pub fn decode<'a>(html: &'a [u8], declared: Option<&str>, buffer: &'a mut String) -> &'a str {
     let (encoding, html) = certain_encoding(html, declared, markup_encoding);
     decode_with(html, encoding, buffer)
 }
 
-/// Decodes plain text. Works like [`decode`], but ignores `<meta>` tags and XML declarations, which mean nothing in
-/// plain text.
+/// Decodes plain text. Works like [`decode`], but ignores `<meta>` tags and XML declarations, which mean
+/// nothing in plain text.
 pub fn decode_text<'a>(text: &'a [u8], declared: Option<&str>, buffer: &'a mut String) -> &'a str {
     let (encoding, text) = certain_encoding(text, declared, |_| None);
     decode_with(text, encoding, buffer)
@@ -96,8 +96,8 @@ fn decode_with<'a>(bytes: &'a [u8], encoding: Option<&'static Encoding>, buffer:
     buffer
 }
 
-/// The charset that a Content-Type header names in its parameters. `None` if the header names no charset, or one
-/// longer than 40 bytes.
+/// The charset that a Content-Type header names in its parameters. `None` if the header names no charset, or
+/// one longer than 40 bytes.
 #[must_use]
 pub fn label(content_type: &str) -> Option<&str> {
     let parameters = content_type.split(';').skip(1).filter_map(|parameter| parameter.split_once('='));
@@ -125,14 +125,14 @@ fn certain_encoding<'a>(
 
 /// The encoding of a label, or `None` for labels that browsers do not decode, such as `iso-2022-kr`.
 ///
-/// For such a label browsers show one replacement character in place of the whole text, which would make different
-/// texts equal.
+/// For such a label browsers show one replacement character in place of the whole text, which would make
+/// different texts equal.
 fn encoding_of_label(label: &[u8]) -> Option<&'static Encoding> {
     Encoding::for_label_no_replacement(label)
 }
 
-/// The bytes as text, without a copy. `None` if `encoding` is another encoding than UTF-8, or if the bytes are not
-/// valid UTF-8.
+/// The bytes as text, without a copy. `None` if `encoding` is another encoding than UTF-8, or if the bytes
+/// are not valid UTF-8.
 fn as_utf8<'a>(bytes: &'a [u8], encoding: Option<&'static Encoding>) -> Option<&'a str> {
     if encoding.is_some_and(|encoding| encoding != UTF_8) {
         return None;
@@ -150,8 +150,8 @@ fn markup_encoding(html: &[u8]) -> Option<&'static Encoding> {
 
 /// The encoding that a `<meta>` tag names.
 ///
-/// The tag was found by reading the bytes as ASCII, so the page cannot be UTF-16. If the tag claims UTF-16, the page is
-/// read as UTF-8, as the WHATWG rules require.
+/// The tag was found by reading the bytes as ASCII, so the page cannot be UTF-16. If the tag claims UTF-16,
+/// the page is read as UTF-8, as the WHATWG rules require.
 fn meta_encoding(html: &[u8]) -> Option<&'static Encoding> {
     let encoding = encoding_of_label(prescan(&html[..html.len().min(PRESCAN_BYTES)])?)?;
     Some(if encoding == UTF_16LE || encoding == UTF_16BE {
@@ -163,8 +163,8 @@ fn meta_encoding(html: &[u8]) -> Option<&'static Encoding> {
     })
 }
 
-/// The most likely encoding of bytes that are not all ASCII. The guess examines [`GUESS_BYTES`] bytes around the first
-/// byte that is not ASCII.
+/// The most likely encoding of bytes that are not all ASCII. The guess examines [`GUESS_BYTES`] bytes around
+/// the first byte that is not ASCII.
 fn guess(bytes: &[u8]) -> &'static Encoding {
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
     let begin = Encoding::ascii_valid_up_to(bytes).saturating_sub(GUESS_BYTES / 2);

@@ -1,7 +1,7 @@
 //! Finds the charset that a `<meta>` tag at the beginning of a page names.
 //!
-//! Implements the algorithms "prescan a byte stream to determine its encoding" and "get an attribute" of WHATWG HTML,
-//! section 13.2.3.2.
+//! Implements the algorithms "prescan a byte stream to determine its encoding" and "get an attribute" of
+//! WHATWG HTML, section 13.2.3.2.
 
 use encoding_rs::Encoding;
 
@@ -45,8 +45,8 @@ fn is_tag(rest: &[u8]) -> bool {
     }
 }
 
-/// The charset label of the `<meta>` tag whose attributes begin at `at`. If an attribute is repeated, the first one
-/// counts.
+/// The charset label of the `<meta>` tag whose attributes begin at `at`. If an attribute is repeated, the
+/// first one counts.
 fn meta<'a>(html: &'a [u8], at: &mut usize) -> Option<&'a [u8]> {
     let (mut http_equiv, mut content, mut charset) = (None, None, None);
     while let Some((name, value)) = attribute(html, at) {
@@ -69,10 +69,11 @@ fn meta<'a>(html: &'a [u8], at: &mut usize) -> Option<&'a [u8]> {
     Encoding::for_label(label).map(|_| label)
 }
 
-/// "Get an attribute": returns the name and the value of the next attribute, and moves `at` behind the attribute.
+/// "Get an attribute": returns the name and the value of the next attribute, and moves `at` behind the
+/// attribute.
 ///
-/// At the end of the tag it returns `None` and sets `at` to the closing bracket. If the bytes end before the tag does,
-/// it returns `None` and sets `at` to the end of the bytes.
+/// At the end of the tag it returns `None` and sets `at` to the closing bracket. If the bytes end before the
+/// tag does, it returns `None` and sets `at` to the end of the bytes.
 fn attribute<'a>(html: &'a [u8], at: &mut usize) -> Option<(&'a [u8], &'a [u8])> {
     let attribute = complete_attribute(html, at);
     if attribute.is_none() && html.get(*at) != Some(&b'>') {

@@ -20,8 +20,8 @@ fn declaration(bytes: &[u8]) -> Option<&[u8]> {
 
 /// The encoding that the XML declaration of a document gives. The document has no byte order mark.
 ///
-/// A declaration that can be read as ASCII cannot be in UTF-16. If such a declaration claims UTF-16, the document is
-/// read as UTF-8.
+/// A declaration that can be read as ASCII cannot be in UTF-16. If such a declaration claims UTF-16, the
+/// document is read as UTF-8.
 pub(crate) fn declared_encoding(bytes: &[u8]) -> Option<&'static Encoding> {
     if bytes.starts_with(b"<\0?\0x\0m\0l\0") {
         return Some(UTF_16LE);

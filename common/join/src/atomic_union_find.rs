@@ -1,10 +1,10 @@
 //! A union-find structure that several threads update at once.
 //!
-//! The algorithm is from Anderson, Woll, *Wait-free Parallel Algorithms for the Union-Find Problem*, STOC 1991. A
-//! compare-and-set links one root to another, and every search halves the paths it follows.
+//! The algorithm is from Anderson, Woll, *Wait-free Parallel Algorithms for the Union-Find Problem*, STOC
+//! 1991. A compare-and-set links one root to another, and every search halves the paths it follows.
 //!
-//! Invariant: a root is only linked to a smaller root. Therefore no cycle can form. After all unions the root of a
-//! component is its least member, whatever the order of the unions.
+//! Invariant: a root is only linked to a smaller root. Therefore no cycle can form. After all unions the root
+//! of a component is its least member, whatever the order of the unions.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 

@@ -1,12 +1,14 @@
-//! Finds the connected components of linked contents: proposes candidates by key, rejects most of them by length and
-//! parity bitmap, and compares the rest exactly.
+//! Finds the connected components of linked contents: proposes candidates by key, rejects most of them by
+//! length and parity bitmap, and compares the rest exactly.
 //!
-//! The join works in *turns*, one for each band of the sketch, or one for each key number (see [`SortKeys`]). In a turn it
-//! sorts the contents by key and size. Contents with the same key form a *run*, and every two of them are candidates.
+//! The join works in *turns*, one for each band of the sketch, or one for each key number (see [`SortKeys`]).
+//! In a turn it sorts the contents by key and size. Contents with the same key form a *run*, and every two of
+//! them are candidates.
 //!
-//! Within a run, contents that are known to be connected form a *tree*. The join compares each content with the members
-//! of the trees before it, and stops at the first link to each tree. Therefore the cost of a family of near-duplicates
-//! does not grow with the square of its size. A pair that shares several keys is compared only for the first of them.
+//! Within a run, contents that are known to be connected form a *tree*. The join compares each content with
+//! the members of the trees before it, and stops at the first link to each tree. Therefore the cost of a
+//! family of near-duplicates does not grow with the square of its size. A pair that shares several keys is
+//! compared only for the first of them.
 //!
 //! Invariant: the components are those of all linked pairs, in whatever order the threads work.
 
@@ -56,8 +58,8 @@ struct Tree {
 }
 
 impl Columns<'_> {
-    /// The root of every content's component. Only the contents in `compared` are compared; every other content is its
-    /// own root.
+    /// The root of every content's component. Only the contents in `compared` are compared; every other
+    /// content is its own root.
     pub(crate) fn components<E: Send + Sync>(
         &self,
         compared: &[u32],
@@ -122,7 +124,8 @@ impl<E: Send> Turn<'_, E> {
             if self.stop.load(Ordering::Relaxed) {
                 return Ok(());
             }
-            // Sizes ascend. A tree whose largest member is too small for this content is too small for all later ones.
+            // Sizes ascend. A tree whose largest member is too small for this content is too small for all
+            // later ones.
             trees.retain(|tree| self.is_large_enough(tree.size_max, *content));
             let mut links = self.connect_to_trees(*content, &trees)?.into_iter();
             let mut merged = Tree::default();
@@ -139,8 +142,8 @@ impl<E: Send> Turn<'_, E> {
         Ok(())
     }
 
-    /// Connects a content to every tree that has a member linked to it. Returns for each tree whether the two are
-    /// connected now.
+    /// Connects a content to every tree that has a member linked to it. Returns for each tree whether the two
+    /// are connected now.
     fn connect_to_trees(&self, content: SortEntry, trees: &[Tree]) -> Result<Vec<bool>, E> {
         let signature = OnceLock::new();
         let connect = |tree: &Tree| self.connect_to_tree(content, &signature, tree);
@@ -151,10 +154,11 @@ impl<E: Send> Turn<'_, E> {
         }
     }
 
-    /// Connects a content to a tree if a member is linked to it, and returns whether the two are connected now.
+    /// Connects a content to a tree if a member is linked to it, and returns whether the two are connected
+    /// now.
     ///
-    /// The comparison stops at the first linked member. It is skipped if the content and the tree are connected
-    /// already. `signature` caches the signature of the content.
+    /// The comparison stops at the first linked member. It is skipped if the content and the tree are
+    /// connected already. `signature` caches the signature of the content.
     fn connect_to_tree(
         &self,
         content: SortEntry,
@@ -168,7 +172,8 @@ impl<E: Send> Turn<'_, E> {
         let policy = self.columns.policy;
         let bitmap = self.columns.bitmap(content.content);
         for list in &tree.lists {
-            // Start with the largest member, which is nearest in size. After a member that is too small, all are.
+            // Start with the largest member, which is nearest in size. After a member that is too small, all
+            // are.
             for other in list.iter().rev().take_while(|other| self.is_large_enough(other.size, content)) {
                 let differing = parity::differing(bitmap, self.columns.bitmap(other.content));
                 let shared_max = parity::shared_max(content.size, other.size, differing);
@@ -198,8 +203,8 @@ impl<E: Send> Turn<'_, E> {
         self.columns.policy.admits(size, content.size, size)
     }
 
-    /// Whether `content` and `other` also share a key of an earlier run, in the order of turns and keys. That run
-    /// compares them, or finds them connected already.
+    /// Whether `content` and `other` also share a key of an earlier run, in the order of turns and keys. That
+    /// run compares them, or finds them connected already.
     fn is_earlier_candidate(&self, content: SortEntry, other: u32) -> bool {
         self.columns.sort_keys.is_earlier_candidate(self.turn, content.key, content.content, other)
     }

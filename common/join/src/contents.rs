@@ -51,8 +51,8 @@ impl Contents {
         }
     }
 
-    /// Adds a content. Returns its number, and whether the content is new. A content that was added before keeps its
-    /// number.
+    /// Adds a content. Returns its number, and whether the content is new. A content that was added before
+    /// keeps its number.
     ///
     /// # Panics
     /// If the collection has 2^32 contents.
@@ -81,8 +81,8 @@ impl Contents {
         self.policy
     }
 
-    /// Frees the columns that only [`add`](Self::add) and [`components`](Self::components) need. Neither may be called
-    /// afterwards.
+    /// Frees the columns that only [`add`](Self::add) and [`components`](Self::components) need. Neither may
+    /// be called afterwards.
     pub fn forget_columns(&mut self) {
         self.numbers = HashMap::default();
         self.sort_keys = SortKeys::new(self.policy);
@@ -122,8 +122,8 @@ impl Contents {
 
     /// Finds the connected components of the link relation among the contents for which `counts` is true.
     ///
-    /// Returns for each content the least content of its component. A content that does not count is alone in its
-    /// component.
+    /// Returns for each content the least content of its component. A content that does not count is alone in
+    /// its component.
     ///
     /// # Errors
     /// If `read` fails for a signature.

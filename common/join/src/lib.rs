@@ -1,17 +1,18 @@
-//! The exact similarity join of a whole collection: finds the contents that are connected by chains of linked pairs.
+//! The exact similarity join of a whole collection: finds the contents that are connected by chains of linked
+//! pairs.
 //!
-//! The index of tier 2 searches for one content at a time, while other contents are added and removed. If all contents
-//! are known from the start, sorting them by key finds the same pairs
-//! ([`Policy::linked`](doppel_model::pairwise::Policy::linked)) at a fraction of the cost. The join needs no lookup
-//! tables, and it does not compare contents that are connected already.
+//! The index of tier 2 searches for one content at a time, while other contents are added and removed. If all
+//! contents are known from the start, sorting them by key finds the same pairs
+//! ([`Policy::linked`](doppel_model::pairwise::Policy::linked)) at a fraction of the cost. The join needs no
+//! lookup tables, and it does not compare contents that are connected already.
 //!
-//! [`Contents`] collects the distinct contents, and [`components`](Contents::components) joins them. The caller decides
-//! where signatures are stored, and passes a function that reads them. [`Signatures`] is a store that lasts no longer
-//! than the process.
+//! [`Contents`] collects the distinct contents, and [`components`](Contents::components) joins them. The
+//! caller decides where signatures are stored, and passes a function that reads them. [`Signatures`] is a
+//! store that lasts no longer than the process.
 //!
-//! Memory: about 150 bytes and a bitmap of at least 64 bytes per content. Policies without bands need 8 more bytes for
-//! each key. [`Signatures`] holds signatures in memory up to a limit, and writes all later ones to a temporary file
-//! without a name. The join reads back only the signatures that it compares.
+//! Memory: about 150 bytes and a bitmap of at least 64 bytes per content. Policies without bands need 8 more
+//! bytes for each key. [`Signatures`] holds signatures in memory up to a limit, and writes all later ones to
+//! a temporary file without a name. The join reads back only the signatures that it compares.
 #![forbid(unsafe_code)]
 
 mod atomic_union_find;

@@ -1,7 +1,8 @@
-//! Stores the signatures of contents for the lifetime of the process: the first signatures in memory, and all signatures
-//! past a memory limit in a temporary file.
+//! Stores the signatures of contents for the lifetime of the process: the first signatures in memory, and all
+//! signatures past a memory limit in a temporary file.
 //!
-//! The file has no name, so it disappears with the process. Signatures in the file can be read only after a flush.
+//! The file has no name, so it disappears with the process. Signatures in the file can be read only after a
+//! flush.
 
 use std::fs::File;
 use std::io::Write;

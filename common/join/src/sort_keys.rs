@@ -1,8 +1,8 @@
-//! The keys by which the join sorts contents to find candidates: the bands of their sketches, or the keys of their
-//! policy.
+//! The keys by which the join sorts contents to find candidates: the bands of their sketches, or the keys of
+//! their policy.
 //!
-//! The join sorts all contents once per *turn*. A turn uses one band, or all keys with the same key number. Two contents
-//! that share a key in a turn are candidates.
+//! The join sorts all contents once per *turn*. A turn uses one band, or all keys with the same key number.
+//! Two contents that share a key in a turn are candidates.
 
 use std::cmp::Ordering;
 
@@ -12,7 +12,8 @@ use doppel_model::sketch::Sketch;
 
 /// A key, reduced to its turn and 32 bits: the number of the turn is above the low 32 bits.
 ///
-/// Two different keys can have the same sort key. The only cost is a candidate that the exact comparison rejects.
+/// Two different keys can have the same sort key. The only cost is a candidate that the exact comparison
+/// rejects.
 type SortKey = u64;
 
 /// Reduces a key of a policy to its sort key.
@@ -25,8 +26,8 @@ fn sort_key(key: Key) -> SortKey {
 pub(crate) enum SortKeys {
     /// Under a policy with bands: the sketches, from which the keys are computed when they are needed.
     Sketches(Bands, Vec<Sketch>),
-    /// Under every other policy: the sort keys of all contents, and the index at which those of each content begin. The
-    /// sort keys of a content are distinct and ascending.
+    /// Under every other policy: the sort keys of all contents, and the index at which those of each content
+    /// begin. The sort keys of a content are distinct and ascending.
     Keys(Policy, Vec<SortKey>, Vec<u64>),
 }
 
@@ -77,8 +78,8 @@ impl SortKeys {
         }
     }
 
-    /// Whether two contents that share `key` in `turn` also share a key of an earlier turn, or a smaller key of this
-    /// turn.
+    /// Whether two contents that share `key` in `turn` also share a key of an earlier turn, or a smaller key
+    /// of this turn.
     pub(crate) fn is_earlier_candidate(&self, turn: usize, key: u32, a: u32, b: u32) -> bool {
         match self {
             Self::Sketches(bands, sketches) => {

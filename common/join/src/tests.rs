@@ -28,7 +28,8 @@ const POLICIES: [&str; 13] = [
     "overlap:lines=2,shared=48",
 ];
 
-/// Signatures of `count` texts in six families. The texts of a family drift apart, and some of them are copies.
+/// Signatures of `count` texts in six families. The texts of a family drift apart, and some of them are
+/// copies.
 fn signatures(policy: Policy, seed: u64, count: usize) -> Vec<Arc<Signature>> {
     let mut random = Random::new(seed);
     let mut families: Vec<Vec<u64>> = (0..6)
@@ -129,7 +130,8 @@ fn a_pair_with_many_keys_in_common_is_compared_once() {
     };
     let Ok(roots) = contents.components(&read, |_| true);
     assert!(roots.iter().enumerate().all(|(content, root)| root.0 as usize == content));
-    // Each comparison reads the signature of the earlier content. The signature of the later one is read once per run.
+    // Each comparison reads the signature of the earlier content. The signature of the later one is read once
+    // per run.
     let pairs = pages.len() * (pages.len() - 1) / 2;
     let reads = reads.into_inner();
     assert!((pairs..pairs + 2 * pages.len()).contains(&reads), "{reads} reads for {pairs} pairs");
