@@ -1,12 +1,12 @@
 //! Identifiers of the parts of a cluster (ranges, nodes, partitions), and the numbers that order their work.
 //!
-//! In JSON each of them is a plain number.
+//! Each of these types is a plain number in JSON.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Declares a newtype of a number.
+/// Declares a newtype around an integer.
 macro_rules! number {
     ($(#[$doc:meta])* $name:ident($inner:ty)) => {
         $(#[$doc])*
@@ -24,19 +24,19 @@ macro_rules! number {
 }
 
 number! {
-    /// A run of shards with one database, one writer and one log, counted from 0.
+    /// The id of a range: consecutive shards with one database, one writer and one log. Counted from 0.
     RangeId(u16)
 }
 number! {
-    /// The number of a range's ownership. It grows with every new owner.
+    /// The ownership of a range as a number, which grows with every new owner.
     Epoch(u64)
 }
 number! {
-    /// A node of tier 2, by its number in the plan, counted from 0.
+    /// The number of a tier 2 node in the plan, counted from 0.
     NodeId(u32)
 }
 impl NodeId {
-    /// Its place in a list of all nodes.
+    /// The index of the node in a list of all nodes.
     #[inline]
     #[must_use]
     pub fn index(self) -> usize {
@@ -45,19 +45,21 @@ impl NodeId {
 }
 
 number! {
-    /// A partition. The id names a box for as long as the box is the same, and is never given to another one.
+    /// The id of a partition. A partition keeps its id as long as its box does not change, and no other
+    /// partition ever gets that id.
     PartitionId(u32)
 }
 number! {
-    /// The version of a published plan. It grows by one with every change.
+    /// The version of a published plan. Every change of the plan increments it by one.
     PlanVersion(u64)
 }
 number! {
-    /// The number of a start of a node, so that a restart is noticed.
+    /// The number of a node's current life. A new number after a restart lets the router notice the restart.
     Incarnation(u64)
 }
 number! {
-    /// The position of an entry in the order in which a node stored its entries. It names the entry, and within one
-    /// incarnation of the node it is never used again.
+    /// The position of an entry in the order in which a node stored its entries.
+    ///
+    /// The position identifies the entry. A node never reuses a position within one incarnation.
     InsertSeq(u32)
 }

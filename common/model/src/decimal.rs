@@ -1,54 +1,60 @@
-//! The threshold tau as an exact decimal.
+//! The similarity threshold tau as an exact decimal.
 //!
-//! A Jaccard coefficient of exactly 4/5 is common on real pages, and floating point decides it sometimes one
-//! way and sometimes the other. So tau is kept as a fraction, and F is decided in integers.
+//! A Jaccard coefficient of exactly 4/5 is common on real pages, and floating-point comparison with 0.8 is
+//! unreliable at that value. Therefore tau is stored as a fraction, and F is decided in integers.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// The similarity threshold, `0.3 <= tau < 1`, in ten-thousandths.
+/// The similarity threshold tau, `0.3 <= tau < 1`, in ten-thousandths.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Tau(u16);
 
-/// The least threshold. Far below it most pairs of pages on one site would be near-duplicates, and every pair a candidate.
-const LEAST: u16 = 3_000;
+/// The smallest threshold, in ten-thousandths. Far below it most pairs of pages on one site would be
+/// near-duplicates, and every pair of pages would be a candidate.
+const TAU_MIN: u16 = 3_000;
 
 /// The text is not a valid threshold.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("tau is a decimal from 0.3 to 0.9999 with at most four places, such as 0.8; this is {0:?}")]
+#[error("{0:?} is not a valid tau; give a decimal from 0.3 to 0.9999 with at most four places, such as 0.8")]
 pub struct TauError(String);
 
 impl Tau {
-    /// The default, 0.8.
+    /// The default threshold, 0.8.
     pub const DEFAULT: Self = Self(8000);
 
-    /// The denominator of [`numerator`](Self::numerator).
+    /// The denominator of tau as a fraction. [`numerator`](Self::numerator) returns the numerator.
     pub const DENOMINATOR: u64 = 10_000;
 
-    /// A threshold that is known when the program is compiled, in hundredths from 50 to 99.
+    /// Creates a threshold in a constant, from hundredths.
+    ///
+    /// # Panics
+    /// If `hundredths` is not from 50 to 99. In a constant this is a compile error.
     #[must_use]
     pub(crate) const fn of_hundredths(hundredths: u16) -> Self {
         assert!(50 <= hundredths && hundredths < 100);
         Self(100 * hundredths)
     }
 
-    /// tau times [`DENOMINATOR`](Self::DENOMINATOR).
+    /// The numerator of tau as a fraction: tau times [`DENOMINATOR`](Self::DENOMINATOR).
     #[must_use]
     pub const fn numerator(self) -> u64 {
         self.0 as u64
     }
 
-    /// tau as a float, for estimates only; decisions use the fraction.
+    /// Converts tau to a float, for estimates only. Decisions use the fraction.
     #[must_use]
     pub fn as_f64(self) -> f64 {
         f64::from(self.0) / 10_000.0
     }
 
-    /// Whether two sets of `a` and `b` elements with `shared` in common have J > tau, exactly:
-    /// `shared (1 + tau) > tau (a + b)`.
+    /// Whether the Jaccard coefficient of two sets is above tau, computed exactly as `shared (1 + tau) > tau
+    /// (a + b)`.
+    ///
+    /// The sets have `a` and `b` elements, of which `shared` are in both.
     #[must_use]
     pub const fn exceeded_by(self, shared: u64, a: u64, b: u64) -> bool {
         shared * (Self::DENOMINATOR + self.numerator()) > self.numerator() * (a + b)
@@ -65,7 +71,7 @@ impl FromStr for Tau {
                 return None;
             }
             let value: u16 = format!("{places:0<4}").parse().ok()?;
-            (value >= LEAST).then_some(Self(value))
+            (value >= TAU_MIN).then_some(Self(value))
         };
         parse().ok_or_else(|| TauError(text.chars().take(20).collect()))
     }
@@ -97,15 +103,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn exact_at_the_boundary() {
+    fn a_coefficient_of_exactly_tau_does_not_exceed_it() {
         let tau: Tau = "0.8".parse().unwrap();
-        // 80 shared of 90 and 90: J is 80/100, exactly tau, so not above it.
+        // Two sets of 90 that share 80 have a coefficient of 80/100.
         assert!(!tau.exceeded_by(80, 90, 90));
         assert!(tau.exceeded_by(81, 90, 90));
     }
 
     #[test]
-    fn text_round_trip() {
+    fn valid_text_round_trips_and_other_text_is_refused() {
         for text in ["0.8", "0.3", "0.5", "0.9", "0.85", "0.9999"] {
             assert_eq!(text.parse::<Tau>().unwrap().to_string(), text);
         }

@@ -1,4 +1,6 @@
-//! Identifiers. Each is a newtype, so that function signatures carry no bare integers.
+//! Identifiers of shards, pages, clients, contents and groups.
+//!
+//! Each identifier is a newtype, so that function signatures carry no bare integers.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,17 +9,16 @@ use serde::{Deserialize, Serialize};
 
 use super::hash::stable_hash128;
 
-/// A slice of the page-id and group-id space, the unit of tier-1 ownership. Ranges from 0 to the number of
-/// shards (exclusive).
+/// A shard: a slice of the space of page ids and group ids. Shards are numbered from 0.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct ShardId(pub u16);
 
-/// A page: the 128-bit stable hash of its URL's identity.
+/// The id of a page: the 128-bit stable hash of the identity of its URL.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct PageId([u8; 16]);
 
 impl PageId {
-    /// The page id of a URL identity (see [`PageUrl`](super::PageUrl)).
+    /// Hashes a URL identity (see [`PageUrl`](super::PageUrl)) to its page id.
     #[must_use]
     pub fn of(identity: &str) -> Self {
         Self(stable_hash128(identity.as_bytes()).to_be_bytes())
@@ -43,7 +44,7 @@ impl PageId {
         ShardId(u16::try_from((top * u64::from(shards)) >> 32).unwrap_or(0))
     }
 
-    /// The least page id that a shard owns.
+    /// The smallest page id that a shard owns.
     #[must_use]
     pub fn first_of(shard: ShardId, shards: u16) -> Self {
         let top = (u64::from(shard.0) << 32).div_ceil(u64::from(shards.max(1)));
@@ -60,24 +61,26 @@ impl fmt::Debug for PageId {
     }
 }
 
-/// The client for which work is done, as far as clients are told apart: the hash of its name.
+/// The client for which work is done: a 32-bit hash of its name.
 ///
-/// Two clients whose hashes are equal share what each would have alone.
+/// Two clients whose names have the same hash count as one client, and share one client's limits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct ClientId(pub u32);
 
 impl ClientId {
-    /// No client: the service itself, and callers that have no limits.
+    /// Stands for the service itself, and for callers without limits.
     pub const NONE: Self = Self(0);
 
-    /// The client of this name.
+    /// The id of the client with this name. Never [`NONE`](Self::NONE).
     #[must_use]
     pub fn of(name: &str) -> Self {
         Self((stable_hash128(name.as_bytes()) as u32).max(1))
     }
 }
 
-/// A content: the 128-bit stable hash of its token sequence.
+/// The id of a content: the 128-bit stable hash of its token sequence.
+///
+/// Some policies also hash the site or the lines of the page; see [`signature`](crate::signature).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ContentHash(pub [u8; 16]);
 
@@ -93,15 +96,15 @@ impl fmt::Display for ContentHash {
     }
 }
 
-/// A group. Its id is assigned by the shard that owns it and is never reused; ids are totally ordered by
-/// counter (age), then shard.
+/// The id of a group. The shard that owns the group assigns the id and never reuses it.
 ///
-/// The public form is the text `g<counter>-<shard>`, because many JSON readers keep only 53 bits of a number.
+/// Ids are totally ordered: by counter first, so that older groups have smaller ids, and then by shard. The
+/// public form is the text `g<counter>-<shard>`, because many JSON readers keep only 53 bits of a number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct GroupId(u64);
 
 impl GroupId {
-    /// The `counter`-th group of `shard`. `counter` must be below 2^48.
+    /// The id of the `counter`-th group of `shard`. `counter` must be below 2^48.
     #[must_use]
     pub const fn new(counter: u64, shard: ShardId) -> Self {
         Self(counter << 16 | shard.0 as u64)
@@ -113,13 +116,13 @@ impl GroupId {
         ShardId((self.0 & 0xffff) as u16)
     }
 
-    /// The integer that is stored for this id.
+    /// The integer form of the id, which stored records use.
     #[must_use]
     pub const fn get(self) -> u64 {
         self.0
     }
 
-    /// Builds an id from the stored integer.
+    /// Builds an id from the integer that [`get`](Self::get) returned.
     #[must_use]
     pub const fn from_stored(stored: u64) -> Self {
         Self(stored)
@@ -140,7 +143,7 @@ impl fmt::Debug for GroupId {
 
 /// The text is not a valid group id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("a group id looks like g12-0, this is {0:?}")]
+#[error("{0:?} is not a group id; a group id looks like g12-0")]
 pub struct IdError(String);
 
 impl FromStr for GroupId {
@@ -184,7 +187,8 @@ mod tests {
             for shard in 1..shards {
                 let first = u128::from_be_bytes(PageId::first_of(ShardId(shard), shards).0);
                 let page = |number: u128| PageId::from_bytes(number.to_be_bytes()).shard(shards);
-                assert_eq!((page(first - 1), page(first)), (ShardId(shard - 1), ShardId(shard)));
+                assert_eq!(page(first - 1), ShardId(shard - 1));
+                assert_eq!(page(first), ShardId(shard));
             }
         }
     }

@@ -1,8 +1,9 @@
 //! Core types of Doppel: identifiers, URLs, time stamps, signatures, and the pairwise near-duplicate function
 //! F.
 //!
-//! Modules depend on each other in one direction only: identifiers, URLs and time stamps, then `sketch`, then
-//! `signature` and `tables`, then `pairwise` and `parity`. Nothing in this crate knows about stores, sockets or clocks.
+//! Modules depend on each other in one direction only: identifiers, URLs and time stamps first, then
+//! `sketch`, then `signature` and `tables`, and last `pairwise` and `parity`. This crate never opens a store
+//! or a socket. It reads the clock only in [`Timestamp::now`].
 #![forbid(unsafe_code)]
 
 mod cluster_id;

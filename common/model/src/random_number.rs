@@ -1,10 +1,11 @@
-//! Numbers that nobody else has drawn.
+//! Random numbers for names that must be unique.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-/// 64 random bits, which make a name that is unique in all likelihood, also among processes. They come from the operating
-/// system's randomness by way of the keys of the standard library's hasher, which promises nothing of their quality:
-/// they are not for secrets.
+/// Draws 64 random bits. A name made of them is almost certainly unique, even among processes.
+///
+/// The bits come from the operating system, through the random keys of the standard library's hasher. The
+/// standard library does not promise their quality, so they must not be used for secrets.
 #[must_use]
 pub fn random_number() -> u64 {
     RandomState::new().build_hasher().finish()

@@ -1,20 +1,20 @@
-//! What a content is made of.
+//! The raw content of a page, before Doppel reads it.
 
-/// The HTML or text of a page as it was fetched, before anything is read of it.
+/// The HTML or text of a page, as it was fetched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RawContent<'c> {
     /// An HTML document.
     Html {
-        /// The document as served, after content encodings are undone.
+        /// The document as the server sent it, with content encodings such as gzip undone.
         bytes: &'c [u8],
         /// The charset that the response declared. The document may declare another one.
         charset: Option<&'c str>,
     },
-    /// A document whose media type or file name is that of XHTML.
+    /// A document whose media type or file name says that it is XHTML.
     Xhtml {
-        /// The document, as above.
+        /// The document as the server sent it, with content encodings such as gzip undone.
         bytes: &'c [u8],
-        /// The charset that the response declared.
+        /// The charset that the response declared. The document may declare another one.
         charset: Option<&'c str>,
     },
     /// Plain text or Markdown.
@@ -22,7 +22,7 @@ pub enum RawContent<'c> {
 }
 
 impl RawContent<'_> {
-    /// Its bytes, as they were fetched.
+    /// The size of the content in bytes.
     #[must_use]
     pub fn size(self) -> usize {
         match self {

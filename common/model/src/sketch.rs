@@ -1,27 +1,30 @@
-//! MinHash by Fast Similarity Sketching: t = 64 bins, and one byte of the minimum of each bin.
+//! MinHash sketches, computed by Fast Similarity Sketching with t = 64 bins. A sketch has one byte per bin.
 //!
 //! Dahlgaard, Knudsen, Thorup, *Fast Similarity Sketching*, FOCS 2017, section 2. In round `i` every element
-//! falls into one bin: a random bin in the first t rounds, bin `i - t` in the next t rounds. A bin keeps its
-//! smallest (round, hash), so the rounds can stop as soon as all bins are filled: a set of n elements costs
-//! about max(n, t ln t) hashes instead of t n.
+//! falls into one bin. This is a random bin in the first t rounds, and bin `i - t` in the next t rounds. A
+//! bin keeps its smallest (round, hash), so later rounds cannot change a bin that has one. The rounds stop as
+//! soon as all bins are filled. A set of n elements costs about max(n, t ln t) hashes instead of t n.
 //!
-//! The minima of two sets agree in a bin with probability exactly J. The sketch keeps only the low byte of each
-//! minimum. This byte takes no part in the order of hashes that differ in higher bits, so two bytes agree with
-//! probability J + (1 - J) / 256.
+//! The minima of two sets with Jaccard coefficient J agree in a bin with probability exactly J. The sketch
+//! keeps only the low byte of each minimum. The low byte has almost no influence on which hash is the
+//! minimum. Therefore the bytes of two sets agree with probability J + (1 - J) / 256.
+//!
+//! The sketch of a set never changes: stored signatures contain it.
 
-/// Number of bins, t.
+/// t, the number of bins.
 pub const BINS: usize = 64;
 
-/// One byte per bin. All zero for the empty set.
+/// A sketch: one byte per bin. All bytes are zero for the empty set.
 pub type Sketch = [u8; BINS];
 
-/// t rounds of random bins, then t rounds of fixed bins. After all of them every bin is filled.
+/// Number of rounds: t rounds with random bins, then t rounds with fixed bins. The fixed bins ensure that
+/// every bin is filled in the end.
 const ROUNDS: u64 = 2 * BINS as u64;
 
-/// Number of hash bits in a value; the round number is above them.
+/// Number of hash bits in a value. The bits above hold the round number.
 const HASH_BITS: u32 = 57;
 
-/// The sketch of a set of distinct 40-bit shingle hashes. The order of the elements does not matter.
+/// Computes the sketch of a set of distinct 40-bit shingle hashes, in any order.
 #[must_use]
 pub fn sketch(set: &[u64]) -> Sketch {
     let mut out = [0; BINS];
@@ -41,8 +44,10 @@ pub fn sketch(set: &[u64]) -> Sketch {
     out
 }
 
-/// Runs one round: puts every element into its bin. A value has the round number above 57 bits of hash, so a
-/// bin that an earlier round filled does not change.
+/// Runs one round, which puts every element into its bin.
+///
+/// A value has the round number above 57 bits of hash. So a value of this round never replaces one of an
+/// earlier round.
 fn throw(round: u64, set: &[u64], minima: &mut [u64; BINS]) {
     let seed = mix(round.wrapping_add(0x9e37_79b9_7f4a_7c15));
     for &element in set {
@@ -54,7 +59,7 @@ fn throw(round: u64, set: &[u64], minima: &mut [u64; BINS]) {
     }
 }
 
-/// The finaliser of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014, variant 13 of Stafford): a bijection.
+/// The finaliser of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014, variant 13 of Stafford). It is a bijection.
 #[inline]
 pub(crate) const fn mix(mut x: u64) -> u64 {
     x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);

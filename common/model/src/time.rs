@@ -1,4 +1,4 @@
-//! Time stamps: milliseconds since 1970. The text form is RFC 3339.
+//! Time stamps in milliseconds since 1970. Their text form is RFC 3339.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,20 +6,20 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-/// Milliseconds since 1970-01-01T00:00:00Z; earlier dates are negative.
+/// A time stamp in milliseconds since 1970-01-01T00:00:00Z. Earlier dates are negative.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Timestamp(i64);
 
 /// The text is not a valid time stamp.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("not an RFC 3339 date-time such as 2026-01-31T08:00:00Z: {0:?}")]
+#[error("{0:?} is not an RFC 3339 date-time such as 2026-01-31T08:00:00Z")]
 pub struct TimeError(String);
 
 impl Timestamp {
     /// Number of milliseconds in a day.
     pub const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
-    /// The present moment by the computer's clock.
+    /// Reads the current time from the system clock.
     #[must_use]
     pub fn now() -> Self {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -32,7 +32,7 @@ impl Timestamp {
         Self(millis)
     }
 
-    /// Milliseconds since 1970.
+    /// The number of milliseconds since 1970.
     #[must_use]
     pub const fn millis(self) -> i64 {
         self.0
@@ -44,7 +44,7 @@ impl Timestamp {
         self.0.div_euclid(Self::DAY_MS)
     }
 
-    /// The time stamp `millis` milliseconds later.
+    /// The time stamp `millis` milliseconds later, or the latest representable one if the sum overflows.
     #[must_use]
     pub const fn plus_millis(self, millis: i64) -> Self {
         Self(self.0.saturating_add(millis))
@@ -52,10 +52,11 @@ impl Timestamp {
 }
 
 impl Timestamp {
-    /// Reads a date, or a date-time without a zone, such as `2026-01-31` or `2026-01-31T08:00:00`, as one of UTC.
+    /// Reads a date such as `2026-01-31`, or a date-time without a zone such as `2026-01-31T08:00:00`, as
+    /// UTC.
     ///
     /// # Errors
-    /// When `text` is neither.
+    /// If `text` is neither a date nor a date-time.
     pub fn parse_without_zone(text: &str) -> Result<Self, TimeError> {
         text.parse::<jiff::civil::DateTime>()
             .and_then(|t| t.to_zoned(jiff::tz::TimeZone::UTC))
@@ -88,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rfc_3339_round_trip() {
+    fn rfc_3339_text_round_trips_and_other_text_is_refused() {
         let t: Timestamp = "2024-02-26T00:00:00Z".parse().unwrap();
         assert_eq!(t.to_string(), "2024-02-26T00:00:00Z");
         assert_eq!("2024-02-26T01:00:00+01:00".parse(), Ok(t));

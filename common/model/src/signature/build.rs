@@ -1,12 +1,13 @@
-//! Builds a signature from token hashes.
+//! Builds the signature of a content from the hashes of its tokens.
 
 use super::{BUCKET_SHIFT, FORMAT, Kind, SHINGLE_BITS, SHINGLE_TOKENS, Signature, TOKENISER_VERSION, set};
 use crate::ContentHash;
 use crate::sketch::sketch;
 use crate::{stable_hash64, stable_hash128};
 
-/// Pads the text with k - 1 dummy tokens at the end, so that n tokens give n shingles. The value is the hash of
-/// the single byte 0, which no token consists of.
+/// The dummy token, which is the hash of the single byte 0. No token consists of that byte.
+///
+/// A text is padded with k - 1 dummy tokens at the end, so that n tokens give n shingles.
 const DUMMY: u64 = 0xc44b_dff4_074e_ecdb;
 
 /// Multiplier of the polynomial over the tokens of a shingle: 2^64 / golden ratio, odd.
@@ -26,15 +27,18 @@ impl Builder {
         Self::default()
     }
 
-    /// Builds the signature of a content from the hashes of its tokens ([`stable_hash64`] of each), in text
-    /// order. Its shingles have [`SHINGLE_TOKENS`] tokens.
+    /// Builds a signature of [`Kind::Shingles`] with [`SHINGLE_TOKENS`] tokens per shingle.
     ///
-    /// Tokens after the first 2^32 - 1 are ignored; input limits keep real contents far below that.
+    /// `tokens` are the hashes of a content's tokens ([`stable_hash64`] of each), in text order. Tokens after
+    /// the first 2^32 - 1 are ignored; input limits keep real contents far below that.
     pub fn build(&mut self, tokens: &[u64]) -> Signature {
         self.build_of(SHINGLE_TOKENS as u32, tokens)
     }
 
-    /// The same with shingles of so many tokens, or of the nearest number in [`SHINGLE_TOKENS_RANGE`](super::SHINGLE_TOKENS_RANGE).
+    /// Like [`build`](Self::build), but with `words` tokens per shingle.
+    ///
+    /// If `words` is outside [`SHINGLE_TOKENS_RANGE`](super::SHINGLE_TOKENS_RANGE), the nearest number in
+    /// that range is used.
     pub fn build_of(&mut self, words: u32, tokens: &[u64]) -> Signature {
         let count = u32::try_from(tokens.len()).unwrap_or(u32::MAX);
         let tokens = &tokens[..count as usize];
@@ -46,11 +50,13 @@ impl Builder {
         self.finish()
     }
 
-    /// Builds a signature of another kind: of a content of so many tokens and of this size, with a payload and a set of hashes,
-    /// of which the low 40 bits are taken. The set is sorted, and loses what it has twice.
+    /// Builds a signature of any other kind, for a content with this number of tokens and this size.
+    ///
+    /// The set of the signature holds the low 40 bits of `hashes`. `hashes` is left reduced to these bits,
+    /// sorted, and without duplicates.
     ///
     /// # Panics
-    /// When the payload is longer than 2^32 - 1 bytes.
+    /// If the payload is longer than 2^32 - 1 bytes.
     pub fn with_payload(
         &mut self,
         kind: Kind,
@@ -63,7 +69,7 @@ impl Builder {
         hashes.sort_unstable();
         hashes.dedup();
         self.begin(kind, content.0, (tokens, size));
-        let bytes = u32::try_from(payload.len()).expect("a payload of bounded length");
+        let bytes = u32::try_from(payload.len()).expect("the payload of a signature is below 4 GiB");
         self.bytes.extend(bytes.to_le_bytes());
         self.bytes.extend((hashes.len() as u32).to_le_bytes());
         self.bytes.extend(payload);
@@ -86,13 +92,13 @@ impl Builder {
         Signature(self.bytes.as_slice().into())
     }
 
-    /// The content of a sequence of tokens, without its signature.
+    /// Hashes a sequence of tokens to the id of its content, without building a signature.
     #[must_use]
     pub fn content_of(&mut self, tokens: &[u64]) -> ContentHash {
         ContentHash(self.content(tokens))
     }
 
-    /// The hash of a sequence of tokens.
+    /// Like [`content_of`](Self::content_of), but returns the bare bytes.
     pub(crate) fn content(&mut self, tokens: &[u64]) -> [u8; 16] {
         self.bytes.clear();
         self.bytes.resize(size_of_val(tokens), 0);
@@ -103,7 +109,10 @@ impl Builder {
     }
 }
 
-/// The distinct hashes of the shingles of so many tokens: each length is compiled for itself.
+/// Replaces `out` by the distinct hashes of all shingles of `words` tokens, ascending.
+///
+/// Each length is a separate instance of [`shingles`], so that the compiler can unroll the loop over a
+/// window.
 fn shingles_of(words: u32, tokens: &[u64], out: &mut Vec<u64>) {
     match words {
         0..=3 => shingles::<3>(tokens, out),
@@ -120,7 +129,8 @@ fn shingles_of(words: u32, tokens: &[u64], out: &mut Vec<u64>) {
     }
 }
 
-/// The distinct hashes of the shingles of `K` tokens, of which one begins at each token, in ascending order.
+/// Replaces `out` by the distinct hashes of all shingles of `K` tokens, ascending. One shingle begins at each
+/// token.
 pub(crate) fn shingles<const K: usize>(tokens: &[u64], out: &mut Vec<u64>) {
     out.clear();
     out.extend(tokens.windows(K).map(hash));
@@ -134,9 +144,11 @@ pub(crate) fn shingles<const K: usize>(tokens: &[u64], out: &mut Vec<u64>) {
     out.dedup();
 }
 
-/// The hash of one shingle: the bucket of the first token in the top bits, above 28 bits of a polynomial over
-/// all its tokens. Tokens are already hashes and need no further mixing; the top bits of the product depend on
-/// all bits below them.
+/// Hashes one shingle. The top bits are the bucket of the first token, and the 28 bits below come from a
+/// polynomial over all tokens.
+///
+/// Tokens are hashes already, so they need no mixing before the sum. The top bits of the final product depend
+/// on all bits below them.
 #[inline]
 fn hash(window: &[u64]) -> u64 {
     let sum = window.iter().fold(0u64, |sum, token| sum.wrapping_mul(MULTIPLIER).wrapping_add(*token));
@@ -150,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_dummy_is_the_hash_of_no_token() {
+    fn the_dummy_is_the_hash_of_a_zero_byte() {
         assert_eq!(DUMMY, stable_hash64(b"\0"));
     }
 
@@ -164,9 +176,9 @@ mod tests {
         }
     }
 
-    /// By another way: the polynomial of each window of padded tokens.
+    /// Computes the expected shingles in another way: from every window of the padded tokens.
     #[test]
-    fn shingles_have_as_many_tokens_as_are_asked_for() {
+    fn shingles_have_the_requested_number_of_tokens() {
         let tokens: Vec<u64> = (0..40u64).map(|i| stable_hash64(&(i % 23).to_le_bytes())).collect();
         for words in super::super::SHINGLE_TOKENS_RANGE {
             let mut padded = tokens.clone();

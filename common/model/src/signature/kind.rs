@@ -1,30 +1,32 @@
-//! What a signature is made of: of which family of policies it is.
+//! The kind of a signature, which says from what the signature was made.
 
-/// What a signature is made of. Only signatures of one kind are compared.
+/// The kind of a signature: what the signature was made from. Only signatures of the same kind are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Kind {
-    /// The set of 5-token shingles, and its sketch. Its number is that of the tokens of a shingle, which the byte was first.
+    /// The set of shingles, with its sketch. The number 5 is historical: the byte once held the tokens per
+    /// shingle.
     Shingles = 5,
-    /// Supershingles.
+    /// Six supershingles, or none for a short text.
     Supershingles = 0x80,
-    /// A random projection of token frequencies.
+    /// A random projection of the token frequencies.
     Projection,
-    /// Supershingles and a projection.
+    /// Supershingles and a random projection.
     Combined,
-    /// The same, and the site.
+    /// Supershingles, a random projection, and the site.
     BySite,
     /// A simhash of weighted features.
     Simhash,
-    /// Fingerprints of the words of a text in several lexicons.
+    /// Fingerprints of the words of a text, in several lexicons.
     Imatch = 0x85,
-    /// A simhash of sequences of words in each of several lexicons.
+    /// Simhashes of sequences of words, in several lexicons.
     MultiSimhash = 0x86,
-    /// Fingerprints of chunks of lines, in the set, and the hash of the text.
+    /// A set of fingerprints of chunks of lines, and the hash of the text.
     Overlap = 0x87,
-    /// The set of 5-token shingles of the main content, and its sketch.
+    /// The set of 5-token shingles of the main content, with its sketch.
     Content = 0x88,
-    /// The set of 2-token shingles of the main content, its sketch, the site, and whether the page is plain text.
+    /// The set of 2-token shingles of the main content, with its sketch, the site, and whether the page is
+    /// plain text.
     Copies,
 }
 
@@ -43,7 +45,7 @@ impl Kind {
         Self::Overlap,
     ];
 
-    /// The kind with this number.
+    /// The kind with this number, or `None` if the number is unknown.
     #[inline]
     #[must_use]
     pub fn of(number: u8) -> Option<Self> {
@@ -53,8 +55,10 @@ impl Kind {
         Self::ALL.into_iter().find(|kind| *kind as u8 == number)
     }
 
-    /// Whether the set is one of shingles, which has a sketch, and whose hashes tell their first tokens: of such a set there are length
-    /// vectors.
+    /// Whether the set of this kind holds shingle hashes.
+    ///
+    /// A set of shingle hashes has a sketch. Its hashes also contain the bucket of their first token, so a
+    /// length vector can be computed from the set.
     #[inline]
     #[must_use]
     pub const fn is_of_shingles(self) -> bool {

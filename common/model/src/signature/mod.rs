@@ -1,7 +1,7 @@
-//! The signature of a content: everything that is stored to decide whether another content is a near-duplicate.
+//! The signature of a content: all that Doppel stores to decide whether another content is a near-duplicate.
 //!
-//! A signature is one owned byte string in a fixed layout. It is stored and sent unchanged, and read in place.
-//! All integers are little-endian.
+//! A signature is one owned byte string in a fixed layout. Doppel stores and sends these bytes unchanged, and
+//! reads fields in place. All integers are little-endian.
 //!
 //! | offset | bytes | field |
 //! |---|---|---|
@@ -10,22 +10,27 @@
 //! | 3 | 1 | the [`Kind`] |
 //! | 4 | 16 | content: XXH3-128 of the token hashes, 8 bytes each; as a number, most significant byte first |
 //! | 20 | 4 | number of tokens, n |
-//! | 24 | 4 | size, s: how large the content is as the kind counts it; 0 only when n is |
-//! | 28 | | what the kind has |
+//! | 24 | 4 | size of the content as its kind counts it, s; 0 only if n is 0 |
+//! | 28 | | the data of the kind, see below |
 //! | end - 8 | 8 | XXH3-64 of all bytes before |
 //!
-//! Where a content is more than a text, it is XXH3-128 of the 16 bytes of the text, as above, and of the rest: for policies that read the
-//! site its hash, most significant byte first, and for `copies` a byte behind it that is 1 for plain text; for `overlap` the
-//! fingerprints, four bytes each, if there are any.
+//! Some policies compare more than the text of a content. Their content hash is the XXH3-128 of the 16 bytes
+//! above, followed by:
 //!
-//! Of the kind [`Shingles`](Kind::Shingles), whose size is the number of distinct shingles, `s <= n`:
+//! - for policies that read the site, the hash of the site, most significant byte first;
+//! - for `copies`, one more byte behind the site, which is 1 for plain text and 0 otherwise;
+//! - for `overlap`, the fingerprints, four bytes each. Without fingerprints the 16 bytes above are the
+//!   content hash.
+//!
+//! The data of the kind [`Shingles`](Kind::Shingles), whose size is the number of distinct shingles, `s <=
+//! n`:
 //!
 //! | offset | bytes | field |
 //! |---|---|---|
 //! | 28 | 64 | sketch, one byte per bin |
 //! | 92 | 5 s | shingle hashes of 40 bits, strictly ascending |
 //!
-//! Of every other kind, which has its sketch, if there is one, at the beginning of the payload:
+//! The data of every other kind. If the kind has a sketch, its payload begins with the sketch.
 //!
 //! | offset | bytes | field |
 //! |---|---|---|
@@ -35,9 +40,9 @@
 //! | 36 + p | 5 e | hashes of 40 bits, strictly ascending |
 //!
 //! The top 12 bits of a shingle hash are the bucket of the shingle's first word. Length vectors count buckets
-//! under a learned table, so they can be computed from the set and are not stored.
+//! under a learned table, so they are computed from the set and not stored.
 //!
-//! Invariant: the bytes of every [`Signature`] are accepted by [`Signature::from_bytes`].
+//! Invariant: [`Signature::from_bytes`] accepts the bytes of every [`Signature`].
 
 mod build;
 mod kind;
@@ -54,31 +59,34 @@ pub use kind::Kind;
 use crate::sketch::BINS;
 use crate::{ContentHash, stable_hash64};
 
-/// The version of the layout; the first byte of every signature.
+/// The version of the layout, which is the first byte of every signature.
 pub const FORMAT: u8 = 0xd1;
 
-/// The version of the tokeniser (see [`text`](`doppel-text`)): contents are only ever compared within one.
-/// Version 2 reads markup inside `iframe` and `noframes`; version 3 has other rules for main content, for the tokens of a
-/// source and for hosts with a final dot. Version 4 reads XHTML as XML, has other rules for redirects and for what an open element swallows,
-/// and cuts words from the form of equal text.
+/// The version of the tokeniser in the crate `doppel-text`. Only contents of the same version are compared.
+///
+/// - Version 2 reads markup inside `iframe` and `noframes`.
+/// - Version 3 has new rules for main content, for source tokens, and for hosts with a final dot.
+/// - Version 4 reads XHTML as XML, cuts words from the normalised form of a text, and has new rules for
+///   redirects and for unclosed elements.
+/// - Version 5 has new rules for recognising UTF-16 and hidden text.
 pub const TOKENISER_VERSION: u16 = 5;
 
-/// k, the number of tokens in a shingle, where no other is asked for.
+/// k, the number of tokens in a shingle by default.
 pub const SHINGLE_TOKENS: usize = 5;
 
-/// The least and the greatest number of tokens in a shingle of [`Kind::Shingles`].
+/// The allowed numbers of tokens in a shingle of [`Kind::Shingles`].
 pub const SHINGLE_TOKENS_RANGE: std::ops::RangeInclusive<u32> = 3..=13;
 
-/// Number of buckets of first words: the top 12 bits of a 40-bit shingle hash.
+/// Number of buckets of first words. The bucket is the top 12 bits of a 40-bit shingle hash.
 pub const BUCKETS: usize = 1 << (SHINGLE_BITS - BUCKET_SHIFT);
 
-/// Bits of a shingle hash.
+/// Number of bits of a shingle hash.
 pub const SHINGLE_BITS: u32 = 40;
 
-/// Bits of a shingle hash below its bucket.
+/// Number of bits of a shingle hash below its bucket.
 pub const BUCKET_SHIFT: u32 = 28;
 
-/// The bucket of the first word of a shingle, below [`BUCKETS`].
+/// Extracts the bucket of a shingle's first word from the shingle hash. The bucket is below [`BUCKETS`].
 #[inline]
 #[must_use]
 pub fn bucket(hash: u64) -> usize {
@@ -89,11 +97,11 @@ const KIND: usize = 3;
 const CONTENT: usize = 4;
 const TOKENS: usize = 20;
 const SIZE: usize = 24;
-/// Where what the kind has begins.
-const OWN: usize = 28;
-const SKETCH: usize = OWN;
+/// Offset of the data of the kind.
+const KIND_DATA: usize = 28;
+const SKETCH: usize = KIND_DATA;
 const SHINGLE_SET: usize = SKETCH + BINS;
-const PAYLOAD_BYTES: usize = OWN;
+const PAYLOAD_BYTES: usize = KIND_DATA;
 const SET_LENGTH: usize = 32;
 const PAYLOAD: usize = 36;
 const CHECKSUM_BYTES: usize = 8;
@@ -105,86 +113,92 @@ pub struct Signature(Box<[u8]>);
 /// The bytes are not a valid signature.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SignatureError {
-    /// The length does not match the stated counts.
-    #[error("a signature of this size has {expected} bytes, this has {actual}")]
+    /// The length does not match the counts in the signature.
+    #[error("the signature is {actual} bytes long, but its counts ask for {expected} bytes")]
     Length {
-        /// The length, in bytes, of a signature with these counts; the least there is if the input is too short to state one.
+        /// The length in bytes that the counts ask for. If the input is too short to contain the counts, the
+        /// shortest possible length.
         expected: u64,
         /// The actual length in bytes.
         actual: usize,
     },
     /// The bytes are not a signature, or are a signature in another layout.
-    #[error("the format is {0:#04x}, this version reads {FORMAT:#04x}")]
+    #[error("the signature has format {0:#04x}, but this version of Doppel reads format {FORMAT:#04x}")]
     Format(u8),
-    /// The signature was made by another tokeniser version and is not comparable.
-    #[error("the tokeniser is version {0}, this is version {TOKENISER_VERSION}")]
+    /// Another version of the tokeniser made the signature, so it cannot be compared.
+    #[error(
+        "tokeniser version {0} made the signature, but this version of Doppel has version {TOKENISER_VERSION}"
+    )]
     Tokeniser(u16),
-    /// The signature is of no kind that this version knows.
-    #[error("{0} is no kind of signature that this version knows")]
+    /// The kind of the signature is unknown to this version.
+    #[error("{0} is not a kind of signature that this version of Doppel knows")]
     Kind(u8),
-    /// The bytes were damaged.
+    /// The checksum does not match, so the bytes are damaged.
     #[error("the checksum does not match")]
     Checksum,
     /// The counts contradict each other.
     #[error("{tokens} tokens cannot give a signature of size {size}")]
     Counts {
-        /// Stated number of tokens.
+        /// The number of tokens in the signature.
         tokens: u32,
-        /// Stated size.
+        /// The size in the signature.
         size: u32,
     },
-    /// The set is not strictly ascending.
-    #[error("shingle {0} is not above the one before it")]
+    /// The set is not strictly ascending at this index.
+    #[error("hash {0} of the set is not greater than the hash before it")]
     Order(usize),
 }
 
 impl Signature {
-    /// Checks the format, versions, length, checksum, counts and the order of the set, in this sequence.
+    /// Checks and copies the bytes of a signature.
     ///
     /// # Errors
-    /// The first check that fails.
+    /// The first of these checks that fails: format, tokeniser version, kind, length, checksum, counts, order
+    /// of the set.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, SignatureError> {
         check(bytes)?;
         Ok(Self(bytes.into()))
     }
 
-    /// The stored form, which [`from_bytes`](Self::from_bytes) reads.
+    /// The bytes of the signature, which [`from_bytes`](Self::from_bytes) reads.
     #[inline]
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// The hash of the token sequence.
+    /// The hash of the content. For most policies it is the hash of the token sequence.
     #[inline]
     #[must_use]
     pub fn content(&self) -> ContentHash {
         ContentHash(array(&self.0, CONTENT))
     }
 
-    /// Number of tokens, without the dummy tokens at the end.
+    /// The number of tokens. The padding at the end of a text does not count.
     #[inline]
     #[must_use]
     pub fn tokens(&self) -> u32 {
         u32::from_le_bytes(array(&self.0, TOKENS))
     }
 
-    /// How large the content is, as its kind counts it: of [`Kind::Shingles`], its distinct shingles.
+    /// The size of the content as its kind counts it. For kinds of shingles, this is the number of distinct
+    /// shingles.
     #[inline]
     #[must_use]
     pub fn size(&self) -> u32 {
         u32::from_le_bytes(array(&self.0, SIZE))
     }
 
-    /// What it is made of.
+    /// The kind of the signature.
     #[inline]
     #[must_use]
     pub fn kind(&self) -> Kind {
-        // It was checked when the signature was made.
+        // `from_bytes` has checked the number, so the default is never used.
         Kind::of(self.0[KIND]).unwrap_or(Kind::Shingles)
     }
 
-    /// The MinHash sketch: the low byte of each of 64 minima. All zero when there are no tokens, and of a kind that has none.
+    /// The MinHash sketch: the low byte of each of 64 minima. All bytes are zero if the content has no
+    /// tokens, or if the kind has no sketch.
     #[inline]
     #[must_use]
     pub fn sketch(&self) -> &[u8; BINS] {
@@ -196,7 +210,7 @@ impl Signature {
         sketch.unwrap_or(&[0; BINS])
     }
 
-    /// The bytes that the kind has beside its set; none of [`Kind::Shingles`].
+    /// The payload: the bytes of the kind besides its set. Always empty for [`Kind::Shingles`].
     #[inline]
     #[must_use]
     pub fn payload(&self) -> &[u8] {
@@ -206,30 +220,30 @@ impl Signature {
         }
     }
 
-    /// Where the set begins, and how many hashes it has.
     #[inline]
-    fn set_at(&self) -> (usize, usize) {
+    fn set_location(&self) -> SetLocation {
         match self.kind() {
-            Kind::Shingles => (SHINGLE_SET, self.size() as usize),
-            _ => (
-                PAYLOAD + u32::from_le_bytes(array(&self.0, PAYLOAD_BYTES)) as usize,
-                u32::from_le_bytes(array(&self.0, SET_LENGTH)) as usize,
-            ),
+            Kind::Shingles => SetLocation { offset: SHINGLE_SET, hashes: self.size() as usize },
+            _ => SetLocation {
+                offset: PAYLOAD + u32::from_le_bytes(array(&self.0, PAYLOAD_BYTES)) as usize,
+                hashes: u32::from_le_bytes(array(&self.0, SET_LENGTH)) as usize,
+            },
         }
     }
 
-    /// The distinct 40-bit hashes of the set, in ascending order; of [`Kind::Shingles`], those of the shingles.
+    /// The distinct 40-bit hashes of the set, in ascending order. For kinds of shingles, these are the
+    /// shingle hashes.
     #[inline]
     pub fn set(&self) -> impl ExactSizeIterator<Item = u64> + '_ {
-        let (at, length) = self.set_at();
-        set::entries(&self.0[at..], length)
+        let SetLocation { offset, hashes } = self.set_location();
+        set::entries(&self.0[offset..], hashes)
     }
 
-    /// Number of hashes that both sets have.
+    /// The number of hashes that are in both sets.
     #[must_use]
     pub fn shared_with(&self, other: &Self) -> u32 {
-        let ((a, a_length), (b, b_length)) = (self.set_at(), other.set_at());
-        set::shared(&self.0[a..], a_length, &other.0[b..], b_length)
+        let (a, b) = (self.set_location(), other.set_location());
+        set::shared(&self.0[a.offset..], a.hashes, &other.0[b.offset..], b.hashes)
     }
 }
 
@@ -248,6 +262,12 @@ impl TryFrom<&[u8]> for Signature {
     }
 }
 
+/// Where the set of a signature begins, in bytes, and how many hashes it has.
+struct SetLocation {
+    offset: usize,
+    hashes: usize,
+}
+
 /// The `N` bytes at `offset`. The caller ensures that they exist.
 fn array<const N: usize>(bytes: &[u8], offset: usize) -> [u8; N] {
     let mut out = [0; N];
@@ -255,23 +275,31 @@ fn array<const N: usize>(bytes: &[u8], offset: usize) -> [u8; N] {
     out
 }
 
-/// How long the signature is whose first [`PAYLOAD`] bytes these are, or all bytes if it is shorter; and where its set begins,
-/// and how many hashes that has.
-fn extent(kind: Kind, head: &[u8]) -> (u64, usize, u32) {
+/// The length of a signature in bytes, and the location of its set.
+struct Layout {
+    bytes: u64,
+    set: SetLocation,
+}
+
+/// Computes the layout of a signature from its first [`PAYLOAD`] bytes. A missing count is read as 0.
+fn layout(kind: Kind, head: &[u8]) -> Layout {
     let count = |at: usize| {
         let bytes = head.get(at..at + 4).and_then(|bytes| bytes.first_chunk());
         bytes.map_or(0, |bytes| u32::from_le_bytes(*bytes))
     };
-    let (at, hashes) = match kind {
+    let (offset, hashes) = match kind {
         Kind::Shingles => (SHINGLE_SET as u64, count(SIZE)),
         _ => (PAYLOAD as u64 + u64::from(count(PAYLOAD_BYTES)), count(SET_LENGTH)),
     };
-    (at + set::ENTRY_BYTES as u64 * u64::from(hashes) + CHECKSUM_BYTES as u64, at as usize, hashes)
+    let bytes = offset + set::ENTRY_BYTES as u64 * u64::from(hashes) + CHECKSUM_BYTES as u64;
+    Layout { bytes, set: SetLocation { offset: offset as usize, hashes: hashes as usize } }
 }
 
 fn check(bytes: &[u8]) -> Result<(), SignatureError> {
     let wrong_length = |expected: u64| SignatureError::Length { expected, actual: bytes.len() };
-    let Some(head) = bytes.get(..OWN) else { return Err(wrong_length((PAYLOAD + CHECKSUM_BYTES) as u64)) };
+    let Some(head) = bytes.get(..KIND_DATA) else {
+        return Err(wrong_length((PAYLOAD + CHECKSUM_BYTES) as u64));
+    };
     if head[0] != FORMAT {
         return Err(SignatureError::Format(head[0]));
     }
@@ -280,9 +308,9 @@ fn check(bytes: &[u8]) -> Result<(), SignatureError> {
         return Err(SignatureError::Tokeniser(tokeniser));
     }
     let kind = Kind::of(head[KIND]).ok_or(SignatureError::Kind(head[KIND]))?;
-    let (length, set, hashes) = extent(kind, bytes);
-    if bytes.len() as u64 != length {
-        return Err(wrong_length(length));
+    let layout = layout(kind, bytes);
+    if bytes.len() as u64 != layout.bytes {
+        return Err(wrong_length(layout.bytes));
     }
     let (body, checksum) = bytes.split_at(bytes.len() - CHECKSUM_BYTES);
     if stable_hash64(body) != u64::from_le_bytes(array(checksum, 0)) {
@@ -292,7 +320,7 @@ fn check(bytes: &[u8]) -> Result<(), SignatureError> {
     if kind == Kind::Shingles && size > tokens || (size == 0) != (tokens == 0) {
         return Err(SignatureError::Counts { tokens, size });
     }
-    match set::first_out_of_order(&bytes[set..], hashes as usize) {
+    match set::first_out_of_order(&bytes[layout.set.offset..], layout.set.hashes) {
         Some(at) => Err(SignatureError::Order(at)),
         None => Ok(()),
     }

@@ -1,14 +1,15 @@
-//! Reads signatures that are stored one after another without separators. Each states its own length.
+//! Reads signatures that are stored one after another without separators. The head of each signature gives
+//! its length.
 
 use std::io::{self, ErrorKind, Read};
 
-use super::{FORMAT, KIND, Kind, PAYLOAD, Signature, SignatureError, extent};
+use super::{FORMAT, KIND, Kind, PAYLOAD, Signature, SignatureError, layout};
 
 impl Signature {
     /// Reads the next signature. Returns `None` at the end of the input.
     ///
     /// # Errors
-    /// When the input fails, ends within a signature, or does not hold a valid signature.
+    /// If the input fails, ends within a signature, or contains an invalid signature.
     pub fn read(input: &mut impl Read) -> io::Result<Option<Self>> {
         let invalid = |error| io::Error::new(ErrorKind::InvalidData, error);
         let mut bytes = Vec::new();
@@ -20,8 +21,9 @@ impl Signature {
         }
         if bytes.len() == PAYLOAD {
             let kind = Kind::of(bytes[KIND]).ok_or_else(|| invalid(SignatureError::Kind(bytes[KIND])))?;
-            // The stated length is untrusted: reading grows the buffer only as far as there is data.
-            let rest = extent(kind, &bytes).0.saturating_sub(PAYLOAD as u64);
+            // The length in the head is untrusted. `read_to_end` grows the buffer only as far as the input
+            // has data.
+            let rest = layout(kind, &bytes).bytes.saturating_sub(PAYLOAD as u64);
             input.by_ref().take(rest).read_to_end(&mut bytes)?;
         }
         Self::from_bytes(&bytes).map(Some).map_err(invalid)
@@ -34,7 +36,7 @@ mod tests {
     use crate::signature::Builder;
 
     #[test]
-    fn reads_a_sequence_and_rejects_damage() {
+    fn a_sequence_is_read_and_damage_is_refused() {
         let mut builder = Builder::new();
         let signatures: Vec<Signature> =
             (0..9u64).map(|n| builder.build(&(0..n * n).collect::<Vec<u64>>())).collect();

@@ -1,8 +1,8 @@
-//! The packed set of shingle hashes: 5 bytes each, little-endian, strictly ascending.
+//! The packed set of 40-bit hashes: 5 bytes per hash, little-endian, strictly ascending.
 
 use super::SHINGLE_BITS;
 
-/// Bytes of one packed hash.
+/// The number of bytes of one packed hash.
 pub(super) const ENTRY_BYTES: usize = SHINGLE_BITS as usize / 8;
 
 const MASK: u64 = (1 << SHINGLE_BITS) - 1;
@@ -11,7 +11,7 @@ const MASK: u64 = (1 << SHINGLE_BITS) - 1;
 pub(super) fn pack(sorted: &[u64], out: &mut Vec<u8>) {
     let start = out.len();
     let end = start + sorted.len() * ENTRY_BYTES;
-    // Each hash is written as 8 bytes; the next one overwrites the last 3 of them.
+    // Each hash is written as 8 bytes. The next hash overwrites the last 3 of them, which are zero.
     out.resize(end + 3, 0);
     for (at, hash) in (start..end).step_by(ENTRY_BYTES).zip(sorted) {
         out[at..at + 8].copy_from_slice(&hash.to_le_bytes());
@@ -19,28 +19,30 @@ pub(super) fn pack(sorted: &[u64], out: &mut Vec<u8>) {
     out.truncate(end);
 }
 
-/// The first `len` entries. At least 3 bytes must follow them, so that each can be read as 8 bytes; in a signature the
-/// checksum does.
+/// The first `len` entries of a packed set.
+///
+/// At least 3 bytes must follow them, so that each entry can be read as 8 bytes. In a signature the checksum
+/// follows.
 #[inline]
 pub(super) fn entries(packed: &[u8], len: usize) -> impl ExactSizeIterator<Item = u64> + '_ {
     (0..len).map(|at| load(packed, at))
 }
 
-/// The index of the first of `len` entries that is not greater than its predecessor. As for [`entries`], at least 3
-/// bytes must follow.
+/// The index of the first of `len` entries that is not greater than the entry before it. At least 3 bytes
+/// must follow the entries, as for [`entries`].
 pub(super) fn first_out_of_order(packed: &[u8], len: usize) -> Option<usize> {
     (1..len).find(|at| load(packed, at - 1) >= load(packed, *at))
 }
 
-/// Number of merges that [`shared`] runs in parallel.
+/// The number of merges that [`shared`] interleaves.
 const LANES: usize = 4;
 
-/// Number of entries that two packed sets of `a_len` and `b_len` entries have in common. As for [`entries`], at least 3
-/// bytes must follow.
+/// The number of entries that two packed sets of `a_len` and `b_len` entries share. At least 3 bytes must
+/// follow each set, as for [`entries`].
 ///
-/// The merge step has no data-dependent branch: real sets interleave at random, and a mispredicted branch costs
-/// more than the step itself. What remains is the latency of loading the entries for the next step, so the sets
-/// are cut into [`LANES`] ranges that are merged in an interleaved way.
+/// The merge step has no data-dependent branch. Real sets interleave at random, and a mispredicted branch
+/// costs more than the step itself. The remaining cost is the latency of loading the entries for the next
+/// step. To hide this latency, the sets are cut into [`LANES`] parts whose merges take steps in turn.
 pub(super) fn shared(a: &[u8], a_len: usize, b: &[u8], b_len: usize) -> u32 {
     let mut lanes = [Lane::default(); LANES];
     let (mut a_from, mut b_from) = (0, 0);
@@ -50,7 +52,7 @@ pub(super) fn shared(a: &[u8], a_len: usize, b: &[u8], b_len: usize) -> u32 {
         *lane = Lane { a: a_from, a_to, b: b_from, b_to, count: 0 };
         (a_from, b_from) = (a_to, b_to);
     }
-    // Repeatedly run as many steps as every lane is sure to have left.
+    // Repeatedly run as many steps as every lane can take without reaching its end.
     loop {
         let steps = lanes.iter().map(|lane| (lane.a_to - lane.a).min(lane.b_to - lane.b)).min().unwrap_or(0);
         if steps == 0 {
@@ -88,7 +90,7 @@ impl Lane {
     }
 }
 
-/// The first index in `from .. to` whose entry is at least `hash`, or `to` if there is none.
+/// The first index in `from .. to` whose entry is at least `hash`, or `to` if all entries are smaller.
 fn lower_bound(packed: &[u8], mut from: usize, mut to: usize, hash: u64) -> usize {
     while from < to {
         let middle = from + (to - from) / 2;

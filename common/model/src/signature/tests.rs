@@ -25,7 +25,7 @@ proptest! {
     }
 
     #[test]
-    fn shared_is_the_intersection(a in words(), b in words()) {
+    fn shared_counts_the_intersection_of_the_sets(a in words(), b in words()) {
         let (a, b) = (signature_of(&a), signature_of(&b));
         let sets: [BTreeSet<u64>; 2] = [a.set().collect(), b.set().collect()];
         prop_assert_eq!(a.shared_with(&b) as usize, sets[0].intersection(&sets[1]).count());
@@ -52,7 +52,7 @@ proptest! {
     }
 
     #[test]
-    fn every_damaged_byte_is_rejected(words in words(), at in any::<prop::sample::Index>(), flip in 1..=255u8) {
+    fn a_signature_with_a_damaged_byte_is_refused(words in words(), at in any::<prop::sample::Index>(), flip in 1..=255u8) {
         let mut bytes = signature_of(&words).as_bytes().to_vec();
         let at = at.index(bytes.len());
         bytes[at] ^= flip;
@@ -65,7 +65,7 @@ proptest! {
     }
 
     #[test]
-    fn truncated_or_padded_bytes_are_rejected(words in words(), cut in 1..100usize) {
+    fn truncated_or_padded_bytes_are_refused(words in words(), cut in 1..100usize) {
         let signature = signature_of(&words);
         let bytes = signature.as_bytes();
         prop_assert!(Signature::from_bytes(&bytes[..bytes.len() - cut.min(bytes.len())]).is_err());

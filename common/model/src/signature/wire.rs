@@ -1,4 +1,4 @@
-//! Serialises a signature as its bytes, and checks them when they are read.
+//! Serialises a signature as its bytes, and checks the bytes when it deserialises them.
 
 use std::fmt;
 
@@ -15,13 +15,13 @@ impl Serialize for Signature {
 
 impl<'de> Deserialize<'de> for Signature {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_bytes(Bytes)
+        deserializer.deserialize_bytes(SignatureVisitor)
     }
 }
 
-struct Bytes;
+struct SignatureVisitor;
 
-impl<'de> Visitor<'de> for Bytes {
+impl<'de> Visitor<'de> for SignatureVisitor {
     type Value = Signature;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

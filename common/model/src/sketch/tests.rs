@@ -1,10 +1,10 @@
 use super::*;
 
-/// Sizes of the union of two sets, from the shortest comparable text to a typical one.
+/// Sizes of the union of two sets, from the shortest comparable text to a typical text.
 const UNIONS: [usize; 3] = [20, 60, 400];
 
-/// Sketches of two sets whose union has `union` elements. `shared` of them are in both sets, and the others are
-/// divided evenly. Each `number` gives different elements.
+/// The sketches of two sets. Their union has `union` elements, of which `shared` are in both sets; the others
+/// are divided evenly. Each `number` gives different elements.
 fn pair(union: usize, shared: usize, number: u64) -> [Sketch; 2] {
     let elements: Vec<u64> = (0..union as u64).map(|i| mix(number << 16 | i) >> 24).collect();
     let split = shared + (union - shared) / 2;
@@ -13,7 +13,7 @@ fn pair(union: usize, shared: usize, number: u64) -> [Sketch; 2] {
 }
 
 #[test]
-fn bytes_agree_with_probability_j() {
+fn bytes_agree_with_the_expected_probability() {
     const PAIRS: u64 = 4_000;
     for union in UNIONS {
         for tenths in [0, 3, 5, 8, 9, 10] {
@@ -36,7 +36,8 @@ fn bytes_agree_with_probability_j() {
     }
 }
 
-/// 16 bands of 4 bytes collide with probability 0.99978 at J = 0.8, and 12 bands of 5 with 0.99998 at 0.9.
+/// 16 bands of 4 bytes share a band with probability 0.99978 at J = 0.8, and 12 bands of 5 bytes with 0.99998
+/// at 0.9.
 #[test]
 fn similar_pairs_share_a_band() {
     const PAIRS: u64 = 40_000;

@@ -1,11 +1,12 @@
-//! Identities, their normalised forms, and links.
+//! Tests of identities, their normalised forms, and links.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// The rules of the identity with every text read as a URL, those of records as well.
-fn by_the_parser(text: &str) -> Option<&str> {
+/// The identity in a text, found without shortcuts: every text goes through the URL parser, names of records
+/// as well.
+fn identity_by_parser(text: &str) -> Option<&str> {
     let identity = text.split('#').next().unwrap();
     let is_spaced = text.starts_with(' ') || text.ends_with(' ') || identity.ends_with(' ');
     if is_spaced || text.contains(|c: char| c.is_ascii_control()) {
@@ -29,13 +30,13 @@ fn by_the_parser(text: &str) -> Option<&str> {
 
 proptest! {
     #[test]
-    fn names_of_records_are_told_as_the_parser_of_urls_tells_them(
+    fn shortcuts_find_the_same_identity_as_the_url_parser(
         scheme in "record:|record:|record:|https?:|HTTP:|[a-zA-Z:]{0,7}",
         rest in r"[/\\]{0,4}a?[a/#:?%@.\\\[ \tA=é-]{0,12}|[a-z/]{1,3}#[ -~]{1,6}|.{0,12}",
     ) {
         let text = format!("{scheme}{rest}");
         let url = PageUrl::parse(&text);
-        prop_assert_eq!(url.as_ref().ok().map(PageUrl::as_str), by_the_parser(&text), "{}", text);
+        prop_assert_eq!(url.as_ref().ok().map(PageUrl::as_str), identity_by_parser(&text), "{}", text);
         prop_assert_eq!(PageUrl::try_from(text), url);
     }
 }
@@ -49,7 +50,7 @@ fn identity_is_byte_for_byte_without_the_fragment() {
 }
 
 #[test]
-fn rejects_invalid_page_urls() {
+fn invalid_urls_are_refused() {
     let spaces = [" http://a/", "http://a/ ", "http://a/ #top"];
     for bad in
         ["", "/a", "ftp://a/", "http://", "http://a/\0", "http://a/\nb", "mailto:a@b"].iter().chain(&spaces)
@@ -60,12 +61,12 @@ fn rejects_invalid_page_urls() {
 }
 
 #[test]
-fn a_url_without_a_host_is_no_name_of_a_page() {
+fn an_http_url_without_a_host_is_refused() {
     let http = ["http:a", "http:/a", "http:///a", "http:a/b?c#d", "HTTP:a", r"http:\a", r"http:\\\a"];
     for bad in http {
         let error = PageUrl::parse(bad).unwrap_err();
         assert_eq!(error, UrlError::NoHost("http:".to_owned()), "{bad}");
-        assert_eq!(error.to_string(), r#"the URL has no host: "http:" is to be followed by // and a host"#);
+        assert_eq!(error.to_string(), r#"the URL has no host: write // and a host after "http:""#);
     }
     assert_eq!(PageUrl::parse("https:a.org/"), Err(UrlError::NoHost("https:".to_owned())));
     for bad in ["http:", "http://", "http:///", "http://?q", "http://#f", "http://:80/", "http://u@/"] {
@@ -79,7 +80,7 @@ fn a_url_without_a_host_is_no_name_of_a_page() {
 }
 
 #[test]
-fn spellings_of_a_url_have_one_normalised_form() {
+fn all_spellings_of_a_url_have_one_normalised_form() {
     let spellings = [
         "http://c.example",
         "http://c.example/",
@@ -98,7 +99,7 @@ fn spellings_of_a_url_have_one_normalised_form() {
         assert!(url(spelling).is_spelling_of(&url(spellings[0])), "{spelling}");
     }
     assert_eq!(url("http://c.example/").normalised(), None);
-    // The case of an escape, a dot at the end of the host and an empty query stay.
+    // The rules keep the case of an escape, a dot at the end of the host, and an empty query.
     for other in ["http://c.example/%7E", "http://c.example/%7e", "http://c.example./", "http://c.example/?"]
     {
         assert_eq!(url(other).normalised(), None, "{other}");
@@ -120,7 +121,8 @@ fn the_target_of_a_redirect_keeps_its_spelling_if_it_is_absolute() {
     assert_eq!(to("http://c.example"), "http://c.example");
     assert_eq!(to("HTTP://c.example:80/a/../b#top"), "HTTP://c.example:80/a/../b");
     assert_eq!(to("http://c.example/ü b"), "http://c.example/ü b");
-    // What no page can be called is resolved: relative ones, those with a tab, and those of the page's own scheme without a host.
+    // References that are not valid page URLs are resolved: relative ones, one with a tab, and ones without a
+    // host.
     assert_eq!(to("/ü"), "http://a.org/%C3%BC");
     assert_eq!(to("//C.example"), "http://c.example/");
     assert_eq!(to("http://c.exa\tmple"), "http://c.example/");
@@ -130,7 +132,7 @@ fn the_target_of_a_redirect_keeps_its_spelling_if_it_is_absolute() {
 }
 
 #[test]
-fn the_name_of_a_record_is_an_identity_with_its_fragment() {
+fn the_name_of_a_record_includes_the_part_after_the_hash_sign() {
     for name in ["record:part-1.jsonl#row=7", "record:2024/a%20b.csv#%3Curn:uuid:1%3E", "record:stdin#a#b"] {
         let url = PageUrl::parse(name).unwrap();
         assert_eq!((url.as_str(), url.host().as_str(), url.is_record()), (name, "", true));
