@@ -144,7 +144,7 @@ fn all_policies_are_tried_for_people() {
     assert!(code(&output) == 5 && tried.contains("jaccard:tau=0.8"), "{output:?}");
     let refused = run(["pilot", "--policy", "nonsense", &crawl]);
     assert_eq!(code(&refused), 2);
-    assert!(errors(&refused).contains("is no policy"), "{}", errors(&refused));
+    assert!(errors(&refused).contains("is not a policy"), "{}", errors(&refused));
 }
 
 #[test]

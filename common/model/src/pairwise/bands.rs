@@ -1,14 +1,14 @@
 //! Bands of the sketch: locality-sensitive hashing (Leskovec, Rajaraman, Ullman, *Mining of Massive
 //! Datasets*, section 3.4).
 //!
-//! The 64 bytes of a sketch are cut into bands of r bytes. Two contents are candidates when they agree in all
-//! bytes of at least one band. For a pair with Jaccard coefficient J this happens with probability at least
-//! 1 - (1 - J^r)^bands.
+//! The 64 bytes of a sketch are cut into bands of r bytes. Two contents are candidates if all bytes of at
+//! least one band are equal. For a pair with Jaccard coefficient J the probability of this is at least 1 - (1
+//! - J^r)^bands.
 
 use crate::sketch::{BINS, Sketch};
 use crate::{Tau, stable_hash64};
 
-/// The least acceptable probability that a pair at exactly tau shares a band.
+/// The minimum probability with which a pair at exactly tau must share a band.
 pub const COLLISION_PROBABILITY: f64 = 0.9995;
 
 /// How a sketch is cut into bands.
@@ -16,14 +16,16 @@ pub const COLLISION_PROBABILITY: f64 = 0.9995;
 pub struct Bands {
     /// Number of sketch bytes per band, r.
     pub rows: usize,
-    /// Number of bands: 64 / r, rounded down. The remaining bytes are not used.
+    /// Number of bands: 64 / r, rounded down. The remaining bytes are unused.
     pub count: usize,
 }
 
 impl Bands {
-    /// The largest r that still gives [`COLLISION_PROBABILITY`] at `tau`. More rows mean fewer accidental
-    /// candidates. This is 16 bands of 4 rows at 0.8, and 12 bands of 5 rows at 0.9. Below about 0.46 a band is a single byte, of which
-    /// two contents that have nothing in common agree in one of 64 with a chance of 22 %: so many pairs are candidates.
+    /// The bands with the largest r that still gives [`COLLISION_PROBABILITY`] at `tau`.
+    ///
+    /// More rows mean fewer accidental candidates. There are 16 bands of 4 rows at 0.8, and 12 bands of 5
+    /// rows at 0.9. Below about 0.46 a band is a single byte. Two contents that share nothing then agree in
+    /// at least one of 64 bands with probability 22 %, so many pairs are candidates.
     #[must_use]
     pub fn for_tau(tau: Tau) -> Self {
         let of = |rows| Self { rows, count: BINS / rows };
@@ -34,28 +36,30 @@ impl Bands {
             .unwrap_or(of(1))
     }
 
-    /// The probability that a pair with Jaccard coefficient `jaccard` shares a band. This is a lower bound: it
-    /// leaves out that the bytes of two different minima agree by chance once in 256 times.
+    /// The probability that a pair with Jaccard coefficient `jaccard` shares a band.
+    ///
+    /// The result is a lower bound, because it ignores that the bytes of two different minima are equal by
+    /// chance once in 256 times.
     #[must_use]
     pub fn collision_probability(&self, jaccard: f64) -> f64 {
         1.0 - (1.0 - jaccard.powf(self.rows as f64)).powf(self.count as f64)
     }
 
-    /// Whether two sketches have a band in common.
+    /// Whether two sketches share a band.
     #[must_use]
     pub fn meet(self, a: &Sketch, b: &Sketch) -> bool {
         self.keys(a).zip(self.keys(b)).any(|(a, b)| a == b)
     }
 
-    /// One key per band, in order. With up to 4 rows the key is the bytes themselves; with more rows it is a
-    /// hash of them.
+    /// One key per band, in order. With up to 4 rows the key consists of the bytes of the band. With more
+    /// rows the key is a hash of them.
     #[must_use]
     pub fn keys(self, sketch: &Sketch) -> BandKeys<'_> {
         BandKeys { bands: sketch[..self.rows * self.count].chunks_exact(self.rows) }
     }
 }
 
-/// The keys of one sketch's bands.
+/// Iterates over the keys of a sketch's bands.
 #[derive(Clone, Debug)]
 pub struct BandKeys<'s> {
     bands: std::slice::ChunksExact<'s, u8>,

@@ -1,23 +1,24 @@
-//! `content`: the exact Jaccard coefficient of the sets of 5-token shingles of the main contents is above tau.
+//! The policy `content`: the Jaccard coefficient of the main contents' sets of 5-token shingles is above tau.
 //!
-//! It is F of `jaccard` over other tokens, so it is a metric as well, and everything that rests on one works for it. Two pages
-//! with the same main content are the same content, whatever stands around it. The payload is the sketch.
+//! F is that of `jaccard`, over the tokens of the main content. Therefore the distance is a metric, too, and
+//! all code that relies on a metric works for this policy. Two pages with the same main content have the same
+//! content, whatever surrounds it. The payload is the sketch.
 
 use crate::signature::{SHINGLE_TOKENS, Signature, shingles};
 use crate::sketch::{BINS, sketch};
 
-/// Writes the set of shingles, and appends its sketch.
+/// Replaces `set` by the set of shingles, and appends the sketch to the payload.
 pub(super) fn sign(tokens: &[u64], set: &mut Vec<u64>, payload: &mut Vec<u8>) {
     shingles::<SHINGLE_TOKENS>(tokens, set);
     payload.extend(sketch(set));
 }
 
-/// Whether a set has the size that is stated, and the payload is a sketch.
+/// Whether the payload of a signature has the length of a sketch, and its set has the size in the signature.
 pub(super) fn is_payload(signature: &Signature) -> bool {
     signature.payload().len() == BINS && is_set(signature)
 }
 
-/// Whether the size is that of the set, which has at most one shingle for each token.
+/// Whether the set has the size in the signature, and at most one shingle for each token.
 pub(super) fn is_set(signature: &Signature) -> bool {
     signature.set().len() == signature.size() as usize && signature.size() <= signature.tokens()
 }

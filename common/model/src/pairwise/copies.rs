@@ -1,66 +1,74 @@
-//! `copies`: the exact Jaccard coefficient of the sets of pairs of words of the main contents is above a threshold, which depends
-//! on where the two pages are.
+//! The policy `copies`: the Jaccard coefficient of the main contents' sets of word pairs is above a threshold
+//! that depends on the sites of the two pages.
 //!
-//! There are three: of two plain texts; of a pair on one site, where different items share a template; and of a pair on two sites,
-//! where the template differs around the same content. A pair of a page and a plain text is judged by their sites. Pairs of words
-//! and not shingles of five: a changed word, such as a version or another package name, touches two of them and not five, so copies
-//! stay further from pages that only resemble each other. The defaults are round figures in the gaps between pairs that were judged
+//! There are three thresholds:
+//!
+//! - for two plain texts;
+//! - for a pair on one site, where different items share a template;
+//! - for a pair on two sites, where different templates surround the same content.
+//!
+//! The sites also decide about a pair of a markup page and a plain text. The policy uses pairs of words
+//! instead of shingles of five. A changed word, such as a version or another package name, changes two pairs
+//! but five shingles. With pairs, the coefficients of copies are further from those of pages that only
+//! resemble each other. The default thresholds are round numbers in the gaps between judged pairs
 //! (`doppel-eval copies`, docs/POLICIES.md).
 //!
-//! The coefficient is a metric, and F asks for more than the least threshold of every pair: all that rests on one takes that threshold.
-//! Whether a pair is F is decided by its own.
+//! The Jaccard distance is a metric. Code that relies on a metric uses the lowest of the three thresholds,
+//! because every pair that F accepts is above it. F itself uses the threshold of the pair.
 //!
-//! The payload is the sketch, the hash of the site, and a byte that is 1 for plain text.
+//! The payload is the sketch, the hash of the site, and a *form byte*, which is 1 for plain text and 0 for
+//! markup.
 
 use super::content;
 use crate::Tau;
 use crate::signature::{Signature, shingles};
 use crate::sketch::{BINS, sketch};
 
-/// Tokens of a shingle.
+/// Number of tokens in a shingle.
 pub(super) const WORDS: usize = 2;
 
-/// The threshold of two plain texts.
+/// Default threshold of two plain texts.
 pub(super) const TEXT: Tau = Tau::of_hundredths(85);
 
-/// That of a pair on one site.
+/// Default threshold of a pair on one site.
 pub(super) const WITHIN: Tau = Tau::of_hundredths(90);
 
-/// That of a pair on two sites.
+/// Default threshold of a pair on two sites.
 pub(super) const ACROSS: Tau = Tau::of_hundredths(85);
 
-/// Bytes of the site.
+/// Number of bytes of the site's hash.
 const SITE_BYTES: usize = 8;
 
-/// The byte that says whether a page is plain text.
-pub(super) fn form(is_text: bool) -> &'static [u8] {
+/// The form byte, which says whether a page is plain text.
+pub(super) fn form_byte(is_text: bool) -> &'static [u8] {
     if is_text { &[1] } else { &[0] }
 }
 
-/// Writes the set of pairs of words, and appends what else there is.
+/// Replaces `set` by the set of word pairs, and appends the sketch, the site and the form byte to the
+/// payload.
 pub(super) fn sign(tokens: &[u64], site: u64, is_text: bool, set: &mut Vec<u64>, payload: &mut Vec<u8>) {
     shingles::<WORDS>(tokens, set);
     payload.extend(sketch(set));
     payload.extend(site.to_le_bytes());
-    payload.extend(form(is_text));
+    payload.extend(form_byte(is_text));
 }
 
-/// Where two pages are.
+/// The kind of a pair of pages, which decides its threshold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Pair {
-    /// Both are plain text.
+pub(super) enum PairKind {
+    /// Both pages are plain text.
     Text,
-    /// Both are on one site, and at least one is a page of markup.
+    /// Both pages are on one site, and at least one is markup.
     Within,
-    /// They are on two sites, and at least one is a page of markup.
+    /// The pages are on two sites, and at least one is markup.
     Across,
 }
 
-impl Pair {
-    /// What the two signatures say.
+impl PairKind {
+    /// Reads the kind of a pair from the payloads of its signatures.
     pub(super) fn of(a: &Signature, b: &Signature) -> Self {
-        let (x, y) = (own(a), own(b));
-        let is_text = |own: &[u8]| own.last() == form(true).last();
+        let (x, y) = (site_and_form(a), site_and_form(b));
+        let is_text = |site_and_form: &[u8]| site_and_form.last() == form_byte(true).last();
         if is_text(x) && is_text(y) {
             Self::Text
         } else if x.get(..SITE_BYTES) == y.get(..SITE_BYTES) {
@@ -70,7 +78,7 @@ impl Pair {
         }
     }
 
-    /// The threshold of such a pair.
+    /// Selects the threshold for this kind of pair.
     pub(super) fn threshold(self, text: Tau, within: Tau, across: Tau) -> Tau {
         match self {
             Self::Text => text,
@@ -79,8 +87,8 @@ impl Pair {
         }
     }
 
-    /// Which pair the threshold is for, in words.
-    pub(super) fn words(self) -> &'static str {
+    /// Says in words for which pairs the threshold is.
+    pub(super) fn threshold_note(self) -> &'static str {
         match self {
             Self::Text => " (the threshold of two plain texts)",
             Self::Within => " (the threshold within a site)",
@@ -89,18 +97,18 @@ impl Pair {
     }
 }
 
-/// The least of the three thresholds.
-pub(super) const fn least(text: Tau, within: Tau, across: Tau) -> Tau {
+/// The lowest of the three thresholds.
+pub(super) const fn lowest(text: Tau, within: Tau, across: Tau) -> Tau {
     let lower = if text.numerator() < within.numerator() { text } else { within };
     if lower.numerator() < across.numerator() { lower } else { across }
 }
 
-/// The site and the form.
-fn own(signature: &Signature) -> &[u8] {
+/// The site and the form byte of a payload.
+fn site_and_form(signature: &Signature) -> &[u8] {
     signature.payload().get(BINS..).unwrap_or_default()
 }
 
-/// Whether the set has the size that is stated, and the payload its length.
+/// Whether the payload of a signature has the right length, and its set has the size in the signature.
 pub(super) fn is_payload(signature: &Signature) -> bool {
     signature.payload().len() == BINS + SITE_BYTES + 1 && content::is_set(signature)
 }
@@ -115,18 +123,19 @@ mod tests {
     use crate::signature::Signature;
     use crate::{Random, stable_hash64};
 
-    /// A page: its words, its site, and whether it is plain text.
+    /// A page: the words of its main content, its site, and whether it is plain text.
     type Page = (Vec<u64>, u64, bool);
 
     fn sign(signer: &mut Signer, (words, site, is_text): &Page) -> Signature {
         let tokens: Vec<u64> = words.iter().map(|word| stable_hash64(&word.to_le_bytes())).collect();
-        // The whole page has more, which nothing reads.
+        // The whole page has more tokens, which the policy must ignore.
         let whole: Vec<u64> = tokens.iter().copied().chain(0..*site).collect();
         let (main, tokens) = if *is_text { (None, &tokens) } else { (Some(&*tokens), &whole) };
         signer.sign(Features { tokens, site: Some(*site), main, ..Features::default() })
     }
 
-    /// F by its definition, on words and in percent: what `SHINGLE` words each begin with a word, of which the last ones are followed by none.
+    /// F by its definition, with thresholds in percent, on sets of `SHINGLE` words. One shingle begins at
+    /// each word, and the last ones are padded with `None`.
     fn is_copy<const SHINGLE: usize>(a: &Page, b: &Page, percent: [usize; 3]) -> bool {
         if a == b {
             return !a.0.is_empty();
@@ -144,18 +153,18 @@ mod tests {
         } else {
             across
         };
-        let enough = |words: &[u64]| words.len() >= TOKENS_MIN as usize;
-        enough(&a.0) && enough(&b.0) && 100 * shared > percent * (x.len() + y.len() - shared)
+        let is_comparable = |words: &[u64]| words.len() >= TOKENS_MIN as usize;
+        is_comparable(&a.0) && is_comparable(&b.0) && 100 * shared > percent * (x.len() + y.len() - shared)
     }
 
-    /// Pages that are like each other: words of one text, some changed.
+    /// Similar pages: all have words of the same text, with up to five changes.
     fn page() -> impl Strategy<Value = Page> {
         let words = (0..60_u64, prop::collection::vec((0..60_usize, 100..103_u64), 0..6));
         (words, 1..3_u64, any::<bool>()).prop_map(|((length, changes), site, is_text)| {
             let mut words: Vec<u64> = (0..length).map(|at| at % 45).collect();
             for (at, word) in changes {
-                if let Some(place) = words.get_mut(at) {
-                    *place = word;
+                if let Some(changed) = words.get_mut(at) {
+                    *changed = word;
                 }
             }
             (words, site, is_text)
@@ -166,7 +175,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(2_000))]
 
         #[test]
-        fn it_is_what_its_definition_says(a in page(), b in page()) {
+        fn copies_decides_as_its_definition_says(a in page(), b in page()) {
             for percent in [[85, 90, 80], [60, 55, 90]] {
                 let [text, within, across] = percent;
                 let policy: Policy =
@@ -175,15 +184,15 @@ mod tests {
                 let (x, y) = (sign(&mut signer, &a), sign(&mut signer, &b));
                 prop_assert_eq!(policy.similar(&x, &y), is_copy::<2>(&a, &b, percent));
                 prop_assert_eq!(x.content() == y.content(), a == b);
-                // No pair is F that is not above the threshold by which it is searched for.
-                let least = policy.metric().unwrap();
-                let admitted = least.exceeded_by(x.shared_with(&y).into(), x.size().into(), y.size().into());
-                prop_assert!(!policy.similar(&x, &y) || admitted || x.content() == y.content());
+                // Every pair that F accepts also passes the threshold of the candidates.
+                let lowest = policy.metric().unwrap();
+                let passes = lowest.exceeded_by(x.shared_with(&y).into(), x.size().into(), y.size().into());
+                prop_assert!(!policy.similar(&x, &y) || passes || x.content() == y.content());
             }
         }
 
         #[test]
-        fn content_is_jaccard_of_the_main_content(a in page(), b in page()) {
+        fn content_decides_like_jaccard_on_the_main_content(a in page(), b in page()) {
             let policy: Policy = "content".parse().unwrap();
             let mut signer = Signer::new(policy);
             let (x, y) = (sign(&mut signer, &a), sign(&mut signer, &b));
@@ -201,13 +210,14 @@ mod tests {
     }
 
     #[test]
-    fn a_pair_that_is_f_shares_a_key_almost_surely() {
-        // Two hundred pairs of words, of which each changed word touches two: 180 of 220, and 186 of 214.
+    fn near_duplicates_share_a_key_almost_surely() {
+        // A text has 200 word pairs, and each changed word changes two. 10 changes give 180/220, and 7 give
+        // 186/214.
         for (policy, changes, shared) in [("copies:across=0.8", 10, 180), ("copies", 7, 186)] {
             let policy: Policy = policy.parse().unwrap();
             let mut signer = Signer::new(policy);
             let mut random = Random::new(5);
-            let (mut pairs, mut apart) = (0, 0);
+            let (mut pairs, mut missed) = (0, 0);
             for _ in 0..6_000 {
                 let text: Vec<u64> = (0..200).map(|_| random.number()).collect();
                 let mut changed = text.clone();
@@ -218,24 +228,25 @@ mod tests {
                 policy.keys(&a, |key| {
                     keys.insert(key);
                 });
-                let mut meet = false;
-                policy.keys(&b, |key| meet |= keys.contains(&key));
-                assert_eq!(meet, policy.linked(&a, &b));
-                (pairs, apart) = (pairs + 1, apart + u32::from(!meet));
+                let mut has_shared_key = false;
+                policy.keys(&b, |key| has_shared_key |= keys.contains(&key));
+                assert_eq!(has_shared_key, policy.linked(&a, &b));
+                (pairs, missed) = (pairs + 1, missed + u32::from(!has_shared_key));
             }
-            // At 0.818 a pair shares none of 16 bands of 4 with a probability of 1.2 in 10,000, and at 0.869 with less.
-            assert!(apart <= pairs / 2_000, "{policy}: {apart} of {pairs}");
+            // At J = 0.818 a pair shares none of 16 bands of 4 bytes with probability 0.00012, and at 0.869
+            // with less.
+            assert!(missed <= pairs / 2_000, "{policy}: {missed} of {pairs} pairs share no key");
         }
     }
 
     #[test]
-    fn a_page_and_a_plain_text_are_judged_by_their_sites() {
+    fn the_sites_decide_the_threshold_of_a_page_and_a_plain_text() {
         let policy: Policy = "copies".parse().unwrap();
         let mut signer = Signer::new(policy);
         let text: Vec<u64> = (0..100).collect();
         let mut changed = text.clone();
         (0..4).for_each(|at| changed[20 * at + 7] = 1_000);
-        // 92 of 108.
+        // The texts share 92 of 108 word pairs.
         let mut similar = |site: u64, texts: [bool; 2]| {
             let a = sign(&mut signer, &(text.clone(), 1, texts[0]));
             let b = sign(&mut signer, &(changed.clone(), site, texts[1]));

@@ -1,9 +1,10 @@
-//! What equal contents have in common, in words for people. Contents are made of words or tokens, so their texts may differ in all else.
+//! Says in words what equal contents share. Contents consist of words or tokens, so the texts of two equal
+//! contents may differ in everything else.
 
 use super::{Policy, Tokens};
 
 impl Policy {
-    /// What two pages have in common whose contents are equal, in words. Their texts may differ in all else.
+    /// Says in words what two pages with equal contents share. Everything else in their texts may differ.
     #[must_use]
     pub const fn equality(&self) -> &'static str {
         match self {
@@ -17,7 +18,7 @@ impl Policy {
                 "the same words in the main content on one site (punctuation and case ignored)"
             }
             Self::BySite { .. } => "the same words on one site (punctuation and case ignored)",
-            // A shorter text has no chunks of lines.
+            // Below 20 words a text has no chunks of lines.
             Self::Overlap { .. } => {
                 "the same words (punctuation and case ignored), from 20 words on in the same lines"
             }
@@ -25,7 +26,7 @@ impl Policy {
         }
     }
 
-    /// What it makes of a text: words or tokens.
+    /// The units of a content, in words: `words` or `tokens`.
     #[must_use]
     pub const fn units(&self) -> &'static str {
         if self.reads_code_tokens() || self.reads_source_tokens() { "tokens" } else { "words" }
@@ -37,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_is_told_that_texts_are_the_same() {
+    fn the_description_speaks_of_words_or_tokens_and_never_of_equal_texts() {
         for (policy, words) in [
             ("jaccard", "the same words (punctuation and case ignored)"),
             ("jaccard:tokens=code", "the same tokens (white space ignored)"),

@@ -1,43 +1,48 @@
-//! `imatch`: one of several fingerprints is equal, each of the words of a text that are in one lexicon.
+//! The policy `imatch`: at least one of several fingerprints is equal. Each fingerprint covers the words of a
+//! text that are in one lexicon.
 //!
-//! I-Match of Chowdhury, Frieder, Grossman, McCabe (*Collection statistics for fast duplicate document detection*, TOIS 2002) with the
-//! random lexicons of Kolcz, Chowdhury, Alspector (*Improved robustness of signature-based near-replica detection via lexicon
-//! randomization*, KDD 2004). The first lexicon has the words that are neither common nor rare in the collection: those whose
-//! weight is between two shares of the greatest one. A text's fingerprint is the hash of the set of its words in the lexicon. Each of L
-//! further lexicons is the first one without a random third of its words. An edit that changes
-//! the first fingerprint leaves that of a lexicon without the edited words. Near-duplicates have at least one of the L + 1
-//! fingerprints in common.
+//! This is I-Match of Chowdhury, Frieder, Grossman, McCabe (*Collection statistics for fast duplicate
+//! document detection*, TOIS 2002) with the random lexicons of Kolcz, Chowdhury, Alspector (*Improved
+//! robustness of signature-based near-replica detection via lexicon randomization*, KDD 2004).
 //!
-//! Both papers vary their parameters, and their texts were not at hand: the shares, the third and the number of lexicons are ours
-//! (FreeDiscovery, an implementation of the same papers, keeps 0.7 of the words). And ours is that a text with fewer than [`WORDS_MIN`] different words in a lexicon has no fingerprint there:
-//! texts that have hardly anything of it in them would otherwise all be one.
+//! The first lexicon has the words that are neither common nor rare in the collection. Their weight is
+//! between two percentages of the greatest weight. The fingerprint of a text is the hash of the set of its
+//! words in the lexicon. Each of L further lexicons is the first one without a random third of its words. An
+//! edit that changes the first fingerprint does not change the fingerprint of a lexicon without the edited
+//! words. Near-duplicates share at least one of the L + 1 fingerprints.
+//!
+//! Both papers vary their parameters, and their texts were not available. Therefore the percentages, the
+//! third, and the number of lexicons are choices of Doppel. FreeDiscovery, another implementation of the
+//! papers, keeps 0.7 of the words. Doppel also requires [`WORDS_MIN`] different words for a fingerprint.
+//! Without this minimum, all texts with hardly any words in a lexicon would be near-duplicates.
 
-use super::fingerprints::NONE;
+use super::fingerprints::MISSING;
 use crate::stable_hash64;
 use crate::tables::Tables;
 
-/// The most random lexicons.
+/// The largest number of random lexicons.
 pub(super) const LEXICONS_MAX: u32 = crate::tables::LEXICONS as u32 - 1;
 
-/// The fewest words of a fingerprint.
+/// The smallest number of different words for which there is a fingerprint.
 pub(super) const WORDS_MIN: usize = 5;
 
-/// The parameters of a signature.
+/// The lexicons for which a signature has fingerprints.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Lexicons {
-    /// Random ones.
+    /// Number of random lexicons.
     pub(super) random: u32,
-    /// Bounds of the weight of a word in the first lexicon, in percent of the greatest.
+    /// Minimum weight of a word in the first lexicon, in percent of the greatest weight.
     pub(super) idf_from: u32,
+    /// Maximum weight of a word in the first lexicon, in percent of the greatest weight.
     pub(super) idf_to: u32,
 }
 
-/// How many fingerprints a content has.
+/// The number of fingerprints of a content: one for each random lexicon, and one for the first lexicon.
 pub(super) const fn fingerprints(random: u32) -> u32 {
     random + 1
 }
 
-/// Appends the fingerprints of a sequence of terms. `words` is scratch.
+/// Appends the fingerprints of a sequence of terms to the payload. `words` is a scratch buffer.
 pub(super) fn sign(
     terms: &[u64],
     lexicons: Lexicons,
@@ -45,8 +50,9 @@ pub(super) fn sign(
     words: &mut Vec<u64>,
     payload: &mut Vec<u8>,
 ) {
-    let share = |percent: u32| u64::from(tables.weight_max()) * u64::from(percent);
-    let bounds = share(lexicons.idf_from)..=share(lexicons.idf_to);
+    // Weights are compared with percentages of the greatest weight, so both sides are multiplied by 100.
+    let percent_of_max = |percent: u32| u64::from(tables.weight_max()) * u64::from(percent);
+    let bounds = percent_of_max(lexicons.idf_from)..=percent_of_max(lexicons.idf_to);
     words.clear();
     words.extend(terms.iter().filter(|term| bounds.contains(&(100 * u64::from(tables.weight(**term))))));
     words.sort_unstable();
@@ -56,7 +62,7 @@ pub(super) fn sign(
         bytes.clear();
         let kept = words.iter().filter(|word| tables.has(lexicon, **word));
         bytes.extend(kept.flat_map(|word| word.to_le_bytes()));
-        let fingerprint = if bytes.len() < 8 * WORDS_MIN { NONE } else { stable_hash64(&bytes) };
+        let fingerprint = if bytes.len() < 8 * WORDS_MIN { MISSING } else { stable_hash64(&bytes) };
         payload.extend(fingerprint.to_le_bytes());
     }
 }
@@ -73,7 +79,8 @@ mod tests {
     use crate::stable_hash128;
     use crate::tables::{Sample, log2};
 
-    /// As the papers say it, one lexicon and one word at a time; of the tables it takes the lexicons alone.
+    /// A direct implementation of the papers, one lexicon and one word at a time. Of the tables it uses only
+    /// the lexicons.
     fn slow(terms: &[u64], lexicons: Lexicons, texts: &[Vec<u64>], tables: &Tables) -> Vec<u64> {
         let distinct: BTreeSet<&Vec<u64>> = texts.iter().filter(|text| !text.is_empty()).collect();
         let greatest = log2(distinct.len().max(1) as u64 + 1, 1);
@@ -114,7 +121,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn fingerprints_are_those_of_the_papers_bit_for_bit(
+        fn fingerprints_equal_those_of_the_papers_bit_for_bit(
             texts in prop::collection::vec(text(), 1..12), random in 0..=LEXICONS_MAX,
             idf_from in 0..50_u32, idf_to in 50..=100_u32,
         ) {
@@ -127,24 +134,24 @@ mod tests {
         }
 
         #[test]
-        fn whatever_has_a_fingerprint_in_common_has_a_key_in_common(
+        fn payloads_share_a_key_exactly_if_they_share_a_fingerprint(
             a in prop::collection::vec(0..3_u64, 11), b in prop::collection::vec(0..3_u64, 11),
         ) {
             let payload = |all: &[u64]| all.iter().flat_map(|one| one.to_le_bytes()).collect::<Vec<u8>>();
             let keys = |all: &[u64]| {
-                let mut found = Vec::new();
-                keys(&payload(all), |key| found.push(key));
-                found
+                let mut keys_of_payload = Vec::new();
+                keys(&payload(all), |key| keys_of_payload.push(key));
+                keys_of_payload
             };
-            let meets = keys(&a).iter().any(|key| keys(&b).contains(key));
-            prop_assert_eq!(equal(&payload(&a), &payload(&b)) > 0, meets);
+            let has_shared_key = keys(&a).iter().any(|key| keys(&b).contains(key));
+            prop_assert_eq!(equal(&payload(&a), &payload(&b)) > 0, has_shared_key);
         }
     }
 
     #[test]
-    fn rare_and_common_words_and_their_order_do_not_matter() {
+    fn rare_words_common_words_and_word_order_do_not_change_fingerprints() {
         let word = |number: u64| stable_hash64(&number.to_le_bytes());
-        // Words 0 to 9 are in every text; 100 to 119 in a quarter of them; all others in one.
+        // Words 0 to 9 are in every text, words 100 to 119 in every fourth, and every other word in one text.
         let texts: Vec<Vec<u64>> = (0..16_u64)
             .map(|text| {
                 let own = 1_000 * (1 + text);
@@ -159,11 +166,11 @@ mod tests {
         let middle: Vec<u64> = (100..120).collect();
         let mut others: Vec<u64> = middle.iter().rev().copied().chain([0, 3, 3, 5_000, 777]).collect();
         assert_eq!(equal(&signed(&middle), &signed(&others)), 11);
-        // Without one of them the first fingerprint is another one, and that of a lexicon which lacks the word is not.
+        // Removing one word changes the first fingerprint, but not those of the lexicons that lack the word.
         others.retain(|number| *number != 104);
-        let (left, of) = (equal(&signed(&middle), &signed(&others)), signed(&others).len() / 8);
-        assert!((1..11).contains(&left) && of == 11, "{left} of {of}");
-        // Four words are too few.
+        let (equal_ones, all) = (equal(&signed(&middle), &signed(&others)), signed(&others).len() / 8);
+        assert!((1..11).contains(&equal_ones) && all == 11, "{equal_ones} of {all}");
+        // Four words are too few for a fingerprint.
         assert_eq!(equal(&signed(&middle[..4]), &signed(&middle[..4])), 0);
     }
 }

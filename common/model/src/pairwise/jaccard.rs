@@ -1,19 +1,23 @@
-//! `jaccard`: the exact Jaccard coefficient of the sets of shingles, of 5 tokens unless told otherwise, is above tau.
+//! The policy `jaccard`: the Jaccard coefficient of the sets of shingles is above tau. A shingle has 5 tokens
+//! by default.
 //!
-//! It is decided in integers ([`Tau::exceeded_by`]). Candidates come from the bands of the sketch; a pair that shares none is
-//! not linked, so the relation is F and a common band.
+//! The comparison is exact, in integers ([`Tau::exceeded_by`]). Candidates come from the bands of the sketch.
+//! A pair that shares no band is not linked, so the link relation is F and a shared band.
 
 use super::Comparison;
 use crate::Tau;
 use crate::signature::Signature;
 
+/// Compares two contents that differ, and counts the shingles that they share.
 pub(super) fn compare(tau: Tau, a: &Signature, b: &Signature) -> Comparison {
     let shared = a.shared_with(b);
-    // Both sizes are of inputs that are far from the limits of a number.
-    let either = a.size().saturating_add(b.size()).saturating_sub(shared);
-    Comparison::of((shared, either), exceeded(tau, shared, a, b))
+    // Input limits keep both sizes far below the limit of a u32.
+    let union = a.size().saturating_add(b.size()).saturating_sub(shared);
+    Comparison::new(shared, union, exceeded(tau, shared, a, b))
 }
 
+/// Whether the coefficient is above tau. Like [`compare`], but counts shared shingles only if the sizes do
+/// not rule it out.
 pub(super) fn similar(tau: Tau, a: &Signature, b: &Signature) -> bool {
     exceeded(tau, a.size().min(b.size()), a, b) && exceeded(tau, a.shared_with(b), a, b)
 }

@@ -1,19 +1,27 @@
-//! Keys: two contents are candidates when they have one in common.
+//! Keys of signatures. Two contents are candidates if they share a key.
 //!
-//! Where F is a coefficient of Jaccard they are the bands of the sketch, of which a pair at tau shares one almost surely, and the link
-//! relation asks for it. For every other policy each pair that is F shares a key, so the relation is F alone.
+//! If F is a Jaccard coefficient above a threshold, the keys are the bands of the sketch. A pair at the
+//! threshold shares a band almost surely. The link relation requires a shared band, so that a missed pair is
+//! not linked at all.
+//!
+//! Invariant: under every other policy, every pair that F accepts shares a key. There the link relation is F
+//! alone.
 
 use super::{
     Bands, Policy, combined, fingerprints, multi_simhash, overlap, projection, simhash, supershingle,
 };
 use crate::signature::Signature;
 
-/// A key: what it is compared by above the low byte, which is the number of the key among those of a signature; of more than 256 keys
-/// several have one number.
+/// A key: a value above the low byte, and in the low byte the number of the key within its signature.
+///
+/// The number is that of the band, piece, or fingerprint. If a signature has more than 256 keys, several keys
+/// have the same number.
 pub type Key = u64;
 
 impl Policy {
-    /// The bands of a sketch, where there is one: a pair at tau shares at least one of them almost surely.
+    /// The bands into which the policy cuts a sketch. `None` if the policy has no [metric](Self::metric).
+    ///
+    /// A pair at the threshold shares at least one band almost surely.
     #[must_use]
     pub fn bands(&self) -> Option<Bands> {
         self.metric().map(Bands::for_tau)
@@ -42,7 +50,7 @@ impl Policy {
         }
     }
 
-    /// Whether two contents are candidates for the link relation.
+    /// Whether two contents can be linked by similarity: they share a band, or the policy has no bands.
     #[must_use]
     pub fn meets(&self, a: &Signature, b: &Signature) -> bool {
         self.bands().is_none_or(|bands| bands.meet(a.sketch(), b.sketch()))

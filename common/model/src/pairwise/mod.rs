@@ -1,21 +1,23 @@
 //! The pairwise near-duplicate function F of each policy, and the keys that find candidates for it.
 //!
-//! A [`Policy`] owns its signature, F, its measure, its candidates, and a bound on lengths if it has one. Whatever it is, two equal
-//! contents are near-duplicates, unless they have no tokens: a content without tokens is never a duplicate. A content of fewer
-//! than [`TOKENS_MIN`] tokens is a near-duplicate only of an equal content, never by similarity.
+//! A [`Policy`] defines its signature, F, its measure of similarity, its keys, and a bound on lengths if it
+//! has one. Two contents are *candidates* if they share a key. Under every policy:
+//!
+//! - Equal contents are near-duplicates, but a content without tokens is never a near-duplicate.
+//! - A content of fewer than [`TOKENS_MIN`] tokens is a near-duplicate only of equal contents.
 //!
 //! | module | policy | F |
 //! |---|---|---|
 //! | `jaccard` | `jaccard`, the default | the Jaccard coefficient of the sets of shingles is above tau |
 //! | `supershingle` | `supershingle` | at least two of six supershingles are equal |
 //! | `projection` | `projection` | at least 372 of 384 bits agree |
-//! | `combined` | `combined`, `by-site` | both of these; across sites the projection alone |
+//! | `combined` | `combined`, `by-site` | both of the above; across sites only the projection |
 //! | `simhash` | `simhash` | at most 3 of 64 bits differ |
-//! | `imatch` | `imatch` | one of eleven fingerprints of words is equal |
-//! | `multi_simhash` | `multi-simhash` | in one of five lexicons, fewer than 3 of 32 bits differ |
-//! | `content` | `content` | as `jaccard`, over the main content |
-//! | `copies` | `copies` | the Jaccard coefficient of the sets of pairs of words of the main content is above one of three thresholds |
-//! | `overlap` | `overlap` | at least 15 fingerprints of every four lines are shared |
+//! | `imatch` | `imatch` | at least one of eleven fingerprints of words is equal |
+//! | `multi_simhash` | `multi-simhash` | in at least one of five lexicons, fewer than 3 of 32 bits differ |
+//! | `content` | `content` | like `jaccard`, over the main content |
+//! | `copies` | `copies` | the Jaccard coefficient of the main contents' word pairs is above a threshold |
+//! | `overlap` | `overlap` | at least 15 fingerprints of four lines each are shared |
 //!
 //! ```
 //! use doppel_model::pairwise::Policy;
@@ -40,8 +42,8 @@ mod imatch;
 mod jaccard;
 mod keys;
 mod multi_simhash;
-mod named;
 mod overlap;
+mod policy_text;
 mod projection;
 mod signer;
 mod simhash;
@@ -55,8 +57,8 @@ use serde::{Deserialize, Serialize};
 pub use bands::{BandKeys, Bands, COLLISION_PROBABILITY};
 pub use criteria::Criterion;
 pub use keys::Key;
-pub use named::PolicyError;
 pub use overlap::chunks;
+pub use policy_text::PolicyError;
 pub use signer::{Features, Signer};
 pub use similarity::Similarity;
 pub use sites::Sites;
@@ -65,108 +67,107 @@ pub use tokens::Tokens;
 use crate::Tau;
 use crate::signature::{Kind, SHINGLE_TOKENS, Signature};
 
-/// Contents of fewer tokens are never duplicates by similarity. Otherwise unrelated short texts would collapse
-/// into one giant group.
+/// Contents of fewer tokens are never duplicates by similarity, or short texts would form one giant group.
 pub const TOKENS_MIN: u32 = 20;
 
-/// How two contents are compared. It is chosen when a collection is created and never changes.
+/// How the contents of a collection are compared. The policy of a collection never changes.
 ///
-/// As text it is the name and all parameters, such as `jaccard:tau=0.9`, but `tokens`, and `words` of `jaccard`, where they are the
-/// default's. Text that is read may leave out all that are.
+/// The text form is the name and all parameters, such as `jaccard:tau=0.9`. It leaves out `tokens`, and
+/// `words` of `jaccard`, if they have their default value. All parameters are optional in text to parse.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Policy {
-    /// See the module `jaccard`.
+    /// Sets of shingles above a Jaccard threshold; see the module `jaccard`.
     Jaccard {
-        /// Two contents are near-duplicates when their Jaccard coefficient is above this threshold.
+        /// Near-duplicates have a Jaccard coefficient above this threshold.
         tau: Tau,
-        /// Words of a shingle, in [`SHINGLE_TOKENS_RANGE`](crate::signature::SHINGLE_TOKENS_RANGE).
+        /// Number of words in a shingle, in [`SHINGLE_TOKENS_RANGE`](crate::signature::SHINGLE_TOKENS_RANGE).
         words: u32,
-        /// What is compared.
+        /// Which tokens are compared.
         tokens: Tokens,
     },
-    /// See the module `supershingle`.
+    /// Equal supershingles; see the module `supershingle`.
     Supershingle {
-        /// The least number of equal supershingles, 1 to 6.
+        /// Minimum number of equal supershingles, 1 to 6.
         equal: u32,
-        /// Words of a shingle.
+        /// Number of words in a shingle, 1 to 16.
         words: u32,
-        /// What is compared.
+        /// Which tokens are compared.
         tokens: Tokens,
     },
-    /// See the module `projection`.
+    /// Agreeing bits of a random projection; see the module `projection`.
     Projection {
-        /// The least number of agreeing bits, 361 to 384.
+        /// Minimum number of agreeing bits, 361 to 384.
         agreeing: u32,
-        /// What is compared.
+        /// Which tokens are compared.
         tokens: Tokens,
     },
-    /// See the module `combined`.
+    /// Equal supershingles and agreeing bits; see the module `combined`.
     Combined {
-        /// The least number of equal supershingles, 1 to 6.
+        /// Minimum number of equal supershingles, 1 to 6.
         equal: u32,
-        /// The least number of agreeing bits, up to 384.
+        /// Minimum number of agreeing bits, 0 to 384.
         agreeing: u32,
-        /// What is compared.
+        /// Which tokens are compared.
         tokens: Tokens,
     },
-    /// See the module `combined`.
+    /// Like `Combined` within a site, and like `Projection` across sites; see the module `combined`.
     BySite {
-        /// The least number of agreeing bits of a pair on two sites, 361 to 384.
+        /// Minimum number of agreeing bits of a pair on two sites, 361 to 384.
         across: u32,
-        /// The least number of equal supershingles of a pair on one site, 1 to 6.
+        /// Minimum number of equal supershingles of a pair on one site, 1 to 6.
         equal: u32,
-        /// The least number of agreeing bits of a pair on one site, up to 384.
+        /// Minimum number of agreeing bits of a pair on one site, 0 to 384.
         agreeing: u32,
-        /// What a site is.
+        /// Which pages form a site.
         site: Sites,
-        /// What is compared.
+        /// Which tokens are compared.
         tokens: Tokens,
     },
-    /// See the module `simhash`.
+    /// Few differing bits of a simhash; see the module `simhash`.
     Simhash {
-        /// The greatest number of bits that differ, up to 6.
+        /// Maximum number of differing bits, 0 to 6.
         differing: u32,
     },
-    /// See the module `imatch`.
+    /// Equal fingerprints of words; see the module `imatch`.
     Imatch {
-        /// Random lexicons, beside the one that they are parts of.
+        /// Number of random lexicons, 0 to 16. Each is a part of the first lexicon, which is not counted.
         lexicons: u32,
-        /// The least weight of a word in a lexicon, in percent of the greatest weight.
+        /// Minimum weight of a word in a lexicon, in percent of the greatest weight, 0 to 49.
         idf_from: u32,
-        /// The greatest one.
+        /// Maximum weight of a word in a lexicon, in percent of the greatest weight, 50 to 100.
         idf_to: u32,
     },
-    /// See the module `multi_simhash`.
+    /// Near simhashes in several lexicons; see the module `multi_simhash`.
     MultiSimhash {
-        /// Words of a feature.
+        /// Number of words in a feature, 1 to 5.
         words: u32,
-        /// Lexicons, of which the first has all words.
+        /// Number of lexicons, 1 to 16. The first lexicon has all words.
         lexicons: u32,
-        /// The least distance that is too great.
+        /// The number of differing bits must be below this, 1 to 7.
         below: u32,
     },
-    /// See the module `content`.
+    /// Shingles of the main content above a Jaccard threshold; see the module `content`.
     Content {
-        /// Two contents are near-duplicates when the Jaccard coefficient of their main contents is above this threshold.
+        /// Main contents of near-duplicates have a Jaccard coefficient above this threshold.
         tau: Tau,
     },
-    /// See the module `copies`.
+    /// Word pairs of the main content above a Jaccard threshold; see the module `copies`.
     Copies {
-        /// The threshold of two plain texts.
+        /// Threshold of two plain texts.
         text: Tau,
-        /// That of a pair on one site.
+        /// Threshold of a pair on one site.
         within: Tau,
-        /// That of a pair on two sites.
+        /// Threshold of a pair on two sites.
         across: Tau,
-        /// What a site is.
+        /// Which pages form a site.
         site: Sites,
     },
-    /// See the module `overlap`.
+    /// Shared chunks of lines; see the module `overlap`.
     Overlap {
-        /// Lines of a chunk, 1 to 64.
+        /// Number of lines in a chunk, 1 to 64.
         lines: u32,
-        /// The least number of shared chunks, 1 to 255.
+        /// Minimum number of shared chunks, 1 to 255.
         shared: u32,
     },
 }
@@ -180,29 +181,29 @@ impl Default for Policy {
 /// The result of comparing two contents.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Comparison {
-    /// The policy's own measure.
+    /// The similarity of the contents, as the policy measures it.
     pub similarity: Similarity,
-    /// Whether the contents are the same.
+    /// Whether both have the same content hash.
     pub same_content: bool,
-    /// The value of F.
+    /// F: whether the contents are near-duplicates.
     pub similar: bool,
 }
 
 impl Comparison {
-    /// Of two contents that differ.
-    fn of((shared, of): (u32, u32), similar: bool) -> Self {
+    /// The result for two different contents that share `shared` of `of` units.
+    fn new(shared: u32, of: u32, similar: bool) -> Self {
         Self { similarity: Similarity { shared, of }, same_content: false, similar }
     }
 }
 
 impl Policy {
-    /// `jaccard` with this threshold, and shingles of five words.
+    /// The policy `jaccard` with this threshold, and shingles of five words.
     #[must_use]
     pub const fn jaccard(tau: Tau) -> Self {
         Self::Jaccard { tau, words: SHINGLE_TOKENS as u32, tokens: Tokens::Words }
     }
 
-    /// Compares `a` with `b`.
+    /// Compares two contents by their signatures.
     #[must_use]
     pub fn compare(&self, a: &Signature, b: &Signature) -> Comparison {
         if a.content() == b.content() {
@@ -212,37 +213,37 @@ impl Policy {
         let mut comparison = match *self {
             Self::Jaccard { tau, .. } | Self::Content { tau } => jaccard::compare(tau, a, b),
             Self::Copies { text, within, across, .. } => {
-                jaccard::compare(copies::Pair::of(a, b).threshold(text, within, across), a, b)
+                jaccard::compare(copies::PairKind::of(a, b).threshold(text, within, across), a, b)
             }
             Self::Supershingle { equal, .. } => {
                 let shared = supershingle::equal(a.payload(), b.payload());
-                Comparison::of((shared, supershingle::SUPERSHINGLES as u32), shared >= equal)
+                Comparison::new(shared, supershingle::SUPERSHINGLES as u32, shared >= equal)
             }
             Self::Projection { agreeing, .. } => {
                 let bits = projection::agreeing(a.payload(), b.payload());
-                Comparison::of((bits, projection::BITS), bits >= agreeing)
+                Comparison::new(bits, projection::BITS, bits >= agreeing)
             }
             Self::Combined { equal, agreeing, .. } => {
-                let (supershingles, bits) = combined::measure(a.payload(), b.payload());
-                Comparison::of((bits, projection::BITS), supershingles >= equal && bits >= agreeing)
+                let measured = combined::measure(a.payload(), b.payload());
+                Comparison::new(measured.bits, projection::BITS, measured.is_at_least(equal, agreeing))
             }
             Self::BySite { across, equal, agreeing, .. } => {
-                let (supershingles, bits) = combined::measure(a.payload(), b.payload());
-                let within = supershingles >= equal && bits >= agreeing;
+                let measured = combined::measure(a.payload(), b.payload());
                 let is_one_site = combined::is_one_site(a.payload(), b.payload());
-                Comparison::of((bits, projection::BITS), if is_one_site { within } else { bits >= across })
+                let (equal, agreeing) = if is_one_site { (equal, agreeing) } else { (0, across) };
+                Comparison::new(measured.bits, projection::BITS, measured.is_at_least(equal, agreeing))
             }
             Self::Simhash { differing } => {
                 let bits = simhash::agreeing(a.payload(), b.payload());
-                Comparison::of((bits, simhash::BITS), simhash::BITS - bits <= differing)
+                Comparison::new(bits, simhash::BITS, simhash::BITS - bits <= differing)
             }
             Self::Imatch { lexicons, .. } => {
                 let shared = fingerprints::equal(a.payload(), b.payload());
-                Comparison::of((shared, imatch::fingerprints(lexicons)), shared > 0)
+                Comparison::new(shared, imatch::fingerprints(lexicons), shared > 0)
             }
             Self::MultiSimhash { below, .. } => {
                 let bits = multi_simhash::agreeing(a.payload(), b.payload());
-                Comparison::of((bits, multi_simhash::BITS), multi_simhash::BITS - bits < below)
+                Comparison::new(bits, multi_simhash::BITS, multi_simhash::BITS - bits < below)
             }
             Self::Overlap { shared, .. } => overlap::compare(shared, a, b),
         };
@@ -254,19 +255,20 @@ impl Policy {
     #[must_use]
     pub fn similar(&self, a: &Signature, b: &Signature) -> bool {
         match *self {
-            // It need not count where the sizes forbid it.
+            // Faster than `compare`: no hashes are counted if the sizes alone rule out F.
             Self::Jaccard { tau, .. } | Self::Content { tau } if a.content() != b.content() => {
                 self.comparable(a) && self.comparable(b) && jaccard::similar(tau, a, b)
             }
             Self::Copies { text, within, across, .. } if a.content() != b.content() => {
-                let tau = copies::Pair::of(a, b).threshold(text, within, across);
+                let tau = copies::PairKind::of(a, b).threshold(text, within, across);
                 self.comparable(a) && self.comparable(b) && jaccard::similar(tau, a, b)
             }
             _ => self.compare(a, b).similar,
         }
     }
 
-    /// Whether contents of sizes `a` and `b`, which have at most `shared_max` in common, may be near-duplicates by similarity.
+    /// Whether contents of sizes `a` and `b` that share at most `shared_max` hashes may be near-duplicates by
+    /// similarity. Always true for a policy without a [metric](Self::metric).
     #[inline]
     #[must_use]
     pub fn admits(&self, shared_max: u32, a: u32, b: u32) -> bool {
@@ -276,20 +278,22 @@ impl Policy {
         }
     }
 
-    /// The threshold where F is Jaccard's coefficient above it, and the least one where it depends on the pair: the one measure here that
-    /// is a metric, bounds lengths exactly, and is bounded by parity bitmaps. No pair is F that is not above it. None elsewhere: whatever
-    /// rests on these does without.
+    /// The threshold, if F is a Jaccard coefficient above a threshold. `None` for every other policy.
+    ///
+    /// If the threshold depends on the pair, this is the lowest one, so every pair that F accepts is above
+    /// it. Only the Jaccard coefficient gives a metric, exact bounds on lengths, and bounds by parity
+    /// bitmaps. Code that relies on them must do without if this is `None`.
     #[inline]
     #[must_use]
     pub const fn metric(&self) -> Option<Tau> {
         match self {
             Self::Jaccard { tau, .. } | Self::Content { tau } => Some(*tau),
-            Self::Copies { text, within, across, .. } => Some(copies::least(*text, *within, *across)),
+            Self::Copies { text, within, across, .. } => Some(copies::lowest(*text, *within, *across)),
             _ => None,
         }
     }
 
-    /// The kind of its signatures. No other one is compared.
+    /// The kind of the policy's signatures. The policy compares no other kind.
     #[must_use]
     pub const fn kind(&self) -> Kind {
         match self {
@@ -307,7 +311,7 @@ impl Policy {
         }
     }
 
-    /// Whether a signature is one of this policy.
+    /// Whether this policy can have made a signature: the kind and the form of the payload fit.
     #[must_use]
     pub fn accepts(&self, signature: &Signature) -> bool {
         let is_payload = match self {
@@ -321,7 +325,7 @@ impl Policy {
                 signature.payload().len() == 8 * imatch::fingerprints(*lexicons) as usize
             }
             Self::MultiSimhash { lexicons, .. } => {
-                signature.payload().len() == multi_simhash::bytes(*lexicons)
+                signature.payload().len() == multi_simhash::payload_bytes(*lexicons)
             }
             Self::Content { .. } => content::is_payload(signature),
             Self::Copies { .. } => copies::is_payload(signature),
@@ -330,19 +334,19 @@ impl Policy {
         signature.kind() == self.kind() && is_payload
     }
 
-    /// Whether F reads the site: then a content is a text on a site, and copies on two sites are two contents.
+    /// Whether F reads the site of a page. If it does, copies on two sites are two contents.
     #[must_use]
     pub const fn reads_site(&self) -> bool {
         self.sites().is_some()
     }
 
-    /// Whether its signatures are made of the lines of a page.
+    /// Whether signatures are made from the lines of a page.
     #[must_use]
     pub const fn reads_lines(&self) -> bool {
         matches!(self, Self::Overlap { .. })
     }
 
-    /// What a site is, where F reads it.
+    /// Which pages form a site. `None` if F does not read the site.
     #[must_use]
     pub const fn sites(&self) -> Option<Sites> {
         match self {
@@ -351,36 +355,37 @@ impl Policy {
         }
     }
 
-    /// Whether its signatures are made of the words of a page rather than of its tokens ([`Features::terms`]).
+    /// Whether signatures are made from a page's terms ([`Features::terms`]) instead of its tokens.
     #[must_use]
     pub const fn reads_terms(&self) -> bool {
-        // Terms are read for what tables say of them.
+        // Exactly the policies with tables read terms, because tables hold the weights of terms.
         self.reads_tables()
     }
 
-    /// Whether its signatures depend on [`Tables`](crate::tables::Tables), too, which are then learnt before the first of them is made.
+    /// Whether signers need [`Tables`](crate::tables::Tables), which are learnt before the first signature.
     #[must_use]
     pub const fn reads_tables(&self) -> bool {
         matches!(self, Self::Imatch { .. } | Self::MultiSimhash { .. })
     }
 
-    /// Whether F reads the main content of a page in place of all its text.
+    /// Whether F reads only the main content of a page, instead of all its text.
     #[must_use]
     pub const fn reads_main(&self) -> bool {
         matches!(self, Self::Content { .. } | Self::Copies { .. })
     }
 
-    /// Whether `signature` may be a duplicate by similarity: it has at least [`TOKENS_MIN`] tokens, and is one of this policy. Of
-    /// another policy's nothing can be told: where both have nothing to compare, all of it would agree.
+    /// Whether a content may be a near-duplicate by similarity: it has at least [`TOKENS_MIN`] tokens, and
+    /// this policy [accepts](Self::accepts) its signature. Signatures of other policies could agree only
+    /// because both lack data.
     #[must_use]
     pub fn comparable(&self, signature: &Signature) -> bool {
         signature.tokens() >= TOKENS_MIN && self.accepts(signature)
     }
 
-    /// The link relation, whose connected components are the groups: equal contents, or contents for which F is true and that
-    /// [meet](Self::meets).
+    /// The link relation, whose connected components are the groups. Two contents are linked if F is true,
+    /// and if they are equal or [share a band](Self::meets).
     ///
-    /// It depends on the two contents alone, and not on what was compared earlier.
+    /// The relation depends on the two contents alone, not on earlier comparisons.
     #[must_use]
     pub fn linked(&self, a: &Signature, b: &Signature) -> bool {
         (a.content() == b.content() || self.meets(a, b)) && self.similar(a, b)

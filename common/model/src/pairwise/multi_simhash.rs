@@ -1,58 +1,76 @@
-//! `multi-simhash`: in one of several lexicons, fewer than so many of 32 bits differ.
+//! The policy `multi-simhash`: in at least one of several lexicons, the fingerprints differ in fewer than a
+//! given number of 32 bits.
 //!
-//! *Shingling based multi fingerprints simhash* (an evaluation on texts of the Million Book Project): a simhash whose features are sequences of
-//! words, without stop words and reduced to their stems. The weight of a feature is the sum of the inverse document
-//! frequencies of its words, so it counts once however often it comes. A text is filtered by each of L random lexicons first, and has
-//! a fingerprint of what is left; one lexicon's match is enough. At L = 1 nothing is filtered, as there, so the first lexicon has all
-//! words, and each of the others lacks a random third of them ([`tables`](crate::tables)). The defaults are those that were best there: two words,
-//! five lexicons, a distance below 3.
+//! The method is from *Shingling based multi fingerprints simhash*, an evaluation on texts of the Million
+//! Book Project. It is a simhash whose features are sequences of terms: words without stop words, reduced to
+//! their stems. The weight of a feature is the sum of the inverse document frequencies of its words. A
+//! feature counts once, however often it occurs.
 //!
-//! A text of which a lexicon leaves no feature has no fingerprint there, and the lexicon says nothing of it. The payload begins with a bit
-//! for each lexicon that says whether there is one.
+//! Each of L lexicons keeps a part of the words of a text, and the text has one fingerprint for the words
+//! that each lexicon keeps. A match in one lexicon is enough. The paper filters nothing at L = 1, so the
+//! first lexicon has all words. Every other lexicon lacks a random third of them ([`tables`](crate::tables)).
+//! The defaults were the best in the paper: two words per feature, five lexicons, a distance below 3.
 //!
-//! **Candidates.** With at most k differing bits, of k + 3 pieces of a fingerprint three at least are equal: a key for each choice of three
-//! pieces in each lexicon, fifty at k = 2 and five lexicons.
+//! If a lexicon leaves no feature of a text, the text has no fingerprint in that lexicon. The lexicon is then
+//! ignored in comparisons of the text. The payload begins with one bit per lexicon, which is set if there is
+//! a fingerprint.
+//!
+//! **Candidates.** Cut a fingerprint into k + 3 pieces. If at most k bits differ, at least three pieces are
+//! equal. So each choice of three pieces in each lexicon gives a key: fifty keys at k = 2 and five lexicons.
 
-use super::simhash::choices;
+use super::simhash::piece_masks;
 use super::supershingle::shingle;
 use crate::sketch::mix;
 use crate::tables::Tables;
 
-/// Bits of a fingerprint.
+/// Number of bits of a fingerprint.
 pub(super) const BITS: u32 = 32;
 
-/// The greatest distance that may be asked for: above, pieces are too short to mean anything.
+/// The largest value of the parameter `below`. With larger values the pieces are too short to select
+/// candidates.
 pub(super) const BELOW_MAX: u32 = 7;
 
-/// The most words of a feature.
+/// The largest number of words in a feature.
 pub(super) const WORDS_MAX: u32 = 5;
 
-/// The most lexicons: a bit each says which have a fingerprint.
+/// The largest number of lexicons. A payload has 16 bits that say which lexicons have a fingerprint.
 pub(super) const LEXICONS_MAX: u32 = u16::BITS;
 
-/// Bytes that say which lexicons have a fingerprint.
+/// Number of bytes that say which lexicons have a fingerprint.
 const PRESENT_BYTES: usize = 2;
 
-/// Parts the keys of the lexicons.
+/// Multiplier that makes equal pieces of different choices give different keys: 2^64 / golden ratio, odd.
 const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Bytes of a payload.
-pub(super) const fn bytes(lexicons: u32) -> usize {
+/// The length of a payload in bytes.
+pub(super) const fn payload_bytes(lexicons: u32) -> usize {
     PRESENT_BYTES + 4 * lexicons as usize
 }
 
-/// What signing needs between two contents.
+/// The parameters of a signature.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SignParameters {
+    /// Number of words in a feature.
+    pub(super) words: u32,
+    /// Number of lexicons.
+    pub(super) lexicons: u32,
+}
+
+/// Buffers that are reused from one signature to the next.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Scratch {
+    /// The terms that the current lexicon keeps.
     terms: Vec<u64>,
+    /// The weights of these terms.
     weights: Vec<u32>,
+    /// The features of the current lexicon, each with its weight.
     features: Vec<(u64, u64)>,
 }
 
-/// Appends the fingerprints of a sequence of terms, with features of so many words, in so many lexicons.
+/// Appends the fingerprints of a sequence of terms to the payload.
 pub(super) fn sign(
     terms: &[u64],
-    (words, lexicons): (u32, u32),
+    SignParameters { words, lexicons }: SignParameters,
     tables: &Tables,
     scratch: &mut Scratch,
     payload: &mut Vec<u8>,
@@ -63,7 +81,7 @@ pub(super) fn sign(
     let mut present = 0_u16;
     for lexicon in 0..lexicons.min(LEXICONS_MAX) {
         scratch.filter(terms, lexicon as usize, tables);
-        scratch.shingle(words);
+        scratch.make_features(words);
         present |= u16::from(!scratch.features.is_empty()) << lexicon;
         payload.extend(scratch.fingerprint().to_le_bytes());
     }
@@ -71,7 +89,7 @@ pub(super) fn sign(
 }
 
 impl Scratch {
-    /// What a lexicon has of a text.
+    /// Keeps the terms that are in a lexicon, with their weights.
     fn filter(&mut self, terms: &[u64], lexicon: usize, tables: &Tables) {
         self.terms.clear();
         self.terms.extend(terms.iter().filter(|term| tables.has(lexicon, **term)));
@@ -79,8 +97,8 @@ impl Scratch {
         self.weights.extend(self.terms.iter().map(|term| tables.weight(*term)));
     }
 
-    /// The features of that, each once.
-    fn shingle(&mut self, words: usize) {
+    /// Makes the distinct features of the kept terms.
+    fn make_features(&mut self, words: usize) {
         self.features.clear();
         let weights = self.weights.windows(words).map(|weights| weights.iter().copied().map(u64::from).sum());
         self.features.extend(self.terms.windows(words).map(shingle).zip(weights));
@@ -91,7 +109,7 @@ impl Scratch {
     fn fingerprint(&self) -> u32 {
         let mut votes = [0_i64; BITS as usize];
         for (feature, weight) in &self.features {
-            // Weights are far below the limit of a number.
+            // The sum of a few weights is far below the limit of an i64.
             let weight = *weight as i64;
             for (bit, votes) in votes.iter_mut().enumerate() {
                 *votes += if feature >> bit & 1 == 1 { weight } else { -weight };
@@ -101,7 +119,7 @@ impl Scratch {
     }
 }
 
-/// The fingerprints of a payload, with the numbers of their lexicons.
+/// The fingerprints of a payload as (number of the lexicon, fingerprint), in the order of the lexicons.
 fn fingerprints(payload: &[u8]) -> impl Iterator<Item = (u32, u32)> + '_ {
     let present = payload.first_chunk().map_or(0, |bytes| u16::from_le_bytes(*bytes));
     let all = payload.get(PRESENT_BYTES..).unwrap_or_default().chunks_exact(4);
@@ -109,7 +127,8 @@ fn fingerprints(payload: &[u8]) -> impl Iterator<Item = (u32, u32)> + '_ {
     (0..LEXICONS_MAX).zip(all).filter(move |(lexicon, _)| present >> lexicon & 1 == 1)
 }
 
-/// How many bits agree in the lexicon in which the most do; 0 where no lexicon has a fingerprint of both.
+/// The number of agreeing bits in the lexicon with the most agreeing bits. 0 if no lexicon has a fingerprint
+/// of both contents.
 pub(super) fn agreeing(a: &[u8], b: &[u8]) -> u32 {
     let mut best = 0;
     let mut others = fingerprints(b).peekable();
@@ -122,14 +141,15 @@ pub(super) fn agreeing(a: &[u8], b: &[u8]) -> u32 {
     best
 }
 
-/// One key for each choice of three of the pieces, in each lexicon.
+/// Calls `each` for every key. In each lexicon there is one key for each choice of three pieces.
 pub(super) fn keys(payload: &[u8], below: u32, mut each: impl FnMut(u64)) {
     let differing = below.clamp(1, BELOW_MAX) - 1;
     let choices_each = (differing + 3) * (differing + 2) * (differing + 1) / 6;
     for (lexicon, fingerprint) in fingerprints(payload) {
-        // That of a choice is the same whichever other lexicons have a fingerprint.
+        // Keys are numbered by lexicon, so a missing fingerprint does not shift the numbers of other
+        // lexicons.
         let mut number = u64::from(lexicon * choices_each);
-        choices(BITS, differing, |mask| {
+        piece_masks(BITS, differing, |mask| {
             let chosen = mix(SEED.wrapping_mul(number + 1)) ^ (u64::from(fingerprint) & mask);
             each((mix(chosen) << 8) | (number % 256));
             number += 1;
@@ -147,7 +167,7 @@ mod tests {
     use crate::tables::Sample;
     use crate::{ContentHash, stable_hash64};
 
-    /// As the paper says it, one lexicon, one bit and one feature at a time.
+    /// A direct implementation of the paper, one lexicon, one bit and one feature at a time.
     fn slow(terms: &[u64], words: usize, lexicons: usize, tables: &Tables) -> Vec<u8> {
         let (mut present, mut fingerprints) = (0_u16, Vec::new());
         for lexicon in 0..lexicons {
@@ -198,7 +218,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn fingerprints_are_those_of_the_paper_bit_for_bit(
+        fn fingerprints_equal_those_of_the_paper_bit_for_bit(
             texts in prop::collection::vec(prop::collection::vec((0..30_u64).prop_map(word), 0..50), 1..8),
             words in 1..=WORDS_MAX, lexicons in 1..=LEXICONS_MAX,
         ) {
@@ -209,14 +229,14 @@ mod tests {
             let (tables, mut scratch) = (Tables::learn("multi-simhash", &sample), Scratch::default());
             for text in &texts {
                 let mut payload = Vec::new();
-                sign(text, (words, lexicons), &tables, &mut scratch, &mut payload);
-                prop_assert_eq!(payload.len(), bytes(lexicons));
+                sign(text, SignParameters { words, lexicons }, &tables, &mut scratch, &mut payload);
+                prop_assert_eq!(payload.len(), payload_bytes(lexicons));
                 prop_assert_eq!(payload, slow(text, words as usize, lexicons as usize, &tables));
             }
         }
 
         #[test]
-        fn whatever_is_near_enough_in_a_lexicon_has_a_key_in_common(
+        fn payloads_that_are_near_in_a_lexicon_share_a_key(
             a in prop::collection::vec(any::<u32>(), 5), other in prop::collection::vec(any::<u32>(), 5), at in 0..5_usize,
             bits in prop::collection::vec(0..32_u32, 0..=6), present in any::<(u16, u16)>(),
         ) {
@@ -235,25 +255,26 @@ mod tests {
     fn there_are_ten_keys_for_each_lexicon_at_a_distance_below_three() {
         let keys = keys_of(&payload(0b1_0111, &[5; 5]), 3);
         assert_eq!(keys.len(), 40);
-        // Equal fingerprints of two lexicons have no key in common, and each key has a number of its own.
+        // Equal fingerprints of two lexicons share no key, and each key has another number.
         let distinct = |keys: &[u64]| keys.iter().collect::<std::collections::BTreeSet<_>>().len();
         let numbers: Vec<u64> = keys.iter().map(|key| key & 255).collect();
         assert_eq!(
             (distinct(&keys.iter().map(|key| key >> 8).collect::<Vec<_>>()), distinct(&numbers)),
             (40, 40)
         );
-        // Where there are more than 256, numbers come again.
+        // With more than 256 keys, several keys have the same number.
         assert_eq!(keys_of(&payload(u16::MAX, &[5; 16]), 7).len(), 16 * 84);
     }
 
     #[test]
-    fn a_lexicon_without_a_fingerprint_of_both_says_nothing() {
+    fn a_lexicon_without_a_fingerprint_of_both_contents_is_ignored() {
         let (a, b) = (payload(0b01, &[7, 0]), payload(0b10, &[7, 0]));
         assert_eq!((agreeing(&a, &b), agreeing(&a, &a), agreeing(&b, &b)), (0, 32, 32));
         assert!(keys_of(&payload(0, &[0; 5]), 3).is_empty());
-        // A text of one word has no feature of two.
+        // A text of one word has no feature of two words.
         let (tables, mut payload) = (Tables::learn("multi-simhash", &Sample::new()), Vec::new());
-        sign(&[word(1)], (2, 5), &tables, &mut Scratch::default(), &mut payload);
+        let parameters = SignParameters { words: 2, lexicons: 5 };
+        sign(&[word(1)], parameters, &tables, &mut Scratch::default(), &mut payload);
         assert_eq!(payload, [0; 22]);
     }
 }

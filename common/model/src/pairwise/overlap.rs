@@ -1,52 +1,60 @@
-//! `overlap`: at least so many of the 32-bit fingerprints of every four lines are shared.
+//! The policy `overlap`: two pages share at least T fingerprints of chunks of lines.
 //!
-//! Shivakumar and Garcia-Molina, *Finding near-replicas of documents on the Web*, WebDB 1998, section 2: the lines of a page are cut
-//! into chunks of four (or two), which do not overlap; each chunk has a 32-bit fingerprint; two pages are near-replicas when they
-//! share at least T distinct ones: 15 of four lines, 25 of two. What is left at the end of a page is a chunk, too. Equal texts are
-//! near-duplicates whatever their lines are, so a payload is the hash of the text; the set has the fingerprints.
+//! Shivakumar and Garcia-Molina, *Finding near-replicas of documents on the Web*, WebDB 1998, section 2. The
+//! lines of a page are cut into chunks of four or two lines, which do not overlap. The last chunk may be
+//! shorter. Each chunk has a 32-bit fingerprint. Two pages are near-replicas if they share at least T
+//! distinct fingerprints: 15 of four lines, or 25 of two lines.
 //!
-//! The measure counts the fingerprints of both pages, of those of either; equal texts have 1. F does not depend on it: a page and a
-//! much longer one that has all of it are near-duplicates.
+//! Equal texts are near-duplicates whatever their lines are, so the payload is the hash of the text. The set
+//! has the fingerprints. A text of fewer than [`TOKENS_MIN`](super::TOKENS_MIN) tokens has no fingerprints,
+//! so it is a near-duplicate only of its copies.
 //!
-//! A text of fewer than [`TOKENS_MIN`](super::TOKENS_MIN) tokens has no fingerprints: nothing but its copy is its near-duplicate.
+//! The similarity is the number of fingerprints in both pages, divided by the number in at least one. Equal
+//! texts have similarity 1. F does not depend on the similarity: a page is a near-duplicate of a much longer
+//! page that contains it.
 //!
-//! **Bounds.** A page has its [`CHUNKS_MAX`] least fingerprints, and F counts these. The least ones of a set and of a similar set are mostly
-//! the same, so long pages stay comparable; only what two pages share beyond these is not seen.
+//! **Bounds.** A signature keeps only the [`CHUNKS_MAX`] smallest fingerprints of a page, and F counts only
+//! these. Similar sets have mostly the same smallest fingerprints, so long pages stay comparable.
 //!
-//! **Candidates.** Order the n fingerprints of a page by their value. Of two pages that share T, the least shared one has T - 1 shared ones
-//! above it, in both. So it is among the first n - T + 1 of both: these are the keys, and every pair that is F has one in common. No fewer will
-//! do, if a key is a fingerprint: pages of T fingerprints each may be parts of a page, and must all meet it. The price is that pages that
-//! have a single chunk in common, such as a menu, are compared.
+//! **Candidates.** Sort the n fingerprints of a page by value. If two pages share T fingerprints, then T - 1
+//! shared ones are above the smallest shared one, in both pages. So the smallest shared one is among the
+//! first n - T + 1 of both. These fingerprints are the keys, so every pair that F accepts shares a key. Fewer
+//! fingerprints would not do: pages of T fingerprints each may be parts of one long page, and each must share
+//! a key with it. The price is that pages are compared even if they share a single chunk, such as a menu.
 
 use super::{Comparison, Similarity};
 use crate::signature::Signature;
 use crate::sketch::mix;
 use crate::stable_hash128;
 
-/// The most lines of a chunk.
+/// The largest number of lines in a chunk.
 pub(super) const LINES_MAX: u32 = 64;
 
-/// The most that can be asked for.
+/// The largest T that an operator can choose.
 pub(super) const SHARED_MAX: u32 = 255;
 
-/// The most fingerprints of a page: they are of 16,384 lines or more, at four lines each.
+/// The largest number of fingerprints in a signature, which covers at least 16,384 lines at four lines per
+/// chunk.
 pub(super) const CHUNKS_MAX: usize = 4_096;
 
-/// Bytes of a payload: the hash of the text.
+/// Number of bytes of a payload, which is the hash of the text.
 const BYTES: usize = 16;
 
 /// Multiplier of the polynomial over the lines of a chunk: 2^64 / golden ratio, odd.
 const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Keys of fingerprints have the numbers below this one, and that of the text has this one.
-const NUMBERS: u64 = 16;
+/// The key of the text has this number. Keys of fingerprints have smaller numbers.
+const TEXT_KEY_NUMBER: u64 = 16;
 
-/// T by the paper, for chunks of so many lines. It names two lines and four.
+/// T of the paper for chunks of `lines` lines. The paper gives T for two lines and for four.
 pub(super) const fn shared_by_default(lines: u32) -> u32 {
     if lines <= 2 { 25 } else { 15 }
 }
 
-/// Appends the 32-bit fingerprint of every so many lines, in the order of the text: a page may have one twice. `lines` are their hashes.
+/// Calls `each` with the 32-bit fingerprint of every chunk, in the order of the text. A fingerprint may occur
+/// twice.
+///
+/// `lines` are the hashes of the lines. A chunk has `lines_each` lines; the last chunk may be shorter.
 pub fn chunks(lines: &[u64], lines_each: u32, each: impl FnMut(u32)) {
     lines.chunks(lines_each.max(1) as usize).map(fingerprint).for_each(each);
 }
@@ -56,7 +64,7 @@ fn fingerprint(lines: &[u64]) -> u32 {
     (mix(sum) >> 32) as u32
 }
 
-/// Replaces `set` by the fingerprints of a page, each once, ascending.
+/// Replaces `set` by the distinct fingerprints of a page, ascending, and keeps the [`CHUNKS_MAX`] smallest.
 pub(super) fn sign(lines: &[u64], lines_each: u32, set: &mut Vec<u64>) {
     set.clear();
     chunks(lines, lines_each, |fingerprint| set.push(fingerprint.into()));
@@ -65,9 +73,10 @@ pub(super) fn sign(lines: &[u64], lines_each: u32, set: &mut Vec<u64>) {
     set.truncate(CHUNKS_MAX);
 }
 
-/// The hash of a content: a text, and its fingerprints. Texts that are equal but for their lines are two contents.
-pub(super) fn content(text: [u8; BYTES], set: &[u64]) -> [u8; 16] {
-    // Without fingerprints it is that of the text under every other policy.
+/// Hashes a text and its fingerprints to the id of the content. Equal texts with different lines are two
+/// contents.
+pub(super) fn content_hash(text: [u8; BYTES], set: &[u64]) -> [u8; 16] {
+    // Without fingerprints the id is the hash of the text, as under other policies.
     if set.is_empty() {
         return text;
     }
@@ -80,34 +89,35 @@ pub(super) fn is_one_text(a: &Signature, b: &Signature) -> bool {
     a.payload().len() == BYTES && a.payload() == b.payload()
 }
 
-/// What two contents have in common, of what either has.
+/// Measures the similarity: the number of fingerprints in both contents, and the number in at least one.
 pub(super) fn measure(a: &Signature, b: &Signature) -> Similarity {
     if is_one_text(a, b) {
         return Similarity::of_copies(a.set().len().max(1) as u32);
     }
     let shared = a.shared_with(b);
-    // Both are bounded.
-    let either = (a.set().len() + b.set().len()) as u32 - shared;
-    Similarity { shared, of: either.max(1) }
+    // Both sets have at most CHUNKS_MAX fingerprints, so the sum fits.
+    let union = (a.set().len() + b.set().len()) as u32 - shared;
+    Similarity { shared, of: union.max(1) }
 }
 
+/// Compares two contents that differ. F requires equal texts, or at least `least` shared fingerprints.
 pub(super) fn compare(least: u32, a: &Signature, b: &Signature) -> Comparison {
     let Similarity { shared, of } = measure(a, b);
-    Comparison::of((shared, of), is_one_text(a, b) || shared >= least)
+    Comparison::new(shared, of, is_one_text(a, b) || shared >= least)
 }
 
-/// The keys: the hash of the text, and all fingerprints but the `least - 1` greatest.
+/// Calls `each` for every key: the hash of the text, and all fingerprints but the `least - 1` greatest.
 pub(super) fn keys(signature: &Signature, least: u32, mut each: impl FnMut(u64)) {
     if let Some(text) = signature.payload().first_chunk() {
-        each(u64::from_le_bytes(*text) << 8 | NUMBERS);
+        each(u64::from_le_bytes(*text) << 8 | TEXT_KEY_NUMBER);
     }
-    let first = (signature.set().len() + 1).saturating_sub(least.max(1) as usize).min(CHUNKS_MAX);
-    for fingerprint in signature.set().take(first) {
-        each((fingerprint << 8) | (fingerprint % NUMBERS));
+    let count = (signature.set().len() + 1).saturating_sub(least.max(1) as usize).min(CHUNKS_MAX);
+    for fingerprint in signature.set().take(count) {
+        each((fingerprint << 8) | (fingerprint % TEXT_KEY_NUMBER));
     }
 }
 
-/// Whether a signature has the form of one.
+/// Whether the payload of a signature has the length of a hash, and its set is within the limit.
 pub(super) fn is_payload(signature: &Signature) -> bool {
     signature.payload().len() == BYTES && signature.set().len() <= CHUNKS_MAX
 }
@@ -122,7 +132,7 @@ mod tests {
     use crate::pairwise::{Features, Policy, Signer};
     use crate::stable_hash64;
 
-    /// As the paper says it, one chunk at a time, with numbers that are long enough.
+    /// A direct implementation of the paper, one chunk at a time, with numbers that cannot overflow.
     fn slow(lines: &[u64], lines_each: usize) -> Vec<u32> {
         let mut all = Vec::new();
         let mut at = 0;
@@ -156,20 +166,20 @@ mod tests {
 
     proptest! {
         #[test]
-        fn fingerprints_are_those_of_the_paper_bit_for_bit(
+        fn fingerprints_equal_those_of_the_paper_bit_for_bit(
             lines in prop::collection::vec(prop_oneof![any::<u64>(), 0..9_u64], 0..90), each in 1..9_u32,
         ) {
-            let mut found = Vec::new();
-            chunks(&lines, each, |fingerprint| found.push(fingerprint));
-            prop_assert_eq!(&found, &slow(&lines, each as usize));
+            let mut fingerprints = Vec::new();
+            chunks(&lines, each, |fingerprint| fingerprints.push(fingerprint));
+            prop_assert_eq!(&fingerprints, &slow(&lines, each as usize));
             let signature = sign(Policy::Overlap { lines: each, shared: 3 }, &lines);
-            let expected = if lines.len() < 3 { Vec::new() } else { found };
+            let expected = if lines.len() < 3 { Vec::new() } else { fingerprints };
             prop_assert_eq!(set(&signature), expected.into_iter().map(u64::from).collect());
         }
 
-        /// Parts of one long text, so that pairs share few fingerprints and many.
+        /// The pages are parts of one long text, so that some pairs share few fingerprints and others many.
         #[test]
-        fn near_duplicates_are_those_that_share_enough_and_each_pair_has_a_key_in_common(
+        fn pairs_that_share_enough_fingerprints_are_near_duplicates_and_share_a_key(
             ends in prop::collection::vec((0..60_u64, 0..60_u64), 2..8), each in 1..5_u32, shared in 1..20_u32,
         ) {
             let policy = Policy::Overlap { lines: each, shared };
@@ -192,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_in_a_longer_one_is_its_near_duplicate_from_the_threshold_on() {
+    fn a_page_within_a_longer_page_is_a_near_duplicate_from_the_threshold_on() {
         let policy: Policy = "overlap".parse().unwrap();
         let whole: Vec<u64> = (0..400).collect();
         let part = |chunks: usize| policy.compare(&sign(policy, &whole[..4 * chunks]), &sign(policy, &whole));
@@ -201,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn one_text_in_other_lines_is_a_content_of_its_own_and_a_near_duplicate() {
+    fn a_text_with_other_line_breaks_is_another_content_but_a_near_duplicate() {
         let policy: Policy = "overlap".parse().unwrap();
         let tokens = tokens(&[1, 2, 3, 4]);
         let sign =
@@ -210,7 +220,7 @@ mod tests {
         let comparison = policy.compare(&a, &b);
         assert!(comparison.similar && !comparison.same_content && policy.linked(&a, &b));
         assert_eq!(comparison.similarity.as_f64(), 1.0);
-        // A short text is one content, whatever its lines are.
+        // A short text is the same content whatever its lines are.
         assert_eq!(sign(&tokens[..19], &[1, 2]), sign(&tokens[..19], &[7]));
         assert!(policy.similar(&sign(&tokens[..19], &[1, 2]), &sign(&tokens[..19], &[7])));
     }

@@ -1,38 +1,43 @@
-//! `projection`: at least so many of 384 bits of a random projection agree.
+//! The policy `projection`: at least a given number of 384 bits of a random projection agree.
 //!
-//! Algorithm C of Henzinger, SIGIR 2006, section 2, after Charikar: every token has a random vector of b = 384 entries of 1 and -1; the
-//! vectors of all tokens of a page are added, a token as often as it comes; a sum above 0 becomes 1, every other one 0.
-//! Near-duplicates agree in at least 372 bits (the text says above and at least; the figures are those of at least).
+//! Algorithm C of Henzinger, *Finding Near-Duplicate Web Pages*, SIGIR 2006, section 2, after Charikar. Every
+//! token has a random vector of b = 384 entries, each 1 or -1. The vectors of all tokens of a page are added,
+//! once for each occurrence of a token. A sum above 0 becomes the bit 1, and every other sum becomes 0.
+//! Near-duplicates agree in at least 372 bits. The paper says both "above" and "at least"; its figures fit
+//! "at least".
 //!
-//! **Candidates.** The paper cuts the bits into twelve pieces of 32 and compares pages that agree in one. Of a pair that differs in
-//! 12 bits each piece may have one, so twelve pieces are complete from 373 agreeing bits on only. Here there is one piece more
-//! than bits may differ, so some piece is equal: thirteen of 29 or 30 bits at 372.
+//! **Candidates.** The paper cuts the bits into twelve pieces of 32, and compares pages that agree in one
+//! piece. If a pair differs in 12 bits, each piece may contain one of them. So twelve pieces find all pairs
+//! only from 373 agreeing bits on. Doppel uses one more piece than bits may differ, so that at least one
+//! piece is equal. At 372 bits it uses thirteen pieces of 29 or 30 bits.
 
 use crate::sketch::mix;
 
-/// b, the bits of a projection.
+/// b, the number of bits of a projection.
 pub(super) const BITS: u32 = 384;
 
-/// The least number of agreeing bits that can be asked for: below, pieces of 16 bits would make candidates of all pages.
+/// The smallest number of agreeing bits that an operator can choose. Below it, pieces of fewer than 16 bits
+/// would make candidates of all pages.
 pub(super) const AGREEING_MIN: u32 = BITS - 23;
 
+/// Number of 64-bit words of a projection.
 const WORDS: usize = BITS as usize / 64;
 
-/// Bytes of a payload.
+/// Number of bytes of a payload.
 pub(super) const BYTES: usize = 8 * WORDS;
 
-/// Seeds of the words of a token's vector.
+/// Multiplier that gives each word of a token's vector another seed: 2^64 / golden ratio, odd.
 const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// The vector of a token: a set bit is 1, another one -1.
+/// The vector of a token. A set bit stands for 1, and a clear bit for -1.
 #[inline]
 fn vector(token: u64) -> [u64; WORDS] {
     std::array::from_fn(|word| mix(token ^ SEED.wrapping_mul(word as u64 + 1)))
 }
 
-/// Appends the projection of a sequence of tokens.
+/// Appends the projection of a sequence of tokens to the payload.
 pub(super) fn sign(tokens: &[u64], payload: &mut Vec<u8>) {
-    // How many tokens have each bit.
+    // The number of tokens whose vector has each bit set.
     let mut ones = [0_u32; BITS as usize];
     for token in tokens {
         for (ones, word) in ones.chunks_exact_mut(64).zip(vector(*token)) {
@@ -41,7 +46,7 @@ pub(super) fn sign(tokens: &[u64], payload: &mut Vec<u8>) {
             }
         }
     }
-    // The sum of the entries is ones - (n - ones).
+    // The sum of the entries of n tokens is ones - (n - ones).
     let is_positive = |ones: &u32| 2 * u64::from(*ones) > tokens.len() as u64;
     for ones in ones.chunks_exact(64) {
         let word =
@@ -55,12 +60,13 @@ fn words(projection: &[u8]) -> impl Iterator<Item = u64> + '_ {
     bytes.chunks_exact(8).filter_map(|bytes| bytes.first_chunk()).map(|bytes| u64::from_le_bytes(*bytes))
 }
 
-/// The C-similarity: how many bits agree, of the first bytes of two payloads.
+/// The C-similarity: the number of bits that agree in the projections at the beginning of `a` and `b`.
 pub(super) fn agreeing(a: &[u8], b: &[u8]) -> u32 {
     words(a).zip(words(b)).map(|(a, b)| (a ^ b).count_zeros()).sum()
 }
 
-/// The keys of a projection: its pieces. Two that agree in at least this many bits have one in common.
+/// Calls `each` for every key of a projection: its pieces. Two projections that agree in at least `agreeing`
+/// bits share a key.
 pub(super) fn keys(projection: &[u8], agreeing: u32, mut each: impl FnMut(u64)) {
     let words: Vec<u64> = words(projection).collect();
     if words.len() < WORDS {
@@ -69,7 +75,8 @@ pub(super) fn keys(projection: &[u8], agreeing: u32, mut each: impl FnMut(u64)) 
     let pieces = BITS.saturating_sub(agreeing) + 1;
     for piece in 0..pieces {
         let (from, to) = (BITS * piece / pieces, BITS * (piece + 1) / pieces);
-        // At most 32 bits, of one word or two, but for few pieces: of these a part is enough.
+        // A key holds at most 56 bits. If there are few pieces, they are longer, and a part of each piece is
+        // enough.
         let length = (to - from).min(56);
         let (word, shift) = (from as usize / 64, from % 64);
         let high = words.get(word + 1).filter(|_| shift > 0).map_or(0, |next| next << (64 - shift));
@@ -84,7 +91,7 @@ mod tests {
 
     use super::*;
 
-    /// As the paper says it, one bit at a time.
+    /// A direct implementation of the paper, one bit at a time.
     fn slow(tokens: &[u64]) -> Vec<u8> {
         let mut bytes = vec![0; BYTES];
         for bit in 0..384_u64 {
@@ -108,14 +115,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn projections_are_those_of_the_paper_bit_for_bit(tokens in prop::collection::vec(0..50_u64, 0..300)) {
+        fn projections_equal_those_of_the_paper_bit_for_bit(tokens in prop::collection::vec(0..50_u64, 0..300)) {
             let mut payload = Vec::new();
             sign(&tokens, &mut payload);
             prop_assert_eq!(payload, slow(&tokens));
         }
 
         #[test]
-        fn whatever_agrees_in_enough_bits_has_a_piece_in_common(
+        fn projections_that_agree_in_enough_bits_share_a_key(
             bytes in prop::collection::vec(any::<u8>(), BYTES), differing in prop::collection::vec(0..384_usize, 0..24),
         ) {
             let mut other = bytes.clone();
@@ -135,7 +142,8 @@ mod tests {
         let mut b = a.clone();
         (0..12).for_each(|piece| b[4 * piece] = 1);
         assert_eq!(agreeing(&a, &b), 372);
-        let meet = |at_least| keys_of(&a, at_least).iter().any(|key| keys_of(&b, at_least).contains(key));
-        assert!(!meet(373) && meet(372));
+        let has_shared_key =
+            |at_least| keys_of(&a, at_least).iter().any(|key| keys_of(&b, at_least).contains(key));
+        assert!(!has_shared_key(373) && has_shared_key(372));
     }
 }

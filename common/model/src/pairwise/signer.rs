@@ -1,4 +1,7 @@
-//! Features of a page to its signature under a policy.
+//! Makes the signature of a page under a policy, from the features of the page.
+//!
+//! Signers must make equal signatures from equal features, in every process. Therefore the tables of a policy
+//! never change for a collection.
 
 use std::sync::Arc;
 
@@ -18,11 +21,12 @@ pub struct Features<'f> {
     pub tokens: &'f [u64],
     /// The hash of its site. Policies that [read the site](Policy::reads_site) need it.
     pub site: Option<u64>,
-    /// The hashes of its words, in text order: tokens without stop words, each reduced to its stem. Policies that
-    /// [read terms](Policy::reads_terms) need them.
+    /// The hashes of its words, in text order: tokens without stop words, each reduced to its stem. Policies
+    /// that [read terms](Policy::reads_terms) need them.
     pub terms: &'f [u64],
-    /// The hashes of the tokens of its main content; none where the page is plain text, and is compared as it is. Policies that
-    /// [read it](Policy::reads_main) need it, and look at `tokens` only where there is none.
+    /// The hashes of the tokens of its main content; none where the page is plain text, and is compared as it
+    /// is. Policies that [read it](Policy::reads_main) need it, and look at `tokens` only where there is
+    /// none.
     pub main: Option<&'f [u64]>,
     /// The hashes of its lines, in text order. Policies that [read lines](Policy::reads_lines) need them.
     pub lines: &'f [u64],
@@ -38,7 +42,7 @@ pub struct Signer {
     payload: Vec<u8>,
 }
 
-/// Buffers of the policies.
+/// Buffers that the policies share.
 #[derive(Debug, Clone, Default)]
 struct Scratch {
     numbers: Vec<u64>,
@@ -46,32 +50,35 @@ struct Scratch {
 }
 
 impl Signer {
-    /// Creates a signer with empty buffers, of a policy that reads no tables.
+    /// Creates a signer for a policy without tables.
     ///
     /// # Panics
-    /// When it [reads tables](Policy::reads_tables): [`with_tables`](Self::with_tables) makes its signers.
+    /// If the policy [reads tables](Policy::reads_tables). Use [`with_tables`](Self::with_tables) for such a
+    /// policy.
     #[must_use]
     pub fn new(policy: Policy) -> Self {
-        assert!(!policy.reads_tables(), "a signer of the policy {policy} needs tables");
+        assert!(!policy.reads_tables(), "the policy {policy} needs tables: use Signer::with_tables");
         Self::of(policy, None)
     }
 
-    /// Creates a signer with empty buffers, of a policy that reads tables.
+    /// Creates a signer for a policy that reads tables.
     ///
     /// # Errors
-    /// When the tables are those of another policy, or this one reads none.
+    /// If the tables were learnt for another policy, or if `policy` reads no tables.
     pub fn with_tables(policy: Policy, tables: Arc<Tables>) -> Result<Self, TablesError> {
         if !policy.reads_tables() {
-            return Err(TablesError::Unread(policy.name()));
+            return Err(TablesError::NotNeeded(policy.name()));
         }
         if tables.policy() != policy.name() {
-            let of = tables.policy().to_owned();
-            return Err(TablesError::Policy { policy: policy.name(), of });
+            let learnt_for = tables.policy().to_owned();
+            return Err(TablesError::Policy { policy: policy.name(), learnt_for });
         }
         Ok(Self::of(policy, Some(tables)))
     }
 
-    /// Creates a signer of any policy. If it reads tables, they are learnt from the terms of these contents.
+    /// Creates a signer for any policy. If the policy reads tables, they are learnt from `contents`.
+    ///
+    /// Each item of `contents` holds the terms of one content.
     #[must_use]
     pub fn learnt<T: AsRef<[u64]>>(policy: Policy, contents: impl IntoIterator<Item = T>) -> Self {
         if !policy.reads_tables() {
@@ -90,25 +97,27 @@ impl Signer {
         Self { policy, tables, builder, scratch, payload }
     }
 
-    /// The same with empty buffers.
+    /// Creates a signer with the same policy and tables, but with empty buffers. Unlike `clone`, this copies
+    /// no buffers.
     #[must_use]
     pub fn anew(&self) -> Self {
         Self::of(self.policy, self.tables.clone())
     }
 
-    /// The policy.
+    /// The policy of this signer.
     #[must_use]
     pub fn policy(&self) -> Policy {
         self.policy
     }
 
-    /// The tables, if the policy reads any.
+    /// The tables of the policy. `None` if it reads no tables.
     #[must_use]
     pub fn tables(&self) -> Option<&Arc<Tables>> {
         self.tables.as_ref()
     }
 
-    /// The signature of a page. Tokens after the first 2^32 - 1 are ignored; input limits keep real contents far below that.
+    /// The signature of a page. Tokens after the first 2^32 - 1 are ignored; input limits keep real contents
+    /// far below that.
     pub fn sign(&mut self, features: Features<'_>) -> Signature {
         let compared = features.main.filter(|_| self.policy.reads_main()).unwrap_or(features.tokens);
         let count = u32::try_from(compared.len()).unwrap_or(u32::MAX);
@@ -141,14 +150,14 @@ impl Signer {
             }
             (Policy::Imatch { lexicons: random, idf_from, idf_to }, tables) => {
                 let lexicons = imatch::Lexicons { random, idf_from, idf_to };
-                // There are tables wherever they are read.
+                // The constructors ensure that a policy that reads tables has them.
                 let sign = |tables| imatch::sign(features.terms, lexicons, tables, numbers, payload);
                 tables.into_iter().for_each(sign);
                 Kind::Imatch
             }
             (Policy::MultiSimhash { words, lexicons, .. }, tables) => {
                 let scratch = &mut scratch.multi_simhash;
-                let parameters = (words, lexicons);
+                let parameters = multi_simhash::SignParameters { words, lexicons };
                 let sign = |tables| multi_simhash::sign(features.terms, parameters, tables, scratch, payload);
                 tables.into_iter().for_each(sign);
                 Kind::MultiSimhash
@@ -169,9 +178,10 @@ impl Signer {
             }
             (Policy::Overlap { lines, .. }, _) => {
                 let text = self.builder.content(tokens);
-                // A text that is compared with its copies alone is one content, whatever its lines are.
+                // A short text is compared only with its copies. It is the same content whatever its lines
+                // are.
                 overlap::sign(if count < TOKENS_MIN { &[] } else { features.lines }, lines, numbers);
-                let content = ContentHash(overlap::content(text, numbers));
+                let content = ContentHash(overlap::content_hash(text, numbers));
                 return self.builder.with_payload(Kind::Overlap, content, (count, count), &text, numbers);
             }
         };
@@ -179,7 +189,8 @@ impl Signer {
         if self.policy.reads_site() {
             // Copies on two sites are two contents.
             let site = features.site.unwrap_or_default().to_be_bytes();
-            let form: &[u8] = if kind == Kind::Copies { copies::form(features.main.is_none()) } else { &[] };
+            let form: &[u8] =
+                if kind == Kind::Copies { copies::form_byte(features.main.is_none()) } else { &[] };
             content = stable_hash128(&[&content[..], &site, form].concat()).to_be_bytes();
         }
         let hashes = &mut self.scratch.numbers;

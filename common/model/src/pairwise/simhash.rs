@@ -1,40 +1,43 @@
-//! `simhash`: at most so many of 64 bits differ.
+//! The policy `simhash`: the fingerprints differ in at most a given number of 64 bits.
 //!
-//! Manku, Jain, Das Sarma, *Detecting Near-Duplicates for Web Crawling*, WWW 2007, sections 2 and 3, after Charikar: the hash of every
-//! feature votes with the weight of the feature for or against each bit. Features and weights are left to the reader there. Here a
-//! feature is a token, and each two tokens that follow each other; its weight is how often it comes, but not by more than
-//! [`OFTEN`], so that a word of a table does not outvote a text.
+//! Manku, Jain, Das Sarma, *Detecting Near-Duplicates for Web Crawling*, WWW 2007, sections 2 and 3, after
+//! Charikar. The hash of every feature votes for or against each bit, with the weight of the feature. The
+//! paper does not prescribe features and weights. Here the features are the tokens and the pairs of
+//! consecutive tokens. The weight of a feature is the number of its occurrences, but at most [`WEIGHT_MAX`],
+//! so that a word of a large table cannot outvote the text.
 //!
-//! **Candidates.** With at most k differing bits, of k + 3 pieces three at least are equal: a key for each choice of three pieces. That is
-//! the design with 20 tables of the paper (section 3.1.1) at k = 3.
+//! **Candidates.** Cut a fingerprint into k + 3 pieces. If at most k bits differ, at least three pieces are
+//! equal. So each choice of three pieces gives a key. At k = 3 this is the design with 20 tables of the paper
+//! (section 3.1.1).
 
 use crate::signature::Signature;
 use crate::sketch::mix;
 
-/// f, the bits of a fingerprint.
+/// f, the number of bits of a fingerprint.
 pub(super) const BITS: u32 = 64;
 
-/// The most bits that may differ: more leave keys too short to mean anything.
+/// The largest number of differing bits that an operator can choose. With more, keys are too short to select
+/// candidates.
 pub(super) const DIFFERING_MAX: u32 = 6;
 
-/// How often a feature counts at most.
-const OFTEN: i64 = 8;
+/// The largest weight of a feature.
+const WEIGHT_MAX: i64 = 8;
 
-/// Pieces that are equal.
-const EQUAL: u32 = 3;
+/// Number of pieces in a key.
+const PIECES_PER_KEY: u32 = 3;
 
-/// Parts features of two tokens from those of one.
-const SECOND: u64 = 0x9e37_79b9_7f4a_7c15;
+/// Multiplier in the hash of a pair of tokens: 2^64 / golden ratio, odd.
+const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Appends the fingerprint of a sequence of tokens. `features` is scratch.
+/// Appends the fingerprint of a sequence of tokens to the payload. `features` is a scratch buffer.
 pub(super) fn sign(tokens: &[u64], features: &mut Vec<u64>, payload: &mut Vec<u8>) {
     features.clear();
     features.extend(tokens.iter().map(|token| mix(*token)));
-    features.extend(tokens.windows(2).map(|two| mix(two[0].wrapping_mul(SECOND).wrapping_add(two[1]))));
+    features.extend(tokens.windows(2).map(|two| mix(two[0].wrapping_mul(MULTIPLIER).wrapping_add(two[1]))));
     features.sort_unstable();
     let mut votes = [0_i64; BITS as usize];
     for same in features.chunk_by(|a, b| a == b) {
-        let weight = (same.len() as i64).min(OFTEN);
+        let weight = (same.len() as i64).min(WEIGHT_MAX);
         for (bit, votes) in votes.iter_mut().enumerate() {
             *votes += if same[0] >> bit & 1 == 1 { weight } else { -weight };
         }
@@ -44,29 +47,31 @@ pub(super) fn sign(tokens: &[u64], features: &mut Vec<u64>, payload: &mut Vec<u8
     payload.extend(fingerprint.to_le_bytes());
 }
 
-/// The fingerprint.
+/// Reads the fingerprint of a payload.
 pub(super) fn fingerprint(payload: &[u8]) -> u64 {
     payload.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
-/// How many bits agree.
+/// The number of bits in which two payloads agree.
 pub(super) fn agreeing(a: &[u8], b: &[u8]) -> u32 {
     (fingerprint(a) ^ fingerprint(b)).count_zeros()
 }
 
-/// One key for each choice of three of the pieces.
+/// Calls `each` for every key: one for each choice of three pieces.
 pub(super) fn keys(payload: &[u8], differing: u32, mut each: impl FnMut(u64)) {
     let fingerprint = fingerprint(payload);
     let mut number = 0;
-    choices(BITS, differing.min(DIFFERING_MAX), |mask| {
+    piece_masks(BITS, differing.min(DIFFERING_MAX), |mask| {
         each(mix(fingerprint & mask) << 8 | number);
         number += 1;
     });
 }
 
-/// The bits of each choice of three of the pieces of a fingerprint of so many bits. Where at most so many differ, some choice is equal.
-pub(super) fn choices(bits: u32, differing: u32, mut each: impl FnMut(u64)) {
-    let pieces = differing + EQUAL;
+/// Calls `each` with the mask of every choice of three pieces of a fingerprint of `bits` bits.
+///
+/// If two fingerprints differ in at most `differing` bits, they are equal under at least one of the masks.
+pub(super) fn piece_masks(bits: u32, differing: u32, mut each: impl FnMut(u64)) {
+    let pieces = differing + PIECES_PER_KEY;
     let mask = |piece: u32| {
         let (from, to) = (bits * piece / pieces, bits * (piece + 1) / pieces);
         ((1_u128 << to) - (1_u128 << from)) as u64
@@ -80,7 +85,7 @@ pub(super) fn choices(bits: u32, differing: u32, mut each: impl FnMut(u64)) {
     }
 }
 
-/// Whether a payload has the length of one.
+/// Whether the payload of a signature has the length of a fingerprint.
 pub(super) fn is_payload(signature: &Signature) -> bool {
     signature.payload().len() == 8
 }
@@ -93,13 +98,13 @@ mod tests {
 
     use super::*;
 
-    /// One bit and one feature at a time.
+    /// A direct implementation of the paper, one bit and one feature at a time.
     fn slow(tokens: &[u64]) -> u64 {
         let mut weights: BTreeMap<u64, i64> = BTreeMap::new();
         for (at, token) in tokens.iter().enumerate() {
             *weights.entry(mix(*token)).or_default() += 1;
             if let Some(next) = tokens.get(at + 1) {
-                *weights.entry(mix(token.wrapping_mul(SECOND).wrapping_add(*next))).or_default() += 1;
+                *weights.entry(mix(token.wrapping_mul(MULTIPLIER).wrapping_add(*next))).or_default() += 1;
             }
         }
         let mut fingerprint = 0;
@@ -122,14 +127,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn fingerprints_are_those_of_the_paper_bit_for_bit(tokens in prop::collection::vec(0..60_u64, 0..200)) {
+        fn fingerprints_equal_those_of_the_paper_bit_for_bit(tokens in prop::collection::vec(0..60_u64, 0..200)) {
             let mut payload = Vec::new();
             sign(&tokens, &mut Vec::new(), &mut payload);
             prop_assert_eq!(fingerprint(&payload), slow(&tokens));
         }
 
         #[test]
-        fn whatever_differs_in_few_enough_bits_has_a_key_in_common(
+        fn fingerprints_that_differ_in_few_bits_share_a_key(
             a in any::<u64>(), bits in prop::collection::vec(0..64_u32, 0..=6),
         ) {
             let b = bits.iter().fold(a, |b, bit| b ^ 1 << bit);
@@ -141,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_twenty_keys_at_three_bits() {
+    fn there_are_twenty_keys_if_three_bits_may_differ() {
         assert_eq!([0, 1, 2, 3].map(|differing| keys_of(7, differing).len()), [1, 4, 10, 20]);
     }
 }

@@ -1,33 +1,36 @@
-//! How similar two contents are, as an exact fraction.
+//! The similarity of two contents as an exact fraction.
 
 use std::cmp::Ordering;
 
 use serde::{Deserialize, Serialize};
 
-/// How similar two contents are: what they share, of what there is, as their policy counts it. For `jaccard` these are the shingles
-/// of both and of either; elsewhere supershingles or bits.
+/// The similarity of two contents as an exact fraction: the units that both share, divided by all units.
+///
+/// The policy chooses the units. For `jaccard` these are the shingles in both contents, and in at least one.
+/// Other policies count supershingles, bits, or fingerprints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Similarity {
-    /// What they share.
+    /// Number of units that both contents share.
     pub shared: u32,
-    /// Of so much; 0 only where neither has anything.
+    /// Number of all units. 0 only if neither content has any.
     pub of: u32,
 }
 
 impl Similarity {
-    /// That of two equal contents of this size.
+    /// The similarity of two equal contents of this size.
     #[must_use]
     pub const fn of_copies(size: u32) -> Self {
         Self { shared: size, of: size }
     }
 
-    /// From 0 to 1; 1 where neither has anything.
+    /// The fraction as a number from 0 to 1. It is 1 if neither content has any units.
     #[must_use]
     pub fn as_f64(self) -> f64 {
         if self.of == 0 { 1.0 } else { f64::from(self.shared) / f64::from(self.of) }
     }
 
-    /// The distance, which is 1 less this, in so many parts of 1, rounded down and up.
+    /// The distance, which is 1 minus the similarity, in units of 1 / `parts`. Returns it rounded down, and
+    /// rounded up.
     #[inline]
     #[must_use]
     pub fn distance(self, parts: u64) -> (u64, u64) {
@@ -36,7 +39,7 @@ impl Similarity {
         (apart / of, apart.div_ceil(of))
     }
 
-    /// Compares two exactly.
+    /// Compares two similarities exactly, as fractions.
     #[must_use]
     pub fn compare(self, other: Self) -> Ordering {
         let fraction =
@@ -51,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fraction_is_exact() {
+    fn similarities_are_compared_and_rounded_exactly() {
         let of = |shared, of| Similarity { shared, of };
         assert_eq!([of(3, 6), of(0, 9), of(4, 4), of(0, 0)].map(Similarity::as_f64), [0.5, 0.0, 1.0, 1.0]);
         assert_eq!(of(1, 3).compare(of(333_333, 1_000_000)), Ordering::Greater);

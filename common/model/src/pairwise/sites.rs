@@ -1,19 +1,22 @@
-//! What a site is, for policies that read it.
+//! Definitions of a site, for policies that read the site of a page.
 
-/// What a site is.
+/// Which pages form a site.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Sites {
-    /// The registrable domain by the public-suffix list, its private part included: `a.example.co.uk` is of `example.co.uk`, and
-    /// `a.github.io` is a site of its own. A host without one, such as an address, is a site of its own.
+    /// Pages with the same registrable domain, by the public-suffix list with its private part.
+    ///
+    /// For example, `a.example.co.uk` belongs to `example.co.uk`, and `a.github.io` is a site of its own. A
+    /// host without a registrable domain, such as an IP address, is a site of its own.
     Registrable,
-    /// Equal host names.
+    /// Pages with the same host name.
     Host,
-    /// The host without its first label, where two labels stay: Henzinger, SIGIR 2006, section 1.
+    /// Pages with the same host name after its first label is removed, if at least two labels remain. The
+    /// definition is from Henzinger, *Finding Near-Duplicate Web Pages*, SIGIR 2006, section 1.
     Parent,
 }
 
 impl Sites {
-    /// The words for them in the text of a policy.
+    /// The words for the definitions in the text of a policy, in the order of `ALL`.
     pub(super) const WORDS: [&'static str; 3] = ["registrable", "host", "parent"];
 
     const ALL: [Self; 3] = [Self::Registrable, Self::Host, Self::Parent];

@@ -1,48 +1,57 @@
-//! `supershingle`: at least so many of six supershingles are equal.
+//! The policy `supershingle`: at least a given number of six supershingles are equal.
 //!
-//! Algorithm B of Henzinger, *Finding Near-Duplicate Web Pages: A Large-Scale Evaluation of Algorithms*, SIGIR 2006, section 2,
-//! after Broder: every sequence of k tokens, 8 there, is hashed to 64 bits, without padding, so that n tokens have n - k + 1 shingles;
-//! each of m = 84 functions gives its minimum over them; each of m' = 6 runs of l = 14 minima is hashed to a supershingle. Near-duplicates
-//! have at least two supershingles in common. A content of fewer than k tokens has none, and is F with equal contents only.
+//! Algorithm B of Henzinger, *Finding Near-Duplicate Web Pages: A Large-Scale Evaluation of Algorithms*,
+//! SIGIR 2006, section 2, after Broder:
+//!
+//! 1. Every sequence of k tokens is hashed to a 64-bit shingle; the paper has k = 8. There is no padding, so
+//!    n tokens give n - k + 1 shingles.
+//! 2. Each of m = 84 hash functions gives its minimum over the shingles.
+//! 3. Each group of l = 14 consecutive minima is hashed to a supershingle, so there are m' = 6 supershingles.
+//!
+//! Near-duplicates share at least two supershingles. A content of fewer than k tokens has no supershingles,
+//! so it is a near-duplicate only of equal contents.
 
 use super::fingerprints;
 use crate::signature::Signature;
 use crate::sketch::mix;
 use crate::stable_hash64;
 
-/// k of the paper, tokens of a shingle.
+/// k, the number of tokens in a shingle by default, as in the paper.
 pub(super) const SHINGLE_TOKENS: u32 = 8;
 
-/// The largest k that may be asked for: below [`TOKENS_MIN`](super::TOKENS_MIN), so whatever is compared has a shingle.
+/// The largest k that an operator can choose. It is below [`TOKENS_MIN`](super::TOKENS_MIN), so every content
+/// that is compared by similarity has a shingle.
 pub(super) const SHINGLE_TOKENS_MAX: u32 = 16;
 
-/// m, the functions that have a minimum each.
+/// m, the number of hash functions, each of which gives one minimum.
 pub(super) const MINIMA: usize = 84;
 
-/// m', supershingles of a content.
+/// m', the number of supershingles of a content.
 pub(super) const SUPERSHINGLES: usize = 6;
 
-/// l, minima of a supershingle.
+/// l, the number of minima in a supershingle.
 pub(super) const MINIMA_EACH: usize = MINIMA / SUPERSHINGLES;
 
-/// Bytes of a payload, which is none where there are fewer than k tokens.
+/// Number of bytes of a payload with supershingles. The payload of a content with fewer than k tokens is
+/// empty.
 pub(super) const BYTES: usize = 8 * SUPERSHINGLES;
 
 /// Multiplier of the polynomial over the tokens of a shingle: 2^64 / golden ratio, odd.
 const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// The seed of a function.
+/// The seed of the hash function with this number.
 const fn seed(function: usize) -> u64 {
     mix(MULTIPLIER.wrapping_mul(function as u64 + 1))
 }
 
-/// The 64-bit hash of a shingle.
+/// Hashes the tokens of a shingle to 64 bits.
 #[inline]
 pub(super) fn shingle(tokens: &[u64]) -> u64 {
     mix(tokens.iter().fold(0, |sum: u64, token| sum.wrapping_mul(MULTIPLIER).wrapping_add(*token)))
 }
 
-/// Appends the supershingles of a sequence of tokens, with shingles of k of them. `shingles` is scratch.
+/// Appends the supershingles of a sequence of tokens, with k tokens per shingle. Appends nothing for fewer
+/// than k tokens. `shingles` is a scratch buffer.
 pub(super) fn sign(tokens: &[u64], k: u32, shingles: &mut Vec<u64>, payload: &mut Vec<u8>) {
     shingles.clear();
     shingles.extend(tokens.windows(k.clamp(1, SHINGLE_TOKENS_MAX) as usize).map(shingle));
@@ -64,22 +73,23 @@ pub(super) fn sign(tokens: &[u64], k: u32, shingles: &mut Vec<u64>, payload: &mu
     }
 }
 
-/// Those in the first bytes of a payload. Of [`NONE`](fingerprints::NONE) are those of few tokens, whose places are kept.
+/// The supershingles at the beginning of a payload. In a payload of `combined`, the supershingles of a short
+/// text are all [`MISSING`](fingerprints::MISSING).
 fn supershingles(payload: &[u8]) -> &[u8] {
     payload.get(..BYTES).unwrap_or_default()
 }
 
-/// The B-similarity: how many supershingles are equal, of those in the first bytes of two payloads.
+/// The B-similarity: the number of equal supershingles at the beginning of two payloads.
 pub(super) fn equal(a: &[u8], b: &[u8]) -> u32 {
     fingerprints::equal(supershingles(a), supershingles(b))
 }
 
-/// The keys of supershingles: each is one. Every pair that is F has one in common.
+/// Calls `each` for every key. Each supershingle gives one key, so every pair that F accepts shares a key.
 pub(super) fn keys(payload: &[u8], each: impl FnMut(u64)) {
     fingerprints::keys(supershingles(payload), each);
 }
 
-/// Whether a payload has the length of one.
+/// Whether the payload of a signature is empty, or has the length of six supershingles.
 pub(super) fn is_payload(signature: &Signature) -> bool {
     [0, BYTES].contains(&signature.payload().len())
 }
@@ -90,7 +100,7 @@ mod tests {
 
     use super::*;
 
-    /// As the paper says it, one function and one shingle at a time.
+    /// A direct implementation of the paper, one hash function and one shingle at a time.
     fn slow(tokens: &[u64], k: usize) -> Vec<u64> {
         let mut supershingles = Vec::new();
         if tokens.len() < k {
@@ -118,7 +128,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn signatures_are_those_of_the_paper_bit_for_bit(
+        fn supershingles_equal_those_of_the_paper_bit_for_bit(
             tokens in prop::collection::vec(any::<u64>(), 0..40), k in prop::sample::select(vec![1, 5, 8, SHINGLE_TOKENS_MAX]),
         ) {
             let mut payload = Vec::new();
@@ -129,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn two_equal_ones_share_a_key_and_are_counted() {
+    fn equal_supershingles_at_the_same_index_are_counted_and_share_a_key() {
         let payload = |values: [u64; 6]| values.iter().flat_map(|one| one.to_le_bytes()).collect::<Vec<u8>>();
         let (a, b) = (payload([1, 2, 3, 4, 5, 6]), payload([9, 2, 9, 9, 5, 1]));
         assert_eq!((equal(&a, &b), equal(&a, &a), equal(&a, &[])), (2, 6, 0));

@@ -19,7 +19,7 @@ fn jaccard(comparison: Comparison) -> f64 {
 }
 
 #[test]
-fn same_content_is_similar_unless_it_is_empty() {
+fn equal_contents_are_similar_unless_they_are_empty() {
     let f = Policy::default();
     let (empty, short) = (signature_of([]), signature_of(0..3));
     assert!(!f.similar(&empty, &empty));
@@ -30,9 +30,9 @@ fn same_content_is_similar_unless_it_is_empty() {
 }
 
 #[test]
-fn short_texts_are_similar_only_with_equal_content() {
+fn short_texts_are_similar_only_to_equal_texts() {
     let f = policy("0.5");
-    // The first 19 words are the same: 15 shared shingles, and 4 + 5 that only one text has.
+    // The first 19 words are equal, so the texts share 15 shingles. 5 and 4 shingles are in one text only.
     let (long, short) = (signature_of(0..20), signature_of(0..19));
     assert!(!f.similar(&long, &short));
     assert!(f.comparable(&long) && !f.comparable(&short));
@@ -40,9 +40,9 @@ fn short_texts_are_similar_only_with_equal_content() {
 }
 
 #[test]
-fn decides_exactly_at_tau() {
-    // One text has n words and the other has one more: they share n - 4 shingles, and 4 + 5 occur in only one
-    // of them.
+fn a_coefficient_of_exactly_tau_is_not_similar() {
+    // One text has n words, and the other has one more. They share n - 4 shingles, and 4 + 5 occur in only
+    // one text.
     let f = Policy::default();
     let at = |n: u32| f.compare(&signature_of(0..n), &signature_of(0..n + 1));
     let equal = at(40);
@@ -53,7 +53,7 @@ fn decides_exactly_at_tau() {
 }
 
 #[test]
-fn comparison_and_decision_agree() {
+fn compare_and_similar_agree() {
     for tau in ["0.3", "0.5", "0.8", "0.9"] {
         let f = policy(tau);
         for (a, b) in [(30, 31), (30, 60), (100, 101), (100, 104), (15, 16), (0, 30)] {
@@ -80,7 +80,7 @@ fn bands_have_the_most_rows_that_reach_the_collision_probability() {
 }
 
 #[test]
-fn keys_of_four_rows_are_the_bytes() {
+fn the_keys_of_bands_with_four_rows_are_the_bytes_of_the_sketch() {
     let signature = signature_of(0..50);
     let keys = |policy: Policy| {
         let mut all = Vec::new();
@@ -102,7 +102,7 @@ fn policies_are_text_in_json() {
     assert!(serde_json::from_str::<Policy>(r#"{"tau":"0.9"}"#).is_err());
 }
 
-/// Texts with changes of all sizes between them.
+/// Texts in families. The texts of a family differ by no, few, or many changes.
 fn families() -> Vec<Vec<u64>> {
     let mut random = crate::Random::new(11);
     let mut texts = Vec::new();
@@ -124,7 +124,7 @@ fn families() -> Vec<Vec<u64>> {
 }
 
 #[test]
-fn every_policy_keeps_to_what_all_have_in_common() {
+fn every_policy_has_the_properties_that_all_policies_share() {
     for policy in Policy::all() {
         let mut signer = Signer::learnt(policy, families());
         let mut signatures = Vec::new();
@@ -164,9 +164,10 @@ fn every_policy_keeps_to_what_all_have_in_common() {
                     policy.keys(signature, |key| all.push(key));
                     all
                 };
-                // But for the bands, a pair that is F has a key in common, whatever else.
-                let meets = a.content() == b.content() || keys(a).iter().any(|key| keys(b).contains(key));
-                assert!(!policy.linked(a, b) || meets, "{policy}");
+                // Linked contents share a key. Without bands, all near-duplicates are linked.
+                let is_candidate =
+                    a.content() == b.content() || keys(a).iter().any(|key| keys(b).contains(key));
+                assert!(!policy.linked(a, b) || is_candidate, "{policy}");
                 assert!(policy.metric().is_some() || policy.linked(a, b) == policy.similar(a, b), "{policy}");
                 (similar, not) =
                     (similar + u32::from(comparison.similar), not + u32::from(!comparison.similar));
@@ -180,7 +181,7 @@ fn every_policy_keeps_to_what_all_have_in_common() {
 }
 
 #[test]
-fn signatures_of_another_policy_are_no_near_duplicates() {
+fn signatures_of_another_policy_are_never_near_duplicates() {
     let tokens: Vec<u64> = (0..100_u64).map(|n| stable_hash64(&n.to_le_bytes())).collect();
     for of in Policy::all() {
         let mut signer = Signer::learnt(of, families());
@@ -198,7 +199,7 @@ fn signatures_of_another_policy_are_no_near_duplicates() {
 }
 
 #[test]
-fn texts_too_short_for_a_supershingle_have_none_in_common() {
+fn texts_too_short_for_a_supershingle_share_none() {
     let tokens: Vec<u64> = (0..9_u64).map(|n| stable_hash64(&n.to_le_bytes())).collect();
     for name in ["supershingle", "combined", "by-site"] {
         let policy: Policy = name.parse().unwrap();
@@ -225,7 +226,7 @@ fn tables_of_another_policy_are_refused() {
     let refused = |name: &str| Signer::with_tables(policy(name), tables()).unwrap_err().to_string();
     assert_eq!(
         refused("multi-simhash"),
-        "the tables are those of the policy imatch, and not of multi-simhash"
+        "the tables were learnt for the policy imatch, so multi-simhash cannot use them"
     );
     assert_eq!(refused("simhash"), "the policy simhash reads no tables");
     let signer = Signer::with_tables(policy("imatch:lexicons=3"), tables()).unwrap();
@@ -237,7 +238,7 @@ fn tables_of_another_policy_are_refused() {
 }
 
 #[test]
-fn a_text_on_two_sites_is_two_contents_which_are_similar_unless_it_is_short() {
+fn a_text_on_two_sites_is_two_contents_that_are_similar_unless_they_are_short() {
     let tokens: Vec<u64> = (0..100_u64).map(|n| stable_hash64(&n.to_le_bytes())).collect();
     let policy: Policy = "by-site".parse().unwrap();
     let mut signer = Signer::new(policy);

@@ -1,20 +1,21 @@
-//! Which tokens of a page are compared, for policies that can be given others than words.
+//! The choice of the tokens that are compared, for policies that can compare other tokens than words.
 
 use super::Policy;
 
 /// Which tokens of a page are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Tokens {
-    /// Those of every other policy.
+    /// Words, which every policy compares by default.
     Words,
-    /// Those of the policy's source: Henzinger, SIGIR 2006, section 2, where a URL is a sequence of terms and an image is one.
+    /// Source tokens, as in Henzinger, *Finding Near-Duplicate Web Pages*, SIGIR 2006, section 2. There a URL
+    /// is a sequence of terms, and an image is one term.
     Source,
-    /// Those of code: case stays, and every character that is to be seen counts.
+    /// Tokens of code. Case counts, and so does every visible character.
     Code,
 }
 
 impl Tokens {
-    /// The word for these in the text of a policy.
+    /// The word for this choice in the text of a policy.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -24,13 +25,13 @@ impl Tokens {
         }
     }
 
-    /// Those among `choices` that a word is for; none where it is another word.
+    /// The choice among `choices` for which `word` stands. `None` if it stands for none of them.
     #[must_use]
     pub fn of_word(word: &str, choices: &[Self]) -> Option<Self> {
         choices.iter().copied().find(|tokens| tokens.word() == word)
     }
 
-    /// The words for `choices`.
+    /// The words for `choices`, separated by commas.
     #[must_use]
     pub fn words(choices: &[Self]) -> String {
         choices.iter().map(|tokens| tokens.word()).collect::<Vec<_>>().join(", ")
@@ -38,7 +39,7 @@ impl Tokens {
 }
 
 impl Policy {
-    /// Whether it is given the tokens of its source.
+    /// Whether the policy compares source tokens ([`Tokens::Source`]).
     #[must_use]
     pub const fn reads_source_tokens(&self) -> bool {
         matches!(
@@ -50,7 +51,7 @@ impl Policy {
         )
     }
 
-    /// Whether it is given the tokens of code.
+    /// Whether the policy compares tokens of code ([`Tokens::Code`]).
     #[must_use]
     pub const fn reads_code_tokens(&self) -> bool {
         matches!(

@@ -66,7 +66,8 @@ pub const FORMAT: u8 = 0xd1;
 ///
 /// - Version 2 reads markup inside `iframe` and `noframes`.
 /// - Version 3 has new rules for main content, for source tokens, and for hosts with a final dot.
-/// - Version 4 reads XHTML as XML, cuts words from the normalised form of a text, and has new rules for
+/// - Version 4 reads XHTML as XML, cuts words from the *form* of a text (one spelling for all equal
+///   texts), and has new rules for
 ///   redirects and for unclosed elements.
 /// - Version 5 has new rules for recognising UTF-16 and hidden text.
 pub const TOKENISER_VERSION: u16 = 5;
@@ -276,13 +277,13 @@ fn array<const N: usize>(bytes: &[u8], offset: usize) -> [u8; N] {
 }
 
 /// The length of a signature in bytes, and the location of its set.
-struct Layout {
+struct SignatureLayout {
     bytes: u64,
     set: SetLocation,
 }
 
 /// Computes the layout of a signature from its first [`PAYLOAD`] bytes. A missing count is read as 0.
-fn layout(kind: Kind, head: &[u8]) -> Layout {
+fn layout(kind: Kind, head: &[u8]) -> SignatureLayout {
     let count = |at: usize| {
         let bytes = head.get(at..at + 4).and_then(|bytes| bytes.first_chunk());
         bytes.map_or(0, |bytes| u32::from_le_bytes(*bytes))
@@ -292,7 +293,7 @@ fn layout(kind: Kind, head: &[u8]) -> Layout {
         _ => (PAYLOAD as u64 + u64::from(count(PAYLOAD_BYTES)), count(SET_LENGTH)),
     };
     let bytes = offset + set::ENTRY_BYTES as u64 * u64::from(hashes) + CHECKSUM_BYTES as u64;
-    Layout { bytes, set: SetLocation { offset: offset as usize, hashes: hashes as usize } }
+    SignatureLayout { bytes, set: SetLocation { offset: offset as usize, hashes: hashes as usize } }
 }
 
 fn check(bytes: &[u8]) -> Result<(), SignatureError> {

@@ -1,18 +1,18 @@
-//! Tables as a file. All integers are little-endian.
+//! The file format of tables. All integers are little-endian.
 //!
 //! | bytes | field |
 //! |---|---|
-//! | 16 | magic, [`MAGIC`], with the version of this layout |
+//! | 16 | magic, [`MAGIC`], with the version of this format |
 //! | 2 | [`TERMS_VERSION`] |
-//! | 1 | length of the name of the policy, at most [`NAME_BYTES_MAX`], then the name |
-//! | 4 | contents of the sample, at most [`SAMPLE_CONTENTS`] |
-//! | 8 each | the seeds of the random lexicons |
+//! | 1 | length of the policy's name, at most [`NAME_BYTES_MAX`], then the name |
+//! | 4 | number of contents in the sample, at most [`SAMPLE_CONTENTS`] |
+//! | 8 each | seeds of the random lexicons |
 //! | 4 | number of terms, n, at most [`TERMS_MAX`] |
-//! | 8 n | the terms, strictly ascending |
-//! | 4 n | their weights, above 0 and below that of a term in a single content |
+//! | 8 n | terms, strictly ascending |
+//! | 4 n | weights of the terms, above 0 and below the weight of a term in a single content |
 //! | 8 | XXH3-64 of all bytes before |
 //!
-//! The [`TablesHash`](super::TablesHash) is XXH3-128 of the same bytes without the last eight.
+//! The [`TablesHash`](super::TablesHash) is the XXH3-128 of all bytes except the last eight.
 
 use std::collections::HashMap;
 
@@ -21,67 +21,70 @@ use crate::stable_hash64;
 
 const MAGIC: &[u8; 16] = b"doppel tables 1\n";
 
-/// What is before the number of the version in the magic.
-const MAGIC_OF_ALL: usize = 14;
+/// Number of bytes of the magic before the version number.
+const MAGIC_PREFIX_BYTES: usize = 14;
 
-/// The longest name of a policy.
+/// The longest name of a policy, in bytes.
 const NAME_BYTES_MAX: usize = 32;
 
-/// The most terms: each is in two contents of the sample.
+/// The largest number of terms. Each term is in at least two contents of the sample.
 const TERMS_MAX: usize = SAMPLE_TERMS / 2;
 
 const CHECKSUM_BYTES: usize = 8;
 
-/// The largest file that is read.
+/// The size of the largest valid file, in bytes.
 pub const FILE_BYTES_MAX: u64 =
     (MAGIC.len() + 2 + 1 + NAME_BYTES_MAX + 4 + 8 * (LEXICONS - 1) + 4 + 12 * TERMS_MAX + CHECKSUM_BYTES)
         as u64;
 
-/// Why bytes are no tables, or not those that are needed.
+/// The bytes are not a valid file of tables, or the tables do not fit the policy.
+///
+/// In the messages about a file, "it" is the file, whose name the caller adds.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TablesError {
-    /// It is something else.
+    /// The file does not begin with the magic of tables.
     #[error("it is no file of tables, as `doppel policy-tables` writes them")]
     Magic,
-    /// Another version of this program made it.
-    #[error("it is of another version of this program; make tables anew with `doppel policy-tables`")]
+    /// Another version of Doppel wrote the file, in another format.
+    #[error("another version of Doppel wrote it; make the tables again with `doppel policy-tables`")]
     Version,
-    /// Its terms are not those of this version.
+    /// The terms in the file were made from words by other rules.
     #[error(
-        "its words are reduced as by version {0}, and this program has version {TERMS_VERSION}; make tables anew with `doppel policy-tables`"
+        "its words were reduced to stems by version {0} of the rules, but this version of Doppel has version \
+         {TERMS_VERSION}; make the tables again with `doppel policy-tables`"
     )]
     Terms(u16),
-    /// It is cut off, or longer than it says.
-    #[error("it is damaged: {0} bytes are none of such a file")]
+    /// The file is cut off, or longer than its counts allow.
+    #[error("it is damaged: its length of {0} bytes does not match its counts")]
     Length(usize),
-    /// The bytes were damaged.
+    /// The checksum does not match, so the bytes are damaged.
     #[error("it is damaged: the checksum does not match")]
     Checksum,
-    /// What it says cannot be.
+    /// A field of the file has an impossible value.
     #[error("it is damaged: {0}")]
     Content(&'static str),
-    /// They are of another policy.
-    #[error("the tables are those of the policy {of}, and not of {policy}")]
+    /// The tables were learnt for another policy.
+    #[error("the tables were learnt for the policy {learnt_for}, so {policy} cannot use them")]
     Policy {
         /// The policy that needs tables.
         policy: &'static str,
-        /// That of these.
-        of: String,
+        /// The policy that the tables were learnt for.
+        learnt_for: String,
     },
-    /// The policy reads none.
+    /// The policy needs no tables.
     #[error("the policy {0} reads no tables")]
-    Unread(&'static str),
+    NotNeeded(&'static str),
 }
 
 impl Tables {
-    /// The file without its checksum.
+    /// The bytes of the file, without the checksum.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let mut terms: Vec<(u64, u32)> = self.weights.iter().map(|(term, weight)| (*term, *weight)).collect();
         terms.sort_unstable();
         let mut bytes = Vec::with_capacity(256 + 12 * terms.len());
         bytes.extend(MAGIC);
         bytes.extend(TERMS_VERSION.to_le_bytes());
-        // Names are short words.
+        // Names of policies are far shorter than 256 bytes.
         bytes.push(self.policy.len() as u8);
         bytes.extend(self.policy.as_bytes());
         bytes.extend(self.contents.to_le_bytes());
@@ -92,7 +95,7 @@ impl Tables {
         bytes
     }
 
-    /// The file, which [`from_file`](Self::from_file) reads.
+    /// The bytes of the file. [`from_file`](Self::from_file) reads them.
     #[must_use]
     pub fn to_file(&self) -> Vec<u8> {
         let mut bytes = self.to_bytes();
@@ -100,15 +103,15 @@ impl Tables {
         bytes
     }
 
-    /// Reads a file, of at most [`FILE_BYTES_MAX`] bytes.
+    /// Reads tables from the bytes of a file, of which there may be at most [`FILE_BYTES_MAX`].
     ///
     /// # Errors
-    /// When it is none, or of another version, or damaged.
+    /// If the bytes are not a file of tables, or the file is damaged, or another version of Doppel wrote it.
     pub fn from_file(file: &[u8]) -> Result<Self, TablesError> {
         let magic = file.get(..MAGIC.len()).ok_or(TablesError::Magic)?;
         if magic != MAGIC {
-            let is_ours = magic[..MAGIC_OF_ALL] == MAGIC[..MAGIC_OF_ALL];
-            return Err(if is_ours { TablesError::Version } else { TablesError::Magic });
+            let is_other_version = magic[..MAGIC_PREFIX_BYTES] == MAGIC[..MAGIC_PREFIX_BYTES];
+            return Err(if is_other_version { TablesError::Version } else { TablesError::Magic });
         }
         let length = || TablesError::Length(file.len());
         if file.len() as u64 > FILE_BYTES_MAX {
@@ -118,19 +121,19 @@ impl Tables {
         if stable_hash64(bytes).to_le_bytes() != *checksum {
             return Err(TablesError::Checksum);
         }
-        let mut left = Fields(bytes.get(MAGIC.len()..).ok_or_else(length)?);
-        let terms_version = u16::from_le_bytes(left.array().ok_or_else(length)?);
+        let mut fields = Fields(bytes.get(MAGIC.len()..).ok_or_else(length)?);
+        let terms_version = u16::from_le_bytes(fields.array().ok_or_else(length)?);
         if terms_version != TERMS_VERSION {
             return Err(TablesError::Terms(terms_version));
         }
-        let (policy, contents, seeds, count) = left.head().ok_or_else(length)?;
-        let policy = policy.ok_or(TablesError::Content("the name of the policy is none"))?;
-        if contents as usize > SAMPLE_CONTENTS || count as usize > TERMS_MAX {
-            return Err(TablesError::Content("it counts more than fits a sample"));
+        let TablesHeader { policy, contents, seeds, terms } = fields.header().ok_or_else(length)?;
+        let policy = policy.ok_or(TablesError::Content("the name of the policy is not valid"))?;
+        if contents as usize > SAMPLE_CONTENTS || terms as usize > TERMS_MAX {
+            return Err(TablesError::Content("a count is larger than a sample allows"));
         }
-        let (terms, weights) = left.columns(count as usize).ok_or_else(length)?;
+        let (terms, weights) = fields.columns(terms as usize).ok_or_else(length)?;
         if !terms.is_sorted_by(|a, b| a < b) {
-            return Err(TablesError::Content("its words are not in order"));
+            return Err(TablesError::Content("its words are not in ascending order"));
         }
         let max = weight_max(contents);
         if weights.iter().any(|weight| *weight == 0 || *weight >= max) {
@@ -141,16 +144,24 @@ impl Tables {
     }
 }
 
-/// What is left to read.
+/// Reads the fields of a file. Contains the bytes that are not read yet.
 struct Fields<'b>(&'b [u8]);
 
-/// The name of the policy, contents, seeds, and the number of terms.
-type Head<'b> = (Option<&'b str>, u32, [u64; LEXICONS - 1], u32);
+/// The fields between the version of the terms and the terms themselves.
+struct TablesHeader<'b> {
+    /// `None` if the name is too long or not valid UTF-8.
+    policy: Option<&'b str>,
+    /// Number of contents in the sample.
+    contents: u32,
+    seeds: [u64; LEXICONS - 1],
+    /// Number of terms.
+    terms: u32,
+}
 
 impl<'b> Fields<'b> {
     fn bytes(&mut self, count: usize) -> Option<&'b [u8]> {
-        let (bytes, left) = self.0.split_at_checked(count)?;
-        self.0 = left;
+        let (bytes, rest) = self.0.split_at_checked(count)?;
+        self.0 = rest;
         Some(bytes)
     }
 
@@ -158,20 +169,21 @@ impl<'b> Fields<'b> {
         self.bytes(N)?.first_chunk().copied()
     }
 
-    fn head(&mut self) -> Option<Head<'b>> {
+    fn header(&mut self) -> Option<TablesHeader<'b>> {
         let [length] = self.array()?;
         let name = self.bytes(usize::from(length).min(NAME_BYTES_MAX))?;
-        let is_name = usize::from(length) <= NAME_BYTES_MAX;
-        let name = std::str::from_utf8(name).ok().filter(|_| is_name);
+        let is_short = usize::from(length) <= NAME_BYTES_MAX;
+        let policy = std::str::from_utf8(name).ok().filter(|_| is_short);
         let contents = u32::from_le_bytes(self.array()?);
         let mut seeds = [0; LEXICONS - 1];
         for seed in &mut seeds {
             *seed = u64::from_le_bytes(self.array()?);
         }
-        Some((name, contents, seeds, u32::from_le_bytes(self.array()?)))
+        let terms = u32::from_le_bytes(self.array()?);
+        Some(TablesHeader { policy, contents, seeds, terms })
     }
 
-    /// Terms and weights, when these are all that is left.
+    /// The terms and their weights. `None` if the remaining bytes are not exactly `count` terms and weights.
     fn columns(&mut self, count: usize) -> Option<(Vec<u64>, Vec<u32>)> {
         let terms = self.bytes(count.checked_mul(8)?)?;
         let weights = self.bytes(count.checked_mul(4)?)?;

@@ -1,13 +1,15 @@
-//! The binary logarithm of a fraction, in integers, so that all machines agree on every bit of it.
+//! The binary logarithm of a fraction, computed in integers, so that every machine gets the same bits.
 
 use super::WEIGHT_BITS;
 
-/// Bits behind the point while it is computed.
+/// Number of fractional bits during the computation.
 const POINT: u32 = 62;
 
-/// log2(n / d) in units of 2^-[`WEIGHT_BITS`], rounded down, up to the last unit; 0 where n is not above d, or d is 0.
+/// Computes log2(n / d) in units of 2^-[`WEIGHT_BITS`], rounded down. The last unit may be wrong. Returns 0
+/// if n is not above d, or if d is 0.
 ///
-/// The whole part is the number of doublings of d below n. Then each squaring of the rest gives one more bit.
+/// The whole part is the largest number of times that d can be doubled without exceeding n. Each squaring of
+/// the rest then gives one more bit.
 #[must_use]
 pub fn log2(n: u64, d: u64) -> u32 {
     if d == 0 || n <= d {
@@ -18,7 +20,7 @@ pub fn log2(n: u64, d: u64) -> u32 {
     if d << whole > n {
         whole -= 1;
     }
-    // From 1 to below 2.
+    // The rest is at least 1 and below 2.
     let mut rest = (n << POINT) / (d << whole);
     let mut log = whole;
     for _ in 0..WEIGHT_BITS {
@@ -38,14 +40,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_the_logarithm_within_two_units(n in 1..=1_u64 << 33, d in 1..=1_u64 << 33) {
+        fn the_result_is_within_two_units_of_the_logarithm(n in 1..=1_u64 << 33, d in 1..=1_u64 << 33) {
             let expected = (n as f64 / d as f64).log2().max(0.0) * f64::from(1 << WEIGHT_BITS);
             prop_assert!((f64::from(log2(n, d)) - expected).abs() < 2.0, "{} {}", log2(n, d), expected);
         }
     }
 
     #[test]
-    fn powers_of_two_are_exact_and_the_rest_is_the_same_everywhere() {
+    fn powers_of_two_are_exact_and_other_fractions_equal_their_golden_values() {
         let whole = |n: u32| n << WEIGHT_BITS;
         assert_eq!(
             [log2(8, 1), log2(96, 3), log2(5, 5), log2(2, 5), log2(1 << 40, 1)],

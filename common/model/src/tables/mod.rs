@@ -1,16 +1,23 @@
-//! What a policy has learnt of a collection's words before it compares anything: how common each is, and random lexicons.
+//! Tables: what a policy learns about the words of a collection before it makes signatures. They hold the
+//! weight of each word, and random lexicons.
 //!
-//! The words of a text are its *terms*: hashes of its tokens without stop words, each reduced to its stem. Tables are learnt once, from a
-//! [`Sample`], and never change for a collection, or two equal texts would have signatures that differ. They travel as
-//! one file, whose [`TablesHash`] says whether two processes have the same.
+//! The words of a text are its *terms*: the hashes of its tokens without stop words, each token reduced to
+//! its stem.
 //!
-//! - **Weight**, the inverse document frequency: of a term in d of the n contents of the sample log2((n + 1) / d), in units of
-//!   2^-[`WEIGHT_BITS`]. The 1 leaves a weight to what every content has. It is computed in integers alone ([`log2`]), so it is the same
-//!   on every machine. A term that the sample does not have weighs as much as one in a single content, so these are not kept.
-//! - **Lexicons.** Lexicon 0 has all terms, each of the others a random two thirds of them. Whether a term is in one
-//!   follows from its hash and the seed of the lexicon, so it is known of terms that nobody has seen, too. The seed of lexicon l is l times
-//!   2^64 / golden ratio, mixed by the finaliser of SplitMix64; the lexicon has a term whose hash, xor the seed and mixed again, is
-//!   below two thirds of the greatest number.
+//! Invariant: tables are learnt once for a collection, from a [`Sample`], and never change. With other
+//! tables, equal texts would have different signatures. Tables travel as one file. Two processes compare
+//! [`TablesHash`] values to see whether they have equal tables.
+//!
+//! - **Weight** is the inverse document frequency. The weight of a term in d of the sample's n contents is
+//!   log2((n + 1) / d), in units of 2^-[`WEIGHT_BITS`]. The 1 gives a weight above 0 even to terms in all
+//!   contents. Weights are computed in integers ([`log2`]), so they are equal on every machine. A term
+//!   outside the sample weighs as much as a term in a single content. Therefore tables store only terms in
+//!   two or more contents.
+//! - **Lexicons** are sets of terms. Lexicon 0 has all terms, and every other lexicon has a random two thirds
+//!   of them. The hash of a term and the seed of a lexicon decide whether the lexicon has the term, so the
+//!   sample need not contain it. The seed of lexicon l is l times 2^64 / golden ratio, mixed by the finaliser
+//!   of SplitMix64. The lexicon has a term if the hash of the term, xor the seed and mixed again, is below
+//!   two thirds of the greatest number.
 
 mod file;
 mod log2;
@@ -31,56 +38,59 @@ pub use sample::{CONTENT_TERMS_MAX, SAMPLE_CONTENTS, SAMPLE_TERMS, Sample};
 use crate::sketch::mix;
 use crate::stable_hash128;
 
-/// The version of how terms are made of tokens (see [`text`](`doppel-text`)): tables and signatures of another are not compared.
-/// Version 2 has tokens of the form of equal text.
+/// The version of the rules by which the crate `doppel-text` makes terms from tokens. Tables and signatures
+/// of different versions are not compared.
+///
+/// Version 2 makes terms from tokens of the *form* of a text, which is one spelling for all equal texts.
 pub const TERMS_VERSION: u16 = 2;
 
-/// Bits of a weight behind the point.
+/// Number of fractional bits of a weight.
 pub const WEIGHT_BITS: u32 = 16;
 
-/// Lexicons that tables have, with the one that has all terms.
+/// Number of lexicons, including lexicon 0, which has all terms.
 pub const LEXICONS: usize = 17;
 
-/// Parts the seeds of the lexicons.
+/// Multiplier that gives each lexicon another seed: 2^64 / golden ratio, odd.
 const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Hashes of terms below this bound are in a random lexicon: two thirds of all.
-const KEPT_BELOW: u64 = u64::MAX / 3 * 2;
+/// A random lexicon has the terms whose mixed hash is below this bound, which is two thirds of the greatest
+/// number.
+const LEXICON_BOUND: u64 = u64::MAX / 3 * 2;
 
-/// Tables of a policy.
+/// The tables of a policy: the weights of terms, and the seeds of the lexicons.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Tables {
-    /// The name of the policy that they were learnt for.
+    /// The name of the policy that the tables were learnt for.
     policy: Box<str>,
-    /// Contents of the sample.
+    /// Number of contents in the sample.
     contents: u32,
-    /// Of the lexicons but the first.
+    /// The seeds of lexicons 1 and above.
     seeds: [u64; LEXICONS - 1],
     /// The weights of terms in more than one content.
     weights: HashMap<u64, u32>,
-    /// That of all others.
+    /// The weight of every other term.
     weight_max: u32,
     hash: TablesHash,
 }
 
-/// Names tables by all that is in them: 32 hex digits.
+/// The hash of all that tables contain. The text form has 32 hex digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct TablesHash(u128);
 
-/// The text is no hash of tables.
+/// The text is not a hash of tables.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} names no tables: 32 hex digits are expected")]
+#[error("{0:?} is not a hash of tables, which has 32 hex digits")]
 pub struct TablesHashError(String);
 
 impl Tables {
-    /// Learns the tables of a policy.
+    /// Learns the tables of a policy from a sample of the collection.
     #[must_use]
     pub fn learn(policy: &str, sample: &Sample) -> Self {
         let contents = sample.contents() as u32;
         let mut weights = HashMap::new();
-        sample.each_common_term(|term, contents_with| {
-            weights.insert(term, log2(u64::from(contents) + 1, contents_with.into()));
+        sample.each_common_term(|term, document_frequency| {
+            weights.insert(term, log2(u64::from(contents) + 1, document_frequency.into()));
         });
         let seeds = std::array::from_fn(|lexicon| mix(SEED.wrapping_mul(lexicon as u64 + 1)));
         Self::new(policy.into(), contents, seeds, weights)
@@ -93,53 +103,53 @@ impl Tables {
         tables
     }
 
-    /// The name of the policy that they were learnt for.
+    /// The name of the policy that the tables were learnt for.
     #[must_use]
     pub fn policy(&self) -> &str {
         &self.policy
     }
 
-    /// How many contents they were learnt from.
+    /// The number of contents that the tables were learnt from.
     #[must_use]
     pub fn contents(&self) -> u32 {
         self.contents
     }
 
-    /// How many terms they have a weight of.
+    /// The number of terms whose weight the tables store.
     #[must_use]
     pub fn terms(&self) -> usize {
         self.weights.len()
     }
 
-    /// Their name.
+    /// The hash of all that the tables contain.
     #[must_use]
     pub fn hash(&self) -> TablesHash {
         self.hash
     }
 
-    /// The weight of a term, which is above 0.
+    /// The weight of a term, in units of 2^-[`WEIGHT_BITS`]. Always above 0.
     #[inline]
     #[must_use]
     pub fn weight(&self, term: u64) -> u32 {
         self.weights.get(&term).copied().unwrap_or(self.weight_max)
     }
 
-    /// The weight of a term in no content or one.
+    /// The weight of a term that is in at most one content. No term weighs more.
     #[inline]
     #[must_use]
     pub fn weight_max(&self) -> u32 {
         self.weight_max
     }
 
-    /// Whether a lexicon, below [`LEXICONS`], has a term.
+    /// Whether a lexicon has a term. Lexicons are numbered from 0, and there are [`LEXICONS`] of them.
     #[inline]
     #[must_use]
     pub fn has(&self, lexicon: usize, term: u64) -> bool {
-        lexicon == 0 || self.seeds.get(lexicon - 1).is_some_and(|seed| mix(term ^ seed) < KEPT_BELOW)
+        lexicon == 0 || self.seeds.get(lexicon - 1).is_some_and(|seed| mix(term ^ seed) < LEXICON_BOUND)
     }
 }
 
-/// The weight of a term in one of so many contents; where there are none, as of one.
+/// The weight of a term in a single one of `contents` contents. An empty sample counts as one content.
 fn weight_max(contents: u32) -> u32 {
     log2(u64::from(contents.max(1)) + 1, 1)
 }

@@ -1,33 +1,39 @@
-//! The contents that tables are learnt from.
+//! The sample of contents that tables are learnt from.
 //!
-//! They are those with the least hashes, as many as have room: at most [`SAMPLE_CONTENTS`] of them, with at most [`SAMPLE_TERMS`] terms
-//! together. A hash is as good as drawing lots, and the same contents give the same sample, in whatever order and how often they come.
-//! Contents with more than [`CONTENT_TERMS_MAX`] terms are left out: a few of them would leave no room for others, and how common
-//! a word is would be known of a handful.
+//! The sample consists of the contents with the smallest hashes: at most [`SAMPLE_CONTENTS`] contents, with
+//! at most [`SAMPLE_TERMS`] terms together. Choosing by hash is as good as choosing at random. In addition,
+//! equal collections give equal samples, whatever the order of the contents and the number of their copies.
 //!
-//! Invariant: the sample is the longest run of the contents seen so far, from the least hash on, that has room. So a content is
-//! left out for good once one with a lesser hash was, even where it would have room itself.
+//! Contents with more than [`CONTENT_TERMS_MAX`] terms are left out. A few of them would fill the sample, and
+//! the weights would be learnt from a handful of contents.
+//!
+//! Invariant: sort all other contents offered so far by hash; the sample is the longest prefix that fits the
+//! limits. Therefore a content that was left out stays out, and so does every content with a larger hash,
+//! even if it would fit alone.
 
 use std::collections::BTreeMap;
 
 use crate::ContentHash;
 
-/// The most contents of a sample.
+/// The largest number of contents in a sample.
 pub const SAMPLE_CONTENTS: usize = 20_000;
 
-/// The most terms of them together, each counted once for a content: 64 MB.
+/// The largest number of terms of all contents together. A term counts once for each content. The terms take
+/// 64 MB.
 pub const SAMPLE_TERMS: usize = 8 << 20;
 
-/// The most terms of one content, each counted once: so there is room for 167 contents or more. A long book has fewer.
+/// The largest number of distinct terms of one content, so that at least 167 contents fit. A long book has
+/// fewer terms.
 pub const CONTENT_TERMS_MAX: usize = 50_000;
 
-/// Contents, with the terms of each.
+/// A sample of contents, with the distinct terms of each.
 #[derive(Debug, Clone)]
 pub struct Sample {
     contents: BTreeMap<ContentHash, Box<[u64]>>,
+    /// Number of terms of all contents together.
     terms: usize,
-    /// The least hash that was left out.
-    end: Option<ContentHash>,
+    /// The smallest hash of a content that did not fit.
+    least_rejected: Option<ContentHash>,
     contents_max: usize,
     terms_max: usize,
     content_terms_max: usize,
@@ -35,30 +41,35 @@ pub struct Sample {
 
 impl Default for Sample {
     fn default() -> Self {
-        Self::with_room(SAMPLE_CONTENTS, SAMPLE_TERMS, CONTENT_TERMS_MAX)
+        Self::with_limits(SAMPLE_CONTENTS, SAMPLE_TERMS, CONTENT_TERMS_MAX)
     }
 }
 
 impl Sample {
-    /// None yet.
+    /// Creates an empty sample.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    pub(super) fn with_room(contents_max: usize, terms_max: usize, content_terms_max: usize) -> Self {
+    /// Creates an empty sample with other limits than the default.
+    pub(super) fn with_limits(contents_max: usize, terms_max: usize, content_terms_max: usize) -> Self {
         let contents = BTreeMap::new();
-        Self { contents, terms: 0, end: None, contents_max, terms_max, content_terms_max }
+        Self { contents, terms: 0, least_rejected: None, contents_max, terms_max, content_terms_max }
     }
 
-    /// Whether a content may become one of the sample. That is cheap to ask before its terms are sorted.
+    /// Whether the sample could accept a content that it does not contain yet. This check is cheap, so
+    /// callers make it before they compute the terms.
     #[must_use]
     pub fn wants(&self, content: ContentHash) -> bool {
-        self.end.is_none_or(|end| content < end) && !self.contents.contains_key(&content)
+        self.least_rejected.is_none_or(|least| content < least) && !self.contents.contains_key(&content)
     }
 
-    /// Takes a content with its terms, which are left sorted and each once. One without terms counts for nothing, nor
-    /// does one with too many.
+    /// Offers a content with its terms, in any order. A content without terms or with too many terms is
+    /// ignored.
+    ///
+    /// The content is added if its hash is small enough, and contents with larger hashes are removed to make
+    /// room. `terms` may be left sorted and without duplicates.
     pub fn add(&mut self, content: ContentHash, terms: &mut Vec<u64>) {
         if !self.wants(content) || terms.is_empty() {
             return;
@@ -73,17 +84,18 @@ impl Sample {
         while self.contents.len() > self.contents_max || self.terms > self.terms_max {
             let Some((last, terms)) = self.contents.pop_last() else { break };
             self.terms -= terms.len();
-            self.end = Some(last);
+            self.least_rejected = Some(last);
         }
     }
 
-    /// How many contents there are.
+    /// The number of contents in the sample.
     #[must_use]
     pub fn contents(&self) -> usize {
         self.contents.len()
     }
 
-    /// Calls `each` for every term in more than one content, in ascending order, with the number of contents that have it.
+    /// Calls `each` for every term in more than one content, in ascending order, with the number of its
+    /// contents.
     pub(super) fn each_common_term(&self, mut each: impl FnMut(u64, u32)) {
         let mut all: Vec<u64> = Vec::with_capacity(self.terms);
         self.contents.values().for_each(|terms| all.extend_from_slice(terms));

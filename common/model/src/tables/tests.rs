@@ -10,15 +10,15 @@ fn hash_of(text: &[u64]) -> ContentHash {
     ContentHash(stable_hash128(&bytes).to_be_bytes())
 }
 
-fn sample(mut sample: Sample, texts: &[Vec<u64>]) -> Sample {
+fn with_texts(mut sample: Sample, texts: &[Vec<u64>]) -> Sample {
     for text in texts {
         sample.add(hash_of(text), &mut text.clone());
     }
     sample
 }
 
-fn learnt(texts: &[Vec<u64>]) -> Tables {
-    Tables::learn("imatch", &sample(Sample::new(), texts))
+fn learn(texts: &[Vec<u64>]) -> Tables {
+    Tables::learn("imatch", &with_texts(Sample::new(), texts))
 }
 
 fn texts() -> impl Strategy<Value = Vec<Vec<u64>>> {
@@ -28,28 +28,31 @@ fn texts() -> impl Strategy<Value = Vec<Vec<u64>>> {
 
 proptest! {
     #[test]
-    fn weights_count_contents_and_nothing_else(texts in texts()) {
-        let tables = learnt(&texts);
+    fn weights_depend_only_on_the_number_of_contents_with_a_term(texts in texts()) {
+        let tables = learn(&texts);
         let distinct: BTreeSet<&Vec<u64>> = texts.iter().filter(|text| !text.is_empty()).collect();
-        let mut with: BTreeMap<u64, u64> = BTreeMap::new();
+        let mut frequencies: BTreeMap<u64, u64> = BTreeMap::new();
         for text in &distinct {
             for term in text.iter().collect::<BTreeSet<_>>() {
-                *with.entry(*term).or_default() += 1;
+                *frequencies.entry(*term).or_default() += 1;
             }
         }
         let contents = distinct.len() as u64;
         prop_assert_eq!(u64::from(tables.contents()), contents);
-        prop_assert_eq!(tables.terms(), with.values().filter(|count| **count > 1).count());
-        for (term, count) in with {
+        prop_assert_eq!(tables.terms(), frequencies.values().filter(|count| **count > 1).count());
+        for (term, count) in frequencies {
             prop_assert_eq!(tables.weight(term), log2(contents + 1, count));
         }
-        // A word that nobody has seen weighs as much as one that was seen once.
+        // A term outside the sample weighs as much as a term in a single content.
         prop_assert_eq!(tables.weight(7), log2(contents.max(1) + 1, 1));
     }
 
     #[test]
-    fn neither_order_nor_copies_matter(texts in texts(), seed in any::<u64>(), room in (1..12_usize, 20..200_usize, 5..25_usize)) {
-        let learn = |texts: &[Vec<u64>]| Tables::learn("imatch", &sample(Sample::with_room(room.0, room.1, room.2), texts));
+    fn order_and_copies_of_contents_do_not_change_the_tables(
+        texts in texts(), seed in any::<u64>(), limits in (1..12_usize, 20..200_usize, 5..25_usize),
+    ) {
+        let sample = || Sample::with_limits(limits.0, limits.1, limits.2);
+        let learn = |texts: &[Vec<u64>]| Tables::learn("imatch", &with_texts(sample(), texts));
         let mut others = [texts.clone(), texts.clone()].concat();
         Random::new(seed).shuffle(&mut others);
         let (tables, other) = (learn(&texts), learn(&others));
@@ -58,28 +61,32 @@ proptest! {
     }
 
     #[test]
-    fn a_sample_is_what_fits_of_the_contents_with_the_least_hashes(texts in texts(), contents in 1..12_usize, terms in 20..200_usize, most in 5..25_usize) {
-        let sample = sample(Sample::with_room(contents, terms, most), &texts);
+    fn a_sample_has_as_many_of_the_contents_with_the_smallest_hashes_as_fit(
+        texts in texts(), contents in 1..12_usize, terms in 20..200_usize, most in 5..25_usize,
+    ) {
+        let sample = with_texts(Sample::with_limits(contents, terms, most), &texts);
         let mut by_hash: BTreeMap<ContentHash, usize> = BTreeMap::new();
         for text in texts.iter().filter(|text| !text.is_empty()) {
             by_hash.insert(hash_of(text), text.iter().collect::<BTreeSet<_>>().len());
         }
-        // A content with too many is as good as none.
-        by_hash.retain(|_, own| *own <= most);
-        let (mut fits, mut sum) = (0, 0);
-        for own in by_hash.values() {
-            sum += own;
-            if fits == contents || sum > terms {
+        // Contents with too many terms are ignored.
+        by_hash.retain(|_, distinct_terms| *distinct_terms <= most);
+        let (mut fitting, mut sum) = (0, 0);
+        for distinct_terms in by_hash.values() {
+            sum += distinct_terms;
+            if fitting == contents || sum > terms {
                 break;
             }
-            fits += 1;
+            fitting += 1;
         }
-        prop_assert_eq!(sample.contents(), fits);
+        prop_assert_eq!(sample.contents(), fitting);
     }
 
     #[test]
-    fn a_file_is_read_as_it_was_written_and_any_change_is_noticed(texts in texts(), at in any::<prop::sample::Index>(), flip in 1..=255_u8) {
-        let tables = learnt(&texts);
+    fn a_file_round_trips_and_any_change_is_refused(
+        texts in texts(), at in any::<prop::sample::Index>(), flip in 1..=255_u8,
+    ) {
+        let tables = learn(&texts);
         let file = tables.to_file();
         let read = Tables::from_file(&file);
         prop_assert_eq!(read.as_ref(), Ok(&tables));
@@ -93,15 +100,15 @@ proptest! {
 
     #[test]
     fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
-        let forged = [b"doppel tables 1\n".as_slice(), &bytes].concat();
-        let sealed = [&forged[..], &stable_hash64(&forged).to_le_bytes()].concat();
-        for bytes in [&bytes[..], &forged, &sealed] {
+        let with_magic = [b"doppel tables 1\n".as_slice(), &bytes].concat();
+        let with_checksum = [&with_magic[..], &stable_hash64(&with_magic).to_le_bytes()].concat();
+        for bytes in [&bytes[..], &with_magic, &with_checksum] {
             prop_assert!(Tables::from_file(bytes).is_err());
         }
     }
 }
 
-/// Huge contents, whatever their hashes, leave the room to the others.
+/// Huge contents are ignored, whatever their hashes, so that other contents fit into the sample.
 #[test]
 fn a_few_huge_contents_do_not_empty_the_sample() {
     let huge = |first: u64, terms: u64| -> Vec<u64> { (0..terms).map(|term| first + term).collect() };
@@ -111,22 +118,22 @@ fn a_few_huge_contents_do_not_empty_the_sample() {
         let huge = (0..20).map(|text| huge(1_000_000 * (1 + text), terms));
         usual.iter().cloned().chain(huge).collect::<Vec<_>>()
     };
-    assert_eq!(learnt(&all(most + 1)), learnt(&usual));
-    assert_eq!(learnt(&all(most)).contents(), 220);
+    assert_eq!(learn(&all(most + 1)), learn(&usual));
+    assert_eq!(learn(&all(most)).contents(), 220);
 }
 
-/// Changes the bytes of sound tables, and seals them again, so that only this is wrong.
+/// Changes the bytes of valid tables and recomputes the checksum, so that only this change is wrong.
 fn forged(forge: impl FnOnce(&mut Vec<u8>)) -> Result<Tables, TablesError> {
     let texts: Vec<Vec<u64>> = (0..9).map(|text| (text..text + 5).collect()).collect();
-    let mut bytes = learnt(&texts).to_bytes();
+    let mut bytes = learn(&texts).to_bytes();
     forge(&mut bytes);
     let checksum = stable_hash64(&bytes);
     Tables::from_file(&[&bytes[..], &checksum.to_le_bytes()].concat())
 }
 
 #[test]
-fn what_is_wrong_with_a_file_is_said() {
-    // Behind the magic: the version of terms, the name, the contents, the seeds, the number of terms.
+fn the_error_says_what_is_wrong_with_a_file() {
+    // Fields behind the magic: version of the terms, name, number of contents, seeds, number of terms.
     let (name, contents) = (16 + 2, 16 + 2 + 1 + 6);
     let terms = contents + 4 + 8 * (LEXICONS - 1) + 4;
     assert!(forged(|_| ()).is_ok());
@@ -143,37 +150,38 @@ fn what_is_wrong_with_a_file_is_said() {
         forged(|bytes| bytes.copy_within(terms..terms + 8, terms + 8)),
         Err(TablesError::Content(_))
     ));
-    let weight = |bytes: &mut Vec<u8>, to: u32| {
+    let set_last_weight = |bytes: &mut Vec<u8>, weight: u32| {
         let end = bytes.len();
-        bytes[end - 4..].copy_from_slice(&to.to_le_bytes());
+        bytes[end - 4..].copy_from_slice(&weight.to_le_bytes());
     };
-    for to in [0, log2(10, 1)] {
-        assert!(matches!(forged(|bytes| weight(bytes, to)), Err(TablesError::Content(_))), "{to}");
+    for weight in [0, log2(10, 1)] {
+        let result = forged(|bytes| set_last_weight(bytes, weight));
+        assert!(matches!(result, Err(TablesError::Content(_))), "{weight}");
     }
     assert_eq!(Tables::from_file(b"doppel"), Err(TablesError::Magic));
 }
 
 #[test]
 fn a_random_lexicon_has_two_thirds_of_all_terms_and_no_two_are_the_same() {
-    let tables = learnt(&[]);
+    let tables = learn(&[]);
     let has = |lexicon: usize| -> Vec<bool> {
         (0..3_000_u64).map(|term| tables.has(lexicon, stable_hash64(&term.to_le_bytes()))).collect()
     };
     assert!(has(0).iter().all(|has| *has));
     for lexicon in 1..LEXICONS {
-        let own = has(lexicon);
-        let kept = own.iter().filter(|has| **has).count();
-        assert!((1_900..2_100).contains(&kept), "{kept}");
-        // Of two independent lexicons five of nine terms are in both or in neither.
-        let same = has(lexicon % 16 + 1).iter().zip(&own).filter(|(a, b)| a == b).count();
-        assert!((1_550..1_780).contains(&same), "{same}");
+        let terms = has(lexicon);
+        let size = terms.iter().filter(|has| **has).count();
+        assert!((1_900..2_100).contains(&size), "{size}");
+        // Two independent lexicons agree on five of nine terms: both have the term, or neither has it.
+        let agreeing = has(lexicon % 16 + 1).iter().zip(&terms).filter(|(a, b)| a == b).count();
+        assert!((1_550..1_780).contains(&agreeing), "{agreeing}");
     }
     assert!(!has(LEXICONS).contains(&true));
 }
 
 #[test]
-fn a_hash_is_text_and_says_when_it_is_none() {
-    let hash = learnt(&[]).hash();
+fn the_text_of_a_hash_round_trips_and_other_text_is_refused() {
+    let hash = learn(&[]).hash();
     assert_eq!(hash.to_string().parse(), Ok(hash));
     assert_eq!(serde_json::from_str::<TablesHash>(&serde_json::to_string(&hash).unwrap()).unwrap(), hash);
     for wrong in ["", "12", "+1234567890123456789012345678901", &"g".repeat(32)] {

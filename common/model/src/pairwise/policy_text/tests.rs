@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn text_and_policy_are_one_to_one() {
+fn policies_round_trip_through_their_text() {
     for policy in Policy::all() {
         assert_eq!(policy.to_string().parse(), Ok(policy));
         assert_eq!(policy.name().parse(), Ok(policy));
@@ -47,7 +47,7 @@ fn text_and_policy_are_one_to_one() {
     let all = Policy::MultiSimhash { words: 1, lexicons: 10, below: 4 };
     assert_eq!("multi-simhash:below=4,words=1,lexicons=10".parse(), Ok(all));
     assert_eq!(all.to_string(), "multi-simhash:words=1,lexicons=10,below=4");
-    // How many chunks are to be shared depends on how long they are.
+    // The default of `shared` depends on `lines`.
     for (text, lines, shared) in
         [("", 4, 15), (":lines=2", 2, 25), (":shared=9", 4, 9), (":shared=9,lines=2", 2, 9)]
     {
@@ -56,15 +56,15 @@ fn text_and_policy_are_one_to_one() {
 }
 
 #[test]
-fn what_is_wrong_is_named() {
+fn the_error_says_what_is_wrong_with_a_policy() {
     let refused = |text: &str| text.parse::<Policy>().unwrap_err().to_string();
     assert!(refused("minhash").contains("there are jaccard, supershingle"));
-    for (text, meant) in
+    for (text, suggested) in
         [("simhsh", "simhash"), ("By_Site:site=host", "by-site"), ("multisimhash", "multi-simhash")]
     {
         let error = refused(text);
         assert!(
-            error.contains(&format!("is no policy (did you mean {meant}?); there are jaccard")),
+            error.contains(&format!("is not a policy (did you mean {suggested}?); there are jaccard")),
             "{error}"
         );
     }
@@ -74,22 +74,28 @@ fn what_is_wrong_is_named() {
         assert!(!refused(text).contains("did you mean"), "{text}");
     }
     assert!(refused("projection:tau=0.8").contains("no parameter \"tau\"; it has agreeing"));
-    assert!(refused("projection:agreeing=12").contains("a number from 361 to 384; this is \"12\""));
+    assert!(
+        refused("projection:agreeing=12").contains("cannot be \"12\"; it must be a number from 361 to 384")
+    );
     assert!(refused("jaccard:tau=1").contains("a decimal from 0.3"));
-    assert!(refused("copies:across=0.2").contains("across of the policy copies is a decimal from 0.3"));
+    assert!(
+        refused("copies:across=0.2")
+            .contains("across of the policy copies cannot be \"0.2\"; it must be a decimal from 0.3")
+    );
     assert!(refused("combined:equal=2,equal=3").contains("twice"));
-    assert!(refused("combined:tokens=terms").contains("one of words, source; this is \"terms\""));
-    assert!(refused("jaccard:tokens=source").contains("one of words, code; this is \"source\""));
-    assert!(refused("supershingle:tokens=c").contains("one of words, source, code; this is \"c\""));
+    assert!(
+        refused("combined:tokens=terms").contains("cannot be \"terms\"; it must be one of words, source")
+    );
+    assert!(refused("jaccard:tokens=source").contains("cannot be \"source\"; it must be one of words, code"));
+    assert!(
+        refused("supershingle:tokens=c").contains("cannot be \"c\"; it must be one of words, source, code")
+    );
     for policy in Policy::all().filter(|policy| !["jaccard", "supershingle"].contains(&policy.name())) {
         let error = refused(&format!("{}:tokens=code", policy.name()));
-        assert!(
-            error.contains("code is compared by jaccard and supershingle alone (tokens=code)"),
-            "{error}"
-        );
+        assert!(error.contains("only jaccard and supershingle compare code (tokens=code)"), "{error}");
     }
     assert!(refused("simhash:tokens=source").contains("no parameter \"tokens\"; it has differing"));
-    assert!(refused("simhash:differing").contains("this is \"\""));
+    assert!(refused("simhash:differing").contains("cannot be \"\""));
     for empty in ["projection:", "projection:,", "projection:,,agreeing=372", "projection:agreeing=372,"] {
         assert!(refused(empty).contains("a parameter is missing"), "{empty}");
     }

@@ -1,4 +1,7 @@
-//! A policy as text: its name, and parameters as `key=value`.
+//! The text form of policies: the name, a colon, and parameters as `key=value`, separated by commas.
+//!
+//! Invariant: the text that a policy is written as parses to that policy. Collections store this text, so the
+//! text of a policy must not change when a new parameter is added.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,62 +12,80 @@ use super::{
 use crate::Tau;
 use crate::signature::{SHINGLE_TOKENS, SHINGLE_TOKENS_RANGE};
 
-/// The text names no policy.
+/// The text is not a valid policy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PolicyError {
-    /// There is no such policy.
-    #[error("{0:?} is no policy{meant}; there are {list}", meant = meant(.0, &names()), list = names().join(", "))]
+    /// No policy has this name.
+    #[error("{0:?} is not a policy{}; there are {}", suggestion(.0, &names()), names().join(", "))]
     Name(String),
-    /// The policy has no such parameter.
-    #[error("the policy {policy} has no parameter {key:?}{}; it has {}{}", meant(key, has), has.join(", "), tokens_hint(key))]
+    /// The policy has no parameter with this name.
+    #[error(
+        "the policy {policy} has no parameter {key:?}{}; it has {}{}",
+        suggestion(key, has),
+        has.join(", "),
+        tokens_hint(key)
+    )]
     Key {
-        /// The policy.
+        /// The name of the policy.
         policy: &'static str,
-        /// What was given.
+        /// The name that no parameter has.
         key: String,
-        /// Its parameters.
+        /// The names of the policy's parameters.
         has: Vec<&'static str>,
     },
-    /// There is nothing where a parameter is expected.
+    /// No parameter follows a colon or a comma.
     #[error(
-        "{0:?}: a parameter is missing after a colon or a comma; they are given as in by-site:across=372,site=host"
+        "{0:?}: a parameter is missing after a colon or a comma; write parameters as in \
+         by-site:across=372,site=host"
     )]
     Empty(String),
-    /// A parameter is given twice.
+    /// The text has the same parameter twice.
     #[error("the parameter {0} is given twice")]
     Twice(&'static str),
-    /// The value is none of this parameter.
-    #[error("{key} of the policy {policy} is {expected}; this is {value:?}")]
+    /// The parameter cannot have this value.
+    #[error("{key} of the policy {policy} cannot be {value:?}; it must be {expected}")]
     Value {
-        /// The policy.
+        /// The name of the policy.
         policy: &'static str,
-        /// The parameter.
+        /// The name of the parameter.
         key: &'static str,
-        /// What it may be.
+        /// The allowed values, in words.
         expected: String,
-        /// What was given.
+        /// The value in the text.
         value: String,
     },
 }
 
-/// A parameter: its name, its value, and the least and the greatest one. That of a threshold is the decimal itself.
+/// A parameter of a policy with its value and its allowed values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Parameter {
-    Number { key: &'static str, value: u32, least: u32, most: u32 },
-    Tau { key: &'static str, tau: Tau },
+    /// A number from `least` to `most`.
+    Number {
+        key: &'static str,
+        value: u32,
+        least: u32,
+        most: u32,
+    },
+    Tau {
+        key: &'static str,
+        tau: Tau,
+    },
     Sites(Sites),
-    Tokens { tokens: Tokens, choices: &'static [Tokens] },
+    Tokens {
+        tokens: Tokens,
+        choices: &'static [Tokens],
+    },
 }
 
-/// The tokens of a policy that can be given those of its source.
-const OF_SOURCE: &[Tokens] = &[Tokens::Words, Tokens::Source];
+/// The choices of policies that compare words or source tokens.
+const WORDS_OR_SOURCE: &[Tokens] = &[Tokens::Words, Tokens::Source];
 
-/// Why a policy has no other tokens than words.
+/// Tells a user who asks for `tokens` which policies compare code. Empty for other parameters.
 fn tokens_hint(key: &str) -> &'static str {
-    if key == "tokens" { "; code is compared by jaccard and supershingle alone (tokens=code)" } else { "" }
+    if key == "tokens" { "; only jaccard and supershingle compare code (tokens=code)" } else { "" }
 }
 
-/// The policies with their defaults.
+/// All policies with their default parameters.
 const DEFAULTS: [Policy; 11] = [
     Policy::jaccard(Tau::DEFAULT),
     Policy::Supershingle { equal: 2, words: supershingle::SHINGLE_TOKENS, tokens: Tokens::Words },
@@ -83,13 +104,14 @@ fn names() -> Vec<&'static str> {
     DEFAULTS.iter().map(Policy::name).collect()
 }
 
-/// Asks for the name that is nearest to what was given by edit distance; nothing where that is more than a third of the longer one.
-fn meant(given: &str, names: &[&str]) -> String {
-    // Names are short, and who gives a very long one means none of them.
-    let given: String = given.chars().take(32).flat_map(char::to_lowercase).collect();
+/// Suggests the name with the smallest edit distance to `unknown`. Empty if that distance is more than a
+/// third of the longer name.
+fn suggestion(unknown: &str, names: &[&str]) -> String {
+    // All names are shorter than 32 characters, so the rest of a longer text need not be compared.
+    let unknown: String = unknown.chars().take(32).flat_map(char::to_lowercase).collect();
     let near = names.iter().filter_map(|name| {
-        let edits = strsim::osa_distance(&given, name);
-        (3 * edits <= given.chars().count().max(name.len())).then_some((edits, name))
+        let edits = strsim::osa_distance(&unknown, name);
+        (3 * edits <= unknown.chars().count().max(name.len())).then_some((edits, name))
     });
     near.min_by_key(|(edits, _)| *edits)
         .map_or_else(String::new, |(_, name)| format!(" (did you mean {name}?)"))
@@ -104,6 +126,7 @@ impl Parameter {
         }
     }
 
+    /// This parameter with the value in `text`.
     fn parse(self, policy: &'static str, text: &str) -> Result<Self, PolicyError> {
         let wrong = |expected: String| PolicyError::Value {
             policy,
@@ -113,7 +136,7 @@ impl Parameter {
         };
         match self {
             Self::Number { key, least, most, .. } => {
-                // Digits alone: `parse` takes a sign, too.
+                // Only digits are allowed, but `parse` would accept a sign, too.
                 let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
                 let value = text.parse().ok().filter(|value| is_number && (least..=most).contains(value));
                 let value = value.ok_or_else(|| wrong(format!("a number from {least} to {most}")))?;
@@ -151,12 +174,12 @@ impl fmt::Display for Parameter {
 }
 
 impl Policy {
-    /// All policies, with their default parameters.
+    /// Iterates over all policies, with their default parameters.
     pub fn all() -> impl Iterator<Item = Self> {
         DEFAULTS.into_iter()
     }
 
-    /// Its name.
+    /// The name of the policy, without parameters.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
@@ -174,14 +197,16 @@ impl Policy {
         }
     }
 
+    /// The parameters of this policy, in the order in which they are written.
     fn parameters(self) -> Vec<Parameter> {
         let threshold = |key, tau| Parameter::Tau { key, tau };
         let number = |key, value, least, most| Parameter::Number { key, value, least, most };
         let equal = |value| number("equal", value, 1, supershingle::SUPERSHINGLES as u32);
-        // Candidates come from the supershingles, so any number of bits may be asked for.
+        // If supershingles propose the candidates, every number of bits is allowed.
         let agreeing = |value| number("agreeing", value, 0, projection::BITS);
-        let of_source = |tokens| Parameter::Tokens { tokens, choices: OF_SOURCE };
-        let found_by = |key, value| number(key, value, projection::AGREEING_MIN, projection::BITS);
+        // If the projection itself proposes the candidates, its keys set a minimum.
+        let searched_bits = |key, value| number(key, value, projection::AGREEING_MIN, projection::BITS);
+        let words_or_source = |tokens| Parameter::Tokens { tokens, choices: WORDS_OR_SOURCE };
         match self {
             Self::Jaccard { tau, words, tokens } => {
                 let (least, most) = (*SHINGLE_TOKENS_RANGE.start(), *SHINGLE_TOKENS_RANGE.end());
@@ -189,23 +214,23 @@ impl Policy {
                 vec![threshold("tau", tau), number("words", words, least, most), tokens]
             }
             Self::Content { tau } => vec![threshold("tau", tau)],
-            Self::Supershingle { equal: of, words, tokens } => {
+            Self::Supershingle { equal: supershingles, words, tokens } => {
                 let words = number("words", words, 1, supershingle::SHINGLE_TOKENS_MAX);
                 let choices = &[Tokens::Words, Tokens::Source, Tokens::Code];
-                vec![equal(of), words, Parameter::Tokens { tokens, choices }]
+                vec![equal(supershingles), words, Parameter::Tokens { tokens, choices }]
             }
-            Self::Projection { agreeing: of, tokens } => {
-                vec![found_by("agreeing", of), of_source(tokens)]
+            Self::Projection { agreeing: bits, tokens } => {
+                vec![searched_bits("agreeing", bits), words_or_source(tokens)]
             }
-            Self::Combined { equal: of, agreeing: bits, tokens } => {
-                vec![equal(of), agreeing(bits), of_source(tokens)]
+            Self::Combined { equal: supershingles, agreeing: bits, tokens } => {
+                vec![equal(supershingles), agreeing(bits), words_or_source(tokens)]
             }
-            Self::BySite { across, equal: of, agreeing: bits, site, tokens } => vec![
-                found_by("across", across),
-                equal(of),
+            Self::BySite { across, equal: supershingles, agreeing: bits, site, tokens } => vec![
+                searched_bits("across", across),
+                equal(supershingles),
                 agreeing(bits),
                 Parameter::Sites(site),
-                of_source(tokens),
+                words_or_source(tokens),
             ],
             Self::Simhash { differing } => vec![number("differing", differing, 0, simhash::DIFFERING_MAX)],
             Self::Imatch { lexicons, idf_from, idf_to } => vec![
@@ -231,7 +256,8 @@ impl Policy {
         }
     }
 
-    fn with(mut self, parameter: Parameter) -> Self {
+    /// This policy with another value of one parameter. The policy must have the parameter.
+    fn with_parameter(mut self, parameter: Parameter) -> Self {
         match (&mut self, parameter) {
             (Self::Jaccard { tau, .. } | Self::Content { tau }, Parameter::Tau { tau: to, .. }) => *tau = to,
             (Self::Jaccard { words, .. }, Parameter::Number { value, .. }) => *words = value,
@@ -288,27 +314,28 @@ impl FromStr for Policy {
         let mut policy = Self::all()
             .find(|policy| policy.name() == name)
             .ok_or_else(|| PolicyError::Name(name.to_owned()))?;
-        let mut given = Vec::new();
-        for one in parameters.into_iter().flat_map(|parameters| parameters.split(',')) {
-            if one.is_empty() {
+        let mut set_keys = Vec::new();
+        for assignment in parameters.into_iter().flat_map(|parameters| parameters.split(',')) {
+            if assignment.is_empty() {
                 return Err(PolicyError::Empty(text.to_owned()));
             }
-            let (key, value) = one.split_once('=').unwrap_or((one, ""));
-            let has = policy.parameters();
-            let parameter = has.iter().find(|parameter| parameter.key() == key).copied();
+            let (key, value) = assignment.split_once('=').unwrap_or((assignment, ""));
+            let parameters = policy.parameters();
+            let parameter = parameters.iter().find(|parameter| parameter.key() == key).copied();
             let parameter = parameter.ok_or_else(|| PolicyError::Key {
                 policy: policy.name(),
                 key: key.to_owned(),
-                has: has.iter().map(|parameter| parameter.key()).collect(),
+                has: parameters.iter().map(|parameter| parameter.key()).collect(),
             })?;
-            if given.contains(&parameter.key()) {
+            if set_keys.contains(&parameter.key()) {
                 return Err(PolicyError::Twice(parameter.key()));
             }
-            given.push(parameter.key());
-            policy = policy.with(parameter.parse(policy.name(), value)?);
+            set_keys.push(parameter.key());
+            policy = policy.with_parameter(parameter.parse(policy.name(), value)?);
         }
+        // The default number of shared chunks depends on the length of a chunk.
         if let Self::Overlap { lines, shared } = &mut policy
-            && !given.contains(&"shared")
+            && !set_keys.contains(&"shared")
         {
             *shared = overlap::shared_by_default(*lines);
         }
@@ -319,14 +346,15 @@ impl FromStr for Policy {
 impl fmt::Display for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())?;
-        // What was written before there was a choice is what is written now.
+        // Older versions had no `tokens`, and no `words` of `jaccard`. The text of a policy with their
+        // default values stays as those versions wrote it.
         let is_jaccard = matches!(self, Self::Jaccard { .. });
-        let is_said = |parameter: &Parameter| match parameter {
+        let is_written = |parameter: &Parameter| match parameter {
             Parameter::Tokens { tokens, .. } => *tokens != Tokens::Words,
             Parameter::Number { key: "words", value, .. } => !is_jaccard || *value != SHINGLE_TOKENS as u32,
             _ => true,
         };
-        for (at, parameter) in self.parameters().into_iter().filter(is_said).enumerate() {
+        for (at, parameter) in self.parameters().into_iter().filter(is_written).enumerate() {
             write!(f, "{}{parameter}", if at == 0 { ':' } else { ',' })?;
         }
         Ok(())
