@@ -45,7 +45,7 @@ impl AtomicUnionFind {
         }
     }
 
-    /// Connects two items.
+    /// Connects two items, and so their components.
     pub(crate) fn union(&self, a: u32, b: u32) {
         loop {
             let (a, b) = (self.root(a), self.root(b));

@@ -82,9 +82,9 @@ proptest! {
         let mut distinct: Vec<Arc<Signature>> = Vec::new();
         for signature in signatures(policy, seed, 150) {
             let (content, is_new) = contents.add(&signature);
-            let known = distinct.iter().position(|known| known.content() == signature.content());
-            prop_assert_eq!(content.0 as usize, known.unwrap_or(distinct.len()));
-            prop_assert_eq!(is_new, known.is_none());
+            let earlier = distinct.iter().position(|earlier| earlier.content() == signature.content());
+            prop_assert_eq!(content.0 as usize, earlier.unwrap_or(distinct.len()));
+            prop_assert_eq!(is_new, earlier.is_none());
             if is_new {
                 store.push(&signature).unwrap();
                 distinct.push(signature);

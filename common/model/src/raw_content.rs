@@ -3,7 +3,7 @@
 /// The HTML or text of a page, as it was fetched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RawContent<'c> {
-    /// An HTML document.
+    /// An HTML document that is not known to be XHTML.
     Html {
         /// The document as the server sent it, with content encodings such as gzip undone.
         bytes: &'c [u8],

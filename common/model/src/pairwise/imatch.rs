@@ -60,8 +60,8 @@ pub(super) fn sign(
     let mut bytes = Vec::with_capacity(8 * words.len());
     for lexicon in 0..fingerprints(lexicons.random) as usize {
         bytes.clear();
-        let kept = words.iter().filter(|word| tables.has(lexicon, **word));
-        bytes.extend(kept.flat_map(|word| word.to_le_bytes()));
+        let in_lexicon = words.iter().filter(|word| tables.has(lexicon, **word));
+        bytes.extend(in_lexicon.flat_map(|word| word.to_le_bytes()));
         let fingerprint = if bytes.len() < 8 * WORDS_MIN { MISSING } else { stable_hash64(&bytes) };
         payload.extend(fingerprint.to_le_bytes());
     }
@@ -154,9 +154,9 @@ mod tests {
         // Words 0 to 9 are in every text, words 100 to 119 in every fourth, and every other word in one text.
         let texts: Vec<Vec<u64>> = (0..16_u64)
             .map(|text| {
-                let own = 1_000 * (1 + text);
-                let some = if text % 4 == 0 { 100..120 } else { 0..0 };
-                (0..10).chain(some).chain(own..own + 10).map(word).collect()
+                let first_rare = 1_000 * (1 + text);
+                let middle = if text % 4 == 0 { 100..120 } else { 0..0 };
+                (0..10).chain(middle).chain(first_rare..first_rare + 10).map(word).collect()
             })
             .collect();
         let (tables, lexicons) = (learnt(&texts), Lexicons { random: 10, idf_from: 20, idf_to: 85 });

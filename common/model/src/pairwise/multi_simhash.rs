@@ -171,10 +171,11 @@ mod tests {
     fn slow(terms: &[u64], words: usize, lexicons: usize, tables: &Tables) -> Vec<u8> {
         let (mut present, mut fingerprints) = (0_u16, Vec::new());
         for lexicon in 0..lexicons {
-            let left: Vec<u64> = terms.iter().copied().filter(|term| tables.has(lexicon, *term)).collect();
+            let kept_terms: Vec<u64> =
+                terms.iter().copied().filter(|term| tables.has(lexicon, *term)).collect();
             let mut features: BTreeMap<Vec<u64>, i64> = BTreeMap::new();
-            for at in 0..left.len() {
-                if let Some(feature) = left.get(at..at + words) {
+            for at in 0..kept_terms.len() {
+                if let Some(feature) = kept_terms.get(at..at + words) {
                     let weight = feature.iter().map(|term| i64::from(tables.weight(*term))).sum();
                     features.insert(feature.to_vec(), weight);
                 }

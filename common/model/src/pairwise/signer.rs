@@ -14,25 +14,27 @@ use crate::signature::{Builder, Kind, Signature};
 use crate::stable_hash128;
 use crate::tables::{Sample, Tables, TablesError};
 
-/// What a policy is given of a page.
+/// The features of a page from which policies make its signature.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Features<'f> {
-    /// The hashes of its tokens ([`stable_hash64`](crate::stable_hash64) of each), in text order.
+    /// The hashes of the page's tokens ([`stable_hash64`](crate::stable_hash64) of each), in text order.
     pub tokens: &'f [u64],
-    /// The hash of its site. Policies that [read the site](Policy::reads_site) need it.
+    /// The hash of the page's site. Policies that [read the site](Policy::reads_site) need it.
     pub site: Option<u64>,
-    /// The hashes of its words, in text order: tokens without stop words, each reduced to its stem. Policies
-    /// that [read terms](Policy::reads_terms) need them.
+    /// The hashes of the page's terms, in text order: tokens without stop words, each reduced to its stem.
+    /// Policies that [read terms](Policy::reads_terms) need them.
     pub terms: &'f [u64],
-    /// The hashes of the tokens of its main content; none where the page is plain text, and is compared as it
-    /// is. Policies that [read it](Policy::reads_main) need it, and look at `tokens` only where there is
-    /// none.
+    /// The hashes of the tokens of the page's main content, in text order. `None` for plain text.
+    ///
+    /// Policies that [read the main content](Policy::reads_main) use it instead of `tokens`. For plain text
+    /// they use `tokens`.
     pub main: Option<&'f [u64]>,
-    /// The hashes of its lines, in text order. Policies that [read lines](Policy::reads_lines) need them.
+    /// The hashes of the page's lines, in text order. Policies that [read lines](Policy::reads_lines) need
+    /// them.
     pub lines: &'f [u64],
 }
 
-/// Makes the signatures of a policy. It reuses its buffers from one signature to the next.
+/// Makes the signatures of a policy. A signer reuses its buffers from one signature to the next.
 #[derive(Debug, Clone)]
 pub struct Signer {
     policy: Policy,
@@ -116,8 +118,8 @@ impl Signer {
         self.tables.as_ref()
     }
 
-    /// The signature of a page. Tokens after the first 2^32 - 1 are ignored; input limits keep real contents
-    /// far below that.
+    /// Makes the signature of a page. Tokens after the first 2^32 - 1 are ignored; input limits keep real
+    /// contents far below that.
     pub fn sign(&mut self, features: Features<'_>) -> Signature {
         let compared = features.main.filter(|_| self.policy.reads_main()).unwrap_or(features.tokens);
         let count = u32::try_from(compared.len()).unwrap_or(u32::MAX);

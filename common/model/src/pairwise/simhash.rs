@@ -36,10 +36,10 @@ pub(super) fn sign(tokens: &[u64], features: &mut Vec<u64>, payload: &mut Vec<u8
     features.extend(tokens.windows(2).map(|two| mix(two[0].wrapping_mul(MULTIPLIER).wrapping_add(two[1]))));
     features.sort_unstable();
     let mut votes = [0_i64; BITS as usize];
-    for same in features.chunk_by(|a, b| a == b) {
-        let weight = (same.len() as i64).min(WEIGHT_MAX);
+    for occurrences in features.chunk_by(|a, b| a == b) {
+        let weight = (occurrences.len() as i64).min(WEIGHT_MAX);
         for (bit, votes) in votes.iter_mut().enumerate() {
-            *votes += if same[0] >> bit & 1 == 1 { weight } else { -weight };
+            *votes += if occurrences[0] >> bit & 1 == 1 { weight } else { -weight };
         }
     }
     let fingerprint =

@@ -97,11 +97,11 @@ impl Sample {
     /// Calls `each` for every term in more than one content, in ascending order, with the number of its
     /// contents.
     pub(super) fn each_common_term(&self, mut each: impl FnMut(u64, u32)) {
-        let mut all: Vec<u64> = Vec::with_capacity(self.terms);
-        self.contents.values().for_each(|terms| all.extend_from_slice(terms));
-        all.sort_unstable();
-        for same in all.chunk_by(|a, b| a == b).filter(|same| same.len() > 1) {
-            each(same[0], same.len() as u32);
+        let mut occurrences: Vec<u64> = Vec::with_capacity(self.terms);
+        self.contents.values().for_each(|terms| occurrences.extend_from_slice(terms));
+        occurrences.sort_unstable();
+        for equal_terms in occurrences.chunk_by(|a, b| a == b).filter(|terms| terms.len() > 1) {
+            each(equal_terms[0], equal_terms.len() as u32);
         }
     }
 }
