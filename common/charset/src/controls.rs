@@ -68,7 +68,7 @@ pub(crate) fn controls(bytes: &[u8]) -> usize {
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx2") {
         #[expect(unsafe_code, reason = "the processor supports AVX2, for which the function is compiled")]
-        // SAFETY: the line above has detected AVX2.
+        // SAFETY: `is_x86_feature_detected` has found AVX2.
         return unsafe { count_with_avx2(bytes) };
     }
     count(bytes)

@@ -172,8 +172,8 @@ impl<E: Send> Turn<'_, E> {
         let policy = self.columns.policy;
         let bitmap = self.columns.bitmap(content.content);
         for list in &tree.lists {
-            // Start with the largest member, which is nearest in size. After a member that is too small, all
-            // are.
+            // Start with the largest member, which is nearest in size. Stop at the first member that is too
+            // small, because all later ones are even smaller.
             for other in list.iter().rev().take_while(|other| self.is_large_enough(other.size, content)) {
                 let differing = parity::differing(bitmap, self.columns.bitmap(other.content));
                 let shared_max = parity::shared_max(content.size, other.size, differing);

@@ -32,7 +32,7 @@ fn words(hashes: u32) -> usize {
     (hashes as usize * BITS_PER_HASH).div_ceil(64).next_power_of_two().clamp(WORDS_MIN, WORDS_MAX)
 }
 
-/// Appends the bitmap of a signature's set to `bitmaps`. Its length depends on the size of the set.
+/// Appends the bitmap of a signature's set to `bitmaps`. Larger sets have longer bitmaps.
 pub fn append(signature: &Signature, bitmaps: &mut Vec<u64>) {
     let start = bitmaps.len();
     // A kind without a set gets a bitmap of zeros. Its policies do not reject by bitmap.

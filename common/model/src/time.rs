@@ -44,7 +44,7 @@ impl Timestamp {
         self.0.div_euclid(Self::DAY_MS)
     }
 
-    /// The time stamp `millis` milliseconds later, or the latest representable one if the sum overflows.
+    /// The time stamp `millis` milliseconds later. Stops at the earliest or latest representable time stamp.
     #[must_use]
     pub const fn plus_millis(self, millis: i64) -> Self {
         Self(self.0.saturating_add(millis))

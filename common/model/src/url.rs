@@ -65,9 +65,11 @@ impl PageUrl {
     /// Checks `text` and removes its fragment. The name of a record keeps the part after `#`.
     ///
     /// # Errors
-    /// If `text` is empty, too long, relative, contains a control character, or begins or ends with a space.
-    /// Also if the scheme is not http, https, file or record, an http or https URL has no host, or the name
-    /// of a record is incomplete.
+    /// - `text` is empty, too long, or relative.
+    /// - `text` contains a control character, or begins or ends with a space.
+    /// - The scheme is not http, https, file or record.
+    /// - The scheme is http or https, but the URL has no host.
+    /// - The scheme is record, but the name of the record is incomplete.
     pub fn parse(text: &str) -> Result<Self, UrlError> {
         Self::identity_bytes(text).map(|bytes| Self(text[..bytes].to_owned()))
     }

@@ -67,7 +67,7 @@ pub use tokens::Tokens;
 use crate::Tau;
 use crate::signature::{Kind, SHINGLE_TOKENS, Signature};
 
-/// Contents of fewer tokens are never duplicates by similarity, or short texts would form one giant group.
+/// Minimum tokens for comparison by similarity. Otherwise unrelated short texts would form one giant group.
 pub const TOKENS_MIN: u32 = 20;
 
 /// How the contents of a collection are compared. The policy of a collection never changes.
