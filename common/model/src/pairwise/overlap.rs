@@ -14,7 +14,8 @@
 //! page that contains it.
 //!
 //! **Bounds.** A signature keeps only the [`CHUNKS_MAX`] smallest fingerprints of a page, and F counts only
-//! these. Similar sets have mostly the same smallest fingerprints, so long pages stay comparable.
+//! these. Similar sets have mostly the same smallest fingerprints, so long pages stay comparable. Further
+//! fingerprints that two pages share are not counted.
 //!
 //! **Candidates.** Sort the n fingerprints of a page by value. If two pages share T fingerprints, then T - 1
 //! shared ones are above the smallest shared one, in both pages. So the smallest shared one is among the
