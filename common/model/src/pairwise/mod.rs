@@ -11,7 +11,7 @@
 //! | `jaccard` | `jaccard`, the default | the Jaccard coefficient of the sets of shingles is above tau |
 //! | `supershingle` | `supershingle` | at least two of six supershingles are equal |
 //! | `projection` | `projection` | at least 372 of 384 bits agree |
-//! | `combined` | `combined`, `by-site` | both of the above; across sites only the projection |
+//! | `combined` | `combined`, `by-site` | `supershingle` and `projection`; across sites only `projection` |
 //! | `simhash` | `simhash` | at most 3 of 64 bits differ |
 //! | `imatch` | `imatch` | at least one of eleven fingerprints of words is equal |
 //! | `multi_simhash` | `multi-simhash` | in at least one of five lexicons, fewer than 3 of 32 bits differ |
