@@ -11,8 +11,8 @@
 //! store that lasts no longer than the process.
 //!
 //! Memory: about 150 bytes and a bitmap of at least 64 bytes per content. Policies without bands need 8 more
-//! bytes for each key. [`Signatures`] holds signatures in memory up to a limit, and writes all later ones to
-//! a temporary file without a name. The join reads back only the signatures that it compares.
+//! bytes for each key. [`Signatures`] holds signatures in memory up to a limit, and writes those that do not
+//! fit to a temporary file without a name. The join reads back only the signatures that it compares.
 #![forbid(unsafe_code)]
 
 mod atomic_union_find;

@@ -1,5 +1,5 @@
-//! Stores the signatures of contents for the lifetime of the process: the first signatures in memory, and all
-//! signatures past a memory limit in a temporary file.
+//! Stores the signatures of contents for the lifetime of the process: in memory up to a limit, and in a
+//! temporary file if they do not fit.
 //!
 //! The file has no name, so it disappears with the process. Signatures in the file can be read only after a
 //! flush.
@@ -50,7 +50,8 @@ struct Spill {
 }
 
 impl Signatures {
-    /// Creates an empty store. Signatures past `limit` bytes go to a temporary file in `dir`.
+    /// Creates an empty store with `limit` bytes of memory. Signatures that do not fit go to a temporary file
+    /// in `dir`.
     #[must_use]
     pub fn new(limit: usize, dir: &Path) -> Self {
         Self { locations: Vec::new(), memory_bytes: 0, memory_limit: limit, dir: dir.to_owned(), file: None }
