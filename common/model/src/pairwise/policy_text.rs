@@ -16,7 +16,11 @@ use crate::signature::{SHINGLE_TOKENS, SHINGLE_TOKENS_RANGE};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PolicyError {
     /// No policy has this name.
-    #[error("{0:?} is not a policy{}; there are {}", suggestion(.0, &names()), names().join(", "))]
+    #[error(
+        "{0:?} is not a policy{suggestion}; there are {list}",
+        suggestion = suggestion(.0, &names()),
+        list = names().join(", ")
+    )]
     Name(String),
     /// The policy has no parameter with this name.
     #[error(
