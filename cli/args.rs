@@ -146,7 +146,7 @@ pub struct EngineArgs {
 /// What a process of tier 1 may be told, alone or in a cluster.
 #[derive(Debug, Clone, Args)]
 pub struct TuningArgs {
-    /// A file of rules by which the winner of a group is elected, and of markets by name (docs/WINNERS.md;
+    /// A file of rules by which the winner of a group is elected, and of markets by name (docs/reference/winner-rules.md;
     /// deploy/winners.toml is an example). The rules are fixed when a data directory is created; the markets
     /// are those of the file.
     #[arg(long, value_name = "FILE")]

@@ -51,7 +51,7 @@ pub(crate) struct Coordinator {
     name: NodeName,
     #[command(flatten)]
     front_door: FrontDoorArgs,
-    /// A file that names markets (docs/WINNERS.md); give all coordinators the same. Its rules are not used: `doppel init
+    /// A file that names markets (docs/reference/winner-rules.md); give all coordinators the same. Its rules are not used: `doppel init
     /// --winners` fixes those.
     #[arg(long, value_name = "FILE")]
     winners: Option<PathBuf>,

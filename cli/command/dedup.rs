@@ -37,7 +37,7 @@ use reported::ReportPlan;
 ///
 /// Each record is judged on its own, also where several records share a URL: a record is a capture in a WARC, a row, or a file of a
 /// directory of pages. Every record that is removed is a near-duplicate of a record that is kept, which is named. Of equal records the first in the
-/// inputs is kept, unless dates or other rules decide (docs/WINNERS.md). With --latest only the newest version of each URL is judged. Without --data
+/// inputs is kept, unless dates or other rules decide (docs/reference/winner-rules.md). With --latest only the newest version of each URL is judged. Without --data
 /// nothing is kept. With --data the collection stays, of each URL the newest version, and `doppel serve` or another `doppel dedup` goes on with it. All pages are grouped at
 /// once where nothing is kept, or the directory is empty or none yet: two runs of the same command give the same output, ids
 /// of groups included. (Ids are names: with --data the same groups have others than without.) When it is interrupted, the same command goes on behind the last
@@ -87,7 +87,7 @@ pub(crate) struct Dedup {
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
     /// Prefer winners of this market in the output and the summary, by its name in the file of --winners or as a host suffix
-    /// such as `de` (docs/WINNERS.md). What is kept with --data is the same.
+    /// such as `de` (docs/reference/winner-rules.md). What is kept with --data is the same.
     #[arg(long, value_name = "MARKET")]
     market: Option<String>,
     /// Record pages as dead whose file below a directory that is an INPUT has gone.

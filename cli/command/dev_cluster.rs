@@ -73,7 +73,7 @@ struct Run {
     log_max_bytes: Option<u64>,
     #[command(flatten)]
     policy: PolicyArgs,
-    /// A file of winner rules and of markets (docs/WINNERS.md).
+    /// A file of winner rules and of markets (docs/reference/winner-rules.md).
     #[arg(long, value_name = "FILE")]
     winners: Option<PathBuf>,
     /// Distinct contents past which a group is quarantined, at least 2, as of `doppel tier1`.

@@ -27,7 +27,7 @@ pub(crate) struct Export {
     /// Write to this file; `-` is standard output. A file that is there is replaced at the end.
     #[arg(long, value_name = "FILE", default_value = "-", hide_default_value = true)]
     out: PathBuf,
-    /// Prefer winners of this market, by its name or as a host suffix such as `de`; see docs/WINNERS.md.
+    /// Prefer winners of this market, by its name or as a host suffix such as `de`; see docs/reference/winner-rules.md.
     #[arg(long, value_name = "MARKET")]
     market: Option<String>,
     #[command(flatten)]

@@ -25,7 +25,7 @@ pub(crate) struct Group {
     /// Its id, as `doppel status` prints it.
     #[arg(value_name = "ID")]
     group: GroupId,
-    /// Prefer winners of this market, by its name or as a host suffix such as `de`; see docs/WINNERS.md.
+    /// Prefer winners of this market, by its name or as a host suffix such as `de`; see docs/reference/winner-rules.md.
     #[arg(long, value_name = "MARKET")]
     market: Option<String>,
     #[command(flatten)]

@@ -71,7 +71,7 @@ pub(crate) struct Init {
     /// then on [default: one for a single node of tier 1, else two for each].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     ranges: Option<u16>,
-    /// A file with the rules by which winners are elected (docs/WINNERS.md). They are fixed from then on; its markets count at
+    /// A file with the rules by which winners are elected (docs/reference/winner-rules.md). They are fixed from then on; its markets count at
     /// each coordinator.
     #[arg(long, value_name = "FILE")]
     winners: Option<PathBuf>,

@@ -37,7 +37,7 @@ pub(crate) struct Probe {
     /// several. A policy that reads the site of a page needs it.
     #[arg(long, value_name = "URL")]
     url: Option<String>,
-    /// Answer with the winner for a market, by its name or as a host suffix such as `de`; see docs/WINNERS.md.
+    /// Answer with the winner for a market, by its name or as a host suffix such as `de`; see docs/reference/winner-rules.md.
     #[arg(long, value_name = "MARKET")]
     market: Option<String>,
     #[command(flatten)]

@@ -46,7 +46,7 @@ const CALLS: usize = 64;
 Example:
   doppel tier1 --cluster cluster.toml --name record --data /var/lib/doppel",
     mut_arg("winners", |arg| {
-        let help = "A file of winner rules (docs/WINNERS.md), which have to be those that `doppel init --winners` has fixed. \
+        let help = "A file of winner rules (docs/reference/winner-rules.md), which have to be those that `doppel init --winners` has fixed. \
                     Its markets count at coordinators only, so it need not be given here";
         arg.help(help).long_help(help)
     })

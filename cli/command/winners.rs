@@ -33,7 +33,7 @@ Examples:
   doppel winners winners.toml http://example.org/a?id=1 http://example.org/a
   doppel winners winners.toml --market german pages.jsonl")]
 pub(crate) struct WinnersFile {
-    /// The file of rules and markets (docs/WINNERS.md).
+    /// The file of rules and markets (docs/reference/winner-rules.md).
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Pages: URLs, or files of them as `doppel load` takes them, such as JSON lines.

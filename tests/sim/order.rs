@@ -1,4 +1,4 @@
-//! The winner order, from its description (docs/WINNERS.md): rules one after the other, then the URL.
+//! The winner order, from its description (docs/reference/winner-rules.md): rules one after the other, then the URL.
 
 use std::cmp::Ordering;
 

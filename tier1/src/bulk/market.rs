@@ -1,4 +1,4 @@
-//! The pages that stand for groups in a market: the rules are those of docs/WINNERS.md. They belong to the answer alone;
+//! The pages that stand for groups in a market: the rules are those of docs/reference/winner-rules.md. They belong to the answer alone;
 //! nothing of them is on record.
 
 use std::collections::HashMap;
