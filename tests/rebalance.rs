@@ -123,7 +123,7 @@ fn the_report_is_plotted_and_includes_what_if_figures() {
         assert_eq!(output.status.code(), Some(code), "{arguments:?} {output:?}");
     }
     let nothing = rebalance(&server, &[]);
-    assert!(nothing.starts_with("nothing to do: there is one node that may have partitions"), "{nothing}");
+    assert!(nothing.starts_with("nothing to do: only one node may have partitions"), "{nothing}");
 }
 
 /// Starts a server at rest with two nodes that both have contents.

@@ -1,8 +1,8 @@
-//! What a partition map makes of real pages, and what learning one costs.
+//! The quality of partition maps for real pages, and the cost of learning them.
 //!
 //! `cargo bench -p doppel-tier2 --bench mapping`. Maps are learned from every second distinct content of the
-//! corpora `mid` and `trace` and measured on the others. N = 1 is the control: equal-depth cuts of
-//! the number of distinct shingles.
+//! corpora `mid` and `trace`, and measured on the others. N = 1 is the control: cuts of equal depth by the
+//! number of distinct shingles.
 
 use std::sync::OnceLock;
 
@@ -22,7 +22,7 @@ fn main() {
     }
     println!("learned from {} contents, measured on {}", sample.len(), others.len());
     println!("tau  partitions  N  imbalance  noise floor  fan-out saved");
-    for tau in ["0.8", "0.9"].map(|tau| tau.parse::<Tau>().expect("a threshold")) {
+    for tau in ["0.8", "0.9"].map(|tau| tau.parse::<Tau>().expect("the threshold parses")) {
         for partitions in [16, 64] {
             for dimensions in 1..=4 {
                 let map = learn(partitions, tau, dimensions);
@@ -41,7 +41,7 @@ fn main() {
     divan::main();
 }
 
-/// The distinct contents with tokens, in the order of their hashes, dealt in turn.
+/// The distinct contents with tokens, sorted by their hashes. They go to the two halves in turn.
 fn halves() -> &'static (Vec<Signature>, Vec<Signature>) {
     static HALVES: OnceLock<(Vec<Signature>, Vec<Signature>)> = OnceLock::new();
     HALVES.get_or_init(|| {
@@ -65,7 +65,7 @@ fn halves() -> &'static (Vec<Signature>, Vec<Signature>) {
 }
 
 fn learn(partitions: usize, tau: Tau, dimensions: usize) -> PartitionMap {
-    PartitionMap::learn(&halves().0, partitions, tau, dimensions, 1).expect("parameters in range")
+    PartitionMap::learn(&halves().0, partitions, tau, dimensions, 1).expect("the parameters are in range")
 }
 
 #[divan::bench(args = [1, 3], sample_count = 3)]

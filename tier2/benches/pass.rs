@@ -1,19 +1,20 @@
-//! A pass of 5,000 new pages, stored and searched for, against 10,000 to 300,000 stored ones, and the memory
-//! that a stored page takes.
+//! A pass of 5,000 new pages, stored and searched for, against 10,000 to 300,000 stored pages. Also prints
+//! the memory per stored page.
 //!
-//! `cargo bench -p doppel-tier2` for all; `-- 100000` for one size. One thread compares. Divan's figure
-//! is for a pass: divide by 5,000 for a page.
+//! `cargo bench -p doppel-tier2` runs all sizes; `-- 100000` runs one. One thread compares. Divan's figure is
+//! for a pass: divide it by 5,000 for the cost of a page.
 //!
 //! # The collection
-//! First all distinct pages of the corpora `mid` and `trace` (without the corpora: made-up texts of
-//! Zipf-distributed words), then families made from them (see `families`), all shuffled; the last 5,000 are the new
-//! ones.
 //!
-//! - *steady*: families have the same sizes whatever the size of the collection, as when a crawl reaches more sites.
-//!   The cost of a page should hardly grow.
-//! - *growing*: families are so many times larger as the collection is larger than 10,000 pages, so there are
-//!   as many as there, as when the same sites are crawled in ever more versions. The number of pages to
-//!   search grows as much; the cost of a page should not.
+//! All distinct pages of the corpora `mid` and `trace` come first. Without the corpora, generated texts of
+//! Zipf-distributed words replace them. Families made from these pages follow (see `families`). All are
+//! shuffled, and the last 5,000 are the new pages.
+//!
+//! - *steady*: families have the same sizes whatever the size of the collection, as when a crawl reaches more
+//!   sites. The cost of a page should hardly grow.
+//! - *growing*: families grow in proportion to the collection, and their number stays the same, as when the
+//!   same sites are crawled in ever more versions. The number of pages to search grows as much. The cost of a
+//!   page should not grow.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -38,14 +39,14 @@ mod crawl;
 #[path = "../../eval/src/families.rs"]
 mod families;
 
-/// Pages of a pass.
+/// Number of new pages in a pass.
 const PASS: usize = 5_000;
 
 const SIZES: [usize; 4] = [10_000, 30_000, 100_000, 300_000];
 
 fn main() {
     divan::main();
-    // Its files go with it, and nobody drops a static.
+    // Nobody drops a static, and dropping the index deletes its files.
     drop(LAST.lock().map(|mut last| last.take()));
 }
 
@@ -68,7 +69,7 @@ fn real_pages() -> &'static [Vec<u64>] {
     })
 }
 
-/// The words between the tags of a page; near enough to the tokens of the service.
+/// The words between the tags of a page. They are close enough to the tokens of the service.
 fn words(html: &[u8]) -> Vec<u64> {
     let text = String::from_utf8_lossy(html);
     let mut words = Vec::new();
@@ -85,19 +86,19 @@ fn made_up_pages() -> Vec<Vec<u64>> {
     (0..10_000).map(|_| (0..50 + random.index(700)).map(|_| word(&mut random)).collect()).collect()
 }
 
-/// How many pages a family has.
+/// How the size of families depends on the size of the collection.
 #[derive(Clone, Copy)]
 enum Families {
     Steady,
     Growing,
 }
 
-/// A page that is not real: which family's, and which of it.
+/// A generated page: the number of its family, and its number in the family.
 type Member = (u64, u64);
 
-/// A collection and the new pages, made page by page when they are asked for.
+/// A collection and the new pages. Each page is made when it is requested.
 struct Collection {
-    /// Real pages below their number, members of families beyond.
+    /// The index of a real page, or a member of a family.
     order: Vec<Result<usize, Member>>,
 }
 
@@ -139,7 +140,7 @@ fn text((family, member): Member) -> Vec<u64> {
     words
 }
 
-/// Tier 1 as the index sees it.
+/// The part of tier 1 that the index uses.
 struct Source {
     contents: Vec<(PageId, ContentHash)>,
     answers: Option<Mutex<Sender<Vec<SearchResult>>>>,
@@ -147,7 +148,7 @@ struct Source {
 
 impl SignatureSource for Source {
     fn signatures(&self, pages: &[PageId]) -> Result<Vec<Option<Arc<Signature>>>, SourceError> {
-        panic!("everything is in the file, not {pages:?}")
+        panic!("the file lacks the signatures of {pages:?}")
     }
 }
 
@@ -170,7 +171,7 @@ impl ContentSource for Source {
     }
 
     fn deliver(&self, results: Vec<SearchResult>) -> Result<(), SourceError> {
-        let answers = self.answers.as_ref().map(|answers| answers.lock().expect("no panic before"));
+        let answers = self.answers.as_ref().map(|answers| answers.lock().expect("the lock is not poisoned"));
         answers.map_or(Ok(()), |answers| {
             answers.send(results).map_err(|error| SourceError::Unavailable(error.to_string()))
         })
@@ -181,12 +182,12 @@ impl ContentSource for Source {
     }
 }
 
-/// An index that holds a collection.
-struct Filled {
+/// An index that stores a collection.
+struct FilledIndex {
     tier2: Arc<Tier2>,
     answers: Mutex<Receiver<Vec<SearchResult>>>,
-    /// Orders handed over.
-    handed: AtomicU64,
+    /// Number of orders that were handed over.
+    orders_sent: AtomicU64,
     collection: Collection,
     new: Vec<(PageId, Arc<Signature>)>,
     stored: usize,
@@ -208,22 +209,22 @@ fn config(dir: &TempDir, partitions: u32) -> Config {
     }
 }
 
-impl Filled {
+impl FilledIndex {
     fn config(&self) -> Config {
         config(&self.dir, self.partitions)
     }
 
     fn new(stored: usize, families: Families, partitions: u32) -> Self {
-        let dir = TempDir::new().expect("a temporary directory");
+        let dir = TempDir::new().expect("a temporary directory can be created");
         let config = config(&dir, partitions);
         let (sender, answers) = channel();
         let tier2 =
             Tier2::open(config, Arc::new(Source { contents: Vec::new(), answers: Some(Mutex::new(sender)) }));
         let collection = Collection::new(stored, families);
         let filled = Self {
-            tier2: tier2.expect("an index"),
+            tier2: tier2.expect("the index opens"),
             answers: Mutex::new(answers),
-            handed: AtomicU64::new(0),
+            orders_sent: AtomicU64::new(0),
             new: Vec::new(),
             collection,
             stored,
@@ -246,22 +247,22 @@ impl Filled {
 
     /// Makes a pass and waits for its answers.
     fn pass(&self, commands: Vec<IndexCommand>) -> Vec<SearchResult> {
-        let first = 1 + self.handed.fetch_add(commands.len() as u64, Ordering::Relaxed);
+        let first = 1 + self.orders_sent.fetch_add(commands.len() as u64, Ordering::Relaxed);
         let orders = Orders { range: RangeId(0), epoch: Epoch(1), first, commands };
-        self.tier2.submit(orders).expect("an index that takes orders");
-        self.tier2.flush_batch().expect("an index that is there");
-        self.answers.lock().expect("no panic before").recv().expect("an answer")
+        self.tier2.submit(orders).expect("the index accepts the orders");
+        self.tier2.flush_batch().expect("the index is running");
+        self.answers.lock().expect("the lock is not poisoned").recv().expect("the index answers")
     }
 
     fn describe(&self, families: Families) {
         let answers = self.pass(self.orders());
         let pairs: usize = answers.iter().map(|answer| answer.pairs.len()).sum();
         let duplicates = answers.iter().filter(|answer| !answer.pairs.is_empty()).count();
-        // A map may be learned after a pass, and starts the counts anew.
+        // After a pass, the index may learn a map and reset the counts.
         self.forget();
-        let before = self.tier2.load().expect("a load");
+        let before = self.tier2.load().expect("the index reports its load");
         self.pass(self.orders());
-        let after = self.tier2.load().expect("a load");
+        let after = self.tier2.load().expect("the index reports its load");
         let comparisons = |load: &doppel_protocol::LoadReport| -> u64 {
             load.partitions.iter().map(|p| p.comparisons).sum()
         };
@@ -285,14 +286,14 @@ impl Filled {
         self.new.iter().cloned().map(put).collect()
     }
 
-    /// Takes the new pages out again.
+    /// Removes the new pages again.
     fn forget(&self) {
         let mut removes: Vec<IndexCommand> = self
             .new
             .iter()
             .map(|(page, s)| IndexCommand::Remove { page: *page, content: s.content() })
             .collect();
-        // A search, so that there is an answer to wait for.
+        // The removals contain a search, so that there is an answer to wait for.
         let mut builder = Builder::new();
         let content = self.collection.signature(0, &mut builder).content();
         removes.push(IndexCommand::Search {
@@ -308,19 +309,19 @@ fn put((page, signature): (PageId, Arc<Signature>)) -> IndexCommand {
     IndexCommand::Put { page, signature, search: Some(Search { ticket: 0, client: ClientId::NONE }) }
 }
 
-type Cases = HashMap<(usize, bool, u32), Arc<Filled>>;
+type Cases = HashMap<(usize, bool, u32), Arc<FilledIndex>>;
 
 /// The index of the last case.
 static LAST: Mutex<Option<Cases>> = Mutex::new(None);
 
-/// The index of a case; it is made once, and only the last is kept.
+/// Runs a case. Its index is made once. Only the last index is kept.
 fn with_index(bencher: Bencher, stored: usize, families: Families, partitions: u32) {
     let key = (stored, matches!(families, Families::Growing), partitions);
     let filled = {
-        let mut last = LAST.lock().expect("no panic before");
+        let mut last = LAST.lock().expect("the lock is not poisoned");
         match last.take().and_then(|mut map| map.remove(&key)) {
             Some(filled) => filled,
-            None => Arc::new(Filled::new(stored, families, partitions)),
+            None => Arc::new(FilledIndex::new(stored, families, partitions)),
         }
     };
     bencher
@@ -330,25 +331,25 @@ fn with_index(bencher: Bencher, stored: usize, families: Families, partitions: u
             filled.orders()
         })
         .bench_local_values(|orders| filled.pass(orders));
-    *LAST.lock().expect("no panic before") = Some(HashMap::from([(key, filled)]));
+    *LAST.lock().expect("the lock is not poisoned") = Some(HashMap::from([(key, filled)]));
 }
 
-/// Opening an index again whose files are whole.
+/// Measures reopening an index whose files are complete.
 #[divan::bench(args = [100_000], sample_count = 3, sample_size = 1)]
 fn restart(bencher: Bencher, stored: usize) {
-    let filled = Filled::new(stored, Families::Steady, 16);
+    let filled = FilledIndex::new(stored, Families::Steady, 16);
     let mut builder = Builder::new();
     let contents = (0..stored).map(|n| (page(n), filled.collection.signature(n, &mut builder).content()));
     let mut contents: Vec<_> = contents.collect();
     contents.sort_unstable();
     let config = filled.config();
-    let Filled { dir, tier2, .. } = filled;
-    // Only the last owner gives the directory up.
+    let FilledIndex { dir, tier2, .. } = filled;
+    // Only the last owner unlocks the directory.
     drop(tier2);
     bencher.counter(ItemsCount::new(stored)).bench_local(|| {
         let source = Source { contents: contents.clone(), answers: None };
         let tier2 = Tier2::open(config.clone(), Arc::new(source));
-        tier2.expect("an index").stop();
+        tier2.expect("the index opens").stop();
     });
     drop(dir);
 }

@@ -1,8 +1,8 @@
-//! Whether the files of an index are sound. Nothing is written.
+//! Checks the files of an index. The check never writes to them.
 //!
-//! Damage costs time, not data: what is not in the files is fetched from tier 1 at the next start. Only the drained
-//! nodes and the rebalance requests are stored nowhere else. Damage is reported all the same, because it may be a sign
-//! of a failing disk.
+//! Damage costs time, not data. At the next start the index fetches from tier 1 whatever its files lack. Only
+//! the list of drained nodes and the rebalance requests are stored nowhere else. The check also reports
+//! damage that the index can repair, because it may be a sign of a failing disk.
 
 use std::fs::{self, File};
 use std::io;
@@ -21,25 +21,25 @@ use crate::router::{stored_plan, stored_requests};
 use crate::setup::node_dir;
 use crate::state_files::{PLAN, REQUESTS};
 
-/// What the files have.
+/// What the check of an index directory found.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Report {
-    /// Whether there is an index.
+    /// Whether the directory exists.
     pub present: bool,
-    /// Contents in the sound snapshots of all nodes; none where no node has one.
+    /// Number of contents in the sound snapshots of all nodes. `None` if no node has one.
     pub snapshot_contents: Option<u64>,
-    /// Sound signatures in files of the index, those no longer in use among them.
+    /// Number of sound signatures in the signature files. Signatures that are no longer in use count too.
     pub signatures: u64,
-    /// Bytes of the files.
+    /// Size of the checked files, in bytes.
     pub bytes: u64,
-    /// What is wrong, by file, and what will become of it.
+    /// One message for each damaged file: what is wrong, and what the next start will do.
     pub damage: Vec<String>,
 }
 
-/// Reads the files of the index in `dir`. A missing file is not damage.
+/// Reads the files of the index in `dir` and reports damage. A missing file is not damage.
 ///
 /// # Errors
-/// When a file cannot be read.
+/// Fails if a file cannot be read.
 pub fn of_directory(dir: &Path) -> Result<Report, Error> {
     let mut report = Report { present: dir.is_dir(), ..Report::default() };
     for node in (0..).map(|node| node_dir(NodeId(node))).take_while(|node| dir.join(node).is_dir()) {
@@ -57,8 +57,8 @@ pub fn of_directory(dir: &Path) -> Result<Report, Error> {
     for name in (0..).map(|node| format!("{}/{SIGNATURES}", node_dir(NodeId(node)))) {
         let path = dir.join(&name);
         let fail = |e| Error::io("read the signature file", &path, e);
-        let Some(file) = found(File::open(&path)).map_err(fail)? else {
-            // Where tier 1 keeps the signatures, they are checked with its rows.
+        let Some(file) = missing_as_none(File::open(&path)).map_err(fail)? else {
+            // Tier 1 stores the signatures of this node. The check of tier 1 covers them.
             if dir.join(&name).parent().is_some_and(|node| node.join(IN_TIER1).exists()) {
                 continue;
             }
@@ -68,27 +68,30 @@ pub fn of_directory(dir: &Path) -> Result<Report, Error> {
         let mut records = Records::of(file).map_err(fail)?;
         report.signatures += (&mut records).map(|_| 1_u64).sum::<u64>();
         if let Some((offset, damage)) = records.damage() {
-            report.damage.push(format!("{name} from byte {offset}: {damage}; it will be rebuilt"));
+            report
+                .damage
+                .push(format!("{name} from byte {offset}: {damage}; the next start rebuilds the rest"));
         }
     }
     let path = dir.join(PLAN);
     let fail = |e| Error::io("read the partition map", &path, e);
-    if let Some(metadata) = found(fs::metadata(&path)).map_err(fail)? {
+    if let Some(metadata) = missing_as_none(fs::metadata(&path)).map_err(fail)? {
         report.bytes += metadata.len();
         let damage = stored_plan::damage(&fs::read(&path).map_err(fail)?);
         report.damage.extend(damage.map(|damage| format!("{PLAN}: {damage}; it will be learned anew")));
     }
-    let requests = match found(fs::read(dir.join(REQUESTS))) {
+    let requests = match missing_as_none(fs::read(dir.join(REQUESTS))) {
         Ok(requests) => requests.and_then(|requests| stored_requests::damage(&requests)),
         Err(error) => Some(error.to_string()),
     };
-    let requests =
-        requests.map(|damage| format!("{REQUESTS}: {damage}; it will be put aside: request it again"));
+    let requests = requests.map(|damage| {
+        format!("{REQUESTS}: {damage}; the next start puts it aside; request the rebalance again")
+    });
     report.damage.extend(requests);
     Ok(report)
 }
 
-/// Whether there is no index in `dir`, or one that never had a content.
+/// Whether `dir` holds no index, or an index that never stored a content.
 #[must_use]
 pub fn is_empty(dir: &Path) -> bool {
     let mut nodes = (0..).map(|node| dir.join(node_dir(NodeId(node)))).take_while(|node| node.is_dir());
@@ -98,10 +101,11 @@ pub fn is_empty(dir: &Path) -> bool {
     })
 }
 
-/// Makes an index without contents that shows that tier 1 has some. Returns when it is on disk.
+/// Creates an index without contents whose files show that tier 1 has contents. Returns once they are on
+/// disk.
 ///
 /// # Errors
-/// When it cannot be written.
+/// Fails if a file or directory cannot be written.
 pub fn mark(dir: &Path) -> io::Result<()> {
     let node = dir.join(node_dir(NodeId(0)));
     create_directories(&node)?;
@@ -109,7 +113,8 @@ pub fn mark(dir: &Path) -> io::Result<()> {
     [&node, dir].into_iter().try_for_each(|dir| File::open(dir)?.sync_all())
 }
 
-fn found<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+/// Turns the error `NotFound` into `None`.
+fn missing_as_none<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -146,7 +151,7 @@ mod tests {
         assert_eq!((report.signatures, report.bytes), (0, 16 + 13 + 2));
         assert!(report.damage[0].starts_with("node-0/signatures.dat from byte 16: "), "{report:?}");
         assert!(report.damage[1].starts_with("map.json: "), "{report:?}");
-        // A directory has the name of the file.
+        // A directory with the name of the snapshot file makes the snapshot unreadable.
         fs::create_dir(dir.path().join(node_dir(NodeId(0))).join(SNAPSHOT)).unwrap();
         let report = of_directory(dir.path()).unwrap();
         assert!(report.damage[0].starts_with("node-0/snapshot.dat: it is a directory"), "{report:?}");

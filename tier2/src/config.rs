@@ -1,4 +1,4 @@
-//! Settings of an index.
+//! Settings of an index, their default values, and their limits.
 
 use std::path::PathBuf;
 use std::thread;
@@ -10,46 +10,49 @@ use doppel_protocol::index_node::SearchLimits;
 
 use crate::error::Error;
 
-/// Partitions wanted on several nodes, unless a number is given.
+/// Default number of partitions if there are several nodes.
 const PARTITIONS: u32 = 16;
 
-/// Limits of searches, unless others are given: about 2 ms for a search, and 200 ms for the searches of a round at each node, of which one
-/// searches after the other.
+/// Default limits of searches. A search may take about 2 ms. The searches of one round may take about 200 ms
+/// at each node. Nodes search one after the other.
 const SEARCH_LIMITS: SearchLimits = SearchLimits { search: 1 << 16, call: 1 << 22 };
 
-/// The least time between two snapshots, unless another is given.
+/// Default for [`Config::snapshot_pause`]: 5 minutes.
 pub const SNAPSHOT_PAUSE: Duration = Duration::from_secs(5 * 60);
 
-/// Settings of an index.
+/// Settings of an index of tier 2.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// Where its files are; made if it is not there.
+    /// Directory of the index. The index creates it if it does not exist.
     pub dir: PathBuf,
-    /// How contents are compared.
+    /// Policy that decides which contents are near-duplicates.
     pub policy: Policy,
-    /// Nodes, each with tables and files of its own.
+    /// Number of nodes. Each node has its own tables and files.
     pub nodes: u32,
-    /// Partitions wanted, on all nodes together; at least one for each. None: one on one node, where more would cost and
-    /// save nothing, and otherwise 16. There is one until there are enough contents to learn a map from.
+    /// Number of partitions on all nodes together. Each node has at least one. `None` means one partition on
+    /// a single node, where more partitions cost time and save nothing, and otherwise 16. The index has one
+    /// partition until it stores enough contents to learn a map.
     pub partitions: Option<u32>,
-    /// Sub-dictionaries of a length vector, N.
+    /// Number of sub-dictionaries of a length vector, N in the paper.
     pub dimensions: usize,
-    /// Orders that make a pass start.
+    /// Number of waiting orders at which a pass starts at once.
     pub batch_max: usize,
-    /// How much searches may cost before others have their turn.
+    /// How much searches may cost before the searches of other clients get their turn.
     pub search_limits: SearchLimits,
-    /// How long the first order of a pass waits for more.
+    /// How long the first order of a pass waits for more orders.
     pub batch_age: Duration,
-    /// Threads that compare.
+    /// Number of threads that compare signatures.
     pub threads: usize,
-    /// The least time between two snapshots while it runs; one more is written at the end.
+    /// Shortest time between two snapshots while the index runs. The index writes one more snapshot when it
+    /// stops.
     pub snapshot_pause: Duration,
-    /// Contents copied or dropped at a time when the mapping changes.
+    /// Number of contents that one migration step copies or drops.
     pub step: usize,
 }
 
 impl Config {
-    /// The defaults: one node, one partition, 3 dimensions, passes of 5,000 orders or 50 ms, a thread per core.
+    /// Settings with default values: one node, one partition, 3 dimensions, passes of 5,000 orders or 50 ms,
+    /// and one thread per core.
     #[must_use]
     pub fn new(dir: impl Into<PathBuf>, policy: Policy) -> Self {
         Self {
@@ -67,8 +70,8 @@ impl Config {
         }
     }
 
-    /// Partitions wanted: at least one for each node.
-    pub(crate) fn wanted(&self) -> u32 {
+    /// Number of partitions that the plan should have: at least one per node.
+    pub(crate) fn partitions_wanted(&self) -> u32 {
         let unless_given = if self.nodes == 1 { 1 } else { PARTITIONS };
         self.partitions.unwrap_or(unless_given).max(self.nodes)
     }

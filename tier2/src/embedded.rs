@@ -1,4 +1,7 @@
-//! Tier 2 in one process: a router, its nodes, and the thread that makes passes. The one place that names both.
+//! Tier 2 with its router and its thread in this process.
+//!
+//! The nodes run in the same process or in others. This module is the only one that names both the router and
+//! the nodes.
 
 use std::fs::{self, File};
 use std::sync::mpsc::{self, Sender};
@@ -18,23 +21,23 @@ use doppel_threads::{GiveWay, give_way};
 
 use crate::config::Config;
 use crate::error::Error;
+use crate::incarnations::next_incarnation;
 use crate::node::{LocalNode, NodeConfig};
-use crate::numbers::incarnation;
 use crate::router::{self, Message, Router};
 use crate::setup::{lock, node_config, node_dir, pool};
 use crate::state_files::StateFiles;
 
-/// The index, on one node or several.
+/// An open index, on one node or several. Implements the traits of tier 2.
 pub struct Tier2 {
     router: Arc<Router>,
     nodes: Vec<Arc<LocalNode>>,
     messages: Sender<Message>,
     worker: Mutex<Option<JoinHandle<()>>>,
-    /// Held for as long as the index is open.
+    /// Lock of the directory. Released when the index is dropped.
     _lock: File,
 }
 
-/// A router and the nodes of its process, without a thread.
+/// A router and the nodes of its process, without the thread that makes passes.
 pub(crate) struct Parts {
     pub(crate) router: Router,
     pub(crate) nodes: Vec<Arc<LocalNode>>,
@@ -42,30 +45,31 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
-    /// Opens the index of `config.dir`. The router calls each node through what `seen` makes of it.
+    /// Opens the index of `config.dir` with nodes in this process. The router calls each node through the
+    /// object that `wrap` returns for it.
     pub(crate) fn open(
         config: Config,
         source: Arc<dyn ContentSource>,
         stored: Option<&Arc<dyn StoredSignatures>>,
-        seen: impl Fn(&Arc<LocalNode>) -> Arc<dyn IndexNode>,
+        wrap: impl Fn(&Arc<LocalNode>) -> Arc<dyn IndexNode>,
     ) -> Result<Self, Error> {
         config.check()?;
         let pool = pool(config.threads)?;
         let lock = lock(&config.dir)?;
         let open = |id| {
-            let node = node_config(&config, NodeId(id), pool.clone(), incarnation());
+            let node = node_config(&config, NodeId(id), pool.clone(), next_incarnation());
             let node = NodeConfig { stored: stored.cloned(), ..node };
             LocalNode::open(node, source.clone()).map(Arc::new)
         };
         let nodes = (0..config.nodes).map(open).collect::<Result<Vec<_>, Error>>()?;
-        forget_nodes(&config);
+        delete_former_nodes(&config);
         let state = Arc::new(StateFiles::new(&config.dir));
-        let router = Router::open(config, nodes.iter().map(seen).collect(), source, state)?;
+        let router = Router::open(config, nodes.iter().map(wrap).collect(), source, state)?;
         Ok(Self { router, nodes, lock })
     }
 
-    /// The same over nodes that are somewhere else.
-    pub(crate) fn over(
+    /// Opens a router whose nodes run in other processes.
+    pub(crate) fn open_over(
         config: Config,
         source: Arc<dyn ContentSource>,
         nodes: Vec<Arc<dyn IndexNode>>,
@@ -78,39 +82,44 @@ impl Parts {
     }
 }
 
-/// Removes the files of nodes that no longer exist.
-fn forget_nodes(config: &Config) {
+/// Deletes the directories of nodes whose numbers are not below `config.nodes`.
+fn delete_former_nodes(config: &Config) {
     let dirs = (config.nodes..).map(|node| config.dir.join(node_dir(NodeId(node))));
     let dirs: Vec<_> = dirs.take_while(|dir| dir.is_dir()).collect();
     if !dirs.is_empty() {
         tracing::info!(
-            "{} nodes on disk, {} asked for: the contents of the others are made anew from tier 1; --index-nodes is not \
-             remembered",
+            "{} nodes are on disk, but --index-nodes is {}; deleting the others, and fetching their contents again",
             config.nodes as usize + dirs.len(),
             config.nodes
         );
     }
     for dir in dirs {
         if let Err(error) = fs::remove_dir_all(&dir) {
-            tracing::warn!(dir = %dir.display(), %error, "cannot remove the files of a node that no longer exists");
+            tracing::warn!(
+                dir = %dir.display(),
+                %error,
+                "cannot delete the files of a node that no longer exists; delete them by hand"
+            );
         }
     }
 }
 
 impl Tier2 {
-    /// Opens the index of `config.dir`. Its thread brings it up to tier 1's contents first: missing ones are fetched, others
-    /// are removed, damaged files are rebuilt. Orders wait until then, and a probe is refused.
+    /// Opens the index of `config.dir`. The thread of the index first brings it up to date with tier 1. It
+    /// fetches missing contents, removes contents that no page has any more, and rebuilds damaged files.
+    /// Until then, orders wait and probes are refused.
     ///
     /// # Errors
-    /// When a setting is out of range, the directory cannot be used, or another process uses it.
+    /// Fails if a setting is out of range, the directory cannot be used, or another process uses it.
     pub fn open(config: Config, source: Arc<dyn ContentSource>) -> Result<Arc<Self>, Error> {
         Self::open_beside(config, source, None)
     }
 
-    /// The same where the signatures of tier 1 can be read in this process: the nodes keep none themselves.
+    /// Like [`open`](Self::open), but the nodes read signatures where tier 1 stores them in this process, and
+    /// store none themselves.
     ///
     /// # Errors
-    /// The same.
+    /// Fails for the same reasons as [`open`](Self::open).
     pub fn open_beside(
         config: Config,
         source: Arc<dyn ContentSource>,
@@ -119,18 +128,18 @@ impl Tier2 {
         Self::start(Parts::open(config, source, stored, |node| Arc::clone(node) as Arc<dyn IndexNode>)?)
     }
 
-    /// The same over nodes in other processes, whose number takes the place of `config.nodes`. The plan and what is requested of
-    /// it are in `state`; of the directory only the lock is used.
+    /// Opens an index whose nodes run in other processes. Their number replaces `config.nodes`. `state`
+    /// stores the plan and the requests to change it. The directory is used for its lock only.
     ///
     /// # Errors
-    /// The same, and when it cannot be known now what `state` keeps.
+    /// Fails for the same reasons as [`open`](Self::open), and if `state` cannot tell now what it stores.
     pub fn open_over(
         config: Config,
         source: Arc<dyn ContentSource>,
         nodes: Vec<Arc<dyn IndexNode>>,
         state: Arc<dyn IndexState>,
     ) -> Result<Arc<Self>, Error> {
-        Self::start(Parts::over(config, source, nodes, state)?)
+        Self::start(Parts::open_over(config, source, nodes, state)?)
     }
 
     fn start(Parts { router, nodes, lock }: Parts) -> Result<Arc<Self>, Error> {
@@ -138,49 +147,54 @@ impl Tier2 {
         let (messages, received) = mpsc::channel();
         let worker = {
             let router = Arc::clone(&router);
-            // Without this thread nothing is ever decided; a restart makes the index anew.
+            // Without this thread no page is ever decided. If the thread panics, the process ends, and the
+            // restart rebuilds the index.
             doppel_threads::spawn_vital("tier2".to_owned(), move || {
                 give_way(GiveWay::ToAnswers);
-                router::work(&router, &received);
+                router::run_worker(&router, &received);
             })
         };
         let worker = Mutex::new(Some(worker.map_err(|e| Error::Threads(e.to_string()))?));
         Ok(Arc::new(Self { router, nodes, messages, worker, _lock: lock }))
     }
 
-    /// A number that the index of no other process, and of no other life of this one, has.
+    /// Number of this router. No other process, and no other start of this one, has the same number.
     #[must_use]
     pub fn session(&self) -> u64 {
         self.router.session()
     }
 
-    /// Ends the index's thread and waits for it. A pass that has begun is broken off without an answer and
-    /// orders that wait are dropped: tier 1 has them.
+    /// Ends the thread of the index and waits for it. An unfinished pass ends without an answer, and waiting
+    /// orders are dropped. Tier 1 still has both.
     pub fn stop(&self) {
         self.router.stop();
         self.nodes.iter().for_each(|node| node.stop());
-        // The worker is gone already if this fails.
+        // Sending fails if the thread has ended already.
         let _ = self.messages.send(Message::Stop);
         let worker = self.worker.lock().unwrap_or_else(PoisonError::into_inner).take();
-        // The last owner may be tier 1's end of a delivery, on the index's own thread.
+        // Tier 1 may hold the last reference, and drop it while it takes a delivery. Then this is the thread
+        // of the index itself, which cannot wait for its own end.
         if let Some(worker) = worker.filter(|w| w.thread().id() != thread::current().id()) {
             if worker.join().is_err() {
                 tracing::error!("the thread of tier 2 ended in a panic");
             }
             if let Err(error) = self.router.save_now() {
-                tracing::info!(%error, "no snapshot of the index is written; the next start makes it anew");
+                tracing::info!(
+                    %error,
+                    "cannot write a snapshot of the index; the next start rebuilds the index"
+                );
             }
             self.nodes.iter().for_each(|node| node.flush());
         }
     }
 
-    /// Memory of all columns and tables, in bytes.
+    /// Memory of all columns and tables of the nodes in this process, in bytes.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         self.nodes.iter().map(|node| node.bytes()).sum()
     }
 
-    /// Whether the thread has nothing to do until somebody asks.
+    /// Whether the thread has nothing to do until it receives a message.
     #[cfg(test)]
     pub(crate) fn is_resting(&self) -> bool {
         self.router.is_resting()
@@ -202,13 +216,13 @@ impl IndexOrders for Tier2 {
         let announces = orders.commands.is_empty();
         let Some(orders) = self.router.accept(orders)? else {
             if announces {
-                // It fails when the index is stopping.
-                let _ = self.messages.send(Message::Announced);
+                // Sending fails if the index is stopping. Then there is nothing to do.
+                let _ = self.messages.send(Message::Announcement);
             }
             return Ok(());
         };
         match self.messages.send(Message::Orders(orders)) {
-            // The channel gives back what it could not send.
+            // The channel returns the message that it could not send.
             Err(mpsc::SendError(Message::Orders(orders))) => {
                 Err(RefusedOrders { orders, error: IndexError::Stopping })
             }
@@ -250,7 +264,7 @@ impl MappingApi for Tier2 {
 
     fn rebalance(&self, request: RebalanceRequest, dry_run: bool) -> Result<RebalancePlan, RebalanceError> {
         let planned = self.router.rebalance(request, dry_run)?;
-        // It is stored: where the worker has gone by now, the next start does it.
+        // The request is stored. If the thread has ended, the next start carries the request out.
         let _ = self.send(Message::Wake);
         Ok(planned)
     }

@@ -1,4 +1,4 @@
-//! Errors of the index.
+//! Errors of opening an index.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,35 +11,35 @@ use doppel_protocol::{IndexStateError, SourceError};
 /// Why an index cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The file system refuses.
+    /// The file system refuses an operation.
     #[error("cannot {action} {}: {reason}", path.display())]
     Io {
-        /// What was tried.
+        /// The operation, as a verb with its object.
         action: &'static str,
-        /// On what.
+        /// The file or directory.
         path: PathBuf,
-        /// Why not; it is in the text, so it is not named as the source again.
+        /// Error of the file system. The message contains it, so it is not also reported as the source.
         reason: io::Error,
     },
     /// Another process has the index open.
-    #[error("the index in {} is in use by another process", .0.display())]
+    #[error("the index in {} is in use by another process; stop it first", .0.display())]
     InUse(PathBuf),
-    /// The number of dimensions or partitions is out of range.
+    /// The number of dimensions, partitions or nodes is out of range.
     #[error(transparent)]
     Mapping(#[from] MappingError),
-    /// A setting that must not be zero is.
+    /// A setting that must be at least 1 is 0.
     #[error("{0} must be at least 1")]
     Zero(&'static str),
-    /// Tier 1 does not say what there is.
+    /// Tier 1 does not answer which contents it has.
     #[error(transparent)]
     Source(#[from] SourceError),
-    /// What the router keeps cannot be read or written.
+    /// The plan or the requests to change it cannot be loaded or stored.
     #[error(transparent)]
     State(#[from] IndexStateError),
-    /// A node does not do what it is asked.
+    /// A node does not carry out a call.
     #[error("node {0}: {1}")]
     Node(NodeId, NodeError),
-    /// The threads of the comparison cannot be started.
+    /// A thread of tier 2 cannot be started.
     #[error("cannot start the threads of tier 2: {0}")]
     Threads(String),
 }

@@ -1,21 +1,24 @@
-//! Tier 2: the derived index.
+//! Tier 2: an index of signatures that is derived from tier 1.
 //!
-//! It keeps the signature of every content and finds, batch by batch, what new and changed pages are
-//! near-duplicates of ([`Tier2`], the local form of [`Tier2Api`](doppel_protocol::Tier2Api)). Tier 1
-//! sends orders and takes answers. Everything but an operator's requests can be rebuilt from tier 1's signatures.
+//! The index stores the signature of every content. Batch by batch, it finds the near-duplicates of new and
+//! changed pages. [`Tier2`] implements [`Tier2Api`](doppel_protocol::Tier2Api) in this process. Tier 1 sends
+//! orders and receives answers. The index can be rebuilt from the signatures of tier 1, except for the
+//! requests of an operator.
 //!
-//! | module | what |
+//! | module | responsibility |
 //! |---|---|
-//! | `node` | has partitions and searches them; knows no plan |
-//! | `router` | plan, passes, migration, rebalancing; sees nodes through [`IndexNode`] only |
-//! | `embedded` | both in one process, or a router over nodes in others |
+//! | `node` | stores partitions and searches them; does not know the plan |
+//! | `router` | plan, passes, migration, rebalancing; calls nodes through [`IndexNode`] only |
+//! | `embedded` | a router with nodes in its process, or over nodes in other processes |
 //! | `own_process` | a node in a process of its own |
-//! | `state_files` | what the router keeps, in files |
-//! | `check` | whether the files are sound |
-//! | [`mod@reference`] | the definition, compared one by one; what tests hold the index against |
+//! | `state_files` | the plan and the requests of the router, in files |
+//! | `check` | finds damage in the files of an index |
+//! | [`mod@reference`] | the definition: compares every pair; tests check the index against it |
 //!
-//! Invariants: an answer names a partner only after exact comparison ([`Policy::linked`]); a page is stored
-//! before anything of its pass is compared (G4); no signature is used that does not check.
+//! Invariants:
+//! - An answer names a partner only after an exact comparison ([`Policy::linked`]).
+//! - A pass stores all its pages before it compares any of them (G4).
+//! - The index uses no signature whose checksum is wrong.
 //!
 //! [`IndexNode`]: doppel_protocol::index_node::IndexNode
 //! [`Policy::linked`]: doppel_model::pairwise::Policy::linked
@@ -25,8 +28,8 @@ pub mod check;
 mod config;
 mod embedded;
 mod error;
+mod incarnations;
 mod node;
-mod numbers;
 mod own_process;
 pub mod reference;
 mod router;

@@ -1,8 +1,8 @@
-//! A node in a process of its own: it outlives the router.
+//! A node in a process of its own, which outlives the router.
 //!
-//! A router that begins knows nothing of what an earlier one has told the node: it may come from a backup, with orders and
-//! plans that are numbered as those of before. So for every other router the node begins anew, from its files, as if its
-//! process had ended.
+//! A new router does not know what an earlier router told the node. It may have started from a backup, and
+//! number its orders and plans like the earlier one. The node therefore starts anew from its files whenever
+//! the session number of its router changes, as if its process had restarted.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -17,54 +17,54 @@ use doppel_protocol::index_node::{
 use doppel_protocol::{LogPosition, Repeat, SignatureSource};
 
 use crate::error::Error;
+use crate::incarnations::next_incarnation;
 use crate::node::{LocalNode, NodeConfig};
-use crate::numbers::incarnation;
 use crate::setup::{lock, pool};
 
 /// Settings of a node in a process of its own.
 #[derive(Debug, Clone)]
 pub struct NodeSettings {
-    /// Where its files are; made if it is not there.
+    /// Directory of the node. The node creates it if it does not exist.
     pub dir: PathBuf,
-    /// Its number in the plan.
+    /// Number of the node in the plan.
     pub id: NodeId,
-    /// How contents are compared.
+    /// Policy that decides which contents are near-duplicates.
     pub policy: Policy,
-    /// Threads that compare.
+    /// Number of threads that compare signatures.
     pub threads: usize,
 }
 
-/// A node in a process of its own. It has nothing until a router tells it what to host.
+/// A node in a process of its own. It has no partitions until a router tells it what to host.
 pub struct Node {
     config: NodeConfig,
     source: Arc<dyn SignatureSource>,
-    present: RwLock<Present>,
-    /// Held for as long as the node is open.
+    current: RwLock<CurrentNode>,
+    /// Lock of the directory. Released when the node is dropped.
     _lock: File,
 }
 
-/// The node as one router knows it.
-struct Present {
-    /// None before there was one.
+/// The node as it serves one router.
+struct CurrentNode {
+    /// Session number of the router. `None` until a router has called.
     session: Option<u64>,
     node: Arc<LocalNode>,
 }
 
 impl Node {
-    /// Opens the files of a node. What it lacks it asks of `source`.
+    /// Opens the files of a node. The node fetches missing signatures from `source`.
     ///
     /// # Errors
-    /// When the directory cannot be used, or another process uses it.
+    /// Fails if the directory cannot be used, or another process uses it.
     pub fn open(settings: NodeSettings, source: Arc<dyn SignatureSource>) -> Result<Self, Error> {
         let NodeSettings { dir, id, policy, threads } = settings;
         let lock = lock(&dir)?;
         let pool = pool(threads)?;
-        let config = NodeConfig { id, dir, policy, incarnation: incarnation(), pool, stored: None };
+        let config = NodeConfig { id, dir, policy, incarnation: next_incarnation(), pool, stored: None };
         let node = Arc::new(LocalNode::open(config.clone(), Arc::clone(&source))?);
-        Ok(Self { config, source, present: RwLock::new(Present { session: None, node }), _lock: lock })
+        Ok(Self { config, source, current: RwLock::new(CurrentNode { session: None, node }), _lock: lock })
     }
 
-    /// Breaks off what is being done, and writes what is in memory alone to the files.
+    /// Interrupts running calls, and writes to the files what is only in memory.
     pub fn stop(&self) {
         let node = self.node();
         node.stop();
@@ -72,23 +72,24 @@ impl Node {
     }
 
     fn node(&self) -> Arc<LocalNode> {
-        Arc::clone(&self.present.read().unwrap_or_else(PoisonError::into_inner).node)
+        Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner).node)
     }
 
-    /// The node for a router; it begins anew where that is another one than before.
+    /// Returns the node that serves the router with this session number. If another router used the node
+    /// before, a new node opens the same files.
     fn for_session(&self, session: u64) -> Result<Arc<LocalNode>, NodeError> {
-        let mut present = self.present.write().unwrap_or_else(PoisonError::into_inner);
-        if present.session.is_some_and(|known| known != session) {
-            tracing::info!("tier 1 was started anew, and so is this node");
-            // After this no call changes the old one, and its files are as it knows them.
-            present.node.stop();
-            present.node.flush();
-            let config = NodeConfig { incarnation: incarnation(), ..self.config.clone() };
+        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+        if current.session.is_some_and(|known| known != session) {
+            tracing::info!("another router has taken over; this node starts anew from its files");
+            // After `stop`, no call changes the old node. After `flush`, its files are complete.
+            current.node.stop();
+            current.node.flush();
+            let config = NodeConfig { incarnation: next_incarnation(), ..self.config.clone() };
             let node = LocalNode::open(config, Arc::clone(&self.source));
-            present.node = Arc::new(node.map_err(|error| NodeError::Damaged(error.to_string()))?);
+            current.node = Arc::new(node.map_err(|error| NodeError::Damaged(error.to_string()))?);
         }
-        present.session = Some(session);
-        Ok(Arc::clone(&present.node))
+        current.session = Some(session);
+        Ok(Arc::clone(&current.node))
     }
 }
 

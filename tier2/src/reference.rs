@@ -1,7 +1,7 @@
-//! The definition of tier 2's answers: every content compared with every other.
+//! The definition of tier 2's answers, implemented by comparing every content with every other.
 //!
-//! It stands behind the same seam as the index, so that whatever uses tier 2 can be held against it. It
-//! answers with all partners, leaving none out, and costs as much as that says.
+//! [`Exhaustive`] implements the same trait as the index, so tests can run any user of tier 2 with either.
+//! Its answers contain all partners of a page. Each search costs one comparison per stored page.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -13,20 +13,19 @@ use doppel_protocol::{
     PartitionLookup, RefusedOrders, SearchResult, Tier2Api,
 };
 
-/// Takes the results of searches.
+/// Receives the results of searches.
 pub type ResultSink = Box<dyn Fn(Vec<SearchResult>) + Send + Sync>;
 
-/// Which pairs are answered.
+/// Which pairs the answers contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rule {
-    /// Those that groups are made of ([`Policy::linked`]).
+    /// Pairs that groups are made of ([`Policy::linked`]).
     Linked,
-    /// Those that are similar, whether or not they have a band in common: what the bands lose is the
-    /// difference.
+    /// All similar pairs, even without a band in common. The additional pairs are those that the bands miss.
     Similar,
 }
 
-/// Compares everything with everything, at once and on the caller's thread.
+/// Compares each searched page with every stored page, at once and on the thread of the caller.
 pub struct Exhaustive {
     policy: Policy,
     rule: Rule,
@@ -35,17 +34,17 @@ pub struct Exhaustive {
 }
 
 impl Exhaustive {
-    /// An empty collection.
+    /// Creates an empty collection.
     #[must_use]
     pub fn new(policy: Policy, rule: Rule, answer: ResultSink) -> Self {
         Self { policy, rule, answer, stored: Mutex::default() }
     }
 
-    /// Whether two contents are linked under the rule.
+    /// Whether the rule links two contents.
     #[must_use]
     pub fn links(&self, a: &Signature, b: &Signature) -> bool {
         match self.rule {
-            // Most pairs are not similar, and that is seen at once.
+            // `similar` is cheap and rejects most pairs.
             Rule::Linked => self.policy.similar(a, b) && self.policy.linked(a, b),
             Rule::Similar => self.policy.similar(a, b),
         }
@@ -55,7 +54,7 @@ impl Exhaustive {
         self.stored.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// All pages linked to a content but the one that asks.
+    /// All pages that are linked to a content, without the page `asking`.
     fn pairs(&self, signature: &Signature, asking: Option<PageId>) -> Vec<Pair> {
         let stored = self.stored();
         let linked =

@@ -1,5 +1,5 @@
-//! The seed of the hash tables: another one in every process, so that nobody can prepare collisions; in the
-//! simulation always the same, so that its runs can be repeated.
+//! Random seed of the hash tables. Every process has another one, so nobody can prepare keys that collide.
+//! The simulation always uses the same seed, so that its runs can be repeated.
 
 #[cfg(feature = "simulation")]
 pub(crate) use foldhash::fast::FixedState as Seeded;
@@ -8,12 +8,12 @@ pub(crate) use foldhash::fast::RandomState as Seeded;
 
 use std::hash::BuildHasher as _;
 
-/// The seed of the hashes of band keys. A snapshot has them, and so it has the seed.
+/// Seed of the hashes of band keys. A snapshot contains such hashes, and therefore also their seed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BandSeed(pub(crate) u64);
 
 impl BandSeed {
-    /// Another one.
+    /// Draws a seed.
     pub(crate) fn new() -> Self {
         Self(Seeded::default().hash_one(()))
     }

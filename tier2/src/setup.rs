@@ -1,4 +1,4 @@
-//! What nodes are opened with: threads, a locked directory.
+//! Resources that a node needs when it is opened: its settings, its threads, and a locked directory.
 
 use std::fs::{File, TryLockError};
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::node::NodeConfig;
 
 const LOCK: &str = "lock";
 
-/// What a node is opened with.
+/// Settings of a node of this index.
 pub(crate) fn node_config(
     config: &Config,
     id: NodeId,
@@ -31,7 +31,7 @@ pub(crate) fn node_config(
     }
 }
 
-/// The threads that compare; none for the caller's own.
+/// Starts the threads that compare signatures. `None` for a single thread: then the caller's thread compares.
 pub(crate) fn pool(threads: usize) -> Result<Option<Arc<rayon::ThreadPool>>, Error> {
     if threads == 1 {
         return Ok(None);
@@ -42,12 +42,12 @@ pub(crate) fn pool(threads: usize) -> Result<Option<Arc<rayon::ThreadPool>>, Err
     pool.map(|pool| Some(Arc::new(pool))).map_err(|e| Error::Threads(e.to_string()))
 }
 
-/// The directory of a node within that of the index.
+/// Name of a node's directory within the directory of the index.
 pub(crate) fn node_dir(node: NodeId) -> String {
     format!("node-{node}")
 }
 
-/// Makes a directory if it is not there, and locks it for this process.
+/// Creates the directory if it does not exist, and locks it for this process.
 pub(crate) fn lock(dir: &Path) -> Result<File, Error> {
     create_directories(dir).map_err(|e| Error::io("create the directory", dir, e))?;
     let path = dir.join(LOCK);

@@ -1,4 +1,5 @@
-//! What the router keeps, in files of its own: small ones, each replaced as a whole.
+//! The state of the router in files: the plan and the requests to change it. The files are small, and each is
+//! replaced as a whole.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -7,16 +8,17 @@ use std::path::{Path, PathBuf};
 use doppel_protocol::{IndexState, IndexStateError, IndexStateItem};
 use doppel_snapshot::{put, sync_name};
 
-/// Names of the files.
+/// File of the plan.
 pub(crate) const PLAN: &str = "map.json";
+/// File of the requests.
 pub(crate) const REQUESTS: &str = "rebalance.json";
 
-/// The items of a router in the files of a directory, which nobody else uses.
+/// State of a router in the files of a directory. No other process uses this directory.
 #[derive(Debug, Clone)]
 pub struct StateFiles(PathBuf);
 
 impl StateFiles {
-    /// Those of this directory.
+    /// State in the files of `dir`.
     #[must_use]
     pub fn new(dir: &Path) -> Self {
         Self(dir.to_owned())
@@ -63,12 +65,17 @@ impl IndexState for StateFiles {
     fn put_aside(&self, item: IndexStateItem) -> Result<(), IndexStateError> {
         let path = self.path(item);
         let aside = path.with_extension("damaged");
-        tracing::error!(path = %path.display(), aside = %aside.display(), "a damaged file is put aside");
+        tracing::error!(
+            path = %path.display(),
+            aside = %aside.display(),
+            "a state file of the index is damaged; renaming it"
+        );
         fs::rename(&path, &aside).map_err(|error| refused("put aside", &path, &error))
     }
 }
 
-/// Gives a file other contents in one step: after a crash, also of the machine, there are the ones or the others.
+/// Replaces the contents of a file in one step. After a crash, even of the machine, the file has either the
+/// old contents or the new ones.
 fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let new = path.with_extension("new");
     let replace = || {
@@ -76,11 +83,11 @@ fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
         file.write_all(bytes)?;
         put(&file, &new, path)
     };
-    // A disk that is full has no use for a part of it.
+    // A partial file would only take space on a disk that may be full.
     replace().inspect_err(|_| drop(fs::remove_file(&new)))
 }
 
-/// Removes a file, if it is there.
+/// Deletes a file. Succeeds if the file does not exist.
 fn remove(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -94,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_item_is_there_until_it_is_removed_or_put_aside() {
+    fn an_item_is_stored_until_it_is_removed_or_put_aside() {
         let dir = tempfile::tempdir().unwrap();
         let files = StateFiles::new(dir.path());
         for item in IndexStateItem::ALL {
@@ -111,22 +118,22 @@ mod tests {
             files.remove(item).unwrap();
             assert_eq!(files.load(item), Ok(None));
         }
-        // A directory has the name of the file.
+        // A directory with the name of the file.
         fs::create_dir(files.path(IndexStateItem::Plan)).unwrap();
         assert!(matches!(files.load(IndexStateItem::Plan), Err(IndexStateError::Unreadable(_))));
         assert!(matches!(files.store(IndexStateItem::Plan, b""), Err(IndexStateError::Refused(_))));
     }
 
     #[test]
-    fn what_cannot_be_stored_leaves_nothing_and_the_item_as_it_was() {
+    fn a_failed_store_leaves_no_file_and_does_not_change_the_item() {
         let dir = tempfile::tempdir().unwrap();
         let files = StateFiles::new(dir.path());
         let path = files.path(IndexStateItem::Plan);
-        // A disk on which nothing can be written.
+        // Writing to this path fails as on a full disk.
         std::os::unix::fs::symlink("/dev/full", path.with_extension("new")).unwrap();
         files.store(IndexStateItem::Plan, b"one").unwrap_err();
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
-        // A file that cannot be replaced.
+        // A directory, which a file cannot replace.
         fs::create_dir(&path).unwrap();
         files.store(IndexStateItem::Plan, b"one").unwrap_err();
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);

@@ -1,8 +1,8 @@
-//! The candidate tables of a partition: band key to bucket.
+//! The candidate tables of a partition: they map a band key to the bucket of entries that share it.
 //!
-//! A band and its key are hashed to 32 bits and found by those alone. Two keys of one hash share a
-//! bucket, which proposes a candidate in vain and no more: whether two contents have a band in common is
-//! asked of their signatures.
+//! Bands and their keys are hashed to 32 bits, and only the hashes are stored. Two keys with the same hash
+//! share a bucket. This can only propose a candidate in vain, because the search checks the signatures for a
+//! common band.
 
 mod ordered_table;
 
@@ -14,17 +14,19 @@ use doppel_model::stable_hash64_seeded;
 use doppel_snapshot::{Reader, Unreadable, Writer};
 use smallvec::SmallVec;
 
-use super::buckets::{Buckets, List};
+use super::buckets::{Buckets, CandidateList};
 use super::columns::Columns;
 use crate::seed::BandSeed;
 use ordered_table::OrderedTable;
 
-/// Tables per partition. A table grows by a seventh; tables of growing shares of the band keys grow one after the other,
-/// so memory grows with the entries and not in jumps, and no pass waits for all of them.
+/// Number of tables per partition. A table grows by a seventh of its size. The tables have shares of the band
+/// keys of different sizes, so they grow one after the other. Memory therefore grows evenly with the entries,
+/// and no pass waits for all tables to grow.
 const TABLES: usize = 16;
 
-/// Where the shares of the tables begin, but for the first: the share of table i is proportional to (8/7)^(i / TABLES).
-/// Written out, because a snapshot may be read where logarithms are rounded otherwise.
+/// Hash values at which the shares of all tables but the first begin. The share of table i is proportional to
+/// (8/7)^(i / TABLES). The values are constants, because another machine that reads a snapshot may round
+/// logarithms differently.
 const SHARES: [u32; TABLES - 1] = [
     0x0f04_a204,
     0x1e29_7c78,
@@ -43,17 +45,18 @@ const SHARES: [u32; TABLES - 1] = [
     0xeefa_a6b5,
 ];
 
-/// A hashed band key.
+/// Hash of a band key, and the table that contains it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct BandKey {
     hash: u32,
     table: u8,
 }
 
-/// The hashed band keys of one signature; 16 at tau 0.8.
+/// The hashed band keys of one signature. There are 16 at tau 0.8.
 pub(crate) type BandKeys = SmallVec<[BandKey; 16]>;
 
-/// Hashes the keys of a signature. Keyed, so that nobody can choose pages that crowd a table.
+/// Hashes the band keys of a signature. The hash has a secret seed, so nobody can prepare pages that overload
+/// a table.
 pub(crate) fn band_keys(policy: Policy, seed: BandSeed, signature: &Signature) -> BandKeys {
     let mut band_keys = BandKeys::new();
     policy.keys(signature, |key| {
@@ -69,7 +72,8 @@ impl BandKey {
     }
 }
 
-/// Band keys to entries. No bucket is the value that a table's items cannot have: it would be of a kind that there is not.
+/// Map from band keys to entries. No bucket equals the value that a table excludes, because the value would
+/// be a bucket of an unknown kind.
 #[derive(Debug)]
 pub(crate) struct BandTables {
     tables: [OrderedTable; TABLES],
@@ -81,7 +85,8 @@ impl BandTables {
         Self { tables: std::array::from_fn(|_| OrderedTable::default()), buckets: Buckets::default() }
     }
 
-    /// Loads what [`lists`](Self::lists) looks at first for these band keys: they are anywhere in memory.
+    /// Loads into the cache what [`lists`](Self::lists) reads first for these band keys, which are scattered
+    /// in memory.
     #[inline]
     pub(crate) fn prefetch(&self, band_keys: &BandKeys) {
         band_keys
@@ -91,7 +96,7 @@ impl BandTables {
 
     /// Calls `each` for the lists of the bucket of a band key.
     #[inline]
-    pub(crate) fn lists<'b>(&'b self, band_key: BandKey, each: impl FnMut(List<'b>)) {
+    pub(crate) fn lists<'b>(&'b self, band_key: BandKey, each: impl FnMut(CandidateList<'b>)) {
         if let Some(bucket) = self.find(band_key) {
             self.buckets.lists(bucket, each);
         }
@@ -106,7 +111,7 @@ impl BandTables {
         }
     }
 
-    /// Takes an entry out; `columns` still has it.
+    /// Removes an entry. Must be called while `columns` still has it.
     pub(crate) fn remove(&mut self, band_keys: &BandKeys, slot: u32, columns: &Columns) {
         self.prefetch(band_keys);
         for band_key in band_keys {
@@ -115,32 +120,32 @@ impl BandTables {
         }
     }
 
-    /// An entry no longer has the center it had, or is a center now.
-    pub(crate) fn loosen(&mut self, band_keys: &BandKeys, slot: u32, columns: &Columns) {
+    /// Takes an entry out of its run. Its center changes, or it becomes a center itself.
+    pub(crate) fn leave_run(&mut self, band_keys: &BandKeys, slot: u32, columns: &Columns) {
         for band_key in band_keys {
             if let Some(bucket) = self.find(*band_key).copied() {
-                self.buckets.loosen(bucket, slot, columns);
+                self.buckets.leave_run(bucket, slot, columns);
             }
         }
     }
 
-    /// Many entries of a band key's bucket have another center now.
-    pub(crate) fn recut(&mut self, band_key: BandKey, columns: &Columns) {
+    /// Cuts the bucket of a band key into runs again. Called after many of its entries got another center.
+    pub(crate) fn rebuild_runs(&mut self, band_key: BandKey, columns: &Columns) {
         if let Some(bucket) = self.find(band_key).copied() {
-            self.buckets.recut(bucket, columns);
+            self.buckets.rebuild_runs(bucket, columns);
         }
     }
 
-    /// A search passed `steps` members of the counted list of a band key's bucket.
-    pub(crate) fn passed(&mut self, band_key: BandKey, steps: u32, columns: &Columns) {
+    /// Notes that a search visited `steps` members of the counted list of a band key's bucket.
+    pub(crate) fn add_visits(&mut self, band_key: BandKey, steps: u32, columns: &Columns) {
         if let Some(bucket) = self.find(band_key).copied() {
-            self.buckets.passed(bucket, steps, columns);
+            self.buckets.add_visits(bucket, steps, columns);
         }
     }
 
     pub(crate) fn write(&self, out: &mut Writer) -> io::Result<()> {
         for table in &self.tables {
-            // In the order of the table, so that reading goes through it from one end to the other.
+            // Written in the order of the table, so that the table can be read sequentially.
             out.items(table.len(), table.iter().map(|(band_key, _)| band_key))?;
             out.items(table.len(), table.iter().map(|(_, bucket)| bucket))?;
         }
@@ -179,7 +184,7 @@ mod tests {
 
     use super::*;
 
-    /// The tables that are read where `write` has written.
+    /// Reads tables from the bytes that `write` produces.
     fn read(write: impl FnOnce(&mut Writer)) -> Result<BandTables, Unreadable> {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("file");
@@ -212,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_that_nobody_has_written_are_not_read() {
+    fn invalid_tables_are_not_read() {
         let cases: [(&[u32], &[u32]); 5] =
             [(&[1, 2], &[5]), (&[1], &[5, 6]), (&[2, 1], &[5, 6]), (&[1, 1], &[5, 6]), (&[1], &[u32::MAX])];
         for (keys, buckets) in cases {

@@ -1,6 +1,7 @@
-//! A batch of searches: all roles first, then a few searches at a time.
+//! A batch of searches: first all roles are assigned, then a few searches at a time are made.
 //!
-//! The lock is held for a few searches, and to take in what they found, so that a probe never waits for a batch.
+//! The lock on the tables is held only for a few searches, and to store what they found. So a probe never
+//! waits for a whole batch.
 
 use std::sync::Arc;
 
@@ -14,40 +15,42 @@ use doppel_protocol::index_node::{
 use rayon::prelude::*;
 
 use super::core::Core;
-use super::decoded::{Decoded, Shared};
-use super::fetched::{Fetched, Wanted, with_known};
-use super::found::{Found, Partner};
-use super::interrupted::Interrupted;
+use super::fetch::{FetchedSignatures, MissingSignature, with_fetched_before};
+use super::findings::{Partner, SearchFindings};
+use super::interruption::InterruptedSearch;
 use super::roles::QueryRole;
 use super::search::{Scratch, Subject};
+use super::signature_cache::{SharedSignatures, SignatureCache};
 use super::tables::EntryRef;
-use super::{LocalNode, bounded, lock};
+use super::{LocalNode, check_limit, lock};
 
-/// Searches per thread whose findings are taken in together. They do not know of each other's centers, so
-/// each compares the others of its cluster among them.
+/// Number of searches per thread between two updates of the tables. Searches of one step do not know each
+/// other's centers. So each compares its page with the others of its cluster in that step.
 const SEARCHES_PER_THREAD: usize = 4;
 
-/// Copies that the first page of a content names at most. Every copy names the first page by itself, so
-/// this is only for those that were searched for before it was the first one.
+/// Largest number of copies in the answer for the first page of a content. Every copy names the first page in
+/// its own answer. So only copies that were searched for before this page became the first need to be in its
+/// answer.
 const COPIES_MAX: usize = 1_000;
 
-/// A search, and how it is made; no role where the page does not have the content (any more).
-struct Planned {
+/// A search and how it is made. It has no role if the page does not have the content any more, or another
+/// node stores it.
+struct PlannedSearch {
     search: NodeSearch,
     role: Option<QueryRole>,
-    /// Where it continues, if it was interrupted before.
-    interrupted: Option<Interrupted>,
-    /// The cost at which it is interrupted.
+    /// Where the search continues, if it was interrupted before.
+    interrupted: Option<InterruptedSearch>,
+    /// The cost at which the search is interrupted.
     limit: Option<u64>,
 }
 
-/// What a search gives.
+/// The result of one search on this node.
 struct SearchAnswer {
     outcome: SearchOutcome,
-    /// What the node is to take in, where it was compared.
-    found: Option<Found>,
-    /// Where it continues, if it was interrupted.
-    interrupted: Option<Interrupted>,
+    /// Findings to store in the tables, if the search compared entries.
+    findings: Option<SearchFindings>,
+    /// Where the search continues, if it was interrupted.
+    interrupted: Option<InterruptedSearch>,
 }
 
 impl LocalNode {
@@ -57,48 +60,48 @@ impl LocalNode {
         batch: SearchBatch,
     ) -> Result<Vec<SearchOutcome>, NodeError> {
         let SearchBatch { pass, searches } = batch;
-        bounded(searches.len(), BATCH_MAX)?;
+        check_limit(searches.len(), BATCH_MAX)?;
         let count = searches.len();
-        let mut planned: Vec<Planned> =
-            searches.into_iter().map(|search| self.plan(search, pass.as_ref())).collect();
+        let mut planned: Vec<PlannedSearch> =
+            searches.into_iter().map(|search| self.plan_search(search, pass.as_ref())).collect();
         let pool = self.config.pool.as_ref().filter(|_| planned.len() > 1);
         let threads = pool.map_or(1, |pool| pool.current_num_threads());
         let together = pool.map_or(1, |_| threads * SEARCHES_PER_THREAD);
         let cost_max = pass.map_or(u64::MAX, |limits| limits.call.saturating_mul(threads as u64));
         let mut results = Vec::with_capacity(count);
         let (mut scratch, mut cost) = (Scratch::default(), 0);
-        // A single search reads nothing twice.
-        let decoded = if count > 1 { Decoded::default() } else { Decoded::none() };
-        // What no page has any more is not asked for again.
-        let mut known = Fetched::default();
+        // A single search reads no signature twice, so it needs no cache.
+        let cache = if count > 1 { SignatureCache::default() } else { SignatureCache::disabled() };
+        // Contents that no page has any more. They are not requested again.
+        let mut known = FetchedSignatures::default();
         while results.len() < count && cost < cost_max {
             self.check_running()?;
-            let some = &planned[results.len()..count.min(results.len() + together)];
-            let answers = with_known(&*self.source, &mut known, |fetched| {
+            let chunk = &planned[results.len()..count.min(results.len() + together)];
+            let answers = with_fetched_before(&*self.source, &mut known, |fetched| {
                 let core = self.read();
-                let shared = Shared { fetched, decoded: &decoded };
-                let answers: Vec<Result<SearchAnswer, Vec<Wanted>>> = match pool {
-                    None => some.iter().map(|one| answer(&core, one, shared, &mut scratch)).collect(),
+                let shared = SharedSignatures { fetched, cache: &cache };
+                let answers: Vec<Result<SearchAnswer, Vec<MissingSignature>>> = match pool {
+                    None => chunk.iter().map(|one| make_search(&core, one, shared, &mut scratch)).collect(),
                     Some(pool) => pool.install(|| {
-                        let each = |scratch: &mut Scratch, one| answer(&core, one, shared, scratch);
-                        some.par_iter().map_init(Scratch::default, each).collect()
+                        let each = |scratch: &mut Scratch, one| make_search(&core, one, shared, scratch);
+                        chunk.par_iter().map_init(Scratch::default, each).collect()
                     }),
                 };
-                all(answers)
+                collect_answers(answers)
             })?;
             known.retain(|_, signature| signature.is_none());
             if pass.is_none() {
-                // The plan may be another one since the search began.
+                // The plan may have changed since the probe began.
                 self.check_fed(call)?;
                 results.extend(answers.into_iter().map(|answer| answer.outcome));
                 continue;
             }
             let mut core = self.write();
             let mut interrupted_searches = lock(&self.interrupted);
-            for (SearchAnswer { outcome, found, interrupted }, one) in answers.into_iter().zip(some) {
-                if let Some(found) = found {
-                    core.learn(&found);
-                    cost += found.cost;
+            for (SearchAnswer { outcome, findings, interrupted }, one) in answers.into_iter().zip(chunk) {
+                if let Some(findings) = findings {
+                    core.learn(&findings);
+                    cost += findings.cost;
                 }
                 if let Some(interrupted) = interrupted {
                     interrupted_searches.insert(one.search.content(), interrupted);
@@ -106,15 +109,15 @@ impl LocalNode {
                 results.push(outcome);
             }
         }
-        self.leave(planned.split_off(results.len()));
+        self.put_off(planned.split_off(results.len()));
         results.resize(count, SearchOutcome::Unfinished { begun: false });
         Ok(results)
     }
 
-    /// Decides how a search is made, and the order of those that compare.
-    fn plan(&self, search: NodeSearch, pass: Option<&SearchLimits>) -> Planned {
+    /// Decides how a search is made, and gives it a query order.
+    fn plan_search(&self, search: NodeSearch, pass: Option<&SearchLimits>) -> PlannedSearch {
         let Some(limits) = pass else {
-            return Planned { search, role: None, interrupted: None, limit: None };
+            return PlannedSearch { search, role: None, interrupted: None, limit: None };
         };
         let content = search.content();
         let mut core = self.write();
@@ -122,33 +125,34 @@ impl LocalNode {
         let limit = interrupted_searches.has_room().then_some(limits.search);
         let (role, interrupted) = match &search {
             NodeSearch::Own { page, .. } => {
-                let is_current = |search: &Interrupted| core.is_current(search, *page, content);
+                let is_current = |search: &InterruptedSearch| core.is_current(search, *page, content);
                 match interrupted_searches.take_if(content, true, is_current) {
-                    // It keeps its query order.
-                    Some(interrupted) => (core.first_role(&interrupted), Some(interrupted)),
-                    None => (core.tables.take_role(*page, content), None),
+                    // A resumed search keeps its query order.
+                    Some(interrupted) => (core.resumed_role(&interrupted), Some(interrupted)),
+                    None => (core.tables.assign_role(*page, content), None),
                 }
             }
             NodeSearch::Foreign { .. } => (None, interrupted_searches.take_if(content, false, |_| true)),
         };
-        Planned { search, role, interrupted, limit }
+        PlannedSearch { search, role, interrupted, limit }
     }
 
-    /// Leaves searches that were not begun for another call.
-    fn leave(&self, planned: Vec<Planned>) {
-        for Planned { search, role, interrupted, .. } in planned.into_iter().rev() {
+    /// Keeps the state of searches that did not get their turn for a later call.
+    fn put_off(&self, planned: Vec<PlannedSearch>) {
+        for PlannedSearch { search, role, interrupted, .. } in planned.into_iter().rev() {
             if let Some(interrupted) = interrupted {
                 lock(&self.interrupted).insert(search.content(), interrupted);
             } else if let Some(role) = role {
-                self.write().tables.take_back(role);
+                self.write().tables.revoke_role(role);
             }
         }
     }
 }
 
 impl Core {
-    /// Whether an interrupted search is the one for a page that is still the first of its content, which has not begun anew.
-    fn is_current(&self, interrupted: &Interrupted, page: PageId, content: ContentHash) -> bool {
+    /// Whether an interrupted search can continue for a page: the page is still the first of its content, and
+    /// the entry has not begun anew.
+    fn is_current(&self, interrupted: &InterruptedSearch, page: PageId, content: ContentHash) -> bool {
         interrupted.own.is_some_and(|(entry, insert_seq)| {
             let is_there = self.tables.find(content) == Some(entry);
             is_there
@@ -157,8 +161,8 @@ impl Core {
         })
     }
 
-    /// The role that an interrupted search has had from its beginning.
-    fn first_role(&self, interrupted: &Interrupted) -> Option<QueryRole> {
+    /// The role that an interrupted search had when it began.
+    fn resumed_role(&self, interrupted: &InterruptedSearch) -> Option<QueryRole> {
         let before = interrupted.before;
         interrupted.own.map(|(entry, _)| {
             let earlier = self.tables.partition(entry).columns.query_order(entry.slot);
@@ -167,106 +171,112 @@ impl Core {
     }
 }
 
-/// All answers, or all that is wanted for them.
-fn all(answers: Vec<Result<SearchAnswer, Vec<Wanted>>>) -> Result<Vec<SearchAnswer>, Vec<Wanted>> {
-    let (mut found, mut wanted) = (Vec::with_capacity(answers.len()), Vec::new());
+/// Returns all answers, or all signatures that are missing for them.
+fn collect_answers(
+    answers: Vec<Result<SearchAnswer, Vec<MissingSignature>>>,
+) -> Result<Vec<SearchAnswer>, Vec<MissingSignature>> {
+    let (mut complete, mut missing) = (Vec::with_capacity(answers.len()), Vec::new());
     for answer in answers {
         match answer {
-            Ok(answer) => found.push(answer),
-            Err(more) => wanted.extend(more),
+            Ok(answer) => complete.push(answer),
+            Err(more) => missing.extend(more),
         }
     }
-    if wanted.is_empty() { Ok(found) } else { Err(wanted) }
+    if missing.is_empty() { Ok(complete) } else { Err(missing) }
 }
 
-fn answer(
+fn make_search(
     core: &Core,
-    planned: &Planned,
-    shared: Shared<'_>,
+    planned: &PlannedSearch,
+    shared: SharedSignatures<'_>,
     scratch: &mut Scratch,
-) -> Result<SearchAnswer, Vec<Wanted>> {
+) -> Result<SearchAnswer, Vec<MissingSignature>> {
     std::thread::yield_now();
-    let without = |outcome| Ok(SearchAnswer { outcome, found: None, interrupted: None });
+    let without = |outcome| Ok(SearchAnswer { outcome, findings: None, interrupted: None });
     let (interrupted, limit) = (planned.interrupted.as_ref(), planned.limit);
     match (&planned.search, planned.role) {
         (NodeSearch::Own { .. }, None) => without(SearchOutcome::Absent),
         (NodeSearch::Own { .. }, Some(QueryRole::Copy(entry))) => {
-            without(SearchOutcome::Copy(copy(core, entry)))
+            without(SearchOutcome::Copy(copy_pair(core, entry)))
         }
         (NodeSearch::Own { signature, .. }, Some(QueryRole::First { entry, before, .. })) => {
-            own(core, signature.as_ref(), (entry, before), (interrupted, limit), shared, scratch)
+            search_own(core, signature.as_ref(), (entry, before), (interrupted, limit), shared, scratch)
         }
         (NodeSearch::Foreign { signature, lengths }, _) => {
             if let Some(entry) = core.tables.find(signature.content()) {
-                return without(SearchOutcome::Copy(copy(core, entry)));
+                return without(SearchOutcome::Copy(copy_pair(core, entry)));
             }
             let subject = Subject { signature, lengths: *lengths, own: None, interrupted, limit };
-            let (found, interrupted) = core.search(subject, shared, scratch)?;
+            let (findings, interrupted) = core.search(subject, shared, scratch)?;
             if interrupted.is_some() {
                 let outcome = SearchOutcome::Unfinished { begun: true };
-                return Ok(SearchAnswer { outcome, found: Some(found), interrupted });
+                return Ok(SearchAnswer { outcome, findings: Some(findings), interrupted });
             }
-            let (pairs, probed) = (pairs(core, &found).collect(), found.probed_partitions.len() as u32);
+            let (pairs, probed) = (pairs(core, &findings).collect(), findings.probed_partitions.len() as u32);
             let outcome = SearchOutcome::Compared { pairs, probed, subject: None };
-            Ok(SearchAnswer { outcome, found: Some(found), interrupted: None })
+            Ok(SearchAnswer { outcome, findings: Some(findings), interrupted: None })
         }
     }
 }
 
-/// Compares a page that is stored here, the first one of its content.
-fn own(
+/// Makes a search for a page that is stored here and is the first of its content.
+fn search_own(
     core: &Core,
     signature: Option<&Arc<Signature>>,
     (entry, before): (EntryRef, Option<PageId>),
-    (interrupted, limit): (Option<&Interrupted>, Option<u64>),
-    shared: Shared<'_>,
+    (interrupted, limit): (Option<&InterruptedSearch>, Option<u64>),
+    shared: SharedSignatures<'_>,
     scratch: &mut Scratch,
-) -> Result<SearchAnswer, Vec<Wanted>> {
+) -> Result<SearchAnswer, Vec<MissingSignature>> {
     let (signature, was_fetched) = match signature {
         Some(signature) => (Arc::clone(signature), false),
-        None => match core.read(entry, shared.fetched, &mut Vec::new()).map_err(|wanted| vec![wanted])? {
+        None => match core.read(entry, shared.fetched, &mut Vec::new()).map_err(|missing| vec![missing])? {
             Some(read) => (read.signature, read.fetched),
             None => {
-                return Ok(SearchAnswer { outcome: SearchOutcome::Absent, found: None, interrupted: None });
+                return Ok(SearchAnswer {
+                    outcome: SearchOutcome::Absent,
+                    findings: None,
+                    interrupted: None,
+                });
             }
         },
     };
     let partition = core.tables.partition(entry);
     let lengths = partition.columns.vector(entry.slot);
     let subject = Subject { signature: &signature, lengths, own: Some(entry), interrupted, limit };
-    let (mut found, interrupted) = core.search(subject, shared, scratch)?;
+    let (mut findings, interrupted) = core.search(subject, shared, scratch)?;
     if was_fetched {
-        found.fetched.push((entry, Arc::clone(&signature)));
+        findings.fetched.push((entry, Arc::clone(&signature)));
     }
     if let Some(interrupted) = interrupted {
         return Ok(SearchAnswer {
             outcome: SearchOutcome::Unfinished { begun: true },
-            found: Some(found),
-            interrupted: Some(Interrupted { before, ..interrupted }),
+            findings: Some(findings),
+            interrupted: Some(InterruptedSearch { before, ..interrupted }),
         });
     }
-    // It is linked to the copies as well: it may have become the first page after they were searched for.
+    // The answer also names the copies. The page may have become the first one after they were searched for.
     let copies = partition.pages_of(entry.slot).skip(1).take(COPIES_MAX);
     let copies = before.into_iter().chain(copies.filter(|page| Some(*page) != before));
-    let same = copy(core, entry);
-    let pairs = copies.map(|page| Pair { page, ..same }).chain(pairs(core, &found)).collect();
+    let same = copy_pair(core, entry);
+    let pairs = copies.map(|page| Pair { page, ..same }).chain(pairs(core, &findings)).collect();
     let outcome = SearchOutcome::Compared {
         pairs,
-        probed: found.probed_partitions.len() as u32,
+        probed: findings.probed_partitions.len() as u32,
         subject: Some((signature, lengths)),
     };
-    Ok(SearchAnswer { outcome, found: Some(found), interrupted: None })
+    Ok(SearchAnswer { outcome, findings: Some(findings), interrupted: None })
 }
 
-fn pairs<'a>(core: &'a Core, found: &'a Found) -> impl Iterator<Item = Pair> + 'a {
-    found.partners.iter().map(|Partner { entry, similarity, .. }| {
+fn pairs<'a>(core: &'a Core, findings: &'a SearchFindings) -> impl Iterator<Item = Pair> + 'a {
+    findings.partners.iter().map(|Partner { entry, similarity, .. }| {
         let columns = &core.tables.partition(*entry).columns;
         Pair { page: columns.page(entry.slot), content: columns.content(entry.slot), similarity: *similarity }
     })
 }
 
-/// The pair of a content with itself, by way of its first page.
-fn copy(core: &Core, entry: EntryRef) -> Pair {
+/// The pair of a content with itself. It names the first page of the content.
+fn copy_pair(core: &Core, entry: EntryRef) -> Pair {
     let columns = &core.tables.partition(entry).columns;
     let similarity = Similarity::of_copies(columns.total(entry.slot));
     Pair { page: columns.page(entry.slot), content: columns.content(entry.slot), similarity }

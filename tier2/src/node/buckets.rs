@@ -1,8 +1,9 @@
-//! The members of one band key: slots, oldest first.
+//! Buckets: the entries that share one band key. Each is named by its slot, and the oldest comes first.
 //!
-//! Most keys have one member or a few, so a bucket is a 32-bit value: a slot itself, or a place in an
-//! arena of cells of 2, 4, .. 32 slots. Larger buckets are cut into runs, so that a search can pass over
-//! the members that are proven by one verified page at once (see [`search`](super::search)).
+//! Most keys have few members, so a bucket is a 32-bit value: either a slot itself, or the position of a cell
+//! in an arena. Cells have 2, 4, ... 32 slots. Larger buckets are cut into runs, whose members have the same
+//! center. A search that has verified this center can skip the whole run at once (see
+//! [`search`](super::search)).
 
 use std::io;
 
@@ -11,89 +12,90 @@ use doppel_snapshot::{Reader, Unreadable, Writer};
 
 use super::columns::{Center, Columns};
 
-/// Slots are below this, so that a bucket that is a slot can be told from one that is not.
+/// Slots are smaller than this, so that the value of a bucket shows whether it is a slot.
 pub(crate) const SLOTS_MAX: u32 = 1 << KIND_SHIFT;
 
 const KIND_SHIFT: u32 = 29;
-/// Kinds: 0 is a slot, 1 to 5 a cell of 2^kind slots, 6 a large bucket.
+/// Kinds of buckets: 0 is a slot, 1 to 5 are cells of 2^kind slots, and 6 is a large bucket.
 const CELLS: usize = 5;
 const LARGE: u32 = CELLS as u32 + 1;
 
-/// No slot.
+/// Marks an unused place in a cell.
 const EMPTY: u32 = u32::MAX;
 
-/// Fewer members of one center do not make a run.
+/// Smallest number of members with the same center that form a run.
 const RUN_MIN: usize = 16;
 
-/// A run has at least this part of its bucket: so a bucket has few runs.
+/// A run contains at least this part of its bucket. This limits the number of runs.
 const RUN_PART: usize = 32;
 
-/// A large bucket is cut into runs anew when searches have passed this many times its size.
-const PASSES: u64 = 4;
+/// A large bucket is cut into runs again when searches have visited this many times its size.
+const VISITS_PER_MEMBER: u64 = 4;
 
 /// All buckets of a partition.
 #[derive(Debug, Default)]
 pub(crate) struct Buckets {
-    cells: [Cells; CELLS],
-    large: Vec<Large>,
+    cells: [CellArena; CELLS],
+    large: Vec<LargeBucket>,
     free: Vec<u32>,
 }
 
+/// The cells of one kind.
 #[derive(Debug, Default)]
-struct Cells {
+struct CellArena {
     slots: Vec<u32>,
     free: Vec<u32>,
 }
 
-/// A bucket of many members: each is in `rest` or in one run, and each of those is oldest first.
+/// A bucket with many members. Each member is either in `rest` or in one run. Both are sorted, oldest first.
 #[derive(Debug, Default)]
-struct Large {
+struct LargeBucket {
     rest: Vec<u32>,
     runs: Vec<Run>,
-    /// Members of `rest` that searches have passed since the runs were made.
-    passed: u64,
+    /// Members of `rest` that searches have visited since the last cut into runs.
+    visits: u64,
 }
 
-/// Members of one center.
+/// Members with the same center.
 #[derive(Debug)]
 struct Run {
     center: InsertSeq,
-    /// The largest distance from the center.
+    /// The largest distance of a member from the center.
     radius: u8,
     slots: Vec<u32>,
 }
 
 /// Some members of a bucket, oldest first.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct List<'b> {
-    /// The members.
+pub(crate) struct CandidateList<'b> {
+    /// The slots of the members.
     pub(crate) slots: &'b [u32],
-    /// What all of them have as their center, if they are a run.
+    /// If the list is a run: the center of all members, with the largest distance of any.
     pub(crate) center: Option<Center>,
-    /// Whether to count what is passed of it ([`Buckets::passed`]).
+    /// Whether visits of its members have to be reported to [`Buckets::add_visits`].
     pub(crate) counted: bool,
 }
 
 impl Buckets {
     /// Calls `each` for the lists of a bucket.
     #[inline]
-    pub(crate) fn lists<'b>(&'b self, bucket: &'b u32, mut each: impl FnMut(List<'b>)) {
+    pub(crate) fn lists<'b>(&'b self, bucket: &'b u32, mut each: impl FnMut(CandidateList<'b>)) {
         let (kind, at) = split(*bucket);
         match kind {
-            0 => each(List { slots: std::slice::from_ref(bucket), center: None, counted: false }),
+            0 => each(CandidateList { slots: std::slice::from_ref(bucket), center: None, counted: false }),
             LARGE => {
                 let Some(large) = self.large.get(at) else { return };
-                each(List { slots: &large.rest, center: None, counted: true });
+                each(CandidateList { slots: &large.rest, center: None, counted: true });
                 for run in &large.runs {
                     let center = Some(Center { insert_seq: run.center, distance: run.radius });
-                    each(List { slots: &run.slots, center, counted: false });
+                    each(CandidateList { slots: &run.slots, center, counted: false });
                 }
             }
-            _ => each(List { slots: self.cell(kind, at), center: None, counted: false }),
+            _ => each(CandidateList { slots: self.cell(kind, at), center: None, counted: false }),
         }
     }
 
-    /// The bucket of `bucket` and `slot`, which is younger than all in it.
+    /// Adds `slot`, which is younger than all members. Returns the new value of the bucket.
     pub(crate) fn push(&mut self, bucket: u32, slot: u32) -> u32 {
         let (kind, at) = split(bucket);
         match kind {
@@ -126,7 +128,8 @@ impl Buckets {
         }
     }
 
-    /// The bucket without `slot`; none when it was the last. `columns` still has the slot's insertion sequence.
+    /// Removes `slot`. Returns the new value of the bucket, or `None` if it is empty. Must be called while
+    /// `columns` still has the insertion sequence of the slot.
     pub(crate) fn remove(&mut self, bucket: u32, slot: u32, columns: &Columns) -> Option<u32> {
         let (kind, at) = split(bucket);
         match kind {
@@ -135,7 +138,7 @@ impl Buckets {
                 let large = self.large.get_mut(at)?;
                 large.remove(slot, columns);
                 if large.is_empty() {
-                    *large = Large::default();
+                    *large = LargeBucket::default();
                     self.free.push(at as u32);
                     return None;
                 }
@@ -163,8 +166,8 @@ impl Buckets {
         }
     }
 
-    /// `slot` no longer has the center it had, or is a center now: it leaves its run.
-    pub(crate) fn loosen(&mut self, bucket: u32, slot: u32, columns: &Columns) {
+    /// Takes `slot` out of its run. Its center changes, or it becomes a center itself.
+    pub(crate) fn leave_run(&mut self, bucket: u32, slot: u32, columns: &Columns) {
         if let (LARGE, at) = split(bucket)
             && let Some(large) = self.large.get_mut(at)
             && large.remove(slot, columns)
@@ -174,23 +177,23 @@ impl Buckets {
         }
     }
 
-    /// Many members have another center now.
-    pub(crate) fn recut(&mut self, bucket: u32, columns: &Columns) {
+    /// Cuts the bucket into runs again. Called after many members got another center.
+    pub(crate) fn rebuild_runs(&mut self, bucket: u32, columns: &Columns) {
         if let (LARGE, at) = split(bucket)
             && let Some(large) = self.large.get_mut(at)
         {
-            large.cut(columns);
+            large.rebuild_runs(columns);
         }
     }
 
-    /// A search passed `steps` members of the counted list of a bucket.
-    pub(crate) fn passed(&mut self, bucket: u32, steps: u32, columns: &Columns) {
+    /// Notes that a search visited `steps` members of the counted list of a bucket.
+    pub(crate) fn add_visits(&mut self, bucket: u32, steps: u32, columns: &Columns) {
         if let (LARGE, at) = split(bucket)
             && let Some(large) = self.large.get_mut(at)
         {
-            large.passed += u64::from(steps);
-            if large.passed > PASSES * large.len() as u64 {
-                large.cut(columns);
+            large.visits += u64::from(steps);
+            if large.visits > VISITS_PER_MEMBER * large.len() as u64 {
+                large.rebuild_runs(columns);
             }
         }
     }
@@ -203,7 +206,7 @@ impl Buckets {
         out.number(self.large.len() as u64)?;
         for large in &self.large {
             out.column(&large.rest)?;
-            out.number(large.passed)?;
+            out.number(large.visits)?;
             out.number(large.runs.len() as u64)?;
             for run in &large.runs {
                 out.column(&[run.center.0, run.radius.into()])?;
@@ -219,7 +222,7 @@ impl Buckets {
             (cells.slots, cells.free) = (input.column()?, input.column()?);
         }
         for _ in 0..input.number()? {
-            let mut large = Large { rest: input.column()?, passed: input.number()?, runs: Vec::new() };
+            let mut large = LargeBucket { rest: input.column()?, visits: input.number()?, runs: Vec::new() };
             for _ in 0..input.number()? {
                 let [center, radius] = *input.column::<u32>()? else { return Err(Unreadable::Damaged) };
                 let radius = u8::try_from(radius).map_err(|_| Unreadable::Damaged)?;
@@ -238,7 +241,9 @@ impl Buckets {
             let runs = large.runs.iter().map(|run| 4 * run.slots.capacity()).sum::<usize>();
             4 * large.rest.capacity() + runs + large.runs.capacity() * size_of::<Run>()
         });
-        4 * (cells + self.free.capacity()) + self.large.capacity() * size_of::<Large>() + large.sum::<usize>()
+        4 * (cells + self.free.capacity())
+            + self.large.capacity() * size_of::<LargeBucket>()
+            + large.sum::<usize>()
     }
 
     fn cell(&self, kind: u32, at: usize) -> &[u32] {
@@ -268,7 +273,7 @@ impl Buckets {
 
     fn make_large(&mut self, members: Vec<u32>) -> u32 {
         let at = self.free.pop().unwrap_or_else(|| {
-            self.large.push(Large::default());
+            self.large.push(LargeBucket::default());
             self.large.len() as u32 - 1
         });
         self.large[at as usize].rest = members;
@@ -276,7 +281,7 @@ impl Buckets {
     }
 }
 
-impl Large {
+impl LargeBucket {
     fn len(&self) -> usize {
         self.rest.len() + self.runs.iter().map(|run| run.slots.len()).sum::<usize>()
     }
@@ -285,7 +290,7 @@ impl Large {
         self.rest.is_empty() && self.runs.is_empty()
     }
 
-    /// Whether `slot` was there.
+    /// Removes `slot`. Returns whether it was a member.
     fn remove(&mut self, slot: u32, columns: &Columns) -> bool {
         let insert_seq = columns.insert_seq(slot);
         for list in std::iter::once(&mut self.rest).chain(self.runs.iter_mut().map(|run| &mut run.slots)) {
@@ -300,8 +305,8 @@ impl Large {
     }
 
     /// Cuts the members into runs by their present centers.
-    fn cut(&mut self, columns: &Columns) {
-        self.passed = 0;
+    fn rebuild_runs(&mut self, columns: &Columns) {
+        self.visits = 0;
         let mut all = std::mem::take(&mut self.rest);
         self.runs.drain(..).for_each(|run| all.extend(run.slots));
         let order = |slot: &u32| {
@@ -309,7 +314,7 @@ impl Large {
         };
         all.sort_unstable_by_key(order);
         let run_min = RUN_MIN.max(all.len() / RUN_PART);
-        // Centers are compared one by one, so they are in no run.
+        // Centers must be compared one by one, so no run contains them.
         let key = |slot: &u32| (columns.is_center(*slot), columns.center(*slot).insert_seq);
         for members in all.chunk_by(|a, b| key(a) == key(b)) {
             let center = columns.center(members[0]);
@@ -326,11 +331,12 @@ impl Large {
     }
 }
 
-/// Where a slot of that insertion sequence is or belongs in a list.
+/// Index at which a list has, or would have, a slot with this insertion sequence.
 fn position(list: &[u32], insert_seq: InsertSeq, columns: &Columns) -> usize {
     list.partition_point(|slot| columns.insert_seq(*slot) < insert_seq)
 }
 
+/// The kind of a bucket, and its slot or index.
 fn split(bucket: u32) -> (u32, usize) {
     (bucket >> KIND_SHIFT, (bucket & (SLOTS_MAX - 1)) as usize)
 }

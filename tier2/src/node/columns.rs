@@ -1,11 +1,11 @@
-//! The entries of a partition, a column per field.
+//! The entries of a partition, stored in one column per field.
 //!
-//! An entry is a content. Its *insertion sequence* is a number that grows with every entry stored on the node and is
-//! never used twice, so it names the entry for as long as it lives and orders entries by age. Slots
-//! are used again.
+//! An entry is a content with its pages. Its *insertion sequence* is a number that grows with every entry
+//! stored on the node and is never reused. It identifies an entry as long as the entry lives, and orders
+//! entries by age. Slots, in contrast, are reused.
 
 mod bitmaps;
-mod stored;
+mod persistence;
 
 use doppel_model::parity;
 use doppel_model::{ContentHash, InsertSeq, PageId};
@@ -13,80 +13,82 @@ use doppel_partitioning::LengthVector;
 
 use bitmaps::{BitmapName, Bitmaps};
 
-/// A partner that the entry's own search has reported, and through which it is linked to its cluster: see
+/// A partner that the entry's own search has reported, and that links the entry to its cluster. See
 /// [`search`](super::search).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Center {
-    /// The partner's insertion sequence, or [`UNKNOWN`](Self::UNKNOWN) or [`NONE`](Self::NONE).
+    /// Insertion sequence of the partner, or that of [`UNKNOWN`](Self::UNKNOWN) or [`NONE`](Self::NONE).
     pub(crate) insert_seq: InsertSeq,
-    /// At least the Jaccard distance to it, 1 - J, in 255ths.
+    /// Upper bound of the Jaccard distance to the partner, 1 - J, in 255ths.
     pub(crate) distance: u8,
 }
 
 impl Center {
-    /// The entry was not searched for yet.
+    /// The entry has not been searched for yet.
     pub(crate) const UNKNOWN: Self = Self { insert_seq: InsertSeq(0), distance: 0 };
-    /// The entry was searched for and has no such partner that is older.
+    /// The entry has been searched for and has no older partner that could be its center.
     pub(crate) const NONE: Self = Self { insert_seq: InsertSeq(1), distance: 0 };
 
-    /// Whether there is a center.
+    /// Whether this names an entry.
     pub(crate) fn is_entry(self) -> bool {
         self.insert_seq >= FIRST_INSERT_SEQ
     }
 }
 
-/// Insertion sequences start here; below are the marks of [`Center`].
+/// Smallest insertion sequence of an entry. Smaller values have a special meaning in [`Center`].
 pub(crate) const FIRST_INSERT_SEQ: InsertSeq = InsertSeq(2);
 
-/// The insertion sequence of a free slot.
+/// Insertion sequence of a free slot.
 const VACANT: InsertSeq = InsertSeq(0);
 
-/// The query order of an entry that is to be searched for and has no number yet. It is greater than that of every search of a pass, and
-/// smaller than that of every other search.
+/// Query order of an entry whose search is owed and has no number yet. It is greater than the query order of
+/// every search of a pass, and smaller than that of every other search.
 pub(crate) const OWED: u32 = u32::MAX - 2;
 
-/// Bits of the marks of an entry.
+/// Mark of an entry that can be compared.
 const COMPARABLE: u8 = 1;
+/// Mark of an entry that is, or was, the center of another entry.
 const IS_CENTER: u8 = 2;
+/// Mark of an entry from the files that no page has claimed yet.
 const UNCLAIMED: u8 = 4;
 
-/// Where a signature is: in the signature file, or where tier 1 keeps it.
+/// Where a signature is stored: in the signature file, or in the store of tier 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Record {
-    /// Of its first byte in the file, or what tier 1 names the place.
+pub(crate) struct SignatureRecord {
+    /// Position of its first byte in the file, or the position by which tier 1 reads it.
     pub(crate) offset: u64,
-    /// Its length.
+    /// Length of the signature, in bytes.
     pub(crate) bytes: u32,
 }
 
-impl Record {
-    /// The record of a signature that is not kept.
+impl SignatureRecord {
+    /// The record of a signature that is stored nowhere.
     pub(crate) const NOWHERE: Self = Self { offset: u64::MAX, bytes: 0 };
 }
 
-/// What is kept of a content in memory.
+/// A content as it is inserted into the columns.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Entry<'e> {
     pub(crate) content: ContentHash,
     pub(crate) lengths: LengthVector,
     pub(crate) bitmap: &'e [u64],
-    pub(crate) record: Record,
+    pub(crate) record: SignatureRecord,
     pub(crate) insert_seq: InsertSeq,
-    /// The page that is named for the content in answers, and that searches for it.
+    /// The first page: answers name it for the content, and its search compares the content.
     pub(crate) page: PageId,
-    /// Whether it has enough tokens to be a duplicate by similarity: then it is in the bands.
+    /// Whether the content has enough tokens to be similar to others. If so, the candidate tables contain it.
     pub(crate) comparable: bool,
 }
 
-/// What a search looks at of every candidate, side by side: candidates are anywhere in memory, so that each further
-/// place would be another wait for it.
+/// The fields that a search reads of every candidate. They are side by side, because candidates are scattered
+/// in memory, and each further column would cost another cache miss.
 #[derive(Debug, Clone, Copy)]
-struct Head {
+struct EntryHead {
     insert_seq: InsertSeq,
     center: InsertSeq,
     second_center: InsertSeq,
     query_order: u32,
-    /// Distinct shingles.
+    /// Number of distinct shingles.
     total: u32,
     bitmap: BitmapName,
     distance: u8,
@@ -94,11 +96,11 @@ struct Head {
     marks: u8,
 }
 
-/// The columns. All have one field per slot; a free slot has the insertion sequence [`VACANT`].
+/// The columns. Each has one field per slot. A free slot has the insertion sequence [`VACANT`].
 #[derive(Debug)]
 pub(crate) struct Columns {
     dimensions: usize,
-    heads: Vec<Head>,
+    heads: Vec<EntryHead>,
     content: Vec<ContentHash>,
     lengths: Vec<u32>,
     bitmaps: Bitmaps,
@@ -108,14 +110,15 @@ pub(crate) struct Columns {
     free: Vec<u32>,
 }
 
-/// Makes room for `more` items, by an eighth and not by doubling: columns are most of the memory.
+/// Makes room for `more` items. Grows by an eighth instead of doubling, because columns take most of the
+/// memory.
 pub(crate) fn make_room<T>(column: &mut Vec<T>, more: usize) {
     if column.capacity() - column.len() < more {
         column.reserve_exact(more.max(column.len() / 8).max(16));
     }
 }
 
-/// Adds an item the same way.
+/// Adds an item to a column that grows by an eighth.
 pub(crate) fn push<T>(column: &mut Vec<T>, value: T) {
     make_room(column, 1);
     column.push(value);
@@ -136,9 +139,9 @@ impl Columns {
         }
     }
 
-    /// Stores an entry; returns its slot.
+    /// Stores an entry. Returns its slot.
     pub(crate) fn insert(&mut self, entry: &Entry<'_>) -> u32 {
-        let head = Head {
+        let head = EntryHead {
             insert_seq: entry.insert_seq,
             center: VACANT,
             second_center: VACANT,
@@ -172,7 +175,8 @@ impl Columns {
         slot
     }
 
-    /// Makes the entry a new one, with another page in front: nothing was ever said about it.
+    /// Turns the entry into a new one with another first page. Nothing that earlier searches found about it
+    /// counts any more.
     pub(crate) fn renew(&mut self, slot: u32, insert_seq: InsertSeq, page: PageId) {
         let head = &mut self.heads[slot as usize];
         head.insert_seq = insert_seq;
@@ -183,8 +187,8 @@ impl Columns {
         self.set_second_center(slot, Center::NONE);
     }
 
-    /// Keeps every search from the entry: it comes after all others.
-    pub(crate) fn bury(&mut self, slot: u32) {
+    /// Hides the entry from every search: its query order comes after all others.
+    pub(crate) fn hide(&mut self, slot: u32) {
         self.set_center(slot, Center::UNKNOWN);
         self.set_query_order(slot, u32::MAX);
         self.heads[slot as usize].marks &= !IS_CENTER;
@@ -198,17 +202,17 @@ impl Columns {
         self.free.push(slot);
     }
 
-    /// Entries stored.
+    /// Number of entries.
     pub(crate) fn len(&self) -> usize {
         self.heads.len() - self.free.len()
     }
 
-    /// Slots in use, in order of slot.
+    /// Slots in use, in ascending order.
     pub(crate) fn slots(&self) -> impl Iterator<Item = u32> + '_ {
         self.slots_from(0)
     }
 
-    /// The same without those below `first`.
+    /// Like [`slots`](Self::slots), but begins at the slot `first`.
     pub(crate) fn slots_from(&self, first: u32) -> impl Iterator<Item = u32> + '_ {
         (first..self.heads.len() as u32).filter(|slot| self.insert_seq(*slot) >= FIRST_INSERT_SEQ)
     }
@@ -218,7 +222,7 @@ impl Columns {
         self.heads[slot as usize].insert_seq
     }
 
-    /// Whether a slot, which there may be no more, has the entry of that insertion sequence.
+    /// Whether `slot` exists and has the entry with this insertion sequence.
     pub(crate) fn has_insert_seq(&self, slot: u32, insert_seq: InsertSeq) -> bool {
         self.heads.get(slot as usize).is_some_and(|head| head.insert_seq == insert_seq)
     }
@@ -233,13 +237,14 @@ impl Columns {
         LengthVector::stored(&self.lengths[slot as usize * self.dimensions..][..self.dimensions])
     }
 
-    /// Distinct shingles.
+    /// Number of distinct shingles.
     #[inline]
     pub(crate) fn total(&self, slot: u32) -> u32 {
         self.heads[slot as usize].total
     }
 
-    /// How many shingles the entry and a content of `total` with this bitmap have in common at most.
+    /// Upper bound of the number of shingles that the entry shares with a content of `total` shingles and
+    /// this bitmap.
     #[inline]
     pub(crate) fn shared_max(&self, slot: u32, total: u32, bitmap: &[u64]) -> u32 {
         let head = &self.heads[slot as usize];
@@ -254,7 +259,7 @@ impl Columns {
         self.page[slot as usize] = page;
     }
 
-    /// Whether the entry was read from a file, and no page was named yet that has its content.
+    /// Whether the entry comes from a file, and no page has claimed it yet.
     pub(crate) fn is_unclaimed(&self, slot: u32) -> bool {
         self.heads[slot as usize].marks & UNCLAIMED != 0
     }
@@ -263,17 +268,17 @@ impl Columns {
         self.heads[slot as usize].marks |= UNCLAIMED;
     }
 
-    /// Names the first page of an entry that had none.
+    /// Claims an entry for its first page.
     pub(crate) fn claim(&mut self, slot: u32, page: PageId) {
         self.heads[slot as usize].marks &= !UNCLAIMED;
         self.set_page(slot, page);
     }
 
-    pub(crate) fn comparable(&self, slot: u32) -> bool {
+    pub(crate) fn is_comparable(&self, slot: u32) -> bool {
         self.heads[slot as usize].marks & COMPARABLE != 0
     }
 
-    /// Whether it is, or was, the center of an entry.
+    /// Whether the entry is, or was, the center of another entry.
     #[inline]
     pub(crate) fn is_center(&self, slot: u32) -> bool {
         self.heads[slot as usize].marks & IS_CENTER != 0
@@ -283,11 +288,11 @@ impl Columns {
         self.heads[slot as usize].marks |= IS_CENTER;
     }
 
-    pub(crate) fn record(&self, slot: u32) -> Record {
-        Record { offset: self.offset[slot as usize], bytes: self.bytes[slot as usize] }
+    pub(crate) fn record(&self, slot: u32) -> SignatureRecord {
+        SignatureRecord { offset: self.offset[slot as usize], bytes: self.bytes[slot as usize] }
     }
 
-    pub(crate) fn set_record(&mut self, slot: u32, record: Record) {
+    pub(crate) fn set_record(&mut self, slot: u32, record: SignatureRecord) {
         self.offset[slot as usize] = record.offset;
         self.bytes[slot as usize] = record.bytes;
     }
@@ -303,7 +308,8 @@ impl Columns {
         (head.center, head.distance) = (center.insert_seq, center.distance);
     }
 
-    /// The nearest of its other partners that were centers when it was searched for.
+    /// The second center: the nearest of the other partners that were centers when the entry was searched
+    /// for.
     #[inline]
     pub(crate) fn second_center(&self, slot: u32) -> Center {
         let head = &self.heads[slot as usize];
@@ -315,13 +321,13 @@ impl Columns {
         (head.second_center, head.second_distance) = (center.insert_seq, center.distance);
     }
 
-    /// The number of its last search, 0 before the first, or [`OWED`].
+    /// The query order of the last search for the entry. 0 before the first, or [`OWED`].
     #[inline]
     pub(crate) fn query_order(&self, slot: u32) -> u32 {
         self.heads[slot as usize].query_order
     }
 
-    /// Whether a search for the entry has begun, for the page that is the first of its pages.
+    /// Whether a search for the present first page of the entry has begun.
     pub(crate) fn is_searched(&self, slot: u32) -> bool {
         !matches!(self.query_order(slot), 0 | OWED)
     }

@@ -1,4 +1,4 @@
-//! A place in a list of candidates, by which the lists of a search are merged in the order of insertion.
+//! Merging the candidate lists of a search in the order of insertion.
 
 use std::cmp::Ordering;
 
@@ -6,19 +6,19 @@ use doppel_model::InsertSeq;
 
 use super::columns::Center;
 
-/// A place in a list of candidates.
+/// A position in a list of candidates.
 pub(super) struct Cursor<'i> {
     pub(super) insert_seq: InsertSeq,
-    /// Its place among the probed partitions.
+    /// Index of the list's partition among the probed partitions.
     pub(super) probe: u32,
     pub(super) slots: &'i [u32],
     pub(super) center: Option<Center>,
-    /// Its place in `passed`.
+    /// Index of the list among the counted lists of the search.
     pub(super) counted: Option<u32>,
 }
 
 impl Ord for Cursor<'_> {
-    /// The greatest is the oldest.
+    /// The greatest cursor is at the oldest entry, so that a heap yields the oldest first.
     fn cmp(&self, other: &Self) -> Ordering {
         other.insert_seq.cmp(&self.insert_seq)
     }

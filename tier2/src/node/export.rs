@@ -1,8 +1,10 @@
-//! Entries that leave: handed out oldest first, then again those that have changed meanwhile.
+//! Export: hands out the entries of outgoing partitions, oldest first, and then again the entries that have
+//! changed meanwhile.
 //!
-//! The order is fixed when the export begins; changes are noted from then on, so nothing is missed between the two. A
-//! beginning that is asked for again fixes the order anew and keeps the notes: part of the first answer may be stored,
-//! and an entry of it that was removed since is only among the changes.
+//! The export fixes the order of the entries when it begins. The node notes changes from that moment on, so
+//! no change is missed. If the router requests the beginning again, the export fixes the order anew and keeps
+//! the notes. The reason is that the router may have stored part of the first answer. An entry of that answer
+//! that was removed since then is only among the changes.
 
 use doppel_model::{ContentHash, InsertSeq, PartitionId};
 use doppel_protocol::index_node::{
@@ -14,17 +16,25 @@ use hashbrown::HashSet;
 use super::LocalNode;
 use super::columns::Center;
 use super::core::Core;
-use super::fetched::{Fetched, Wanted, with_fetched};
+use super::fetch::{FetchedSignatures, MissingSignature, with_fetched};
 use super::tables::EntryRef;
 
 /// An export that is under way.
 #[derive(Debug)]
 pub(super) struct Export {
     partitions: Vec<PartitionId>,
-    /// The entries there were at the beginning, oldest first.
+    /// Entries at the beginning of the export, oldest first.
     queue: Vec<(InsertSeq, EntryRef)>,
-    /// The number of the last answer with changed contents, and the contents.
-    handed: (u64, Vec<ContentHash>),
+    /// Number of the last answer with changed contents, and these contents.
+    last_changes: (u64, Vec<ContentHash>),
+}
+
+/// An entry as it leaves, and its place on this node.
+struct ExportedEntry {
+    entry: EntryRef,
+    moved: MovedEntry,
+    /// Whether the signature had to be fetched.
+    was_fetched: bool,
 }
 
 impl LocalNode {
@@ -39,19 +49,19 @@ impl LocalNode {
             *export = Some(self.begin(partitions.clone())?);
         }
         let Some(export) = export.as_mut().filter(|export| export.partitions == partitions) else {
-            return Err(NodeError::Unavailable("these entries were not asked for from the start".to_owned()));
+            return Err(NodeError::Unavailable("the export of these partitions has not begun".to_owned()));
         };
         match from {
-            EntriesFrom::Start => self.queued(export, 0, limit),
+            EntriesFrom::Start => self.page_of_queue(export, 0, limit),
             EntriesFrom::After(seq) => {
                 let at = export.queue.partition_point(|(insert_seq, _)| *insert_seq <= seq);
-                self.queued(export, at, limit)
+                self.page_of_queue(export, at, limit)
             }
-            EntriesFrom::Changes(after) => self.changes(export, after, limit),
+            EntriesFrom::Changes(after) => self.page_of_changes(export, after, limit),
         }
     }
 
-    /// Notes changes of these partitions from now on, and fixes the order of what is there.
+    /// Starts noting changes of these partitions, and fixes the order of their entries.
     fn begin(&self, partitions: Vec<PartitionId>) -> Result<Export, NodeError> {
         {
             let mut core = self.write();
@@ -65,34 +75,39 @@ impl LocalNode {
         let leaving = tables.entries().filter(|entry| tables.partition(*entry).changed.is_some());
         let mut queue: Vec<_> = leaving.map(|entry| (tables.insert_seq(entry), entry)).collect();
         queue.sort_unstable();
-        Ok(Export { partitions, queue, handed: (0, Vec::new()) })
+        Ok(Export { partitions, queue, last_changes: (0, Vec::new()) })
     }
 
-    fn queued(&self, export: &Export, at: usize, limit: usize) -> Result<EntriesPage, NodeError> {
+    fn page_of_queue(&self, export: &Export, at: usize, limit: usize) -> Result<EntriesPage, NodeError> {
         let end = export.queue.len().min(at + limit);
         let end = at + self.fitting(&export.queue[at..end]);
-        let some = &export.queue[at..end];
+        let chunk = &export.queue[at..end];
         let entries = with_fetched(&*self.source, |fetched| {
             let core = self.read();
-            // One that is gone or began anew is among the changed.
-            let live = some.iter().filter(|(insert_seq, entry)| core.tables.is_alive(*entry, *insert_seq));
+            // An entry that was removed or began anew is among the changes.
+            let live = chunk.iter().filter(|(insert_seq, entry)| core.tables.is_alive(*entry, *insert_seq));
             self.read_entries(&core, live.map(|(_, entry)| *entry), fetched)
         })?;
         let left = (export.queue.len() - end) as u64;
-        let last = some.last().filter(|_| left > 0);
+        let last = chunk.last().filter(|_| left > 0);
         let next = last.map(|(insert_seq, _)| EntriesFrom::After(*insert_seq));
-        Ok(EntriesPage { entries: self.rewritten(entries), changed: Vec::new(), left, next })
+        Ok(EntriesPage { entries: self.store_fetched(entries), changed: Vec::new(), left, next })
     }
 
-    fn changes(&self, export: &mut Export, after: u64, limit: usize) -> Result<EntriesPage, NodeError> {
-        if after >= export.handed.0 {
+    fn page_of_changes(
+        &self,
+        export: &mut Export,
+        after: u64,
+        limit: usize,
+    ) -> Result<EntriesPage, NodeError> {
+        if after >= export.last_changes.0 {
             let mut core = self.write();
             let (mut contents, mut bytes): (Vec<ContentHash>, usize) = (Vec::new(), 0);
             for id in &export.partitions {
                 let local = core.tables.local(*id).ok_or(NodeError::NoPartition(*id))?;
                 let changed = core.tables.partitions[local.index()].changed.iter().flatten();
-                let some: Vec<ContentHash> = changed.take(limit - contents.len()).copied().collect();
-                for content in some {
+                let chunk: Vec<ContentHash> = changed.take(limit - contents.len()).copied().collect();
+                for content in chunk {
                     bytes += core.tables.find(content).map_or(0, |entry| core.bytes_of(entry));
                     if !contents.is_empty() && bytes > BATCH_BYTES_MAX {
                         break;
@@ -104,15 +119,15 @@ impl LocalNode {
                 }
             }
             drop(core);
-            // The same run of the same orders gives the same index.
+            // Sorted, so that the same sequence of orders produces the same index.
             contents.sort_unstable();
-            export.handed = (after + 1, contents);
+            export.last_changes = (after + 1, contents);
         }
-        let (number, contents) = &export.handed;
+        let (number, contents) = &export.last_changes;
         let entries = with_fetched(&*self.source, |fetched| {
             let core = self.read();
-            let there = contents.iter().filter_map(|content| core.tables.find(*content));
-            self.read_entries(&core, there, fetched)
+            let existing = contents.iter().filter_map(|content| core.tables.find(*content));
+            self.read_entries(&core, existing, fetched)
         })?;
         let left = {
             let core = self.read();
@@ -120,14 +135,14 @@ impl LocalNode {
             changed.map(HashSet::len).sum::<usize>() as u64
         };
         Ok(EntriesPage {
-            entries: self.rewritten(entries),
+            entries: self.store_fetched(entries),
             changed: contents.clone(),
             left,
             next: Some(EntriesFrom::Changes(*number)),
         })
     }
 
-    /// How many of the first entries a call may bring: at least one.
+    /// How many of the first entries one call may carry. At least one.
     fn fitting(&self, entries: &[(InsertSeq, EntryRef)]) -> usize {
         let core = self.read();
         let size = |(insert_seq, entry): &(InsertSeq, EntryRef)| {
@@ -136,29 +151,32 @@ impl LocalNode {
         fitting(entries.iter().map(size))
     }
 
-    /// Entries as they are now, and whether their signatures had to be fetched.
+    /// Reads entries as they are now.
     fn read_entries(
         &self,
         core: &Core,
         entries: impl Iterator<Item = EntryRef>,
-        fetched: &Fetched,
-    ) -> Result<Vec<(EntryRef, MovedEntry, bool)>, Vec<Wanted>> {
-        let (mut moved_entries, mut wanted, mut buffer) = (Vec::new(), Vec::new(), Vec::new());
+        fetched: &FetchedSignatures,
+    ) -> Result<Vec<ExportedEntry>, Vec<MissingSignature>> {
+        let (mut exported, mut missing, mut buffer) = (Vec::new(), Vec::new(), Vec::new());
         for entry in entries {
             let partition = core.tables.partition(entry);
             let columns = &partition.columns;
             let read = match core.read(entry, fetched, &mut buffer) {
                 Ok(Some(read)) => read,
                 Ok(None) => {
-                    tracing::debug!(content = %columns.content(entry.slot), "no page has this content any more; it is dropped");
+                    tracing::debug!(
+                        content = %columns.content(entry.slot),
+                        "no page has this content any more; skipping it"
+                    );
                     continue;
                 }
                 Err(more) => {
-                    wanted.push(more);
+                    missing.push(more);
                     continue;
                 }
             };
-            // The second center only saves comparisons, and stays behind.
+            // The second center only saves comparisons, so it does not move.
             let center = columns.center(entry.slot);
             let moved = MovedEntry {
                 origin: (self.config.id, columns.insert_seq(entry.slot)),
@@ -172,16 +190,16 @@ impl LocalNode {
                 is_center: columns.is_center(entry.slot),
                 searched: columns.is_searched(entry.slot),
             };
-            moved_entries.push((entry, moved, read.fetched));
+            exported.push(ExportedEntry { entry, moved, was_fetched: read.fetched });
         }
-        if wanted.is_empty() { Ok(moved_entries) } else { Err(wanted) }
+        if missing.is_empty() { Ok(exported) } else { Err(missing) }
     }
 
-    /// Stores again what had to be fetched.
-    fn rewritten(&self, entries: Vec<(EntryRef, MovedEntry, bool)>) -> Vec<MovedEntry> {
-        for (entry, moved, _) in entries.iter().filter(|(.., fetched)| *fetched) {
+    /// Stores the fetched signatures, and returns the entries.
+    fn store_fetched(&self, entries: Vec<ExportedEntry>) -> Vec<MovedEntry> {
+        for ExportedEntry { entry, moved, .. } in entries.iter().filter(|exported| exported.was_fetched) {
             self.write().rewrite(*entry, &moved.signature);
         }
-        entries.into_iter().map(|(_, moved, _)| moved).collect()
+        entries.into_iter().map(|exported| exported.moved).collect()
     }
 }

@@ -1,13 +1,14 @@
-//! The signatures on disk: one append-only file.
+//! The signature file of a node, to which signatures are appended.
 //!
-//! The file is a header of 16 bytes, then records: the length of a signature in 4 bytes, little-endian,
-//! and its bytes. A signature carries its own version and checksum, and its length follows from it, so
-//! nothing else is stored and every read is checked.
+//! The file is a header of 16 bytes, followed by records. A record is the length of a signature in 4 bytes,
+//! little-endian, and the bytes of the signature. A signature contains its version and checksum, and its
+//! length follows from its contents. So the file stores nothing else, and every read is checked.
 //!
-//! It is synced before a snapshot that names what is in it, and never else: the file is derived, and what is missing at the
-//! next start is fetched from tier 1.
-//! Whatever does not check ends the file there. The end of it is kept in memory until there is a
-//! megabyte to write. A failed write leaves a hole: what was in it is fetched when it is needed.
+//! The file is synced only before a snapshot that refers to it. It is derived data: the next start fetches
+//! from tier 1 whatever is missing. At the first record whose check fails, the file is cut off.
+//!
+//! New records stay in memory until a megabyte can be written. A failed write leaves a gap, and the
+//! signatures in it are fetched when they are needed.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, Read};
@@ -16,25 +17,25 @@ use std::path::{Path, PathBuf};
 
 use doppel_model::signature::Signature;
 
-use super::columns::Record;
+use super::columns::SignatureRecord;
 use crate::error::Error;
 
 /// "doppel", tier 2, and the version of the layout.
 const MAGIC: [u8; 16] = *b"doppel tier2 v1\n";
 
-/// Bytes of a file without signatures.
+/// Size of a file without signatures, in bytes.
 pub(crate) const HEADER_BYTES: u64 = MAGIC.len() as u64;
 
-/// Bytes of a record before the signature.
+/// Number of bytes of a record before the signature.
 const LENGTH_BYTES: usize = 4;
 
-/// A longer signature is taken for damage: 2^26 bytes are 13 million shingles.
+/// A longer signature counts as damage. 2^26 bytes correspond to 13 million shingles.
 const SIGNATURE_BYTES_MAX: u32 = 1 << 26;
 
-/// What is kept in memory before it is written.
+/// Bytes that are kept in memory before they are written.
 const TAIL_BYTES: usize = 1 << 20;
 
-/// The file is written anew when more than half of it is dead, but not below this size.
+/// The file is compacted when more than half of it is unused, but only above this size.
 const COMPACT_BYTES_MIN: u64 = 1 << 22;
 
 /// An open signature file.
@@ -42,7 +43,7 @@ const COMPACT_BYTES_MIN: u64 = 1 << 22;
 pub(crate) struct SignatureFile {
     path: PathBuf,
     file: File,
-    /// Where the tail begins.
+    /// Offset where the part in memory begins.
     written: u64,
     tail: Vec<u8>,
     /// Bytes of records in use.
@@ -50,8 +51,8 @@ pub(crate) struct SignatureFile {
 }
 
 impl SignatureFile {
-    /// Opens or creates a file. Before anything else its [`records`](Self::records) are read and
-    /// [`resume`](Self::resume) is called, or [`resume_at`](Self::resume_at).
+    /// Opens or creates a file. The caller must then read its [`records`](Self::records) and call
+    /// [`resume`](Self::resume), or call [`resume_at`](Self::resume_at).
     pub(crate) fn open(path: &Path) -> Result<Self, Error> {
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
         let file = file.map_err(|e| Error::io("open the signature file", path, e))?;
@@ -64,21 +65,26 @@ impl SignatureFile {
         Records::of(self.file.try_clone().map_err(fail)?).map_err(fail)
     }
 
-    /// A record that was read is in use.
-    pub(crate) fn retain(&mut self, record: Record) {
+    /// Notes that a record is in use.
+    pub(crate) fn retain(&mut self, record: SignatureRecord) {
         self.live += on_disk(record);
     }
 
-    /// Goes on behind the last sound record; what is after it is cut off.
+    /// Continues behind the last sound record. Whatever follows it is cut off.
     pub(crate) fn resume(&mut self, records: &Records) -> Result<(), Error> {
         if let Some(damage) = &records.damage {
             let (path, offset) = (self.path.display(), records.sound);
-            tracing::warn!(%path, offset, damage, "the signature file is damaged; what follows is fetched");
+            tracing::warn!(
+                %path,
+                offset,
+                damage,
+                "the signature file is damaged; fetching the signatures behind this offset"
+            );
         }
         self.resume_at(records.sound)
     }
 
-    /// Goes on from this byte; what is after it is cut off.
+    /// Continues at byte `end`. Whatever follows it is cut off.
     pub(crate) fn resume_at(&mut self, end: u64) -> Result<(), Error> {
         let fail = |e| Error::io("write the signature file", &self.path, e);
         self.file.set_len(end).map_err(fail)?;
@@ -90,14 +96,15 @@ impl SignatureFile {
         Ok(())
     }
 
-    /// Adds a signature. One that is too long for the file is not in it: it is fetched when it is needed.
-    pub(crate) fn append(&mut self, signature: &Signature) -> Record {
+    /// Appends a signature. A signature that is too long for the file is not stored, and is fetched when it
+    /// is needed.
+    pub(crate) fn append(&mut self, signature: &Signature) -> SignatureRecord {
         let bytes = signature.as_bytes();
         if bytes.len() > SIGNATURE_BYTES_MAX as usize {
-            return Record::NOWHERE;
+            return SignatureRecord::NOWHERE;
         }
         let offset = self.written + (self.tail.len() + LENGTH_BYTES) as u64;
-        let record = Record { offset, bytes: bytes.len() as u32 };
+        let record = SignatureRecord { offset, bytes: bytes.len() as u32 };
         self.tail.extend(record.bytes.to_le_bytes());
         self.tail.extend(bytes);
         self.live += on_disk(record);
@@ -107,22 +114,30 @@ impl SignatureFile {
         record
     }
 
-    /// Writes the tail. When that fails, what was in it is gone from here.
+    /// Writes the part in memory to the file. If that fails, its signatures are lost here.
     pub(crate) fn flush(&mut self) {
         if let Err(error) = self.file.write_all_at(&self.tail, self.written) {
-            tracing::error!(path = %self.path.display(), %error, "cannot write signatures; they will be fetched");
+            tracing::error!(
+                path = %self.path.display(),
+                %error,
+                "cannot write signatures; they are fetched when needed"
+            );
         }
         self.written += self.tail.len() as u64;
         self.tail.clear();
     }
 
-    /// A record is no longer in use.
-    pub(crate) fn release(&mut self, record: Record) {
+    /// Notes that a record is no longer in use.
+    pub(crate) fn release(&mut self, record: SignatureRecord) {
         self.live = self.live.saturating_sub(on_disk(record));
     }
 
-    /// The signature of a record. `buffer` is scratch.
-    pub(crate) fn read(&self, record: Record, buffer: &mut Vec<u8>) -> Result<Signature, Unreadable> {
+    /// Reads the signature of a record. `buffer` is scratch space.
+    pub(crate) fn read(
+        &self,
+        record: SignatureRecord,
+        buffer: &mut Vec<u8>,
+    ) -> Result<Signature, Unreadable> {
         if let Some(start) = record.offset.checked_sub(self.written) {
             let start = usize::try_from(start).unwrap_or(usize::MAX);
             let end = start.saturating_add(record.bytes as usize);
@@ -135,17 +150,17 @@ impl SignatureFile {
         Ok(Signature::from_bytes(buffer)?)
     }
 
-    /// Bytes on disk and waiting to be written.
+    /// Size of the file, including the part in memory, in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.written + self.tail.len() as u64
     }
 
-    /// Whether more than half of the file is dead.
-    pub(crate) fn wants_compaction(&self) -> bool {
+    /// Whether more than half of the file is unused.
+    pub(crate) fn is_compaction_due(&self) -> bool {
         self.bytes() > COMPACT_BYTES_MIN && self.bytes() > 2 * self.live
     }
 
-    /// A new file beside this one, which takes its place with [`replace`](Self::replace).
+    /// Creates a new file beside this one. [`replace`](Self::replace) puts it in the place of this one.
     pub(crate) fn successor(&self) -> Result<Self, Error> {
         let path = self.path.with_extension("new");
         let fail = |e| Error::io("write a signature file", &path, e);
@@ -160,7 +175,7 @@ impl SignatureFile {
         Ok(Self { path, file, written: MAGIC.len() as u64, tail: Vec::new(), live: 0 })
     }
 
-    /// Puts `successor` in the place of this file.
+    /// Replaces this file with `successor`.
     pub(crate) fn replace(&mut self, mut successor: Self) -> Result<(), Error> {
         successor.flush();
         std::fs::rename(&successor.path, &self.path)
@@ -175,15 +190,15 @@ impl SignatureFile {
 pub(crate) struct Records {
     reader: BufReader<File>,
     length: u64,
-    /// The end of what is sound.
+    /// Offset behind the last sound record.
     sound: u64,
-    /// Why the file does not end there.
+    /// Why the next record is not sound. `None` if the file ends there.
     damage: Option<String>,
     buffer: Vec<u8>,
 }
 
 impl Iterator for Records {
-    type Item = (Record, Signature);
+    type Item = (SignatureRecord, Signature);
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.damage.is_some() || self.sound == self.length {
@@ -197,20 +212,20 @@ impl Iterator for Records {
 }
 
 impl Records {
-    /// Those of an open file.
+    /// The records of an open file.
     pub(crate) fn of(file: File) -> io::Result<Self> {
         let length = file.metadata()?.len();
         let reader = BufReader::with_capacity(TAIL_BYTES, file);
         Ok(Self { reader, length, sound: 0, damage: None, buffer: Vec::new() })
     }
 
-    /// Why what follows the last record is none, and where that begins.
+    /// Offset of the first damaged record, and what is wrong with it. `None` if all records are sound.
     pub(crate) fn damage(&self) -> Option<(u64, &str)> {
         self.damage.as_deref().map(|damage| (self.sound, damage))
     }
 
-    /// The next record; none where the file has no more than its head.
-    fn read(&mut self) -> Result<Option<(Record, Signature)>, Unreadable> {
+    /// Reads the next record. `None` if the file has only a header.
+    fn read(&mut self) -> Result<Option<(SignatureRecord, Signature)>, Unreadable> {
         if self.sound == 0 {
             let mut magic = [0; MAGIC.len()];
             self.reader.read_exact(&mut magic)?;
@@ -224,7 +239,8 @@ impl Records {
         }
         let mut length = [0; LENGTH_BYTES];
         self.reader.read_exact(&mut length)?;
-        let record = Record { offset: self.sound + LENGTH_BYTES as u64, bytes: u32::from_le_bytes(length) };
+        let record =
+            SignatureRecord { offset: self.sound + LENGTH_BYTES as u64, bytes: u32::from_le_bytes(length) };
         if record.bytes > SIGNATURE_BYTES_MAX {
             return Err(Unreadable::Length(record.bytes));
         }
@@ -241,7 +257,7 @@ impl Records {
 pub(crate) enum Unreadable {
     #[error(transparent)]
     Io(#[from] io::Error),
-    #[error("it is of another version, or no signature file")]
+    #[error("it has another version, or is not a signature file")]
     Version,
     #[error("a record of {0} bytes is longer than any signature")]
     Length(u32),
@@ -251,6 +267,7 @@ pub(crate) enum Unreadable {
     Damaged(#[from] doppel_model::signature::SignatureError),
 }
 
-fn on_disk(record: Record) -> u64 {
+/// Size of a record in the file, in bytes.
+fn on_disk(record: SignatureRecord) -> u64 {
     u64::from(record.bytes) + LENGTH_BYTES as u64
 }

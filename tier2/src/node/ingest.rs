@@ -1,4 +1,4 @@
-//! What a node takes in: the contents that a range tells it, and entries that come from other partitions.
+//! Ingestion: contents that a range names to the node, and entries that come from other partitions.
 
 use doppel_model::{ContentHash, InsertSeq, NodeId, PageId};
 use doppel_protocol::index_node::{
@@ -9,37 +9,41 @@ use hashbrown::HashMap;
 use super::columns::Center;
 use super::core::Core;
 use super::feeding::Feedings;
-use super::fetched::with_fetched;
-use super::partition::State;
+use super::fetch::with_fetched;
+use super::partition::PartitionState;
 use super::tables::EntryRef;
-use super::{Change, LocalNode, bounded};
+use super::{ChangeState, LocalNode, check_limit};
 use crate::seed::Seeded;
 
-/// The insertion sequences here of centers that came from elsewhere.
-pub(super) type Origins = HashMap<(NodeId, InsertSeq), InsertSeq, Seeded>;
+/// Centers among the entries that came. Maps their origin to their insertion sequence here.
+pub(super) type MovedCenters = HashMap<(NodeId, InsertSeq), InsertSeq, Seeded>;
 
-/// Claims that are taken under one lock.
-const CLAIMS: usize = 256;
+/// Number of claims that are handled under one lock.
+const CLAIMS_PER_LOCK: usize = 256;
 
 impl LocalNode {
-    pub(super) fn take_in(&self, change: &mut Change, batch: IngestBatch) -> Result<Ingested, NodeError> {
-        let Change { origins, feedings, .. } = change;
+    pub(super) fn ingest_batch(
+        &self,
+        change: &mut ChangeState,
+        batch: IngestBatch,
+    ) -> Result<Ingested, NodeError> {
+        let ChangeState { moved_centers, feedings, .. } = change;
         let mut missing = Vec::new();
         match batch {
             IngestBatch::Begin { range, epoch, changes } => {
-                self.begin_feeding(feedings, (range, epoch, changes))?;
+                self.begin_feeding(feedings, range, epoch, changes)?;
             }
             IngestBatch::Changed { range, pages } => {
-                bounded(pages.len(), BATCH_MAX)?;
+                check_limit(pages.len(), BATCH_MAX)?;
                 Self::note_changed(feedings, range, pages);
             }
             IngestBatch::Claims(claims) => {
-                bounded(claims.len(), BATCH_MAX)?;
+                check_limit(claims.len(), BATCH_MAX)?;
                 self.remove_changed(feedings)?;
                 missing = self.claim(feedings, &claims);
             }
             IngestBatch::Contents(contents) => {
-                bounded(contents.len(), ENTRIES_MAX)?;
+                check_limit(contents.len(), ENTRIES_MAX)?;
                 self.remove_changed(feedings)?;
                 let ranges = self.hosted().ranges.clone();
                 for (page, signature, home) in contents {
@@ -47,7 +51,7 @@ impl LocalNode {
                     let partition = core.tables.local(home.partition);
                     let partition = partition.ok_or(NodeError::NoPartition(home.partition))?;
                     core.put(page, &signature, (partition, home.lengths), false);
-                    feedings.note(&ranges, page, signature.content());
+                    feedings.note_named(&ranges, page, signature.content());
                 }
             }
             IngestBatch::Fed { range, epoch, index } => {
@@ -55,10 +59,10 @@ impl LocalNode {
                 self.end_feeding(feedings, range, (epoch, index))?;
             }
             IngestBatch::Entries { replaced, entries } => {
-                bounded(entries.len().max(replaced.len()), ENTRIES_MAX)?;
+                check_limit(entries.len().max(replaced.len()), ENTRIES_MAX)?;
                 self.replace(&replaced, &entries)?;
                 for (entry, home) in &entries {
-                    self.write().store_moved(self.config.id, origins, entry, *home)?;
+                    self.write().store_moved(self.config.id, moved_centers, entry, *home)?;
                 }
             }
         }
@@ -69,13 +73,13 @@ impl LocalNode {
     fn claim(&self, feedings: &mut Feedings, claims: &[(PageId, ContentHash)]) -> Vec<u32> {
         let ranges = self.hosted().ranges.clone();
         let mut missing = Vec::new();
-        for (first, some) in (0_u32..).step_by(CLAIMS).zip(claims.chunks(CLAIMS)) {
+        for (first, chunk) in (0_u32..).step_by(CLAIMS_PER_LOCK).zip(claims.chunks(CLAIMS_PER_LOCK)) {
             let mut core = self.write();
-            for (at, (page, content)) in (first..).zip(some) {
+            for (at, (page, content)) in (first..).zip(chunk) {
                 match core.tables.find(*content) {
                     Some(entry) => {
                         core.tables.partition_mut(entry).add_page(entry.slot, *page);
-                        feedings.note(&ranges, *page, *content);
+                        feedings.note_named(&ranges, *page, *content);
                     }
                     None => missing.push(at),
                 }
@@ -84,7 +88,7 @@ impl LocalNode {
         missing
     }
 
-    /// Removes the contents of the file that no page has any more.
+    /// Removes contents that come from the file and that no page has claimed.
     pub(super) fn drop_unclaimed(&self) -> Result<(), NodeError> {
         let mut unclaimed: Vec<EntryRef> = {
             let core = self.read();
@@ -95,21 +99,21 @@ impl LocalNode {
         unclaimed.sort_unstable_by_key(|entry| self.read().record(*entry).offset);
         for entry in unclaimed {
             let band_keys = with_fetched(&*self.source, |fetched| {
-                self.read().band_keys_of(entry, fetched).map_err(|wanted| vec![wanted])
+                self.read().band_keys_of(entry, fetched).map_err(|missing| vec![missing])
             })?;
             self.write().drop_entry(entry, band_keys);
         }
         Ok(())
     }
 
-    /// The earlier copies of these contents in incoming partitions go.
+    /// Removes earlier copies of these contents from the incoming partitions.
     fn replace(&self, replaced: &[ContentHash], entries: &[(MovedEntry, Home)]) -> Result<(), NodeError> {
-        // An entry that comes again after a lost answer replaces itself.
+        // If an answer was lost, the same entries come again, and replace themselves.
         let again = entries.iter().map(|(entry, _)| entry.signature.content());
         for content in replaced.iter().copied().chain(again) {
-            let Some(entry) = self.read().tables.find_in(State::Incoming, content) else { continue };
+            let Some(entry) = self.read().tables.find_in(PartitionState::Incoming, content) else { continue };
             let band_keys = with_fetched(&*self.source, |fetched| {
-                self.read().band_keys_of(entry, fetched).map_err(|wanted| vec![wanted])
+                self.read().band_keys_of(entry, fetched).map_err(|missing| vec![missing])
             })?;
             self.write().drop_entry(entry, band_keys);
         }
@@ -122,7 +126,7 @@ impl Core {
     fn store_moved(
         &mut self,
         node: NodeId,
-        origins: &mut Origins,
+        moved_centers: &mut MovedCenters,
         entry: &MovedEntry,
         home: Home,
     ) -> Result<(), NodeError> {
@@ -130,7 +134,7 @@ impl Core {
         let Some((first, further)) = pages.split_first() else { return Ok(()) };
         let partition = self.tables.incoming(home.partition);
         let partition = partition.ok_or(NodeError::NoPartition(home.partition))?;
-        // What stays on its node keeps its place.
+        // An entry that stays on its node keeps its record.
         let here = self.tables.find(signature.content()).filter(|_| origin.0 == node);
         let record = match here.map(|entry| self.record(entry)) {
             Some(record) => {
@@ -145,7 +149,7 @@ impl Core {
             EntryCenter::Nobody => Center::NONE,
             EntryCenter::Entry { seq, distance } => {
                 let stays = Center { insert_seq: seq, distance };
-                match origins.get(&(origin.0, seq)) {
+                match moved_centers.get(&(origin.0, seq)) {
                     Some(insert_seq) => Center { insert_seq: *insert_seq, distance },
                     None if origin.0 == node && !self.tables.has_left(stays) => stays,
                     None => Center::UNKNOWN,
@@ -157,8 +161,8 @@ impl Core {
         partition.columns.set_center(at.slot, center);
         partition.columns.set_query_order(at.slot, (*searched).into());
         if *is_center {
-            self.tables.keep_center(at);
-            origins.insert(*origin, self.tables.insert_seq(at));
+            self.tables.mark_center(at);
+            moved_centers.insert(*origin, self.tables.insert_seq(at));
         }
         Ok(())
     }

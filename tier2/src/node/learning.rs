@@ -1,4 +1,4 @@
-//! What the tables learn from a search: centers, counts, and signatures that had to be fetched.
+//! Storing the findings of a search in the tables: centers, counts, and fetched signatures.
 
 use doppel_model::signature::Signature;
 use hashbrown::HashSet;
@@ -6,14 +6,14 @@ use hashbrown::HashSet;
 use super::bands::BandKey;
 use super::columns::Center;
 use super::core::Core;
-use super::found::Found;
+use super::findings::{AdoptedCenter, SearchFindings};
 use super::local_index::LocalIndex;
 use super::tables::EntryRef;
 use crate::seed::Seeded;
 
 impl Core {
-    /// Stores a signature again that could not be read. A copy of the entry need not know: it was made with the
-    /// signature, or fetches it itself.
+    /// Stores a fetched signature in place of one that could not be read. A migrated copy of the entry need
+    /// not be updated: it was made with the signature, or fetches it itself.
     pub(crate) fn rewrite(&mut self, entry: EntryRef, signature: &Signature) {
         self.release(entry);
         let page = self.tables.partition(entry).columns.page(entry.slot);
@@ -21,41 +21,41 @@ impl Core {
         self.tables.partition_mut(entry).columns.set_record(entry.slot, record);
     }
 
-    /// Takes in what a search found out.
-    pub(crate) fn learn(&mut self, found: &Found) {
+    /// Stores the findings of a search in the tables.
+    pub(crate) fn learn(&mut self, findings: &SearchFindings) {
         let tables = &mut self.tables;
-        for (probe, comparisons) in &found.probed_partitions {
+        for (probe, comparisons) in &findings.probed_partitions {
             let partition = &mut tables.partitions[probe.index()];
-            partition.received += u64::from(!found.continues);
+            partition.received += u64::from(!findings.continues);
             partition.comparisons += u64::from(*comparisons);
         }
-        if let Some((entry, band_keys)) = &found.new_center {
+        if let Some((entry, band_keys)) = &findings.new_center {
             tables.set_is_center(*entry, band_keys);
         }
-        if let Some((entry, centers)) = found.centers {
-            tables.set_centers(entry, centers, &found.band_keys);
+        if let Some((entry, centers)) = findings.centers {
+            tables.set_centers(entry, centers, &findings.band_keys);
         }
-        // A whole cluster may get another center at once, so its runs are made anew once.
+        // A whole cluster may get another center at once. Each bucket is cut into runs once for all of them.
         let mut runs: HashSet<(LocalIndex, BandKey), Seeded> = HashSet::default();
-        for (entry, center, band_keys) in &found.adopted {
+        for AdoptedCenter { entry, center, band_keys } in &findings.adopted_centers {
             let present = tables.partition(*entry).columns.center(entry.slot);
-            // It may have been searched for in the meantime.
+            // The entry may have been searched for in the meantime.
             if present == Center::UNKNOWN || tables.has_left(present) {
                 let partition = tables.partition_mut(*entry);
                 partition.columns.set_center(entry.slot, *center);
-                partition.note(entry.slot);
+                partition.note_change(entry.slot);
                 runs.extend(band_keys.iter().map(|band_key| (entry.partition, *band_key)));
             }
         }
         for (partition, band_key) in runs {
             let partition = &mut tables.partitions[partition.index()];
-            partition.bands.recut(band_key, &partition.columns);
+            partition.bands.rebuild_runs(band_key, &partition.columns);
         }
-        for passed in &found.passed {
-            let partition = &mut tables.partitions[passed.partition.index()];
-            partition.bands.passed(passed.band_key, passed.steps, &partition.columns);
+        for list_visits in &findings.list_visits {
+            let partition = &mut tables.partitions[list_visits.partition.index()];
+            partition.bands.add_visits(list_visits.band_key, list_visits.steps, &partition.columns);
         }
-        for (entry, signature) in &found.fetched {
+        for (entry, signature) in &findings.fetched {
             self.rewrite(*entry, signature);
         }
     }

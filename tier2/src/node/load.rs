@@ -1,4 +1,4 @@
-//! What a node has and did.
+//! The load of a node.
 
 use doppel_protocol::index_node::{HostedLoad, NodeLoad};
 

@@ -1,6 +1,6 @@
-//! The place of a partition on its node.
+//! Indexes of partitions on a node.
 
-/// The place of a partition on its node. It is used again when the partition has gone.
+/// Index of a partition on its node. Reused after the partition has been dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
 pub(crate) struct LocalIndex(pub(crate) u32);

@@ -1,24 +1,29 @@
-//! A node of tier 2: it has partitions and searches them, and knows no plan beyond the boxes it is told to host.
+//! A node of tier 2. It stores partitions and searches them, and knows of the plan only the boxes that it
+//! hosts.
 //!
-//! | module | what |
+//! | module | responsibility |
 //! |---|---|
 //! | `orders` | puts and removals, each applied once |
-//! | `batch`, `search`, `found` | a batch of searches; one search: why its cost does not grow with a cluster |
-//! | `interrupted`, `decoded` | searches that have cost as much as they may; signatures that a batch reads once |
-//! | `core`, `learning` | tables and signatures together; what they learn from a search |
-//! | `tables`, `roles`, `partition` | which content is where; who is compared for its copies |
-//! | `columns`, `pages`, `bands`, `buckets` | what a partition is made of |
-//! | `export`, `ingest` | entries that leave, and what is taken in |
-//! | `feeding` | a range tells everything that the node must have |
-//! | `repeats` | pages that are to be searched for again |
-//! | `signatures`, `file` | where signatures are: in a file of the node, or where tier 1 keeps them |
-//! | `snapshot`, `scan` | the start: tables as they were, or made of all signatures |
-//! | `fetched` | signatures that are not there |
-//! | `renewal`, `hosting`, `sample`, `load` | tables made anew and compaction; partitions that come and go; what is told |
+//! | `batch`, `search`, `findings` | batches of searches; one search, and how its cost stays low |
+//! | `interruption`, `signature_cache` | searches that reached their limit; signatures read by a batch |
+//! | `core`, `learning` | tables and signatures together; storing the findings of a search |
+//! | `tables`, `roles`, `partition` | where each content is; which page of a content is compared |
+//! | `columns`, `pages`, `bands`, `buckets` | the parts of a partition |
+//! | `export`, `ingest` | entries that leave; contents and entries that come |
+//! | `feeding` | a range names everything that the node must store |
+//! | `repeats` | pages that have to be searched for again |
+//! | `signatures`, `file` | access to signatures: in a file of the node, or in the store of tier 1 |
+//! | `snapshot`, `scan` | filling the tables at a start, from a snapshot or from all signatures |
+//! | `fetch` | signatures that have to be fetched from tier 1 |
+//! | `renewal`, `hosting` | rebuilding tables and compaction; partitions that come and go |
+//! | `sample`, `load` | what the router asks about the contents |
 //!
-//! Invariants: one call at a time changes the node, and the lock is held for an entry or a few searches of it, so that a
-//! probe never waits for a batch; no lock is held while tier 1 is asked; before every range has told what there is,
-//! nothing is answered; no signature is used that does not check.
+//! Invariants:
+//! - One call at a time changes the node. It holds the lock only for an entry or a few searches, so that a
+//!   probe never waits for a batch.
+//! - No lock is held during a call to tier 1.
+//! - The node answers nothing before every range has fed it.
+//! - The node uses no signature whose checksum is wrong.
 
 pub(crate) mod bands;
 pub(crate) mod batch;
@@ -26,15 +31,14 @@ pub(crate) mod buckets;
 pub(crate) mod columns;
 pub(crate) mod core;
 mod cursor;
-mod decoded;
 mod export;
 mod feeding;
-mod fetched;
+mod fetch;
 pub(crate) mod file;
-mod found;
+mod findings;
 mod hosting;
 mod ingest;
-mod interrupted;
+mod interruption;
 mod learning;
 mod load;
 mod local_index;
@@ -47,6 +51,7 @@ mod roles;
 mod sample;
 mod scan;
 mod search;
+mod signature_cache;
 pub(crate) mod signatures;
 pub(crate) mod snapshot;
 pub(crate) mod tables;
@@ -68,66 +73,67 @@ use self::core::Core;
 use crate::error::Error;
 use export::Export;
 use feeding::Feedings;
-use ingest::Origins;
-use interrupted::InterruptedSearches;
+use ingest::MovedCenters;
+use interruption::InterruptedSearches;
 use repeats::Repeats;
-use snapshot::{Moments, Saved};
+use snapshot::{Moments, SnapshotStatus};
 
-/// The name of a node's signature file.
+/// Name of a node's signature file.
 pub(crate) const SIGNATURES: &str = "signatures.dat";
 
-/// What a node is opened with.
+/// Settings with which a node is opened.
 #[derive(Clone)]
 pub(crate) struct NodeConfig {
     pub(crate) id: NodeId,
-    /// Where its file is; made if it is not there.
+    /// Directory of the node. The node creates it if it does not exist.
     pub(crate) dir: PathBuf,
     pub(crate) policy: Policy,
-    /// The first incarnation: another one for every start.
+    /// The first incarnation. Every start has another one.
     pub(crate) incarnation: Incarnation,
-    /// Of the comparison; none for a single thread.
+    /// Threads that compare signatures. `None` if the calling thread compares.
     pub(crate) pool: Option<Arc<rayon::ThreadPool>>,
-    /// Where tier 1 keeps its signatures, in the same process; none for a file of its own.
+    /// Where tier 1 stores its signatures, if it runs in this process. `None` for a signature file of the
+    /// node.
     pub(crate) stored: Option<Arc<dyn StoredSignatures>>,
 }
 
 /// A node in this process.
 pub(crate) struct LocalNode {
     config: NodeConfig,
-    /// The number of the present incarnation.
+    /// Number of the present incarnation.
     incarnation: AtomicU64,
     source: Arc<dyn SignatureSource>,
-    /// Held by the one call that changes the node.
-    change: Mutex<Change>,
+    /// Locked by the one call that changes the node.
+    change: Mutex<ChangeState>,
     core: RwLock<Core>,
-    hosted: RwLock<Hosted>,
+    hosted: RwLock<HostingState>,
     repeats: Mutex<BTreeMap<RangeId, Repeats>>,
     interrupted: Mutex<InterruptedSearches>,
-    saved: Mutex<Saved>,
+    saved: Mutex<SnapshotStatus>,
     stopping: AtomicBool,
 }
 
-/// What the calls that change the node know of each other.
+/// State that the calls share which change the node.
 #[derive(Default)]
-struct Change {
-    /// The signatures from before this start, until it is known what they are for.
-    unread: bool,
+struct ChangeState {
+    /// The tables have not been filled since the start. That needs the partitions of the first [`Hosting`].
+    is_unfilled: bool,
     /// Entries that leave.
     export: Option<Export>,
-    /// Entries that came.
-    origins: Origins,
+    /// Centers among the entries that came.
+    moved_centers: MovedCenters,
     feedings: Feedings,
 }
 
-/// What the node was told.
+/// What the router told the node, and how far each range has come.
 #[derive(Debug, Clone, Default)]
-struct Hosted {
-    /// None before it was told anything.
+struct HostingState {
+    /// Version of the plan. `None` until the first call of `host`.
     plan: Option<PlanVersion>,
     ranges: Vec<PageRange>,
-    /// The last order applied of each range that has fed the node.
+    /// Epoch and index of the last applied order, for each range that has fed the node.
     positions: BTreeMap<RangeId, (Epoch, u64)>,
-    /// The moments of the snapshot that was taken up, of the ranges that have not fed the node since.
+    /// Moments of the restored snapshot, for the ranges that have not fed the node since.
     resumed: Moments,
 }
 
@@ -135,7 +141,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Hosted {
+impl HostingState {
     /// The ranges that have not fed the node.
     fn unfed_ranges(&self) -> impl Iterator<Item = RangeId> {
         self.ranges.iter().map(|one| one.range).filter(|range| !self.positions.contains_key(range))
@@ -143,17 +149,17 @@ impl Hosted {
 }
 
 impl LocalNode {
-    /// Opens the files of a node. It has nothing until it is told what to host.
+    /// Opens the files of a node. It has no partitions until a router tells it what to host.
     ///
     /// # Errors
-    /// When the directory cannot be used.
+    /// Fails if the directory cannot be used.
     pub(crate) fn open(config: NodeConfig, source: Arc<dyn SignatureSource>) -> Result<Self, Error> {
         let core = scan::open(&config)?;
         Ok(Self {
             incarnation: AtomicU64::new(config.incarnation.0),
             config,
             source,
-            change: Mutex::new(Change { unread: true, ..Change::default() }),
+            change: Mutex::new(ChangeState { is_unfilled: true, ..ChangeState::default() }),
             core: RwLock::new(core),
             hosted: RwLock::default(),
             repeats: Mutex::default(),
@@ -163,12 +169,12 @@ impl LocalNode {
         })
     }
 
-    /// Breaks off what is being done. From now on only its state is told and a snapshot written.
+    /// Interrupts running calls. From now on, the node only reports its state and writes a snapshot.
     pub(crate) fn stop(&self) {
         self.stopping.store(true, Ordering::Relaxed);
     }
 
-    /// Writes signatures that are in memory alone to the file, and waits for a snapshot that is on its way.
+    /// Writes signatures that are only in memory to the file, and waits for a snapshot that is being synced.
     pub(crate) fn flush(&self) {
         let _change = self.change();
         if let Some(file) = self.write().signatures.own_mut() {
@@ -182,49 +188,49 @@ impl LocalNode {
         self.read().tables.bytes()
     }
 
-    /// Pages of a range that are to be searched for again.
+    /// Pages of a range that have to be searched for again.
     #[cfg(any(test, feature = "simulation"))]
     pub(crate) fn waiting_repeats(&self, range: RangeId) -> Vec<Repeat> {
         self.with_repeats(range, |repeats| repeats.after(0))
     }
 
-    /// Searches that were interrupted and not continued yet.
+    /// Number of interrupted searches that were not continued yet.
     #[cfg(test)]
     pub(crate) fn interrupted_searches(&self) -> usize {
         lock(&self.interrupted).len()
     }
 
-    /// They were taken.
+    /// Forgets repeats up to this number, because their range has taken them.
     #[cfg(any(test, feature = "simulation"))]
     pub(crate) fn forget_repeats(&self, range: RangeId, through: u64) {
         self.with_repeats(range, |repeats| repeats.forget(through));
     }
 
-    /// Reaches into the node.
+    /// Gives a test access to the tables and signatures.
     #[cfg(any(test, feature = "simulation"))]
     pub(crate) fn with_core(&self, work: impl FnOnce(&mut Core)) {
         work(&mut self.write());
     }
 
-    /// Never held across a call to tier 1.
+    /// Locks the tables for reading. Never held during a call to tier 1.
     pub(crate) fn read(&self) -> RwLockReadGuard<'_, Core> {
         self.core.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Taken by whoever holds `change`.
+    /// Locks the tables for writing. The caller must hold `change`.
     fn write(&self) -> RwLockWriteGuard<'_, Core> {
         self.core.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn change(&self) -> MutexGuard<'_, Change> {
+    fn change(&self) -> MutexGuard<'_, ChangeState> {
         lock(&self.change)
     }
 
-    fn hosted(&self) -> RwLockReadGuard<'_, Hosted> {
+    fn hosted(&self) -> RwLockReadGuard<'_, HostingState> {
         self.hosted.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn hosted_mut(&self) -> RwLockWriteGuard<'_, Hosted> {
+    fn hosted_mut(&self) -> RwLockWriteGuard<'_, HostingState> {
         self.hosted.write().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -237,7 +243,7 @@ impl LocalNode {
         Incarnation(self.incarnation.load(Ordering::Acquire))
     }
 
-    /// Whether the caller means this life of the node, and follows the plan that it was told.
+    /// Refuses a call for another incarnation or plan, or while the node is stopping.
     fn check(&self, call: CallContext) -> Result<(), NodeError> {
         self.check_running()?;
         self.check_context(call)
@@ -254,22 +260,22 @@ impl LocalNode {
         }
     }
 
-    /// The same, and whether it knows all that it should have.
+    /// Like [`check`](Self::check), but also refuses a call before every range has fed the node.
     fn check_fed(&self, call: CallContext) -> Result<(), NodeError> {
         self.check(call)?;
-        self.check_knows_all()
+        self.check_all_fed()
     }
 
-    fn check_knows_all(&self) -> Result<(), NodeError> {
+    fn check_all_fed(&self) -> Result<(), NodeError> {
         self.hosted().unfed_ranges().next().map_or(Ok(()), |range| Err(NodeError::NotFed(range)))
     }
 
-    /// Whether entries are on their way, or partitions come or go.
-    fn is_changing(&self, change: &Change) -> bool {
+    /// Whether entries are being exported, or partitions come or go.
+    fn is_changing(&self, change: &ChangeState) -> bool {
         change.export.is_some() || self.read().tables.is_changing()
     }
 
-    fn state_of(&self, range: RangeId) -> Applied {
+    fn applied_state(&self, range: RangeId) -> Applied {
         let (position, resumed) = {
             let hosted = self.hosted();
             (hosted.positions.get(&range).copied(), hosted.resumed.get(&range).copied())
@@ -281,7 +287,8 @@ impl LocalNode {
     }
 }
 
-fn bounded(given: usize, most: usize) -> Result<(), NodeError> {
+/// Refuses a call that has more items than the limit.
+fn check_limit(given: usize, most: usize) -> Result<(), NodeError> {
     if given > most { Err(NodeError::TooMuch { given, most }) } else { Ok(()) }
 }
 
@@ -292,7 +299,7 @@ impl IndexNode for LocalNode {
     }
 
     fn applied(&self, range: RangeId) -> Result<Applied, NodeError> {
-        Ok(self.state_of(range))
+        Ok(self.applied_state(range))
     }
 
     fn apply(&self, call: CallContext, batch: OrderBatch) -> Result<Applied, NodeError> {
@@ -301,7 +308,7 @@ impl IndexNode for LocalNode {
         let range = batch.range;
         self.carry_out(batch)?;
         self.maintain(&mut change)?;
-        Ok(self.state_of(range))
+        Ok(self.applied_state(range))
     }
 
     fn search(&self, call: CallContext, batch: SearchBatch) -> Result<Vec<SearchOutcome>, NodeError> {
@@ -325,24 +332,24 @@ impl IndexNode for LocalNode {
     fn ingest(&self, call: CallContext, batch: IngestBatch) -> Result<Ingested, NodeError> {
         let mut change = self.change();
         self.check(call)?;
-        self.take_in(&mut change, batch)
+        self.ingest_batch(&mut change, batch)
     }
 
     fn drop_partition(&self, call: CallContext, limit: usize) -> Result<bool, NodeError> {
         let mut change = self.change();
         self.check(call)?;
-        let more = self.drop_some(limit);
+        let more = self.drop_outgoing(limit);
         if !more {
             self.maintain(&mut change)?;
         }
         Ok(more)
     }
 
-    /// Also while the node is stopping: then nothing is changed any more.
+    /// Works also while the node is stopping, because its contents do not change any more.
     fn save(&self, call: CallContext, moments: Vec<(RangeId, LogPosition)>) -> Result<(), NodeError> {
         let change = self.change();
         self.check_context(call)?;
-        self.check_knows_all()?;
+        self.check_all_fed()?;
         self.write_snapshot(&change, moments.into_iter().collect())
     }
 

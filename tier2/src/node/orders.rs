@@ -1,17 +1,18 @@
-//! Puts and removals: in the order of their range's log, each applied once.
+//! Puts and removals. The node applies the orders of a range in their order, each once.
 
 use doppel_model::{ContentHash, PageId, RangeId};
 use doppel_protocol::PageRange;
 use doppel_protocol::index_node::{BATCH_MAX, NodeError, NodeOrder, OrderBatch};
 
-use super::fetched::with_fetched;
-use super::{LocalNode, bounded, lock};
+use super::fetch::with_fetched;
+use super::{LocalNode, check_limit, lock};
 
 impl LocalNode {
-    /// Applies the orders that are not applied yet. One that fails is not applied, nor is any after it.
+    /// Applies the orders that are not applied yet. If an order fails, neither it nor any later order is
+    /// applied.
     pub(super) fn carry_out(&self, batch: OrderBatch) -> Result<(), NodeError> {
         let OrderBatch { range, epoch, after, through, orders } = batch;
-        bounded(orders.len(), BATCH_MAX)?;
+        check_limit(orders.len(), BATCH_MAX)?;
         let position = self.hosted().positions.get(&range).copied();
         let (present, applied) = position.ok_or(NodeError::NotFed(range))?;
         if epoch < present {
@@ -40,15 +41,16 @@ impl LocalNode {
         Ok(())
     }
 
-    /// Takes a content from a page. Where that was the first of its pages, the copies have named nobody else, and its own
-    /// answer may not have been taken: the next one is to be searched for.
+    /// Removes a content from a page. If it was the first page of the content, the next page has to be
+    /// searched for. The answers for copies name only the first page, and the answer for the first page may
+    /// be lost.
     pub(super) fn remove(&self, range: RangeId, page: PageId, content: ContentHash) -> Result<(), NodeError> {
         lock(&self.interrupted).forget(content);
         if self.read().tables.find(content).is_none() {
             return Ok(());
         }
         let band_keys = with_fetched(&*self.source, |fetched| {
-            self.read().band_keys_to_remove(page, content, fetched).map_err(|wanted| vec![wanted])
+            self.read().band_keys_to_remove(page, content, fetched).map_err(|missing| vec![missing])
         })?;
         let next = self.write().remove(page, content, band_keys);
         if let Some(next) = next {

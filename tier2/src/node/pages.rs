@@ -1,7 +1,7 @@
 //! The pages of a content beyond the first.
 //!
-//! Most contents have one page and cost nothing here; some have thousands, and each comes and goes in
-//! constant time.
+//! Most contents have one page, and need no memory here. Some have thousands of pages. Adding or removing a
+//! page takes constant time.
 
 use std::io;
 
@@ -13,20 +13,20 @@ use crate::seed::Seeded;
 
 /// Further pages by slot.
 #[derive(Debug, Default)]
-pub(crate) struct Pages {
+pub(crate) struct FurtherPages {
     further: HashMap<u32, HashSet<PageId, Seeded>, Seeded>,
     count: usize,
 }
 
-impl Pages {
-    /// Whether `page` was not there.
+impl FurtherPages {
+    /// Adds a page. Returns whether it was new.
     pub(crate) fn insert(&mut self, slot: u32, page: PageId) -> bool {
         let new = self.further.entry(slot).or_default().insert(page);
         self.count += usize::from(new);
         new
     }
 
-    /// Whether `page` was there.
+    /// Removes a page. Returns whether it was there.
     pub(crate) fn remove(&mut self, slot: u32, page: PageId) -> bool {
         let Some(pages) = self.further.get_mut(&slot) else { return false };
         let was = pages.remove(&page);
@@ -37,14 +37,14 @@ impl Pages {
         was
     }
 
-    /// Takes any page out.
+    /// Removes and returns any further page of a slot.
     pub(crate) fn pop(&mut self, slot: u32) -> Option<PageId> {
         let page = self.of(slot).next()?;
         self.remove(slot, page);
         Some(page)
     }
 
-    /// Forgets all further pages of a slot.
+    /// Removes all further pages of a slot.
     pub(crate) fn clear(&mut self, slot: u32) {
         self.count -= self.further.remove(&slot).map_or(0, |pages| pages.len());
     }
@@ -58,7 +58,7 @@ impl Pages {
         self.further.get(&slot).into_iter().flatten().copied()
     }
 
-    /// How many there are.
+    /// Number of further pages of all slots.
     pub(crate) fn len(&self) -> usize {
         self.count
     }

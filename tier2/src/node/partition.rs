@@ -1,4 +1,4 @@
-//! A partition: the entries of one box of length-vector space, and the tables that find them.
+//! A partition: the entries of one box in the space of length vectors, and the tables that find them.
 
 use std::io;
 
@@ -10,45 +10,46 @@ use hashbrown::HashSet;
 
 use super::bands::{BandKeys, BandTables};
 use super::columns::{Columns, Entry};
-use super::pages::Pages;
+use super::pages::FurtherPages;
 use crate::seed::Seeded;
 
-/// What a partition is used for at present.
+/// What a partition is used for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum State {
-    /// It is the home of its box.
+pub(crate) enum PartitionState {
+    /// The partition is the home of its box, and searches read it.
     Serving,
-    /// It is being filled for the next plan, and nobody searches it.
+    /// The partition is being filled for the next plan. No search reads it.
     Incoming,
-    /// It was the home under the last plan, and is being dropped.
+    /// The partition served under the previous plan, and is being dropped.
     Outgoing,
-    /// There is nothing in it; its index is used again.
+    /// The partition is empty. Its index is reused for another partition.
     Free,
 }
 
-/// Entries, their tables and their load.
+/// The entries of a partition, their tables, and their load.
 #[derive(Debug)]
 pub(crate) struct Partition {
-    pub(crate) state: State,
-    /// Its id in the plan.
+    pub(crate) state: PartitionState,
+    /// The id in the plan.
     pub(crate) id: PartitionId,
-    /// Its box.
+    /// The box.
     pub(crate) bounds: Bounds,
-    /// Slots below this one were dropped.
+    /// Slots below this one have been dropped.
     pub(crate) dropped_to: u32,
-    /// Contents that changed since they were copied to the next plan's partitions; none while it is not copied.
+    /// Contents that have changed since they were copied to partitions of the next plan. `None` if the
+    /// partition is not being copied.
     pub(crate) changed: Option<HashSet<ContentHash, Seeded>>,
     pub(crate) columns: Columns,
     pub(crate) bands: BandTables,
-    pub(crate) pages: Pages,
-    /// Searches that reached it.
+    pub(crate) pages: FurtherPages,
+    /// Number of searches that reached the partition.
     pub(crate) received: u64,
-    /// Exact comparisons made in it.
+    /// Number of exact comparisons in the partition.
     pub(crate) comparisons: u64,
 }
 
 impl Partition {
-    pub(crate) fn new(hosted: HostedPartition, state: State, dimensions: usize) -> Self {
+    pub(crate) fn new(hosted: HostedPartition, state: PartitionState, dimensions: usize) -> Self {
         Self {
             state,
             id: hosted.id,
@@ -57,7 +58,7 @@ impl Partition {
             changed: None,
             columns: Columns::new(dimensions),
             bands: BandTables::new(),
-            pages: Pages::default(),
+            pages: FurtherPages::default(),
             received: 0,
             comparisons: 0,
         }
@@ -71,50 +72,50 @@ impl Partition {
         self.pages.write(out)
     }
 
-    /// The partition as a snapshot has it.
+    /// Reads a partition from a snapshot.
     pub(crate) fn read(hosted: HostedPartition, input: &mut Reader) -> Result<Self, Unreadable> {
         Ok(Self {
             received: input.number()?,
             comparisons: input.number()?,
             columns: Columns::read(input)?,
             bands: BandTables::read(input)?,
-            pages: Pages::read(input)?,
-            ..Self::new(hosted, State::Serving, 1)
+            pages: FurtherPages::read(input)?,
+            ..Self::new(hosted, PartitionState::Serving, 1)
         })
     }
 
-    /// Something is said of the entry in `slot` that a copy of it must know.
-    pub(crate) fn note(&mut self, slot: u32) {
+    /// Notes a change of the entry in `slot` that a copy of the entry must have.
+    pub(crate) fn note_change(&mut self, slot: u32) {
         if let Some(changed) = &mut self.changed {
             changed.insert(self.columns.content(slot));
         }
     }
 
-    /// Stores an entry that is younger than all others. One that is not comparable has no `band_keys`.
+    /// Stores an entry that is younger than all others. `band_keys` is empty if the entry is not comparable.
     pub(crate) fn insert(&mut self, entry: &Entry<'_>, band_keys: &BandKeys) -> u32 {
         let slot = self.columns.insert(entry);
         self.bands.insert(band_keys, slot);
-        self.note(slot);
+        self.note_change(slot);
         slot
     }
 
-    /// Adds a page to an entry; the first one, where nobody has claimed it yet.
+    /// Adds a page to an entry. If no page has claimed the entry yet, the page becomes its first.
     pub(crate) fn add_page(&mut self, slot: u32, page: PageId) {
         if self.columns.is_unclaimed(slot) {
             self.columns.claim(slot, page);
         } else if self.columns.page(slot) != page && self.pages.insert(slot, page) {
-            self.note(slot);
+            self.note_change(slot);
         }
     }
 
-    /// Takes a further page from an entry.
+    /// Removes a further page from an entry.
     pub(crate) fn remove_page(&mut self, slot: u32, page: PageId) {
         if self.pages.remove(slot, page) {
-            self.note(slot);
+            self.note_change(slot);
         }
     }
 
-    /// Makes a further page of an entry its first one.
+    /// Makes a further page of an entry its first page.
     pub(crate) fn put_first(&mut self, slot: u32, page: PageId) {
         let before = self.columns.page(slot);
         self.pages.remove(slot, page);
@@ -127,12 +128,12 @@ impl Partition {
         self.pages.of(slot).next().is_some()
     }
 
-    /// Whether an entry has a page.
+    /// Whether the entry has this page.
     pub(crate) fn has_page(&self, slot: u32, page: PageId) -> bool {
         self.columns.page(slot) == page || self.pages.contains(slot, page)
     }
 
-    /// Every page of an entry.
+    /// All pages of an entry, the first page first.
     pub(crate) fn pages_of(&self, slot: u32) -> impl Iterator<Item = PageId> + '_ {
         std::iter::once(self.columns.page(slot)).chain(self.pages.of(slot))
     }

@@ -1,5 +1,5 @@
-//! What a node does for itself between two calls: tables made anew when their numbers run out, and compaction of the
-//! file.
+//! Maintenance that a node does between two calls: it rebuilds its tables when their numbers run out, and
+//! compacts its signature file.
 
 use doppel_model::InsertSeq;
 use doppel_protocol::index_node::NodeError;
@@ -7,36 +7,38 @@ use hashbrown::HashMap;
 
 use super::columns::Center;
 use super::core::Core;
-use super::fetched::{Fetched, Wanted, with_fetched};
+use super::fetch::{FetchedSignatures, MissingSignature, with_fetched};
 use super::file::SignatureFile;
 use super::tables::{EntryRef, Tables};
-use super::{Change, LocalNode, lock};
+use super::{ChangeState, LocalNode, lock};
 use crate::error::Error;
 use crate::seed::Seeded;
 
-/// Entries whose signatures had to be fetched.
-type Rewritten = Vec<(EntryRef, std::sync::Arc<doppel_model::signature::Signature>)>;
+/// Entries of the new tables whose signatures had to be fetched.
+type FetchedEntries = Vec<(EntryRef, std::sync::Arc<doppel_model::signature::Signature>)>;
 
 impl LocalNode {
-    /// Does what is due, unless entries are on their way: they are named by what would change.
-    pub(super) fn maintain(&self, change: &mut Change) -> Result<(), NodeError> {
+    /// Does the maintenance that is due. Does nothing while entries are exported or partitions change,
+    /// because maintenance would change the numbers and places that name those entries.
+    pub(super) fn maintain(&self, change: &mut ChangeState) -> Result<(), NodeError> {
         if self.is_changing(change) {
             return Ok(());
         }
-        if self.read().tables.want_renewal() {
+        if self.read().tables.is_renewal_due() {
             self.renew()?;
         }
-        if self.read().signatures.own().is_some_and(SignatureFile::wants_compaction)
+        if self.read().signatures.own().is_some_and(SignatureFile::is_compaction_due)
             && let Err(error) = self.compact()
         {
-            tracing::error!(%error, "cannot compact the signature file; it goes on growing");
+            tracing::error!(%error, "cannot compact the signature file; it keeps growing");
         }
         Ok(())
     }
 
-    /// Makes the tables anew. Entries keep their order and their centers; insertion numbers and query order start again.
+    /// Rebuilds the tables. Entries keep their order and their centers. Insertion sequences and query orders
+    /// start again.
     pub(crate) fn renew(&self) -> Result<(), NodeError> {
-        let (new, fetched) = with_fetched(&*self.source, |fetched| renewed(&self.read(), fetched))?;
+        let (new, fetched) = with_fetched(&*self.source, |fetched| rebuilt(&self.read(), fetched))?;
         let mut core = self.write();
         let old = std::mem::replace(&mut core.tables, new);
         lock(&self.interrupted).clear();
@@ -44,7 +46,7 @@ impl LocalNode {
             core.rewrite(entry, &signature);
         }
         drop(core);
-        // Not under the lock: it may be gigabytes.
+        // Freed without the lock, because it may be gigabytes.
         drop(old);
         Ok(())
     }
@@ -57,10 +59,11 @@ impl LocalNode {
         let mut entries: Vec<EntryRef> = tables.contents.iter().copied().collect();
         entries.sort_unstable_by_key(|entry| core.record(*entry).offset);
         let (mut file, before) = (before.successor()?, before.bytes());
-        let (mut buffer, nothing) = (Vec::new(), Fetched::default());
+        let (mut buffer, nothing) = (Vec::new(), FetchedSignatures::default());
         let mut moved = Vec::with_capacity(entries.len());
         for entry in entries {
-            // What cannot be read now keeps a place where nothing is, and is fetched when it is needed.
+            // A signature that cannot be read now is not copied. Its record becomes invalid, so it is fetched
+            // when it is needed.
             if let Ok(Some(read)) = core.read(entry, &nothing, &mut buffer) {
                 moved.push((entry, file.append(&read.signature)));
             }
@@ -79,26 +82,30 @@ impl LocalNode {
     }
 }
 
-fn renewed(core: &Core, fetched: &Fetched) -> Result<(Tables, Rewritten), Vec<Wanted>> {
+/// Returns rebuilt tables, or the signatures that have to be fetched first.
+fn rebuilt(
+    core: &Core,
+    fetched: &FetchedSignatures,
+) -> Result<(Tables, FetchedEntries), Vec<MissingSignature>> {
     let old = &core.tables;
-    let mut new = old.anew();
+    let mut new = old.empty_copy();
     let insert_seq = |entry: &EntryRef| old.insert_seq(*entry);
     let mut entries: Vec<EntryRef> = old.entries().collect();
     entries.sort_unstable_by_key(insert_seq);
 
     let mut insert_seqs: HashMap<InsertSeq, InsertSeq, Seeded> = HashMap::default();
-    let (mut rewritten, mut wanted, mut buffer) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut rewritten, mut missing, mut buffer) = (Vec::new(), Vec::new(), Vec::new());
     for entry in entries {
         let host = old.partition(entry);
         let read = match core.read(entry, fetched, &mut buffer) {
             Ok(Some(read)) => read,
             Ok(None) => {
                 let content = host.columns.content(entry.slot);
-                tracing::debug!(%content, "no page has this content any more; it is dropped");
+                tracing::debug!(%content, "no page has this content any more; dropping it");
                 continue;
             }
             Err(more) => {
-                wanted.push(more);
+                missing.push(more);
                 continue;
             }
         };
@@ -112,7 +119,7 @@ fn renewed(core: &Core, fetched: &Fetched) -> Result<(Tables, Rewritten), Vec<Wa
         let partition = new.partition_mut(at);
         host.pages.of(entry.slot).for_each(|page| partition.add_page(at.slot, page));
         insert_seqs.insert(insert_seq(&entry), partition.columns.insert_seq(at.slot));
-        // A center is older, so it has its new number already, if it is still there.
+        // A center is older than its entry. If it still exists, it has its new number already.
         let renumbered = |center: Center, gone: Center| match insert_seqs.get(&center.insert_seq) {
             Some(insert_seq) => Center { insert_seq: *insert_seq, ..center },
             None if center.is_entry() => gone,
@@ -123,8 +130,8 @@ fn renewed(core: &Core, fetched: &Fetched) -> Result<(Tables, Rewritten), Vec<Wa
         partition.columns.set_second_center(at.slot, second);
         partition.columns.set_query_order(at.slot, host.columns.is_searched(entry.slot).into());
         if host.columns.is_center(entry.slot) {
-            new.keep_center(at);
+            new.mark_center(at);
         }
     }
-    if wanted.is_empty() { Ok((new, rewritten)) } else { Err(wanted) }
+    if missing.is_empty() { Ok((new, rewritten)) } else { Err(missing) }
 }

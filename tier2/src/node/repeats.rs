@@ -1,7 +1,8 @@
-//! Pages that are to be searched for again although nobody asked, until their range has taken them.
+//! Repeats: pages that have to be searched for again although no order requests it. They are kept until their
+//! range has taken them.
 //!
-//! There is at most one for a content: a later one replaces the earlier. So there are never more repeats than contents
-//! with copies.
+//! There is at most one repeat per content, because a later one replaces the earlier one. So there are never
+//! more repeats than contents with copies.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +14,7 @@ use hashbrown::HashMap;
 use super::{LocalNode, lock};
 use crate::seed::Seeded;
 
-/// Those of one range.
+/// The repeats of one range.
 #[derive(Debug, Default)]
 pub(super) struct Repeats {
     last: u64,
@@ -21,6 +22,7 @@ pub(super) struct Repeats {
     numbers: HashMap<ContentHash, u64, Seeded>,
 }
 
+/// Adds a repeat. It replaces an earlier repeat of the same content.
 impl Repeats {
     pub(super) fn push(&mut self, page: PageId, content: ContentHash) {
         self.last += 1;
@@ -30,6 +32,7 @@ impl Repeats {
         self.waiting.insert(self.last, (page, content));
     }
 
+    /// Repeats with numbers above `number`, at most [`ENTRIES_MAX`].
     pub(super) fn after(&self, number: u64) -> Vec<Repeat> {
         let later = self.waiting.range(number.saturating_add(1)..).take(ENTRIES_MAX);
         later
@@ -37,6 +40,7 @@ impl Repeats {
             .collect()
     }
 
+    /// Forgets the repeats up to this number.
     pub(super) fn forget(&mut self, through: u64) {
         let left = self.waiting.split_off(&through.saturating_add(1));
         for (number, (_, content)) in std::mem::replace(&mut self.waiting, left) {
@@ -48,13 +52,13 @@ impl Repeats {
 }
 
 impl LocalNode {
-    /// Does something with the repeats of a range.
+    /// Calls `work` with the repeats of a range.
     pub(super) fn with_repeats<T>(&self, range: RangeId, work: impl FnOnce(&mut Repeats) -> T) -> T {
         let mut all = lock(&self.repeats);
         work(all.entry(range).or_default())
     }
 
-    /// Whether a range has any.
+    /// Whether there are repeats of any range.
     pub(super) fn has_repeats(&self) -> bool {
         lock(&self.repeats).values().any(|repeats| !repeats.waiting.is_empty())
     }
@@ -65,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kept_until_they_are_acknowledged_and_one_of_a_content() {
+    fn repeats_stay_until_acknowledged_and_each_content_has_at_most_one() {
         let (page, content) = (|n: u8| PageId::from_bytes([n; 16]), |n: u8| ContentHash([n; 16]));
         let mut repeats = Repeats::default();
         repeats.push(page(1), content(1));

@@ -1,4 +1,4 @@
-//! Which page of a content is compared, and in which order.
+//! Roles: which page of a content is compared, and the order of the searches.
 
 use doppel_model::{ContentHash, PageId};
 
@@ -8,23 +8,25 @@ use super::tables::{EntryRef, Tables};
 /// How a page is searched for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum QueryRole {
-    /// It is the first page of its content: it is compared, and linked to the copies.
+    /// The page is the first of its content. It is compared, and linked to the copies.
     First {
-        /// Where its content is.
+        /// The entry of its content.
         entry: EntryRef,
-        /// The page that was the first one until now, which others may have named.
+        /// The page that was first until now. Earlier answers may have named it.
         before: Option<PageId>,
-        /// The query order that the content has had until now.
+        /// The query order that the content had until now.
         earlier: u32,
     },
-    /// It is an exact copy of the first page, which was asked to search: it is linked to that page, and not compared.
+    /// The page is a copy. The first page of its content is compared instead, and the copy is only linked to
+    /// that page.
     Copy(EntryRef),
 }
 
 impl Tables {
-    /// How a page is searched for in the present pass, and its content's query order; none when it does not have
-    /// that content. The first page that searches becomes the first page of its content.
-    pub(crate) fn take_role(&mut self, page: PageId, content: ContentHash) -> Option<QueryRole> {
+    /// Assigns the role of a page that is searched for in the present pass, and a query order to its content.
+    /// `None` if the page does not have the content. If the content was not searched for yet, the page
+    /// becomes its first page.
+    pub(crate) fn assign_role(&mut self, page: PageId, content: ContentHash) -> Option<QueryRole> {
         let entry = self.find(content)?;
         let query_order = self.next_query_order;
         let partition = self.partition_mut(entry);
@@ -41,20 +43,23 @@ impl Tables {
         };
         let earlier = partition.columns.query_order(entry.slot);
         partition.columns.set_query_order(entry.slot, query_order);
-        partition.note(entry.slot);
+        partition.note_change(entry.slot);
         self.next_query_order += 1;
         Some(QueryRole::First { entry, before, earlier })
     }
 
-    /// Takes a role back, because the search is put off. Other searches of the call may have passed over a content that was never searched for,
-    /// because its own search is owed. So it stays owed. Roles are taken back in the opposite order in which they were given.
-    pub(crate) fn take_back(&mut self, role: QueryRole) {
+    /// Takes a role back if its search is put off. Roles must be taken back in the opposite order of their
+    /// assignment.
+    ///
+    /// Other searches of the same call may have skipped a content that was never searched for, and relied on
+    /// its own search. So the content remains owed.
+    pub(crate) fn revoke_role(&mut self, role: QueryRole) {
         let QueryRole::First { entry, before, earlier } = role else { return };
         let partition = self.partition_mut(entry);
         if let Some(before) = before {
             partition.put_first(entry.slot, before);
         }
-        // A content with copies was passed over by nobody, and its first page may owe nothing.
+        // No search skips a content with copies, and its first page may owe no search.
         let owed = if earlier == 0 && before.is_none() { OWED } else { earlier };
         partition.columns.set_query_order(entry.slot, owed);
     }

@@ -1,12 +1,14 @@
-//! Some of what a node has, told while it goes on: the lock is given up between partitions and between a few reads.
+//! Samples of a node's contents, taken while other calls go on. The lock is released between partitions and
+//! between calls.
 
 use doppel_model::ContentHash;
 use doppel_protocol::index_node::{ENTRIES_MAX, NodeError, SampleRequest, Sampled, VECTORS_MAX};
 
-use super::fetched::Fetched;
-use super::partition::State;
-use super::{LocalNode, bounded};
+use super::fetch::FetchedSignatures;
+use super::partition::PartitionState;
+use super::{LocalNode, check_limit};
 
+/// Takes the requested sample.
 pub(super) fn of(node: &LocalNode, request: SampleRequest) -> Result<Sampled, NodeError> {
     match request {
         SampleRequest::Lengths { partition, skip, step } => {
@@ -19,25 +21,28 @@ pub(super) fn of(node: &LocalNode, request: SampleRequest) -> Result<Sampled, No
         }
         SampleRequest::Least(limit) => Ok(Sampled::Least(least(node, limit))),
         SampleRequest::Signatures(contents) => {
-            bounded(contents.len(), ENTRIES_MAX)?;
+            check_limit(contents.len(), ENTRIES_MAX)?;
             let (core, mut buffer) = (node.read(), Vec::new());
-            // One that cannot be read is left out.
+            // A signature that cannot be read is left out.
             let read = |content| {
                 let entry = core.tables.find(content)?;
-                core.read(entry, &Fetched::default(), &mut buffer).ok().flatten().map(|read| read.signature)
+                core.read(entry, &FetchedSignatures::default(), &mut buffer)
+                    .ok()
+                    .flatten()
+                    .map(|read| read.signature)
             };
             Ok(Sampled::Signatures(contents.into_iter().filter_map(read).collect()))
         }
     }
 }
 
-/// The contents with the least hashes, ascending.
+/// The contents with the smallest hashes, in ascending order.
 fn least(node: &LocalNode, limit: usize) -> Vec<ContentHash> {
     let mut chosen: Vec<ContentHash> = Vec::new();
     for partition in 0.. {
         let core = node.read();
         let Some(here) = core.tables.partitions.get(partition) else { break };
-        if here.state != State::Serving {
+        if here.state != PartitionState::Serving {
             continue;
         }
         chosen.extend(here.columns.slots().map(|slot| here.columns.content(slot)));

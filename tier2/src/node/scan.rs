@@ -1,6 +1,7 @@
-//! The start of a node: what signatures there are.
+//! Opening a node, and filling its tables from all stored signatures.
 //!
-//! Whatever is sound and at home here is stored at once, in the order of the files, and waits for a page that claims it.
+//! A sound signature whose home is on this node is stored at once, in the order of the store. Its entry waits
+//! for a page that claims it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,30 +11,30 @@ use doppel_model::signature::Signature;
 use doppel_partitioning::Lexicon;
 use doppel_snapshot::create_directories;
 
-use super::columns::Record;
+use super::columns::SignatureRecord;
 use super::core::Core;
 use super::file::SignatureFile;
-use super::signatures::{Shared, Signatures};
+use super::signatures::{Signatures, Tier1Signatures};
 use super::tables::Tables;
 use super::{NodeConfig, SIGNATURES};
 use crate::error::Error;
 
-/// Stands in the place of the page of an entry that nobody has claimed.
-const NOBODY: PageId = PageId::from_bytes([0; 16]);
+/// Placeholder for the first page of an entry that no page has claimed.
+const UNCLAIMED_PAGE: PageId = PageId::from_bytes([0; 16]);
 
-/// A node before it is known what its signatures are for.
+/// Opens the signatures of a node. Its tables stay empty until a router tells the node what to host.
 pub(super) fn open(config: &NodeConfig) -> Result<Core, Error> {
     let dir = &config.dir;
     create_directories(dir).map_err(|e| Error::io("create the directory", dir, e))?;
     let signatures = match &config.stored {
-        Some(stored) => Signatures::Shared(Shared::new(Arc::clone(stored), dir)),
+        Some(stored) => Signatures::Tier1(Tier1Signatures::new(Arc::clone(stored), dir)),
         None => Signatures::Own(SignatureFile::open(&dir.join(SIGNATURES))?),
     };
     let tables = Tables::new(config.policy, Arc::new(Lexicon::unlearned(1)?));
     Ok(Core::new(tables, signatures))
 }
 
-/// Stores what belongs to the partitions that the node has now.
+/// Stores all signatures whose home is a partition of this node.
 pub(super) fn read(core: &mut Core, stopping: &AtomicBool) -> Result<(), Error> {
     let Core { tables, signatures, .. } = core;
     match signatures {
@@ -46,31 +47,35 @@ pub(super) fn read(core: &mut Core, stopping: &AtomicBool) -> Result<(), Error> 
             }
             file.resume(&records)
         }
-        Signatures::Shared(shared) => {
+        Signatures::Tier1(shared) => {
             let read = shared.stored.each(&mut |place, bytes| {
                 if let Ok(signature) = Signature::from_bytes(bytes) {
-                    store(tables, &signature, Record { offset: place.at, bytes: place.bytes });
+                    store(tables, &signature, SignatureRecord { offset: place.at, bytes: place.bytes });
                 }
                 !stopping.load(Ordering::Relaxed)
             });
-            // What was not read is fetched when its page claims it.
+            // A signature that was not read is fetched when a page claims it.
             if let Err(error) = read {
-                tracing::warn!(%error, "not all signatures can be read; those that are missing are fetched");
+                tracing::warn!(
+                    %error,
+                    "cannot read all signatures of tier 1; fetching the missing ones when needed"
+                );
             }
             Ok(())
         }
     }
 }
 
-/// Whether a signature is stored with this record.
-fn store(tables: &mut Tables, signature: &Signature, record: Record) -> bool {
+/// Stores an entry for a signature with this record. Returns whether it did.
+fn store(tables: &mut Tables, signature: &Signature, record: SignatureRecord) -> bool {
     let lengths = tables.lexicon().lengths(signature);
-    // Under the plan of before it may have been at home here, and it may be there twice.
+    // Skips a signature whose home is on another node under the present plan, and one that the store has
+    // twice.
     let Some(home) = tables.home(&lengths).filter(|_| signature.tokens() > 0) else { return false };
     if tables.find(signature.content()).is_some() {
         return false;
     }
-    let at = tables.insert((home, lengths), NOBODY, signature, record);
+    let at = tables.insert((home, lengths), UNCLAIMED_PAGE, signature, record);
     tables.partition_mut(at).columns.set_unclaimed(at.slot);
     true
 }

@@ -1,52 +1,52 @@
-//! One search: candidates, rejection, exact comparison.
+//! One search on a node: it finds candidates, rejects most of them, and compares the others exactly.
 //!
-//! Candidates are the entries that share a band key, in all partitions that meet the bounding space,
-//! oldest first: the lists of their buckets are merged in the order of insertion. Each is rejected by its length
-//! or its parity bitmap, or compared exactly.
+//! Candidates are entries that share a band key with the searched content, in all partitions that meet its
+//! bounding space. The lists of their buckets are merged, so that the oldest candidate comes first. Length
+//! and parity bitmap reject a candidate without reading its signature.
 //!
-//! **Stars.** The cost of a search must not grow with the number of its neighbours. The first, that is
-//! oldest, verified partner of a searched entry becomes its *center*, and is marked as one from then on. When a
-//! later search of x has verified y, an entry z whose center is y is *covered*: it need not be compared, nor
-//! answered, because z is linked to y by a pair of its own. Every search tries the oldest first, so the
-//! members of a cluster choose the same center, and a search verifies that one and passes over the rest; a
-//! run of a large bucket at one step. Centers themselves are always compared, or the entries around them
-//! would not be covered.
-//! An entry that was never searched for since it came has no center, and one whose center has left has none any
-//! more; the first search that verifies it gives it one, the oldest of the partners and the entry that searches, after
-//! comparing these two. (Their pair may not have been reported, but tier 1 owes or has had a search of both, and the
-//! two are linked at the latest then; and when a center leaves, tier 1 compares its group again.) A center is named
-//! by its insertion sequence, so it is void as soon as that entry is gone or begins anew.
+//! **Stars.** The cost of a search must not grow with the number of neighbours. The first verified partner of
+//! a searched entry, which is the oldest, becomes its *center* and is marked as one. If a later search of x
+//! has verified y, then it skips every entry z whose center is y. Such a z is *covered*: a pair of its own
+//! links it to y. Every search tries the oldest candidates first, so the members of a cluster choose the same
+//! center. A search verifies that center and skips the rest, even a whole run of a large bucket at one step.
+//! Centers themselves are always compared, otherwise the entries around them would not be covered.
 //!
-//! **Second centers.** Where the similarities of a family scatter around the threshold, its members have many different
-//! oldest partners, and a search would compare all entries around those that it is not linked to. The few entries with
-//! the least noise are partners of most others, and nearer than the rest. So a searched entry keeps a second partner,
-//! the nearest of those that were centers by then. It covers as the first one does; no list is cut by it.
+//! An entry has no center before its first search, or after its center has left. The first search that
+//! verifies such an entry assigns one: the oldest of the searched entry and its partners. It compares the two
+//! first. Their pair may not have been reported. But tier 1 owes or has had a search of both, so they are
+//! linked then at the latest. And if a center leaves, tier 1 compares its group again. A center is named by
+//! its insertion sequence, so the name becomes void when the center leaves or begins anew.
 //!
-//! **One step only.** The rule must not go on from an entry's center to the center's center, up to a root, although all
-//! steps are reported pairs. Say z has the center c, and c has y, to which x is linked as it is to z. The page of c
-//! gets another content: tier 1 compares the group again, z stays and y is put out, and the removal of c is still on
-//! its way to this node. A search of x that left z out on the strength of c would report y alone, and x would join the
-//! new group of y. z, which stayed, is not searched for again, and neither is x, whose only partner is current: the
-//! pair of the two would be lost. In one step every entry relied on is a partner in the answer for x, and tier 1 asks
-//! its page.
+//! **Second centers.** If similarities in a family scatter around the threshold, its members have many
+//! oldest partners. A search would compare all entries around those that it is not linked to. The few entries
+//! with the least noise are partners of most others, and nearer. So a searched entry keeps a second center:
+//! the nearest of its partners that were centers then. It covers like the first one, but runs ignore it.
 //!
-//! **Far.** Jaccard distance is a metric, which no other measure is. Where x was compared with y in vain, z with center y cannot be a
-//! partner of x if d(x, y) - d(y, z) >= 1 - tau. Where the bitmap rejects y, it says how far x and y are at least.
+//! **One step only.** A search must not follow centers of centers, although each step is a reported pair. Say
+//! z has the center c, and c has the center y, to which x is linked. x and z are linked too. Now the page of
+//! c gets another content. Tier 1 compares the group again: z stays, y is put out, and the removal of c is
+//! still on its way to this node. If a search of x skipped z because of c, it would report only y, and x
+//! would join the new group of y. Neither z nor x would be searched for again, so their pair would be lost.
+//! With one step, every center relied on is a partner in the answer for x, and tier 1 checks its page.
 //!
-//! **Query order.** All searches of a pass are numbered before the first of them. A search passes over the entries
-//! that search later in the same pass, have no center yet and one page: their search meets this one. So of a
-//! cluster that arrives in one pass nobody compares more than those before, and these have centers.
+//! **Far.** Jaccard distance is a metric; no other measure is. If x is not similar to y, an entry z with
+//! center y cannot be a partner of x if d(x, y) - d(y, z) >= 1 - tau. If the bitmap rejects y, it gives a
+//! lower bound of d(x, y).
 //!
-//! **Owed searches.** An entry that was stored with the order to search for it waits for that search under the query order
-//! [`OWED`](super::columns::OWED), which is greater than that of every search of a pass. So in whatever order searches are made, none compares
-//! with entries that are still to be searched for, except entries with copies, and except searches from other nodes.
+//! **Query order.** All searches of a pass are numbered before the first one starts. A search skips entries
+//! with one page and no center that search later in the pass, because their search finds this entry. So in a
+//! cluster that arrives in one pass, each search compares only with earlier ones, which have centers.
 //!
-//! **Limits.** A search of a pass that has cost as much as it may is interrupted ([`interrupted`](super::interrupted)) and keeps its query
-//! order. Until it continues, searches with a later query order compare with its entry as if its search had finished. When a partner has
-//! left meanwhile, the search begins anew and is not interrupted again.
+//! **Owed searches.** An entry stored with an order to search for it has the query order
+//! [`OWED`](super::columns::OWED), which exceeds those of all searches of a pass. So searches skip the entry
+//! until its own search, unless it has copies, or they come from other nodes.
 //!
-//! Invariant: for a search of x and an entry z that is linked to x, z is a partner found, or one of its two centers
-//! is, or it searches later in the same pass.
+//! **Limits.** A search that reaches its cost limit is interrupted ([`interruption`](super::interruption)).
+//! Until it continues, later searches treat its entry as if the search had finished. If a partner leaves
+//! meanwhile, the search starts again, and is not interrupted again. It always keeps its query order.
+//!
+//! Invariant: let z be an entry that is linked to the searched x. Then z or one of its two centers is a
+//! partner found, or z searches later in the same pass.
 
 mod centers;
 
@@ -67,63 +67,63 @@ use super::bands::BandKeys;
 use super::columns::{Center, Columns};
 use super::core::Core;
 use super::cursor::Cursor;
-use super::decoded::Shared;
-use super::fetched::Wanted;
-use super::found::{Found, Partner, Passed};
-use super::interrupted::{FINDINGS_MAX, Interrupted};
+use super::fetch::MissingSignature;
+use super::findings::{AdoptedCenter, ListVisits, Partner, SearchFindings};
+use super::interruption::{FINDINGS_MAX, InterruptedSearch};
 use super::local_index::LocalIndex;
+use super::signature_cache::SharedSignatures;
 use super::tables::EntryRef;
 
-/// The query order of a search that does not belong to a pass: it is after all others.
+/// Query order of a search outside passes. It comes after all others.
 const LAST_QUERY_ORDER: u32 = u32::MAX - 1;
 
-/// Candidates passed between two offers to let other threads run: some tens of microseconds. A search in a giant cluster
-/// would take a processor for milliseconds, and a question to the service would wait for it.
-const STEPS: u32 = 512;
+/// Number of visited candidates after which a search yields the processor. Takes some tens of microseconds. A
+/// search in a giant cluster would otherwise delay questions to the service for milliseconds.
+const YIELD_INTERVAL: u32 = 512;
 
-/// A thread's scratch.
+/// Scratch memory of a thread.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
     buffer: Vec<u8>,
     bitmap: Vec<u64>,
 }
 
-/// Who is searched for.
+/// The content that is searched for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Subject<'a> {
     pub(crate) signature: &'a Signature,
     pub(crate) lengths: LengthVector,
-    /// Where it is stored, if that is on this node.
+    /// Its entry, if this node stores the content.
     pub(crate) own: Option<EntryRef>,
-    /// Where the search continues; none where it begins.
-    pub(crate) interrupted: Option<&'a Interrupted>,
-    /// The cost at which it is interrupted; none where it is not.
+    /// Where the search continues. `None` if it begins.
+    pub(crate) interrupted: Option<&'a InterruptedSearch>,
+    /// The cost at which the search is interrupted. `None` if it has no limit.
     pub(crate) limit: Option<u64>,
 }
 
 impl Core {
-    /// Searches the partitions of this node that its bounding space meets for the partners of a content. If the search is interrupted,
-    /// the second value says where it continues, and the partners are not all.
+    /// Searches this node for the partners of a content, in the partitions that its bounding space meets. If
+    /// the search is interrupted, the second value says where it continues, and the findings are incomplete.
     ///
     /// # Errors
-    /// The signatures that are neither here nor among those that were fetched.
+    /// The signatures that have to be fetched from tier 1 first.
     pub(crate) fn search(
         &self,
         subject: Subject<'_>,
-        shared: Shared<'_>,
+        shared: SharedSignatures<'_>,
         scratch: &mut Scratch,
-    ) -> Result<(Found, Option<Interrupted>), Vec<Wanted>> {
+    ) -> Result<(SearchFindings, Option<InterruptedSearch>), Vec<MissingSignature>> {
         let Subject { signature, lengths, own, interrupted, limit } = subject;
         let space = BoundingSpace::new(lengths, self.tables.policy.metric());
-        let mut found = Found::default();
-        found.probed_partitions.extend(self.tables.probed(&space).map(|partition| (partition, 0)));
+        let mut findings = SearchFindings::default();
+        findings.probed_partitions.extend(self.tables.probed(&space).map(|partition| (partition, 0)));
         if !self.tables.policy.comparable(signature) {
-            return Ok((found, None));
+            return Ok((findings, None));
         }
-        found.band_keys = self.tables.band_keys(signature);
+        findings.band_keys = self.tables.band_keys(signature);
         scratch.bitmap.clear();
         parity::append(signature, &mut scratch.bitmap);
-        let mut search = NodeSearch {
+        let mut search = ActiveSearch {
             index: self,
             signature,
             own: own.map(|entry| (entry, self.tables.partition(entry).columns.insert_seq(entry.slot))),
@@ -133,9 +133,9 @@ impl Core {
             bitmap: &scratch.bitmap,
             oldest: None,
             far: Vec::new(),
-            found,
+            findings,
             shared,
-            wanted: Vec::new(),
+            missing: Vec::new(),
             buffer: &mut scratch.buffer,
             visited: InsertSeq::default(),
             continued_after: InsertSeq::default(),
@@ -144,48 +144,50 @@ impl Core {
         if let Some(interrupted) = interrupted {
             search.resume(interrupted);
         }
-        let is_finished = !search.wanted.is_empty() || search.run();
-        if !search.wanted.is_empty() {
-            return Err(search.wanted);
+        let is_finished = !search.missing.is_empty() || search.run();
+        if !search.missing.is_empty() {
+            return Err(search.missing);
         }
-        let NodeSearch { own, visited, mut far, found, .. } = search;
+        let ActiveSearch { own, visited, mut far, findings, .. } = search;
         if is_finished {
-            return Ok((found, None));
+            return Ok((findings, None));
         }
         far.drain(..far.len().saturating_sub(FINDINGS_MAX));
-        let partners = found.partners.clone();
-        Ok((found, Some(Interrupted { own, before: None, visited, partners, far })))
+        let partners = findings.partners.clone();
+        Ok((findings, Some(InterruptedSearch { own, before: None, visited, partners, far })))
     }
 }
 
-struct NodeSearch<'i, 's> {
+/// A search under way.
+struct ActiveSearch<'i, 's> {
     index: &'i Core,
     signature: &'s Signature,
-    /// Where it is stored, and its insertion sequence.
+    /// The searched entry and its insertion sequence, if this node stores it.
     own: Option<(EntryRef, InsertSeq)>,
     query_order: u32,
     bitmap: &'s [u64],
-    /// The signature of the oldest partner.
+    /// Signature of the oldest partner.
     oldest: Option<Arc<Signature>>,
-    /// Centers that are no partners, oldest first, and at most their distance.
+    /// Centers that are not partners, oldest first. Each has a lower bound of its distance.
     far: Vec<Center>,
-    found: Found,
-    shared: Shared<'s>,
+    findings: SearchFindings,
+    shared: SharedSignatures<'s>,
     /// Signatures that have to be fetched.
-    wanted: Vec<Wanted>,
+    missing: Vec<MissingSignature>,
     buffer: &'s mut Vec<u8>,
-    /// The last candidate that was visited.
+    /// The last visited candidate.
     visited: InsertSeq,
-    /// The last candidate that was visited before it was interrupted.
+    /// The last candidate visited before the interruption.
     continued_after: InsertSeq,
-    /// The cost at which it is interrupted.
+    /// The cost at which the search is interrupted.
     limit: u64,
 }
 
-impl<'i> NodeSearch<'i, '_> {
-    /// Takes up what an earlier part of the search has found. If a partner has left, the search begins anew.
-    fn resume(&mut self, interrupted: &Interrupted) {
-        let Interrupted { visited, partners, far, .. } = interrupted;
+impl<'i> ActiveSearch<'i, '_> {
+    /// Continues with the findings of an earlier part of the search. If a partner has left, the search begins
+    /// anew.
+    fn resume(&mut self, interrupted: &InterruptedSearch) {
+        let InterruptedSearch { visited, partners, far, .. } = interrupted;
         let tables = &self.index.tables;
         let is_alive = |partner: &Partner| tables.is_alive(partner.entry, partner.insert_seq);
         let oldest = match partners.first() {
@@ -194,31 +196,31 @@ impl<'i> NodeSearch<'i, '_> {
             Some(oldest) => match self.read(oldest.entry, oldest.insert_seq) {
                 Ok(None) => return self.limit = u64::MAX,
                 Ok(signature) => signature,
-                Err(wanted) => return self.wanted.push(wanted),
+                Err(missing) => return self.missing.push(missing),
             },
         };
         self.oldest = oldest;
-        self.found.continues = true;
+        self.findings.continues = true;
         (self.visited, self.continued_after) = (*visited, *visited);
         self.far.clone_from(far);
-        self.found.partners.clone_from(partners);
+        self.findings.partners.clone_from(partners);
     }
 
-    /// Visits candidates until there are none, or the limit is reached. Whether there are none.
+    /// Visits candidates until there are no more, or the limit is reached. Returns whether there are no more.
     fn run(&mut self) -> bool {
         let mut lists = self.lists();
         let mut steps = 0_u32;
         while let Some(mut cursor) = lists.peek_mut() {
-            if self.found.cost >= self.limit && self.can_be_interrupted() {
+            if self.findings.cost >= self.limit && self.can_be_interrupted() {
                 return false;
             }
-            self.found.cost += 1;
+            self.findings.cost += 1;
             steps += 1;
-            if steps.is_multiple_of(STEPS) {
+            if steps.is_multiple_of(YIELD_INTERVAL) {
                 std::thread::yield_now();
             }
             let (probe, insert_seq) = (cursor.probe as usize, cursor.insert_seq);
-            let partition = self.found.probed_partitions[probe].0;
+            let partition = self.findings.probed_partitions[probe].0;
             if cursor.center.is_some_and(|center| self.is_covered(center)) {
                 PeekMut::pop(cursor);
                 continue;
@@ -228,7 +230,7 @@ impl<'i> NodeSearch<'i, '_> {
                 continue;
             };
             if let Some(counted) = cursor.counted {
-                self.found.passed[counted as usize].steps += 1;
+                self.findings.list_visits[counted as usize].steps += 1;
             }
             let slot = *slot;
             match rest.first() {
@@ -238,10 +240,10 @@ impl<'i> NodeSearch<'i, '_> {
                 }
                 None => drop(PeekMut::pop(cursor)),
             }
-            // The same entry in several lists comes up several times running.
+            // An entry that is in several lists comes up several times in succession.
             if insert_seq != self.visited {
                 self.visited = insert_seq;
-                self.consider(probe, EntryRef { partition, slot }, insert_seq);
+                self.visit(probe, EntryRef { partition, slot }, insert_seq);
             }
         }
         self.choose_centers();
@@ -249,16 +251,16 @@ impl<'i> NodeSearch<'i, '_> {
     }
 
     fn can_be_interrupted(&self) -> bool {
-        // Lists that are covered as a whole are passed over without a visit.
+        // A list that is covered as a whole is skipped without a visit.
         let has_advanced = self.visited != self.continued_after;
-        has_advanced && self.found.partners.len() <= FINDINGS_MAX
+        has_advanced && self.findings.partners.len() <= FINDINGS_MAX
     }
 
-    /// The lists of candidates in every probed partition, without those that were visited before.
+    /// The candidate lists of all probed partitions, without the candidates that were visited before.
     fn lists(&mut self) -> BinaryHeap<Cursor<'i>> {
-        let mut cursors = Vec::with_capacity(self.found.band_keys.len());
-        let (band_keys, probed_partitions, passed) =
-            (&self.found.band_keys, &self.found.probed_partitions, &mut self.found.passed);
+        let mut cursors = Vec::with_capacity(self.findings.band_keys.len());
+        let (band_keys, probed_partitions, list_visits) =
+            (&self.findings.band_keys, &self.findings.probed_partitions, &mut self.findings.list_visits);
         let visited = self.visited;
         for (probe, (partition, _)) in probed_partitions.iter().enumerate() {
             let host = &self.index.tables.partitions[partition.index()];
@@ -272,8 +274,8 @@ impl<'i> NodeSearch<'i, '_> {
                     }
                     let Some(first) = slots.first() else { return };
                     let counted = list.counted.then(|| {
-                        passed.push(Passed { partition: *partition, band_key: *band_key, steps: 0 });
-                        passed.len() as u32 - 1
+                        list_visits.push(ListVisits { partition: *partition, band_key: *band_key, steps: 0 });
+                        list_visits.len() as u32 - 1
                     });
                     cursors.push(Cursor {
                         insert_seq: host.columns.insert_seq(*first),
@@ -288,11 +290,11 @@ impl<'i> NodeSearch<'i, '_> {
         BinaryHeap::from(cursors)
     }
 
-    fn consider(&mut self, probe: usize, entry: EntryRef, insert_seq: InsertSeq) {
+    fn visit(&mut self, probe: usize, entry: EntryRef, insert_seq: InsertSeq) {
         let columns = self.columns(entry.partition);
         let (slot, center) = (entry.slot, columns.center(entry.slot));
         let (policy, own, other) = (self.index.tables.policy, self.signature.size(), columns.total(slot));
-        // With copies, the page that searches later need not be the one that stays.
+        // If the entry has copies, the page that searches later may leave while a copy stays.
         let searches_later = center == Center::UNKNOWN
             && columns.query_order(slot) > self.query_order
             && !self.index.tables.partition(entry).has_copies(slot);
@@ -314,25 +316,28 @@ impl<'i> NodeSearch<'i, '_> {
         }
         let candidate = match self.read(entry, insert_seq) {
             Ok(Some(candidate)) => candidate,
-            // No page has the content any more, and the order to remove it is under way.
+            // No page has the content any more. The order to remove the entry is on its way.
             Ok(None) => return,
-            Err(wanted) => return self.wanted.push(wanted),
+            Err(missing) => return self.missing.push(missing),
         };
-        self.found.probed_partitions[probe].1 += 1;
-        self.found.cost += COMPARISON_COST;
+        self.findings.probed_partitions[probe].1 += 1;
+        self.findings.cost += COMPARISON_COST;
         self.compare(entry, insert_seq, center, &candidate);
     }
 
-    /// The signature of a candidate.
-    fn read(&mut self, entry: EntryRef, insert_seq: InsertSeq) -> Result<Option<Arc<Signature>>, Wanted> {
-        if let Some(signature) = self.shared.decoded.get(insert_seq) {
+    fn read(
+        &mut self,
+        entry: EntryRef,
+        insert_seq: InsertSeq,
+    ) -> Result<Option<Arc<Signature>>, MissingSignature> {
+        if let Some(signature) = self.shared.cache.get(insert_seq) {
             return Ok(Some(signature));
         }
         let Some(read) = self.index.read(entry, self.shared.fetched, self.buffer)? else { return Ok(None) };
         if read.fetched {
-            self.found.fetched.push((entry, Arc::clone(&read.signature)));
+            self.findings.fetched.push((entry, Arc::clone(&read.signature)));
         }
-        self.shared.decoded.insert(insert_seq, &read.signature);
+        self.shared.cache.insert(insert_seq, &read.signature);
         Ok(Some(read.signature))
     }
 
@@ -353,31 +358,31 @@ impl<'i> NodeSearch<'i, '_> {
             }
             return;
         }
-        // Only hashes of keys are kept: two keys that differ may share a bucket.
+        // Candidate tables store only hashes of band keys, so different keys may share a bucket.
         if !policy.meets(self.signature, candidate) {
             return;
         }
         let tables = &self.index.tables;
         let has_left = tables.has_left(center);
         if (center == Center::UNKNOWN || has_left)
-            && let Some(center) = self.adopt(insert_seq, &comparison, candidate)
+            && let Some(center) = self.adoptable_center(insert_seq, &comparison, candidate)
         {
             let band_keys = if has_left { tables.band_keys(candidate) } else { BandKeys::new() };
-            self.found.adopted.push((entry, center, band_keys));
+            self.findings.adopted_centers.push(AdoptedCenter { entry, center, band_keys });
         }
         self.oldest.get_or_insert_with(|| Arc::clone(candidate));
-        self.found.partners.push(Partner { entry, insert_seq, similarity });
+        self.findings.partners.push(Partner { entry, insert_seq, similarity });
     }
 
-    /// Whether an entry, or all of a run, of that center need not be compared.
+    /// Whether an entry with this center, or a whole run, need not be compared.
     #[inline]
     fn is_covered(&self, center: Center) -> bool {
         if !center.is_entry() {
             return false;
         }
-        // Both lists are in order of insertion.
-        if self.found.partners.binary_search_by_key(&center.insert_seq, |partner| partner.insert_seq).is_ok()
-        {
+        // Both lists are sorted by insertion sequence.
+        let partners = &self.findings.partners;
+        if partners.binary_search_by_key(&center.insert_seq, |partner| partner.insert_seq).is_ok() {
             return true;
         }
         let Some(tau) = self.index.tables.policy.metric() else { return false };

@@ -1,14 +1,16 @@
-//! A node's tables on disk, so that a start reads them in bulk instead of going through all signatures.
+//! Snapshots: the tables of a node on disk, so that a start reads them in bulk instead of reading all
+//! signatures.
 //!
-//! A snapshot has every serving partition as it is in memory, and for each range a moment: all orders of the range up to
-//! then were applied. A start takes it up if the node still has the same partitions, and every range then feeds the node
-//! what has changed since its moment. That the node had applied later orders, too, does no harm: what it is fed is
-//! compared with what it has.
+//! A snapshot contains every serving partition as it is in memory, and a moment of each range. All orders of
+//! the range before that moment were applied. A start restores the snapshot if the node still has the same
+//! partitions. Every range then feeds the node what has changed since its moment. The node may have applied
+//! later orders too. This does no harm, because it compares what it is fed with what it has.
 //!
-//! Behind its [`Head`], the file has the partitions in the order of the head. A damaged one is reported and not used.
+//! The file has a [`SnapshotHeader`], followed by the partitions in the order of the header. A damaged
+//! snapshot is reported and not used.
 //!
-//! A center that a snapshot names was a partner in an answer that tier 1 may have lost with the process. Then its page
-//! is still to be searched for, and the pair is reported then.
+//! A center in a snapshot was a partner in an answer. Tier 1 may have lost that answer when the process
+//! ended. It then still owes a search of the page, which reports the pair again.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -24,13 +26,13 @@ use doppel_threads::{GiveWay, give_way};
 use serde::{Deserialize, Serialize};
 
 use super::partition::Partition;
-use super::tables::{Numbers, Tables};
-use super::{Change, LocalNode, lock};
+use super::tables::{TableNumbers, Tables};
+use super::{ChangeState, LocalNode, lock};
 
-/// The name of the file.
+/// Name of the snapshot file.
 pub(crate) const SNAPSHOT: &str = "snapshot.dat";
 
-/// The name of one that is being written.
+/// Name of the file while it is being written.
 const UNFINISHED: &str = "snapshot.new";
 
 /// "doppel", tier 2, and the version of the layout.
@@ -39,62 +41,63 @@ const MAGIC: [u8; 24] = *b"doppel tier2 snapshot 3\n";
 /// The moment of each range.
 pub(super) type Moments = BTreeMap<RangeId, LogPosition>;
 
-/// What the partitions were made for.
+/// What the tables depend on. A snapshot fits only tables with the same basis.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct Basis {
+struct SnapshotBasis {
     policy: u64,
     plan: PlanVersion,
-    /// XXH3-64 of it, in JSON.
+    /// XXH3-64 of the lexicon in JSON.
     lexicon: u64,
     partitions: Vec<HostedPartition>,
 }
 
+/// The header of a snapshot.
 #[derive(Serialize, Deserialize)]
-struct Head {
-    basis: Basis,
-    /// Contents of all partitions.
+struct SnapshotHeader {
+    basis: SnapshotBasis,
+    /// Number of contents in all partitions.
     contents: u64,
-    numbers: Numbers,
+    numbers: TableNumbers,
     moments: Vec<(RangeId, LogPosition)>,
-    /// Bytes of the node's signature file, if it has one.
+    /// Size of the node's signature file in bytes, if the node has one.
     own_bytes: Option<u64>,
 }
 
 /// Why a snapshot is not used.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Unusable {
+pub(crate) enum SnapshotError {
     #[error(transparent)]
     File(#[from] Unreadable),
     #[error(transparent)]
     Lexicon(#[from] serde_json::Error),
-    #[error("the partitions are other ones now")]
+    #[error("it is for other partitions than the node has now")]
     OtherPlan,
-    #[error("the signature file is shorter than it was")]
+    #[error("the signature file is shorter than when the snapshot was written")]
     OtherFile,
 }
 
-impl Unusable {
+impl SnapshotError {
     /// Whether there is no snapshot.
     fn is_missing(&self) -> bool {
         matches!(self, Self::File(unreadable) if unreadable.is_missing())
     }
 }
 
-impl From<io::Error> for Unusable {
+impl From<io::Error> for SnapshotError {
     fn from(error: io::Error) -> Self {
         Self::File(error.into())
     }
 }
 
-/// Snapshots of a node that are on disk or on their way there.
+/// The snapshots of a node: the last one on disk, and one that is being synced.
 #[derive(Default)]
-pub(super) struct Saved {
+pub(super) struct SnapshotStatus {
     pub(super) moments: Moments,
-    /// Syncs the file and gives it its name; the moments, if that went well.
+    /// Thread that syncs the file and renames it. Returns the moments if it succeeds.
     finishing: Option<JoinHandle<Option<Moments>>>,
 }
 
-impl Basis {
+impl SnapshotBasis {
     fn of(tables: &Tables, plan: PlanVersion) -> Result<Self, serde_json::Error> {
         let lexicon = serde_json::to_vec(tables.lexicon())?;
         let hosted = |one: &Partition| HostedPartition { id: one.id, bounds: one.bounds };
@@ -106,8 +109,9 @@ impl Basis {
         })
     }
 
-    /// Whether they are the same. The order in which partitions have come to a node is not that in which it has them after a start.
-    fn is_that_of(&self, other: Self) -> bool {
+    /// Whether both are the same, apart from the order of partitions. A node may have its partitions in
+    /// another order after a start.
+    fn is_same(&self, other: Self) -> bool {
         let by_id = |basis: Self| {
             let mut partitions = basis.partitions;
             partitions.sort_unstable_by_key(|partition| partition.id);
@@ -117,14 +121,14 @@ impl Basis {
     }
 }
 
-impl Saved {
-    /// Takes note of a snapshot that is on disk by now; with `wait`, after it is.
-    fn look(&mut self, wait: bool) {
+impl SnapshotStatus {
+    /// Notes whether the snapshot that is being synced is on disk by now. If `wait`, waits for it.
+    fn update(&mut self, wait: bool) {
         if let Some(finishing) = self.finishing.take_if(|finishing| wait || finishing.is_finished()) {
             match finishing.join() {
                 Ok(Some(moments)) => self.moments = moments,
                 Ok(None) => {}
-                Err(_) => tracing::error!("the thread that finishes a snapshot ended in a panic"),
+                Err(_) => tracing::error!("the thread that syncs a snapshot ended in a panic"),
             }
         }
     }
@@ -134,20 +138,19 @@ impl LocalNode {
     /// The moment of a range in the last snapshot on disk.
     pub(super) fn saved_moment(&self, range: RangeId) -> Option<LogPosition> {
         let mut saved = lock(&self.saved);
-        saved.look(false);
+        saved.update(false);
         saved.moments.get(&range).copied()
     }
 
-    /// Waits until a snapshot that was written is on disk.
+    /// Waits until a written snapshot is on disk.
     pub(crate) fn finish_snapshot(&self) {
-        lock(&self.saved).look(true);
+        lock(&self.saved).update(true);
     }
 
-    /// Writes a snapshot, and has a thread sync it.
-    pub(super) fn write_snapshot(&self, change: &Change, moments: Moments) -> Result<(), NodeError> {
-        let failed =
-            |error: io::Error| NodeError::Unavailable(format!("a snapshot cannot be written: {error}"));
-        if self.is_changing(change) || self.read().tables.want_renewal() {
+    /// Writes a snapshot, and starts a thread that syncs it.
+    pub(super) fn write_snapshot(&self, change: &ChangeState, moments: Moments) -> Result<(), NodeError> {
+        let failed = |error: io::Error| NodeError::Unavailable(format!("cannot write a snapshot: {error}"));
+        if self.is_changing(change) || self.read().tables.is_renewal_due() {
             return Err(NodeError::Unavailable("its partitions are changing".to_owned()));
         }
         self.finish_snapshot();
@@ -161,10 +164,10 @@ impl LocalNode {
         let (file, new) = {
             let core = self.read();
             let plan = self.hosted().plan.unwrap_or_default();
-            let basis = Basis::of(&core.tables, plan).map_err(|error| failed(error.into()))?;
+            let basis = SnapshotBasis::of(&core.tables, plan).map_err(|error| failed(error.into()))?;
             let listed = moments.iter().map(|(range, moment)| (*range, *moment)).collect();
             let (contents, numbers) = (core.tables.len() as u64, core.tables.numbers());
-            let head = Head { basis, contents, numbers, moments: listed, own_bytes };
+            let head = SnapshotHeader { basis, contents, numbers, moments: listed, own_bytes };
             let new = self.config.dir.join(UNFINISHED);
             (write(&new, &head, &core.tables).map_err(failed)?, new)
         };
@@ -175,7 +178,11 @@ impl LocalNode {
             match put(&file, own.as_deref(), &new, &path) {
                 Ok(()) => Some(moments),
                 Err(error) => {
-                    tracing::warn!(path = %path.display(), %error, "a snapshot is not on disk; the one before is used");
+                    tracing::warn!(
+                        path = %path.display(),
+                        %error,
+                        "cannot sync a snapshot; the next start uses the previous one"
+                    );
                     None
                 }
             }
@@ -185,14 +192,15 @@ impl LocalNode {
         Ok(())
     }
 
-    /// Fills the partitions, which are empty, from the snapshot, if there is one for them.
-    pub(super) fn take_up_snapshot(
+    /// Restores the empty partitions from the snapshot, if there is one for these partitions. Returns its
+    /// moments and the size of the signature file.
+    pub(super) fn restore_snapshot(
         &self,
         tables: &mut Tables,
         plan: PlanVersion,
     ) -> Option<(Moments, Option<u64>)> {
         let path = self.config.dir.join(SNAPSHOT);
-        // What a crash has left is of no use.
+        // An unfinished file of a crashed process is useless.
         drop(fs::remove_file(self.config.dir.join(UNFINISHED)));
         match read(&path, tables, plan, &self.config.dir.join(super::SIGNATURES)) {
             Ok(head) => {
@@ -202,24 +210,28 @@ impl LocalNode {
             }
             Err(unusable) if unusable.is_missing() => None,
             Err(error) => {
-                tracing::warn!(path = %path.display(), %error, "the snapshot is not used; signatures are gone through");
+                tracing::warn!(
+                    path = %path.display(),
+                    %error,
+                    "cannot use the snapshot; reading all signatures instead"
+                );
                 None
             }
         }
     }
 }
 
-fn write(path: &Path, head: &Head, tables: &Tables) -> io::Result<File> {
+fn write(path: &Path, head: &SnapshotHeader, tables: &Tables) -> io::Result<File> {
     let write = || {
         let mut out = Writer::new(File::create(path)?, &MAGIC, head)?;
         tables.write(&mut out)?;
         out.finish()
     };
-    // A disk that is full has no use for a part of it.
+    // A partial file would only take space on a disk that may be full.
     write().inspect_err(|_| drop(fs::remove_file(path)))
 }
 
-/// Syncs a snapshot, after the signatures that it names, and gives it its name.
+/// Syncs a snapshot and renames it. First syncs the signature file that it refers to.
 fn put(file: &File, own: Option<&Path>, new: &Path, path: &Path) -> io::Result<()> {
     let put = || {
         if let Some(own) = own {
@@ -230,16 +242,22 @@ fn put(file: &File, own: Option<&Path>, new: &Path, path: &Path) -> io::Result<(
     put().inspect_err(|_| drop(fs::remove_file(new)))
 }
 
-/// Reads a snapshot into tables whose partitions are empty. These stay so unless all of it is sound.
-fn read(path: &Path, tables: &mut Tables, plan: PlanVersion, own: &Path) -> Result<Head, Unusable> {
-    let (mut input, head): (Reader, Head) = Reader::open(path, &MAGIC)?;
-    if !head.basis.is_that_of(Basis::of(tables, plan)?) {
-        return Err(Unusable::OtherPlan);
+/// Reads a snapshot into tables whose partitions are empty. They stay empty unless the whole snapshot is
+/// sound.
+fn read(
+    path: &Path,
+    tables: &mut Tables,
+    plan: PlanVersion,
+    own: &Path,
+) -> Result<SnapshotHeader, SnapshotError> {
+    let (mut input, head): (Reader, SnapshotHeader) = Reader::open(path, &MAGIC)?;
+    if !head.basis.is_same(SnapshotBasis::of(tables, plan)?) {
+        return Err(SnapshotError::OtherPlan);
     }
     if let Some(bytes) = head.own_bytes
         && fs::metadata(own)?.len() < bytes
     {
-        return Err(Unusable::OtherFile);
+        return Err(SnapshotError::OtherFile);
     }
     let partitions = head.basis.partitions.iter().map(|hosted| Partition::read(*hosted, &mut input));
     let partitions = partitions.collect::<Result<Vec<_>, _>>()?;
@@ -248,10 +266,10 @@ fn read(path: &Path, tables: &mut Tables, plan: PlanVersion, own: &Path) -> Resu
     Ok(head)
 }
 
-/// How many contents the snapshot of a node's directory has, or why it would not be used, as far as the file alone shows;
-/// none where there is none.
+/// Number of contents in the snapshot in `dir`, or why it would not be used. Looks only at the file itself.
+/// `None` if there is no snapshot.
 pub(crate) fn contents(dir: &Path) -> io::Result<Option<Result<u64, String>>> {
-    let head: Option<Result<Head, String>> = doppel_snapshot::verify(&dir.join(SNAPSHOT), &MAGIC)?;
+    let head: Option<Result<SnapshotHeader, String>> = doppel_snapshot::verify(&dir.join(SNAPSHOT), &MAGIC)?;
     Ok(head.map(|head| head.map(|head| head.contents)))
 }
 
@@ -260,7 +278,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_snapshot_that_cannot_take_its_place_goes() {
+    fn a_snapshot_that_cannot_be_renamed_is_deleted() {
         let dir = tempfile::tempdir().unwrap();
         let (new, path) = (dir.path().join(UNFINISHED), dir.path().join(SNAPSHOT));
         fs::create_dir(&path).unwrap();

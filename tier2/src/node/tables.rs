@@ -1,16 +1,16 @@
-//! The tables of one node: its partitions, and which content is where.
+//! The tables of one node: its partitions, and a directory of contents.
 //!
 //! Invariants:
-//! - a content is in at most one slot of a serving partition, at the home of its length vector, and in at most one
-//!   of an incoming partition;
-//! - a comparable entry is in the bucket of each of its band keys, and every list of a bucket is in
-//!   order of insertion;
-//! - all members of a run have the run's center, and none is a center itself.
+//! - A content is in at most one slot of a serving partition, at the home of its length vector. It is in at
+//!   most one slot of an incoming partition.
+//! - A comparable entry is in the bucket of each of its band keys. Every list of a bucket is in order of
+//!   insertion.
+//! - All members of a run have the center of the run, and no member is a center.
 
-mod outgoing;
-mod stored;
+mod partition_drop;
+mod persistence;
 
-pub(crate) use stored::Numbers;
+pub(crate) use persistence::TableNumbers;
 
 use std::hash::BuildHasher;
 use std::sync::Arc;
@@ -24,19 +24,20 @@ use doppel_protocol::index_node::{HostedPartition, Hosting};
 use hashbrown::{HashMap, HashSet, HashTable};
 
 use super::bands::{self, BandKeys};
-use super::columns::{Center, Entry, FIRST_INSERT_SEQ, Record};
+use super::columns::{Center, Entry, FIRST_INSERT_SEQ, SignatureRecord};
 use super::local_index::LocalIndex;
-use super::partition::{Partition, State};
+use super::partition::{Partition, PartitionState};
 use crate::seed::{BandSeed, Seeded};
 
-/// Insertion sequences and query orders are numbered anew above this; what one pass adds is far less than what is left.
+/// Above this, insertion sequences and query orders are numbered anew. A pass adds far less than what is
+/// left.
 const NUMBERS_MAX: u32 = u32::MAX - (1 << 28);
 
-/// Query orders start here; 0 is that of entries that were never searched for, 1 of those searched for before the
-/// tables were made.
+/// Smallest query order of a search. 0 is for entries without a search, 1 for entries that were searched for
+/// before the tables were made.
 const FIRST_QUERY_ORDER: u32 = 2;
 
-/// Where an entry is.
+/// The place of an entry on its node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct EntryRef {
     pub(crate) partition: LocalIndex,
@@ -47,10 +48,10 @@ pub(crate) struct EntryRef {
 pub(crate) struct Tables {
     pub(crate) policy: Policy,
     lexicon: Arc<Lexicon>,
-    /// The place here of each partition that serves.
+    /// Index of each serving partition.
     local: HashMap<PartitionId, LocalIndex, Seeded>,
     pub(crate) partitions: Vec<Partition>,
-    /// Where each content is.
+    /// The directory: the entry of each content.
     pub(crate) contents: HashTable<EntryRef>,
     /// Insertion sequences of the entries that are centers.
     centers: HashSet<InsertSeq, Seeded>,
@@ -58,14 +59,14 @@ pub(crate) struct Tables {
     band_seed: BandSeed,
     next_insert_seq: InsertSeq,
     pub(super) next_query_order: u32,
-    /// An entry could not be taken out of the bands.
-    unclean: bool,
-    /// Scratch: the bitmap of what is inserted.
+    /// Whether the candidate tables contain a removed entry.
+    has_leftovers: bool,
+    /// Scratch memory for the bitmap of an inserted content.
     bitmap: Vec<u64>,
 }
 
 impl Tables {
-    /// No partitions.
+    /// Creates tables without partitions.
     pub(crate) fn new(policy: Policy, lexicon: Arc<Lexicon>) -> Self {
         Self {
             policy,
@@ -78,33 +79,38 @@ impl Tables {
             band_seed: BandSeed::new(),
             next_insert_seq: FIRST_INSERT_SEQ,
             next_query_order: FIRST_QUERY_ORDER,
-            unclean: false,
+            has_leftovers: false,
             bitmap: Vec::new(),
         }
     }
 
-    /// Empty partitions in the place of these that serve, for tables that are made anew.
-    pub(crate) fn anew(&self) -> Self {
+    /// Creates empty partitions like the serving ones, for rebuilding the tables.
+    pub(crate) fn empty_copy(&self) -> Self {
         let mut new = Self::new(self.policy, Arc::clone(&self.lexicon));
         let dimensions = self.lexicon.dimensions();
         for partition in self.serving() {
             let hosted = HostedPartition { id: partition.id, bounds: partition.bounds };
-            let at = new.add_partition(hosted, State::Serving, dimensions);
+            let at = new.add_partition(hosted, PartitionState::Serving, dimensions);
             let count = &mut new.partitions[at.index()];
             (count.received, count.comparisons) = (partition.received, partition.comparisons);
         }
-        new.find_partitions();
+        new.index_partitions();
         new
     }
 
-    /// Words to sub-dictionaries.
+    /// The map from words to sub-dictionaries.
     pub(crate) fn lexicon(&self) -> &Lexicon {
         &self.lexicon
     }
 
-    fn add_partition(&mut self, hosted: HostedPartition, state: State, dimensions: usize) -> LocalIndex {
+    fn add_partition(
+        &mut self,
+        hosted: HostedPartition,
+        state: PartitionState,
+        dimensions: usize,
+    ) -> LocalIndex {
         let new = Partition::new(hosted, state, dimensions);
-        match self.partitions.iter().position(|partition| partition.state == State::Free) {
+        match self.partitions.iter().position(|partition| partition.state == PartitionState::Free) {
             Some(free) => {
                 self.partitions[free] = new;
                 free.into()
@@ -116,68 +122,70 @@ impl Tables {
         }
     }
 
-    /// Has these partitions and no others: what is missing is added empty, what was filled for this plan serves, and the
-    /// rest goes. Nothing is noted as changed any more.
-    pub(crate) fn host(&mut self, hosting: &Hosting, anew: bool) {
+    /// Hosts these partitions and no others. Missing partitions are added empty, incoming ones may now serve,
+    /// and all others become outgoing. No partition notes changes any more.
+    pub(crate) fn host(&mut self, hosting: &Hosting, resets_load: bool) {
         let among =
             |hosted: &[HostedPartition], id: PartitionId| hosted.iter().any(|partition| partition.id == id);
-        let mut there: HashSet<PartitionId, Seeded> = HashSet::default();
+        let mut existing: HashSet<PartitionId, Seeded> = HashSet::default();
         for partition in &mut self.partitions {
             let (serves, comes) =
                 (among(&hosting.serving, partition.id), among(&hosting.incoming, partition.id));
             partition.state = match partition.state {
-                State::Serving | State::Incoming if serves => State::Serving,
-                State::Incoming if comes => State::Incoming,
-                State::Serving | State::Incoming => State::Outgoing,
+                PartitionState::Serving | PartitionState::Incoming if serves => PartitionState::Serving,
+                PartitionState::Incoming if comes => PartitionState::Incoming,
+                PartitionState::Serving | PartitionState::Incoming => PartitionState::Outgoing,
                 other => other,
             };
-            if matches!(partition.state, State::Serving | State::Incoming) {
-                there.insert(partition.id);
+            if matches!(partition.state, PartitionState::Serving | PartitionState::Incoming) {
+                existing.insert(partition.id);
             }
             partition.changed = None;
-            if anew {
+            if resets_load {
                 (partition.received, partition.comparisons) = (0, 0);
             }
         }
         let dimensions = hosting.lexicon.dimensions();
-        for hosted in hosting.serving.iter().filter(|hosted| !there.contains(&hosted.id)) {
-            self.add_partition(*hosted, State::Serving, dimensions);
+        for hosted in hosting.serving.iter().filter(|hosted| !existing.contains(&hosted.id)) {
+            self.add_partition(*hosted, PartitionState::Serving, dimensions);
         }
-        for hosted in hosting.incoming.iter().filter(|hosted| !there.contains(&hosted.id)) {
-            self.add_partition(*hosted, State::Incoming, hosting.incoming_dimensions);
+        for hosted in hosting.incoming.iter().filter(|hosted| !existing.contains(&hosted.id)) {
+            self.add_partition(*hosted, PartitionState::Incoming, hosting.incoming_dimensions);
         }
         self.lexicon = Arc::clone(&hosting.lexicon);
-        self.find_partitions();
+        self.index_partitions();
     }
 
-    fn find_partitions(&mut self) {
-        let serving = (0..).zip(&self.partitions).filter(|(_, one)| one.state == State::Serving);
+    fn index_partitions(&mut self) {
+        let serving = (0..).zip(&self.partitions).filter(|(_, one)| one.state == PartitionState::Serving);
         self.local = serving.map(|(index, partition)| (partition.id, LocalIndex(index))).collect();
     }
 
-    /// The place here of a partition that serves.
+    /// The index of a serving partition.
     #[inline]
     pub(crate) fn local(&self, id: PartitionId) -> Option<LocalIndex> {
         self.local.get(&id).copied()
     }
 
-    /// The place here of a partition that is being filled.
+    /// The index of a partition that is being filled.
     pub(crate) fn incoming(&self, id: PartitionId) -> Option<LocalIndex> {
-        let comes = |partition: &Partition| partition.id == id && partition.state == State::Incoming;
+        let comes = |partition: &Partition| partition.id == id && partition.state == PartitionState::Incoming;
         self.partitions.iter().position(comes).map(LocalIndex::from)
     }
 
-    /// The serving partition whose box has these lengths.
+    /// The serving partition whose box contains these lengths.
     pub(crate) fn home(&self, lengths: &LengthVector) -> Option<LocalIndex> {
-        let has =
-            |partition: &Partition| partition.state == State::Serving && partition.bounds.contains(lengths);
+        let has = |partition: &Partition| {
+            partition.state == PartitionState::Serving && partition.bounds.contains(lengths)
+        };
         self.partitions.iter().position(has).map(LocalIndex::from)
     }
 
-    /// The serving partitions that can have a near-duplicate.
+    /// The serving partitions that can contain a near-duplicate.
     pub(crate) fn probed(&self, space: &BoundingSpace) -> impl Iterator<Item = LocalIndex> {
-        let meets =
-            |partition: &Partition| partition.state == State::Serving && space.meets(&partition.bounds);
+        let meets = |partition: &Partition| {
+            partition.state == PartitionState::Serving && space.meets(&partition.bounds)
+        };
         (0..)
             .zip(&self.partitions)
             .filter(move |(_, partition)| meets(partition))
@@ -186,33 +194,34 @@ impl Tables {
 
     /// Whether partitions come or go.
     pub(crate) fn is_changing(&self) -> bool {
-        let rests = |partition: &Partition| matches!(partition.state, State::Serving | State::Free);
+        let rests =
+            |partition: &Partition| matches!(partition.state, PartitionState::Serving | PartitionState::Free);
         !self.partitions.iter().all(|partition| rests(partition) && partition.changed.is_none())
     }
 
-    /// The partitions that serve.
+    /// The serving partitions.
     pub(crate) fn serving(&self) -> impl Iterator<Item = &Partition> + '_ {
-        self.partitions.iter().filter(|partition| partition.state == State::Serving)
+        self.partitions.iter().filter(|partition| partition.state == PartitionState::Serving)
     }
 
-    /// Every content of the serving partitions.
+    /// The entries of all serving partitions.
     pub(crate) fn entries(&self) -> impl Iterator<Item = EntryRef> + '_ {
-        let serves = |entry: &&EntryRef| self.partition(**entry).state == State::Serving;
+        let serves = |entry: &&EntryRef| self.partition(**entry).state == PartitionState::Serving;
         self.contents.iter().filter(serves).copied()
     }
 
-    /// Contents of the serving partitions.
+    /// Number of contents in the serving partitions.
     pub(crate) fn len(&self) -> usize {
         self.serving().map(|partition| partition.columns.len()).sum()
     }
 
-    /// Stores a content that is not stored yet in a partition of this node, as the youngest entry.
+    /// Stores a new content in a partition of this node, as the youngest entry.
     pub(crate) fn insert(
         &mut self,
         (partition, lengths): (LocalIndex, LengthVector),
         page: PageId,
         signature: &Signature,
-        record: Record,
+        record: SignatureRecord,
     ) -> EntryRef {
         let mut bitmap = std::mem::take(&mut self.bitmap);
         bitmap.clear();
@@ -230,12 +239,12 @@ impl Tables {
         let slot = self.partitions[partition.index()].insert(&entry, &band_keys);
         self.bitmap = bitmap;
         let entry = EntryRef { partition, slot };
-        self.note_content(entry);
+        self.add_content(entry);
         entry
     }
 
-    /// An entry is to be found by its content.
-    fn note_content(&mut self, entry: EntryRef) {
+    /// Adds an entry to the directory of contents.
+    fn add_content(&mut self, entry: EntryRef) {
         let (hasher, partitions) = (&self.hasher, &self.partitions);
         let hash = |entry: &EntryRef| {
             hasher.hash_one(partitions[entry.partition.index()].columns.content(entry.slot))
@@ -243,8 +252,8 @@ impl Tables {
         self.contents.insert_unique(hash(&entry), entry, hash);
     }
 
-    /// The entry begins anew with another first page: what was said about it was said of the page that
-    /// leaves.
+    /// Makes an entry begin anew with another first page. What is known about the entry holds for the page
+    /// that leaves.
     pub(crate) fn renew(&mut self, entry: EntryRef, band_keys: &BandKeys, page: PageId) {
         self.centers.remove(&self.insert_seq(entry));
         let insert_seq = self.take_insert_seq();
@@ -252,10 +261,10 @@ impl Tables {
         partition.bands.remove(band_keys, entry.slot, &partition.columns);
         partition.columns.renew(entry.slot, insert_seq, page);
         partition.bands.insert(band_keys, entry.slot);
-        partition.note(entry.slot);
+        partition.note_change(entry.slot);
     }
 
-    /// The entry goes.
+    /// Removes an entry.
     pub(crate) fn remove(&mut self, entry: EntryRef, band_keys: &BandKeys) {
         self.forget(entry);
         let partition = self.partition_mut(entry);
@@ -263,16 +272,16 @@ impl Tables {
         partition.columns.remove(entry.slot);
     }
 
-    /// The entry goes, and nobody knows its band keys any more: its slot stays behind, unseen, until the tables
-    /// are made anew.
+    /// Removes an entry whose band keys are unknown. Its slot stays in use, but no search finds it, until the
+    /// tables are rebuilt.
     pub(crate) fn abandon(&mut self, entry: EntryRef) {
         self.forget(entry);
-        self.partition_mut(entry).columns.bury(entry.slot);
-        self.unclean = true;
+        self.partition_mut(entry).columns.hide(entry.slot);
+        self.has_leftovers = true;
     }
 
     fn forget(&mut self, entry: EntryRef) {
-        self.partition_mut(entry).note(entry.slot);
+        self.partition_mut(entry).note_change(entry.slot);
         self.centers.remove(&self.insert_seq(entry));
         let content = self.partition(entry).columns.content(entry.slot);
         if let Ok(found) = self.contents.find_entry(self.hasher.hash_one(content), |p| *p == entry) {
@@ -280,13 +289,13 @@ impl Tables {
         }
     }
 
-    /// Where a content is.
+    /// The entry of a content in the serving partitions.
     pub(crate) fn find(&self, content: ContentHash) -> Option<EntryRef> {
-        self.find_in(State::Serving, content)
+        self.find_in(PartitionState::Serving, content)
     }
 
-    /// Where a content is among the partitions of a state.
-    pub(crate) fn find_in(&self, state: State, content: ContentHash) -> Option<EntryRef> {
+    /// The entry of a content in partitions of this state.
+    pub(crate) fn find_in(&self, state: PartitionState, content: ContentHash) -> Option<EntryRef> {
         let same = |entry: &EntryRef| {
             let partition = self.partition(*entry);
             partition.columns.content(entry.slot) == content && partition.state == state
@@ -308,29 +317,29 @@ impl Tables {
         let partition = self.partition_mut(entry);
         let old = partition.columns.center(entry.slot);
         if old.is_entry() && old.insert_seq != center.insert_seq {
-            partition.bands.loosen(band_keys, entry.slot, &partition.columns);
+            partition.bands.leave_run(band_keys, entry.slot, &partition.columns);
         }
         partition.columns.set_center(entry.slot, center);
         partition.columns.set_second_center(entry.slot, second);
-        partition.note(entry.slot);
+        partition.note_change(entry.slot);
     }
 
-    /// The entry is somebody's center from now on.
+    /// Makes an entry a center, and takes it out of its run.
     pub(crate) fn set_is_center(&mut self, entry: EntryRef, band_keys: &BandKeys) {
         let partition = self.partition_mut(entry);
-        partition.bands.loosen(band_keys, entry.slot, &partition.columns);
-        self.keep_center(entry);
+        partition.bands.leave_run(band_keys, entry.slot, &partition.columns);
+        self.mark_center(entry);
     }
 
-    /// The entry is somebody's center, and in no run.
-    pub(crate) fn keep_center(&mut self, entry: EntryRef) {
+    /// Marks an entry as a center. It must not be in a run.
+    pub(crate) fn mark_center(&mut self, entry: EntryRef) {
         self.centers.insert(self.insert_seq(entry));
         let partition = self.partition_mut(entry);
         partition.columns.set_is_center(entry.slot);
-        partition.note(entry.slot);
+        partition.note_change(entry.slot);
     }
 
-    /// Whether there was a center, and it has left.
+    /// Whether this names a center that has left.
     #[inline]
     pub(crate) fn has_left(&self, center: Center) -> bool {
         center.is_entry() && !self.centers.contains(&center.insert_seq)
@@ -340,16 +349,17 @@ impl Tables {
         self.partition(entry).columns.insert_seq(entry.slot)
     }
 
-    /// Whether the entry of that insertion sequence is still in a place.
+    /// Whether the entry with this insertion sequence still exists, in a serving partition.
     pub(crate) fn is_alive(&self, entry: EntryRef, insert_seq: InsertSeq) -> bool {
         let partition = self.partitions.get(entry.partition.index());
-        partition
-            .is_some_and(|p| p.state == State::Serving && p.columns.has_insert_seq(entry.slot, insert_seq))
+        partition.is_some_and(|p| {
+            p.state == PartitionState::Serving && p.columns.has_insert_seq(entry.slot, insert_seq)
+        })
     }
 
-    /// Whether the numbers run out or slots were left behind.
-    pub(crate) fn want_renewal(&self) -> bool {
-        self.unclean || self.next_insert_seq.0 > NUMBERS_MAX || self.next_query_order > NUMBERS_MAX
+    /// Whether the tables have to be rebuilt, because numbers run out or slots were left behind.
+    pub(crate) fn is_renewal_due(&self) -> bool {
+        self.has_leftovers || self.next_insert_seq.0 > NUMBERS_MAX || self.next_query_order > NUMBERS_MAX
     }
 
     pub(crate) fn band_keys(&self, signature: &Signature) -> BandKeys {
@@ -361,7 +371,7 @@ impl Tables {
         &self.partitions[entry.partition.index()]
     }
 
-    /// No entry has a center any more, as if none had been searched for.
+    /// Takes the center from every entry, as if no search had been made.
     pub(crate) fn forget_centers(&mut self) {
         let entries: Vec<EntryRef> = self.entries().collect();
         for entry in entries {

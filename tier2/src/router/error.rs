@@ -1,4 +1,4 @@
-//! Why the router cannot go on.
+//! Errors of the router.
 
 use doppel_model::NodeId;
 use doppel_partitioning::MappingError;
@@ -7,7 +7,7 @@ use doppel_protocol::{IndexError, IndexStateError, RebalanceError, SourceError};
 
 use crate::error::Error;
 
-/// Why something is not done.
+/// Why the router could not complete an operation.
 #[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum RouterError {
     #[error("node {0}: {1}")]
@@ -18,8 +18,8 @@ pub(crate) enum RouterError {
     Mapping(#[from] MappingError),
     #[error(transparent)]
     State(#[from] IndexStateError),
-    /// The plan is another one than at the beginning.
-    #[error("the plan changes all the time")]
+    /// The plan changed during every attempt.
+    #[error("the plan changed during every attempt; try again later")]
     Replanned,
     #[error("the index is stopping")]
     Stopping,

@@ -1,9 +1,14 @@
-//! Nodes that were started anew, or lack orders that are not sent any more, are told what they must have.
+//! Feeding: the router tells nodes which contents they must store.
 //!
-//! All contents of a range are offered to all nodes first: a node that has the signature, in its file or since before,
-//! takes the content. What no node has is fetched. To nodes that have taken up a snapshot, only the contents of pages that
-//! have changed since are offered, where the log of the range tells which. Then the node's position is that of the last order that is not sent
-//! any more: the contents are at least as new, and what follows is sent as always.
+//! A node needs feeding after it was started anew, or if it lacks orders that the router can no longer send.
+//! The router offers all contents of a range to all nodes, node by node. A node takes a content if it still
+//! has the signature, in memory or in its file. The router fetches the other contents from tier 1.
+//!
+//! A node that was restored from a snapshot needs less. If the log of the range reaches back to the snapshot,
+//! the router offers only the contents of pages that have changed since.
+//!
+//! At the end, the node's position in the range is that of the last order that will not be sent again. Its
+//! contents are at least as new as that order. Later orders arrive as usual.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
@@ -20,23 +25,23 @@ use doppel_protocol::{CONTENTS_MAX, LogPosition, PageRange, SIGNATURES_MAX};
 
 use super::{Router, RouterError, hosted, lock, version};
 
-/// Pages and what they have.
+/// Pages and the content of each.
 type Contents = Vec<(PageId, ContentHash)>;
 
-/// A node that was told what it has.
-struct Told {
+/// A node that was told what to host and may need feeding.
+struct NodeToFeed {
     node: NodeId,
     incarnation: Incarnation,
-    /// The ranges that have to feed it, and the moment of each that it has taken up.
+    /// Ranges that have to feed the node. For each, the moment that the node has restored from its snapshot.
     unfed_ranges: BTreeMap<RangeId, Option<LogPosition>>,
 }
 
 impl Router {
-    /// Tells the nodes that need it what they have, and feeds those that have forgotten it.
-    pub(crate) fn feed_lost(&self) -> Result<(), RouterError> {
+    /// Tells every lost node what to host, and has the ranges feed the nodes that lack their contents.
+    pub(crate) fn feed_lost_nodes(&self) -> Result<(), RouterError> {
         self.state.check()?;
         let ranges = self.source.ranges()?;
-        let mut told: Vec<Told> = Vec::new();
+        let mut nodes: Vec<NodeToFeed> = Vec::new();
         for handle in self.nodes.iter().filter(|handle| lock(&handle.incarnation).is_none()) {
             let node = handle.id;
             let failed = |error| RouterError::Node(node, error);
@@ -51,25 +56,25 @@ impl Router {
                 if self.needs_feeding(*range, &applied) {
                     unfed_ranges.insert(*range, applied.resumed);
                 }
-                handle.told(&applied);
+                handle.record_applied(&applied);
             }
             handle.drops.store(true, Ordering::Relaxed);
-            told.push(Told { node, incarnation, unfed_ranges });
+            nodes.push(NodeToFeed { node, incarnation, unfed_ranges });
         }
         for PageRange { range, epoch, ordered, .. } in &ranges {
-            if told.iter().any(|node| node.unfed_ranges.contains_key(range)) {
-                self.feed_range(*range, (*epoch, *ordered), &told)?;
+            if nodes.iter().any(|node| node.unfed_ranges.contains_key(range)) {
+                self.feed_range(*range, (*epoch, *ordered), &nodes)?;
             }
         }
-        for Told { node, incarnation, .. } in told {
+        for NodeToFeed { node, incarnation, .. } in nodes {
             *lock(&self.handle(node).incarnation) = Some(incarnation);
         }
-        // What a node was told may be searched for again, and perhaps no pass comes.
+        // Nodes may have pages to search for again, and perhaps no pass follows that would take them.
         self.owes_repeats.store(true, Ordering::Relaxed);
         Ok(())
     }
 
-    /// What a node has under a plan, and what comes to it from the next one.
+    /// What a node has to host under `plan`, and the incoming partitions of the next plan.
     pub(super) fn hosting(
         &self,
         plan: &Plan,
@@ -89,49 +94,50 @@ impl Router {
         }
     }
 
-    /// Feeds the nodes that need it what a range has.
+    /// Feeds the contents of one range to the nodes that need them.
     fn feed_range(
         &self,
         range: RangeId,
         (epoch, ordered): (Epoch, u64),
-        told: &[Told],
+        nodes: &[NodeToFeed],
     ) -> Result<(), RouterError> {
         let index = self.fed_index(range, epoch, ordered);
-        let unfed = || told.iter().filter(|node| node.unfed_ranges.contains_key(&range));
-        let changed = self.changed(range, unfed())?;
-        for Told { node, incarnation, .. } in unfed() {
+        let unfed = || nodes.iter().filter(|node| node.unfed_ranges.contains_key(&range));
+        let changed = self.changed_pages(range, unfed())?;
+        for NodeToFeed { node, incarnation, .. } in unfed() {
             let begin = IngestBatch::Begin { range, epoch, changes: changed.is_some() };
-            self.give(*node, *incarnation, begin)?;
+            self.ingest(*node, *incarnation, begin)?;
             for pages in changed.iter().flat_map(|pages| pages.chunks(BATCH_MAX)) {
                 let changed = IngestBatch::Changed { range, pages: pages.to_vec() };
-                self.give(*node, *incarnation, changed)?;
+                self.ingest(*node, *incarnation, changed)?;
             }
         }
-        // The others have what is theirs: what they have is not fetched.
-        let mut lives: Vec<(NodeId, Incarnation)> =
-            told.iter().map(|node| (node.node, node.incarnation)).collect();
+        // The other nodes have their contents already. Offering contents to them too avoids fetching contents
+        // that they store.
+        let mut incarnations: Vec<(NodeId, Incarnation)> =
+            nodes.iter().map(|node| (node.node, node.incarnation)).collect();
         for handle in &self.nodes {
-            lives.extend(lock(&handle.incarnation).map(|incarnation| (handle.id, incarnation)));
+            incarnations.extend(lock(&handle.incarnation).map(|incarnation| (handle.id, incarnation)));
         }
-        lives.sort_by_key(|(node, _)| !unfed().any(|one| one.node == *node));
+        incarnations.sort_by_key(|(node, _)| !unfed().any(|one| one.node == *node));
         match changed {
-            Some(pages) => self.offer_of(range, &pages, &lives)?,
-            None => self.offer_all(range, &lives)?,
+            Some(pages) => self.offer_pages(range, &pages, &incarnations)?,
+            None => self.offer_all(range, &incarnations)?,
         }
-        for Told { node, incarnation, .. } in unfed() {
-            self.give(*node, *incarnation, IngestBatch::Fed { range, epoch, index })?;
+        for NodeToFeed { node, incarnation, .. } in unfed() {
+            self.ingest(*node, *incarnation, IngestBatch::Fed { range, epoch, index })?;
         }
         Ok(())
     }
 
-    /// The pages of a range that have changed since the moment that all of these nodes have taken up; none where there is
-    /// no such moment, or the log does not tell.
-    fn changed<'t>(
+    /// Pages of a range that have changed since the moment of the nodes' snapshots. `None` if the nodes have
+    /// restored different moments or none, or if the log does not reach back that far.
+    fn changed_pages<'t>(
         &self,
         range: RangeId,
-        mut unfed: impl Iterator<Item = &'t Told>,
+        mut unfed: impl Iterator<Item = &'t NodeToFeed>,
     ) -> Result<Option<Vec<PageId>>, RouterError> {
-        let resumed = |node: &Told| node.unfed_ranges.get(&range).copied().flatten();
+        let resumed = |node: &NodeToFeed| node.unfed_ranges.get(&range).copied().flatten();
         let Some(moment) = unfed.next().and_then(resumed) else { return Ok(None) };
         if !unfed.all(|node| resumed(node) == Some(moment)) {
             return Ok(None);
@@ -140,89 +146,94 @@ impl Router {
         if changed.is_none() {
             tracing::info!(
                 range = range.0,
-                "the log does not reach back to the snapshot; all contents are compared"
+                "the log does not reach back to the snapshot; feeding all contents of the range"
             );
         }
         Ok(changed)
     }
 
-    /// Offers the contents of these pages.
-    fn offer_of(
+    /// Offers the contents of these pages to the nodes.
+    fn offer_pages(
         &self,
         range: RangeId,
         pages: &[PageId],
-        lives: &[(NodeId, Incarnation)],
+        incarnations: &[(NodeId, Incarnation)],
     ) -> Result<(), RouterError> {
         let (mut read, mut fetched) = (0, 0);
-        for some in pages.chunks(CONTENTS_MAX) {
+        for chunk in pages.chunks(CONTENTS_MAX) {
             self.check_running()?;
-            let contents = self.source.contents_of(some)?;
+            let contents = self.source.contents_of(chunk)?;
             read += contents.len();
-            fetched += self.offer(contents, lives)?;
+            fetched += self.offer(contents, incarnations)?;
         }
         tracing::info!(
             range = range.0,
             changed = pages.len(),
             read,
             fetched,
-            "tier 2 knows what has changed in a range"
+            "fed the changed contents of a range to the nodes"
         );
         Ok(())
     }
 
-    /// Offers contents to these nodes in turn, and fetches what none of them has: so many.
-    fn offer(&self, contents: Contents, lives: &[(NodeId, Incarnation)]) -> Result<usize, RouterError> {
+    /// Offers contents to the nodes in turn, and fetches the contents that none of them takes. Returns the
+    /// number of fetched contents.
+    fn offer(
+        &self,
+        contents: Contents,
+        incarnations: &[(NodeId, Incarnation)],
+    ) -> Result<usize, RouterError> {
         let mut left = contents;
-        for (node, incarnation) in lives {
+        for (node, incarnation) in incarnations {
             if left.is_empty() {
                 break;
             }
             let claims = IngestBatch::Claims(left.clone());
-            let missing = self.give(*node, *incarnation, claims)?;
+            let missing = self.ingest(*node, *incarnation, claims)?;
             left = missing.into_iter().filter_map(|at| left.get(at as usize).copied()).collect();
         }
-        self.fetch(&left, lives)?;
+        self.fetch(&left, incarnations)?;
         Ok(left.len())
     }
 
-    /// Offers all contents of a range.
-    fn offer_all(&self, range: RangeId, lives: &[(NodeId, Incarnation)]) -> Result<(), RouterError> {
+    /// Offers all contents of a range to the nodes.
+    fn offer_all(&self, range: RangeId, incarnations: &[(NodeId, Incarnation)]) -> Result<(), RouterError> {
         let (mut after, mut read, mut fetched) = (None, 0, 0);
         loop {
             self.check_running()?;
             let page = self.source.contents(range, after, CONTENTS_MAX)?;
             let all = page.contents.len();
-            let missing = self.offer(page.contents, lives)?;
+            let missing = self.offer(page.contents, incarnations)?;
             fetched += missing;
             read += all - missing;
             after = page.next;
             if after.is_none() {
-                tracing::info!(range = range.0, read, fetched, "tier 2 knows the contents of a range");
+                tracing::info!(range = range.0, read, fetched, "fed the contents of a range to the nodes");
                 return Ok(());
             }
         }
     }
 
-    /// Fetches contents and stores them at home, where that is among these nodes.
-    fn fetch(&self, wanted: &Contents, lives: &[(NodeId, Incarnation)]) -> Result<(), RouterError> {
+    /// Fetches contents from tier 1, and stores those whose home is on one of these nodes.
+    fn fetch(&self, wanted: &Contents, incarnations: &[(NodeId, Incarnation)]) -> Result<(), RouterError> {
         let plan = self.plan();
-        for some in wanted.chunks(SIGNATURES_MAX.min(ENTRIES_MAX)) {
+        for chunk in wanted.chunks(SIGNATURES_MAX.min(ENTRIES_MAX)) {
             let mut by_node: Vec<Vec<(PageId, Arc<Signature>, Home)>> = vec![Vec::new(); self.nodes.len()];
-            for (page, signature) in self.signatures(some)? {
+            for (page, signature) in self.signatures(chunk)? {
                 let (node, home) = self.home(&plan, &signature);
                 by_node[node.index()].push((page, signature, home));
             }
-            for (node, incarnation) in lives {
-                for part in bounded(std::mem::take(&mut by_node[node.index()])) {
-                    self.give(*node, *incarnation, IngestBatch::Contents(part))?;
+            for (node, incarnation) in incarnations {
+                for part in split_by_size(std::mem::take(&mut by_node[node.index()])) {
+                    self.ingest(*node, *incarnation, IngestBatch::Contents(part))?;
                 }
             }
         }
         Ok(())
     }
 
-    /// The signatures of contents. Of the pages of a content, one is asked for; the others only if it has another
-    /// content by now.
+    /// Returns the signatures of contents. Of all pages with the same content, tier 1 is asked for the
+    /// signature of one. The others are asked only if that page has another content by now.
     fn signatures(
         &self,
         wanted: &[(PageId, ContentHash)],
@@ -230,14 +241,14 @@ impl Router {
         let mut known: HashMap<ContentHash, Arc<Signature>> = HashMap::new();
         let mut left: Vec<(PageId, ContentHash)> = wanted.to_vec();
         while !left.is_empty() {
-            let (mut asked, mut others) = (HashMap::new(), Vec::new());
+            let (mut requested, mut others) = (HashMap::new(), Vec::new());
             for (page, content) in left {
-                match asked.entry(content) {
+                match requested.entry(content) {
                     Entry::Occupied(_) => others.push((page, content)),
                     Entry::Vacant(free) => drop(free.insert(page)),
                 }
             }
-            let pages: Vec<PageId> = asked.values().copied().collect();
+            let pages: Vec<PageId> = requested.values().copied().collect();
             let signatures = self.source.signatures(&pages)?;
             known.extend(signatures.into_iter().flatten().map(|signature| (signature.content(), signature)));
             left = others.into_iter().filter(|(_, content)| !known.contains_key(content)).collect();
@@ -247,21 +258,22 @@ impl Router {
             match known.get(content) {
                 Some(signature) if signature.tokens() > 0 => found.push((*page, Arc::clone(signature))),
                 Some(_) => {}
-                None => tracing::debug!(%content, "no page has this content any more; it is left out"),
+                None => tracing::debug!(%content, "no page has this content any more; skipping it"),
             }
         }
         Ok(found)
     }
 
-    /// The node of a signature, and its home there.
+    /// Returns the node and the partition where a signature belongs.
     pub(super) fn home(&self, plan: &Plan, signature: &Signature) -> (NodeId, Home) {
         let lengths = plan.map().lexicon().lengths(signature);
-        let (node, partition) = Self::place(plan, plan.map().home(&lengths));
+        let (node, partition) = Self::assignment(plan, plan.map().home(&lengths));
         (node, Home { partition, lengths })
     }
 
-    /// Gives something to a node that may not be fed yet. Returns what the node lacks.
-    fn give(
+    /// Sends a batch to a node, which may not be fed yet. Returns the positions of the claims that the node
+    /// did not take.
+    fn ingest(
         &self,
         node: NodeId,
         incarnation: Incarnation,
@@ -270,32 +282,33 @@ impl Router {
         let handle = self.handle(node);
         let call = CallContext { plan: version(&self.plan()), incarnation };
         let ingested = handle.node.ingest(call, batch).map_err(|error| {
-            handle.is_lost_by(&error, incarnation);
+            handle.mark_lost_on(&error, incarnation);
             RouterError::Node(node, error)
         })?;
-        handle.ingested(&ingested);
+        handle.record_ingested(&ingested);
         Ok(ingested.missing)
     }
 
-    /// Stores pages that a node should have: it has missed an order. Returns those that tier 1 still has.
+    /// Stores pages that their nodes should have but lack, because an order was lost. Returns the pages that
+    /// still have the same content in tier 1.
     pub(super) fn store_missing(
         &self,
         plan: &Plan,
         pages: &[(PageId, ContentHash)],
     ) -> Result<Vec<(PageId, ContentHash)>, RouterError> {
         let mut stored = Vec::new();
-        for some in pages.chunks(SIGNATURES_MAX.min(ENTRIES_MAX)) {
-            let ids: Vec<PageId> = some.iter().map(|(page, _)| *page).collect();
+        for chunk in pages.chunks(SIGNATURES_MAX.min(ENTRIES_MAX)) {
+            let ids: Vec<PageId> = chunk.iter().map(|(page, _)| *page).collect();
             let signatures = self.source.signatures(&ids)?;
-            for ((page, content), signature) in some.iter().zip(signatures) {
+            for ((page, content), signature) in chunk.iter().zip(signatures) {
                 let Some(signature) = signature.filter(|s| s.content() == *content && s.tokens() > 0) else {
                     continue;
                 };
-                tracing::warn!(?page, "a page to search for was not in the index; it is now");
+                tracing::warn!(?page, "a page to search for was missing in the index; storing it");
                 let (node, home) = self.home(plan, &signature);
                 let batch = IngestBatch::Contents(vec![(*page, signature, home)]);
                 let ingested = self.call(node, plan, |node, call| node.ingest(call, batch))?;
-                self.handle(node).ingested(&ingested);
+                self.handle(node).record_ingested(&ingested);
                 stored.push((*page, *content));
             }
         }
@@ -303,8 +316,8 @@ impl Router {
     }
 }
 
-/// Parts that a call may bring.
-fn bounded(mut all: Vec<(PageId, Arc<Signature>, Home)>) -> Vec<Vec<(PageId, Arc<Signature>, Home)>> {
+/// Splits contents into parts that fit into a call.
+fn split_by_size(mut all: Vec<(PageId, Arc<Signature>, Home)>) -> Vec<Vec<(PageId, Arc<Signature>, Home)>> {
     let mut parts = Vec::new();
     while !all.is_empty() {
         let rest = all.split_off(fitting(all.iter().map(|one| one.1.as_bytes().len())));

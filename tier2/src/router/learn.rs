@@ -1,7 +1,7 @@
-//! A map that is learned anew from the present contents, and the moves that lead to it.
+//! Learning a new map from the stored contents, and the moves that it needs.
 //!
-//! Nearly every content has another home under another lexicon. Each part of the new map goes to the node that has most
-//! of its contents already, so that few contents change their node, too.
+//! Under another lexicon, nearly every content gets another home. Each part of the new map goes to the node
+//! that already stores most of its contents. Then few contents also change their node.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -11,27 +11,28 @@ use doppel_partitioning::{
     NextPlan, PARTITIONS_MAX, PartitionIndex, Plan, PlanChange, PlannedMove, fan_out_saved,
 };
 
-use super::stored_plan::LearnedFrom;
+use super::stored_plan::LearningBasis;
 use super::{Router, RouterError, sample};
 
-/// Contents a map is learned from, at most.
+/// Largest number of contents that a map is learned from.
 const SAMPLE_MAX: usize = 20_000;
 
-/// A map is learned when there are this many contents per wanted partition, and not for fewer in all.
+/// A map is learned once there are this many contents per partition, and at least [`CONTENTS_MIN`].
 const CONTENTS_PER_PARTITION: usize = 4;
+/// Smallest number of contents that a map is learned from.
 const CONTENTS_MIN: usize = 256;
 
-/// Contents that a map of so many partitions is learned from at least.
+/// Number of contents that are needed to learn a map of this many partitions.
 pub(crate) fn contents_min(partitions: u32) -> usize {
     CONTENTS_MIN.max(CONTENTS_PER_PARTITION * partitions as usize)
 }
 
-/// When and for what a map is learned, if it is learned now.
-pub(crate) fn learned_from(router: &Router) -> LearnedFrom {
-    LearnedFrom { contents: router.contents() as usize, partitions: router.config.wanted() }
+/// Basis of a map that would be learned now.
+pub(crate) fn learning_basis(router: &Router) -> LearningBasis {
+    LearningBasis { contents: router.contents() as usize, partitions: router.config.partitions_wanted() }
 }
 
-/// The plan of the next version, for the nodes that serve.
+/// Learns a map for the serving nodes. Returns the plan and its changes.
 pub(crate) fn learn(router: &Router) -> Result<NextPlan, RouterError> {
     let (present, by_node) = (router.plan(), router.node_contents());
     let sample = sample::take(router, SAMPLE_MAX)?;
@@ -39,11 +40,11 @@ pub(crate) fn learn(router: &Router) -> Result<NextPlan, RouterError> {
     let parts = serving.len() as u32;
     let map = present.map();
     let plan_version = map.version();
-    let each = router.config.wanted().div_ceil(parts).min(PARTITIONS_MAX as u32 / parts).max(1);
+    let each = router.config.partitions_wanted().div_ceil(parts).min(PARTITIONS_MAX as u32 / parts).max(1);
     let mut plan =
         Plan::learn(&sample, (parts, each), map.tau(), map.lexicon().dimensions(), plan_version + 1)?
             .after(&present);
-    // The sample's contents by new partition and present node.
+    // Number of the sample's contents, by new partition and present node.
     let mut flows: BTreeMap<(PartitionIndex, NodeId), u64> = BTreeMap::new();
     for signature in &sample {
         let to = plan.map().home(&plan.map().lexicon().lengths(signature));
@@ -90,8 +91,8 @@ pub(crate) fn learn(router: &Router) -> Result<NextPlan, RouterError> {
     Ok(NextPlan { plan, change })
 }
 
-/// Which of the serving nodes gets each part of a plan, which is a node of that plan: the pair with the most contents
-/// in common first.
+/// Assigns the parts of a plan to the serving nodes. In `plan`, each part is a node. The pair of part and
+/// node that share the most contents is assigned first.
 fn nodes_of_parts(
     plan: &Plan,
     flows: &BTreeMap<(PartitionIndex, NodeId), u64>,
@@ -111,6 +112,6 @@ fn nodes_of_parts(
         }
     }
     let mut rest = free.into_iter();
-    // There are as many parts as nodes.
+    // The plan has as many parts as there are serving nodes, so each part gets a node.
     nodes.into_iter().filter_map(|node| node.or_else(|| rest.next())).collect()
 }

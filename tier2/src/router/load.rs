@@ -1,4 +1,4 @@
-//! The load of each partition, and what the map saves.
+//! The load of each partition, and how much the map reduces the fan-out.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -10,12 +10,14 @@ use doppel_protocol::{LengthBox, LoadReport, PartitionLoad};
 
 use super::{Router, RouterError};
 
-/// How often it is asked for again while the plan changes.
+/// Number of attempts to measure the load while the plan changes.
 const TRIES: u32 = 200;
+/// Pause between two attempts.
 const PAUSE: std::time::Duration = std::time::Duration::from_millis(5);
 
 impl Router {
-    /// The load under the present plan, with the noise floors: the imbalance of as many contents dealt at random.
+    /// Measures the load under the present plan. The report also has the imbalance floors: the imbalance if
+    /// the same number of contents were distributed at random.
     pub(crate) fn load(&self) -> Result<LoadReport, RouterError> {
         for _ in 0..TRIES {
             match self.measure() {
@@ -30,17 +32,17 @@ impl Router {
         let plan = self.plan();
         let map = plan.map();
         let count = map.partitions();
-        let mut told: HashMap<PartitionId, HostedLoad> = HashMap::new();
+        let mut loads: HashMap<PartitionId, HostedLoad> = HashMap::new();
         let (mut by_node, mut file_bytes) = (vec![0; self.nodes.len()], 0);
         for (handle, contents) in self.nodes.iter().zip(&mut by_node) {
             let load = self.call(handle.id, &plan, |node, call| node.load(call))?;
             file_bytes += load.file_bytes;
             *contents = load.partitions.iter().map(|partition| partition.contents).sum();
-            told.extend(load.partitions.into_iter().map(|partition| (partition.id, partition)));
+            loads.extend(load.partitions.into_iter().map(|partition| (partition.id, partition)));
         }
         let mut partitions = Vec::with_capacity(count);
         for (assignment, bounds) in plan.assignments().iter().zip(map.bounds()) {
-            let Some(load) = told.get(&assignment.id) else { continue };
+            let Some(load) = loads.get(&assignment.id) else { continue };
             partitions.push(PartitionLoad {
                 partition: assignment.id,
                 node: assignment.node,
@@ -78,7 +80,8 @@ impl Router {
     }
 }
 
-/// Adds the noise floors. Every content is dealt to a partition and a node, so this takes a while.
+/// Adds the imbalance floors. The calculation assigns every content to a random partition and node, so it
+/// takes a while.
 fn with_floors(report: LoadReport) -> LoadReport {
     let contents = report.partitions.iter().map(|partition| partition.contents).sum();
     let floor = |parts: usize| MappingLoad::at_random(parts, contents).imbalance();

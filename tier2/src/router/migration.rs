@@ -1,18 +1,21 @@
-//! From one plan to the next while everything goes on (G7).
+//! Migration: changes from one plan to the next while the index goes on working (G7).
 //!
-//! Every partition of the next plan that is not there under the same id on the same node is filled beside the present
-//! ones, in steps between the passes. Passes go on under the present plan; when they change a content whose partition
-//! is being copied, its node notes that, and the content is copied again. When nothing is left to copy, the next plan is
-//! stored and takes the place of the present one between two passes. The partitions of before are dropped afterwards,
-//! in steps as well. So a split, a join, a move to another node and a map learned anew are one operation.
+//! The partitions of the next plan that no node has yet are filled beside the present partitions. The
+//! migration copies entries in steps between the passes, and passes go on under the present plan. If a pass
+//! changes a content of a partition that is being copied, its node notes the content, and the migration
+//! copies it again. When nothing is left to copy, the migration stores the next plan, and makes the switch to
+//! it between two passes. Afterwards the nodes drop the old partitions, also in steps. Splits, joins, moves
+//! to another node, and a map that is learned anew are therefore one operation.
 //!
-//! A crash leaves the one plan or the other to the next start, and the partitions are made from tier 1's contents at the
-//! next start. A migration that is cancelled, or loses a node, is given up: what came is dropped.
+//! After a crash, the next start finds either the one plan or the other, and builds its partitions from the
+//! contents of tier 1. If the operator cancels a migration, or a node is lost, the migration gives up: nodes
+//! drop the incoming partitions.
 //!
 //! Invariants:
-//! - nobody searches an incoming partition, nor an outgoing one;
-//! - at the switch, every content of a partition that goes is in exactly one that comes, its home under the next plan,
-//!   with the same pages and the same first page (its copies have named that one and nobody else).
+//! - No search reads an incoming or an outgoing partition.
+//! - At the switch, every content of an outgoing partition is in exactly one incoming partition, its home
+//!   under the next plan. It has the same pages and the same first page. The latter matters because copies of
+//!   a content name only its first page.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -26,50 +29,51 @@ use doppel_protocol::index_node::{
 };
 use doppel_protocol::{IndexStateError, RebalanceOutcome, RebalanceProgress, RebalanceRequest};
 
-use super::stored_plan::{self, LearnedFrom};
+use super::stored_plan::{self, LearningBasis};
 use super::{Router, RouterError, lock};
 
-/// If at most this many contents are left to copy again, they are copied and the switch is made before the next pass.
-const LAST_MAX: u64 = 8_192;
+/// The switch needs all changed contents copied before the next pass. It is made once at most this many are
+/// left.
+const SWITCH_CHANGES_MAX: u64 = 8_192;
 
 /// A change of the plan that is under way.
 #[derive(Debug)]
 pub(crate) struct Migration {
     next: Arc<Plan>,
-    learned: LearnedFrom,
-    /// Partitions that go, by their node.
-    sources: Vec<Source>,
-    /// The source that is being copied.
+    learned: LearningBasis,
+    /// The outgoing partitions of each node.
+    sources: Vec<OutgoingPartitions>,
+    /// Index of the source that is being copied.
     at: usize,
-    /// Partitions that come.
+    /// Node of each incoming partition.
     targets: HashMap<PartitionId, NodeId>,
     copied: u64,
     contents: u64,
     changed: u64,
-    /// The request that it is for.
+    /// The operator's request that this change carries out, if any.
     request: Option<RebalanceRequest>,
     began: Instant,
 }
 
-/// Partitions of one node that go.
+/// The outgoing partitions of one node.
 #[derive(Debug)]
-struct Source {
+struct OutgoingPartitions {
     node: NodeId,
     partitions: Vec<PartitionId>,
     from: EntriesFrom,
-    /// Number of the last answer with what has changed.
+    /// Number of the last answer with changed contents.
     changes: u64,
 }
 
 impl Migration {
-    /// Prepares the partitions that come.
+    /// Prepares the incoming partitions on their nodes.
     ///
     /// # Errors
-    /// When the plan is not one that can follow the present one, or a node does not answer.
+    /// Fails if the plan cannot follow the present one, or a node does not answer.
     pub(crate) fn begin(
         router: &Router,
         next: Plan,
-        learned: LearnedFrom,
+        learned: LearningBasis,
         request: Option<RebalanceRequest>,
     ) -> Result<Self, RouterError> {
         let present = router.plan();
@@ -86,17 +90,22 @@ impl Migration {
                 targets.insert(id, node);
             }
         }
-        let mut going: HashMap<NodeId, Vec<PartitionId>> = HashMap::new();
+        let mut outgoing: HashMap<NodeId, Vec<PartitionId>> = HashMap::new();
         for assignment in
             present.assignments().iter().filter(|assignment| !next.assignments().contains(assignment))
         {
-            going.entry(assignment.node).or_default().push(assignment.id);
+            outgoing.entry(assignment.node).or_default().push(assignment.id);
         }
-        let source = |(node, partitions)| Source { node, partitions, from: EntriesFrom::Start, changes: 0 };
-        let mut sources: Vec<Source> = going.into_iter().map(source).collect();
+        let source = |(node, partitions)| OutgoingPartitions {
+            node,
+            partitions,
+            from: EntriesFrom::Start,
+            changes: 0,
+        };
+        let mut sources: Vec<OutgoingPartitions> = outgoing.into_iter().map(source).collect();
         sources.sort_unstable_by_key(|source| source.node);
         let mut contents = 0;
-        for Source { node, partitions, .. } in &sources {
+        for OutgoingPartitions { node, partitions, .. } in &sources {
             let load = router.call(*node, &present, |node, call| node.load(call))?;
             let here = load.partitions.iter().filter(|load| partitions.contains(&load.id));
             contents += here.map(|load| load.contents).sum::<u64>();
@@ -123,7 +132,7 @@ impl Migration {
         Ok(this)
     }
 
-    /// Tells a node what it has, and what comes.
+    /// Tells a node which partitions to host under `plan`, and which come for the next plan.
     fn host(
         &self,
         router: &Router,
@@ -134,21 +143,21 @@ impl Migration {
         let handle = router.handle(node);
         handle.drops.store(true, Ordering::Relaxed);
         let known = *lock(&handle.incarnation);
-        // A router that has lost its place tells nodes nothing: they would begin anew for it.
+        // A router that is no longer in charge must not call `host`: nodes would start anew for it.
         let ranges = router.state.check().map_err(RouterError::from);
         let ranges = ranges.and_then(|()| router.source.ranges().map_err(RouterError::from));
         let hosted = ranges.and_then(|ranges| {
             let hosting = router.hosting(plan, node, (&self.next, incoming), &ranges);
             handle.node.host(hosting).map_err(|error| RouterError::Node(node, error))
         });
-        // A node that was not told, has not answered, or was started anew, is told again when all are back.
+        // If the node was not told, did not answer, or was started anew, the router tells it again later.
         if hosted.as_ref().ok() != known.as_ref() {
             *lock(&handle.incarnation) = None;
         }
         hosted.map(drop)
     }
 
-    /// The outcome of the request that it carries out, if there is one.
+    /// Outcome of the request that this change carries out. `None` if the change was not requested.
     pub(crate) fn outcome(
         &self,
         present: &Plan,
@@ -165,7 +174,7 @@ impl Migration {
         })
     }
 
-    /// The request that it is for.
+    /// The operator's request that this change carries out, if any.
     pub(crate) fn request(&self) -> Option<RebalanceRequest> {
         self.request
     }
@@ -181,14 +190,16 @@ impl Migration {
         }
     }
 
-    /// Copies some contents, or makes the switch; then whether the next plan is the present one.
+    /// Copies some contents, or makes the switch. After the switch, returns whether the next plan is now the
+    /// present one.
     ///
     /// # Errors
-    /// When a node does not answer, or the next plan cannot be stored now. The step is made again then.
+    /// Fails if a node does not answer, or if it is unknown whether the next plan is stored. The caller
+    /// repeats the step.
     pub(crate) fn step(&mut self, router: &Router) -> Result<Option<bool>, RouterError> {
         if let Some(source) = self.sources.get(self.at) {
             let page = self.entries(router, source, source.from)?;
-            self.place(router, &page)?;
+            self.store_copies(router, &page)?;
             self.copied += page.entries.len() as u64;
             match page.next {
                 Some(next) => self.sources[self.at].from = next,
@@ -197,7 +208,7 @@ impl Migration {
             return Ok(None);
         }
         let mut left = self.copy_changed(router)?;
-        if left > LAST_MAX {
+        if left > SWITCH_CHANGES_MAX {
             return Ok(None);
         }
         while left > 0 {
@@ -206,19 +217,24 @@ impl Migration {
         self.switch(router).map(Some)
     }
 
-    fn entries(&self, router: &Router, of: &Source, from: EntriesFrom) -> Result<EntriesPage, RouterError> {
+    fn entries(
+        &self,
+        router: &Router,
+        of: &OutgoingPartitions,
+        from: EntriesFrom,
+    ) -> Result<EntriesPage, RouterError> {
         let limit = router.config.step.min(ENTRIES_MAX);
         let request = EntriesRequest { partitions: of.partitions.clone(), from, limit };
         router.call(of.node, &router.plan(), |node, call| node.entries(call, request))
     }
 
-    /// Copies some contents again that changed; how many are left.
+    /// Copies some of the changed contents again. Returns how many are left.
     fn copy_changed(&mut self, router: &Router) -> Result<u64, RouterError> {
         let mut left = 0;
         for at in 0..self.sources.len() {
             let source = &self.sources[at];
             let page = self.entries(router, source, EntriesFrom::Changes(source.changes))?;
-            self.place(router, &page)?;
+            self.store_copies(router, &page)?;
             self.changed += page.changed.len() as u64;
             left += page.left;
             if let Some(EntriesFrom::Changes(number)) = page.next {
@@ -228,12 +244,12 @@ impl Migration {
         Ok(left)
     }
 
-    /// Stores copies in the partitions that come, in the place of earlier ones.
-    fn place(&self, router: &Router, page: &EntriesPage) -> Result<(), RouterError> {
+    /// Stores copies in the incoming partitions, where they replace earlier copies.
+    fn store_copies(&self, router: &Router, page: &EntriesPage) -> Result<(), RouterError> {
         let mut by_node: HashMap<NodeId, Vec<(MovedEntry, Home)>> = HashMap::new();
         for entry in &page.entries {
             let lengths = self.next.map().lexicon().lengths(&entry.signature);
-            let (_, partition) = Router::place(&self.next, self.next.map().home(&lengths));
+            let (_, partition) = Router::assignment(&self.next, self.next.map().home(&lengths));
             if let Some(node) = self.targets.get(&partition) {
                 by_node.entry(*node).or_default().push((entry.clone(), Home { partition, lengths }));
             }
@@ -249,66 +265,77 @@ impl Migration {
             let replaced: Vec<ContentHash> = page.changed.clone();
             let batch = IngestBatch::Entries { replaced, entries };
             let ingested = router.call(node, &router.plan(), |node, call| node.ingest(call, batch))?;
-            router.handle(node).ingested(&ingested);
+            router.handle(node).record_ingested(&ingested);
         }
         Ok(())
     }
 
-    /// Stores the next plan and makes it the present one. When it cannot be stored, everything stays as it is: false.
+    /// Stores the next plan and makes it the present one. Returns `false` if the plan cannot be stored. Then
+    /// the present plan stays.
     ///
     /// # Errors
-    /// When it may be stored, or be another router's. Nothing has changed, and what was copied stays for the next try.
+    /// Fails if the plan may or may not be stored, or another router may be in charge. Nothing has changed
+    /// then, and the copies stay for the next attempt.
     fn switch(&self, router: &Router) -> Result<bool, RouterError> {
         let stored = stored_plan::store(&*router.state, &self.next, self.learned);
         if let Err(error @ IndexStateError::Unavailable(_)) = stored {
-            // Whatever becomes of this change, what is kept is to be the plan that is served.
+            // Even if this change is cancelled later, the stored plan must be the one that is served.
             router.plan_is_unsure.store(true, Ordering::Relaxed);
             return Err(error.into());
         }
         if let Err(error) = stored {
-            tracing::error!(%error, "the next plan cannot be stored; the present one stays");
+            tracing::error!(%error, "cannot store the next plan; keeping the present one");
             self.give_up(router);
-            // Not again at once: it would copy everything for nothing, for ever.
-            let mut mapped = lock(&router.mapped);
-            mapped.learned = Some(self.learned);
-            mapped.contents_when_planned = router.contents();
+            // A retry would copy everything again, and probably fail again. Wait until the contents have
+            // changed.
+            let mut map_history = lock(&router.map_history);
+            map_history.learned = Some(self.learned);
+            map_history.contents_when_planned = router.contents();
             return Ok(false);
         }
         for handle in &router.nodes {
             if let Err(error) = self.host(router, &self.next, handle.id, Vec::new()) {
-                tracing::warn!(node = %handle.id, %error, "a node has not heard of the next plan; it is told again");
+                tracing::warn!(
+                    node = %handle.id,
+                    %error,
+                    "cannot tell a node the next plan; trying again later"
+                );
             }
         }
         router.plan_is_unsure.store(false, Ordering::Relaxed);
         router.adopt(Arc::clone(&self.next), self.learned);
         let (plan_version, seconds) = (self.next.map().version(), self.began.elapsed().as_secs_f64());
         let (copied, again) = (self.copied, self.changed);
-        tracing::info!(plan_version, copied, again, seconds, "the next plan is the present one");
+        tracing::info!(plan_version, copied, again, seconds, "switched to the next plan");
         Ok(true)
     }
 
-    /// The present plan stays: what came goes again.
+    /// Keeps the present plan, and has the nodes drop the incoming partitions.
     pub(crate) fn give_up(&self, router: &Router) {
         let present = router.plan();
         for handle in &router.nodes {
             if let Err(error) = self.host(router, &present, handle.id, Vec::new()) {
-                tracing::warn!(node = %handle.id, %error, "a node has not heard that nothing comes; it is told again");
+                tracing::warn!(
+                    node = %handle.id,
+                    %error,
+                    "cannot tell a node that a plan change ended; trying again later"
+                );
             }
         }
     }
 }
 
 impl Router {
-    /// The next plan is the present one.
-    fn adopt(&self, plan: Arc<Plan>, learned: LearnedFrom) {
-        lock(&self.mapped).learned = Some(learned);
+    /// Makes the next plan the present one.
+    fn adopt(&self, plan: Arc<Plan>, learned: LearningBasis) {
+        lock(&self.map_history).learned = Some(learned);
         *self.plan.write().unwrap_or_else(PoisonError::into_inner) = plan;
         self.counts.reset();
-        // What a node had is not what it has.
+        // Each node now stores other contents, so ask for their numbers again.
         let range = lock(&self.positions).keys().next().copied().unwrap_or_default();
         for handle in &self.nodes {
             if let Ok(applied) = handle.node.applied(range) {
-                handle.told(&applied);
+                handle.record_applied(&applied);
             }
         }
     }

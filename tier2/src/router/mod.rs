@@ -1,26 +1,29 @@
-//! The router of tier 2: it has the plan, and sees the nodes through [`IndexNode`] alone.
+//! The router of tier 2. It owns the plan, and calls nodes only through [`IndexNode`].
 //!
-//! | module | what |
+//! | module | responsibility |
 //! |---|---|
-//! | `worker` | collects orders by count or age, makes passes |
-//! | `position` | which orders are accepted, and which are not sent any more |
-//! | `pass` | orders that are under way: store, search, answer; goes on where a failure left it |
-//! | `storing`, `search_queue`, `round` | puts and removals; searches that wait, by client; searches that are made together |
-//! | `feed` | tells a node that was started anew what it must have |
-//! | `snapshots` | when the nodes write what they have for the next start |
-//! | `probe` | a content that is not stored |
-//! | `scheduler`, `requests` | what changes the mapping next: what was begun, an operator's request, the load |
-//! | `migration` | from one plan to the next while everything goes on |
-//! | `planning`, `learn`, `sample` | the next plan |
-//! | `start`, `stored_plan`, `stored_requests` | the plan of a start; what is kept for the next one |
+//! | `worker` | collects orders by count or age, and makes passes |
+//! | `position` | which orders of a range are accepted, and which cannot be sent again |
+//! | `pass` | orders under way: store, search, answer; continues after a failure |
+//! | `storing`, `search_queue`, `round` | puts and removals; waiting searches; searches made together |
+//! | `feed` | tells a node which contents it must store |
+//! | `snapshots` | decides when nodes write snapshots for the next start |
+//! | `probe` | searches for a content that is not stored |
+//! | `scheduler`, `requests` | choose the next plan step: migration, request of an operator, or load |
+//! | `migration` | changes from one plan to the next |
+//! | `planning`, `learn`, `sample` | make the next plan |
+//! | `start`, `stored_plan`, `stored_requests` | the plan at a start, and what is stored for it |
 //! | `load` | load per partition |
 //!
-//! What is kept is in files, or in rows of the range that the router sits with: it has an [`IndexState`]. A router that has lost
-//! its place to another one stores nothing there, and tells no node what to have.
+//! An [`IndexState`] stores the plan and the requests: in files, or in rows of the range whose owner runs the
+//! router. A router that was replaced by another one stores nothing, and tells no node what to host.
 //!
-//! Invariants: an order is done when every node has acknowledged it, and one that fails is sent again before any that
-//! follows it; a page is stored before anything of its pass is searched for (G4); a pass is made under one plan; a node
-//! is called only in the incarnation that was fed; a plan is kept before any node has it.
+//! Invariants:
+//! - An order is done once every node has acknowledged it. A failed order is sent again before any later one.
+//! - A page is stored before any search of its pass starts (G4).
+//! - Each round of a pass uses one plan.
+//! - The router calls a node only in the incarnation that was fed.
+//! - A plan is stored before any node hosts it.
 
 mod error;
 mod feed;
@@ -44,7 +47,7 @@ mod storing;
 mod worker;
 
 #[cfg(any(test, feature = "simulation"))]
-pub(crate) mod any_plan;
+pub(crate) mod random_plan;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -57,42 +60,43 @@ use doppel_protocol::{ContentSource, IndexState, SourceError};
 
 pub(crate) use error::RouterError;
 pub(crate) use pass::Pass;
-pub(crate) use worker::{Message, work};
+pub(crate) use worker::{Message, run_worker};
 
 use crate::config::Config;
 use crate::error::Error;
 use migration::Migration;
-use position::Position;
+use position::RangePosition;
 use requests::Requests;
 use snapshots::Snapshots;
-use stored_plan::LearnedFrom;
+use start::InitialState;
+use stored_plan::LearningBasis;
 
-/// The plan, the nodes, and what is under way between them.
+/// The plan, the nodes, and everything that is under way between them.
 pub(crate) struct Router {
     pub(crate) config: Config,
-    /// Another one for every router, so that nodes forget what an earlier one has told them.
+    /// Random number of this router. A node that sees another number forgets what the earlier router told it.
     session: u64,
-    nodes: Vec<Handle>,
+    nodes: Vec<NodeHandle>,
     source: Arc<dyn ContentSource>,
-    /// Where the plan and the requests are kept.
+    /// Stores the plan and the requests.
     state: Arc<dyn IndexState>,
     plan: RwLock<Arc<Plan>>,
-    mapped: Mutex<Mapped>,
-    counts: Counts,
-    /// The change of the plan that is under way. Taken before the requests where both are.
+    map_history: Mutex<MapHistory>,
+    counts: SearchCounts,
+    /// The change of the plan that is under way. A thread that locks both locks this before `requests`.
     migration: Mutex<Option<Migration>>,
     requests: Mutex<Requests>,
-    positions: Mutex<BTreeMap<RangeId, Position>>,
+    positions: Mutex<BTreeMap<RangeId, RangePosition>>,
     snapshots: Mutex<Snapshots>,
-    /// A plan that did not follow may be kept all the same.
+    /// A plan may be stored that did not become the present one.
     plan_is_unsure: AtomicBool,
-    /// Orders handed over and not yet carried out.
+    /// Orders that were accepted and not yet carried out.
     waiting: AtomicUsize,
-    /// Orders carried out since the start.
+    /// Orders that were carried out since the start.
     done: AtomicU64,
-    /// A range was not there to take what nodes have for it.
+    /// A node has pages to search for again, and their range could not take them.
     owes_repeats: AtomicBool,
-    /// Steps that failed, since the last one that was made.
+    /// Number of steps that have failed since the last success.
     failures: AtomicUsize,
     /// The thread has nothing to do.
     resting: AtomicBool,
@@ -100,40 +104,40 @@ pub(crate) struct Router {
 }
 
 /// A node as the router knows it.
-struct Handle {
+struct NodeHandle {
     id: NodeId,
     node: Arc<dyn IndexNode>,
-    /// The incarnation that was fed; none where the node has to be told first what it has.
+    /// The incarnation that was fed. `None` if the node has to be told first what to host.
     incarnation: Mutex<Option<Incarnation>>,
-    /// Contents of its serving partitions, when they were last told.
+    /// Number of contents in its serving partitions, as last reported.
     contents: AtomicU64,
-    /// It may have something that no plan says it has.
+    /// The node may have partitions that no plan assigns to it.
     drops: AtomicBool,
-    /// It may have pages that are to be searched for again.
+    /// The node may have pages to search for again.
     repeats: AtomicBool,
 }
 
 /// How the present map came about.
 #[derive(Debug, Clone, Copy, Default)]
-struct Mapped {
-    /// When and for what it was learned.
-    learned: Option<LearnedFrom>,
-    /// Contents when a plan was last sought for the load, and none was found.
+struct MapHistory {
+    /// Basis on which the map was learned.
+    learned: Option<LearningBasis>,
+    /// Number of contents when the load was last checked and no better plan was found.
     contents_when_planned: u64,
-    /// What recent plans for the load have moved.
-    moved: Moved,
+    /// Contents that recent plans have moved.
+    moved: RecentMoves,
 }
 
-/// Contents that changed their node since there were `since` contents.
+/// Contents that changed their node since the collection had `since` contents.
 #[derive(Debug, Clone, Copy, Default)]
-struct Moved {
+struct RecentMoves {
     since: u64,
     contents: u64,
 }
 
-/// Searches made under the present plan, and partitions and nodes they were sent to.
+/// Searches made under the present plan, and the partitions and nodes that they were sent to.
 #[derive(Debug, Default)]
-struct Counts {
+struct SearchCounts {
     searches: AtomicU64,
     fan_out: AtomicU64,
     node_fan_out: AtomicU64,
@@ -144,18 +148,19 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Router {
-    /// Takes the plan that is kept, or the one to begin with. The nodes have to be [fed](Self::feed_lost) before they answer.
+    /// Opens a router with the stored plan, or with the initial one. The nodes have to be
+    /// [fed](Self::feed_lost_nodes) before they answer.
     ///
     /// # Errors
-    /// When the plan cannot be made, or it cannot be known now which one is kept.
+    /// Fails if no plan can be made, or if `state` cannot tell now which plan it stores.
     pub(crate) fn open(
         config: Config,
         nodes: Vec<Arc<dyn IndexNode>>,
         source: Arc<dyn ContentSource>,
         state: Arc<dyn IndexState>,
     ) -> Result<Self, Error> {
-        let (plan, learned, requests) = start::plan(&config, &*state)?;
-        let handle = |(id, node)| Handle {
+        let InitialState { plan, learned, requests } = start::load(&config, &*state)?;
+        let handle = |(id, node)| NodeHandle {
             id: NodeId(id),
             node,
             incarnation: Mutex::default(),
@@ -163,7 +168,7 @@ impl Router {
             drops: AtomicBool::new(false),
             repeats: AtomicBool::new(true),
         };
-        let begun = version(&plan);
+        let initial_plan = version(&plan);
         Ok(Self {
             nodes: (0..).zip(nodes).map(handle).collect(),
             config,
@@ -171,12 +176,12 @@ impl Router {
             source,
             state,
             plan: RwLock::new(Arc::new(plan)),
-            mapped: Mutex::new(Mapped { learned, ..Mapped::default() }),
-            counts: Counts::default(),
+            map_history: Mutex::new(MapHistory { learned, ..MapHistory::default() }),
+            counts: SearchCounts::default(),
             migration: Mutex::default(),
             requests: Mutex::new(requests),
             positions: Mutex::default(),
-            snapshots: Mutex::new(Snapshots::new(begun)),
+            snapshots: Mutex::new(Snapshots::new(initial_plan)),
             plan_is_unsure: AtomicBool::new(false),
             waiting: AtomicUsize::new(0),
             done: AtomicU64::new(0),
@@ -187,7 +192,7 @@ impl Router {
         })
     }
 
-    /// A number that no other router has.
+    /// Random number of this router, which no other router has.
     pub(crate) fn session(&self) -> u64 {
         self.session
     }
@@ -197,7 +202,7 @@ impl Router {
         Arc::clone(&self.plan.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Ends passes and steps that are under way.
+    /// Interrupts passes and steps that are under way.
     pub(crate) fn stop(&self) {
         self.stopping.store(true, Ordering::Relaxed);
     }
@@ -218,11 +223,11 @@ impl Router {
         lock(&self.requests)
     }
 
-    fn mapped(&self) -> Mapped {
-        *lock(&self.mapped)
+    fn map_history(&self) -> MapHistory {
+        *lock(&self.map_history)
     }
 
-    fn handle(&self, node: NodeId) -> &Handle {
+    fn handle(&self, node: NodeId) -> &NodeHandle {
         &self.nodes[node.index()]
     }
 
@@ -236,25 +241,22 @@ impl Router {
         self.check_running()?;
         let handle = self.handle(node);
         let Some(incarnation) = *lock(&handle.incarnation) else {
-            return Err(RouterError::Node(
-                node,
-                NodeError::Unavailable("it is still being told what it has".to_owned()),
-            ));
+            return Err(RouterError::Node(node, NodeError::Unavailable("it is still being fed".to_owned())));
         };
         let answer = call(&*handle.node, CallContext { plan: version(plan), incarnation });
         answer.map_err(|error| {
-            if handle.is_lost_by(&error, incarnation) {
-                tracing::warn!(%node, %error, "a node has to be told anew what it has");
+            if handle.mark_lost_on(&error, incarnation) {
+                tracing::warn!(%node, %error, "a node has lost its state; feeding it again");
             }
             RouterError::Node(node, error)
         })
     }
 
-    /// Marks the nodes that were started anew, and those that lack orders which are not sent any more.
+    /// Marks nodes as lost that were started anew, or that lack orders which cannot be sent again.
     pub(crate) fn check_nodes(&self) {
         let ranges = self.ranges();
         for (handle, range) in self.nodes.iter().flat_map(|handle| ranges.iter().map(move |r| (handle, *r))) {
-            // Whoever is to be told anew is not asked.
+            // A node that is marked already need not be asked.
             let Some(known) = *lock(&handle.incarnation) else { continue };
             let Ok(applied) = handle.node.applied(range) else { continue };
             if applied.incarnation != known || self.needs_feeding(range, &applied) {
@@ -263,45 +265,50 @@ impl Router {
         }
     }
 
-    /// Nodes that have to be told what they have.
-    pub(crate) fn has_lost(&self) -> bool {
+    /// Whether a node has to be told what to host.
+    pub(crate) fn has_lost_nodes(&self) -> bool {
         self.nodes.iter().any(|handle| lock(&handle.incarnation).is_none())
     }
 
-    /// Contents of every node, as last told.
+    /// Number of contents on each node, as last reported.
     fn node_contents(&self) -> Vec<u64> {
         self.nodes.iter().map(|handle| handle.contents.load(Ordering::Relaxed)).collect()
     }
 
-    /// All contents.
+    /// Number of contents on all nodes.
     fn contents(&self) -> u64 {
         self.node_contents().iter().sum()
     }
 
-    /// The node of a partition, and its name.
-    fn place(plan: &Plan, partition: PartitionIndex) -> (NodeId, PartitionId) {
+    /// The node of a partition, and its id.
+    fn assignment(plan: &Plan, partition: PartitionIndex) -> (NodeId, PartitionId) {
         let assignment = plan.assignments()[partition.index()];
         (assignment.node, assignment.id)
     }
 
-    /// Hands over what nodes say is to be searched for again, and has them forget it.
+    /// Hands over to their ranges the pages that nodes report as to be searched for again, and has the nodes
+    /// forget them.
     ///
     /// # Errors
-    /// When a node or tier 1 does not answer: they keep it.
-    pub(crate) fn take_repeats(&self) -> Result<(), RouterError> {
+    /// Fails if a node or tier 1 does not answer. Then the nodes keep the pages.
+    pub(crate) fn deliver_repeats(&self) -> Result<(), RouterError> {
         let (plan, ranges) = (self.plan(), self.ranges());
         for handle in self.nodes.iter().filter(|handle| handle.repeats.load(Ordering::Relaxed)) {
-            // What is new from here on says so again.
+            // Pages that are added from now on set the flag again.
             handle.repeats.store(false, Ordering::Relaxed);
             for range in &ranges {
-                let taken = self.take_repeats_of(*range, handle, &plan);
+                let taken = self.deliver_repeats_to(*range, handle, &plan);
                 if taken.is_err() {
                     handle.repeats.store(true, Ordering::Relaxed);
                 }
                 match taken {
-                    // The node keeps them, and no other range waits for this one.
+                    // The node keeps the pages. Other ranges need not wait for this one.
                     Err(RouterError::Source(SourceError::Unavailable(why))) => {
-                        tracing::debug!(range = range.0, why, "a range takes its pages later");
+                        tracing::debug!(
+                            range = range.0,
+                            why,
+                            "a range cannot take its repeats; trying later"
+                        );
                         self.owes_repeats.store(true, Ordering::Relaxed);
                     }
                     taken => taken?,
@@ -311,27 +318,27 @@ impl Router {
         Ok(())
     }
 
-    /// Tries again what a range was not there to take.
-    pub(super) fn take_owed_repeats(&self) {
+    /// Hands over again the pages that a range could not take before.
+    pub(super) fn deliver_owed_repeats(&self) {
         if self.owes_repeats.swap(false, Ordering::Relaxed)
-            && let Err(error) = self.take_repeats()
+            && let Err(error) = self.deliver_repeats()
         {
             self.owes_repeats.store(true, Ordering::Relaxed);
-            tracing::debug!(%error, "pages to be searched for again stay with their nodes");
+            tracing::debug!(%error, "cannot hand over repeats of nodes; trying later");
         }
     }
 
-    fn take_repeats_of(&self, range: RangeId, handle: &Handle, plan: &Plan) -> Result<(), RouterError> {
+    fn deliver_repeats_to(&self, range: RangeId, from: &NodeHandle, plan: &Plan) -> Result<(), RouterError> {
         loop {
-            let repeats = self.call(handle.id, plan, |node, call| node.repeats(call, range, 0))?;
+            let repeats = self.call(from.id, plan, |node, call| node.repeats(call, range, 0))?;
             let Some(last) = repeats.last().map(|repeat| repeat.number) else { return Ok(()) };
             self.source.repeat(range, repeats)?;
-            self.call(handle.id, plan, |node, call| node.acknowledge_repeats(call, range, last))?;
+            self.call(from.id, plan, |node, call| node.acknowledge_repeats(call, range, last))?;
         }
     }
 }
 
-impl Counts {
+impl SearchCounts {
     fn add(&self, partitions: u64, nodes: u64) {
         self.searches.fetch_add(1, Ordering::Relaxed);
         self.fan_out.fetch_add(partitions, Ordering::Relaxed);
@@ -345,20 +352,22 @@ impl Counts {
     }
 }
 
-impl Handle {
-    fn told(&self, applied: &Applied) {
+impl NodeHandle {
+    fn record_applied(&self, applied: &Applied) {
         self.contents.store(applied.contents, Ordering::Relaxed);
         self.repeats.fetch_or(applied.has_repeats, Ordering::Relaxed);
     }
 
-    /// It has taken contents in, and may have taken others from pages.
-    fn ingested(&self, ingested: &Ingested) {
+    /// Notes that the node has taken in contents. Its pages may have changed, so it may have pages to search
+    /// for again.
+    fn record_ingested(&self, ingested: &Ingested) {
         self.contents.store(ingested.contents, Ordering::Relaxed);
         self.repeats.store(true, Ordering::Relaxed);
     }
 
-    /// Whether a failure says that the node is not what it was; then it is told anew.
-    fn is_lost_by(&self, error: &NodeError, called: Incarnation) -> bool {
+    /// Marks the node as lost if the error shows that it is not in the state the router assumes. Returns
+    /// whether it is.
+    fn mark_lost_on(&self, error: &NodeError, called: Incarnation) -> bool {
         let lost = matches!(
             error,
             NodeError::WrongIncarnation { .. }
@@ -367,7 +376,7 @@ impl Handle {
                 | NodeError::NoPartition(_)
         );
         let mut present = lock(&self.incarnation);
-        // Another thread may have fed it meanwhile.
+        // Another thread may have fed the node meanwhile.
         let lost = lost && *present == Some(called);
         if lost {
             *present = None;
@@ -376,12 +385,11 @@ impl Handle {
     }
 }
 
-/// The version of a plan.
 fn version(plan: &Plan) -> PlanVersion {
     PlanVersion(plan.map().version())
 }
 
-/// The partitions of a plan that a node has.
+/// The partitions that a plan assigns to a node.
 fn hosted(plan: &Plan, node: NodeId) -> Vec<HostedPartition> {
     let all = plan.assignments().iter().zip(plan.map().bounds());
     let here = all.filter(|(assignment, _)| assignment.node == node);

@@ -1,12 +1,14 @@
-//! Passes: orders are stored, then searched for, then answered.
+//! Passes: the router stores orders, makes their searches, and delivers the answers.
 //!
-//! All puts and removals that have arrived come first, in order, then the searches (G4): whatever two pages arrive together, the later
-//! search finds both stored, on whatever nodes. The searches wait in a queue, in which clients are served in turn, and are made in rounds of
-//! limited cost. Between two rounds further orders are stored. So a page waits for one round and for its client's own pages, however much
-//! the pages of other clients cost.
+//! A pass first carries out all puts and removals that have arrived, in order, and makes the searches
+//! afterwards (G4). If two similar pages arrive together, the later search therefore finds both stored,
+//! whatever their nodes. The searches wait in a queue that serves clients in turn. They are made in rounds of
+//! limited cost, and between two rounds the router stores further orders. A page therefore waits for one
+//! round and for the other pages of its own client, but not for the pages of other clients.
 //!
-//! A pass keeps what it has. When a node or tier 1 fails, it is run again and goes on where it was. So no order is lost, and of each search
-//! there is one answer. Only searches that are void have none: their page has another content, or was asked for again.
+//! If a node or tier 1 fails, the pass keeps its results, and continues when it is run again. So no order is
+//! lost, and each search gets one answer. Only void searches get none: their page has another content by now,
+//! or was searched for again.
 
 use std::sync::atomic::Ordering;
 
@@ -14,44 +16,44 @@ use doppel_protocol::Orders;
 
 use super::round::Round;
 use super::search_queue::SearchQueue;
-use super::storing::Storing;
+use super::storing::StoreStage;
 use super::{Router, RouterError};
 
-/// The fewest searches of a round.
+/// Smallest size of a round after one that ended at its cost limit.
 const SEARCHES_MIN: usize = 64;
 
 /// Orders that are under way.
 #[derive(Default)]
 pub(crate) struct Pass {
-    storing: Option<Storing>,
+    storing: Option<StoreStage>,
     queue: SearchQueue,
     round: Option<Round>,
-    /// Searches of the next round. None for as many as a pass may have.
-    searches: Option<usize>,
+    /// Largest number of searches in the next round. `None` means `batch_max`.
+    round_max: Option<usize>,
 }
 
 impl Pass {
-    /// Whether searches wait or are made.
+    /// Whether searches are waiting or under way.
     pub(crate) fn has_searches(&self) -> bool {
         self.round.is_some() || self.queue.len() > 0
     }
 
-    /// Whether a node or tier 1 has failed, and a step has to be tried again before others.
+    /// Whether a node or tier 1 has failed, so that a step has to be repeated before any other.
     #[cfg(any(test, feature = "simulation"))]
     pub(crate) fn has_failed(&self) -> bool {
         self.storing.is_some() || self.round.is_some()
     }
 
-    /// Takes orders that are to be carried out now.
+    /// Accepts orders that [`store`](Self::store) then carries out.
     pub(crate) fn take(&mut self, router: &Router, orders: Orders) {
         debug_assert!(self.storing.is_none());
-        self.storing = Some(Storing::new(router, orders));
+        self.storing = Some(StoreStage::new(router, orders));
     }
 
-    /// Stores what was taken.
+    /// Stores the accepted orders.
     ///
     /// # Errors
-    /// When a node does not do its part now. It is called again then.
+    /// Fails if a node does not do its part now. The caller repeats the call.
     pub(crate) fn store(&mut self, router: &Router) -> Result<(), RouterError> {
         let Some(storing) = &mut self.storing else { return Ok(()) };
         let searches = storing.run(router, &mut self.queue)?;
@@ -60,16 +62,16 @@ impl Pass {
         Ok(())
     }
 
-    /// Makes one round of searches, if there are any.
+    /// Makes one round of searches, if any wait.
     ///
     /// # Errors
-    /// When a node or tier 1 does not do its part now. It is called again then.
+    /// Fails if a node or tier 1 does not do its part now. The caller repeats the call.
     pub(crate) fn search(&mut self, router: &Router) -> Result<(), RouterError> {
         let batch_max = router.config.batch_max;
         let round = match &mut self.round {
             Some(round) => round,
             None => {
-                let (taken, dropped) = self.queue.take(self.searches.unwrap_or(batch_max));
+                let (taken, dropped) = self.queue.take(self.round_max.unwrap_or(batch_max));
                 router.carried_out(dropped);
                 if taken.is_empty() {
                     return Ok(());
@@ -77,34 +79,35 @@ impl Pass {
                 self.round.insert(Round::new(router, taken))
             }
         };
-        let made = round.run(router)?;
+        let searches = round.run(router)?;
         self.round = None;
         let (mut done, mut not_begun) = (0, 0);
-        // From the last to the first, since each goes in front of those that follow.
-        for mut asked in made.into_iter().rev() {
-            let Some(begun) = asked.unfinished() else {
-                self.queue.answered(&asked);
+        // From the last to the first, since `give_back` puts each search in front of the others.
+        for mut pending in searches.into_iter().rev() {
+            let Some(begun) = pending.unfinished() else {
+                self.queue.note_answered(&pending);
                 done += 1;
                 continue;
             };
-            asked.forget_signature();
+            pending.forget_signature();
             if begun {
-                self.queue.postpone(asked);
+                self.queue.postpone(pending);
             } else {
-                self.queue.give_back(asked);
+                self.queue.give_back(pending);
                 not_begun += 1;
             }
         }
         router.carried_out(done);
-        // A round that is too long for its limit is planned, and sent to nodes, for nothing.
+        // Searches beyond the cost limit would be planned and sent to nodes in vain, so the next round is
+        // smaller.
         let next = (2 * done).clamp(SEARCHES_MIN, batch_max.max(SEARCHES_MIN));
-        self.searches = (not_begun > 0).then_some(next);
+        self.round_max = (not_begun > 0).then_some(next);
         Ok(())
     }
 }
 
 impl Router {
-    /// Counts orders that are done.
+    /// Counts orders as carried out.
     fn carried_out(&self, orders: usize) {
         self.done.fetch_add(orders as u64, Ordering::Relaxed);
         self.waiting.fetch_sub(orders, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! The next plan: as an operator requests it, or the load asks for it.
+//! Planning: computes the next plan, as an operator requests it or as the load demands it.
 
 use std::sync::Arc;
 
@@ -8,67 +8,74 @@ use doppel_partitioning::{
 use doppel_protocol::index_node::{NodeError, SampleRequest, Sampled};
 use doppel_protocol::{RebalanceError, RebalancePlan, RebalanceRequest};
 
-use super::requests::refused;
-use super::stored_plan::LearnedFrom;
-use super::stored_requests::Requested;
-use super::{Moved, Router, RouterError, learn, lock};
+use super::requests::to_rebalance_error;
+use super::stored_plan::LearningBasis;
+use super::stored_requests::StoredRequest;
+use super::{RecentMoves, Router, RouterError, learn, lock};
 
-/// Length vectors that a next plan is made from, at most.
+/// Largest number of length vectors that a plan is made from.
 const VECTORS_MAX: u64 = 200_000;
 
-/// How often a plan is begun again because another one took its place.
+/// Number of attempts to read the length vectors while the plan changes.
 const TRIES: u32 = 8;
 
-/// The count of what has moved begins again when the collection has grown by this part of it.
-const GROWTH: u64 = 5;
+/// The count of moved contents starts again when the collection has grown by one fifth.
+const GROWTH_PART: u64 = 5;
 
-/// When no plan was found, one is sought again after this part of the contents has come or gone.
-const NEWS: u64 = 50;
+/// If no better plan was found, the load is checked again after one fiftieth of the contents has come or
+/// gone.
+const CHANGED_PART: u64 = 50;
 
-/// Whether the load may ask for another plan. This is a quick estimate.
+/// Whether the load may require another plan. A quick estimate.
 pub(super) fn is_due(router: &Router) -> bool {
-    let (contents, mapped, plan) = (router.contents(), router.mapped(), router.plan());
-    let news = contents.abs_diff(mapped.contents_when_planned) * NEWS > contents;
-    news && plan.nodes() > 1 && settings(&plan, mapped.learned).is_due(&plan, &router.node_contents())
+    let (contents, map_history, plan) = (router.contents(), router.map_history(), router.plan());
+    let has_changed = contents.abs_diff(map_history.contents_when_planned) * CHANGED_PART > contents;
+    has_changed
+        && plan.nodes() > 1
+        && settings(&plan, map_history.learned).is_due(&plan, &router.node_contents())
 }
 
-/// The next plan that the load asks for. What has moved counts against the limit until the collection has grown.
+/// Makes the next plan that the load requires. Contents that recent plans have moved count against the limit
+/// of moves, until the collection has grown.
 pub(super) fn next_plan(router: &Router) -> Result<Option<Plan>, RouterError> {
-    let (stored, mut moved) = (Stored::of(router)?, router.mapped().moved);
-    let contents: u64 = stored.by_node.iter().sum();
-    if contents > moved.since + moved.since / GROWTH {
-        moved = Moved { since: contents, contents: 0 };
+    let (input, mut moved) = (PlanningInput::of(router)?, router.map_history().moved);
+    let contents: u64 = input.by_node.iter().sum();
+    if contents > moved.since + moved.since / GROWTH_PART {
+        moved = RecentMoves { since: contents, contents: 0 };
     }
     let rebalancer =
-        settings(&stored.plan, stored.learned).having_moved(moved.contents as f64 / contents.max(1) as f64);
-    let rebalanced_plan = rebalancer.next(&stored.plan, &stored.lengths, stored.weight);
+        settings(&input.plan, input.learned).having_moved(moved.contents as f64 / contents.max(1) as f64);
+    let rebalanced_plan = rebalancer.next(&input.plan, &input.lengths, input.weight);
     moved.contents += rebalanced_plan.as_ref().map_or(0, |next| next.change.contents_moved);
-    let mut mapped = lock(&router.mapped);
-    mapped.moved = moved;
-    // More rounds may be needed; none where nothing can be made better.
-    mapped.contents_when_planned = if rebalanced_plan.is_some() { 0 } else { contents };
+    let mut map_history = lock(&router.map_history);
+    map_history.moved = moved;
+    // A found plan may need further rounds, so the load is checked again at once. Otherwise the check waits
+    // for changes.
+    map_history.contents_when_planned = if rebalanced_plan.is_some() { 0 } else { contents };
     Ok(rebalanced_plan.map(|next| next.plan))
 }
 
-/// The requested plan for the present contents; none if there is nothing to do.
-pub(super) fn requested(
+/// Makes the requested plan for the present contents. `None` if there is nothing to do.
+pub(super) fn plan_requested(
     router: &Router,
     request: RebalanceRequest,
-) -> Result<Option<(Plan, LearnedFrom)>, RouterError> {
+) -> Result<Option<(Plan, LearningBasis)>, RouterError> {
     if request == RebalanceRequest::Learn {
-        return Ok(Some((learn::learn(router)?.plan, learn::learned_from(router))));
+        return Ok(Some((learn::learn(router)?.plan, learn::learning_basis(router))));
     }
-    let planned = Stored::of(router)?.requested(request)?;
+    let planned = PlanningInput::of(router)?.plan_for(request)?;
     Ok(planned.map(|next| (next.plan, learned(router))))
 }
 
-/// A map that was never learned is still due after a request.
-fn learned(router: &Router) -> LearnedFrom {
-    router.mapped().learned.unwrap_or(LearnedFrom { contents: 0, partitions: 0 })
+/// Basis of the present map. If the map was never learned, the returned basis makes it due to be learned
+/// after the request.
+fn learned(router: &Router) -> LearningBasis {
+    router.map_history().learned.unwrap_or(LearningBasis { contents: 0, partitions: 0 })
 }
 
 impl Router {
-    /// Plans what is requested, and unless `dry_run` stores that very plan, to be carried out while everything goes on.
+    /// Plans a request. Unless `dry_run`, stores the request with that plan, which is then carried out in
+    /// steps.
     pub(crate) fn rebalance(
         &self,
         request: RebalanceRequest,
@@ -83,20 +90,20 @@ impl Router {
             if let Some(next) = busy(self) {
                 return Err(RebalanceError::Busy(next));
             }
-            let stored = Stored::of(self)?;
-            let planned = match (request, stored.too_few(self)) {
-                (RebalanceRequest::Learn, Some(why)) => return Ok(stored.unchanged(why)),
-                (RebalanceRequest::Learn, None) => Some((learn::learn(self)?, learn::learned_from(self))),
-                _ => stored.requested(request)?.map(|next| (next, learned(self))),
+            let input = PlanningInput::of(self)?;
+            let planned = match (request, input.why_not_learnable(self)) {
+                (RebalanceRequest::Learn, Some(why)) => return Ok(input.unchanged(why)),
+                (RebalanceRequest::Learn, None) => Some((learn::learn(self)?, learn::learning_basis(self))),
+                _ => input.plan_for(request)?.map(|next| (next, learned(self))),
             };
             let Some((NextPlan { plan, change }, learned)) = planned else {
-                return Ok(stored.unchanged(stored.nothing(request)));
+                return Ok(input.unchanged(input.why_unchanged(request)));
             };
             let change: RebalancePlan = change.into();
             if dry_run {
                 return Ok(change);
             }
-            // Nothing begins meanwhile.
+            // No change begins while this is locked.
             let migration = self.migration();
             if migration.is_some() {
                 continue;
@@ -104,10 +111,10 @@ impl Router {
             if plan.check_succeeds(&self.plan()).is_err() {
                 continue;
             }
-            let requested = Requested { request, planned: Some((plan, learned)) };
-            let stored = self.request(requested).map_err(refused)?;
+            let requested = StoredRequest { request, planned: Some((plan, learned)) };
+            let is_accepted = self.request(requested).map_err(to_rebalance_error)?;
             drop(migration);
-            return if stored {
+            return if is_accepted {
                 Ok(RebalancePlan { started: true, ..change })
             } else {
                 Err(RebalanceError::Busy(next_version(self)))
@@ -117,40 +124,40 @@ impl Router {
     }
 }
 
-/// For as many partitions as are wanted, shared by the nodes that may have some under this plan.
-fn settings(plan: &Plan, learned: Option<LearnedFrom>) -> Rebalancer {
+/// A rebalancer for the wanted number of partitions, divided among the nodes that serve under this plan.
+fn settings(plan: &Plan, learned: Option<LearningBasis>) -> Rebalancer {
     let partitions = learned.map_or(1, |learned| learned.partitions);
     let nodes = plan.serving().count() as u32;
     Rebalancer { each: partitions.div_ceil(nodes).max(1), ..Rebalancer::default() }
 }
 
-/// What a next plan is made from. It takes a while, so nothing is locked meanwhile.
-struct Stored {
+/// What the next plan is made from. Reading it takes a while, and holds no lock.
+struct PlanningInput {
     plan: Arc<Plan>,
     lengths: Vec<LengthVector>,
-    /// Contents for each of the length vectors.
+    /// Number of contents that each length vector stands for.
     weight: u64,
-    learned: Option<LearnedFrom>,
+    learned: Option<LearningBasis>,
     by_node: Vec<u64>,
-    /// By partition of the map.
+    /// Number of contents in each partition of the map.
     by_partition: Vec<u64>,
 }
 
-impl Stored {
-    /// When the plan changes meanwhile it is begun again.
+impl PlanningInput {
+    /// Reads the length vectors from the nodes. Starts again if the plan changes meanwhile.
     fn of(router: &Router) -> Result<Self, RouterError> {
         for _ in 0..TRIES {
-            let mut stored = Self {
+            let mut input = Self {
                 plan: router.plan(),
                 lengths: Vec::new(),
                 weight: router.contents().div_ceil(VECTORS_MAX).max(1),
-                learned: router.mapped().learned,
+                learned: router.map_history().learned,
                 by_node: vec![0; router.nodes.len()],
                 by_partition: Vec::new(),
             };
-            let mut partitions = PartitionIndex::first(stored.plan.assignments().len());
-            match partitions.try_for_each(|partition| stored.add(router, partition)) {
-                Ok(()) => return Ok(stored),
+            let mut partitions = PartitionIndex::first(input.plan.assignments().len());
+            match partitions.try_for_each(|partition| input.add(router, partition)) {
+                Ok(()) => return Ok(input),
                 Err(RouterError::Node(_, NodeError::StalePlan { .. } | NodeError::NoPartition(_))) => {}
                 Err(error) => return Err(error),
             }
@@ -158,10 +165,10 @@ impl Stored {
         Err(RouterError::Replanned)
     }
 
-    /// Adds a partition.
+    /// Reads the length vectors of one partition.
     fn add(&mut self, router: &Router, partition: PartitionIndex) -> Result<(), RouterError> {
-        let (node, partition) = Router::place(&self.plan, partition);
-        // Every so many of all contents, wherever a partition begins.
+        let (node, partition) = Router::assignment(&self.plan, partition);
+        // Takes every n-th content of all partitions together, so skip what remains of the last step.
         let before: u64 = self.by_node.iter().sum();
         let skip = before.next_multiple_of(self.weight) - before;
         let request = SampleRequest::Lengths { partition, skip, step: self.weight };
@@ -174,8 +181,9 @@ impl Stored {
         Ok(())
     }
 
-    /// The requested plan and its changes; none if everything is as requested already.
-    fn requested(&self, request: RebalanceRequest) -> Result<Option<NextPlan>, MappingError> {
+    /// Makes the requested plan and lists its changes. `None` if the present plan already fulfils the
+    /// request.
+    fn plan_for(&self, request: RebalanceRequest) -> Result<Option<NextPlan>, MappingError> {
         let mut plan = (*self.plan).clone();
         match request {
             RebalanceRequest::Balance | RebalanceRequest::Learn => {}
@@ -187,21 +195,21 @@ impl Stored {
                     return Err(MappingError::Drained(node));
                 }
                 plan.place(place, node)?;
-                return Ok((plan != *self.plan).then(|| self.by_hand(plan)));
+                return Ok((plan != *self.plan).then(|| self.with_assignments(plan)));
             }
         }
         let rebalancer = settings(&plan, self.learned).requested();
         if let Some(mut next) = rebalancer.next(&plan, &self.lengths, self.weight) {
-            // Over the nodes that serve now, not over those that will.
+            // Relative to the nodes that serve now. The plan may have more or fewer serving nodes.
             next.change.imbalance_before = self.plan.imbalance(&self.by_node);
             return Ok(Some(next));
         }
-        // Nothing moves, but a node is marked.
-        Ok((plan != *self.plan).then(|| self.by_hand(plan)))
+        // No partition moves, but a node is marked or unmarked as drained.
+        Ok((plan != *self.plan).then(|| self.with_assignments(plan)))
     }
 
-    /// A plan of the same partitions with other places or marks.
-    fn by_hand(&self, mut plan: Plan) -> NextPlan {
+    /// Turns `plan`, which has the present partitions with other nodes or marks, into the next plan.
+    fn with_assignments(&self, mut plan: Plan) -> NextPlan {
         let mut by_node = self.by_node.clone();
         let mut moves = Vec::new();
         let entries = self.plan.assignments().iter().zip(plan.assignments());
@@ -217,14 +225,14 @@ impl Stored {
             contents_moved: moves.iter().map(|one| one.contents).sum(),
             imbalance_after: plan.imbalance(&by_node),
             moves,
-            ..self.present()
+            ..self.without_changes()
         };
         plan.set_version(plan.map().version() + 1);
         NextPlan { plan, change }
     }
 
-    /// The change to the plan that is there.
-    fn present(&self) -> PlanChange {
+    /// A change that keeps the present plan.
+    fn without_changes(&self) -> PlanChange {
         let imbalance = self.plan.imbalance(&self.by_node);
         PlanChange {
             plan_version: self.plan.map().version(),
@@ -236,25 +244,24 @@ impl Stored {
     }
 
     fn unchanged(&self, why: String) -> RebalancePlan {
-        RebalancePlan { nothing_to_do: Some(why), ..self.present().into() }
+        RebalancePlan { nothing_to_do: Some(why), ..self.without_changes().into() }
     }
 
-    /// Why no map can be learned.
-    fn too_few(&self, router: &Router) -> Option<String> {
-        let (contents, partitions): (u64, u32) = (self.by_node.iter().sum(), router.config.wanted());
+    /// Why no map can be learned now. `None` if one can.
+    fn why_not_learnable(&self, router: &Router) -> Option<String> {
+        let (contents, partitions): (u64, u32) =
+            (self.by_node.iter().sum(), router.config.partitions_wanted());
         let least = learn::contents_min(partitions);
         if partitions == 1 {
-            return Some(
-                "one partition is wanted, and one needs no map; start with more --partitions".to_owned(),
-            );
+            return Some("a single partition needs no map; start with a larger --partitions".to_owned());
         }
         (contents < least as u64).then(|| {
             format!("a map of {partitions} partitions is learned from {least} contents or more, and there are {contents}")
         })
     }
 
-    /// Why there is nothing to do for a request.
-    fn nothing(&self, request: RebalanceRequest) -> String {
+    /// Why a request requires no change.
+    fn why_unchanged(&self, request: RebalanceRequest) -> String {
         let contents: u64 = self.by_node.iter().sum();
         let serving = self.plan.serving().count() as u64;
         match request {
@@ -264,16 +271,16 @@ impl Stored {
             RebalanceRequest::Drain { node } => {
                 format!("node {node} is drained already and has no partition")
             }
-            _ if serving == 1 => "there is one node that may have partitions, and it has them all".to_owned(),
+            _ if serving == 1 => "only one node may have partitions, and it has them all".to_owned(),
             _ if contents < serving * Rebalancer::CONTENTS_MIN => format!(
-                "below {} contents a node imbalance is chance, and there are {contents} on {serving} nodes",
+                "below {} contents per node, imbalance is chance; {serving} nodes have {contents} contents",
                 Rebalancer::CONTENTS_MIN
             ),
             _ if settings(&self.plan, self.learned).requested().is_due(&self.plan, &self.by_node) => {
-                "no partition can go where that would make the nodes more even".to_owned()
+                "no move of a partition would balance the nodes better".to_owned()
             }
             _ => format!(
-                "the nodes are even: none has more than {} times the mean, or less than half of it",
+                "the nodes are balanced: none has more than {} times the mean, or less than half of it",
                 Rebalancer::default().target
             ),
         }

@@ -1,8 +1,8 @@
-//! How far the orders of a range have come.
+//! How far the orders of each range have come.
 //!
-//! The router keeps an order until every node has acknowledged it. Orders that it does not have cannot be sent: those
-//! that were acknowledged, that an earlier router had, or that a later owner of the range has made void. A node that
-//! lacks one of them is fed anew, and follows from there on.
+//! The router keeps an order until every node has acknowledged it. Some orders cannot be sent: orders that
+//! were acknowledged, orders that only an earlier router had, and orders that a later owner of the range has
+//! made void. A node that lacks one of them is fed again, and then continues with later orders.
 
 use std::sync::atomic::Ordering;
 
@@ -12,22 +12,24 @@ use doppel_protocol::{IndexError, Orders, RefusedOrders};
 
 use super::{Router, lock};
 
-/// How far a range has come.
+/// How far the orders of a range have come.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Position {
-    /// The latest epoch that anybody has named.
+pub(super) struct RangePosition {
+    /// The latest epoch that a message has named.
     epoch: Epoch,
-    /// The epoch and index of the last order that was handed over; none before the first.
+    /// Epoch and index of the last order that was handed over. `None` before the first.
     submitted: Option<(Epoch, u64)>,
-    /// Orders up to this index are not sent any more.
+    /// Orders up to this index cannot be sent again.
     released: u64,
 }
 
 impl Router {
-    /// Takes orders in their order: what was handed over before is left out.
+    /// Accepts orders in sequence, and leaves out orders that were handed over before. Returns `None` if
+    /// nothing is left.
     ///
-    /// The first orders of an epoch, and the first after a start of the router, may begin anywhere: what was handed to
-    /// another router, or by another owner, cannot be asked for again. An announcement says so before there are any.
+    /// The first orders of an epoch, and the first orders after a start of the router, may begin at any
+    /// index. Earlier orders went to another router or came from another owner, and cannot be requested
+    /// again. An owner announces where its orders begin by sending an empty list first.
     pub(crate) fn accept(&self, mut orders: Orders) -> Result<Option<Orders>, RefusedOrders> {
         let refused = |orders, error| Err(RefusedOrders { orders, error });
         if self.is_stopping() {
@@ -68,7 +70,8 @@ impl Router {
         Ok(Some(orders))
     }
 
-    /// Orders of a range up to this one are not sent any more: every node has acknowledged them, or they are void.
+    /// Notes that orders of a range up to this index cannot be sent again. Either every node has acknowledged
+    /// them, or they are void.
     pub(super) fn release(&self, range: RangeId, epoch: Epoch, through: u64) {
         let mut positions = lock(&self.positions);
         let position = positions.entry(range).or_default();
@@ -76,8 +79,9 @@ impl Router {
         position.released = position.released.max(through);
     }
 
-    /// The index after which a range sends its orders to a node that is fed from now on, with what the range has after
-    /// `ordered` in this epoch. Orders that are here already are sent nevertheless.
+    /// Index of the last order that feeding a node from now on covers. The contents that the range offers
+    /// include all its orders up to `ordered`. Orders that the router holds are sent to the node
+    /// nevertheless.
     pub(super) fn fed_index(&self, range: RangeId, epoch: Epoch, ordered: u64) -> u64 {
         let mut positions = lock(&self.positions);
         let position = positions.entry(range).or_default();
@@ -85,18 +89,18 @@ impl Router {
         if position.submitted.is_none() { position.released.max(ordered) } else { position.released }
     }
 
-    /// Whether a node has to be fed by a range before it can follow the orders that are left.
+    /// Whether a range has to feed a node before the node can follow the remaining orders.
     pub(super) fn needs_feeding(&self, range: RangeId, applied: &Applied) -> bool {
         let released = lock(&self.positions).get(&range).map_or(0, |position| position.released);
         applied.position.is_none_or(|(_, index)| index < released)
     }
 
-    /// The ranges that are known.
+    /// The ranges that have handed over or announced orders.
     pub(super) fn ranges(&self) -> Vec<RangeId> {
         lock(&self.positions).keys().copied().collect()
     }
 
-    /// Index up to which orders of a range are not sent any more.
+    /// Index up to which the orders of a range cannot be sent again.
     #[cfg(any(test, feature = "simulation"))]
     pub(crate) fn acknowledged(&self, range: RangeId) -> u64 {
         lock(&self.positions).get(&range).map_or(0, |position| position.released)

@@ -1,4 +1,4 @@
-//! Compares a content that is not stored. A probe never waits for a pass.
+//! Probes: comparing a content that is not stored. A probe never waits for a pass.
 
 use std::sync::Arc;
 use std::thread;
@@ -12,12 +12,13 @@ use doppel_protocol::{Pair, PartitionLookup};
 
 use super::{Router, RouterError};
 
-/// How often a probe is made again while the plan changes, and the pause between two attempts.
+/// Number of attempts while the plan changes.
 const TRIES: u32 = 200;
+/// Pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(5);
 
 impl Router {
-    /// Compares a signature that is not stored.
+    /// Compares a signature that is not stored with the stored ones, and returns its partners.
     pub(crate) fn probe(&self, signature: &Signature) -> Result<Vec<Pair>, RouterError> {
         if signature.tokens() == 0 {
             return Ok(Vec::new());
@@ -25,7 +26,7 @@ impl Router {
         let signature = Arc::new(signature.clone());
         for _ in 0..TRIES {
             match self.probe_under(&self.plan(), &signature) {
-                // The nodes take a new plan one after the other.
+                // The nodes switch to a new plan one after the other.
                 Err(RouterError::Node(_, NodeError::StalePlan { .. } | NodeError::NoPartition(_))) => {
                     thread::sleep(PAUSE);
                 }
@@ -38,7 +39,7 @@ impl Router {
     fn probe_under(&self, plan: &Plan, signature: &Arc<Signature>) -> Result<Vec<Pair>, RouterError> {
         let (home, at) = self.home(plan, signature);
         let mut found = Vec::new();
-        // If the content is stored already, its home says so.
+        // The home is asked first: if the content is stored after all, it answers with the stored copy.
         let others = self.nodes_to_probe(plan, &at.lengths).into_iter().filter(|node| *node != home);
         for node in std::iter::once(home).chain(others) {
             let search = NodeSearch::Foreign { signature: Arc::clone(signature), lengths: at.lengths };
@@ -46,7 +47,7 @@ impl Router {
             match self.call(node, plan, |node, call| node.search(call, batch))?.pop() {
                 Some(SearchOutcome::Copy(pair)) => return Ok(vec![pair]),
                 Some(SearchOutcome::Compared { pairs, .. }) => found.push((node, pairs)),
-                // A probe has no limits.
+                // `Unfinished` cannot occur, because a probe has no limits.
                 Some(SearchOutcome::Absent | SearchOutcome::Unfinished { .. }) | None => {}
             }
         }
@@ -54,7 +55,8 @@ impl Router {
         Ok(found.into_iter().flat_map(|(_, pairs)| pairs).collect())
     }
 
-    /// The nodes that have a partition which contents of these lengths are compared in, ascending.
+    /// Nodes, in ascending order, with at least one partition that can contain a near-duplicate of a content
+    /// of these lengths.
     pub(super) fn nodes_to_probe(&self, plan: &Plan, lengths: &LengthVector) -> Vec<NodeId> {
         if let [only] = &self.nodes[..] {
             return vec![only.id];
@@ -64,13 +66,13 @@ impl Router {
         nodes
     }
 
-    /// Where a signature belongs.
+    /// The home of a signature, and the partitions that a search for it probes.
     pub(crate) fn locate(&self, signature: &Signature) -> PartitionLookup {
         let plan = self.plan();
         let lengths = plan.map().lexicon().lengths(signature);
         let mut probed_partitions = Vec::new();
         plan.map().probed_partitions(&lengths, &mut probed_partitions);
-        let id = |partition: PartitionIndex| Self::place(&plan, partition).1;
+        let id = |partition: PartitionIndex| Self::assignment(&plan, partition).1;
         PartitionLookup {
             home: id(plan.map().home(&lengths)),
             lengths: lengths.as_slice().to_vec(),

@@ -1,5 +1,5 @@
-//! What is requested of the mapping, until it is done. A request is stored with the plan that was answered, and that
-//! plan is carried out.
+//! Requests to change the plan, from their acceptance to their end. A request is stored together with the
+//! plan that the operator was shown, and exactly that plan is carried out.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
@@ -7,27 +7,28 @@ use std::sync::atomic::Ordering;
 use doppel_protocol::{IndexError, IndexStateError, IndexStateItem, RebalanceError, RebalanceOutcome};
 
 use super::stored_plan;
-use super::stored_requests::{self, Requested};
+use super::stored_requests::{self, StoredRequest};
 use super::{Router, RouterError, lock};
 
-/// Requests in their order: at most one of an operator, and one that a start with another number of nodes makes.
+/// Waiting requests in order: at most one of an operator, and one that a start with another number of nodes
+/// makes.
 #[derive(Debug, Default)]
 pub(crate) struct Requests {
-    queue: VecDeque<Requested>,
-    /// What is stored may be other requests than these.
+    queue: VecDeque<StoredRequest>,
+    /// The stored requests may differ from `queue`.
     stored_is_unsure: bool,
-    /// How the last of them ended.
+    /// How the last request ended.
     outcome: Option<RebalanceOutcome>,
 }
 
 impl Requests {
-    pub(crate) fn new(queue: VecDeque<Requested>) -> Self {
+    pub(crate) fn new(queue: VecDeque<StoredRequest>) -> Self {
         Self { queue, stored_is_unsure: false, outcome: None }
     }
 }
 
-/// Why a request is not taken.
-pub(super) fn refused(error: IndexStateError) -> RebalanceError {
+/// Converts a storage error into the answer to the operator.
+pub(super) fn to_rebalance_error(error: IndexStateError) -> RebalanceError {
     match error {
         IndexStateError::Unavailable(why) => RebalanceError::Unavailable(IndexError::Unavailable(why)),
         other => RebalanceError::Store(other.to_string()),
@@ -35,8 +36,8 @@ pub(super) fn refused(error: IndexStateError) -> RebalanceError {
 }
 
 impl Router {
-    /// What is requested and not done.
-    pub(crate) fn requested(&self) -> Option<Requested> {
+    /// The request that is next or under way.
+    pub(crate) fn requested(&self) -> Option<StoredRequest> {
         self.requests().queue.front().cloned()
     }
 
@@ -45,15 +46,16 @@ impl Router {
         self.requests().outcome.clone()
     }
 
-    /// Stores a request, to be carried out as soon as no other change is under way. False if there is another request.
-    pub(crate) fn request(&self, requested: Requested) -> Result<bool, IndexStateError> {
+    /// Stores a request. It is carried out as soon as no other change is under way. Returns `false` if
+    /// another request waits.
+    pub(crate) fn request(&self, requested: StoredRequest) -> Result<bool, IndexStateError> {
         let mut requests = self.requests();
         if !requests.queue.is_empty() {
             return Ok(false);
         }
         let one = VecDeque::from([requested]);
         if let Err(error) = stored_requests::store(&*self.state, &one) {
-            // It may be kept all the same, and nobody was told that it will be carried out.
+            // The request may be stored although its sender was told that it failed.
             requests.stored_is_unsure |= matches!(error, IndexStateError::Unavailable(_));
             return Err(error);
         }
@@ -61,7 +63,8 @@ impl Router {
         Ok(true)
     }
 
-    /// The first request is done, or not possible. One that is to be tried `again` stays stored for the next start.
+    /// Ends the first request, which is done or not possible. If `again`, it stays stored, and the next start
+    /// tries it again.
     pub(crate) fn end_request(&self, outcome: RebalanceOutcome, again: bool) {
         let mut requests = self.requests();
         requests.outcome = Some(outcome);
@@ -71,14 +74,17 @@ impl Router {
         }
         if let Err(error) = stored_requests::store(&*self.state, &requests.queue) {
             requests.stored_is_unsure = matches!(error, IndexStateError::Unavailable(_));
-            tracing::error!(%error, "a request that is done stays stored; the next start carries it out again");
+            tracing::error!(
+                %error,
+                "cannot delete a request that is done; the next start carries it out again"
+            );
         }
     }
 
-    /// Stores the plan that is served, and the requests that are left, where something else may be stored.
-    pub(super) fn store_again(&self) -> Result<(), RouterError> {
+    /// Stores the served plan and the waiting requests, if other ones may be stored.
+    pub(super) fn store_unsure_state(&self) -> Result<(), RouterError> {
         if self.plan_is_unsure.load(Ordering::Relaxed) {
-            match lock(&self.mapped).learned {
+            match lock(&self.map_history).learned {
                 Some(learned) => stored_plan::store(&*self.state, &self.plan(), learned)?,
                 None => self.state.remove(IndexStateItem::Plan)?,
             }
@@ -92,19 +98,19 @@ impl Router {
         Ok(())
     }
 
-    /// Ends the present request before it is done: the plan that is served stays.
+    /// Cancels the present request. The served plan stays.
     pub(crate) fn cancel(&self) -> Result<RebalanceOutcome, RebalanceError> {
-        // No step is made meanwhile, and the switch is one.
+        // No step is made while this is locked, and the switch is a step.
         let mut migration = self.migration();
         let mut requests = self.requests();
         let Some(first) = requests.queue.front().cloned() else {
             return Err(RebalanceError::NothingToCancel);
         };
-        let rest: VecDeque<Requested> = requests.queue.iter().skip(1).cloned().collect();
+        let rest: VecDeque<StoredRequest> = requests.queue.iter().skip(1).cloned().collect();
         if let Err(error) = stored_requests::store(&*self.state, &rest) {
-            // It may be forgotten all the same, and is still to be carried out.
+            // The stored request may be gone although it is still to be carried out.
             requests.stored_is_unsure |= matches!(error, IndexStateError::Unavailable(_));
-            return Err(refused(error));
+            return Err(to_rebalance_error(error));
         }
         (requests.queue, requests.stored_is_unsure) = (rest, false);
         drop(requests);
@@ -124,7 +130,11 @@ impl Router {
             seconds: 0.0,
         });
         self.requests().outcome = Some(outcome.clone());
-        tracing::info!(request = ?first.request, copied = outcome.copied, "a request is cancelled");
+        tracing::info!(
+            request = ?first.request,
+            copied = outcome.copied,
+            "cancelled a request to change the plan"
+        );
         Ok(outcome)
     }
 }

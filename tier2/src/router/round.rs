@@ -1,12 +1,13 @@
-//! One round of searches: at home first, then elsewhere, then the answers.
+//! A round of searches: first at home, then on other nodes, then the answers.
 //!
-//! A page is searched for at home first, which says whether it is compared at all or is a copy; then on all other nodes that have a partition
-//! which its bounding space meets. To another node than its home, it is a content that is stored elsewhere: insertion order, centers and
-//! query order are per node.
+//! The home of a page is searched first. It says whether the page is compared at all or is a copy. Then the
+//! round searches every other node with a partition that meets the bounding space of the content. Those nodes
+//! treat it as a content that is stored elsewhere, because insertion sequences, centers and query orders are
+//! local to a node.
 //!
-//! A round keeps what it has. If a node or tier 1 fails, the round is run again and goes on where it was. So of each search there is one
-//! answer. A round is made under one plan. It ends when its searches have cost as much as they may: those without an answer go back to the
-//! queue with what they have found.
+//! A round keeps its results. If a node or tier 1 fails, the round continues when it is run again, so each
+//! search gets one answer. A round uses one plan. It ends when its searches have reached their cost limit.
+//! Searches without an answer then return to the queue, and keep what they have found.
 
 use std::sync::Arc;
 
@@ -18,65 +19,68 @@ use doppel_protocol::{Pair, Search, SearchResult};
 
 use super::{Router, RouterError, version};
 
-/// A search that is asked for.
-pub(super) struct Asked {
+/// A search that was ordered and has no answer yet.
+pub(super) struct PendingSearch {
     pub(super) page: PageId,
     pub(super) content: ContentHash,
     pub(super) search: Search,
-    /// Where it is stored, if the order said so.
-    home: Option<Home>,
-    state: State,
-    /// A limit was reached in this round; whether the search had begun.
+    /// The node that stores the content, if the order named it.
+    home: Option<HomeNode>,
+    state: PendingState,
+    /// Set if a limit ended the search in this round: whether the search had begun.
     unfinished: Option<bool>,
 }
 
 /// The node that stores the content of a search.
-struct Home {
+struct HomeNode {
     plan: PlanVersion,
     node: NodeId,
-    /// Its signature, until the first round is over.
+    /// The signature, until the first round is over or the queue needs the memory.
     signature: Option<Arc<Signature>>,
 }
 
-enum State {
-    /// No node has said that it stores the page; these have said that they do not.
+/// How far a search has come.
+enum PendingState {
+    /// No node has confirmed that it stores the page. The listed nodes do not store it.
     Open(Vec<NodeId>),
-    /// No node stores the page with that content, so there is no answer.
+    /// No node stores the page with this content, so there is no answer.
     Absent,
-    /// Its home has answered; some of the other nodes have not.
+    /// The home has answered. Some other nodes have not.
     Probing {
         plan: PlanVersion,
         subject: (Arc<Signature>, LengthVector),
+        /// Nodes that have not answered yet.
         left: Vec<NodeId>,
-        /// By node.
+        /// Partners by node.
         pairs: Vec<(NodeId, Vec<Pair>)>,
         probed: u64,
     },
+    /// All partners are known.
     Answered(Vec<Pair>),
 }
 
 /// Searches that are made together.
 pub(super) struct Round {
     plan: Arc<Plan>,
-    asked: Vec<Asked>,
-    /// Pages that the index should have had were stored, and searched for again.
+    searches: Vec<PendingSearch>,
+    /// Pages that were missing in the index have been stored and searched for again.
     repaired: bool,
     counted: bool,
 }
 
 impl Round {
-    pub(super) fn new(router: &Router, mut asked: Vec<Asked>) -> Self {
+    pub(super) fn new(router: &Router, mut searches: Vec<PendingSearch>) -> Self {
         let plan = router.plan();
-        asked.iter_mut().for_each(|asked| asked.begin(version(&plan)));
-        Self { plan, asked, repaired: false, counted: false }
+        searches.iter_mut().for_each(|pending| pending.begin(version(&plan)));
+        Self { plan, searches, repaired: false, counted: false }
     }
 
-    /// Goes on until every search has its answer or has reached a limit. Hands over the answers, and returns the searches, each of which says
-    /// whether it is [unfinished](Asked::unfinished).
+    /// Makes the searches until each has its answer or has reached a limit, and delivers the answers. Returns
+    /// the searches. Each says whether it is [unfinished](PendingSearch::unfinished).
     ///
     /// # Errors
-    /// When a node or tier 1 does not do its part now. The round is run again then.
-    pub(super) fn run(&mut self, router: &Router) -> Result<Vec<Asked>, RouterError> {
+    /// Fails if a node or tier 1 does not do its part now. The caller runs the round again.
+    pub(super) fn run(&mut self, router: &Router) -> Result<Vec<PendingSearch>, RouterError> {
         for node in router.nodes.iter().map(|handle| handle.id) {
             self.search_at_home(router, node)?;
         }
@@ -88,11 +92,11 @@ impl Round {
             self.search_elsewhere(router, node)?;
         }
         self.answer(router)?;
-        Ok(std::mem::take(&mut self.asked))
+        Ok(std::mem::take(&mut self.searches))
     }
 
     /// Has a node make searches within the limits of a pass.
-    fn ask(
+    fn search_node(
         &self,
         router: &Router,
         node: NodeId,
@@ -102,46 +106,47 @@ impl Round {
         router.call(node, &self.plan, |node, call| node.search(call, batch))
     }
 
-    /// Has a node search for the pages that are stored there.
+    /// Has a node search for the pages that it stores.
     fn search_at_home(&mut self, router: &Router, node: NodeId) -> Result<(), RouterError> {
-        let is_due = |asked: &Asked| match (&asked.state, &asked.home) {
-            _ if asked.unfinished.is_some() => false,
-            (State::Open(_), Some(home)) => home.node == node,
-            (State::Open(without), None) => !without.contains(&node),
+        let is_due = |pending: &PendingSearch| match (&pending.state, &pending.home) {
+            _ if pending.unfinished.is_some() => false,
+            (PendingState::Open(_), Some(home)) => home.node == node,
+            (PendingState::Open(without), None) => !without.contains(&node),
             _ => false,
         };
-        let due: Vec<usize> = (0..self.asked.len()).filter(|at| is_due(&self.asked[*at])).collect();
-        for some in due.chunks(BATCH_MAX) {
+        let due: Vec<usize> = (0..self.searches.len()).filter(|at| is_due(&self.searches[*at])).collect();
+        for chunk in due.chunks(BATCH_MAX) {
             let search = |at: &usize| {
-                let Asked { page, content, home, .. } = &self.asked[*at];
+                let PendingSearch { page, content, home, .. } = &self.searches[*at];
                 let signature = home.as_ref().and_then(|home| home.signature.clone());
                 NodeSearch::Own { page: *page, content: *content, signature }
             };
-            let answers = self.ask(router, node, some.iter().map(search).collect())?;
-            for (at, answer) in some.iter().zip(answers) {
-                self.asked[*at].at_home(router, &self.plan, node, answer);
+            let answers = self.search_node(router, node, chunk.iter().map(search).collect())?;
+            for (at, answer) in chunk.iter().zip(answers) {
+                self.searches[*at].take_home_answer(router, &self.plan, node, answer);
             }
         }
         Ok(())
     }
 
-    /// A deferred search should find its page. If it does not, and tier 1 still says that the page has this content,
-    /// then the index has missed an order: the page is stored now, and the search is made again.
+    /// Stores pages that the index should have but lacks. A search should find its page. If no node has the
+    /// page, and tier 1 still has it with this content, then the index has lost an order. The round stores
+    /// the page, and repeats the search.
     fn store_missing(&mut self, router: &Router) -> Result<(), RouterError> {
         let open: Vec<_> = self
-            .asked
+            .searches
             .iter()
-            .filter(|asked| asked.is_missing())
-            .map(|asked| (asked.page, asked.content))
+            .filter(|pending| pending.is_missing())
+            .map(|pending| (pending.page, pending.content))
             .collect();
         if open.is_empty() {
             return Ok(());
         }
         let stored = router.store_missing(&self.plan, &open)?;
-        for asked in self.asked.iter_mut().filter(|asked| asked.is_missing()) {
-            asked.home = None;
-            let is_stored = stored.contains(&(asked.page, asked.content));
-            asked.state = if is_stored { State::Open(Vec::new()) } else { State::Absent };
+        for pending in self.searches.iter_mut().filter(|pending| pending.is_missing()) {
+            pending.home = None;
+            let is_stored = stored.contains(&(pending.page, pending.content));
+            pending.state = if is_stored { PendingState::Open(Vec::new()) } else { PendingState::Absent };
         }
         for node in router.nodes.iter().map(|handle| handle.id) {
             self.search_at_home(router, node)?;
@@ -149,50 +154,51 @@ impl Round {
         Ok(())
     }
 
-    /// Has a node search for the pages that are stored elsewhere.
+    /// Has a node search for pages that other nodes store.
     fn search_elsewhere(&mut self, router: &Router, node: NodeId) -> Result<(), RouterError> {
-        let is_due = |asked: &Asked| match &asked.state {
-            State::Probing { left, .. } => asked.unfinished.is_none() && left.contains(&node),
+        let is_due = |pending: &PendingSearch| match &pending.state {
+            PendingState::Probing { left, .. } => pending.unfinished.is_none() && left.contains(&node),
             _ => false,
         };
-        let due: Vec<usize> = (0..self.asked.len()).filter(|at| is_due(&self.asked[*at])).collect();
+        let due: Vec<usize> = (0..self.searches.len()).filter(|at| is_due(&self.searches[*at])).collect();
         let mut rest = &due[..];
         while !rest.is_empty() {
-            let some;
-            (some, rest) = rest.split_at(self.fitting(rest));
-            let search = |at: &usize| match &self.asked[*at].state {
-                State::Probing { subject: (signature, lengths), .. } => {
+            let chunk;
+            (chunk, rest) = rest.split_at(self.searches_per_call(rest));
+            let search = |at: &usize| match &self.searches[*at].state {
+                PendingState::Probing { subject: (signature, lengths), .. } => {
                     Some(NodeSearch::Foreign { signature: Arc::clone(signature), lengths: *lengths })
                 }
                 _ => None,
             };
-            let answers = self.ask(router, node, some.iter().filter_map(search).collect())?;
-            for (at, answer) in some.iter().zip(answers) {
-                self.asked[*at].elsewhere(node, answer);
+            let answers = self.search_node(router, node, chunk.iter().filter_map(search).collect())?;
+            for (at, answer) in chunk.iter().zip(answers) {
+                self.searches[*at].take_other_answer(node, answer);
             }
         }
         Ok(())
     }
 
-    /// How many of these searches a call may bring to a node that does not have their signatures: at least one.
-    fn fitting(&self, due: &[usize]) -> usize {
-        let size = |at: &usize| match &self.asked[*at].state {
-            State::Probing { subject: (signature, _), .. } => signature.as_bytes().len(),
+    /// Number of these searches that one call to another node may carry, with their signatures. At least one.
+    fn searches_per_call(&self, due: &[usize]) -> usize {
+        let size = |at: &usize| match &self.searches[*at].state {
+            PendingState::Probing { subject: (signature, _), .. } => signature.as_bytes().len(),
             _ => 0,
         };
         fitting(due.iter().take(BATCH_MAX).map(size))
     }
 
-    /// Hands the answers over, in the order in which they were asked for.
+    /// Delivers the answers, in the order of the searches.
     fn answer(&mut self, router: &Router) -> Result<(), RouterError> {
         router.check_running()?;
-        // Counted first: whoever has all the answers finds them all in the load report.
+        // Counted before the delivery, so that a caller with all the answers finds them all in the load
+        // report.
         if !self.counted {
-            let finished = self.asked.iter().filter(|asked| asked.unfinished.is_none());
-            finished.for_each(|asked| asked.count(router));
+            let finished = self.searches.iter().filter(|pending| pending.unfinished.is_none());
+            finished.for_each(|pending| pending.count(router));
             self.counted = true;
         }
-        let results: Vec<SearchResult> = self.asked.iter().filter_map(Asked::result).collect();
+        let results: Vec<SearchResult> = self.searches.iter().filter_map(PendingSearch::result).collect();
         if !results.is_empty() {
             router.source.deliver(results)?;
         }
@@ -200,59 +206,62 @@ impl Round {
     }
 }
 
-impl Asked {
+impl PendingSearch {
     pub(super) fn new(page: PageId, content: ContentHash, search: Search) -> Self {
-        Self { page, content, search, home: None, state: State::Open(Vec::new()), unfinished: None }
+        Self { page, content, search, home: None, state: PendingState::Open(Vec::new()), unfinished: None }
     }
 
-    /// The search has no partners and is not made.
+    /// Answers the search without partners, and without making it.
     pub(super) fn without_partners(mut self) -> Self {
-        self.state = State::Answered(Vec::new());
+        self.state = PendingState::Answered(Vec::new());
         self
     }
 
-    /// A node is to store the content under a plan.
-    pub(super) fn is_stored_at(&mut self, plan: &Plan, node: NodeId, signature: &Arc<Signature>) {
-        self.home = Some(Home { plan: version(plan), node, signature: Some(Arc::clone(signature)) });
+    /// Notes that a node will store the content under this plan.
+    pub(super) fn set_home(&mut self, plan: &Plan, node: NodeId, signature: &Arc<Signature>) {
+        self.home = Some(HomeNode { plan: version(plan), node, signature: Some(Arc::clone(signature)) });
     }
 
-    /// A round begins under a plan. What was found under another one is asked for again.
+    /// Prepares the search for a round. Results from under another plan are discarded.
     fn begin(&mut self, present: PlanVersion) {
         self.unfinished = None;
         self.home.take_if(|home| home.plan != present);
         match &self.state {
-            State::Open(without) if !without.is_empty() => self.state = State::Open(Vec::new()),
-            State::Probing { plan, .. } if *plan != present => self.state = State::Open(Vec::new()),
+            PendingState::Open(without) if !without.is_empty() => self.state = PendingState::Open(Vec::new()),
+            PendingState::Probing { plan, .. } if *plan != present => {
+                self.state = PendingState::Open(Vec::new());
+            }
             _ => {}
         }
     }
 
-    /// Whether a limit was reached in the last round before the search had its answer, and if so, whether the search had begun.
+    /// Whether a limit ended the search in the last round. `Some(true)` if the search had begun,
+    /// `Some(false)` if it had not, and `None` if it has its answer.
     pub(super) fn unfinished(&self) -> Option<bool> {
         self.unfinished
     }
 
-    /// While the search waits, its signature takes no memory here: its home has it.
+    /// Drops the signature while the search waits, to save memory. The home stores it.
     pub(super) fn forget_signature(&mut self) {
         if let Some(home) = &mut self.home {
             home.signature = None;
         }
     }
 
-    /// Bytes of memory that the search's signature takes here.
+    /// Size of the signature that the search keeps, in bytes.
     pub(super) fn signature_bytes(&self) -> usize {
         let signature = self.home.as_ref().and_then(|home| home.signature.as_ref());
         signature.map_or(0, |signature| signature.as_bytes().len())
     }
 
-    /// Whether every node that was to store the page has said that it does not.
+    /// Whether every node that could store the page has said that it does not.
     fn is_missing(&self) -> bool {
-        matches!(self.state, State::Open(_)) && self.unfinished.is_none()
+        matches!(self.state, PendingState::Open(_)) && self.unfinished.is_none()
     }
 
-    fn at_home(&mut self, router: &Router, plan: &Plan, node: NodeId, answer: SearchOutcome) {
+    fn take_home_answer(&mut self, router: &Router, plan: &Plan, node: NodeId, answer: SearchOutcome) {
         self.state = match (answer, &mut self.state) {
-            (SearchOutcome::Absent, State::Open(without)) => {
+            (SearchOutcome::Absent, PendingState::Open(without)) => {
                 without.push(node);
                 return;
             }
@@ -260,19 +269,19 @@ impl Asked {
                 self.unfinished = Some(begun);
                 return;
             }
-            (SearchOutcome::Copy(pair), _) => State::Answered(vec![pair]),
+            (SearchOutcome::Copy(pair), _) => PendingState::Answered(vec![pair]),
             (SearchOutcome::Compared { pairs, probed, subject: Some(subject) }, _) => {
                 let mut left = router.nodes_to_probe(plan, &subject.1);
                 left.retain(|other| *other != node);
                 let (plan, pairs, probed) = (version(plan), vec![(node, pairs)], probed.into());
-                State::Probing { plan, subject, left, pairs, probed }
+                PendingState::Probing { plan, subject, left, pairs, probed }
             }
             (SearchOutcome::Absent | SearchOutcome::Compared { .. }, _) => return,
         };
     }
 
-    fn elsewhere(&mut self, node: NodeId, answer: SearchOutcome) {
-        let State::Probing { left, pairs, probed, .. } = &mut self.state else { return };
+    fn take_other_answer(&mut self, node: NodeId, answer: SearchOutcome) {
+        let PendingState::Probing { left, pairs, probed, .. } = &mut self.state else { return };
         if let SearchOutcome::Unfinished { begun } = answer {
             self.unfinished = Some(begun);
             return;
@@ -291,16 +300,18 @@ impl Asked {
     fn result(&self) -> Option<SearchResult> {
         let pairs = match &self.state {
             _ if self.unfinished.is_some() => return None,
-            State::Open(_) | State::Absent => return None,
-            State::Answered(pairs) => pairs.clone(),
-            State::Probing { pairs, .. } => pairs.iter().flat_map(|(_, pairs)| pairs).copied().collect(),
+            PendingState::Open(_) | PendingState::Absent => return None,
+            PendingState::Answered(pairs) => pairs.clone(),
+            PendingState::Probing { pairs, .. } => {
+                pairs.iter().flat_map(|(_, pairs)| pairs).copied().collect()
+            }
         };
         Some(SearchResult { page: self.page, content: self.content, ticket: self.search.ticket, pairs })
     }
 
-    /// Counts what was compared, and where.
+    /// Counts the search and the partitions and nodes that it reached.
     fn count(&self, router: &Router) {
-        if let State::Probing { pairs, probed, .. } = &self.state {
+        if let PendingState::Probing { pairs, probed, .. } = &self.state {
             router.counts.add(*probed, pairs.len() as u64);
         }
     }

@@ -1,7 +1,7 @@
-//! Signatures of some of the contents, while passes go on.
+//! Sampling: signatures of some of the contents, read while passes go on.
 //!
-//! Those with the least hashes are taken, so that the same collection gives the same sample however it is stored. When
-//! the plan changes meanwhile it is begun again.
+//! The sample consists of the contents with the smallest hashes. The same collection therefore gives the same
+//! sample, however it is partitioned. Sampling starts again if the plan changes meanwhile.
 
 use std::sync::Arc;
 
@@ -12,29 +12,29 @@ use doppel_protocol::index_node::{NodeError, SampleRequest, Sampled};
 
 use super::{Router, RouterError};
 
-/// Bytes of a sample's signatures, about: a hundred thousand of common length.
+/// Approximate limit of the signatures in a sample, in bytes. About 100,000 signatures of common length fit.
 const BYTES_MAX: usize = 256 << 20;
 
-/// Contents read in one call.
+/// Number of contents that one call reads.
 const STEP: usize = 256;
 
-/// How often it is begun again.
+/// Number of attempts while the plan changes.
 const TRIES: u32 = 8;
 
 impl Router {
-    /// At most `limit` signatures, in the order of their contents' hashes.
+    /// Returns at most `limit` signatures, in the order of their content hashes.
     pub(crate) fn sample(&self, limit: usize) -> Result<Vec<Arc<Signature>>, RouterError> {
         take(self, limit)
     }
 }
 
-/// At most `limit` signatures, in the order of their contents' hashes.
+/// Takes a sample of at most `limit` signatures, in the order of their content hashes.
 pub(super) fn take(router: &Router, limit: usize) -> Result<Vec<Arc<Signature>>, RouterError> {
     for _ in 0..TRIES {
         let plan = router.plan();
-        match once(router, &plan, limit) {
+        match take_under(router, &plan, limit) {
             Err(RouterError::Node(_, NodeError::StalePlan { .. })) => {}
-            // What moved meanwhile would be left out.
+            // The sample could lack contents that moved meanwhile.
             Ok(_) if !Arc::ptr_eq(&plan, &router.plan()) => {}
             sample => return sample,
         }
@@ -42,7 +42,7 @@ pub(super) fn take(router: &Router, limit: usize) -> Result<Vec<Arc<Signature>>,
     Err(RouterError::Replanned)
 }
 
-fn once(router: &Router, plan: &Plan, limit: usize) -> Result<Vec<Arc<Signature>>, RouterError> {
+fn take_under(router: &Router, plan: &Plan, limit: usize) -> Result<Vec<Arc<Signature>>, RouterError> {
     let mut chosen: Vec<(ContentHash, NodeId)> = Vec::new();
     for node in router.nodes.iter().map(|handle| handle.id) {
         let least = router.call(node, plan, |node, call| node.sample(call, SampleRequest::Least(limit)))?;
@@ -54,13 +54,13 @@ fn once(router: &Router, plan: &Plan, limit: usize) -> Result<Vec<Arc<Signature>
     chosen.truncate(limit);
     let mut sample = Vec::with_capacity(chosen.len());
     let mut bytes = 0;
-    for some in chosen.chunks(STEP) {
+    for chunk in chosen.chunks(STEP) {
         if bytes >= BYTES_MAX {
             break;
         }
         let from = sample.len();
         for node in router.nodes.iter().map(|handle| handle.id) {
-            let here = some.iter().filter(|(_, at)| *at == node).map(|(content, _)| *content);
+            let here = chunk.iter().filter(|(_, at)| *at == node).map(|(content, _)| *content);
             let contents: Vec<ContentHash> = here.collect();
             if contents.is_empty() {
                 continue;

@@ -1,8 +1,9 @@
-//! Snapshots of the nodes: when they are written, and of which moment of each range.
+//! Snapshots of the nodes: when they are written, and which moment of each range they are of.
 //!
-//! Tier 1 names a moment of a range by a record of its log and the last order that was handed over by then. When all
-//! nodes have applied that order, the moment is reached, and a snapshot may be written of it. Until it is on disk, tier 1
-//! is asked to keep the records after the one before, so that a start finds in the log what has changed since.
+//! Tier 1 names a moment of a range by a record of its log, and by the last order that was handed over before
+//! that record. The moment is reached once all nodes have applied the order. Then the nodes may write a
+//! snapshot of it. Until that snapshot is on disk, tier 1 keeps the records after the previous one. So the
+//! next start can read from the log what has changed since.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -15,76 +16,77 @@ use doppel_snapshot::{LOOK, is_due};
 
 use super::{Router, RouterError, lock, version};
 
-/// What is known of snapshots.
+/// What the router knows about snapshots.
 pub(super) struct Snapshots {
-    ranges: BTreeMap<RangeId, Watched>,
-    /// The plan of the start: a snapshot of an earlier life is of that one.
-    begun: PlanVersion,
-    last_look: Instant,
-    last: Instant,
-    /// The plan of the last snapshot, and the orders carried out by then.
+    ranges: BTreeMap<RangeId, RangeMoments>,
+    /// Plan at the start of this router. A snapshot from before the start is of this plan.
+    initial_plan: PlanVersion,
+    last_check: Instant,
+    last_save: Instant,
+    /// Plan of the last snapshot. `None` before the first.
     plan: Option<PlanVersion>,
+    /// Number of orders carried out when the last snapshot was written.
     orders: u64,
 }
 
-/// A range.
+/// The moments of one range.
 #[derive(Default)]
-struct Watched {
-    /// A moment that is not reached yet.
+struct RangeMoments {
+    /// A moment that the nodes have not reached yet.
     awaited: Option<Moment>,
-    /// The last moment that is.
+    /// The latest moment that all nodes have reached.
     reached: Option<LogPosition>,
-    /// What the last snapshot was of.
+    /// The moment of the last snapshot.
     written: Option<LogPosition>,
-    /// What tier 1 was last told to keep.
-    kept: Option<Option<u64>>,
+    /// The record after which tier 1 was last asked to keep the log.
+    log_kept_after: Option<Option<u64>>,
 }
 
 impl Snapshots {
-    pub(super) fn new(begun: PlanVersion) -> Self {
+    pub(super) fn new(initial_plan: PlanVersion) -> Self {
         let now = Instant::now();
-        Self { ranges: BTreeMap::new(), begun, last_look: now, last: now, plan: None, orders: 0 }
+        Self { ranges: BTreeMap::new(), initial_plan, last_check: now, last_save: now, plan: None, orders: 0 }
     }
 }
 
 impl Router {
-    /// Writes a snapshot when one is due.
-    pub(super) fn tend_snapshots(&self) {
+    /// Writes a snapshot if one is due.
+    pub(super) fn save_if_due(&self) {
         let mut snapshots = lock(&self.snapshots);
-        if self.has_lost() || snapshots.last_look.elapsed() < LOOK.min(self.config.snapshot_pause) {
+        if self.has_lost_nodes() || snapshots.last_check.elapsed() < LOOK.min(self.config.snapshot_pause) {
             return;
         }
-        snapshots.last_look = Instant::now();
-        let tended = self.watch(&mut snapshots).and_then(|()| {
-            let (age, contents) = (snapshots.last.elapsed(), self.contents());
+        snapshots.last_check = Instant::now();
+        let result = self.update_moments(&mut snapshots).and_then(|()| {
+            let (age, contents) = (snapshots.last_save.elapsed(), self.contents());
             let is_same_plan = snapshots.plan == Some(version(&self.plan()));
             let changed =
                 if is_same_plan { self.orders_done().saturating_sub(snapshots.orders) } else { contents };
             let is_due = is_due(age, self.config.snapshot_pause, changed, contents);
             if is_due { self.save(&mut snapshots) } else { Ok(()) }
         });
-        if let Err(error) = tended {
-            tracing::debug!(%error, "no snapshot is written now");
+        if let Err(error) = result {
+            tracing::debug!(%error, "cannot write a snapshot of the index now; trying again later");
         }
     }
 
-    /// Writes a snapshot of the last moments that were reached, unless it would be the same as the last one. Also at the
-    /// end, when nothing else is done any more.
+    /// Writes a snapshot of the latest moments that were reached, unless it would equal the last one. The
+    /// router also calls this when it stops.
     pub(crate) fn save_now(&self) -> Result<(), RouterError> {
-        if self.has_lost() {
+        if self.has_lost_nodes() {
             return Ok(());
         }
         let mut snapshots = lock(&self.snapshots);
-        self.watch(&mut snapshots)?;
+        self.update_moments(&mut snapshots)?;
         self.save(&mut snapshots)
     }
 
-    /// Sees which moments are reached, and has tier 1 keep the log from the last snapshot on.
-    fn watch(&self, snapshots: &mut Snapshots) -> Result<(), RouterError> {
+    /// Updates which moments are reached, and has tier 1 keep the log since the last snapshot.
+    fn update_moments(&self, snapshots: &mut Snapshots) -> Result<(), RouterError> {
         for range in self.ranges() {
-            let watched = snapshots.ranges.entry(range).or_default();
-            if watched.awaited.is_none() {
-                watched.awaited = self.source.moment(range)?;
+            let range_moments = snapshots.ranges.entry(range).or_default();
+            if range_moments.awaited.is_none() {
+                range_moments.awaited = self.source.moment(range)?;
             }
             let mut saved: Vec<Option<LogPosition>> = Vec::with_capacity(self.nodes.len());
             let mut done: Option<u64> = Some(u64::MAX);
@@ -94,53 +96,68 @@ impl Router {
                 saved.push(applied.saved);
                 done = done.zip(applied.position).map(|(done, (_, index))| done.min(index));
             }
-            // What is not sent any more may never have been: only what every node has counts.
+            // Orders that cannot be sent again may never have reached a node. Only the positions of all nodes
+            // count.
             if let Some(reached) =
-                watched.awaited.take_if(|moment| done.is_some_and(|done| moment.order <= done))
+                range_moments.awaited.take_if(|moment| done.is_some_and(|done| moment.order <= done))
             {
-                watched.reached = Some(reached.log);
+                range_moments.reached = Some(reached.log);
             }
-            // After a start there may be one of an earlier life.
-            if let (None, [Some(first), others @ ..]) = (watched.written, &*saved)
+            // After a start, there may be a snapshot from before the start.
+            if let (None, [Some(first), others @ ..]) = (range_moments.written, &*saved)
                 && others.iter().all(|other| *other == Some(*first))
             {
-                watched.written = Some(*first);
-                snapshots.plan.get_or_insert(snapshots.begun);
+                range_moments.written = Some(*first);
+                snapshots.plan.get_or_insert(snapshots.initial_plan);
             }
             let on_disk: Option<Vec<u64>> = saved.iter().map(|one| one.map(|saved| saved.index)).collect();
             let least = on_disk.and_then(|on_disk| on_disk.into_iter().min());
-            self.keep(range, watched, least.or(watched.written.map(|written| written.index)))?;
+            self.keep_log(
+                range,
+                range_moments,
+                least.or(range_moments.written.map(|written| written.index)),
+            )?;
         }
         Ok(())
     }
 
-    /// Has tier 1 keep the log of a range after a record.
-    fn keep(&self, range: RangeId, watched: &mut Watched, after: Option<u64>) -> Result<(), RouterError> {
-        if watched.kept != Some(after) {
+    /// Has tier 1 keep the log of a range after this record.
+    fn keep_log(
+        &self,
+        range: RangeId,
+        range_moments: &mut RangeMoments,
+        after: Option<u64>,
+    ) -> Result<(), RouterError> {
+        if range_moments.log_kept_after != Some(after) {
             self.source.keep_log(range, after)?;
-            watched.kept = Some(after);
+            range_moments.log_kept_after = Some(after);
         }
         Ok(())
     }
 
+    /// Has all nodes write a snapshot of the latest moments, unless it would equal the last one.
     fn save(&self, snapshots: &mut Snapshots) -> Result<(), RouterError> {
         let plan = version(&self.plan());
-        let same = |watched: &Watched| watched.reached == watched.written;
+        let same = |range_moments: &RangeMoments| range_moments.reached == range_moments.written;
         if snapshots.plan == Some(plan) && snapshots.ranges.values().all(same) {
             return Ok(());
         }
-        let reached: Option<Vec<(RangeId, LogPosition)>> =
-            snapshots.ranges.iter().map(|(range, watched)| Some((*range, watched.reached?))).collect();
-        // A range whose log is not kept, or of which nothing is known yet.
+        let reached: Option<Vec<(RangeId, LogPosition)>> = snapshots
+            .ranges
+            .iter()
+            .map(|(range, range_moments)| Some((*range, range_moments.reached?)))
+            .collect();
+        // Without a moment for every range there is no snapshot. A range has none if its log is not kept, or
+        // if the nodes have not reached its first one.
         let Some(moments) = reached.filter(|moments| !moments.is_empty()) else { return Ok(()) };
         for (range, moment) in &moments {
-            let watched = snapshots.ranges.entry(*range).or_default();
-            if watched.kept.flatten().is_none() {
-                self.keep(*range, watched, Some(moment.index))?;
+            let range_moments = snapshots.ranges.entry(*range).or_default();
+            if range_moments.log_kept_after.flatten().is_none() {
+                self.keep_log(*range, range_moments, Some(moment.index))?;
             }
         }
         let begun = Instant::now();
-        snapshots.last = begun;
+        snapshots.last_save = begun;
         for handle in &self.nodes {
             let Some(incarnation) = *lock(&handle.incarnation) else { return Ok(()) };
             let saved = handle.node.save(CallContext { plan, incarnation }, moments.clone());

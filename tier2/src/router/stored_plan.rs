@@ -1,78 +1,78 @@
-//! The plan as it is kept: a line that says what it is, and the plan.
+//! The stored form of the plan: one line that describes the plan, and one line with the plan itself.
 
 use doppel_model::stable_hash64;
 use doppel_partitioning::Plan;
 use doppel_protocol::{IndexState, IndexStateError, IndexStateItem};
 use serde::{Deserialize, Serialize};
 
-/// The version of the form.
+/// Version of the form.
 const VERSION: u32 = 4;
 
-/// When and for what a map was learned.
+/// The basis of a learned map: when and for what it was learned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct LearnedFrom {
-    /// Contents stored then.
+pub(crate) struct LearningBasis {
+    /// Number of contents that were stored at that time.
     pub(crate) contents: usize,
-    /// Partitions asked for; the map may have fewer.
+    /// Number of partitions that were wanted. The map may have fewer.
     pub(crate) partitions: u32,
 }
 
 /// The first line.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Head {
+struct PlanHeader {
     doppel_partition_map: u32,
-    learned: LearnedFrom,
-    /// XXH3-64 of the second line.
+    learned: LearningBasis,
+    /// XXH3-64 of the second line, in hexadecimal.
     checksum: String,
 }
 
-/// The stored plan; none when there is none. A damaged one is reported and left out.
+/// Loads the stored plan. `None` if there is none. A damaged plan is reported and ignored.
 ///
 /// # Errors
-/// [`IndexStateError::Unavailable`]: there may be one.
-pub(crate) fn load(state: &dyn IndexState) -> Result<Option<(Plan, LearnedFrom)>, IndexStateError> {
+/// [`IndexStateError::Unavailable`] if it is unknown whether a plan is stored.
+pub(crate) fn load(state: &dyn IndexState) -> Result<Option<(Plan, LearningBasis)>, IndexStateError> {
     let bytes = match state.load(IndexStateItem::Plan) {
         Err(error @ IndexStateError::Unavailable(_)) => return Err(error),
         Err(error) => {
-            tracing::warn!(%error, "cannot read the partition map; it is learned anew");
+            tracing::warn!(%error, "cannot read the partition map; learning it anew");
             return Ok(None);
         }
         Ok(bytes) => bytes,
     };
     let plan = bytes.map(|bytes| parse(&bytes)).transpose();
     Ok(plan.unwrap_or_else(|error| {
-        tracing::warn!(%error, "the partition map is damaged; it is learned anew");
+        tracing::warn!(%error, "the partition map is damaged; learning it anew");
         None
     }))
 }
 
-/// Why bytes are no plan; none where they are one.
+/// Why these bytes are not a plan. `None` if they are one.
 pub(crate) fn damage(bytes: &[u8]) -> Option<String> {
     parse(bytes).err().map(|unusable| unusable.to_string())
 }
 
-fn parse(bytes: &[u8]) -> Result<(Plan, LearnedFrom), Unusable> {
-    let (head, map) = str::from_utf8(bytes)?.split_once('\n').ok_or(Unusable::Short)?;
-    let head: Head = serde_json::from_str(head)?;
+fn parse(bytes: &[u8]) -> Result<(Plan, LearningBasis), StoredPlanError> {
+    let (head, map) = str::from_utf8(bytes)?.split_once('\n').ok_or(StoredPlanError::Short)?;
+    let head: PlanHeader = serde_json::from_str(head)?;
     if head.doppel_partition_map != VERSION {
-        return Err(Unusable::Version(head.doppel_partition_map));
+        return Err(StoredPlanError::Version(head.doppel_partition_map));
     }
     if head.checksum != checksum(map) {
-        return Err(Unusable::Checksum);
+        return Err(StoredPlanError::Checksum);
     }
     Ok((serde_json::from_str(map)?, head.learned))
 }
 
-/// Stores a plan in the place of the one before.
+/// Stores a plan in place of the stored one.
 pub(crate) fn store(
     state: &dyn IndexState,
     plan: &Plan,
-    learned: LearnedFrom,
+    learned: LearningBasis,
 ) -> Result<(), IndexStateError> {
     let unwritten = |error: serde_json::Error| IndexStateError::Refused(error.to_string());
     let map = serde_json::to_string(plan).map_err(unwritten)?;
-    let head = Head { doppel_partition_map: VERSION, learned, checksum: checksum(&map) };
+    let head = PlanHeader { doppel_partition_map: VERSION, learned, checksum: checksum(&map) };
     let head = serde_json::to_string(&head).map_err(unwritten)?;
     state.store(IndexStateItem::Plan, format!("{head}\n{map}").as_bytes())
 }
@@ -81,12 +81,12 @@ fn checksum(map: &str) -> String {
     format!("{:016x}", stable_hash64(map.as_bytes()))
 }
 
-/// Why a stored plan is not used.
+/// Why a stored plan cannot be used.
 #[derive(Debug, thiserror::Error)]
-enum Unusable {
-    #[error("it has one line and not two")]
+enum StoredPlanError {
+    #[error("it has one line instead of two")]
     Short,
-    #[error("it is of version {0}, this reads {VERSION}")]
+    #[error("it has version {0}, but this program reads version {VERSION}")]
     Version(u32),
     #[error("the checksum does not match")]
     Checksum,
@@ -105,16 +105,16 @@ mod tests {
     use doppel_protocol::{INDEX_STATE_BYTES_MAX, RebalanceRequest};
 
     use super::*;
-    use crate::router::stored_requests::{self, Requested};
+    use crate::router::stored_requests::{self, StoredRequest};
     use crate::state_files::StateFiles;
 
     #[test]
-    fn round_trip_and_damage() {
+    fn a_stored_plan_is_loaded_unless_it_is_damaged() {
         let dir = tempfile::tempdir().unwrap();
         let state = StateFiles::new(dir.path());
         assert_eq!(load(&state), Ok(None));
         let map = PartitionMap::one(3, Tau::DEFAULT).unwrap();
-        let (plan, learned) = (Plan::on_first(map, 2).unwrap(), LearnedFrom { contents: 7, partitions: 4 });
+        let (plan, learned) = (Plan::on_first(map, 2).unwrap(), LearningBasis { contents: 7, partitions: 4 });
         store(&state, &plan, learned).unwrap();
         assert_eq!(load(&state), Ok(Some((plan, learned))));
         let sound = state.load(IndexStateItem::Plan).unwrap().unwrap();
@@ -130,7 +130,8 @@ mod tests {
         }
     }
 
-    /// Boxes of the whole space of lengths, as many as there can be, on as many nodes.
+    /// The largest plan that can occur: all partitions have boxes in the whole space of lengths, and there
+    /// are as many partitions and nodes as possible.
     fn largest() -> Plan {
         let map = PartitionMap::one(DIMENSIONS_MAX, Tau::DEFAULT).unwrap();
         let mut plan = Plan::on_first(map, NODES_MAX).unwrap();
@@ -148,14 +149,14 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_plan_is_kept_also_as_that_of_a_request() {
+    fn the_largest_plan_can_be_stored_alone_and_with_a_request() {
         let dir = tempfile::tempdir().unwrap();
         let state = StateFiles::new(dir.path());
-        let (plan, learned) = (largest(), LearnedFrom { contents: usize::MAX, partitions: u32::MAX });
+        let (plan, learned) = (largest(), LearningBasis { contents: usize::MAX, partitions: u32::MAX });
         assert_eq!(plan.map().partitions(), PARTITIONS_MAX);
         store(&state, &plan, learned).unwrap();
         let request = RebalanceRequest::Learn;
-        let requested = Requested { request, planned: Some((plan.clone(), learned)) };
+        let requested = StoredRequest { request, planned: Some((plan.clone(), learned)) };
         stored_requests::store(&state, &VecDeque::from([requested])).unwrap();
         for item in IndexStateItem::ALL {
             let bytes = state.load(item).unwrap().unwrap().len();

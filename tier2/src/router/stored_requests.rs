@@ -1,5 +1,5 @@
-//! What is requested of the mapping as it is kept, with the plan that was answered. A request is kept from when it is
-//! accepted until it is done, so a crash does not lose it.
+//! The stored form of requests to change the plan, each with the plan that the operator was shown. A request
+//! is stored from its acceptance to its end, so a crash does not lose it.
 
 use std::collections::VecDeque;
 
@@ -7,43 +7,44 @@ use doppel_partitioning::Plan;
 use doppel_protocol::{IndexState, IndexStateError, IndexStateItem, RebalanceRequest};
 use serde::{Deserialize, Serialize};
 
-use super::stored_plan::LearnedFrom;
+use super::stored_plan::LearningBasis;
 
-/// The version of the form.
+/// Version of the form.
 const VERSION: u32 = 1;
 
 /// A request that was accepted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Requested {
-    /// What is requested.
+pub(crate) struct StoredRequest {
+    /// What was requested.
     pub(crate) request: RebalanceRequest,
-    /// The plan that was answered; none for a request that a start with another number of nodes
-    /// makes: its plan is made in its turn.
-    pub(crate) planned: Option<(Plan, LearnedFrom)>,
+    /// The plan that the operator was shown. `None` for a request that a start with another number of nodes
+    /// made. The router plans that request when it begins.
+    pub(crate) planned: Option<(Plan, LearningBasis)>,
 }
 
+/// The stored form of all requests.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Stored {
+struct RequestsFile {
     doppel_rebalance: u32,
-    requests: VecDeque<Requested>,
+    requests: VecDeque<StoredRequest>,
 }
 
-/// Why bytes are no requests.
+/// Why stored requests cannot be used.
 #[derive(Debug, thiserror::Error)]
-enum Unusable {
-    #[error("it is of version {0}, this reads {VERSION}")]
+enum StoredRequestsError {
+    #[error("it has version {0}, but this program reads version {VERSION}")]
     Version(u32),
     #[error(transparent)]
     Json(#[from] serde_json::Error),
 }
 
-/// The stored requests. What cannot be read is reported and put aside.
+/// Loads the stored requests. Requests that cannot be read are reported and put aside.
 ///
 /// # Errors
-/// [`IndexStateError::Unavailable`]: there may be some.
-pub(crate) fn load(state: &dyn IndexState) -> Result<VecDeque<Requested>, IndexStateError> {
+/// [`IndexStateError::Unavailable`] if it is unknown whether requests are stored.
+pub(crate) fn load(state: &dyn IndexState) -> Result<VecDeque<StoredRequest>, IndexStateError> {
     let why = match state.load(IndexStateItem::Requests) {
         Ok(None) => return Ok(VecDeque::new()),
         Ok(Some(bytes)) => match parse(&bytes) {
@@ -53,32 +54,35 @@ pub(crate) fn load(state: &dyn IndexState) -> Result<VecDeque<Requested>, IndexS
         Err(error @ IndexStateError::Unavailable(_)) => return Err(error),
         Err(error) => error.to_string(),
     };
-    tracing::error!(why, "what was requested of the mapping cannot be read; request it again");
+    tracing::error!(why, "cannot read the stored rebalance requests; request the rebalance again");
     if let Err(error) = state.put_aside(IndexStateItem::Requests) {
-        tracing::warn!(%error, "it cannot be put aside");
+        tracing::warn!(%error, "cannot put the stored rebalance requests aside");
     }
     Ok(VecDeque::new())
 }
 
-/// Why bytes cannot be used; none for sound ones.
+/// Why these bytes are not requests. `None` if they are.
 pub(crate) fn damage(bytes: &[u8]) -> Option<String> {
     parse(bytes).err().map(|error| error.to_string())
 }
 
-fn parse(bytes: &[u8]) -> Result<VecDeque<Requested>, Unusable> {
-    let stored: Stored = serde_json::from_slice(bytes)?;
+fn parse(bytes: &[u8]) -> Result<VecDeque<StoredRequest>, StoredRequestsError> {
+    let stored: RequestsFile = serde_json::from_slice(bytes)?;
     if stored.doppel_rebalance != VERSION {
-        return Err(Unusable::Version(stored.doppel_rebalance));
+        return Err(StoredRequestsError::Version(stored.doppel_rebalance));
     }
     Ok(stored.requests)
 }
 
-/// Stores these requests and no others.
-pub(crate) fn store(state: &dyn IndexState, requests: &VecDeque<Requested>) -> Result<(), IndexStateError> {
+/// Stores these requests in place of all stored ones.
+pub(crate) fn store(
+    state: &dyn IndexState,
+    requests: &VecDeque<StoredRequest>,
+) -> Result<(), IndexStateError> {
     if requests.is_empty() {
         return state.remove(IndexStateItem::Requests);
     }
-    let stored = Stored { doppel_rebalance: VERSION, requests: requests.clone() };
+    let stored = RequestsFile { doppel_rebalance: VERSION, requests: requests.clone() };
     let bytes = serde_json::to_vec(&stored).map_err(|error| IndexStateError::Refused(error.to_string()))?;
     state.store(IndexStateItem::Requests, &bytes)
 }
@@ -94,14 +98,14 @@ mod tests {
     use crate::state_files::StateFiles;
 
     #[test]
-    fn there_until_they_end_and_damage_is_told() {
+    fn requests_are_stored_until_they_end_and_damage_is_reported() {
         let dir = tempfile::tempdir().unwrap();
         let state = StateFiles::new(dir.path());
         let path = state.path(IndexStateItem::Requests);
         assert_eq!(load(&state), Ok(VecDeque::new()));
         let plan = Plan::on_first(PartitionMap::one(3, Tau::DEFAULT).unwrap(), 2).unwrap();
-        let planned = Some((plan, LearnedFrom { contents: 3, partitions: 1 }));
-        let mut requests: VecDeque<Requested> = [
+        let planned = Some((plan, LearningBasis { contents: 3, partitions: 1 }));
+        let mut requests: VecDeque<StoredRequest> = [
             RebalanceRequest::Balance,
             RebalanceRequest::Learn,
             RebalanceRequest::Drain { node: NodeId(3) },
@@ -109,7 +113,7 @@ mod tests {
             RebalanceRequest::Move { partition: PartitionId(9), node: NodeId(1) },
         ]
         .into_iter()
-        .map(|request| Requested { request, planned: planned.clone() })
+        .map(|request| StoredRequest { request, planned: planned.clone() })
         .collect();
         requests[1].planned = None;
         while !requests.is_empty() {

@@ -1,7 +1,8 @@
-//! Puts and removals of consecutive orders on their way to the nodes.
+//! Storing: carries the puts and removals of consecutive orders to the nodes.
 //!
-//! Every node gets its part in the order of the range's log. If a node fails, its part is sent again. A node that was fed anew meanwhile
-//! gets its orders again, and skips those it knows.
+//! Every node gets its part of the orders, in the order of the range's log. If a node fails, its part is sent
+//! again. A node that was fed again meanwhile also gets its part again, and skips the orders that it has
+//! applied.
 
 use std::sync::Arc;
 
@@ -10,31 +11,32 @@ use doppel_partitioning::Plan;
 use doppel_protocol::index_node::{BATCH_MAX, NodeError, NodeOrder, OrderBatch, fitting};
 use doppel_protocol::{IndexCommand, Orders};
 
-use super::round::Asked;
+use super::round::PendingSearch;
 use super::search_queue::SearchQueue;
 use super::{Router, RouterError, lock};
 
-/// Orders that are being stored under one plan.
-pub(super) struct Storing {
+/// Consecutive orders that are being stored under one plan.
+pub(super) struct StoreStage {
     plan: Arc<Plan>,
     range: RangeId,
     epoch: Epoch,
-    /// Index of the last order before these, and of the last of them.
+    /// Index of the last order before these.
     after: u64,
+    /// Index of the last of these orders.
     through: u64,
     nodes: Vec<NodeWork>,
-    /// What the queue of searches is told once everything is stored (G4), in order.
-    told: Vec<QueueUpdate>,
+    /// Changes of the search queue, in order. They are made once everything is stored (G4).
+    queue_updates: Vec<QueueUpdate>,
 }
 
-/// What an order means for the queue of searches.
+/// A change that an order makes to the search queue.
 enum QueueUpdate {
-    Push(Asked),
-    /// The page no longer has the content.
+    Push(PendingSearch),
+    /// The page no longer has the content, so searches for it are void.
     Forget(PageId, ContentHash),
 }
 
-/// What there is for a node.
+/// The part of a node.
 #[derive(Default)]
 struct NodeWork {
     orders: Vec<(u64, NodeOrder)>,
@@ -42,23 +44,23 @@ struct NodeWork {
     stored: Option<Incarnation>,
 }
 
-impl Storing {
-    /// Divides orders by node.
+impl StoreStage {
+    /// Divides orders among the nodes.
     pub(super) fn new(router: &Router, orders: Orders) -> Self {
         let Orders { range, epoch, first, commands } = orders;
-        let mut storing = Self {
+        let mut stage = Self {
             after: first.saturating_sub(1),
             through: (first + commands.len() as u64).saturating_sub(1),
             range,
             epoch,
             nodes: router.nodes.iter().map(|_| NodeWork::default()).collect(),
             plan: router.plan(),
-            told: Vec::new(),
+            queue_updates: Vec::new(),
         };
         for (index, command) in (first..).zip(commands) {
-            storing.take(router, index, command);
+            stage.take(router, index, command);
         }
-        storing
+        stage
     }
 
     /// The number of orders.
@@ -69,45 +71,54 @@ impl Storing {
     fn take(&mut self, router: &Router, index: u64, command: IndexCommand) {
         match command {
             IndexCommand::Put { page, signature, search } => {
-                let mut asked = search.map(|search| Asked::new(page, signature.content(), search));
-                // Without tokens it is nobody's duplicate, and is not stored.
+                let mut pending = search.map(|search| PendingSearch::new(page, signature.content(), search));
+                // A content without tokens has no duplicates, and is not stored.
                 if signature.tokens() == 0 {
-                    self.told.extend(asked.map(|asked| QueueUpdate::Push(asked.without_partners())));
+                    self.queue_updates
+                        .extend(pending.map(|pending| QueueUpdate::Push(pending.without_partners())));
                     return;
                 }
                 let (node, home) = router.home(&self.plan, &signature);
-                let owes_search = asked.is_some();
-                if let Some(asked) = &mut asked {
-                    asked.is_stored_at(&self.plan, node, &signature);
+                let owes_search = pending.is_some();
+                if let Some(pending) = &mut pending {
+                    pending.set_home(&self.plan, node, &signature);
                 }
-                self.told.extend(asked.map(QueueUpdate::Push));
+                self.queue_updates.extend(pending.map(QueueUpdate::Push));
                 let put = NodeOrder::Put { page, signature, home, owes_search };
                 self.nodes[node.index()].orders.push((index, put));
             }
             IndexCommand::Remove { page, content } => {
-                self.told.push(QueueUpdate::Forget(page, content));
-                // Nobody but the node itself knows whether it has the content.
+                self.queue_updates.push(QueueUpdate::Forget(page, content));
+                // Only a node itself knows whether it stores the content.
                 for work in &mut self.nodes {
                     work.orders.push((index, NodeOrder::Remove { page, content }));
                 }
             }
             IndexCommand::Search { page, content, search } => {
-                self.told.push(QueueUpdate::Push(Asked::new(page, content, search)));
+                self.queue_updates.push(QueueUpdate::Push(PendingSearch::new(page, content, search)));
             }
         }
     }
 
-    /// Stores until every node has acknowledged its part, and adds the searches to `queue`. Returns their number. If a node knows a later owner
-    /// of the range, the rest is dropped without a search: the later owner asks again for what is pending.
+    /// Stores the orders until every node has acknowledged its part, and then adds their searches to `queue`.
+    /// Returns the number of searches. If a node knows a later owner of the range, the remaining orders are
+    /// dropped without searches. The later owner requests again what is pending.
     ///
     /// # Errors
-    /// When a node does not do its part now. It is run again then.
+    /// Fails if a node does not do its part now. The caller runs it again.
     pub(super) fn run(&mut self, router: &Router, queue: &mut SearchQueue) -> Result<usize, RouterError> {
         for node in router.nodes.iter().map(|handle| handle.id) {
             match self.store(router, node) {
                 Err(RouterError::Node(node, NodeError::StaleEpoch { present })) => {
                     let (range, epoch, orders) = (self.range, self.epoch, self.orders());
-                    tracing::warn!(%node, range = range.0, %epoch, %present, orders, "orders of an earlier owner are dropped");
+                    tracing::warn!(
+                        %node,
+                        range = range.0,
+                        %epoch,
+                        %present,
+                        orders,
+                        "dropping orders of an earlier owner of the range"
+                    );
                     router.release(range, present, self.through);
                     return Ok(0);
                 }
@@ -116,16 +127,16 @@ impl Storing {
         }
         router.release(self.range, self.epoch, self.through);
         let before = queue.len();
-        for update in self.told.drain(..) {
+        for update in self.queue_updates.drain(..) {
             match update {
-                QueueUpdate::Push(asked) => queue.push(asked),
+                QueueUpdate::Push(pending) => queue.push(pending),
                 QueueUpdate::Forget(page, content) => queue.forget(page, content),
             }
         }
         Ok(queue.len() - before)
     }
 
-    /// Has a node carry out its orders, unless its present incarnation has done so.
+    /// Has a node carry out its part, unless its present incarnation has done so.
     fn store(&mut self, router: &Router, node: NodeId) -> Result<(), RouterError> {
         let present = *lock(&router.handle(node).incarnation);
         let work = &mut self.nodes[node.index()];
@@ -135,14 +146,14 @@ impl Storing {
         let mut after = self.after;
         let mut rest = &work.orders[..];
         loop {
-            let some;
-            (some, rest) = rest.split_at(bounded(rest));
-            let last = some.last().filter(|_| !rest.is_empty()).map(|(index, _)| *index);
+            let chunk;
+            (chunk, rest) = rest.split_at(orders_per_call(rest));
+            let last = chunk.last().filter(|_| !rest.is_empty()).map(|(index, _)| *index);
             let through = last.unwrap_or(self.through);
             let (range, epoch) = (self.range, self.epoch);
-            let batch = OrderBatch { range, epoch, after, through, orders: some.to_vec() };
+            let batch = OrderBatch { range, epoch, after, through, orders: chunk.to_vec() };
             let applied = router.call(node, &self.plan, |node, call| node.apply(call, batch))?;
-            router.handle(node).told(&applied);
+            router.handle(node).record_applied(&applied);
             after = through;
             if rest.is_empty() {
                 work.stored = Some(applied.incarnation);
@@ -152,8 +163,8 @@ impl Storing {
     }
 }
 
-/// How many of the orders a call may bring: at least one, where there is one.
-fn bounded(orders: &[(u64, NodeOrder)]) -> usize {
+/// Number of orders that one call may carry. At least one, if there are any.
+fn orders_per_call(orders: &[(u64, NodeOrder)]) -> usize {
     let size = |(_, order): &(u64, NodeOrder)| match order {
         NodeOrder::Put { signature, .. } => signature.as_bytes().len(),
         NodeOrder::Remove { .. } => 0,

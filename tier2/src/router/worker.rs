@@ -1,5 +1,5 @@
-//! The router's thread: it collects orders by count or age, and makes passes. Between them it changes the mapping, one
-//! step after the other.
+//! The worker thread of the router. It collects orders until enough have come or the first has waited long
+//! enough, and makes passes. Between passes it makes steps of plan changes.
 
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
@@ -7,44 +7,45 @@ use std::time::{Duration, Instant};
 
 use doppel_protocol::{IndexCommand, Orders};
 
-use super::scheduler::Step;
+use super::scheduler::StepOutcome;
 use super::{Pass, Router, RouterError};
 use crate::config::Config;
 
-/// What waits for the thread.
+/// A message to the thread.
 pub(crate) enum Message {
     Orders(Orders),
-    /// Do not wait for more orders.
+    /// Start a pass without waiting for more orders.
     Flush,
-    /// There is something to do between passes.
+    /// A plan change may have become due.
     Wake,
-    /// Nodes may lack orders that will not come any more.
-    Announced,
+    /// A range has announced where its orders begin, so nodes may lack earlier orders.
+    Announcement,
     Stop,
 }
 
-/// How long a failed call waits before it is made again, at first and at most.
-const RETRY: Duration = Duration::from_millis(10);
-const RETRY_MAX: Duration = Duration::from_secs(1);
+/// First pause before a failed step is repeated. Each further pause is twice as long.
+const RETRY_PAUSE: Duration = Duration::from_millis(10);
+/// Longest pause before a failed step is repeated.
+const RETRY_PAUSE_MAX: Duration = Duration::from_secs(1);
 
-/// How often nodes are asked whether they are what they were, when there is nothing else to do.
+/// Interval at which an idle router checks whether nodes were started anew.
 const HEARTBEAT: Duration = Duration::from_secs(1);
 
 impl Router {
-    /// Whether there is nothing to do until somebody asks.
+    /// Whether the router has nothing to do until it receives a message.
     #[cfg(test)]
     pub(crate) fn is_resting(&self) -> bool {
         self.resting.load(Ordering::Relaxed) && self.waiting() == 0
     }
 
-    /// Orders accepted and not yet carried out.
+    /// Number of orders that were accepted and not yet carried out.
     pub(crate) fn waiting(&self) -> usize {
         self.waiting.load(Ordering::Relaxed)
     }
 
-    /// Does a step of a pass, however often it has to be tried. False when it is time to stop.
-    fn insist(&self, mut step: impl FnMut() -> Result<(), RouterError>) -> bool {
-        let (mut pause, mut times) = (RETRY, 0_u32);
+    /// Repeats a step of a pass until it succeeds. Returns `false` if the router is stopping.
+    fn retry(&self, mut step: impl FnMut() -> Result<(), RouterError>) -> bool {
+        let (mut pause, mut times) = (RETRY_PAUSE, 0_u32);
         loop {
             match step() {
                 Ok(()) => return true,
@@ -54,14 +55,14 @@ impl Router {
                         return false;
                     }
                     times += 1;
-                    // A node that stays away would fill the log.
+                    // Logged with growing intervals. A node that stays away would fill the log.
                     if times.is_power_of_two() {
-                        tracing::warn!(%error, times, "a pass waits");
+                        tracing::warn!(%error, times, "a step of a pass failed; trying again");
                     }
                     std::thread::sleep(pause);
-                    pause = (pause * 2).min(RETRY_MAX);
-                    if self.has_lost() {
-                        self.work();
+                    pause = (pause * 2).min(RETRY_PAUSE_MAX);
+                    if self.has_lost_nodes() {
+                        self.run_step();
                     }
                 }
             }
@@ -69,18 +70,19 @@ impl Router {
     }
 }
 
-/// Orders that wait for a pass, in order.
+/// Orders that wait for a pass.
 #[derive(Default)]
-struct Waiting {
-    /// Of one range and epoch each, without a gap; those of a range in order.
+struct OrderBuffer {
+    /// Each run has orders of one range and epoch, without gaps. The runs of a range are in order.
     runs: Vec<Orders>,
     count: usize,
 }
 
-impl Waiting {
+impl OrderBuffer {
     fn push(&mut self, orders: Orders) {
         self.count += orders.commands.len();
-        // A pass costs calls of every node, however short it is, so what ranges give in turn is put together.
+        // Even a short pass costs calls to every node. Orders of the same range are therefore combined, even
+        // if orders of other ranges came in between.
         let of_range = self.runs.iter_mut().rev().find(|run| run.range == orders.range);
         match of_range {
             Some(last)
@@ -92,7 +94,7 @@ impl Waiting {
         }
     }
 
-    /// The first orders, of one range, at most `limit`.
+    /// Removes the first orders: at most `limit`, all of one range.
     fn take(&mut self, limit: usize) -> Option<Orders> {
         let first = self.runs.first_mut()?;
         let rest: Vec<IndexCommand> = first.commands.split_off(limit.min(first.commands.len()));
@@ -104,74 +106,74 @@ impl Waiting {
     }
 }
 
-/// The thread's work, until it is stopped.
-pub(crate) fn work(router: &Router, received: &Receiver<Message>) {
-    let (mut waiting, mut pass) = (Waiting::default(), Pass::default());
-    // Nodes are told first what they have. If that fails, it is tried again whenever there is time.
-    router.work();
+/// The work of the thread, until it is stopped.
+pub(crate) fn run_worker(router: &Router, received: &Receiver<Message>) {
+    let (mut buffer, mut pass) = (OrderBuffer::default(), Pass::default());
+    // First, the nodes are told what to host. If that fails, it is repeated between passes.
+    router.run_step();
     router.maintain(0);
     loop {
         let goes_on = if pass.has_searches() {
-            take_received(router, received, &mut waiting)
+            take_received(router, received, &mut buffer)
         } else {
-            collect(router, received, &mut waiting)
+            collect(router, received, &mut buffer)
         };
         if !goes_on {
             return;
         }
         let mut stored = 0;
-        while let Some(orders) = waiting.take(router.config.batch_max) {
+        while let Some(orders) = buffer.take(router.config.batch_max) {
             stored += orders.commands.len();
             pass.take(router, orders);
-            if !router.insist(|| pass.store(router)) {
+            if !router.retry(|| pass.store(router)) {
                 return;
             }
         }
-        if !router.insist(|| pass.search(router).and_then(|()| router.take_repeats())) {
+        if !router.retry(|| pass.search(router).and_then(|()| router.deliver_repeats())) {
             return;
         }
         router.maintain(stored);
-        router.tend_snapshots();
+        router.save_if_due();
     }
 }
 
-/// Takes what has come, while searches wait; false when it is time to stop.
-fn take_received(router: &Router, received: &Receiver<Message>, waiting: &mut Waiting) -> bool {
+/// Takes the messages that have come, without waiting. Returns `false` if the router is stopping.
+fn take_received(router: &Router, received: &Receiver<Message>, buffer: &mut OrderBuffer) -> bool {
     loop {
         match received.try_recv() {
-            Ok(Message::Orders(orders)) => waiting.push(orders),
+            Ok(Message::Orders(orders)) => buffer.push(orders),
             Ok(Message::Wake | Message::Flush) => {}
-            Ok(Message::Announced) => router.check_nodes(),
+            Ok(Message::Announcement) => router.check_nodes(),
             Err(TryRecvError::Empty) => return true,
             Ok(Message::Stop) | Err(TryRecvError::Disconnected) => return false,
         }
     }
 }
 
-/// Waits until a pass is due; false when it is time to stop.
-fn collect(router: &Router, received: &Receiver<Message>, waiting: &mut Waiting) -> bool {
+/// Waits until a pass is due. Returns `false` if the router is stopping.
+fn collect(router: &Router, received: &Receiver<Message>, buffer: &mut OrderBuffer) -> bool {
     let Config { batch_max, batch_age, .. } = router.config;
     let mut deadline: Option<Instant> = None;
-    while waiting.count < batch_max {
+    while buffer.count < batch_max {
         let message = match deadline {
             Some(deadline) if deadline <= Instant::now() => Err(RecvTimeoutError::Timeout),
             _ => match received.try_recv() {
                 Ok(message) => Ok(message),
                 Err(TryRecvError::Disconnected) => Err(RecvTimeoutError::Disconnected),
-                // Nobody waits for this.
-                Err(TryRecvError::Empty) => match (router.work(), deadline) {
-                    (Step::Made, _) => {
+                // No message waits, so there is time for a step.
+                Err(TryRecvError::Empty) => match (router.run_step(), deadline) {
+                    (StepOutcome::Advanced, _) => {
                         std::thread::yield_now();
                         continue;
                     }
                     (step, None) => {
-                        router.resting.store(step == Step::Idle, Ordering::Relaxed);
+                        router.resting.store(step == StepOutcome::Idle, Ordering::Relaxed);
                         let message = received.recv_timeout(HEARTBEAT);
                         router.resting.store(false, Ordering::Relaxed);
                         if matches!(message, Err(RecvTimeoutError::Timeout)) {
                             router.check_nodes();
-                            router.take_owed_repeats();
-                            router.tend_snapshots();
+                            router.deliver_owed_repeats();
+                            router.save_if_due();
                             continue;
                         }
                         message
@@ -184,12 +186,12 @@ fn collect(router: &Router, received: &Receiver<Message>, waiting: &mut Waiting)
         };
         match message {
             Ok(Message::Orders(orders)) => {
-                waiting.push(orders);
+                buffer.push(orders);
                 deadline = deadline.or_else(|| Instant::now().checked_add(batch_age));
             }
             Ok(Message::Wake) => {}
-            Ok(Message::Announced) => router.check_nodes(),
-            Ok(Message::Flush) if waiting.count == 0 => (),
+            Ok(Message::Announcement) => router.check_nodes(),
+            Ok(Message::Flush) if buffer.count == 0 => (),
             Ok(Message::Flush) | Err(RecvTimeoutError::Timeout) => return true,
             Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => return false,
         }
@@ -215,8 +217,8 @@ mod tests {
     }
 
     #[test]
-    fn what_ranges_give_in_turn_is_put_together_and_stays_in_its_order() {
-        let mut waiting = Waiting::default();
+    fn interleaved_orders_of_ranges_are_combined_and_stay_in_order() {
+        let mut buffer = OrderBuffer::default();
         for given in [
             orders(0, 1, 1, 2),
             orders(1, 1, 5, 1),
@@ -224,13 +226,13 @@ mod tests {
             orders(1, 2, 1, 1),
             orders(1, 2, 2, 2),
         ] {
-            waiting.push(given);
+            buffer.push(given);
         }
-        assert_eq!(waiting.count, 7);
-        let taken: Vec<_> = std::iter::from_fn(|| waiting.take(2))
+        assert_eq!(buffer.count, 7);
+        let taken: Vec<_> = std::iter::from_fn(|| buffer.take(2))
             .map(|orders| (orders.range.0, orders.epoch.0, orders.first, orders.commands.len()))
             .collect();
         assert_eq!(taken, [(0, 1, 1, 2), (0, 1, 3, 1), (1, 1, 5, 1), (1, 2, 1, 2), (1, 2, 3, 1)]);
-        assert_eq!(waiting.count, 0);
+        assert_eq!(buffer.count, 0);
     }
 }

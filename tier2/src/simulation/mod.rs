@@ -1,5 +1,5 @@
-//! The index without its thread, for the simulation (feature `simulation`): passes, changes of the plan, deaths of
-//! nodes and reopening happen when they are asked for.
+//! The index without its thread, for the simulation (feature `simulation`). Passes, plan changes, deaths of
+//! nodes and reopening happen when the simulation calls for them.
 #![allow(missing_docs, reason = "for the tests of this repository alone")]
 
 mod slot;
@@ -17,7 +17,7 @@ use crate::embedded::Parts;
 use crate::node::columns::Center;
 use crate::node::snapshot::SNAPSHOT;
 use crate::node::{LocalNode, SIGNATURES};
-use crate::router::stored_requests::Requested;
+use crate::router::stored_requests::StoredRequest;
 use crate::router::{Pass, Router, RouterError};
 use crate::setup::{self, node_dir};
 use crate::state_files::{PLAN, REQUESTS};
@@ -26,7 +26,7 @@ use slot::Slot;
 
 pub use slot::Faults;
 
-/// An open index.
+/// An open index without a thread.
 pub struct Index {
     config: Config,
     source: Arc<dyn ContentSource>,
@@ -37,7 +37,7 @@ pub struct Index {
     _lock: std::fs::File,
 }
 
-/// A page that a node says is to be searched for again, until its range has taken it.
+/// A page that a node reports as to be searched for again. It waits until its range takes it.
 #[derive(Debug, Clone, Copy)]
 pub struct Waiting {
     pub node: usize,
@@ -46,24 +46,25 @@ pub struct Waiting {
 }
 
 impl Index {
-    /// Opens the index of a directory for exactly tier 1's contents, as [`Tier2::open`](crate::Tier2::open) does.
+    /// Opens the index of a directory, and feeds it the contents of tier 1, as
+    /// [`Tier2::open`](crate::Tier2::open) does.
     ///
     /// # Errors
-    /// When the directory cannot be used.
+    /// Fails if the directory cannot be used.
     pub fn open(config: Config, source: Arc<dyn ContentSource>) -> Result<Self, Error> {
         let slots: Vec<Arc<Slot>> = (0..config.nodes).map(|_| Arc::default()).collect();
-        let seen = |node: &Arc<LocalNode>| {
+        let wrap = |node: &Arc<LocalNode>| {
             let free = slots.iter().find(|slot| slot.get().is_none());
             let slot = Arc::clone(free.unwrap_or(&slots[0]));
             slot.set(Some(Arc::clone(node)));
             slot as Arc<dyn IndexNode>
         };
-        let Parts { router, lock, .. } = Parts::open(config.clone(), Arc::clone(&source), None, seen)?;
-        router.feed_lost()?;
+        let Parts { router, lock, .. } = Parts::open(config.clone(), Arc::clone(&source), None, wrap)?;
+        router.feed_lost_nodes()?;
         Ok(Self { config, source, router, slots, pass: Mutex::default(), _lock: lock })
     }
 
-    /// Calls between the router and the nodes fail like this from now on.
+    /// Sets how calls between the router and the nodes fail from now on.
     pub fn set_faults(&self, faults: Faults, seed: u64) {
         (0_u64..).zip(&self.slots).for_each(|(number, slot)| slot.set_faults(faults, seed ^ number));
     }
@@ -80,20 +81,20 @@ impl Index {
         self.pass.lock().unwrap_or_else(PoisonError::into_inner).has_searches()
     }
 
-    /// Takes orders of a range in their order; those that were not handed over before are to be part of a pass.
+    /// Accepts orders of a range in sequence. Returns the orders that are new and belong into a pass.
     ///
     /// # Errors
-    /// When some are missing before them, or the range has another owner by now.
+    /// Fails if earlier orders are missing, or the range has another owner by now.
     pub fn accept(&self, orders: Orders) -> Result<Option<Orders>, RefusedOrders> {
         self.router.accept(orders)
     }
 
-    /// Stores orders that were accepted, or goes on with those that wait for a node, and makes one round of searches. Whether no node has
-    /// failed. Results go to the source.
+    /// Stores accepted orders, or repeats a step that failed, and makes one round of searches. Results go to
+    /// the source. Returns `false` if a node has failed.
     pub fn pass(&self, orders: Option<Orders>) -> bool {
         let mut pass = self.pass.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(orders) = orders {
-            assert!(!pass.has_failed(), "one step at a time");
+            assert!(!pass.has_failed(), "a failed step must be repeated before the pass takes new orders");
             pass.take(&self.router, orders);
         }
         let made = pass.store(&self.router).and_then(|()| pass.search(&self.router));
@@ -104,16 +105,16 @@ impl Index {
         made.is_ok()
     }
 
-    /// Feeds the nodes that have died and come back; whether all nodes are what they should be.
+    /// Feeds the nodes that were started anew. Returns whether no node is lost.
     pub fn tend(&self) -> bool {
         self.router.check_nodes();
-        if self.router.has_lost() {
-            self.router.work();
+        if self.router.has_lost_nodes() {
+            self.router.run_step();
         }
-        !self.router.has_lost()
+        !self.router.has_lost_nodes()
     }
 
-    /// Pages of these ranges that nodes say are to be searched for again.
+    /// Pages of these ranges that nodes report as to be searched for again.
     #[must_use]
     pub fn repeats(&self, ranges: &[RangeId]) -> Vec<Waiting> {
         let mut all = Vec::new();
@@ -127,14 +128,14 @@ impl Index {
         all
     }
 
-    /// A repeat was taken by its range, for good.
+    /// Tells a node that a range has taken its repeats up to this number.
     pub fn acknowledge(&self, node: usize, range: RangeId, through: u64) {
         if let Some(node) = self.slots[node].get() {
             node.forget_repeats(range, through);
         }
     }
 
-    /// A node dies. What is in its memory alone is gone.
+    /// Kills a node. It loses what is only in memory, unless `flush`.
     pub fn kill(&self, node: usize, flush: bool) {
         if let Some(dead) = self.slots[node].get().filter(|_| flush) {
             dead.flush();
@@ -142,33 +143,37 @@ impl Index {
         self.slots[node].set(None);
     }
 
-    /// Whether a node is there.
+    /// Whether a node is running.
     #[must_use]
     pub fn is_alive(&self, node: usize) -> bool {
         self.slots[node].get().is_some()
     }
 
-    /// A node starts, from its files.
+    /// Starts a node from its files.
     ///
     /// # Errors
-    /// When they cannot be used.
+    /// Fails if the files cannot be used.
     pub fn start(&self, node: usize) -> Result<(), Error> {
-        let config =
-            setup::node_config(&self.config, NodeId(node as u32), None, crate::numbers::incarnation());
+        let config = setup::node_config(
+            &self.config,
+            NodeId(node as u32),
+            None,
+            crate::incarnations::next_incarnation(),
+        );
         self.slots[node].set(Some(Arc::new(LocalNode::open(config, self.source.clone())?)));
         Ok(())
     }
 
-    /// Compares a signature that is not stored; none where a node does not answer.
+    /// Compares a signature that is not stored. `None` if a node does not answer.
     #[must_use]
     pub fn probe(&self, signature: &Signature) -> Option<Vec<Pair>> {
         self.router.probe(signature).ok()
     }
 
-    /// Begins a change of the plan, whichever, or requests or cancels one.
+    /// Begins a random change of the plan, or requests or cancels one.
     ///
     /// # Errors
-    /// When there cannot be such a plan, or a request cannot be stored.
+    /// Fails if there is no such plan, or a request cannot be stored.
     pub fn change(&self, dice: u64) -> Result<(), Error> {
         let node = NodeId((dice >> 8) as u32 % self.config.nodes);
         let request = |request| -> Result<(), Error> {
@@ -179,12 +184,15 @@ impl Index {
         };
         match dice % 16 {
             3 => drop(self.router.cancel()),
-            // The last node that serves cannot be drained.
+            // Fails for the last serving node, which cannot be drained.
             7 => drop(request(RebalanceRequest::Drain { node })),
-            11 => drop(self.router.request(Requested { request: RebalanceRequest::Learn, planned: None })?),
+            11 => {
+                let learn = StoredRequest { request: RebalanceRequest::Learn, planned: None };
+                self.router.request(learn)?;
+            }
             15 => request(RebalanceRequest::Join { node })?,
             _ => {
-                if let Err(RouterError::Mapping(error)) = self.router.begin_any(dice) {
+                if let Err(RouterError::Mapping(error)) = self.router.begin_random_change(dice) {
                     return Err(error.into());
                 }
             }
@@ -192,7 +200,8 @@ impl Index {
         Ok(())
     }
 
-    /// Forgets which of the copied contents passes have changed: a planted mistake, which the checks must find.
+    /// Forgets which of the copied contents have changed. This is a planted mistake, which the checks must
+    /// find.
     pub fn forget_changes(&self) {
         for node in self.slots.iter().filter_map(|slot| slot.get()) {
             node.with_core(|core| {
@@ -202,8 +211,8 @@ impl Index {
         }
     }
 
-    /// Makes every entry name the one before it as its second center, whether or not they are partners: a planted
-    /// mistake, which the checks must find.
+    /// Sets the second center of every entry to the next older entry, even if they are not partners. This is
+    /// a planted mistake, which the checks must find.
     pub fn name_false_centers(&self) {
         for node in self.slots.iter().filter_map(|slot| slot.get()) {
             node.with_core(|core| {
@@ -218,18 +227,18 @@ impl Index {
         }
     }
 
-    /// One step of a change of the plan, or of the cleaning up after it.
+    /// Makes one step of a plan change, or of the dropping that follows it.
     pub fn work(&self) {
-        self.router.work();
+        self.router.run_step();
     }
 
-    /// Writes snapshots, as far as nodes can now.
+    /// Writes snapshots on all nodes that can write one now.
     pub fn save(&self) {
         drop(self.router.save_now());
         self.slots.iter().filter_map(|slot| slot.get()).for_each(|node| node.finish_snapshot());
     }
 
-    /// Writes what is in memory alone to the files. Without it, it is lost with the index.
+    /// Writes to the files what is only in memory. Otherwise it is lost with the index.
     pub fn flush(&self) {
         self.slots.iter().filter_map(|slot| slot.get()).for_each(|node| node.flush());
     }
@@ -240,13 +249,13 @@ impl Index {
         self.router.acknowledged(range)
     }
 
-    /// Whether a page is in the index, under any content.
+    /// Whether the index stores a page, with any content.
     #[must_use]
     pub fn has(&self, page: PageId) -> bool {
         self.pages().iter().any(|(stored, _)| *stored == page)
     }
 
-    /// Every content and page that is stored.
+    /// All stored pages with their contents.
     #[must_use]
     pub fn pages(&self) -> Vec<(PageId, ContentHash)> {
         let mut pages = Vec::new();
@@ -263,14 +272,14 @@ impl Index {
     }
 }
 
-/// The files of an index: those of each node, the plan, the request.
+/// The files of an index: those of each node, the plan, and the requests.
 #[must_use]
 pub fn files(config: &Config) -> Vec<PathBuf> {
     let nodes = (0..config.nodes as usize).flat_map(|node| node_files(config, node));
     nodes.chain([PLAN, REQUESTS].map(|name| config.dir.join(name))).collect()
 }
 
-/// The files of a node: its signatures, its snapshot.
+/// The files of a node: its signatures and its snapshot.
 #[must_use]
 pub fn node_files(config: &Config, node: usize) -> [PathBuf; 2] {
     let dir = config.dir.join(node_dir(NodeId(node as u32)));

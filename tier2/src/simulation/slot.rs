@@ -1,4 +1,4 @@
-//! A node that can die and come back, behind calls that fail: before they are carried out, or after.
+//! A node that can die and come back. Calls to it can fail before or after they are carried out.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -12,14 +12,14 @@ use doppel_protocol::{LogPosition, Repeat};
 
 use crate::node::LocalNode;
 
-/// What goes wrong between the router and a node.
+/// Faults of the calls between the router and a node.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Faults {
-    /// One in so many calls fails; 0 for none.
+    /// One call in this many fails. 0 means that none fails.
     pub one_in: u64,
-    /// Removals are acknowledged and not carried out, once in three: a mistake.
+    /// One removal in three is acknowledged and not carried out. This is a planted mistake.
     pub lose_removals: bool,
-    /// A node that starts counts as fed: a mistake.
+    /// A node that starts counts as fed. This is a planted mistake.
     pub unfed: bool,
 }
 
@@ -28,7 +28,7 @@ pub struct Faults {
 pub(super) struct Slot {
     node: RwLock<Option<Arc<LocalNode>>>,
     faults: Mutex<(Faults, u64)>,
-    /// The last position that the node acknowledged, of every range.
+    /// The last position that the node acknowledged, by range.
     last: Mutex<BTreeMap<RangeId, (Epoch, u64)>>,
 }
 
@@ -53,7 +53,7 @@ impl Slot {
         lock(&self.faults).0
     }
 
-    /// True once in `n` times.
+    /// Returns true once in `n` calls on average.
     fn once_in(&self, n: u64) -> bool {
         let mut faults = lock(&self.faults);
         faults.1 = stable_hash64(&faults.1.to_le_bytes());

@@ -1,4 +1,4 @@
-//! The candidate tables against sets.
+//! Tests of the candidate tables against a model of sets.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,21 +10,21 @@ use proptest::prelude::*;
 
 use super::model::{page, signature_of};
 use crate::node::bands::{BandKeys, BandTables, band_keys};
-use crate::node::columns::{Center, Columns, Entry, FIRST_INSERT_SEQ, Record};
+use crate::node::columns::{Center, Columns, Entry, FIRST_INSERT_SEQ, SignatureRecord};
 use crate::seed::BandSeed;
 
 #[derive(Debug, Clone, Copy)]
 enum Step {
-    /// As many entries with the same band keys.
+    /// Adds `count` entries with the same band keys.
     Insert {
         family: u32,
         count: u32,
     },
     Remove(prop::sample::Index),
-    /// The entry's center is now the other one, of at least this distance.
+    /// Gives the first entry a center, close to the second entry, with this distance.
     Center(prop::sample::Index, prop::sample::Index, u8),
     IsCenter(prop::sample::Index),
-    Passed {
+    Visit {
         family: u32,
         steps: u32,
     },
@@ -37,11 +37,11 @@ fn step() -> impl Strategy<Value = Step> {
         3 => index().prop_map(Step::Remove),
         6 => (index(), index(), any::<u8>()).prop_map(|(a, b, distance)| Step::Center(a, b, distance)),
         1 => index().prop_map(Step::IsCenter),
-        3 => (0u32..3, 1u32..2_000).prop_map(|(family, steps)| Step::Passed { family, steps }),
+        3 => (0u32..3, 1u32..2_000).prop_map(|(family, steps)| Step::Visit { family, steps }),
     ]
 }
 
-/// The band keys of a family: all its entries have them, and half of them are those of the next family too.
+/// The band keys of all entries of a family. Half of them are also band keys of the next family.
 fn family_band_keys(seed: BandSeed, family: u32) -> BandKeys {
     let policy = Policy::default();
     let of = |n: u32| band_keys(policy, seed, &signature_of(&(n * 100..n * 100 + 60).collect::<Vec<_>>()));
@@ -66,7 +66,7 @@ fn run(steps: &[Step]) {
                         content: ContentHash([0; 16]),
                         lengths: LengthVector::new(&[9]).unwrap(),
                         bitmap: &[0; 8],
-                        record: Record { offset: 0, bytes: 0 },
+                        record: SignatureRecord { offset: 0, bytes: 0 },
                         insert_seq: next_insert_seq,
                         page: page(0),
                         comparable: true,
@@ -85,21 +85,21 @@ fn run(steps: &[Step]) {
             }
             Step::Center(at, center, distance) => {
                 let (Some(slot), Some(center)) = (pick(&model, at), pick(&model, center)) else { continue };
-                // Few centers, so that there are runs.
+                // Few different centers, so that runs form.
                 let insert_seq = InsertSeq(columns.insert_seq(center).0 / 16 * 16);
                 let center = Center { insert_seq: insert_seq.max(FIRST_INSERT_SEQ), distance };
-                tables.loosen(&families[model[&slot] as usize], slot, &columns);
+                tables.leave_run(&families[model[&slot] as usize], slot, &columns);
                 columns.set_center(slot, center);
             }
             Step::IsCenter(at) => {
                 let Some(slot) = pick(&model, at) else { continue };
-                tables.loosen(&families[model[&slot] as usize], slot, &columns);
+                tables.leave_run(&families[model[&slot] as usize], slot, &columns);
                 columns.set_is_center(slot);
             }
-            Step::Passed { family, steps } => {
+            Step::Visit { family, steps } => {
                 families[family as usize]
                     .iter()
-                    .for_each(|band_key| tables.passed(*band_key, steps, &columns));
+                    .for_each(|band_key| tables.add_visits(*band_key, steps, &columns));
             }
         }
         check(&tables, &columns, &model, &families);
@@ -108,7 +108,7 @@ fn run(steps: &[Step]) {
         tables.remove(&families[family as usize], slot, &columns);
     }
     for band_key in families.iter().flatten() {
-        tables.lists(*band_key, |list| panic!("{list:?} is left over"));
+        tables.lists(*band_key, |list| panic!("the tables still contain {list:?}"));
     }
 }
 
@@ -132,7 +132,7 @@ fn check(tables: &BandTables, columns: &Columns, model: &BTreeMap<u32, u32>, fam
             members.extend_from_slice(list.slots);
         });
         let set: BTreeSet<u32> = members.iter().copied().collect();
-        assert_eq!(set.len(), members.len(), "nobody is in two lists of a bucket");
+        assert_eq!(set.len(), members.len(), "an entry is in two lists of a bucket");
         assert_eq!(set, expected.get(&band_key_of(band_key)).cloned().unwrap_or_default());
     }
 }
@@ -141,7 +141,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
     #[test]
-    fn tables_are_sets(steps in vec(step(), 1..60)) {
+    fn candidate_tables_behave_like_sets(steps in vec(step(), 1..60)) {
         run(&steps);
     }
 }
@@ -159,6 +159,6 @@ fn memory_grows_with_the_entries_and_not_in_jumps() {
             most = most.max(tables.bytes() as f64 / f64::from(slot + 1));
         }
     }
-    // 16 items of 8 bytes in tables that are all as empty as can be would be 168.
+    // With all tables as empty as they can be, 16 items of 8 bytes would take 168 bytes.
     assert!(most < 163.0, "{most} bytes per page");
 }

@@ -1,4 +1,4 @@
-//! Which entries become centers, and what they cover.
+//! Tests of which entries become centers, and what they cover.
 
 use std::sync::Arc;
 
@@ -8,8 +8,9 @@ use doppel_model::signature::Signature;
 
 use super::model::{World, page, signature_of};
 
-/// A search that finds two partners compares them with each other before one becomes the other's center: otherwise a
-/// later search that meets the one would pass over the other, though nobody reports the two as a pair.
+/// A search that finds two partners compares them with each other before one becomes the center of the other.
+/// Otherwise a later search that verifies the one would skip the other, although no answer has reported the
+/// two as a pair.
 #[test]
 fn partners_that_are_not_linked_do_not_cover_each_other() {
     let policy = Policy::default();
@@ -45,10 +46,10 @@ fn partners_that_are_not_linked_do_not_cover_each_other() {
         assert_eq!(partners(2, middle), both, "salt {salt}");
         assert_eq!(partners(3, again), both, "salt {salt}");
     }
-    assert!(tried > 20, "only {tried} texts are linked as they should be");
+    assert!(tried > 20, "only {tried} cases have the links that the test needs");
 }
 
-/// A text of 1,000 words in which some blocks of words, given by where they begin and end, are others.
+/// A text of 1,000 words in which the words of some blocks are replaced.
 fn edited(salt: u32, blocks: &[std::ops::Range<u32>]) -> Arc<Signature> {
     let word = |word| {
         let edit = u32::from(blocks.iter().any(|block| block.contains(&word)));
@@ -57,7 +58,7 @@ fn edited(salt: u32, blocks: &[std::ops::Range<u32>]) -> Arc<Signature> {
     signature_of(&(0..1_000).map(word).collect::<Vec<_>>())
 }
 
-/// Stores the content of a page in a pass of its own, and searches for it; its partners.
+/// Stores the content of a page in a pass of its own, and searches for it. Returns its partners.
 fn put(world: &mut World, number: usize, content: &Arc<Signature>) -> Vec<PageId> {
     world.put(page(number), Arc::clone(content), true);
     let mut partners: Vec<_> = world.pass()[0].pairs.iter().map(|pair| pair.page).collect();
@@ -71,9 +72,9 @@ fn pages(numbers: &[usize]) -> Vec<PageId> {
     pages
 }
 
-/// The center in between may have left its group, which tier 1 knows before the index does.
+/// The center in between may have left its group. Tier 1 knows this before the index does.
 #[test]
-fn what_is_two_steps_from_a_partner_is_compared() {
+fn an_entry_two_steps_from_a_partner_is_compared() {
     let policy = Policy::default();
     let mut tried = 0;
     for salt in 0..30 {
@@ -91,11 +92,11 @@ fn what_is_two_steps_from_a_partner_is_compared() {
         assert_eq!(put(&mut world, 2, &z), pages(&[1]));
         assert_eq!(put(&mut world, 3, &x), pages(&[0, 2]), "salt {salt}");
     }
-    assert!(tried > 20, "only {tried} texts are linked as they should be");
+    assert!(tried > 20, "only {tried} cases have the links that the test needs");
 }
 
 #[test]
-fn the_nearest_other_center_covers_for_as_long_as_it_is_there() {
+fn a_second_center_covers_entries_until_it_leaves() {
     let policy = Policy::default();
     let mut tried = 0;
     for salt in 0..30 {
@@ -114,10 +115,14 @@ fn the_nearest_other_center_covers_for_as_long_as_it_is_there() {
         assert_eq!(put(&mut world, 3, &z), pages(&[0, 1]));
         assert_eq!(put(&mut world, 4, &x), pages(&[1]), "salt {salt}");
         world.parts.nodes[0].renew().unwrap();
-        assert_eq!(put(&mut world, 4, &x), pages(&[1]), "renewed tables know it, salt {salt}");
+        assert_eq!(
+            put(&mut world, 4, &x),
+            pages(&[1]),
+            "rebuilding the tables lost the second center, salt {salt}"
+        );
         world.remove(page(1));
         world.pass();
         assert_eq!(put(&mut world, 4, &x), pages(&[3]), "salt {salt}");
     }
-    assert!(tried > 20, "only {tried} texts are linked as they should be");
+    assert!(tried > 20, "only {tried} cases have the links that the test needs");
 }

@@ -1,4 +1,4 @@
-//! Damage, loss and compaction.
+//! Tests of damage, loss and compaction of the files.
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -11,7 +11,7 @@ use super::source::Source;
 use crate::state_files::PLAN;
 use crate::{Error, Tier2};
 
-/// The signatures of the only node.
+/// Signature file of the only node.
 const SIGNATURES: &str = "node-0/signatures.dat";
 
 fn filled(pages: usize) -> World {
@@ -24,7 +24,7 @@ fn filled(pages: usize) -> World {
 }
 
 #[test]
-fn a_reopened_index_has_everything_and_fetches_nothing() {
+fn a_reopened_index_has_all_contents_and_fetches_none() {
     let mut world = filled(600);
     let plan = world.parts.router.plan();
     assert_eq!(plan.map().partitions(), 8);
@@ -37,7 +37,7 @@ fn a_reopened_index_has_everything_and_fetches_nothing() {
 }
 
 #[test]
-fn lost_files_are_made_anew() {
+fn lost_files_are_rebuilt() {
     let world = filled(360);
     for name in [SIGNATURES, PLAN] {
         fs::remove_file(world.dir.path().join(name)).unwrap();
@@ -49,13 +49,14 @@ fn lost_files_are_made_anew() {
 }
 
 #[test]
-fn a_signature_that_goes_bad_under_way_is_fetched_and_stored_again() {
+fn a_signature_that_is_damaged_at_run_time_is_fetched_and_stored_again() {
     let mut world = filled(100);
     world.flush();
     let path = world.dir.path().join(SIGNATURES);
     let length = fs::metadata(&path).unwrap().len();
     let file = OpenOptions::new().write(true).open(&path).unwrap();
-    // All of it, so that searches, removals, re-homing and compaction meet it.
+    // The whole file is overwritten, so that searches, removals, moves to another home and compaction all
+    // read damaged records.
     file.write_all_at(&vec![0x5a; length as usize], 0).unwrap();
     world.search_all();
     for number in 0..20 {

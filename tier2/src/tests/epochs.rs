@@ -1,7 +1,8 @@
-//! Ranges whose owner changes, an index that starts again under living ranges, and nodes that forget.
+//! Tests of ranges whose owner changes, an index that restarts while ranges go on, and nodes that lose their
+//! contents.
 //!
-//! The model is a log for each range and the present contents. Whatever is lost on the way, the index has exactly the
-//! present contents once every range has handed something over.
+//! The model is a log for each range, and the present contents. Whatever is lost on the way, the index stores
+//! exactly the present contents once every range has handed something over.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -21,13 +22,13 @@ use crate::simulation::{Faults, Index};
 const NODES: u32 = 3;
 const RANGES: usize = 2;
 
-/// A range: what it has ordered, and how far it has handed that over.
+/// The orders of a range, and how far they were handed over.
 #[derive(Default)]
 struct Log {
     orders: Vec<IndexCommand>,
-    handed: usize,
-    /// The index has heard of the present owner since it started.
-    heard: bool,
+    sent: usize,
+    /// Whether the index has heard of the present owner since it started.
+    is_announced: bool,
 }
 
 struct World {
@@ -50,16 +51,17 @@ enum Step {
     Remove {
         page: usize,
     },
-    /// A range hands over what it has.
+    /// A range hands over its new orders.
     Send {
         range: usize,
     },
-    /// Another owner. It hands over the last orders again, or not even those that nobody has.
+    /// A range gets another owner. The owner hands over the last `back` orders again, or skips the orders
+    /// that were not handed over.
     TakeOver {
         range: usize,
         back: Option<usize>,
     },
-    /// An earlier owner hands something over.
+    /// An earlier owner hands orders over.
     Stale {
         range: usize,
     },
@@ -71,7 +73,7 @@ enum Step {
     Up {
         node: usize,
     },
-    /// Tier 2 starts again. What it had accepted is lost.
+    /// Tier 2 restarts, and loses the orders it had accepted.
     Restart,
     Faults {
         one_in: u64,
@@ -119,7 +121,7 @@ impl World {
             accepted: VecDeque::new(),
             tickets: 0,
         };
-        // Contents on all nodes.
+        // Spread contents over all nodes.
         (0..60).for_each(|number| world.put(number, number as u32));
         (0..RANGES).for_each(|range| world.send(range));
         world.pass();
@@ -162,24 +164,24 @@ impl World {
     fn send(&mut self, range: usize) {
         let epoch = self.epoch(range);
         let log = &mut self.logs[range];
-        // Without an order it says which comes next.
-        let (first, commands) = (log.handed as u64 + 1, log.orders[log.handed..].to_vec());
+        // An empty list announces which order comes next.
+        let (first, commands) = (log.sent as u64 + 1, log.orders[log.sent..].to_vec());
         let orders = Orders { range: RangeId(range as u16), epoch, first, commands };
         self.accepted.extend(self.index.accept(orders).unwrap());
-        (log.handed, log.heard) = (log.orders.len(), true);
+        (log.sent, log.is_announced) = (log.orders.len(), true);
     }
 
     fn take_over(&mut self, range: usize, back: Option<usize>) {
         let mut ranges = self.source.ranges.lock().unwrap();
         ranges[range].epoch = Epoch(ranges[range].epoch.0 + 1);
         let log = &mut self.logs[range];
-        log.handed = back.map_or(log.orders.len(), |back| log.handed.saturating_sub(back));
-        log.heard = false;
+        log.sent = back.map_or(log.orders.len(), |back| log.sent.saturating_sub(back));
+        log.is_announced = false;
     }
 
     fn stale(&mut self, range: usize) {
         let (present, log) = (self.epoch(range), &self.logs[range]);
-        if !log.heard || present == Epoch(1) {
+        if !log.is_announced || present == Epoch(1) {
             return;
         }
         let commands = log.orders[log.orders.len() - 1..].to_vec();
@@ -199,14 +201,15 @@ impl World {
 
     fn restart(mut self) -> Self {
         self.accepted.clear();
-        self.logs.iter_mut().for_each(|log| log.heard = false);
+        self.logs.iter_mut().for_each(|log| log.is_announced = false);
         let Self { dir, source, pages, index, logs, accepted, tickets } = self;
         drop(index);
         let index = Self::open(&dir, &source);
         Self { dir, source, pages, index, logs, accepted, tickets }
     }
 
-    /// With every node there and an order or an announcement from every range, nothing is missing and nothing is left over.
+    /// Starts all nodes, and has every range send an order or an announcement. Then checks that the index
+    /// stores exactly the present contents.
     fn settle(mut self) {
         self.index.set_faults(Faults::default(), 0);
         (0..NODES as usize).for_each(|node| self.up(node));
@@ -215,10 +218,7 @@ impl World {
             self.index.tend();
             self.pass();
         }
-        assert!(
-            self.index.tend() && !self.index.has_pass() && self.accepted.is_empty(),
-            "a pass waits for ever"
-        );
+        assert!(self.index.tend() && !self.index.has_pass() && self.accepted.is_empty(), "a pass never ends");
         let pages = self.pages.lock().unwrap();
         let expected: Vec<(PageId, ContentHash)> =
             pages.iter().map(|(page, signature)| (*page, signature.content())).collect();
@@ -255,19 +255,19 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_index_has_what_the_ranges_have(steps in vec(step(), 1..60)) {
+    fn the_index_stores_exactly_the_contents_of_the_ranges(steps in vec(step(), 1..60)) {
         run(&steps);
     }
 }
 
-/// Tier 2 starts again while a range goes on: its orders do not begin at 1.
+/// Tier 2 restarts while a range goes on, so the orders do not begin at 1.
 #[test]
-fn orders_go_on_after_a_start() {
+fn orders_continue_after_a_restart_of_tier_2() {
     let (put, send) = (Step::Put { page: 3, member: 5 }, Step::Send { range: 0 });
     run(&[put, send, Step::Send { range: 1 }, Step::Restart]);
 }
 
-/// A pass of an owner that was deposed meanwhile is given up, and what it did not store is fed.
+/// A pass with orders of a deposed owner is given up. Feeding supplies what it did not store.
 #[test]
 fn a_pass_of_an_earlier_owner_is_dropped() {
     let mut steps = vec![Step::Down { node: 1, flush: true }];
@@ -277,7 +277,7 @@ fn a_pass_of_an_earlier_owner_is_dropped() {
     run(&steps);
 }
 
-/// Of orders that nobody hands over any more, those that remove are the ones that would be missed.
+/// Of the lost orders, removals are the ones that nobody would notice.
 #[test]
 fn removals_that_are_lost_with_an_owner_are_repaired() {
     let mut steps: Vec<Step> = (0..60).map(|page| Step::Remove { page }).collect();

@@ -1,4 +1,4 @@
-//! The rule by which a search passes over what is too far, at its edge.
+//! Tests the edge of the rule by which a search skips far entries.
 
 use std::sync::Arc;
 
@@ -7,29 +7,35 @@ use doppel_model::signature::Signature;
 
 use super::model::{World, page, signature_of};
 
-/// The distance of two contents in 255ths, rounded down and up.
+/// The distance of two contents in 255ths, rounded down and rounded up.
 fn distance(a: &Signature, b: &Signature) -> (u32, u32) {
     let Similarity { shared, of } = Policy::default().compare(a, b).similarity;
     let apart = 255 * (of - shared);
     (apart / of, apart.div_ceil(of))
 }
 
-/// A content whose center was compared in vain, and which the metric leaves room for by 1/255 alone.
+/// The center is not similar to the searched content. By 1/255 only, the metric does not exclude the content
+/// around the center.
 #[test]
-fn a_partner_at_the_edge_of_far_is_found() {
+fn a_partner_just_short_of_far_is_found() {
     let policy = Policy::default();
     let mut edges = 0;
     for salt in 0..40 {
         let words = |words: std::ops::Range<u32>| {
             signature_of(&words.map(|word| salt * 10_000 + word).collect::<Vec<_>>())
         };
-        // The front is linked to the whole by one shingle, and the center lacks what the front has.
+        // The front is linked to the whole by a margin of one shingle. The center lacks words that the front
+        // has.
         let (whole, front, center) = (words(0..1_000), words(0..808), words(3..1_000));
         if !policy.linked(&whole, &front) || !policy.linked(&whole, &center) {
             continue;
         }
         assert!(!policy.similar(&front, &center));
-        assert_eq!(distance(&front, &center).0 - distance(&whole, &center).1, 50, "51 is far");
+        assert_eq!(
+            distance(&front, &center).0 - distance(&whole, &center).1,
+            50,
+            "the distances differ by 50; from 51 on the entry is far"
+        );
         let mut world = World::new(policy, 1, 1);
         for (number, signature) in [center, whole].into_iter().enumerate() {
             world.put(page(number), signature, true);
@@ -44,8 +50,8 @@ fn a_partner_at_the_edge_of_far_is_found() {
         let answers = world.pass();
         let partners: Vec<_> = answers[0].pairs.iter().map(|pair| pair.page).collect();
         assert_eq!(partners, [page(1)], "salt {salt}");
-        // Without a band in common, the front is not compared with the center.
+        // Without a common band, the front is not compared with the center.
         edges += u64::from(comparisons(&world) - before == 2);
     }
-    assert!(edges > 25, "only {edges} texts were compared with the center in vain");
+    assert!(edges > 25, "only {edges} searches were compared with the center");
 }

@@ -1,4 +1,4 @@
-//! Random histories of made-up families of texts.
+//! Tests of random histories of generated families of texts.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ enum Step {
     Search {
         page: usize,
     },
-    /// A whole family at once, of as many pages.
+    /// Stores a whole family at once, on consecutive pages.
     Flood {
         page: usize,
         family: u32,
@@ -36,7 +36,7 @@ enum Step {
     Change {
         dice: u64,
     },
-    /// Steps of the change.
+    /// Makes steps of a plan change.
     Work {
         steps: usize,
     },
@@ -60,7 +60,7 @@ fn step(removals: bool) -> impl Strategy<Value = Step> {
 }
 
 fn policies() -> impl Strategy<Value = Policy> {
-    // The others are as lenient as they can be, or else the families here have no pair.
+    // The other policies are as lenient as possible, otherwise these families would contain no pair.
     let all = [
         "jaccard:tau=0.5",
         "jaccard:tau=0.8",
@@ -79,7 +79,7 @@ fn policies() -> impl Strategy<Value = Policy> {
     prop::sample::select(all.to_vec()).prop_map(|policy| policy.parse().unwrap())
 }
 
-/// Limits of searches: of a few steps, of a few comparisons, and none.
+/// Limits of searches: a few steps, a few comparisons, or none.
 fn limits() -> impl Strategy<Value = SearchLimits> {
     let some = [(5, 200), (100, 20), (200, 2_000), (u64::MAX, u64::MAX)];
     prop::sample::select(some.to_vec()).prop_map(|(search, call)| SearchLimits { search, call })
@@ -122,7 +122,7 @@ fn run(
     }
     answered.take(&world.pass());
     if removals {
-        // A new process in which everything is searched for: nothing that was said before counts.
+        // In a new process, everything is searched for again. Earlier answers do not count.
         world = world.reopen();
         answered = Components::default();
     }
@@ -136,7 +136,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
 
     #[test]
-    fn answers_close_to_the_components(
+    fn answers_produce_the_components_of_the_definition(
         policy in policies(),
         nodes in 1u32..=4,
         partitions in 1u32..=64,
@@ -148,7 +148,7 @@ proptest! {
     }
 
     #[test]
-    fn every_answer_is_whole_under_removals(
+    fn every_answer_is_complete_under_removals(
         policy in policies(),
         nodes in 1u32..=4,
         partitions in 1u32..=64,
@@ -169,20 +169,20 @@ fn the_first_copy_that_searches_is_compared_for_all() {
     world.put(page(1), Arc::clone(&short), false);
     world.pass();
     let partners = |world: &mut World| -> Vec<_> { world.pass()[0].pairs.iter().map(|p| p.page).collect() };
-    // Page 1 never searched, so page 2 does, and says that they are linked.
+    // Page 1 never searched, so page 2 searches and reports that they are linked.
     world.put(page(2), Arc::clone(&short), true);
     assert_eq!(partners(&mut world), [page(1), page(0)]);
     world.put(page(3), short, true);
     assert_eq!(partners(&mut world), [page(2)]);
     world.search(page(1));
     assert_eq!(partners(&mut world), [page(2)]);
-    // What page 2 has said goes with it: the next search is compared, whoever's it is.
+    // The links that page 2 reported end with it. The next search is compared, whichever page it is for.
     world.remove(page(2));
     world.search(page(3));
     assert_eq!(partners(&mut world), [page(1), page(0)]);
 }
 
-/// Copies of a page with a large cluster: what they cost does not grow with it.
+/// The cost of copies of a page does not grow with the cluster of that page.
 #[test]
 fn copies_of_a_center_do_not_compare_its_cluster() {
     const MEMBERS: usize = 500;
@@ -232,12 +232,12 @@ fn a_cluster_finds_another_center() {
     assert_eq!(answered.roots(), Components::of(world.policy(), &signatures).roots());
 }
 
-/// A cluster of very many pages: what a search costs does not depend on how many.
+/// The cost of a search does not grow with the size of its cluster.
 #[test]
 fn a_search_does_not_compare_a_whole_cluster() {
     const MEMBERS: usize = 3_000;
     let base: Vec<u32> = (0..400).collect();
-    // Pages that differ in one or two words from the base, and in no more than four from each other.
+    // Each page differs from the base in at most two words, and from the others in at most four.
     let member = |n: usize| {
         let mut words = base.clone();
         (words[n % 400], words[n / 7 % 400]) = (1_000 + n as u32, 9_000 + n as u32 % 11);
@@ -252,12 +252,12 @@ fn a_search_does_not_compare_a_whole_cluster() {
         }
         let answers = world.pass();
         let pairs: usize = answers.iter().map(|a| a.pairs.len()).sum();
-        // One, and with several threads the others of the same slice of the pass.
+        // One pair per search, or with several threads also pairs with the others of the same step.
         let few = if threads == 1 { 2 } else { 6 } * MEMBERS;
         assert!((MEMBERS - 1..=few).contains(&pairs), "{pairs} pairs");
-        assert!(comparisons(&world) <= few as u64, "{} at first", comparisons(&world));
+        assert!(comparisons(&world) <= few as u64, "{} comparisons in the first pass", comparisons(&world));
 
-        // As many again, one pass after the other, then deferred searches for all of them.
+        // As many pages again in several passes, then deferred searches for all pages.
         for n in MEMBERS..2 * MEMBERS {
             world.put(page(n), member(n), true);
             if n % 500 == 0 {
@@ -265,12 +265,20 @@ fn a_search_does_not_compare_a_whole_cluster() {
             }
         }
         world.pass();
-        assert!(comparisons(&world) <= 2 * few as u64, "{} after", comparisons(&world));
+        assert!(
+            comparisons(&world) <= 2 * few as u64,
+            "{} comparisons after the second half",
+            comparisons(&world)
+        );
         world.search_all();
         world.pass();
-        assert!(comparisons(&world) <= 4 * few as u64, "{} late", comparisons(&world));
+        assert!(
+            comparisons(&world) <= 4 * few as u64,
+            "{} comparisons after the deferred searches",
+            comparisons(&world)
+        );
 
-        // A new process knows nothing. The first slice of searches compares all, the others do not.
+        // A new process has no centers. The first step of searches compares all entries, later steps do not.
         world = world.reopen();
         world.unchecked = true;
         for n in 0..100 {
@@ -279,12 +287,12 @@ fn a_search_does_not_compare_a_whole_cluster() {
         world.pass();
         let slice = if threads == 1 { 1 } else { 8 };
         let most = (slice * 2 * MEMBERS + 1_000) as u64;
-        assert!(comparisons(&world) <= most, "{} reopened", comparisons(&world));
+        assert!(comparisons(&world) <= most, "{} comparisons after reopening", comparisons(&world));
     }
 }
 
 #[test]
-fn where_the_first_page_of_a_content_leaves_the_next_one_is_to_search_again() {
+fn when_the_first_page_of_a_content_leaves_the_next_one_is_searched_for_again() {
     let mut world = World::new(Policy::default(), 1, 1);
     let words: Vec<u32> = (0..100).collect();
     for number in 0..3 {

@@ -1,4 +1,4 @@
-//! The index against the definition, on made-up and on real collections.
+//! Tests of the index against its definition, with generated and real collections.
 
 mod bands;
 mod centers;

@@ -1,4 +1,4 @@
-//! A simple model of a collection, and an index beside it whose every answer is checked.
+//! A simple model of a collection, beside an index whose answers are all checked against it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -17,7 +17,7 @@ use crate::Config;
 use crate::embedded::Parts;
 use crate::node::tables::EntryRef;
 use crate::router::Pass;
-use crate::router::scheduler::Step;
+use crate::router::scheduler::StepOutcome;
 
 pub(super) fn page(number: usize) -> PageId {
     PageId::of(&format!("https://example.org/{number}"))
@@ -28,12 +28,13 @@ pub(super) fn signature_of(words: &[u32]) -> Arc<Signature> {
     Arc::new(Builder::new().build(&tokens))
 }
 
-/// The same under a policy; of two sites, where that matters, with a word a line.
+/// Like [`signature_of`], but under a policy. The texts have one word per line and come from two sites, where
+/// the policy uses this.
 pub(super) fn signature_under(policy: Policy, words: &[u32]) -> Arc<Signature> {
     let tokens: Vec<u64> = words.iter().map(|w| stable_hash64(&w.to_le_bytes())).collect();
     let site = words.iter().map(|word| u64::from(*word)).sum::<u64>() % 2;
     let main = (!words.len().is_multiple_of(3)).then_some(&*tokens);
-    // Tables of no content, so that all words weigh the same.
+    // Tables that were learned from no content, so that all words have the same weight.
     let mut signer = Signer::learnt(policy, Vec::<Vec<u64>>::new());
     Arc::new(signer.sign(Features {
         tokens: &tokens,
@@ -44,8 +45,8 @@ pub(super) fn signature_under(policy: Policy, words: &[u32]) -> Arc<Signature> {
     }))
 }
 
-/// Member `member` of family `family`: the family's text with a few words replaced. Some members are
-/// equal, families are of different lengths, and every eighth is short.
+/// Member `member` of family `family`: the text of the family with a few words replaced. Some members are
+/// equal. Families have different lengths, and every eighth is short.
 pub(super) fn text(family: u32, member: u32) -> Vec<u32> {
     let hash = |i: u64| stable_hash64(&(u64::from(family) << 40 | i).to_le_bytes());
     let length = if family % 8 == 7 { 5 + hash(0) % 15 } else { 20 + hash(0) % 120 } as u32;
@@ -58,7 +59,7 @@ pub(super) fn text(family: u32, member: u32) -> Vec<u32> {
     words
 }
 
-/// An index without its thread, the model, and every link that was answered.
+/// An index without its thread, the model, and all links that answers have reported.
 pub(super) struct World {
     pub(super) parts: Parts,
     pass: Pass,
@@ -68,18 +69,19 @@ pub(super) struct World {
     pub(super) commands: Vec<IndexCommand>,
     pub(super) config: Config,
     pub(super) dir: TempDir,
-    /// Whether answers are left unchecked: that takes time in the square of the collection.
+    /// Whether answers are not checked. Checking takes time in the square of the collection.
     pub(super) unchecked: bool,
-    /// Whether the mapping changes only when it is told to, and not after every pass until it is done.
-    patient: bool,
+    /// Whether the plan changes only when the test calls [`work`](Self::work). Otherwise every pass completes
+    /// the plan change.
+    changes_on_demand: bool,
     tickets: u32,
-    /// Orders handed over.
-    pub(super) handed: u64,
-    /// Every pair of present contents that was answered.
+    /// Number of orders that were handed over.
+    pub(super) orders_sent: u64,
+    /// All reported pairs of present contents.
     linked: BTreeSet<(Version, Version)>,
 }
 
-/// A page as of one content.
+/// A page with one of its contents.
 type Version = (PageId, ContentHash);
 
 pub(super) fn config(dir: &TempDir, policy: Policy, partitions: u32, threads: usize) -> Config {
@@ -92,13 +94,14 @@ impl World {
         Self::open(config(&dir, policy, partitions, threads), dir, Pages::default())
     }
 
-    /// The same on several nodes, and the mapping changes when it is told to.
+    /// Like [`new`](Self::new), but on several nodes. The plan changes only when the test calls
+    /// [`work`](Self::work).
     pub(super) fn on_nodes(policy: Policy, nodes: u32, partitions: u32, threads: usize) -> Self {
         let limits = SearchLimits { search: u64::MAX, call: u64::MAX };
         Self::on_nodes_with(policy, nodes, partitions, threads, limits)
     }
 
-    /// Like [`on_nodes`](Self::on_nodes), with searches that may cost only so much before others have their turn.
+    /// Like [`on_nodes`](Self::on_nodes), but with these limits for the cost of searches.
     pub(super) fn on_nodes_with(
         policy: Policy,
         nodes: u32,
@@ -109,19 +112,19 @@ impl World {
         let dir = TempDir::new().unwrap();
         let config = Config { nodes, search_limits, ..config(&dir, policy, partitions, threads) };
         let mut world = Self::open(config, dir, Pages::default());
-        world.patient = true;
+        world.changes_on_demand = true;
         world
     }
 
-    /// Begins a change of the plan, unless there is one.
+    /// Begins a random change of the plan, unless one is under way.
     pub(super) fn change_plan(&mut self, dice: u64) {
-        self.parts.router.begin_any(dice).unwrap();
+        self.parts.router.begin_random_change(dice).unwrap();
     }
 
-    /// Steps of what changes the mapping.
+    /// Makes steps of a plan change.
     pub(super) fn work(&mut self, steps: usize) {
         for _ in 0..steps {
-            assert_ne!(self.parts.router.work(), Step::Later);
+            assert_ne!(self.parts.router.run_step(), StepOutcome::Retry);
         }
         if self.commands.is_empty() {
             self.check_tables(&self.pages.lock().unwrap().clone());
@@ -132,7 +135,7 @@ impl World {
         Self::open_with(config, dir, pages, None)
     }
 
-    /// With a log of so many changes.
+    /// Opens an index of a tier 1 with this log.
     fn open_with(config: Config, dir: TempDir, pages: Pages, log: Option<Vec<PageId>>) -> Self {
         let answers = Arc::<Mutex<Vec<SearchResult>>>::default();
         let taken = Arc::clone(&answers);
@@ -150,9 +153,9 @@ impl World {
             config,
             dir,
             unchecked: false,
-            patient: false,
+            changes_on_demand: false,
             tickets: 0,
-            handed: 0,
+            orders_sent: 0,
             linked: BTreeSet::new(),
         }
     }
@@ -163,15 +166,15 @@ impl World {
         self.reopen_as_it_is()
     }
 
-    /// The same after it was killed.
+    /// Like [`reopen`](Self::reopen), but after the process was killed.
     pub(super) fn reopen_as_it_is(self) -> Self {
-        let Self { parts, pages, config, dir, patient, source, linked, .. } = self;
+        let Self { parts, pages, config, dir, changes_on_demand, source, linked, .. } = self;
         drop(parts);
         let log = source.log.lock().unwrap().take();
-        Self { patient, linked, ..Self::open_with(config, dir, pages, log) }
+        Self { changes_on_demand, linked, ..Self::open_with(config, dir, pages, log) }
     }
 
-    /// Writes a snapshot of all that was carried out.
+    /// Writes a snapshot of everything that was carried out.
     pub(super) fn save(&self) {
         self.parts.router.save_now().unwrap();
         self.parts.nodes.iter().for_each(|node| node.finish_snapshot());
@@ -185,17 +188,17 @@ impl World {
         self.parts.nodes.iter().for_each(|node| node.flush());
     }
 
-    /// Exact comparisons made on the first node.
+    /// Number of exact comparisons on the first node.
     pub(super) fn comparisons(&self) -> u64 {
         self.parts.nodes[0].read().tables.partitions.iter().map(|p| p.comparisons).sum()
     }
 
-    /// Bytes of the first node's file.
+    /// Size of the first node's signature file, in bytes.
     pub(super) fn file_bytes(&self) -> u64 {
         self.parts.nodes[0].read().signatures.own().unwrap().bytes()
     }
 
-    /// The node of a content, and where it is there.
+    /// The node of a content, and its entry there.
     pub(super) fn find(&self, content: ContentHash) -> (usize, EntryRef) {
         let found = |node: usize| Some((node, self.parts.nodes[node].read().tables.find(content)?));
         (0..self.parts.nodes.len()).find_map(found).unwrap()
@@ -209,21 +212,21 @@ impl World {
     /// Gives a page a content, as tier 1 would.
     pub(super) fn put(&mut self, page: PageId, signature: Arc<Signature>, search: bool) {
         self.remove(page);
-        self.note(page);
+        self.log_change(page);
         self.pages.lock().unwrap().insert(page, Arc::clone(&signature));
         let search = search.then(|| self.ticket());
         self.commands.push(IndexCommand::Put { page, signature, search });
     }
 
     pub(super) fn remove(&mut self, page: PageId) {
-        self.note(page);
+        self.log_change(page);
         if let Some(old) = self.pages.lock().unwrap().remove(&page) {
             self.commands.push(IndexCommand::Remove { page, content: old.content() });
         }
     }
 
-    /// The log has another change.
-    fn note(&self, page: PageId) {
+    /// Adds a change to the log.
+    fn log_change(&self, page: PageId) {
         if let Some(log) = self.source.log.lock().unwrap().as_mut() {
             log.push(page);
         }
@@ -242,18 +245,18 @@ impl World {
         pages.into_iter().for_each(|page| self.search(page));
     }
 
-    /// Stores what was ordered, makes one round of searches, and returns its answers.
+    /// Stores the waiting orders and makes one round of searches. Returns its answers.
     pub(super) fn round(&mut self) -> Vec<SearchResult> {
         self.answers.lock().unwrap().clear();
         let commands = std::mem::take(&mut self.commands);
-        let (after, count) = (self.handed, commands.len() as u64);
-        self.handed += count;
+        let (after, count) = (self.orders_sent, commands.len() as u64);
+        self.orders_sent += count;
         if count > 0 {
             self.pass.take(&self.parts.router, orders(after, commands));
             self.pass.store(&self.parts.router).unwrap();
         }
         self.pass.search(&self.parts.router).unwrap();
-        self.parts.router.take_repeats().unwrap();
+        self.parts.router.deliver_repeats().unwrap();
         self.answers.lock().unwrap().clone()
     }
 
@@ -262,16 +265,17 @@ impl World {
         self.pass.has_searches()
     }
 
-    /// Makes a pass and checks each answer; returns the answers.
+    /// Makes a pass and checks each answer. Returns the answers.
     pub(super) fn pass(&mut self) -> Vec<SearchResult> {
-        let asked: Vec<(PageId, ContentHash, u32)> = self.commands.iter().filter_map(asked).collect();
+        let ordered: Vec<(PageId, ContentHash, u32)> =
+            self.commands.iter().filter_map(ordered_search).collect();
         self.answers.lock().unwrap().clear();
         self.source.repeats.lock().unwrap().clear();
         let commands = std::mem::take(&mut self.commands);
-        let (after, count) = (self.handed, commands.len() as u64);
-        self.handed += count;
+        let (after, count) = (self.orders_sent, commands.len() as u64);
+        self.orders_sent += count;
         let changes = self.source.log.lock().unwrap().as_ref().map_or(0, Vec::len);
-        *self.source.ordered.lock().unwrap() = (self.handed, changes);
+        *self.source.ordered.lock().unwrap() = (self.orders_sent, changes);
         if count > 0 {
             self.pass.take(&self.parts.router, orders(after, commands));
             self.pass.store(&self.parts.router).unwrap();
@@ -279,12 +283,12 @@ impl World {
                 self.pass.search(&self.parts.router).unwrap();
             }
         }
-        self.parts.router.take_repeats().unwrap();
+        self.parts.router.deliver_repeats().unwrap();
         let answers = self.answers.lock().unwrap().clone();
         let pages = self.pages.lock().unwrap().clone();
-        // Of two searches for a page, the later counts.
-        let last: BTreeMap<PageId, u32> = asked.iter().map(|(page, _, ticket)| (*page, *ticket)).collect();
-        let due: BTreeSet<_> = asked
+        // Of two searches for a page, only the later one counts.
+        let last: BTreeMap<PageId, u32> = ordered.iter().map(|(page, _, ticket)| (*page, *ticket)).collect();
+        let due: BTreeSet<_> = ordered
             .into_iter()
             .filter(|(page, content, ticket)| {
                 last[page] == *ticket && pages.get(page).is_some_and(|s| s.content() == *content)
@@ -292,7 +296,7 @@ impl World {
             .collect();
         let given: BTreeSet<_> = answers.iter().map(|a| (a.page, a.content, a.ticket)).collect();
         assert_eq!(given.len(), answers.len(), "a search is answered twice");
-        assert_eq!(given, due, "exactly the last searches for contents that are current are answered");
+        assert_eq!(given, due, "not exactly the last searches for present contents are answered");
         for answer in &answers {
             let own = (answer.page, answer.content);
             self.linked.extend(answer.pairs.iter().map(|pair| (own, (pair.page, pair.content))));
@@ -305,17 +309,19 @@ impl World {
         for answer in answers.iter().filter(|_| !self.unchecked) {
             self.check(answer, &pages, &linked, &mut together);
         }
-        if !self.patient {
+        if !self.changes_on_demand {
             self.parts.router.maintain(usize::MAX / 4);
         }
         self.check_tables(&pages);
         answers
     }
 
-    /// The invariant of [`crate::search`], from the definition. A center may have changed since the search,
-    /// by a search of that entry; then that one's answer has the link. `linked` is all that was answered for
-    /// pages as they are. Where searches are interrupted, the center of an entry may have changed under way more than once: then the two are
-    /// linked by way of others (`together`).
+    /// Checks the invariant of [`crate::node::search`] by the definition.
+    ///
+    /// `linked` has all pairs that were reported for pages as they are. An entry may have got another center
+    /// since the search, by a search of its own; then the answer to that search has the link. If searches are
+    /// interrupted, a center may have changed more than once. Then the two contents are linked through others
+    /// (`together`).
     fn check(
         &self,
         answer: &SearchResult,
@@ -333,14 +339,14 @@ impl World {
             partners.insert(pair.content);
         }
         let has_copies = pages.iter().any(|(page, s)| *page != answer.page && s.content() == answer.content);
-        assert_eq!(partners.contains(&answer.content), has_copies, "exact copies are linked");
+        assert_eq!(partners.contains(&answer.content), has_copies, "the answer does not link exact copies");
         let (node, entry) = self.find(answer.content);
         let core = self.parts.nodes[node].read();
         let tables = &core.tables;
         let first = tables.partition(entry).columns.page(entry.slot);
         if first != answer.page {
             let named: Vec<PageId> = answer.pairs.iter().map(|pair| pair.page).collect();
-            assert_eq!(named, [first], "a copy is linked to the first page, which searches or has searched");
+            assert_eq!(named, [first], "a copy is not linked to the first page alone");
             assert_ne!(tables.partition(entry).columns.query_order(entry.slot), 0);
             return;
         }
@@ -366,11 +372,11 @@ impl World {
             let covered = centers.iter().any(|center| insert_seqs.contains(&(there, center.insert_seq)))
                 || partners.iter().any(|partner| linked.contains(&(content, *partner)));
             let by_others = is_interrupted && together.find(content) == together.find(answer.content);
-            assert!(later || covered || by_others, "{own:?} misses {other:?}");
+            assert!(later || covered || by_others, "the answer for {own:?} misses {other:?}");
         }
     }
 
-    /// The tables hold the model's contents and pages, and nothing else.
+    /// Checks that the tables contain exactly the contents and pages of the model.
     fn check_tables(&self, pages: &BTreeMap<PageId, Arc<Signature>>) {
         let plan = self.parts.router.plan();
         let mut expected: BTreeMap<ContentHash, BTreeSet<PageId>> = BTreeMap::new();
@@ -395,12 +401,12 @@ impl World {
                 plan.assignments()[plan.map().home(&partition.columns.vector(entry.slot)).index()];
             let local = core.tables.local(assignment.id);
             let home = (assignment.node.index(), local);
-            assert_eq!(home, (node, Some(entry.partition)), "a content is at its home");
+            assert_eq!(home, (node, Some(entry.partition)), "a content is not at its home");
         }
     }
 }
 
-fn asked(command: &IndexCommand) -> Option<(PageId, ContentHash, u32)> {
+fn ordered_search(command: &IndexCommand) -> Option<(PageId, ContentHash, u32)> {
     match command {
         IndexCommand::Put { page, signature, search } => {
             Some((*page, signature.content(), search.as_ref()?.ticket))
@@ -414,11 +420,11 @@ pub(super) fn open_parts(config: &Config, source: &Arc<Source>) -> Parts {
     let source = Arc::clone(source) as Arc<dyn ContentSource>;
     let parts =
         Parts::open(config.clone(), source, None, |node| Arc::clone(node) as Arc<dyn IndexNode>).unwrap();
-    parts.router.feed_lost().unwrap();
+    parts.router.feed_lost_nodes().unwrap();
     parts
 }
 
-/// A pair is what it says.
+/// Checks that a pair names a current page with its content, and the correct similarity.
 pub(super) fn check_pair(
     policy: Policy,
     own: &Signature,
@@ -431,7 +437,7 @@ pub(super) fn check_pair(
     assert_eq!(pair.similarity, policy.compare(own, other).similarity);
 }
 
-/// Sets of contents that are linked, directly or by way of others.
+/// Sets of contents that are linked, directly or through others.
 #[derive(Default)]
 pub(super) struct Components(BTreeMap<ContentHash, ContentHash>);
 
@@ -458,7 +464,7 @@ impl Components {
         }
     }
 
-    /// By the definition.
+    /// Components by the definition.
     pub(super) fn of(policy: Policy, signatures: &[Arc<Signature>]) -> Self {
         let mut components = Self::default();
         for (i, a) in signatures.iter().enumerate() {
@@ -472,7 +478,7 @@ impl Components {
         components
     }
 
-    /// The least content of each content's set.
+    /// The smallest content in the set of each content.
     pub(super) fn roots(&mut self) -> BTreeMap<ContentHash, ContentHash> {
         let contents: Vec<ContentHash> = self.0.keys().copied().collect();
         contents.into_iter().map(|content| (content, self.find(content))).collect()

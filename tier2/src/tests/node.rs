@@ -1,4 +1,4 @@
-//! A node behind its trait: what it refuses, and what it does once.
+//! Tests of a node behind its trait: which calls it refuses, and what it does only once.
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
@@ -21,7 +21,7 @@ use crate::node::{LocalNode, NodeConfig};
 
 const RANGE: RangeId = RangeId(0);
 
-struct Alone {
+struct SingleNode {
     node: LocalNode,
     map: PartitionMap,
     dir: TempDir,
@@ -42,7 +42,7 @@ fn open(dir: &TempDir, life: u64, source: &Arc<Source>) -> LocalNode {
     LocalNode::open(config, Arc::clone(source) as Arc<dyn SignatureSource>).unwrap()
 }
 
-impl Alone {
+impl SingleNode {
     fn new() -> Self {
         let dir = TempDir::new().unwrap();
         let map = PartitionMap::one(3, Policy::default().metric()).unwrap();
@@ -55,8 +55,8 @@ impl Alone {
         this
     }
 
-    /// The same with its file and nothing else, in its next life.
-    fn again(self, plan: u64) -> Self {
+    /// Restarts the node from its signature file alone, in its next incarnation.
+    fn restart(self, plan: u64) -> Self {
         let Self { node, map, dir, call, ranges, source } = self;
         node.flush();
         drop(node);
@@ -67,7 +67,7 @@ impl Alone {
         this
     }
 
-    /// The first signatures of the file cannot be read any more.
+    /// Makes the first signatures of the file unreadable.
     fn garble(&self, bytes: usize) {
         let path = self.dir.path().join("node/signatures.dat");
         let file = OpenOptions::new().write(true).open(path).unwrap();
@@ -88,10 +88,10 @@ impl Alone {
     }
 
     fn feed(&self, index: u64) {
-        self.give(IngestBatch::Fed { range: RANGE, epoch: Epoch(1), index }).unwrap();
+        self.ingest(IngestBatch::Fed { range: RANGE, epoch: Epoch(1), index }).unwrap();
     }
 
-    fn give(&self, batch: IngestBatch) -> Result<Ingested, NodeError> {
+    fn ingest(&self, batch: IngestBatch) -> Result<Ingested, NodeError> {
         self.node.ingest(self.call, batch)
     }
 
@@ -122,8 +122,8 @@ impl Alone {
         self.node.entries(self.call, request).unwrap()
     }
 
-    /// Stores a page of entries in the partition that comes.
-    fn place(&self, page: EntriesPage) {
+    /// Stores a page of entries in the incoming partition.
+    fn store_entries(&self, page: EntriesPage) {
         let home = |lengths| Home { partition: PartitionId(6), lengths };
         let entries = page.entries.into_iter().map(|entry| {
             let lengths = self.map.lexicon().lengths(&entry.signature);
@@ -147,109 +147,112 @@ impl Alone {
 
 #[test]
 fn nothing_is_answered_before_every_range_has_fed_the_node() {
-    let alone = Alone::new();
-    assert_eq!(alone.search(), Err(NodeError::NotFed(RANGE)));
-    let orders = alone.batch(0, vec![alone.put(1, 60)]);
-    assert_eq!(alone.node.apply(alone.call, orders), Err(NodeError::NotFed(RANGE)));
-    alone.feed(0);
+    let single = SingleNode::new();
+    assert_eq!(single.search(), Err(NodeError::NotFed(RANGE)));
+    let orders = single.batch(0, vec![single.put(1, 60)]);
+    assert_eq!(single.node.apply(single.call, orders), Err(NodeError::NotFed(RANGE)));
+    single.feed(0);
     assert!(
-        matches!(&alone.search().unwrap()[..], [SearchOutcome::Compared { pairs, .. }] if pairs.is_empty())
+        matches!(&single.search().unwrap()[..], [SearchOutcome::Compared { pairs, .. }] if pairs.is_empty())
     );
 }
 
 #[test]
-fn an_order_is_applied_once_and_none_is_missing() {
-    let alone = Alone::new();
-    alone.feed(10);
-    let both = alone.batch(10, vec![alone.put(1, 60), alone.put(2, 60)]);
-    let applied = alone.node.apply(alone.call, both.clone()).unwrap();
+fn orders_are_applied_once_and_without_gaps() {
+    let single = SingleNode::new();
+    single.feed(10);
+    let both = single.batch(10, vec![single.put(1, 60), single.put(2, 60)]);
+    let applied = single.node.apply(single.call, both.clone()).unwrap();
     assert_eq!((applied.position, applied.contents), (Some((Epoch(1), 12)), 1));
-    let gone = alone.batch(12, vec![Alone::remove(1, 60), Alone::remove(2, 60)]);
-    assert_eq!(alone.node.apply(alone.call, gone).unwrap().contents, 0);
-    // What comes again after its answer was lost puts nothing back.
-    assert_eq!(alone.node.apply(alone.call, both).unwrap().position, Some((Epoch(1), 14)));
-    assert_eq!(alone.contents(), 0);
-    let early = alone.batch(15, vec![alone.put(3, 60)]);
-    assert_eq!(alone.node.apply(alone.call, early), Err(NodeError::Gap { applied: 14 }));
-    let old = OrderBatch { epoch: Epoch(0), ..alone.batch(14, vec![alone.put(3, 60)]) };
-    assert_eq!(alone.node.apply(alone.call, old), Err(NodeError::StaleEpoch { present: Epoch(1) }));
-    let next = OrderBatch { epoch: Epoch(2), ..alone.batch(14, vec![alone.put(3, 60)]) };
-    assert_eq!(alone.node.apply(alone.call, next).unwrap().position, Some((Epoch(2), 15)));
+    let gone = single.batch(12, vec![SingleNode::remove(1, 60), SingleNode::remove(2, 60)]);
+    assert_eq!(single.node.apply(single.call, gone).unwrap().contents, 0);
+    // An order that comes again, because its answer was lost, changes nothing.
+    assert_eq!(single.node.apply(single.call, both).unwrap().position, Some((Epoch(1), 14)));
+    assert_eq!(single.contents(), 0);
+    let early = single.batch(15, vec![single.put(3, 60)]);
+    assert_eq!(single.node.apply(single.call, early), Err(NodeError::Gap { applied: 14 }));
+    let old = OrderBatch { epoch: Epoch(0), ..single.batch(14, vec![single.put(3, 60)]) };
+    assert_eq!(single.node.apply(single.call, old), Err(NodeError::StaleEpoch { present: Epoch(1) }));
+    let next = OrderBatch { epoch: Epoch(2), ..single.batch(14, vec![single.put(3, 60)]) };
+    assert_eq!(single.node.apply(single.call, next).unwrap().position, Some((Epoch(2), 15)));
 }
 
 #[test]
-fn a_range_that_feeds_a_node_again_takes_back_what_it_does_not_name() {
-    let mut alone = Alone::new();
-    alone.ranges = vec![
+fn feeding_removes_pages_that_the_range_does_not_name() {
+    let mut single = SingleNode::new();
+    single.ranges = vec![
         PageRange { range: RANGE, epoch: Epoch(1), ordered: 0, first: PageId::from_bytes([0; 16]) },
         PageRange { range: RangeId(1), epoch: Epoch(1), ordered: 0, first: PageId::from_bytes([128; 16]) },
     ];
-    alone.node.host(alone.hosting(4)).unwrap();
+    single.node.host(single.hosting(4)).unwrap();
     let low = (0..).filter(|number| page(*number) < PageId::from_bytes([128; 16]));
     let low: Vec<usize> = low.take(3).collect();
     let high = (0..).find(|number| page(*number) >= PageId::from_bytes([128; 16])).unwrap();
     for range in [RANGE, RangeId(1)] {
-        alone.give(IngestBatch::Fed { range, epoch: Epoch(1), index: 0 }).unwrap();
+        single.ingest(IngestBatch::Fed { range, epoch: Epoch(1), index: 0 }).unwrap();
     }
-    // Three pages of the range, one of them a copy of another range's page.
+    // Three pages of the range. One of them has the same content as a page of another range.
     let puts = [(low[0], 60), (low[1], 70), (low[2], 80), (high, 80)];
-    let puts = puts.map(|(number, words)| alone.put(number, words)).to_vec();
-    alone.node.apply(alone.call, alone.batch(0, puts)).unwrap();
+    let puts = puts.map(|(number, words)| single.put(number, words)).to_vec();
+    single.node.apply(single.call, single.batch(0, puts)).unwrap();
 
     let begin = |epoch| IngestBatch::Begin { range: RANGE, epoch, changes: false };
     let fed = |epoch, index| IngestBatch::Fed { range: RANGE, epoch, index };
-    alone.give(begin(Epoch(2))).unwrap();
-    assert_eq!(alone.search(), Err(NodeError::NotFed(RANGE)));
+    single.ingest(begin(Epoch(2))).unwrap();
+    assert_eq!(single.search(), Err(NodeError::NotFed(RANGE)));
     let stale = Err(NodeError::StaleEpoch { present: Epoch(2) });
-    assert_eq!((alone.give(begin(Epoch(1))), alone.give(fed(Epoch(1), 9))), (stale.clone(), stale.clone()));
+    assert_eq!(
+        (single.ingest(begin(Epoch(1))), single.ingest(fed(Epoch(1), 9))),
+        (stale.clone(), stale.clone())
+    );
     let content = |words: u32| signature_of(&(0..words).collect::<Vec<_>>()).content();
-    alone.give(IngestBatch::Claims(vec![(page(low[1]), content(70))])).unwrap();
-    alone.give(fed(Epoch(2), 20)).unwrap();
-    assert_eq!((alone.give(begin(Epoch(1))), alone.give(fed(Epoch(1), 9))), (stale.clone(), stale));
-    assert_eq!(alone.node.applied(RANGE).unwrap().position, Some((Epoch(2), 20)));
-    let core = alone.node.read();
+    single.ingest(IngestBatch::Claims(vec![(page(low[1]), content(70))])).unwrap();
+    single.ingest(fed(Epoch(2), 20)).unwrap();
+    assert_eq!((single.ingest(begin(Epoch(1))), single.ingest(fed(Epoch(1), 9))), (stale.clone(), stale));
+    assert_eq!(single.node.applied(RANGE).unwrap().position, Some((Epoch(2), 20)));
+    let core = single.node.read();
     let pages = |words: u32| {
         let entry = core.tables.find(content(words))?;
         Some(core.tables.partition(entry).pages_of(entry.slot).collect::<Vec<_>>())
     };
     assert_eq!([60, 70, 80].map(pages), [None, Some(vec![page(low[1])]), Some(vec![page(high)])]);
     drop(core);
-    // The copy was named by nobody else, so it is searched for again.
-    let repeats = alone.node.repeats(alone.call, RangeId(1), 0).unwrap();
+    // No answer named the copy, so it has to be searched for again.
+    let repeats = single.node.repeats(single.call, RangeId(1), 0).unwrap();
     assert_eq!(repeats.iter().map(|one| one.page).collect::<Vec<_>>(), [page(high)]);
-    // Whatever the range that is asked about.
-    assert!(alone.node.applied(RANGE).unwrap().has_repeats);
-    alone.node.acknowledge_repeats(alone.call, RangeId(1), repeats[0].number).unwrap();
-    assert!(!alone.node.applied(RANGE).unwrap().has_repeats);
+    // `has_repeats` covers all ranges, whichever the call asks about.
+    assert!(single.node.applied(RANGE).unwrap().has_repeats);
+    single.node.acknowledge_repeats(single.call, RangeId(1), repeats[0].number).unwrap();
+    assert!(!single.node.applied(RANGE).unwrap().has_repeats);
 }
 
 #[test]
-fn another_plan_and_another_life_are_refused_with_the_present_one() {
-    let alone = Alone::new();
-    alone.feed(0);
+fn calls_for_another_plan_or_incarnation_are_refused_with_the_present_one() {
+    let single = SingleNode::new();
+    single.feed(0);
     let stale = NodeError::StalePlan { present: PlanVersion(4) };
-    let old = CallContext { plan: PlanVersion(3), ..alone.call };
-    assert_eq!(alone.node.load(old).unwrap_err(), stale);
-    assert_eq!(alone.node.host(alone.hosting(3)), Err(stale));
-    assert_eq!(alone.node.host(alone.hosting(5)), Ok(Incarnation(7)));
-    assert_eq!(alone.search(), Err(NodeError::StalePlan { present: PlanVersion(5) }));
+    let old = CallContext { plan: PlanVersion(3), ..single.call };
+    assert_eq!(single.node.load(old).unwrap_err(), stale);
+    assert_eq!(single.node.host(single.hosting(3)), Err(stale));
+    assert_eq!(single.node.host(single.hosting(5)), Ok(Incarnation(7)));
+    assert_eq!(single.search(), Err(NodeError::StalePlan { present: PlanVersion(5) }));
 
-    // It comes back with its file, and has forgotten what that was for.
-    let call = CallContext { plan: PlanVersion(5), ..alone.call };
-    let one = alone.batch(0, vec![alone.put(1, 60), alone.put(2, 70)]);
-    alone.node.apply(call, one).unwrap();
-    let alone = alone.again(5);
-    let call = alone.call;
+    // The node comes back with its file, but without its pages.
+    let call = CallContext { plan: PlanVersion(5), ..single.call };
+    let one = single.batch(0, vec![single.put(1, 60), single.put(2, 70)]);
+    single.node.apply(call, one).unwrap();
+    let single = single.restart(5);
+    let call = single.call;
     let dead = CallContext { incarnation: Incarnation(7), ..call };
-    assert_eq!(alone.node.load(dead).unwrap_err(), NodeError::WrongIncarnation { present: Incarnation(8) });
-    assert_eq!(alone.node.applied(RANGE).unwrap().position, None);
-    // What is claimed stays, the rest goes.
+    assert_eq!(single.node.load(dead).unwrap_err(), NodeError::WrongIncarnation { present: Incarnation(8) });
+    assert_eq!(single.node.applied(RANGE).unwrap().position, None);
+    // Claimed contents stay, the others are removed.
     let content = |words: u32| signature_of(&(0..words).collect::<Vec<_>>()).content();
     let claims = IngestBatch::Claims(vec![(page(9), content(60)), (page(8), content(80))]);
-    assert_eq!(alone.node.ingest(call, claims).unwrap().missing, [1]);
-    alone.feed(20);
-    assert_eq!(alone.contents(), 1);
-    let found = alone.search().unwrap();
+    assert_eq!(single.node.ingest(call, claims).unwrap().missing, [1]);
+    single.feed(20);
+    assert_eq!(single.contents(), 1);
+    let found = single.search().unwrap();
     assert!(
         matches!(&found[..], [SearchOutcome::Compared { pairs, .. }] if pairs[0].page == page(9)),
         "{found:?}"
@@ -257,68 +260,69 @@ fn another_plan_and_another_life_are_refused_with_the_present_one() {
 }
 
 #[test]
-fn what_is_removed_before_an_export_begins_again_is_among_the_changes() {
-    let alone = Alone::new();
-    let comes = HostedPartition { id: PartitionId(6), bounds: alone.map.bounds()[0] };
-    alone.node.host(Hosting { incoming: vec![comes], ..alone.hosting(4) }).unwrap();
-    alone.feed(0);
-    let puts = (1..=4).map(|number| alone.put(number, 60 + number as u32)).collect();
-    alone.node.apply(alone.call, alone.batch(0, puts)).unwrap();
+fn contents_removed_before_an_export_begins_again_are_among_the_changes() {
+    let single = SingleNode::new();
+    let comes = HostedPartition { id: PartitionId(6), bounds: single.map.bounds()[0] };
+    single.node.host(Hosting { incoming: vec![comes], ..single.hosting(4) }).unwrap();
+    single.feed(0);
+    let puts = (1..=4).map(|number| single.put(number, 60 + number as u32)).collect();
+    single.node.apply(single.call, single.batch(0, puts)).unwrap();
 
-    // The first entries are stored, but for the router the step has failed: it makes it again after the next pass.
-    alone.place(alone.entries(EntriesFrom::Start));
-    alone.node.apply(alone.call, alone.batch(4, vec![Alone::remove(1, 61)])).unwrap();
+    // The first entries are stored. But for the router the step has failed, and it repeats the step after the
+    // next pass.
+    single.store_entries(single.entries(EntriesFrom::Start));
+    single.node.apply(single.call, single.batch(4, vec![SingleNode::remove(1, 61)])).unwrap();
     let mut next = Some(EntriesFrom::Start);
     while let Some(from) = next {
-        let page = alone.entries(from);
+        let page = single.entries(from);
         next = page.next;
-        alone.place(page);
+        single.store_entries(page);
     }
-    // What is removed after that was noted all along.
-    alone.node.apply(alone.call, alone.batch(5, vec![Alone::remove(3, 63)])).unwrap();
-    let changes = alone.entries(EntriesFrom::Changes(0));
+    // A later removal was noted all along.
+    single.node.apply(single.call, single.batch(5, vec![SingleNode::remove(3, 63)])).unwrap();
+    let changes = single.entries(EntriesFrom::Changes(0));
     let content = |words: u32| signature_of(&(0..words).collect::<Vec<_>>()).content();
     let mut gone = vec![content(61), content(63)];
     gone.sort_unstable();
     assert_eq!((&changes.changed, changes.entries.len(), changes.left), (&gone, 0, 0));
-    alone.place(changes);
+    single.store_entries(changes);
 
-    alone.node.host(Hosting { serving: vec![comes], ..alone.hosting(5) }).unwrap();
-    let core = alone.node.read();
+    single.node.host(Hosting { serving: vec![comes], ..single.hosting(5) }).unwrap();
+    let core = single.node.read();
     let there = |words: u32| core.tables.find(content(words)).is_some();
     assert_eq!([61, 62, 63, 64].map(there), [false, true, false, true]);
 }
 
 #[test]
-fn a_node_is_not_fed_before_it_has_dropped_what_nobody_claims() {
-    let alone = Alone::new();
-    alone.feed(0);
-    let puts = vec![alone.put(1, 200), alone.put(2, 60)];
-    alone.node.apply(alone.call, alone.batch(0, puts)).unwrap();
-    let alone = alone.again(4);
-    // To drop the first one its signature is needed, which is neither here nor to be had.
-    alone.garble(64);
-    alone.source.away.store(true, Ordering::Relaxed);
+fn a_node_drops_unclaimed_contents_before_it_counts_as_fed() {
+    let single = SingleNode::new();
+    single.feed(0);
+    let puts = vec![single.put(1, 200), single.put(2, 60)];
+    single.node.apply(single.call, single.batch(0, puts)).unwrap();
+    let single = single.restart(4);
+    // Removing the first content needs its signature, which is neither here nor available from tier 1.
+    single.garble(64);
+    single.source.is_away.store(true, Ordering::Relaxed);
     let fed = IngestBatch::Fed { range: RANGE, epoch: Epoch(1), index: 5 };
-    assert!(matches!(alone.give(fed.clone()), Err(NodeError::Unavailable(_))));
-    assert_eq!(alone.node.applied(RANGE).unwrap().position, None);
-    assert_eq!(alone.search(), Err(NodeError::NotFed(RANGE)));
-    alone.source.away.store(false, Ordering::Relaxed);
-    alone.give(fed).unwrap();
-    assert_eq!(alone.node.read().tables.entries().count(), 0);
-    assert_eq!(alone.node.applied(RANGE).unwrap().position, Some((Epoch(1), 5)));
+    assert!(matches!(single.ingest(fed.clone()), Err(NodeError::Unavailable(_))));
+    assert_eq!(single.node.applied(RANGE).unwrap().position, None);
+    assert_eq!(single.search(), Err(NodeError::NotFed(RANGE)));
+    single.source.is_away.store(false, Ordering::Relaxed);
+    single.ingest(fed).unwrap();
+    assert_eq!(single.node.read().tables.entries().count(), 0);
+    assert_eq!(single.node.applied(RANGE).unwrap().position, Some((Epoch(1), 5)));
 }
 
 #[test]
-fn what_had_to_be_fetched_for_its_copy_is_not_copied_again() {
-    let alone = Alone::new();
-    alone.feed(0);
-    alone.node.apply(alone.call, alone.batch(0, vec![alone.put(1, 60)])).unwrap();
+fn an_entry_whose_signature_was_fetched_for_its_copy_is_not_copied_again() {
+    let single = SingleNode::new();
+    single.feed(0);
+    single.node.apply(single.call, single.batch(0, vec![single.put(1, 60)])).unwrap();
     let signature = signature_of(&(0..60).collect::<Vec<_>>());
-    alone.source.pages.lock().unwrap().insert(page(1), signature);
-    alone.node.flush();
-    alone.garble(64);
-    assert_eq!(alone.entries(EntriesFrom::Start).entries.len(), 1);
-    let changes = alone.entries(EntriesFrom::Changes(0));
+    single.source.pages.lock().unwrap().insert(page(1), signature);
+    single.node.flush();
+    single.garble(64);
+    assert_eq!(single.entries(EntriesFrom::Start).entries.len(), 1);
+    let changes = single.entries(EntriesFrom::Changes(0));
     assert_eq!((changes.changed, changes.left), (vec![], 0));
 }

@@ -1,4 +1,4 @@
-//! Real crawls: every answer against the definition, and what the bands lose of F.
+//! Tests with real crawls: every answer against the definition, and the pairs of F that the bands miss.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::model::{Components, World};
 #[path = "../../../common/text/tests/crawl/mod.rs"]
 mod crawl;
 
-/// The contents of a crawl file in crawl order.
+/// The contents of crawl files, in crawl order.
 fn contents(files: &[&str]) -> Option<Vec<(PageId, Arc<Signature>)>> {
     let mut extractor = Extractor::default();
     let pages = crawl::html(files)?.into_iter().filter_map(|page| {
@@ -26,7 +26,7 @@ fn contents(files: &[&str]) -> Option<Vec<(PageId, Arc<Signature>)>> {
 }
 
 #[test]
-fn a_crawl_and_its_re_crawls() {
+fn answers_for_a_crawl_and_its_re_crawls_follow_the_definition() {
     let Some(round_0) = contents(&["trace/round-00", "trace/round-01"]) else { return };
     let rounds = ["quick/round-00", "quick/round-01", "quick/round-02", "trace/round-02", "trace/round-03"];
     let rounds = rounds.map(|file| contents(&[file]).unwrap_or_default());
@@ -62,7 +62,7 @@ fn a_crawl_and_its_re_crawls() {
 }
 
 #[test]
-fn what_the_bands_lose() {
+fn the_bands_lose_at_most_one_similar_pair_in_a_thousand() {
     let Some(pages) = contents(&["mid/mid-01"]) else { return };
     let signatures: BTreeMap<_, _> = pages.iter().map(|(_, s)| (s.content(), s)).collect();
     let mut signatures: Vec<&Arc<Signature>> = signatures.into_values().collect();

@@ -1,4 +1,4 @@
-//! The service from outside.
+//! Tests of the service through its public interface.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
@@ -18,14 +18,14 @@ use super::source::{Source, orders};
 use crate::reference::{Exhaustive, Rule};
 use crate::{Config, Error, Tier2};
 
-pub(super) const LONG: Duration = Duration::from_secs(60);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Waits until the mapping changes no more and nothing is planned.
-pub(super) fn come_to_rest(tier2: &Tier2) {
+/// Waits until the plan changes no more and no change is waiting.
+pub(super) fn wait_until_idle(tier2: &Tier2) {
     let begin = Instant::now();
     let mut quiet = 0;
     while quiet < 4 {
-        assert!(begin.elapsed() < LONG, "the mapping goes on changing");
+        assert!(begin.elapsed() < TIMEOUT, "the plan keeps changing");
         std::thread::sleep(Duration::from_millis(5));
         let rests = tier2.is_resting() && tier2.progress().unwrap().is_none();
         quiet = if rests { quiet + 1 } else { 0 };
@@ -38,13 +38,13 @@ pub(super) fn open(config: Config, pages: &Pages) -> (Arc<Tier2>, mpsc::Receiver
     let tier2 = Tier2::open(config, source).unwrap();
     let begin = Instant::now();
     while tier2.load().is_err() {
-        assert!(begin.elapsed() < LONG, "the index is not brought up to date");
+        assert!(begin.elapsed() < TIMEOUT, "the index was not fed in time");
         std::thread::sleep(Duration::from_millis(1));
     }
     (tier2, receiver)
 }
 
-/// Puts of a collection of families, each with a search.
+/// Puts for a collection of families, each with a search.
 pub(super) fn puts(count: usize) -> (Pages, Vec<IndexCommand>) {
     let mut pages = BTreeMap::new();
     let mut commands = Vec::new();
@@ -58,7 +58,7 @@ pub(super) fn puts(count: usize) -> (Pages, Vec<IndexCommand>) {
 }
 
 #[test]
-fn a_stop_writes_a_snapshot_of_all_that_was_carried_out() {
+fn a_stop_writes_a_snapshot_of_everything_carried_out() {
     let dir = TempDir::new().unwrap();
     let config = Config { batch_age: Duration::from_millis(1), ..Config::new(dir.path(), Policy::default()) };
     let (pages, commands) = puts(120);
@@ -68,12 +68,12 @@ fn a_stop_writes_a_snapshot_of_all_that_was_carried_out() {
     let begin = Instant::now();
     let wait = |done: &dyn Fn() -> bool| {
         while !done() {
-            assert!(begin.elapsed() < LONG, "the index does not come to rest");
+            assert!(begin.elapsed() < TIMEOUT, "the index did not finish in time");
             std::thread::sleep(Duration::from_millis(1));
         }
     };
     wait(&|| tier2.load().is_ok());
-    assert_eq!(source.gone_through.load(Ordering::Relaxed), 1);
+    assert_eq!(source.full_reads.load(Ordering::Relaxed), 1);
     let count = commands.len();
     *source.log.lock().unwrap() = Some(pages.lock().unwrap().keys().copied().collect());
     *source.ordered.lock().unwrap() = (count as u64, count);
@@ -83,12 +83,12 @@ fn a_stop_writes_a_snapshot_of_all_that_was_carried_out() {
     *source.ordered.lock().unwrap() = (0, count);
     let tier2 = Tier2::open(config, Arc::clone(&source) as Arc<dyn ContentSource>).unwrap();
     wait(&|| tier2.load().is_ok());
-    assert_eq!(source.gone_through.load(Ordering::Relaxed), 1, "nothing was gone through again");
+    assert_eq!(source.full_reads.load(Ordering::Relaxed), 1, "the start read all contents again");
     let stored: u64 = tier2.load().unwrap().partitions.iter().map(|one| one.contents).sum();
     assert_eq!(stored, pages_with_contents(&pages));
 }
 
-/// Contents of these pages.
+/// Number of distinct contents of these pages.
 fn pages_with_contents(pages: &Pages) -> u64 {
     let contents: BTreeSet<_> = pages.lock().unwrap().values().map(|one| one.content()).collect();
     contents.len() as u64
@@ -97,15 +97,15 @@ fn pages_with_contents(pages: &Pages) -> u64 {
 #[test]
 fn passes_start_by_count_by_age_and_on_a_flush() {
     let dir = TempDir::new().unwrap();
-    let config = Config { batch_max: 10, batch_age: LONG, ..Config::new(dir.path(), Policy::default()) };
+    let config = Config { batch_max: 10, batch_age: TIMEOUT, ..Config::new(dir.path(), Policy::default()) };
     let (pages, commands) = puts(25);
     let (tier2, answers) = open(config, &pages);
     let start = Instant::now();
     tier2.submit(orders(0, commands)).unwrap();
     let mut answered = 0;
     while answered < 25 {
-        // The last 5 come with the first two tens: all are waiting when the pass is due.
-        answered += answers.recv_timeout(LONG).unwrap().len();
+        // The last 5 come together with the first 20, since all of them wait when the pass is due.
+        answered += answers.recv_timeout(TIMEOUT).unwrap().len();
     }
     let search = IndexCommand::Search {
         page: page(0),
@@ -113,13 +113,13 @@ fn passes_start_by_count_by_age_and_on_a_flush() {
         search: Search { ticket: 99, client: ClientId::NONE },
     };
     tier2.submit(orders(25, vec![search.clone()])).unwrap();
-    // What was handed over before is left out, and what is missing refused.
+    // Orders that were handed over before are skipped, and a gap is refused.
     tier2.submit(orders(25, vec![search.clone()])).unwrap();
     let refused = tier2.submit(orders(27, vec![search])).unwrap_err();
     assert_eq!((refused.error, refused.orders.commands.len()), (IndexError::Gap { expected: 27 }, 1));
     tier2.flush_batch().unwrap();
-    assert_eq!(answers.recv_timeout(LONG).unwrap()[0].ticket, 99);
-    assert!(start.elapsed() < LONG);
+    assert_eq!(answers.recv_timeout(TIMEOUT).unwrap()[0].ticket, 99);
+    assert!(start.elapsed() < TIMEOUT);
     assert!(answers.try_recv().is_err());
     tier2.stop();
     assert_eq!(tier2.submit(orders(26, Vec::new())).unwrap_err().error, IndexError::Stopping);
@@ -139,7 +139,7 @@ fn passes_start_by_count_by_age_and_on_a_flush() {
             }],
         ))
         .unwrap();
-    assert_eq!(answers.recv_timeout(LONG).unwrap()[0].ticket, 5);
+    assert_eq!(answers.recv_timeout(TIMEOUT).unwrap()[0].ticket, 5);
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn answers_agree_with_the_reference_and_probes_with_answers() {
     tier2.flush_batch().unwrap();
     let mut fast = Vec::new();
     while fast.len() < 1_000 {
-        fast.extend(answers.recv_timeout(LONG).unwrap());
+        fast.extend(answers.recv_timeout(TIMEOUT).unwrap());
     }
     let (mut ours, mut theirs) = (Components::default(), Components::default());
     ours.take(&fast);
@@ -177,8 +177,8 @@ fn answers_agree_with_the_reference_and_probes_with_answers() {
         assert_eq!(lookup.lengths[0], unseen.size());
     }
 
-    // The map comes after the pass; its figures are of the searches under it.
-    come_to_rest(&tier2);
+    // The map is learned after the pass. Its figures count the searches made under it.
+    wait_until_idle(&tier2);
     let search = |(page, signature): (&PageId, &Arc<Signature>)| {
         let (page, content, search) =
             (*page, signature.content(), Search { ticket: 1, client: ClientId::NONE });
@@ -189,7 +189,7 @@ fn answers_agree_with_the_reference_and_probes_with_answers() {
     tier2.flush_batch().unwrap();
     let mut answered = 0;
     while answered < 1_000 {
-        answered += answers.recv_timeout(LONG).unwrap().len();
+        answered += answers.recv_timeout(TIMEOUT).unwrap().len();
     }
     let load = tier2.load().unwrap();
     assert_eq!(load.plan_version, 1);
@@ -201,9 +201,9 @@ fn answers_agree_with_the_reference_and_probes_with_answers() {
     assert_eq!(load.fan_out, load.partitions.iter().map(|p| p.received).sum::<u64>());
 }
 
-/// Whoever has the answers finds them in the report, and once, though they were handed over twice.
+/// A caller that has the answers finds them in the report, once, although they were delivered twice.
 #[test]
-fn searches_are_counted_once_and_before_their_answers_are_handed_over() {
+fn searches_are_counted_once_and_before_their_answers_are_delivered() {
     let dir = TempDir::new().unwrap();
     let (pages, commands) = puts(30);
     let (sender, counts) = mpsc::channel();
@@ -214,11 +214,11 @@ fn searches_are_counted_once_and_before_their_answers_are_handed_over() {
         sender.send((results.len(), tier2.load().unwrap().searches)).unwrap();
     });
     source.refuses_next.store(true, Ordering::Relaxed);
-    let config = Config { batch_max: 30, batch_age: LONG, ..Config::new(dir.path(), Policy::default()) };
+    let config = Config { batch_max: 30, batch_age: TIMEOUT, ..Config::new(dir.path(), Policy::default()) };
     let tier2 = Tier2::open(config, source).unwrap();
     index.set(Arc::downgrade(&tier2)).unwrap();
     tier2.submit(orders(0, commands)).unwrap();
-    let handed_over: Vec<_> = (0..2).map(|_| counts.recv_timeout(LONG).unwrap()).collect();
+    let handed_over: Vec<_> = (0..2).map(|_| counts.recv_timeout(TIMEOUT).unwrap()).collect();
     assert_eq!(handed_over[0].0, 30);
     assert!(handed_over[0].1 > 0);
     assert_eq!(handed_over[0], handed_over[1]);
@@ -226,7 +226,7 @@ fn searches_are_counted_once_and_before_their_answers_are_handed_over() {
 }
 
 #[test]
-fn settings_are_checked() {
+fn invalid_settings_are_refused() {
     let dir = TempDir::new().unwrap();
     let open = |config: Config| Tier2::open(config, Source::empty()).map(drop).unwrap_err();
     let config = || Config::new(dir.path(), Policy::default());

@@ -1,4 +1,4 @@
-//! A start from a snapshot, beside one without.
+//! Tests of a start from a snapshot, beside a start without one.
 
 use std::fs;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use proptest::prelude::*;
 
 use super::model::{World, page, signature_of, text};
 
-/// The snapshot of the only node.
+/// Snapshot of the only node.
 const SNAPSHOT: &str = "node-0/snapshot.dat";
 
-/// A collection whose tier 1 keeps a log.
+/// A collection in an index, whose tier 1 keeps a log.
 fn filled(pages: usize, partitions: u32) -> World {
     let mut world = World::new(Policy::default(), partitions, 1);
     *world.source.log.lock().unwrap() = Some(Vec::new());
@@ -31,12 +31,12 @@ fn put(world: &mut World, pages: std::ops::Range<usize>, shift: u32) {
     }
 }
 
-/// How often a start has gone through all contents.
-fn gone_through(world: &World) -> usize {
-    world.source.gone_through.load(Ordering::Relaxed)
+/// Number of times that an index has read all contents from tier 1.
+fn full_reads(world: &World) -> usize {
+    world.source.full_reads.load(Ordering::Relaxed)
 }
 
-/// Searches for everything, checks the answers, and goes on.
+/// Searches for everything, checks the answers, and continues with changes.
 fn check(mut world: World) {
     world.search_all();
     world.pass();
@@ -47,19 +47,19 @@ fn check(mut world: World) {
 }
 
 #[test]
-fn a_start_takes_the_snapshot_up_and_goes_through_nothing() {
+fn a_start_restores_the_snapshot_and_reads_no_other_contents() {
     for partitions in [1, 8] {
         let world = filled(600, partitions);
         world.save();
         let bytes = world.file_bytes();
         let world = world.reopen();
-        assert_eq!((gone_through(&world), world.file_bytes()), (0, bytes));
+        assert_eq!((full_reads(&world), world.file_bytes()), (0, bytes));
         check(world);
     }
 }
 
 #[test]
-fn what_has_changed_since_is_told_and_nothing_else() {
+fn only_contents_that_changed_since_the_snapshot_are_fed() {
     let mut world = filled(600, 4);
     world.save();
     put(&mut world, 100..160, 1);
@@ -68,16 +68,16 @@ fn what_has_changed_since_is_told_and_nothing_else() {
         world.remove(page(number));
     }
     world.pass();
-    // These never reach the index.
+    // These changes do not reach the index.
     put(&mut world, 0..20, 2);
     world.remove(page(30));
     let world = world.reopen_as_it_is();
-    assert_eq!(gone_through(&world), 0);
+    assert_eq!(full_reads(&world), 0);
     check(world);
 }
 
 #[test]
-fn without_the_log_all_contents_are_compared() {
+fn without_the_log_all_contents_are_fed() {
     let mut world = filled(300, 4);
     world.save();
     put(&mut world, 100..160, 1);
@@ -85,7 +85,7 @@ fn without_the_log_all_contents_are_compared() {
     world.pass();
     *world.source.log.lock().unwrap() = None;
     let world = world.reopen_as_it_is();
-    assert!(gone_through(&world) > 0);
+    assert!(full_reads(&world) > 0);
     check(world);
 }
 
@@ -95,12 +95,12 @@ fn a_snapshot_of_other_partitions_is_not_used() {
     world.save();
     world.config.dimensions = 2;
     let world = world.reopen();
-    assert!(gone_through(&world) > 0);
+    assert!(full_reads(&world) > 0);
     check(world);
 }
 
 #[test]
-fn one_that_would_be_the_same_is_not_written() {
+fn a_snapshot_equal_to_the_last_one_is_not_written() {
     let world = filled(100, 1);
     let path = world.dir.path().join(SNAPSHOT);
     world.save();
@@ -141,7 +141,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
     #[test]
-    fn whenever_it_is_written_and_killed_every_pair_is_found(
+    fn every_pair_is_found_whenever_snapshots_are_written_and_the_process_is_killed(
         steps in prop::collection::vec(step(), 20..160), partitions in 1..5_u32,
     ) {
         let mut world = filled(60, partitions);
@@ -155,7 +155,7 @@ proptest! {
                 Step::Save => world.save(),
                 Step::Kill => {
                     world = world.reopen_as_it_is();
-                    // What is owed is searched for again.
+                    // Owed searches are requested again.
                     world.search_all();
                 }
             }
@@ -166,7 +166,7 @@ proptest! {
     }
 
     #[test]
-    fn a_damaged_one_is_never_used(
+    fn a_damaged_snapshot_is_never_used(
         at in any::<prop::sample::Index>(), byte in any::<u8>(), cut in any::<bool>(),
     ) {
         let world = filled(200, 3);
@@ -184,14 +184,14 @@ proptest! {
         prop_assert_eq!(report.damage.len(), usize::from(changed), "{:?}", report.damage);
         prop_assert_eq!(report.snapshot_contents.is_some(), !changed, "{:?}", report);
         let world = world.reopen();
-        prop_assert_eq!(gone_through(&world) > 0, changed);
+        prop_assert_eq!(full_reads(&world) > 0, changed);
         check(world);
     }
 }
 
-/// Of four pages two leave and come back as they were; the last snapshot has them as centers of a third. Whether the log
-/// tells so.
-fn left_and_came_back(log: bool) {
+/// Tests four pages, of which two leave and come back unchanged. In the last snapshot, these two are centers
+/// of a third. `log` says whether the log of tier 1 shows that they left.
+fn check_pages_that_left_and_came_back(log: bool) {
     let policy = Policy::default();
     let words = |salt: u64| -> Vec<u32> {
         (0..300).map(|at| (stable_hash64(&(salt << 32 | at).to_le_bytes()) % 100_000) as u32).collect()
@@ -202,7 +202,7 @@ fn left_and_came_back(log: bool) {
         words
     };
     let linked = |a: &Signature, b: &Signature| policy.similar(a, b) && policy.linked(a, b);
-    // u, v and x are near each other, and w only near v: so x has both u and v for centers.
+    // u, v and x are near each other, and w is near v only. So x has both u and v as centers.
     let four = (0..200).find_map(|salt| {
         let u = words(salt);
         let v = edited(&u, &[10, 20, 30], 1);
@@ -222,9 +222,10 @@ fn left_and_came_back(log: bool) {
         };
         (are_near && !policy.similar(&u, &w) && has_two).then_some((world, u, v))
     });
-    let (mut world, u, v) = four.expect("such pages");
+    let (mut world, u, v) = four.expect("a salt for which the four pages have the links");
     world.save();
-    // Both die, and tier 1 leaves x alone then; they come back as they were, and the process is killed.
+    // Both pages are deleted, and tier 1 leaves x alone in its group. They come back unchanged, and the
+    // process is killed.
     world.remove(page(0));
     world.remove(page(1));
     world.pass();
@@ -234,21 +235,21 @@ fn left_and_came_back(log: bool) {
         *world.source.log.lock().unwrap() = None;
     }
     let mut world = world.reopen_as_it_is();
-    assert_eq!(gone_through(&world) > 0, !log);
+    assert_eq!(full_reads(&world) > 0, !log);
     world.unchecked = true;
     world.search(page(0));
     world.search(page(1));
     let answers = world.pass();
     let names_x = |answer: &SearchResult| answer.pairs.iter().any(|pair| pair.page == page(3));
-    assert!(answers.iter().any(names_x), "what ties x to them is lost");
+    assert!(answers.iter().any(names_x), "no answer links x");
 }
 
 #[test]
-fn a_page_that_left_and_came_back_is_no_center_of_before() {
-    left_and_came_back(true);
+fn a_page_that_left_and_came_back_is_no_longer_a_center() {
+    check_pages_that_left_and_came_back(true);
 }
 
 #[test]
-fn nor_is_it_where_the_log_does_not_reach_back() {
-    left_and_came_back(false);
+fn a_page_that_left_and_came_back_is_no_longer_a_center_without_the_log() {
+    check_pages_that_left_and_came_back(false);
 }

@@ -1,4 +1,4 @@
-//! Tier 1 in small: the present signature of every page, and what it is told.
+//! A small tier 1: it has the present signature of every page, and receives results.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -14,61 +14,64 @@ use doppel_protocol::{
 /// The present signature of every page.
 pub(super) type Pages = Arc<Mutex<BTreeMap<PageId, Arc<Signature>>>>;
 
-/// Takes results.
-type Take = Box<dyn Fn(Vec<SearchResult>) + Send + Sync>;
+/// Receives results.
+type ResultHandler = Box<dyn Fn(Vec<SearchResult>) + Send + Sync>;
 
 pub(super) struct Source {
     pub(super) pages: Pages,
-    pub(super) take: Take,
+    pub(super) handle_results: ResultHandler,
     pub(super) repeats: Mutex<Vec<Repeat>>,
     pub(super) ranges: Mutex<Vec<PageRange>>,
-    /// It tells no signatures.
-    pub(super) away: AtomicBool,
-    /// It does not tell its ranges, as while one of them has no owner.
+    /// Requests for signatures fail.
+    pub(super) is_away: AtomicBool,
+    /// The ranges are not listed, as if one of them had no owner.
     pub(super) hides_ranges: AtomicBool,
-    /// It does not take the next results, and says so after it was given them.
+    /// The next results are received, but answered with an error.
     pub(super) refuses_next: AtomicBool,
-    /// The pages of each change so far, in order; none where no log is kept.
+    /// The page of each change so far, in order. `None` if tier 1 keeps no log.
     pub(super) log: Mutex<Option<Vec<PageId>>>,
-    /// How often contents were asked for from the first one on.
-    pub(super) gone_through: AtomicUsize,
-    /// Orders handed over, and the changes that they are of.
+    /// Number of times that all contents were requested, counted at the first page of contents.
+    pub(super) full_reads: AtomicUsize,
+    /// Number of orders that were handed over, and number of changes that they include.
     pub(super) ordered: Mutex<(u64, usize)>,
 }
 
 impl Source {
-    pub(super) fn new(pages: &Pages, take: impl Fn(Vec<SearchResult>) + Send + Sync + 'static) -> Arc<Self> {
+    pub(super) fn new(
+        pages: &Pages,
+        handle_results: impl Fn(Vec<SearchResult>) + Send + Sync + 'static,
+    ) -> Arc<Self> {
         let only =
             PageRange { range: RangeId(0), epoch: Epoch(1), ordered: 0, first: PageId::from_bytes([0; 16]) };
         Arc::new(Self {
             pages: Arc::clone(pages),
-            take: Box::new(take),
+            handle_results: Box::new(handle_results),
             repeats: Mutex::default(),
             ranges: Mutex::new(vec![only]),
-            away: AtomicBool::new(false),
+            is_away: AtomicBool::new(false),
             hides_ranges: AtomicBool::new(false),
             refuses_next: AtomicBool::new(false),
             log: Mutex::default(),
-            gone_through: AtomicUsize::new(0),
+            full_reads: AtomicUsize::new(0),
             ordered: Mutex::default(),
         })
     }
 
-    /// Nothing is there, and nobody listens.
+    /// A tier 1 without contents, which ignores all results.
     pub(super) fn empty() -> Arc<dyn ContentSource> {
         Self::new(&Pages::default(), drop)
     }
 }
 
-/// Orders of the one range, after so many.
+/// Orders of the only range, after the first `after` orders.
 pub(super) fn orders(after: u64, commands: Vec<IndexCommand>) -> Orders {
     Orders { range: RangeId(0), epoch: Epoch(1), first: after + 1, commands }
 }
 
 impl SignatureSource for Source {
     fn signatures(&self, pages: &[PageId]) -> Result<Vec<Option<Arc<Signature>>>, SourceError> {
-        if self.away.load(Ordering::Relaxed) {
-            return Err(SourceError::Unavailable("it is away".to_owned()));
+        if self.is_away.load(Ordering::Relaxed) {
+            return Err(SourceError::Unavailable("tier 1 is away".to_owned()));
         }
         let known = self.pages.lock().unwrap();
         Ok(pages.iter().map(|page| known.get(page).cloned()).collect())
@@ -89,11 +92,11 @@ impl ContentSource for Source {
         after: Option<PageId>,
         limit: usize,
     ) -> Result<ContentsPage, SourceError> {
-        self.gone_through.fetch_add(usize::from(after.is_none()), Ordering::Relaxed);
+        self.full_reads.fetch_add(usize::from(after.is_none()), Ordering::Relaxed);
         let (pages, ranges) = (self.pages.lock().unwrap(), self.ranges()?);
         let own = pages.iter().filter(|(page, _)| PageRange::of(&ranges, **page) == Some(range));
         let later = own.filter(|(page, _)| after.is_none_or(|after| **page > after));
-        // In small pieces, so that there are several.
+        // Small pages, so that a range has several.
         let limit = limit.min(100);
         let contents: Vec<(PageId, ContentHash)> =
             later.map(|(page, signature)| (*page, signature.content())).take(limit).collect();
@@ -114,9 +117,9 @@ impl ContentSource for Source {
     }
 
     fn deliver(&self, results: Vec<SearchResult>) -> Result<(), SourceError> {
-        (self.take)(results);
+        (self.handle_results)(results);
         if self.refuses_next.swap(false, Ordering::Relaxed) {
-            return Err(SourceError::Unavailable("it is away".to_owned()));
+            return Err(SourceError::Unavailable("tier 1 is away".to_owned()));
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Searches that wait for their turn, while other orders are carried out.
+//! Tests of searches that wait for their turn while other orders are carried out.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use doppel_protocol::index_node::SearchLimits;
 
 use super::model::{World, page, signature_of, text};
 
-/// A world in which a search may cost so much, and all searches of a round together.
+/// A world with these cost limits: for a search, and for all searches of a round together.
 fn world(search: u64, call: u64) -> World {
     World::on_nodes_with(Policy::default(), 1, 1, 1, SearchLimits { search, call })
 }
@@ -22,7 +22,7 @@ fn rounds(world: &mut World) -> Vec<SearchResult> {
     answers
 }
 
-/// Two contents of a family that are linked, and two of another one.
+/// Two linked contents of one family, and two of another.
 fn linked() -> [[Arc<Signature>; 2]; 2] {
     let pair = |family: &u32| [0, 1].map(|member| signature_of(&text(*family, member)));
     let is_linked = |family: &u32| {
@@ -34,14 +34,14 @@ fn linked() -> [[Arc<Signature>; 2]; 2] {
 }
 
 #[test]
-fn a_search_that_is_put_off_and_given_up_leaves_its_content_to_be_found() {
+fn a_search_that_is_put_off_and_given_up_does_not_hide_its_content() {
     let mut world = world(u64::MAX, 1);
     let [[a, b], [c, d]] = linked();
-    // Nobody searches for the first page, as after a feeding.
+    // No search for the first page is ordered, as after feeding.
     world.put(page(0), Arc::clone(&a), false);
     world.put(page(1), c, true);
     rounds(&mut world);
-    // The first search takes the whole round, so that of the copy is planned and put off.
+    // The first search uses up the round. The search for the copy is planned and put off.
     world.put(page(2), d, true);
     world.put(page(3), a, true);
     let first: Vec<_> = world.round().iter().map(|answer| answer.page).collect();
@@ -50,11 +50,11 @@ fn a_search_that_is_put_off_and_given_up_leaves_its_content_to_be_found() {
     world.put(page(4), b, true);
     let answers = rounds(&mut world);
     let answer = answers.iter().find(|answer| answer.page == page(4)).unwrap();
-    assert!(answer.pairs.iter().any(|pair| pair.page == page(0)), "{answer:?} misses the page that stayed");
+    assert!(answer.pairs.iter().any(|pair| pair.page == page(0)), "{answer:?} misses page 0, which stayed");
 }
 
 #[test]
-fn what_is_void_takes_no_room_among_the_interrupted_searches() {
+fn void_searches_take_no_room_among_the_interrupted_searches() {
     let mut world = world(1, 1);
     for number in 0..12 {
         world.put(page(number), signature_of(&text(0, number as u32)), true);

@@ -1,33 +1,34 @@
-//! A hash table of 32-bit keys, which are hashes themselves, and 32-bit values: an ordered hash table (O. Amble and
-//! D. E. Knuth, "Ordered hash tables", The Computer Journal 17, 1974) with linear probing.
+//! An ordered hash table of 32-bit keys, which are hashes themselves, and 32-bit values. The table uses
+//! linear probing. Source: O. Amble and D. E. Knuth, "Ordered hash tables", The Computer Journal 17, 1974.
 //!
-//! A key's home grows with the key, so the whole array is in order of keys. Then a search ends at the first key that is
-//! not smaller, which is close behind the home even in a table that is nearly full. And growing is one pass over two
-//! arrays, so that a table can grow by little, a seventh when it is seven eighths full: it has 9.2 to 10.5 bytes an item,
-//! 9.8 on average.
+//! The home of a key grows with the key, so the whole array is sorted by key. A lookup therefore ends at the
+//! first key that is not smaller, which is close behind the home even in a nearly full table. Growing is one
+//! pass over two arrays. The table can afford to grow often and by little: by a seventh when it is seven
+//! eighths full. It uses 9.2 to 10.5 bytes an item, 9.8 on average.
 //!
 //! Invariants:
-//! - an item is at its home or behind it, and no cell between the two is empty;
-//! - the keys of the items ascend;
-//! - there is a cell for every home, and further ones behind the last home only where items did not fit.
+//! - An item is in its home or behind it, and no cell between the two is empty.
+//! - The keys of the items ascend.
+//! - There is a cell for every home. There are further cells behind the last home only if items did not fit.
 //!
-//! Keys must be spread evenly. Others do not break anything, but a search goes through all that have homes close by.
+//! Keys must be spread evenly. Unevenly spread keys are correct but slow, because a lookup visits all items
+//! whose homes are close by.
 
 use std::hint::black_box;
 use std::mem;
 
 use crate::node::columns;
 
-/// The value that no item has.
+/// A value that no item may have.
 pub(super) const NO_VALUE: u32 = u32::MAX;
 
-/// An empty cell has the largest key, so that a search ends there without a question more.
+/// An empty cell. It has the largest key, so a lookup ends there without a separate check.
 const EMPTY: Cell = Cell { key: u32::MAX, value: NO_VALUE };
 
-/// Cells kept for what does not fit before the end; more are seldom needed.
+/// Spare capacity for items that do not fit before the end. More is seldom needed.
 const TAIL: usize = 32;
 
-/// Cells looked at together, as many as a cache line has.
+/// Number of cells that are examined together: the size of a cache line.
 const WINDOW: usize = 8;
 
 /// An item, or [`EMPTY`].
@@ -43,7 +44,7 @@ impl Cell {
     }
 }
 
-/// The table.
+/// Map from 32-bit hashes to 32-bit values.
 #[derive(Debug, Default)]
 pub(super) struct OrderedTable {
     cells: Vec<Cell>,
@@ -52,7 +53,8 @@ pub(super) struct OrderedTable {
 }
 
 impl OrderedTable {
-    /// A table of items in ascending order of keys. None where they are not, or one has no value.
+    /// Creates a table from items in ascending order of their keys. `None` if the keys do not ascend, or an
+    /// item has the value [`NO_VALUE`].
     pub(super) fn from_sorted(items: impl ExactSizeIterator<Item = (u32, u32)>) -> Option<Self> {
         let mut table = Self::with_homes(homes_for(items.len()));
         let mut next = 0;
@@ -67,12 +69,12 @@ impl OrderedTable {
         Some(table)
     }
 
-    /// Items in the table.
+    /// Number of items in the table.
     pub(super) fn len(&self) -> usize {
         self.items
     }
 
-    /// Keys and values, in order of keys.
+    /// Keys and values, in ascending order of the keys.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
         self.items().map(|cell| (cell.key, cell.value))
     }
@@ -84,11 +86,11 @@ impl OrderedTable {
         (cell.key == key && !cell.is_empty()).then_some(&cell.value)
     }
 
-    /// Loads the cells around a key's home, so that whoever is about to look for many keys waits for their memory once and
-    /// not for one after the other.
+    /// Loads the cells around the home of a key into the cache. A caller that looks up many keys then waits
+    /// for memory once, and not once for each key.
     #[inline]
     pub(super) fn prefetch(&self, key: u32) {
-        // A cache line, and the next, where nearly all searches end.
+        // The first cache line and the next one. Nearly all lookups end there.
         for place in [self.home(key), self.home(key) + WINDOW] {
             black_box(self.cells.get(place).map(|cell| cell.key));
         }
@@ -115,7 +117,8 @@ impl OrderedTable {
         self.items += 1;
     }
 
-    /// Changes the value of a key, if it is there, or takes it out where there is no new one.
+    /// Changes the value of a key. Removes the key if `change` returns `None`. Does nothing if the key does
+    /// not exist.
     pub(super) fn update(&mut self, key: u32, change: impl FnOnce(u32) -> Option<u32>) {
         let place = self.place(key);
         let Some(cell) = self.item_mut(place, key) else { return };
@@ -125,7 +128,7 @@ impl OrderedTable {
         }
     }
 
-    /// Empties a cell: what follows and is not at home moves back by one.
+    /// Empties a cell. Following items that are not in their homes move back by one.
     fn remove(&mut self, place: usize) {
         let behind = (place + 1..).zip(&self.cells[place + 1..]);
         let moving = behind.take_while(|(at, cell)| !cell.is_empty() && self.home(cell.key) < *at);
@@ -148,12 +151,12 @@ impl OrderedTable {
         ((u64::from(key) * self.homes as u64) >> 32) as usize
     }
 
-    /// Where a key is, or belongs.
+    /// Index of the cell that has the key, or where the key belongs.
     #[inline]
     fn place(&self, key: u32) -> usize {
         let mut place = self.home(key);
-        // All keys behind an empty cell are larger, so those that are smaller can be counted, and no branch depends on
-        // where the first larger one is.
+        // Keys ascend, and empty cells have the largest key. So the number of smaller keys is the position of
+        // the first larger one, and counting needs no branch that depends on the data.
         while let Some(cells) = self.cells[place..].first_chunk::<WINDOW>() {
             let smaller = cells.iter().filter(|cell| cell.key < key).count();
             place += smaller;
@@ -164,7 +167,7 @@ impl OrderedTable {
         place + self.cells[place..].iter().filter(|cell| cell.key < key).count()
     }
 
-    /// The first empty cell from this one on, or where there would be one more.
+    /// Index of the first empty cell at or behind `place`. If there is none, the number of cells.
     fn next_empty(&self, mut place: usize) -> usize {
         while let Some(cells) = self.cells[place..].first_chunk::<WINDOW>()
             && !cells.iter().fold(false, |any, cell| any | cell.is_empty())
@@ -189,7 +192,7 @@ impl OrderedTable {
         self.fill_up();
     }
 
-    /// No items and no cells yet, but the memory for them.
+    /// Creates a table without items. It has capacity for its cells.
     fn with_homes(homes: usize) -> Self {
         Self { cells: Vec::with_capacity(homes + TAIL.min(homes / 8)), homes, items: 0 }
     }
@@ -210,17 +213,17 @@ impl OrderedTable {
     }
 }
 
-/// The most items of a table of so many homes.
+/// Largest number of items in a table with this many homes.
 fn items_max(homes: usize) -> usize {
     homes - homes.div_ceil(8)
 }
 
-/// The next larger number of homes.
+/// Number of homes after the table grows.
 fn next_homes(homes: usize) -> usize {
     homes + homes / 7 + 8
 }
 
-/// The homes of a table that has grown to so many items.
+/// Number of homes of a table that has grown to this many items.
 fn homes_for(items: usize) -> usize {
     let mut homes = 0;
     while items_max(homes) < items {
@@ -240,30 +243,30 @@ mod tests {
 
     #[derive(Debug, Clone, Copy)]
     enum Step {
-        /// Adds these to the values of so many keys, from this one on in this step.
+        /// Adds `count` keys `first`, `first + step`, ..., or adds `add` to their values.
         Upsert {
             first: u32,
             step: u32,
             count: u32,
             add: u32,
         },
-        /// Doubles the value of a key, whether it is there or not.
+        /// Doubles the value of a key, if it exists.
         Change(Key),
         Remove(Key),
-        /// Takes out every item but each of this number.
+        /// Removes all items except every n-th.
         Thin(usize),
-        /// Makes the table anew from its items.
+        /// Recreates the table from its items.
         Read,
     }
 
-    /// One of the keys that are there, or any.
+    /// An existing key, or any key.
     #[derive(Debug, Clone, Copy)]
     enum Key {
         There(prop::sample::Index),
         Any(u32),
     }
 
-    /// Keys anywhere, and such as crowd both ends or one home.
+    /// Keys from the whole range, and keys that crowd at both ends or at one home.
     fn key() -> impl Strategy<Value = u32> {
         prop_oneof![
             any::<u32>(),
@@ -301,7 +304,10 @@ mod tests {
 
     fn check(table: &OrderedTable, model: &BTreeMap<u32, u32>) {
         assert_eq!(table.len(), model.len());
-        assert!(table.iter().eq(model.iter().map(|(key, value)| (*key, *value))), "other items, or no order");
+        assert!(
+            table.iter().eq(model.iter().map(|(key, value)| (*key, *value))),
+            "the items or their order differ from the model"
+        );
         for (key, value) in model {
             assert_eq!(table.get(*key), Some(value));
             for other in [key.wrapping_sub(1), key.wrapping_add(1)] {
@@ -312,13 +318,16 @@ mod tests {
         assert!(table.homes <= 2 * table.items + 8, "{} homes for {} items", table.homes, table.items);
         for (at, cell) in table.cells.iter().enumerate().filter(|(_, cell)| !cell.is_empty()) {
             let before = table.cells.get(table.home(cell.key)..at);
-            assert!(before.is_some_and(|cells| cells.iter().all(|cell| !cell.is_empty())), "it is not found");
+            assert!(
+                before.is_some_and(|cells| cells.iter().all(|cell| !cell.is_empty())),
+                "an empty cell separates an item from its home"
+            );
         }
     }
 
     proptest! {
         #[test]
-        fn it_is_a_map(steps in vec(step(), 1..40)) {
+        fn the_table_behaves_like_a_map(steps in vec(step(), 1..40)) {
             let (mut table, mut model) = (OrderedTable::default(), BTreeMap::new());
             check(&table, &model);
             for step in steps {
@@ -358,7 +367,7 @@ mod tests {
         }
 
         #[test]
-        fn items_out_of_order_are_noticed(
+        fn items_out_of_order_are_refused(
             mut items in vec((key(), prop_oneof![20 => 0..9u32, 1 => Just(NO_VALUE)]), 0..30), sort in any::<bool>(),
         ) {
             if sort {
@@ -370,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_little_more_than_the_items() {
+    fn the_table_needs_little_more_memory_than_its_items() {
         let (mut table, mut bytes, mut sizes) = (OrderedTable::default(), 0.0, 0.0);
         for number in 1..=300_000u32 {
             table.upsert(number.wrapping_mul(0x9e37_79b9) ^ 0x5555_5555, number, |value| value);
@@ -378,7 +387,7 @@ mod tests {
             if number >= 3_000 {
                 let of_item = table.bytes() as f64 / f64::from(number);
                 assert!((8.8..11.2).contains(&of_item), "{of_item} bytes an item of {number}");
-                // Every size counts as much as its double.
+                // Weighted so that each doubling of the size counts equally.
                 bytes += of_item / f64::from(number);
                 sizes += 1.0 / f64::from(number);
             }

@@ -1,6 +1,7 @@
-//! Parity bitmaps of the entries of a partition, each as long as its set needs.
+//! Parity bitmaps of the entries of a partition. Larger sets have longer bitmaps.
 //!
-//! Bitmaps of one length are in one column. Each is named by 32 bits: its length, and its place in that column.
+//! All bitmaps of the same length are in one column. A bitmap is named by 32 bits: its length, and its index
+//! in that column.
 
 use std::io;
 
@@ -9,57 +10,57 @@ use doppel_snapshot::{Reader, Unreadable, Writer};
 
 use super::make_room;
 
-/// Lengths: every power of two between the limits.
+/// Number of lengths: the powers of two between the limits.
 const LENGTHS: usize = (WORDS_MAX / WORDS_MIN).ilog2() as usize + 1;
 
-/// Bits of a name below the length.
+/// Number of bits for the index in a name. The bits above it are for the length.
 const PLACE_BITS: u32 = 29;
 
-/// The name of a bitmap.
+/// The name of a bitmap: its length and index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct BitmapName(pub(super) u32);
 
-/// The bitmaps.
+/// The bitmaps of all lengths.
 #[derive(Debug, Default)]
 pub(crate) struct Bitmaps {
-    lengths: [OfLength; LENGTHS],
+    lengths: [BitmapColumn; LENGTHS],
 }
 
 /// The bitmaps of one length.
 #[derive(Debug, Default)]
-struct OfLength {
+struct BitmapColumn {
     words: Vec<u64>,
     free: Vec<u32>,
 }
 
 impl Bitmaps {
-    /// Stores a bitmap; its words are a power of two between the limits.
+    /// Stores a bitmap and returns its name. Its number of words must be a power of two between the limits.
     pub(crate) fn insert(&mut self, bitmap: &[u64]) -> BitmapName {
         debug_assert!(bitmap.len().is_power_of_two());
         let length = (bitmap.len() / WORDS_MIN).max(1).ilog2();
-        let of_length = &mut self.lengths[length as usize];
-        let place = match of_length.free.pop() {
+        let column = &mut self.lengths[length as usize];
+        let place = match column.free.pop() {
             Some(place) => {
-                of_length.words[place as usize * bitmap.len()..][..bitmap.len()].copy_from_slice(bitmap);
+                column.words[place as usize * bitmap.len()..][..bitmap.len()].copy_from_slice(bitmap);
                 place
             }
             None => {
-                let place = of_length.words.len() / bitmap.len();
-                make_room(&mut of_length.words, bitmap.len());
-                of_length.words.extend_from_slice(bitmap);
+                let place = column.words.len() / bitmap.len();
+                make_room(&mut column.words, bitmap.len());
+                column.words.extend_from_slice(bitmap);
                 place as u32
             }
         };
         BitmapName(length << PLACE_BITS | place)
     }
 
-    /// The name is free again.
+    /// Frees the name of a bitmap.
     pub(crate) fn remove(&mut self, name: BitmapName) {
         let (length, place) = split(name);
         self.lengths[length].free.push(place as u32);
     }
 
-    /// The bitmap of a name.
+    /// The bitmap with this name.
     #[inline]
     pub(crate) fn get(&self, name: BitmapName) -> &[u64] {
         let (length, place) = split(name);
@@ -84,7 +85,7 @@ impl Bitmaps {
 
     /// Memory held, in bytes.
     pub(crate) fn bytes(&self) -> usize {
-        let bytes = |one: &OfLength| 8 * one.words.capacity() + 4 * one.free.capacity();
+        let bytes = |one: &BitmapColumn| 8 * one.words.capacity() + 4 * one.free.capacity();
         self.lengths.iter().map(bytes).sum::<usize>()
     }
 }
@@ -102,7 +103,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_name_has_what_was_stored_under_it(
+        fn every_name_returns_its_bitmap(
             steps in prop::collection::vec((0..60_usize, 0..LENGTHS as u32, any::<u64>()), 1..200),
         ) {
             let (mut bitmaps, mut model): (Bitmaps, Vec<(BitmapName, Vec<u64>)>) = Default::default();

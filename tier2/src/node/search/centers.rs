@@ -1,24 +1,24 @@
-//! The centers that a search gives: to the entry that is searched for, and to partners that have none.
+//! The centers that a search assigns: to the searched entry, and to partners without a center.
 
 use doppel_model::InsertSeq;
 use doppel_model::pairwise::{Comparison, Similarity};
 use doppel_model::signature::Signature;
 
-use super::NodeSearch;
+use super::ActiveSearch;
 use crate::node::columns::Center;
-use crate::node::found::Partner;
+use crate::node::findings::Partner;
 
-impl NodeSearch<'_, '_> {
-    /// The center of a partner that never searched, or whose center has left: the oldest of the entry that searches
-    /// and its partners. None when it is that itself.
-    pub(super) fn adopt(
+impl ActiveSearch<'_, '_> {
+    /// The center for a partner that never searched or whose center has left. It is the oldest entry among
+    /// the searched entry and its partners. `None` if that is the partner itself.
+    pub(super) fn adoptable_center(
         &self,
         insert_seq: InsertSeq,
         link: &Comparison,
         candidate: &Signature,
     ) -> Option<Center> {
         let (_, own) = self.own?;
-        let (oldest, signature) = match self.found.partners.first().zip(self.oldest.as_ref()) {
+        let (oldest, signature) = match self.findings.partners.first().zip(self.oldest.as_ref()) {
             None if own > insert_seq => return None,
             Some((oldest, signature)) if own > oldest.insert_seq => (oldest.insert_seq, signature),
             _ => return Some(center(own, link)),
@@ -28,12 +28,12 @@ impl NodeSearch<'_, '_> {
         Some(if linked { center(oldest, &link) } else { Center::NONE })
     }
 
-    /// The oldest partner, if it is older than the entry itself: whichever is the older is a center now. And the second
-    /// center.
+    /// Assigns the centers of the searched entry. Its center is its oldest partner, if that partner is older
+    /// than the entry. Whichever of the two is older becomes a center.
     pub(super) fn choose_centers(&mut self) {
         let Some((own, own_insert_seq)) = self.own else { return };
-        let Some((partner, signature)) = self.found.partners.first().zip(self.oldest.as_ref()) else {
-            self.found.centers = Some((own, [Center::NONE; 2]));
+        let Some((partner, signature)) = self.findings.partners.first().zip(self.oldest.as_ref()) else {
+            self.findings.centers = Some((own, [Center::NONE; 2]));
             return;
         };
         let (center, new_center, new_center_signature) = if partner.insert_seq < own_insert_seq {
@@ -42,15 +42,16 @@ impl NodeSearch<'_, '_> {
         } else {
             (Center::NONE, own, self.signature)
         };
-        self.found.centers = Some((own, [center, self.second_center(own_insert_seq)]));
+        self.findings.centers = Some((own, [center, self.second_center(own_insert_seq)]));
         if !self.columns(new_center.partition).is_center(new_center.slot) {
-            self.found.new_center = Some((new_center, self.index.tables.band_keys(new_center_signature)));
+            self.findings.new_center = Some((new_center, self.index.tables.band_keys(new_center_signature)));
         }
     }
 
-    /// The nearest of the partners that are older than the entry itself and centers already, but for the oldest.
+    /// The second center of the searched entry: among its older partners except the oldest, the nearest one
+    /// that is a center already.
     fn second_center(&self, own: InsertSeq) -> Center {
-        let older = self.found.partners.iter().skip(1).take_while(|partner| partner.insert_seq < own);
+        let older = self.findings.partners.iter().skip(1).take_while(|partner| partner.insert_seq < own);
         let as_center = |Partner { entry, insert_seq, similarity }: &Partner| {
             let columns = self.columns(entry.partition);
             let distance = distance(*similarity).1;
@@ -60,11 +61,12 @@ impl NodeSearch<'_, '_> {
     }
 }
 
+/// A center at the distance of a comparison.
 fn center(insert_seq: InsertSeq, link: &Comparison) -> Center {
     Center { insert_seq, distance: distance(link.similarity).1 }
 }
 
-/// A distance in 255ths, rounded down and up.
+/// A distance in 255ths, rounded down and rounded up.
 pub(super) fn distance(similarity: Similarity) -> (u8, u8) {
     let byte = |distance: u64| u8::try_from(distance).unwrap_or(u8::MAX);
     let (down, up) = similarity.distance(255);

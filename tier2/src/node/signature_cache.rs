@@ -1,7 +1,9 @@
-//! Signatures that the searches of one call have read, so that each is read, decoded and checked once.
+//! A cache of the signatures that the searches of one call have read. Each signature is read, decoded and
+//! checked once.
 //!
-//! Searches of one family compare with the same candidates. The signatures that are read first stay, because every search visits the
-//! oldest candidates first. Past [`BYTES_MAX`] further signatures are read anew each time.
+//! Searches of one family compare with the same candidates. Every search visits the oldest candidates first,
+//! so the cache keeps the signatures that were read first. When it has [`BYTES_MAX`] bytes, further
+//! signatures are read anew each time.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,43 +12,44 @@ use doppel_model::InsertSeq;
 use doppel_model::signature::Signature;
 use hashbrown::HashMap;
 
-use super::fetched::Fetched;
+use super::fetch::FetchedSignatures;
 use crate::seed::Seeded;
 
-/// Bytes of all signatures that are kept.
+/// Limit of the cached signatures, in bytes.
 const BYTES_MAX: usize = 64 << 20;
 
-/// Parts with a lock each, so that threads seldom wait for each other.
+/// Number of parts. Each has its own lock, so that threads seldom wait for each other.
 const PARTS: usize = 64;
 
 type Part = HashMap<InsertSeq, Arc<Signature>, Seeded>;
 
-/// Signatures by the insertion sequence of their entry, which names one content for as long as the call takes.
+/// Cached signatures by the insertion sequence of their entry. During a call, an insertion sequence
+/// identifies one content.
 #[derive(Debug)]
-pub(crate) struct Decoded {
+pub(crate) struct SignatureCache {
     parts: [Mutex<Part>; PARTS],
     bytes: AtomicUsize,
     bytes_max: usize,
 }
 
-/// The signatures that searches of one call share.
+/// Signatures that the searches of one call share.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Shared<'a> {
+pub(crate) struct SharedSignatures<'a> {
     /// Signatures that were fetched from tier 1.
-    pub(crate) fetched: &'a Fetched,
-    /// Signatures that were read here.
-    pub(crate) decoded: &'a Decoded,
+    pub(crate) fetched: &'a FetchedSignatures,
+    /// Signatures that were read from the store of the node.
+    pub(crate) cache: &'a SignatureCache,
 }
 
-impl Default for Decoded {
+impl Default for SignatureCache {
     fn default() -> Self {
         Self::with_limit(BYTES_MAX)
     }
 }
 
-impl Decoded {
-    /// Keeps nothing.
-    pub(crate) fn none() -> Self {
+impl SignatureCache {
+    /// A cache that keeps no signature.
+    pub(crate) fn disabled() -> Self {
         Self::with_limit(0)
     }
 
@@ -58,7 +61,7 @@ impl Decoded {
         &self.parts[entry.0 as usize % PARTS]
     }
 
-    /// The signature of an entry, if it was read before.
+    /// The cached signature of an entry.
     pub(crate) fn get(&self, entry: InsertSeq) -> Option<Arc<Signature>> {
         if self.bytes_max == 0 {
             return None;
@@ -66,7 +69,7 @@ impl Decoded {
         self.part(entry).lock().unwrap_or_else(PoisonError::into_inner).get(&entry).cloned()
     }
 
-    /// Keeps the signature of an entry, while there is room.
+    /// Caches the signature of an entry, if there is room.
     pub(crate) fn insert(&self, entry: InsertSeq, signature: &Arc<Signature>) {
         let bytes = signature.as_bytes().len();
         if self.bytes.load(Ordering::Relaxed) + bytes > self.bytes_max {
@@ -86,17 +89,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_signatures_stay_and_the_bytes_have_a_limit() {
+    fn the_cache_keeps_the_first_signatures_up_to_its_limit() {
         let signature = Arc::new(Builder::new().build(&(0..40).collect::<Vec<u64>>()));
         let bytes = signature.as_bytes().len();
-        let decoded = Decoded::with_limit(3 * bytes);
+        let cache = SignatureCache::with_limit(3 * bytes);
         for entry in [2, 3, 3, 4, 5] {
-            decoded.insert(InsertSeq(entry), &signature);
+            cache.insert(InsertSeq(entry), &signature);
         }
-        let kept: Vec<u32> = (2..6).filter(|entry| decoded.get(InsertSeq(*entry)).is_some()).collect();
-        assert_eq!((kept, decoded.bytes.into_inner()), (vec![2, 3, 4], 3 * bytes));
-        let none = Decoded::none();
-        none.insert(InsertSeq(2), &signature);
-        assert!(none.get(InsertSeq(2)).is_none());
+        let kept: Vec<u32> = (2..6).filter(|entry| cache.get(InsertSeq(*entry)).is_some()).collect();
+        assert_eq!((kept, cache.bytes.into_inner()), (vec![2, 3, 4], 3 * bytes));
+        let disabled = SignatureCache::disabled();
+        disabled.insert(InsertSeq(2), &signature);
+        assert!(disabled.get(InsertSeq(2)).is_none());
     }
 }

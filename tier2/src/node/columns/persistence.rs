@@ -1,13 +1,13 @@
-//! The columns in a snapshot.
+//! The form of the columns in a snapshot.
 
 use std::io;
 
 use doppel_model::InsertSeq;
 use doppel_snapshot::{Item, Reader, Unreadable, Writer};
 
-use super::{BitmapName, Bitmaps, Columns, Head, OWED};
+use super::{BitmapName, Bitmaps, Columns, EntryHead, OWED};
 
-impl Item for Head {
+impl Item for EntryHead {
     const BYTES: usize = 27;
 
     fn write(self, to: &mut [u8]) {
@@ -15,7 +15,9 @@ impl Item for Head {
             self.insert_seq.0,
             self.center.0,
             self.second_center.0,
-            // That of a pass that is over: whoever was searched for comes before all that follow. What is owed is asked for again.
+            // Numbers of query orders start again after the snapshot is read. Entries that were searched for
+            // get 1, which precedes all new numbers. Owed searches count as not made, because they are
+            // requested again.
             u32::from(!matches!(self.query_order, 0 | OWED)),
             self.total,
             self.bitmap.0,

@@ -1,21 +1,21 @@
-//! A partition that goes is forgotten piece by piece.
+//! Dropping an outgoing partition piece by piece.
 
 use std::hash::BuildHasher;
 
 use doppel_protocol::index_node::HostedPartition;
 
-use super::{EntryRef, LocalIndex, State, Tables};
-use crate::node::columns::Record;
+use super::{EntryRef, LocalIndex, PartitionState, Tables};
+use crate::node::columns::SignatureRecord;
 use crate::node::partition::Partition;
 
 impl Tables {
-    /// Forgets up to `entries` of an outgoing partition; their records, and whether that was all. Then the partition
-    /// is free, and what it was is in the second part.
+    /// Drops up to `entries` entries of an outgoing partition. Returns their records. Also returns the old
+    /// partition once it has no entries left; then its index is free.
     pub(crate) fn drop_partition(
         &mut self,
         partition: LocalIndex,
         entries: usize,
-    ) -> (Vec<Record>, Option<Partition>) {
+    ) -> (Vec<SignatureRecord>, Option<Partition>) {
         let host = &mut self.partitions[partition.index()];
         let slots: Vec<u32> = host.columns.slots_from(host.dropped_to).take(entries).collect();
         let mut records = Vec::with_capacity(slots.len());
@@ -34,7 +34,7 @@ impl Tables {
             return (records, None);
         }
         let gone = HostedPartition { id: host.id, bounds: host.bounds };
-        let free = Partition::new(gone, State::Free, 1);
+        let free = Partition::new(gone, PartitionState::Free, 1);
         (records, Some(std::mem::replace(host, free)))
     }
 }

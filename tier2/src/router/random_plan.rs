@@ -1,4 +1,4 @@
-//! Changes of the plan that nobody would ask for, for tests and the simulation.
+//! Random changes of the plan, for tests and the simulation.
 
 use std::sync::Arc;
 
@@ -7,26 +7,28 @@ use doppel_model::{NodeId, stable_hash64};
 use doppel_partitioning::{MappingError, PartitionIndex, Plan};
 
 use super::migration::Migration;
-use super::stored_plan::LearnedFrom;
+use super::stored_plan::LearningBasis;
 use super::{Router, RouterError, sample};
 
 impl Router {
-    /// Begins a change that nobody asked for, unless there is one; whether it has begun.
-    pub(crate) fn begin_any(&self, dice: u64) -> Result<bool, RouterError> {
+    /// Begins a random change of the plan, unless a change is under way. Returns whether it began one.
+    pub(crate) fn begin_random_change(&self, dice: u64) -> Result<bool, RouterError> {
         let mut migration = self.migration();
         if migration.is_some() {
             return Ok(false);
         }
         let sample = sample::take(self, usize::MAX)?;
-        let plan = any(&self.plan(), &sample, dice)?;
-        let learned = LearnedFrom { contents: self.contents() as usize, partitions: self.config.wanted() };
+        let plan = random_plan(&self.plan(), &sample, dice)?;
+        let learned =
+            LearningBasis { contents: self.contents() as usize, partitions: self.config.partitions_wanted() };
         *migration = Some(Migration::begin(self, plan, learned, None)?);
         Ok(true)
     }
 }
 
-/// A plan that can follow the present one: a few partitions split, joined and placed, or everything learned anew.
-fn any(present: &Plan, sample: &[Arc<Signature>], dice: u64) -> Result<Plan, MappingError> {
+/// Returns a plan that can follow the present one. Either it has a few partitions split, joined and moved, or
+/// it is learned anew.
+fn random_plan(present: &Plan, sample: &[Arc<Signature>], dice: u64) -> Result<Plan, MappingError> {
     let map = present.map();
     let plan_version = map.version() + 1;
     if dice.is_multiple_of(4) {
@@ -40,7 +42,7 @@ fn any(present: &Plan, sample: &[Arc<Signature>], dice: u64) -> Result<Plan, Map
         let partition = PartitionIndex((dice >> 8) as u32 % plan.map().partitions() as u32);
         match dice % 3 {
             0 => plan.place(partition, NodeId((dice >> 40) as u32 % plan.nodes()))?,
-            // Where there is no sibling, or too many, this is a smaller change.
+            // Without a sibling, or with too many, the partition stays as it is.
             1 => drop(plan.join(partition)),
             _ => {
                 let total = sample.get((dice >> 20) as usize % sample.len().max(1)).map_or(40, |s| s.size());

@@ -1,4 +1,4 @@
-//! Tables that take up the partitions of a snapshot.
+//! The form of the tables in a snapshot.
 
 use std::io;
 
@@ -7,30 +7,30 @@ use doppel_snapshot::Writer;
 use serde::{Deserialize, Serialize};
 
 use super::{EntryRef, LocalIndex, Tables};
-use crate::node::columns::Record;
+use crate::node::columns::SignatureRecord;
 use crate::node::partition::Partition;
 use crate::seed::BandSeed;
 
-/// Numbers that go on.
+/// Numbers that must continue after a snapshot is restored.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub(crate) struct Numbers {
+pub(crate) struct TableNumbers {
     band_seed: u64,
     next_insert_seq: u32,
 }
 
 impl Tables {
-    /// The numbers that go on from a snapshot.
-    pub(crate) fn numbers(&self) -> Numbers {
-        Numbers { band_seed: self.band_seed.0, next_insert_seq: self.next_insert_seq.0 }
+    /// The numbers that continue after a snapshot is restored.
+    pub(crate) fn numbers(&self) -> TableNumbers {
+        TableNumbers { band_seed: self.band_seed.0, next_insert_seq: self.next_insert_seq.0 }
     }
 
-    /// The partitions that serve, in their order.
+    /// Writes the serving partitions in their order.
     pub(crate) fn write(&self, out: &mut Writer) -> io::Result<()> {
         self.serving().try_for_each(|partition| partition.write(out))
     }
 
-    /// Puts these partitions in the place of the empty ones with the same ids.
-    pub(crate) fn restore(&mut self, numbers: Numbers, partitions: Vec<Partition>) {
+    /// Replaces the empty partitions that have the same ids.
+    pub(crate) fn restore(&mut self, numbers: TableNumbers, partitions: Vec<Partition>) {
         self.band_seed = BandSeed(numbers.band_seed);
         self.next_insert_seq = InsertSeq(numbers.next_insert_seq);
         for partition in partitions {
@@ -39,23 +39,23 @@ impl Tables {
             }
         }
         for at in 0..self.partitions.len() {
-            self.note_entries(LocalIndex::from(at));
+            self.add_entries(LocalIndex::from(at));
         }
     }
 
-    /// What is known of all entries of a partition together.
-    fn note_entries(&mut self, partition: LocalIndex) {
+    /// Adds the entries of a partition to the directories of the node.
+    fn add_entries(&mut self, partition: LocalIndex) {
         let columns = &self.partitions[partition.index()].columns;
         let slots: Vec<u32> = columns.slots().collect();
         let centers = slots.iter().filter(|slot| columns.is_center(**slot));
         self.centers.extend(centers.map(|slot| columns.insert_seq(*slot)));
         for slot in slots {
-            self.note_content(EntryRef { partition, slot });
+            self.add_content(EntryRef { partition, slot });
         }
     }
 
-    /// The places of all signatures.
-    pub(crate) fn records(&self) -> impl Iterator<Item = Record> + '_ {
+    /// The records of all signatures.
+    pub(crate) fn records(&self) -> impl Iterator<Item = SignatureRecord> + '_ {
         self.entries().map(|entry| self.partition(entry).columns.record(entry.slot))
     }
 }
