@@ -1,21 +1,23 @@
-//! How many connections each address has, so that none takes all.
+//! Counts the open connections of each client address, so that no address can use up all connections.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Those that have some. Cheap to clone.
+/// Open connections by client address. Addresses without an open connection have no entry. Clones share the
+/// counts.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Addresses(Arc<Mutex<HashMap<IpAddr, usize>>>);
 
-/// A connection of an address; it is counted until this is dropped.
+/// Counts one open connection of an address until this value is dropped.
 #[derive(Debug)]
-pub(crate) struct Counted {
+pub(crate) struct ConnectionSlot {
     all: Addresses,
     address: Option<IpAddr>,
 }
 
-/// Whoever has one address of the sixth version has all that differ in the last 64 bits (RFC 4291, section 2.5.4).
+/// The network that one client controls. For IPv6 this is the address without its last 64 bits, because a
+/// client with one address has that whole network (RFC 4291, section 2.5.4).
 #[must_use]
 pub fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
@@ -25,10 +27,11 @@ pub fn network(address: IpAddr) -> IpAddr {
 }
 
 impl Addresses {
-    /// Counts one more, if there are fewer than `most`. Those of this machine are not counted.
-    pub(crate) fn enter(&self, address: IpAddr, most: usize) -> Option<Counted> {
+    /// Counts one more connection of `address`. `None` if the address already has `most` connections.
+    /// Connections from this machine always succeed and are not counted.
+    pub(crate) fn enter(&self, address: IpAddr, most: usize) -> Option<ConnectionSlot> {
         if address.to_canonical().is_loopback() {
-            return Some(Counted { all: self.clone(), address: None });
+            return Some(ConnectionSlot { all: self.clone(), address: None });
         }
         let address = network(address);
         let mut all = self.lock();
@@ -37,7 +40,7 @@ impl Addresses {
             return None;
         }
         all.insert(address, count + 1);
-        Some(Counted { all: self.clone(), address: Some(address) })
+        Some(ConnectionSlot { all: self.clone(), address: Some(address) })
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
@@ -45,7 +48,7 @@ impl Addresses {
     }
 }
 
-impl Drop for Counted {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         let Some(address) = self.address else { return };
         let mut all = self.all.lock();
@@ -61,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_has_its_share_and_no_more() {
+    fn an_address_cannot_open_more_connections_than_its_limit() {
         let addresses = Addresses::default();
         let enter = |text: &str| addresses.enter(text.parse().unwrap(), 2);
         let held = [enter("10.0.0.1").unwrap(), enter("::ffff:10.0.0.1").unwrap()];

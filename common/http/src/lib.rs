@@ -1,6 +1,9 @@
-//! HTTP connections: bounded in number, in the time of their heads and in the patience with clients that do not
-//! read, and drained at the end; over TLS where that is asked for. The public front door and the listeners between roles answer
-//! through [`serve`].
+//! Serves HTTP/1.1 connections, in the clear or over TLS. The public front door and the listeners between
+//! roles both answer through [`serve`].
+//!
+//! The server must never let clients use it up. It limits the number of connections, both in total and for
+//! each address. It also limits the time for a request head and the patience with clients that do not read
+//! their answers. At shutdown, the server drains the requests in progress for a limited time.
 #![forbid(unsafe_code)]
 
 mod addresses;
@@ -32,41 +35,43 @@ use tower::{Service, ServiceExt as _};
 
 use addresses::Addresses;
 pub use addresses::network;
-use pace::{Pace, Paced};
+use pace::{Pace, PacedStream};
 pub use tls::{Tls, TlsError, TlsFiles};
 
-/// Pause after an accept that failed for want of resources, such as files.
+/// Pause after an accept that failed because a resource, such as file descriptors, was exhausted.
 const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
 
-/// Accepts that may fail so one after the other: a minute without a connection is the end.
+/// Consecutive failed accepts that [`serve`] tolerates. With [`ACCEPT_PAUSE`] that is one minute without a
+/// connection.
 const ACCEPT_FAILURES: u32 = 60;
 
-/// How long a connection that was accepted last has, at the end, for the first bytes of its request.
+/// At shutdown, time that the last accepted connections get to deliver the first bytes of their requests.
 const FIRST_BYTES: Duration = Duration::from_millis(50);
 
 /// The limits of a listener's connections.
 #[derive(Debug, Clone, Copy)]
 pub struct Connections {
-    /// Connections open at once. One too many stays in the system's queue.
+    /// Maximum number of open connections. Further connections wait in the operating system's queue.
     pub open: usize,
-    /// Of these from one address at once; others from there are closed. Those of this machine are not counted.
+    /// Maximum number of open connections from one address. The server closes further connections from that
+    /// address. Connections from this machine are not counted.
     pub of_address: usize,
-    /// The longest time the head of a request may take, and the longest a connection may be idle.
+    /// Maximum time for a request head, and maximum time that a connection may be idle.
     pub head_time: Duration,
-    /// The longest a client may go without reading what it asked for.
+    /// Maximum time for which a client may read nothing of its answer.
     pub write_pause: Duration,
-    /// Bytes a second that a client has to take of what it asked for, on average over such a time.
+    /// Bytes per second that a client must read of its answer, on average over a period of `write_pause`.
     pub write_rate: u32,
-    /// How long requests in work may go on at the end.
+    /// Maximum time that requests in progress get at shutdown.
     pub drain: Duration,
 }
 
-/// A listener, and how connections to it are encrypted.
+/// A listener, and how its connections are encrypted.
 #[derive(Debug)]
 pub struct Listening<L> {
-    /// The listener.
+    /// The TCP listener.
     pub listener: L,
-    /// None for connections in the clear.
+    /// TLS configuration. `None` for connections in the clear.
     pub tls: Option<Tls>,
 }
 
@@ -76,17 +81,19 @@ impl<L> From<L> for Listening<L> {
     }
 }
 
-/// The address from which a request came, among its extensions. Requests from this machine have none.
+/// A request extension with the address of the client. Requests from this machine do not have this extension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Remote(pub IpAddr);
 
-/// Answers connections of `listening` until `shutdown` completes; then takes no more, calls `drain`, which is to end
-/// requests that wait, and lets those in work go on for the time of [`Connections::drain`] at most.
+/// Accepts and answers connections until `shutdown` completes. Then [`serve`] accepts no more connections and
+/// calls `drain`, which must end all waiting requests. Requests in progress get [`Connections::drain`] to
+/// finish.
 ///
-/// A listener that is lent goes on to queue connections meanwhile, for whoever answers next; one that is given is closed.
+/// If the caller passes the listener by reference, the listener keeps queueing connections for the next
+/// server. If the caller passes it by value, [`serve`] closes it.
 ///
 /// # Errors
-/// When no connection could be accepted for a minute.
+/// If the listener could not accept any connection for a minute.
 pub async fn serve<L, S>(
     listening: Listening<L>,
     routes: S,
@@ -115,53 +122,54 @@ where
         };
         let (stream, address, permit) = match accepted {
             Ok(accepted) => accepted,
-            Err(error) if is_of_one_connection(&error) => continue,
+            Err(error) if is_connection_error(&error) => continue,
             Err(error) if failures == ACCEPT_FAILURES => return Err(error),
             Err(error) => {
-                tracing::warn!(%error, "cannot accept connections at the moment");
+                tracing::warn!(%error, "cannot accept a connection; trying again in a second");
                 failures += 1;
                 sleep(ACCEPT_PAUSE).await;
                 continue;
             }
         };
         failures = 0;
-        let Some(of_address) = addresses.enter(address.ip(), limits.of_address) else {
-            tracing::debug!(%address, "an address has as many connections as it may");
+        let Some(slot) = addresses.enter(address.ip(), limits.of_address) else {
+            tracing::debug!(%address, "closed a connection: its address has too many open connections");
             continue;
         };
-        let stream = Paced::new(stream, Pace { pause: limits.write_pause, rate: limits.write_rate });
+        let stream = PacedStream::new(stream, Pace { pause: limits.write_pause, rate: limits.write_rate });
         let (http, watcher, routes) = (http.clone(), graceful.watcher(), routes.clone());
         let acceptor = tls.as_ref().map(Tls::acceptor);
         let mut ending = ending.subscribe();
         tokio::spawn(async move {
-            let _permits = (permit, of_address);
+            let _permits = (permit, slot);
             let Some(acceptor) = acceptor else {
-                return answer(stream, &http, watcher, from(routes, address)).await;
+                return answer(stream, &http, watcher, with_remote(routes, address)).await;
             };
-            let begun = tokio::select! {
-                begun = timeout(limits.head_time, acceptor.accept(stream)) => begun,
-                // It has no request yet.
+            let handshake = tokio::select! {
+                result = timeout(limits.head_time, acceptor.accept(stream)) => result,
+                // The connection has not sent a request yet, so there is nothing to drain.
                 _ = ending.wait_for(|ending| *ending) => return,
             };
-            match begun {
-                Ok(Ok(stream)) => answer(stream, &http, watcher, from(routes, address)).await,
-                Ok(Err(error)) => tracing::debug!(%error, "a connection is not of TLS as it is spoken here"),
-                Err(_) => tracing::debug!("a connection was too slow to begin"),
+            match handshake {
+                Ok(Ok(stream)) => answer(stream, &http, watcher, with_remote(routes, address)).await,
+                Ok(Err(error)) => tracing::debug!(%error, "closed a connection: the TLS handshake failed"),
+                Err(_) => tracing::debug!("closed a connection: the TLS handshake took too long"),
             }
         });
     }
     drop(listener);
     ending.send_replace(true);
     drain();
-    // hyper closes a connection of which it has read nothing yet, and the last ones may have sent their requests.
+    // hyper closes a connection from which it has read nothing yet, but its client may already have sent a
+    // request. Give hyper time to read it.
     sleep(FIRST_BYTES).await;
     if timeout(limits.drain, graceful.shutdown()).await.is_err() {
-        tracing::warn!("requests were still in work at the end");
+        tracing::warn!("the drain time ended before all requests were answered; they are cut off");
     }
     Ok(())
 }
 
-/// Answers the requests of a connection.
+/// Answers all requests of one connection.
 async fn answer<S>(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     http: &http1::Builder,
@@ -173,12 +181,12 @@ async fn answer<S>(
 {
     let connection = http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(routes));
     if let Err(error) = watcher.watch(connection).await {
-        tracing::debug!(%error, "a connection broke off");
+        tracing::debug!(%error, "a connection ended with an error");
     }
 }
 
-/// The same routes, for requests that know where they come from.
-fn from<S>(
+/// Wraps `routes` so that every request has a [`Remote`] extension, unless the client is on this machine.
+fn with_remote<S>(
     routes: S,
     address: SocketAddr,
 ) -> MapRequest<S, impl FnMut(Request<Incoming>) -> Request<Incoming> + Clone>
@@ -194,7 +202,8 @@ where
     })
 }
 
-/// Waits for a permit first, so that a connection too many stays in the system's queue.
+/// Accepts a connection. Waits for a permit first, so that surplus connections stay in the operating system's
+/// queue.
 async fn accept(
     listener: &TcpListener,
     permits: &Arc<Semaphore>,
@@ -202,11 +211,11 @@ async fn accept(
     let permit = permits.clone().acquire_owned().await.map_err(io::Error::other)?;
     let (stream, address) = listener.accept().await?;
     stream.set_nodelay(true)?;
-    pace::hold_little(&stream)?;
+    pace::limit_unsent(&stream)?;
     Ok((stream, address, permit))
 }
 
-fn is_of_one_connection(error: &io::Error) -> bool {
+fn is_connection_error(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, InvalidInput};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | InvalidInput)
 }

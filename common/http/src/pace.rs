@@ -1,11 +1,13 @@
-//! How slowly a client may take what it has asked for.
+//! Closes connections of clients that read their answers too slowly.
 //!
-//! A connection has some time to spend on waiting for its client. What the client takes earns time, at a rate, up to what it began
-//! with. So a client that takes nothing is left after that time, and one that goes on taking less than the rate is left in the end,
-//! however steadily it does so. Only waiting costs: an answer that is still being made costs nothing.
+//! Each connection has a time budget for waiting until its client reads. Every byte that the client reads
+//! earns time at a fixed rate, up to the initial budget. A client that reads nothing is therefore
+//! disconnected after the initial budget. A client that reads steadily, but more slowly than the rate, is
+//! disconnected eventually. Only waiting costs time: an answer that the server is still computing costs
+//! nothing.
 //!
-//! What a client has taken is only known from the room that it leaves in the system's buffer, so that has to be told often:
-//! [`hold_little`].
+//! The server cannot see what a client reads. It only sees free room in the operating system's send buffer.
+//! [`limit_unsent`] keeps that buffer small, so that the operating system reports free room often.
 
 use std::io;
 use std::pin::Pin;
@@ -17,65 +19,68 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// Bytes of an answer that the system may hold of a connection and has not sent. It tells that there is room again when half of them
-/// are sent, which takes 16 s at 4 KiB a second. Without a bound it tells that when a third of a buffer of megabytes is free.
-const NOT_SENT: u32 = 128 << 10;
+/// Bytes of an answer that the operating system may buffer before it sends them. The operating system reports
+/// free room once it has sent half of them, which takes 16 s at 4 KiB a second. Without this limit it reports
+/// free room only when a third of a buffer of several megabytes is free.
+const UNSENT_MAX: u32 = 128 << 10;
 
-/// Has the system hold little that is not sent, so that a client that takes its answer slowly is seen to take it.
-pub(crate) fn hold_little(stream: &TcpStream) -> io::Result<()> {
-    SockRef::from(stream).set_tcp_notsent_lowat(NOT_SENT)
+/// Limits the unsent bytes in the operating system's buffer, so that even slow reading by the client becomes
+/// visible.
+pub(crate) fn limit_unsent(stream: &TcpStream) -> io::Result<()> {
+    SockRef::from(stream).set_tcp_notsent_lowat(UNSENT_MAX)
 }
 
-/// What a client may take its time for.
+/// How slowly a client may read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pace {
-    /// The longest that it may take nothing.
+    /// The longest time for which the client may read nothing.
     pub(crate) pause: Duration,
-    /// Bytes a second that it has to take, on average over such a time.
+    /// Bytes per second that the client must read on average over a period of `pause`.
     pub(crate) rate: u32,
 }
 
-/// A stream to a client that has to keep a pace.
+/// A stream that fails with [`io::ErrorKind::TimedOut`] when its client falls behind the [`Pace`].
 #[derive(Debug)]
-pub(crate) struct Paced<S> {
+pub(crate) struct PacedStream<S> {
     stream: S,
     pace: Pace,
-    /// What may still be spent.
-    left: Duration,
-    /// Since when the client has been waited for.
-    waits: Option<Instant>,
-    end: Pin<Box<Sleep>>,
+    /// Time that the client may still spend on not reading.
+    remaining: Duration,
+    /// Start of the current wait for the client. `None` while the client keeps up.
+    waiting_since: Option<Instant>,
+    deadline: Pin<Box<Sleep>>,
 }
 
-impl<S> Paced<S> {
-    /// Has to be made within a runtime.
+impl<S> PacedStream<S> {
+    /// Wraps `stream`. Must be called within a Tokio runtime, because it creates a timer.
     pub(crate) fn new(stream: S, pace: Pace) -> Self {
-        let end = Box::pin(sleep_until(Instant::now()));
-        Self { stream, pace, left: pace.pause, waits: None, end }
+        let deadline = Box::pin(sleep_until(Instant::now()));
+        Self { stream, pace, remaining: pace.pause, waiting_since: None, deadline }
     }
 
-    /// The outcome of a write: what it costs, or earns, and the end of the client's time.
-    fn settle(&mut self, cx: &mut Context<'_>, wrote: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+    /// Charges the time of a pending write, and credits the bytes of a finished write. Fails when the client
+    /// has no time left.
+    fn charge(&mut self, cx: &mut Context<'_>, wrote: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         if let Poll::Ready(wrote) = wrote {
-            if let Some(since) = self.waits.take() {
-                self.left = self.left.saturating_sub(since.elapsed());
+            if let Some(since) = self.waiting_since.take() {
+                self.remaining = self.remaining.saturating_sub(since.elapsed());
             }
             let earned = wrote.as_ref().map_or(0.0, |bytes| *bytes as f64 / f64::from(self.pace.rate));
             let earned = Duration::try_from_secs_f64(earned).unwrap_or(self.pace.pause);
-            self.left = self.left.saturating_add(earned).min(self.pace.pause);
+            self.remaining = self.remaining.saturating_add(earned).min(self.pace.pause);
             return Poll::Ready(wrote);
         }
-        if self.waits.is_none() {
+        if self.waiting_since.is_none() {
             let now = Instant::now();
-            self.waits = Some(now);
-            self.end.as_mut().reset(now + self.left);
+            self.waiting_since = Some(now);
+            self.deadline.as_mut().reset(now + self.remaining);
         }
-        ready!(self.end.as_mut().poll(cx));
-        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client takes its answer too slowly")))
+        ready!(self.deadline.as_mut().poll(cx));
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client reads its answer too slowly")))
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Paced<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for PacedStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -85,10 +90,10 @@ impl<S: AsyncRead + Unpin> AsyncRead for Paced<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Paced<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for PacedStream<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let wrote = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.settle(cx, wrote)
+        self.charge(cx, wrote)
     }
 
     fn poll_write_vectored(
@@ -97,7 +102,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Paced<S> {
         bytes: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let wrote = Pin::new(&mut self.stream).poll_write_vectored(cx, bytes);
-        self.settle(cx, wrote)
+        self.charge(cx, wrote)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -123,19 +128,20 @@ mod tests {
 
     const PACE: Pace = Pace { pause: Duration::from_millis(500), rate: 10_000 };
 
-    /// Writes so many bytes to a client, through little room between them; gives the outcome and how long it took.
+    /// Writes `bytes` bytes to a client through a buffer of 100 bytes. Returns the outcome and how long it
+    /// took.
     async fn write(bytes: usize, client: impl AsyncFnOnce(DuplexStream)) -> (io::Result<()>, Duration) {
         let (own, other) = duplex(100);
         let begin = Instant::now();
         let writing = async {
-            let mut paced = Paced::new(own, PACE);
+            let mut paced = PacedStream::new(own, PACE);
             let wrote = paced.write_all(&vec![b'x'; bytes]).await;
             (wrote, begin.elapsed())
         };
         tokio::join!(writing, client(other)).0
     }
 
-    /// Reads `bytes` at a time, with a pause, until nothing comes.
+    /// Reads `bytes` bytes at a time, with a pause after each read, until the stream ends.
     async fn reads(mut stream: DuplexStream, bytes: usize, pause: Duration) {
         let mut read = vec![0; bytes];
         while stream.read(&mut read).await.is_ok_and(|read| read > 0) {
@@ -144,7 +150,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_client_that_takes_nothing_is_left_after_the_pause() {
+    async fn a_client_that_reads_nothing_is_disconnected_after_the_pause() {
         let (wrote, took) = write(1_000, async |other| {
             sleep(PACE.pause * 4).await;
             drop(other);
@@ -155,12 +161,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_client_that_takes_little_at_a_time_is_left_and_a_quick_one_is_not() {
-        // A fifth of the rate: never a pause, and it would take five seconds.
+    async fn a_slow_steady_client_is_disconnected_and_a_quick_client_is_not() {
+        // A fifth of the rate. The client never pauses, and reading everything would take five seconds.
         let slow = write(10_000, async |other| reads(other, 20, Duration::from_millis(10)).await).await;
         assert_eq!(slow.0.unwrap_err().kind(), io::ErrorKind::TimedOut);
         assert!(slow.1 < Duration::from_secs(3), "{:?}", slow.1);
-        // What was earned lasts for a pause.
+        // The time that a client earns by quick reading lets it pause later.
         let (wrote, took) = write(10_000, async |mut other| {
             let mut some = [0; 4_000];
             other.read_exact(&mut some).await.unwrap();
@@ -173,22 +179,23 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn over_a_network_a_client_that_takes_more_than_the_rate_gets_all() {
+    async fn over_a_network_a_client_that_reads_faster_than_the_rate_gets_the_whole_answer() {
         const PACE: Pace = Pace { pause: Duration::from_secs(1), rate: 200_000 };
         const BYTES: usize = 12 << 20;
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (accepted, client) = tokio::join!(listener.accept(), TcpStream::connect(address));
         let (own, mut client) = (accepted.unwrap().0, client.unwrap());
-        hold_little(&own).unwrap();
+        limit_unsent(&own).unwrap();
         let writing = async {
-            let mut paced = Paced::new(own, PACE);
+            let mut paced = PacedStream::new(own, PACE);
             paced.write_all(&vec![b'x'; BYTES]).await
         };
         let reading = async {
             let (begin, mut some, mut read) = (Instant::now(), vec![0; 4 << 10], 0);
             while read < BYTES {
-                // Half as much again as the rate for several times the pause, and then the rest.
+                // Read at 1.5 times the rate for several times the pause, and then everything else at full
+                // speed.
                 let (spent, due) = (begin.elapsed(), Duration::from_secs_f64(read as f64 / 300_000.0));
                 if spent < PACE.pause * 5 {
                     sleep(due.saturating_sub(spent)).await;

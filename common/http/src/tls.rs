@@ -1,4 +1,4 @@
-//! TLS of a listener: versions 1.2 and 1.3 by rustls, with ring, and HTTP/1.1 alone.
+//! TLS for a listener: versions 1.2 and 1.3 by rustls with the ring provider. ALPN offers HTTP/1.1 only.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -10,67 +10,75 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::server::{VerifierBuilderError, WebPkiClientVerifier};
 use tokio_rustls::rustls::{self, RootCertStore, ServerConfig};
 
-/// What a listener shows of itself, and what it asks of clients, in files of PEM.
+/// The PEM files that configure TLS for a listener.
 #[derive(Debug, Clone)]
 pub struct TlsFiles {
-    /// Its certificate, and those that lead from it to one that clients know.
+    /// The server certificate, followed by the intermediate certificates that link it to a root that clients
+    /// trust.
     pub certificate: PathBuf,
-    /// The private key of its certificate.
+    /// The private key of the server certificate.
     pub key: PathBuf,
-    /// Certificates of whom clients need one from; without these they need none.
+    /// Certificate authorities for clients. If set, every client needs a certificate from one of them. If
+    /// `None`, clients need no certificate.
     pub client_ca: Option<PathBuf>,
 }
 
-/// Why files cannot be used.
+/// Why the TLS files cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// One cannot be read, or is not PEM, or has no certificate or key in it.
+    /// A file cannot be read, is not PEM, or contains no certificate or key.
     #[error("cannot read {what} in {}", path.display())]
     File {
-        /// What was looked for.
+        /// The kind of item that the reader looked for.
         what: &'static str,
-        /// The file.
+        /// The file that was read.
         path: PathBuf,
-        /// The reason.
+        /// The error of the PEM reader.
         source: pem::Error,
     },
-    /// Certificate and key do not belong together, or are of a kind that is not taken.
-    #[error("the certificate in {} and the key in {} cannot be used together", certificate.display(), key.display())]
+    /// The certificate and the key do not match, or rustls does not support their type.
+    #[error(
+        "the certificate in {} and the key in {} cannot be used together; check that they match",
+        certificate.display(),
+        key.display()
+    )]
     Pair {
         /// The file of the certificate.
         certificate: PathBuf,
-        /// The file of the key.
+        /// The file of the private key.
         key: PathBuf,
-        /// The reason.
+        /// The error that rustls reports.
         source: rustls::Error,
     },
-    /// A certificate by which clients are to be known cannot be used.
-    #[error("{} has a certificate that cannot be used", path.display())]
+    /// A certificate of a client authority cannot be used.
+    #[error("a certificate of a client authority in {} cannot be used", path.display())]
     ClientCa {
-        /// The file.
+        /// The file of the client authorities.
         path: PathBuf,
-        /// The reason.
+        /// The error that rustls reports.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
 }
 
-/// The TLS of a listener, which may be read anew while it answers. Cheap to clone; clones are the same.
+/// The TLS configuration of a listener. It can be read again while the listener runs. Clones are cheap and
+/// share the configuration.
 #[derive(Debug, Clone)]
 pub struct Tls(Arc<RwLock<Arc<ServerConfig>>>);
 
 impl Tls {
-    /// Reads the files.
+    /// Reads the TLS files.
     ///
     /// # Errors
-    /// When they cannot be used.
+    /// If a file cannot be used; see [`TlsError`].
     pub fn read(files: &TlsFiles) -> Result<Self, TlsError> {
         Ok(Self(Arc::new(RwLock::new(configuration(files)?))))
     }
 
-    /// Reads the files anew, for connections that come later. As it was where they cannot be used.
+    /// Reads the TLS files again, for all later connections. On an error, the present configuration stays in
+    /// use.
     ///
     /// # Errors
-    /// When they cannot be used.
+    /// If a file cannot be used; see [`TlsError`].
     pub fn reread(&self, files: &TlsFiles) -> Result<(), TlsError> {
         let read = configuration(files)?;
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = read;
@@ -116,7 +124,7 @@ fn configuration(files: &TlsFiles) -> Result<Arc<ServerConfig>, TlsError> {
     Ok(Arc::new(configuration))
 }
 
-/// All certificates of a file, at least one.
+/// All certificates in a file. An error if the file contains none.
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
     let some = read.and_then(|all| if all.is_empty() { Err(pem::Error::NoItemsFound) } else { Ok(all) });

@@ -1,10 +1,11 @@
-//! Directories whose names survive a crash of the machine.
+//! Creates directories whose names survive a crash of the machine.
 
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
-/// Creates a directory and all directories above it that are missing. Returns when the names of all created directories are on disk.
+/// Creates a directory and its missing ancestors. Returns when the names of all created directories are on
+/// disk.
 ///
 /// # Errors
 /// When a directory cannot be created, or the directory that it lies in cannot be synced.

@@ -1,18 +1,19 @@
-//! When the next snapshot is due.
+//! Decides when a process should write its next snapshot.
 
 use std::time::Duration;
 
-/// How often it is looked whether one is due.
+/// How often a process should call [`is_due`].
 pub const LOOK: Duration = Duration::from_secs(1);
 
-/// Changed items that are worth a snapshot, as a part of all: it has all of them, and so costs as much.
+/// A snapshot is worthwhile once 1/32 of the items have changed. Every snapshot contains all items, so its
+/// cost does not depend on how many have changed.
 const PART: u64 = 32;
 
-/// A snapshot that is so old is followed by another one, however little has changed.
+/// Age of a snapshot that makes the next one due, however few items have changed.
 const OLD: Duration = Duration::from_secs(60 * 60);
 
-/// Whether another snapshot is due, `age` after the last one, when so many of so many items have changed since. `pause` is
-/// the least time between two.
+/// Whether the next snapshot is due. The last snapshot is `age` old, and `changed` of all `items` have
+/// changed since. `pause` is the minimum time between two snapshots.
 #[must_use]
 pub fn is_due(age: Duration, pause: Duration, changed: u64, items: u64) -> bool {
     age >= pause && (age >= OLD || changed.saturating_mul(PART) >= items)
@@ -23,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn much_that_has_changed_is_due_after_the_pause_and_little_after_an_hour() {
+    fn a_snapshot_is_due_after_the_pause_with_many_changes_and_after_an_hour_with_few() {
         let [pause, short, hour] = [300, 299, 3_600].map(Duration::from_secs);
         assert!(is_due(pause, pause, 10, 320) && !is_due(short, pause, 320, 320));
         assert!(is_due(hour, pause, 1, 320) && !is_due(pause, pause, 9, 320));

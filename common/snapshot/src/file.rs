@@ -1,4 +1,4 @@
-//! Writing and reading the bytes of a snapshot.
+//! Writes and reads the bytes of a snapshot file. See the crate documentation for the format.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -11,38 +11,38 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use crate::directories::{parent, sync_directory};
 use crate::item::Item;
 
-/// Bytes that are written and read at a time.
+/// Bytes that are buffered for one write, and read at a time.
 const CHUNK: usize = 1 << 20;
 
-/// Bytes of the checksum.
+/// Length of the checksum in bytes.
 const CHECKSUM: u64 = 8;
 
-/// The most bytes of a block.
+/// Maximum length of a block in bytes.
 pub const BLOCK_MAX: usize = 64 << 20;
 
-/// Why a file is not what was written.
+/// Why a snapshot file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Unreadable {
-    /// It cannot be read.
+    /// The file cannot be opened or read.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// It is not what was written.
+    /// The checksum, a length, or the head does not match the rest of the file.
     #[error("it is damaged")]
     Damaged,
-    /// It is not of this kind, or of another version.
-    #[error("it is of another version")]
+    /// The magic bytes name another kind of file, or another version of the format.
+    #[error("it is another kind of file, or has another version of the format")]
     Version,
 }
 
 impl Unreadable {
-    /// Whether there is no such file.
+    /// Whether the error says that the file does not exist.
     #[must_use]
     pub fn is_missing(&self) -> bool {
         matches!(self, Self::Io(error) if error.kind() == io::ErrorKind::NotFound)
     }
 }
 
-/// Writes a file.
+/// Writes a snapshot file through a buffer and hashes what it writes.
 pub struct Writer<W = File> {
     file: W,
     hash: StableHasher64,
@@ -50,10 +50,11 @@ pub struct Writer<W = File> {
 }
 
 impl<W: Write> Writer<W> {
-    /// Begins a file: `magic`, which names its kind and version, and `head` in JSON behind its length.
+    /// Begins a file: writes `magic`, which names the kind and version of the file, and then `head` in JSON
+    /// as a block.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// If the file cannot be written, or the head is longer than [`BLOCK_MAX`].
     pub fn new(file: W, magic: &[u8], head: &impl Serialize) -> io::Result<Self> {
         let mut this = Self { file, hash: StableHasher64::default(), buffer: Vec::with_capacity(CHUNK) };
         this.bytes(magic)?;
@@ -61,10 +62,10 @@ impl<W: Write> Writer<W> {
         Ok(this)
     }
 
-    /// Bytes behind their number, at most [`BLOCK_MAX`].
+    /// Writes the length of `bytes`, followed by `bytes`.
     ///
     /// # Errors
-    /// When the file cannot be written, or there are too many.
+    /// If the file cannot be written, or `bytes` is longer than [`BLOCK_MAX`].
     pub fn block(&mut self, bytes: &[u8]) -> io::Result<()> {
         if bytes.len() > BLOCK_MAX {
             return Err(io::ErrorKind::FileTooLarge.into());
@@ -78,36 +79,37 @@ impl<W: Write> Writer<W> {
         if self.buffer.len() >= CHUNK { self.write_out() } else { Ok(()) }
     }
 
-    /// A number.
+    /// Writes one number of 8 bytes.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// If the file cannot be written.
     pub fn number(&mut self, number: u64) -> io::Result<()> {
         self.bytes(&number.to_le_bytes())
     }
 
-    /// A column.
+    /// Writes a column: the number of items, followed by the items.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// If the file cannot be written.
     pub fn column<T: Item>(&mut self, items: &[T]) -> io::Result<()> {
         self.items(items.len(), items.iter().copied())
     }
 
-    /// A column of so many items.
+    /// Like [`column`](Self::column), but takes the items from an iterator. The caller must pass exactly
+    /// `count` items.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// If the file cannot be written.
     pub fn items<T: Item>(&mut self, count: usize, mut items: impl Iterator<Item = T>) -> io::Result<()> {
         self.number(count as u64)?;
-        let mut left = count;
-        while left > 0 {
-            let some = left.min(CHUNK / T::BYTES);
+        let mut remaining = count;
+        while remaining > 0 {
+            let some = remaining.min(CHUNK / T::BYTES);
             let start = self.buffer.len();
             self.buffer.resize(start + some * T::BYTES, 0);
             let places = self.buffer[start..].chunks_exact_mut(T::BYTES);
             places.zip(&mut items).for_each(|(place, item)| item.write(place));
-            left -= some;
+            remaining -= some;
             if self.buffer.len() >= CHUNK {
                 self.write_out()?;
             }
@@ -122,10 +124,10 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Writes the checksum. Nothing is synced yet.
+    /// Writes the checksum. Does not sync the file; [`put`] does.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// If the file cannot be written.
     pub fn finish(mut self) -> io::Result<W> {
         self.write_out()?;
         self.file.write_all(&self.hash.finish().to_le_bytes())?;
@@ -133,12 +135,13 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// Reads a file. Nothing may be relied on before [`finish`](Self::finish): numbers and lengths may be anything.
+/// Reads a snapshot file. Numbers and lengths may be wrong until [`finish`](Self::finish) succeeds, so
+/// callers must not rely on them before that.
 pub struct Reader<R = File> {
     file: R,
     hash: StableHasher64,
-    /// Bytes before the checksum.
-    left: u64,
+    /// Unread bytes before the checksum.
+    remaining: u64,
     buffer: Vec<u8>,
 }
 
@@ -146,7 +149,7 @@ impl Reader {
     /// Opens a file that begins with `magic`, and reads its head.
     ///
     /// # Errors
-    /// When it cannot be read, is damaged as far as that shows already, or is of another kind.
+    /// If the file cannot be read, has other magic bytes, or is already visibly damaged.
     pub fn open<H: DeserializeOwned>(path: &Path, magic: &[u8]) -> Result<(Self, H), Unreadable> {
         let file = File::open(path)?;
         let length = file.metadata()?.len();
@@ -155,13 +158,13 @@ impl Reader {
 }
 
 impl<R: Read> Reader<R> {
-    /// The same of a file that is open, of so many bytes.
+    /// Like [`open`](Self::open), but takes an open file and its length in bytes.
     ///
     /// # Errors
-    /// The same.
+    /// If the file cannot be read, has other magic bytes, or is already visibly damaged.
     pub fn new<H: DeserializeOwned>(file: R, length: u64, magic: &[u8]) -> Result<(Self, H), Unreadable> {
-        let left = length.checked_sub(CHECKSUM).ok_or(Unreadable::Damaged)?;
-        let mut this = Self { file, hash: StableHasher64::default(), left, buffer: Vec::new() };
+        let remaining = length.checked_sub(CHECKSUM).ok_or(Unreadable::Damaged)?;
+        let mut this = Self { file, hash: StableHasher64::default(), remaining, buffer: Vec::new() };
         if this.next(magic.len())? != magic {
             return Err(Unreadable::Version);
         }
@@ -169,51 +172,51 @@ impl<R: Read> Reader<R> {
         Ok((this, head))
     }
 
-    /// Whether nothing but the checksum is left.
+    /// Whether only the checksum is left to read.
     pub fn is_at_end(&self) -> bool {
-        self.left == 0
+        self.remaining == 0
     }
 
     fn next(&mut self, bytes: usize) -> Result<&[u8], Unreadable> {
-        self.left = self.left.checked_sub(bytes as u64).ok_or(Unreadable::Damaged)?;
+        self.remaining = self.remaining.checked_sub(bytes as u64).ok_or(Unreadable::Damaged)?;
         self.buffer.resize(bytes, 0);
         self.file.read_exact(&mut self.buffer)?;
         self.hash.update(&self.buffer);
         Ok(&self.buffer)
     }
 
-    /// Bytes behind their number.
+    /// Reads a block: a length, followed by that number of bytes.
     ///
     /// # Errors
-    /// When they cannot be read, or are more than [`BLOCK_MAX`].
+    /// If the file cannot be read, is too short, or the length is greater than [`BLOCK_MAX`].
     pub fn block(&mut self) -> Result<&[u8], Unreadable> {
         let count = usize::try_from(self.number()?).ok().filter(|count| *count <= BLOCK_MAX);
         self.next(count.ok_or(Unreadable::Damaged)?)
     }
 
-    /// Passes over everything up to the checksum.
+    /// Reads everything up to the checksum, for the hash only.
     fn skip(&mut self) -> Result<(), Unreadable> {
-        while self.left > 0 {
-            self.next(self.left.min(CHUNK as u64) as usize)?;
+        while self.remaining > 0 {
+            self.next(self.remaining.min(CHUNK as u64) as usize)?;
         }
         Ok(())
     }
 
-    /// A number.
+    /// Reads one number of 8 bytes.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// If the file cannot be read or is too short.
     pub fn number(&mut self) -> Result<u64, Unreadable> {
         Ok(u64::read(self.next(8)?))
     }
 
-    /// A column.
+    /// Reads a column.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// If the file cannot be read, or is too short for the number of items.
     pub fn column<T: Item>(&mut self) -> Result<Vec<T>, Unreadable> {
         let count = self.number()?;
-        if count > self.left / T::BYTES as u64 {
+        if count > self.remaining / T::BYTES as u64 {
             return Err(Unreadable::Damaged);
         }
         let count = count as usize;
@@ -225,42 +228,44 @@ impl<R: Read> Reader<R> {
         Ok(items)
     }
 
-    /// Reads what is left.
+    /// Reads the rest of the file and verifies the checksum over the whole file.
     ///
     /// # Errors
-    /// When the file, all of it, is not what was written.
+    /// If the file cannot be read, or the checksum does not match.
     pub fn finish(mut self) -> Result<(), Unreadable> {
         self.skip()?;
         let mut checksum = [0; CHECKSUM as usize];
         self.file.read_exact(&mut checksum)?;
-        let sound = self.left == 0 && u64::from_le_bytes(checksum) == self.hash.finish();
-        if sound { Ok(()) } else { Err(Unreadable::Damaged) }
+        let is_sound = self.remaining == 0 && u64::from_le_bytes(checksum) == self.hash.finish();
+        if is_sound { Ok(()) } else { Err(Unreadable::Damaged) }
     }
 }
 
-/// Gives a written file its name, in the place of one that had it: after a crash, also of the machine, there is that one
-/// or this one.
+/// Syncs a written file and renames it from `written` to `path`, replacing any earlier file. After a crash of
+/// the process or the machine, `path` is either the earlier file or the new one.
 ///
 /// # Errors
-/// When the file or its directory cannot be synced, or the name not be given.
+/// If the file or its directory cannot be synced, or the file cannot be renamed.
 pub fn put(file: &File, written: &Path, path: &Path) -> io::Result<()> {
     file.sync_all()?;
     fs::rename(written, path)?;
     sync_name(path)
 }
 
-/// Returns when the name of a file, or that there is no file of this name, is on disk.
+/// Syncs the directory of `path`. Afterwards, a crash of the machine cannot undo the creation, renaming, or
+/// removal of the file.
 ///
 /// # Errors
-/// When its directory cannot be synced.
+/// If the directory cannot be opened or synced.
 pub fn sync_name(path: &Path) -> io::Result<()> {
     sync_directory(parent(path))
 }
 
-/// The head of a snapshot, or why it would not be used, as far as the file alone shows; none where there is none.
+/// Checks a snapshot file on its own, without the data that it was derived from. Returns the head of a sound
+/// file, or the reason why a start would not use the file. `None` if the file does not exist.
 ///
 /// # Errors
-/// When it cannot be read.
+/// If the operating system cannot read the file.
 pub fn verify<H: DeserializeOwned>(path: &Path, magic: &[u8]) -> io::Result<Option<Result<H, String>>> {
     let read = || {
         let (reader, head) = Reader::open(path, magic)?;
@@ -277,10 +282,11 @@ pub fn verify<H: DeserializeOwned>(path: &Path, magic: &[u8]) -> io::Result<Opti
     }
 }
 
-/// Why a snapshot would not be used, as far as the file alone shows; none where there is none, or it is sound.
+/// Like [`verify`], but returns only the reason why a start would not use the file. `None` if the file is
+/// sound or does not exist.
 ///
 /// # Errors
-/// When it cannot be read.
+/// If the operating system cannot read the file.
 pub fn damage(path: &Path, magic: &[u8]) -> io::Result<Option<String>> {
     Ok(verify::<IgnoredAny>(path, magic)?.and_then(Result::err))
 }
@@ -295,8 +301,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn columns_are_read_as_they_were_written_and_any_change_is_noticed(
-            bytes in prop::collection::vec(any::<u8>(), 0..300), numbers in prop::collection::vec(any::<u64>(), 0..300),
+        fn columns_are_read_as_written_and_any_change_is_detected(
+            bytes in prop::collection::vec(any::<u8>(), 0..300),
+            numbers in prop::collection::vec(any::<u64>(), 0..300),
             at in any::<prop::sample::Index>(), cut in any::<prop::sample::Index>(),
         ) {
             let dir = tempfile::tempdir().unwrap();
@@ -306,7 +313,8 @@ mod tests {
                 let read = (head, reader.column::<u8>()?, reader.column::<u64>()?);
                 let is_at_end = reader.is_at_end();
                 reader.finish()?;
-                // A length that was changed may leave something, which is damage all the same.
+                // A changed length may leave unread bytes. `finish` reports that as damage, so it never
+                // reaches this line.
                 assert!(is_at_end);
                 Ok(read)
             };
@@ -329,7 +337,7 @@ mod tests {
         }
     }
 
-    /// Takes so many bytes, and then fails once, as a disk does.
+    /// Accepts `self.1` bytes and then fails once, like a full disk.
     struct Failing(Vec<u8>, usize);
 
     impl Write for Failing {
@@ -350,26 +358,31 @@ mod tests {
     }
 
     #[test]
-    fn a_write_that_fails_at_any_place_gives_no_snapshot() {
+    fn a_failed_write_at_any_byte_never_leaves_a_valid_snapshot() {
         let write = |to: &mut Failing| {
             let mut writer = Writer::new(to, b"kind 1", &7)?;
-            // More than is written at a time.
+            // More than one buffer, so that several writes can fail.
             (0..3).try_for_each(|_| writer.column(&vec![5_u8; CHUNK]))?;
             writer.finish().map(drop)
         };
         let mut whole = Failing(Vec::new(), usize::MAX);
         write(&mut whole).unwrap();
         let length = whole.0.len();
-        for left in [0, 1, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK + 100, length - 9, length - 8, length - 1] {
-            let mut failing = Failing(Vec::new(), left);
-            assert!(write(&mut failing).is_err(), "{left} bytes");
+        for remaining in
+            [0, 1, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK + 100, length - 9, length - 8, length - 1]
+        {
+            let mut failing = Failing(Vec::new(), remaining);
+            assert!(write(&mut failing).is_err(), "the write succeeded on a disk of {remaining} bytes");
             let read = Reader::new::<u64>(&*failing.0, failing.0.len() as u64, b"kind 1");
-            assert!(read.and_then(|(reader, _)| reader.finish()).is_err(), "{left} bytes");
+            assert!(
+                read.and_then(|(reader, _)| reader.finish()).is_err(),
+                "a file of {remaining} bytes passed for a snapshot"
+            );
         }
     }
 
     #[test]
-    fn a_directory_in_its_place_is_damage() {
+    fn a_directory_at_the_path_of_a_snapshot_is_damage() {
         let dir = tempfile::tempdir().unwrap();
         assert!(damage(dir.path(), b"kind 1").unwrap().is_some());
         assert_eq!(damage(&dir.path().join("none"), b"kind 1").unwrap(), None);

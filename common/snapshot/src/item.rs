@@ -1,14 +1,14 @@
-//! What a column has.
+//! The types of items that a column can store.
 
 use doppel_model::{ContentHash, PageId};
 
-/// An item of a column: so many bytes, little-endian.
+/// A fixed-width item of a column, little-endian in the file.
 pub trait Item: Copy {
-    /// Its length in the file.
+    /// Length of the item in the file, in bytes.
     const BYTES: usize;
-    /// Writes it to so many bytes.
+    /// Writes the item to `to`, which has [`BYTES`](Self::BYTES) bytes.
     fn write(self, to: &mut [u8]);
-    /// Reads it from so many bytes.
+    /// Reads an item from `from`, which has [`BYTES`](Self::BYTES) bytes.
     fn read(from: &[u8]) -> Self;
 }
 

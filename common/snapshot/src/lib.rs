@@ -1,8 +1,14 @@
-//! Snapshots: files that are derived from what is durable elsewhere, and make a start short.
+//! Snapshots: files with data that can be rebuilt from durable state elsewhere. A process that finds a
+//! snapshot starts faster.
 //!
-//! A file begins with a name of its kind and version and a head in JSON. Numbers, blocks of bytes and columns of fixed-width
-//! items follow, and a checksum (XXH3-64) over all of it. It is written under another name, synced, and [put](put) in the
-//! place of the one before. [`create_directories`] makes the directories that such files lie in.
+//! A file consists of magic bytes that name its kind and version, a head in JSON, a body, and a checksum. The
+//! body is a sequence of numbers, blocks of bytes, and columns of fixed-width items. The checksum is XXH3-64
+//! over everything before it.
+//!
+//! A damaged or incomplete file must never pass for a sound one: [`Reader::finish`] verifies the checksum. A
+//! crash must never leave a half-written file under the final name. A caller therefore writes a new file
+//! under a temporary name, and then calls [`put`]. That function syncs the file and renames it over the
+//! previous snapshot. [`create_directories`] creates the directories for such files.
 #![forbid(unsafe_code)]
 
 mod directories;

@@ -1,14 +1,17 @@
-//! Threads without which a process cannot go on, and threads that give way to those that answer.
+//! Starts threads that the process cannot run without, and lowers the priority of background threads.
+//!
+//! A panic in a vital thread must never leave the process running with half-changed state. [`spawn_vital`]
+//! therefore aborts the process on a panic.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread::{Builder, JoinHandle};
 use std::{io, process};
 
-/// Starts a thread that others rely on. When it panics, the process ends: its state may be half changed, and a restart
-/// makes it anew from what is durable.
+/// Starts a thread that other threads rely on. If `work` panics, the process aborts, because the thread's
+/// state may be half changed. A restart rebuilds that state from what is durable.
 ///
 /// # Errors
-/// When the operating system gives no thread.
+/// If the operating system cannot start a thread.
 pub fn spawn_vital(name: String, work: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
     Builder::new().name(name).spawn(|| {
         if catch_unwind(AssertUnwindSafe(work)).is_err() {
@@ -17,21 +20,26 @@ pub fn spawn_vital(name: String, work: impl FnOnce() + Send + 'static) -> io::Re
     })
 }
 
-/// For whom a thread gives way where all processors are busy.
+/// How far a thread lowers its priority while all processors are busy. Each value is the niceness that it
+/// sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GiveWay {
-    /// Those that answer questions come first; it gets about half of the time that one of them gets.
+    /// Threads that answer questions come first. This thread gets about half of the processor time of an
+    /// answering thread.
     ToAnswers = 3,
-    /// All others come first; it gets about a tenth. For work that nobody waits for from one millisecond to the next.
+    /// All other threads come first. This thread gets about a tenth of the processor time of another thread.
+    /// For work that no caller waits for from one millisecond to the next.
     ToAll = 10,
 }
 
-/// Has the calling thread give way from now on. Does nothing but on Linux, where alone a thread has a niceness of its own.
+/// Lowers the priority of the calling thread from now on. Only Linux has a niceness for each thread; on other
+/// systems this function does nothing.
 pub fn give_way(way: GiveWay) {
     #[cfg(target_os = "linux")]
-    // Without a process it is the calling thread: setpriority(2), "C library/kernel differences".
+    // Without a process id, `setpriority` acts on the calling thread: setpriority(2), "C library/kernel
+    // differences".
     if let Err(error) = rustix::process::setpriority_process(None, way as i32) {
-        tracing::debug!(%error, "a thread keeps its priority");
+        tracing::debug!(%error, "cannot lower the priority of a thread; it keeps its present priority");
     }
     #[cfg(not(target_os = "linux"))]
     let _ = way;
@@ -41,7 +49,7 @@ pub fn give_way(way: GiveWay) {
 mod tests {
     #[test]
     #[cfg(target_os = "linux")]
-    fn a_thread_gives_way_alone() {
+    fn lowering_the_priority_of_a_thread_affects_only_that_thread() {
         let niceness = || rustix::process::getpriority_process(None).unwrap();
         let own = niceness();
         for way in [super::GiveWay::ToAnswers, super::GiveWay::ToAll] {
@@ -49,7 +57,7 @@ mod tests {
                 super::give_way(way);
                 niceness()
             });
-            // One that was started with more keeps it.
+            // A thread that started with a higher niceness keeps it.
             assert_eq!(other.join().unwrap(), own.max(way as i32));
         }
         assert_eq!(niceness(), own);
