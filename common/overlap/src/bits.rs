@@ -1,6 +1,6 @@
-//! A list of bits.
+//! A fixed-size set of bits.
 
-/// Bits, all clear at first.
+/// A bit vector. All bits are clear at first.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Bits(Vec<u64>);
 
@@ -9,7 +9,7 @@ impl Bits {
         Self(vec![0; count.div_ceil(64)])
     }
 
-    /// Bytes of so many.
+    /// Bytes of memory that `count` bits take.
     pub(crate) fn bytes(count: u64) -> u64 {
         count.div_ceil(64) * 8
     }

@@ -1,7 +1,7 @@
-//! The limits of memory and disk.
+//! Limits the memory and the disk space that the crate uses.
 //!
-//! Whoever holds much memory claims it first, and gives it back when the [`Claim`] is dropped. Small and fixed things are not
-//! claimed.
+//! Code that needs much memory claims it before it allocates it. Dropping the [`Claim`] returns the memory to
+//! the budget. Small allocations of a fixed size are not claimed.
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use crate::OverlapError;
 
-/// What may be used. Clones share it.
+/// A limit of memory and of disk space. Clones share the limit.
 #[derive(Debug, Clone)]
 pub struct Budget(Rc<Limits>);
 
@@ -52,30 +52,30 @@ impl Gauge {
 }
 
 impl Budget {
-    /// So many bytes of memory, and of temporary files in a directory.
+    /// Creates a budget of `memory` bytes of memory and `disk` bytes of temporary files in `dir`.
     #[must_use]
     pub fn new(memory: u64, disk: u64, dir: &Path) -> Self {
         Self(Rc::new(Limits { memory: Gauge::new(memory), disk: Gauge::new(disk), dir: dir.to_owned() }))
     }
 
-    /// Bytes of memory that nobody has claimed.
+    /// Bytes of memory that are not claimed.
     pub(crate) fn free(&self) -> u64 {
         self.0.memory.free()
     }
 
-    /// Where temporary files are.
+    /// The directory for temporary files.
     pub(crate) fn dir(&self) -> &Path {
         &self.0.dir
     }
 
-    /// Claims memory for something.
+    /// Claims `bytes` of memory. `what` names the purpose in the error.
     pub(crate) fn claim(&self, bytes: u64, what: &'static str) -> Result<Claim, OverlapError> {
         let mut claim = Claim { budget: self.clone(), bytes: 0 };
         claim.grow(bytes, what)?;
         Ok(claim)
     }
 
-    /// Takes room on disk, which [`give_disk`](Self::give_disk) gives back.
+    /// Reserves space on disk until [`give_disk`](Self::give_disk) returns it.
     pub(crate) fn take_disk(&self, bytes: u64) -> Result<(), OverlapError> {
         match self.0.disk.take(bytes) {
             true => Ok(()),
@@ -87,7 +87,7 @@ impl Budget {
         self.0.disk.give(bytes);
     }
 
-    /// The most bytes of memory, and of disk, that were in use since the last call.
+    /// The peaks of memory and of disk space in bytes since the last call.
     #[must_use]
     pub fn peaks(&self) -> (u64, u64) {
         let peak = |gauge: &Gauge| gauge.peak.replace(gauge.used.get());
@@ -95,7 +95,7 @@ impl Budget {
     }
 }
 
-/// Memory that is in use until this is dropped.
+/// Claimed memory. Dropping this value returns the memory to the budget.
 #[derive(Debug)]
 pub struct Claim {
     budget: Budget,
@@ -103,7 +103,7 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// Claims more.
+    /// Claims `bytes` more bytes of memory.
     pub(crate) fn grow(&mut self, bytes: u64, what: &'static str) -> Result<(), OverlapError> {
         let memory = &self.budget.0.memory;
         if !memory.take(bytes) {
@@ -114,7 +114,7 @@ impl Claim {
         Ok(())
     }
 
-    /// Gives back all but so many bytes.
+    /// Returns memory to the budget until at most `to` bytes are claimed.
     pub(crate) fn shrink(&mut self, to: u64) {
         let surplus = self.bytes.saturating_sub(to);
         self.budget.0.memory.give(surplus);

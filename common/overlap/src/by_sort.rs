@@ -1,17 +1,19 @@
-//! The sort-based way, section 2.1: every pair that shares a fingerprint is written, once for each; sorted, those of a pair are
-//! side by side and are counted. What is written grows with the square of how often a fingerprint comes.
+//! Sort-based pairing (section 2.1 of the paper). Writes each pair of documents once for every fingerprint
+//! that the pair shares. After sorting, equal pairs are adjacent and can be counted.
+//!
+//! The number of written records grows with the square of the number of documents that share a fingerprint.
 
 use crate::sorter::Sorter;
-use crate::source::{Source, parted};
-use crate::way::{Each, Work};
+use crate::source::{Source, unpack_pair};
+use crate::way::{PairSink, Work};
 use crate::{Budget, OverlapError};
 
-/// Hands over the pairs that share at least so many, in order.
+/// Passes each pair that shares at least `min_shared` fingerprints to `sink`, in ascending order.
 pub(crate) fn pairs(
     source: Source<'_>,
-    least: u8,
+    min_shared: u8,
     budget: &Budget,
-    each: &mut Each<'_>,
+    sink: &mut PairSink<'_>,
 ) -> Result<Work, OverlapError> {
     let mut work = Work::default();
     let room = budget.free().saturating_sub(source.sorted.scan_bytes());
@@ -23,10 +25,10 @@ pub(crate) fn pairs(
     let sorted = sorter.finish()?;
     sorted.scan()?.counted(|pair, shared| {
         work.candidates += 1;
-        if shared >= u32::from(least) {
+        if shared >= u32::from(min_shared) {
             work.pairs += 1;
-            let (a, b) = parted(pair);
-            each(a, b, shared)?;
+            let (a, b) = unpack_pair(pair);
+            sink(a, b, shared)?;
         }
         Ok(())
     })?;

@@ -1,49 +1,53 @@
-//! Coarse counting, section 2.2, after Fang and others, *Computing Iceberg Queries Efficiently*, VLDB 1998.
+//! Coarse counting (section 2.2 of the paper), after Fang and others, *Computing Iceberg Queries
+//! Efficiently*, VLDB 1998.
 //!
-//! 1. A scan counts pairs in buckets of a hash function; a bitmap says which buckets have enough. With another function the
-//!    pairs that passed are counted again, and so on. What passes is a superset of what shares enough.
-//! 2. A scan takes those that pass all bitmaps as candidates, each once.
-//! 3. A scan counts the candidates exactly. If they do not fit into memory, they are counted in several scans, some in each.
+//! 1. A scan hashes every pair to a bucket and counts the pairs of each bucket. A bitmap marks the *heavy*
+//!    buckets, whose count reaches the minimum. Further scans with other hash functions count only the pairs
+//!    that all earlier bitmaps pass. The pairs that pass all bitmaps are a superset of the wanted pairs.
+//! 2. A scan collects the pairs that pass all bitmaps as candidates, each once.
+//! 3. A scan counts the candidates exactly. If the candidates do not fit into memory, each of several scans
+//!    counts a part of them.
 //!
-//! How many counters and functions there are only decides how long it takes. The paper leaves the choice open; here a pilot
-//! sample makes it (`pilot`).
+//! The number of counters and of hash functions changes only the running time, not the result. The paper
+//! leaves the choice open. This implementation chooses by a pilot sample (`pilot`).
 
 use crate::counters::{Counters, FUNCTIONS_MAX, Filter};
 use crate::pilot;
 use crate::recount::{CANDIDATE_BYTES, Recount};
 use crate::sorter::Sorter;
-use crate::source::{Source, parted};
-use crate::way::{Each, Parameters, Work};
+use crate::source::{Source, unpack_pair};
+use crate::way::{PairSink, Parameters, Work};
 use crate::{Budget, OverlapError};
 
-/// The fewest counters.
+/// Minimum number of counters, as a base-2 logarithm.
 const LOG2_MIN: u32 = 6;
 
-/// The most: enough for any memory.
+/// Maximum number of counters, as a base-2 logarithm. More than any memory can hold.
 const LOG2_MAX: u32 = 40;
 
-/// The most counters, as their logarithm, in so many bytes: half of them are counters, an eighth of the counters is a bitmap for
-/// each function, and at least a quarter is left to candidates.
-fn most_counters(room: u64) -> u32 {
+/// The base-2 logarithm of the largest number of counters for `room` bytes of memory. The counters take half
+/// of the memory, at one byte each. The bitmap of each hash function takes an eighth of the bytes of the
+/// counters. At least a quarter of the memory remains for candidates.
+fn max_counters_log2(room: u64) -> u32 {
     (room / 2).checked_ilog2().unwrap_or(0).clamp(LOG2_MIN, LOG2_MAX)
 }
 
-/// Hands over the pairs that share at least so many, in order.
+/// Passes each pair that shares at least `min_shared` fingerprints to `sink`, in ascending order.
 pub(crate) fn pairs(
     source: Source<'_>,
-    least: u8,
+    min_shared: u8,
     parameters: Option<Parameters>,
     budget: &Budget,
-    each: &mut Each<'_>,
+    sink: &mut PairSink<'_>,
 ) -> Result<Work, OverlapError> {
     let room = budget.free().saturating_sub(source.sorted.scan_bytes());
-    let (mut work, most) = (Work::default(), most_counters(room));
+    let (mut work, most) = (Work::default(), max_counters_log2(room));
     let parameters = match parameters {
         Some(parameters) => parameters,
         None => {
-            let (estimate, scans) = pilot::estimate(source, least, room / 4, budget)?;
+            let (estimate, scans) = pilot::estimate(source, min_shared, room / 4, budget)?;
             work.scans = scans;
-            pilot::choose(&estimate, LOG2_MIN.max(pilot::LOG2_LEAST.min(most))..=most)
+            pilot::choose(&estimate, LOG2_MIN.max(pilot::LOG2_MIN.min(most))..=most)
         }
     };
     let counters_log2 = parameters.counters_log2.clamp(LOG2_MIN, most);
@@ -60,25 +64,25 @@ pub(crate) fn pairs(
             }
             Ok(())
         })?;
-        filters.push(counters.heavy(least, budget)?);
+        filters.push(counters.heavy(min_shared, budget)?);
         work.occurrences = occurrences;
     }
     let candidates = candidates(source, &filters, budget)?;
     work.scans += functions + 1;
-    // While some are counted, the scan of all of them stays open.
+    // The scan over all candidates stays open while each part of them is counted.
     let mut scan = candidates.scan()?;
     let free = budget.free().saturating_sub(source.sorted.scan_bytes());
     let most = ((free / CANDIDATE_BYTES) as usize).clamp(1, 1 << 30);
     loop {
-        let mut some = Vec::with_capacity(most.min(candidates.len() as usize));
-        while some.len() < most
+        let mut part = Vec::with_capacity(most.min(candidates.len() as usize));
+        while part.len() < most
             && let Some(pair) = scan.next()?
         {
-            some.push(pair);
+            part.push(pair);
         }
-        let (Some(first), Some(last)) = (some.first().copied(), some.last().copied()) else { break };
-        work.candidates += some.len() as u64;
-        let mut recount = Recount::new(some, budget)?;
+        let (Some(first), Some(last)) = (part.first().copied(), part.last().copied()) else { break };
+        work.candidates += part.len() as u64;
+        let mut recount = Recount::new(part, budget)?;
         source.pairs(|pair| {
             if (first..=last).contains(&pair) && passes(&filters, pair) {
                 recount.add(pair);
@@ -86,10 +90,10 @@ pub(crate) fn pairs(
             Ok(())
         })?;
         work.scans += 1;
-        for (pair, shared) in recount.counted().filter(|(_, shared)| *shared >= u32::from(least)) {
+        for (pair, shared) in recount.counted().filter(|(_, shared)| *shared >= u32::from(min_shared)) {
             work.pairs += 1;
-            let (a, b) = parted(pair);
-            each(a, b, shared)?;
+            let (a, b) = unpack_pair(pair);
+            sink(a, b, shared)?;
         }
     }
     Ok(work)
@@ -99,14 +103,14 @@ fn passes(filters: &[Filter], pair: u64) -> bool {
     filters.iter().all(|filter| filter.passes(pair))
 }
 
-/// The pairs that pass, each once.
+/// Collects the pairs that pass all filters, each once.
 fn candidates(
     source: Source<'_>,
     filters: &[Filter],
     budget: &Budget,
 ) -> Result<crate::sorted::Sorted<u64>, OverlapError> {
     let room = budget.free().saturating_sub(source.sorted.scan_bytes());
-    // The rest is for the recount.
+    // The rest of the memory is for the recount.
     let mut candidates = Sorter::new(budget, room / 3, true)?;
     source.pairs(|pair| if passes(filters, pair) { candidates.push(pair) } else { Ok(()) })?;
     candidates.finish()

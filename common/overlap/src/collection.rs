@@ -1,4 +1,4 @@
-//! Takes documents, and says how they overlap.
+//! The public interface: [`Builder`] collects documents, and [`Collection`] compares them.
 
 use std::io;
 use std::time::Instant;
@@ -9,8 +9,8 @@ use serde::Serialize;
 use crate::bits::Bits;
 use crate::documents::Documents;
 use crate::pairing;
-use crate::replication::{Replication, Tally};
-use crate::servers::{self, Greatest, Mirror, Replicated};
+use crate::replication::{Replication, ReplicationCounter};
+use crate::servers::{self, HostFingerprints, Mirror, Replicated, ReplicatedCentral, TopMirrors};
 use crate::sorted::Sorted;
 use crate::sorter::Sorter;
 use crate::source::Source;
@@ -18,79 +18,81 @@ use crate::urls::Urls;
 use crate::way::{Way, Work};
 use crate::{Budget, Chunking, Claim, OverlapError};
 
-/// Fingerprints for which there is room from one page to the next; that for those of larger ones ends with the page.
-const FINGERPRINTS_KEPT: usize = 1 << 16;
+/// Maximum capacity, in fingerprints, of the buffer that [`Builder`] reuses for the next page. A larger
+/// buffer is freed after its page.
+const FINGERPRINTS_REUSED_MAX: usize = 1 << 16;
 
-/// A page to count.
+/// A page to add to a [`Builder`].
 #[derive(Debug, Clone, Copy)]
 pub struct Document<'d> {
-    /// Its URL.
+    /// URL of the page.
     pub url: &'d str,
-    /// Its host.
+    /// Host of the page.
     pub host: &'d str,
-    /// Its bytes.
+    /// Size of the page in bytes.
     pub bytes: u64,
-    /// The hash of its text. By 32 bits, as in the paper, some ten thousand pairs among 10 million pages would be copies that are none. A
-    /// document without one has no copies.
+    /// Hash of the text, from which exact copies are found. `None` for a document that has no copies. The
+    /// paper uses 32 bits. Among 10 million pages, that would declare about ten thousand pairs exact copies
+    /// by collision.
     pub text: Option<u64>,
-    /// The hashes of its lines.
+    /// Hashes of the lines, in order.
     pub lines: &'d [u64],
 }
 
-/// What files of fingerprints took.
+/// The size of one file of fingerprints, and the time to sort it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Space {
-    /// Lines of a chunk; none for whole texts.
+    /// Lines per chunk. `None` for the file of whole texts.
     pub lines: Option<u32>,
-    /// Fingerprints with their documents.
+    /// Number of (fingerprint, document) records.
     pub fingerprints: u64,
-    /// Bytes of these.
+    /// Size of the records in bytes.
     pub bytes: u64,
-    /// Seconds to bring them in order, after all were there.
+    /// Seconds to finish sorting, after the last document was added.
     pub sort_seconds: f64,
 }
 
-/// Bytes of what names documents.
+/// Sizes of the tables that map document numbers to URLs and hosts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Maps {
-    /// Of the URL of each.
+    /// Bytes of the URLs of all documents.
     pub url_bytes: u64,
-    /// Of the host of each, and of the names of hosts.
+    /// Bytes of the host numbers of all documents, and of the names of all hosts.
     pub host_bytes: u64,
 }
 
-/// Two documents that share enough, none of them an exact copy of another.
+/// Two documents that share enough fingerprints. Neither document is an exact copy of an earlier document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Found {
-    /// The smaller number.
+    /// Number of the first document, which is smaller than `b`.
     pub a: u32,
-    /// The greater one.
+    /// Number of the second document.
     pub b: u32,
-    /// Distinct fingerprints that both have.
+    /// Number of distinct fingerprints that both documents contain.
     pub shared: u32,
-    /// Those of either.
+    /// Numbers of distinct fingerprints of `a` and of `b`.
     pub of: (u32, u32),
 }
 
-/// What pairing found.
+/// The result of pairing all documents by one chunking.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Outcome {
-    /// Documents by the number of replicas.
+    /// Histogram of documents by their number of replicas.
     pub replication: Replication,
-    /// What it took.
+    /// Statistics of the pairing.
     pub work: Work,
-    /// A hash of all pairs in order.
+    /// Hash of all pairs in order. Two pairings found the same pairs if their digests are equal.
     pub digest: u64,
 }
 
-/// Takes documents.
+/// Collects documents for a [`Collection`].
 #[derive(Debug)]
 pub struct Builder {
     budget: Budget,
     chunkings: Vec<Chunking>,
     documents: Documents,
     urls: Urls,
-    /// (URL, document), where the last version of a page counts alone.
+    /// Records of (URL hash, document). `None` if every version of a page is a document of its own.
     versions: Option<Sorter<u128>>,
     texts: Sorter<u128>,
     chunks: Vec<Sorter<u64>>,
@@ -98,12 +100,14 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// None yet. With `every_version` each version of a page is a document of its own.
+    /// Creates a builder without documents. If `every_version` is true, each version of a page is a document
+    /// of its own. Otherwise only the last version of each URL counts.
     ///
     /// # Errors
-    /// When the budget is too small for anything.
+    /// If the budget is too small for the buffers, or a temporary file cannot be created.
     pub fn new(budget: &Budget, chunkings: &[Chunking], every_version: bool) -> Result<Self, OverlapError> {
-        // Of memory 3/8 go to fingerprints, 3/16 to the rest of sorting and to URLs, and the others to documents.
+        // Sorting fingerprints gets 3/8 of the memory. URLs, versions, and texts get 1/16 each. The rest is
+        // for documents.
         let parts = |parts: u64| budget.free() / 16 * parts;
         let (for_chunks, for_others) = (parts(6) / chunkings.len().max(1) as u64, parts(1));
         let sorter = |_: &Chunking| Sorter::new(budget, for_chunks, false);
@@ -119,25 +123,25 @@ impl Builder {
         })
     }
 
-    /// Claims memory that a caller takes for pages, until the claim is dropped.
+    /// Claims memory that the caller uses for pages. Dropping the claim returns the memory.
     ///
     /// # Errors
-    /// When so much is not free.
+    /// If fewer than `bytes` bytes are free.
     pub fn claim(&self, bytes: u64, what: &'static str) -> Result<Claim, OverlapError> {
         self.budget.claim(bytes, what)
     }
 
-    /// Takes a page; a later one of the same URL is its new version.
+    /// Adds a page. A later page with the same URL is a new version of the page.
     ///
     /// # Errors
-    /// When the budget does not suffice, or a temporary file fails.
+    /// If the budget is too small, there are too many documents, or a temporary file fails.
     pub fn push(&mut self, page: &Document<'_>) -> Result<(), OverlapError> {
         let mut counts = Vec::with_capacity(self.chunkings.len());
-        // The number that it will have.
+        // The number that `documents` will give to this page below.
         let number = self.documents.len() as u64;
         for (chunking, sorter) in self.chunkings.iter().zip(&mut self.chunks) {
             let most = page.lines.len().div_ceil(chunking.lines.max(1) as usize);
-            let claim = self.budget.claim((most * size_of::<u32>()) as u64, "cutting a page into chunks")?;
+            let claim = self.budget.claim((most * size_of::<u32>()) as u64, "the chunks of a page")?;
             self.fingerprints.clear();
             self.fingerprints.reserve_exact(most);
             pairwise::chunks(page.lines, chunking.lines, |one| self.fingerprints.push(one));
@@ -147,7 +151,7 @@ impl Builder {
             for fingerprint in &self.fingerprints {
                 sorter.push(u64::from(*fingerprint) << 32 | number)?;
             }
-            if most > FINGERPRINTS_KEPT {
+            if most > FINGERPRINTS_REUSED_MAX {
                 self.fingerprints = Vec::new();
             }
             drop(claim);
@@ -156,41 +160,41 @@ impl Builder {
         if let Some(text) = page.text {
             self.texts.push(u128::from(text) << 32 | u128::from(document))?;
         }
-        self.take_url(page.url, document)
+        self.push_url(page.url, document)
     }
 
-    /// Takes that a page is no page any more.
+    /// Records that `url` no longer is a page, so its earlier versions do not count.
     ///
     /// # Errors
-    /// The same.
+    /// If the budget is too small, there are too many documents, or a temporary file fails.
     pub fn gone(&mut self, url: &str) -> Result<(), OverlapError> {
-        let document = self.documents.push_none()?;
-        self.take_url(url, document)
+        let document = self.documents.push_removal()?;
+        self.push_url(url, document)
     }
 
-    fn take_url(&mut self, url: &str, document: u32) -> Result<(), OverlapError> {
+    fn push_url(&mut self, url: &str, document: u32) -> Result<(), OverlapError> {
         if let Some(versions) = &mut self.versions {
-            // 96 bits of its hash.
+            // The record keeps 96 bits of the hash of the URL.
             versions.push(stable_hash128(url.as_bytes()) >> 32 << 32 | u128::from(document))?;
         }
         self.urls.push(url)
     }
 
-    /// All of them: sorts, and finds exact copies.
+    /// Sorts the fingerprints, selects the live versions, and finds exact copies.
     ///
     /// # Errors
-    /// The same.
+    /// If the budget is too small, or a temporary file fails.
     pub fn finish(self) -> Result<Collection, OverlapError> {
         let Self { budget, chunkings, mut documents, urls, versions, texts, chunks, .. } = self;
         let versions = versions.map(Sorter::finish).transpose()?;
-        documents.settle_versions(versions.as_ref())?;
+        documents.select_live(versions.as_ref())?;
         drop(versions);
         let mut space = Vec::new();
         let begin = Instant::now();
         let texts = texts.finish()?;
         space.push(Space::new(None, texts.len(), 12, begin));
         let begin = Instant::now();
-        documents.settle_copies(&texts)?;
+        documents.find_copies(&texts)?;
         let copies_seconds = begin.elapsed().as_secs_f64();
         drop(texts);
         let mut sorted = Vec::new();
@@ -219,16 +223,17 @@ impl Space {
     }
 }
 
-/// All documents.
+/// A set of documents whose fingerprints are sorted, ready to be compared.
 #[derive(Debug)]
 pub struct Collection {
     budget: Budget,
     chunkings: Vec<Chunking>,
     documents: Documents,
     urls: Urls,
-    /// (fingerprint, document) by chunking, of all documents.
+    /// Sorted records of (fingerprint, document) for each chunking, including documents that do not count.
     chunks: Vec<Sorted<u64>>,
-    /// The documents that count, and those of them that are no copies.
+    /// Marks the documents that count. `central` marks those live documents that are not a copy of an earlier
+    /// document.
     live: Bits,
     central: Bits,
     space: Vec<Space>,
@@ -236,19 +241,19 @@ pub struct Collection {
 }
 
 impl Collection {
-    /// How documents were cut.
+    /// The ways in which documents were cut into chunks.
     #[must_use]
     pub fn chunkings(&self) -> &[Chunking] {
         &self.chunkings
     }
 
-    /// What files of fingerprints took: that of whole texts, and that of each chunking.
+    /// Statistics of each file of fingerprints: first that of whole texts, then that of each chunking.
     #[must_use]
     pub fn space(&self) -> &[Space] {
         &self.space
     }
 
-    /// What the names of documents take.
+    /// Sizes of the tables that map document numbers to URLs and hosts.
     #[must_use]
     pub fn maps(&self) -> Maps {
         Maps { url_bytes: self.urls.bytes(), host_bytes: self.documents.host_bytes() }
@@ -260,56 +265,57 @@ impl Collection {
         self.copies_seconds
     }
 
-    /// The URL of a document.
+    /// Reads the URL of a document.
     ///
     /// # Errors
-    /// When a temporary file fails.
+    /// If the temporary file of URLs cannot be read.
     pub fn url(&self, document: u32) -> Result<String, OverlapError> {
         self.urls.get(document)
     }
 
-    /// Documents by the number of their exact copies.
+    /// Histogram of documents by their number of exact copies alone.
     #[must_use]
     pub fn exact(&self) -> Replication {
-        Tally::new(&self.documents).finish()
+        ReplicationCounter::new(&self.documents).finish()
     }
 
-    /// Every document that is an exact copy, after the central one that it is a copy of.
+    /// Pairs of a central document and an exact copy of it, ordered by the copy.
     pub fn copies(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
         let both = self.documents.live().map(|document| (self.documents.central(document), document));
         both.filter(|(central, document)| central != document)
     }
 
-    /// Pairs documents by a chunking, and hands each pair over, ascending.
+    /// Finds all pairs of central documents that share enough chunks of a chunking. Passes each pair to
+    /// `each`, in ascending order.
     ///
     /// # Errors
-    /// When the budget does not suffice, a temporary file fails, or `each` does.
+    /// If the budget is too small, a temporary file fails, or `each` returns an error.
     pub fn overlap(
         &self,
         chunking: usize,
         way: Way,
         mut each: impl FnMut(Found) -> io::Result<()>,
     ) -> Result<Outcome, OverlapError> {
-        let source = Source { sorted: &self.chunks[chunking], counts: Some(&self.central) };
-        let mut tally = Tally::new(&self.documents);
+        let source = Source { sorted: &self.chunks[chunking], included: Some(&self.central) };
+        let mut counter = ReplicationCounter::new(&self.documents);
         let mut digest = 0_u64;
-        let least = self.chunkings[chunking].shared;
-        let work = pairing::pairs(way, source, least, &self.budget, &mut |a, b, shared| {
-            tally.add(a, b);
+        let min_shared = self.chunkings[chunking].shared;
+        let work = pairing::pairs(way, source, min_shared, &self.budget, &mut |a, b, shared| {
+            counter.add(a, b);
             for number in [a, b, shared] {
                 digest = (digest.rotate_left(23) ^ u64::from(number)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
             }
             let of = (self.documents.chunks(chunking, a), self.documents.chunks(chunking, b));
             each(Found { a, b, shared, of }).map_err(OverlapError::Output)
         })?;
-        Ok(Outcome { replication: tally.finish(), work, digest })
+        Ok(Outcome { replication: counter.finish(), work, digest })
     }
 
-    /// Pairs hosts by a chunking: those that share at least as many chunks as two documents must, the greatest shares first. Also what
-    /// it took.
+    /// Finds pairs of hosts that share as many chunks as two documents must share. Returns at most `most`
+    /// pairs with the greatest shares, the greatest first, and statistics of the pairing.
     ///
     /// # Errors
-    /// When the budget does not suffice, or a temporary file fails.
+    /// If the budget is too small, or a temporary file fails.
     pub fn mirrors(
         &self,
         chunking: usize,
@@ -317,24 +323,28 @@ impl Collection {
         most: usize,
     ) -> Result<(Vec<Mirror>, Work), OverlapError> {
         let chunks = &self.chunks[chunking];
-        let (sorted, sizes) = servers::fingerprints(&self.documents, &self.live, chunks, &self.budget)?;
-        let source = Source { sorted: &sorted, counts: None };
-        let mut greatest = Greatest::new(most);
-        let least = self.chunkings[chunking].shared;
-        let work = pairing::pairs(way, source, least, &self.budget, &mut |a, b, shared| {
-            greatest.add(a, b, shared, &sizes);
+        let HostFingerprints { sorted, sizes } =
+            servers::fingerprints(&self.documents, &self.live, chunks, &self.budget)?;
+        let source = Source { sorted: &sorted, included: None };
+        let mut top = TopMirrors::new(most);
+        let min_shared = self.chunkings[chunking].shared;
+        let work = pairing::pairs(way, source, min_shared, &self.budget, &mut |a, b, shared| {
+            top.add(a, b, shared, &sizes);
             Ok(())
         })?;
-        Ok((greatest.finish(&self.documents, &sizes), work))
+        Ok((top.finish(&self.documents, &sizes), work))
     }
 
-    /// The documents whose exact copies are on most hosts, those first; none whose copies are all on one.
+    /// The `most` documents whose exact copies are on the most hosts, in descending order. Leaves out
+    /// documents whose copies are all on one host.
     ///
     /// # Errors
-    /// The same.
+    /// If the budget is too small, or a temporary file fails.
     pub fn most_replicated(&self, most: usize) -> Result<Vec<Replicated>, OverlapError> {
         let found = servers::most_replicated(&self.documents, most, &self.budget)?;
-        let replicated = |(hosts, pages, document)| Ok(Replicated { url: self.url(document)?, pages, hosts });
+        let replicated = |ReplicatedCentral { hosts, copies, document }| {
+            Ok(Replicated { url: self.url(document)?, pages: copies, hosts })
+        };
         found.into_iter().map(replicated).collect()
     }
 }

@@ -1,4 +1,4 @@
-//! What is kept of every document in memory: some numbers each, as the paper assumes.
+//! What memory holds about every document: a few numbers each, as the paper assumes.
 
 use std::collections::HashMap;
 
@@ -7,24 +7,24 @@ use crate::budget::Claim;
 use crate::sorted::Sorted;
 use crate::{Budget, OverlapError};
 
-/// The host of what is no page.
-const NONE: u32 = u32::MAX;
+/// Host number of a document that records the removal of a page.
+const NO_HOST: u32 = u32::MAX;
 
-/// Bytes of a host beside its name, in a map and a list.
+/// Bytes that a host takes in a map and a list, without its name.
 const HOST_BYTES: u64 = 80;
 
-/// Documents by number.
+/// The attributes of all documents, in columns that are indexed by document number.
 #[derive(Debug)]
 pub(crate) struct Documents {
     hosts: Vec<u32>,
     bytes: Vec<u32>,
-    /// How many distinct fingerprints there are, by chunking.
+    /// For each chunking, the number of distinct fingerprints of each document.
     chunks: Vec<Vec<u32>>,
-    /// The document with the smallest number that is an exact copy, or itself.
+    /// For each document, the exact copy of it with the smallest number, or the document itself.
     central: Vec<u32>,
-    /// Of a central one, the documents that are exact copies, itself included.
+    /// For each central document, the number of its exact copies, itself included.
     copies: Vec<u32>,
-    /// Whether it is the version of its page that counts.
+    /// Whether a document counts: it is not a removal, and no later version of its page replaces it.
     live: Bits,
     host_numbers: HashMap<Box<str>, u32>,
     host_names: Vec<Box<str>>,
@@ -34,7 +34,7 @@ pub(crate) struct Documents {
 }
 
 impl Documents {
-    /// None yet.
+    /// Creates an empty table for `chunkings` chunkings.
     pub(crate) fn new(budget: &Budget, chunkings: usize) -> Result<Self, OverlapError> {
         Ok(Self {
             hosts: Vec::new(),
@@ -51,13 +51,14 @@ impl Documents {
         })
     }
 
-    /// Bytes of a document: four columns and one for each chunking, the end of its URL, its place in a group of documents that share a
-    /// fingerprint, and what is counted of it.
+    /// Bytes that a document takes. These are four columns, a column per chunking, the end of its URL, its
+    /// place in a group of documents with a common fingerprint, and its tallies.
     fn document_bytes(&self) -> u64 {
         4 * (4 + self.chunks.len() as u64) + 8 + 4 + 8
     }
 
-    /// Takes the next one: its host, its bytes, and its fingerprints by chunking.
+    /// Adds a document and returns its number. `chunks` has its number of distinct fingerprints for each
+    /// chunking.
     pub(crate) fn push(&mut self, host: &str, bytes: u64, chunks: &[u32]) -> Result<u32, OverlapError> {
         let number = match self.host_numbers.get(host) {
             Some(number) => *number,
@@ -69,19 +70,19 @@ impl Documents {
                 number
             }
         };
-        self.push_column(number, bytes, chunks)
+        self.push_row(number, bytes, chunks)
     }
 
-    /// Takes what is no page.
-    pub(crate) fn push_none(&mut self) -> Result<u32, OverlapError> {
-        self.push_column(NONE, 0, &[])
+    /// Adds a document that records the removal of a page.
+    pub(crate) fn push_removal(&mut self) -> Result<u32, OverlapError> {
+        self.push_row(NO_HOST, 0, &[])
     }
 
-    fn push_column(&mut self, host: u32, bytes: u64, chunks: &[u32]) -> Result<u32, OverlapError> {
-        let number = u32::try_from(self.hosts.len()).ok().filter(|number| *number < NONE);
+    fn push_row(&mut self, host: u32, bytes: u64, chunks: &[u32]) -> Result<u32, OverlapError> {
+        let number = u32::try_from(self.hosts.len()).ok().filter(|number| *number < NO_HOST);
         let number = number.ok_or(OverlapError::TooMany)?;
         if self.hosts.len() == self.capacity {
-            // By a quarter, and no column grows otherwise.
+            // Columns grow by a quarter here and nowhere else, so the claim covers their capacity.
             let more = (self.capacity / 4).max(64);
             self.claim.grow(more as u64 * self.document_bytes(), "documents")?;
             self.capacity += more;
@@ -100,10 +101,11 @@ impl Documents {
         Ok(number)
     }
 
-    /// Finds the versions that count: of each URL, if `versions` has (URL, document), the last one.
-    pub(crate) fn settle_versions(&mut self, versions: Option<&Sorted<u128>>) -> Result<(), OverlapError> {
+    /// Selects the documents that count. With `versions`, the sorted records of (URL hash, document), only
+    /// the last document of each URL counts.
+    pub(crate) fn select_live(&mut self, versions: Option<&Sorted<u128>>) -> Result<(), OverlapError> {
         self.live = Bits::new(self.len());
-        let pages = self.hosts.iter().enumerate().filter(|(_, host)| **host != NONE);
+        let pages = self.hosts.iter().enumerate().filter(|(_, host)| **host != NO_HOST);
         pages.for_each(|(at, _)| self.live.set(at));
         let Some(versions) = versions else { return Ok(()) };
         let mut scan = versions.scan()?;
@@ -116,8 +118,9 @@ impl Documents {
         Ok(())
     }
 
-    /// Finds the central documents: of all that have an equal text, by (text, document), the one with the smallest number.
-    pub(crate) fn settle_copies(&mut self, texts: &Sorted<u128>) -> Result<(), OverlapError> {
+    /// Finds the central documents from the sorted records of (text, document). The central document of an
+    /// equal text is the live document with the smallest number.
+    pub(crate) fn find_copies(&mut self, texts: &Sorted<u128>) -> Result<(), OverlapError> {
         let mut scan = texts.scan()?;
         let mut central: Option<u128> = None;
         while let Some(text) = scan.next()? {
@@ -136,12 +139,12 @@ impl Documents {
         Ok(())
     }
 
-    /// Documents, whether they count or not.
+    /// Number of documents, including those that do not count.
     pub(crate) fn len(&self) -> usize {
         self.hosts.len()
     }
 
-    /// Those that count.
+    /// Numbers of the documents that count.
     pub(crate) fn live(&self) -> impl Iterator<Item = u32> + '_ {
         (0..self.len() as u32).filter(|document| self.is_live(*document))
     }
@@ -154,7 +157,7 @@ impl Documents {
         self.central[document as usize]
     }
 
-    /// How many copies a central document has, itself included.
+    /// Number of exact copies of a central document, itself included.
     pub(crate) fn copies(&self, central: u32) -> u32 {
         self.copies[central as usize]
     }
@@ -167,12 +170,12 @@ impl Documents {
         self.hosts[document as usize]
     }
 
-    /// How many hosts there are.
+    /// Number of distinct hosts.
     pub(crate) fn hosts(&self) -> usize {
         self.host_names.len()
     }
 
-    /// Bytes of the names of hosts, and of the number that each document has of its host.
+    /// Bytes of the names of all hosts, and of the host numbers of all documents.
     pub(crate) fn host_bytes(&self) -> u64 {
         let names: usize = self.host_names.iter().map(|name| name.len()).sum();
         names as u64 + 4 * self.hosts.len() as u64
@@ -182,7 +185,7 @@ impl Documents {
         &self.host_names[host as usize]
     }
 
-    /// How many distinct fingerprints a document has.
+    /// Number of distinct fingerprints of a document.
     pub(crate) fn chunks(&self, chunking: usize, document: u32) -> u32 {
         self.chunks[chunking][document as usize]
     }

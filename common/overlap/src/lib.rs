@@ -1,22 +1,25 @@
-//! The overlap of all pairs of documents, in bounded memory: how many chunks of lines each two share, where they share enough.
+//! Finds all pairs of documents that share enough chunks of lines, in bounded memory and disk space.
 //!
-//! Shivakumar and Garcia-Molina, *Finding near-replicas of documents on the Web*, WebDB 1998, section 2. [`Builder`] takes documents and writes a
-//! file of (fingerprint, document) for every [`Chunking`], and one of whole texts. Exact copies go to the document with the smallest
-//! number, the *central* one, and leave the files of chunks. What is left is paired in one of two [`Way`]s, which give the same pairs in
-//! the same order:
+//! The method is section 2 of Shivakumar and Garcia-Molina, *Finding near-replicas of documents on the Web*,
+//! WebDB 1998. [`Builder`] collects documents. For every [`Chunking`] it writes a file of (fingerprint,
+//! document) records, and one such file for whole texts. Exact copies are represented by the document with
+//! the smallest number, the *central* document. The pairing then ignores all other copies. One of two
+//! [`Way`]s finds the pairs of central documents. Both produce the same pairs in the same order.
 //!
 //! | module | what it does |
 //! |---|---|
-//! | `by_sort` | writes every pair that shares a fingerprint, once for each, sorts that, and counts |
-//! | `coarse` | counts pairs in buckets of a hash, and then exactly those of which all buckets are full; `pilot` chooses how many there are |
-//! | `documents`, `urls` | what is kept of a document |
-//! | `servers` | the same of hosts, a host being all its documents |
-//! | `replication` | how many replicas documents have, and what would be saved without them |
-//! | `sorter`, `sorted`, `spill` | sorting on disk |
-//! | `budget` | the limits of memory and disk |
+//! | `by_sort` | writes a pair once for every fingerprint that it shares, sorts the pairs, and counts equal pairs |
+//! | `coarse` | counts pairs by hash bucket, then counts exactly the pairs whose buckets are all heavy |
+//! | `pilot` | chooses the number of counters and hash functions for `coarse` |
+//! | `documents`, `urls` | store the attributes of documents |
+//! | `servers` | compares hosts, where a host is the union of its documents |
+//! | `replication` | counts the replicas of each document, and what a crawler saves without them |
+//! | `sorter`, `sorted`, `spill` | sort on disk |
+//! | `budget` | limits memory and disk space |
 //!
-//! Invariants: no way takes more than the budget of memory or disk; where it does not suffice, it says so. Everything on disk is in files
-//! without a name, which end with the process however that ends.
+//! Invariants: no method exceeds the budget of memory or disk space. If the budget is too small, the method
+//! returns an error. Temporary files have no name, so the operating system deletes them when the process ends
+//! in any way.
 #![forbid(unsafe_code)]
 
 mod bits;
@@ -49,54 +52,55 @@ pub use way::{Parameters, Way, Work};
 
 use std::path::PathBuf;
 
-/// How documents are cut into chunks, and how many of them two must share.
+/// How documents are cut into chunks, and how many chunks two documents must share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
 pub struct Chunking {
-    /// Lines of a chunk.
+    /// Number of lines in a chunk.
     pub lines: u32,
-    /// T, the least number of shared chunks, 1 to 255.
+    /// Minimum number of shared chunks, 1 to 255 (T in the paper).
     pub shared: u8,
 }
 
-/// Counting failed.
+/// Why documents could not be added or compared.
 #[derive(Debug, thiserror::Error)]
 pub enum OverlapError {
-    /// The budget of memory does not suffice.
-    #[error("{what} takes {needed} bytes of memory, and {free} of {limit} are free")]
+    /// The memory budget is too small.
+    #[error("{needed} bytes of memory are needed for {what}, but only {free} of {limit} bytes are free")]
     Memory {
-        /// What needs it.
+        /// What the memory is for.
         what: &'static str,
-        /// Bytes it needs.
+        /// Bytes that are needed.
         needed: u64,
-        /// Bytes there are.
+        /// Bytes that are free.
         free: u64,
-        /// The budget.
+        /// The memory budget in bytes.
         limit: u64,
     },
-    /// The budget of disk does not suffice.
+    /// The disk budget is too small.
     #[error(
-        "more than {limit} bytes of temporary files would be in {dir}: more disk is needed; sorting takes more of it than \
-         coarse counting", dir = dir.display()
+        "the temporary files in {dir} would exceed the limit of {limit} bytes; raise the limit or count \
+         coarsely, which takes less disk than sorting",
+        dir = dir.display()
     )]
     Disk {
-        /// Where the files are.
+        /// The directory of the temporary files.
         dir: PathBuf,
-        /// The budget.
+        /// The disk budget in bytes.
         limit: u64,
     },
-    /// A temporary file failed.
-    #[error("a temporary file in {dir} failed", dir = dir.display())]
+    /// A temporary file cannot be created, written, or read.
+    #[error("cannot create, write or read a temporary file in {dir}", dir = dir.display())]
     File {
-        /// Where it is.
+        /// The directory of the temporary files.
         dir: PathBuf,
-        /// The reason.
+        /// The error of the operating system.
         #[source]
         source: std::io::Error,
     },
-    /// Documents are numbered by 32 bits.
-    #[error("there are more documents than 2^32 - 1")]
+    /// Document numbers have 32 bits, and there are more documents than that.
+    #[error("there are more than 2^32 - 1 documents, and each needs a number of 32 bits")]
     TooMany,
-    /// What was found could not be handed over.
-    #[error("the pairs cannot be written")]
+    /// The caller's function that receives the pairs failed.
+    #[error("cannot write the pairs")]
     Output(#[source] std::io::Error),
 }

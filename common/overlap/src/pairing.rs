@@ -1,25 +1,26 @@
-//! Pairs documents in one way or the other, and measures it.
+//! Runs one of the two pairing methods and measures time, memory, and disk space.
 
 use std::time::Instant;
 
 use crate::source::Source;
-use crate::way::{Each, Way, Work};
+use crate::way::{PairSink, Way, Work};
 use crate::{Budget, OverlapError, by_sort, coarse};
 
-/// Hands over the pairs that share at least so many, ascending by the smaller number and the greater one.
+/// Passes each pair that shares at least `min_shared` fingerprints to `sink`. Pairs ascend by the smaller
+/// number, then by the greater number.
 pub(crate) fn pairs(
     way: Way,
     source: Source<'_>,
-    least: u8,
+    min_shared: u8,
     budget: &Budget,
-    each: &mut Each<'_>,
+    sink: &mut PairSink<'_>,
 ) -> Result<Work, OverlapError> {
     let begin = Instant::now();
     let _ = budget.peaks();
-    let least = least.max(1);
+    let min_shared = min_shared.max(1);
     let work = match way {
-        Way::Sort => Work { scans: 1, ..by_sort::pairs(source, least, budget, each)? },
-        Way::Coarse(parameters) => coarse::pairs(source, least, parameters, budget, each)?,
+        Way::Sort => Work { scans: 1, ..by_sort::pairs(source, min_shared, budget, sink)? },
+        Way::Coarse(parameters) => coarse::pairs(source, min_shared, parameters, budget, sink)?,
     };
     let (memory_bytes, disk_bytes) = budget.peaks();
     Ok(Work { seconds: begin.elapsed().as_secs_f64(), memory_bytes, disk_bytes, ..work })

@@ -1,8 +1,8 @@
-//! What is sorted: numbers of a fixed length.
+//! Fixed-length records that `Sorter` can sort and write to disk.
 
-/// A number of a fixed length.
+/// An unsigned integer with a fixed length in a file.
 pub(crate) trait Record: Copy + Ord {
-    /// Its bytes in a file.
+    /// Length of the record in a file, in bytes.
     const BYTES: usize;
     fn write(self, out: &mut Vec<u8>);
     fn read(bytes: &[u8]) -> Self;

@@ -1,27 +1,28 @@
-//! The exact count of candidates.
+//! Counts candidate pairs exactly.
 
 use crate::budget::Claim;
 use crate::{Budget, OverlapError};
 
-/// Bytes for a candidate: itself, its count, and at most four slots of the table that finds it.
+/// Bytes for a candidate: the pair, its count, and at most four slots of the hash table.
 pub(crate) const CANDIDATE_BYTES: u64 = 8 + 4 + 4 * 4;
 
-/// Candidates with their counts, found by hash.
+/// Candidate pairs with their counts, in a hash table.
 #[derive(Debug)]
 pub(crate) struct Recount {
-    /// Ascending.
+    /// Candidate pairs in ascending order.
     pairs: Vec<u64>,
     counts: Vec<u32>,
-    /// The number of a candidate plus one; 0 where there is none. More than half of them are free.
+    /// Slots of an open-addressed hash table. A slot holds the index of a candidate plus one, or 0 if it is
+    /// free. At least half of the slots are free.
     slots: Vec<u32>,
     shift: u32,
     _claim: Claim,
 }
 
 impl Recount {
-    /// Takes candidates, each once and ascending, of fewer than 2^31.
+    /// Creates the table. `pairs` must be distinct, ascending, and fewer than 2^31.
     pub(crate) fn new(pairs: Vec<u64>, budget: &Budget) -> Result<Self, OverlapError> {
-        let claim = budget.claim(pairs.len() as u64 * CANDIDATE_BYTES, "the candidates")?;
+        let claim = budget.claim(pairs.len() as u64 * CANDIDATE_BYTES, "candidate pairs")?;
         let slots = (2 * pairs.len()).next_power_of_two().max(2);
         let shift = 64 - slots.trailing_zeros();
         let mut recount =
@@ -33,7 +34,7 @@ impl Recount {
         Ok(recount)
     }
 
-    /// Where a candidate is, or would be.
+    /// Finds the slot of a candidate, or the free slot where it would go.
     #[inline]
     fn slot(&self, pair: u64) -> usize {
         let mixed = pair.wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -47,7 +48,7 @@ impl Recount {
         }
     }
 
-    /// Counts an occurrence, if it is one of a candidate.
+    /// Counts an occurrence of `pair` if the pair is a candidate.
     #[inline]
     pub(crate) fn add(&mut self, pair: u64) {
         let number = self.slots[self.slot(pair)];
@@ -56,7 +57,7 @@ impl Recount {
         }
     }
 
-    /// The candidates in order, with their counts.
+    /// Candidates in ascending order, with their counts.
     pub(crate) fn counted(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
         self.pairs.iter().copied().zip(self.counts.iter().copied())
     }

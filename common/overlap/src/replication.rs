@@ -1,67 +1,69 @@
-//! How many replicas documents have, and what would be saved without them.
+//! Counts the replicas of each document, and what a crawler saves if it skips replicas.
 //!
-//! A replica of a document is itself, its exact copies, and each document that shares enough with one of these. What is saved is all that a
-//! crawler would leave out that visits documents in order and leaves out those that are replicas of one that it has visited: so
-//! each that is left out has a replica that is kept.
+//! The replicas of a document are the document itself, its exact copies, and every document that shares
+//! enough with one of these. The savings assume a crawler that visits documents in order of their numbers.
+//! The crawler skips a document if it has visited a replica of that document before. So every skipped
+//! document has a replica that the crawler keeps.
 
 use serde::Serialize;
 
 use crate::bits::Bits;
 use crate::documents::Documents;
 
-/// Where the bands of numbers of replicas begin.
+/// Smallest number of replicas in each band of the histogram.
 const BANDS: [u64; 6] = [1, 2, 3, 10, 100, 1_000];
 
-/// Documents by how many replicas they have.
+/// Statistics of documents by their number of replicas.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Replication {
-    /// Documents, and bytes of them.
+    /// Number of documents that count.
     pub pages: u64,
-    /// See `pages`.
+    /// Total size of these documents in bytes.
     pub bytes: u64,
-    /// Documents that have a replica beside themselves.
+    /// Number of documents that have a replica other than themselves.
     pub replicated: u64,
-    /// The histogram.
+    /// Histogram of documents by their number of replicas.
     pub replicas: Vec<Band>,
-    /// What need not be visited.
+    /// Number of documents that a crawler can skip.
     pub saved_pages: u64,
-    /// Bytes of that.
+    /// Total size of the documents that a crawler can skip, in bytes.
     pub saved_bytes: u64,
 }
 
-/// A band of the histogram.
+/// One band of the histogram of replicas.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Band {
-    /// The fewest replicas, the document itself included.
+    /// Minimum number of replicas in this band, the document itself included.
     pub from: u64,
-    /// The most; none in the last band.
+    /// Maximum number of replicas in this band. `None` for the last band.
     pub to: Option<u64>,
-    /// Documents.
+    /// Number of documents in this band.
     pub pages: u64,
 }
 
-/// Takes pairs of central documents in order.
-pub(crate) struct Tally<'d> {
+/// Computes [`Replication`] from the pairs of central documents, which must come in ascending order.
+pub(crate) struct ReplicationCounter<'d> {
     documents: &'d Documents,
-    /// Of a central document, those that share enough with it, their copies included.
+    /// For each central document, the number of documents that share enough with it, including their copies.
     near: Vec<u32>,
-    left_out: Bits,
+    skipped: Bits,
 }
 
-impl<'d> Tally<'d> {
+impl<'d> ReplicationCounter<'d> {
     pub(crate) fn new(documents: &'d Documents) -> Self {
-        let (near, left_out) = (vec![0; documents.len()], Bits::new(documents.len()));
-        Self { documents, near, left_out }
+        let (near, skipped) = (vec![0; documents.len()], Bits::new(documents.len()));
+        Self { documents, near, skipped }
     }
 
-    /// Takes a pair. Its smaller number is no less than that of the pair before, so whether that document is visited is known.
+    /// Adds a pair. `a` must not be smaller than in the previous call. Then all pairs that could make a
+    /// crawler skip `a` have been added before.
     pub(crate) fn add(&mut self, a: u32, b: u32) {
         for (one, other) in [(a, b), (b, a)] {
             let near = &mut self.near[one as usize];
             *near = near.saturating_add(self.documents.copies(other));
         }
-        if !self.left_out.get(a as usize) {
-            self.left_out.set(b as usize);
+        if !self.skipped.get(a as usize) {
+            self.skipped.set(b as usize);
         }
     }
 
@@ -77,7 +79,7 @@ impl<'d> Tally<'d> {
             let central = self.documents.central(document);
             let replicas = u64::from(self.documents.copies(central)) + u64::from(self.near[central as usize]);
             let bytes = self.documents.bytes(document);
-            let is_saved = central != document || self.left_out.get(document as usize);
+            let is_saved = central != document || self.skipped.get(document as usize);
             all.pages += 1;
             all.bytes += bytes;
             all.replicated += u64::from(replicas > 1);

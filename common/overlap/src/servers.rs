@@ -1,6 +1,7 @@
-//! Hosts: which share their documents, and which documents are on many of them.
+//! Compares hosts: finds hosts with similar content, and documents that are replicated on many hosts.
 //!
-//! A host is the union of its documents, exact copies of others included, so its fingerprints are theirs.
+//! The fingerprints of a host are the union of the fingerprints of its documents. Exact copies of documents
+//! on other hosts are included.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -11,47 +12,55 @@ use crate::bits::Bits;
 use crate::documents::Documents;
 use crate::sorted::Sorted;
 use crate::sorter::Sorter;
-use crate::source::{Source, pair, parted};
+use crate::source::{Source, pair, unpack_pair};
 use crate::{Budget, OverlapError};
 
 /// Two hosts that share chunks.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Mirror {
-    /// One host.
+    /// Name of the first host.
     pub a: String,
-    /// The other.
+    /// Name of the second host.
     pub b: String,
-    /// Distinct chunks that both have.
+    /// Number of distinct chunks that both hosts contain.
     pub shared: u64,
-    /// Distinct chunks of one.
+    /// Number of distinct chunks of host `a`.
     pub of_a: u64,
-    /// Those of the other.
+    /// Number of distinct chunks of host `b`.
     pub of_b: u64,
-    /// What is shared of the host that has fewer, from 0 to 1.
+    /// Shared chunks as a fraction of the chunks of the host that has fewer, from 0 to 1.
     pub share: f64,
 }
 
-/// A document with exact copies.
+/// A document with exact copies on several hosts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Replicated {
-    /// The URL of the central document.
+    /// URL of the central document.
     pub url: String,
-    /// Documents, the central one included.
+    /// Number of exact copies, the central document included.
     pub pages: u64,
-    /// Hosts that have one of them.
+    /// Number of hosts that have one of the copies.
     pub hosts: u64,
 }
 
-/// The fingerprints of hosts, each once: (fingerprint, host).
+/// The distinct fingerprints of all hosts.
+pub(crate) struct HostFingerprints {
+    /// Sorted records with a fingerprint number in the upper 32 bits and a host in the lower 32 bits.
+    pub(crate) sorted: Sorted<u64>,
+    /// Number of distinct fingerprints of each host.
+    pub(crate) sizes: Vec<u64>,
+}
+
+/// Computes the distinct fingerprints of every host.
 pub(crate) fn fingerprints(
     documents: &Documents,
     live: &Bits,
     chunks: &Sorted<u64>,
     budget: &Budget,
-) -> Result<(Sorted<u64>, Vec<u64>), OverlapError> {
+) -> Result<HostFingerprints, OverlapError> {
     let room = budget.free().saturating_sub(chunks.scan_bytes()) / 3;
     let mut sorter = Sorter::new(budget, room, false)?;
-    let mut groups = Source { sorted: chunks, counts: Some(live) }.groups()?;
+    let mut groups = Source { sorted: chunks, included: Some(live) }.groups()?;
     let mut fingerprint = 0_u32;
     let (mut hosts, mut sizes) = (Vec::new(), vec![0; documents.hosts()]);
     while let Some(group) = groups.next()? {
@@ -59,25 +68,27 @@ pub(crate) fn fingerprints(
         hosts.extend(group.iter().map(|document| documents.host(*document)));
         hosts.sort_unstable();
         hosts.dedup();
-        // Groups are numbered: which fingerprint it is makes no difference.
+        // The record only needs a number that is unique for each fingerprint, so the number of the group
+        // suffices.
         for host in &hosts {
             sizes[*host as usize] += 1;
             sorter.push(pair(fingerprint, *host))?;
         }
         fingerprint = fingerprint.wrapping_add(1);
     }
-    Ok((sorter.finish()?, sizes))
+    Ok(HostFingerprints { sorted: sorter.finish()?, sizes })
 }
 
-/// The mirrors with the greatest shares, of all that are taken.
+/// Keeps the mirrors with the greatest shares.
 #[derive(Debug)]
-pub(crate) struct Greatest {
+pub(crate) struct TopMirrors {
     most: usize,
-    /// The least share first: shared and of how much, and the pair.
+    /// At most `most` shares with their pairs of hosts. The least share is on top of the heap.
     kept: BinaryHeap<Reverse<(Share, Reverse<u64>)>>,
 }
 
-/// A share with what it is of, compared exactly; of equal ones the one of more is greater.
+/// A fraction `shared / of`, compared exactly. Of two equal fractions, the one with more shared chunks is
+/// greater.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Share {
     shared: u64,
@@ -98,7 +109,7 @@ impl PartialOrd for Share {
     }
 }
 
-impl Greatest {
+impl TopMirrors {
     pub(crate) fn new(most: usize) -> Self {
         Self { most, kept: BinaryHeap::new() }
     }
@@ -111,11 +122,11 @@ impl Greatest {
         }
     }
 
-    /// The greatest first.
+    /// The mirrors in descending order of their shares.
     pub(crate) fn finish(self, documents: &Documents, sizes: &[u64]) -> Vec<Mirror> {
         let sorted = self.kept.into_sorted_vec();
         let mirror = |(share, pair): (Share, Reverse<u64>)| {
-            let (a, b) = parted(pair.0);
+            let (a, b) = unpack_pair(pair.0);
             Mirror {
                 a: documents.host_name(a).to_owned(),
                 b: documents.host_name(b).to_owned(),
@@ -129,12 +140,23 @@ impl Greatest {
     }
 }
 
-/// The central documents that are on most hosts, of those on several: (hosts, copies, document), the greatest first.
+/// A central document with copies on several hosts.
+pub(crate) struct ReplicatedCentral {
+    /// Number of hosts that have a copy.
+    pub(crate) hosts: u64,
+    /// Number of exact copies, the central document included.
+    pub(crate) copies: u64,
+    /// Number of the central document.
+    pub(crate) document: u32,
+}
+
+/// The `most` central documents whose copies are on the most hosts, in descending order. Leaves out documents
+/// whose copies are all on one host.
 pub(crate) fn most_replicated(
     documents: &Documents,
     most: usize,
     budget: &Budget,
-) -> Result<Vec<(u64, u64, u32)>, OverlapError> {
+) -> Result<Vec<ReplicatedCentral>, OverlapError> {
     let mut sorter = Sorter::new(budget, budget.free() / 3, true)?;
     for document in documents.live() {
         let central = documents.central(document);
@@ -147,9 +169,9 @@ pub(crate) fn most_replicated(
     let mut head = scan.next()?;
     let mut kept = BinaryHeap::new();
     while let Some(first) = head {
-        let central = parted(first).0;
+        let central = unpack_pair(first).0;
         let mut hosts = 0;
-        while head.is_some_and(|next| parted(next).0 == central) {
+        while head.is_some_and(|next| unpack_pair(next).0 == central) {
             hosts += 1;
             head = scan.next()?;
         }
@@ -162,5 +184,7 @@ pub(crate) fn most_replicated(
         }
     }
     let sorted = kept.into_sorted_vec();
-    Ok(sorted.into_iter().map(|Reverse((hosts, copies, central))| (hosts, copies, central.0)).collect())
+    let replicated =
+        |Reverse((hosts, copies, Reverse(document)))| ReplicatedCentral { hosts, copies, document };
+    Ok(sorted.into_iter().map(replicated).collect())
 }

@@ -1,4 +1,5 @@
-//! Sorted records, in memory or in runs on disk that are merged while they are read. They can be scanned again and again.
+//! Sorted records, either in memory or in several sorted runs on disk. A scan merges the runs while it reads
+//! them. Records can be scanned any number of times.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -8,34 +9,34 @@ use crate::record::Record;
 use crate::spill::Spill;
 use crate::{Budget, OverlapError};
 
-/// Sorted records in a file.
+/// A sorted run of records in a temporary file.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Run {
-    /// Its first byte.
+    /// Offset of the first byte of the run.
     pub(crate) from: u64,
     pub(crate) records: u64,
 }
 
-/// All records.
+/// A sorted sequence of records that can be scanned repeatedly.
 #[derive(Debug)]
 pub(crate) struct Sorted<R> {
-    place: Place<R>,
+    store: RecordStore<R>,
     distinct: bool,
 }
 
 #[derive(Debug)]
-enum Place<R> {
-    Memory(Vec<R>, #[expect(dead_code, reason = "it holds the claim")] Claim),
+enum RecordStore<R> {
+    Memory(Vec<R>, #[expect(dead_code, reason = "holds the claim of the memory")] Claim),
     Runs { budget: Budget, spill: Option<Spill>, runs: Vec<Run>, piece: usize },
 }
 
 impl<R: Record> Sorted<R> {
-    /// Those of a buffer that is sorted.
+    /// Takes a sorted buffer, which stays in memory under `claim`.
     pub(crate) fn in_memory(records: Vec<R>, claim: Claim) -> Self {
-        Self { place: Place::Memory(records, claim), distinct: false }
+        Self { store: RecordStore::Memory(records, claim), distinct: false }
     }
 
-    /// Those of sorted runs, which are read in pieces of so many bytes.
+    /// Takes sorted runs in a file. A scan reads `piece` bytes of each run at a time.
     pub(crate) fn in_runs(
         budget: Budget,
         spill: Option<Spill>,
@@ -43,34 +44,35 @@ impl<R: Record> Sorted<R> {
         piece: usize,
         distinct: bool,
     ) -> Self {
-        Self { place: Place::Runs { budget, spill, runs, piece }, distinct }
+        Self { store: RecordStore::Runs { budget, spill, runs, piece }, distinct }
     }
 
-    /// How many there are; of runs, those included that are in several.
+    /// Number of records. For runs, this counts a record once for each run that contains it, even if
+    /// `distinct` is set.
     pub(crate) fn len(&self) -> u64 {
-        match &self.place {
-            Place::Memory(records, _) => records.len() as u64,
-            Place::Runs { runs, .. } => runs.iter().map(|run| run.records).sum(),
+        match &self.store {
+            RecordStore::Memory(records, _) => records.len() as u64,
+            RecordStore::Runs { runs, .. } => runs.iter().map(|run| run.records).sum(),
         }
     }
 
     /// Bytes of memory that a scan takes.
     pub(crate) fn scan_bytes(&self) -> u64 {
-        match &self.place {
-            Place::Memory(..) => 0,
-            Place::Runs { runs, piece, .. } => (runs.len() * piece) as u64,
+        match &self.store {
+            RecordStore::Memory(..) => 0,
+            RecordStore::Runs { runs, piece, .. } => (runs.len() * piece) as u64,
         }
     }
 
-    /// Begins to read all of them.
+    /// Starts a scan over all records.
     pub(crate) fn scan(&self) -> Result<Scan<'_, R>, OverlapError> {
-        Ok(match &self.place {
-            Place::Memory(records, _) => Scan::Memory(records.iter()),
-            Place::Runs { budget, spill, runs, piece } => {
-                let claim = budget.claim(self.scan_bytes(), "merging")?;
+        Ok(match &self.store {
+            RecordStore::Memory(records, _) => Scan::Memory(records.iter()),
+            RecordStore::Runs { budget, spill, runs, piece } => {
+                let claim = budget.claim(self.scan_bytes(), "merging sorted runs")?;
                 let merging = match spill {
-                    Some(spill) => Merging::new(spill, runs, *piece, self.distinct)?,
-                    None => Merging::empty(),
+                    Some(spill) => MergeScan::new(spill, runs, *piece, self.distinct)?,
+                    None => MergeScan::empty(),
                 };
                 Scan::Runs(merging, claim)
             }
@@ -78,14 +80,14 @@ impl<R: Record> Sorted<R> {
     }
 }
 
-/// Reads sorted records.
+/// Reads sorted records one by one.
 pub(crate) enum Scan<'s, R> {
     Memory(std::slice::Iter<'s, R>),
-    Runs(Merging<'s, R>, #[expect(dead_code, reason = "it holds the claim")] Claim),
+    Runs(MergeScan<'s, R>, #[expect(dead_code, reason = "holds the claim of the memory")] Claim),
 }
 
 impl<R: Record> Scan<'_, R> {
-    /// The next record; none at the end.
+    /// Reads the next record. `None` after the last record.
     #[inline]
     pub(crate) fn next(&mut self) -> Result<Option<R>, OverlapError> {
         match self {
@@ -94,7 +96,7 @@ impl<R: Record> Scan<'_, R> {
         }
     }
 
-    /// Hands over each record that is left, once, and how often it comes.
+    /// Passes each distinct remaining record to `each`, with the number of times that it occurs.
     pub(crate) fn counted(
         mut self,
         mut each: impl FnMut(R, u32) -> Result<(), OverlapError>,
@@ -112,7 +114,7 @@ impl<R: Record> Scan<'_, R> {
     }
 }
 
-/// Merges runs into one that is appended to a file.
+/// Merges several runs into one run that is appended to the file `into`.
 pub(crate) fn merge<R: Record>(
     from: &Spill,
     runs: &[Run],
@@ -120,7 +122,7 @@ pub(crate) fn merge<R: Record>(
     distinct: bool,
     into: &mut Spill,
 ) -> Result<Run, OverlapError> {
-    let mut merging = Merging::<R>::new(from, runs, piece, distinct)?;
+    let mut merging = MergeScan::<R>::new(from, runs, piece, distinct)?;
     let mut run = Run { from: into.len(), records: 0 };
     let mut written = Vec::with_capacity(piece);
     while let Some(record) = merging.next()? {
@@ -135,16 +137,16 @@ pub(crate) fn merge<R: Record>(
     Ok(run)
 }
 
-/// Several runs as one.
-pub(crate) struct Merging<'s, R> {
+/// Merges several runs while it reads them.
+pub(crate) struct MergeScan<'s, R> {
     readers: Vec<Reader<'s>>,
-    /// The next record of each run that has one.
+    /// The next record of each run that is not at its end, with the number of the run.
     heads: BinaryHeap<Reverse<(R, usize)>>,
     last: Option<R>,
     distinct: bool,
 }
 
-impl<'s, R: Record> Merging<'s, R> {
+impl<'s, R: Record> MergeScan<'s, R> {
     fn empty() -> Self {
         Self { readers: Vec::new(), heads: BinaryHeap::new(), last: None, distinct: false }
     }
@@ -166,7 +168,7 @@ impl<'s, R: Record> Merging<'s, R> {
         while let Some(mut head) = self.heads.peek_mut() {
             let Reverse((record, number)) = *head;
             match self.readers[number].next()? {
-                // The heap is mended once, when the head is let go.
+                // `PeekMut` restores the heap once, when `head` goes out of scope.
                 Some(next) => *head = Reverse((next, number)),
                 None => drop(std::collections::binary_heap::PeekMut::pop(head)),
             }
@@ -178,10 +180,10 @@ impl<'s, R: Record> Merging<'s, R> {
     }
 }
 
-/// Reads a run.
+/// Reads the records of one run in pieces.
 struct Reader<'s> {
     spill: &'s Spill,
-    /// The first byte that is not read yet, and the end of the run.
+    /// Offset of the first byte that is not read yet. `end` is the end of the run.
     next: u64,
     end: u64,
     piece: Vec<u8>,

@@ -1,4 +1,5 @@
-//! Sorts records that do not fit into memory: a buffer is sorted when it is full, and written as a run; runs are merged.
+//! Sorts records that do not fit into memory. When the buffer is full, the sorter sorts it and writes it to
+//! disk as a run. Finally, the sorter merges runs until one scan can read all of them.
 
 use std::ops::RangeInclusive;
 
@@ -8,33 +9,33 @@ use crate::sorted::{Run, Sorted, merge};
 use crate::spill::Spill;
 use crate::{Budget, OverlapError};
 
-/// Bytes of a piece of a run that is written or read at once, at least and at most.
+/// Minimum and maximum size, in bytes, of the piece of a run that one call reads or writes.
 const PIECE_BYTES: RangeInclusive<u64> = 1 << 10..=1 << 20;
 
-/// Bytes of a piece where there are so many of them in so many bytes.
+/// Size of a piece, in bytes, if `pieces` pieces share `bytes` bytes of memory.
 fn piece_bytes(bytes: u64, pieces: u64) -> u64 {
     (bytes / pieces).clamp(*PIECE_BYTES.start(), *PIECE_BYTES.end())
 }
 
-/// Takes records in any order.
+/// Collects records in any order and sorts them.
 #[derive(Debug)]
 pub(crate) struct Sorter<R> {
     budget: Budget,
-    /// Bytes of memory, the buffer included.
+    /// Bytes of memory that the sorter may use, including the buffer.
     bytes: u64,
     claim: Claim,
     buffer: Vec<R>,
     capacity: usize,
-    /// Whether equal records are one.
+    /// Whether to keep only one of several equal records.
     distinct: bool,
     spill: Option<Spill>,
     runs: Vec<Run>,
 }
 
 impl<R: Record> Sorter<R> {
-    /// None yet, in so many bytes of memory.
+    /// Creates an empty sorter that uses `bytes` bytes of memory, or the minimum for a merge if that is more.
     pub(crate) fn new(budget: &Budget, bytes: u64, distinct: bool) -> Result<Self, OverlapError> {
-        // A piece of a run is written from it, and two are merged into a third.
+        // The memory must hold a piece for writing a run, and three pieces for merging two runs into a third.
         let bytes = bytes.max(4 * PIECE_BYTES.start());
         let claim = budget.claim(bytes, "sorting")?;
         let capacity = (bytes - piece_bytes(bytes, 64)) as usize / size_of::<R>();
@@ -45,7 +46,7 @@ impl<R: Record> Sorter<R> {
     pub(crate) fn push(&mut self, record: R) -> Result<(), OverlapError> {
         if self.buffer.len() == self.capacity {
             self.sort();
-            // Room made by equal records is used before a run is written.
+            // Removing equal records may have freed enough room, so that no run needs to be written yet.
             if self.buffer.len() > self.capacity / 2 {
                 self.write_run()?;
             }
@@ -77,11 +78,12 @@ impl<R: Record> Sorter<R> {
         Ok(())
     }
 
-    /// All records in order. A scan of them takes no more memory than this sorter had.
+    /// Returns all records in order. A scan of the result takes no more memory than this sorter claimed.
     pub(crate) fn finish(mut self) -> Result<Sorted<R>, OverlapError> {
         self.sort();
         if self.runs.is_empty() {
-            // A copy of half the buffer, the rest of which was never touched, takes no more than was claimed.
+            // At most half of the buffer was ever touched. So the buffer and its copy together take no more
+            // memory than was claimed.
             if !self.distinct && self.buffer.len() <= self.capacity / 2 {
                 self.buffer = self.buffer.as_slice().into();
                 self.claim.shrink((self.buffer.len() * size_of::<R>()) as u64);
@@ -90,15 +92,15 @@ impl<R: Record> Sorter<R> {
         }
         self.write_run()?;
         self.buffer = Vec::new();
-        // One piece of each run, and one that is written.
+        // A merge needs a piece for each run that it reads, and a piece for the run that it writes.
         let most = (self.bytes / PIECE_BYTES.start() - 1) as usize;
         let piece = |runs: usize| piece_bytes(self.bytes, runs as u64 + 1) as usize / R::BYTES * R::BYTES;
         let (mut runs, mut spill) = (self.runs, self.spill);
         while runs.len() > most {
             let Some(from) = spill.take() else { break };
             let (mut into, mut merged) = (Spill::new(&self.budget)?, Vec::new());
-            for some in runs.chunks(most) {
-                merged.push(merge::<R>(&from, some, piece(some.len()), self.distinct, &mut into)?);
+            for group in runs.chunks(most) {
+                merged.push(merge::<R>(&from, group, piece(group.len()), self.distinct, &mut into)?);
             }
             (runs, spill) = (merged, Some(into));
         }

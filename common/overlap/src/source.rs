@@ -1,37 +1,39 @@
-//! Sorted (fingerprint, document) as groups of documents that share a fingerprint, and these as pairs.
+//! Reads sorted records of (fingerprint, document) as groups of documents that share a fingerprint, and as
+//! pairs of such documents.
 
 use crate::OverlapError;
 use crate::bits::Bits;
 use crate::sorted::{Scan, Sorted};
 
-/// A pair of documents as one number: the smaller number above the greater one.
+/// Packs a pair of documents into one number, with the smaller number in the upper 32 bits.
 pub(crate) fn pair(a: u32, b: u32) -> u64 {
     u64::from(a) << 32 | u64::from(b)
 }
 
-/// The smaller number of a pair, and the greater one.
-pub(crate) fn parted(pair: u64) -> (u32, u32) {
+/// Unpacks a pair: the smaller number and the greater number.
+pub(crate) fn unpack_pair(pair: u64) -> (u32, u32) {
     ((pair >> 32) as u32, pair as u32)
 }
 
-/// What is paired.
+/// The records to pair, and the documents that take part.
 #[derive(Clone, Copy)]
 pub(crate) struct Source<'s> {
-    /// The fingerprint above the document, each once.
+    /// Distinct records, with the fingerprint in the upper 32 bits and the document in the lower 32 bits.
     pub(crate) sorted: &'s Sorted<u64>,
-    /// The documents that count; all where there is none.
-    pub(crate) counts: Option<&'s Bits>,
+    /// The documents that take part. `None` if all documents take part.
+    pub(crate) included: Option<&'s Bits>,
 }
 
 impl<'s> Source<'s> {
-    /// Begins to read all groups.
+    /// Starts a scan over all groups.
     pub(crate) fn groups(self) -> Result<Groups<'s>, OverlapError> {
         let mut scan = self.sorted.scan()?;
         let head = scan.next()?;
-        Ok(Groups { scan, head, counts: self.counts, documents: Vec::new() })
+        Ok(Groups { scan, head, included: self.included, documents: Vec::new() })
     }
 
-    /// Calls `each` for every pair that shares a fingerprint, once for each that it shares.
+    /// Passes every pair of documents with a common fingerprint to `each`, once for each fingerprint that the
+    /// pair shares.
     pub(crate) fn pairs(
         self,
         mut each: impl FnMut(u64) -> Result<(), OverlapError>,
@@ -48,23 +50,24 @@ impl<'s> Source<'s> {
     }
 }
 
-/// Reads groups.
+/// Reads the groups one by one.
 pub(crate) struct Groups<'s> {
     scan: Scan<'s, u64>,
     head: Option<u64>,
-    counts: Option<&'s Bits>,
+    included: Option<&'s Bits>,
     documents: Vec<u32>,
 }
 
 impl Groups<'_> {
-    /// The documents of the next fingerprint, ascending; there may be fewer than two.
+    /// Reads the documents of the next fingerprint, in ascending order. A group can have fewer than two
+    /// documents.
     pub(crate) fn next(&mut self) -> Result<Option<&[u32]>, OverlapError> {
         let Some(first) = self.head else { return Ok(None) };
         self.documents.clear();
         let mut head = Some(first);
         while let Some(record) = head.filter(|record| record >> 32 == first >> 32) {
             let document = record as u32;
-            if self.counts.is_none_or(|counts| counts.get(document as usize)) {
+            if self.included.is_none_or(|included| included.get(document as usize)) {
                 self.documents.push(document);
             }
             head = self.scan.next()?;

@@ -1,4 +1,4 @@
-//! Both ways against a comparison of every pair, in memory and on disk.
+//! Checks both pairing methods against a comparison of every pair, in memory and on disk.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A version of a page, or its end.
+/// A version of a page. `lines` is `None` for the removal of the page.
 #[derive(Debug, Clone)]
 struct Page {
     url: String,
@@ -29,7 +29,8 @@ impl Page {
     }
 }
 
-/// Families that drift apart, with copies, new versions, deaths, and a menu that all pages of a host share.
+/// Generates families of pages that drift apart, with copies, new versions, removals, and a menu that pages
+/// of a host share.
 fn pages(seed: u64, count: usize) -> Vec<Page> {
     let mut random = Random::new(seed);
     let mut families: Vec<Vec<u64>> =
@@ -70,7 +71,7 @@ fn collection(budget: &Budget, chunkings: &[Chunking], pages: &[Page], every: bo
     builder.finish().unwrap()
 }
 
-/// Every pair by a comparison of sets.
+/// A reference implementation that compares the sets of every pair.
 struct Slow<'p> {
     live: Vec<(u32, &'p Page)>,
     central: BTreeMap<u32, u32>,
@@ -123,7 +124,7 @@ impl<'p> Slow<'p> {
         pairs
     }
 
-    /// Replicas by document, and what a crawler need not visit.
+    /// The number of replicas of each document, and the documents that a crawler can skip.
     fn replicas(&self, pairs: &[Found]) -> (BTreeMap<u32, u64>, BTreeSet<u32>) {
         let near = |a: u32, b: u32| {
             let (a, b) = (self.central[&a], self.central[&b]);
@@ -188,14 +189,14 @@ fn is_empty(dir: &Path) -> bool {
     std::fs::read_dir(dir).unwrap().next().is_none()
 }
 
-/// Where a test's budget is enough for its documents, and for nothing else.
+/// A memory budget that holds the documents of a test and little else.
 const SMALL: u64 = 96 << 10;
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
     #[test]
-    fn both_ways_find_the_pairs_of_a_comparison_of_all(
+    fn both_methods_find_the_same_pairs_as_comparing_every_pair(
         seed in any::<u64>(), memory in prop::sample::select(vec![SMALL, 16 << 20]), every in any::<bool>(),
         (lines, shared) in (1..5_u32, 1..9_u8), (counters_log2, functions) in (6..18_u32, 1..5_u32),
     ) {
@@ -205,7 +206,8 @@ proptest! {
         let pages = pages(seed, 120);
         let collection = collection(&budget, &chunkings, &pages, every);
         let slow = Slow::new(&pages, every);
-        let copies: Vec<_> = slow.central.iter().filter(|(at, central)| at != central).map(|(at, c)| (*c, *at)).collect();
+        let copies = slow.central.iter().filter(|(at, central)| at != central);
+        let copies: Vec<_> = copies.map(|(at, central)| (*central, *at)).collect();
         prop_assert_eq!(collection.copies().collect::<Vec<_>>(), copies);
         check_replication(&collection.exact(), &slow, &[]);
         let parameters = Parameters { counters_log2, functions };
@@ -243,9 +245,9 @@ proptest! {
 const FOUR: [Chunking; 1] = [Chunking { lines: 4, shared: 5 }];
 
 #[test]
-fn a_small_budget_is_kept_by_writing_to_disk() {
+fn a_small_memory_budget_is_kept_by_writing_to_disk() {
     let dir = tempfile::tempdir().unwrap();
-    // A long part that all pages share makes many pairs.
+    // All pages share a long part, so there are many pairs.
     let pages: Vec<Page> = (0..200_u64)
         .map(|at| {
             let lines = (0..160).chain((0..80).map(|line| at << 20 | (line + 1) << 10)).collect();
@@ -264,7 +266,7 @@ fn a_small_budget_is_kept_by_writing_to_disk() {
             assert_eq!(work.occurrences, 40 * found.len() as u64);
             assert!(work.memory_bytes <= memory, "{work:?}");
             assert_eq!(work.disk_bytes > 0, is_small, "{way:?}: {work:?}");
-            // Candidates that do not fit into memory at once are counted in turns.
+            // Candidates that do not fit into memory together are counted by several scans.
             let is_coarse = way != Way::Sort;
             assert_eq!(work.scans > 5 + work.functions, is_small && is_coarse, "{way:?}: {work:?}");
             digests.insert(digest);
@@ -275,7 +277,7 @@ fn a_small_budget_is_kept_by_writing_to_disk() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_with_the_reason_and_leaves_nothing() {
+fn exceeding_a_budget_is_an_error_that_names_it_and_leaves_no_files() {
     let dir = tempfile::tempdir().unwrap();
     let pages = pages(3, 150);
     let budget = Budget::new(SMALL, 40 << 10, dir.path());
@@ -283,7 +285,7 @@ fn what_does_not_fit_is_refused_with_the_reason_and_leaves_nothing() {
     let small = collection(&budget, &chunkings, &pages, true);
     let refused = small.overlap(0, Way::Sort, |_| Ok(())).unwrap_err();
     assert!(matches!(refused, OverlapError::Disk { .. }), "{refused}");
-    assert!(refused.to_string().contains("more disk is needed"), "{refused}");
+    assert!(refused.to_string().contains("raise the limit"), "{refused}");
     drop(small);
     assert!(is_empty(dir.path()));
     let budget = Budget::new(20 << 10, 1 << 20, dir.path());
@@ -303,7 +305,7 @@ fn what_does_not_fit_is_refused_with_the_reason_and_leaves_nothing() {
 }
 
 #[test]
-fn pages_on_many_hosts_come_first() {
+fn the_most_replicated_documents_are_ordered_by_hosts() {
     let dir = tempfile::tempdir().unwrap();
     let budget = Budget::new(1 << 20, 1 << 20, dir.path());
     let page = |host: u64, page: u64, text: u64| Page {
@@ -319,7 +321,7 @@ fn pages_on_many_hosts_come_first() {
     let collection = collection(&budget, &FOUR, &pages, false);
     let found = collection.most_replicated(5).unwrap();
     let of = |url: &str, pages, hosts| Replicated { url: url.to_owned(), pages, hosts };
-    // Nine copies on one host are left out.
+    // Leaves out the nine copies on one host.
     assert_eq!(found, [of("http://0.example/1", 4, 4), of("http://9.example/40", 2, 2)]);
     assert_eq!(collection.most_replicated(1).unwrap().len(), 1);
 }

@@ -1,15 +1,15 @@
-//! The URLs of documents: the last of them in memory, the others in a temporary file.
+//! Stores the URLs of documents: the most recent URLs in memory, the others in a temporary file.
 
 use crate::budget::Claim;
 use crate::spill::Spill;
 use crate::{Budget, OverlapError};
 
-/// URLs by the number of the document. Where each begins is counted with what is kept of a document.
+/// URLs by document number. The claim of `Documents` covers the memory of `ends`.
 #[derive(Debug)]
 pub(crate) struct Urls {
-    /// Where each ends.
+    /// Offset of the end of each URL in the concatenation of all URLs.
     ends: Vec<u64>,
-    /// Those that are not in the file.
+    /// URLs that are not in the temporary file yet.
     text: Vec<u8>,
     room: usize,
     spill: Spill,
@@ -17,14 +17,14 @@ pub(crate) struct Urls {
 }
 
 impl Urls {
-    /// None yet, in so many bytes of memory.
+    /// Creates an empty table that keeps up to `room` bytes of URLs in memory.
     pub(crate) fn new(budget: &Budget, room: u64) -> Result<Self, OverlapError> {
         let claim = budget.claim(room, "URLs")?;
         let text = Vec::with_capacity(room as usize);
         Ok(Self { ends: Vec::new(), text, room: room as usize, spill: Spill::new(budget)?, _claim: claim })
     }
 
-    /// Takes that of the next document.
+    /// Adds the URL of the next document.
     pub(crate) fn push(&mut self, url: &str) -> Result<(), OverlapError> {
         if self.text.len() + url.len() > self.room {
             self.spill.append(&self.text)?;
@@ -35,12 +35,12 @@ impl Urls {
         Ok(())
     }
 
-    /// Bytes of all of them, and of where each ends.
+    /// Bytes of all URLs and of their end offsets.
     pub(crate) fn bytes(&self) -> u64 {
         self.spill.len() + self.text.len() as u64 + 8 * self.ends.len() as u64
     }
 
-    /// That of a document.
+    /// Reads the URL of a document.
     pub(crate) fn get(&self, document: u32) -> Result<String, OverlapError> {
         let at = document as usize;
         let from = at.checked_sub(1).map_or(0, |before| self.ends[before]);

@@ -1,49 +1,49 @@
-//! The two ways of pairing, and what one took.
+//! The choice between the two pairing methods, and the statistics of a pairing.
 
 use serde::Serialize;
 
 use crate::OverlapError;
 
-/// How pairs are counted coarsely.
+/// The parameters of coarse counting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Parameters {
-    /// The logarithm of the number of counters. Fewer are used where memory does not suffice.
+    /// Base-2 logarithm of the number of counters. Coarse counting uses fewer if memory is too small.
     pub counters_log2: u32,
-    /// The number of hash functions, 1 to 4.
+    /// Number of hash functions, 1 to 4.
     pub functions: u32,
 }
 
-/// How documents are paired. The pairs are the same.
+/// A pairing method. Both methods find the same pairs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
-    /// By sorting all pairs.
+    /// Sorts all pairs.
     Sort,
-    /// By coarse counting, with these parameters or those that a pilot sample chooses.
+    /// Counts coarsely, with the given parameters. `None` lets a pilot sample choose the parameters.
     Coarse(Option<Parameters>),
 }
 
-/// Takes a pair and how much it shares.
-pub(crate) type Each<'e> = dyn FnMut(u32, u32, u32) -> Result<(), OverlapError> + 'e;
+/// Receives two document numbers and the number of fingerprints that they share.
+pub(crate) type PairSink<'e> = dyn FnMut(u32, u32, u32) -> Result<(), OverlapError> + 'e;
 
-/// What a way did and took.
+/// Statistics of a pairing: how much it did, and what it used.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Work {
-    /// Pairs that share a fingerprint, counted once for each that they share.
+    /// Number of pairs, where a pair counts once for each fingerprint that it shares.
     pub occurrences: u64,
-    /// Pairs that were counted exactly.
+    /// Number of pairs that were counted exactly.
     pub candidates: u64,
-    /// Pairs that share enough.
+    /// Number of pairs that share enough fingerprints.
     pub pairs: u64,
-    /// Scans of the file of fingerprints.
+    /// Number of scans over the file of fingerprints.
     pub scans: u32,
-    /// Counters of each hash function, and hash functions, of coarse counting.
+    /// Number of counters for each hash function. 0 for sort-based pairing.
     pub counters: u64,
-    /// See `counters`.
+    /// Number of hash functions. 0 for sort-based pairing.
     pub functions: u32,
-    /// Seconds.
+    /// Running time in seconds.
     pub seconds: f64,
-    /// The most memory that was claimed, what was there before included.
+    /// Peak of claimed memory in bytes, including memory that was claimed before the pairing.
     pub memory_bytes: u64,
-    /// The most bytes of temporary files, what was there before included.
+    /// Peak size of temporary files in bytes, including files from before the pairing.
     pub disk_bytes: u64,
 }

@@ -1,4 +1,5 @@
-//! Both ways on real pages, against a comparison of every pair by another program: sets of the lines themselves.
+//! Checks both pairing methods on real pages against an independent comparison of every pair, which uses sets
+//! of the lines themselves.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,7 +13,7 @@ use doppel_overlap::{Budget, Builder, Chunking, Document, Found, Way};
 use doppel_text::Extractor;
 
 #[test]
-fn pairs_of_a_crawl_are_those_of_a_comparison_of_all() {
+fn both_methods_find_the_pairs_of_a_crawl_that_comparing_every_pair_finds() {
     let Some(pages) = crawl::html(&["quick/round-00", "quick/round-01", "quick/round-02"]) else { return };
     let dir = tempfile::tempdir().unwrap();
     let budget = Budget::new(1 << 20, 1 << 30, dir.path());
