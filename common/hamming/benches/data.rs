@@ -1,6 +1,8 @@
-//! Fingerprints like those of a crawl: most pages alone, others in clusters of near-duplicates and of one template.
+//! Generates fingerprints like those of a crawl: most have no neighbours, others are in clusters of
+//! near-duplicates, and clusters of one template are near each other.
 
-/// xorshift with a final multiplication, which is random enough to stand for fingerprints.
+/// An xorshift generator with a final multiplication. Its numbers are random enough to stand for
+/// fingerprints.
 pub(crate) struct Random(u64);
 
 impl Random {
@@ -19,14 +21,15 @@ impl Random {
         ((u128::from(self.next()) * u128::from(end)) >> 64) as u64
     }
 
-    /// The fingerprint with up to `most` flipped bits.
+    /// Flips up to `most` random bits of a fingerprint.
     pub(crate) fn near(&mut self, fingerprint: u64, most: u64) -> u64 {
         (0..self.below(most + 1)).fold(fingerprint, |f, _| f ^ 1 << self.below(64))
     }
 }
 
-/// Two fifths alone; the others in clusters of 2 to 2,000, the larger the rarer, of fingerprints that are up to 8 flips
-/// from a center; every fourth center is up to 20 flips from the one before, as pages of one template are.
+/// Generates fingerprints. Two fifths have no neighbours. The others are in clusters of 2 to 2,000, where
+/// larger clusters are rarer. A cluster has a center, and its fingerprints are up to 8 flips away. Every
+/// fourth center is up to 20 flips from the previous center, like pages of one template.
 pub(crate) fn clustered(count: usize, seed: u64) -> Vec<u64> {
     let mut random = Random::new(seed);
     let mut fingerprints = Vec::with_capacity(count + 2_000);
@@ -40,7 +43,7 @@ pub(crate) fn clustered(count: usize, seed: u64) -> Vec<u64> {
     fingerprints
 }
 
-/// Half of the queries are near a stored fingerprint, and half are random.
+/// Generates queries. Half of the queries are near a stored fingerprint, and half are random.
 pub(crate) fn queries(stored: &[u64], count: usize, seed: u64) -> Vec<u64> {
     let mut random = Random::new(seed);
     let near = |at: usize| {

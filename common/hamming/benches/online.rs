@@ -1,6 +1,8 @@
-//! One query at a time among ten million clustered fingerprints of 64 bits, k = 3: designs, storage and naive ways.
+//! Benchmarks single queries among ten million clustered fingerprints of 64 bits, k = 3. Compares designs,
+//! storage, and naive methods.
 //!
-//! `cargo bench -p doppel-hamming --bench online`. `DOPPEL_HAMMING` sets the number of fingerprints. About 5 GB of memory.
+//! Run with `cargo bench -p doppel-hamming --bench online`. `DOPPEL_HAMMING` sets the number of fingerprints.
+//! Needs about 5 GB of memory.
 #![allow(clippy::unwrap_used)]
 
 use std::cell::Cell;
@@ -9,12 +11,12 @@ use std::ops::ControlFlow;
 use doppel_hamming::naive::{Neighbours, Probes, Scan};
 use doppel_hamming::{Compressed, Design, Index, Options, Storage, expected_ratio, search};
 
-use crate::rounds::{Way, measure};
+use crate::rounds::{BenchCase, measure};
 
 mod data;
 mod rounds;
 
-/// Queries of one round.
+/// Number of queries in one round.
 const QUERIES: usize = 20_000;
 
 fn main() {
@@ -28,37 +30,37 @@ fn main() {
         "{count} fingerprints; compressed to {clustered:.3}; uniform ones, 10 million and 2^34: {uniform:.3?}"
     );
 
-    let only = std::env::args().nth(1).filter(|arg| !arg.starts_with('-'));
-    let is_asked = |part: &str| only.as_deref().is_none_or(|only| only == part);
-    if is_asked("queries") {
+    let selected = std::env::args().nth(1).filter(|arg| !arg.starts_with('-'));
+    let is_selected = |part: &str| selected.as_deref().is_none_or(|selected| selected == part);
+    if is_selected("queries") {
         queries(&stored);
     }
-    if is_asked("updates") {
+    if is_selected("updates") {
         updates(&stored);
     }
-    if is_asked("search") {
+    if is_selected("search") {
         places(&stored, &sorted);
     }
-    if is_asked("naive") {
+    if is_selected("naive") {
         naive(&stored);
     }
 }
 
-/// Places in one sorted table.
+/// Benchmarks searches for positions in one sorted table.
 fn places(stored: &[u64], sorted: &[u64]) {
     let near = Near::new(stored);
     let find = |name: &str, find: fn(&[u64], u64) -> usize| {
         let near = &near;
-        Way::new(name, move || near.each(|query| find(sorted, query)))
+        BenchCase::new(name, move || near.each(|query| find(sorted, query)))
     };
-    let ways = vec![
+    let cases = vec![
         find("interpolation search", search::lower_bound),
         find("binary search", |sorted, query| sorted.partition_point(|&key| key < query)),
     ];
-    measure("the place of a key in one sorted table", 11, ways);
+    measure("the place of a key in one sorted table", 11, cases);
 }
 
-/// Queries, others in each round.
+/// Queries for eight rounds. Each round uses the next part, so that consecutive rounds differ.
 struct Near {
     queries: Vec<u64>,
     at: Cell<usize>,
@@ -69,7 +71,7 @@ impl Near {
         Self { queries: data::queries(stored, QUERIES * 8, 2), at: Cell::new(0) }
     }
 
-    /// Queries without a match.
+    /// Creates random queries, which have no match.
     fn random() -> Self {
         let mut random = data::Random::new(11);
         Self { queries: (0..QUERIES * 8).map(|_| random.next()).collect(), at: Cell::new(0) }
@@ -96,7 +98,7 @@ fn matches(index: &Index, query: u64) -> usize {
     found
 }
 
-/// All ways are built before the rounds, so that each round has them all.
+/// Benchmarks queries. Builds all indexes before the first round, so that each round measures all of them.
 fn queries(stored: &[u64]) {
     let (near, random) = (Near::new(stored), Near::random());
     let (plain, compressed) = (Storage::Plain, Storage::Compressed);
@@ -110,14 +112,14 @@ fn queries(stored: &[u64]) {
         (&[4], plain, true),
         (&[5], plain, true),
     ];
-    // More fingerprints than the default have no place for all of them.
+    // With more than 20 million fingerprints, not all indexes fit into memory.
     let kinds = kinds.into_iter().take(if stored.len() > 20_000_000 { 2 } else { 8 });
     let indexes: Vec<(String, Index)> = kinds
         .map(|(splits, storage, inserts)| {
             let options = Options { storage, ..Options::default() };
             let mut index = built(splits, options, stored);
             if inserts {
-                // Runs of all sizes, and a buffer that is full but for one.
+                // Create runs of all sizes, and fill the buffer up to one free place.
                 let more = data::clustered(stored.len() / 10, 3);
                 for (&fingerprint, id) in more.iter().zip(1 << 40..) {
                     index.insert(fingerprint, id).unwrap();
@@ -133,21 +135,22 @@ fn queries(stored: &[u64]) {
         })
         .collect();
     for (title, near) in [("half of them near, k = 3", &near), ("no match, k = 3", &random)] {
-        let way =
-            |(name, index)| Way::new(String::clone(name), move || near.each(|query| matches(index, query)));
-        let ways = indexes.iter().map(|(name, index)| way((name, index))).collect();
-        measure(&format!("an online query, {title}"), 7, ways);
+        let case = |(name, index)| {
+            BenchCase::new(String::clone(name), move || near.each(|query| matches(index, query)))
+        };
+        let cases = indexes.iter().map(|(name, index)| case((name, index))).collect();
+        measure(&format!("an online query, {title}"), 7, cases);
     }
 }
 
-/// Inserts into ten times as many, with all merges, and removals.
+/// Benchmarks insertions into an index of ten times as many fingerprints, including all merges, and removals.
 fn updates(stored: &[u64]) {
     let more = data::clustered(stored.len() / 10, 3);
     let mut index = built(&[4], Options::default(), stored);
     let (mut at, mut gone) = (0, 0);
     let piece = (more.len() / 8).max(1);
     let cell = std::cell::RefCell::new(&mut index);
-    let insert = Way::new("insert, 4 tables", || {
+    let insert = BenchCase::new("insert, 4 tables", || {
         let piece = &more[at..more.len().min(at + piece)];
         for (&fingerprint, id) in piece.iter().zip(1 << 40..) {
             cell.borrow_mut().insert(fingerprint, id).unwrap();
@@ -155,7 +158,7 @@ fn updates(stored: &[u64]) {
         at += piece.len();
         piece.len().max(1)
     });
-    let remove = Way::new("remove, 4 tables", || {
+    let remove = BenchCase::new("remove, 4 tables", || {
         for (id, &fingerprint) in (gone as u64..).zip(&stored[gone..gone + piece]) {
             assert!(cell.borrow_mut().remove(fingerprint, id));
         }
@@ -185,7 +188,7 @@ fn naive(stored: &[u64]) {
         let found: usize = near.iter().cycle().take(count).map(|&query| ask(query)).sum();
         println!("{name:44} {:12.1} ns, {found} found", start.elapsed().as_nanos() as f64 / count as f64);
     };
-    println!("\nnaive ways, elapsed time");
+    println!("\nnaive methods, elapsed time");
     each("4 tables", &|query| matches(&index, query), 16_000);
     each("43,745 probes of a hash table", &|query| probes.within(query, 3).len(), 16);
     each("scan of everything", &|query| scan.within(query, 3).len(), 16);

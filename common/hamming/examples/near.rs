@@ -1,14 +1,14 @@
-//! Finds near-duplicates among fingerprints that come and go, and among stored ones for a batch.
+//! Finds near-duplicates with an index that changes, and with a batch of queries against stored fingerprints.
 //!
-//! `cargo run -p doppel-hamming --example near`
+//! Run with `cargo run -p doppel-hamming --example near`.
 
 use doppel_hamming::{Batch, Compressed, Design, HammingError, Index, Options};
 
 fn main() -> Result<(), HammingError> {
-    // Simhashes of three pages; the second differs from the first in two bits.
+    // Simhashes of three pages. The second differs from the first in two bits.
     let pages = [(0x3f2a_9c41_07d5_e6b8, 1), (0x3f2a_9c41_0795_e6b9, 2), (0x8c11_0b7e_52aa_94f3, 3)];
 
-    // One page at a time.
+    // Search for each page before inserting it.
     let mut index = Index::new(Design::fitting(64, 3, 10_000_000)?, Options::default())?;
     for (fingerprint, page) in pages {
         match index.within(fingerprint, 3, 1)?.first() {
@@ -20,7 +20,7 @@ fn main() -> Result<(), HammingError> {
     index.remove(pages[0].0, pages[0].1);
     println!("without page 1, {} are near page 2", index.within(pages[1].0, 3, 10)?.len() - 1);
 
-    // All pages of yesterday, for a batch of today's.
+    // Compare a batch of today's pages with all pages of yesterday.
     let mut stored = pages.map(|(fingerprint, _)| fingerprint);
     stored.sort_unstable();
     let stored = Compressed::new(64, &stored)?;

@@ -1,57 +1,59 @@
-//! Stored fingerprints in order of a few of their bits, for batches that are larger than the cache.
+//! Reorders stored fingerprints by a few of their bits, for batches that are larger than the cache.
 //!
-//! When the tables of the queries do not fit the cache, each look-up waits for memory. So a chunk of the stored
-//! fingerprints is first put in order of [`PIECE`] bits that lead in several tables. Then one small part of each of these
-//! tables after the other is asked, and stays in the cache meanwhile. Tables that share such bits are a group, and the
-//! chunk is arranged once for each group.
+//! If the tables of the queries do not fit into the cache, each look-up waits for memory. To avoid that, a
+//! scan first sorts a chunk of the stored fingerprints by [`PIECE_BITS`] bits, the *piece*. The piece
+//! consists of leading bits that several tables share. Fingerprints with equal pieces then access only a
+//! small part of each of these tables, and that part stays in the cache. Tables with a common piece form a
+//! group, and the scan reorders the chunk once for each group.
 //!
-//! Invariants: every table is in one group, and has the group's bits among its leading ones; an arrangement has each
-//! fingerprint of the chunk once, with its place there.
+//! Invariants: every table is in exactly one group, and the piece of the group is among the leading bits of
+//! the table. An arrangement contains each fingerprint of the chunk once, with its position in the chunk.
 
 use crate::design::Design;
 
-/// Bits by which a chunk is arranged.
-pub(crate) const PIECE: u32 = 8;
-const PARTS: usize = 1 << PIECE;
+/// Number of bits in a piece.
+pub(crate) const PIECE_BITS: u32 = 8;
+const PARTS: usize = 1 << PIECE_BITS;
 
-/// Tables that share some leading bits.
+/// Tables whose leading bits include the same piece.
 #[derive(Debug)]
-pub(crate) struct Group {
-    /// Where these bits begin in a fingerprint.
+pub(crate) struct TableGroup {
+    /// Position of the lowest bit of the piece in a fingerprint.
     pub(crate) shift: u32,
-    /// The numbers of the tables.
+    /// Indexes of the tables in the design.
     pub(crate) tables: Vec<usize>,
 }
 
-/// The piece of a fingerprint.
+/// Extracts the piece of a fingerprint.
 #[inline]
 pub(crate) fn piece(fingerprint: u64, shift: u32) -> usize {
     (fingerprint >> shift) as usize % PARTS
 }
 
-/// The groups of a design, or `None` if a table has no such bits in a row.
-pub(crate) fn groups(design: &Design) -> Option<Vec<Group>> {
+/// Divides the tables of a design into groups. `None` if a table has fewer than [`PIECE_BITS`] adjacent
+/// leading bits.
+pub(crate) fn groups(design: &Design) -> Option<Vec<TableGroup>> {
     let masks: Vec<u64> = design.layouts().iter().map(crate::design::Layout::mask).collect();
-    let mut left: Vec<usize> = (0..masks.len()).collect();
+    let mut remaining: Vec<usize> = (0..masks.len()).collect();
     let mut groups = Vec::new();
-    while !left.is_empty() {
+    while !remaining.is_empty() {
         let has = |table: usize, shift: u32| piece(masks[table], shift) == PARTS - 1;
-        let with = |shift: u32| left.iter().filter(|&&table| has(table, shift)).count();
-        let shift = (0..=design.width().checked_sub(PIECE)?).max_by_key(|&shift| with(shift))?;
-        let tables: Vec<usize> = left.extract_if(.., |table| has(*table, shift)).collect();
+        let with = |shift: u32| remaining.iter().filter(|&&table| has(table, shift)).count();
+        let shift = (0..=design.width().checked_sub(PIECE_BITS)?).max_by_key(|&shift| with(shift))?;
+        let tables: Vec<usize> = remaining.extract_if(.., |table| has(*table, shift)).collect();
         if tables.is_empty() {
             return None;
         }
-        groups.push(Group { shift, tables });
+        groups.push(TableGroup { shift, tables });
     }
     Some(groups)
 }
 
-/// A chunk in order of a piece; memory that is used again.
+/// A chunk in the order of a piece. Its memory is reused for the next chunk.
 #[derive(Default)]
 pub(crate) struct Arrangement {
     fingerprints: Vec<u64>,
-    places: Vec<u32>,
+    positions: Vec<u32>,
     starts: Vec<usize>,
 }
 
@@ -68,20 +70,20 @@ impl Arrangement {
         }
         self.starts.push(sum);
         self.fingerprints.resize(chunk.len(), 0);
-        self.places.resize(chunk.len(), 0);
-        for (place, &fingerprint) in (0u32..).zip(chunk) {
+        self.positions.resize(chunk.len(), 0);
+        for (position, &fingerprint) in (0u32..).zip(chunk) {
             let next = &mut next[piece(fingerprint, shift)];
             self.fingerprints[*next] = fingerprint;
-            self.places[*next] = place;
+            self.positions[*next] = position;
             *next += 1;
         }
     }
 
-    /// The fingerprints of each part, with their places in the chunk.
+    /// The fingerprints with each value of the piece, and their positions in the chunk.
     pub(crate) fn parts(&self) -> impl Iterator<Item = (&[u64], &[u32])> {
         self.starts.windows(2).map(|part| {
             let range = part[0]..part[1];
-            (&self.fingerprints[range.clone()], &self.places[range])
+            (&self.fingerprints[range.clone()], &self.positions[range])
         })
     }
 }
@@ -91,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn groups_have_every_table_once() {
+    fn every_table_is_in_exactly_one_group() {
         for splits in [&[5][..], &[4], &[6], &[4, 4]] {
             let design = Design::new(64, 3, splits).unwrap();
             let groups = groups(&design).unwrap();
@@ -105,7 +107,8 @@ mod tests {
             tables.sort_unstable();
             assert!(tables.into_iter().eq(0..design.layouts().len()));
         }
-        // Of five blocks any two are a table; without four of them, none is left.
+        // In this design, any two of five blocks form a table. After four groups, one for each of four
+        // blocks, no table is left.
         assert_eq!(groups(&Design::new(64, 3, &[5]).unwrap()).unwrap().len(), 4);
         assert!(groups(&Design::new(64, 3, &[]).unwrap()).is_none());
         assert!(groups(&Design::new(7, 1, &[2]).unwrap()).is_none());
@@ -113,19 +116,19 @@ mod tests {
     }
 
     #[test]
-    fn an_arrangement_has_every_place_once() {
+    fn an_arrangement_contains_every_position_once() {
         let chunk: Vec<u64> = (0..5_000u64).map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
         let mut arrangement = Arrangement::default();
         for shift in [0, 13, 56] {
             arrangement.arrange(&chunk, shift);
-            let mut places = Vec::new();
-            for (part, (fingerprints, at)) in arrangement.parts().enumerate() {
+            let mut positions = Vec::new();
+            for (part, (fingerprints, in_chunk)) in arrangement.parts().enumerate() {
                 assert!(fingerprints.iter().all(|&fingerprint| piece(fingerprint, shift) == part));
-                assert!(at.iter().map(|&at| &chunk[at as usize]).eq(fingerprints));
-                places.extend_from_slice(at);
+                assert!(in_chunk.iter().map(|&position| &chunk[position as usize]).eq(fingerprints));
+                positions.extend_from_slice(in_chunk);
             }
-            places.sort_unstable();
-            assert!(places.into_iter().eq(0..5_000));
+            positions.sort_unstable();
+            assert!(positions.into_iter().eq(0..5_000));
         }
     }
 }

@@ -1,66 +1,69 @@
-//! Many queries at once: tables of the queries, and one scan of what is stored (Manku et al., section 3.3).
+//! Answers many queries at once: builds tables of the queries, and scans the stored fingerprints once (Manku
+//! et al., section 3.3).
 //!
-//! A block of stored fingerprints goes through one table after the other, each of which passes few of them, and looks
-//! these up among the queries with the same leading bits. Chunks are scanned in parallel, and the pairs are sorted, so
-//! that threads do not matter.
+//! A block of stored fingerprints passes through one table after another. Each table filters out most of the
+//! block, and looks up the rest among the queries with the same leading bits. Threads scan chunks in
+//! parallel. The pairs are sorted at the end, so the result does not depend on the number of threads.
 //!
-//! Invariant: each query and stored fingerprint within the distance are a pair, and each pair is reported once.
+//! Invariant: each pair of a query and a stored fingerprint within the distance is reported exactly once.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::prelude::*;
 
-use crate::arrangement::{Arrangement, Group, groups};
+use crate::arrangement::{Arrangement, TableGroup, groups};
 use crate::compressed::Compressed;
 use crate::design::Design;
 use crate::error::HammingError;
 use crate::limits::QUERIES_MAX;
-use crate::quarters::{Quarters, QuartersPassed};
-use crate::query_table::{BLOCK, LARGE, Places, QueryTable};
+use crate::quarters::{PassedQuarters, Quarters};
+use crate::query_table::{BLOCK, BucketRanges, LARGE_BATCH, QueryTable};
 
-/// Stored fingerprints of one task of a parallel scan.
+/// Number of stored fingerprints that one task of a parallel scan processes.
 const CHUNK: usize = 1 << 18;
-/// The same if they are arranged, which pays the more, the more there are.
+/// Like [`CHUNK`], but for a scan that rearranges its chunks. Rearranging pays off more in larger chunks.
 const CHUNK_ARRANGED: usize = 1 << 21;
-/// Compressed blocks of a task. A block holds more than 128 fingerprints, or they are few.
+/// Number of compressed blocks that one task processes. A block holds more than 128 fingerprints, unless
+/// there are few fingerprints.
 const BLOCKS: usize = CHUNK / 256;
 const BLOCKS_ARRANGED: usize = CHUNK_ARRANGED / 256;
 /// A query and a stored fingerprint within the distance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Pair {
-    /// The place of the query in the batch.
+    /// Index of the query in the batch.
     pub query: u32,
-    /// The place of the fingerprint among the stored ones.
+    /// Index of the stored fingerprint.
     pub stored: u64,
 }
 
-/// Queries that are answered together.
+/// Queries that one scan answers together.
 #[derive(Debug)]
 pub struct Batch {
     design: Design,
     tables: Vec<QueryTable>,
     quarters: Option<Quarters>,
-    /// If the tables are larger than the cache.
-    groups: Option<Vec<Group>>,
+    /// Groups for rearranging chunks. `None` if the tables fit into the cache, or a table has no piece.
+    groups: Option<Vec<TableGroup>>,
 }
 
 impl Batch {
-    /// A batch with the design that suits its number of queries.
+    /// Creates a batch with a design that suits the number of queries.
     pub fn new(width: u32, distance: u32, queries: &[u64]) -> Result<Self, HammingError> {
-        // A bitmap must be able to tell the queries from others: a few more leading bits than there are of queries.
-        let enough = queries.len().max(1).ilog2() + 2;
-        let designs = (0..=enough.min(width)).rev().map(|leading| Design::optimal(width, distance, leading));
+        // A bitmap must separate the queries from other fingerprints. That takes two leading bits more than
+        // the base-2 logarithm of the number of queries.
+        let wanted = queries.len().max(1).ilog2() + 2;
+        let designs = (0..=wanted.min(width)).rev().map(|leading| Design::optimal(width, distance, leading));
         let fallback = || Design::new(width, distance, &[]);
         Self::with_design(designs.flatten().next().map_or_else(fallback, Ok)?, queries)
     }
 
-    /// A batch with a given design.
+    /// Creates a batch with a given design.
     pub fn with_design(design: Design, queries: &[u64]) -> Result<Self, HammingError> {
         if queries.len() > QUERIES_MAX {
             return Err(HammingError::Queries);
         }
         queries.iter().try_for_each(|&query| design.check(query))?;
-        let groups = if queries.len() < LARGE { None } else { groups(&design) };
+        let groups = if queries.len() < LARGE_BATCH { None } else { groups(&design) };
         let quarters = if groups.is_none() { Quarters::new(&design, queries) } else { None };
         let piece =
             |number: usize| groups.iter().flatten().find(|g| g.tables.contains(&number)).map(|g| g.shift);
@@ -69,13 +72,14 @@ impl Batch {
         Ok(Self { design, tables, quarters, groups })
     }
 
-    /// The design.
+    /// The design of the tables.
     #[must_use]
     pub fn design(&self) -> &Design {
         &self.design
     }
 
-    /// All pairs with stored fingerprints, sorted, with the threads of rayon; fails if there are more than `limit`.
+    /// Finds all pairs with stored fingerprints, in sorted order. Scans in parallel on the rayon thread pool.
+    /// Returns an error if there are more than `limit` pairs.
     pub fn scan(&self, stored: &[u64], limit: usize) -> Result<Vec<Pair>, HammingError> {
         let size = if self.groups.is_some() { CHUNK_ARRANGED } else { CHUNK };
         let chunks: Vec<usize> = (0..stored.len()).step_by(size).collect();
@@ -84,10 +88,12 @@ impl Batch {
         })
     }
 
-    /// The same with compressed fingerprints, each at its place in their order.
+    /// Like [`scan`](Self::scan), but takes compressed fingerprints. [`Pair::stored`] is the index in their
+    /// order.
     pub fn scan_compressed(&self, stored: &Compressed, limit: usize) -> Result<Vec<Pair>, HammingError> {
-        // What is not arranged is scanned as soon as it is decoded, while it is in the cache.
-        let (blocks, piece) =
+        // Without rearranging, each slice is scanned right after it is decoded, while it is still in the
+        // cache.
+        let (blocks, slice) =
             if self.groups.is_some() { (BLOCKS_ARRANGED, usize::MAX) } else { (BLOCKS, 2 * BLOCK) };
         let chunks: Vec<usize> = (0..stored.blocks()).step_by(blocks).collect();
         self.scan_chunks(chunks, limit, |scanner, start| {
@@ -95,7 +101,7 @@ impl Batch {
             let (end, mut first) = (stored.blocks().min(start + blocks), stored.block_start(start));
             for block in start..end {
                 stored.decode_block(block, &mut decoded);
-                if decoded.len() >= piece || block + 1 == end {
+                if decoded.len() >= slice || block + 1 == end {
                     scanner.scan(&decoded, first as u64);
                     first += decoded.len();
                     decoded.clear();
@@ -124,17 +130,17 @@ impl Batch {
     }
 }
 
-/// Scans one chunk.
+/// Scans one chunk of stored fingerprints.
 struct Scanner<'a> {
     batch: &'a Batch,
-    /// Pairs of all chunks.
+    /// Number of pairs that all chunks have found so far.
     found: &'a AtomicUsize,
     limit: usize,
     pairs: Vec<Pair>,
 }
 
 impl Scanner<'_> {
-    /// Collects the pairs of a chunk, until there are too many.
+    /// Collects the pairs of a chunk. Stops early when all chunks together exceed the limit.
     fn scan(&mut self, stored: &[u64], start: u64) {
         match &self.batch.groups {
             Some(groups) => self.scan_arranged(groups, stored, start),
@@ -144,36 +150,36 @@ impl Scanner<'_> {
 
     fn scan_in_order(&mut self, stored: &[u64], start: u64) {
         let Batch { tables, quarters, .. } = self.batch;
-        let (mut passed, mut of_quarters) = ([0; BLOCK], QuartersPassed::default());
-        let mut places = Places::default();
+        let (mut passed, mut passed_quarters) = ([0; BLOCK], PassedQuarters::default());
+        let mut ranges = BucketRanges::default();
         for (number, block) in stored.chunks(BLOCK).enumerate() {
             let start = start + (number * BLOCK) as u64;
             if let Some(quarters) = quarters {
-                quarters.filter(block, &mut of_quarters);
+                quarters.filter(block, &mut passed_quarters);
             }
             for (number, table) in tables.iter().enumerate() {
                 let passed = match quarters {
-                    Some(_) => of_quarters.of(number),
+                    Some(_) => passed_quarters.for_table(number),
                     None => table.filter(block, &mut passed),
                 };
-                if !self.look_up(number, block, passed, &mut places, |at| start + u64::from(at)) {
+                if !self.look_up(number, block, passed, &mut ranges, |at| start + u64::from(at)) {
                     return;
                 }
             }
         }
     }
 
-    fn scan_arranged(&mut self, groups: &[Group], stored: &[u64], start: u64) {
-        let (mut passed, mut places) = ([0; BLOCK], Places::default());
+    fn scan_arranged(&mut self, groups: &[TableGroup], stored: &[u64], start: u64) {
+        let (mut passed, mut ranges) = ([0; BLOCK], BucketRanges::default());
         let mut arrangement = Arrangement::default();
         for group in groups {
             arrangement.arrange(stored, group.shift);
-            for (part, at_in_chunk) in arrangement.parts() {
+            for (part, positions) in arrangement.parts() {
                 for &number in &group.tables {
-                    for (block, at_in_chunk) in part.chunks(BLOCK).zip(at_in_chunk.chunks(BLOCK)) {
+                    for (block, positions) in part.chunks(BLOCK).zip(positions.chunks(BLOCK)) {
                         let passed = self.batch.tables[number].filter(block, &mut passed);
-                        let place = |at: u16| start + u64::from(at_in_chunk[usize::from(at)]);
-                        if !self.look_up(number, block, passed, &mut places, place) {
+                        let index = |at: u16| start + u64::from(positions[usize::from(at)]);
+                        if !self.look_up(number, block, passed, &mut ranges, index) {
                             return;
                         }
                     }
@@ -182,26 +188,26 @@ impl Scanner<'_> {
         }
     }
 
-    /// Collects the pairs that a table finds first in a block; false if there are too many.
+    /// Collects the pairs in a block that no earlier table finds. Returns false if there are too many pairs.
     #[inline]
     fn look_up(
         &mut self,
         number: usize,
         block: &[u64],
         passed: &[u16],
-        places: &mut Places,
+        ranges: &mut BucketRanges,
         stored: impl Fn(u16) -> u64,
     ) -> bool {
         let (Batch { design, tables, .. }, before) = (self.batch, self.pairs.len());
-        let few =
-            tables[number].look_up(block, passed, design.distance(), places, |at, query, difference| {
+        let within_limit =
+            tables[number].look_up(block, passed, design.distance(), ranges, |at, query, difference| {
                 if design.is_first(number, difference) {
                     self.pairs.push(Pair { query, stored: stored(at) });
                 }
                 self.pairs.len() <= self.limit
             });
         let found = self.pairs.len() - before;
-        // What one chunk finds counts for all of them.
-        found == 0 || (self.found.fetch_add(found, Ordering::Relaxed) + found <= self.limit && few)
+        // The limit applies to all chunks together.
+        found == 0 || (self.found.fetch_add(found, Ordering::Relaxed) + found <= self.limit && within_limit)
     }
 }

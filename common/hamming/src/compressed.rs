@@ -1,29 +1,34 @@
-//! Sorted fingerprints in blocks of [`BLOCK`] bytes, each written as its difference from the one before (Manku et al.,
-//! section 3.2).
+//! Stores sorted fingerprints in blocks of [`BLOCK`] bytes, each fingerprint as its difference from the
+//! previous one (Manku et al., section 3.2).
 //!
-//! A block begins with a whole fingerprint. Of each following one it has the Huffman code of the highest bit in which it
-//! differs from the one before, and the bits below that. The last fingerprint of each block, its key, is kept apart, and
-//! interpolation search among the keys finds the blocks to decode. The paper's "8f bits" for the first fingerprint are
-//! f bits. It does not say how a decoder finds the end of a block; here the number of each block's first fingerprint is
-//! kept, too. Equal fingerprints may follow each other; they have a symbol of their own, which costs nothing where it
-//! does not occur.
+//! A block begins with a whole fingerprint. Each following fingerprint consists of a Huffman code and the
+//! remaining bits. The code names the highest bit that differs from the previous fingerprint. The remaining
+//! bits are the bits of the difference below that bit. The *key* of a block is its last fingerprint. Keys are
+//! stored separately, and an interpolation search among them finds the blocks to decode.
 //!
-//! Invariants: fingerprints are ascending, in a block and from block to block; a block holds at least one, and no bit of
-//! it is in another block.
+//! This format differs from the paper in three points:
+//! - The paper stores "8f bits" for the first fingerprint. This format stores f bits.
+//! - The paper does not say how a decoder finds the end of a block. This format stores the index of the first
+//!   fingerprint of each block.
+//! - Equal fingerprints may follow each other. They have their own symbol, which costs nothing if it does not
+//!   occur.
+//!
+//! Invariants: fingerprints are ascending, within a block and from block to block. Each block contains at
+//! least one fingerprint, and no bit of a fingerprint is in another block.
 
 use std::ops::ControlFlow;
 
 use crate::error::HammingError;
-use crate::huffman::{Code, LONGEST};
+use crate::huffman::{CODE_BITS_MAX, Code};
 use crate::limits::{FINGERPRINTS_MAX, WIDTH_MAX};
 use crate::search;
 
-/// Bytes of a block: the paper's B.
+/// Size of a block in bytes: the paper's B.
 pub(crate) const BLOCK: usize = 1024;
-/// A decoder reads so many bytes at once, also at the end of the last block.
+/// Number of bytes after the last block, so that the decoder can read whole words at its end.
 const WORD: usize = 16;
 
-/// Sorted fingerprints, compressed.
+/// A compressed sequence of sorted fingerprints.
 #[derive(Debug)]
 pub struct Compressed {
     width: u32,
@@ -31,7 +36,7 @@ pub struct Compressed {
     blocks: Vec<u8>,
     /// The last fingerprint of each block.
     keys: Vec<u64>,
-    /// The number of the first fingerprint of each block, and of all fingerprints.
+    /// Index of the first fingerprint of each block. The last element is the number of all fingerprints.
     starts: Vec<u32>,
 }
 
@@ -73,37 +78,37 @@ impl Compressed {
         })
     }
 
-    /// How many fingerprints there are.
+    /// Number of fingerprints in all blocks.
     #[must_use]
     pub fn len(&self) -> usize {
         self.starts.last().map_or(0, |&all| all as usize)
     }
 
-    /// Whether there are none.
+    /// Whether the sequence has no fingerprints.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Bits of a fingerprint.
+    /// Number of bits in a fingerprint.
     #[must_use]
     pub fn width(&self) -> u32 {
         self.width
     }
 
-    /// The number of blocks.
+    /// Number of blocks in the sequence.
     #[must_use]
     pub fn blocks(&self) -> usize {
         self.keys.len()
     }
 
-    /// The number of the first fingerprint of a block.
+    /// Index of the first fingerprint of a block.
     #[must_use]
     pub fn block_start(&self, block: usize) -> usize {
         self.starts[block] as usize
     }
 
-    /// Bytes of memory: blocks, keys, numbers and the decoder.
+    /// Size in bytes of memory: blocks, keys, indexes, and the decoder.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let Self { decoder, blocks, keys, starts, .. } = self;
@@ -113,18 +118,18 @@ impl Compressed {
             + size_of_val(&starts[..])
     }
 
-    /// These bytes as a share of what the fingerprints take in whole bytes.
+    /// The size in memory as a fraction of the uncompressed size, where each fingerprint takes whole bytes.
     #[must_use]
     pub fn ratio(&self) -> f64 {
         self.bytes() as f64 / (self.len() as f64 * f64::from(self.width.div_ceil(8)))
     }
 
-    /// Appends the fingerprints of a block.
+    /// Appends the fingerprints of a block to `fingerprints`.
     pub fn decode_block(&self, block: usize, fingerprints: &mut Vec<u64>) {
         self.decode_up_to(block, u64::MAX, fingerprints);
     }
 
-    /// Appends the fingerprints of a block up to the first that is greater.
+    /// Appends the fingerprints of a block, up to and including the first that is greater than `highest`.
     fn decode_up_to(&self, block: usize, highest: u64, fingerprints: &mut Vec<u64>) {
         let count = (self.starts[block + 1] - self.starts[block]) as usize;
         let bytes = &self.blocks[block * BLOCK..(block + 1) * BLOCK + WORD];
@@ -136,12 +141,14 @@ impl Compressed {
             if fingerprint > highest {
                 break;
             }
-            let (symbol, length) = self.decoder[(word(bytes, bit) >> (64 - LONGEST)) as usize];
-            // Symbol s > 0 stands for a difference with bit s - 1 as its highest, and s - 1 bits follow.
+            let (symbol, length) = self.decoder[(word(bytes, bit) >> (64 - CODE_BITS_MAX)) as usize];
+            // A symbol s > 0 means that bit s - 1 is the highest bit of the difference. s - 1 more bits
+            // follow.
             let rest = u32::from(symbol).saturating_sub(1);
             let below = bit + usize::from(length);
             bit = below + rest as usize;
-            // A word has 57 bits or more after its first; the highest bit of the difference is put above the others.
+            // One word holds at least 57 bits after a position, so the rest needs two words. The highest bit
+            // of the difference is not stored and is added here.
             let high = word(bytes, below) >> 32;
             let low = word(bytes, below + 32) >> 32;
             let below = (high << 32 | low).checked_shr(64 - rest).unwrap_or(0);
@@ -150,7 +157,8 @@ impl Compressed {
         }
     }
 
-    /// Calls `visit` with the fingerprints of every block that may hold some between these two, block after block.
+    /// Calls `visit` with the fingerprints of every block that may contain fingerprints from `lowest` to
+    /// `highest`, one block at a time.
     pub(crate) fn between(
         &self,
         lowest: u64,
@@ -171,12 +179,12 @@ impl Compressed {
     }
 }
 
-/// The symbol of a difference: 0 for none, or one more than its highest bit.
+/// The symbol of a difference: 0 for no difference, otherwise the position of its highest bit plus one.
 fn symbol(difference: u64) -> u32 {
     u64::BITS - difference.leading_zeros()
 }
 
-/// The 57 bits or more that follow a bit, at the top.
+/// The bits from position `bit` on, in the most significant bits. At least 57 bits are valid.
 #[inline]
 fn word(bytes: &[u8], bit: usize) -> u64 {
     let at = bit / 8;
@@ -184,13 +192,13 @@ fn word(bytes: &[u8], bit: usize) -> u64 {
     word << (bit % 8)
 }
 
-/// Blocks that are being written.
+/// Writes fingerprints to blocks.
 struct Blocks {
     width: u32,
     bytes: Vec<u8>,
     keys: Vec<u64>,
     starts: Vec<u32>,
-    /// The next free bit of the last block.
+    /// Position of the next free bit in the last block.
     bit: usize,
 }
 
@@ -213,7 +221,7 @@ impl Blocks {
         self.put(fingerprint, self.width);
     }
 
-    /// Writes the low `bits` of a number, of which no others are set.
+    /// Appends the low `bits` bits of a number. The other bits must be zero.
     fn put(&mut self, number: u64, bits: u32) {
         if bits == 0 {
             return;

@@ -1,13 +1,16 @@
-//! Designs: which tables are built, and which leading bits a query and a fingerprint must share in them.
+//! Designs: the list of tables, and the leading bits that a query and a fingerprint must share in each table.
 //!
-//! The bits are split into r blocks, of which k differing bits can touch at most k. So there is a choice of r - k blocks in
-//! which both fingerprints agree, and for each choice there is a table that has these blocks in the leading positions.
-//! The bits of the other k blocks can be split again, with a table for each pair of choices (Manku, Jain, Das Sarma,
-//! *Detecting Near-Duplicates for Web Crawling*, WWW 2007, sections 3.1.1 and 3.1.2).
+//! A design splits the bits into r blocks. If at most k bits differ, at most k blocks differ, so the
+//! fingerprints agree in some r - k blocks. The design has one table for each choice of r - k blocks, with
+//! the bits of these blocks in the leading positions. The bits of the other k blocks can be split again, with
+//! one table for each pair of choices. Source: Manku, Jain, Das Sarma, *Detecting Near-Duplicates for Web
+//! Crawling*, WWW 2007, sections 3.1.1 and 3.1.2.
 //!
 //! Invariants:
-//! - Complete: for every difference of at most k bits there is a table whose leading bits are free of it.
-//! - [`Design::is_first`] holds for exactly one of the tables that find a difference, so that each match is reported once.
+//! - Complete: for every difference of at most k bits, at least one table has no differing bit among its
+//!   leading bits.
+//! - Unique: of all tables that find a difference, [`Design::is_first`] holds for exactly one. So each match
+//!   is reported once.
 
 use std::collections::HashMap;
 
@@ -16,7 +19,8 @@ use crate::limits::{TABLES_MAX, WIDTH_MAX};
 use crate::patterns::{binomial, of_weight};
 use crate::permutation::Permutation;
 
-/// One table of a design: the paper's permutation and its p.
+/// One table of a design: a permutation of the bits, and the number of leading bits that must agree (the
+/// paper's π and p).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
     permutation: Permutation,
@@ -26,7 +30,8 @@ pub struct Layout {
 
 impl Layout {
     fn new(leading: &[u32], width: u32) -> Self {
-        // The others follow the last chosen bit in a circle, so that contiguous blocks move together.
+        // The remaining bits follow in circular order after the last leading bit. Contiguous blocks then
+        // rotate together.
         let after = leading.last().map_or(width, |&last| last + width);
         let others = (1..=width).map(|step| (after - step) % width).filter(|bit| !leading.contains(bit));
         let order: Vec<u32> = leading.iter().copied().chain(others).collect();
@@ -37,19 +42,19 @@ impl Layout {
         }
     }
 
-    /// How the bits are arranged.
+    /// The permutation that arranges the bits of a fingerprint for this table.
     #[must_use]
     pub fn permutation(&self) -> &Permutation {
         &self.permutation
     }
 
-    /// How many leading bits must agree: the paper's p.
+    /// Number of leading bits that must agree: the paper's p.
     #[must_use]
     pub fn leading(&self) -> u32 {
         self.leading
     }
 
-    /// Where these bits are in a fingerprint.
+    /// Mask of the bits in an unpermuted fingerprint that lead in this table.
     #[must_use]
     pub fn mask(&self) -> u64 {
         self.mask
@@ -66,10 +71,11 @@ pub struct Design {
 }
 
 impl Design {
-    /// Splits the bits into `splits[0]` blocks, the bits outside the chosen blocks into `splits[1]` blocks, and so on.
+    /// Creates a design. The bits are split into `splits[0]` blocks, the bits outside the chosen blocks into
+    /// `splits[1]` blocks, and so on.
     ///
-    /// For 64 bits and distance 3 the designs of the paper with 20, 16, 10 and 4 tables are `[6]`, `[4, 4]`, `[5]` and
-    /// `[4]`. Without a split there is one table, which a query reads from end to end.
+    /// For 64 bits and distance 3, the designs of the paper with 20, 16, 10 and 4 tables are `[6]`, `[4, 4]`,
+    /// `[5]` and `[4]`. Without splits there is one table, and each query reads that table from end to end.
     pub fn new(width: u32, distance: u32, splits: &[u32]) -> Result<Self, HammingError> {
         check(width, distance)?;
         let mut tables = 1u64;
@@ -82,31 +88,36 @@ impl Design {
             if tables > TABLES_MAX as u64 {
                 return Err(HammingError::Tables(tables));
             }
-            // The most that a choice leaves. Others may leave some blocks of the next level empty, which does no harm.
+            // This is the maximum number of bits that a choice leaves over. Other choices leave fewer bits
+            // and may get empty blocks at the next level, which does no harm.
             bits -= smallest_choice(bits, blocks, distance);
         }
         let all: Vec<u32> = (0..width).rev().collect();
         let mut chosen = Vec::with_capacity(tables as usize);
-        choose(&all, distance, splits, &mut Vec::new(), &mut chosen);
+        collect_leading(&all, distance, splits, &mut Vec::new(), &mut chosen);
         let layouts = chosen.iter().map(|leading| Layout::new(leading, width)).collect();
         Ok(Self { width, distance, splits: splits.to_vec(), layouts })
     }
 
-    /// The design with the fewest tables in each of which at least `leading` bits must agree: the paper's X(f, k, d).
+    /// Finds the design with the fewest tables that all have at least `leading` leading bits: the paper's
+    /// X(f, k, d).
     ///
-    /// The paper ends the recursion when d < tau = d - p, which asks for more than p leading bits. Here it ends when they
-    /// are at least p, which its own examples need. Blocks are of whole bits, and the smallest choice counts.
+    /// The paper ends the recursion when d < tau = d - p, which demands more than p leading bits. This
+    /// function ends the recursion at p or more leading bits, as the examples in the paper need. Blocks
+    /// consist of whole bits, and the smallest choice of blocks must have enough leading bits.
     pub fn optimal(width: u32, distance: u32, leading: u32) -> Result<Self, HammingError> {
         check(width, distance)?;
-        match fewest(width, distance, leading, &mut HashMap::new()) {
+        match minimal_plan(width, distance, leading, &mut HashMap::new()) {
             Some(plan) if plan.tables <= TABLES_MAX as u64 => Self::new(width, distance, &plan.splits),
             _ => Err(HammingError::Leading { width, distance, leading }),
         }
     }
 
-    /// The design with the fewest tables in which a query meets at most about [`SCANNED`] of so many fingerprints in a table.
+    /// Finds the design with the fewest tables that makes a query read at most about [`SCANNED`] of
+    /// `fingerprints` fingerprints per table.
     ///
-    /// Memory grows with the tables, and so does the time of a query, because each is a cache miss; scanning is fast.
+    /// Each further table costs memory and a cache miss per query, while scanning adjacent fingerprints is
+    /// fast.
     pub fn fitting(width: u32, distance: u32, fingerprints: usize) -> Result<Self, HammingError> {
         check(width, distance)?;
         let wanted = (fingerprints / SCANNED).checked_ilog2().map_or(0, |log| log + 1);
@@ -115,31 +126,31 @@ impl Design {
         designs.find_map(Result::ok).map_or_else(|| Self::new(width, distance, &[]), Ok)
     }
 
-    /// Bits of a fingerprint: the paper's f.
+    /// Number of bits in a fingerprint: the paper's f.
     #[must_use]
     pub fn width(&self) -> u32 {
         self.width
     }
 
-    /// Bits that may differ: the paper's k.
+    /// Maximum number of differing bits: the paper's k.
     #[must_use]
     pub fn distance(&self) -> u32 {
         self.distance
     }
 
-    /// The number of blocks at each level, as [`new`](Self::new) takes it.
+    /// Number of blocks at each level, as passed to [`new`](Self::new).
     #[must_use]
     pub fn splits(&self) -> &[u32] {
         &self.splits
     }
 
-    /// One for each table.
+    /// The layouts of all tables.
     #[must_use]
     pub fn layouts(&self) -> &[Layout] {
         &self.layouts
     }
 
-    /// Fails if the fingerprint has bits above the width.
+    /// Returns an error if the fingerprint has bits above the width.
     pub(crate) fn check(&self, fingerprint: u64) -> Result<(), HammingError> {
         match fingerprint.checked_shr(self.width) {
             None | Some(0) => Ok(()),
@@ -147,17 +158,19 @@ impl Design {
         }
     }
 
-    /// Whether this is the first table that finds fingerprints which differ so.
+    /// Whether `layout` is the first table that finds two fingerprints with this `difference`.
     pub(crate) fn is_first(&self, layout: usize, difference: u64) -> bool {
         let finds = |layout: &Layout| layout.mask & difference == 0;
         finds(&self.layouts[layout]) && !self.layouts[..layout].iter().any(finds)
     }
 }
 
-/// How many fingerprints of a table a query of [`Design::fitting`] may meet.
+/// Maximum number of fingerprints that a query should read per table; [`Design::fitting`] aims at this
+/// number.
 ///
-/// With so many in each of four tables a query takes as long as with ten tables in which it meets few; with fewer, it
-/// is faster, and takes less than half of the memory (64 bits, k = 3, 67 million, `cargo bench`).
+/// Measured with `cargo bench` for 64 bits, k = 3, and 67 million fingerprints. At this number, four tables
+/// are as fast as ten tables in which a query reads few fingerprints. Below this number, four tables are
+/// faster. Four tables take less than half of the memory of ten.
 pub const SCANNED: usize = 1024;
 
 fn check(width: u32, distance: u32) -> Result<(), HammingError> {
@@ -170,20 +183,26 @@ fn check(width: u32, distance: u32) -> Result<(), HammingError> {
     Ok(())
 }
 
-/// The bits of the smallest choice of all blocks but `distance`.
+/// Number of bits in the smallest choice of all blocks but `distance`.
 fn smallest_choice(bits: u32, blocks: u32, distance: u32) -> u32 {
     (blocks - distance) * (bits / blocks) + (bits % blocks).saturating_sub(distance)
 }
 
-/// Collects the leading bits of every table below one choice.
-fn choose(bits: &[u32], distance: u32, splits: &[u32], leading: &mut Vec<u32>, chosen: &mut Vec<Vec<u32>>) {
+/// Collects the leading bits of every table below one choice of blocks.
+fn collect_leading(
+    bits: &[u32],
+    distance: u32,
+    splits: &[u32],
+    leading: &mut Vec<u32>,
+    chosen: &mut Vec<Vec<u32>>,
+) {
     let Some((&blocks, deeper)) = splits.split_first() else {
         chosen.push(leading.clone());
         return;
     };
     let (size, larger) = (bits.len() / blocks as usize, bits.len() % blocks as usize);
     let start = |block: usize| block * size + block.min(larger);
-    // The choice with the first blocks comes first.
+    // Start with the choice that contains the first blocks.
     let mut choices: Vec<u64> = of_weight(blocks, distance).collect();
     choices.reverse();
     for left_out in choices {
@@ -192,45 +211,47 @@ fn choose(bits: &[u32], distance: u32, splits: &[u32], leading: &mut Vec<u32>, c
             let bits = &bits[start(block)..start(block + 1)];
             if left_out >> block & 1 == 0 { &mut *leading } else { &mut others }.extend_from_slice(bits);
         }
-        choose(&others, distance, deeper, leading, chosen);
+        collect_leading(&others, distance, deeper, leading, chosen);
         leading.truncate(before);
     }
 }
 
-/// The fewest tables, and the splits that need no more.
+/// The minimum number of tables, and splits that need no more tables.
 #[derive(Clone)]
-struct Fewest {
+struct MinimalPlan {
     tables: u64,
     splits: Vec<u32>,
 }
 
-/// X for `bits` of which `leading` still have to be fixed; `None` where that is impossible.
+/// Computes the paper's X for `bits` remaining bits, of which `leading` must still be fixed. `None` if that
+/// is impossible.
 ///
-/// A choice that fixes more bits leaves fewer, and needs fewer: the smallest choice at each level decides for all.
-fn fewest(
+/// A choice that fixes more bits leaves fewer bits and needs fewer further leading bits. So the smallest
+/// choice at each level is the hardest case, and a plan for it works for all choices.
+fn minimal_plan(
     bits: u32,
     distance: u32,
     leading: u32,
-    known: &mut HashMap<(u32, u32), Option<Fewest>>,
-) -> Option<Fewest> {
+    cache: &mut HashMap<(u32, u32), Option<MinimalPlan>>,
+) -> Option<MinimalPlan> {
     if leading == 0 {
-        return Some(Fewest { tables: 1, splits: Vec::new() });
+        return Some(MinimalPlan { tables: 1, splits: Vec::new() });
     }
-    if let Some(known) = known.get(&(bits, leading)) {
-        return known.clone();
+    if let Some(plan) = cache.get(&(bits, leading)) {
+        return plan.clone();
     }
-    let mut best: Option<Fewest> = None;
+    let mut best: Option<MinimalPlan> = None;
     for blocks in distance + 1..=bits {
         let fixed = smallest_choice(bits, blocks, distance);
-        let Some(deeper) = fewest(bits - fixed, distance, leading.saturating_sub(fixed), known) else {
+        let Some(deeper) = minimal_plan(bits - fixed, distance, leading.saturating_sub(fixed), cache) else {
             continue;
         };
         let tables = binomial(blocks, distance).saturating_mul(deeper.tables);
         if best.as_ref().is_none_or(|best| tables < best.tables) {
             let splits = std::iter::once(blocks).chain(deeper.splits).collect();
-            best = Some(Fewest { tables, splits });
+            best = Some(MinimalPlan { tables, splits });
         }
     }
-    known.insert((bits, leading), best.clone());
+    cache.insert((bits, leading), best.clone());
     best
 }

@@ -1,4 +1,4 @@
-//! That designs are complete and have the numbers of the paper.
+//! Checks that designs are complete, and that they have the numbers of tables that the paper states.
 
 use std::collections::BTreeSet;
 
@@ -11,18 +11,18 @@ fn leading(design: &Design) -> (u32, u32) {
     (leading().min().unwrap(), leading().max().unwrap())
 }
 
-/// Every difference is found by a table, and reported by exactly one of those that find it.
+/// Asserts that some table finds every difference, and that exactly one of these tables reports it.
 fn assert_complete(design: &Design) {
     for difference in up_to(design.width(), design.distance()) {
         let finds = |number: &usize| design.layouts()[*number].mask() & difference == 0;
         let finding: Vec<usize> = (0..design.layouts().len()).filter(finds).collect();
         let first: Vec<usize> =
             (0..design.layouts().len()).filter(|&n| design.is_first(n, difference)).collect();
-        assert_eq!(first, finding[..1], "{:?} with {difference:#x}", design.splits());
+        assert_eq!(first, finding[..1], "design {:?}, difference {difference:#x}", design.splits());
     }
 }
 
-/// The layouts are permutations that put the bits of the mask first.
+/// Asserts that each layout is a permutation that moves the bits of its mask to the front.
 fn assert_permutes(design: &Design) {
     for layout in design.layouts() {
         let permutation = layout.permutation();
@@ -39,7 +39,7 @@ fn assert_permutes(design: &Design) {
 }
 
 #[test]
-fn designs_of_the_paper() {
+fn the_designs_of_the_paper_have_its_numbers_of_tables_and_leading_bits() {
     let designs: [(&[u32], usize, (u32, u32)); 4] =
         [(&[6], 20, (31, 33)), (&[4, 4], 16, (28, 28)), (&[5], 10, (25, 26)), (&[4], 4, (16, 16))];
     for (splits, tables, bits) in designs {
@@ -47,17 +47,19 @@ fn designs_of_the_paper() {
         assert_eq!((design.layouts().len(), leading(&design)), (tables, bits), "{splits:?}");
         assert_complete(&design);
         assert_permutes(&design);
-        // Each has the fewest tables for its leading bits, and for one more there must be more.
+        // Each design of the paper has the minimum number of tables for its leading bits. One more leading
+        // bit needs more tables.
         assert_eq!(Design::optimal(64, 3, bits.0).unwrap().layouts().len(), tables);
         assert!(Design::optimal(64, 3, bits.0 + 1).unwrap().layouts().len() > tables);
     }
-    // Fingerprints that a probe retrieves of 2^34: 8, 64, 512 and 256 Ki.
+    // The number of fingerprints that a probe retrieves from 2^34 fingerprints, as the paper states: 8, 64,
+    // 512 and 256 Ki.
     let retrieved = |splits| 1u64 << (34 - leading(&Design::new(64, 3, splits).unwrap()).0);
     assert_eq!([&[6][..], &[4, 4], &[5], &[4]].map(retrieved), [8, 64, 512, 1 << 18]);
 }
 
 #[test]
-fn other_designs_are_complete() {
+fn designs_of_other_widths_and_distances_are_complete() {
     let designs: [(u32, u32, &[u32]); 12] = [
         (64, 0, &[1]),
         (64, 1, &[2, 2, 2, 2]),
@@ -81,8 +83,8 @@ fn other_designs_are_complete() {
 
 #[test]
 fn optimal_designs_have_the_fewest_tables() {
-    /// The fewest tables of all designs of up to three levels, by trying them all.
-    fn tried(width: u32, distance: u32, wanted: u32, splits: &mut Vec<u32>) -> Option<usize> {
+    /// The minimum number of tables over all designs with up to three levels, by exhaustive search.
+    fn minimum(width: u32, distance: u32, wanted: u32, splits: &mut Vec<u32>) -> Option<usize> {
         let mut best = None;
         if let Ok(design) = Design::new(width, distance, splits) {
             if leading(&design).0 >= wanted {
@@ -93,7 +95,7 @@ fn optimal_designs_have_the_fewest_tables() {
             }
             for blocks in distance + 1..=width {
                 splits.push(blocks);
-                best = best.into_iter().chain(tried(width, distance, wanted, splits)).min();
+                best = best.into_iter().chain(minimum(width, distance, wanted, splits)).min();
                 splits.pop();
             }
         }
@@ -101,16 +103,21 @@ fn optimal_designs_have_the_fewest_tables() {
     }
     for (width, distance) in [(8, 1), (10, 2), (12, 3), (16, 1)] {
         for wanted in 0..=width / 2 {
-            let tried = tried(width, distance, wanted, &mut Vec::new());
+            let minimum = minimum(width, distance, wanted, &mut Vec::new());
             match Design::optimal(width, distance, wanted) {
                 Ok(design) => {
                     assert!(leading(&design).0 >= wanted);
                     assert_complete(&design);
                     let tables = design.layouts().len();
-                    assert!(tried.is_none_or(|tried| tables <= tried), "{width} {distance} {wanted}");
-                    assert!(design.splits().len() > 3 || tried == Some(tables));
+                    assert!(
+                        minimum.is_none_or(|minimum| tables <= minimum),
+                        "width {width}, distance {distance}, {wanted} leading bits"
+                    );
+                    assert!(design.splits().len() > 3 || minimum == Some(tables));
                 }
-                Err(_) => assert_eq!(tried, None, "{width} {distance} {wanted}"),
+                Err(_) => {
+                    assert_eq!(minimum, None, "width {width}, distance {distance}, {wanted} leading bits")
+                }
             }
         }
     }
@@ -122,7 +129,7 @@ fn a_design_fits_the_number_of_fingerprints() {
     assert_eq!([0, 1_000].map(tables), [1, 1]);
     assert_eq!(tables(10_000_000), 4);
     assert_eq!([1 << 25, 1 << 26, 1 << 34, 1 << 35].map(tables), [4, 10, 10, 16]);
-    // Where none has enough leading bits, the one with the most is taken.
+    // If no design has enough leading bits, `fitting` takes the design with the most leading bits.
     assert!(Design::fitting(32, 12, 1 << 31).unwrap().layouts().len() > 1);
     for width in 1..=64 {
         for distance in (0..width).step_by(5) {
@@ -132,7 +139,7 @@ fn a_design_fits_the_number_of_fingerprints() {
 }
 
 #[test]
-fn bad_designs_are_refused() {
+fn invalid_designs_are_rejected() {
     let error = |width, distance, splits: &[u32]| Design::new(width, distance, splits).unwrap_err();
     assert_eq!(error(0, 0, &[1]), HammingError::Width(0));
     assert_eq!(error(65, 3, &[4]), HammingError::Width(65));

@@ -1,84 +1,85 @@
-//! What can be wrong with a design, a fingerprint or the size of a collection.
+//! The errors of this crate: an invalid design, an invalid fingerprint, or a collection that is too large.
 
 use crate::limits::{FINGERPRINTS_MAX, NEIGHBOURS_MAX, QUERIES_MAX, RECENT_MAX, TABLES_MAX, WIDTH_MAX};
 
-/// Why a design, an index or a batch refused its input.
+/// Why a design, an index or a batch rejected its input.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HammingError {
-    /// The width is out of range.
+    /// The width of a fingerprint is out of range.
     #[error("fingerprints have from 1 to {WIDTH_MAX} bits, not {0}")]
     Width(u32),
-    /// All pairs of fingerprints would match.
-    #[error(
-        "the distance {distance} is not less than the {width} bits of a fingerprint, so that all would match"
-    )]
+    /// The distance is so large that every pair of fingerprints would match.
+    #[error("the distance {distance} is not less than the {width} bits of a fingerprint, so all would match")]
     Distance {
-        /// Bits that may differ.
+        /// Number of bits that may differ.
         distance: u32,
-        /// Bits of a fingerprint.
+        /// Number of bits in a fingerprint.
         width: u32,
     },
-    /// A split into so few blocks that all of them may differ, or into more blocks than there are bits.
-    #[error("cannot split {bits} bits into {blocks} blocks: at least {least} are needed, and a bit for each")]
+    /// A split has too few blocks, so that all of them may differ, or more blocks than bits.
+    #[error(
+        "cannot split {bits} bits into {blocks} blocks; a split needs at least {least} blocks and one bit per block"
+    )]
     Split {
-        /// Bits that are left.
+        /// Number of bits that the split divides.
         bits: u32,
-        /// Blocks that were asked for.
+        /// Number of blocks that the caller requested.
         blocks: u32,
-        /// The smallest number of blocks of which one is always equal.
+        /// Minimum number of blocks, which guarantees that at least one block is equal.
         least: u32,
     },
-    /// More tables than are allowed.
+    /// The design has more tables than [`TABLES_MAX`].
     #[error(
-        "the design has {0} tables, and at most {TABLES_MAX} are allowed; choose fewer blocks or fewer leading bits"
+        "the design has {0} tables, but at most {TABLES_MAX} are allowed; choose fewer blocks or \
+         fewer leading bits"
     )]
     Tables(u64),
-    /// No design has so many leading bits.
+    /// No design within [`TABLES_MAX`] tables has the requested number of leading bits.
     #[error(
-        "no design for {width} bits and distance {distance} has {leading} leading bits in at most {TABLES_MAX} tables"
+        "no design for {width} bits and distance {distance} has {leading} leading bits in at most \
+         {TABLES_MAX} tables; choose fewer leading bits"
     )]
     Leading {
-        /// Bits of a fingerprint.
+        /// Number of bits in a fingerprint.
         width: u32,
-        /// Bits that may differ.
+        /// Number of bits that may differ.
         distance: u32,
-        /// Leading bits that were asked for.
+        /// Number of leading bits that the caller requested.
         leading: u32,
     },
-    /// A fingerprint has bits above its width.
-    #[error("fingerprint {fingerprint:#x} has more than {width} bits")]
+    /// A fingerprint has bits above the width of the design.
+    #[error("fingerprint {fingerprint:#x} has more than the {width} bits of the design")]
     Fingerprint {
-        /// The fingerprint.
+        /// The fingerprint that was rejected.
         fingerprint: u64,
-        /// Bits of a fingerprint of this design.
+        /// Number of bits in a fingerprint of the design.
         width: u32,
     },
-    /// The collection is full.
-    #[error("at most {FINGERPRINTS_MAX} distinct fingerprints fit; split the collection")]
+    /// The collection already has [`FINGERPRINTS_MAX`] distinct fingerprints.
+    #[error("the collection has more than {FINGERPRINTS_MAX} distinct fingerprints; split it")]
     Full,
-    /// The buffer in front of the sorted runs has a senseless size.
-    #[error("the buffer of recent fingerprints holds from 1 to {RECENT_MAX}, not {0}")]
+    /// The size of the buffer in front of the sorted runs is out of range.
+    #[error("the buffer of recent fingerprints must hold from 1 to {RECENT_MAX} fingerprints, not {0}")]
     Recent(usize),
-    /// Runs would never be merged.
-    #[error(
-        "a run is merged with younger ones when it is at most some times as large: at least once, not {0} times"
-    )]
+    /// The growth factor is zero, so runs would never be merged.
+    #[error("the growth factor must be at least 1, not {0}; otherwise runs are never merged")]
     Growth(usize),
-    /// Fingerprints of a compressed table must come in ascending order.
-    #[error("fingerprint {0:#x} is out of order; sort before compressing")]
+    /// The fingerprints to compress are not in ascending order.
+    #[error("fingerprint {0:#x} is out of order; sort the fingerprints before compressing them")]
     Order(u64),
-    /// The batch is too large.
-    #[error("a batch has at most {QUERIES_MAX} queries; divide it")]
+    /// The batch has more than [`QUERIES_MAX`] queries.
+    #[error("the batch has more than {QUERIES_MAX} queries; split it")]
     Queries,
-    /// A batch found more pairs than the caller wants.
-    #[error("more than {limit} pairs were found; raise the limit or divide the batch")]
+    /// A batch found more pairs than the caller allows.
+    #[error("the batch has more than {limit} pairs; raise the limit or split the batch")]
     Pairs {
-        /// The limit of the caller.
+        /// The limit that the caller set.
         limit: usize,
     },
-    /// Storing all neighbours would take too much memory.
+    /// The neighbours of all fingerprints would take too much memory.
     #[error(
-        "the fingerprints have {0} neighbours, and at most {NEIGHBOURS_MAX} are stored; use a design with tables"
+        "the fingerprints have {0} neighbours, but at most {NEIGHBOURS_MAX} can be stored; use a design with \
+         tables"
     )]
     Neighbours(u64),
 }

@@ -1,13 +1,14 @@
-//! The ids that have the same fingerprint.
+//! The set of ids that share a fingerprint.
 //!
-//! Most fingerprints have one id, and some have very many: all empty pages share one. So the first takes no memory of its
-//! own, and more are in a tree, where adding and removing one costs little, however many there are.
+//! Most fingerprints have one id, but a few have very many: for example, all empty pages share a fingerprint.
+//! So a single id needs no memory allocation. Several ids are in a tree, so that adding or removing an id is
+//! cheap in large sets, too.
 //!
-//! Invariant: an id is there at most once.
+//! Invariant: a set contains each id at most once.
 
 use std::collections::BTreeSet;
 
-/// A set of ids, small when it has one.
+/// A set of ids that takes little memory if it has one id.
 #[derive(Debug, Default)]
 pub(crate) enum Ids {
     #[default]
@@ -16,12 +17,12 @@ pub(crate) enum Ids {
     Many(Box<Tree>),
 }
 
-/// More than one id; boxed, so that a set takes 16 bytes.
+/// A tree of at least two ids. Boxed, so that a set takes 16 bytes.
 #[derive(Debug)]
 pub(crate) struct Tree(BTreeSet<u64>);
 
 impl Ids {
-    /// Adds an id; false if it was there.
+    /// Adds an id. Returns false if the set already contains it.
     pub(crate) fn insert(&mut self, id: u64) -> bool {
         match self {
             Self::None => *self = Self::One(id),
@@ -32,7 +33,7 @@ impl Ids {
         true
     }
 
-    /// Removes an id; false if it was not there.
+    /// Removes an id. Returns false if the set does not contain it.
     pub(crate) fn remove(&mut self, id: u64) -> bool {
         match self {
             Self::One(one) if *one == id => *self = Self::None,
@@ -53,7 +54,7 @@ impl Ids {
         matches!(self, Self::None)
     }
 
-    /// All ids, ascending.
+    /// All ids in ascending order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = u64> {
         let (one, many) = match self {
             Self::None => (None, None),
@@ -69,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_set_grows_and_shrinks() {
+    fn a_set_changes_its_form_as_it_grows_and_shrinks() {
         let mut ids = Ids::default();
         assert!(ids.is_empty() && !ids.remove(7));
         assert!(ids.insert(7) && !ids.insert(7));

@@ -1,17 +1,21 @@
-//! Fingerprints with ids that come and go, and queries for those within a distance.
+//! An index of fingerprints with ids that can be added and removed, and searched by distance.
 //!
-//! The tables of the paper are static. Here they are log-structured: new fingerprints are in a buffer that every query
-//! scans; when it is full it becomes a sorted run of all tables, together with those of the younger runs that are not
-//! much larger. So there are few runs, and a fingerprint is merged a number of times that grows with the logarithm.
+//! The tables of the paper are static. This index is log-structured instead. New fingerprints go to a buffer
+//! that every query scans. When the buffer is full, it becomes a sorted *run*, which contains all tables of
+//! the design. This merge includes all younger runs that are not much larger. So there are few runs, and each
+//! fingerprint is merged a number of times that grows with the logarithm of the size.
 //!
-//! A hash table has the ids of every fingerprint; the tables have each fingerprint once. Removing the last id leaves the
-//! fingerprint in its run until a merge, as a dead one without ids: a query finds it, asks for its ids, and there are
-//! none. When a quarter of all runs is dead, everything is merged.
+//! A hash table maps every fingerprint to its ids, and the tables contain each fingerprint once. When the
+//! last id of a fingerprint is removed, the fingerprint becomes *dead*: it stays in its run without ids until
+//! a merge. A query may still find a dead fingerprint, but the hash table has no ids for it. When more than a
+//! quarter of the fingerprints in runs are dead, and more than the buffer can hold, the index merges all
+//! runs.
 //!
 //! Invariants:
-//! - Each fingerprint of the hash table is in the buffer or in exactly one run, and nothing else is there.
-//! - A fingerprint has no ids if and only if it is in `dead`; none of the buffer is dead.
-//! - Each run has more than [`Options::growth`] times as many fingerprints as the next had when it was merged.
+//! - Each fingerprint of the hash table is in the buffer or in exactly one run. The buffer and the runs
+//!   contain no other fingerprints.
+//! - A fingerprint has no ids if and only if it is in `dead`. No fingerprint in the buffer is dead.
+//! - When a run was merged, the next older run was more than [`Options::growth`] times as large.
 
 use std::hint::black_box;
 use std::ops::ControlFlow;
@@ -24,18 +28,18 @@ use crate::design::Design;
 use crate::error::HammingError;
 use crate::ids::Ids;
 use crate::limits::{FINGERPRINTS_MAX, RECENT_MAX};
-use crate::run::{Dead, Run};
+use crate::run::{DeadFingerprints, Run};
 use crate::scan::scan;
-use crate::table::{Located, Storage};
+use crate::table::{CandidateRange, Storage};
 
-/// How an index trades memory, queries and inserts for each other.
+/// Options that trade memory, query time, and insertion time for each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// How runs keep their tables.
+    /// How runs store their tables.
     pub storage: Storage,
-    /// Fingerprints in the buffer that every query scans.
+    /// Size of the buffer that every query scans, in fingerprints.
     pub recent: usize,
-    /// A run is merged with the younger ones when it is at most so many times as large.
+    /// A merge includes the next older run if that run is at most this many times as large.
     pub growth: usize,
 }
 
@@ -48,41 +52,41 @@ impl Default for Options {
 /// A stored id whose fingerprint is near the query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Match {
-    /// Bits that differ.
+    /// Number of bits that differ from the query.
     pub distance: u32,
     /// The stored fingerprint.
     pub fingerprint: u64,
-    /// Its id.
+    /// The id that was stored with the fingerprint.
     pub id: u64,
 }
 
-/// How large an index is.
+/// The current size of an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
-    /// Fingerprints that have ids.
+    /// Number of fingerprints that have ids.
     pub fingerprints: usize,
-    /// Fingerprints without ids that wait for a merge.
+    /// Number of fingerprints without ids that the next merge removes.
     pub dead: usize,
-    /// Sorted runs.
+    /// Number of sorted runs.
     pub runs: usize,
     /// Bytes of all tables, without the hash table of ids.
     pub table_bytes: usize,
 }
 
-/// An index, see the module.
+/// A searchable set of (fingerprint, id) pairs. See the module documentation.
 #[derive(Debug)]
 pub struct Index {
     design: Design,
     options: Options,
     ids: HashMap<u64, Ids, foldhash::fast::RandomState>,
     recent: Vec<u64>,
-    /// Oldest and largest first.
+    /// Sorted runs, from the oldest and largest to the youngest.
     runs: Vec<Run>,
-    dead: Dead,
+    dead: DeadFingerprints,
 }
 
 impl Index {
-    /// An empty index.
+    /// Creates an empty index.
     pub fn new(design: Design, options: Options) -> Result<Self, HammingError> {
         if !(1..=RECENT_MAX).contains(&options.recent) {
             return Err(HammingError::Recent(options.recent));
@@ -90,11 +94,11 @@ impl Index {
         if options.growth == 0 {
             return Err(HammingError::Growth(options.growth));
         }
-        let (ids, dead) = (HashMap::default(), Dead::default());
+        let (ids, dead) = (HashMap::default(), DeadFingerprints::default());
         Ok(Self { design, options, ids, recent: Vec::new(), runs: Vec::new(), dead })
     }
 
-    /// An index of fingerprints and their ids, in one run.
+    /// Builds an index of (fingerprint, id) pairs with a single run.
     pub fn build(
         design: Design,
         options: Options,
@@ -115,13 +119,13 @@ impl Index {
         Ok(index)
     }
 
-    /// The design.
+    /// The design of the tables.
     #[must_use]
     pub fn design(&self) -> &Design {
         &self.design
     }
 
-    /// How large the index is now.
+    /// The current size of the index.
     #[must_use]
     pub fn size(&self) -> Size {
         Size {
@@ -132,9 +136,11 @@ impl Index {
         }
     }
 
-    /// Adds an id with its fingerprint; false if both were there. An id may have several fingerprints.
+    /// Adds an id with its fingerprint. Returns false if the pair was already stored. An id may have several
+    /// fingerprints.
     ///
-    /// One in [`Options::recent`] new fingerprints makes a merge, in the calling thread and those of rayon.
+    /// Of every [`Options::recent`] new fingerprints, one triggers a merge. The merge runs in the calling
+    /// thread and on the rayon thread pool.
     pub fn insert(&mut self, fingerprint: u64, id: u64) -> Result<bool, HammingError> {
         self.design.check(fingerprint)?;
         let full = self.ids.len() >= FINGERPRINTS_MAX;
@@ -157,7 +163,7 @@ impl Index {
         Ok(true)
     }
 
-    /// Removes an id of a fingerprint; false if it was not there.
+    /// Removes an id of a fingerprint. Returns false if the pair was not stored.
     pub fn remove(&mut self, fingerprint: u64, id: u64) -> bool {
         let Some(ids) = self.ids.get_mut(&fingerprint) else { return false };
         if !ids.remove(id) {
@@ -178,9 +184,10 @@ impl Index {
         true
     }
 
-    /// Calls `visit` with every match within `distance`, in no order, until it breaks.
+    /// Calls `visit` for every match within `distance`, in no particular order, until `visit` breaks.
     ///
-    /// The distance is at most that of the design; a greater one is cut to it. Memory does not grow with the matches.
+    /// A `distance` above that of the design is reduced to that of the design. Memory use does not grow with
+    /// the number of matches.
     pub fn search(
         &self,
         fingerprint: u64,
@@ -189,23 +196,23 @@ impl Index {
     ) -> Result<ControlFlow<()>, HammingError> {
         self.design.check(fingerprint)?;
         let distance = distance.min(self.design.distance());
-        // The reads of all tables are begun before the first is awaited.
-        let mut tables: SmallVec<[(usize, u64, Located<'_>); 32]> = SmallVec::new();
+        // Locate the candidates in all tables and touch them first, so that the memory accesses overlap.
+        let mut tables: SmallVec<[(usize, u64, CandidateRange<'_>); 32]> = SmallVec::new();
         for (number, layout) in self.design.layouts().iter().enumerate() {
             let key = layout.permutation().apply(fingerprint);
             tables.extend(self.runs.iter().map(|run| (number, key, run.tables()[number].locate(key))));
         }
-        black_box(tables.iter().fold(0, |touched, (_, _, located)| touched ^ located.touch()));
+        black_box(tables.iter().fold(0, |touched, (_, _, range)| touched ^ range.touch()));
         let mut hits = Hits::new();
         let mut flow = scan(&self.recent, fingerprint, distance, &mut |difference| {
             self.collect(&mut hits, fingerprint, difference, &mut visit)
         });
         let mut decoded = Vec::new();
-        for (number, key, located) in &tables {
+        for (number, key, range) in &tables {
             if flow.is_break() {
                 return Ok(flow);
             }
-            flow = located.visit(*key, &mut decoded, |candidates| {
+            flow = range.visit(*key, &mut decoded, |candidates| {
                 scan(candidates, *key, distance, &mut |difference| {
                     let difference = self.design.layouts()[*number].permutation().invert(difference);
                     if self.design.is_first(*number, difference) {
@@ -222,7 +229,7 @@ impl Index {
         Ok(flow)
     }
 
-    /// Keeps a difference, and reports those that were kept when they are enough.
+    /// Stores the difference of a hit. Reports all stored hits when the buffer is full.
     #[inline]
     fn collect(
         &self,
@@ -238,7 +245,7 @@ impl Index {
         self.report(hits, fingerprint, visit)
     }
 
-    /// Visits all ids of the fingerprints with these differences. Their look-ups wait together.
+    /// Looks up the ids of all hits and passes them to `visit`. The look-ups in the hash table overlap.
     fn report(
         &self,
         hits: &mut Hits,
@@ -256,7 +263,7 @@ impl Index {
         ControlFlow::Continue(())
     }
 
-    /// The nearest matches within `distance`, at most `limit`, by distance, fingerprint and id.
+    /// The `limit` nearest matches within `distance`, sorted by distance, fingerprint, and id.
     pub fn within(&self, fingerprint: u64, distance: u32, limit: usize) -> Result<Vec<Match>, HammingError> {
         let mut nearest = Vec::new();
         let _ = self.search(fingerprint, distance, |found| {
@@ -270,7 +277,7 @@ impl Index {
         Ok(nearest)
     }
 
-    /// Makes a run of the buffer now, with the younger runs that are not much larger.
+    /// Turns the buffer into a run now, together with the younger runs that are not much larger.
     pub fn flush(&mut self) {
         if self.recent.is_empty() {
             return;
@@ -283,20 +290,21 @@ impl Index {
         self.merge(from);
     }
 
-    /// Merges everything into one run, without what is dead.
+    /// Merges everything into one run and removes dead fingerprints.
     pub fn compact(&mut self) {
         self.merge(0);
     }
 
-    /// Replaces the runs from this one on, and the buffer, by one run.
+    /// Replaces the buffer and the runs from index `from` on by one run.
     fn merge(&mut self, from: usize) {
         let old = self.runs.split_off(from);
         let recent = std::mem::take(&mut self.recent);
         let merged = if old.is_empty() {
             Run::new(&self.design, &recent, self.options.storage)
         } else {
-            let (merged, buried) = Run::merged(&self.design, &old, &recent, &self.dead, self.options.storage);
-            for fingerprint in buried {
+            let (merged, removed) =
+                Run::merged(&self.design, &old, &recent, &self.dead, self.options.storage);
+            for fingerprint in removed {
                 self.dead.remove(&fingerprint);
                 self.ids.remove(&fingerprint);
             }
@@ -310,10 +318,10 @@ impl Index {
     }
 }
 
-/// Differences of stored fingerprints whose ids are still to be looked up.
+/// Differences between the query and stored fingerprints whose ids have not been looked up yet.
 type Hits = SmallVec<[u64; 64]>;
 
-/// Keeps the nearest `limit` matches, in order.
+/// Sorts the matches and keeps the nearest `limit` matches.
 fn keep_nearest(matches: &mut Vec<Match>, limit: usize) {
     matches.sort_unstable();
     matches.truncate(limit);

@@ -1,17 +1,19 @@
-//! Which stored fingerprints differ from a given one in at most k bits?
+//! Finds the stored fingerprints that differ from a given fingerprint in at most k bits.
 //!
-//! After G. S. Manku, A. Jain and A. Das Sarma, *Detecting Near-Duplicates for Web Crawling*, WWW 2007. Fingerprints such
-//! as simhash have up to 64 bits, and near-duplicates differ in few of them. A [`Design`] says which tables are needed so
-//! that every near fingerprint shares the leading bits of a query in one of them.
+//! The method is from G. S. Manku, A. Jain and A. Das Sarma, *Detecting Near-Duplicates for Web Crawling*,
+//! WWW 2007. Fingerprints such as simhashes have up to 64 bits, and the fingerprints of near-duplicates
+//! differ in few bits. A [`Design`] lists sorted tables with permuted bits. Each stored fingerprint near a
+//! query shares the leading bits of that query in at least one table.
 //!
-//! - [`Index`] answers one query at a time while fingerprints come and go (section 3.1).
-//! - [`Batch`] answers many queries with one scan of what is stored (section 3.3).
-//! - [`Compressed`] keeps sorted fingerprints in about half of the memory (section 3.2); [`expected_ratio`] says in how
-//!   much. An index keeps its tables so with [`Storage::Compressed`].
-//! - [`naive`] has the ways that these are measured against.
+//! - [`Index`] answers one query at a time, while fingerprints are added and removed (section 3.1).
+//! - [`Batch`] answers many queries in one scan of the stored fingerprints (section 3.3).
+//! - [`Compressed`] stores sorted fingerprints in about half of the memory (section 3.2). [`expected_ratio`]
+//!   computes the exact ratio for random fingerprints. An index with [`Storage::Compressed`] stores its
+//!   tables in this form.
+//! - [`naive`] contains the simple methods that serve as a reference in tests and benchmarks.
 //!
-//! Nothing here is an approximation: index and batch give exactly what a scan of everything gives. Fingerprints that
-//! cluster, or that an adversary chose, cost more time, never an answer.
+//! The results are exact, never approximate: an index and a batch return exactly what a full scan returns.
+//! Fingerprints that cluster, or that an adversary chose, cost time but never change a result.
 //!
 //! # Example
 //!

@@ -1,7 +1,8 @@
-//! The ways that the tables are measured against: the first two are the paper's "simple-minded but impractical" ones
-//! (section 3), the third compares everything and is obviously right.
+//! Simple search methods that serve as a reference in tests and benchmarks. [`Probes`] and [`Neighbours`] are
+//! the paper's "simple-minded but impractical" methods (section 3). [`Scan`] compares everything and is
+//! obviously right.
 //!
-//! Invariant: all three give the same distinct fingerprints, ascending.
+//! Invariant: all three methods return the same distinct fingerprints, in ascending order.
 
 use hashbrown::HashSet;
 
@@ -9,8 +10,8 @@ use crate::error::HammingError;
 use crate::limits::{NEIGHBOURS_MAX, WIDTH_MAX};
 use crate::patterns::{binomial, up_to};
 
-/// How many fingerprints are within a distance of one: 43,745 for 64 bits and distance 3, of which 41,664 are at exactly
-/// 3, which is the paper's number.
+/// Number of fingerprints within `distance` of a fingerprint. For 64 bits and distance 3 there are 43,745, of
+/// which 41,664 are at distance 3 exactly; the paper states the latter number.
 #[must_use]
 pub fn neighbours(width: u32, distance: u32) -> u64 {
     (0..=distance).fold(0, |sum, weight| sum.saturating_add(binomial(width, weight)))
@@ -23,12 +24,12 @@ pub struct Scan {
 }
 
 impl Scan {
-    /// Keeps fingerprints.
+    /// Stores the distinct fingerprints.
     pub fn new(fingerprints: impl IntoIterator<Item = u64>) -> Self {
         Self { fingerprints: distinct(fingerprints) }
     }
 
-    /// All fingerprints that differ in at most `distance` bits.
+    /// All fingerprints that differ from `fingerprint` in at most `distance` bits.
     #[must_use]
     pub fn within(&self, fingerprint: u64, distance: u32) -> Vec<u64> {
         let is_near = |other: &u64| (other ^ fingerprint).count_ones() <= distance;
@@ -36,7 +37,7 @@ impl Scan {
     }
 }
 
-/// Looks up every fingerprint that is near the query.
+/// Looks up every possible fingerprint near the query in a hash table.
 #[derive(Clone, Debug)]
 pub struct Probes {
     width: u32,
@@ -44,7 +45,7 @@ pub struct Probes {
 }
 
 impl Probes {
-    /// Keeps fingerprints of `width` bits.
+    /// Stores fingerprints of `width` bits.
     pub fn new(width: u32, fingerprints: impl IntoIterator<Item = u64>) -> Result<Self, HammingError> {
         if !(1..=WIDTH_MAX).contains(&width) {
             return Err(HammingError::Width(width));
@@ -52,28 +53,28 @@ impl Probes {
         Ok(Self { width, fingerprints: fingerprints.into_iter().collect() })
     }
 
-    /// All fingerprints that differ in at most `distance` bits.
+    /// All fingerprints that differ from `fingerprint` in at most `distance` bits.
     #[must_use]
     pub fn within(&self, fingerprint: u64, distance: u32) -> Vec<u64> {
         let probes = self.probes(fingerprint, distance);
         distinct(probes.filter(|probe| self.fingerprints.contains(probe)))
     }
 
-    /// What it looks up for that, one after another.
+    /// The fingerprints that [`within`](Self::within) looks up, in order.
     pub fn probes(&self, fingerprint: u64, distance: u32) -> impl Iterator<Item = u64> + use<> {
         up_to(self.width, distance).map(move |difference| fingerprint ^ difference)
     }
 }
 
-/// A sorted table of every fingerprint that is near a stored one: one look-up answers a query.
+/// A sorted table of all neighbours of all stored fingerprints. A single look-up answers a query.
 #[derive(Clone, Debug)]
 pub struct Neighbours {
-    /// A neighbour, and the fingerprint of which it is one.
+    /// Pairs of a neighbour and the stored fingerprint that it is near.
     sorted: Vec<(u64, u64)>,
 }
 
 impl Neighbours {
-    /// Computes all neighbours within `distance`, if they are not too many.
+    /// Computes all neighbours within `distance`. Returns an error if there are too many.
     pub fn new(
         width: u32,
         distance: u32,
@@ -93,7 +94,7 @@ impl Neighbours {
         Ok(Self { sorted })
     }
 
-    /// All fingerprints that are within the distance of the table.
+    /// All stored fingerprints within the distance for which the table was computed.
     #[must_use]
     pub fn within(&self, fingerprint: u64) -> Vec<u64> {
         let from = self.sorted.partition_point(|(neighbour, _)| *neighbour < fingerprint);

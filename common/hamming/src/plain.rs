@@ -1,33 +1,36 @@
-//! A sorted table of permuted fingerprints, with a directory of its leading bits.
+//! A sorted table of permuted fingerprints, with a directory of their leading bits.
 //!
-//! The directory has the place of the first key for every value of the first bits, about one for each [`SPAN`] keys, and
-//! never more bits than must agree. So one read finds the place among keys that are spread evenly, in a third of the time
-//! of interpolation search, which the paper has. Where they are not, that search narrows what the directory gives.
+//! For every value of the first bits, the directory stores the index of the first key. It has about one entry
+//! per [`KEYS_PER_ENTRY`] keys, and never uses more bits than must agree. If the keys are evenly spread, one
+//! read of the directory finds the candidates, in a third of the time of the interpolation search in the
+//! paper. If the keys are not evenly spread, interpolation search narrows the range that the directory gives.
 //!
-//! Invariant: the keys are ascending, and all that share the leading bits of a key are among its candidates.
+//! Invariant: the keys are ascending. The candidates of a key include all keys that share its leading bits.
 
 use crate::search;
 
-/// Keys for each entry of the directory: a cache line of them.
-const SPAN: usize = 8;
-/// More keys than these are narrowed by a search. The search costs as much as scanning them.
-const NARROW: usize = 256;
+/// Average number of keys per entry of the directory: a cache line of keys.
+const KEYS_PER_ENTRY: usize = 8;
+/// Number of candidates above which a search narrows the range. Such a search costs as much as scanning this
+/// many keys.
+const NARROW_ABOVE: usize = 256;
 
-/// A sorted table, see the module.
+/// A sorted table of keys that is not compressed. See the module documentation.
 #[derive(Debug)]
 pub(crate) struct PlainTable {
     keys: Vec<u64>,
     leading: u32,
-    /// How many bits the directory takes.
+    /// Number of leading bits that index the directory.
     bits: u32,
     starts: Vec<u32>,
 }
 
 impl PlainTable {
-    /// A table of ascending keys of which `leading` bits must agree; `keys` are at most `FINGERPRINTS_MAX`.
+    /// Creates a table of ascending keys. `leading` bits of a key must agree. There are at most
+    /// `FINGERPRINTS_MAX` keys.
     pub(crate) fn new(keys: Vec<u64>, leading: u32) -> Self {
         debug_assert!(keys.is_sorted());
-        let bits = (keys.len() / SPAN).checked_ilog2().unwrap_or(0).min(leading);
+        let bits = (keys.len() / KEYS_PER_ENTRY).checked_ilog2().unwrap_or(0).min(leading);
         let mut starts = Vec::with_capacity((1 << bits) + 1);
         for (at, &key) in keys.iter().enumerate() {
             let value = slot(key, bits);
@@ -43,17 +46,17 @@ impl PlainTable {
         &self.keys
     }
 
-    /// Bytes of memory.
+    /// Size of the table in bytes of memory.
     pub(crate) fn bytes(&self) -> usize {
         size_of_val(&self.keys[..]) + size_of_val(&self.starts[..])
     }
 
-    /// All keys that share the leading bits, and perhaps others beside them.
+    /// A range of keys that includes all keys with the leading bits of `key`. It may include other keys.
     #[inline]
     pub(crate) fn candidates(&self, key: u64) -> &[u64] {
         let slot = slot(key, self.bits);
         let candidates = &self.keys[self.starts[slot] as usize..self.starts[slot + 1] as usize];
-        if candidates.len() > NARROW && self.bits < self.leading {
+        if candidates.len() > NARROW_ABOVE && self.bits < self.leading {
             return search::with_prefix(candidates, key, self.leading);
         }
         candidates

@@ -1,14 +1,17 @@
-//! Compares a key with many others, without a branch for each, with the processor's own count of bits where it has one.
+//! Compares a key with many other keys, without a branch per key. Uses the processor's bit-counting
+//! instructions if the processor has them.
 //!
-//! The program is built for all processors of its kind, most of which count bits in one instruction, and the newest in
-//! eight numbers at once. So the same code is compiled for each of these, and the processor is asked. That takes a good
-//! part off a query among ten million fingerprints, and is the only `unsafe` of the crate.
+//! The program must run on every processor of its architecture. Most processors can count the bits of a
+//! number in one instruction, and the newest can count eight numbers at once. So the same code is compiled
+//! once for each instruction set, and the processor's features select the version at run time. This saves a
+//! considerable part of a query among ten million fingerprints. Calling these versions is the only `unsafe`
+//! code of the crate.
 //!
-//! Invariant: exactly the keys within the distance are reported, in their order, whatever the processor is.
+//! Invariant: on every processor, the scan reports exactly the keys within the distance, in their order.
 
 use std::ops::ControlFlow;
 
-/// Keys that are compared before the first branch.
+/// Number of keys that are compared before the first branch.
 const STRIDE: usize = 16;
 
 /// Calls `hit` with the difference of each key that is within `distance`.
@@ -23,17 +26,17 @@ pub(crate) fn scan(
     {
         use std::arch::is_x86_feature_detected as has;
         if has!("avx512vpopcntdq") && has!("avx512vl") && has!("popcnt") {
-            #[expect(unsafe_code, reason = "the processor has what the function is compiled for")]
+            #[expect(unsafe_code, reason = "the processor has the features of the target function")]
             // SAFETY: the three features were just detected.
             return unsafe { with_avx512(keys, key, distance, hit) };
         }
         if has!("avx2") && has!("popcnt") {
-            #[expect(unsafe_code, reason = "the processor has what the function is compiled for")]
+            #[expect(unsafe_code, reason = "the processor has the features of the target function")]
             // SAFETY: both features were just detected.
             return unsafe { with_popcnt(keys, key, distance, hit) };
         }
     }
-    strides(keys, key, distance, hit)
+    compare_strides(keys, key, distance, hit)
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -44,7 +47,7 @@ fn with_avx512(
     distance: u32,
     hit: &mut impl FnMut(u64) -> ControlFlow<()>,
 ) -> ControlFlow<()> {
-    strides(keys, key, distance, hit)
+    compare_strides(keys, key, distance, hit)
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -55,12 +58,12 @@ fn with_popcnt(
     distance: u32,
     hit: &mut impl FnMut(u64) -> ControlFlow<()>,
 ) -> ControlFlow<()> {
-    strides(keys, key, distance, hit)
+    compare_strides(keys, key, distance, hit)
 }
 
-/// Is compiled into each of its callers, with their instructions.
+/// Inlined into each caller, so that the compiler uses the instruction set of that caller.
 #[inline(always)]
-fn strides(
+fn compare_strides(
     keys: &[u64],
     key: u64,
     distance: u32,
@@ -70,14 +73,14 @@ fn strides(
     for stride in strides {
         let any = stride.iter().fold(false, |any, &other| any | ((other ^ key).count_ones() <= distance));
         if any {
-            each(stride, key, distance, hit)?;
+            compare_each(stride, key, distance, hit)?;
         }
     }
-    each(rest, key, distance, hit)
+    compare_each(rest, key, distance, hit)
 }
 
 #[inline(always)]
-fn each(
+fn compare_each(
     keys: &[u64],
     key: u64,
     distance: u32,
@@ -102,7 +105,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_way_reports_the_same(
+        fn every_instruction_set_reports_the_same_keys(
             keys in prop::collection::vec(prop_oneof![any::<u64>(), 0..64u64], 0..100),
             key in 0..64u64,
             distance in 0..=64u32,
@@ -122,10 +125,10 @@ mod tests {
             let near = keys.iter().map(|other| other ^ key).filter(|d| d.count_ones() <= distance);
             let near: Vec<u64> = near.take(most).collect();
             prop_assert_eq!(&first(most, |mut hit| scan(&keys, key, distance, &mut hit)), &near);
-            prop_assert_eq!(&first(most, |mut hit| strides(&keys, key, distance, &mut hit)), &near);
+            prop_assert_eq!(&first(most, |mut hit| compare_strides(&keys, key, distance, &mut hit)), &near);
             #[cfg(target_arch = "x86_64")]
             if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("popcnt") {
-                #[expect(unsafe_code, reason = "the processor has what the function is compiled for")]
+                #[expect(unsafe_code, reason = "the processor has the features of the target function")]
                 // SAFETY: both features were just detected.
                 let found = first(most, |mut hit| unsafe { with_popcnt(&keys, key, distance, &mut hit) });
                 prop_assert_eq!(&found, &near);

@@ -1,28 +1,31 @@
-//! Interpolation search in sorted keys, which no keys make slower than a few binary searches.
+//! Interpolation search in sorted keys, with a worst case of a few binary searches.
 //!
-//! A round guesses the place from the keys at both ends, as if keys were spread evenly, and then gallops away from the
-//! guess by the square root of the distance of the ends until the place is enclosed (Perl and Reingold, *Understanding
-//! the complexity of interpolation search*, 1977). Even keys take about log log n rounds. Fingerprints cluster, and an
-//! adversary can make every guess wrong, so the rounds are few and binary search ends what they leave.
+//! Each round guesses the position of the wanted key from the keys at both ends, as if keys were evenly
+//! spread. From the guess, the search gallops until it has enclosed the position. Its first step is the
+//! square root of the range (Perl and Reingold, *Understanding the complexity of interpolation search*,
+//! 1977). Evenly spread keys need about log log n rounds. But fingerprints cluster, and an adversary can make
+//! every guess wrong. So the number of rounds is limited, and a binary search finishes the remaining range.
 //!
 //! Invariant: a search reads at most [`probes_max`] keys.
 
-/// After so many rounds keys are not even.
+/// Maximum number of interpolation rounds. If they are not enough, the keys are not evenly spread.
 const ROUNDS: u32 = 3;
-/// Below this many keys a guess gains nothing.
+/// Number of keys below which interpolation gains nothing.
 const SMALL: usize = 32;
 
-/// The most keys that a search among so many reads: each round two ends, a guess and the gallop, then the binary search.
+/// Maximum number of keys that a search among `keys` keys reads. Each round reads two ends, a guess, and the
+/// keys of the gallop. The binary search adds the rest.
 #[must_use]
 pub fn probes_max(keys: usize) -> u32 {
     let log = usize::BITS - keys.leading_zeros();
     ROUNDS * (3 + log) + log + 1
 }
 
-/// The first place among `len` ascending keys that has one of at least `wanted`.
+/// The first of `len` positions of ascending keys whose key is at least `wanted`, or `len` if there is no
+/// such key.
 #[inline]
 pub fn lower_bound_by(len: usize, wanted: u64, mut key: impl FnMut(usize) -> u64) -> usize {
-    // All keys before `low` are less, none from `high` on is.
+    // Invariant: all keys before `low` are less than `wanted`, and all keys from `high` on are not.
     let (mut low, mut high) = (0, len);
     for _ in 0..ROUNDS {
         if high - low <= SMALL {
@@ -71,25 +74,25 @@ pub fn lower_bound_by(len: usize, wanted: u64, mut key: impl FnMut(usize) -> u64
     low
 }
 
-/// The first place of ascending keys that has one of at least `wanted`.
+/// The first position in ascending `keys` whose key is at least `wanted`, or the number of keys.
 #[must_use]
 pub fn lower_bound(keys: &[u64], wanted: u64) -> usize {
     lower_bound_by(keys.len(), wanted, |at| keys[at])
 }
 
-/// The lowest and the highest key that have the same leading bits.
+/// The lowest and the highest key that share the `leading` leading bits of `key`.
 #[must_use]
 pub fn prefix(key: u64, leading: u32) -> (u64, u64) {
     let others = u64::MAX.checked_shr(leading).unwrap_or(0);
     (key & !others, key | others)
 }
 
-/// Those of ascending keys that have the same leading bits.
+/// The part of ascending `keys` that shares the `leading` leading bits of `key`.
 #[must_use]
 pub fn with_prefix(keys: &[u64], key: u64, leading: u32) -> &[u64] {
     let (lowest, highest) = prefix(key, leading);
     let rest = &keys[lower_bound(keys, lowest)..];
-    // Few are expected, so the end is near.
+    // Callers expect few keys with the prefix, so gallop from the start to find the end.
     let mut reach = 16;
     while rest.get(reach).is_some_and(|&key| key <= highest) {
         reach *= 2;
@@ -103,7 +106,7 @@ mod tests {
 
     use super::*;
 
-    /// Random keys, equal ones, and those that grow by powers, for which every guess is wrong.
+    /// Generates random keys, many equal keys, and keys near powers of two, where every guess is wrong.
     fn keys() -> impl Strategy<Value = Vec<u64>> {
         let even = prop::collection::vec(any::<u64>(), 0..600);
         let close = prop::collection::vec(0..50u64, 0..600);
@@ -117,18 +120,19 @@ mod tests {
 
     proptest! {
         #[test]
-        fn finds_what_a_scan_finds(keys in keys(), key: u64, near in 0..600usize, leading in 0..=64u32) {
+        fn a_search_finds_what_a_scan_finds(keys in keys(), key: u64, near in 0..600usize, leading in 0..=64u32) {
             for key in [key, key % 50, keys.get(near).copied().unwrap_or(0)] {
                 prop_assert_eq!(lower_bound(&keys, key), keys.iter().filter(|&&other| other < key).count());
                 let (lowest, highest) = prefix(key, leading);
-                let same: Vec<u64> = keys.iter().copied().filter(|k| (lowest..=highest).contains(k)).collect();
+                let is_same = |key: &u64| (lowest..=highest).contains(key);
+                let same: Vec<u64> = keys.iter().copied().filter(is_same).collect();
                 prop_assert_eq!(with_prefix(&keys, key, leading), &same[..]);
             }
         }
     }
 
     #[test]
-    fn the_number_of_probes_is_bounded() {
+    fn the_number_of_probes_is_bounded_for_all_keys() {
         let adversarial: [Vec<u64>; 4] = [
             (0..100_000).chain([u64::MAX]).collect(),
             [0].into_iter().chain((0..100_000).map(|i| u64::MAX - 100_000 + i)).collect(),
@@ -146,7 +150,7 @@ mod tests {
                     keys[at]
                 });
                 assert_eq!(at, keys.partition_point(|&key| key < wanted));
-                assert!(probes <= probes_max(keys.len()), "{probes} probes");
+                assert!(probes <= probes_max(keys.len()), "{probes} probes exceed the bound");
             }
         }
         let mut seed = 1u64;
@@ -165,6 +169,6 @@ mod tests {
             });
         }
         let mean = f64::from(probes) / 1_000.0;
-        assert!(mean < 14.0, "{mean} probes among a million even keys, where binary search needs 20");
+        assert!(mean < 14.0, "{mean} probes on average among a million even keys; binary search needs 20");
     }
 }

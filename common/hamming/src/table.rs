@@ -1,4 +1,4 @@
-//! One table of a design, plain or compressed, behind the same questions.
+//! One table of a design. Plain and compressed tables have the same interface.
 //!
 //! Invariant: both forms report the same keys that share the leading bits of a query.
 
@@ -8,31 +8,32 @@ use crate::compressed::Compressed;
 use crate::plain::PlainTable;
 use crate::search;
 
-/// How a sorted run keeps its tables.
+/// How a sorted run stores its tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Storage {
-    /// Eight bytes for each fingerprint and table, and the fastest queries.
+    /// Takes eight bytes per fingerprint and table. Queries are fastest.
     #[default]
     Plain,
-    /// About half of that, at the cost of decoding a block or more in each table.
+    /// Takes about half of that memory. A query must decode at least one block in each table.
     Compressed,
 }
 
-/// A sorted table.
+/// A sorted table of images of fingerprints.
 #[derive(Debug)]
 pub(crate) enum Table {
     Plain(PlainTable),
     Compressed { fingerprints: Compressed, leading: u32 },
 }
 
-/// Where the candidates of a query are.
-pub(crate) enum Located<'a> {
+/// The candidates of a query in one table, which are not read yet.
+pub(crate) enum CandidateRange<'a> {
     Keys(&'a [u64]),
     Blocks { fingerprints: &'a Compressed, leading: u32 },
 }
 
 impl Table {
-    /// A table of ascending images of fingerprints of `width` bits, which fill the top of 64 bits.
+    /// Creates a table of ascending images of fingerprints. Images have `width` bits, which fill the most
+    /// significant bits.
     pub(crate) fn new(keys: Vec<u64>, width: u32, leading: u32, storage: Storage) -> Self {
         if storage == Storage::Compressed {
             let low: Vec<u64> = keys.iter().map(|key| key >> (64 - width)).collect();
@@ -43,7 +44,7 @@ impl Table {
         Self::Plain(PlainTable::new(keys, leading))
     }
 
-    /// Appends all keys, ascending.
+    /// Appends all keys, in ascending order.
     pub(crate) fn read(&self, keys: &mut Vec<u64>) {
         match self {
             Self::Plain(table) => keys.extend_from_slice(table.keys()),
@@ -55,7 +56,7 @@ impl Table {
         }
     }
 
-    /// Bytes of memory.
+    /// Size of the table in bytes of memory.
     pub(crate) fn bytes(&self) -> usize {
         match self {
             Self::Plain(table) => table.bytes(),
@@ -65,16 +66,19 @@ impl Table {
 
     /// Finds the candidates of a key without reading them.
     #[inline]
-    pub(crate) fn locate(&self, key: u64) -> Located<'_> {
+    pub(crate) fn locate(&self, key: u64) -> CandidateRange<'_> {
         match self {
-            Self::Plain(table) => Located::Keys(table.candidates(key)),
-            Self::Compressed { fingerprints, leading } => Located::Blocks { fingerprints, leading: *leading },
+            Self::Plain(table) => CandidateRange::Keys(table.candidates(key)),
+            Self::Compressed { fingerprints, leading } => {
+                CandidateRange::Blocks { fingerprints, leading: *leading }
+            }
         }
     }
 }
 
-impl Located<'_> {
-    /// Begins to read the candidates. Reads of several tables that are begun together wait together.
+impl CandidateRange<'_> {
+    /// Starts to read the candidates. If a caller touches the candidates of several tables, the memory
+    /// accesses overlap.
     #[inline]
     pub(crate) fn touch(&self) -> u64 {
         match self {
@@ -83,7 +87,7 @@ impl Located<'_> {
         }
     }
 
-    /// Calls `visit` with all candidates of a key, in pieces; `decoded` is memory for blocks.
+    /// Calls `visit` with all candidates of a key, in slices. `decoded` is a reusable buffer for blocks.
     #[inline]
     pub(crate) fn visit(
         &self,

@@ -1,4 +1,4 @@
-//! Everything in the crate gives what a comparison with every fingerprint gives.
+//! Checks that every search of the crate returns what a comparison with every fingerprint returns.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,7 +9,7 @@ use doppel_hamming::{Batch, Compressed, Design, HammingError, Index, Match, Opti
 use proptest::prelude::*;
 use proptest::sample::Index as Choice;
 
-/// Widths, distances and splits that are tried.
+/// The designs to test: width, distance, and splits.
 const DESIGNS: [(u32, u32, &[u32]); 12] = [
     (64, 3, &[6]),
     (64, 3, &[4, 4]),
@@ -34,7 +34,8 @@ fn low(width: u32) -> u64 {
     u64::MAX >> (64 - width)
 }
 
-/// Fingerprints of 64 bits: random, near each other, with the same leading or trailing bits, at the ends of the range.
+/// Generates 64-bit fingerprints: random ones, clusters, common leading or trailing bits, and values at the
+/// ends of the range.
 fn fingerprints(max: usize) -> impl Strategy<Value = Vec<u64>> {
     let random = prop::collection::vec(any::<u64>(), 0..max);
     let flips = || prop::collection::vec(0..64u32, 0..6);
@@ -53,7 +54,7 @@ fn fingerprints(max: usize) -> impl Strategy<Value = Vec<u64>> {
     prop_oneof![random, clustered, ends, prefix, suffix]
 }
 
-/// Queries near the fingerprints, and others.
+/// Generates queries near the stored fingerprints, and other queries.
 fn queries(stored: &[u64], more: &[u64], width: u32) -> Vec<u64> {
     let near = stored.iter().step_by(7).enumerate().map(|(i, f)| f ^ (0b1011 << (i % 60)) & low(width));
     let all = stored.iter().step_by(5).copied().chain(near).chain(more.iter().map(|f| f & low(width)));
@@ -63,7 +64,7 @@ fn queries(stored: &[u64], more: &[u64], width: u32) -> Vec<u64> {
 #[derive(Clone, Debug)]
 enum Action {
     Insert(u64, u64),
-    /// Inserts one that was there before, or one near it.
+    /// Inserts a fingerprint that was inserted before, or a fingerprint near it.
     Again(Choice, u64, u32),
     Remove(Choice, u64),
     RemoveAll(Choice),
@@ -112,30 +113,31 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
     #[test]
-    fn an_index_gives_what_a_scan_gives(design in design(), options in options(), actions in actions()) {
+    fn an_index_returns_what_a_scan_returns(design in design(), options in options(), actions in actions()) {
         let width = design.width();
         let most = design.distance();
         let mut index = Index::new(design, options).unwrap();
         let mut model: BTreeMap<u64, BTreeSet<u64>> = BTreeMap::new();
-        let mut seen = vec![0];
+        let mut inserted = vec![0];
         for action in actions {
             match action {
                 Action::Insert(f, id) => {
                     let f = f & low(width);
-                    seen.push(f);
+                    inserted.push(f);
                     prop_assert_eq!(index.insert(f, id).unwrap(), model.entry(f).or_default().insert(id));
                 }
                 Action::Again(choice, id, bit) => {
-                    let f = choice.get(&seen) ^ if bit < width.min(40) { 1 << bit } else { 0 };
-                    seen.push(f);
+                    let f = choice.get(&inserted) ^ if bit < width.min(40) { 1 << bit } else { 0 };
+                    inserted.push(f);
                     prop_assert_eq!(index.insert(f, id).unwrap(), model.entry(f).or_default().insert(id));
                 }
                 Action::Remove(choice, id) => {
-                    let f = *choice.get(&seen);
-                    prop_assert_eq!(index.remove(f, id), model.get_mut(&f).is_some_and(|ids| ids.remove(&id)));
+                    let f = *choice.get(&inserted);
+                    let is_removed = model.get_mut(&f).is_some_and(|ids| ids.remove(&id));
+                    prop_assert_eq!(index.remove(f, id), is_removed);
                 }
                 Action::RemoveAll(choice) => {
-                    let f = *choice.get(&seen);
+                    let f = *choice.get(&inserted);
                     for id in model.remove(&f).unwrap_or_default() {
                         prop_assert!(index.remove(f, id));
                     }
@@ -147,7 +149,7 @@ proptest! {
                     prop_assert!(index.size().runs <= 1);
                 }
                 Action::Query(choice, bit, distance) => {
-                    let query = choice.get(&seen) ^ if bit < width { 1 << bit } else { 0 };
+                    let query = choice.get(&inserted) ^ if bit < width { 1 << bit } else { 0 };
                     let all = expected(&model, query, distance.min(most));
                     prop_assert_eq!(index.within(query, distance, usize::MAX).unwrap(), all.clone());
                     let few = index.within(query, distance, 2).unwrap();
@@ -162,7 +164,12 @@ proptest! {
     }
 
     #[test]
-    fn all_ways_agree(design in design(), stored in fingerprints(400), more in fingerprints(20), compressed: bool) {
+    fn all_search_methods_agree(
+        design in design(),
+        stored in fingerprints(400),
+        more in fingerprints(20),
+        compressed: bool,
+    ) {
         let (width, distance) = (design.width(), design.distance());
         let stored: Vec<u64> = stored.iter().map(|f| f & low(width)).collect();
         let scan = Scan::new(stored.iter().copied());
@@ -174,11 +181,12 @@ proptest! {
         let index = Index::build(design, options, stored.iter().copied().zip(0..)).unwrap();
         for (number, query) in queries(&stored, &more, width).into_iter().enumerate() {
             let near = scan.within(query, distance);
-            let mut found: Vec<u64> = index.within(query, distance, usize::MAX).unwrap().iter().map(|m| m.fingerprint).collect();
+            let matches = index.within(query, distance, usize::MAX).unwrap();
+            let mut found: Vec<u64> = matches.iter().map(|found| found.fingerprint).collect();
             found.sort_unstable();
             found.dedup();
             prop_assert_eq!(&found, &near);
-            // A probe of all neighbours takes long.
+            // Probing all neighbours takes long, so test only some queries.
             if number % 16 == 0 && neighbours(width, distance) < 50_000 {
                 prop_assert_eq!(probes.within(query, distance), near);
             }
@@ -187,7 +195,11 @@ proptest! {
     }
 
     #[test]
-    fn a_batch_finds_every_pair_once(design in design(), stored in fingerprints(3_000), more in fingerprints(60)) {
+    fn a_batch_finds_every_pair_once(
+        design in design(),
+        stored in fingerprints(3_000),
+        more in fingerprints(60),
+    ) {
         let (width, distance) = (design.width(), design.distance());
         let mut stored: Vec<u64> = stored.iter().map(|f| f & low(width)).collect();
         let mut queries = queries(&stored[..stored.len().min(200)], &more, width);
@@ -195,7 +207,8 @@ proptest! {
         let pairs = |stored: &[u64]| {
             let of = |(number, query): (usize, &u64)| {
                 let near = move |(_, f): &(u64, &u64)| (*f ^ query).count_ones() <= distance;
-                (0u64..).zip(stored).filter(near).map(move |(at, _)| Pair { query: number as u32, stored: at }).collect::<Vec<_>>()
+                let near = (0u64..).zip(stored).filter(near);
+                near.map(move |(stored, _)| Pair { query: number as u32, stored }).collect::<Vec<_>>()
             };
             queries.iter().enumerate().flat_map(of).collect::<Vec<_>>()
         };
@@ -228,8 +241,8 @@ proptest! {
 }
 
 #[test]
-fn a_batch_across_chunks() {
-    // More than two chunks of a parallel scan, with pairs in each.
+fn a_batch_finds_pairs_in_several_chunks() {
+    // The stored fingerprints fill more than two chunks of a parallel scan, with pairs in each chunk.
     let mut seed = 5u64;
     let mut random = || {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -264,7 +277,7 @@ fn a_search_can_end_early() {
 }
 
 #[test]
-fn bad_input_is_refused() {
+fn invalid_input_is_rejected() {
     let design = Design::new(32, 3, &[4]).unwrap();
     let wide = HammingError::Fingerprint { fingerprint: 1 << 32, width: 32 };
     let mut index = Index::new(design.clone(), Options::default()).unwrap();
@@ -283,7 +296,7 @@ fn bad_input_is_refused() {
 }
 
 #[test]
-fn compression_is_as_computed() {
+fn random_fingerprints_compress_to_the_expected_ratio() {
     let mut seed = 1u64;
     let mut random = || {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -294,16 +307,16 @@ fn compression_is_as_computed() {
     uniform.dedup();
     let ratio = Compressed::new(64, &uniform).unwrap().ratio();
     let computed = doppel_hamming::expected_ratio(64, uniform.len() as u64).unwrap().memory;
-    assert!((ratio / computed - 1.0).abs() < 0.005, "{ratio} instead of {computed}");
-    // Pages that differ in few low bits from others.
+    assert!((ratio / computed - 1.0).abs() < 0.005, "measured {ratio}, computed {computed}");
+    // Add fingerprints that differ from others in few low bits.
     let near = |(at, f): (usize, &u64)| [*f, f ^ 1 << (at % 30), f ^ 0b101 << (at % 20)];
     let mut clustered: Vec<u64> = uniform.iter().step_by(3).enumerate().flat_map(near).collect();
     clustered.sort_unstable();
     let less = Compressed::new(64, &clustered).unwrap().ratio();
-    assert!(less < ratio * 0.8, "{less} with clusters, {ratio} without");
+    assert!(less < ratio * 0.8, "ratio {less} with clusters, {ratio} without");
 }
 
-/// Batches that are larger than the cache put stored fingerprints in another order.
+/// Batches that are larger than the cache reorder the stored fingerprints.
 #[test]
 fn a_large_batch_finds_every_pair_once() {
     let mut seed = 3u64;
@@ -331,16 +344,16 @@ fn a_large_batch_finds_every_pair_once() {
         let batch = Batch::with_design(Design::new(width, distance, splits).unwrap(), &queries).unwrap();
         let compressed = Compressed::new(width, &stored).unwrap();
         for pairs in [batch.scan(&stored, usize::MAX), batch.scan_compressed(&compressed, usize::MAX)] {
-            assert!(pairs.unwrap().iter().eq(&expected), "{width} {splits:?}");
+            assert!(pairs.unwrap().iter().eq(&expected), "width {width}, splits {splits:?}");
         }
         let limit = expected.len() - 1;
         assert_eq!(batch.scan(&stored, limit), Err(HammingError::Pairs { limit }));
     }
 }
 
-/// Section 3 of the paper: a table of all fingerprints takes 41,664 probes for those that differ in three of 64 bits.
+/// Section 3 of the paper: with a plain table of all fingerprints, distance 3 in 64 bits takes 41,664 probes.
 #[test]
-fn the_naive_way_takes_the_probes_of_the_paper() {
+fn the_number_of_naive_probes_matches_the_paper() {
     let query = 0x0123_4567_89ab_cdef_u64;
     let probes: Vec<u64> = Probes::new(64, [query]).unwrap().probes(query, 3).collect();
     let at = |distance: u32| probes.iter().filter(|probe| (*probe ^ query).count_ones() == distance).count();
