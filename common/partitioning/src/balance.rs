@@ -1,10 +1,10 @@
 //! Cuts the space into parts with about equal work.
 //!
 //! The work of a part is to compare what it receives with what it stores. Parts that store the same amount do
-//! not receive the same amount: where pages are similar, most of a box is within reach of its neighbours. All
-//! wait for the slowest part. So the busiest parts are given less to store, and the others a little more. The
-//! space is cut several times, each time with weights derived from what the parts received in the previous
-//! round, and the cuts with the least work for the busiest part are kept.
+//! not receive the same amount: where pages are similar, most of a box is within reach of its neighbours. A
+//! search ends when the slowest part has answered. So this module gives the busiest parts less to store, and
+//! the other parts a little more. It cuts the space several times, each time with weights derived from what
+//! the parts received in the previous round. It keeps the cuts with the least work for the busiest part.
 
 use crate::bounding_space::BoundingSpace;
 use crate::cut::{Contents, Node, Tree};
@@ -13,15 +13,16 @@ use crate::length_vector::LengthVector;
 /// How much more than the mean a part may be given to store, relative to the mean, to relieve busier parts.
 const STORED_ABOVE_MEAN_MAX: f64 = 0.01;
 
-/// Cuts whose fullest part stores more than this multiple of the mean are used only if there is no alternative.
+/// Cuts whose fullest part stores more than this multiple of the mean are used only if there is no
+/// alternative.
 const IMBALANCE_MAX: f64 = 1.1;
 
 /// The number of times that the space is cut.
 const ROUNDS: usize = 6;
 
-/// Cuts the whole space into boxes for `parts` parts and each of these into `each` boxes, like
-/// [`grow`](super::cut::grow), but balances the work of the parts. In one dimension, storage is balanced
-/// instead.
+/// Cuts the whole space into boxes for `parts` parts, and the space of each part into `each` boxes, like
+/// [`grow`](super::cut::grow). In several dimensions, balances the work of the parts. In one dimension,
+/// balances storage instead.
 pub(super) fn learn(
     lengths: &[LengthVector],
     spaces: &[BoundingSpace],
@@ -63,7 +64,8 @@ fn reweighted(weights: &[f64], tree: &Tree<'_>) -> Vec<f64> {
     let received = |part: &u32| tree.parts[*part as usize].received.max(1) as f64;
     let mut sorted: Vec<f64> = tree.homes.iter().map(received).collect();
     sorted.sort_unstable_by(f64::total_cmp);
-    // Weights are relative to a floor. The more contents are at the floor, the closer the mean weight is to it.
+    // Weights are relative to a floor. The more contents are at the floor, the closer the mean weight is to
+    // it.
     let count = sorted.len() as f64;
     let mean = |least: f64| sorted.iter().map(|received| received.max(least)).sum::<f64>() / count;
     let at = sorted.partition_point(|least| mean(*least) > (1.0 + STORED_ABOVE_MEAN_MAX) * least);

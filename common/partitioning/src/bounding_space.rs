@@ -1,18 +1,18 @@
 //! The region of length-vector space that can contain near-duplicates of a content. The bound is exact.
 //!
-//! Let c = (1 - tau) / (1 + tau). J(A, B) > tau means that A and B differ in fewer than c (|A| + |B|) shingles.
-//! Therefore
+//! Let c = (1 - tau) / (1 + tau). J(A, B) > tau means that A and B differ in fewer than c (|A| + |B|)
+//! shingles. Therefore
 //!
 //! - tau |A| < |B| < |A| / tau, and
-//! - every feature of their [`LengthVector`]s differs by less than c (|A| + |B|), because a shingle counts 1 or
-//!   -1 in each feature.
+//! - every feature of their [`LengthVector`]s differs by less than c (|A| + |B|), because a shingle counts 1
+//!   or -1 in each feature.
 //!
-//! A box is a range for each feature, including the total. Let t be the largest total that both the box and the
-//! first bound allow. Then the box can contain a near-duplicate of A only if the distance from each feature of
-//! A to the box's range is less than c (|A| + t).
+//! A box is a range for each feature, including the total. Let t be the largest total that both the box and
+//! the first bound allow. Then the box can contain a near-duplicate of A only if the distance from each
+//! feature of A to the box's range is less than c (|A| + t).
 //!
-//! All lengths are counted on the stored sets. Comparisons are made in integers, multiplied by the denominator
-//! of 1 + tau.
+//! All lengths are counted on the stored sets. Comparisons are made in integers, multiplied by the
+//! denominator of 1 + tau.
 
 use serde::{Deserialize, Serialize};
 
@@ -45,8 +45,8 @@ impl Bounds {
         Self { lo, hi, dimensions }
     }
 
-    /// The smallest and the largest value of each feature of a [`LengthVector`], the total first. `None` means
-    /// no limit.
+    /// The smallest and the largest value of each feature of a [`LengthVector`], the total first. `None`
+    /// means no limit.
     pub fn ranges(&self) -> impl Iterator<Item = (Option<i64>, Option<i64>)> + '_ {
         let limit = |value: i64| (value.abs() < Self::UNLIMITED).then_some(value);
         (0..self.dimensions).map(move |m| (limit(self.lo[m]), limit(self.hi[m])))
@@ -68,7 +68,7 @@ impl Bounds {
     }
 }
 
-/// The smallest and the largest value of a feature; `None` means no limit.
+/// The smallest and the largest value of a feature, both included. `None` means no limit.
 type Range = (Option<i64>, Option<i64>);
 
 impl From<Bounds> for Vec<Range> {
@@ -96,17 +96,18 @@ impl TryFrom<Vec<Range>> for Bounds {
 /// The region that contains the vectors of all near-duplicates of one content.
 #[derive(Clone, Copy, Debug)]
 pub struct BoundingSpace {
-    /// The features of the content, the total first.
+    /// The features of the content. The first feature is the total.
     features: [i64; DIMENSIONS_MAX],
-    /// The least and the greatest total of a near-duplicate.
+    /// The least and the greatest total that a near-duplicate can have.
     totals: (i64, i64),
-    /// 1 + tau and 1 - tau, both multiplied by the denominator.
+    /// 1 + tau and 1 - tau, both multiplied by the denominator of tau.
     plus: i64,
     minus: i64,
 }
 
 impl BoundingSpace {
-    /// The bounding space of a content with the given vector; without a threshold, everything: then lengths say nothing.
+    /// Creates the bounding space of a content with the given vector. Without a threshold, the bounding space
+    /// is the whole space, because lengths then exclude nothing.
     #[must_use]
     pub fn new(lengths: LengthVector, tau: impl Into<Option<Tau>>) -> Self {
         let Some(tau) = tau.into() else { return Self::everything(lengths) };
@@ -118,7 +119,7 @@ impl BoundingSpace {
     }
 
     fn everything(lengths: LengthVector) -> Self {
-        // No distance is more than nothing times it.
+        // With `plus` and `minus` zero, every comparison of distances holds.
         Self { features: lengths.features(), totals: (i64::MIN, Bounds::UNLIMITED), plus: 0, minus: 0 }
     }
 

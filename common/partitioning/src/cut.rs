@@ -1,8 +1,8 @@
 //! Joint cuts of length-vector space with a k-d tree (Bentley, CACM 18(9), 1975).
 //!
 //! Features are not independent. If each feature were cut on its own, many boxes would be empty and others
-//! overfull. Here each box is cut separately: among the boundaries of all features that do not overfill either
-//! side, the one that the fewest bounding spaces cross is chosen.
+//! overfull. So this module cuts each box separately. Among the boundaries of all features that do not
+//! overfill either side, it chooses the boundary that the fewest bounding spaces cross.
 
 use crate::bounding_space::{BoundingSpace, Bounds};
 use crate::intervals;
@@ -31,7 +31,7 @@ pub(super) enum Node {
     Leaf(PartitionIndex),
 }
 
-/// The contents for which a space is cut.
+/// The contents by which a space is cut.
 #[derive(Clone, Copy)]
 pub(super) struct Contents<'s> {
     pub(super) lengths: &'s [LengthVector],
@@ -41,10 +41,10 @@ pub(super) struct Contents<'s> {
     pub(super) dimensions: usize,
 }
 
-/// Cuts the whole space into at most `parts` boxes with about the same number of `lengths`, and each of these
-/// into `each` boxes again. Contents with equal vectors are never separated, so there may be fewer boxes; a box
-/// then counts for as many parts as its share is worth. Returns the tree, and the part of each leaf; parts are
-/// numbered from 0 and ascend.
+/// Cuts the whole space into at most `parts` parts with about the same number of `lengths`, and each part
+/// into `each` boxes. Contents with equal vectors are never separated, so there may be fewer boxes; a box
+/// then counts for as many parts as its share is worth. Returns the tree, and the part of each leaf. Parts
+/// are numbered from 0 and ascend.
 pub(super) fn grow(
     lengths: &[LengthVector],
     spaces: &[BoundingSpace],
@@ -59,7 +59,7 @@ pub(super) fn grow(
 
 /// The target for the cuts of a box.
 #[derive(Clone, Copy)]
-struct Wanted {
+struct CutTarget {
     parts: u32,
     /// The target weight of a part; unknown before the first cut.
     part: Option<f64>,
@@ -69,7 +69,7 @@ struct Wanted {
     owner: Option<u32>,
 }
 
-impl Wanted {
+impl CutTarget {
     fn new(parts: u32, owner: Option<u32>) -> Self {
         Self { parts, part: None, overload: OVERLOAD, owner }
     }
@@ -129,7 +129,7 @@ impl<'s> Tree<'s> {
             each,
             intervals: (contents.dimensions == 1).then(|| intervals::equal_depth(totals(), parts)),
         };
-        tree.grow(&Bounds::all(contents.dimensions), &mut home, probing, Wanted::new(parts, None), 0);
+        tree.grow(&Bounds::all(contents.dimensions), &mut home, probing, CutTarget::new(parts, None), 0);
         tree
     }
 
@@ -140,14 +140,14 @@ impl<'s> Tree<'s> {
         bounds: &Bounds,
         home: &mut [usize],
         probing: Vec<usize>,
-        mut wanted: Wanted,
+        mut target: CutTarget,
         depth: usize,
     ) {
         let weight: f64 = home.iter().map(|i| self.contents.weights[*i]).sum();
-        wanted.part.get_or_insert(weight / f64::from(wanted.parts));
-        let cut = if depth < DEPTH_MAX { self.choose(bounds, home, &probing, wanted) } else { None };
+        target.part.get_or_insert(weight / f64::from(target.parts));
+        let cut = if depth < DEPTH_MAX { self.choose(bounds, home, &probing, target) } else { None };
         let Some(cut) = cut else {
-            self.finish(bounds, home, probing, wanted, depth);
+            self.finish(bounds, home, probing, target, depth);
             return;
         };
         let (left, right) = bounds.split(cut.feature, cut.at);
@@ -161,13 +161,13 @@ impl<'s> Tree<'s> {
 
         let node = self.nodes.len();
         self.nodes.push(Node::Leaf(PartitionIndex(0)));
-        self.grow(&left, left_home, left_probing, wanted.below(cut.parts), depth + 1);
+        self.grow(&left, left_home, left_probing, target.below(cut.parts), depth + 1);
         self.nodes[node] = Node::Cut { feature: cut.feature, at: cut.at, right: self.nodes.len() };
         self.grow(
             &right,
             right_home,
             right_probing,
-            wanted.below(wanted.parts.saturating_sub(cut.parts)),
+            target.below(target.parts.saturating_sub(cut.parts)),
             depth + 1,
         );
     }
@@ -178,17 +178,17 @@ impl<'s> Tree<'s> {
         bounds: &Bounds,
         home: &mut [usize],
         probing: Vec<usize>,
-        wanted: Wanted,
+        target: CutTarget,
         depth: usize,
     ) {
-        let owner = wanted.owner.unwrap_or_else(|| {
+        let owner = target.owner.unwrap_or_else(|| {
             let part = self.parts.len() as u32;
             self.parts.push(Part { stored: home.len(), received: probing.len() });
             home.iter().for_each(|i| self.homes[*i] = part);
             part
         });
-        if wanted.owner.is_none() && self.each > 1 {
-            self.grow(bounds, home, probing, Wanted::new(self.each, Some(owner)), depth);
+        if target.owner.is_none() && self.each > 1 {
+            self.grow(bounds, home, probing, CutTarget::new(self.each, Some(owner)), depth);
         } else {
             self.nodes.push(Node::Leaf(PartitionIndex(self.owners.len() as u32)));
             self.owners.push(owner);
@@ -206,9 +206,9 @@ impl<'s> Tree<'s> {
         bounds: &Bounds,
         home: &mut [usize],
         probing: &[usize],
-        wanted: Wanted,
+        target: CutTarget,
     ) -> Option<Boundary> {
-        if let (Some(intervals), None) = (&self.intervals, wanted.owner) {
+        if let (Some(intervals), None) = (&self.intervals, target.owner) {
             return intervals::middle(intervals, bounds.lo[0], bounds.hi[0]).map(|at| Boundary {
                 feature: 0,
                 at,
@@ -216,14 +216,14 @@ impl<'s> Tree<'s> {
                 overload: 0.0,
             });
         }
-        if wanted.parts < 2 {
+        if target.parts < 2 {
             return None;
         }
         let mut near = Vec::new();
         let mut most_even: Option<Boundary> = None;
         for feature in 0..self.contents.dimensions {
-            let all = self.boundaries(feature, home, wanted);
-            let fits = |b: &&Boundary| b.parts == wanted.parts / 2 && b.overload <= wanted.overload;
+            let all = self.boundaries(feature, home, target);
+            let fits = |b: &&Boundary| b.parts == target.parts / 2 && b.overload <= target.overload;
             let step = all.iter().filter(fits).count().div_ceil(BOUNDARIES_MAX).max(1);
             near.extend(all.iter().filter(fits).step_by(step).copied());
             most_even = all.into_iter().chain(most_even).min_by(|a, b| a.overload.total_cmp(&b.overload));
@@ -233,20 +233,20 @@ impl<'s> Tree<'s> {
     }
 
     /// Every boundary of a feature between two contents, from left to right.
-    fn boundaries(&self, feature: usize, home: &mut [usize], wanted: Wanted) -> Vec<Boundary> {
+    fn boundaries(&self, feature: usize, home: &mut [usize], target: CutTarget) -> Vec<Boundary> {
         std::thread::yield_now();
         let value = |i: usize| self.contents.lengths[i].feature(feature);
         home.sort_unstable_by_key(|i| (value(*i), *i));
         let all: f64 = home.iter().map(|i| self.contents.weights[*i]).sum();
-        let part = wanted.part.unwrap_or(all);
+        let part = target.part.unwrap_or(all);
         let mut left = 0.0;
         let mut boundaries = Vec::new();
         for pair in home.windows(2) {
             left += self.contents.weights[pair[0]];
             if value(pair[0]) < value(pair[1]) {
                 let parts =
-                    ((f64::from(wanted.parts) * left / all).round() as u32).clamp(1, wanted.parts - 1);
-                let each = (left / f64::from(parts)).max((all - left) / f64::from(wanted.parts - parts));
+                    ((f64::from(target.parts) * left / all).round() as u32).clamp(1, target.parts - 1);
+                let each = (left / f64::from(parts)).max((all - left) / f64::from(target.parts - parts));
                 boundaries.push(Boundary { feature, at: value(pair[0]), parts, overload: each / part - 1.0 });
             }
         }

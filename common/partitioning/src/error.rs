@@ -1,4 +1,4 @@
-//! Why a mapping is refused.
+//! The errors of invalid lexicons, maps and plans, and of impossible changes to them.
 
 use doppel_model::{NodeId, PartitionId};
 use serde::{Deserialize, Serialize};
@@ -10,57 +10,57 @@ use crate::partition_index::PartitionIndex;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum MappingError {
     /// The number of dimensions N is out of range.
-    #[error("a length vector has 1 to {DIMENSIONS_MAX} dimensions, not {0}")]
+    #[error("a length vector must have 1 to {DIMENSIONS_MAX} dimensions, not {0}")]
     Dimensions(usize),
     /// The number of partitions is out of range.
-    #[error("a map has 1 to {PARTITIONS_MAX} partitions, not {0}")]
+    #[error("a map must have 1 to {PARTITIONS_MAX} partitions, not {0}")]
     Partitions(usize),
-    /// Rho is out of range.
+    /// The tolerance rho of the paper's mapping is out of range.
     #[error("rho is a number from 1 to 10, not {0}")]
     Rho(String),
     /// The number of nodes is out of range.
-    #[error("a plan has 1 to {NODES_MAX} nodes, not {0}")]
+    #[error("a plan must have 1 to {NODES_MAX} nodes, not {0}")]
     Nodes(u32),
     /// The plan has no such node.
-    #[error("there is no node {node}; the plan has {nodes}, counted from 0")]
+    #[error("there is no node {node}; the plan has {nodes} nodes, numbered from 0")]
     Node {
         /// The requested node.
         node: NodeId,
         /// The number of nodes in the plan.
         nodes: u32,
     },
-    /// The node is the last one that may have partitions, so it cannot be drained.
-    #[error("node {0} is the only one that may have partitions; another one must be there or join first")]
+    /// No other node may have partitions, so this node cannot be drained.
+    #[error("node {0} is the only one that may have partitions; add or join another node first")]
     LastNode(NodeId),
     /// The node is drained, so no partitions can be placed on it.
-    #[error("node {0} is drained; join it first")]
+    #[error("node {0} is drained and cannot take partitions; join it first")]
     Drained(NodeId),
     /// The plan has no such partition.
-    #[error("there is no partition {0}; the load-balance report has their ids")]
+    #[error("there is no partition {0}; the load-balance report lists the ids of all partitions")]
     Partition(PartitionId),
-    /// The map has no partition at this place.
-    #[error("there is no partition at place {0} of the map")]
+    /// The map has no partition at this position.
+    #[error("there is no partition at position {0} of the map")]
     Place(PartitionIndex),
     /// The partition and the next one are not the two sides of one cut, so they cannot be joined.
-    #[error("partition {0} and the next one are not the two sides of one cut")]
+    #[error("cannot join partition {0} and the next one: they are not the two sides of one cut")]
     Sibling(PartitionIndex),
-    /// A partition id that occurs twice, that belongs to another box, or that the plan has not assigned yet.
+    /// A partition id occurs twice, belongs to another box, or has not been assigned by the plan yet.
     #[error("the partition id {0} is used twice, belongs to another box, or was never assigned")]
     Id(PartitionId),
     /// A feature or a boundary is out of range.
-    #[error("a cut over feature {0} at {1} is not possible")]
+    #[error("cannot cut feature {0} at {1}: the feature or the boundary is out of range")]
     Cut(usize, i64),
-    /// The version of a plan is not greater than that of its predecessor.
-    #[error("a plan of version {0} cannot replace the current one, which is not older")]
+    /// The version of a plan is not greater than the version of the plan that it replaces.
+    #[error("a plan of version {0} cannot replace the current plan, whose version is not lower")]
     PlanVersion(u64),
     /// The stored plan has an unsupported format version.
-    #[error("the plan is of version {0}")]
+    #[error("the plan is of version {0}, which this program cannot read")]
     Version(u32),
     /// The table of a stored lexicon is malformed.
     #[error("a lexicon's table needs two hexadecimal digits per bucket, with one bit for each half: {0}")]
     Table(String),
-    /// A length is greater than the total.
-    #[error("a length of {length} is more than the total of {total} shingles")]
+    /// A length is greater than the total length.
+    #[error("a length of {length} shingles is greater than the total of {total} shingles")]
     Lengths {
         /// The first length, which is the total.
         total: u32,

@@ -1,9 +1,9 @@
-//! Cuts one dimension into intervals of equal depth.
+//! Cuts one dimension into intervals with about equal numbers of values.
 
-/// At most `parts - 1` boundaries, ascending, that divide `values` into intervals with about the same number of
-/// values. Values up to a boundary are to its left. Equal values are never separated. Under this condition the
-/// fullest interval is as small as possible; within that limit, each interval is as close as possible to its
-/// share of the remaining values.
+/// Returns at most `parts - 1` ascending boundaries that divide `values` into intervals with about the same
+/// number of values. Values up to a boundary are to its left. Equal values are never separated. Under this
+/// condition the fullest interval is as small as possible. Within that limit, each interval is as close as
+/// possible to its share of the remaining values.
 pub(super) fn equal_depth(mut values: Vec<i64>, parts: u32) -> Vec<i64> {
     values.sort_unstable();
     let runs: Vec<(i64, usize)> = values.chunk_by(|a, b| a == b).map(|run| (run[0], run.len())).collect();
@@ -55,7 +55,7 @@ fn needed(runs: &[(i64, usize)], most: usize) -> usize {
     parts
 }
 
-/// The middle one of the boundaries that lie between `low` and `high`.
+/// The middle boundary among the boundaries from `low` up to, but not including, `high`.
 pub(super) fn middle(boundaries: &[i64], low: i64, high: i64) -> Option<i64> {
     let from = boundaries.partition_point(|at| *at < low);
     let to = boundaries.partition_point(|at| *at < high);

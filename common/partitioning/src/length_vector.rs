@@ -1,4 +1,5 @@
-//! The number of shingles of a content that begin in each sub-dictionary.
+//! The number of shingles of a content that begin in each sub-dictionary, and the features derived from these
+//! numbers.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,13 +8,13 @@ use crate::limits::DIMENSIONS_MAX;
 
 /// The number of distinct shingles of a content, by the sub-dictionary of their first word.
 ///
-/// The first sub-dictionary is the whole dictionary, so the first length is the total. Each of the others is a
-/// half of the dictionary; the halves overlap.
+/// The first sub-dictionary is the whole dictionary, so the first length is the total. Each of the others is
+/// a half of the dictionary; the halves overlap.
 ///
-/// Cuts and bounds use *features*, one per length: the total t, and for a half with length l the difference 2
-/// l - t between this half and the complementary one. Two contents that differ in d shingles differ in each
-/// feature by at most d, because a shingle counts 1 or -1 in it. But a difference is spread twice as widely as
-/// a length, so fewer bounding spaces cross a cut of it.
+/// Cuts and bounds use *features*, one per length. The first feature is the total t. For a half with length
+/// l, the feature is the difference 2 l - t between this half and the complementary half. Two contents that
+/// differ in d shingles differ in each feature by at most d, because a shingle counts 1 or -1 in it. But a
+/// difference is spread twice as widely as a length, so fewer bounding spaces cross a cut of a difference.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(try_from = "Vec<u32>", into = "Vec<u32>")]
 pub struct LengthVector {
@@ -22,10 +23,10 @@ pub struct LengthVector {
 }
 
 impl LengthVector {
-    /// A vector with the given lengths, in shingles, the total first.
+    /// Creates a vector from its lengths in shingles. The first length is the total.
     ///
     /// # Errors
-    /// When there is no length or more than [`DIMENSIONS_MAX`], or one is greater than the total.
+    /// If there is no length, there are more than [`DIMENSIONS_MAX`], or a length is greater than the total.
     pub fn new(lengths: &[u32]) -> Result<Self, MappingError> {
         let mut vector = Self::zero(lengths.len())?;
         if let Some(most) = lengths.iter().copied().find(|length| *length > lengths[0]) {
@@ -35,7 +36,8 @@ impl LengthVector {
         Ok(vector)
     }
 
-    /// Restores a vector from its lengths without checking them. Lengths beyond [`DIMENSIONS_MAX`] are left out.
+    /// Restores a vector from stored lengths without checking them. Lengths beyond [`DIMENSIONS_MAX`] are
+    /// ignored.
     #[inline]
     #[must_use]
     pub fn stored(lengths: &[u32]) -> Self {
@@ -53,7 +55,8 @@ impl LengthVector {
         Ok(Self { lengths: [0; DIMENSIONS_MAX], dimensions })
     }
 
-    /// The same of a content of this size of which no more is known: half of it is in each half.
+    /// The vector of a content of which only the total is known. It assumes that each half contains half of
+    /// the content.
     pub(super) fn with_total(mut self, total: u32) -> Self {
         self.lengths[..self.dimensions].fill(total / 2);
         self.lengths[0] = total;
@@ -84,7 +87,8 @@ impl LengthVector {
         self.lengths[0].into()
     }
 
-    /// The feature with this number, which must be less than the number of dimensions. Feature 0 is the total.
+    /// The feature with this number, which must be less than the number of dimensions. Feature 0 is the
+    /// total.
     #[inline]
     #[must_use]
     pub fn feature(&self, number: usize) -> i64 {

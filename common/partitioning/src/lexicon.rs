@@ -1,11 +1,11 @@
 //! Maps words to sub-dictionaries by their buckets.
 //!
-//! The first sub-dictionary is the whole dictionary. The others are overlapping halves of it: the table has one
-//! bit per bucket for each of them.
+//! The first sub-dictionary is the whole dictionary. The others are overlapping halves of the dictionary: the
+//! table has one bit per bucket for each half.
 //!
 //! A stored shingle hash contains the bucket of its first word. So a table over buckets can be applied to
-//! stored sets, and a new table can be learned without the texts. One table serves all languages; otherwise the
-//! bound of [`BoundingSpace`](super::BoundingSpace) would not hold.
+//! stored sets, and a new table can be learned without the texts. One table serves all languages; otherwise
+//! the bound of [`BoundingSpace`](super::BoundingSpace) would not hold.
 
 use std::borrow::Borrow;
 
@@ -67,8 +67,9 @@ impl Lexicon {
         self.empty.as_slice().len()
     }
 
-    /// The length vector of a content. Its total is the number of distinct shingles of the content; of a signature that is not
-    /// made of shingles, its size.
+    /// Computes the length vector of a content. Its total is the number of distinct shingles. If the
+    /// signature does not consist of shingles, the total is the size of the signature, and every half has
+    /// half of the total.
     #[must_use]
     pub fn lengths(&self, signature: &Signature) -> LengthVector {
         if !signature.kind().is_of_shingles() {
@@ -82,7 +83,7 @@ impl Lexicon {
     }
 }
 
-/// The halves of a bucket that no sample has told anything about.
+/// The halves of a bucket for which no sample was available: bits of the hash of the bucket.
 pub(super) fn by_hash(bucket: usize, dimensions: usize) -> u8 {
     stable_hash64(&(bucket as u64).to_le_bytes()) as u8 & halves(dimensions)
 }
@@ -119,12 +120,12 @@ impl TryFrom<StoredLexicon> for Lexicon {
         let StoredLexicon { version, dimensions, halves: text } = stored;
         let empty = LengthVector::zero(dimensions)?;
         if text.len() != 2 * BUCKETS {
-            return Err(MappingError::Table(format!("it has {} bytes", text.len())));
+            return Err(MappingError::Table(format!("the table has {} bytes", text.len())));
         }
         let value = |digit: &u8| DIGITS.iter().position(|known| known == digit).map(|value| value as u8);
         let bits = |(bucket, pair): (usize, &[u8])| match (value(&pair[0]), value(&pair[1])) {
             (Some(high), Some(low)) if (high << 4 | low) & !halves(dimensions) == 0 => Ok(high << 4 | low),
-            _ => Err(MappingError::Table(format!("bucket {bucket} has others"))),
+            _ => Err(MappingError::Table(format!("bucket {bucket} has other digits"))),
         };
         let table = text.as_bytes().chunks_exact(2).enumerate().map(bits).collect::<Result<_, _>>()?;
         Ok(Self { version, empty, table })

@@ -2,11 +2,11 @@
 //! into partitions.
 //!
 //! A content has a [`LengthVector`]: the number of its distinct shingles whose first word falls into each of
-//! the N sub-dictionaries of a [`Lexicon`]. These are the whole dictionary and N - 1 halves of it.
-//! Near-duplicates have similar vectors, so a content has to be compared only in the partitions that meet its
-//! [`BoundingSpace`]. A [`PartitionMap`] consists of a lexicon and the cuts. It gives the partition that stores
-//! a content (its home) and the partitions in which the content is compared (its probed partitions, which
-//! include the home).
+//! the N sub-dictionaries of a [`Lexicon`]. The sub-dictionaries are the whole dictionary and N - 1 halves of
+//! the dictionary. Near-duplicates have similar vectors, so a content has to be compared only in the
+//! partitions that meet its [`BoundingSpace`]. A [`PartitionMap`] consists of a lexicon and the cuts. It
+//! gives the partition that stores a content (its *home*) and the partitions in which the content is compared
+//! (its *probed partitions*, which include the home).
 //!
 //! Invariants, for one map and its tau:
 //! - Every vector has exactly one home, and the home is one of its probed partitions.

@@ -1,4 +1,4 @@
-//! The limits of a mapping.
+//! Upper bounds for the sizes of lexicons, maps and plans.
 
 /// The maximum number of sub-dictionaries of a lexicon.
 pub const DIMENSIONS_MAX: usize = 8;

@@ -22,7 +22,7 @@ impl MappingLoad {
         Self::dealt(parts, (0..contents).map(|number| stable_hash64(&number.to_le_bytes())))
     }
 
-    /// Distributes contents to `parts` partitions by their hashes.
+    /// Distributes contents to `parts` partitions by their hashes. The result has no received contents.
     #[must_use]
     pub fn dealt(parts: usize, hashes: impl IntoIterator<Item = u64>) -> Self {
         let mut stored = vec![0; parts];
@@ -34,16 +34,16 @@ impl MappingLoad {
         Self { stored, received: Vec::new() }
     }
 
-    /// The largest number of contents per partition divided by the mean; 1 is even. It is 1 if there are no
+    /// The largest number of contents per partition divided by the mean. 1 is even. Also 1 if there are no
     /// contents.
     #[must_use]
     pub fn imbalance(&self) -> f64 {
         imbalance(&self.stored)
     }
 
-    /// By which factor the work of the busiest partition is below that of comparing all pairs, if each
-    /// partition compares everything that it receives with everything that it stores: contents squared over the
-    /// largest product of stored and received. 0 if there are no contents.
+    /// The factor by which partitioning reduces the work of the busiest partition, relative to comparing all
+    /// pairs. The work of a partition is the product of what it stores and what it receives. The factor is
+    /// the square of the number of contents divided by the largest such product. 0 if there are no contents.
     #[must_use]
     pub fn speed_up(&self) -> f64 {
         let contents: u64 = self.stored.iter().sum();
@@ -59,8 +59,8 @@ impl MappingLoad {
     }
 }
 
-/// The share of fan-out that was saved, compared to sending each of the `searches` to all `parts` parts. `None`
-/// if there were no searches.
+/// The share of fan-out that was saved, compared to sending each of the `searches` to all `parts` parts.
+/// `None` if there were no searches.
 #[must_use]
 pub fn fan_out_saved(searches: u64, fan_out: u64, parts: usize) -> Option<f64> {
     let broadcast = searches as f64 * parts as f64;

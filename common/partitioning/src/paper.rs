@@ -1,19 +1,23 @@
-//! The mapping of the paper on incremental two-tier clustering, for comparison.
+//! The mapping of the paper *Clustering and Load Balancing Optimization for Redundant Content Removal* (WWW
+//! 2012), for comparison with [`PartitionMap`](crate::PartitionMap).
 //!
-//! The dictionary is divided into N sub-dictionaries of about equal weight; a content has a length in each of them.
-//! Every dimension is cut on its own, into intervals with about equal numbers of contents (`slicing`). A box of the grid
-//! is one interval of each dimension. A node has one or more boxes: the fullest boxes are dealt first, each to the node
-//! with the fewest contents. A content with lengths L_i is stored in the box of its lengths. It is compared on all nodes
-//! that have a box which meets the interval (L_i tau / rho, L_i rho / tau) in every dimension.
+//! The dictionary is divided into N sub-dictionaries of about equal weight. A content has a length in each of
+//! them. Every dimension is cut on its own, into intervals with about equal numbers of contents (`slicing`).
+//! A box of the grid is one interval of each dimension. A node has one or more boxes. Boxes are distributed
+//! in descending order of their contents, each to the node with the fewest contents.
+//!
+//! A content with lengths L_i is stored in the box of its lengths. It is compared on all nodes with a box
+//! that meets the interval (L_i tau / rho, L_i rho / tau) in every dimension.
 //!
 //! Differences from the paper:
-//! - A length is a number of distinct shingles by their first word, not of tokens, because stored signatures have
-//!   shingles only.
-//! - A length of 0 counts as 1 in a bound. Its literal interval would be empty, and the content would not be compared
-//!   even with a copy of itself. This holds for both contents of a pair, so the relation stays symmetric.
+//! - A length is a number of distinct shingles by their first word, not of tokens, because stored signatures
+//!   have shingles only.
+//! - A length of 0 counts as 1 in a bound. Its literal interval would be empty, and the content would not be
+//!   compared even with a copy of itself. This holds for both contents of a pair, so the relation stays
+//!   symmetric.
 //!
-//! **Pairs may be lost** if N > 1: near-duplicates may differ in one sub-dictionary only, by more than rho allows
-//! there. For N = 1 and rho = 1 the interval is exact for the Jaccard coefficient.
+//! **Pairs may be lost** if N > 1: near-duplicates may differ in one sub-dictionary only, by more than rho
+//! allows there. For N = 1 and rho = 1 the interval is exact for the Jaccard coefficient.
 
 mod rho;
 mod slicing;
@@ -36,11 +40,11 @@ use crate::partition_index::PartitionIndex;
 
 pub use rho::{Deviation, Rho};
 
-/// Distinct shingles of a content in each sub-dictionary of a [`PaperMap`].
+/// The number of distinct shingles of a content in each sub-dictionary of a [`PaperMap`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PaperLengths([u32; DIMENSIONS_MAX]);
 
-/// A grid of boxes, and the node of each.
+/// A grid of boxes, and the node of each box.
 ///
 /// ```
 /// use doppel_partitioning::{PaperMap, Rho};
@@ -60,23 +64,23 @@ pub struct PaperMap {
     tau: Tau,
     rho: Rho,
     nodes: u32,
-    /// Sub-dictionary of each bucket of first words.
+    /// The sub-dictionary of each bucket of first words.
     sub_dictionaries: Vec<u8>,
-    /// For each dimension the least lengths of all coarse intervals but the first, ascending.
+    /// For each dimension, the least lengths of all coarse intervals but the first, in ascending order.
     cuts: Vec<Vec<u32>>,
-    /// For each dimension the number of coarse intervals wanted.
+    /// For each dimension, the wanted number of coarse intervals.
     intervals: Vec<u32>,
     /// The node of each box.
     boxes: Vec<NodeId>,
 }
 
 impl PaperMap {
-    /// Learns a grid of `each` boxes for each of `nodes` nodes, for collections like `sample`. Boxes stay empty if a
-    /// dimension has fewer fine intervals than wanted, or if no content has such lengths. The result depends only on
-    /// the arguments.
+    /// Learns a grid of `each` boxes for each of `nodes` nodes, for collections like `sample`. Boxes stay
+    /// empty if a dimension has fewer fine intervals than wanted, or if no content has such lengths. The
+    /// result depends only on the arguments.
     ///
     /// # Errors
-    /// When `nodes`, the number of all boxes, or `dimensions` is out of range.
+    /// If `nodes`, the number of all boxes, or `dimensions` is out of range.
     pub fn learn<S: Borrow<Signature>>(
         sample: &[S],
         (nodes, each): (u32, u32),
@@ -95,17 +99,21 @@ impl PaperMap {
             return Err(MappingError::Dimensions(dimensions));
         }
         let intervals = sides(nodes * each, dimensions);
-        let sub_dictionaries = balanced(sample, dimensions);
+        let sub_dictionaries = balance_sub_dictionaries(sample, dimensions);
         let mut map =
             Self { tau, rho, nodes, sub_dictionaries, cuts: Vec::new(), intervals, boxes: Vec::new() };
         let lengths: Vec<PaperLengths> = sample.iter().map(|s| map.lengths(s.borrow())).collect();
         let cuts = |(dimension, parts): (usize, &u32)| {
-            slicing::coarse(lengths.iter().map(|lengths| lengths.0[dimension]).collect(), *parts, tau)
+            slicing::coarse_intervals(
+                lengths.iter().map(|lengths| lengths.0[dimension]).collect(),
+                *parts,
+                tau,
+            )
         };
         map.cuts = map.intervals.iter().enumerate().map(cuts).collect();
         let mut stored = vec![0; boxes as usize];
         lengths.iter().for_each(|lengths| stored[map.home(lengths).index()] += 1);
-        map.boxes = dealt(&stored, nodes);
+        map.boxes = distribute_boxes(&stored, nodes);
         Ok(map)
     }
 
@@ -133,7 +141,7 @@ impl PaperMap {
         self.boxes.get(number.index()).copied().unwrap_or_default()
     }
 
-    /// The lengths of a content.
+    /// Computes the lengths of a content.
     #[must_use]
     pub fn lengths(&self, signature: &Signature) -> PaperLengths {
         let mut lengths = [0; DIMENSIONS_MAX];
@@ -148,7 +156,7 @@ impl PaperMap {
     pub fn home(&self, lengths: &PaperLengths) -> PartitionIndex {
         let sides = self.cuts.iter().zip(&self.intervals).zip(lengths.0);
         let row = |home, ((cuts, count), length): ((&Vec<u32>, &u32), u32)| {
-            home * count + slicing::interval(cuts, length)
+            home * count + slicing::interval_index(cuts, length)
         };
         PartitionIndex(sides.fold(0, row))
     }
@@ -161,12 +169,12 @@ impl PaperMap {
         out.dedup();
     }
 
-    /// The boxes that can have partners of contents with these lengths, in ascending order.
+    /// The boxes that can contain partners of contents with these lengths, in ascending order.
     fn probed_boxes(&self, lengths: &PaperLengths) -> Vec<PartitionIndex> {
         let mut out = vec![0];
         for ((cuts, count), length) in self.cuts.iter().zip(&self.intervals).zip(lengths.0) {
-            let (least, most) = self.partners(length);
-            let (first, last) = (slicing::interval(cuts, least), slicing::interval(cuts, most));
+            let (least, most) = self.partner_lengths(length);
+            let (first, last) = (slicing::interval_index(cuts, least), slicing::interval_index(cuts, most));
             let before = out.len();
             for i in 0..before {
                 let row = out[i] * count;
@@ -177,11 +185,11 @@ impl PaperMap {
         out.into_iter().map(PartitionIndex).collect()
     }
 
-    /// Least and greatest length of a partner.
-    fn partners(&self, length: u32) -> (u32, u32) {
+    /// The least and the greatest length of a partner in one dimension.
+    fn partner_lengths(&self, length: u32) -> (u32, u32) {
         let wide = self.rho.get() / self.tau.as_f64();
         let known = f64::from(length.max(1));
-        // The integers inside an open interval.
+        // The integers strictly inside the open interval.
         let (least, most) = ((known / wide).floor() + 1.0, (known * wide).ceil() - 1.0);
         (if length <= 1 { 0 } else { least as u32 }, most as u32)
     }
@@ -208,7 +216,8 @@ impl PaperMap {
     }
 }
 
-/// The sides of a grid with this number of boxes, as equal as its prime factors allow, the longest first.
+/// The sides of a grid with `boxes` boxes, as equal as the prime factors of `boxes` allow, in descending
+/// order.
 fn sides(boxes: u32, dimensions: usize) -> Vec<u32> {
     let mut factors = Vec::new();
     let (mut rest, mut factor) = (boxes, 2);
@@ -229,26 +238,27 @@ fn sides(boxes: u32, dimensions: usize) -> Vec<u32> {
     sides
 }
 
-/// A node for each box, so that all nodes store about the same. The fullest box comes first; each goes to the node that
-/// stores the least and, among equals, to the one with the fewest boxes.
-fn dealt(stored: &[u64], nodes: u32) -> Vec<NodeId> {
+/// Chooses a node for each box, so that all nodes store about the same number of contents. Starts with the
+/// fullest box. Each box goes to the node that stores the least, and among equals to the node with the fewest
+/// boxes.
+fn distribute_boxes(stored: &[u64], nodes: u32) -> Vec<NodeId> {
     let mut order: Vec<usize> = (0..stored.len()).collect();
     order.sort_by_key(|number| Reverse(stored[*number]));
     let mut emptiest: BinaryHeap<Reverse<(u64, u32, NodeId)>> =
         (0..nodes).map(|node| Reverse((0, 0, NodeId(node)))).collect();
-    let mut dealt = vec![NodeId(0); stored.len()];
+    let mut nodes_of_boxes = vec![NodeId(0); stored.len()];
     for number in order {
         if let Some(Reverse((contents, boxes, node))) = emptiest.pop() {
-            dealt[number] = node;
+            nodes_of_boxes[number] = node;
             emptiest.push(Reverse((contents + stored[number], boxes + 1, node)));
         }
     }
-    dealt
+    nodes_of_boxes
 }
 
-/// A sub-dictionary for each bucket, so that all have about the same number of the sample's shingles. The heaviest
-/// bucket comes first; each goes to the lightest sub-dictionary.
-fn balanced<S: Borrow<Signature>>(sample: &[S], dimensions: usize) -> Vec<u8> {
+/// Chooses a sub-dictionary for each bucket, so that all sub-dictionaries have about the same number of the
+/// sample's shingles. Starts with the heaviest bucket. Each bucket goes to the lightest sub-dictionary.
+fn balance_sub_dictionaries<S: Borrow<Signature>>(sample: &[S], dimensions: usize) -> Vec<u8> {
     let mut counts = vec![0_u64; BUCKETS];
     for hash in sample.iter().flat_map(|signature| signature.borrow().set()) {
         counts[bucket(hash)] += 1;
@@ -261,7 +271,8 @@ fn balanced<S: Borrow<Signature>>(sample: &[S], dimensions: usize) -> Vec<u8> {
     for bucket in order {
         if let Some(Reverse((weight, sub))) = lightest.pop() {
             table[bucket] = sub;
-            // A bucket that is not in the sample weighs a little, so that such buckets are spread evenly, too.
+            // A bucket that does not occur in the sample counts as one shingle, so that such buckets are
+            // spread evenly, too.
             lightest.push(Reverse((weight + counts[bucket].max(1), sub)));
         }
     }

@@ -1,4 +1,4 @@
-//! The cut of length-vector space into partitions.
+//! The partition map: a lexicon, and the cuts of length-vector space into partitions.
 
 use std::borrow::Borrow;
 
@@ -18,8 +18,8 @@ use crate::load::MappingLoad;
 use crate::partition_index::PartitionIndex;
 use crate::sample::Sample;
 
-/// A partition that is not counted yet.
-const NEW: Node = Node::Leaf(PartitionIndex(0));
+/// A leaf whose position is not known yet.
+const UNNUMBERED: Node = Node::Leaf(PartitionIndex(0));
 
 /// A lexicon, and the cuts over the features of its length vectors. Partitions are numbered from 0 so that
 /// neighbouring boxes have neighbouring numbers.
@@ -54,12 +54,12 @@ impl PartitionMap {
     /// # Errors
     /// When `dimensions` is out of range.
     pub fn one(dimensions: usize, tau: impl Into<Option<Tau>>) -> Result<Self, MappingError> {
-        Self::over(Lexicon::unlearned(dimensions)?, vec![Node::Leaf(PartitionIndex(0))], tau.into(), 0)
+        Self::from_nodes(Lexicon::unlearned(dimensions)?, vec![Node::Leaf(PartitionIndex(0))], tau.into(), 0)
     }
 
-    /// Learns a map of at most `partitions` partitions for collections like `sample`, together with a lexicon.
-    /// The result depends only on the arguments. There are fewer partitions if the sample does not have enough
-    /// different length vectors.
+    /// Learns a map of at most `partitions` partitions for collections like `sample`, together with a
+    /// lexicon. The result depends only on the arguments. There are fewer partitions if the sample does not
+    /// have enough different length vectors.
     ///
     /// # Errors
     /// When `dimensions` or `partitions` is out of range.
@@ -77,8 +77,8 @@ impl PartitionMap {
         Ok(map)
     }
 
-    /// Like [`learn`](Self::learn), for this number of parts with `each` partitions per part. Also returns the
-    /// part of each partition.
+    /// Like [`learn`](Self::learn), for this number of parts with `each` partitions per part. Also returns
+    /// the part of each partition.
     pub(super) fn learn_parts<S: Borrow<Signature>>(
         sample: &[S],
         (parts, each): (u32, u32),
@@ -90,21 +90,21 @@ impl PartitionMap {
         let lengths: Vec<LengthVector> = sample.iter().map(|s| lexicon.lengths(s.borrow())).collect();
         let spaces: Vec<BoundingSpace> = lengths.iter().map(|l| BoundingSpace::new(*l, tau)).collect();
         let (nodes, owners) = balance::learn(&lengths, &spaces, dimensions, (parts, each));
-        let mut map = Self::over(lexicon, nodes, tau, version)?;
+        let mut map = Self::from_nodes(lexicon, nodes, tau, version)?;
         map.sample = Sample::of(&lengths, dimensions, map.measure(&lengths));
         Ok((map, owners))
     }
 
-    pub(super) fn over(
+    pub(super) fn from_nodes(
         lexicon: Lexicon,
         nodes: Vec<Node>,
         tau: Option<Tau>,
         version: u64,
     ) -> Result<Self, MappingError> {
         let mut bounds = Vec::new();
-        let end = leaves(&nodes, 0, &Bounds::all(lexicon.dimensions()), 0, &mut bounds)?;
+        let end = collect_bounds(&nodes, 0, &Bounds::all(lexicon.dimensions()), 0, &mut bounds)?;
         if end != nodes.len() {
-            return Err(MappingError::Cuts(format!("it continues after node {end}")));
+            return Err(MappingError::Cuts(format!("the list continues after the last node, {end}")));
         }
         if bounds.len() > PARTITIONS_MAX {
             return Err(MappingError::Partitions(bounds.len()));
@@ -118,7 +118,8 @@ impl PartitionMap {
         self.version
     }
 
-    /// The threshold for which the probed partitions contain all near-duplicates; none where all are probed.
+    /// The threshold above which the probed partitions contain all near-duplicates. `None` if contents are
+    /// compared in all partitions.
     #[must_use]
     pub fn tau(&self) -> Option<Tau> {
         self.tau
@@ -165,11 +166,12 @@ impl PartitionMap {
     /// Writes the partitions in which contents with these lengths are compared to `out`, in ascending order.
     pub fn probed_partitions(&self, lengths: &LengthVector, out: &mut Vec<PartitionIndex>) {
         out.clear();
-        self.each_probed(lengths, |partition| out.push(partition));
+        self.for_each_probed(lengths, |partition| out.push(partition));
     }
 
-    /// Calls `each` with the partitions in which contents with these lengths are compared, in ascending order.
-    pub(super) fn each_probed(&self, lengths: &LengthVector, mut each: impl FnMut(PartitionIndex)) {
+    /// Calls `each` with the partitions in which contents with these lengths are compared, in ascending
+    /// order.
+    pub(super) fn for_each_probed(&self, lengths: &LengthVector, mut each: impl FnMut(PartitionIndex)) {
         let space = BoundingSpace::new(*lengths, self.tau);
         self.probe(&space, 0, &Bounds::all(self.lexicon.dimensions()), &mut each);
     }
@@ -214,7 +216,7 @@ impl PartitionMap {
             return Err(MappingError::Cut(feature, at));
         }
         let mut nodes = self.nodes.clone();
-        nodes.splice(leaf..=leaf, [Node::Cut { feature, at, right: 0 }, NEW, NEW]);
+        nodes.splice(leaf..=leaf, [Node::Cut { feature, at, right: 0 }, UNNUMBERED, UNNUMBERED]);
         self.replace(&nodes)
     }
 
@@ -225,7 +227,7 @@ impl PartitionMap {
         }
         let leaf = self.leaf(partition)?;
         let mut nodes = self.nodes.clone();
-        nodes.splice(leaf - 1..=leaf + 1, [NEW]);
+        nodes.splice(leaf - 1..=leaf + 1, [UNNUMBERED]);
         self.replace(&nodes)
     }
 
@@ -248,7 +250,7 @@ impl PartitionMap {
         let cuts: Vec<Option<Cut>> = nodes.iter().map(Node::cut).collect();
         let nodes = tree(&cuts, self.lexicon.dimensions())?;
         let mut bounds = Vec::with_capacity(self.bounds.len() + 1);
-        leaves(&nodes, 0, &Bounds::all(self.lexicon.dimensions()), 0, &mut bounds)?;
+        collect_bounds(&nodes, 0, &Bounds::all(self.lexicon.dimensions()), 0, &mut bounds)?;
         (self.nodes, self.bounds) = (nodes, bounds);
         self.sample.load = MappingLoad::default();
         Ok(())
@@ -261,14 +263,14 @@ impl PartitionMap {
         let mut load = MappingLoad { stored: zero.clone(), received: zero };
         for vector in lengths {
             load.stored[self.home(vector).index()] += 1;
-            self.each_probed(vector, |partition| load.received[partition.index()] += 1);
+            self.for_each_probed(vector, |partition| load.received[partition.index()] += 1);
         }
         load
     }
 }
 
 /// Checks the subtree at `node` and collects the boxes of its leaves. Returns the index after the subtree.
-fn leaves(
+fn collect_bounds(
     nodes: &[Node],
     node: usize,
     bounds: &Bounds,
@@ -276,24 +278,26 @@ fn leaves(
     out: &mut Vec<Bounds>,
 ) -> Result<usize, MappingError> {
     match nodes.get(node) {
-        None => Err(MappingError::Cuts("it ends early".to_owned())),
+        None => Err(MappingError::Cuts("the list ends before the tree is complete".to_owned())),
         Some(Node::Leaf(_)) => {
             out.push(*bounds);
             Ok(node + 1)
         }
-        Some(_) if depth > DEPTH_MAX => Err(MappingError::Cuts("it is too deep".to_owned())),
+        Some(_) if depth > DEPTH_MAX => {
+            Err(MappingError::Cuts(format!("the tree has more than {DEPTH_MAX} levels")))
+        }
         Some(Node::Cut { feature, at, right }) => {
             let (left_bounds, right_bounds) = bounds.split(*feature, *at);
-            if leaves(nodes, node + 1, &left_bounds, depth + 1, out)? != *right {
+            if collect_bounds(nodes, node + 1, &left_bounds, depth + 1, out)? != *right {
                 return Err(MappingError::Cuts(format!("the sides of node {node} do not follow each other")));
             }
-            leaves(nodes, *right, &right_bounds, depth + 1, out)
+            collect_bounds(nodes, *right, &right_bounds, depth + 1, out)
         }
     }
 }
 
-/// The stored form of a map. `cuts` is the tree in preorder: a cut, its left side, its right side. Null stands
-/// for a partition.
+/// The stored form of a map. `cuts` is the tree in preorder: a cut, its left side, its right side. Null
+/// stands for a partition.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct StoredPartitionMap {
@@ -333,13 +337,13 @@ impl TryFrom<StoredPartitionMap> for PartitionMap {
 
     fn try_from(stored: StoredPartitionMap) -> Result<Self, MappingError> {
         let nodes = tree(&stored.cuts, stored.lexicon.dimensions())?;
-        let map = Self::over(stored.lexicon, nodes, stored.tau, stored.version)?;
+        let map = Self::from_nodes(stored.lexicon, nodes, stored.tau, stored.version)?;
         Ok(Self { sample: stored.sample, ..map })
     }
 }
 
-/// Builds the nodes from a tree in preorder. If the input is not a tree, `right` can have any value; the caller
-/// checks that.
+/// Builds the nodes from a tree in preorder. If the input is not a tree, `right` can have any value; the
+/// caller checks that.
 fn tree(cuts: &[Option<Cut>], dimensions: usize) -> Result<Vec<Node>, MappingError> {
     let mut nodes: Vec<Node> = Vec::with_capacity(cuts.len());
     let mut open = Vec::new();
@@ -348,7 +352,7 @@ fn tree(cuts: &[Option<Cut>], dimensions: usize) -> Result<Vec<Node>, MappingErr
         match cut {
             Some(cut) if cut.feature >= dimensions || cut.at.abs() >= Bounds::UNLIMITED => {
                 return Err(MappingError::Cuts(format!(
-                    "node {at} is over feature {} at {}",
+                    "node {at} cuts feature {} at {}, which is out of range",
                     cut.feature, cut.at
                 )));
             }

@@ -1,12 +1,13 @@
 //! A partition map and the assignment of its partitions to nodes, on which several nodes agree.
 //!
-//! A node initially has the partitions of one box of the tree, which are neighbours: a content that is compared
-//! in one of them is usually compared in others of them too, and is sent to the node only once. Assigning
-//! partitions to nodes one by one would send it everywhere.
+//! A node initially has the partitions of one box of the tree. These partitions are neighbours, so a content
+//! that is compared in one partition is usually compared in the others too, and is sent to the node only
+//! once. If partitions were assigned to nodes one by one, each content would be sent to almost all nodes.
 //!
 //! A partition has an id, which is never given to another box. If a partition has the same id in two plans of
-//! one collection, then it has the same box and the same contents in both; only its node may differ. So a plan
-//! can be changed with few moves, by [`split`](Plan::split), [`join`](Plan::join) and [`place`](Plan::place).
+//! one collection, then it has the same box and the same contents in both; only its node may differ. So a
+//! plan can be changed with few moves, by [`split`](Plan::split), [`join`](Plan::join) and
+//! [`place`](Plan::place).
 
 use std::borrow::Borrow;
 use std::collections::{HashMap, HashSet};
@@ -33,7 +34,7 @@ const VERSION: u32 = 1;
 pub struct Plan {
     map: PartitionMap,
     nodes: u32,
-    /// In the order of the map.
+    /// Id and node of each partition, in the order of the map.
     assignments: Vec<PartitionAssignment>,
     /// Nodes that must not have partitions, in ascending order.
     drained: Vec<NodeId>,
@@ -69,7 +70,7 @@ impl Plan {
             return Err(MappingError::Partitions(usize::try_from(partitions).unwrap_or(usize::MAX)));
         }
         let (map, parts) = PartitionMap::learn_parts(sample, (nodes, each), tau.into(), dimensions, version)?;
-        Ok(Self::over(map, nodes, parts.into_iter().map(NodeId)))
+        Ok(Self::from_map(map, nodes, parts.into_iter().map(NodeId)))
     }
 
     /// Places all partitions of a map on the first of `nodes` nodes.
@@ -80,18 +81,18 @@ impl Plan {
         if !(1..=NODES_MAX).contains(&nodes) {
             return Err(MappingError::Nodes(nodes));
         }
-        Ok(Self::over(map, nodes, std::iter::repeat(NodeId(0))))
+        Ok(Self::from_map(map, nodes, std::iter::repeat(NodeId(0))))
     }
 
-    fn over(map: PartitionMap, nodes: u32, node: impl Iterator<Item = NodeId>) -> Self {
+    fn from_map(map: PartitionMap, nodes: u32, node: impl Iterator<Item = NodeId>) -> Self {
         let next_id = PartitionId(map.partitions() as u32);
         let ids = (0..next_id.0).map(PartitionId);
         let assignments = ids.zip(node).map(|(id, node)| PartitionAssignment { id, node }).collect();
         Self { map, nodes, assignments, drained: Vec::new(), next_id }
     }
 
-    /// The same boxes and nodes, with ids that `before` has not used. Use it for a plan that is learned anew
-    /// and replaces `before`.
+    /// Replaces the ids by ids that `before` has not used; boxes and nodes stay the same. Use this for a plan
+    /// that is learned anew and replaces `before`.
     #[must_use]
     pub fn after(mut self, before: &Self) -> Self {
         for assignment in &mut self.assignments {
@@ -138,7 +139,7 @@ impl Plan {
         &self.assignments
     }
 
-    /// The place in the map, id and node of every partition.
+    /// The position in the map, id and node of every partition.
     pub fn partitions(&self) -> impl Iterator<Item = (PartitionIndex, &PartitionAssignment)> {
         PartitionIndex::first(self.assignments.len()).zip(&self.assignments)
     }
@@ -149,7 +150,7 @@ impl Plan {
         self.assignments.get(partition.index()).map_or(NodeId(0), |assignment| assignment.node)
     }
 
-    /// The place in the map of the partition with this id.
+    /// The position in the map of the partition with this id. `None` if the plan has no such partition.
     #[must_use]
     pub fn find(&self, id: PartitionId) -> Option<PartitionIndex> {
         self.partitions().find(|(_, assignment)| assignment.id == id).map(|(partition, _)| partition)
@@ -171,10 +172,11 @@ impl Plan {
         if node.0 < nodes { Ok(()) } else { Err(MappingError::Node { node, nodes }) }
     }
 
-    /// Sets whether a node is drained. Its partitions stay on it until they are placed elsewhere.
+    /// Sets whether a node is drained. The partitions of a drained node stay there until they are placed
+    /// elsewhere.
     ///
     /// # Errors
-    /// When the node does not exist, or is the only one that may have partitions.
+    /// If the node does not exist, or no other node may have partitions.
     pub fn set_drained(&mut self, node: NodeId, drained: bool) -> Result<(), MappingError> {
         self.check_node(node)?;
         if drained && self.serving().all(|other| other == node) {
@@ -200,7 +202,8 @@ impl Plan {
         Ok(())
     }
 
-    /// The same plan for `nodes` nodes. Partitions of removed nodes are assigned to the remaining ones in turn.
+    /// Changes the number of nodes to `nodes`. Partitions of removed nodes are assigned to the remaining
+    /// nodes in turn.
     ///
     /// # Errors
     /// When `nodes` is 0 or more than [`NODES_MAX`].
@@ -238,7 +241,7 @@ impl Plan {
     }
 
     /// Splits a partition in two: where the feature is at most `at`, and the rest. The new partitions have
-    /// the place of the old one and the next, and are on the same node.
+    /// the position of the old partition and the next position, and are on the same node.
     ///
     /// # Errors
     /// When the partition or the feature does not exist, or there are already [`PARTITIONS_MAX`] partitions.
@@ -268,7 +271,7 @@ impl Plan {
     /// Writes the nodes on which contents with these lengths are compared to `out`, in ascending order.
     pub fn probed_nodes(&self, lengths: &LengthVector, out: &mut Vec<NodeId>) {
         out.clear();
-        self.map.each_probed(lengths, |partition| out.push(self.node(partition)));
+        self.map.for_each_probed(lengths, |partition| out.push(self.node(partition)));
         out.sort_unstable();
         out.dedup();
     }
@@ -337,13 +340,14 @@ impl TryFrom<StoredPlan> for Plan {
         {
             return Err(MappingError::Node { node, nodes });
         }
-        // Ids are never reused. Reject a plan that has used half of them, so that there are always enough left.
+        // Ids are never reused. Reject a plan that has used half of all ids, so that there are always enough
+        // left.
         if next_id.0 > u32::MAX / 2 {
             return Err(MappingError::Id(next_id));
         }
-        let mut seen = HashSet::new();
+        let mut used_ids = HashSet::new();
         if let Some(assignment) =
-            assignments.iter().find(|assignment| assignment.id >= next_id || !seen.insert(assignment.id))
+            assignments.iter().find(|assignment| assignment.id >= next_id || !used_ids.insert(assignment.id))
         {
             return Err(MappingError::Id(assignment.id));
         }

@@ -1,3 +1,5 @@
+//! Checks that changes leave a plan valid, and that damaged stored plans are rejected.
+
 use std::collections::BTreeMap;
 
 use proptest::collection::vec;
@@ -75,13 +77,13 @@ proptest! {
         for step in &steps {
             let before = plan.clone();
             if apply(&mut plan, step).is_err() {
-                prop_assert_eq!(&plan, &before, "a step that fails changes nothing");
+                prop_assert_eq!(&plan, &before, "a failed step must not change the plan");
                 continue;
             }
             let now = boxes(&plan);
-            prop_assert_eq!(now.len(), plan.assignments().len(), "an id is one partition's");
+            prop_assert_eq!(now.len(), plan.assignments().len(), "two partitions have the same id");
             for (id, bounds) in now {
-                prop_assert_eq!(*known.entry(id).or_insert(bounds), bounds, "an id names one box for ever");
+                prop_assert_eq!(*known.entry(id).or_insert(bounds), bounds, "an id was given to another box");
             }
         }
         prop_assert!(plan.serving().next().is_some());
@@ -94,7 +96,7 @@ proptest! {
             let bounds = plan.map().bounds().iter();
             let homes: Vec<usize> = bounds.enumerate().filter(|(_, b)| holds(b)).map(|(p, _)| p).collect();
             let home = plan.map().home(vector);
-            prop_assert_eq!(homes, vec![home.index()], "homes partition the space");
+            prop_assert_eq!(homes, vec![home.index()], "every vector must be in exactly one box");
             plan.probed_nodes(vector, &mut probed_nodes);
             prop_assert!(probed_nodes.is_sorted_by(|a, b| a < b) && probed_nodes.contains(&plan.node(home)));
         }
@@ -122,7 +124,7 @@ proptest! {
     }
 
     #[test]
-    fn damaged_documents_are_errors(steps in steps(), what in 0usize..7, value in 0u64..9) {
+    fn damaged_stored_plans_are_errors(steps in steps(), what in 0usize..7, value in 0u64..9) {
         let mut plan = single_partition();
         steps.iter().for_each(|step| drop(apply(&mut plan, step)));
         let mut json = serde_json::to_value(&plan).unwrap();

@@ -2,21 +2,26 @@
 //! partitions, joins cold ones, and never redistributes everything.
 //!
 //! A round tries to bring every node down to the target.
-//! 1. Hot partitions of overfull nodes are split into pieces of about the wanted size, with the same joint cuts
+//! 1. Hot partitions of overfull nodes are split into pieces of about the wanted size, with the same joint
+//!    cuts
+//! 1. Split hot partitions of overfull nodes into pieces of about the wanted size, with the same joint cuts
 //!    as in a learned map.
-//! 2. For the fullest node, consider all its pieces and all nodes with room, and make the move that costs the
-//!    least fan-out per content; so a piece goes where its neighbours are. Pieces of hot partitions are moved
-//!    first, because the next contents are likely to arrive there: once spread, they need no further move.
-//! 3. If nothing fits, the largest partitions are halved, and step 2 is repeated.
-//! 4. Partitions are moved where that saves the most fan-out, within the limits.
-//! 5. Cold siblings are joined, so that the number of partitions stays about the same.
+//! 2. For the fullest node, consider all its pieces and all nodes with room. Make the move that costs the
+//!    least fan-out per content, so that a piece goes where its neighbours are. Move pieces of hot partitions
+//!    first, because the next contents are likely to arrive there. Once these pieces are spread, they need no
+//!    further move.
+//! 3. If nothing fits, halve the largest partitions, and repeat step 2.
+//! 4. Move partitions where that saves the most fan-out, within the limits.
+//! 5. Join cold siblings, so that the number of partitions stays about the same.
 //!
-//! The number of contents that move in a round is bounded. What does not fit into a round is left for the next
-//! one.
+//! The number of contents that move in a round is bounded. Moves beyond this bound are left for the next
+//! round.
 //!
-//! Invariants: every content has exactly one home before and after; a partition keeps its id if and only if it
-//! keeps its box; no round makes the fullest serving node fuller, except by contents of drained nodes; the plan
-//! depends only on the arguments.
+//! Invariants:
+//! - Every content has exactly one home before and after a round.
+//! - A partition keeps its id if and only if it keeps its box.
+//! - No round makes the fullest serving node fuller, except by contents of drained nodes.
+//! - The new plan depends only on the arguments.
 
 mod change;
 mod fan_out;
@@ -31,7 +36,7 @@ use crate::length_vector::LengthVector;
 use crate::plan::Plan;
 pub use change::{PlanChange, PlannedMove};
 use leaves::Leaves;
-use round::Round;
+use round::RebalanceRound;
 
 /// When to rebalance, and how much may be moved.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -66,12 +71,13 @@ pub struct NextPlan {
 }
 
 impl Rebalancer {
-    /// The least number of contents per serving node for which imbalance is taken seriously. With fewer
-    /// contents, imbalance is chance, and only drained nodes are handled.
+    /// The least number of contents per serving node from which on imbalance counts. Below this number,
+    /// imbalance is chance, and only drained nodes are handled.
     pub const CONTENTS_MIN: u64 = 32;
 
-    /// Whether a new plan is due, given the number of contents of each node: a serving node has more than the
-    /// limit or less than half of the mean, or a drained node has a partition.
+    /// Whether a new plan is due, given the number of contents of each node. It is due if a drained node has
+    /// a partition, or if a serving node has more contents than the limit allows, or less than half of the
+    /// mean.
     #[must_use]
     pub fn is_due(&self, plan: &Plan, by_node: &[u64]) -> bool {
         let is_drained = |node: NodeId| plan.drained().binary_search(&node).is_ok();
@@ -80,30 +86,30 @@ impl Rebalancer {
             || (round::has_enough(plan, by_node) && plan.imbalance(by_node) > self.limit)
     }
 
-    /// The settings that remain after this share of the contents has already moved in the current period. The
-    /// budget for reducing fan-out is reduced first.
+    /// The settings that remain after `share` of all contents has already moved in the current period. The
+    /// budget for reducing fan-out shrinks first.
     #[must_use]
     pub fn having_moved(self, share: f64) -> Self {
         let left = |most: f64| (most - share.max(0.0)).max(0.0);
         Self { moved_max: left(self.moved_max), tidied_max: left(self.tidied_max), ..self }
     }
 
-    /// The settings for a rebalance that an operator requests: a plan is due for any node above the target, and
-    /// all contents may move.
+    /// The settings for a rebalance that an operator requests: a plan is due for any node above the target,
+    /// and all contents may move.
     #[must_use]
     pub fn requested(self) -> Self {
         Self { limit: self.target, moved_max: 1.0, ..self }
     }
 
-    /// The plan that follows `plan`, for contents with these lengths, each of which stands for `weight`
-    /// contents. `None` if none is [due](Self::is_due) or nothing can be improved.
+    /// Computes the plan that follows `plan`, for contents with these lengths. Each length vector stands for
+    /// `weight` contents. `None` if no plan is [due](Self::is_due) or nothing can be improved.
     #[must_use]
     pub fn next(&self, plan: &Plan, lengths: &[LengthVector], weight: u64) -> Option<NextPlan> {
         let leaves = Leaves::new(plan, lengths);
         if !self.is_due(plan, &leaves.loads) {
             return None;
         }
-        let mut round = Round::new(*self, leaves);
+        let mut round = RebalanceRound::new(*self, leaves);
         let before = round.imbalance();
         round.run();
         let after = round.imbalance();

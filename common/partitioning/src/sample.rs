@@ -21,11 +21,11 @@ pub struct Sample {
     pub load: MappingLoad,
 }
 
-/// How the distribution of later contents over the partitions differs from that of the sample.
+/// How the distribution of later contents over the partitions differs from the distribution of the sample.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Drift {
-    /// The total variation distance between the two distributions over partitions: the share of the later
-    /// contents that would have to be in other partitions to match the sample. 0 to 1.
+    /// The total variation distance between the two distributions over partitions, from 0 to 1. This is the
+    /// share of the later contents that would have to be in other partitions to match the sample.
     pub distance: f64,
     /// The approximate distance that chance alone gives for samples of these sizes.
     pub chance: f64,
@@ -50,8 +50,8 @@ impl Sample {
         self.features.iter().enumerate().filter_map(constant)
     }
 
-    /// The drift of later contents, given their load under the same map. `None` if either load is empty, or if
-    /// the map has been split or joined since it was learned.
+    /// The drift of later contents, given their load under the same map. `None` if either load is empty, or
+    /// if the map has been split or joined since it was learned.
     #[must_use]
     pub fn drift(&self, later: &MappingLoad) -> Option<Drift> {
         let (known, later) = (&self.load.stored, &later.stored);
@@ -63,8 +63,8 @@ impl Sample {
         let pairs = || known.iter().zip(later).map(|(a, b)| (*a as f64, *b as f64));
         let distance = pairs().map(|(a, b)| (a / n - b / m).abs()).sum::<f64>() / 2.0;
         // If a partition has the share p of both samples, the difference of the two observed shares is
-        // approximately normal with variance p (1 / n + 1 / m). The mean of its absolute value is sqrt(2 / pi)
-        // standard deviations.
+        // approximately normal with variance p (1 / n + 1 / m). The mean of its absolute value is sqrt(2 /
+        // pi) standard deviations.
         let deviation = |(a, b): (f64, f64)| ((a + b) / (n + m) * (1.0 / n + 1.0 / m)).sqrt();
         let chance = pairs().map(deviation).sum::<f64>() / (2.0 * std::f64::consts::PI).sqrt();
         Some(Drift { distance, chance: chance.min(1.0) })

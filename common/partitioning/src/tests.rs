@@ -1,3 +1,6 @@
+//! Checks that a map gives every content one home, and that the probed partitions contain all
+//! near-duplicates.
+
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -50,7 +53,7 @@ fn taus() -> impl Strategy<Value = Tau> {
     prop::sample::select(vec!["0.5", "0.75", "0.8", "0.9", "0.9999"]).prop_map(tau)
 }
 
-/// Lengths: a total, and values for halves of it.
+/// Generates length vectors: a total, and a length for each half.
 fn vectors(total: u32, dimensions: usize) -> impl Strategy<Value = Vec<u32>> {
     (0..total, vec(0.0..=1.0, dimensions - 1)).prop_map(|(total, shares)| {
         let half = |share: &f64| (share * f64::from(total)).round() as u32;
@@ -108,9 +111,11 @@ proptest! {
     fn homes_agree_with_the_boxes(lengths in vec(vectors(90, 3), 2..60), more in vec(vectors(100, 3), 20)) {
         let vectors = lengths;
         let lengths: Vec<LengthVector> = vectors.iter().map(|v| LengthVector::new(v).unwrap()).collect();
-        let spaces: Vec<BoundingSpace> = lengths.iter().map(|l| BoundingSpace::new(*l, Tau::DEFAULT)).collect();
+        let space = |lengths: &LengthVector| BoundingSpace::new(*lengths, Tau::DEFAULT);
+        let spaces: Vec<BoundingSpace> = lengths.iter().map(space).collect();
         let (nodes, _) = cut::grow(&lengths, &spaces, 3, 16, 1);
-        let map = PartitionMap::over(Lexicon::unlearned(3).unwrap(), nodes, Some(Tau::DEFAULT), 1).unwrap();
+        let lexicon = Lexicon::unlearned(3).unwrap();
+        let map = PartitionMap::from_nodes(lexicon, nodes, Some(Tau::DEFAULT), 1).unwrap();
         for lengths in vectors.iter().chain(&more).map(|v| LengthVector::new(v).unwrap()) {
             let holds = |b: &Bounds| (0..3).all(|m| (b.lo[m]..=b.hi[m]).contains(&lengths.feature(m)));
             let homes: Vec<usize> = (0..map.partitions()).filter(|p| holds(&map.bounds()[*p])).collect();
@@ -134,7 +139,8 @@ proptest! {
 
         let mut vectors: Vec<Vec<u32>> = (0..90).map(|total| vec![total]).collect();
         for _ in 1..a.len() {
-            let longer = |v: &Vec<u32>| (0..=v[0]).map(|half| [v.as_slice(), &[half]].concat()).collect::<Vec<_>>();
+            let longer =
+                |v: &Vec<u32>| (0..=v[0]).map(|half| [v.as_slice(), &[half]].concat()).collect::<Vec<_>>();
             vectors = vectors.iter().flat_map(longer).collect();
         }
         let inside = |b: &[u32]| {
@@ -163,7 +169,11 @@ proptest! {
 
     /// Two contents that differ in d shingles differ in each feature by at most d.
     #[test]
-    fn features_differ_by_at_most_the_differing_shingles(a in words(), b in words(), dimensions in 1usize..=8) {
+    fn features_differ_by_at_most_the_differing_shingles(
+        a in words(),
+        b in words(),
+        dimensions in 1usize..=8,
+    ) {
         let (a, b) = (signature_of(&a), signature_of(&b));
         let apart = a.size() + b.size() - 2 * a.shared_with(&b);
         let lexicon = Lexicon::unlearned(dimensions).unwrap();
@@ -172,14 +182,16 @@ proptest! {
     }
 
     #[test]
-    fn documents_round_trip(contents in families(), partitions in 1usize..20, dimensions in 1usize..=4) {
+    fn stored_maps_round_trip(contents in families(), partitions in 1usize..20, dimensions in 1usize..=4) {
         let map = PartitionMap::learn(&contents, partitions, Tau::DEFAULT, dimensions, 7).unwrap();
         let json = serde_json::to_string(&map).unwrap();
         prop_assert_eq!(serde_json::from_str::<PartitionMap>(&json).unwrap(), map);
     }
 
     #[test]
-    fn damaged_documents_are_errors(cuts in vec(prop::option::weighted(0.5, (0usize..6, any::<i64>())), 0..12)) {
+    fn damaged_stored_maps_are_errors(
+        cuts in vec(prop::option::weighted(0.5, (0usize..6, any::<i64>())), 0..12),
+    ) {
         let map = PartitionMap::one(3, Tau::DEFAULT).unwrap();
         let mut json = serde_json::to_value(&map).unwrap();
         json["cuts"] = cuts.iter().map(|c| match c {
@@ -245,9 +257,9 @@ fn cuts_are_even_and_deterministic() {
     }
 }
 
-/// The tree skips no box that is met and visits none that is not.
+/// The search of the tree finds all boxes that the bounding space meets, and no other boxes.
 #[test]
-fn the_probed_partitions_are_those_whose_boxes_are_met() {
+fn the_probed_partitions_have_the_boxes_that_the_bounding_space_meets() {
     let pages = topical_pages();
     for (dimensions, partitions, tau) in [(1, 8, "0.8"), (2, 13, "0.5"), (3, 40, "0.8"), (4, 16, "0.9")] {
         let map = PartitionMap::learn(&pages, partitions, self::tau(tau), dimensions, 1).unwrap();
@@ -256,8 +268,9 @@ fn the_probed_partitions_are_those_whose_boxes_are_met() {
         let mut probed = vec![PartitionIndex(u32::MAX)];
         for lengths in &all {
             let space = BoundingSpace::new(*lengths, map.tau());
-            let met = |partition: &PartitionIndex| space.meets(&map.bounds()[partition.index()]);
-            let expected: Vec<PartitionIndex> = PartitionIndex::first(map.partitions()).filter(met).collect();
+            let is_met = |partition: &PartitionIndex| space.meets(&map.bounds()[partition.index()]);
+            let expected: Vec<PartitionIndex> =
+                PartitionIndex::first(map.partitions()).filter(is_met).collect();
             map.probed_partitions(lengths, &mut probed);
             assert_eq!(probed, expected, "{lengths:?}");
             stored[map.home(lengths).index()] += 1;
@@ -270,7 +283,8 @@ fn the_probed_partitions_are_those_whose_boxes_are_met() {
     }
 }
 
-/// Half of the pages are near one another, the others far apart: the parts of the first half receive more.
+/// Half of the pages are near one another, and the others are far apart. The parts of the first half receive
+/// more.
 #[test]
 fn the_work_of_parts_is_balanced() {
     let word = |n: u64, i: u64| (stable_hash64(&(n << 32 | i).to_le_bytes()) % 300) as u16;
@@ -281,7 +295,7 @@ fn the_work_of_parts_is_balanced() {
     let lengths: Vec<LengthVector> = pages.iter().map(|page| lexicon.lengths(page)).collect();
     let spaces: Vec<BoundingSpace> = lengths.iter().map(|l| BoundingSpace::new(*l, Tau::DEFAULT)).collect();
     let load = |(nodes, _)| {
-        PartitionMap::over(lexicon.clone(), nodes, Some(Tau::DEFAULT), 1).unwrap().measure(&lengths)
+        PartitionMap::from_nodes(lexicon.clone(), nodes, Some(Tau::DEFAULT), 1).unwrap().measure(&lengths)
     };
     let even = load(cut::grow(&lengths, &spaces, 3, 16, 1));
     let balanced = load(balance::learn(&lengths, &spaces, 3, (16, 1)));
@@ -302,8 +316,8 @@ fn equal_vectors_are_never_separated() {
     assert_eq!(none.partitions(), 1);
 }
 
-/// For any sample, the map is defined, every content has its home among its probed partitions, and the map can
-/// be stored and read back.
+/// For any sample, the map is defined, every content has its home among its probed partitions, and the map
+/// can be stored and read back.
 fn check_sound(sample: &[Signature], later: &[Signature], dimensions: usize) -> Plan {
     let plan = Plan::learn(sample, (16, 4), Tau::DEFAULT, dimensions, 1).unwrap();
     let map = plan.map();
@@ -327,8 +341,8 @@ fn degenerate_samples_give_sound_maps() {
     let one_length: Vec<Signature> =
         (0..200).map(|n| signature_of(&(n..n + 40).collect::<Vec<u16>>())).collect();
     for dimensions in [1, 3, 8] {
-        // A text of one repeated word has at most 5 different shingles. All of them are in one bucket, except
-        // the last ones.
+        // A text of one repeated word has at most 5 different shingles. All but the last shingles are in one
+        // bucket.
         let repeated = check_sound(&one_word(1..300), &others, dimensions);
         assert!(repeated.map().partitions() <= 5, "{}", repeated.map().partitions());
         let constant = check_sound(&one_length, &others, dimensions);
@@ -337,7 +351,7 @@ fn degenerate_samples_give_sound_maps() {
         assert_eq!(
             partitions > 16,
             dimensions > 1,
-            "pages of one length are parted by their words: {partitions}"
+            "several dimensions separate pages of one length by their words, one does not: {partitions}"
         );
         let empty = check_sound(&[], &others, dimensions);
         assert_eq!((empty.map().partitions(), empty.map().sample().features.len()), (1, 0));
@@ -364,11 +378,15 @@ fn drift_detects_contents_unlike_the_sample() {
     let mut changed = map.clone();
     changed.split(PartitionIndex(0), 0, 5).unwrap();
     changed.join(PartitionIndex(0)).unwrap();
-    assert_eq!(changed.sample().drift(&map.sample().load), None, "other boxes than were learned");
+    assert_eq!(
+        changed.sample().drift(&map.sample().load),
+        None,
+        "the boxes have changed since the map was learned"
+    );
 }
 
 #[test]
-fn parameters_are_checked() {
+fn parameters_out_of_range_are_rejected() {
     assert_eq!(LengthVector::new(&[]), Err(MappingError::Dimensions(0)));
     assert_eq!(Lexicon::unlearned(9), Err(MappingError::Dimensions(9)));
     let learn =
@@ -380,7 +398,7 @@ fn parameters_are_checked() {
 }
 
 #[test]
-fn damaged_lexicons_are_errors() {
+fn damaged_stored_lexicons_are_errors() {
     let json = serde_json::to_value(Lexicon::unlearned(3).unwrap()).unwrap();
     let with = |halves: &str| {
         let mut json = json.clone();

@@ -2,9 +2,9 @@
 //!
 //! Learning a plan for each combination would take minutes. But the halves of the dictionary are found one
 //! after another, and the boxes for 128 nodes, assigned to nodes in runs, also serve for fewer nodes. So one
-//! lexicon and one tree per number of dimensions suffice, and every content is looked up once in each tree. The
-//! cuts balance storage. A learned plan also balances the work of the nodes, so its `speed_up` is slightly
-//! better than the one estimated here.
+//! lexicon and one tree per number of dimensions suffice, and every content is looked up once in each tree.
+//! The cuts balance storage. A learned plan also balances the work of the nodes, so its `speed_up` is
+//! slightly better than the one estimated here.
 
 use std::borrow::Borrow;
 use std::thread;
@@ -40,7 +40,7 @@ const LEARNED_MAX: usize = 25_000;
 /// The estimated load for one number of sub-dictionaries and nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct WhatIf {
-    /// The number of sub-dictionaries, N.
+    /// The number N of sub-dictionaries.
     pub dimensions: u32,
     /// The number of nodes.
     pub nodes: u32,
@@ -54,17 +54,17 @@ pub struct WhatIf {
     pub speed_up: f64,
 }
 
-/// Estimates the load for 1 to 4 sub-dictionaries and 2 to 128 nodes, in this order. The result depends only on
-/// the sample and its order.
+/// Estimates the load for 1 to 4 sub-dictionaries and 2 to 128 nodes, in this order. The result depends only
+/// on the sample and its order.
 ///
 /// # Errors
-/// None for the numbers of dimensions and nodes that are evaluated.
+/// Never for the numbers of dimensions and nodes that this function evaluates.
 pub fn what_if<S: Borrow<Signature>>(sample: &[S], tau: Tau) -> Result<Vec<WhatIf>, MappingError> {
     let most = DIMENSIONS[DIMENSIONS.len() - 1];
     let lexicon = Lexicon::learn(sample, most, 0)?;
     let lengths: Vec<LengthVector> = sample.iter().map(|one| lexicon.lengths(one.borrow())).collect();
     let floors = NODES.map(|nodes| MappingLoad::at_random(nodes as usize, sample.len() as u64).imbalance());
-    let of = |dimensions| {
+    let estimate = |dimensions| {
         let loads = loads(&lengths, dimensions, tau)?;
         let row = |((load, nodes), floor): ((&MappingLoad, u32), f64)| WhatIf {
             dimensions: dimensions as u32,
@@ -78,10 +78,10 @@ pub fn what_if<S: Borrow<Signature>>(sample: &[S], tau: Tau) -> Result<Vec<WhatI
     };
     let threads = thread::available_parallelism().map_or(1, usize::from);
     let mut rows = Vec::with_capacity(DIMENSIONS.len() * NODES.len());
-    for some in DIMENSIONS.chunks(threads) {
+    for batch in DIMENSIONS.chunks(threads) {
         let parts: Vec<Result<Vec<WhatIf>, MappingError>> = thread::scope(|scope| {
-            let others: Vec<_> = some[1..].iter().map(|n| scope.spawn(|| of(*n))).collect();
-            let first = of(some[0]);
+            let others: Vec<_> = batch[1..].iter().map(|n| scope.spawn(|| estimate(*n))).collect();
+            let first = estimate(batch[0]);
             // If a thread panicked, its panic continues here.
             let joined =
                 others.into_iter().map(|one| one.join().unwrap_or_else(|e| std::panic::resume_unwind(e)));
@@ -111,7 +111,8 @@ fn loads(lengths: &[LengthVector], dimensions: usize, tau: Tau) -> Result<Vec<Ma
     }
 }
 
-/// The load for each of these numbers of nodes, which ascend. The cuts are those for the last number.
+/// The load for each element of `numbers`, which are ascending numbers of nodes. The cuts are made for the
+/// last number.
 fn loads_with_one_tree(
     lengths: &[LengthVector],
     (dimensions, boxes): (usize, u32),
@@ -123,7 +124,7 @@ fn loads_with_one_tree(
     let spaces: Vec<BoundingSpace> = learned.iter().map(|one| BoundingSpace::new(*one, tau)).collect();
     let most = numbers.last().copied().unwrap_or(1);
     let (tree, _) = grow(&learned, &spaces, dimensions, most * boxes, 1);
-    let map = PartitionMap::over(Lexicon::unlearned(dimensions)?, tree, Some(tau), 0)?;
+    let map = PartitionMap::from_nodes(Lexicon::unlearned(dimensions)?, tree, Some(tau), 0)?;
     let homes: Vec<PartitionIndex> = lengths.iter().map(|vector| map.home(vector)).collect();
     let with = |nodes: &u32| {
         let zero = vec![0; *nodes as usize];
@@ -212,12 +213,16 @@ mod tests {
             let load = plan.measure(&lengths);
             assert!(
                 (row.fan_out_saved - load.fan_out_saved()).abs() < 0.05,
-                "{row:?} {}",
+                "estimated {row:?}, learned {}",
                 load.fan_out_saved()
             );
-            assert!(row.imbalance < load.imbalance() + 0.1, "{row:?} {}", load.imbalance());
+            assert!(
+                row.imbalance < load.imbalance() + 0.1,
+                "estimated {row:?}, learned {}",
+                load.imbalance()
+            );
             let ratio = row.speed_up / load.speed_up();
-            assert!((0.6..1.2).contains(&ratio), "{row:?} {}", load.speed_up());
+            assert!((0.6..1.2).contains(&ratio), "estimated {row:?}, learned {}", load.speed_up());
             assert!(row.imbalance_floor > 1.0);
         }
     }

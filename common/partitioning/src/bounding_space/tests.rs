@@ -1,12 +1,12 @@
-//! Every decision of the bound against the inequalities it comes from, in plain integers, on both sides of
-//! each edge.
+//! Checks every decision of the bound against the inequalities that it comes from, in plain integers, on both
+//! sides of each edge.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::*;
 
-/// tau and 1, times the denominator.
+/// The numerator and the denominator of tau.
 fn fraction(tau: Tau) -> (i64, i64) {
     (tau.numerator() as i64, Tau::DENOMINATOR as i64)
 }
@@ -23,13 +23,13 @@ fn totals(total: i64, tau: Tau) -> (i64, i64) {
     (least, most)
 }
 
-/// The same, widened.
+/// Like [`totals`], but widened by the slack of two shingles on both sides.
 fn widened(total: i64, tau: Tau) -> (i64, i64) {
     let (least, most) = totals(total, tau);
     (least - 2, most + 2)
 }
 
-/// Whether so many different shingles are at most two more than contents of `both` shingles together may have.
+/// Whether contents with `both` shingles together may differ in `apart` shingles, with a slack of two.
 fn near(apart: i64, both: i64, tau: Tau) -> bool {
     let (t, d) = fraction(tau);
     (apart - 2) * (d + t) <= (d - t) * both
@@ -40,14 +40,18 @@ fn space(lengths: &[u32], tau: Tau) -> BoundingSpace {
 }
 
 #[test]
-fn partners_have_the_totals_between() {
+fn near_duplicates_have_totals_between_tau_and_its_inverse() {
     for tau in taus() {
         for total in 1..=200 {
             let (least, most) = totals(total as i64, tau);
             for other in 0..=3 * total {
-                // They share no more than the smaller one has.
+                // Two contents cannot share more shingles than the smaller content has.
                 let possible = tau.exceeded_by(total.min(other), total, other);
-                assert_eq!((least..=most).contains(&(other as i64)), possible, "{tau} {total} {other}");
+                assert_eq!(
+                    (least..=most).contains(&(other as i64)),
+                    possible,
+                    "tau {tau}, totals {total} and {other}"
+                );
             }
         }
     }
@@ -63,8 +67,12 @@ fn a_total_is_admitted_up_to_two_shingles_beyond_a_partner() {
                 let Ok(admitted) = u32::try_from(other).map(|other| space.admits_total(other)) else {
                     continue;
                 };
-                assert_eq!(admitted, (least..=most).contains(&other), "{tau} {total} {other}");
-                assert_eq!(space.admits(&[other as u32]), admitted, "{tau} {total} {other}");
+                assert_eq!(
+                    admitted,
+                    (least..=most).contains(&other),
+                    "tau {tau}, totals {total} and {other}"
+                );
+                assert_eq!(space.admits(&[other as u32]), admitted, "tau {tau}, totals {total} and {other}");
             }
         }
         assert!(space(&[u32::MAX], tau).admits_total(u32::MAX));
@@ -90,7 +98,10 @@ fn lengths_are_admitted_up_to_two_shingles_beyond_the_bound() {
                     let expected = (least..=most).contains(&i64::from(other))
                         && near(apart, (total + other).into(), tau);
                     let admitted = space.admits(&[other, other_half]);
-                    assert_eq!(admitted, expected, "{tau} {total} {half} {other} {other_half}");
+                    assert_eq!(
+                        admitted, expected,
+                        "tau {tau}, {half} of {total} and {other_half} of {other}"
+                    );
                 }
             }
         }
@@ -101,7 +112,7 @@ fn lengths_are_admitted_up_to_two_shingles_beyond_the_bound() {
 #[test]
 fn each_half_is_compared() {
     let space = space(&[100, 50, 50, 50, 50, 50, 50, 50], Tau::DEFAULT);
-    // At 0.8 two contents of 100 shingles differ in fewer than 200 / 9 of them.
+    // At tau 0.8, two near-duplicates of 100 shingles each differ in fewer than 200 / 9 shingles.
     let (inside, outside) = (50 + 12, 50 + 13);
     for half in 1..DIMENSIONS_MAX {
         for (length, admitted) in
@@ -109,17 +120,17 @@ fn each_half_is_compared() {
         {
             let mut other = [100, 50, 50, 50, 50, 50, 50, 50];
             other[half] = length;
-            assert_eq!(space.admits(&other), admitted, "{half} {length}");
+            assert_eq!(space.admits(&other), admitted, "half {half}, length {length}");
             let mut bounds = Bounds::all(DIMENSIONS_MAX);
             (bounds.lo[0], bounds.hi[0]) = (100, 100);
             let feature = 2 * i64::from(length) - 100;
             (bounds.lo[half], bounds.hi[half]) = (feature, feature);
-            assert_eq!(space.meets(&bounds), admitted, "{half} {length}");
+            assert_eq!(space.meets(&bounds), admitted, "half {half}, length {length}");
         }
     }
 }
 
-/// What `meets` says, one condition after the other.
+/// A reference implementation of [`BoundingSpace::meets`] that checks one condition after the other.
 fn met(lengths: &[u32], tau: Tau, bounds: &Bounds) -> bool {
     let total = i64::from(lengths[0]);
     let (least, most) = widened(total, tau);
@@ -179,7 +190,9 @@ fn a_box_is_met_up_to_two_shingles_beyond_the_bound() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 3_000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(
+        ProptestConfig { cases: 3_000, failure_persistence: None, ..ProptestConfig::default() }
+    )]
 
     #[test]
     fn a_box_of_any_dimensions_is_met_as_the_bound_says(
@@ -222,7 +235,7 @@ fn a_box_is_cut_in_two_parts_that_share_nothing() {
 }
 
 #[test]
-fn a_limit_is_shown_as_such() {
+fn the_largest_limits_are_still_reported_as_limits() {
     let mut bounds = Bounds::all(1);
     (bounds.lo[0], bounds.hi[0]) = (1 - Bounds::UNLIMITED, Bounds::UNLIMITED - 1);
     assert_eq!(bounds.ranges().next(), Some((Some(bounds.lo[0]), Some(bounds.hi[0]))));

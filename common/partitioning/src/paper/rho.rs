@@ -1,4 +1,5 @@
-//! Rho, the tolerance by which the paper's intervals are widened, and its parts.
+//! Rho, the tolerance by which the paper's intervals are widened, and the two deviations that it compensates
+//! for.
 
 use std::str::FromStr;
 
@@ -8,34 +9,35 @@ use doppel_model::signature::Signature;
 
 use crate::error::MappingError;
 
-/// The most that rho may be.
+/// The maximum value of rho.
 const RHO_MAX: f64 = 10.0;
 
-/// The factor by which the interval of a length is widened at each end, from 1 to 10. At 1 only tau counts.
+/// The factor, from 1 to 10, by which the interval of a length is widened at each end. At 1, the interval
+/// depends on tau only.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Rho(f64);
 
 impl Rho {
-    /// Rho for two tolerances, for which see [`Deviation`]:
-    /// (1 + delta) (1 + epsilon) / ((1 - delta) (1 - epsilon)).
+    /// Computes rho from the tolerances for the two fields of [`Deviation`]: (1 + delta) (1 + epsilon) / ((1
+    /// - delta) (1 - epsilon)).
     ///
     /// # Errors
-    /// When rho is not from 1 to 10, or a tolerance is not from 0 to below 1.
+    /// If rho is not from 1 to 10, or a tolerance is not from 0 to below 1.
     pub fn of(delta: f64, epsilon: f64) -> Result<Self, MappingError> {
         let shares = (0.0..1.0).contains(&delta) && (0.0..1.0).contains(&epsilon);
         let rho = (1.0 + delta) * (1.0 + epsilon) / ((1.0 - delta) * (1.0 - epsilon));
         Self::new(if shares { rho } else { f64::INFINITY })
     }
 
-    /// Rho with this value.
+    /// Creates rho from its value.
     ///
     /// # Errors
-    /// When the value is not from 1 to 10.
+    /// If the value is not from 1 to 10.
     pub fn new(rho: f64) -> Result<Self, MappingError> {
         if (1.0..=RHO_MAX).contains(&rho) { Ok(Self(rho)) } else { Err(MappingError::Rho(rho.to_string())) }
     }
 
-    /// The value.
+    /// The value of rho.
     #[must_use]
     pub fn get(self) -> f64 {
         self.0
@@ -50,14 +52,14 @@ impl FromStr for Rho {
     }
 }
 
-/// How far a content deviates from the two assumptions of the paper's bound: its shingles are spread evenly over the
-/// sub-dictionaries, and it has as many distinct shingles as tokens.
+/// How far a content deviates from the two assumptions of the paper's bound: its shingles are spread evenly
+/// over the sub-dictionaries, and it has as many distinct shingles as tokens.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Deviation {
-    /// The greatest |L / (N L_i) - 1| over the N sub-dictionaries, where L is the sum of all lengths. Infinite if a
+    /// The greatest |L / (N L_i) - 1| over the N sub-dictionaries. L is the sum of all lengths. Infinite if a
     /// length is 0.
     pub delta: f64,
-    /// |shingles / tokens - 1|.
+    /// The absolute value of shingles / tokens - 1.
     pub epsilon: f64,
 }
 

@@ -1,3 +1,5 @@
+//! Checks the grid of the paper against its definition and its examples.
+
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -20,7 +22,7 @@ fn rhos() -> impl Strategy<Value = Rho> {
     prop::sample::select(vec![1.0, 1.1, 1.3]).prop_map(|rho| Rho::new(rho).unwrap())
 }
 
-/// A grid with these cuts, a node for each box.
+/// A grid with these cuts, where each box has its own node.
 fn grid(tau: &str, rho: f64, cuts: &[&[u32]]) -> PaperMap {
     let intervals: Vec<u32> = cuts.iter().map(|cuts| cuts.len() as u32 + 1).collect();
     let boxes: u32 = intervals.iter().product();
@@ -41,9 +43,9 @@ fn lengths(of: &[u32]) -> PaperLengths {
     PaperLengths(lengths)
 }
 
-/// Two intervals in each of two dimensions, [0, 300) and [300, infinity), tau 0.9.
+/// The paper's figure 2: two intervals in each of two dimensions, [0, 300) and [300, infinity), and tau 0.9.
 #[test]
-fn the_boxes_of_the_papers_figure_2() {
+fn the_probed_boxes_match_figure_2_of_the_paper() {
     let [low_low, low_high, high_low, high_high] = [0, 1, 2, 3].map(NodeId);
     for rho in [1.0, 1.05] {
         let map = grid("0.9", rho, &[&[300], &[300]]);
@@ -73,22 +75,22 @@ fn boxes_of_one_node_are_probed_once() {
 }
 
 #[test]
-fn boxes_are_dealt_evenly_by_what_they_store() {
-    assert_eq!(dealt(&[9, 1, 5, 4, 0, 0], 2), [0, 0, 1, 1, 1, 1].map(NodeId));
-    let mut alone = dealt(&[0, 7, 0, 7], 4);
+fn boxes_are_distributed_evenly_by_their_contents() {
+    assert_eq!(distribute_boxes(&[9, 1, 5, 4, 0, 0], 2), [0, 0, 1, 1, 1, 1].map(NodeId));
+    let mut alone = distribute_boxes(&[0, 7, 0, 7], 4);
     alone.sort_unstable();
     assert_eq!(alone, [0, 1, 2, 3].map(NodeId));
     let stored: Vec<u64> = (0..64).map(|number| number * number).collect();
     let mut sums = [0; 8];
-    dealt(&stored, 8).iter().zip(&stored).for_each(|(node, stored)| sums[node.index()] += stored);
+    distribute_boxes(&stored, 8).iter().zip(&stored).for_each(|(node, stored)| sums[node.index()] += stored);
     let (least, most) = (sums.iter().min().unwrap(), sums.iter().max().unwrap());
     assert!(most - least <= most / 20, "{sums:?}");
 }
 
 proptest! {
-    /// Against the definition: two contents meet if all lengths are inside the open intervals.
+    /// Compares with the definition: two contents are compared if all lengths are inside the open intervals.
     #[test]
-    fn probed_nodes_are_those_of_the_intervals(
+    fn the_probed_nodes_have_the_homes_of_all_contents_inside_the_intervals(
         contents in pages(),
         nodes in 1u32..70,
         each in prop::sample::select(vec![1, 3, 8]),
@@ -116,9 +118,9 @@ proptest! {
         }
     }
 
-    /// In one dimension rho = 1 is the exact bound.
+    /// In one dimension, rho = 1 gives the exact bound.
     #[test]
-    fn one_dimension_loses_nothing(contents in pages(), nodes in 1u32..70, rho in rhos()) {
+    fn one_dimension_loses_no_near_duplicate(contents in pages(), nodes in 1u32..70, rho in rhos()) {
         let map = PaperMap::learn(&contents, (nodes, 2), Tau::DEFAULT, 1, rho).unwrap();
         let mut probed = Vec::new();
         for a in &contents {
@@ -133,11 +135,14 @@ proptest! {
 }
 
 #[test]
-fn an_empty_sub_document_is_compared_with_its_like() {
+fn a_length_of_zero_is_compared_with_other_short_lengths() {
     let contents: Vec<Signature> =
         (1..300_u64).map(|n| Builder::new().build(&vec![1 << 52 | n; 40])).collect();
     let map = PaperMap::learn(&contents, (64, 1), Tau::DEFAULT, 3, Rho::new(1.0).unwrap()).unwrap();
-    assert_eq!((map.partners(0), map.partners(1), map.partners(4)), ((0, 1), (0, 1), (4, 4)));
+    assert_eq!(
+        (map.partner_lengths(0), map.partner_lengths(1), map.partner_lengths(4)),
+        ((0, 1), (0, 1), (4, 4))
+    );
     let mut probed = Vec::new();
     let lengths = map.lengths(&contents[0]);
     map.probed(&lengths, &mut probed);
@@ -155,7 +160,7 @@ fn grids_are_as_square_as_their_factors_allow() {
 }
 
 #[test]
-fn rho_makes_up_for_both_deviations() {
+fn rho_compensates_for_both_deviations() {
     let rho = |delta, epsilon| Rho::of(delta, epsilon).map(Rho::get);
     assert!((rho(0.1, 0.02).unwrap() - 1.1 * 1.02 / (0.9 * 0.98)).abs() < 1e-12);
     assert_eq!((rho(0.0, 0.0), rho(0.5, 0.0)), (Ok(1.0), Ok(3.0)));
@@ -167,7 +172,7 @@ fn rho_makes_up_for_both_deviations() {
 }
 
 #[test]
-fn deviations_are_those_of_their_definition() {
+fn deviations_match_their_definition() {
     // 30 tokens, which are 30 shingles: each counts for its first word.
     let tokens: Vec<u64> = (0..30).map(|n| (n % 3 + 1) << 52 | n).collect();
     let content = Builder::new().build(&tokens);
@@ -185,7 +190,7 @@ fn deviations_are_those_of_their_definition() {
 }
 
 #[test]
-fn parameters_are_checked() {
+fn parameters_out_of_range_are_rejected() {
     let rho = Rho::new(1.1).unwrap();
     let learn = |shape, dimensions| {
         PaperMap::learn::<Signature>(&[], shape, Tau::DEFAULT, dimensions, rho).map(|map| map.boxes())

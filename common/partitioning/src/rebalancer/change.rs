@@ -19,12 +19,13 @@ pub struct PlanChange {
     pub contents: u64,
     /// The largest number of contents per serving node divided by the mean, before.
     pub imbalance_before: f64,
-    /// The same after the change, over the nodes that serve then.
+    /// The largest number of contents per serving node divided by the mean, after the change. Counts the
+    /// nodes that serve after the change.
     pub imbalance_after: f64,
     /// The share of fan-out saved before, compared to searching every content on every serving node, 0 to 1.
     /// Only given for a map that is learned anew.
     pub fan_out_saved_before: Option<f64>,
-    /// The same, after the change.
+    /// The share of fan-out saved after the change, 0 to 1. Only given for a map that is learned anew.
     pub fan_out_saved_after: Option<f64>,
 }
 
@@ -37,6 +38,6 @@ pub struct PlannedMove {
     pub from: NodeId,
     /// The node to which it moves.
     pub to: NodeId,
-    /// The approximate number of its contents.
+    /// The approximate number of contents that move from `from` to `to` with this partition.
     pub contents: u64,
 }

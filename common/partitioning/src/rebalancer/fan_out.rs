@@ -1,5 +1,5 @@
-//! Computes the fan-out cost of moving a partition. A content is sent once to each node that has at least one
-//! of its probed partitions.
+//! Computes the fan-out cost of moving a partition. A content is sent once to each node that stores at least
+//! one of the content's probed partitions.
 
 use doppel_model::NodeId;
 
@@ -12,7 +12,8 @@ const CONTENTS_MAX: usize = 16_384;
 /// The maximum of contents times nodes, and of partitions times nodes. This bounds the counts to 16 MB.
 const COUNTS_MAX: usize = 4 << 20;
 
-/// Counts which contents are compared on which nodes. The counts are updated incrementally as partitions move.
+/// Counts which contents are compared on which nodes. The counts are updated incrementally as partitions
+/// move.
 pub(super) struct FanOut {
     nodes: usize,
     /// The number of contents for which each counted content stands.
@@ -22,13 +23,13 @@ pub(super) struct FanOut {
     /// The contents that are compared in each partition.
     received: Vec<Vec<u32>>,
     /// The node of each partition.
-    place: Vec<NodeId>,
+    node_of: Vec<NodeId>,
     /// By content and node: how many probed partitions of the content are on the node.
     counts: Vec<u16>,
     /// By partition and node: how many contents of the partition are sent to the node.
-    known: Vec<u32>,
+    sent: Vec<u32>,
     /// By partition: how many of its contents are sent to its node only because of this partition.
-    alone: Vec<u32>,
+    only_there: Vec<u32>,
 }
 
 impl FanOut {
@@ -42,10 +43,10 @@ impl FanOut {
             weight: step,
             probed_partitions: Vec::new(),
             received: vec![Vec::new(); assignments.len()],
-            place: assignments.iter().map(|assignment| assignment.node).collect(),
+            node_of: assignments.iter().map(|assignment| assignment.node).collect(),
             counts: Vec::new(),
-            known: vec![0; assignments.len() * nodes],
-            alone: vec![0; assignments.len()],
+            sent: vec![0; assignments.len() * nodes],
+            only_there: vec![0; assignments.len()],
         };
         for vector in leaves.lengths.iter().step_by(step) {
             let mut probed_partitions = Vec::new();
@@ -61,13 +62,13 @@ impl FanOut {
         self.counts.resize(row + self.nodes, 0);
         for leaf in &probed_partitions {
             self.received[leaf.index()].push(content as u32);
-            self.counts[row + self.place[leaf.index()].index()] += 1;
+            self.counts[row + self.node_of[leaf.index()].index()] += 1;
         }
         let counts = &self.counts[row..];
         for leaf in probed_partitions.iter().map(|leaf| leaf.index()) {
-            let known = &mut self.known[leaf * self.nodes..][..self.nodes];
-            known.iter_mut().zip(counts).for_each(|(known, count)| *known += u32::from(*count > 0));
-            self.alone[leaf] += u32::from(counts[self.place[leaf].index()] == 1);
+            let sent = &mut self.sent[leaf * self.nodes..][..self.nodes];
+            sent.iter_mut().zip(counts).for_each(|(sent, count)| *sent += u32::from(*count > 0));
+            self.only_there[leaf] += u32::from(counts[self.node_of[leaf].index()] == 1);
         }
         self.probed_partitions.push(probed_partitions);
     }
@@ -80,21 +81,21 @@ impl FanOut {
     /// The fan-out that is added, minus the fan-out that is saved, if the partition moves to node `to`.
     pub(super) fn cost(&self, leaf: PartitionIndex, to: NodeId) -> i64 {
         let place = leaf.index();
-        let known = self.known[place * self.nodes + to.index()];
-        self.received[place].len() as i64 - i64::from(known) - i64::from(self.alone[place])
+        let sent = self.sent[place * self.nodes + to.index()];
+        self.received[place].len() as i64 - i64::from(sent) - i64::from(self.only_there[place])
     }
 
     /// Updates the counts for a partition that moves to node `to`.
-    pub(super) fn place(&mut self, leaf: PartitionIndex, to: NodeId) {
+    pub(super) fn move_partition(&mut self, leaf: PartitionIndex, to: NodeId) {
         let place = leaf.index();
-        let from = std::mem::replace(&mut self.place[place], to);
+        let from = std::mem::replace(&mut self.node_of[place], to);
         for at in 0..self.received[place].len() {
             let content = self.received[place][at] as usize;
             self.leave(content, from);
             self.arrive(content, to);
         }
         let is_alone = |content: &&u32| self.counts[**content as usize * self.nodes + to.index()] == 1;
-        self.alone[place] = self.received[place].iter().filter(is_alone).count() as u32;
+        self.only_there[place] = self.received[place].iter().filter(is_alone).count() as u32;
     }
 
     /// Removes one probed partition of a content from a node.
@@ -104,14 +105,14 @@ impl FanOut {
         match *count {
             0 => {
                 for leaf in &self.probed_partitions[content] {
-                    self.known[leaf.index() * self.nodes + node.index()] -= 1;
+                    self.sent[leaf.index() * self.nodes + node.index()] -= 1;
                 }
             }
             1 => {
                 let last =
-                    self.probed_partitions[content].iter().find(|leaf| self.place[leaf.index()] == node);
+                    self.probed_partitions[content].iter().find(|leaf| self.node_of[leaf.index()] == node);
                 if let Some(last) = last {
-                    self.alone[last.index()] += 1;
+                    self.only_there[last.index()] += 1;
                 }
             }
             _ => {}
@@ -125,13 +126,13 @@ impl FanOut {
         match *count {
             1 => {
                 for leaf in &self.probed_partitions[content] {
-                    self.known[leaf.index() * self.nodes + node.index()] += 1;
+                    self.sent[leaf.index() * self.nodes + node.index()] += 1;
                 }
             }
             2 => {
                 for leaf in &self.probed_partitions[content] {
-                    if self.place[leaf.index()] == node {
-                        self.alone[leaf.index()] = self.alone[leaf.index()].saturating_sub(1);
+                    if self.node_of[leaf.index()] == node {
+                        self.only_there[leaf.index()] = self.only_there[leaf.index()].saturating_sub(1);
                     }
                 }
             }

@@ -21,7 +21,7 @@ pub(super) struct Leaves<'l> {
     origins: Vec<Vec<NodeId>>,
     /// The node of each content before the round.
     origin: Vec<NodeId>,
-    /// For each partition, whether it is a piece of one that was split in this round.
+    /// For each partition, whether this round split it off a larger partition.
     pieces: Vec<bool>,
     /// The number of contents on each node.
     pub(super) loads: Vec<u64>,
@@ -52,7 +52,7 @@ impl<'l> Leaves<'l> {
     }
 
     /// The partitions of a node.
-    pub(super) fn of(&self, node: NodeId) -> impl Iterator<Item = PartitionIndex> + '_ {
+    pub(super) fn of_node(&self, node: NodeId) -> impl Iterator<Item = PartitionIndex> + '_ {
         self.plan.partitions().filter(move |(_, assignment)| assignment.node == node).map(|(leaf, _)| leaf)
     }
 
@@ -86,8 +86,8 @@ impl<'l> Leaves<'l> {
         left + self.apply(tree, right, leaf.plus(left))
     }
 
-    /// Whether a partition is a piece of one that was split in this round.
-    pub(super) fn was_hot(&self, leaf: PartitionIndex) -> bool {
+    /// Whether this round split the partition off a larger partition.
+    pub(super) fn is_piece(&self, leaf: PartitionIndex) -> bool {
         self.pieces[leaf.index()]
     }
 
@@ -119,7 +119,7 @@ impl<'l> Leaves<'l> {
     }
 
     /// Moves a partition to another node.
-    pub(super) fn place(&mut self, leaf: PartitionIndex, to: NodeId) {
+    pub(super) fn move_partition(&mut self, leaf: PartitionIndex, to: NodeId) {
         let (from, contents) = (self.plan.node(leaf), self.contents(leaf));
         if self.plan.place(leaf, to).is_ok() {
             self.loads[from.index()] -= contents;

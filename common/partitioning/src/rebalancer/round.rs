@@ -1,4 +1,4 @@
-//! One round of rebalancing: which partitions are split, moved and joined.
+//! One round of rebalancing: chooses the partitions to split, move and join.
 
 use std::cmp::Reverse;
 
@@ -14,7 +14,7 @@ use crate::plan::Plan;
 /// Partitions larger than this multiple of the wanted size are split.
 const HOT: f64 = 1.5;
 
-/// How often partitions are halved when none of them fits elsewhere.
+/// Maximum number of times that partitions are halved when no partition fits elsewhere.
 const HALVINGS: usize = 4;
 
 /// A serving node with less than this share of the mean is filled up.
@@ -28,7 +28,7 @@ const SAVING_MIN: f64 = 0.1;
 const CROWDED: f64 = 1.5;
 
 /// The state of a round.
-pub(super) struct Round<'l> {
+pub(super) struct RebalanceRound<'l> {
     rebalancer: Rebalancer,
     pub(super) leaves: Leaves<'l>,
     serving: Vec<NodeId>,
@@ -36,38 +36,38 @@ pub(super) struct Round<'l> {
     underfull: Vec<NodeId>,
     total: u64,
     /// The number of contents that may still move.
-    left: u64,
+    budget: u64,
 }
 
 /// A candidate move of a partition to a node.
-struct Move {
+struct CandidateMove {
     leaf: PartitionIndex,
     to: NodeId,
-    /// Class and cost; the lowest is the best.
+    /// Class and cost of the move. The lowest rank is the best.
     rank: (u8, f64),
 }
 
-impl<'l> Round<'l> {
+impl<'l> RebalanceRound<'l> {
     pub(super) fn new(rebalancer: Rebalancer, leaves: Leaves<'l>) -> Self {
         let serving: Vec<NodeId> = leaves.plan.serving().collect();
         let total = leaves.lengths.len() as u64;
-        let left = (rebalancer.moved_max.clamp(0.0, 1.0) * total as f64) as u64;
+        let budget = (rebalancer.moved_max.clamp(0.0, 1.0) * total as f64) as u64;
         let underfull = underfull(&leaves.plan, &leaves.loads).collect();
-        Self { rebalancer, leaves, serving, underfull, total, left }
+        Self { rebalancer, leaves, serving, underfull, total, budget }
     }
 
     pub(super) fn run(&mut self) {
         self.split();
         let mut fan_out = FanOut::new(&self.leaves);
-        self.level(&mut fan_out);
+        self.move_from_donors(&mut fan_out);
         for _ in 0..HALVINGS {
             if !self.halve() {
                 break;
             }
             fan_out = FanOut::new(&self.leaves);
-            self.level(&mut fan_out);
+            self.move_from_donors(&mut fan_out);
         }
-        self.tidy(&mut fan_out);
+        self.reduce_fan_out(&mut fan_out);
         self.join();
     }
 
@@ -100,7 +100,7 @@ impl<'l> Round<'l> {
     }
 
     /// The number of contents in a partition of the wanted size.
-    fn grain(&self) -> f64 {
+    fn wanted_contents(&self) -> f64 {
         (self.mean() / f64::from(self.rebalancer.each.max(1))).max(1.0)
     }
 
@@ -110,32 +110,34 @@ impl<'l> Round<'l> {
         self.underfull.iter().copied().filter(move |node| (self.load(*node) as f64) < least)
     }
 
-    /// The nodes that must give away partitions, fullest first: drained nodes, then those above the target;
-    /// while other nodes are underfull, also those above the mean.
+    /// The nodes that must give away partitions: first drained nodes, then nodes above the target, from the
+    /// fullest on. While other nodes are underfull, nodes above the mean are donors, too.
     fn donors(&self) -> Vec<NodeId> {
         let most = if self.still_underfull().next().is_some() { self.mean() } else { self.target() };
         let is_donor = |node: &NodeId| self.load(*node) as f64 > most;
         let mut donors: Vec<NodeId> = self.serving.iter().copied().filter(is_donor).collect();
         let nodes = (0..self.leaves.plan.nodes()).map(NodeId);
-        donors.extend(nodes.filter(|node| self.is_drained(*node) && self.leaves.of(*node).next().is_some()));
+        donors.extend(
+            nodes.filter(|node| self.is_drained(*node) && self.leaves.of_node(*node).next().is_some()),
+        );
         donors.sort_by_key(|node| (!self.is_drained(*node), Reverse(self.load(*node)), *node));
         donors
     }
 
     /// Splits hot partitions of the donors, the largest first, up to the maximum number of partitions.
     fn split(&mut self) {
-        let grain = self.grain();
+        let wanted_contents = self.wanted_contents();
         let mut hot: Vec<(u64, PartitionIndex)> = Vec::new();
         for node in self.donors() {
-            let of_node = self.leaves.of(node).map(|leaf| (self.leaves.contents(leaf), leaf));
-            hot.extend(of_node.filter(|(contents, _)| *contents as f64 > HOT * grain));
+            let of_node = self.leaves.of_node(node).map(|leaf| (self.leaves.contents(leaf), leaf));
+            hot.extend(of_node.filter(|(contents, _)| *contents as f64 > HOT * wanted_contents));
         }
         hot.sort_unstable_by_key(|(contents, leaf)| (Reverse(*contents), *leaf));
         let most = (2 * self.wanted()).min(PARTITIONS_MAX);
         let mut room = most.saturating_sub(self.leaves.plan.assignments().len());
         let mut parts: Vec<(PartitionIndex, u32)> = Vec::new();
         for (contents, leaf) in hot {
-            let more = ((contents as f64 / grain).round() as usize - 1).min(room);
+            let more = ((contents as f64 / wanted_contents).round() as usize - 1).min(room);
             room -= more;
             parts.push((leaf, more as u32 + 1));
         }
@@ -151,11 +153,11 @@ impl<'l> Round<'l> {
     /// whether a partition was split.
     fn halve(&mut self) -> bool {
         let largest =
-            |node| self.leaves.of(node).max_by_key(|leaf| (self.leaves.contents(*leaf), Reverse(*leaf)));
+            |node| self.leaves.of_node(node).max_by_key(|leaf| (self.leaves.contents(*leaf), Reverse(*leaf)));
         let mut largest: Vec<PartitionIndex> = self.donors().into_iter().filter_map(largest).collect();
         largest.retain(|leaf| self.leaves.contents(*leaf) > 1);
         let most = (2 * self.wanted()).min(PARTITIONS_MAX);
-        largest.truncate(if self.left == 0 {
+        largest.truncate(if self.budget == 0 {
             0
         } else {
             most.saturating_sub(self.leaves.plan.assignments().len())
@@ -168,7 +170,7 @@ impl<'l> Round<'l> {
     }
 
     /// Moves pieces until there is no donor, no move helps, or the limit is reached.
-    fn level(&mut self, fan_out: &mut FanOut) {
+    fn move_from_donors(&mut self, fan_out: &mut FanOut) {
         let mut done: Vec<NodeId> = Vec::new();
         while let Some(donor) = self.donors().into_iter().find(|node| !done.contains(node)) {
             match self.best_of(donor, fan_out) {
@@ -179,24 +181,24 @@ impl<'l> Round<'l> {
     }
 
     /// The best move of a partition away from `donor`.
-    fn best_of(&self, donor: NodeId, fan_out: &FanOut) -> Option<Move> {
+    fn best_of(&self, donor: NodeId, fan_out: &FanOut) -> Option<CandidateMove> {
         let (drained, have, target) = (self.is_drained(donor), self.load(donor), self.target());
         let receivers: Vec<NodeId> = if drained || have as f64 > target {
             self.serving.clone()
         } else {
             self.still_underfull().collect()
         };
-        let mut best: Option<Move> = None;
-        for leaf in self.leaves.of(donor) {
+        let mut best: Option<CandidateMove> = None;
+        for leaf in self.leaves.of_node(donor) {
             std::thread::yield_now();
             let contents = self.leaves.contents(leaf);
-            if contents > self.left || (contents == 0 && !drained) {
+            if contents > self.budget || (contents == 0 && !drained) {
                 continue;
             }
             for to in receivers.iter().copied().filter(|to| *to != donor) {
                 let then = self.load(to) + contents;
                 let rank = if then as f64 <= target {
-                    let class = if self.leaves.was_hot(leaf) { 0 } else { 1 };
+                    let class = if self.leaves.is_piece(leaf) { 0 } else { 1 };
                     (class, fan_out.cost(leaf, to) as f64 / contents.max(1) as f64)
                 } else if drained || then < have {
                     // If the partition fits nowhere, prefer the node that will have the fewest contents.
@@ -204,30 +206,31 @@ impl<'l> Round<'l> {
                 } else {
                     continue;
                 };
-                keep_better(&mut best, Move { leaf, to, rank });
+                keep_better(&mut best, CandidateMove { leaf, to, rank });
             }
         }
         best
     }
 
     /// Moves partitions only to reduce fan-out.
-    fn tidy(&mut self, fan_out: &mut FanOut) {
-        let keep =
-            self.left.saturating_sub((self.rebalancer.tidied_max.clamp(0.0, 1.0) * self.total as f64) as u64);
-        self.left -= keep;
+    fn reduce_fan_out(&mut self, fan_out: &mut FanOut) {
+        let keep = self
+            .budget
+            .saturating_sub((self.rebalancer.tidied_max.clamp(0.0, 1.0) * self.total as f64) as u64);
+        self.budget -= keep;
         while let Some(best) = self.best_saving(fan_out) {
             self.apply(&best, fan_out);
         }
-        self.left += keep;
+        self.budget += keep;
     }
 
     /// The move that saves the most fan-out per content.
-    fn best_saving(&self, fan_out: &FanOut) -> Option<Move> {
+    fn best_saving(&self, fan_out: &FanOut) -> Option<CandidateMove> {
         let mut best = None;
         for (leaf, assignment) in self.leaves.plan.partitions() {
             std::thread::yield_now();
             let contents = self.leaves.contents(leaf);
-            if contents == 0 || contents > self.left || self.is_drained(assignment.node) {
+            if contents == 0 || contents > self.budget || self.is_drained(assignment.node) {
                 continue;
             }
             let has_room =
@@ -235,17 +238,17 @@ impl<'l> Round<'l> {
             for to in self.serving.iter().copied().filter(has_room) {
                 let cost = fan_out.cost(leaf, to) as f64 * fan_out.weight() / contents as f64;
                 if cost <= -SAVING_MIN {
-                    keep_better(&mut best, Move { leaf, to, rank: (0, cost) });
+                    keep_better(&mut best, CandidateMove { leaf, to, rank: (0, cost) });
                 }
             }
         }
         best
     }
 
-    fn apply(&mut self, one: &Move, fan_out: &mut FanOut) {
-        self.left -= self.leaves.contents(one.leaf);
-        fan_out.place(one.leaf, one.to);
-        self.leaves.place(one.leaf, one.to);
+    fn apply(&mut self, one: &CandidateMove, fan_out: &mut FanOut) {
+        self.budget -= self.leaves.contents(one.leaf);
+        fan_out.move_partition(one.leaf, one.to);
+        self.leaves.move_partition(one.leaf, one.to);
     }
 
     /// Joins cold siblings, the coldest first, while there are more partitions than wanted.
@@ -255,7 +258,7 @@ impl<'l> Round<'l> {
             if count as f64 > CROWDED * self.wanted() as f64 {
                 self.gather();
             }
-            let mut cold = self.leaves.siblings(self.grain());
+            let mut cold = self.leaves.siblings(self.wanted_contents());
             cold.retain(|leaf| self.leaves.plan.node(*leaf) == self.leaves.plan.node(leaf.plus(1)));
             cold.truncate(count.saturating_sub(self.wanted()));
             if cold.is_empty() {
@@ -269,21 +272,21 @@ impl<'l> Round<'l> {
 
     /// Moves cold siblings to one node, the coldest first, so that they can be joined.
     fn gather(&mut self) {
-        for leaf in self.leaves.siblings(self.grain()) {
+        for leaf in self.leaves.siblings(self.wanted_contents()) {
             let sibling = leaf.plus(1);
             let (one, next) = (self.leaves.contents(leaf), self.leaves.contents(sibling));
             let (less, more) = if one < next { (leaf, sibling) } else { (sibling, leaf) };
             let (contents, to) = (one.min(next), self.leaves.plan.node(more));
             let fits = (self.load(to) + contents) as f64 <= self.target() && !self.is_drained(to);
-            if fits && contents <= self.left && self.leaves.plan.node(less) != to {
-                self.left -= contents;
-                self.leaves.place(less, to);
+            if fits && contents <= self.budget && self.leaves.plan.node(less) != to {
+                self.budget -= contents;
+                self.leaves.move_partition(less, to);
             }
         }
     }
 }
 
-/// The underfull serving nodes. None if there are too few contents to tell.
+/// The underfull serving nodes. Yields no node if there are too few contents to tell.
 pub(super) fn underfull<'a>(plan: &'a Plan, by_node: &'a [u64]) -> impl Iterator<Item = NodeId> + 'a {
     let least = if has_enough(plan, by_node) { UNDERFULL * mean(plan, by_node) } else { 0.0 };
     plan.serving().filter(move |node| (by_node[node.index()] as f64) < least)
@@ -300,9 +303,10 @@ fn mean(plan: &Plan, by_node: &[u64]) -> f64 {
 }
 
 /// Keeps the better of two moves; the earlier one if they are equal.
-fn keep_better(best: &mut Option<Move>, other: Move) {
-    let is_better =
-        |best: &Move| other.rank.0.cmp(&best.rank.0).then(other.rank.1.total_cmp(&best.rank.1)).is_lt();
+fn keep_better(best: &mut Option<CandidateMove>, other: CandidateMove) {
+    let is_better = |best: &CandidateMove| {
+        other.rank.0.cmp(&best.rank.0).then(other.rank.1.total_cmp(&best.rank.1)).is_lt()
+    };
     if best.as_ref().is_none_or(is_better) {
         *best = Some(other);
     }

@@ -1,3 +1,5 @@
+//! Checks the plans that the rebalancer makes against its invariants.
+
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -49,8 +51,13 @@ fn single_partition(nodes: u32) -> Plan {
     Plan::on_first(PartitionMap::one(DIMENSIONS, Tau::DEFAULT).unwrap(), nodes).unwrap()
 }
 
-/// Runs at most `rounds` rounds, until nothing is due.
-fn settled(mut plan: Plan, rebalancer: Rebalancer, lengths: &[LengthVector], rounds: usize) -> Plan {
+/// Runs rounds until no plan is due, but at most `rounds`.
+fn rebalance_until_even(
+    mut plan: Plan,
+    rebalancer: Rebalancer,
+    lengths: &[LengthVector],
+    rounds: usize,
+) -> Plan {
     for _ in 0..rounds {
         match rebalancer.next(&plan, lengths, 1) {
             Some(next) => plan = next.plan,
@@ -73,14 +80,18 @@ fn imbalance(plan: &Plan, lengths: &[LengthVector]) -> f64 {
     if sum == 0.0 { 1.0 } else { most * stored.len() as f64 / sum }
 }
 
-/// Checks everything that must hold for any plan and its successor.
+/// Checks the properties that any plan and its successor must have.
 fn check(
     plan: &Plan,
     rebalancer: &Rebalancer,
     lengths: &[LengthVector],
 ) -> Result<Option<Plan>, TestCaseError> {
     let Some(next) = rebalancer.next(plan, lengths, 3) else { return Ok(None) };
-    prop_assert_eq!(rebalancer.next(plan, lengths, 3), Some(next.clone()), "a function of its arguments");
+    prop_assert_eq!(
+        rebalancer.next(plan, lengths, 3),
+        Some(next.clone()),
+        "the plan must depend only on the arguments"
+    );
     let NextPlan { plan: after, change } = next;
     let json = serde_json::to_string(&after).unwrap();
     prop_assert_eq!(&serde_json::from_str::<Plan>(&json).unwrap(), &after);
@@ -122,10 +133,10 @@ fn check(
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-    /// The collection grows, and nodes are drained and rejoined: every plan is a valid successor of the one
-    /// before.
+    /// While the collection grows, and nodes are drained and rejoined, every plan is a valid successor of the
+    /// previous plan.
     #[test]
-    fn plans_succeed_each_other(
+    fn every_new_plan_is_a_valid_successor(
         lengths in clusters(),
         nodes in 1u32..9,
         rebalancer in settings(),
@@ -138,28 +149,36 @@ proptest! {
             if plan.set_drained(node, drained).is_err() {
                 prop_assert!(node.0 >= nodes || drained);
             }
-            let is_drained = |assignment: &crate::PartitionAssignment| plan.drained().contains(&assignment.node);
+            let is_drained =
+                |assignment: &crate::PartitionAssignment| plan.drained().contains(&assignment.node);
             let drains = plan.assignments().iter().any(is_drained);
             let before = imbalance(&plan, &lengths[..stored]);
             if let Some(next) = check(&plan, &rebalancer, &lengths[..stored])? {
                 let after = imbalance(&next, &lengths[..stored]);
-                prop_assert!(drains || after <= before.max(rebalancer.target) + 1e-9, "{before} {after}");
+                let most = before.max(rebalancer.target) + 1e-9;
+                prop_assert!(drains || after <= most, "imbalance {before} before, {after} after");
                 plan = next;
             }
         }
     }
 
     #[test]
-    fn a_drained_node_is_emptied(lengths in clusters(), nodes in 2u32..9, node in 0u32..9, rebalancer in settings()) {
+    fn a_drained_node_is_emptied(
+        lengths in clusters(),
+        nodes in 2u32..9,
+        node in 0u32..9,
+        rebalancer in settings(),
+    ) {
         let node = NodeId(node % nodes);
         let rebalancer = rebalancer.requested();
-        let mut plan = settled(single_partition(nodes), rebalancer, &lengths, 9);
+        let mut plan = rebalance_until_even(single_partition(nodes), rebalancer, &lengths, 9);
         plan.set_drained(node, true).unwrap();
-        let empty = settled(plan.clone(), rebalancer, &lengths, 1);
+        let empty = rebalance_until_even(plan.clone(), rebalancer, &lengths, 1);
         prop_assert!(empty.assignments().iter().all(|assignment| assignment.node != node));
-        // Without a budget nothing moves.
-        let before = settled(plan.clone(), Rebalancer { moved_max: 0.0, ..rebalancer }, &lengths, 1);
-        prop_assert_eq!(homes(&before, &lengths), homes(&plan, &lengths));
+        // Without a budget, nothing moves.
+        let without_budget = Rebalancer { moved_max: 0.0, ..rebalancer };
+        let unchanged = rebalance_until_even(plan.clone(), without_budget, &lengths, 1);
+        prop_assert_eq!(homes(&unchanged, &lengths), homes(&plan, &lengths));
     }
 }
 
@@ -182,9 +201,9 @@ fn a_plan_with_one_partition_becomes_even() {
         "{:?}",
         first.change
     );
-    assert_eq!(rebalancer.next(&first.plan, &lengths, 1), None, "nothing is due");
-    // The same in rounds that each move at most a fifth.
-    let plan = settled(single_partition(8), rebalancer, &lengths, 9);
+    assert_eq!(rebalancer.next(&first.plan, &lengths, 1), None, "an even plan must not be due");
+    // Several rounds that each move at most a fifth reach about the same result.
+    let plan = rebalance_until_even(single_partition(8), rebalancer, &lengths, 9);
     assert!(imbalance(&plan, &lengths) <= 1.15);
     assert!(MappingLoad::fan_out_saved(&plan.measure(&lengths)) > 0.5);
 }
@@ -192,7 +211,7 @@ fn a_plan_with_one_partition_becomes_even() {
 #[test]
 fn a_joined_node_gets_its_share_and_nothing_else_moves() {
     let lengths = varied(8_000);
-    let mut plan = settled(single_partition(8), Rebalancer::default().requested(), &lengths, 3);
+    let mut plan = rebalance_until_even(single_partition(8), Rebalancer::default().requested(), &lengths, 3);
     plan.extend(9).unwrap();
     let rebalancer = Rebalancer { tidied_max: 0.0, ..Rebalancer::default() };
     let next = rebalancer.next(&plan, &lengths, 1).unwrap();
@@ -214,21 +233,25 @@ fn having_moved_reduces_the_budgets() {
 }
 
 #[test]
-fn what_cannot_be_divided_stays() {
+fn partitions_that_cannot_be_divided_stay() {
     let same = vec![LengthVector::new(&[50, 20, 30]).unwrap(); 5_000];
-    // A heavy point cannot be divided; only empty boxes next to it can move.
-    let plan = settled(single_partition(4), Rebalancer::default().requested(), &same, 5);
+    // Equal vectors cannot be separated. Only empty boxes next to them can move.
+    let plan = rebalance_until_even(single_partition(4), Rebalancer::default().requested(), &same, 5);
     assert!((imbalance(&plan, &same) - 4.0).abs() < 1e-9);
     assert_eq!(Rebalancer::default().next(&single_partition(4), &[], 1), None);
-    assert_eq!(Rebalancer::default().next(&single_partition(4), &same[..10], 1), None, "too few to tell");
+    assert_eq!(
+        Rebalancer::default().next(&single_partition(4), &same[..10], 1),
+        None,
+        "ten contents are too few for imbalance to count"
+    );
     assert_eq!(Rebalancer::default().next(&single_partition(1), &varied(1_000), 1), None);
 }
 
-/// The incrementally updated counts equal recomputed ones.
+/// The incrementally updated counts equal the recomputed counts.
 #[test]
 fn incremental_fan_out_equals_recomputed_fan_out() {
     let lengths = varied(700);
-    let plan = settled(single_partition(5), Rebalancer::default().requested(), &lengths, 2);
+    let plan = rebalance_until_even(single_partition(5), Rebalancer::default().requested(), &lengths, 2);
     let mut leaves = Leaves::new(&plan, &lengths);
     let mut fan_out = fan_out::FanOut::new(&leaves);
     let received = |leaves: &Leaves<'_>| leaves.plan.measure(&lengths).received.iter().sum::<u64>() as i64;
@@ -241,13 +264,13 @@ fn incremental_fan_out_equals_recomputed_fan_out() {
             continue;
         }
         let (before, cost) = (received(&leaves), fan_out.cost(leaf, to));
-        fan_out.place(leaf, to);
-        leaves.place(leaf, to);
+        fan_out.move_partition(leaf, to);
+        leaves.move_partition(leaf, to);
         assert_eq!(received(&leaves) - before, cost);
     }
 }
 
-/// A few large partitions and more nodes: no partition fits anywhere, but halves of them do.
+/// There are a few large partitions and more nodes. No partition fits anywhere, but halves of partitions do.
 #[test]
 fn partitions_that_fit_nowhere_are_halved() {
     let lengths: Vec<LengthVector> =
@@ -255,7 +278,7 @@ fn partitions_that_fit_nowhere_are_halved() {
     for (nodes, each) in [(6, 3), (5, 4), (9, 2), (63, 1)] {
         let rebalancer = Rebalancer { each, ..Rebalancer::default() };
         let coarse = Rebalancer { each: 4, ..rebalancer };
-        let four = settled(single_partition(4), coarse.requested(), &lengths, 10);
+        let four = rebalance_until_even(single_partition(4), coarse.requested(), &lengths, 10);
         let mut more = four.clone();
         more.extend(nodes).unwrap();
         let next = rebalancer.requested().next(&more, &lengths, 1).unwrap();
