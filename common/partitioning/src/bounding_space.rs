@@ -39,7 +39,7 @@ impl Bounds {
     /// The value that stands for "no limit". It is far from overflow.
     pub(super) const UNLIMITED: i64 = i64::MAX / 8;
 
-    /// The whole space.
+    /// The box that covers the whole space.
     pub(super) fn all(dimensions: usize) -> Self {
         let (lo, hi) = ([-Self::UNLIMITED; DIMENSIONS_MAX], [Self::UNLIMITED; DIMENSIONS_MAX]);
         Self { lo, hi, dimensions }

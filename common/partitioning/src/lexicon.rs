@@ -88,7 +88,7 @@ pub(super) fn by_hash(bucket: usize, dimensions: usize) -> u8 {
     stable_hash64(&(bucket as u64).to_le_bytes()) as u8 & halves(dimensions)
 }
 
-/// The bits that the halves of a bucket can use.
+/// A mask with one bit for each half of the dictionary.
 fn halves(dimensions: usize) -> u8 {
     const { assert!(DIMENSIONS_MAX <= 8, "the halves of a bucket are the bits of a byte") }
     (1 << (dimensions - 1)) - 1

@@ -104,7 +104,9 @@ impl PartitionMap {
         let mut bounds = Vec::new();
         let end = collect_bounds(&nodes, 0, &Bounds::all(lexicon.dimensions()), 0, &mut bounds)?;
         if end != nodes.len() {
-            return Err(MappingError::Cuts(format!("the list continues after the last node, {end}")));
+            return Err(MappingError::Cuts(format!(
+                "the list continues at entry {end}, after the end of the tree"
+            )));
         }
         if bounds.len() > PARTITIONS_MAX {
             return Err(MappingError::Partitions(bounds.len()));
