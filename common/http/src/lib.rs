@@ -120,7 +120,7 @@ where
             accepted = accept(listener.borrow(), &permits) => accepted,
             () = &mut shutdown => break,
         };
-        let (stream, address, permit) = match accepted {
+        let AcceptedConnection { stream, address, permit } = match accepted {
             Ok(accepted) => accepted,
             Err(error) if is_connection_error(&error) => continue,
             Err(error) if failures == ACCEPT_FAILURES => return Err(error),
@@ -202,17 +202,21 @@ where
     })
 }
 
+/// A connection that [`accept`] returns. Dropping the permit lets the next connection in.
+struct AcceptedConnection {
+    stream: TcpStream,
+    address: SocketAddr,
+    permit: OwnedSemaphorePermit,
+}
+
 /// Accepts a connection. Waits for a permit first, so that surplus connections stay in the operating system's
 /// queue.
-async fn accept(
-    listener: &TcpListener,
-    permits: &Arc<Semaphore>,
-) -> io::Result<(TcpStream, SocketAddr, OwnedSemaphorePermit)> {
+async fn accept(listener: &TcpListener, permits: &Arc<Semaphore>) -> io::Result<AcceptedConnection> {
     let permit = permits.clone().acquire_owned().await.map_err(io::Error::other)?;
     let (stream, address) = listener.accept().await?;
     stream.set_nodelay(true)?;
     pace::limit_unsent(&stream)?;
-    Ok((stream, address, permit))
+    Ok(AcceptedConnection { stream, address, permit })
 }
 
 fn is_connection_error(error: &io::Error) -> bool {

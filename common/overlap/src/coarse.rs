@@ -47,7 +47,7 @@ pub(crate) fn pairs(
         None => {
             let (estimate, scans) = pilot::estimate(source, min_shared, room / 4, budget)?;
             work.scans = scans;
-            pilot::choose(&estimate, LOG2_MIN.max(pilot::LOG2_MIN.min(most))..=most)
+            pilot::choose(&estimate, LOG2_MIN.max(pilot::LOG2_TRIED_MIN.min(most))..=most)
         }
     };
     let counters_log2 = parameters.counters_log2.clamp(LOG2_MIN, most);

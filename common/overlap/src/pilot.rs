@@ -15,7 +15,7 @@ use crate::way::Parameters;
 use crate::{Budget, OverlapError};
 
 /// Minimum number of counters to try, as a base-2 logarithm.
-pub(crate) const LOG2_MIN: u32 = 12;
+pub(crate) const LOG2_TRIED_MIN: u32 = 12;
 
 /// Maximum number of sampled pairs, where a pair counts once for each chunk that it shares.
 const SAMPLE: u64 = 2_000_000;
