@@ -22,8 +22,8 @@ impl Random {
     }
 
     /// Flips up to `most` random bits of a fingerprint.
-    pub(crate) fn near(&mut self, fingerprint: u64, most: u64) -> u64 {
-        (0..self.below(most + 1)).fold(fingerprint, |f, _| f ^ 1 << self.below(64))
+    pub(crate) fn near(&mut self, fingerprint: u64, flips_max: u64) -> u64 {
+        (0..self.below(flips_max + 1)).fold(fingerprint, |f, _| f ^ 1 << self.below(64))
     }
 }
 

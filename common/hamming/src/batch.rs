@@ -116,12 +116,12 @@ impl Batch {
         limit: usize,
         scan: impl Fn(&mut Scanner<'_>, usize) + Sync,
     ) -> Result<Vec<Pair>, HammingError> {
-        let found = AtomicUsize::new(0);
+        let pair_count = AtomicUsize::new(0);
         let too_many = || HammingError::Pairs { limit };
         let scan_chunk = |start| {
-            let mut scanner = Scanner { batch: self, found: &found, limit, pairs: Vec::new() };
+            let mut scanner = Scanner { batch: self, pair_count: &pair_count, limit, pairs: Vec::new() };
             scan(&mut scanner, start);
-            if found.load(Ordering::Relaxed) > limit { Err(too_many()) } else { Ok(scanner.pairs) }
+            if pair_count.load(Ordering::Relaxed) > limit { Err(too_many()) } else { Ok(scanner.pairs) }
         };
         let pairs: Vec<Vec<Pair>> = chunks.into_par_iter().map(scan_chunk).collect::<Result<_, _>>()?;
         let mut pairs = pairs.concat();
@@ -134,7 +134,7 @@ impl Batch {
 struct Scanner<'a> {
     batch: &'a Batch,
     /// Number of pairs that all chunks have found so far.
-    found: &'a AtomicUsize,
+    pair_count: &'a AtomicUsize,
     limit: usize,
     pairs: Vec<Pair>,
 }
@@ -208,6 +208,7 @@ impl Scanner<'_> {
             });
         let found = self.pairs.len() - before;
         // The limit applies to all chunks together.
-        found == 0 || (self.found.fetch_add(found, Ordering::Relaxed) + found <= self.limit && within_limit)
+        found == 0
+            || (self.pair_count.fetch_add(found, Ordering::Relaxed) + found <= self.limit && within_limit)
     }
 }

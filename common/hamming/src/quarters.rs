@@ -29,20 +29,20 @@ pub(crate) struct Quarters {
 /// The positions of the fingerprints that each table passes. The memory is reused for the next block.
 pub(crate) struct PassedQuarters {
     any: [u16; BLOCK],
-    each: [[u16; BLOCK]; 4],
+    by_table: [[u16; BLOCK]; 4],
     counts: [usize; 4],
 }
 
 impl Default for PassedQuarters {
     fn default() -> Self {
-        Self { any: [0; BLOCK], each: [[0; BLOCK]; 4], counts: [0; 4] }
+        Self { any: [0; BLOCK], by_table: [[0; BLOCK]; 4], counts: [0; 4] }
     }
 }
 
 impl PassedQuarters {
     /// The positions that one table passes.
     pub(crate) fn for_table(&self, table: usize) -> &[u16] {
-        &self.each[table][..self.counts[table]]
+        &self.by_table[table][..self.counts[table]]
     }
 }
 
@@ -85,7 +85,7 @@ impl Quarters {
         let mut counts = [0; 4];
         for &entry in &passed.any[..passed_any.min(BLOCK)] {
             for (table, count) in counts.iter_mut().enumerate() {
-                passed.each[table][*count % BLOCK] = entry % BLOCK as u16;
+                passed.by_table[table][*count % BLOCK] = entry % BLOCK as u16;
                 *count += usize::from(entry >> (POSITION_BITS + table as u32) & 1);
             }
         }

@@ -29,14 +29,14 @@ pub fn network(address: IpAddr) -> IpAddr {
 impl Addresses {
     /// Counts one more connection of `address`. `None` if the address already has `most` connections.
     /// Connections from this machine always succeed and are not counted.
-    pub(crate) fn enter(&self, address: IpAddr, most: usize) -> Option<ConnectionSlot> {
+    pub(crate) fn enter(&self, address: IpAddr, max: usize) -> Option<ConnectionSlot> {
         if address.to_canonical().is_loopback() {
             return Some(ConnectionSlot { all: self.clone(), address: None });
         }
         let address = network(address);
         let mut all = self.lock();
         let count = all.get(&address).copied().unwrap_or_default();
-        if count >= most {
+        if count >= max {
             return None;
         }
         all.insert(address, count + 1);

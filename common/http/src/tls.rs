@@ -127,6 +127,6 @@ fn configuration(files: &TlsFiles) -> Result<Arc<ServerConfig>, TlsError> {
 /// All certificates in a file. An error if the file contains none.
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-    let some = read.and_then(|all| if all.is_empty() { Err(pem::Error::NoItemsFound) } else { Ok(all) });
-    some.map_err(|source| TlsError::File { what: "a certificate", path: path.to_owned(), source })
+    let nonempty = read.and_then(|all| if all.is_empty() { Err(pem::Error::NoItemsFound) } else { Ok(all) });
+    nonempty.map_err(|source| TlsError::File { what: "a certificate", path: path.to_owned(), source })
 }

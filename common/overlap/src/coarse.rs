@@ -41,16 +41,16 @@ pub(crate) fn pairs(
     sink: &mut PairSink<'_>,
 ) -> Result<Work, OverlapError> {
     let room = budget.free().saturating_sub(source.sorted.scan_bytes());
-    let (mut work, most) = (Work::default(), max_counters_log2(room));
+    let (mut work, log2_max) = (Work::default(), max_counters_log2(room));
     let parameters = match parameters {
         Some(parameters) => parameters,
         None => {
             let (estimate, scans) = pilot::estimate(source, min_shared, room / 4, budget)?;
             work.scans = scans;
-            pilot::choose(&estimate, LOG2_MIN.max(pilot::LOG2_TRIED_MIN.min(most))..=most)
+            pilot::choose(&estimate, LOG2_MIN.max(pilot::LOG2_TRIED_MIN.min(log2_max))..=log2_max)
         }
     };
-    let counters_log2 = parameters.counters_log2.clamp(LOG2_MIN, most);
+    let counters_log2 = parameters.counters_log2.clamp(LOG2_MIN, log2_max);
     let functions = parameters.functions.clamp(1, FUNCTIONS_MAX);
     (work.counters, work.functions) = (1 << counters_log2, functions);
     let mut filters: Vec<Filter> = Vec::new();
@@ -72,10 +72,10 @@ pub(crate) fn pairs(
     // The scan over all candidates stays open while each part of them is counted.
     let mut scan = candidates.scan()?;
     let free = budget.free().saturating_sub(source.sorted.scan_bytes());
-    let most = ((free / CANDIDATE_BYTES) as usize).clamp(1, 1 << 30);
+    let part_max = ((free / CANDIDATE_BYTES) as usize).clamp(1, 1 << 30);
     loop {
-        let mut part = Vec::with_capacity(most.min(candidates.len() as usize));
-        while part.len() < most
+        let mut part = Vec::with_capacity(part_max.min(candidates.len() as usize));
+        while part.len() < part_max
             && let Some(pair) = scan.next()?
         {
             part.push(pair);

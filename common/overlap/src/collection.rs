@@ -140,10 +140,10 @@ impl Builder {
         // The number that `documents` will give to this page below.
         let number = self.documents.len() as u64;
         for (chunking, sorter) in self.chunkings.iter().zip(&mut self.chunks) {
-            let most = page.lines.len().div_ceil(chunking.lines.max(1) as usize);
-            let claim = self.budget.claim((most * size_of::<u32>()) as u64, "the chunks of a page")?;
+            let count_max = page.lines.len().div_ceil(chunking.lines.max(1) as usize);
+            let claim = self.budget.claim((count_max * size_of::<u32>()) as u64, "the chunks of a page")?;
             self.fingerprints.clear();
-            self.fingerprints.reserve_exact(most);
+            self.fingerprints.reserve_exact(count_max);
             pairwise::chunks(page.lines, chunking.lines, |one| self.fingerprints.push(one));
             self.fingerprints.sort_unstable();
             self.fingerprints.dedup();
@@ -151,7 +151,7 @@ impl Builder {
             for fingerprint in &self.fingerprints {
                 sorter.push(u64::from(*fingerprint) << 32 | number)?;
             }
-            if most > FINGERPRINTS_REUSED_MAX {
+            if count_max > FINGERPRINTS_REUSED_MAX {
                 self.fingerprints = Vec::new();
             }
             drop(claim);
@@ -311,7 +311,7 @@ impl Collection {
         Ok(Outcome { replication: counter.finish(), work, digest })
     }
 
-    /// Finds pairs of hosts that share as many chunks as two documents must share. Returns at most `most`
+    /// Finds pairs of hosts that share as many chunks as two documents must share. Returns at most `max`
     /// pairs with the greatest shares, the greatest first, and statistics of the pairing.
     ///
     /// # Errors
@@ -320,13 +320,13 @@ impl Collection {
         &self,
         chunking: usize,
         way: Way,
-        most: usize,
+        max: usize,
     ) -> Result<(Vec<Mirror>, Work), OverlapError> {
         let chunks = &self.chunks[chunking];
         let HostFingerprints { sorted, sizes } =
             servers::fingerprints(&self.documents, &self.live, chunks, &self.budget)?;
         let source = Source { sorted: &sorted, included: None };
-        let mut top = TopMirrors::new(most);
+        let mut top = TopMirrors::new(max);
         let min_shared = self.chunkings[chunking].shared;
         let work = pairing::pairs(way, source, min_shared, &self.budget, &mut |a, b, shared| {
             top.add(a, b, shared, &sizes);
@@ -335,13 +335,13 @@ impl Collection {
         Ok((top.finish(&self.documents, &sizes), work))
     }
 
-    /// The `most` documents whose exact copies are on the most hosts, in descending order. Leaves out
+    /// The `max` documents whose exact copies are on the most hosts, in descending order. Leaves out
     /// documents whose copies are all on one host.
     ///
     /// # Errors
     /// If the budget is too small, or a temporary file fails.
-    pub fn most_replicated(&self, most: usize) -> Result<Vec<Replicated>, OverlapError> {
-        let found = servers::most_replicated(&self.documents, most, &self.budget)?;
+    pub fn most_replicated(&self, max: usize) -> Result<Vec<Replicated>, OverlapError> {
+        let found = servers::most_replicated(&self.documents, max, &self.budget)?;
         let replicated = |ReplicatedCentral { hosts, copies, document }| {
             Ok(Replicated { url: self.url(document)?, pages: copies, hosts })
         };

@@ -118,8 +118,8 @@ impl Documents {
         Ok(())
     }
 
-    /// Finds the central documents from the sorted records of (text, document). Among live documents with equal
-    /// texts, the document with the smallest number is the central one.
+    /// Finds the central documents from the sorted records of (text, document). Among live documents with
+    /// equal texts, the document with the smallest number is the central one.
     pub(crate) fn find_copies(&mut self, texts: &Sorted<u128>) -> Result<(), OverlapError> {
         let mut scan = texts.scan()?;
         let mut central: Option<u128> = None;

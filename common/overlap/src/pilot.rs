@@ -63,10 +63,10 @@ pub(crate) fn estimate(
     }
     drop(groups);
     let sorted = sample.finish()?;
-    let each = (1_u64 << (2 * halvings)) as f64;
+    let pairs_per_sampled = (1_u64 << (2 * halvings)) as f64;
     let mut estimate = Estimate { occurrences, light: vec![0.0; min_shared.into()], heavy: 0.0 };
     sorted.scan()?.counted(|_, shared| {
-        *estimate.light.get_mut(shared as usize).unwrap_or(&mut estimate.heavy) += each;
+        *estimate.light.get_mut(shared as usize).unwrap_or(&mut estimate.heavy) += pairs_per_sampled;
         Ok(())
     })?;
     Ok((estimate, 2))

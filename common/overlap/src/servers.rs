@@ -82,9 +82,9 @@ pub(crate) fn fingerprints(
 /// Keeps the mirrors with the greatest shares.
 #[derive(Debug)]
 pub(crate) struct TopMirrors {
-    most: usize,
-    /// At most `most` shares with their pairs of hosts. The least share is on top of the heap.
-    kept: BinaryHeap<Reverse<(Share, Reverse<u64>)>>,
+    max: usize,
+    /// At most `max` shares with their pairs of hosts. The least share is on top of the heap.
+    heap: BinaryHeap<Reverse<(Share, Reverse<u64>)>>,
 }
 
 /// A fraction `shared / of`, compared exactly. Of two equal fractions, the one with more shared chunks is
@@ -110,21 +110,21 @@ impl PartialOrd for Share {
 }
 
 impl TopMirrors {
-    pub(crate) fn new(most: usize) -> Self {
-        Self { most, kept: BinaryHeap::new() }
+    pub(crate) fn new(max: usize) -> Self {
+        Self { max, heap: BinaryHeap::new() }
     }
 
     pub(crate) fn add(&mut self, a: u32, b: u32, shared: u32, sizes: &[u64]) {
         let of = sizes[a as usize].min(sizes[b as usize]);
-        self.kept.push(Reverse((Share { shared: shared.into(), of }, Reverse(pair(a, b)))));
-        if self.kept.len() > self.most {
-            self.kept.pop();
+        self.heap.push(Reverse((Share { shared: shared.into(), of }, Reverse(pair(a, b)))));
+        if self.heap.len() > self.max {
+            self.heap.pop();
         }
     }
 
     /// The mirrors in descending order of their shares.
     pub(crate) fn finish(self, documents: &Documents, sizes: &[u64]) -> Vec<Mirror> {
-        let sorted = self.kept.into_sorted_vec();
+        let sorted = self.heap.into_sorted_vec();
         let mirror = |(share, pair): (Share, Reverse<u64>)| {
             let (a, b) = unpack_pair(pair.0);
             Mirror {
@@ -150,11 +150,11 @@ pub(crate) struct ReplicatedCentral {
     pub(crate) document: u32,
 }
 
-/// The `most` central documents whose copies are on the most hosts, in descending order. Leaves out documents
+/// The `max` central documents whose copies are on the most hosts, in descending order. Leaves out documents
 /// whose copies are all on one host.
 pub(crate) fn most_replicated(
     documents: &Documents,
-    most: usize,
+    max: usize,
     budget: &Budget,
 ) -> Result<Vec<ReplicatedCentral>, OverlapError> {
     let mut sorter = Sorter::new(budget, budget.free() / 3, true)?;
@@ -167,7 +167,7 @@ pub(crate) fn most_replicated(
     let sorted = sorter.finish()?;
     let mut scan = sorted.scan()?;
     let mut head = scan.next()?;
-    let mut kept = BinaryHeap::new();
+    let mut heap = BinaryHeap::new();
     while let Some(first) = head {
         let central = unpack_pair(first).0;
         let mut hosts = 0;
@@ -178,12 +178,12 @@ pub(crate) fn most_replicated(
         if hosts < 2 {
             continue;
         }
-        kept.push(Reverse((hosts, u64::from(documents.copies(central)), Reverse(central))));
-        if kept.len() > most {
-            kept.pop();
+        heap.push(Reverse((hosts, u64::from(documents.copies(central)), Reverse(central))));
+        if heap.len() > max {
+            heap.pop();
         }
     }
-    let sorted = kept.into_sorted_vec();
+    let sorted = heap.into_sorted_vec();
     let replicated =
         |Reverse((hosts, copies, Reverse(document)))| ReplicatedCentral { hosts, copies, document };
     Ok(sorted.into_iter().map(replicated).collect())

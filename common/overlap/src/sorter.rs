@@ -93,13 +93,13 @@ impl<R: Record> Sorter<R> {
         self.write_run()?;
         self.buffer = Vec::new();
         // A merge needs a piece for each run that it reads, and a piece for the run that it writes.
-        let most = (self.bytes / PIECE_BYTES.start() - 1) as usize;
+        let runs_max = (self.bytes / PIECE_BYTES.start() - 1) as usize;
         let piece = |runs: usize| piece_bytes(self.bytes, runs as u64 + 1) as usize / R::BYTES * R::BYTES;
         let (mut runs, mut spill) = (self.runs, self.spill);
-        while runs.len() > most {
+        while runs.len() > runs_max {
             let Some(from) = spill.take() else { break };
             let (mut into, mut merged) = (Spill::new(&self.budget)?, Vec::new());
-            for group in runs.chunks(most) {
+            for group in runs.chunks(runs_max) {
                 merged.push(merge::<R>(&from, group, piece(group.len()), self.distinct, &mut into)?);
             }
             (runs, spill) = (merged, Some(into));

@@ -20,14 +20,14 @@ const IMBALANCE_MAX: f64 = 1.1;
 /// The number of times that the space is cut.
 const ROUNDS: usize = 6;
 
-/// Cuts the whole space into boxes for `parts` parts, and the space of each part into `each` boxes, like
-/// [`grow`](super::cut::grow). In several dimensions, balances the work of the parts. In one dimension,
+/// Cuts the whole space into boxes for `parts` parts, and the space of each part into `boxes_per_part` boxes,
+/// like [`grow`](super::cut::grow). In several dimensions, balances the work of the parts. In one dimension,
 /// balances storage instead.
 pub(super) fn learn(
     lengths: &[LengthVector],
     spaces: &[BoundingSpace],
     dimensions: usize,
-    (parts, each): (u32, u32),
+    (parts, boxes_per_part): (u32, u32),
 ) -> (Vec<Node>, Vec<u32>) {
     let even = vec![1.0; lengths.len()];
     let contents = Contents { lengths, spaces, weights: &even, dimensions };
@@ -44,7 +44,7 @@ pub(super) fn learn(
         }
         weights = reweighted(&weights, &tree);
     }
-    let tree = Tree::build(Contents { weights: &best, ..contents }, parts, each);
+    let tree = Tree::build(Contents { weights: &best, ..contents }, parts, boxes_per_part);
     (tree.nodes, tree.owners)
 }
 

@@ -42,18 +42,19 @@ pub(super) struct Contents<'s> {
 }
 
 /// Cuts the whole space into at most `parts` parts with about the same number of `lengths`, and each part
-/// into `each` boxes. Contents with equal vectors are never separated, so there may be fewer boxes; a box
-/// then counts for as many parts as its share is worth. Returns the tree, and the part of each leaf. Parts
-/// are numbered from 0 and ascend.
+/// into `boxes_per_part` boxes. Contents with equal vectors are never separated, so there may be fewer boxes;
+/// a box then counts for as many parts as its share is worth. Returns the tree, and the part of each leaf.
+/// Parts are numbered from 0 and ascend.
 pub(super) fn grow(
     lengths: &[LengthVector],
     spaces: &[BoundingSpace],
     dimensions: usize,
     parts: u32,
-    each: u32,
+    boxes_per_part: u32,
 ) -> (Vec<Node>, Vec<u32>) {
     let weights = vec![1.0; lengths.len()];
-    let tree = Tree::build(Contents { lengths, spaces, weights: &weights, dimensions }, parts, each);
+    let tree =
+        Tree::build(Contents { lengths, spaces, weights: &weights, dimensions }, parts, boxes_per_part);
     (tree.nodes, tree.owners)
 }
 
@@ -98,7 +99,7 @@ pub(super) struct Tree<'s> {
     /// The part of each content.
     pub(super) homes: Vec<u32>,
     /// The number of boxes per part.
-    each: u32,
+    boxes_per_part: u32,
     /// If there is only one feature: the boundaries between parts.
     intervals: Option<Vec<i64>>,
 }
@@ -116,7 +117,7 @@ struct Boundary {
 
 impl<'s> Tree<'s> {
     /// Like [`grow`], with parts of about the same weight.
-    pub(super) fn build(contents: Contents<'s>, parts: u32, each: u32) -> Self {
+    pub(super) fn build(contents: Contents<'s>, parts: u32, boxes_per_part: u32) -> Self {
         let mut home: Vec<usize> = (0..contents.lengths.len()).collect();
         let probing = home.clone();
         let totals = || contents.lengths.iter().map(|lengths| lengths.feature(0)).collect();
@@ -126,7 +127,7 @@ impl<'s> Tree<'s> {
             owners: Vec::new(),
             parts: Vec::new(),
             homes: vec![0; home.len()],
-            each,
+            boxes_per_part,
             intervals: (contents.dimensions == 1).then(|| intervals::equal_depth(totals(), parts)),
         };
         tree.grow(&Bounds::all(contents.dimensions), &mut home, probing, CutTarget::new(parts, None), 0);
@@ -187,8 +188,8 @@ impl<'s> Tree<'s> {
             home.iter().for_each(|i| self.homes[*i] = part);
             part
         });
-        if target.owner.is_none() && self.each > 1 {
-            self.grow(bounds, home, probing, CutTarget::new(self.each, Some(owner)), depth);
+        if target.owner.is_none() && self.boxes_per_part > 1 {
+            self.grow(bounds, home, probing, CutTarget::new(self.boxes_per_part, Some(owner)), depth);
         } else {
             self.nodes.push(Node::Leaf(PartitionIndex(self.owners.len() as u32)));
             self.owners.push(owner);
@@ -246,8 +247,14 @@ impl<'s> Tree<'s> {
             if value(pair[0]) < value(pair[1]) {
                 let parts =
                     ((f64::from(target.parts) * left / all).round() as u32).clamp(1, target.parts - 1);
-                let each = (left / f64::from(parts)).max((all - left) / f64::from(target.parts - parts));
-                boundaries.push(Boundary { feature, at: value(pair[0]), parts, overload: each / part - 1.0 });
+                let part_weight =
+                    (left / f64::from(parts)).max((all - left) / f64::from(target.parts - parts));
+                boundaries.push(Boundary {
+                    feature,
+                    at: value(pair[0]),
+                    parts,
+                    overload: part_weight / part - 1.0,
+                });
             }
         }
         boundaries

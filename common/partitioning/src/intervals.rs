@@ -11,9 +11,9 @@ pub(super) fn equal_depth(mut values: Vec<i64>, parts: u32) -> Vec<i64> {
     let (mut low, mut high) = (values.len().div_ceil(parts.max(1)), values.len());
     while low < high {
         let middle = usize::midpoint(low, high);
-        if needed(&runs, middle) <= parts { high = middle } else { low = middle + 1 }
+        if intervals_needed(&runs, middle) <= parts { high = middle } else { low = middle + 1 }
     }
-    let most = high;
+    let size_max = high;
 
     let mut boundaries = Vec::new();
     let (mut from, mut left) = (0, values.len());
@@ -23,14 +23,14 @@ pub(super) fn equal_depth(mut values: Vec<i64>, parts: u32) -> Vec<i64> {
         let mut best: Option<(f64, usize, usize)> = None;
         for (at, (_, count)) in runs.iter().enumerate().skip(from) {
             stored += count;
-            if stored > most || at + 1 == runs.len() {
+            if stored > size_max || at + 1 == runs.len() {
                 break;
             }
             let off = (stored as f64 - share).abs();
             if best.is_some_and(|(least, ..)| off >= least) && stored as f64 > share {
                 break;
             }
-            if needed(&runs[at + 1..], most) < open {
+            if intervals_needed(&runs[at + 1..], size_max) < open {
                 best = Some((off, at, stored));
             }
         }
@@ -41,14 +41,14 @@ pub(super) fn equal_depth(mut values: Vec<i64>, parts: u32) -> Vec<i64> {
     boundaries
 }
 
-/// The number of intervals with at most `most` values that the runs need.
-fn needed(runs: &[(i64, usize)], most: usize) -> usize {
+/// The number of intervals with at most `size_max` values that the runs need.
+fn intervals_needed(runs: &[(i64, usize)], size_max: usize) -> usize {
     let mut parts = 0;
     let mut room = 0;
     for (_, count) in runs {
         match count {
-            count if *count > most => return usize::MAX,
-            count if *count > room => (parts, room) = (parts + 1, most - count),
+            count if *count > size_max => return usize::MAX,
+            count if *count > room => (parts, room) = (parts + 1, size_max - count),
             count => room -= count,
         }
     }

@@ -188,9 +188,9 @@ impl PaperMap {
     /// The least and the greatest length of a partner in one dimension.
     fn partner_lengths(&self, length: u32) -> (u32, u32) {
         let wide = self.rho.get() / self.tau.as_f64();
-        let known = f64::from(length.max(1));
+        let positive = f64::from(length.max(1));
         // The integers strictly inside the open interval.
-        let (least, most) = ((known / wide).floor() + 1.0, (known * wide).ceil() - 1.0);
+        let (least, most) = ((positive / wide).floor() + 1.0, (positive * wide).ceil() - 1.0);
         (if length <= 1 { 0 } else { least as u32 }, most as u32)
     }
 

@@ -247,11 +247,11 @@ impl Plan {
     /// When the partition or the feature does not exist, or there are already [`PARTITIONS_MAX`] partitions.
     pub fn split(&mut self, partition: PartitionIndex, feature: usize, at: i64) -> Result<(), MappingError> {
         self.map.split(partition, feature, at)?;
-        let place = partition.index();
-        let node = self.assignments[place].node;
+        let index = partition.index();
+        let node = self.assignments[index].node;
         let new = [0, 1].map(|n| PartitionAssignment { id: PartitionId(self.next_id.0 + n), node });
         self.next_id.0 += 2;
-        self.assignments.splice(place..=place, new);
+        self.assignments.splice(index..=index, new);
         Ok(())
     }
 
@@ -261,10 +261,10 @@ impl Plan {
     /// When the two are not the two sides of one cut.
     pub fn join(&mut self, partition: PartitionIndex) -> Result<(), MappingError> {
         self.map.join(partition)?;
-        let place = partition.index();
-        let new = PartitionAssignment { id: self.next_id, node: self.assignments[place].node };
+        let index = partition.index();
+        let new = PartitionAssignment { id: self.next_id, node: self.assignments[index].node };
         self.next_id.0 += 1;
-        self.assignments.splice(place..=place + 1, [new]);
+        self.assignments.splice(index..=index + 1, [new]);
         Ok(())
     }
 

@@ -73,7 +73,7 @@ proptest! {
     fn any_steps_leave_a_valid_plan(steps in steps(), vectors in vectors()) {
         let mut plan = single_partition();
         // Every id that was ever used, and its box.
-        let mut known = boxes(&plan);
+        let mut bounds_by_id = boxes(&plan);
         for step in &steps {
             let before = plan.clone();
             if apply(&mut plan, step).is_err() {
@@ -83,7 +83,8 @@ proptest! {
             let now = boxes(&plan);
             prop_assert_eq!(now.len(), plan.assignments().len(), "two partitions have the same id");
             for (id, bounds) in now {
-                prop_assert_eq!(*known.entry(id).or_insert(bounds), bounds, "an id was given to another box");
+                let first = *bounds_by_id.entry(id).or_insert(bounds);
+                prop_assert_eq!(first, bounds, "an id was given to another box");
             }
         }
         prop_assert!(plan.serving().next().is_some());

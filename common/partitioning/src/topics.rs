@@ -38,9 +38,9 @@ pub(super) fn assign<S: Borrow<Signature>>(sample: &[S], directions: usize, tabl
         return;
     }
     let shares = Shares::of(sample);
-    let mut known: Vec<Vec<f64>> = Vec::new();
+    let mut earlier_scores: Vec<Vec<f64>> = Vec::new();
     for direction in 0..directions {
-        let found = (0..STARTS).map(|start| shares.signs(&known, start));
+        let found = (0..STARTS).map(|start| shares.signs(&earlier_scores, start));
         let Some(Direction { signs, scores, spread }) = found.reduce(Direction::better) else { break };
         if spread == 0.0 {
             break;
@@ -51,7 +51,7 @@ pub(super) fn assign<S: Borrow<Signature>>(sample: &[S], directions: usize, tabl
                 *bits = if *sign > 0.0 { *bits | bit } else { *bits & !bit };
             }
         }
-        known.push(scores);
+        earlier_scores.push(scores);
     }
 }
 
@@ -117,9 +117,9 @@ impl Shares {
         self.ends.push(self.entries.len());
     }
 
-    /// The signs with the largest scores, orthogonal to the `known` ones, that the iteration finds from this
-    /// start.
-    fn signs(&self, known: &[Vec<f64>], start: u64) -> Direction {
+    /// The signs with the largest scores, orthogonal to the `earlier_scores`, that the iteration finds from
+    /// this start.
+    fn signs(&self, earlier_scores: &[Vec<f64>], start: u64) -> Direction {
         // Any start that is not orthogonal to the maximum works. It is deterministic.
         let random = |bucket: u64| {
             let hash = stable_hash64(&(bucket | (start + 1) << 32).to_le_bytes());
@@ -127,7 +127,7 @@ impl Shares {
         };
         let mut weights: Vec<f64> = (0..BUCKETS as u64).map(random).collect();
         for _ in 0..STEPS {
-            weights = self.transposed(&self.scores(&weights, known));
+            weights = self.transposed(&self.scores(&weights, earlier_scores));
             let norm = norm(&weights);
             if norm == 0.0 {
                 break;
@@ -137,13 +137,14 @@ impl Shares {
         let sign = |weight: &f64| if *weight < 0.0 { -1.0 } else { 1.0 };
         let mut signs: Vec<f64> = weights.iter().map(sign).collect();
         for _ in 0..STEPS {
-            let next: Vec<f64> = self.transposed(&self.scores(&signs, known)).iter().map(sign).collect();
+            let next: Vec<f64> =
+                self.transposed(&self.scores(&signs, earlier_scores)).iter().map(sign).collect();
             if next == signs {
                 break;
             }
             signs = next;
         }
-        let mut scores = self.scores(&signs, known);
+        let mut scores = self.scores(&signs, earlier_scores);
         let spread = norm(&scores);
         if spread > 0.0 {
             scores.iter_mut().for_each(|score| *score /= spread);
@@ -151,8 +152,8 @@ impl Shares {
         Direction { signs, scores, spread }
     }
 
-    /// X w, without the components along the `known` scores.
-    fn scores(&self, weights: &[f64], known: &[Vec<f64>]) -> Vec<f64> {
+    /// X w, without the components along the `earlier_scores`.
+    fn scores(&self, weights: &[f64], earlier_scores: &[Vec<f64>]) -> Vec<f64> {
         let centre = dot(&self.mean, weights);
         let mut start = 0;
         let score = |(row, &end): (usize, &usize)| {
@@ -162,7 +163,7 @@ impl Shares {
             row.iter().map(|(b, share)| f64::from(*share) * weights[usize::from(*b)]).sum::<f64>() - centre
         };
         let mut scores: Vec<f64> = self.ends.iter().enumerate().map(score).collect();
-        for earlier in known {
+        for earlier in earlier_scores {
             let part = dot(&scores, earlier);
             scores.iter_mut().zip(earlier).for_each(|(score, e)| *score -= part * e);
         }

@@ -60,8 +60,8 @@ pub struct WhatIf {
 /// # Errors
 /// Never for the numbers of dimensions and nodes that this function evaluates.
 pub fn what_if<S: Borrow<Signature>>(sample: &[S], tau: Tau) -> Result<Vec<WhatIf>, MappingError> {
-    let most = DIMENSIONS[DIMENSIONS.len() - 1];
-    let lexicon = Lexicon::learn(sample, most, 0)?;
+    let dimensions_max = DIMENSIONS[DIMENSIONS.len() - 1];
+    let lexicon = Lexicon::learn(sample, dimensions_max, 0)?;
     let lengths: Vec<LengthVector> = sample.iter().map(|one| lexicon.lengths(one.borrow())).collect();
     let floors = NODES.map(|nodes| MappingLoad::at_random(nodes as usize, sample.len() as u64).imbalance());
     let estimate = |dimensions| {
@@ -122,8 +122,8 @@ fn loads_with_one_tree(
     let step = lengths.len().div_ceil(LEARNED_MAX).max(1);
     let learned: Vec<LengthVector> = lengths.iter().copied().step_by(step).collect();
     let spaces: Vec<BoundingSpace> = learned.iter().map(|one| BoundingSpace::new(*one, tau)).collect();
-    let most = numbers.last().copied().unwrap_or(1);
-    let (tree, _) = grow(&learned, &spaces, dimensions, most * boxes, 1);
+    let nodes_max = numbers.last().copied().unwrap_or(1);
+    let (tree, _) = grow(&learned, &spaces, dimensions, nodes_max * boxes, 1);
     let map = PartitionMap::from_nodes(Lexicon::unlearned(dimensions)?, tree, Some(tau), 0)?;
     let homes: Vec<PartitionIndex> = lengths.iter().map(|vector| map.home(vector)).collect();
     let with = |nodes: &u32| {
@@ -153,11 +153,11 @@ fn loads_with_one_tree(
 fn assignments(homes: &[PartitionIndex], partitions: usize, nodes: u32) -> Vec<usize> {
     let mut stored = vec![0u64; partitions];
     homes.iter().for_each(|home| stored[home.index()] += 1);
-    // Fills one node after another with at most `most` contents.
-    let fill = |most: u64| -> Vec<usize> {
+    // Fills one node after another with at most `capacity` contents.
+    let fill = |capacity: u64| -> Vec<usize> {
         let (mut node, mut has) = (0, 0);
         let assignment = |stored: &u64| {
-            if has + stored > most && has > 0 {
+            if has + stored > capacity && has > 0 {
                 (node, has) = (node + 1, 0);
             }
             has += stored;
@@ -165,17 +165,17 @@ fn assignments(homes: &[PartitionIndex], partitions: usize, nodes: u32) -> Vec<u
         };
         stored.iter().map(assignment).collect()
     };
-    let fits = |most: u64| fill(most).last().is_none_or(|last| *last < nodes as usize);
-    let (mut least, mut most) = (stored.iter().copied().max().unwrap_or(0), homes.len() as u64);
-    while least < most {
-        let middle = least.midpoint(most);
+    let fits = |capacity: u64| fill(capacity).last().is_none_or(|last| *last < nodes as usize);
+    let (mut least, mut capacity) = (stored.iter().copied().max().unwrap_or(0), homes.len() as u64);
+    while least < capacity {
+        let middle = least.midpoint(capacity);
         if fits(middle) {
-            most = middle;
+            capacity = middle;
         } else {
             least = middle + 1;
         }
     }
-    fill(most)
+    fill(capacity)
 }
 
 #[cfg(test)]

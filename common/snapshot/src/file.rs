@@ -104,12 +104,12 @@ impl<W: Write> Writer<W> {
         self.number(count as u64)?;
         let mut remaining = count;
         while remaining > 0 {
-            let some = remaining.min(CHUNK / T::BYTES);
+            let batch = remaining.min(CHUNK / T::BYTES);
             let start = self.buffer.len();
-            self.buffer.resize(start + some * T::BYTES, 0);
-            let places = self.buffer[start..].chunks_exact_mut(T::BYTES);
-            places.zip(&mut items).for_each(|(place, item)| item.write(place));
-            remaining -= some;
+            self.buffer.resize(start + batch * T::BYTES, 0);
+            let slots = self.buffer[start..].chunks_exact_mut(T::BYTES);
+            slots.zip(&mut items).for_each(|(slot, item)| item.write(slot));
+            remaining -= batch;
             if self.buffer.len() >= CHUNK {
                 self.write_out()?;
             }
@@ -222,8 +222,8 @@ impl<R: Read> Reader<R> {
         let count = count as usize;
         let mut items = Vec::with_capacity(count);
         while items.len() < count {
-            let some = (count - items.len()).min(CHUNK / T::BYTES);
-            items.extend(self.next(some * T::BYTES)?.chunks_exact(T::BYTES).map(T::read));
+            let batch = (count - items.len()).min(CHUNK / T::BYTES);
+            items.extend(self.next(batch * T::BYTES)?.chunks_exact(T::BYTES).map(T::read));
         }
         Ok(items)
     }

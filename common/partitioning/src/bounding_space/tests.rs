@@ -131,7 +131,7 @@ fn each_half_is_compared() {
 }
 
 /// A reference implementation of [`BoundingSpace::meets`] that checks one condition after the other.
-fn met(lengths: &[u32], tau: Tau, bounds: &Bounds) -> bool {
+fn expected_meets(lengths: &[u32], tau: Tau, bounds: &Bounds) -> bool {
     let total = i64::from(lengths[0]);
     let (least, most) = widened(total, tau);
     let (least, most) = (least.max(bounds.lo[0]), most.min(bounds.hi[0]));
@@ -180,7 +180,7 @@ fn a_box_is_met_up_to_two_shingles_beyond_the_bound() {
                     (above.lo[1], above.hi[1]) = (lo, (lo + size).min(NONE));
                     (below.lo[1], below.hi[1]) = ((lo - size).max(-NONE), lo);
                     for bounds in [above, below] {
-                        let expected = met(&lengths, tau, &bounds);
+                        let expected = expected_meets(&lengths, tau, &bounds);
                         assert_eq!(space.meets(&bounds), expected, "{tau} {lengths:?} {bounds:?}");
                     }
                 }
@@ -208,7 +208,7 @@ proptest! {
         for (m, (lo, size)) in ranges.iter().enumerate() {
             (bounds.lo[m], bounds.hi[m]) = (*lo, lo + size);
         }
-        prop_assert_eq!(space(&lengths, tau).meets(&bounds), met(&lengths, tau, &bounds));
+        prop_assert_eq!(space(&lengths, tau).meets(&bounds), expected_meets(&lengths, tau, &bounds));
     }
 }
 

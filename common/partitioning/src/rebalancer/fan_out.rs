@@ -36,8 +36,8 @@ impl FanOut {
     pub(super) fn new(leaves: &Leaves<'_>) -> Self {
         let nodes = leaves.plan.nodes() as usize;
         let assignments = leaves.plan.assignments();
-        let most = (COUNTS_MAX / nodes).clamp(1, CONTENTS_MAX);
-        let step = leaves.lengths.len().div_ceil(most).max(1);
+        let contents_max = (COUNTS_MAX / nodes).clamp(1, CONTENTS_MAX);
+        let step = leaves.lengths.len().div_ceil(contents_max).max(1);
         let mut fan_out = Self {
             nodes,
             weight: step,
@@ -80,22 +80,22 @@ impl FanOut {
 
     /// The fan-out that is added, minus the fan-out that is saved, if the partition moves to node `to`.
     pub(super) fn cost(&self, leaf: PartitionIndex, to: NodeId) -> i64 {
-        let place = leaf.index();
-        let sent = self.sent[place * self.nodes + to.index()];
-        self.received[place].len() as i64 - i64::from(sent) - i64::from(self.only_there[place])
+        let index = leaf.index();
+        let sent = self.sent[index * self.nodes + to.index()];
+        self.received[index].len() as i64 - i64::from(sent) - i64::from(self.only_there[index])
     }
 
     /// Updates the counts for a partition that moves to node `to`.
     pub(super) fn move_partition(&mut self, leaf: PartitionIndex, to: NodeId) {
-        let place = leaf.index();
-        let from = std::mem::replace(&mut self.node_of[place], to);
-        for at in 0..self.received[place].len() {
-            let content = self.received[place][at] as usize;
+        let index = leaf.index();
+        let from = std::mem::replace(&mut self.node_of[index], to);
+        for at in 0..self.received[index].len() {
+            let content = self.received[index][at] as usize;
             self.leave(content, from);
             self.arrive(content, to);
         }
         let is_alone = |content: &&u32| self.counts[**content as usize * self.nodes + to.index()] == 1;
-        self.only_there[place] = self.received[place].iter().filter(is_alone).count() as u32;
+        self.only_there[index] = self.received[index].iter().filter(is_alone).count() as u32;
     }
 
     /// Removes one probed partition of a content from a node.

@@ -74,14 +74,14 @@ impl<'l> Leaves<'l> {
             return 1;
         }
         self.splits += 1;
-        let place = leaf.index();
-        let members = std::mem::take(&mut self.members[place]);
+        let index = leaf.index();
+        let members = std::mem::take(&mut self.members[index]);
         let is_left = |content: &u32| self.lengths[*content as usize].feature(feature) <= at;
         let sides: (Vec<u32>, Vec<u32>) = members.into_iter().partition(is_left);
-        self.members.splice(place..=place, [sides.0, sides.1]);
-        self.origins.insert(place, self.origins[place].clone());
-        self.pieces[place] = true;
-        self.pieces.insert(place, true);
+        self.members.splice(index..=index, [sides.0, sides.1]);
+        self.origins.insert(index, self.origins[index].clone());
+        self.pieces[index] = true;
+        self.pieces.insert(index, true);
         let left = self.apply(tree, node + 1, leaf);
         left + self.apply(tree, right, leaf.plus(left))
     }
@@ -109,13 +109,13 @@ impl<'l> Leaves<'l> {
             return;
         }
         self.joins += 1;
-        let place = leaf.index();
-        let (members, origins) = (self.members.remove(place + 1), self.origins.remove(place + 1));
-        self.members[place].extend(members);
-        self.pieces.remove(place + 1);
-        self.origins[place].extend(origins);
-        self.origins[place].sort_unstable();
-        self.origins[place].dedup();
+        let index = leaf.index();
+        let (members, origins) = (self.members.remove(index + 1), self.origins.remove(index + 1));
+        self.members[index].extend(members);
+        self.pieces.remove(index + 1);
+        self.origins[index].extend(origins);
+        self.origins[index].sort_unstable();
+        self.origins[index].dedup();
     }
 
     /// Moves a partition to another node.

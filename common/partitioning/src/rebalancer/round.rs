@@ -113,8 +113,8 @@ impl<'l> RebalanceRound<'l> {
     /// The nodes that must give away partitions: first drained nodes, then nodes above the target, from the
     /// fullest on. While other nodes are underfull, nodes above the mean are donors, too.
     fn donors(&self) -> Vec<NodeId> {
-        let most = if self.still_underfull().next().is_some() { self.mean() } else { self.target() };
-        let is_donor = |node: &NodeId| self.load(*node) as f64 > most;
+        let load_max = if self.still_underfull().next().is_some() { self.mean() } else { self.target() };
+        let is_donor = |node: &NodeId| self.load(*node) as f64 > load_max;
         let mut donors: Vec<NodeId> = self.serving.iter().copied().filter(is_donor).collect();
         let nodes = (0..self.leaves.plan.nodes()).map(NodeId);
         donors.extend(
@@ -133,8 +133,8 @@ impl<'l> RebalanceRound<'l> {
             hot.extend(of_node.filter(|(contents, _)| *contents as f64 > HOT * wanted_contents));
         }
         hot.sort_unstable_by_key(|(contents, leaf)| (Reverse(*contents), *leaf));
-        let most = (2 * self.wanted()).min(PARTITIONS_MAX);
-        let mut room = most.saturating_sub(self.leaves.plan.assignments().len());
+        let partitions_max = (2 * self.wanted()).min(PARTITIONS_MAX);
+        let mut room = partitions_max.saturating_sub(self.leaves.plan.assignments().len());
         let mut parts: Vec<(PartitionIndex, u32)> = Vec::new();
         for (contents, leaf) in hot {
             let more = ((contents as f64 / wanted_contents).round() as usize - 1).min(room);
@@ -156,11 +156,11 @@ impl<'l> RebalanceRound<'l> {
             |node| self.leaves.of_node(node).max_by_key(|leaf| (self.leaves.contents(*leaf), Reverse(*leaf)));
         let mut largest: Vec<PartitionIndex> = self.donors().into_iter().filter_map(largest).collect();
         largest.retain(|leaf| self.leaves.contents(*leaf) > 1);
-        let most = (2 * self.wanted()).min(PARTITIONS_MAX);
+        let partitions_max = (2 * self.wanted()).min(PARTITIONS_MAX);
         largest.truncate(if self.budget == 0 {
             0
         } else {
-            most.saturating_sub(self.leaves.plan.assignments().len())
+            partitions_max.saturating_sub(self.leaves.plan.assignments().len())
         });
         // In descending order, because a split increases the places of later partitions.
         largest.sort_unstable_by_key(|leaf| Reverse(*leaf));

@@ -111,15 +111,15 @@ fn check(
     prop_assert!(moved as f64 <= rebalancer.moved_max * lengths.len() as f64);
     prop_assert!(!change.moves.is_empty());
     for one in &change.moves {
-        let place = after.find(one.partition).unwrap();
-        prop_assert!(after.node(place) == one.to && one.to != one.from);
+        let position = after.find(one.partition).unwrap();
+        prop_assert!(after.node(position) == one.to && one.to != one.from);
         let is_one = |(old, new): &(&(PartitionId, NodeId), &(PartitionId, NodeId))| {
             old.1 == one.from && new.0 == one.partition
         };
         prop_assert_eq!(one.contents, 3 * old.iter().zip(&new).filter(is_one).count() as u64);
     }
     // Equal ids have equal boxes.
-    let bounds = |plan: &Plan, id| plan.find(id).map(|place| plan.map().bounds()[place.index()]);
+    let bounds = |plan: &Plan, id| plan.find(id).map(|position| plan.map().bounds()[position.index()]);
     for assignment in after.assignments() {
         if let Some(before) = bounds(plan, assignment.id) {
             prop_assert_eq!(Some(before), bounds(&after, assignment.id));
