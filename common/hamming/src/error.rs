@@ -18,7 +18,8 @@ pub enum HammingError {
     },
     /// A split has too few blocks, so that all of them may differ, or more blocks than bits.
     #[error(
-        "cannot split {bits} bits into {blocks} blocks; a split needs at least {least} blocks and one bit per block"
+        "cannot split {bits} bits into {blocks} blocks; a split needs at least {least} blocks and \
+         one bit per block"
     )]
     Split {
         /// Number of bits that the split divides.

@@ -120,7 +120,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_search_finds_what_a_scan_finds(keys in keys(), key: u64, near in 0..600usize, leading in 0..=64u32) {
+        fn a_search_finds_what_a_scan_finds(
+            keys in keys(),
+            key: u64,
+            near in 0..600usize,
+            leading in 0..=64u32,
+        ) {
             for key in [key, key % 50, keys.get(near).copied().unwrap_or(0)] {
                 prop_assert_eq!(lower_bound(&keys, key), keys.iter().filter(|&&other| other < key).count());
                 let (lowest, highest) = prefix(key, leading);

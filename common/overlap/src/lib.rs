@@ -8,7 +8,7 @@
 //!
 //! | module | what it does |
 //! |---|---|
-//! | `by_sort` | writes a pair once for every fingerprint that it shares, sorts the pairs, and counts equal pairs |
+//! | `by_sort` | writes a pair once for every shared fingerprint, sorts the pairs, and counts equal pairs |
 //! | `coarse` | counts pairs by hash bucket, then counts exactly the pairs whose buckets are all heavy |
 //! | `pilot` | chooses the number of counters and hash functions for `coarse` |
 //! | `documents`, `urls` | store the attributes of documents |

@@ -2,8 +2,6 @@
 //! partitions, joins cold ones, and never redistributes everything.
 //!
 //! A round tries to bring every node down to the target.
-//! 1. Hot partitions of overfull nodes are split into pieces of about the wanted size, with the same joint
-//!    cuts
 //! 1. Split hot partitions of overfull nodes into pieces of about the wanted size, with the same joint cuts
 //!    as in a learned map.
 //! 2. For the fullest node, consider all its pieces and all nodes with room. Make the move that costs the
