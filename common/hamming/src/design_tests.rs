@@ -116,7 +116,7 @@ fn optimal_designs_have_the_fewest_tables() {
                     assert!(design.splits().len() > 3 || minimum == Some(tables));
                 }
                 Err(_) => {
-                    assert_eq!(minimum, None, "width {width}, distance {distance}, {wanted} leading bits")
+                    assert_eq!(minimum, None, "width {width}, distance {distance}, {wanted} leading bits");
                 }
             }
         }
