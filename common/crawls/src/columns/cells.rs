@@ -1,4 +1,8 @@
-//! The rows of a batch of columns.
+//! Shows each row of a decoded batch as a [`Row`] of a record.
+//!
+//! A path such as `metadata.url` leads through structures to a column. A path such as `messages[].content`
+//! leads through lists, and the module [`lists`] joins the texts of their elements. [`Columns`] finds the
+//! column of each path once for a batch, and [`BatchRow`] takes the values of one row.
 
 pub(super) mod lists;
 
@@ -16,45 +20,46 @@ use arrow_schema::{DataType, Fields, TimeUnit};
 use doppel_model::Timestamp;
 
 use crate::record::{A_LIST, AN_OBJECT, LIST, Paths, Row, Value};
-use lists::{add_texts, element_of};
+use lists::{add_texts, element_type};
 
-/// The columns of a batch at some paths.
+/// The columns of a batch at given paths.
 pub(super) struct Columns {
-    /// In the order of the paths.
-    found: Vec<Option<Column>>,
+    /// The column of each path, in the order of the paths. `None` for a path that the batch does not have.
+    columns: Vec<Option<Column>>,
     rows: usize,
 }
 
 struct Column {
     path: String,
-    /// The structures that it is in, the outermost first.
-    around: Vec<ArrayRef>,
+    /// The structures that contain the column, the outermost first.
+    parents: Vec<ArrayRef>,
     values: ArrayRef,
-    /// What is left of the path, from the brackets of a list on.
+    /// The rest of the path from the brackets of a list on. Empty if the path does not lead through a list.
     rest: String,
 }
 
 impl Columns {
-    /// Those of the columns at `paths` that are there.
+    /// Finds the columns of a batch at `paths`.
     pub(super) fn new(batch: &RecordBatch, paths: &[String]) -> Self {
-        let find = |path: &String| {
-            let mut around = Vec::new();
-            let (values, rest) = find(batch.schema_ref().fields(), batch.columns(), path, &mut around)?;
-            Some(Column { path: path.clone(), around, values, rest: rest.to_owned() })
+        let column = |path: &String| {
+            let mut parents = Vec::new();
+            let fields = batch.schema_ref().fields();
+            let (values, rest) = find_column(fields, batch.columns(), path, &mut parents)?;
+            Some(Column { path: path.clone(), parents, values, rest: rest.to_owned() })
         };
-        Self { found: paths.iter().map(find).collect(), rows: batch.num_rows() }
+        Self { columns: paths.iter().map(column).collect(), rows: batch.num_rows() }
     }
 
-    /// The number of rows.
+    /// The number of rows of the batch.
     pub(super) fn rows(&self) -> usize {
         self.rows
     }
 }
 
 impl Column {
-    /// The value in a row; `None` where it is null.
+    /// The value in a row. `None` if the value or a structure that contains it is null.
     fn value(&self, row: usize) -> Option<Value<'_>> {
-        if self.around.iter().any(|around| around.is_null(row)) {
+        if self.parents.iter().any(|parent| parent.is_null(row)) {
             return None;
         }
         if self.rest.is_empty() {
@@ -66,13 +71,14 @@ impl Column {
     }
 }
 
-/// The column at a path, the structures that it is in, and what is left of the path where a list is on it. A column whose own name has dots comes
-/// before one in a structure.
-fn find<'p>(
+/// Finds the column at a path, and returns it with the rest of the path from the brackets of a list on. Adds
+/// the structures that contain the column to `parents`. A column whose own name is the whole path, dots
+/// included, takes precedence over a column inside a structure.
+fn find_column<'p>(
     fields: &Fields,
     columns: &[ArrayRef],
     path: &'p str,
-    around: &mut Vec<ArrayRef>,
+    parents: &mut Vec<ArrayRef>,
 ) -> Option<(ArrayRef, &'p str)> {
     if let Some(at) = fields.iter().position(|field| field.name() == path) {
         return columns.get(at).cloned().map(|column| (column, ""));
@@ -84,60 +90,62 @@ fn find<'p>(
         }
         let Some(rest) = rest.strip_prefix('.') else { continue };
         let Some(inside) = column.as_any().downcast_ref::<StructArray>() else { continue };
-        around.push(column.clone());
-        if let Some(found) = find(inside.fields(), inside.columns(), rest, around) {
+        parents.push(column.clone());
+        if let Some(found) = find_column(inside.fields(), inside.columns(), rest, parents) {
             return Some(found);
         }
-        around.pop();
+        parents.pop();
     }
     None
 }
 
-/// The deepest structure of which the paths are listed.
+/// The maximum depth of structures and lists whose paths are listed.
 const DEPTH_MAX: u32 = 64;
 
-/// The paths of the columns, outermost and inside structures, as far as there is room.
+/// Lists the paths of the columns, both top-level columns and columns inside structures and lists. [`Paths`]
+/// bounds the memory of the list.
 pub(super) fn paths(fields: &Fields) -> Vec<String> {
     let mut paths = Paths::default();
-    note(fields, &mut String::new(), DEPTH_MAX, &mut paths);
+    add_paths(fields, &mut String::new(), DEPTH_MAX, &mut paths);
     paths.into_vec()
 }
 
-/// Notes columns, which are inside `before`.
-fn note(fields: &Fields, before: &mut String, depth: u32, paths: &mut Paths) {
+/// Adds the paths of the columns `fields`. `prefix` is the path of the structure that contains them, with a
+/// dot at the end.
+fn add_paths(fields: &Fields, prefix: &mut String, depth: u32, paths: &mut Paths) {
     for field in fields {
-        paths.note(before, field.name());
-        let outside = before.len();
-        before.push_str(field.name());
-        note_inside(field.data_type(), before, depth, paths);
-        before.truncate(outside);
+        paths.note(prefix, field.name());
+        let prefix_length = prefix.len();
+        prefix.push_str(field.name());
+        add_paths_inside(field.data_type(), prefix, depth, paths);
+        prefix.truncate(prefix_length);
     }
 }
 
-/// Notes what is in a column or an element of the path `before`.
-fn note_inside(of: &DataType, before: &mut String, depth: u32, paths: &mut Paths) {
+/// Adds the paths of the columns inside a column or a list element of this type, whose path is `prefix`.
+fn add_paths_inside(data_type: &DataType, prefix: &mut String, depth: u32, paths: &mut Paths) {
     let Some(depth) = depth.checked_sub(1) else { return };
-    match of {
+    match data_type {
         DataType::Struct(inside) => {
-            before.push('.');
-            note(inside, before, depth, paths);
+            prefix.push('.');
+            add_paths(inside, prefix, depth, paths);
         }
-        of => {
-            let Some(element) = element_of(of) else { return };
-            before.push_str(LIST);
+        data_type => {
+            let Some(element) = element_type(data_type) else { return };
+            prefix.push_str(LIST);
             if !matches!(element, DataType::Struct(_)) {
-                paths.note("", before);
+                paths.note("", prefix);
             }
-            note_inside(element, before, depth, paths);
+            add_paths_inside(element, prefix, depth, paths);
         }
     }
 }
 
-/// One row of a batch.
+/// One row of a batch, as a record shows its values.
 pub(super) struct BatchRow<'a> {
     columns: &'a Columns,
     row: usize,
-    /// The paths of all columns of the file, outermost and inside structures.
+    /// The paths of all columns of the file, both top-level columns and columns inside structures.
     names: &'a [String],
 }
 
@@ -149,34 +157,35 @@ impl<'a> BatchRow<'a> {
 
 impl<'a> Row<'a> for BatchRow<'a> {
     fn take(&mut self, path: &str) -> Option<Value<'a>> {
-        self.columns.found.iter().flatten().find(|column| column.path == path)?.value(self.row)
+        self.columns.columns.iter().flatten().find(|column| column.path == path)?.value(self.row)
     }
 
     fn take_numbered(&mut self, number: usize, _path: &str) -> Option<Value<'a>> {
-        self.columns.found.get(number)?.as_ref()?.value(self.row)
+        self.columns.columns.get(number)?.as_ref()?.value(self.row)
     }
 
     fn names(&self, each: &mut dyn FnMut(&str)) {
-        // Those that are looked for may be missing among the others, of which there is no more than there is room for.
-        self.columns.found.iter().flatten().for_each(|column| each(&column.path));
+        // The list of all paths is bounded, so it may lack paths that the caller looks for.
+        self.columns.columns.iter().flatten().for_each(|column| each(&column.path));
         self.names.iter().for_each(|name| each(name));
     }
 }
 
-/// The dates that have a text form, from the year 0 to the end of 9999 but for two days, in milliseconds since 1970.
-const DATES: RangeInclusive<i64> = -62_167_219_200_000..=253_402_207_200_000;
+/// The dates that have a text form, in milliseconds since 1970: from the beginning of the year 0 almost to
+/// the end of the year 9999.
+const DATE_RANGE: RangeInclusive<i64> = -62_167_219_200_000..=253_402_207_200_000;
 
-/// The value in a row of a column; `None` where it is null.
+/// The value in a row of a column. `None` if the value is null, or NaN.
 fn value(array: &dyn Array, row: usize) -> Option<Value<'_>> {
     if array.is_null(row) {
         return None;
     }
     let text = |text| Some(Value::Text(Cow::Borrowed(text)));
     let number = |number: Option<i128>| number.map(Value::Whole);
-    // Data frames have NaN where there is nothing.
+    // Data frames write NaN for a missing value.
     let float = |number: f64| (!number.is_nan()).then_some(Value::Float(number));
     let date = |millis: Option<i64>| {
-        let millis = millis.filter(|millis| DATES.contains(millis)).map(Timestamp::from_millis);
+        let millis = millis.filter(|millis| DATE_RANGE.contains(millis)).map(Timestamp::from_millis);
         Some(millis.map_or(Value::Other("a date out of range"), Value::Date))
     };
     match array.data_type() {
@@ -204,7 +213,7 @@ fn value(array: &dyn Array, row: usize) -> Option<Value<'_>> {
             date(i64::from(array.as_primitive::<Date32Type>().value(row)).checked_mul(Timestamp::DAY_MS))
         }
         DataType::Date64 => date(Some(array.as_primitive::<Date64Type>().value(row))),
-        // Without a zone it is taken as UTC; with one, UTC is what is stored.
+        // A timestamp with a zone stores UTC. A timestamp without a zone is read as UTC.
         DataType::Timestamp(unit, _) => date(match unit {
             TimeUnit::Second => array.as_primitive::<TimestampSecondType>().value(row).checked_mul(1_000),
             TimeUnit::Millisecond => Some(array.as_primitive::<TimestampMillisecondType>().value(row)),
@@ -235,8 +244,9 @@ fn whole<T: ArrowPrimitiveType<Native: Into<i128>>>(array: &dyn Array, row: usiz
     array.as_primitive_opt::<T>().map(|array| array.value(row).into())
 }
 
-/// Bytes are text where they say nothing else: writers of Parquet that do not mark text as such are many. Those of another
-/// charset with ASCII bytes alone have escapes.
+/// Reads bytes as text if they are UTF-8, because many writers of Parquet do not mark text as such. Bytes
+/// with a zero byte or an escape character remain bytes: charsets that consist of ASCII bytes, such as
+/// ISO-2022-JP, use escapes.
 fn bytes(bytes: &[u8]) -> Value<'_> {
     match str::from_utf8(bytes) {
         Ok(text) if memchr::memchr2(0, 0x1b, bytes).is_none() => Value::Text(Cow::Borrowed(text)),
@@ -252,9 +262,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dates_out_of_range_are_none() {
-        let millis =
-            [0, *DATES.start(), *DATES.end(), DATES.start() - 1, DATES.end() + 1, i64::MIN, i64::MAX];
+    fn a_timestamp_without_a_text_form_is_no_date() {
+        let (first, last) = (*DATE_RANGE.start(), *DATE_RANGE.end());
+        let millis = [0, first, last, first - 1, last + 1, i64::MIN, i64::MAX];
         let array = TimestampMillisecondArray::from(millis.to_vec());
         for (row, millis) in millis.into_iter().enumerate() {
             let expected = if row < 3 {
@@ -268,12 +278,12 @@ mod tests {
             value(&TimestampSecondArray::from(vec![i64::MIN]), 0),
             Some(Value::Other("a date out of range"))
         );
-        assert_eq!(Timestamp::from_millis(*DATES.start()).to_string(), "0000-01-01T00:00:00Z");
-        assert_eq!(Timestamp::from_millis(*DATES.end()).to_string(), "9999-12-30T22:00:00Z");
+        assert_eq!(Timestamp::from_millis(first).to_string(), "0000-01-01T00:00:00Z");
+        assert_eq!(Timestamp::from_millis(last).to_string(), "9999-12-30T22:00:00Z");
     }
 
     #[test]
-    fn a_value_is_found_by_its_path_and_by_the_number_of_that() {
+    fn a_value_is_found_by_its_path_and_by_the_number_of_its_path() {
         let inside: ArrayRef = std::sync::Arc::new(Int64Array::from(vec![Some(1), Some(2)]));
         let field = std::sync::Arc::new(Field::new("b", DataType::Int64, true));
         let around = StructArray::new(vec![field].into(), vec![inside], Some(vec![true, false].into()));
@@ -297,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn the_paths_of_a_schema_take_little_room() {
+    fn the_paths_of_a_schema_take_bounded_memory() {
         let many: Fields = (0..10_000).map(|n| Field::new(format!("{n}"), DataType::Int64, true)).collect();
         let long = Fields::from(vec![
             Field::new("k".repeat(1 << 20), DataType::Struct(many), true),
@@ -309,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_column_that_is_looked_for_is_named_however_many_there_are() {
+    fn a_wanted_column_is_named_even_if_there_are_too_many_columns_to_name_all() {
         let fields: Fields = (0..20_000).map(|n| Field::new(format!("{n}"), DataType::Int64, true)).collect();
         let names = paths(&fields);
         let array: ArrayRef = std::sync::Arc::new(Int64Array::from(vec![None]));

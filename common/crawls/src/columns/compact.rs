@@ -1,10 +1,14 @@
-//! The compact protocol of Thrift, in which Parquet describes files and pages.
+//! A reader of Thrift's compact protocol, in which Parquet files describe themselves and their pages.
+//!
+//! The checks of what a file declares ([`check_schema`](super::parquet_schema::check_schema),
+//! [`PageHeader`](super::page_headers::PageHeader)) read the descriptions with it. It takes no memory for
+//! values that it skips.
 
 use std::io::{ErrorKind, Read};
 
 use crate::error::Reason;
 
-/// Types of fields in the compact protocol.
+/// The types of fields in the compact protocol.
 pub(super) mod kind {
     pub(in super::super) const STOP: u8 = 0;
     pub(in super::super) const TRUE: u8 = 1;
@@ -21,16 +25,17 @@ pub(super) mod kind {
 }
 
 /// A reader of the compact protocol.
-pub(super) struct Compact<R> {
+pub(super) struct CompactReader<R> {
     input: R,
 }
 
-impl<R: Read> Compact<R> {
+impl<R: Read> CompactReader<R> {
     pub(super) fn new(input: R) -> Self {
         Self { input }
     }
 
-    /// Hands every field of a structure over, with its number and type, to be read.
+    /// Reads a structure. Calls `each` with the number and the type of every field, and `each` must read or
+    /// skip the value.
     pub(super) fn fields(
         &mut self,
         mut each: impl FnMut(&mut Self, i16, u8) -> Result<(), Reason>,
@@ -43,7 +48,8 @@ impl<R: Read> Compact<R> {
         Ok(())
     }
 
-    /// The number and type of the field behind that of the number `before`, or behind the beginning of a structure, which is 0. `None` at the end.
+    /// Reads the number and the type of the next field of a structure. `before` is the number of the previous
+    /// field, or 0 for the first one. `None` at the end of the structure.
     pub(super) fn field(&mut self, before: i16) -> Result<Option<(i16, u8)>, Reason> {
         let byte = self.byte()?;
         let kind = byte & 0xf;
@@ -57,6 +63,7 @@ impl<R: Read> Compact<R> {
         Ok(Some((number, kind)))
     }
 
+    /// Skips a value of the type `kind` that is nested at most `depth` deep.
     pub(super) fn skip(&mut self, kind: u8, depth: u32) -> Result<(), Reason> {
         let depth = depth.checked_sub(1).ok_or_else(damaged)?;
         match kind {
@@ -72,20 +79,20 @@ impl<R: Read> Compact<R> {
                 let (kind, length) = self.list()?;
                 for _ in 0..length {
                     match kind {
-                        // In a list these have a byte.
+                        // In a list, unlike in a field, each truth value takes a byte.
                         kind::TRUE | kind::FALSE => self.byte().map(drop)?,
                         kind => self.skip(kind, depth)?,
                     }
                 }
                 Ok(())
             }
-            kind::STRUCT => self.fields(|compact, _, kind| compact.skip(kind, depth)),
-            // Nothing that is read has a map.
+            kind::STRUCT => self.fields(|reader, _, kind| reader.skip(kind, depth)),
+            // The structures that are read here contain no maps.
             _ => Err(damaged()),
         }
     }
 
-    /// The beginning of a list: the type of its elements, and how many there are.
+    /// Reads the beginning of a list: the type of its elements, then their number.
     pub(super) fn list(&mut self) -> Result<(u8, u64), Reason> {
         let byte = self.byte()?;
         let length = match byte >> 4 {
@@ -100,7 +107,7 @@ impl<R: Read> Compact<R> {
         if skipped.map_err(Reason::Io)? == bytes { Ok(()) } else { Err(Reason::Truncated) }
     }
 
-    /// A number that is not negative.
+    /// Reads an integer of at most 31 bits that must not be negative.
     pub(super) fn number(&mut self) -> Result<u32, Reason> {
         i32::try_from(self.signed()?).ok().and_then(|number| u32::try_from(number).ok()).ok_or_else(damaged)
     }
@@ -132,7 +139,7 @@ impl<R: Read> Compact<R> {
     }
 }
 
-/// What is said of damage in what the protocol describes.
+/// The error for a description that is damaged.
 pub(super) fn damaged() -> Reason {
     Reason::Columns("the description of the file or of a page is damaged".to_owned())
 }

@@ -1,7 +1,10 @@
-//! Batches of the Arrow IPC format: a file with a list of its messages at the end, or a stream of messages.
+//! Reads batches in the Arrow IPC format: from a file, which has a list of its messages at the end, or from a
+//! stream of messages.
 //!
-//! A message is read into memory as a whole, so its size is bounded, and that of what it unpacks to, before memory is taken for
-//! either.
+//! A message is a *head*, which describes it, and a *body*, which contains the buffers of its columns. The
+//! whole message is read into memory. The size of the message and the size that it unpacks to are therefore
+//! checked before memory is taken for either. Dictionaries stay in memory until a later message replaces
+//! them, so the size of all dictionaries together is bounded as well.
 
 mod file;
 mod stream;
@@ -26,53 +29,55 @@ pub(crate) use stream::StreamBatches;
 /// The first bytes of an Arrow file.
 pub(super) const MAGIC: &[u8] = b"ARROW1";
 
-/// What a message of a stream begins with, since version 0.15 of the format.
+/// The continuation marker, with which a message begins since version 0.15 of the format.
 pub(super) const CONTINUATION: [u8; 4] = [0xff; 4];
 
-/// The longest description of a message or file, in bytes.
+/// The longest head of a message and the longest footer of a file, in bytes.
 const HEAD_BYTES_MAX: usize = 64 << 20;
 
-/// The longest padding that is taken whatever it holds, in bytes: writers align to 8 or 64 bytes.
+/// The longest padding that may contain any bytes. Writers align to 8 or 64 bytes.
 const PADDING_BYTES_MAX: usize = 64;
 
-/// How many times a dictionary may be added to: each time all of it is copied.
+/// How many times messages may add values to a dictionary. Each addition copies the whole dictionary.
 const ADDITIONS_MAX: u32 = 10_000;
 
-/// How many bytes are copied in the time in which one is decoded, about.
+/// How many bytes can be copied in the time of decoding one byte, approximately.
 const COPIED_PER_DECODED: u64 = 16;
 
-/// What messages are about.
+/// The state with which the messages of a file or stream are decoded.
 struct Decoder {
     schema: SchemaRef,
     /// The paths of all columns.
     paths: Vec<String>,
     dictionaries: HashMap<i64, ArrayRef>,
-    /// The sizes of the dictionaries that there are, by their numbers.
+    /// The sizes of the present dictionaries, by their ids.
     sizes: HashMap<i64, DictionarySize>,
-    /// The bytes that were decoded so far.
+    /// The number of bytes decoded so far, for the limit on expansion.
     decoded: u64,
-    /// The numbers of the columns that are needed.
+    /// The numbers of the columns that batches contain.
     projection: Vec<usize>,
-    /// How the last batch that could be decoded was compressed.
+    /// The compression of the last batch that could be decoded.
     compression: Option<CompressionType>,
     limits: Limits,
 }
 
-/// The size of a dictionary.
+/// The size of a dictionary and its number of additions.
 #[derive(Default, Clone, Copy)]
 struct DictionarySize {
     bytes: u64,
-    /// How many times it was added to.
+    /// How many messages added values to the dictionary.
     additions: u32,
 }
 
 impl Decoder {
-    /// For the columns that a file or stream describes.
-    fn of(described: arrow_ipc::Schema<'_>, limits: Limits) -> Result<Self, Reason> {
-        if !described.endianness().equals_to_target_endianness() {
-            return Err(Reason::Columns("numbers are in the byte order of another machine".to_owned()));
+    /// Creates a decoder for the schema that a file or stream declares.
+    fn of(declared: arrow_ipc::Schema<'_>, limits: Limits) -> Result<Self, Reason> {
+        if !declared.endianness().equals_to_target_endianness() {
+            let reason =
+                "the file has the byte order of another machine; write it on this one, or as Parquet";
+            return Err(Reason::Columns(reason.to_owned()));
         }
-        let schema = guarded(|| try_fb_to_schema(described))?.map_err(Reason::columns)?;
+        let schema = guarded(|| try_fb_to_schema(declared))?.map_err(Reason::columns)?;
         Ok(Self::new(schema, limits))
     }
 
@@ -84,25 +89,27 @@ impl Decoder {
         Self { schema, paths, dictionaries, sizes, decoded: 0, projection, compression: None, limits }
     }
 
-    /// Has the next batches have what is at these paths, or all columns where there are none.
+    /// Sets which top-level columns the following batches contain: the columns at `paths`, or all columns if
+    /// `paths` is `None`.
     fn project(&mut self, paths: Option<&[String]>) {
         let Some(paths) = paths else {
             self.projection = (0..self.schema.fields().len()).collect();
             return;
         };
-        let holds = |name: &str, path: &String| {
+        let contains = |name: &str, path: &String| {
             path.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
         };
         let mut names = HashSet::new();
-        // Of several columns of a name the first is read.
+        // If several columns have one name, only the first is read.
         let columns =
             self.schema.fields().iter().enumerate().filter(|(_, column)| names.insert(column.name()));
-        let needed = columns.filter(|(_, column)| paths.iter().any(|path| holds(column.name(), path)));
+        let needed = columns.filter(|(_, column)| paths.iter().any(|path| contains(column.name(), path)));
         self.projection = needed.map(|(number, _)| number).collect();
     }
 
-    /// Takes a message, of an input of which `stored` bytes were read. `None` where it is a dictionary.
-    fn take(
+    /// Decodes a message. `stored` is the number of bytes of the input that were read so far. `None` if the
+    /// message is a dictionary, which the decoder keeps.
+    fn decode(
         &mut self,
         message: Message<'_>,
         body: &Buffer,
@@ -111,7 +118,7 @@ impl Decoder {
         let version = message.version();
         match message.header_type() {
             MessageHeader::RecordBatch => {
-                let batch = message.header_as_record_batch().ok_or_else(no_header)?;
+                let batch = message.header_as_record_batch().ok_or_else(wrong_head)?;
                 let bytes = unpacked_bytes(&batch, body, &self.limits)?;
                 self.charge(bytes, stored)?;
                 let compression = batch.compression().map(|compression| compression.codec());
@@ -126,8 +133,8 @@ impl Decoder {
                 Ok(Some(batch))
             }
             MessageHeader::DictionaryBatch => {
-                let dictionary = message.header_as_dictionary_batch().ok_or_else(no_header)?;
-                let values = dictionary.data().ok_or_else(no_header)?;
+                let dictionary = message.header_as_dictionary_batch().ok_or_else(wrong_head)?;
+                let values = dictionary.data().ok_or_else(wrong_head)?;
                 let bytes = unpacked_bytes(&values, body, &self.limits)?;
                 let copied = self.check_dictionary(dictionary.id(), bytes, dictionary.isDelta())?;
                 self.charge(bytes.saturating_add(copied / COPIED_PER_DECODED), stored)?;
@@ -135,14 +142,15 @@ impl Decoder {
                 let decode = || read_dictionary(body, dictionary, schema, dictionaries, &version);
                 guarded(decode)?.map(|()| None).map_err(Reason::columns)
             }
-            _ => Err(Reason::Columns("a message that is neither a batch nor a dictionary".to_owned())),
+            _ => Err(Reason::Columns("a message is neither a batch nor a dictionary".to_owned())),
         }
     }
 
-    /// Checks that the dictionaries are not too large with one that comes in the place of what its number stood for, or is added to that. Returns
-    /// the bytes that are copied for it.
-    fn check_dictionary(&mut self, number: i64, bytes: u64, is_addition: bool) -> Result<u64, Reason> {
-        let before = self.sizes.get(&number).copied().unwrap_or_default();
+    /// Checks that all dictionaries together are not too large after a message of `bytes` bytes. The message
+    /// adds values to the dictionary `id` if `is_addition`, and replaces the dictionary otherwise. Returns
+    /// how many bytes the message makes the decoder copy.
+    fn check_dictionary(&mut self, id: i64, bytes: u64, is_addition: bool) -> Result<u64, Reason> {
+        let before = self.sizes.get(&id).copied().unwrap_or_default();
         let (size, copied) = if is_addition {
             let bytes = before.bytes.saturating_add(bytes);
             (DictionarySize { bytes, additions: before.additions + 1 }, bytes)
@@ -150,50 +158,57 @@ impl Decoder {
             (DictionarySize { bytes, additions: 0 }, 0)
         };
         if size.additions > ADDITIONS_MAX {
-            return Err(Reason::Columns(format!("a dictionary that is added to over {ADDITIONS_MAX} times")));
+            let reason = format!("a dictionary is extended more than {ADDITIONS_MAX} times");
+            return Err(Reason::Columns(reason));
         }
-        self.sizes.insert(number, size);
+        self.sizes.insert(id, size);
         let all = self.sizes.values().fold(0_u64, |all, size| all.saturating_add(size.bytes));
         too_large("dictionaries", all, self.limits.columns_bytes_max)?;
         Ok(copied)
     }
 
+    /// Counts bytes that are about to be decoded, and checks the limit on expansion.
     fn charge(&mut self, bytes: u64, stored: u64) -> Result<(), Reason> {
         self.decoded = self.decoded.saturating_add(bytes);
         self.limits.check_expansion(stored, self.decoded)
     }
 }
 
-/// The bytes that a batch has and unpacks to, if these are not too many. Each buffer of a compressed one says so in its first bytes, and
-/// several may be of the same bytes.
+/// The stored size of a batch plus its unpacked size, in bytes. Each buffer of a compressed batch declares
+/// its unpacked size in its first 8 bytes. Several buffers may refer to the same stored bytes, so the buffers
+/// are counted one by one.
+///
+/// # Errors
+/// If the size is above the limit, or if the head of the batch does not fit its body.
 fn unpacked_bytes(batch: &arrow_ipc::RecordBatch<'_>, body: &Buffer, limits: &Limits) -> Result<u64, Reason> {
     let (mut all, mut bytes, mut used) = (0_u64, 0_u64, 0);
     for buffer in batch.buffers().into_iter().flatten() {
         let (begin, length) = (usize::try_from(buffer.offset()), usize::try_from(buffer.length()));
-        let (Ok(begin), Ok(length)) = (begin, length) else { return Err(no_header()) };
+        let (Ok(begin), Ok(length)) = (begin, length) else { return Err(wrong_head()) };
         let end = begin.checked_add(length);
         let Some((stored, end)) = end.and_then(|end| Some((body.get(begin..end)?, end))) else {
-            return Err(no_header());
+            return Err(wrong_head());
         };
         used = used.max(end);
         all = all.saturating_add(stored.len() as u64);
         if let (Some(_), Some(unpacked)) = (batch.compression(), stored.first_chunk::<8>()) {
-            // It is -1 where the buffer is not compressed.
+            // The size -1 marks a buffer that is not compressed.
             bytes = bytes.saturating_add(u64::try_from(i64::from_le_bytes(*unpacked)).unwrap_or_default());
         }
     }
-    // A body that is too long has the messages behind it, too.
+    // If the head declares a body that is too long, the body contains the following messages.
     let unused = body.get(used..).unwrap_or_default();
     if unused.len() > PADDING_BYTES_MAX && unused.iter().any(|byte| *byte != 0) {
-        return Err(no_header());
+        return Err(wrong_head());
     }
     let bytes = bytes.saturating_add(all.max(body.len() as u64));
     too_large("a batch of columns", bytes, limits.columns_bytes_max)?;
     Ok(bytes)
 }
 
-fn no_header() -> Reason {
-    Reason::Columns("the description of a batch is not that of what follows".to_owned())
+/// The error for a head that does not describe its message.
+fn wrong_head() -> Reason {
+    Reason::Columns("the head of a message does not fit the bytes after it".to_owned())
 }
 
 #[cfg(test)]

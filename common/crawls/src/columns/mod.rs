@@ -1,5 +1,22 @@
-//! Reads pages from files of columns: Parquet and Arrow. Only the columns that are needed are decoded, unless rows are to
-//! be copied. Batches are of bounded size.
+//! Reads pages from files that store their records by columns: Parquet files, Arrow files and Arrow streams.
+//!
+//! [`Rows`] reads a file in batches of bounded size and makes an item of each row. It first reads a sample of
+//! the rows, from which [`Guess`] finds out which column holds which field. Then it decodes only the columns
+//! that it needs. If rows are to be copied ([`InputOptions::all_columns`](crate::InputOptions::all_columns)),
+//! it decodes all columns.
+//!
+//! The files are untrusted. A reader must never take memory because of a size or a count that a file merely
+//! declares. It checks the declared numbers first, and all decoded bytes count towards the limit on
+//! expansion.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | `parquet_file` | decodes the row groups of a Parquet file |
+//! | `parquet_schema`, `page_headers`, `pages`, `delta_lengths` | check what a Parquet file declares before its decoder runs |
+//! | `compact` | reads Thrift's compact protocol, in which a Parquet file describes itself |
+//! | `ipc` | decodes Arrow files and streams |
+//! | `cells` | finds the values of a row in a decoded batch |
+//! | `guard` | turns a panic of a decoder into an error |
 
 mod cells;
 mod compact;
@@ -26,29 +43,29 @@ use cells::{BatchRow, Columns};
 use ipc::{FileBatches, StreamBatches};
 use parquet_file::ParquetBatches;
 
-/// What a row counts as for the bound on expansion, in addition to its content, in bytes.
+/// The bytes that a row counts for the limit on expansion, in addition to the bytes of its content.
 const ROW_BYTES: u64 = 16;
 
-/// The pages of a file of columns.
+/// The rows of a Parquet or Arrow file, as an iterator over items.
 pub(super) struct Rows {
     path: Arc<Path>,
     setup: Setup,
     batches: Batches,
     records: Option<Records>,
     paths: Vec<String>,
-    current: Option<Current>,
-    /// The number of the last row that was handed over.
+    cursor: Option<BatchCursor>,
+    /// The number of the last row that the iterator returned, counted from 1.
     number: u64,
-    /// The bytes of the rows so far.
+    /// The bytes that all rows so far count for the limit on expansion.
     unpacked: u64,
     ended: bool,
     broke_off: bool,
-    /// How many rows behind the damage are still to be counted.
-    behind: u64,
+    /// How many rows after the damage the iterator still has to report as bad.
+    unread_rows: u64,
 }
 
-/// A batch, and the next row of it.
-struct Current {
+/// A decoded batch, and the row of the batch that is being read.
+struct BatchCursor {
     columns: Columns,
     row: usize,
 }
@@ -59,28 +76,28 @@ enum Batches {
     Stream(Box<StreamBatches>),
 }
 
-/// A kind of files of columns.
+/// A file format that stores records by columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ColumnFormat {
     Parquet,
     ArrowFile,
     ArrowStream,
 }
 
 impl Rows {
-    /// A Parquet file.
+    /// Opens a Parquet file.
     pub(super) fn parquet(path: &Arc<Path>, file: File, setup: Setup) -> Result<Self, Reason> {
         let batches = ParquetBatches::open(file, setup.options.limits)?;
         Ok(Self::new(path, Batches::Parquet(Box::new(batches)), setup))
     }
 
-    /// An Arrow file.
+    /// Opens an Arrow file.
     pub(super) fn arrow_file(path: &Arc<Path>, file: File, setup: Setup) -> Result<Self, Reason> {
         let batches = FileBatches::open(file, setup.options.limits)?;
         Ok(Self::new(path, Batches::File(Box::new(batches)), setup))
     }
 
-    /// An Arrow stream of any compression.
+    /// Opens an Arrow stream. `stream` undoes any compression of the whole stream.
     pub(super) fn arrow_stream(path: &Arc<Path>, stream: Stream, setup: Setup) -> Result<Self, Reason> {
         let batches = StreamBatches::open(stream, setup.options.limits)?;
         Ok(Self::new(path, Batches::Stream(Box::new(batches)), setup))
@@ -93,25 +110,25 @@ impl Rows {
             batches,
             records: None,
             paths: Vec::new(),
-            current: None,
+            cursor: None,
             number: 0,
             unpacked: 0,
             ended: false,
             broke_off: false,
-            behind: 0,
+            unread_rows: 0,
         }
     }
 
-    /// Which kind of file it is.
-    pub(super) fn kind(&self) -> Kind {
+    /// The format of the file.
+    pub(super) fn format(&self) -> ColumnFormat {
         match self.batches {
-            Batches::Parquet(_) => Kind::Parquet,
-            Batches::File(_) => Kind::ArrowFile,
-            Batches::Stream(_) => Kind::ArrowStream,
+            Batches::Parquet(_) => ColumnFormat::Parquet,
+            Batches::File(_) => ColumnFormat::ArrowFile,
+            Batches::Stream(_) => ColumnFormat::ArrowStream,
         }
     }
 
-    /// The types of its columns in Parquet.
+    /// The Parquet schema of the file. `None` for an Arrow file or stream.
     pub(super) fn parquet_types(&self) -> Option<&SchemaDescriptor> {
         match &self.batches {
             Batches::Parquet(batches) => Some(batches.metadata().parquet_schema()),
@@ -132,26 +149,28 @@ impl Rows {
         self.batches.bytes_read()
     }
 
-    /// The records, once the first rows were looked at.
+    /// The interpretation of the rows as records. `None` until the sample of rows has been read.
     pub(super) fn records(&self) -> Option<&Records> {
         self.records.as_ref()
     }
 
-    /// Reads the first rows, to see which column holds what.
-    fn look(&mut self) -> Result<Records, Reason> {
+    /// Reads a sample of the first rows to find out which column holds which field, then goes back to the
+    /// first row.
+    fn read_sample(&mut self) -> Result<Records, Reason> {
         let mut guess = Guess::new(&self.setup.options);
         let mut pages = Records::in_page_form(&self.setup.options);
         let (paths, own_paths) = (guess.paths(), pages.map().paths());
         let all_columns = self.setup.options.all_columns;
-        // The first batches of a stream are handed over again as they are. Of a file they are decoded again.
-        let has_all = all_columns && matches!(self.batches, Batches::Stream(_));
-        self.batches.project((!has_all).then_some(&*paths))?;
+        // A stream cannot be rewound, so the batches of the sample are used again as they are and need all
+        // columns now. A file decodes its first batches a second time.
+        let samples_all = all_columns && matches!(self.batches, Batches::Stream(_));
+        self.batches.project((!samples_all).then_some(&*paths))?;
         let (mut sample, mut rows, mut bytes) = (Vec::new(), 0, 0);
         while rows < SAMPLE_RECORDS && bytes < SAMPLE_BYTES {
             let Some(batch) = self.batches.next() else { break };
             let batch = match batch {
                 Ok(batch) => batch,
-                // It is told when the rows in front of it were.
+                // The error is reported after the rows before it.
                 Err(reason) => {
                     sample.push(Err(reason));
                     break;
@@ -169,59 +188,61 @@ impl Rows {
         let map = guess.finish();
         let records = Records::new(map, &self.path, &self.setup)?;
         self.paths = records.map().paths();
-        self.batches.begin_again(sample, (!all_columns).then_some(&*self.paths))?;
+        self.batches.restart(sample, (!all_columns).then_some(&*self.paths))?;
         Ok(records)
     }
 
-    fn bad(&mut self, reason: Reason) -> Item {
+    fn bad_item(&mut self, reason: Reason) -> Item {
         Item::Bad(InputError::new(&self.path, self.place(), reason))
     }
 
-    /// Ends with damage, behind which nothing is read. Rows that are known to be there are counted.
+    /// Ends the file because of damage. If the file declares its number of rows, the iterator will report
+    /// each row after the damage as bad.
     fn break_off(&mut self, reason: Reason) -> Option<Item> {
-        (self.ended, self.broke_off, self.current) = (true, true, None);
+        (self.ended, self.broke_off, self.cursor) = (true, true, None);
         self.number += 1;
-        let behind = self.batches.rows().unwrap_or_default().saturating_sub(self.number);
-        // Damaged files name any number.
-        let unpacked = self.unpacked.saturating_add(behind.saturating_mul(ROW_BYTES));
+        let unread_rows = self.batches.rows().unwrap_or_default().saturating_sub(self.number);
+        // A damaged file may declare any number of rows, so an implausible number is not believed.
+        let unpacked = self.unpacked.saturating_add(unread_rows.saturating_mul(ROW_BYTES));
         let is_plausible =
             self.setup.options.limits.check_expansion(self.batches.bytes_stored(), unpacked).is_ok();
-        self.behind = if is_plausible { behind } else { 0 };
-        Some(self.bad(reason))
+        self.unread_rows = if is_plausible { unread_rows } else { 0 };
+        Some(self.bad_item(reason))
     }
 
-    /// The next row that was not read because of damage in front of it.
-    fn unread(&mut self) -> Option<Item> {
-        self.behind = self.behind.checked_sub(1)?;
+    /// Reports the next row that was not read because the file is damaged before it. `None` if there is no
+    /// such row.
+    fn next_unread(&mut self) -> Option<Item> {
+        self.unread_rows = self.unread_rows.checked_sub(1)?;
         self.number += 1;
-        Some(self.bad(Reason::BehindDamage))
+        Some(self.bad_item(Reason::BehindDamage))
     }
 
-    /// Goes to the next row, and returns false at the end.
+    /// Goes to the next row. Returns false at the end of the file.
     fn advance(&mut self) -> Result<bool, Reason> {
         loop {
-            if let Some(current) = &mut self.current {
-                current.row += 1;
-                if current.row < current.columns.rows() {
+            if let Some(cursor) = &mut self.cursor {
+                cursor.row += 1;
+                if cursor.row < cursor.columns.rows() {
                     return Ok(true);
                 }
-                self.current = None;
+                self.cursor = None;
             }
             let Some(batch) = self.batches.next() else { return Ok(false) };
             let columns = Columns::new(&batch?, &self.paths);
             if columns.rows() > 0 {
-                self.current = Some(Current { columns, row: 0 });
+                self.cursor = Some(BatchCursor { columns, row: 0 });
                 return Ok(true);
             }
         }
     }
 
-    /// The page of the current row.
+    /// Makes an item of the row at the cursor.
     fn item(&mut self) -> Result<Item, Reason> {
-        let (Some(current), Some(records)) = (&self.current, &mut self.records) else {
+        let (Some(cursor), Some(records)) = (&self.cursor, &mut self.records) else {
             return Err(Reason::Truncated);
         };
-        let mut row = BatchRow::new(&current.columns, current.row, self.batches.names());
+        let mut row = BatchRow::new(&cursor.columns, cursor.row, self.batches.names());
         records.item(&mut row, self.number)
     }
 }
@@ -231,10 +252,10 @@ impl Iterator for Rows {
 
     fn next(&mut self) -> Option<Item> {
         if self.ended {
-            return self.unread();
+            return self.next_unread();
         }
         if self.records.is_none() {
-            match self.look() {
+            match self.read_sample() {
                 Ok(records) => {
                     let map = records.map().clone();
                     self.records = Some(records);
@@ -259,20 +280,21 @@ impl Iterator for Rows {
         if let Ok(Item::Page(Fetched { body, .. })) = &item {
             self.unpacked += body.raw_content().map_or(0, |content| content.size() as u64);
         }
-        // Encodings of columns repeat a value at next to no cost.
+        // The encodings of columns can repeat a value for almost no stored bytes, so a small file can expand
+        // without end.
         if let Err(reason) =
             self.setup.options.limits.check_expansion(self.batches.bytes_stored(), self.unpacked)
         {
             self.number -= 1;
             return self.break_off(reason);
         }
-        Some(item.unwrap_or_else(|reason| self.bad(reason)))
+        Some(item.unwrap_or_else(|reason| self.bad_item(reason)))
     }
 }
 
 impl IdRows for Rows {
     fn next_id(&mut self, path: &[String]) -> Option<(u64, Option<String>)> {
-        if self.number == 0 && self.current.is_none() {
+        if self.number == 0 && self.cursor.is_none() {
             self.paths = path.to_vec();
             self.batches.project(Some(path)).ok()?;
         }
@@ -280,8 +302,8 @@ impl IdRows for Rows {
             return None;
         }
         self.number += 1;
-        let current = self.current.as_ref()?;
-        let mut row = BatchRow::new(&current.columns, current.row, &[]);
+        let cursor = self.cursor.as_ref()?;
+        let mut row = BatchRow::new(&cursor.columns, cursor.row, &[]);
         Some((self.number, id_of(path.first().and_then(|path| row.take(path)))))
     }
 }
@@ -295,7 +317,7 @@ impl Batches {
         }
     }
 
-    /// The paths of all columns, outermost and inside structures.
+    /// The paths of all columns, both top-level columns and columns inside structures.
     fn names(&self) -> &[String] {
         match self {
             Self::Parquet(batches) => batches.names(),
@@ -304,7 +326,8 @@ impl Batches {
         }
     }
 
-    /// The number of all rows, where the file says it in one place.
+    /// The number of rows that the file declares. `None` for Arrow, which does not store the number in one
+    /// place.
     fn rows(&self) -> Option<u64> {
         match self {
             Self::Parquet(batches) => Some(batches.rows()),
@@ -312,7 +335,8 @@ impl Batches {
         }
     }
 
-    /// Has the next batches have what is at these paths, or all columns where there are none.
+    /// Sets which columns the following batches contain: the columns at `paths`, or all columns if `paths` is
+    /// `None`. A file also goes back to its first batch.
     fn project(&mut self, paths: Option<&[String]>) -> Result<(), Reason> {
         match self {
             Self::Parquet(batches) => batches.begin(paths),
@@ -324,8 +348,9 @@ impl Batches {
         }
     }
 
-    /// Goes back to the first batch, with what is at these paths, of which the `sample` that was read has more.
-    fn begin_again(
+    /// Goes back to the first batch and sets the columns as [`project`](Self::project) does. A stream cannot
+    /// go back, so it returns the batches of `sample` again, although these may contain more columns.
+    fn restart(
         &mut self,
         sample: Vec<Result<RecordBatch, Reason>>,
         paths: Option<&[String]>,
@@ -336,7 +361,7 @@ impl Batches {
         self.project(paths)
     }
 
-    /// The number of stored bytes read, about.
+    /// The approximate number of stored bytes read, for a progress bar.
     fn bytes_read(&self) -> u64 {
         match self {
             Self::Parquet(batches) => batches.bytes_read(),
@@ -345,7 +370,8 @@ impl Batches {
         }
     }
 
-    /// The number of stored bytes that may have made the rows so far.
+    /// The stored bytes from which the rows so far may have been decoded: the whole file, or what was read of
+    /// a stream.
     fn bytes_stored(&self) -> u64 {
         match self {
             Self::Parquet(batches) => batches.bytes_stored(),
@@ -355,17 +381,18 @@ impl Batches {
     }
 }
 
-/// Whether a file is Parquet by its first bytes.
+/// Whether the first bytes of a file are those of a Parquet file.
 pub(super) fn is_parquet(beginning: &[u8]) -> bool {
     beginning.starts_with(b"PAR1") || beginning.starts_with(b"PARE")
 }
 
-/// Whether a file is an Arrow file by its first bytes.
+/// Whether the first bytes of a file are those of an Arrow file.
 pub(super) fn is_arrow_file(beginning: &[u8]) -> bool {
     beginning.starts_with(ipc::MAGIC)
 }
 
-/// Whether a file is an Arrow stream by its first bytes: a mark, and a length that is divisible by 8.
+/// Whether the first bytes of a file are those of an Arrow stream: the continuation marker, then a length
+/// that is divisible by 8.
 pub(super) fn is_arrow_stream(beginning: &[u8]) -> bool {
     matches!(beginning, [0xff, 0xff, 0xff, 0xff, low, _, _, high, ..] if low % 8 == 0 && *high < 4)
 }

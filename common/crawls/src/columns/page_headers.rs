@@ -1,71 +1,79 @@
-//! The headers of the pages in a Parquet file, in the compact protocol of Thrift: what they say of sizes and counts, which is
-//! looked at before anything is decoded.
+//! Reads the header of a page of a Parquet column: the sizes and counts that the page declares. They are
+//! checked before the page is decoded. Headers are in Thrift's compact protocol.
+//!
+//! A header that declares a size or a part twice is refused. The decoder would use the last one, so the check
+//! and the decoder could disagree.
 
 use std::io::Read;
 
-use super::compact::{Compact, damaged, kind};
+use super::compact::{CompactReader, damaged, kind};
 use crate::error::Reason;
 
-/// The deepest nesting of a header that is read.
+/// The deepest nesting of a header. A header that is nested deeper counts as damaged.
 const DEPTH_MAX: u32 = 8;
 
-/// The number of the encoding in which values share their beginnings.
+/// The number of Parquet's encoding `DELTA_BYTE_ARRAY`, in which a value shares a prefix with the value
+/// before it.
 const DELTA_BYTE_ARRAY: u32 = 7;
 
-/// What the header of a page says.
+/// The sizes and counts that the header of a page declares.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PageHeader {
-    /// Bytes of the page as it is stored, behind the header.
+    /// The size of the stored page in bytes, without the header.
     pub(super) stored: u32,
-    /// Bytes of the page as it is unpacked.
+    /// The size of the unpacked page in bytes.
     pub(super) unpacked: u32,
-    /// Bytes at its beginning that are never compressed.
+    /// The size in bytes of the levels at the beginning of the page, which are never compressed. Only pages
+    /// of version 2 have them.
     pub(super) levels: u32,
-    /// How many values it has, also of those that are null.
+    /// The number of values, nulls included.
     pub(super) values: u32,
-    /// Whether each value may repeat the beginning of the one before.
-    pub(super) shares_beginnings: bool,
+    /// Whether each value may share a prefix with the value before it, so that it can be as long as the whole
+    /// page.
+    pub(super) shares_prefixes: bool,
 }
 
 impl PageHeader {
     /// Reads a header.
     ///
     /// # Errors
-    /// When it is damaged.
+    /// If the header is damaged or incomplete.
     pub(super) fn read(input: impl Read) -> Result<Self, Reason> {
-        let mut compact = Compact::new(input);
-        let (mut header, mut seen) = (Self::default(), 0_u32);
-        compact.fields(|compact, field, kind| {
+        let mut reader = CompactReader::new(input);
+        // One bit for each field number that was read.
+        let (mut header, mut read_fields) = (Self::default(), 0_u32);
+        reader.fields(|reader, field, kind| {
             if (1..=8).contains(&field) {
-                // The decoder takes the last of several, which no writer makes.
-                if seen & (1 << field) != 0 {
+                // If a field is repeated, the decoder uses the last one. No writer repeats a field.
+                if read_fields & (1 << field) != 0 {
                     return Err(damaged());
                 }
-                seen |= 1 << field;
+                read_fields |= 1 << field;
             }
             match (field, kind) {
-                (2, kind::I32) => header.unpacked = compact.number()?,
-                (3, kind::I32) => header.stored = compact.number()?,
-                (5 | 7 | 8, kind::STRUCT) => header.page(compact, field)?,
+                (2, kind::I32) => header.unpacked = reader.number()?,
+                (3, kind::I32) => header.stored = reader.number()?,
+                (5 | 7 | 8, kind::STRUCT) => header.read_part(reader, field)?,
                 (2 | 3 | 5 | 7 | 8, _) => return Err(damaged()),
-                _ => compact.skip(kind, DEPTH_MAX)?,
+                _ => reader.skip(kind, DEPTH_MAX)?,
             }
             Ok(())
         })?;
-        // Both sizes are required.
-        if seen & 0b1100 == 0b1100 { Ok(header) } else { Err(damaged()) }
+        // Both sizes, fields 2 and 3, are required.
+        if read_fields & 0b1100 == 0b1100 { Ok(header) } else { Err(damaged()) }
     }
 
-    /// The part of a header for pages of one kind: of data, of a dictionary, or of data in the second version.
-    fn page<R: Read>(&mut self, compact: &mut Compact<R>, page: i16) -> Result<(), Reason> {
-        compact.fields(|compact, field, kind| {
-            match (page, field, kind) {
-                (_, 1, kind::I32) => self.values = compact.number()?,
+    /// Reads the part of a header for one kind of page. `part` is its field number: 5 for data, 7 for a
+    /// dictionary, and 8 for data of version 2.
+    fn read_part<R: Read>(&mut self, reader: &mut CompactReader<R>, part: i16) -> Result<(), Reason> {
+        reader.fields(|reader, field, kind| {
+            match (part, field, kind) {
+                (_, 1, kind::I32) => self.values = reader.number()?,
                 (5, 2, kind::I32) | (8, 4, kind::I32) => {
-                    self.shares_beginnings |= compact.number()? == DELTA_BYTE_ARRAY;
+                    self.shares_prefixes |= reader.number()? == DELTA_BYTE_ARRAY;
                 }
-                (8, 5 | 6, kind::I32) => self.levels = self.levels.saturating_add(compact.number()?),
-                _ => compact.skip(kind, DEPTH_MAX)?,
+                (8, 5 | 6, kind::I32) => self.levels = self.levels.saturating_add(reader.number()?),
+                _ => reader.skip(kind, DEPTH_MAX)?,
             }
             Ok(())
         })
@@ -78,7 +86,7 @@ mod tests {
 
     #[test]
     fn sizes_counts_and_encodings_are_read() {
-        // Fields 1 and 2, 3, a check sum, and the header of data with 300 values in the encoding 7, and statistics.
+        // The fields 1 to 3, a checksum, and the part for data: 300 values in the encoding 7, and statistics.
         let data = [
             0x15, 0x00, 0x15, 0x80, 0x10, 0x15, 0xc8, 0x01, 0x15, 0x7f, 0x1c, 0x15, 0xd8, 0x04, 0x15, 0x0e,
             0x15, 0x06, 0x15, 0x06, 0x1c, 0x18, 0x02, b'a', b'b', 0x00, 0x00, 0x00, 0xff,
@@ -86,18 +94,18 @@ mod tests {
         let mut rest = &data[..];
         let header = PageHeader::read(&mut rest).unwrap();
         let expected =
-            PageHeader { stored: 100, unpacked: 1_024, levels: 0, values: 300, shares_beginnings: true };
+            PageHeader { stored: 100, unpacked: 1_024, levels: 0, values: 300, shares_prefixes: true };
         assert_eq!((header, rest), (expected, &[0xff][..]));
         for end in 0..data.len() - 1 {
             assert!(PageHeader::read(&data[..end]).is_err(), "{end}");
         }
-        // The second version: field 8, with 10 bytes of levels.
+        // Data of version 2, in field 8, with 10 bytes of levels.
         let second = [
             0x15, 0x06, 0x15, 0x80, 0x10, 0x15, 0xc8, 0x01, 0x5c, 0x15, 0x0a, 0x15, 0x00, 0x15, 0x0a, 0x15,
             0x00, 0x15, 0x0c, 0x15, 0x08, 0x11, 0x00, 0x00,
         ];
         let expected =
-            PageHeader { stored: 100, unpacked: 1_024, levels: 10, values: 5, shares_beginnings: false };
+            PageHeader { stored: 100, unpacked: 1_024, levels: 10, values: 5, shares_prefixes: false };
         assert_eq!(PageHeader::read(&second[..]).unwrap(), expected);
     }
 

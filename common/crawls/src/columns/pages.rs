@@ -1,5 +1,13 @@
-//! The pages of a row group of a Parquet file, whose decoder takes memory by what they say of themselves. So that is checked
-//! first: the sizes in all headers before the first page is unpacked, and the counts in a page before it is decoded.
+//! Checks the pages of a Parquet row group before the decoder takes memory for them.
+//!
+//! The decoder takes memory for the sizes and counts that pages declare. This module checks the declared
+//! numbers in two steps:
+//!
+//! 1. [`check_headers`] checks the sizes in all page headers of a column before any page is unpacked. If the
+//!    codec of the column does not stop at the declared size, it also unpacks the page in bounded memory to
+//!    measure it.
+//! 2. [`CheckedGroup`] hands the decoder each unpacked page only if the page can contain as many values as it
+//!    declares.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
@@ -19,39 +27,40 @@ use super::page_headers::PageHeader;
 use crate::error::Reason;
 use crate::limits::{Limits, too_large};
 
-/// The most values of a page where memory is taken for all at once.
+/// The maximum number of values for which the decoder takes memory at once.
 const VALUES_MAX: u32 = 1 << 26;
 
-/// How much deflate can expand.
+/// The maximum expansion of deflate: unpacked bytes per stored byte.
 const GZIP_RATIO_MAX: u64 = 1_032;
 
-/// How much LZ4 can expand.
+/// The maximum expansion of LZ4: unpacked bytes per stored byte.
 const LZ4_RATIO_MAX: u64 = 255;
 
-/// Bytes that are read at once for a header; most have fewer.
+/// The size of the read buffer for page headers, in bytes. Most headers are shorter.
 const HEADER_BYTES: usize = 512;
 
-/// Bytes that are read at once of a page that is only measured.
+/// The size of the buffer for a page that is only measured, in bytes.
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// What messages call a page.
+/// How error messages name a page.
 const PAGE: &str = "a page of a Parquet column";
 
-/// What the frame format of LZ4 begins with.
+/// The first bytes of LZ4's frame format.
 const LZ4_FRAME: [u8; 4] = [0x04, 0x22, 0x4d, 0x18];
 
-/// Sizes of the pages of a column, in bytes.
+/// The sizes of the pages of a column, in bytes.
 pub(super) struct PageSizes {
-    /// Of the largest one whose values share their beginnings, each of which can be as long as the page.
-    pub(super) shared: u64,
-    /// Of all of them as they are unpacked, but no less than what is stored.
+    /// The unpacked size of the largest page whose values share prefixes. Each value of such a page can be as
+    /// long as the page. 0 if there is no such page.
+    pub(super) largest_shared: u64,
+    /// The unpacked size of all pages, but at least the stored size of the column.
     pub(super) unpacked: u64,
 }
 
-/// Checks what the headers of the pages of a column say.
+/// Checks the sizes and counts in the headers of all pages of a column.
 ///
 /// # Errors
-/// When a page is larger than the limit or than its column, or is damaged.
+/// If a page is damaged, or is larger than the limit or than its column.
 pub(super) fn check_headers(
     file: &File,
     column: &ColumnChunkMetaData,
@@ -62,7 +71,7 @@ pub(super) fn check_headers(
     let in_column = u64::try_from(column.uncompressed_size()).unwrap_or_default();
     let is_list = column.column_descr().max_rep_level() > 0;
     let mut file = BufReader::with_capacity(HEADER_BYTES, file);
-    let (mut shared, mut values, mut all) = (0, 0_u32, 0_u64);
+    let (mut largest_shared, mut values, mut all) = (0, 0_u32, 0_u64);
     while at < end {
         file.seek(SeekFrom::Start(at)).map_err(Reason::Io)?;
         let mut input = Read::take(&mut file, end - at);
@@ -70,29 +79,31 @@ pub(super) fn check_headers(
         let left = input.limit();
         let (stored, unpacked) = (u64::from(header.stored), u64::from(header.unpacked));
         if stored > left {
-            return Err(Reason::Columns("a page that goes beyond its column".to_owned()));
+            return Err(Reason::Columns("a page extends beyond the end of its column".to_owned()));
         }
         too_large(PAGE, unpacked.max(stored), limits.column_page_bytes_max)?;
         if unpacked > in_column {
-            let why = format!("a page of {unpacked} bytes in a column of {in_column} bytes");
+            let why = format!("a page of {unpacked} bytes is in a column of {in_column} bytes");
             return Err(Reason::Columns(why));
         }
         values = values.saturating_add(header.values);
         all = all.saturating_add(unpacked);
-        if (is_list && values > VALUES_MAX) || (header.shares_beginnings && header.values > VALUES_MAX) {
-            return Err(Reason::Columns(format!("more than {VALUES_MAX} values in a page or a list")));
+        if (is_list && values > VALUES_MAX) || (header.shares_prefixes && header.values > VALUES_MAX) {
+            return Err(Reason::Columns(format!(
+                "a page or a list column has more than {VALUES_MAX} values"
+            )));
         }
-        if header.shares_beginnings {
-            shared = shared.max(unpacked);
+        if header.shares_prefixes {
+            largest_shared = largest_shared.max(unpacked);
         }
         check_codec(&mut file, column.compression(), &header, limits)?;
         at = end - left + stored;
     }
-    Ok(PageSizes { shared, unpacked: all.max(bytes) })
+    Ok(PageSizes { largest_shared, unpacked: all.max(bytes) })
 }
 
-/// Checks that a page unpacks to no more than the limit where its codec does not stop by itself at the size that the header says.
-/// `file` is at the beginning of the page.
+/// Checks that a page unpacks to at most the limit. Only codecs that do not stop at the declared size need
+/// the check. `file` is positioned at the beginning of the page.
 fn check_codec(
     file: impl BufRead,
     codec: Compression,
@@ -110,7 +121,8 @@ fn check_codec(
             skip(&mut page, header.levels)?;
             Box::new(brotli::Decompressor::new(page, BUFFER_BYTES))
         }
-        // The older LZ4 has blocks that say their sizes, or else is of the frame format.
+        // The older LZ4 codec has blocks that declare their sizes, or else frames. The decoder does not bound
+        // frames, so a page that can expand beyond the limit is refused if it has frames.
         Compression::LZ4 if stored.saturating_mul(LZ4_RATIO_MAX) > max => {
             skip(&mut page, header.levels)?;
             let mut begin = Vec::new();
@@ -123,7 +135,8 @@ fn check_codec(
         }
         _ => return Ok(()),
     };
-    // Damage is told by the decoder, which meets it as well.
+    // An error of the codec counts as the end of the page. The decoder will meet the damage again and report
+    // it.
     let bytes = io::copy(&mut (&mut unpacked).take(max + 1), &mut io::sink()).unwrap_or_default();
     too_large(PAGE, bytes, limits.column_page_bytes_max)
 }
@@ -132,11 +145,11 @@ fn skip(page: &mut impl Read, bytes: u32) -> Result<(), Reason> {
     io::copy(&mut page.take(bytes.into()), &mut io::sink()).map(drop).map_err(Reason::Io)
 }
 
-/// A row group, of whose pages the counts are checked before they are decoded.
+/// A row group whose reader checks the counts in each page before the page is decoded.
 pub(super) struct CheckedGroup {
     pub(super) file: Arc<File>,
     pub(super) metadata: Arc<ParquetMetaData>,
-    /// Its number.
+    /// The number of the row group in the file, counted from 0.
     pub(super) group: usize,
 }
 
@@ -167,7 +180,7 @@ impl RowGroups for CheckedGroup {
     }
 }
 
-/// The pages of the only column there is.
+/// An iterator over the page readers of one column, of which there is one.
 struct OneColumn(Option<Box<dyn PageReader>>);
 
 impl Iterator for OneColumn {
@@ -215,30 +228,31 @@ impl Iterator for CheckedPages {
 
 /// Checks the counts for which the decoder takes memory at once.
 fn check_counts(page: &Page, column: &ColumnDescriptor) -> ParquetResult<()> {
-    let most = u64::from(page.num_values());
+    let declared = u64::from(page.num_values());
     let is_possible = match (page, page.encoding()) {
         (Page::DictionaryPage { buf, .. }, _) => {
-            // The least room that a value takes.
-            let least = if column.physical_type() == Type::FIXED_LEN_BYTE_ARRAY { 1 } else { 4 };
-            most.saturating_mul(least) <= buf.len() as u64
+            // The least number of bytes that a value takes.
+            let value_bytes = if column.physical_type() == Type::FIXED_LEN_BYTE_ARRAY { 1 } else { 4 };
+            declared.saturating_mul(value_bytes) <= buf.len() as u64
         }
         (_, Encoding::DELTA_LENGTH_BYTE_ARRAY) => {
-            values(page, column).is_some_and(|data| delta_lengths::measure(data, most).is_some())
+            values(page, column).is_some_and(|data| delta_lengths::measure(data, declared).is_some())
         }
-        // First the lengths of the shared beginnings, then those of the rest.
+        // The lengths of the shared prefixes, then the lengths of the suffixes.
         (_, Encoding::DELTA_BYTE_ARRAY) => values(page, column).is_some_and(|data| {
-            let behind = delta_lengths::measure(data, most).and_then(|(_, bytes)| data.get(bytes..));
-            behind.is_some_and(|behind| delta_lengths::measure(behind, most).is_some())
+            let suffixes = delta_lengths::measure(data, declared).and_then(|(_, bytes)| data.get(bytes..));
+            suffixes.is_some_and(|suffixes| delta_lengths::measure(suffixes, declared).is_some())
         }),
         _ => true,
     };
     if is_possible {
         return Ok(());
     }
-    Err(ParquetError::General("a page that cannot have as many values as it says".to_owned()))
+    Err(ParquetError::General("a page cannot have as many values as it declares".to_owned()))
 }
 
-/// The values of a page, behind what says which of them are null.
+/// The encoded values of a page, after the levels that say which values are null or in lists. `None` if the
+/// page is damaged.
 fn values<'p>(page: &'p Page, column: &ColumnDescriptor) -> Option<&'p [u8]> {
     match page {
         Page::DataPageV2 { buf, def_levels_byte_len, rep_levels_byte_len, .. } => {
@@ -250,12 +264,12 @@ fn values<'p>(page: &'p Page, column: &ColumnDescriptor) -> Option<&'p [u8]> {
             let levels =
                 [(column.max_rep_level(), rep_level_encoding), (column.max_def_level(), def_level_encoding)];
             for (_, encoding) in levels.into_iter().filter(|(max, _)| *max > 0) {
-                // The older encoding of levels is from before the delta encodings.
+                // The older encoding of levels predates the delta encodings, so no writer combines the two.
                 if *encoding != Encoding::RLE {
                     return None;
                 }
-                let (bytes, behind) = rest.split_first_chunk()?;
-                rest = behind.get(usize::try_from(u32::from_le_bytes(*bytes)).ok()?..)?;
+                let (bytes, after) = rest.split_first_chunk()?;
+                rest = after.get(usize::try_from(u32::from_le_bytes(*bytes)).ok()?..)?;
             }
             Some(rest)
         }

@@ -1,4 +1,8 @@
-//! Batches of a Parquet file: one row group after the other, in pieces of bounded size.
+//! Reads a Parquet file in batches of bounded size, one row group after the other.
+//!
+//! The footer and the schema are checked before the decoder sees the file, and the page headers of a row
+//! group before the row group is decoded. Every call of the decoder is guarded against panics. A file whose
+//! row groups contain fewer rows than the file declares is damaged.
 
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
@@ -18,59 +22,64 @@ use super::parquet_schema::check_schema;
 use crate::Limits;
 use crate::error::Reason;
 
-/// The bytes of a batch that are aimed at, by the average row of its row group.
+/// The target size of a batch in bytes. The number of rows follows from the average row of the row group.
 const BATCH_BYTES: u64 = 8 << 20;
 
-/// The rows of a batch at most.
+/// The maximum number of rows of a batch.
 const BATCH_ROWS: u64 = 1_024;
 
-/// The bytes that a batch may have at most where each value can be as long as a page.
+/// The maximum size of a batch in bytes if its values share prefixes, so that each value can be as long as a
+/// page.
 const SHARED_BYTES_MAX: u64 = 256 << 20;
 
-/// The longest description of a file that is read, in bytes. Writers make some kilobytes for each row group.
+/// The longest footer that is read, in bytes. Writers make some kilobytes for each row group.
 const FOOTER_BYTES_MAX: u64 = 256 << 20;
 
-/// The row groups of a file.
+/// An open Parquet file, as an iterator over batches of rows.
 pub(crate) struct ParquetBatches {
     file: Arc<File>,
     limits: Limits,
     metadata: ArrowReaderMetadata,
+    /// The paths of all columns.
     names: Vec<String>,
     mask: ProjectionMask,
-    /// The next row group.
+    /// The number of the next row group, counted from 0.
     next: usize,
     reader: Option<ParquetRecordBatchReader>,
+    /// The size of the file.
     bytes: u64,
     rows_read: u64,
-    /// The rows of the current row group that were not read.
+    /// The number of rows of the current row group that have not been read.
     rows_left: u64,
+    /// The number of rows that the file declares.
     rows: u64,
-    /// The bytes that the pages of all row groups so far unpack to.
+    /// The unpacked size in bytes of the pages of all row groups so far.
     unpacked: u64,
 }
 
 impl ParquetBatches {
-    /// Columns as they are easiest to read.
+    /// Opens a file for reading. Columns of text and bytes are decoded as views.
     pub(super) fn open(file: File, limits: Limits) -> Result<Self, Reason> {
         let mut this = Self::open_as_stored(file, limits)?;
-        let plain = &this.metadata;
-        // Views are of the pages themselves, so that text is not copied, and a value that is repeated by its number takes no room.
-        let viewed =
-            Schema::new(plain.schema().fields().iter().map(|field| viewed(field)).collect::<Fields>());
-        let parsed = Arc::clone(plain.metadata());
-        let options = ArrowReaderOptions::new().with_schema(Arc::new(viewed));
-        if let Ok(viewed) = guarded(|| ArrowReaderMetadata::try_new(parsed, options))? {
-            this.metadata = viewed;
+        let stored = &this.metadata;
+        // A view points into its page. The decoder therefore copies no text, and a value that a dictionary
+        // repeats takes no memory.
+        let with_views =
+            Schema::new(stored.schema().fields().iter().map(|field| with_views(field)).collect::<Fields>());
+        let parsed = Arc::clone(stored.metadata());
+        let options = ArrowReaderOptions::new().with_schema(Arc::new(with_views));
+        if let Ok(with_views) = guarded(|| ArrowReaderMetadata::try_new(parsed, options))? {
+            this.metadata = with_views;
         }
         Ok(this)
     }
 
-    /// Columns of the types that the file says.
+    /// Opens a file for copying. Columns have the types that the file declares.
     pub(crate) fn open_as_stored(mut file: File, limits: Limits) -> Result<Self, Reason> {
         let bytes = check_footer(&mut file)?;
         let options = ArrowReaderOptions::new();
         let metadata = guarded(|| ArrowReaderMetadata::load(&file, options))?.map_err(corrupt)?;
-        check_places(metadata.metadata(), bytes)?;
+        check_column_ranges(metadata.metadata(), bytes)?;
         let names = cells::paths(metadata.schema().fields());
         let rows = metadata.metadata().file_metadata().num_rows();
         let rows = u64::try_from(rows).unwrap_or_default();
@@ -90,17 +99,18 @@ impl ParquetBatches {
         })
     }
 
-    /// Goes to the first row, and has the batches have what is at these paths, or all columns where there are none.
+    /// Goes to the first row and sets which columns the batches contain: the columns at `paths`, or all
+    /// columns if `paths` is `None`.
     pub(super) fn begin(&mut self, paths: Option<&[String]>) -> Result<(), Reason> {
         let schema = self.metadata.parquet_schema();
         let leaves: Vec<_> = schema.columns().iter().map(|column| column.path().string()).collect();
         let is_inside = |leaf: &str, path: &str| {
             leaf.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
         };
-        // Of a list or an object, one leaf shows that it is there.
+        // For a structure or a list, one leaf is enough to detect whether it is present.
         let first = |path: &String| {
             let leaf = leaves.iter().position(|leaf| is_inside(leaf, path));
-            leaf.or_else(|| cells::lists::leaf_at(self.metadata.schema().fields(), path))
+            leaf.or_else(|| cells::lists::first_leaf(self.metadata.schema().fields(), path))
         };
         self.mask = match paths {
             Some(paths) => ProjectionMask::leaves(schema, paths.iter().filter_map(first)),
@@ -110,31 +120,34 @@ impl ParquetBatches {
         Ok(())
     }
 
-    /// What the file says of itself.
+    /// The metadata in the footer of the file.
     pub(crate) fn metadata(&self) -> &ArrowReaderMetadata {
         &self.metadata
     }
 
-    /// The number of the row group that the last batch is of.
+    /// The number of the row group that contains the last batch, counted from 0.
     pub(crate) fn group(&self) -> usize {
         self.next.saturating_sub(1)
     }
 
+    /// The paths of all columns, both top-level columns and columns inside structures.
     pub(super) fn names(&self) -> &[String] {
         &self.names
     }
 
-    /// The number of all rows.
+    /// The number of rows that the file declares.
     pub(super) fn rows(&self) -> u64 {
         self.rows
     }
 
-    /// By the share of rows that were read.
+    /// The approximate number of stored bytes read: the size of the file times the share of rows that were
+    /// read.
     pub(super) fn bytes_read(&self) -> u64 {
         let share = u128::from(self.bytes) * u128::from(self.rows_read.min(self.rows));
         u64::try_from(share / u128::from(self.rows.max(1))).unwrap_or(self.bytes)
     }
 
+    /// The size of the file in bytes.
     pub(super) fn bytes_stored(&self) -> u64 {
         self.bytes
     }
@@ -154,7 +167,7 @@ impl ParquetBatches {
                         self.reader = None;
                         if self.rows_left > 0 {
                             return Some(Err(Reason::Columns(format!(
-                                "{} rows of a row group are missing",
+                                "a row group ends {} rows early",
                                 self.rows_left
                             ))));
                         }
@@ -167,8 +180,9 @@ impl ParquetBatches {
                 let is_first = self.next == groups;
                 self.next = groups + 1;
                 let missing = self.rows.saturating_sub(self.rows_read);
-                return (is_first && missing > 0)
-                    .then(|| Err(Reason::Columns(format!("row groups of {missing} rows are missing"))));
+                return (is_first && missing > 0).then(|| {
+                    Err(Reason::Columns(format!("the row groups lack {missing} of the declared rows")))
+                });
             }
             match self.row_group(self.next) {
                 Ok(reader) => self.reader = Some(reader),
@@ -178,23 +192,24 @@ impl ParquetBatches {
         }
     }
 
+    /// Checks the pages of a row group and opens a reader for it.
     fn row_group(&mut self, group: usize) -> Result<ParquetRecordBatchReader, Reason> {
         let metadata = self.metadata.metadata();
         let described = metadata.row_group(group);
-        let (mut bytes, mut shared) = (0_u64, 0_u64);
+        let (mut bytes, mut largest_shared) = (0_u64, 0_u64);
         for leaf in (0..described.num_columns()).filter(|leaf| self.mask.leaf_included(*leaf)) {
             let column = described.column(leaf);
             bytes = bytes.saturating_add(u64::try_from(column.uncompressed_size()).unwrap_or_default());
             let pages = check_headers(&self.file, column, &self.limits)?;
-            shared = shared.saturating_add(pages.shared);
-            // Row groups may be of the same bytes.
+            largest_shared = largest_shared.saturating_add(pages.largest_shared);
+            // Several row groups may refer to the same stored bytes, so a small file can expand without end.
             self.unpacked = self.unpacked.saturating_add(pages.unpacked);
             self.limits.check_expansion(self.bytes, self.unpacked)?;
         }
         let rows = u64::try_from(described.num_rows()).unwrap_or_default();
         self.rows_left = rows;
         let rows = BATCH_BYTES / (bytes / rows.max(1)).max(1);
-        let rows = rows.min(SHARED_BYTES_MAX / shared.max(1)).clamp(1, BATCH_ROWS);
+        let rows = rows.min(SHARED_BYTES_MAX / largest_shared.max(1)).clamp(1, BATCH_ROWS);
         let rows = usize::try_from(rows).unwrap_or(1);
         let group = CheckedGroup { file: Arc::clone(&self.file), metadata: Arc::clone(metadata), group };
         guarded(|| {
@@ -207,11 +222,11 @@ impl ParquetBatches {
     }
 }
 
-/// The size of the file, whose description has to be of a size and a schema that are plausible.
+/// Checks the footer: the magic number, the length, and the schema. Returns the size of the file in bytes.
 fn check_footer(file: &mut File) -> Result<u64, Reason> {
     let bytes = file.seek(SeekFrom::End(0)).map_err(Reason::Io)?;
     if bytes < 12 {
-        return Err(no_end());
+        return Err(not_parquet_end());
     }
     file.seek(SeekFrom::End(-8)).map_err(Reason::Io)?;
     let mut end = [0; 8];
@@ -219,28 +234,30 @@ fn check_footer(file: &mut File) -> Result<u64, Reason> {
     let [a, b, c, d, magic @ ..] = end;
     match &magic {
         b"PAR1" => {}
-        b"PARE" => return Err(Reason::Columns("the file is encrypted".to_owned())),
-        // Its description is at the end, so nothing can be read.
-        _ => return Err(no_end()),
+        b"PARE" => {
+            return Err(Reason::Columns("the file is encrypted; write it without encryption".to_owned()));
+        }
+        // The footer is at the end, and without the footer no row can be read.
+        _ => return Err(not_parquet_end()),
     }
     let footer = u64::from(u32::from_le_bytes([a, b, c, d]));
     if footer > FOOTER_BYTES_MAX {
         return Err(Reason::TooLarge { what: "a Parquet footer", bytes: footer, max: FOOTER_BYTES_MAX });
     }
-    let at = (bytes - 8).checked_sub(footer).ok_or_else(no_end)?;
+    let at = (bytes - 8).checked_sub(footer).ok_or_else(not_parquet_end)?;
     file.seek(SeekFrom::Start(at)).map_err(Reason::Io)?;
     check_schema(BufReader::new(file.take(footer)))?;
     Ok(bytes)
 }
 
-fn no_end() -> Reason {
-    let reason =
-        "the end of the file is not that of a Parquet file: it is cut off, or followed by other bytes";
+fn not_parquet_end() -> Reason {
+    let reason = "the file does not end like a Parquet file: it is cut off, or other bytes follow; \
+                  download or write it again";
     Reason::Columns(reason.to_owned())
 }
 
-/// Checks that all columns are inside the file, which the decoder takes for granted.
-fn check_places(metadata: &ParquetMetaData, file_bytes: u64) -> Result<(), Reason> {
+/// Checks that all columns are inside the file. The decoder does not check this.
+fn check_column_ranges(metadata: &ParquetMetaData, file_bytes: u64) -> Result<(), Reason> {
     for group in metadata.row_groups() {
         for column in group.columns() {
             let begin = column.dictionary_page_offset().unwrap_or(column.data_page_offset());
@@ -250,22 +267,22 @@ fn check_places(metadata: &ParquetMetaData, file_bytes: u64) -> Result<(), Reaso
                 _ => false,
             };
             if !is_inside || group.num_rows() < 0 {
-                return Err(Reason::Columns("a column that is not inside the file".to_owned()));
+                return Err(Reason::Columns("a column is not inside the file".to_owned()));
             }
         }
     }
     Ok(())
 }
 
-/// A field with views in place of text and bytes.
-fn viewed(field: &Field) -> Field {
+/// The field with views instead of text and bytes, also inside structures.
+fn with_views(field: &Field) -> Field {
     let data_type = match field.data_type() {
         DataType::Utf8 | DataType::LargeUtf8 => DataType::Utf8View,
         DataType::Binary | DataType::LargeBinary => DataType::BinaryView,
         DataType::Dictionary(_, values) if matches!(**values, DataType::Utf8 | DataType::LargeUtf8) => {
             DataType::Utf8View
         }
-        DataType::Struct(fields) => DataType::Struct(fields.iter().map(|field| viewed(field)).collect()),
+        DataType::Struct(fields) => DataType::Struct(fields.iter().map(|field| with_views(field)).collect()),
         other => other.clone(),
     };
     field.clone().with_data_type(data_type)

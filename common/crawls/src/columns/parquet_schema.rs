@@ -1,113 +1,122 @@
-//! The schema of a Parquet file, in the description at its end. It is a list in which each group says how many of the next elements are in it.
-//! The decoder follows these numbers by recursion, and takes memory by them; so they are checked first. It reads known fields as what they
-//! have to be, whatever their type is said to be, so each has to be of its type here: otherwise the two would not read the same.
+//! Checks the schema of a Parquet file, which is part of the footer, before the decoder reads it.
+//!
+//! A schema is a flat list of elements. An element is a column or a group, and each group declares how many
+//! of the elements after it are its children. The decoder follows these numbers by recursion and takes memory
+//! for them. A hostile file could therefore overflow the stack or exhaust the memory. The check bounds the
+//! depth of the nesting and the memory for all paths, and every declared child must be in the list.
+//!
+//! The decoder reads each field that it knows as the type that the format prescribes, whatever type the file
+//! declares. The check refuses a field of another type. Otherwise the check and the decoder would read the
+//! same bytes differently.
 
 use std::io::Read;
 
-use super::compact::{Compact, damaged, kind};
+use super::compact::{CompactReader, damaged, kind};
 use crate::error::Reason;
 use crate::limits::too_large;
 
 /// The deepest nesting of a schema.
 const DEPTH_MAX: usize = 64;
 
-/// The room that the paths of all elements may take, in bytes: each column has one, with the names of all groups around it.
+/// The memory that the paths of all elements may take, in bytes. The path of a column contains the names of
+/// all groups that the column is in.
 const PATHS_BYTES_MAX: usize = 64 << 20;
 
-/// The room that an element takes beside its path, about.
+/// The memory that an element takes in addition to its path, in bytes, approximately.
 const ELEMENT_BYTES: u64 = 256;
 
-/// The deepest nesting in a field that is not looked at.
+/// The deepest nesting in a field that the check skips.
 const SKIPPED_DEPTH_MAX: u32 = 16;
 
-/// What an element says of itself.
+/// The parts of a schema element that the check needs.
 #[derive(Default)]
 struct Element {
     name_bytes: u64,
+    /// The number of children that the element declares. 0 for a column.
     children: u64,
 }
 
-/// A group that is not complete.
-struct Group {
-    /// How many of its children are to come.
+/// A group whose children have not all been read.
+struct OpenGroup {
+    /// The number of children that have not been read.
     left: u64,
-    /// The length of its path.
+    /// The length of the path of the group in bytes.
     path_bytes: u64,
 }
 
-/// Checks the schema in the description of a file.
+/// Checks the schema in a footer.
 ///
 /// # Errors
-/// When it is damaged, nested too deep, or would take too much room.
-pub(super) fn check_schema(description: impl Read) -> Result<(), Reason> {
-    let mut compact = Compact::new(description);
+/// If the schema is damaged, is nested too deep, or would take too much memory.
+pub(super) fn check_schema(footer: impl Read) -> Result<(), Reason> {
+    let mut reader = CompactReader::new(footer);
     let mut number = 0;
-    while let Some((next, kind)) = compact.field(number)? {
+    while let Some((next, kind)) = reader.field(number)? {
         number = next;
         match (number, kind) {
-            // Writers have only the version in front of it.
-            (1, kind::I32) => compact.skip(kind, SKIPPED_DEPTH_MAX)?,
-            // The decoder takes no second one.
-            (2, kind::LIST) => return check_elements(&mut compact),
+            // Writers put only the version before the schema.
+            (1, kind::I32) => reader.skip(kind, SKIPPED_DEPTH_MAX)?,
+            // The decoder ignores a second schema, so the rest of the footer needs no check.
+            (2, kind::LIST) => return check_elements(&mut reader),
             _ => break,
         }
     }
     Err(damaged())
 }
 
-fn check_elements<R: Read>(compact: &mut Compact<R>) -> Result<(), Reason> {
-    let (kind, mut left) = compact.list()?;
+fn check_elements<R: Read>(reader: &mut CompactReader<R>) -> Result<(), Reason> {
+    let (kind, mut left) = reader.list()?;
     if kind != kind::STRUCT || left == 0 {
         return Err(damaged());
     }
-    // How many elements the groups around have to come, which the list has to have.
-    let mut owed = 1_u64;
+    // The number of children that all open groups still need. The list must contain them.
+    let mut needed = 1_u64;
     let mut bytes = 0_u64;
-    let mut around: Vec<Group> = Vec::new();
+    let mut open_groups: Vec<OpenGroup> = Vec::new();
     while left > 0 {
-        if owed == 0 {
+        if needed == 0 {
             return Err(damaged());
         }
-        let element = Element::read(compact)?;
+        let element = Element::read(reader)?;
         left -= 1;
-        owed = (owed - 1).saturating_add(element.children);
-        if owed > left {
+        needed = (needed - 1).saturating_add(element.children);
+        if needed > left {
             return Err(damaged());
         }
-        let outside = around.last().map_or(0, |group| group.path_bytes);
-        let path_bytes = outside.saturating_add(element.name_bytes);
+        let parent_bytes = open_groups.last().map_or(0, |group| group.path_bytes);
+        let path_bytes = parent_bytes.saturating_add(element.name_bytes);
         bytes = bytes.saturating_add(path_bytes).saturating_add(ELEMENT_BYTES);
         too_large("the paths of a Parquet schema", bytes, PATHS_BYTES_MAX)?;
-        if let Some(group) = around.last_mut() {
+        if let Some(group) = open_groups.last_mut() {
             group.left -= 1;
         }
         if element.children > 0 {
-            around.push(Group { left: element.children, path_bytes });
+            open_groups.push(OpenGroup { left: element.children, path_bytes });
         }
-        if around.len() > DEPTH_MAX {
-            return Err(Reason::Columns(format!("a schema that is more than {DEPTH_MAX} deep")));
+        if open_groups.len() > DEPTH_MAX {
+            return Err(Reason::Columns(format!("the schema is nested more than {DEPTH_MAX} deep")));
         }
-        while around.last().is_some_and(|group| group.left == 0) {
-            around.pop();
+        while open_groups.last().is_some_and(|group| group.left == 0) {
+            open_groups.pop();
         }
     }
     Ok(())
 }
 
 impl Element {
-    fn read<R: Read>(compact: &mut Compact<R>) -> Result<Self, Reason> {
+    fn read<R: Read>(reader: &mut CompactReader<R>) -> Result<Self, Reason> {
         let mut element = Self::default();
-        compact.fields(|compact, field, kind| {
+        reader.fields(|reader, field, kind| {
             match (field, kind) {
                 (4, kind::BINARY) => {
-                    element.name_bytes = compact.varint()?;
-                    compact.skip_bytes(element.name_bytes)?;
+                    element.name_bytes = reader.varint()?;
+                    reader.skip_bytes(element.name_bytes)?;
                 }
-                (5, kind::I32) => element.children = compact.number()?.into(),
-                (10, kind::STRUCT) => skip_logical_type(compact)?,
-                (1..=3 | 6..=9, kind::I32) => compact.skip(kind, SKIPPED_DEPTH_MAX)?,
+                (5, kind::I32) => element.children = reader.number()?.into(),
+                (10, kind::STRUCT) => skip_logical_type(reader)?,
+                (1..=3 | 6..=9, kind::I32) => reader.skip(kind, SKIPPED_DEPTH_MAX)?,
                 (1..=10, _) => return Err(damaged()),
-                _ => compact.skip(kind, SKIPPED_DEPTH_MAX)?,
+                _ => reader.skip(kind, SKIPPED_DEPTH_MAX)?,
             }
             Ok(())
         })?;
@@ -115,33 +124,34 @@ impl Element {
     }
 }
 
-/// Goes over what a column means: one structure of several, by its number.
-fn skip_logical_type<R: Read>(compact: &mut Compact<R>) -> Result<(), Reason> {
-    compact.fields(|compact, which, kind| {
+/// Skips the logical type of a column and checks the types of its fields. A logical type is a union: a
+/// structure with one field, whose number says which logical type it is.
+fn skip_logical_type<R: Read>(reader: &mut CompactReader<R>) -> Result<(), Reason> {
+    reader.fields(|reader, logical_type, kind| {
         if kind != kind::STRUCT {
             return Err(damaged());
         }
-        compact.fields(|compact, field, kind| {
-            let is_right = match (which, field) {
-                // The scale and the precision of a decimal number; the algorithm of a geography.
+        reader.fields(|reader, field, kind| {
+            let has_right_type = match (logical_type, field) {
+                // The scale and the precision of a decimal; the algorithm of a geography.
                 (5, 1 | 2) | (18, 2) => kind == kind::I32,
-                // The unit of a time.
+                // The unit of a time or a timestamp.
                 (7 | 8, 2) if kind == kind::STRUCT => {
-                    return compact.fields(|compact, _, kind| match kind {
-                        kind::STRUCT => compact.skip(kind, SKIPPED_DEPTH_MAX),
+                    return reader.fields(|reader, _, kind| match kind {
+                        kind::STRUCT => reader.skip(kind, SKIPPED_DEPTH_MAX),
                         _ => Err(damaged()),
                     });
                 }
                 (7 | 8, 2) => false,
-                // Whether it is of UTC; whether a number has a sign.
+                // Whether a time or a timestamp is in UTC; whether an integer has a sign.
                 (7 | 8, 1) | (10, 2) => matches!(kind, kind::TRUE | kind::FALSE),
-                // The bits of a number; the version of a variant.
+                // The number of bits of an integer; the version of a variant.
                 (10 | 16, 1) => kind == kind::BYTE,
-                // The reference system of a geometry.
+                // The coordinate reference system of a geometry or a geography.
                 (17 | 18, 1) => kind == kind::BINARY,
                 _ => true,
             };
-            if is_right { compact.skip(kind, SKIPPED_DEPTH_MAX) } else { Err(damaged()) }
+            if has_right_type { reader.skip(kind, SKIPPED_DEPTH_MAX) } else { Err(damaged()) }
         })
     })
 }
@@ -150,7 +160,7 @@ fn skip_logical_type<R: Read>(compact: &mut Compact<R>) -> Result<(), Reason> {
 mod tests {
     use super::*;
 
-    /// An element with this name and so many children.
+    /// A schema element with a name and a declared number of children.
     fn element(name: &str, children: u64) -> Vec<u8> {
         let mut bytes = vec![0x48];
         varint(name.len() as u64, &mut bytes);
@@ -171,8 +181,8 @@ mod tests {
         bytes.push(number as u8);
     }
 
-    /// A description with this schema.
-    fn description(elements: &[Vec<u8>]) -> Vec<u8> {
+    /// A footer with a schema of these elements.
+    fn footer(elements: &[Vec<u8>]) -> Vec<u8> {
         let mut bytes = vec![0x15, 0x04, 0x19, 0xfc];
         varint(elements.len() as u64, &mut bytes);
         bytes.extend(elements.concat());
@@ -181,11 +191,11 @@ mod tests {
     }
 
     fn check(elements: &[Vec<u8>]) -> Result<(), Reason> {
-        check_schema(&*description(elements))
+        check_schema(&*footer(elements))
     }
 
     #[test]
-    fn schemas_that_are_complete_are_taken() {
+    fn a_complete_schema_is_accepted() {
         let nested = [element("root", 3), element("a", 0), element("b", 2), element("c", 0), element("d", 1)];
         let mut nested = nested.to_vec();
         nested.extend([element("e", 0), element("f", 0)]);
@@ -198,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_children_are_those_of_the_list() {
+    fn a_schema_whose_numbers_of_children_do_not_match_its_list_is_refused() {
         let cases: [&[Vec<u8>]; 6] = [
             &[],
             &[element("root", 2), element("a", 0)],
@@ -213,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn depth_and_room_are_bounded() {
+    fn the_depth_of_a_schema_and_the_memory_for_its_paths_are_bounded() {
         let deep: Vec<_> = (0..100_000).map(|_| element("g", 1)).chain([element("leaf", 0)]).collect();
         assert!(matches!(check(&deep), Err(Reason::Columns(why)) if why.contains("more than 64 deep")));
         let long = element(&"k".repeat(1 << 20), 10_000);
@@ -223,13 +233,13 @@ mod tests {
     }
 
     #[test]
-    fn a_field_of_another_type_is_refused() {
-        // The number of children as another type, and the name.
+    fn a_field_that_does_not_have_its_prescribed_type_is_refused() {
+        // Numbers of children and a name with wrong types.
         for bad in [
             &[0x48, 1, b'r', 0x16, 2, 0][..],
             &[0x45, 2, 0],
             &[0x48, 1, b'r', 0x58, 1, 2, 0],
-            // The unit of a time that is no structure.
+            // Units of a time that are not structures.
             &[0x48, 1, b'r', 0x6c, 0x8c, 0x11, 0x11, 0, 0, 0],
             &[0x48, 1, b'r', 0x6c, 0x8c, 0x11, 0x1c, 0x11, 0, 0, 0, 0],
         ] {
@@ -237,7 +247,7 @@ mod tests {
         }
         let time = [0x48, 1, b'r', 0x6c, 0x8c, 0x11, 0x1c, 0x1c, 0, 0, 0, 0, 0];
         assert!(check(&[time.to_vec()]).is_ok());
-        // Another field in front of the schema, and none at all.
+        // A footer with another field before the schema, and a footer without a schema.
         assert!(check_schema(&[0x15, 0x04, 0x29, 0x0c, 0][..]).is_err());
         assert!(check_schema(&[0x15, 0x04, 0][..]).is_err());
     }

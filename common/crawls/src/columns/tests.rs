@@ -29,7 +29,7 @@ fn options() -> InputOptions {
     Limits::at(NOW).into()
 }
 
-/// The items of a file with this name and content, each as a line.
+/// Reads a file with this name and content. Returns each item as a line of text.
 fn read(name: &str, content: &[u8], options: &InputOptions) -> Vec<String> {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join(name);
@@ -88,7 +88,7 @@ fn arrow_stream(batches: &[RecordBatch], compression: Option<CompressionType>) -
     writer.into_inner().unwrap()
 }
 
-/// Properties by which all text is in this encoding.
+/// Writer properties that store all columns of text and bytes in this encoding.
 fn encoded(batch: &RecordBatch, encoding: Encoding, version: WriterVersion) -> WriterProperties {
     let mut properties =
         WriterProperties::builder().set_dictionary_enabled(false).set_writer_version(version);
@@ -103,7 +103,7 @@ fn is_text(data_type: &DataType) -> bool {
     is_text(data_type) || matches!(data_type, DataType::Dictionary(_, values) if is_text(values))
 }
 
-/// The batches in all formats, codecs and compressions, with names of files.
+/// The batches in all formats, codecs, encodings and compressions, each with the name of a file.
 fn all_formats(batches: &[RecordBatch]) -> Vec<(String, Vec<u8>)> {
     let codecs = [
         Compression::UNCOMPRESSED,
@@ -149,7 +149,7 @@ fn batch(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
         .unwrap()
 }
 
-/// The form of FineWeb, with metadata in a structure.
+/// Three rows in the schema of FineWeb, which has its metadata in a structure. The ids begin with `from`.
 fn nested(from: i64) -> RecordBatch {
     let urls =
         StringArray::from_iter([0, 1, 2].map(|n| (n != 1).then(|| format!("https://a.org/{}", from + n))));
@@ -179,7 +179,7 @@ fn nested_fields_are_found_in_every_format() {
         [
             "https://a.org/10 1970-01-11T00:00:00Z text text 10".to_owned(),
             format!("{} 1970-01-12T00:00:00Z text text 11", record(11)),
-            // The metadata are null as a whole.
+            // The whole metadata structure of this row is null.
             format!("{} text text 12", record(12)),
             "https://a.org/20 1970-01-21T00:00:00Z text text 20".to_owned(),
             format!("{} 1970-01-22T00:00:00Z text text 21", record(21)),
@@ -189,7 +189,7 @@ fn nested_fields_are_found_in_every_format() {
     for (number, (name, file)) in all_formats(&batches).into_iter().enumerate() {
         assert_eq!(read(&name, &file, &options()), expected(&name), "{number}: {name}");
     }
-    // A field that is named is used whether it is guessed or not.
+    // A field that the user names is used even if it would not be guessed.
     let fields = FieldNames {
         id: Some("metadata.url".to_owned()),
         url: Some("none".to_owned()),
@@ -204,7 +204,7 @@ fn nested_fields_are_found_in_every_format() {
 }
 
 #[test]
-fn values_of_all_types() {
+fn texts_ids_and_dates_of_every_type_are_read() {
     let texts: [(&str, ArrayRef); 6] = [
         ("utf8", Arc::new(StringArray::from(vec![Some("é"), None]))),
         ("large", Arc::new(LargeStringArray::from(vec![Some("é"), None]))),
@@ -231,7 +231,7 @@ fn values_of_all_types() {
 }
 
 #[test]
-fn a_list_is_no_text() {
+fn a_list_is_refused_where_a_text_is_needed() {
     let lists = ListArray::from_iter_primitive::<Int8Type, _, _>([Some([Some(1)])]);
     let batch = batch(vec![("text", Arc::new(lists)), ("id", Arc::new(Int64Array::from(vec![1])))]);
     let fields = FieldNames { text: Some("text".to_owned()), ..FieldNames::default() };
@@ -248,7 +248,8 @@ fn a_list_is_no_text() {
     }
 }
 
-/// A list column in which each row has the rows of `values` up to the next of the offsets.
+/// A column of lists. The list in row `n` consists of the elements of `values` from `offsets[n]` to
+/// `offsets[n + 1]`.
 fn list_of(values: ArrayRef, offsets: &[i32]) -> ArrayRef {
     let field = Arc::new(Field::new("item", values.data_type().clone(), true));
     let offsets = arrow_buffer::OffsetBuffer::new(offsets.to_vec().into());
@@ -310,7 +311,7 @@ fn many_rows_keep_their_order_and_numbers() {
 }
 
 #[test]
-fn files_without_rows_have_none() {
+fn a_file_without_rows_gives_no_items() {
     let empty = nested(0).slice(0, 0);
     for (name, file) in all_formats(&[empty]) {
         assert_eq!(read(&name, &file, &options()), Vec::<String>::new(), "{name}");
@@ -318,7 +319,7 @@ fn files_without_rows_have_none() {
 }
 
 #[test]
-fn damage_is_told_and_never_panics_or_aborts() {
+fn damage_is_reported_and_never_panics_or_aborts() {
     let mut random = 1_u64;
     let mut next = |below: usize| {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -349,20 +350,17 @@ fn damage_is_told_and_never_panics_or_aborts() {
         ("a.arrow", arrow_file(&batches, None)),
     ] {
         let found = read(name, &file[..file.len() - 1], &options());
-        assert!(
-            found.len() == 1 && found[0].contains(": the end of the file is not that of a"),
-            "{name}: {found:?}"
-        );
+        assert!(found.len() == 1 && found[0].contains(": the file does not end like a"), "{name}: {found:?}");
     }
     let stream = arrow_stream(&batches, None);
     let found = read("a.arrow", &stream[..stream.len() - 100], &options());
     assert_eq!(found.last().unwrap(), "bad: Row(4) the data end in the middle of it");
-    assert_eq!(found.len(), 4, "the first batch is read");
+    assert_eq!(found.len(), 4, "the three rows of the first batch are read");
 }
 
 #[test]
-fn repetition_is_bounded() {
-    // A megabyte that is repeated by its number.
+fn the_expansion_of_repeated_values_is_bounded() {
+    // The dictionary stores the megabyte once, and each row stores only its number in the dictionary.
     let text = "word ".repeat(200_000);
     let repeated = StringArray::from_iter_values(std::iter::repeat_n(&text, 300));
     let batch = batch(vec![("text", Arc::new(repeated) as ArrayRef)]);
@@ -386,7 +384,7 @@ fn sizes_that_a_file_declares_are_checked_before_memory_is_taken() {
             assert!(found.len() == 1 && found[0].contains("at most 1000 are taken"), "{found:?}");
         }
     }
-    // An absurd length of a buffer in a compressed batch.
+    // A compressed batch whose buffer declares an absurd size.
     let mut file = arrow_stream(&large, Some(CompressionType::ZSTD));
     let at = memchr::memmem::rfind(&file, &100_000_i64.to_le_bytes()).unwrap();
     file[at..at + 8].copy_from_slice(&(1_i64 << 60).to_le_bytes());
@@ -394,7 +392,7 @@ fn sizes_that_a_file_declares_are_checked_before_memory_is_taken() {
     assert!(found.len() == 1 && found[0].contains("a batch of columns of"), "{found:?}");
 }
 
-/// A number as it is in the headers of Parquet.
+/// Encodes a number like the headers of Parquet.
 fn varint(number: u64) -> Vec<u8> {
     let mut rest = number << 1;
     let mut bytes = Vec::new();
@@ -406,13 +404,13 @@ fn varint(number: u64) -> Vec<u8> {
     bytes
 }
 
-/// Puts a number in the place of another one that takes as many bytes, wherever that is.
-fn lie(file: &mut [u8], (from, to): (u64, u64)) {
+/// Replaces a number by another one of the same encoded length, wherever the file contains it.
+fn replace_number(file: &mut [u8], (from, to): (u64, u64)) {
     let (from, to) = (varint(from), varint(to));
     assert_eq!(from.len(), to.len());
-    let places: Vec<_> = memchr::memmem::find_iter(file, &from).collect();
-    assert!(!places.is_empty());
-    for at in places {
+    let offsets: Vec<_> = memchr::memmem::find_iter(file, &from).collect();
+    assert!(!offsets.is_empty());
+    for at in offsets {
         file[at..at + to.len()].copy_from_slice(&to);
     }
 }
@@ -439,12 +437,13 @@ fn a_page_of_a_column_is_bounded_before_it_is_unpacked() {
             assert!(found.len() == 1 && found[0].contains(why), "{codec}: {found:?}");
         };
         is_refused(&file, &bounded(2_000_003), "of 2000004 bytes; at most 2000003 are taken");
-        // The header of the page lies.
+        // The header of the page declares too large a size.
         let mut damaged = file.clone();
-        lie(&mut damaged, (page, max));
-        is_refused(&damaged, &options(), "a page of 134217727 bytes in a column of");
+        replace_number(&mut damaged, (page, max));
+        is_refused(&damaged, &options(), "a page of 134217727 bytes is in a column of");
         is_refused(&damaged, &bounded(64 << 20), "of 134217727 bytes; at most 67108864 are taken");
-        lie(&mut damaged, (max, 1 << 20));
+        // The header of the page declares too small a size.
+        replace_number(&mut damaged, (max, 1 << 20));
         is_refused(&damaged, &options(), "bad: Row(1)");
         let unbounded = matches!(codec, Compression::GZIP(_) | Compression::BROTLI(_));
         is_refused(&damaged, &bounded(1 << 20), if unbounded { "at most 1048576 are taken" } else { "bad" });
@@ -452,19 +451,20 @@ fn a_page_of_a_column_is_bounded_before_it_is_unpacked() {
 }
 
 #[test]
-fn a_page_has_no_more_values_than_it_says() {
+fn a_page_that_cannot_have_as_many_values_as_it_declares_is_refused() {
     let text = StringArray::from_iter_values((0..300).map(|n| format!("a text with the number {n}")));
     let text = [RecordBatch::try_from_iter([("text", Arc::new(text) as ArrayRef)]).unwrap()];
     for encoding in [Encoding::DELTA_LENGTH_BYTE_ARRAY, Encoding::DELTA_BYTE_ARRAY] {
         for version in [WriterVersion::PARQUET_1_0, WriterVersion::PARQUET_2_0] {
             let mut file = parquet(&text, encoded(&text[0], encoding, version));
             assert_eq!(read("a.parquet", &file, &options()).len(), 300);
-            // The number of lengths, of which the last are those of the texts, or of what they do not share.
+            // The declared number of lengths. The last lengths in the file are those of the texts or of their
+            // suffixes.
             let at = memchr::memmem::rfind(&file, &[0x80, 1, 4, 0xac, 2]).unwrap();
             file[at + 4] = 0x7f;
             let found = read("a.parquet", &file, &options());
             assert!(
-                found.len() == 300 && found[0].contains("cannot have as many values as it says"),
+                found.len() == 300 && found[0].contains("cannot have as many values as it declares"),
                 "{found:?}"
             );
         }
@@ -472,8 +472,8 @@ fn a_page_has_no_more_values_than_it_says() {
 }
 
 #[test]
-fn values_that_share_their_beginnings_are_read_a_few_at_once() {
-    // Each is as long as the page.
+fn values_that_share_prefixes_are_read_in_small_batches() {
+    // Each value is about as long as the whole page.
     let text = "word ".repeat(200_000);
     let repeated = StringArray::from_iter_values((0..300).map(|n| format!("{text}{n}")));
     let batch = batch(vec![("text", Arc::new(repeated) as ArrayRef)]);

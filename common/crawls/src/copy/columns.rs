@@ -16,7 +16,7 @@ use super::columns_out::{ArrowOut, Out, ParquetOut};
 use super::note::{NAMES, Note, SIMILARITY};
 use super::text;
 use super::{CopyError, Fate, Job, Side, Sides};
-use crate::columns::Kind;
+use crate::columns::ColumnFormat;
 use crate::columns::guard::guarded;
 use crate::columns::ipc::{FileBatches, StreamBatches};
 use crate::columns::parquet_file::ParquetBatches;
@@ -36,8 +36,8 @@ pub(super) fn copy<W: Write + Send>(
 ) -> Result<Sides<W>, CopyError> {
     let Source::Columns(rows) = &input.source else { return Err(job.cannot(Reason::Format)) };
     let open = |job: &Job<'_>| File::open(job.path).map_err(|error| job.cannot(Reason::Io(error)));
-    match rows.kind() {
-        Kind::Parquet => {
+    match rows.format() {
+        ColumnFormat::Parquet => {
             let batches = ParquetBatches::open_as_stored(open(job)?, options.limits);
             let mut batches = batches.map_err(|reason| job.cannot(reason))?;
             let schema = schema(batches.metadata().schema(), job)?;
@@ -62,7 +62,7 @@ pub(super) fn copy<W: Write + Send>(
             end(input, damage, job)?;
             outs.try_map(|side, out| out.finish().map_err(|reason| failed(side, reason, job)))
         }
-        Kind::ArrowFile => {
+        ColumnFormat::ArrowFile => {
             let batches = FileBatches::open(open(job)?, options.limits);
             let mut batches = batches.map_err(|reason| job.cannot(reason))?;
             let schema = schema(batches.schema(), job)?;
@@ -74,7 +74,7 @@ pub(super) fn copy<W: Write + Send>(
             split_all(input, (first, || batches.next()), &schema, &mut outs, job)?;
             outs.try_map(|side, out| out.finish().map_err(|reason| failed(side, reason, job)))
         }
-        Kind::ArrowStream => {
+        ColumnFormat::ArrowStream => {
             let open = || StreamBatches::open(Stream::open(job.path, &options.limits)?, options.limits);
             let mut batches = open().map_err(|reason| job.cannot(reason))?;
             let schema = schema(batches.schema(), job)?;

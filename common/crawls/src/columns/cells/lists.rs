@@ -1,4 +1,5 @@
-//! Texts in lists, and in the structures in lists: `messages[].content`.
+//! Paths that lead into lists, such as `messages[].content`: joins the texts of the elements, and finds the
+//! columns that a path needs.
 
 use std::ops::Range;
 
@@ -6,10 +7,13 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, StructArray};
 use arrow_schema::{DataType, Fields};
 
-use super::{find, value};
+use super::{find_column, value};
 use crate::record::{A_LIST, AN_OBJECT, LIST, Value, append, append_in_place_of};
 
-/// Adds the texts at `rest`, which leads from a value into lists and structures, to those before.
+/// Appends the texts at the path `rest`, which leads from a value into lists and structures, to `texts`.
+///
+/// A value that is not a list where the path expects a list is read like a list with this one element. The
+/// path expects a structure in the same way.
 pub(super) fn add_texts(array: &ArrayRef, row: usize, rest: &str, texts: &mut Option<Value<'static>>) {
     if array.is_null(row) {
         return;
@@ -28,14 +32,15 @@ pub(super) fn add_texts(array: &ArrayRef, row: usize, rest: &str, texts: &mut Op
     let Some(structure) = array.as_any().downcast_ref::<StructArray>() else {
         return append_in_place_of(texts, owned(array, row).as_ref(), AN_OBJECT);
     };
-    let mut around = Vec::new();
-    let found = find(structure.fields(), structure.columns(), inside, &mut around);
-    if let Some((column, rest)) = found.filter(|_| !around.iter().any(|around| around.is_null(row))) {
+    let mut parents = Vec::new();
+    let found = find_column(structure.fields(), structure.columns(), inside, &mut parents);
+    if let Some((column, rest)) = found.filter(|_| !parents.iter().any(|parent| parent.is_null(row))) {
         add_texts(&column, row, rest, texts);
     }
 }
 
-/// The elements of a list in a row; none of what is no list.
+/// The elements of the list in a row: the column of all elements, and the range of this list in it. `None` if
+/// the column does not contain lists.
 fn elements(array: &ArrayRef, row: usize) -> Option<(&ArrayRef, Range<usize>)> {
     let range = |begin: i64, end: i64| Some(usize::try_from(begin).ok()?..usize::try_from(end).ok()?);
     let (elements, rows) = match array.data_type() {
@@ -67,8 +72,8 @@ fn elements(array: &ArrayRef, row: usize) -> Option<(&ArrayRef, Range<usize>)> {
     (rows.end <= elements.len()).then_some((elements, rows))
 }
 
-/// The type of the elements of a list.
-pub(super) fn element_of(list: &DataType) -> Option<&DataType> {
+/// The type of the elements of a list type. `None` for other types.
+pub(super) fn element_type(list: &DataType) -> Option<&DataType> {
     match list {
         DataType::List(element)
         | DataType::LargeList(element)
@@ -79,43 +84,44 @@ pub(super) fn element_of(list: &DataType) -> Option<&DataType> {
     }
 }
 
-/// The first leaf at a path with lists, counted through all columns in the order in which Parquet stores them.
-pub(in crate::columns) fn leaf_at(fields: &Fields, path: &str) -> Option<usize> {
+/// The number of the first leaf at a path with lists. A *leaf* is a column without children. Leaves are
+/// counted from 0 through all columns, in the order in which Parquet stores them.
+pub(in crate::columns) fn first_leaf(fields: &Fields, path: &str) -> Option<usize> {
     let mut before = 0;
     for field in fields {
         let rest = path.strip_prefix(field.name().as_str());
         let inside = match (field.name() == path, rest, field.data_type()) {
             (true, ..) => Some(0),
-            (_, Some(rest), of) => leaf_inside(of, rest),
+            (_, Some(rest), data_type) => first_leaf_inside(data_type, rest),
             (_, None, _) => None,
         };
         if let Some(inside) = inside {
             return Some(before + inside);
         }
-        before += leaves(field.data_type());
+        before += count_leaves(field.data_type());
     }
     None
 }
 
-/// The first leaf at what is left of a path in a column of a type.
-fn leaf_inside(of: &DataType, rest: &str) -> Option<usize> {
-    match of {
+/// The number of the first leaf at the rest of a path, counted from the first leaf of a column of this type.
+fn first_leaf_inside(data_type: &DataType, rest: &str) -> Option<usize> {
+    match data_type {
         _ if rest.is_empty() => Some(0),
-        DataType::Struct(inside) => leaf_at(inside, rest.strip_prefix('.')?),
-        of => match (element_of(of), rest.strip_prefix(LIST)) {
-            (Some(element), Some(rest)) => leaf_inside(element, rest),
-            // What is no list is read as if it were in one.
+        DataType::Struct(inside) => first_leaf(inside, rest.strip_prefix('.')?),
+        data_type => match (element_type(data_type), rest.strip_prefix(LIST)) {
+            (Some(element), Some(rest)) => first_leaf_inside(element, rest),
+            // A value that is not a list is read like a list with this one element.
             (None, Some(_)) => Some(0),
             (Some(_), None) | (None, None) => None,
         },
     }
 }
 
-/// How many leaves a column of a type has.
-fn leaves(of: &DataType) -> usize {
-    match of {
-        DataType::Struct(inside) => inside.iter().map(|field| leaves(field.data_type())).sum(),
-        DataType::Map(entries, _) => leaves(entries.data_type()),
-        of => element_of(of).map_or(1, leaves),
+/// The number of leaves of a column of this type.
+fn count_leaves(data_type: &DataType) -> usize {
+    match data_type {
+        DataType::Struct(inside) => inside.iter().map(|field| count_leaves(field.data_type())).sum(),
+        DataType::Map(entries, _) => count_leaves(entries.data_type()),
+        data_type => element_type(data_type).map_or(1, count_leaves),
     }
 }

@@ -1,4 +1,9 @@
-//! Batches of an Arrow file, which has a list of its messages at the end.
+//! Reads the batches of an Arrow file. The footer at its end has the schema and lists the messages of the
+//! file as *blocks*: the offset of a message and the lengths of its head and its body.
+//!
+//! The footer may be damaged or hostile. The reader refuses blocks that are outside the file or have more
+//! bytes together than the file. It reports the file as damaged if messages follow that the footer does not
+//! list.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -9,85 +14,93 @@ use arrow_ipc::reader::read_footer_length;
 use arrow_ipc::{Block, CompressionType, root_as_footer, root_as_message};
 use arrow_schema::SchemaRef;
 
-use super::{CONTINUATION, Decoder, HEAD_BYTES_MAX, MAGIC, PADDING_BYTES_MAX, no_header};
+use super::{CONTINUATION, Decoder, HEAD_BYTES_MAX, MAGIC, PADDING_BYTES_MAX, wrong_head};
 use crate::error::Reason;
 use crate::limits::{Limits, too_large};
 
-/// The messages of an Arrow file.
+/// An open Arrow file, as an iterator over its batches.
 pub(crate) struct FileBatches {
     file: File,
     decoder: Decoder,
+    /// The blocks of the batches, in the order of the file.
     blocks: Vec<Block>,
+    /// The number of the next block, counted from 0.
     next: usize,
+    /// The size of the file.
     bytes: u64,
-    /// The bytes that were decoded for dictionaries.
+    /// The number of bytes that were decoded for the dictionaries.
     decoded: u64,
-    /// Whether there are messages behind those of the list.
-    is_list_short: bool,
+    /// Whether messages follow that the footer does not list.
+    has_unlisted: bool,
 }
 
-/// The most bytes between the last message and the list: a mark of the end, and padding.
-const BEHIND_MESSAGES_MAX: u64 = 8 + PADDING_BYTES_MAX as u64;
+/// The most bytes that may be between the last message and the footer: an end marker and padding.
+const AFTER_MESSAGES_MAX: u64 = 8 + PADDING_BYTES_MAX as u64;
 
 impl FileBatches {
+    /// Reads the footer and all dictionaries of a file.
     pub(crate) fn open(mut file: File, limits: Limits) -> Result<Self, Reason> {
         let bytes = file.seek(SeekFrom::End(0)).map_err(Reason::Io)?;
         if bytes < 10 + MAGIC.len() as u64 {
-            return Err(no_end());
+            return Err(not_arrow_end());
         }
         let mut end = [0; 10];
         file.seek(SeekFrom::End(-10)).map_err(Reason::Io)?;
         file.read_exact(&mut end).map_err(Reason::Io)?;
-        // The list is at the end, so nothing can be read without it.
-        let length = read_footer_length(end).map_err(|_| no_end())?;
-        too_large("a list of messages", length as u64, HEAD_BYTES_MAX)?;
-        let at = bytes.checked_sub(10 + length as u64).ok_or_else(no_end)?;
+        // Without the footer no message can be read.
+        let length = read_footer_length(end).map_err(|_| not_arrow_end())?;
+        too_large("an Arrow footer", length as u64, HEAD_BYTES_MAX)?;
+        let at = bytes.checked_sub(10 + length as u64).ok_or_else(not_arrow_end)?;
         let footer = read_at(&mut file, at, length)?;
         let footer = root_as_footer(&footer).map_err(Reason::columns)?;
-        let schema = footer.schema().ok_or_else(no_header)?;
+        let schema = footer.schema().ok_or_else(wrong_head)?;
         let mut decoder = Decoder::of(schema, limits)?;
         let dictionaries = footer.dictionaries().into_iter().flatten();
-        check_places(dictionaries.chain(footer.recordBatches().into_iter().flatten()), bytes)?;
+        check_blocks(dictionaries.chain(footer.recordBatches().into_iter().flatten()), bytes)?;
         for block in footer.dictionaries().into_iter().flatten() {
-            if take_block(&mut file, &mut decoder, *block, bytes)?.is_some() {
-                return Err(no_header());
+            if decode_block(&mut file, &mut decoder, *block, bytes)?.is_some() {
+                return Err(wrong_head());
             }
         }
         let blocks: Vec<_> = footer.recordBatches().into_iter().flatten().copied().collect();
-        let listed = footer.dictionaries().into_iter().flatten().chain(&blocks).map(end_of).max();
-        let end = listed.map_or_else(|| end_of_schema(&mut file, bytes), Ok)?;
-        let is_list_short = end.saturating_add(BEHIND_MESSAGES_MAX) < at;
+        let last_end = footer.dictionaries().into_iter().flatten().chain(&blocks).map(end_of).max();
+        let end = last_end.map_or_else(|| end_of_schema(&mut file, bytes), Ok)?;
+        let has_unlisted = end.saturating_add(AFTER_MESSAGES_MAX) < at;
         let decoded = decoder.decoded;
-        Ok(Self { file, decoder, blocks, next: 0, bytes, decoded, is_list_short })
+        Ok(Self { file, decoder, blocks, next: 0, bytes, decoded, has_unlisted })
     }
 
-    /// Goes to the first batch, and has the batches have what is at these paths, or all columns where there are none.
+    /// Goes to the first batch and sets which columns the batches contain: the columns at `paths`, or all
+    /// columns if `paths` is `None`.
     pub(crate) fn begin(&mut self, paths: Option<&[String]>) -> Result<(), Reason> {
         self.decoder.project(paths);
         (self.next, self.decoder.decoded) = (0, self.decoded);
         Ok(())
     }
 
-    /// The columns, and what the file says of itself.
+    /// The schema of the file, with its metadata.
     pub(crate) fn schema(&self) -> &SchemaRef {
         &self.decoder.schema
     }
 
-    /// How the last batch was compressed.
+    /// The compression of the last batch that could be decoded.
     pub(crate) fn compression(&self) -> Option<CompressionType> {
         self.decoder.compression
     }
 
+    /// The paths of all columns.
     pub(crate) fn names(&self) -> &[String] {
         &self.decoder.paths
     }
 
+    /// The offset up to which the file has been read.
     pub(crate) fn bytes_read(&self) -> u64 {
         let end =
             self.blocks.get(self.next).map_or(self.bytes, |block| block.offset().try_into().unwrap_or(0));
         end.min(self.bytes)
     }
 
+    /// The size of the file in bytes.
     pub(crate) fn bytes_stored(&self) -> u64 {
         self.bytes
     }
@@ -96,16 +109,16 @@ impl FileBatches {
         let Some(block) = self.blocks.get(self.next).copied() else {
             let is_first = self.next == self.blocks.len();
             self.next = self.blocks.len() + 1;
-            let reason = "the list of messages does not have the last ones";
-            return (is_first && self.is_list_short).then(|| Err(Reason::Columns(reason.to_owned())));
+            let reason = "the footer does not list the last messages of the file";
+            return (is_first && self.has_unlisted).then(|| Err(Reason::Columns(reason.to_owned())));
         };
         self.next += 1;
-        let batch = take_block(&mut self.file, &mut self.decoder, block, self.bytes);
-        Some(batch.and_then(|batch| batch.ok_or_else(no_header)))
+        let batch = decode_block(&mut self.file, &mut self.decoder, block, self.bytes);
+        Some(batch.and_then(|batch| batch.ok_or_else(wrong_head)))
     }
 }
 
-/// The offset behind a message.
+/// The offset of the first byte after a message.
 fn end_of(block: &Block) -> u64 {
     [block.offset(), block.metaDataLength().into(), block.bodyLength()]
         .into_iter()
@@ -113,8 +126,8 @@ fn end_of(block: &Block) -> u64 {
         .fold(0, u64::saturating_add)
 }
 
-/// The offset behind the message that describes the columns, which is the first one. The magic number and zeros, together at most 64 bytes, are
-/// in front of it.
+/// The offset of the first byte after the message of the schema, which is the first message. Before it are
+/// only the magic number and zeros, together at most 64 bytes.
 fn end_of_schema(file: &mut File, file_bytes: u64) -> Result<u64, Reason> {
     let mut at = MAGIC.len().next_multiple_of(8);
     let length = usize::try_from(file_bytes).unwrap_or(usize::MAX).min(PADDING_BYTES_MAX + 8);
@@ -130,14 +143,15 @@ fn end_of_schema(file: &mut File, file_bytes: u64) -> Result<u64, Reason> {
     })
 }
 
-fn no_end() -> Reason {
-    let reason =
-        "the end of the file is not that of an Arrow file: it is cut off, or followed by other bytes";
+fn not_arrow_end() -> Reason {
+    let reason = "the file does not end like an Arrow file: it is cut off, or other bytes follow; \
+                  download or write it again";
     Reason::Columns(reason.to_owned())
 }
 
-/// Checks that messages are not of the same bytes: together they have no more than the file.
-pub(super) fn check_places<'b>(
+/// Checks that the messages of all blocks have no more bytes together than the file. Otherwise several blocks
+/// refer to the same bytes.
+pub(super) fn check_blocks<'b>(
     blocks: impl Iterator<Item = &'b Block>,
     file_bytes: u64,
 ) -> Result<(), Reason> {
@@ -148,11 +162,11 @@ pub(super) fn check_places<'b>(
     if blocks.map(bytes).fold(0, u64::saturating_add) <= file_bytes {
         return Ok(());
     }
-    Err(Reason::Columns("messages that have more bytes than the file".to_owned()))
+    Err(Reason::Columns("the footer lists messages with more bytes than the file".to_owned()))
 }
 
-/// Reads the message that a block of a file is, and takes it.
-fn take_block(
+/// Reads and decodes the message of a block. `None` if the message is a dictionary.
+fn decode_block(
     file: &mut File,
     decoder: &mut Decoder,
     block: Block,
@@ -160,24 +174,24 @@ fn take_block(
 ) -> Result<Option<RecordBatch>, Reason> {
     let (at, head) = (u64::try_from(block.offset()).ok(), usize::try_from(block.metaDataLength()).ok());
     let body = usize::try_from(block.bodyLength()).ok();
-    let (Some(at), Some(head), Some(body)) = (at, head, body) else { return Err(no_header()) };
-    too_large("the description of a batch", head as u64, HEAD_BYTES_MAX)?;
+    let (Some(at), Some(head), Some(body)) = (at, head, body) else { return Err(wrong_head()) };
+    too_large("the head of a batch", head as u64, HEAD_BYTES_MAX)?;
     too_large("a batch of columns", body as u64, decoder.limits.columns_bytes_max)?;
     let length = head + body;
     if at.saturating_add(length as u64) > file_bytes {
         return Err(Reason::Truncated);
     }
     let bytes = Buffer::from_vec(read_at(file, at, length)?);
-    let described = bytes.get(..head).ok_or(Reason::Truncated)?;
-    // The length comes first, in versions since 0.15 behind a mark.
-    let described = described.strip_prefix(&CONTINUATION).unwrap_or(described);
-    let Some((length, described)) = described.split_first_chunk() else { return Err(no_header()) };
+    let head_bytes = bytes.get(..head).ok_or(Reason::Truncated)?;
+    // The head begins with its length. Since version 0.15 the continuation marker is before the length.
+    let head_bytes = head_bytes.strip_prefix(&CONTINUATION).unwrap_or(head_bytes);
+    let Some((length, head_bytes)) = head_bytes.split_first_chunk() else { return Err(wrong_head()) };
     let length = u32::from_le_bytes(*length) as usize;
-    if length == 0 || length > described.len() {
-        return Err(no_header());
+    if length == 0 || length > head_bytes.len() {
+        return Err(wrong_head());
     }
-    let message = root_as_message(described).map_err(Reason::columns)?;
-    decoder.take(message, &bytes.slice(head), file_bytes)
+    let message = root_as_message(head_bytes).map_err(Reason::columns)?;
+    decoder.decode(message, &bytes.slice(head), file_bytes)
 }
 
 fn read_at(file: &mut File, offset: u64, bytes: usize) -> Result<Vec<u8>, Reason> {

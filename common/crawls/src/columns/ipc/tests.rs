@@ -1,7 +1,7 @@
 use arrow_ipc::Block;
 use arrow_schema::{DataType, Field};
 
-use super::file::check_places;
+use super::file::check_blocks;
 use super::*;
 
 fn decoder(names: &[&str]) -> Decoder {
@@ -11,21 +11,21 @@ fn decoder(names: &[&str]) -> Decoder {
 }
 
 #[test]
-fn messages_of_the_same_bytes_are_refused() {
+fn messages_that_share_bytes_are_refused() {
     let blocks = [Block::new(8, 100, 200), Block::new(8, 100, 200)];
-    assert!(check_places(blocks.iter(), 600).is_ok());
-    assert!(check_places(blocks.iter(), 599).is_err());
+    assert!(check_blocks(blocks.iter(), 600).is_ok());
+    assert!(check_blocks(blocks.iter(), 599).is_err());
 }
 
 #[test]
-fn of_columns_of_one_name_the_first_is_read() {
+fn if_several_columns_have_one_name_the_first_is_read() {
     let mut decoder = decoder(&["b", "a", "a", "a.b", "a"]);
     decoder.project(Some(&["a".to_owned(), "a.b".to_owned()]));
     assert_eq!(decoder.projection, [1, 3]);
 }
 
 #[test]
-fn dictionaries_are_bounded_by_what_there_is_of_them() {
+fn the_size_of_the_present_dictionaries_and_the_number_of_their_additions_are_bounded() {
     let mut decoder = decoder(&[]);
     for _ in 0..100 {
         assert_eq!(decoder.check_dictionary(1, 600, false).unwrap(), 0);

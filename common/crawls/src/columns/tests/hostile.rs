@@ -1,11 +1,12 @@
-//! Files that are small and would take much memory or time, or that would end the process.
+//! Tests with small hostile files, which would take much memory or time, or end the process, without the
+//! checks.
 
 use arrow_array::types::Int32Type;
 use arrow_ipc::writer::DictionaryHandling;
 
 use super::*;
 
-/// A Parquet file without rows, with a schema of these elements: names, and numbers of children.
+/// A Parquet file without rows. `elements` are the names and the numbers of children of its schema.
 fn parquet_of_schema(elements: &[(&str, u64)]) -> Vec<u8> {
     let unsigned = |number: u64| {
         let (mut rest, mut bytes) = (number, Vec::new());
@@ -18,7 +19,7 @@ fn parquet_of_schema(elements: &[(&str, u64)]) -> Vec<u8> {
     };
     let mut footer = [&[0x15, 4, 0x19, 0xfc][..], &unsigned(elements.len() as u64)].concat();
     for (name, children) in elements {
-        // A group, or a column of whole numbers, which may be null.
+        // An element without children is a nullable column of integers, any other one is a group.
         if *children == 0 {
             footer.extend([0x15, 2, 0x25, 2]);
         } else {
@@ -38,7 +39,7 @@ fn parquet_of_schema(elements: &[(&str, u64)]) -> Vec<u8> {
 }
 
 #[test]
-fn the_schema_of_a_parquet_file_does_not_end_the_process() {
+fn a_hostile_schema_of_parquet_is_refused_and_does_not_end_the_process() {
     assert_eq!(read("a.parquet", &parquet_of_schema(&[("r", 1), ("text", 0)]), &options()), [""; 0]);
     let mut deep = vec![("g", 1); 200_000];
     deep.push(("text", 0));
@@ -50,7 +51,7 @@ fn the_schema_of_a_parquet_file_does_not_end_the_process() {
 }
 
 #[test]
-fn the_schema_of_arrow_does_not_end_the_process() {
+fn a_deeply_nested_schema_of_arrow_is_refused_and_does_not_end_the_process() {
     let mut deep = DataType::Int64;
     for _ in 0..500 {
         deep = DataType::Struct(vec![Field::new("a", deep, true)].into());
@@ -63,7 +64,7 @@ fn the_schema_of_arrow_does_not_end_the_process() {
 }
 
 #[test]
-fn a_schema_with_all_types_is_taken() {
+fn a_schema_with_unusual_types_is_accepted() {
     let entries = vec![Field::new("keys", DataType::Utf8, false), Field::new("values", DataType::Int8, true)];
     let entries = Field::new("entries", DataType::Struct(entries.into()), false);
     let types = [
@@ -91,7 +92,7 @@ fn a_schema_with_all_types_is_taken() {
 }
 
 #[test]
-fn what_is_decoded_is_charged_before() {
+fn a_batch_is_counted_for_the_limit_on_expansion_before_it_is_decoded() {
     // Each batch has a megabyte of text.
     let text = StringArray::from_iter_values((0..10).map(|n| format!("{n}{}", "word ".repeat(20_000))));
     let batches = vec![batch(vec![("text", Arc::new(text) as ArrayRef)]); 40];
@@ -113,7 +114,7 @@ fn what_is_decoded_is_charged_before() {
             "{name}"
         );
         assert!(last.contains("unpacks to over 5 MiB and 1 times its size"), "{name}: {last}");
-        // Whole batches, and none of which a part would be too much.
+        // Only whole batches are read, and no batch that would exceed the limit.
         assert!(pages.len() % 10 == 0 && pages.len() <= 50, "{name}: {}", pages.len());
     }
 }
@@ -127,7 +128,7 @@ fn stream_of_dictionaries(handling: DictionaryHandling, batches: &[RecordBatch])
 }
 
 #[test]
-fn dictionaries_that_were_replaced_do_not_count() {
+fn replaced_dictionaries_do_not_count_towards_the_limit() {
     let of = |keys: i32, values: StringArray| {
         let keys = arrow_array::Int32Array::from(vec![keys]);
         let text = DictionaryArray::<Int32Type>::try_new(keys, Arc::new(values)).unwrap();
@@ -139,7 +140,7 @@ fn dictionaries_that_were_replaced_do_not_count() {
     let file = stream_of_dictionaries(DictionaryHandling::Resend, &replaced);
     let found = read("a.arrow", &file, &limits);
     assert!(found.len() == 10 && found.iter().all(|line| line.starts_with("record:")), "{}", found.len());
-    // Those that are added to grow.
+    // Dictionaries that are extended do grow.
     let values = |n: i32| StringArray::from_iter_values((0..=n).map(value));
     let added: Vec<_> = (0..10).map(|n| of(n, values(n))).collect();
     let file = stream_of_dictionaries(DictionaryHandling::Delta, &added);

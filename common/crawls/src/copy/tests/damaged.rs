@@ -138,12 +138,12 @@ fn a_file_that_does_not_end_as_its_format_says_so() {
             [[&bytes[..], b"garbage"].concat(), bytes[..bytes.len() - 1].to_vec(), bytes[..9].to_vec()]
         {
             let error = crate::open(&written(&home, name, &damaged), limits()).err().unwrap().to_string();
-            assert!(error.contains(&format!("the end of the file is not that of {kind}")), "{error}");
+            assert!(error.contains(&format!("the file does not end like {kind}")), "{error}");
         }
     }
     for (format, expected) in [
-        (crate::InputFormat::Parquet, "the end of the file is not that of a Parquet file"),
-        (crate::InputFormat::Arrow, "the beginning of the file is not that of an Arrow file or stream"),
+        (crate::InputFormat::Parquet, "the file does not end like a Parquet file"),
+        (crate::InputFormat::Arrow, "the file does not begin like an Arrow file or stream"),
     ] {
         let path = written(&home, "page.jsonl", b"{\"url\": \"http://a.org/\", \"text\": \"x\"}\n");
         let options = InputOptions { format: Some(format), ..limits().into() };
