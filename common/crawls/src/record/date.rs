@@ -1,16 +1,22 @@
-//! Dates as records have them.
+//! Reads the dates of records, which writers store in several forms.
 
 use doppel_model::Timestamp;
 
 use super::row::Value;
 
-/// Numbers below this, which is in 1973, are no dates: they are years, or dates that are written without separators.
+/// The least number that is read as seconds since 1970, which is a moment in 1973. Smaller numbers may be
+/// years, or dates without separators such as 20190425.
 const SECONDS_MIN: f64 = 1e8;
-/// Numbers from this on are milliseconds: as such it is in 1973, as seconds it would be in the year 5138.
+/// The least number that is read as milliseconds since 1970, which is a moment in 1973. As seconds it would
+/// be in the year 5138.
 const MILLIS_MIN: f64 = 1e11;
 
-/// The date that a value stands for: RFC 3339, a date or date-time without a zone, which is taken as UTC, or the seconds or milliseconds since
-/// 1970 as a number. `None` where it is none of these.
+/// The date that a value stands for. `None` if the value is in none of these forms:
+///
+/// - a value of a date type;
+/// - text in the form of RFC 3339;
+/// - text with a date or a date-time without a zone, which is read as UTC;
+/// - a number, or text with a number, of seconds or milliseconds since 1970.
 pub(super) fn date(value: &Value<'_>) -> Option<Timestamp> {
     match value {
         Value::Date(date) => Some(*date),
@@ -41,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dates_in_the_forms_that_records_have() {
+    fn dates_are_read_in_every_supported_form() {
         let text = |text: &'static str| date(&Value::Text(text.into())).map(|date| date.to_string());
         for (given, expected) in [
             ("2023-11-14T22:13:20Z", "2023-11-14T22:13:20Z"),

@@ -1,4 +1,4 @@
-//! What is wrong with the fields of a record. Each fault names its field by the path.
+//! Makes the errors about fields of a record. Each error names the path of the field.
 
 use doppel_model::PageUrl;
 
@@ -6,39 +6,40 @@ use super::fields::Field;
 use super::row::{A_LIST, Value};
 use crate::error::{FieldError, FieldProblem, Reason};
 
-/// The least integers that have no 64-bit form: formats give larger ones as floating-point numbers. With a sign the limit is half of that.
+/// The least integer that does not fit 64 bits without a sign. Readers return larger integers as
+/// floating-point numbers. With a sign the limit is half of this.
 const BEYOND_64_BITS: f64 = 2.0 * (1_u64 << 63) as f64;
 
-/// The fault of the field at `path`.
-pub(super) fn wrong(path: &str, problem: FieldProblem) -> Reason {
+/// The error for a problem of the field at `path`.
+pub(super) fn field_error(path: &str, problem: FieldProblem) -> Reason {
     Reason::Field(FieldError { path: path.to_owned(), problem })
 }
 
-/// The page URL that the field at `path` has.
+/// Parses the value of the field at `path` as a page URL.
 pub(super) fn page_url(path: &str, text: &str) -> Result<PageUrl, Reason> {
-    PageUrl::parse(text).map_err(|error| wrong(path, error.into()))
+    PageUrl::parse(text).map_err(|error| field_error(path, error.into()))
 }
 
-/// The fault of a value of another type.
+/// The error for a value of a wrong type. `has_to_be` describes the type that the field requires.
 pub(super) fn wrong_type(path: &str, value: &Value<'_>, has_to_be: &'static str) -> Reason {
-    wrong(path, FieldProblem::Type { is: value.kind(), has_to_be })
+    field_error(path, FieldProblem::Type { is: value.kind(), has_to_be })
 }
 
-/// What is wrong with a value that has to be text; of a list, how to name what is in it.
-pub(super) fn no_text(field: Field, path: &str, value: &Value<'_>) -> Reason {
+/// The error for a value that is not text. For a list, the error says how to name the texts in the list.
+pub(super) fn not_text(field: Field, path: &str, value: &Value<'_>) -> Reason {
     match (value, field.option()) {
         (Value::Other(A_LIST), Some(option)) => {
-            wrong(path, FieldProblem::List { path: path.to_owned(), option })
+            field_error(path, FieldProblem::List { path: path.to_owned(), option })
         }
         _ => wrong_type(path, value, "text"),
     }
 }
 
-/// The fault of a value that names no record.
-pub(super) fn no_id(path: &str, value: &Value<'_>) -> Reason {
+/// The error for a value that cannot be the id of a record.
+pub(super) fn not_id(path: &str, value: &Value<'_>) -> Reason {
     match value {
         Value::Float(number) if *number >= BEYOND_64_BITS || *number <= -BEYOND_64_BITS / 2.0 => {
-            wrong(path, FieldProblem::LargeId)
+            field_error(path, FieldProblem::LargeId)
         }
         _ => wrong_type(path, value, "text or a whole number"),
     }

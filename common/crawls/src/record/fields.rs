@@ -1,4 +1,9 @@
-//! Which field of a record holds what.
+//! The fields that a record can have for Doppel, the names that the user gives them, and the map from fields
+//! to paths.
+//!
+//! [`Field`] lists what Doppel reads of a record. [`FieldNames`] has the paths that the user sets.
+//! [`FieldMap`] is the result for a file: for each field the paths at which it is read, and where that path
+//! comes from ([`Source`]).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,32 +12,32 @@ use serde::{Deserialize, Serialize};
 
 use super::naming::RepeatedId;
 
-/// What a field of a record can hold.
+/// A field that Doppel reads of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Field {
-    /// Plain text or Markdown.
+    /// The content as plain text or Markdown.
     Text,
-    /// An HTML document, read where there is no text.
+    /// The content as an HTML document. It is read if the record has no text.
     Html,
-    /// What names the record in its file.
+    /// The id, which names the record in its file.
     Id,
-    /// Its URL.
+    /// The URL of the page.
     Url,
-    /// When it was fetched.
+    /// The date on which the page was fetched.
     Date,
-    /// A language tag.
+    /// The language tag of the page.
     Language,
     /// Any measure of popularity.
     Popularity,
-    /// The URL that the record's URL redirects to.
+    /// The URL to which the URL of the page redirects.
     RedirectTo,
-    /// Whether the record's URL is gone.
+    /// Whether the page is gone.
     Dead,
 }
 
 impl Field {
-    /// All of them.
+    /// All fields, in the order of their declaration.
     pub const ALL: [Self; 9] = [
         Self::Text,
         Self::Html,
@@ -45,7 +50,7 @@ impl Field {
         Self::Dead,
     ];
 
-    /// Where it is looked for unless it is named, the first choice first.
+    /// The paths at which the field is looked for if the user does not name it, in order of preference.
     pub(super) fn candidates(self) -> &'static [&'static str] {
         match self {
             Self::Text => &["text", "content", "raw_content"],
@@ -70,7 +75,7 @@ impl Field {
         }
     }
 
-    /// Its name in Doppel's own form of a page; an id has none.
+    /// The name of the field in the page form. `None` for the id, which the page form does not have.
     pub(super) fn in_page_form(self) -> Option<&'static str> {
         match self {
             Self::Id => None,
@@ -80,7 +85,7 @@ impl Field {
         }
     }
 
-    /// The option that names it on the command line; none where it is always guessed.
+    /// The command-line option that names the field. `None` if the field is always guessed.
     #[must_use]
     pub fn option(self) -> Option<&'static str> {
         match self {
@@ -110,48 +115,54 @@ impl fmt::Display for Field {
     }
 }
 
-/// Values of guessed fields that could not be used and were ignored, by field.
+/// For each field, how many unusable values were ignored because the field is guessed.
 pub type Ignored = BTreeMap<Field, u64>;
 
-/// What a user says in the place of a path, for a field that is not to be read although it could be guessed.
+/// The word that a user gives instead of a path to switch a field off. The field is then neither guessed nor
+/// read.
 pub const NO_FIELD: &str = "none";
 
-/// The parts of a text that is in several fields: `title,body`.
-pub(super) fn parts(path: &str) -> impl Iterator<Item = &str> {
+/// Splits the path of a text that is spread over several fields, such as `title,body`, into the paths of
+/// these fields.
+pub(super) fn joined_paths(path: &str) -> impl Iterator<Item = &str> {
     path.split(',').map(str::trim).filter(|part| !part.is_empty())
 }
 
-/// The fields that a user names, as paths with dots; those that are not named are guessed, and those that are [`NO_FIELD`] are not read.
+/// The fields that a user names, as paths with dots. Fields without a name are guessed, and fields that are
+/// [`NO_FIELD`] are not read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FieldNames {
-    /// Where the text is. Where this or `html` is named, the other is not guessed. `title,body` joins several fields, unless a field has this
-    /// name as a whole; `messages[].content` joins the texts in a list.
+    /// The path of the text. If the user names the text or the HTML, the other one is not guessed.
+    ///
+    /// `title,body` joins the texts of several fields, unless a field has this whole name.
+    /// `messages[].content` joins the texts in a list.
     pub text: Option<String>,
-    /// Where the HTML is.
+    /// The path of the HTML document.
     pub html: Option<String>,
-    /// Where the id is.
+    /// The path of the id.
     pub id: Option<String>,
-    /// Where the URL is.
+    /// The path of the URL.
     pub url: Option<String>,
-    /// Where the date is.
+    /// The path of the date.
     pub date: Option<String>,
 }
 
 impl FieldNames {
-    /// The path of a field that is named.
+    /// The path that the user gives for a field. `None` if the user does not name the field or switches it
+    /// off.
     #[must_use]
     pub fn path(&self, field: Field) -> Option<&str> {
-        self.said(field).filter(|path| *path != NO_FIELD)
+        self.setting(field).filter(|path| *path != NO_FIELD)
     }
 
-    /// Whether a field is not to be read.
+    /// Whether the user switches a field off.
     #[must_use]
     pub fn is_off(&self, field: Field) -> bool {
-        self.said(field) == Some(NO_FIELD)
+        self.setting(field) == Some(NO_FIELD)
     }
 
-    /// What is said of a field.
-    fn said(&self, field: Field) -> Option<&str> {
+    /// The user's setting for a field: a path or [`NO_FIELD`].
+    fn setting(&self, field: Field) -> Option<&str> {
         match field {
             Field::Text => self.text.as_deref(),
             Field::Html => self.html.as_deref(),
@@ -162,20 +173,20 @@ impl FieldNames {
         }
     }
 
-    /// Whether none is named.
+    /// Whether the user sets no field.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// The paths at which a field may be.
+    /// The paths at which a field may be, in order of preference.
     pub(super) fn candidates(&self, field: Field) -> Vec<&str> {
         let is_content = matches!(field, Field::Text | Field::Html);
         let names_content = || self.path(Field::Text).is_some() || self.path(Field::Html).is_some();
         match self.path(field) {
-            // A field may have a name with a comma.
+            // The comma may separate several fields, or belong to the name of one field.
             Some(path) if field == Field::Text && path.contains(',') => {
-                std::iter::once(path).chain(parts(path)).collect()
+                std::iter::once(path).chain(joined_paths(path)).collect()
             }
             Some(path) => vec![path],
             None if self.is_off(field) || is_content && names_content() => Vec::new(),
@@ -184,59 +195,60 @@ impl FieldNames {
     }
 }
 
-/// Why a field is taken to be where it is.
+/// The reason why a field is read at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
-    /// The user names it, or the file is in Doppel's own form: a wrong value makes a bad record.
+    /// The user names the path, or the file is in the page form. A wrong value makes a bad record.
     Named,
-    /// It is guessed from the first records: a value that is no date, language or popularity is ignored.
+    /// The path is guessed from the first records. A value that is not a date, a language or a popularity is
+    /// ignored.
     Guessed,
-    /// It is where Doppel's own form has it, and is read so where a record has nothing at the place that was guessed. A field that is named is read
-    /// nowhere else.
+    /// The page form has the field at this path. A record that has nothing at the guessed path is read here.
+    /// A field that the user names has no fallback.
     Fallback,
 }
 
-/// Of the fields that are named, one for which the first records have nothing.
+/// A field that the user names, but for which no sampled record has a value.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Unmet {
-    /// The field.
+    /// The field that the user names.
     pub field: Field,
-    /// The path that was named.
+    /// The path that the user gives.
     pub path: String,
-    /// Whether a record has the path, with a null or nothing in it.
+    /// Whether a sampled record has the path, with a null or an empty value.
     pub is_there: bool,
 }
 
-/// Where each field of a file's records is.
+/// The paths at which the fields of a file's records are read.
 #[derive(Debug, Clone)]
 pub struct FieldMap {
-    /// In the order of the fields; of one field, the first choice first.
+    /// In the order of the fields. The paths of one field are in order of preference.
     fields: Vec<(Field, String, Source)>,
     is_page_form: bool,
-    /// What the user calls the text, where it is in several fields.
+    /// The path that the user gives for a text that is spread over several fields.
     joined: Option<String>,
-    /// The guessed id, where a value repeats.
+    /// The guessed id, if a value of it repeats.
     repeated_id: Option<RepeatedId>,
     unmet: Vec<Unmet>,
-    /// Paths that the first records have, in alphabetical order.
-    seen: Vec<String>,
-    /// Whether there was a first record.
+    /// Paths of the sampled records, in alphabetical order.
+    sampled_paths: Vec<String>,
+    /// Whether the sample has a record.
     is_of_records: bool,
-    /// Of a table whose row of names is a single cell, another separator that the cell has in it.
+    /// Another separator that occurs in the only column name of a table.
     other_separator: Option<char>,
 }
 
 impl FieldMap {
-    /// Doppel's own form of a page, as in `POST /v1/pages`: a record has a URL and exactly one of text, HTML, redirect and
-    /// death.
+    /// The map of a file in the page form, the JSON that `POST /v1/pages` accepts. A record has a URL and
+    /// exactly one of text, HTML, redirect and death.
     #[must_use]
     pub fn page_form() -> Self {
         let field = |field: Field| Some((field, field.in_page_form()?.to_owned(), Source::Named));
         Self { is_page_form: true, ..Self::new(Field::ALL.into_iter().filter_map(field).collect()) }
     }
 
-    /// Any other form.
+    /// The map of a file in any other form.
     pub(super) fn new(fields: Vec<(Field, String, Source)>) -> Self {
         Self {
             fields,
@@ -244,45 +256,46 @@ impl FieldMap {
             joined: None,
             repeated_id: None,
             unmet: Vec::new(),
-            seen: Vec::new(),
+            sampled_paths: Vec::new(),
             is_of_records: false,
             other_separator: None,
         }
     }
 
-    /// The same with a text that is in several fields, and what the user calls it.
-    pub(super) fn joining(self, joined: Option<String>) -> Self {
+    /// Sets the path that the user gives for a text that is spread over several fields.
+    pub(super) fn with_joined_text(self, joined: Option<String>) -> Self {
         Self { joined, ..self }
     }
 
-    /// Whether a text is in several fields.
+    /// Whether the text is spread over several fields.
     pub(super) fn joins_text(&self) -> bool {
         self.joined.is_some()
     }
 
-    /// The same without the guessed id, which is none.
+    /// Removes the guessed id. `repeated` says which value repeats, if that is why.
     pub(super) fn without_id(mut self, repeated: Option<RepeatedId>) -> Self {
         self.fields.retain(|(field, ..)| *field != Field::Id);
         Self { repeated_id: repeated, ..self }
     }
 
-    /// The guessed id, where a value repeats, so that it is none.
+    /// The guessed id that was removed because a value repeats.
     #[must_use]
     pub fn repeated_id(&self) -> Option<&RepeatedId> {
         self.repeated_id.as_ref()
     }
 
-    /// The same with what the first records have and do not have.
-    pub(super) fn with_seen(self, unmet: Vec<Unmet>, seen: Vec<String>) -> Self {
-        Self { unmet, seen, is_of_records: true, ..self }
+    /// Sets the result of the sample: the named fields without a value, and the paths of the records.
+    pub(super) fn with_sample(self, unmet: Vec<Unmet>, sampled_paths: Vec<String>) -> Self {
+        Self { unmet, sampled_paths, is_of_records: true, ..self }
     }
 
-    /// Adds which other separator is in the single column name of a table.
+    /// Sets another separator that occurs in the only column name of a table.
     pub(crate) fn with_other_separator(self, other_separator: Option<char>) -> Self {
         Self { other_separator, ..self }
     }
 
-    /// Which option to give if a table was read with the wrong separator: `pass --separator ';' ...`.
+    /// Advises on the option for another separator, such as `pass --separator ';' ...`. `None` if the table
+    /// was probably read with the right one.
     #[must_use]
     pub fn separator_hint(&self) -> Option<String> {
         let other = match self.other_separator? {
@@ -292,55 +305,57 @@ impl FieldMap {
         Some(format!("pass --separator {other} if that separates the cells"))
     }
 
-    /// Whether the file has a record; where it has none, it says nothing of what fields there are.
+    /// Whether the sample had a record. Without a record, the map says nothing about the fields of the file.
     #[must_use]
     pub fn is_of_records(&self) -> bool {
         self.is_of_records
     }
 
-    /// Of the fields that are named, those for which the first records have nothing.
+    /// The fields that the user names, but for which no sampled record has a value.
     #[must_use]
     pub fn unmet(&self) -> &[Unmet] {
         &self.unmet
     }
 
-    /// The paths that the first records have, those first that are spelt most like `path`.
+    /// The paths of the sampled records, sorted by the similarity of their spelling to `path`, most similar
+    /// first. The distance of two paths is the Damerau-Levenshtein distance of the whole paths, or 1 more than
+    /// the distance of their last names, whichever is smaller.
     #[must_use]
     pub fn alike(&self, path: &str) -> Vec<&str> {
         let last = |path: &str| path.rsplit('.').next().unwrap_or_default().to_lowercase();
-        let wanted = (path.to_lowercase(), last(path));
-        let distance = |seen: &&str| {
-            let whole = strsim::damerau_levenshtein(&wanted.0, &seen.to_lowercase());
-            whole.min(1 + strsim::damerau_levenshtein(&wanted.1, &last(seen)))
+        let (wanted, wanted_last) = (path.to_lowercase(), last(path));
+        let distance = |sampled: &&str| {
+            let whole = strsim::damerau_levenshtein(&wanted, &sampled.to_lowercase());
+            whole.min(1 + strsim::damerau_levenshtein(&wanted_last, &last(sampled)))
         };
-        let mut seen: Vec<&str> = self.seen.iter().map(String::as_str).collect();
-        seen.sort_by_cached_key(distance);
-        seen
+        let mut sampled: Vec<&str> = self.sampled_paths.iter().map(String::as_str).collect();
+        sampled.sort_by_cached_key(distance);
+        sampled
     }
 
-    /// Whether it is Doppel's own form of a page.
+    /// Whether the file is in the page form.
     #[must_use]
     pub fn is_page_form(&self) -> bool {
         self.is_page_form
     }
 
-    /// The fields that are named or guessed, each with its path and why it is that.
+    /// The named and guessed fields, each with its path and the source of the path. Fallbacks are left out. A
+    /// text that is spread over several fields appears once, with the path that the user gives.
     pub fn fields(&self) -> impl Iterator<Item = (Field, &str, Source)> {
         let mut joined = self.joined.as_deref();
         let fields = self.all().filter(|(.., source)| *source != Source::Fallback);
         fields.filter_map(move |(field, path, source)| match field {
-            // Of a text that is in several fields they are told together.
             Field::Text if self.joins_text() => joined.take().map(|joined| (field, joined, source)),
             _ => Some((field, path, source)),
         })
     }
 
-    /// The same with those that are read where a record has nothing there, behind the first choice.
+    /// All paths, fallbacks included, in the order of [`paths`](Self::paths).
     pub(super) fn all(&self) -> impl Iterator<Item = (Field, &str, Source)> {
         self.fields.iter().map(|(field, path, source)| (*field, path.as_str(), *source))
     }
 
-    /// Whether the records of another file are read alike, as far as it is said.
+    /// Whether the `other` map has the same fields, sources and repeated id, so that its message is the same.
     #[must_use]
     pub fn says_the_same(&self, other: &Self) -> bool {
         let repeated = |map: &Self| map.repeated_id.as_ref().map(|repeated| repeated.path.clone());
@@ -349,30 +364,30 @@ impl FieldMap {
             && repeated(self) == repeated(other)
     }
 
-    /// The paths that are read, each as often as there are fields that are read there.
+    /// The paths at which fields are read. A path occurs once for each field that is read there.
     #[must_use]
     pub fn paths(&self) -> Vec<String> {
         self.fields.iter().map(|(_, path, _)| path.clone()).collect()
     }
 
-    /// Where a field that is named or guessed is.
+    /// The path of a field and the source of the path, if the field is named or guessed.
     #[must_use]
     pub fn get(&self, field: Field) -> Option<(&str, Source)> {
         self.fields().find(|(of, ..)| *of == field).map(|(_, path, source)| (path, source))
     }
 }
 
-/// How many fields are told where none has a text.
-const SEEN_TOLD: usize = 8;
+/// The maximum number of paths in the message that no field has a text.
+const SHOWN_PATHS_MAX: usize = 8;
 
-/// In words: `text from content, URL from metadata.url`.
+/// Writes the map in words, such as `text from content, URL from metadata.url`.
 impl fmt::Display for FieldMap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let has_content = self.fields().any(|(field, ..)| matches!(field, Field::Text | Field::Html));
         if !has_content && self.is_of_records {
             f.write_str("no text or HTML found; the first records have ")?;
-            for (at, seen) in self.alike("text").into_iter().take(SEEN_TOLD).enumerate() {
-                write!(f, "{}{seen}", if at > 0 { ", " } else { "" })?;
+            for (at, path) in self.alike("text").into_iter().take(SHOWN_PATHS_MAX).enumerate() {
+                write!(f, "{}{path}", if at > 0 { ", " } else { "" })?;
             }
             f.write_str(" (--text-field names one)")?;
             if let Some(hint) = self.separator_hint() {
@@ -381,8 +396,8 @@ impl fmt::Display for FieldMap {
         }
         for (at, (field, path, source)) in self.fields().enumerate() {
             let separator = if at == 0 && (has_content || !self.is_of_records) { "" } else { ", " };
-            let told = if source == Source::Named && !self.is_page_form { " as named" } else { "" };
-            write!(f, "{separator}{field} from {path}{told}")?;
+            let suffix = if source == Source::Named && !self.is_page_form { " as named" } else { "" };
+            write!(f, "{separator}{field} from {path}{suffix}")?;
         }
         let name = if self.get(Field::Id).is_some() { "id" } else { "row" };
         match (self.get(Field::Url), &self.repeated_id) {

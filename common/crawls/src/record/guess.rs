@@ -1,4 +1,10 @@
-//! Guesses from the first records of a file which field holds what.
+//! Guesses from a sample of a file's records at which path each field is.
+//!
+//! A [`Guess`] sees each sampled record once. For each field it counts the values at a few known paths, and
+//! how many of these values the field can hold. The first path with suitable values in at least half of the
+//! records wins, or else the path with the most suitable values. A file is in the page form if at least half
+//! of the records have its fields and at least half can be read in it. A path that the user names is never
+//! replaced by a guess.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -6,100 +12,106 @@ use std::collections::BTreeSet;
 use doppel_model::PageUrl;
 
 use super::date::date;
-use super::fields::{Field, FieldMap, FieldNames, Source, Unmet, parts};
+use super::fields::{Field, FieldMap, FieldNames, Source, Unmet, joined_paths};
 use super::row::{self, Row, Value};
 use crate::InputOptions;
 use crate::limits::Limits;
 
-/// How many records are looked at, at the beginning of a file ...
+/// The maximum number of records in the sample, which are the first records of the file.
 pub const SAMPLE_RECORDS: usize = 1_000;
-/// ... unless they have more bytes than this. One is looked at in any case.
+/// The size in bytes after which the sample ends early. It has at least one record.
 pub const SAMPLE_BYTES: usize = 32 << 20;
 
-/// The eight fields of Doppel's own form.
-const OWN: [&str; 8] = ["url", "html", "text", "redirect_to", "dead", "fetched_at", "popularity", "language"];
-/// Those of them that hardly any other form has.
-const TELLING: [&str; 3] = ["redirect_to", "dead", "fetched_at"];
+/// The names of all fields of the page form.
+const PAGE_FORM_NAMES: [&str; 8] =
+    ["url", "html", "text", "redirect_to", "dead", "fetched_at", "popularity", "language"];
+/// The names that hardly any other form than the page form has.
+const DISTINCTIVE_NAMES: [&str; 3] = ["redirect_to", "dead", "fetched_at"];
 
-/// How many paths of fields are remembered. Where names are data there is no end of them.
-const SEEN_MAX: usize = 1_000;
+/// The maximum number of sampled paths in memory. Some writers use data as field names, so there can be any
+/// number.
+const SAMPLED_PATHS_MAX: usize = 1_000;
 
-/// What the first records of a file say about its fields.
+/// Collects evidence from the sampled records, and guesses the fields of the file.
 #[derive(Debug)]
 pub struct Guess {
     names: FieldNames,
     limits: Limits,
     candidates: Vec<Candidate>,
-    /// Their paths, each once.
+    /// The paths of the candidates, each once.
     paths: BTreeSet<String>,
-    /// The paths of fields, at most [`SEEN_MAX`].
-    seen: BTreeSet<String>,
-    /// The paths that are named and that no record has so far.
-    unseen: BTreeSet<String>,
-    /// How many records were looked at, how many of these have the fields of Doppel's own form, and how many can be read in it.
+    /// Paths of the fields of the sampled records, at most [`SAMPLED_PATHS_MAX`].
+    sampled_paths: BTreeSet<String>,
+    /// The paths that the user names and that no record has had so far.
+    missing_paths: BTreeSet<String>,
+    /// The number of sampled records.
     records: u64,
-    own: u64,
+    /// The number of records whose fields look like those of the page form.
+    like_page_form: u64,
+    /// The number of records that can be read in the page form.
     pages: u64,
 }
 
+/// A path at which a field may be, with the evidence from the sampled records.
 #[derive(Debug)]
 struct Candidate {
     field: Field,
     path: String,
-    /// How many records have a value there, and how many of these can be what is looked for.
+    /// The number of records with a value at the path.
     values: u64,
-    fitting: u64,
+    /// The number of these values that the field can hold.
+    suitable: u64,
 }
 
 impl Guess {
-    /// Before the first record.
+    /// Creates a guess without any evidence.
     pub fn new(options: &InputOptions) -> Self {
         let InputOptions { limits, ref fields, .. } = *options;
         let candidates = |field| {
             let candidate =
-                move |path: &str| Candidate { field, path: path.to_owned(), values: 0, fitting: 0 };
+                move |path: &str| Candidate { field, path: path.to_owned(), values: 0, suitable: 0 };
             fields.candidates(field).into_iter().map(candidate).collect::<Vec<_>>()
         };
         let candidates: Vec<_> = Field::ALL.into_iter().flat_map(candidates).collect();
         let mut paths: BTreeSet<_> = candidates.iter().map(|candidate| candidate.path.clone()).collect();
-        // Whether a record is a page of Doppel's own form rests on its URL in any case.
+        // A record can only be in the page form if it has a URL.
         paths.insert("url".to_owned());
         let is_named = |candidate: &&Candidate| fields.path(candidate.field).is_some();
-        let unseen = candidates.iter().filter(is_named).map(|candidate| candidate.path.clone());
+        let named = candidates.iter().filter(is_named).map(|candidate| candidate.path.clone());
         Self {
-            unseen: unseen.collect::<BTreeSet<_>>(),
+            missing_paths: named.collect::<BTreeSet<_>>(),
             names: fields.clone(),
             limits,
             candidates,
             paths,
-            seen: BTreeSet::new(),
+            sampled_paths: BTreeSet::new(),
             records: 0,
-            own: 0,
+            like_page_form: 0,
             pages: 0,
         }
     }
 
-    /// The paths that are looked at, each once.
+    /// The paths whose values a sampled row needs to have, each once.
     pub fn paths(&self) -> Vec<String> {
         self.paths.iter().cloned().collect()
     }
 
-    /// Takes note of a record. `is_page` tries to read it in Doppel's own form.
+    /// Takes the evidence of a sampled record. `is_page` tries to read the record in the page form.
     pub fn note<'a>(&mut self, row: &mut impl Row<'a>, is_page: impl FnOnce() -> bool) {
-        let (mut is_own, mut is_telling) = (true, false);
+        let (mut has_page_form_names, mut has_distinctive_name) = (true, false);
         row.names(&mut |name| {
-            is_own &= OWN.contains(&name);
-            is_telling |= TELLING.contains(&name);
-            self.unseen.remove(name);
-            if self.seen.len() < SEEN_MAX && !self.seen.contains(name) {
-                self.seen.insert(name.to_owned());
+            has_page_form_names &= PAGE_FORM_NAMES.contains(&name);
+            has_distinctive_name |= DISTINCTIVE_NAMES.contains(&name);
+            self.missing_paths.remove(name);
+            if self.sampled_paths.len() < SAMPLED_PATHS_MAX && !self.sampled_paths.contains(name) {
+                self.sampled_paths.insert(name.to_owned());
             }
         });
         self.records += 1;
-        if is_own || is_telling {
-            self.own += 1;
+        if has_page_form_names || has_distinctive_name {
+            self.like_page_form += 1;
         }
-        // Where a field is named, the file is read by that.
+        // If the user names a field, the file is not read in the page form.
         self.pages += u64::from(self.names.is_empty() && is_page());
         for path in &self.paths {
             let of_path = |candidate: &&mut Candidate| candidate.path == *path;
@@ -109,55 +121,56 @@ impl Guess {
             let Some(value) = value.filter(|value| !value.is_empty()) else { continue };
             for candidate in candidates {
                 candidate.values += 1;
-                candidate.fitting += u64::from(candidate.field.fits(&value, &self.limits));
+                candidate.suitable += u64::from(candidate.field.can_hold(&value, &self.limits));
             }
         }
     }
 
-    /// Where the fields are.
+    /// Makes the map of the fields from all evidence.
     pub fn finish(self) -> FieldMap {
         let map = if self.names.is_empty() && self.is_page_form() {
             FieldMap::page_form()
         } else {
-            FieldMap::new(self.all_places()).joining(self.joined().map(str::to_owned))
+            FieldMap::new(self.all_fields()).with_joined_text(self.joined().map(str::to_owned))
         };
         if self.records == 0 {
             return map;
         }
         let unmet = self.unmet();
-        map.with_seen(unmet, self.seen.into_iter().collect())
+        map.with_sample(unmet, self.sampled_paths.into_iter().collect())
     }
 
-    fn all_places(&self) -> Vec<(Field, String, Source)> {
-        let mut places: Vec<_> = Field::ALL.into_iter().flat_map(|field| self.places(field)).collect();
+    /// The paths of all fields, as [`FieldMap::new`] takes them.
+    fn all_fields(&self) -> Vec<(Field, String, Source)> {
+        let mut fields: Vec<_> = Field::ALL.into_iter().flat_map(|field| self.paths_of(field)).collect();
         let is_content = |(field, _, source): &(Field, String, Source)| {
             matches!(field, Field::Text | Field::Html) && *source != Source::Fallback
         };
-        if !places.iter().any(is_content) && !self.names.is_off(Field::Text) {
-            // Where the first records have no text, later ones may.
-            places.retain(|(field, ..)| *field != Field::Text);
-            places.insert(0, (Field::Text, "text".to_owned(), Source::Fallback));
+        if !fields.iter().any(is_content) && !self.names.is_off(Field::Text) {
+            // Later records may have a text although the sampled ones have none.
+            fields.retain(|(field, ..)| *field != Field::Text);
+            fields.insert(0, (Field::Text, "text".to_owned(), Source::Fallback));
         }
-        places
+        fields
     }
 
-    /// Where a field is, the first choice first.
-    fn places(&self, field: Field) -> Vec<(Field, String, Source)> {
+    /// The paths of one field, in order of preference.
+    fn paths_of(&self, field: Field) -> Vec<(Field, String, Source)> {
         if let Some(joined) = self.joined().filter(|_| field == Field::Text) {
-            return parts(joined).map(|part| (field, part.to_owned(), Source::Named)).collect();
+            return joined_paths(joined).map(|part| (field, part.to_owned(), Source::Named)).collect();
         }
         if let Some(path) = self.names.path(field) {
             return vec![(field, path.to_owned(), Source::Named)];
         }
         let candidates = || self.candidates.iter().filter(|candidate| candidate.field == field);
         let possible = || candidates().filter(|candidate| candidate.is_possible());
-        let common = possible().find(|candidate| candidate.fitting * 2 >= self.records);
-        // Of several that are as rare, the first.
-        let found = common.or_else(|| possible().min_by_key(|candidate| Reverse(candidate.fitting)));
-        let own = field.in_page_form();
+        let common = possible().find(|candidate| candidate.suitable * 2 >= self.records);
+        // Of several candidates with equally many suitable values, `min_by_key` takes the first.
+        let found = common.or_else(|| possible().min_by_key(|candidate| Reverse(candidate.suitable)));
+        let in_page_form = field.in_page_form();
         let is_fallback = |candidate: &&Candidate| {
-            Some(candidate.path.as_str()) == own
-                && candidate.may_be_possible()
+            Some(candidate.path.as_str()) == in_page_form
+                && candidate.is_not_refuted()
                 && found.is_none_or(|found| found.path != candidate.path)
         };
         let found = found.map(|found| (field, found.path.clone(), Source::Guessed));
@@ -168,16 +181,17 @@ impl Guess {
             .collect()
     }
 
-    /// What the user calls the text, if it is in several fields and no field has this name as a whole.
+    /// The path that the user gives for the text, if it names several fields and no record has a field of
+    /// this whole name.
     fn joined(&self) -> Option<&str> {
         let path = self.names.path(Field::Text)?;
-        (self.unseen.contains(path) && parts(path).nth(1).is_some()).then_some(path)
+        (self.missing_paths.contains(path) && joined_paths(path).nth(1).is_some()).then_some(path)
     }
 
-    /// Of the fields that are named, those for which no record has a value.
+    /// The fields that the user names, but for which no sampled record has a value.
     fn unmet(&self) -> Vec<Unmet> {
         let text = self.names.path(Field::Text);
-        // Of a text with commas the whole name counts, or else its parts.
+        // If the text is joined, the paths of its parts are read. Otherwise only the whole path is read.
         let is_read = |candidate: &Candidate| match (candidate.field, self.joined()) {
             (Field::Text, None) => text == Some(&candidate.path),
             (Field::Text, Some(joined)) => candidate.path != joined,
@@ -187,42 +201,46 @@ impl Guess {
         let unmet = |candidate: &Candidate| Unmet {
             field: candidate.field,
             path: candidate.path.clone(),
-            is_there: !self.unseen.contains(&candidate.path),
+            is_there: !self.missing_paths.contains(&candidate.path),
         };
         self.candidates.iter().filter(is_unmet).map(unmet).collect()
     }
 
-    /// Whether the file is in Doppel's own form: at least half of its records have the fields of that, and at least half can be read in it. So
-    /// a few records with other fields do not change what the file is, nor does a date in another form make all of them bad.
+    /// Whether the file is in the page form: at least half of the records have its fields, and at least half
+    /// can be read in it. A few records with other fields therefore do not change the form of the file. If
+    /// most dates are in another form, the file is not read in the page form, where each of them would make a
+    /// bad record.
     fn is_page_form(&self) -> bool {
-        self.own * 2 >= self.records && self.pages * 2 >= self.records
+        self.like_page_form * 2 >= self.records && self.pages * 2 >= self.records
     }
 }
 
 impl Candidate {
-    /// Whether the field may be here.
+    /// Whether the sampled records show that the field may be at this path.
     fn is_possible(&self) -> bool {
-        self.fitting > 0 && self.may_be_possible()
+        self.suitable > 0 && self.is_not_refuted()
     }
 
-    /// The same where it may have no value in the first records.
-    fn may_be_possible(&self) -> bool {
+    /// Like [`is_possible`](Self::is_possible), but a path without any value in the sample may be possible,
+    /// too.
+    fn is_not_refuted(&self) -> bool {
         match self.field {
-            Field::Url if !self.names_itself() => self.fitting > 0 && self.fitting == self.values,
-            Field::Url | Field::Date => self.fitting * 2 >= self.values,
-            _ => self.fitting > 0 || self.values == 0,
+            Field::Url if !self.is_name_of_urls() => self.suitable > 0 && self.suitable == self.values,
+            Field::Url | Field::Date => self.suitable * 2 >= self.values,
+            _ => self.suitable > 0 || self.values == 0,
         }
     }
 
-    /// Whether its name says that it has URLs, so that it does although some values are none. A source may be anything.
-    fn names_itself(&self) -> bool {
+    /// Whether the name of the path says that its values are URLs, so that a few other values do not refute
+    /// it. A field named `source` can hold anything.
+    fn is_name_of_urls(&self) -> bool {
         self.path != "source"
     }
 }
 
 impl Field {
-    /// Whether a value can be what the field holds.
-    fn fits(self, value: &Value<'_>, limits: &Limits) -> bool {
+    /// Whether the field can hold a value.
+    fn can_hold(self, value: &Value<'_>, limits: &Limits) -> bool {
         match (self, value) {
             (Self::Text | Self::Html, value) => {
                 matches!(value, Value::Text(_) | Value::Broken(_) | Value::Bytes(_))
@@ -238,6 +256,7 @@ impl Field {
     }
 }
 
+/// Whether a URL begins with `http://` or `https://`.
 fn is_web(url: &str) -> bool {
     let begins =
         |scheme: &str| url.get(..scheme.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(scheme));

@@ -1,4 +1,9 @@
-//! A JSON object as a row: one pass over its text, in which only the wanted values are kept.
+//! Reads a JSON object as a [`Row`] in one pass over its text. Only the values at the wanted paths are kept
+//! in memory.
+//!
+//! The parser carries the wanted paths down into the object. At each field it strips the name of the field
+//! from the paths that begin with it, and passes the remaining paths on to the value. A value without
+//! remaining paths is skipped, so its content and depth do not matter.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,28 +16,30 @@ use doppel_protocol::page::{ItemError, ItemReason};
 use super::paths::Paths;
 use super::row::{self, A_LIST, AN_OBJECT, LIST, Row, Value};
 
-/// The deepest object whose fields are named. What is deeper is passed over, however deep it is.
-const NAMES_DEPTH: u32 = 32;
-/// The elements of a list whose fields are named.
-const NAMED_ELEMENTS: usize = 4;
+/// The depth below which the paths of fields are not collected.
+const NAMES_DEPTH_MAX: u32 = 32;
+/// The number of elements of a list whose fields have their paths collected.
+const NAMED_ELEMENTS_MAX: usize = 4;
 
 /// The wanted values of one JSON object.
 pub struct JsonRow<'w, 'l> {
     wanted: &'w [String],
+    /// The value of each wanted path, in the order of `wanted`.
     values: Vec<Option<Value<'l>>>,
-    names: Names,
+    names: PathCollector,
 }
 
 impl<'w, 'l> JsonRow<'w, 'l> {
-    /// Reads the values at the paths `wanted` from a text that is one JSON object; a path that is wanted twice can be taken twice. The paths of its
-    /// fields are kept `with_names`, as far as there is room.
+    /// Reads the values at the paths `wanted` from a text that is one JSON object. A path that occurs twice
+    /// in `wanted` can be taken twice. If `with_names`, also collects the paths of the fields, up to a limit.
     ///
     /// # Errors
-    /// When it is no JSON object, or has a wanted field twice.
+    /// If the text is not a JSON object, or has a wanted field twice.
     pub fn parse(json: &'l [u8], wanted: &'w [String], with_names: bool) -> Result<Self, ItemError> {
-        let mut row = Self { wanted, values: wanted.iter().map(|_| None).collect(), names: Names::default() };
+        let names = PathCollector::default();
+        let mut row = Self { wanted, values: wanted.iter().map(|_| None).collect(), names };
         let paths: Vec<(usize, &str)> = wanted.iter().map(String::as_str).enumerate().collect();
-        let object = Object {
+        let object = ObjectVisitor {
             paths: &paths,
             values: &mut row.values,
             names: with_names.then_some(&mut row.names),
@@ -46,11 +53,12 @@ impl<'w, 'l> JsonRow<'w, 'l> {
         }
     }
 
-    /// Marks the texts that the same row has otherwise `without` its lone surrogates.
-    pub(super) fn mark_broken(&mut self, without: &JsonRow<'_, '_>) {
-        for (value, without) in self.values.iter_mut().zip(&without.values) {
+    /// Marks the texts that had lone surrogates as [`Value::Broken`]. `stripped` is the same row without its
+    /// lone surrogates, so exactly these texts differ between the two rows.
+    pub(super) fn mark_broken(&mut self, stripped: &JsonRow<'_, '_>) {
+        for (value, stripped) in self.values.iter_mut().zip(&stripped.values) {
             let Some(Value::Text(text)) = value else { continue };
-            if !matches!(without, Some(Value::Text(without)) if without == text) {
+            if !matches!(stripped, Some(Value::Text(stripped)) if stripped == text) {
                 *value = Some(Value::Broken(mem::take(text).into_owned()));
             }
         }
@@ -68,28 +76,29 @@ impl<'l> Row<'l> for JsonRow<'_, 'l> {
     }
 }
 
-/// The paths of fields, in one object after the other.
+/// Collects the paths of the fields while an object is parsed.
 #[derive(Default)]
-struct Names {
+struct PathCollector {
     paths: Paths,
-    /// The path of the object that is read, with a dot at the end.
-    before: String,
+    /// The path of the object that is being parsed, with a dot at the end. Empty for the outermost object.
+    prefix: String,
 }
 
-/// What is left of wanted paths, each with the place of its value.
-type Rests<'p> = [(usize, &'p str)];
+/// The remaining parts of wanted paths, each with the index of its value in [`JsonRow::values`].
+type RemainingPaths<'p> = [(usize, &'p str)];
 
-/// An object on the way to wanted values.
-struct Object<'p, 'v, 'l> {
-    paths: &'p Rests<'p>,
+/// Parses an object that may contain wanted values.
+struct ObjectVisitor<'p, 'v, 'l> {
+    paths: &'p RemainingPaths<'p>,
     values: &'v mut [Option<Value<'l>>],
-    names: Option<&'v mut Names>,
-    /// Whether it is in a list, so that its texts are added to those of the elements before.
+    names: Option<&'v mut PathCollector>,
+    /// Whether the object is inside a list. Its texts are then appended to the texts of the elements before
+    /// it.
     is_element: bool,
     depth: u32,
 }
 
-impl<'l> Visitor<'l> for Object<'_, '_, 'l> {
+impl<'l> Visitor<'l> for ObjectVisitor<'_, '_, 'l> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -97,12 +106,13 @@ impl<'l> Visitor<'l> for Object<'_, '_, 'l> {
     }
 
     fn visit_map<A: MapAccess<'l>>(mut self, mut map: A) -> Result<(), A::Error> {
-        while let Some(Name(name)) = map.next_key()? {
-            let mut leaves = Vec::new();
+        while let Some(JsonKey(name)) = map.next_key()? {
+            // The wanted paths that end here, that lead into an object, and that lead into a list.
+            let mut ends = Vec::new();
             let (mut deeper, mut lists) = (Vec::new(), Vec::new());
             for (at, path) in self.paths {
                 match path.strip_prefix(&*name) {
-                    Some("") => leaves.push(*at),
+                    Some("") => ends.push(*at),
                     Some(rest) => {
                         deeper.extend(rest.strip_prefix('.').map(|rest| (*at, rest)));
                         lists.extend(rest.strip_prefix(LIST).map(|rest| (*at, rest)));
@@ -110,16 +120,16 @@ impl<'l> Visitor<'l> for Object<'_, '_, 'l> {
                     None => {}
                 }
             }
-            let is_wanted = !leaves.is_empty() || !deeper.is_empty() || !lists.is_empty();
-            if !is_wanted && (self.names.is_none() || self.depth >= NAMES_DEPTH) {
+            let is_wanted = !ends.is_empty() || !deeper.is_empty() || !lists.is_empty();
+            if !is_wanted && (self.names.is_none() || self.depth >= NAMES_DEPTH_MAX) {
                 if let Some(names) = self.names.as_deref_mut() {
-                    names.paths.note(&names.before, &name);
+                    names.paths.note(&names.prefix, &name);
                 }
                 map.next_value::<IgnoredAny>()?;
                 continue;
             }
-            let before = self.names.as_deref_mut().map(|names| names.enter(&name, !leaves.is_empty()));
-            let value = map.next_value_seed(Wanted {
+            let outer_length = self.names.as_deref_mut().map(|names| names.enter(&name, !ends.is_empty()));
+            let value = map.next_value_seed(ValueSeed {
                 paths: &deeper,
                 lists: &lists,
                 values: self.values,
@@ -127,15 +137,15 @@ impl<'l> Visitor<'l> for Object<'_, '_, 'l> {
                 is_element: self.is_element,
                 depth: self.depth + 1,
             })?;
-            if let (Some(names), Some(before)) = (&mut self.names, before) {
-                names.before.truncate(before);
+            if let (Some(names), Some(outer_length)) = (&mut self.names, outer_length) {
+                names.prefix.truncate(outer_length);
             }
             for (at, _) in &lists {
                 row::append_in_place_of(&mut self.values[*at], value.as_ref(), A_LIST);
             }
             if self.is_element {
-                leaves.iter().for_each(|at| row::append(&mut self.values[*at], value.clone()));
-            } else if let [first, others @ ..] = &*leaves {
+                ends.iter().for_each(|at| row::append(&mut self.values[*at], value.clone()));
+            } else if let [first, others @ ..] = &*ends {
                 if self.values[*first].is_some() {
                     return Err(de::Error::custom(format_args!("{name:?} is given twice")));
                 }
@@ -147,45 +157,48 @@ impl<'l> Visitor<'l> for Object<'_, '_, 'l> {
     }
 }
 
-impl Names {
-    /// Notes a field, in which others may be. Returns the length of the path before.
+impl PathCollector {
+    /// Adds the path of a field, even beyond the limit if the path is wanted, and makes it the prefix of the
+    /// fields inside it. Returns the length of the prefix before, to which the caller truncates it
+    /// afterwards.
     fn enter(&mut self, name: &str, is_wanted: bool) -> usize {
-        let before = self.before.len();
+        let outer_length = self.prefix.len();
         if is_wanted {
-            self.paths.keep(format!("{}{name}", self.before));
+            self.paths.push(format!("{}{name}", self.prefix));
         } else {
-            self.paths.note(&self.before, name);
+            self.paths.note(&self.prefix, name);
         }
-        self.before.push_str(name);
-        self.before.push('.');
-        before
+        self.prefix.push_str(name);
+        self.prefix.push('.');
+        outer_length
     }
 
-    /// Goes from a field that is a list to its elements.
+    /// Extends the prefix by the brackets of a list, for the fields inside its elements.
     fn enter_list(&mut self) {
-        self.before.pop();
-        self.before.push_str(LIST);
-        self.before.push('.');
+        self.prefix.pop();
+        self.prefix.push_str(LIST);
+        self.prefix.push('.');
     }
 
-    /// Notes the elements of a list as texts.
+    /// Adds the path of the elements of a list, because they are texts.
     fn note_texts(&mut self) {
-        self.paths.note("", self.before.trim_end_matches('.'));
+        self.paths.note("", self.prefix.trim_end_matches('.'));
     }
 }
 
-/// A value that is wanted, or has wanted values in it.
-struct Wanted<'p, 'v, 'l> {
-    paths: &'p Rests<'p>,
-    /// What is left of the paths behind the brackets of a list.
-    lists: &'p Rests<'p>,
+/// Parses a value that is wanted or may contain wanted values, or whose fields have their paths collected.
+struct ValueSeed<'p, 'v, 'l> {
+    /// The remaining paths if the value is an object.
+    paths: &'p RemainingPaths<'p>,
+    /// The remaining paths after the brackets if the value is a list.
+    lists: &'p RemainingPaths<'p>,
     values: &'v mut [Option<Value<'l>>],
-    names: Option<&'v mut Names>,
+    names: Option<&'v mut PathCollector>,
     is_element: bool,
     depth: u32,
 }
 
-impl<'l> DeserializeSeed<'l> for Wanted<'_, '_, 'l> {
+impl<'l> DeserializeSeed<'l> for ValueSeed<'_, '_, 'l> {
     type Value = Option<Value<'l>>;
 
     fn deserialize<D: de::Deserializer<'l>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
@@ -193,7 +206,7 @@ impl<'l> DeserializeSeed<'l> for Wanted<'_, '_, 'l> {
     }
 }
 
-impl<'l> Visitor<'l> for Wanted<'_, '_, 'l> {
+impl<'l> Visitor<'l> for ValueSeed<'_, '_, 'l> {
     type Value = Option<Value<'l>>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -239,7 +252,7 @@ impl<'l> Visitor<'l> for Wanted<'_, '_, 'l> {
                 paths.push((*at, rest));
             }
         }
-        if self.depth < NAMES_DEPTH
+        if self.depth < NAMES_DEPTH_MAX
             && let Some(names) = self.names.as_deref_mut()
         {
             names.enter_list();
@@ -248,8 +261,8 @@ impl<'l> Visitor<'l> for Wanted<'_, '_, 'l> {
         }
         let mut read = 0;
         while !self.lists.is_empty() || self.names.is_some() {
-            let before = self.names.as_deref().map(|names| names.before.len());
-            let element = list.next_element_seed(Wanted {
+            let outer_length = self.names.as_deref().map(|names| names.prefix.len());
+            let element = list.next_element_seed(ValueSeed {
                 paths: &paths,
                 lists: &lists,
                 values: self.values,
@@ -259,19 +272,19 @@ impl<'l> Visitor<'l> for Wanted<'_, '_, 'l> {
             })?;
             let Some(value) = element else { return Ok(Some(Value::Other(A_LIST))) };
             texts.iter().for_each(|at| row::append(&mut self.values[*at], value.clone()));
-            // A text may stand in the place of a list or an object.
+            // A text instead of a list or an object is appended as if it were inside one.
             for (rests, kind) in [(&lists, A_LIST), (&paths, AN_OBJECT)] {
                 for (at, _) in rests {
                     row::append_in_place_of(&mut self.values[*at], value.as_ref(), kind);
                 }
             }
             read += 1;
-            if let (Some(names), Some(before)) = (self.names.as_deref_mut(), before) {
-                names.before.truncate(before);
+            if let (Some(names), Some(outer_length)) = (self.names.as_deref_mut(), outer_length) {
+                names.prefix.truncate(outer_length);
                 if matches!(value, Some(Value::Text(_))) {
                     names.note_texts();
                 }
-                if read >= NAMED_ELEMENTS {
+                if read >= NAMED_ELEMENTS_MAX {
                     self.names = None;
                 }
             }
@@ -282,32 +295,33 @@ impl<'l> Visitor<'l> for Wanted<'_, '_, 'l> {
 
     fn visit_map<A: MapAccess<'l>>(self, map: A) -> Result<Self::Value, A::Error> {
         let Self { paths, values, names, is_element, depth, .. } = self;
-        Object { paths, values, names, is_element, depth }.visit_map(map)?;
+        ObjectVisitor { paths, values, names, is_element, depth }.visit_map(map)?;
         Ok(Some(Value::Other(AN_OBJECT)))
     }
 }
-/// The name of a field, which is borrowed where it has no escapes.
-struct Name<'l>(Cow<'l, str>);
 
-impl<'l> de::Deserialize<'l> for Name<'l> {
+/// The name of a field. It is borrowed unless it contains escapes.
+struct JsonKey<'l>(Cow<'l, str>);
+
+impl<'l> de::Deserialize<'l> for JsonKey<'l> {
     fn deserialize<D: de::Deserializer<'l>>(deserializer: D) -> Result<Self, D::Error> {
-        struct NameVisitor;
-        impl<'l> Visitor<'l> for NameVisitor {
-            type Value = Name<'l>;
+        struct KeyVisitor;
+        impl<'l> Visitor<'l> for KeyVisitor {
+            type Value = JsonKey<'l>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("the name of a field")
             }
 
-            fn visit_borrowed_str<E>(self, name: &'l str) -> Result<Name<'l>, E> {
-                Ok(Name(Cow::Borrowed(name)))
+            fn visit_borrowed_str<E>(self, name: &'l str) -> Result<JsonKey<'l>, E> {
+                Ok(JsonKey(Cow::Borrowed(name)))
             }
 
-            fn visit_str<E>(self, name: &str) -> Result<Name<'l>, E> {
-                Ok(Name(Cow::Owned(name.to_owned())))
+            fn visit_str<E>(self, name: &str) -> Result<JsonKey<'l>, E> {
+                Ok(JsonKey(Cow::Owned(name.to_owned())))
             }
         }
-        deserializer.deserialize_str(NameVisitor)
+        deserializer.deserialize_str(KeyVisitor)
     }
 }
 

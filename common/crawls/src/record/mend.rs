@@ -1,103 +1,107 @@
-//! Mends a line of JSON that has what writers of JSON put there and strict JSON does not have, so that a value that nobody reads costs no record.
+//! Mends a line of JSON with common deviations from the standard. Without the mending, such a value would
+//! make a bad record even if no field is read from it.
 //!
-//! | the line has | it is read as |
+//! | a line with | is mended to |
 //! |---|---|
 //! | `NaN` | null |
-//! | `Infinity`, or a number that is too large for 64 bits of floating point | a number that is no date, popularity or id |
+//! | `Infinity`, or a number that is too large for a 64-bit floating-point number | a number that is not a date, a popularity or an id |
 //! | a lone surrogate, as `\ud800` or as its three bytes | U+FFFD |
 //!
-//! Only a line that strict JSON refuses comes here, so others cost nothing. Brackets, commas and quotes stay as they are: who reads the mended line
-//! checks these.
+//! Callers mend only a line that the strict parser refuses, so correct lines cost nothing. Brackets, commas
+//! and quotes stay as they are, and the parser of the mended line checks them.
 
 use doppel_protocol::page::ItemError;
 
 use super::json::JsonRow;
 
-/// What stands for a number that is too large: negative, and far from every date.
+/// The number that replaces numbers which are too large. It is negative, so it is not a popularity, and it is
+/// far from every date.
 const TOO_LARGE: &[u8] = b"-1e308";
 
-/// A line that was mended.
+/// A line of JSON that was mended.
 #[derive(Debug)]
 pub(crate) struct Mended {
-    /// The line, with U+FFFD for each lone surrogate.
+    /// The mended line, with U+FFFD for each lone surrogate.
     json: Vec<u8>,
-    /// The line without its lone surrogates, if there are any: the values that differ are those that had them.
-    without: Option<Vec<u8>>,
+    /// The mended line without its lone surrogates. `None` if it has none. The values that differ between the
+    /// two lines are the values with lone surrogates.
+    without_surrogates: Option<Vec<u8>>,
 }
 
 impl Mended {
-    /// Mends a line; `None` where there is nothing to mend.
+    /// Mends a line. `None` if the line has nothing that can be mended.
     pub(crate) fn of(json: &[u8]) -> Option<Self> {
-        let Rewritten { json: mended, surrogates, numbers } = rewrite(json, b"\\ufffd");
-        let without = (surrogates > 0).then(|| rewrite(json, b"").json);
-        (surrogates + numbers > 0).then_some(Self { json: mended, without })
+        let RewrittenLine { json: mended, surrogates, numbers } = rewrite(json, b"\\ufffd");
+        let without_surrogates = (surrogates > 0).then(|| rewrite(json, b"").json);
+        (surrogates + numbers > 0).then_some(Self { json: mended, without_surrogates })
     }
 
-    /// The mended line.
+    /// The mended line, with U+FFFD for each lone surrogate.
     pub(crate) fn json(&self) -> &[u8] {
         &self.json
     }
 
-    /// The line without its lone surrogates, if it has any.
+    /// The mended line without its lone surrogates. `None` if it has none.
     pub(crate) fn without_surrogates(&self) -> Option<&[u8]> {
-        self.without.as_deref()
+        self.without_surrogates.as_deref()
     }
 
-    /// The wanted values of the mended line; those that had lone surrogates are [`Broken`](super::Value::Broken).
+    /// Parses the mended line. Texts with lone surrogates become [`Broken`](super::Value::Broken).
     ///
     /// # Errors
-    /// Those of [`JsonRow::parse`].
+    /// The errors of [`JsonRow::parse`].
     pub(crate) fn row<'w, 'l>(
         &'l self,
         wanted: &'w [String],
         with_names: bool,
     ) -> Result<JsonRow<'w, 'l>, ItemError> {
         let mut row = JsonRow::parse(&self.json, wanted, with_names)?;
-        if let Some(without) = &self.without {
-            row.mark_broken(&JsonRow::parse(without, wanted, false)?);
+        if let Some(without_surrogates) = &self.without_surrogates {
+            row.mark_broken(&JsonRow::parse(without_surrogates, wanted, false)?);
         }
         Ok(row)
     }
 }
 
-/// A line with other values in the place of what strict JSON does not have.
-struct Rewritten {
+/// A copy of a line in which everything outside strict JSON is replaced.
+struct RewrittenLine {
     json: Vec<u8>,
-    /// How many lone surrogates it had.
+    /// The number of lone surrogates that were replaced.
     surrogates: usize,
-    /// How many numbers strict JSON does not have.
+    /// The number of words and numbers that were replaced.
     numbers: usize,
 }
 
-fn rewrite(json: &[u8], surrogate: &[u8]) -> Rewritten {
-    let mut out = Rewritten { json: Vec::with_capacity(json.len() + 16), surrogates: 0, numbers: 0 };
+/// Copies a line. Replaces each lone surrogate by `surrogate`, and the words and numbers that strict JSON
+/// refuses.
+fn rewrite(json: &[u8], surrogate: &[u8]) -> RewrittenLine {
+    let mut out = RewrittenLine { json: Vec::with_capacity(json.len() + 16), surrogates: 0, numbers: 0 };
     let mut at = 0;
     while let Some(byte) = json.get(at) {
         let begin = at;
         at = match byte {
             b'"' => {
-                out.string(json, at, surrogate);
-                // The string is copied by then.
+                out.copy_string(json, at, surrogate);
                 at = end_of_string(json, at);
                 continue;
             }
-            byte if is_of_word(*byte) => {
+            byte if is_word_byte(*byte) => {
                 let rest = &json[at..];
-                at + rest.iter().position(|byte| !is_of_word(*byte)).unwrap_or(rest.len())
+                at + rest.iter().position(|byte| !is_word_byte(*byte)).unwrap_or(rest.len())
             }
             _ => at + 1,
         };
-        out.word(&json[begin..at]);
+        out.copy_word(&json[begin..at]);
     }
     out
 }
 
-/// Whether a byte may be of a number, or of a word such as `NaN`.
-fn is_of_word(byte: u8) -> bool {
+/// Whether a byte can be part of a number, or of a word such as `NaN`.
+fn is_word_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.')
 }
 
-/// The place behind a string that begins at `begin`.
+/// The offset of the first byte after the string that begins at `begin`.
 fn end_of_string(json: &[u8], begin: usize) -> usize {
     let mut at = begin + 1;
     while let Some(next) = json.get(at..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)) {
@@ -110,24 +114,24 @@ fn end_of_string(json: &[u8], begin: usize) -> usize {
     json.len()
 }
 
-impl Rewritten {
-    /// Copies bytes outside strings, or what stands for them.
-    fn word(&mut self, word: &[u8]) {
-        let bare = word.strip_prefix(b"-").or(word.strip_prefix(b"+")).unwrap_or(word);
-        let is = |name: &str| bare.eq_ignore_ascii_case(name.as_bytes());
-        let stands_for: &[u8] = if is("nan") {
+impl RewrittenLine {
+    /// Copies a number, a word or a punctuation mark outside strings, or its replacement.
+    fn copy_word(&mut self, word: &[u8]) {
+        let unsigned = word.strip_prefix(b"-").or(word.strip_prefix(b"+")).unwrap_or(word);
+        let is = |name: &str| unsigned.eq_ignore_ascii_case(name.as_bytes());
+        let copied: &[u8] = if is("nan") {
             b"null"
         } else if is("infinity") || is("inf") || is_too_large(word) {
             TOO_LARGE
         } else {
             word
         };
-        self.numbers += usize::from(stands_for != word);
-        self.json.extend_from_slice(stands_for);
+        self.numbers += usize::from(copied != word);
+        self.json.extend_from_slice(copied);
     }
 
-    /// Copies the string that begins at `begin`.
-    fn string(&mut self, json: &[u8], begin: usize, surrogate: &[u8]) {
+    /// Copies the string that begins at `begin`, and replaces its lone surrogates.
+    fn copy_string(&mut self, json: &[u8], begin: usize, surrogate: &[u8]) {
         let string = &json[begin..end_of_string(json, begin)];
         let mut at = 0;
         while let Some(next) = memchr::memchr2(b'\\', 0xed, &string[at..]) {
@@ -137,8 +141,10 @@ impl Rewritten {
             let (length, is_lone) = match rest {
                 [0xed, 0xa0..=0xbf, 0x80..=0xbf, ..] => (3, true),
                 [0xed, ..] => (1, false),
-                [_, b'u', ..] => match unit(rest) {
-                    Some(0xd800..0xdc00) if matches!(rest.get(6..).and_then(unit), Some(0xdc00..0xe000)) => {
+                [_, b'u', ..] => match utf16_unit(rest) {
+                    Some(0xd800..0xdc00)
+                        if matches!(rest.get(6..).and_then(utf16_unit), Some(0xdc00..0xe000)) =>
+                    {
                         (12, false)
                     }
                     Some(0xd800..0xe000) => (6, true),
@@ -154,19 +160,19 @@ impl Rewritten {
     }
 }
 
-/// The UTF-16 unit of an escape such as `\ud800` that text begins with.
-fn unit(text: &[u8]) -> Option<u16> {
+/// The UTF-16 code unit of an escape such as `\ud800` at the beginning of a text.
+fn utf16_unit(text: &[u8]) -> Option<u16> {
     let digits = text.strip_prefix(b"\\u")?.get(..4)?;
     let digits =
         str::from_utf8(digits).ok().filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
     u16::from_str_radix(digits, 16).ok()
 }
 
-/// Whether it is a number of JSON that strict JSON refuses for its size alone.
+/// Whether a word is a number that strict JSON refuses only because of its size.
 fn is_too_large(word: &[u8]) -> bool {
     let is_number = word.last().is_some_and(u8::is_ascii_digit)
         && word.iter().all(|byte| byte.is_ascii_digit() || matches!(byte, b'+' | b'-' | b'.' | b'e' | b'E'));
-    // Short ones are the most, and none of them is that large.
+    // Most numbers are short, and no number of 4 characters is too large.
     is_number
         && word.len() > 4
         && str::from_utf8(word).ok().and_then(|word| word.parse::<f64>().ok()).is_some_and(f64::is_infinite)
@@ -185,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_strict_json_does_not_have_are_replaced() {
+    fn numbers_that_strict_json_refuses_are_replaced() {
         let json = r#"{"a":NaN,"b":[Infinity,-Infinity,{"c":1e999}],"d":-nan,"e":"NaN","f":1e9,"g":+inf}"#;
         let expected = r#"{"a":null,"b":[-1e308,-1e308,{"c":-1e308}],"d":null,"e":"NaN","f":1e9,"g":-1e308}"#;
         assert_eq!(mended(json).as_deref(), Some(expected));
@@ -199,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn lone_surrogates_are_replaced_and_told_from_others() {
+    fn lone_surrogates_are_replaced_and_pairs_are_not() {
         let json = r#"{"a":"x\ud800","b":"\udc00\uDBFFy","c":"\ud83d\ude00","\ud800":"\ufffd"}"#;
         let found = Mended::of(json.as_bytes()).unwrap();
         let expected = r#"{"a":"x\ufffd","b":"\ufffd\ufffdy","c":"\ud83d\ude00","\ufffd":"\ufffd"}"#;
@@ -234,12 +240,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn sound_json_is_left_as_it_is(json in json()) {
+        fn valid_json_is_not_mended(json in json()) {
             prop_assert_eq!(mended(&json.to_string()), None);
         }
 
         #[test]
-        fn values_of_unused_fields_do_no_harm(
+        fn an_invalid_value_does_not_change_the_values_of_other_fields(
             json in json(),
             odd in prop::sample::select(vec!["NaN", "-Infinity", "1e999", "\"\\ud800\"", "[[NaN]]", "{\"x\":\"\\udfff\"}"]),
             text in "\\PC{0,8}",
@@ -257,7 +263,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_bounded(bytes in prop::collection::vec(prop_oneof![any::<u8>(), prop::sample::select(b"\"\\uNaNd8.e9-{}".to_vec())], 0..64)) {
+        fn mending_any_bytes_makes_them_at_most_three_times_as_long(bytes in prop::collection::vec(prop_oneof![any::<u8>(), prop::sample::select(b"\"\\uNaNd8.e9-{}".to_vec())], 0..64)) {
             if let Some(mended) = Mended::of(&bytes) {
                 prop_assert!(mended.json.len() <= 3 * bytes.len());
             }

@@ -1,17 +1,25 @@
-//! Records of any schema as pages: which field of a record is its text, its URL and its date, and how a record without a
-//! URL is named. Nothing here knows a file format; each format shows its records as [`Row`]s.
+//! Makes pages of records of any schema. The module decides which field of a record is its text, its URL, its
+//! date and so on, and how a record without a URL is named.
 //!
-//! A reader of a format works like this for each file:
+//! The module must not know any file format. The reader of each format shows its records as [`Row`]s, and
+//! works like this for each file:
 //!
-//! 1. [`Guess::new`] with the options that were given, among them the [`FieldNames`]; [`Guess::note`] for each of the first
-//!    [`SAMPLE_RECORDS`] rows (fewer where they are large); [`Guess::finish`] gives the [`FieldMap`].
-//! 2. [`Records::new`] with that map, then [`Records::item`] for every row from the first, with its number.
+//! 1. The reader samples the first rows to guess the fields. It calls [`Guess::new`] with the options, then
+//!    [`Guess::note`] for each of the first [`SAMPLE_RECORDS`] rows, or fewer if they are large
+//!    ([`SAMPLE_BYTES`]). At last [`Guess::finish`] returns the [`FieldMap`].
+//! 2. The reader calls [`Records::new`] with that map. Then it calls [`Records::item`] for every row from the
+//!    first one on, with the number of the row.
 //!
-//! A row need only have the values at [`Guess::paths`] in step 1, and at [`FieldMap::paths`] in step 2, in which it is also told
-//! the number of the path there.
+//! In step 1 a row needs to have only the values at [`Guess::paths`], in step 2 only the values at
+//! [`FieldMap::paths`]. In step 2 [`Row::take_numbered`] also gets the number of the path in that list.
+//!
+//! Two terms occur throughout the module. A *path* names a field of a record, such as `metadata.url`. The
+//! *page form* is the JSON of a page that `POST /v1/pages` accepts. A file in the page form is read strictly
+//! and nothing is guessed.
 
 mod date;
 mod faults;
+mod field_paths;
 mod fields;
 mod guess;
 mod ids;
@@ -20,7 +28,6 @@ mod mend;
 mod name;
 mod naming;
 mod paths;
-mod places;
 mod reader;
 mod row;
 mod setup;

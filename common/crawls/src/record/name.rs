@@ -1,4 +1,4 @@
-//! The names of records that have no URL: `record:FILE#ID`, or `record:FILE#row=N`.
+//! Names records that have no URL: `record:FILE#ID`, or `record:FILE#row=N` if the record has no id either.
 
 use std::fmt::Write as _;
 use std::path::{Component, Path};
@@ -6,8 +6,9 @@ use std::path::{Component, Path};
 use doppel_model::{PageUrl, UrlError};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 
-/// All that is percent-encoded in an id: what is not ASCII, and of ASCII all but letters, digits and these. An id with `=` cannot be
-/// taken for `row=N`, nor a name with `?` for a URL with a query.
+/// The ASCII characters that are percent-encoded in an id: all but letters, digits and the characters below.
+/// Characters beyond ASCII are always encoded. Because `=` is encoded, an id cannot look like `row=N`.
+/// Because `?` is encoded, a name cannot look like a URL with a query.
 const IN_ID: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
@@ -27,16 +28,18 @@ const IN_ID: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'@')
     .remove(b'/');
 
-/// The same in the name of a file.
+/// The ASCII characters that are percent-encoded in the name of a file. Like [`IN_ID`], but `=` is not
+/// encoded.
 const IN_FILE: &AsciiSet = &IN_ID.remove(b'=');
 
-/// How the names of all records of a file begin.
+/// The common beginning of the names of all records of a file: `record:FILE`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct RecordFile(String);
 
 impl RecordFile {
-    /// The file at `path`, which is relative to the directory that is the input; of a file that is an input itself it is the
-    /// last part. Only the parts that are names count.
+    /// The beginning for the file at `path`, relative to the directory that the user gave as input. If the
+    /// user gave the file itself, use [`single`](Self::single). Components such as `/`, `.` and `..` are left
+    /// out.
     #[must_use]
     pub fn new(path: &Path) -> Self {
         let mut name = PageUrl::RECORD.to_owned();
@@ -51,13 +54,14 @@ impl RecordFile {
         Self(name)
     }
 
-    /// How the names of its records begin.
+    /// The beginning as text, such as `record:part-1.jsonl`.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// A file that is an input itself.
+    /// The beginning for a file that the user gave as input itself: only the last component of its path
+    /// counts.
     #[must_use]
     pub fn single(path: &Path) -> Self {
         Self::new(path.file_name().unwrap_or(path.as_os_str()).as_ref())
@@ -66,29 +70,29 @@ impl RecordFile {
     /// The name of the record with this id.
     ///
     /// # Errors
-    /// When it would be longer than a URL may be.
+    /// If the name would be longer than a URL may be.
     pub fn with_id(&self, id: &str) -> Result<PageUrl, UrlError> {
-        let mut name = self.named(id.len());
+        let mut name = self.with_hash_sign(id.len());
         name.extend(percent_encode(id.as_bytes(), IN_ID));
-        // Names are kept.
+        // Callers keep the names of all records in memory.
         name.shrink_to_fit();
         PageUrl::try_from(name)
     }
 
-    /// The name of the record with this number; the first is 1.
+    /// The name of the record with this number. Records are counted from 1.
     ///
     /// # Errors
-    /// When it would be longer than a URL may be.
+    /// If the name would be longer than a URL may be.
     pub fn with_number(&self, number: u64) -> Result<PageUrl, UrlError> {
         let digits = number.checked_ilog10().map_or(1, |log| log as usize + 1);
-        let mut name = self.named("row=".len() + digits);
+        let mut name = self.with_hash_sign("row=".len() + digits);
         let _infallible = write!(name, "row={number}");
         PageUrl::try_from(name)
     }
 
-    /// The beginning of a name, with room for so many more bytes.
-    fn named(&self, room: usize) -> String {
-        let mut name = String::with_capacity(self.0.len() + 1 + room);
+    /// The beginning of a name up to and including `#`, with capacity for `more` more bytes.
+    fn with_hash_sign(&self, more: usize) -> String {
+        let mut name = String::with_capacity(self.0.len() + 1 + more);
         name.push_str(&self.0);
         name.push('#');
         name
@@ -103,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_take_no_more_room_than_they_need() {
+    fn names_take_no_more_memory_than_they_need() {
         let file = RecordFile::new(Path::new("a.jsonl"));
         for number in [0, 1, 9, 10, 99, 100, u64::MAX] {
             let name = String::from(file.with_number(number).unwrap());
@@ -116,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn names_have_what_has_to_be_encoded_encoded() {
+    fn special_characters_of_files_and_ids_are_percent_encoded() {
         let file = RecordFile::new(Path::new("2024/a b#c?.jsonl"));
         assert_eq!(file.with_number(1).unwrap().as_str(), "record:2024/a%20b%23c%3F.jsonl#row=1");
         let file = RecordFile::single(Path::new("../x/part-1=é.jsonl.gz"));

@@ -1,10 +1,13 @@
-//! Whether the guessed id of a file names its records.
+//! Decides whether the guessed id of a file names its records.
 //!
-//! A field that is called `id` may hold anything, such as the number of a topic. Before the first record is named by a guessed id, all ids of the
-//! file are read: if one repeats, the field is no id, and records are named by their rows. Ids are compared by hashes, in bounded memory; two ids of
-//! one hash are read again and compared as they are, so the answer does not depend on the key of the hashes.
+//! A field that is called `id` may hold anything, such as the number of a topic. Before a guessed id names a
+//! record, all ids of the file are therefore read. If an id repeats, the field is not an id, and the records
+//! are named by their rows. The check compares hashes of ids in bounded memory. When two ids have the same
+//! hash, it reads the file again and compares the ids themselves. The answer therefore does not depend on the
+//! random key of the hashes.
 //!
-//! A collection keeps what was chosen for a file, by the name of the file: otherwise the rows of a later version of the file would have other names.
+//! A collection stores the choice for each file under the name of the file. Otherwise a later version of the
+//! file could give the same rows other names.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -14,38 +17,39 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-use super::ids::Ids;
+use super::ids::IdSet;
 use super::name::RecordFile;
 use crate::error::Reason;
 
-/// How much of an id is told, in characters.
-const ID_TOLD: usize = 60;
+/// The maximum number of characters of an id in a message.
+const SHOWN_ID_CHARS_MAX: usize = 60;
 
-/// What names the records of a file that have no URL, where its id was guessed.
+/// The choice of a name for the records without a URL in a file whose id is guessed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NamedBy {
-    /// Their ids.
+    /// The id of the record names it.
     Id,
-    /// Their rows, because an id repeats.
+    /// The row of the record names it, because an id repeats in the file.
     Row,
 }
 
-/// A guessed id that is none, because a value repeats.
+/// A guessed field that is not an id, because a value of it repeats.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RepeatedId {
     /// The path of the field.
     pub path: String,
-    /// The first repetition; none where an earlier run has met it.
+    /// The first repetition in the file. `None` if an earlier run found it and the collection stores only the
+    /// choice.
     pub first: Option<Repetition>,
 }
 
-/// Two rows that have one id.
+/// Two rows that have the same id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repetition {
-    /// The beginning of the id.
+    /// The beginning of the id, at most 60 characters.
     pub id: String,
-    /// The rows, or lines of JSON lines.
+    /// The numbers of the rows, or of the lines of a file of JSON lines, counted from 1.
     pub rows: [u64; 2],
 }
 
@@ -61,48 +65,51 @@ impl fmt::Display for RepeatedId {
     }
 }
 
-/// A file of records that is read for its ids alone.
+/// A reader that reads only the ids of a file of records.
 pub(crate) trait IdRows {
-    /// The next row and its id, at the only path of `path`. `None` at the end of the file, and where it cannot be read further.
+    /// Reads the number of the next row and its id. `path` has the path of the id as its only element. The id
+    /// is `None` if the row has none. Returns `None` at the end of the file, and at damage after which
+    /// nothing can be read.
     fn next_id(&mut self, path: &[String]) -> Option<(u64, Option<String>)>;
 }
 
-/// Opens a file of records once more.
+/// Opens a file of records again, to read its ids.
 pub(crate) type Again = Arc<dyn Fn() -> Result<Box<dyn IdRows>, Reason> + Send + Sync>;
 
-/// What the ids of a file are.
+/// The result of checking all ids of a file.
 #[derive(Debug, Clone)]
-pub(super) enum Checked {
-    /// Each is there once, as far as they were remembered.
+pub(super) enum IdCheck {
+    /// No id repeats. `unremembered` ids were not compared with later ones, because there were too many.
     Unique { unremembered: u64 },
-    /// One is there twice.
+    /// An id repeats.
     Repeated(RepeatedId),
 }
 
-/// Reads the ids of a file.
+/// Checks whether an id repeats in a file. `path` is the path of the id, and at most `ids_max` ids are
+/// remembered.
 ///
 /// # Errors
-/// When it cannot be opened.
-fn check(again: &Again, path: &str, ids_max: usize) -> Result<Checked, Reason> {
-    let mut ids = Ids::new(ids_max);
+/// If the file cannot be opened.
+fn check_ids(again: &Again, path: &str, ids_max: usize) -> Result<IdCheck, Reason> {
+    let mut ids = IdSet::new(ids_max);
     let wanted = [path.to_owned()];
     let mut rows = again()?;
     while let Some((row, id)) = rows.next_id(&wanted) {
         let Some(id) = id else { continue };
-        if ids.note(&id) {
+        if ids.insert(&id) {
             continue;
         }
-        // Two ids may have one hash.
-        if let Some(first) = first_with(again, &wanted, &id)?.filter(|first| *first < row) {
-            let first = Repetition { id: id.chars().take(ID_TOLD).collect(), rows: [first, row] };
-            return Ok(Checked::Repeated(RepeatedId { path: path.to_owned(), first: Some(first) }));
+        // Two different ids may have the same hash, so the ids themselves are compared.
+        if let Some(first) = first_row_with(again, &wanted, &id)?.filter(|first| *first < row) {
+            let first = Repetition { id: id.chars().take(SHOWN_ID_CHARS_MAX).collect(), rows: [first, row] };
+            return Ok(IdCheck::Repeated(RepeatedId { path: path.to_owned(), first: Some(first) }));
         }
     }
-    Ok(Checked::Unique { unremembered: ids.unremembered() })
+    Ok(IdCheck::Unique { unremembered: ids.unremembered() })
 }
 
-/// The first row with an id.
-fn first_with(again: &Again, path: &[String], wanted: &str) -> Result<Option<u64>, Reason> {
+/// The number of the first row that has this id.
+fn first_row_with(again: &Again, path: &[String], wanted: &str) -> Result<Option<u64>, Reason> {
     let mut rows = again()?;
     while let Some((row, id)) = rows.next_id(path) {
         if id.as_deref() == Some(wanted) {
@@ -112,84 +119,92 @@ fn first_with(again: &Again, path: &[String], wanted: &str) -> Result<Option<u64
     Ok(None)
 }
 
-/// Takes down what was chosen for a file, before a record of it is named.
-type Keep = Box<dyn Fn(&str, NamedBy) -> io::Result<()> + Send>;
+/// Stores the choice for a file durably, before a record of the file is named.
+type StoreChoice = Box<dyn Fn(&str, NamedBy) -> io::Result<()> + Send>;
 
-/// What was chosen for files with a guessed id. Copies share one memory, so that a run that reads a file several times looks at its ids once.
+/// The choices for files whose id is guessed. Clones share their content, so a run that reads a file several
+/// times checks its ids once.
 #[derive(Clone, Default)]
 pub struct IdChoices(Arc<Mutex<Choices>>);
 
 #[derive(Default)]
 struct Choices {
-    /// What the ids of files are, by the path at which messages show the file.
-    checked: HashMap<PathBuf, Checked>,
-    /// What a collection has chosen, by how the names of a file's records begin. None without a collection.
-    kept: Option<BTreeMap<String, NamedBy>>,
-    keep: Option<Keep>,
+    /// The results of the checks in this run, by the path under which messages show the file.
+    checked: HashMap<PathBuf, IdCheck>,
+    /// The stored choices of the collection, by [`RecordFile`]. `None` if the run has no collection.
+    stored: Option<BTreeMap<String, NamedBy>>,
+    store: Option<StoreChoice>,
 }
 
 impl fmt::Debug for IdChoices {
-    /// Always the same: how a file is read does not depend on what was read before.
+    /// Writes a constant. The options of an input, which contain the choices, look the same before and after
+    /// a file was read.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("IdChoices")
     }
 }
 
 impl IdChoices {
-    /// From here on a collection keeps what is chosen, and has chosen this before. `keep` writes it down.
+    /// Connects the choices to a collection. `kept` are the choices that the collection stored in earlier
+    /// runs. `keep` stores each further choice.
     pub fn keep_in(
         &self,
         kept: BTreeMap<String, NamedBy>,
         keep: Option<impl Fn(&str, NamedBy) -> io::Result<()> + Send + 'static>,
     ) {
         self.with(|choices| {
-            choices.kept = Some(kept);
-            choices.keep = keep.map(|keep| Box::new(keep) as Keep);
+            choices.stored = Some(kept);
+            choices.store = keep.map(|keep| Box::new(keep) as StoreChoice);
         });
     }
 
-    /// What the collection has chosen.
+    /// The choices that the collection stores, by [`RecordFile`]. Empty if the run has no collection.
     #[must_use]
     pub fn kept(&self) -> BTreeMap<String, NamedBy> {
-        self.with(|choices| choices.kept.clone().unwrap_or_default())
+        self.with(|choices| choices.stored.clone().unwrap_or_default())
     }
 
-    /// What the collection has chosen for a file.
-    pub(super) fn kept_for(&self, file: &RecordFile) -> Option<NamedBy> {
-        self.with(|choices| choices.kept.as_ref()?.get(file.as_str()).copied())
+    /// The choice that the collection stores for a file.
+    pub(super) fn stored_for(&self, file: &RecordFile) -> Option<NamedBy> {
+        self.with(|choices| choices.stored.as_ref()?.get(file.as_str()).copied())
     }
 
-    /// Finds out what the ids of a file are, and has the collection keep it.
+    /// Checks the ids of a file, and stores the resulting choice in the collection. Messages show the file as
+    /// `shown`. `path` is the path of the id, and at most `ids_max` ids are remembered.
     ///
     /// # Errors
-    /// When the file cannot be opened, or the choice not be written down.
+    /// If the file cannot be opened, or the choice cannot be stored.
     pub(super) fn choose(
         &self,
         (shown, file): (&Path, &RecordFile),
         again: &Again,
         (path, ids_max): (&str, usize),
-    ) -> Result<Checked, Reason> {
+    ) -> Result<IdCheck, Reason> {
         let known = self.with(|choices| choices.checked.get(shown).cloned());
         let checked = match known {
             Some(known) => known,
-            None => check(again, path, ids_max)?,
+            None => check_ids(again, path, ids_max)?,
         };
         let by = match checked {
-            Checked::Unique { .. } => NamedBy::Id,
-            Checked::Repeated(_) => NamedBy::Row,
+            IdCheck::Unique { .. } => NamedBy::Id,
+            IdCheck::Repeated(_) => NamedBy::Row,
         };
         self.with(|choices| {
-            if let Some(kept) = &mut choices.kept {
-                choices.keep.as_ref().map_or(Ok(()), |keep| keep(file.as_str(), by)).map_err(Reason::Io)?;
-                kept.insert(file.as_str().to_owned(), by);
+            if let Some(stored) = &mut choices.stored {
+                choices
+                    .store
+                    .as_ref()
+                    .map_or(Ok(()), |store| store(file.as_str(), by))
+                    .map_err(Reason::Io)?;
+                stored.insert(file.as_str().to_owned(), by);
             }
             choices.checked.insert(shown.to_owned(), checked.clone());
             Ok(checked)
         })
     }
 
-    fn with<T>(&self, what: impl FnOnce(&mut Choices) -> T) -> T {
-        what(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    fn with<T>(&self, access: impl FnOnce(&mut Choices) -> T) -> T {
+        access(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -197,50 +212,58 @@ impl IdChoices {
 mod tests {
     use super::*;
 
-    struct Rows(std::vec::IntoIter<Option<&'static str>>, u64);
+    struct TestRows {
+        ids: std::vec::IntoIter<Option<&'static str>>,
+        number: u64,
+    }
 
-    impl IdRows for Rows {
+    impl IdRows for TestRows {
         fn next_id(&mut self, _path: &[String]) -> Option<(u64, Option<String>)> {
-            let id = self.0.next()?;
-            self.1 += 1;
-            Some((self.1, id.map(str::to_owned)))
+            let id = self.ids.next()?;
+            self.number += 1;
+            Some((self.number, id.map(str::to_owned)))
         }
     }
 
-    fn of(ids: Vec<Option<&'static str>>) -> Again {
-        Arc::new(move || Ok(Box::new(Rows(ids.clone().into_iter(), 0)) as Box<dyn IdRows>))
+    /// A file whose rows have these ids.
+    fn file_of(ids: Vec<Option<&'static str>>) -> Again {
+        Arc::new(
+            move || Ok(Box::new(TestRows { ids: ids.clone().into_iter(), number: 0 }) as Box<dyn IdRows>),
+        )
     }
 
     #[test]
     fn the_first_repetition_is_found() {
-        let check = |ids, max| check(&of(ids), "id", max).unwrap();
+        let check = |ids, max| check_ids(&file_of(ids), "id", max).unwrap();
         let ids = vec![Some("a"), None, Some("b"), None, Some("a"), Some("b")];
-        let Checked::Repeated(repeated) = check(ids.clone(), 10) else { panic!() };
+        let IdCheck::Repeated(repeated) = check(ids.clone(), 10) else {
+            panic!("the repeated id was not found")
+        };
         assert_eq!(repeated.to_string(), r#"id is no id (rows 1 and 5 have "a")"#);
-        assert!(matches!(check(ids[..4].to_vec(), 10), Checked::Unique { unremembered: 0 }));
-        assert!(matches!(check(ids, 0), Checked::Unique { unremembered: 4 }));
+        assert!(matches!(check(ids[..4].to_vec(), 10), IdCheck::Unique { unremembered: 0 }));
+        assert!(matches!(check(ids, 0), IdCheck::Unique { unremembered: 4 }));
     }
 
     #[test]
-    fn a_collection_keeps_the_first_choice() {
+    fn a_choice_is_stored_and_the_ids_are_not_checked_again() {
         let choices = IdChoices::default();
         let (file, shown) = (RecordFile::new(Path::new("a.jsonl")), Path::new("a.jsonl"));
-        let repeated = of(vec![Some("a"), Some("a")]);
-        let told = Arc::new(Mutex::new(Vec::new()));
-        let tell = Arc::clone(&told);
+        let repeated = file_of(vec![Some("a"), Some("a")]);
+        let stored = Arc::new(Mutex::new(Vec::new()));
+        let store = Arc::clone(&stored);
         choices.keep_in(
             BTreeMap::new(),
             Some(move |file: &str, by| {
-                tell.lock().unwrap().push((file.to_owned(), by));
+                store.lock().unwrap().push((file.to_owned(), by));
                 Ok(())
             }),
         );
-        assert_eq!(choices.kept_for(&file), None);
+        assert_eq!(choices.stored_for(&file), None);
         choices.choose((shown, &file), &repeated, ("id", 10)).unwrap();
-        assert_eq!(choices.kept_for(&file), Some(NamedBy::Row));
-        assert_eq!(*told.lock().unwrap(), [("record:a.jsonl".to_owned(), NamedBy::Row)]);
-        // A second reading of the run does not look again.
-        let unread: Again = Arc::new(|| Err(Reason::Truncated));
-        assert!(matches!(choices.choose((shown, &file), &unread, ("id", 10)), Ok(Checked::Repeated(_))));
+        assert_eq!(choices.stored_for(&file), Some(NamedBy::Row));
+        assert_eq!(*stored.lock().unwrap(), [("record:a.jsonl".to_owned(), NamedBy::Row)]);
+        // A second reading in the same run uses the result of the first check.
+        let unreadable: Again = Arc::new(|| Err(Reason::Truncated));
+        assert!(matches!(choices.choose((shown, &file), &unreadable, ("id", 10)), Ok(IdCheck::Repeated(_))));
     }
 }

@@ -1,14 +1,17 @@
-//! The paths of the fields of a record or a schema, as many as there is room for. Names may be data, or long, and each path has those of all
-//! objects around its field.
+//! A bounded list of the paths of the fields of a record or a schema.
+//!
+//! The list must be bounded because some writers use data as field names, so that a record can have any
+//! number of them. Names can also be long, and each path repeats the names of all objects that contain its
+//! field.
 
-/// The longest path that is kept whole, in bytes.
+/// The longest path that is stored whole, in bytes. Longer paths are cut.
 const PATH_BYTES_MAX: usize = 1 << 10;
-/// How many paths are kept ...
+/// The maximum number of paths in the list.
 const PATHS_MAX: usize = 16 << 10;
-/// ... and how many bytes of them.
+/// The maximum total length of the paths, in bytes. The last path may exceed it.
 const BYTES_MAX: usize = 1 << 20;
 
-/// Paths in the order in which they were noted.
+/// Paths in the order in which they were added.
 #[derive(Debug, Default)]
 pub(crate) struct Paths {
     paths: Vec<String>,
@@ -16,30 +19,31 @@ pub(crate) struct Paths {
 }
 
 impl Paths {
-    /// Notes the path of the field `name` inside `before`, which has a dot at the end, or is empty. Of a long path the beginning is kept, and of those
-    /// that begin with it nothing more.
-    pub(crate) fn note(&mut self, before: &str, name: &str) {
+    /// Adds the path of the field `name`, unless the list is full. `prefix` is the path of the object that
+    /// contains the field, with a dot at the end, or empty. A path that is too long is cut. Fields inside an
+    /// object whose path is too long are left out.
+    pub(crate) fn note(&mut self, prefix: &str, name: &str) {
         let is_full = self.paths.len() >= PATHS_MAX || self.bytes >= BYTES_MAX;
-        if is_full || before.len() > PATH_BYTES_MAX {
+        if is_full || prefix.len() > PATH_BYTES_MAX {
             return;
         }
-        let room = (PATH_BYTES_MAX - before.len()).min(name.len());
-        let kept = (0..=room).rev().find(|at| name.is_char_boundary(*at)).unwrap_or_default();
-        self.keep(format!("{before}{}", &name[..kept]));
+        let room = (PATH_BYTES_MAX - prefix.len()).min(name.len());
+        let length = (0..=room).rev().find(|at| name.is_char_boundary(*at)).unwrap_or_default();
+        self.push(format!("{prefix}{}", &name[..length]));
     }
 
-    /// Notes a path in any case, because it is looked for.
-    pub(crate) fn keep(&mut self, path: String) {
+    /// Adds a path even if the list is full, because the caller looks for this path.
+    pub(crate) fn push(&mut self, path: String) {
         self.bytes += path.len();
         self.paths.push(path);
     }
 
-    /// All of them.
+    /// The paths as a vector.
     pub(crate) fn into_vec(self) -> Vec<String> {
         self.paths
     }
 
-    /// Shows all of them.
+    /// Iterates over the paths.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &str> {
         self.paths.iter().map(String::as_str)
     }
@@ -50,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_are_few_and_short() {
+    fn the_number_and_the_length_of_the_paths_are_bounded() {
         let mut paths = Paths::default();
         let long = "é".repeat(1_000);
         paths.note("a.", &long);
@@ -60,7 +64,7 @@ mod tests {
         assert_eq!(paths.iter().collect::<Vec<_>>(), [&*cut, "c"]);
         (0..20_000).for_each(|n| paths.note("d.", &n.to_string()));
         assert_eq!(paths.iter().count(), PATHS_MAX);
-        paths.keep("wanted".to_owned());
+        paths.push("wanted".to_owned());
         assert_eq!(paths.into_vec().last().unwrap(), "wanted");
         let mut paths = Paths::default();
         (0..10_000).for_each(|_| paths.note("a.", &long));

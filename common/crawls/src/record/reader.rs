@@ -1,4 +1,9 @@
-//! The records of one file as pages.
+//! Makes an item of each record of a file: a page, a skipped record, or an error.
+//!
+//! [`Records`] takes the values of the fields from a [`Row`], checks their types and limits, and names a
+//! record that has no URL. How strict it is depends on the [`Source`] of the path. A wrong value at a named
+//! path makes a bad record. A wrong date, language, popularity or id at a guessed path is ignored and
+//! counted. A fallback is read only if its value is of the right type.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -9,70 +14,75 @@ use doppel_model::{PageUrl, Timestamp};
 use doppel_protocol::page::is_language;
 
 use super::date::date;
-use super::faults::{no_id, no_text, page_url, wrong, wrong_type};
+use super::faults::{field_error, not_id, not_text, page_url, wrong_type};
+use super::field_paths::{FieldPaths, FieldValue};
 use super::fields::{Field, FieldMap, Ignored, Source};
-use super::ids::Ids;
+use super::ids::IdSet;
 use super::name::RecordFile;
-use super::naming::{Again, Checked, IdChoices, NamedBy, RepeatedId};
-use super::places::Places;
+use super::naming::{Again, IdCheck, IdChoices, NamedBy, RepeatedId};
 use super::row::{Row, Value, id_of};
 use super::setup::Setup;
 use crate::error::{FieldProblem, Reason, Skip};
 use crate::limits::Limits;
 use crate::{Fetched, FetchedBody, InputOptions, Item, charset};
 
-/// Makes pages of the records of one file.
+/// Makes items of the records of one file.
 pub struct Records {
     map: FieldMap,
-    places: Places,
+    paths: FieldPaths,
     file: RecordFile,
     limits: Limits,
-    /// What the last record is called in its file.
+    /// The id of the last record in its file.
     own_id: Option<String>,
-    /// Whether the URL is not to be read.
-    url_is_off: bool,
+    /// Whether the user switches the URL off.
+    is_url_off: bool,
     naming: Naming,
     choices: IdChoices,
-    /// The ids so far, at most [`Limits::ids_max`].
-    ids: Ids,
+    /// The ids of the records so far, at most [`Limits::ids_max`].
+    ids: IdSet,
     ignored: Ignored,
-    /// Texts in which U+FFFD stands for lone surrogates.
+    /// The number of texts in which U+FFFD replaces lone surrogates.
     mended_texts: Cell<u64>,
 }
 
-/// How ids name records.
+/// How records without a URL are named.
 enum Naming {
-    /// An id that an earlier record has makes a bad record: the field is named, or a collection has chosen it.
-    Repeated,
-    /// Not known yet: the field is guessed.
+    /// By their ids. A record that repeats an id is bad. The user names the id, or the collection has stored
+    /// this choice.
+    StrictIds,
+    /// Not decided yet, because the id is guessed and the ids of the file were not checked.
     Unchecked { shown: Arc<Path>, again: Again },
-    /// Each id is there once, as far as they were remembered.
-    Unique { unremembered: u64 },
-    /// By no id.
+    /// By their ids, because a check found no id that repeats. `unremembered` ids were too many for the
+    /// check.
+    UniqueIds { unremembered: u64 },
+    /// By their rows.
     Rows {
-        /// The guessed id that is none, where that is known since a record was to be named.
+        /// The guessed id that repeats, if the check was made only after the reader had reported the map of
+        /// the fields.
         late: Option<RepeatedId>,
-        /// Whether there is a guessed id that is none.
-        is_chosen: bool,
+        /// Whether the reason is a guessed id that repeats.
+        has_repeated_id: bool,
     },
 }
 
 impl Records {
-    /// Before the first record of a file that is `shown` under this path. Where no record has a URL, it is found out whether the guessed id names them.
+    /// Creates the reader for the records of a file that messages show as `shown`. If the map has a guessed
+    /// id and no URL, this checks at once whether the id names the records.
     ///
     /// # Errors
-    /// When the file cannot be opened once more for that, or the choice not be written down.
+    /// If the file cannot be opened again for the check, or the choice cannot be stored.
     pub(crate) fn new(map: FieldMap, shown: &Arc<Path>, setup: &Setup) -> Result<Self, Reason> {
         let Setup { file, options, again } = setup;
         let mut records = Self::with(map, file.clone(), options);
         let Some((path, Source::Guessed)) = records.map.get(Field::Id) else { return Ok(records) };
-        match (options.ids.kept_for(file), again) {
+        match (options.ids.stored_for(file), again) {
             (Some(NamedBy::Id), _) => {}
             (Some(NamedBy::Row), _) => {
-                records.forget_id(Some(RepeatedId { path: path.to_owned(), first: None }));
+                records.remove_id(Some(RepeatedId { path: path.to_owned(), first: None }));
             }
-            // What can be read only once, and has URLs: its ids are not looked at. Without URLs it is copied and opened anew.
-            (None, None) if records.map.get(Field::Url).is_some() => records.forget_id(None),
+            // The ids of a pipe cannot be checked, so a pipe with URLs is read without an id. A pipe without
+            // URLs is copied to a file, which is then opened instead.
+            (None, None) if records.map.get(Field::Url).is_some() => records.remove_id(None),
             (None, None) => {}
             (None, Some(again)) => {
                 records.naming = Naming::Unchecked { shown: Arc::clone(shown), again: Arc::clone(again) };
@@ -88,7 +98,7 @@ impl Records {
         Ok(records)
     }
 
-    /// Before the first record of a file in Doppel's own form, of which only pages are asked.
+    /// Creates a reader that only tells whether records can be read in the page form.
     pub(crate) fn in_page_form(options: &InputOptions) -> Self {
         Self::with(FieldMap::page_form(), RecordFile::default(), options)
     }
@@ -96,101 +106,111 @@ impl Records {
     fn with(map: FieldMap, file: RecordFile, options: &InputOptions) -> Self {
         let InputOptions { limits, ref fields, ref ids, .. } = *options;
         Self {
-            places: Places::new(&map),
+            paths: FieldPaths::new(&map),
             map,
             file,
             limits,
             own_id: None,
-            url_is_off: fields.is_off(Field::Url),
-            naming: Naming::Repeated,
+            is_url_off: fields.is_off(Field::Url),
+            naming: Naming::StrictIds,
             choices: ids.clone(),
-            ids: Ids::new(limits.ids_max),
+            ids: IdSet::new(limits.ids_max),
             ignored: Ignored::new(),
             mended_texts: Cell::new(0),
         }
     }
 
-    /// Whether the guessed id of a map has to be looked at before a record is named, by a file that can be read more than once.
+    /// Whether the ids of a file must be checked before a record is named, so that the file must be read more
+    /// than once.
     pub(crate) fn needs_again(map: &FieldMap, file: &RecordFile, options: &InputOptions) -> bool {
         let is_guessed = matches!(map.get(Field::Id), Some((_, Source::Guessed)));
-        is_guessed && map.get(Field::Url).is_none() && options.ids.kept_for(file).is_none()
+        is_guessed && map.get(Field::Url).is_none() && options.ids.stored_for(file).is_none()
     }
 
-    /// Finds out whether the guessed id names records.
+    /// Checks whether the guessed id names the records, unless that is decided.
     fn check_ids(&mut self) -> Result<(), Reason> {
         let Naming::Unchecked { shown, again } = &self.naming else { return Ok(()) };
         let Some((path, _)) = self.map.get(Field::Id) else { return Ok(()) };
         let checked = self.choices.choose((shown, &self.file), again, (path, self.limits.ids_max))?;
         match checked {
-            Checked::Unique { unremembered } => self.naming = Naming::Unique { unremembered },
-            Checked::Repeated(repeated) => {
-                self.places.forget_id();
-                self.naming = Naming::Rows { late: Some(repeated), is_chosen: true };
+            IdCheck::Unique { unremembered } => self.naming = Naming::UniqueIds { unremembered },
+            IdCheck::Repeated(repeated) => {
+                self.paths.remove_id();
+                self.naming = Naming::Rows { late: Some(repeated), has_repeated_id: true };
             }
         }
         Ok(())
     }
 
-    /// Names records by their rows.
-    fn forget_id(&mut self, repeated: Option<RepeatedId>) {
-        self.places.forget_id();
-        self.naming = Naming::Rows { late: None, is_chosen: repeated.is_some() };
+    /// Removes the guessed id, so that records are named by their rows.
+    fn remove_id(&mut self, repeated: Option<RepeatedId>) {
+        self.paths.remove_id();
+        self.naming = Naming::Rows { late: None, has_repeated_id: repeated.is_some() };
         self.map = self.map.clone().without_id(repeated);
     }
 
-    /// What names the records, where the id is guessed and had to be looked at.
+    /// The choice of a name for records without a URL. `None` if there was nothing to choose, or if it is not
+    /// decided.
     pub fn named_by(&self) -> Option<NamedBy> {
         match &self.naming {
-            Naming::Unique { .. } => Some(NamedBy::Id),
-            Naming::Rows { is_chosen: true, .. } => Some(NamedBy::Row),
-            Naming::Repeated | Naming::Unchecked { .. } | Naming::Rows { .. } => None,
+            Naming::UniqueIds { .. } => Some(NamedBy::Id),
+            Naming::Rows { has_repeated_id: true, .. } => Some(NamedBy::Row),
+            Naming::StrictIds | Naming::Unchecked { .. } | Naming::Rows { .. } => None,
         }
     }
 
-    /// The guessed id that is none, where that is known only since a record without a URL was met.
+    /// The guessed id that repeats, if the check was made after the first record. The check is late if the
+    /// first records have URLs. The [map](Self::map) does not have this information.
     pub fn repeated_late(&self) -> Option<&RepeatedId> {
         if let Naming::Rows { late, .. } = &self.naming { late.as_ref() } else { None }
     }
 
-    /// How many texts had lone surrogates so far.
+    /// The number of texts with lone surrogates so far.
     pub fn mended_texts(&self) -> u64 {
         self.mended_texts.get()
     }
 
-    /// Takes note of a text that had lone surrogates.
+    /// Counts a text with lone surrogates.
     pub(crate) fn note_mended(&self) {
         self.mended_texts.update(|texts| texts + 1);
     }
 
-    /// Whether a record can be read.
+    /// Whether a record can be read without an error.
     pub fn reads<'a>(&mut self, row: &mut impl Row<'a>) -> bool {
         self.item(row, 1).is_ok()
     }
 
-    /// Where the fields are.
+    /// The map of the fields that the reader uses.
     pub fn map(&self) -> &FieldMap {
         &self.map
     }
 
-    /// What the last record is called in its file, if it has an id.
+    /// The id of the last record in its file. `None` if the record has no id.
     pub fn own_id(&self) -> Option<&str> {
         self.own_id.as_deref()
     }
 
-    /// What was ignored so far.
+    /// For each guessed field, how many values were ignored so far.
     pub fn ignored(&self) -> &Ignored {
         &self.ignored
     }
 
-    /// How many ids were not remembered, so that records that repeat them are taken for new versions.
+    /// The number of ids that were not remembered, because there were too many. A record that repeats such an
+    /// id looks like a new version of the earlier record.
     pub fn unremembered_ids(&self) -> u64 {
-        if let Naming::Unique { unremembered } = self.naming { unremembered } else { self.ids.unremembered() }
+        if let Naming::UniqueIds { unremembered } = self.naming {
+            unremembered
+        } else {
+            self.ids.unremembered()
+        }
     }
 
-    /// The page that a record is. `number` counts the records of the file from 1, bad ones too.
+    /// Makes an item of a record. `number` is the number of the record in its file, counted from 1. Bad
+    /// records count, too.
     ///
     /// # Errors
-    /// When it has no text, or a value that is needed or was named is not what it has to be.
+    /// If the record has no content, or has a wrong value at a path where the value is required or that the
+    /// user names.
     pub fn item<'a>(&mut self, row: &mut impl Row<'a>, number: u64) -> Result<Item, Reason> {
         let url = self.url(row)?;
         let Some(body) = self.body(row, url.as_ref())? else { return Ok(Item::Skipped(Skip::NoRow)) };
@@ -201,41 +221,46 @@ impl Records {
         self.own_id = None;
         let url = match url {
             Some(url) => {
-                self.own_id = id_of(self.places.take(row, Field::Id).map(|(value, ..)| value));
+                self.own_id = id_of(self.paths.take(row, Field::Id).map(|found| found.value));
                 url
             }
-            // Last, so that the id of a bad record is not taken for one that was read.
+            // The id is remembered last, because a bad record must not count as an earlier record with its
+            // id.
             None => self.name(row, number)?,
         };
         Ok(Item::Page(Fetched { url, fetched_at, body, popularity, language }))
     }
 
     fn url<'a>(&self, row: &mut impl Row<'a>) -> Result<Option<PageUrl>, Reason> {
-        let found = match self.places.take(row, Field::Url) {
-            Some((Value::Text(url), ..)) if url.is_empty() => None,
-            Some((Value::Text(url), path, source)) => Some((page_url(path, &url), source)),
-            Some((other, path, source)) => Some((Err(wrong_type(path, &other, "text")), source)),
+        let found = match self.paths.take(row, Field::Url) {
+            Some(FieldValue { value: Value::Text(url), .. }) if url.is_empty() => None,
+            Some(FieldValue { value: Value::Text(url), path, source }) => {
+                Some((page_url(path, &url), source))
+            }
+            Some(FieldValue { value, path, source }) => Some((Err(wrong_type(path, &value, "text")), source)),
             None => None,
         };
         match found {
             Some((Ok(url), _)) => Ok(Some(url)),
-            // Something else has that name, of which the first records said nothing.
+            // The field has the name of a URL but another meaning, which the sample did not show.
             Some((Err(_), Source::Fallback)) => Ok(None),
             Some((Err(reason), _)) => Err(reason),
-            None if self.map.is_page_form() => Err(wrong("url", FieldProblem::Missing)),
+            None if self.map.is_page_form() => Err(field_error("url", FieldProblem::Missing)),
             None => Ok(None),
         }
     }
 
-    /// The content, or what else is said of the URL. `None` where no URL is to be read, and the record says something of its URL alone.
+    /// The content, redirect or death that a record states. `None` if the record states a redirect or a
+    /// death, but the user has switched the URL off, so that it concerns no page.
     fn body<'a>(&self, row: &mut impl Row<'a>, url: Option<&PageUrl>) -> Result<Option<FetchedBody>, Reason> {
         let mut found: Option<(FetchedBody, &str)> = None;
-        // A value of another type, where a text may be that is not named.
-        let mut other = None;
-        // An empty text or HTML hides nothing else that the record has.
+        // The error for a value of a wrong type at a fallback path. It counts only if the record has nothing
+        // else.
+        let mut fallback_error = None;
+        // An empty text or HTML document. It counts only if the record has nothing else.
         let mut empty = None;
         for field in [Field::Text, Field::Html, Field::RedirectTo, Field::Dead] {
-            let Some((value, path, source)) = self.places.take(row, field) else { continue };
+            let Some(FieldValue { value, path, source }) = self.paths.take(row, field) else { continue };
             let body = match (field, value) {
                 (Field::Text, Value::Text(text)) => FetchedBody::Text(text.into_owned()),
                 (Field::Text, Value::Broken(text)) => {
@@ -258,20 +283,20 @@ impl Records {
                 (Field::RedirectTo, Value::Text(target)) => {
                     let target = page_url(path, &target)?;
                     if Some(&target) == url {
-                        return Err(wrong(path, FieldProblem::RedirectToItself));
+                        return Err(field_error(path, FieldProblem::RedirectToItself));
                     }
                     FetchedBody::Redirect(target)
                 }
                 (Field::Dead, Value::Bool(true)) => FetchedBody::Dead,
                 (Field::Dead, Value::Bool(false)) => continue,
-                // Something else has that name, of which the first records said nothing.
+                // The field has the name of a content but another meaning, which the sample did not show.
                 (Field::Text | Field::Html, value) if source == Source::Fallback => {
-                    other.get_or_insert_with(|| no_text(field, path, &value));
+                    fallback_error.get_or_insert_with(|| not_text(field, path, &value));
                     continue;
                 }
                 (..) if source == Source::Fallback => continue,
-                (Field::Dead, other) => return Err(wrong_type(path, &other, "true or false")),
-                (_, other) => return Err(no_text(field, path, &other)),
+                (Field::Dead, value) => return Err(wrong_type(path, &value, "true or false")),
+                (_, value) => return Err(not_text(field, path, &value)),
             };
             if let Some(content) = body.raw_content() {
                 self.limits.check_page(content.size())?;
@@ -283,7 +308,7 @@ impl Records {
             match &found {
                 None => found = Some((body, path)),
                 Some((_, first)) if self.map.is_page_form() => {
-                    return Err(wrong(path, FieldProblem::SecondBody((*first).to_owned())));
+                    return Err(field_error(path, FieldProblem::SecondBody((*first).to_owned())));
                 }
                 Some(_) => {}
             }
@@ -292,53 +317,60 @@ impl Records {
             }
         }
         match found.or(empty) {
-            Some((FetchedBody::Redirect(_) | FetchedBody::Dead, _)) if self.url_is_off => Ok(None),
+            Some((FetchedBody::Redirect(_) | FetchedBody::Dead, _)) if self.is_url_off => Ok(None),
             Some((FetchedBody::Redirect(_) | FetchedBody::Dead, _)) if url.is_none() => {
                 let path = self.map.get(Field::Url).map_or("url", |(path, _)| path);
-                Err(wrong(path, FieldProblem::Missing))
+                Err(field_error(path, FieldProblem::Missing))
             }
             Some((body, _)) => Ok(Some(body)),
-            None if other.is_some() => other.map_or(Ok(None), Err),
+            None if fallback_error.is_some() => fallback_error.map_or(Ok(None), Err),
             None => {
                 let content = self.map.get(Field::Text).or(self.map.get(Field::Html));
-                Err(wrong(content.map_or("text", |(path, _)| path), FieldProblem::Missing))
+                Err(field_error(content.map_or("text", |(path, _)| path), FieldProblem::Missing))
             }
         }
     }
 
     fn date<'a>(&mut self, row: &mut impl Row<'a>) -> Result<Option<Timestamp>, Reason> {
-        let Some((value, path, source)) = self.places.take(row, Field::Date) else { return Ok(None) };
+        let Some(FieldValue { value, path, source }) = self.paths.take(row, Field::Date) else {
+            return Ok(None);
+        };
         if value.is_empty() {
             return Ok(None);
         }
         let found = match date(&value) {
             Some(date) => self.limits.check_date(date),
-            None => Err(wrong(path, FieldProblem::Date)),
+            None => Err(field_error(path, FieldProblem::Date)),
         };
-        self.or_ignore(Field::Date, source, found)
+        self.fail_if_named(Field::Date, source, found)
     }
 
     fn language<'a>(&mut self, row: &mut impl Row<'a>) -> Result<Option<String>, Reason> {
-        let Some((value, path, source)) = self.places.take(row, Field::Language) else { return Ok(None) };
+        let Some(FieldValue { value, path, source }) = self.paths.take(row, Field::Language) else {
+            return Ok(None);
+        };
         let found = match value {
             Value::Text(tag) if is_language(&tag) => Ok(tag.into_owned()),
-            _ => Err(wrong(path, FieldProblem::Language)),
+            _ => Err(field_error(path, FieldProblem::Language)),
         };
-        self.or_ignore(Field::Language, source, found)
+        self.fail_if_named(Field::Language, source, found)
     }
 
     fn popularity<'a>(&mut self, row: &mut impl Row<'a>) -> Result<Option<f64>, Reason> {
-        let Some((value, path, source)) = self.places.take(row, Field::Popularity) else { return Ok(None) };
+        let Some(FieldValue { value, path, source }) = self.paths.take(row, Field::Popularity) else {
+            return Ok(None);
+        };
         let found = match value {
             Value::Whole(number) if number >= 0 => Ok(number as f64),
             Value::Float(number) if number.is_finite() && number >= 0.0 => Ok(number),
-            _ => Err(wrong(path, FieldProblem::Popularity)),
+            _ => Err(field_error(path, FieldProblem::Popularity)),
         };
-        self.or_ignore(Field::Popularity, source, found)
+        self.fail_if_named(Field::Popularity, source, found)
     }
 
-    /// A value that a named field must have, and a guessed one may have.
-    fn or_ignore<T>(
+    /// Returns the error of a wrong value if the user names the field. A wrong value of a guessed field is
+    /// ignored and counted.
+    fn fail_if_named<T>(
         &mut self,
         field: Field,
         source: Source,
@@ -354,28 +386,30 @@ impl Records {
         }
     }
 
-    /// The name of a record without a URL.
+    /// Names a record without a URL by its id, or else by its number.
     fn name<'a>(&mut self, row: &mut impl Row<'a>, number: u64) -> Result<PageUrl, Reason> {
         self.check_ids()?;
-        let (id, path) = match self.places.take(row, Field::Id) {
-            Some((Value::Text(id), path, _)) if !id.is_empty() => (id, path),
-            Some((Value::Whole(id), path, _)) => (Cow::Owned(id.to_string()), path),
-            Some((Value::Text(_), ..)) | None => return Ok(self.file.with_number(number)?),
-            Some((_, _, Source::Guessed | Source::Fallback)) => {
+        let (id, path) = match self.paths.take(row, Field::Id) {
+            Some(FieldValue { value: Value::Text(id), path, .. }) if !id.is_empty() => (id, path),
+            Some(FieldValue { value: Value::Whole(id), path, .. }) => (Cow::Owned(id.to_string()), path),
+            Some(FieldValue { value: Value::Text(_), .. }) | None => {
+                return Ok(self.file.with_number(number)?);
+            }
+            Some(FieldValue { source: Source::Guessed | Source::Fallback, .. }) => {
                 *self.ignored.entry(Field::Id).or_default() += 1;
                 return Ok(self.file.with_number(number)?);
             }
-            Some((other, path, Source::Named)) => {
-                return Err(no_id(path, &other));
+            Some(FieldValue { value, path, source: Source::Named }) => {
+                return Err(not_id(path, &value));
             }
         };
-        let name = self.file.with_id(&id).map_err(|error| wrong(path, error.into()))?;
-        // The ids of a file that was looked at are known to be there once.
-        if matches!(self.naming, Naming::Unique { .. }) || self.ids.note(&id) {
+        let name = self.file.with_id(&id).map_err(|error| field_error(path, error.into()))?;
+        // If the ids of the file were checked, none of them repeats.
+        if matches!(self.naming, Naming::UniqueIds { .. }) || self.ids.insert(&id) {
             self.own_id = Some(id.into_owned());
             Ok(name)
         } else {
-            Err(wrong(path, FieldProblem::RepeatedId(id.chars().take(60).collect())))
+            Err(field_error(path, FieldProblem::RepeatedId(id.chars().take(60).collect())))
         }
     }
 }

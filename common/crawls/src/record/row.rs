@@ -1,4 +1,8 @@
-//! What a format shows of one record.
+//! The interface between a file format and the record reader: a format shows each record as a [`Row`] of
+//! [`Value`]s.
+//!
+//! A path with brackets, such as `messages[].content`, leads into the elements of a list. The functions
+//! [`append`] and [`append_in_place_of`] join the texts of the elements in the same way for every format.
 
 use std::borrow::Cow;
 
@@ -6,28 +10,33 @@ use doppel_model::Timestamp;
 
 use super::fields::Field;
 
-/// One record of a file. `'a` is how long the data live that its values borrow from: a line, or a batch of columns.
+/// One record of a file. `'a` is the lifetime of the data that its values borrow: a line, or a batch of
+/// columns.
 pub trait Row<'a> {
-    /// Takes the value at a path, such as `text` or `metadata.url`; dots lead into nested objects, and a field whose own
-    /// name has dots is found by it as well. `messages[].content` gives the texts of all elements of a list, joined by line feeds. `None` where the record does not have it, or it is null. A value is taken once, so that text
-    /// that was unescaped need not be copied.
+    /// Takes the value at a path, such as `text` or `metadata.url`. `None` if the record does not have the
+    /// field, or if its value is null.
+    ///
+    /// Dots lead into nested objects. A field whose own name contains dots is found by that name as well.
+    /// `messages[].content` returns the texts of all elements of a list, joined by line feeds. Each value can
+    /// be taken only once, so that unescaped text need not be copied.
     fn take(&mut self, path: &str) -> Option<Value<'a>>;
 
-    /// Takes the value at a path that has this number in [`FieldMap::paths`](super::FieldMap::paths), for formats that find it by that.
+    /// Like [`take`](Self::take), but also passes the number of the path in
+    /// [`FieldMap::paths`](super::FieldMap::paths), by which some formats find the value faster.
     fn take_numbered(&mut self, _number: usize, path: &str) -> Option<Value<'a>> {
         self.take(path)
     }
 
-    /// Shows the paths of all fields, outermost and inside objects.
+    /// Calls `each` with the paths of all fields, both top-level fields and fields inside objects.
     fn names(&self, each: &mut dyn FnMut(&str));
 
-    /// Whether its values have types. Where they have none, numbers and truth are text.
+    /// Whether the values have types. In a format without types, numbers and truth values are text.
     fn has_types(&self) -> bool {
         true
     }
 }
 
-/// The text of an id; none of a value that is no id.
+/// The id that a value stands for, as text. `None` if the value cannot be an id.
 pub(crate) fn id_of(value: Option<Value<'_>>) -> Option<String> {
     match value? {
         Value::Text(id) if !id.is_empty() => Some(id.into_owned()),
@@ -36,7 +45,8 @@ pub(crate) fn id_of(value: Option<Value<'_>>) -> Option<String> {
     }
 }
 
-/// A value for a field, with the type that the field has where the format of the row has none.
+/// Converts a text to the type of its field if the format of the row has no types. Other values stay as they
+/// are.
 pub(super) fn typed<'a>(row: &impl Row<'a>, field: Field, value: Value<'a>) -> Value<'a> {
     let Value::Text(text) = &value else { return value };
     if row.has_types() {
@@ -52,15 +62,18 @@ pub(super) fn typed<'a>(row: &impl Row<'a>, field: Field, value: Value<'a>) -> V
     typed.unwrap_or(value)
 }
 
-/// What stands behind the name of a list in a path that leads into its elements: `messages[].content`.
+/// The brackets after the name of a list in a path that leads into its elements, such as
+/// `messages[].content`.
 pub(crate) const LIST: &str = "[]";
 
-/// The kinds of values that others are in.
+/// The [kind](Value::Other) of a list.
 pub(crate) const A_LIST: &str = "a list";
+/// The [kind](Value::Other) of an object or a structure.
 pub(crate) const AN_OBJECT: &str = "an object";
 
-/// Adds a value of a list to those before it: texts are joined by a line feed, and nothing is added by a null or an empty text. Of what is no text the
-/// first stays, so that it is told.
+/// Appends the value of a list element to the values of the elements before it. Texts are joined by a line
+/// feed. Nulls and empty texts add nothing. The first value that is not text replaces the texts and stays, so
+/// that an error can report it.
 pub(crate) fn append<'a>(slot: &mut Option<Value<'a>>, value: Option<Value<'a>>) {
     match (slot, value) {
         (_, None) => {}
@@ -84,7 +97,7 @@ pub(crate) fn append<'a>(slot: &mut Option<Value<'a>>, value: Option<Value<'a>>)
     }
 }
 
-/// Adds a text behind another one and a line feed, unless one of them is empty.
+/// Appends a text to another one. A line feed separates them, unless one of them is empty.
 fn join(text: &mut String, more: &str) {
     if !text.is_empty() && !more.is_empty() {
         text.push('\n');
@@ -92,36 +105,39 @@ fn join(text: &mut String, more: &str) {
     text.push_str(more);
 }
 
-/// Adds a value that stands where something of a `kind` may be that has others in it. A text is taken as if it were in that.
+/// Appends a value that stands where the path expects a container of this `kind`, a list or an object. The
+/// container itself is left out, because its contents are appended on their own. Any other value is appended
+/// as if it were inside such a container.
 pub(crate) fn append_in_place_of<'a>(slot: &mut Option<Value<'a>>, value: Option<&Value<'a>>, kind: &str) {
     if !matches!(value, Some(Value::Other(found)) if *found == kind) {
         append(slot, value.cloned());
     }
 }
 
-/// A value of a record.
+/// A value of a record's field.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value<'a> {
-    /// Text.
+    /// Valid Unicode text.
     Text(Cow<'a, str>),
-    /// Text in which U+FFFD stands for lone surrogates: it can be read, and names nothing.
+    /// Text in which U+FFFD replaces lone surrogates. It can be the content of a page, but not an id or a
+    /// URL.
     Broken(String),
-    /// Bytes that are no text of a known charset.
+    /// Bytes whose charset is not known.
     Bytes(Cow<'a, [u8]>),
     /// A whole number.
     Whole(i128),
-    /// Any other number.
+    /// A floating-point number.
     Float(f64),
-    /// True or false.
+    /// A truth value.
     Bool(bool),
-    /// A point in time, in a format that has a type for that.
+    /// A point in time, in a format that has a type for dates.
     Date(Timestamp),
-    /// Anything else, in words such as `a list`.
+    /// A value of any other kind, described in words such as `a list`.
     Other(&'static str),
 }
 
 impl Value<'_> {
-    /// The same without what it borrows from.
+    /// Copies the borrowed data, so that the value borrows nothing.
     pub(crate) fn into_owned(self) -> Value<'static> {
         match self {
             Self::Text(text) => Value::Text(Cow::Owned(text.into_owned())),
@@ -135,7 +151,7 @@ impl Value<'_> {
         }
     }
 
-    /// Whether it stands for nothing, as an empty cell of a table does.
+    /// Whether the value is an empty text or has no bytes. An empty cell of a table is such a value.
     pub fn is_empty(&self) -> bool {
         match self {
             Self::Text(text) => text.is_empty(),
@@ -144,7 +160,7 @@ impl Value<'_> {
         }
     }
 
-    /// What it is, in words.
+    /// Describes the kind of the value in words, for error messages.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Text(_) => "text",

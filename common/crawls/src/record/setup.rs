@@ -1,16 +1,16 @@
-//! What a reader of a format is given to read the records of a file.
+//! The input of a reader of records, whatever the file format.
 
 use super::name::RecordFile;
 use super::naming::Again;
 use crate::InputOptions;
 
-/// A file of records that is to be read.
+/// The options for reading a file of records.
 #[derive(Clone)]
 pub(crate) struct Setup {
-    /// How its records are named.
+    /// Names the records that have no URL.
     pub(crate) file: RecordFile,
-    /// What the user says of the fields and bounds of the records.
+    /// The fields and limits that the user sets.
     pub(crate) options: InputOptions,
-    /// Opens the file once more; none of what can be read only once.
+    /// Opens the file again to read its ids. `None` for a pipe, which can be read only once.
     pub(crate) again: Option<Again>,
 }

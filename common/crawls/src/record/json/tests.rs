@@ -8,7 +8,7 @@ fn names(json: &str, wanted: &[String]) -> Vec<String> {
 }
 
 #[test]
-fn the_names_of_a_record_take_little_room() {
+fn the_collected_paths_of_a_record_take_bounded_memory() {
     let inside = vec![r#""a":0"#; 80_000].join(",");
     let json = format!(r#"{{"{}":{{{inside}}},"b":null,"c":{{"d":1}}}}"#, "k".repeat(500_000));
     let found = names(&json, &[]);
@@ -17,20 +17,21 @@ fn the_names_of_a_record_take_little_room() {
 }
 
 #[test]
-fn a_wanted_name_is_noted_however_many_are_in_front() {
+fn a_wanted_path_is_collected_even_beyond_the_limit() {
     let many: String = (0..50_000).map(|n| format!(r#""n{n}":0,"#)).collect();
     let json = format!(r#"{{{many}"a":{{"b":null}}}}"#);
     assert_eq!(names(&json, &["a.b".to_owned()]).last().unwrap(), "a.b");
 }
 
-fn taken<'l>(json: &'l str, path: &str) -> Option<Value<'l>> {
+/// The value at a path. Checks that it is the same whether paths are collected or not.
+fn value_at<'l>(json: &'l str, path: &str) -> Option<Value<'l>> {
     let wanted = [path.to_owned()];
-    let taken = [true, false].map(|with_names| {
+    let values = [true, false].map(|with_names| {
         let mut row = JsonRow::parse(json.as_bytes(), &wanted, with_names).unwrap();
         row.take(path)
     });
-    assert_eq!(taken[0], taken[1], "{json} {path}");
-    taken.into_iter().next().flatten()
+    assert_eq!(values[0], values[1], "{json} {path}");
+    values.into_iter().next().flatten()
 }
 
 #[test]
@@ -56,12 +57,12 @@ fn texts_in_lists_are_joined() {
         (r#"{"m[].c":"x"}"#, "m[].c", text("x")),
         (r#"{"m":[{"c":"x"}]}"#, "m.c", None),
     ] {
-        assert_eq!(taken(json, path), expected, "{json} {path}");
+        assert_eq!(value_at(json, path), expected, "{json} {path}");
     }
 }
 
 #[test]
-fn fields_of_the_objects_in_a_list_are_named() {
+fn paths_of_fields_inside_lists_are_collected() {
     assert_eq!(
         names(r#"{"m":[{"c":"x","d":[1]},{"e":1}],"t":["a"]}"#, &[]),
         ["m", "m[].c", "m[].d", "m[].e", "t", "t[]"]
@@ -69,17 +70,17 @@ fn fields_of_the_objects_in_a_list_are_named() {
 }
 
 #[test]
-fn what_is_nested_deeply_is_passed_over() {
+fn deeply_nested_values_without_wanted_paths_are_skipped() {
     let (open, close) = ("[".repeat(50_000), "]".repeat(50_000));
     let objects = r#"{"a":"#.repeat(50_000);
     for odd in [format!("{open}{close}"), format!("{objects}1{}", "}".repeat(50_000))] {
         let json = format!(r#"{{"odd":{odd},"text":"x"}}"#);
-        assert_eq!(taken(&json, "text"), Some(Value::Text("x".into())));
+        assert_eq!(value_at(&json, "text"), Some(Value::Text("x".into())));
     }
 }
 
 #[test]
-fn what_is_wanted_twice_is_there_twice() {
+fn a_path_that_is_wanted_twice_can_be_taken_twice() {
     let wanted = ["a", "b.c", "a"].map(str::to_owned);
     let mut row = JsonRow::parse(br#"{"a":"x","b":{"c":1}}"#, &wanted, false).unwrap();
     let taken: Vec<_> = ["a", "a", "a", "b.c", "b.c"].map(|path| row.take(path)).into();
