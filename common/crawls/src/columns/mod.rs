@@ -6,8 +6,7 @@
 //! it decodes all columns.
 //!
 //! The files are untrusted. A reader must never take memory because of a size or a count that a file merely
-//! declares. It checks the declared numbers first, and all decoded bytes count towards the limit on
-//! expansion.
+//! declares, so it checks the numbers first. All decoded bytes count towards the limit on expansion.
 //!
 //! | module | what it does |
 //! |---|---|
@@ -16,7 +15,6 @@
 //! | `compact` | reads Thrift's compact protocol, in which a Parquet file describes itself |
 //! | `ipc` | decodes Arrow files and streams |
 //! | `cells` | finds the values of a row in a decoded batch |
-//! | `guard` | turns a panic of a decoder into an error |
 
 mod cells;
 mod compact;

@@ -1,9 +1,5 @@
-//! The fields that a record can have for Doppel, the names that the user gives them, and the map from fields
-//! to paths.
-//!
-//! [`Field`] lists what Doppel reads of a record. [`FieldNames`] has the paths that the user sets.
-//! [`FieldMap`] is the result for a file: for each field the paths at which it is read, and where that path
-//! comes from ([`Source`]).
+//! The fields that Doppel reads of a record. [`FieldNames`] has the paths that the user gives for them.
+//! [`FieldMap`] has the paths of each field in a file, and the reason for each path ([`Source`]).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -118,12 +114,10 @@ impl fmt::Display for Field {
 /// For each field, how many unusable values were ignored because the field is guessed.
 pub type Ignored = BTreeMap<Field, u64>;
 
-/// The word that a user gives instead of a path to switch a field off. The field is then neither guessed nor
-/// read.
+/// The word that a user gives instead of a path to switch a field off.
 pub const NO_FIELD: &str = "none";
 
-/// Splits the path of a text that is spread over several fields, such as `title,body`, into the paths of
-/// these fields.
+/// Splits the path of a text in several fields, such as `title,body`, into the paths of the fields.
 pub(super) fn joined_paths(path: &str) -> impl Iterator<Item = &str> {
     path.split(',').map(str::trim).filter(|part| !part.is_empty())
 }
@@ -133,9 +127,7 @@ pub(super) fn joined_paths(path: &str) -> impl Iterator<Item = &str> {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FieldNames {
     /// The path of the text. If the user names the text or the HTML, the other one is not guessed.
-    ///
-    /// `title,body` joins the texts of several fields, unless a field has this whole name.
-    /// `messages[].content` joins the texts in a list.
+    /// `title,body` joins two fields, unless a field has this whole name. `messages[].content` joins a list.
     pub text: Option<String>,
     /// The path of the HTML document.
     pub html: Option<String>,
@@ -148,8 +140,7 @@ pub struct FieldNames {
 }
 
 impl FieldNames {
-    /// The path that the user gives for a field. `None` if the user does not name the field or switches it
-    /// off.
+    /// The path that the user gives for a field. `None` if the field is guessed or switched off.
     #[must_use]
     pub fn path(&self, field: Field) -> Option<&str> {
         self.setting(field).filter(|path| *path != NO_FIELD)
@@ -201,8 +192,7 @@ impl FieldNames {
 pub enum Source {
     /// The user names the path, or the file is in the page form. A wrong value makes a bad record.
     Named,
-    /// The path is guessed from the first records. A value that is not a date, a language or a popularity is
-    /// ignored.
+    /// The path is guessed from the sample. A value that is not a date, language or popularity is ignored.
     Guessed,
     /// The page form has the field at this path. A record that has nothing at the guessed path is read here.
     /// A field that the user names has no fallback.
@@ -240,8 +230,7 @@ pub struct FieldMap {
 }
 
 impl FieldMap {
-    /// The map of a file in the page form, the JSON that `POST /v1/pages` accepts. A record has a URL and
-    /// exactly one of text, HTML, redirect and death.
+    /// The map of the page form: a record has a URL and exactly one of text, HTML, redirect and death.
     #[must_use]
     pub fn page_form() -> Self {
         let field = |field: Field| Some((field, field.in_page_form()?.to_owned(), Source::Named));
@@ -294,8 +283,7 @@ impl FieldMap {
         Self { other_separator, ..self }
     }
 
-    /// Advises on the option for another separator, such as `pass --separator ';' ...`. `None` if the table
-    /// was probably read with the right one.
+    /// Advises to pass another separator. `None` if the table was probably read with the right separator.
     #[must_use]
     pub fn separator_hint(&self) -> Option<String> {
         let other = match self.other_separator? {
@@ -317,9 +305,7 @@ impl FieldMap {
         &self.unmet
     }
 
-    /// The paths of the sampled records, sorted by the similarity of their spelling to `path`, most similar
-    /// first. The distance of two paths is the Damerau-Levenshtein distance of the whole paths, or 1 more than
-    /// the distance of their last names, whichever is smaller.
+    /// The paths of the sampled records, those whose spelling is most similar to `path` first.
     #[must_use]
     pub fn alike(&self, path: &str) -> Vec<&str> {
         let last = |path: &str| path.rsplit('.').next().unwrap_or_default().to_lowercase();
@@ -339,8 +325,7 @@ impl FieldMap {
         self.is_page_form
     }
 
-    /// The named and guessed fields, each with its path and the source of the path. Fallbacks are left out. A
-    /// text that is spread over several fields appears once, with the path that the user gives.
+    /// The named and guessed fields, without fallbacks. A text in several fields appears once, as a whole.
     pub fn fields(&self) -> impl Iterator<Item = (Field, &str, Source)> {
         let mut joined = self.joined.as_deref();
         let fields = self.all().filter(|(.., source)| *source != Source::Fallback);

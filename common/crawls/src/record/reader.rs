@@ -1,9 +1,8 @@
 //! Makes an item of each record of a file: a page, a skipped record, or an error.
 //!
 //! [`Records`] takes the values of the fields from a [`Row`], checks their types and limits, and names a
-//! record that has no URL. How strict it is depends on the [`Source`] of the path. A wrong value at a named
-//! path makes a bad record. A wrong date, language, popularity or id at a guessed path is ignored and
-//! counted. A fallback is read only if its value is of the right type.
+//! record that has no URL. A wrong value at a named path makes a bad record. A wrong date, language,
+//! popularity or id at a guessed path is ignored and counted. A fallback of a wrong type is ignored.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -47,18 +46,15 @@ pub struct Records {
 
 /// How records without a URL are named.
 enum Naming {
-    /// By their ids. A record that repeats an id is bad. The user names the id, or the collection has stored
-    /// this choice.
+    /// By their ids. A record that repeats an id is bad. The user or the collection has decided this.
     StrictIds,
     /// Not decided yet, because the id is guessed and the ids of the file were not checked.
     Unchecked { shown: Arc<Path>, again: Again },
-    /// By their ids, because a check found no id that repeats. `unremembered` ids were too many for the
-    /// check.
-    UniqueIds { unremembered: u64 },
+    /// By their ids, because no id repeats. The check could not remember `unremembered` of the ids.
+    Unique { unremembered: u64 },
     /// By their rows.
     Rows {
-        /// The guessed id that repeats, if the check was made only after the reader had reported the map of
-        /// the fields.
+        /// The guessed id that repeats, if the check was made only after the first record.
         late: Option<RepeatedId>,
         /// Whether the reason is a guessed id that repeats.
         has_repeated_id: bool,
@@ -120,8 +116,7 @@ impl Records {
         }
     }
 
-    /// Whether the ids of a file must be checked before a record is named, so that the file must be read more
-    /// than once.
+    /// Whether the ids of a file must be checked before its first record is named.
     pub(crate) fn needs_again(map: &FieldMap, file: &RecordFile, options: &InputOptions) -> bool {
         let is_guessed = matches!(map.get(Field::Id), Some((_, Source::Guessed)));
         is_guessed && map.get(Field::Url).is_none() && options.ids.stored_for(file).is_none()
@@ -133,7 +128,7 @@ impl Records {
         let Some((path, _)) = self.map.get(Field::Id) else { return Ok(()) };
         let checked = self.choices.choose((shown, &self.file), again, (path, self.limits.ids_max))?;
         match checked {
-            IdCheck::Unique { unremembered } => self.naming = Naming::UniqueIds { unremembered },
+            IdCheck::Unique { unremembered } => self.naming = Naming::Unique { unremembered },
             IdCheck::Repeated(repeated) => {
                 self.paths.remove_id();
                 self.naming = Naming::Rows { late: Some(repeated), has_repeated_id: true };
@@ -149,18 +144,16 @@ impl Records {
         self.map = self.map.clone().without_id(repeated);
     }
 
-    /// The choice of a name for records without a URL. `None` if there was nothing to choose, or if it is not
-    /// decided.
+    /// The choice of a name for records without a URL. `None` if the reader did not have to choose so far.
     pub fn named_by(&self) -> Option<NamedBy> {
         match &self.naming {
-            Naming::UniqueIds { .. } => Some(NamedBy::Id),
+            Naming::Unique { .. } => Some(NamedBy::Id),
             Naming::Rows { has_repeated_id: true, .. } => Some(NamedBy::Row),
             Naming::StrictIds | Naming::Unchecked { .. } | Naming::Rows { .. } => None,
         }
     }
 
-    /// The guessed id that repeats, if the check was made after the first record. The check is late if the
-    /// first records have URLs. The [map](Self::map) does not have this information.
+    /// The guessed id that repeats, if the check was made after the first record. The map does not tell it.
     pub fn repeated_late(&self) -> Option<&RepeatedId> {
         if let Naming::Rows { late, .. } = &self.naming { late.as_ref() } else { None }
     }
@@ -198,19 +191,13 @@ impl Records {
     /// The number of ids that were not remembered, because there were too many. A record that repeats such an
     /// id looks like a new version of the earlier record.
     pub fn unremembered_ids(&self) -> u64 {
-        if let Naming::UniqueIds { unremembered } = self.naming {
-            unremembered
-        } else {
-            self.ids.unremembered()
-        }
+        if let Naming::Unique { unremembered } = self.naming { unremembered } else { self.ids.unremembered() }
     }
 
-    /// Makes an item of a record. `number` is the number of the record in its file, counted from 1. Bad
-    /// records count, too.
+    /// Makes an item of a record. `number` counts all records of the file from 1, bad records included.
     ///
     /// # Errors
-    /// If the record has no content, or has a wrong value at a path where the value is required or that the
-    /// user names.
+    /// If the record has no content, or has a wrong value in a field that is required or named.
     pub fn item<'a>(&mut self, row: &mut impl Row<'a>, number: u64) -> Result<Item, Reason> {
         let url = self.url(row)?;
         let Some(body) = self.body(row, url.as_ref())? else { return Ok(Item::Skipped(Skip::NoRow)) };
@@ -224,8 +211,7 @@ impl Records {
                 self.own_id = id_of(self.paths.take(row, Field::Id).map(|found| found.value));
                 url
             }
-            // The id is remembered last, because a bad record must not count as an earlier record with its
-            // id.
+            // This is the last step, because the id of a bad record must not be remembered.
             None => self.name(row, number)?,
         };
         Ok(Item::Page(Fetched { url, fetched_at, body, popularity, language }))
@@ -254,8 +240,7 @@ impl Records {
     /// death, but the user has switched the URL off, so that it concerns no page.
     fn body<'a>(&self, row: &mut impl Row<'a>, url: Option<&PageUrl>) -> Result<Option<FetchedBody>, Reason> {
         let mut found: Option<(FetchedBody, &str)> = None;
-        // The error for a value of a wrong type at a fallback path. It counts only if the record has nothing
-        // else.
+        // The error for a fallback of a wrong type. It counts only if the record has nothing else.
         let mut fallback_error = None;
         // An empty text or HTML document. It counts only if the record has nothing else.
         let mut empty = None;
@@ -368,8 +353,7 @@ impl Records {
         self.fail_if_named(Field::Popularity, source, found)
     }
 
-    /// Returns the error of a wrong value if the user names the field. A wrong value of a guessed field is
-    /// ignored and counted.
+    /// Returns the error of a wrong value if the user names the field. Otherwise counts and ignores it.
     fn fail_if_named<T>(
         &mut self,
         field: Field,
@@ -405,7 +389,7 @@ impl Records {
         };
         let name = self.file.with_id(&id).map_err(|error| field_error(path, error.into()))?;
         // If the ids of the file were checked, none of them repeats.
-        if matches!(self.naming, Naming::UniqueIds { .. }) || self.ids.insert(&id) {
+        if matches!(self.naming, Naming::Unique { .. }) || self.ids.insert(&id) {
             self.own_id = Some(id.into_owned());
             Ok(name)
         } else {
