@@ -1,7 +1,8 @@
-//! Copies rows of Parquet and Arrow files.
+//! Copies the rows of Parquet and Arrow files.
 //!
-//! The file is read twice, side by side: by the reader of pages, and as it is stored. Both decode all columns, so that both end at the same
-//! batch where the file is damaged. Rows of a batch go to their sides by a mask.
+//! Two readers read the file side by side. The reader of pages gives the fate of each row. The other reader
+//! decodes the batches with the types that the file stores. Both decode all columns, so in a damaged file
+//! both end at the same batch. The rows of a batch are distributed to the sides by a mask for each side.
 
 use std::fs::File;
 use std::io::Write;
@@ -12,7 +13,7 @@ use arrow_array::{Array, ArrayRef, BooleanArray, Float64Array, RecordBatch, Stri
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use arrow_select::filter::filter_record_batch;
 
-use super::columns_out::{ArrowOut, Out, ParquetOut};
+use super::batch_writers::{ArrowBatchWriter, BatchWriter, ParquetBatchWriter};
 use super::note::{NAMES, Note, SIMILARITY};
 use super::text;
 use super::{CopyError, Fate, Job, Side, Sides};
@@ -24,25 +25,26 @@ use crate::error::Reason;
 use crate::stream::{Packing, Stream};
 use crate::{Input, InputOptions, Item, Source};
 
-/// What a reader of columns gives.
+/// A batch as a reader of columns returns it.
 type Batch = Result<RecordBatch, Reason>;
 
-/// Copies the rows of a file that is open.
+/// Copies the rows of an open file. `input` is its reader of pages.
 pub(super) fn copy<W: Write + Send>(
     input: &mut Input,
     options: &InputOptions,
     (sides, packing): (Sides<W>, Packing),
     job: &mut Job<'_>,
 ) -> Result<Sides<W>, CopyError> {
-    let Source::Columns(rows) = &input.source else { return Err(job.cannot(Reason::Format)) };
-    let open = |job: &Job<'_>| File::open(job.path).map_err(|error| job.cannot(Reason::Io(error)));
+    let Source::Columns(rows) = &input.source else { return Err(job.input_error(Reason::Format)) };
+    let open = |job: &Job<'_>| File::open(job.path).map_err(|error| job.input_error(Reason::Io(error)));
     match rows.format() {
         ColumnFormat::Parquet => {
             let batches = ParquetBatches::open_as_stored(open(job)?, options.limits);
-            let mut batches = batches.map_err(|reason| job.cannot(reason))?;
+            let mut batches = batches.map_err(|reason| job.input_error(reason))?;
             let schema = schema(batches.metadata().schema(), job)?;
             let mut outs = sides.try_map(|side, out| {
-                ParquetOut::new(out, &schema, batches.metadata()).map_err(|reason| failed(side, reason, job))
+                ParquetBatchWriter::new(out, &schema, batches.metadata())
+                    .map_err(|reason| write_error(side, reason, job))
             })?;
             let (mut group, mut damage) = (0, None);
             while let Some(batch) = batches.next() {
@@ -51,7 +53,7 @@ pub(super) fn copy<W: Write + Send>(
                     flush(&mut outs, job)?;
                 }
                 match batch {
-                    Ok(batch) if split(input, &batch, &schema, &mut outs, job)? => {}
+                    Ok(batch) if copy_batch(input, &batch, &schema, &mut outs, job)? => {}
                     Ok(_) => break,
                     Err(reason) => {
                         damage = Some(reason);
@@ -59,46 +61,46 @@ pub(super) fn copy<W: Write + Send>(
                     }
                 }
             }
-            end(input, damage, job)?;
-            outs.try_map(|side, out| out.finish().map_err(|reason| failed(side, reason, job)))
+            count_rest(input, damage, job)?;
+            outs.try_map(|side, out| out.finish().map_err(|reason| write_error(side, reason, job)))
         }
         ColumnFormat::ArrowFile => {
             let batches = FileBatches::open(open(job)?, options.limits);
-            let mut batches = batches.map_err(|reason| job.cannot(reason))?;
+            let mut batches = batches.map_err(|reason| job.input_error(reason))?;
             let schema = schema(batches.schema(), job)?;
             let first = batches.next();
             let mut outs = sides.try_map(|side, out| {
-                ArrowOut::file(out, &schema, batches.compression())
-                    .map_err(|reason| failed(side, reason, job))
+                ArrowBatchWriter::file(out, &schema, batches.compression())
+                    .map_err(|reason| write_error(side, reason, job))
             })?;
-            split_all(input, (first, || batches.next()), &schema, &mut outs, job)?;
-            outs.try_map(|side, out| out.finish().map_err(|reason| failed(side, reason, job)))
+            copy_batches(input, (first, || batches.next()), &schema, &mut outs, job)?;
+            outs.try_map(|side, out| out.finish().map_err(|reason| write_error(side, reason, job)))
         }
         ColumnFormat::ArrowStream => {
             let open = || StreamBatches::open(Stream::open(job.path, &options.limits)?, options.limits);
-            let mut batches = open().map_err(|reason| job.cannot(reason))?;
+            let mut batches = open().map_err(|reason| job.input_error(reason))?;
             let schema = schema(batches.schema(), job)?;
             let first = batches.next();
             let packed = text::begin(sides, packing, b"")?;
             let mut outs = packed.try_map(|side, out| {
-                ArrowOut::stream(out, &schema, batches.compression())
-                    .map_err(|reason| failed(side, reason, job))
+                ArrowBatchWriter::stream(out, &schema, batches.compression())
+                    .map_err(|reason| write_error(side, reason, job))
             })?;
-            split_all(input, (first, || batches.next()), &schema, &mut outs, job)?;
+            copy_batches(input, (first, || batches.next()), &schema, &mut outs, job)?;
             let packed =
-                outs.try_map(|side, out| out.finish().map_err(|reason| failed(side, reason, job)))?;
+                outs.try_map(|side, out| out.finish().map_err(|reason| write_error(side, reason, job)))?;
             packed.try_map(|side, out| out.finish().map_err(|error| CopyError::Write(side, error)))
         }
     }
 }
 
-/// The columns that are written.
+/// The schema of the copy: the columns of the file, and those of the annotations if there are any.
 fn schema(read: &SchemaRef, job: &Job<'_>) -> Result<SchemaRef, CopyError> {
     if !job.annotate {
         return Ok(Arc::clone(read));
     }
     if NAMES.into_iter().any(|name| read.field_with_name(name).is_ok()) {
-        return Err(job.cannot(Reason::Annotated));
+        return Err(job.input_error(Reason::Annotated));
     }
     let added = NAMES.into_iter().map(|name| {
         let data_type = if name == SIMILARITY { DataType::Float64 } else { DataType::Utf8 };
@@ -108,8 +110,9 @@ fn schema(read: &SchemaRef, job: &Job<'_>) -> Result<SchemaRef, CopyError> {
     Ok(Arc::new(Schema::new_with_metadata(fields, read.metadata().clone())))
 }
 
-/// Writes the rows of all batches of an Arrow file or stream to their sides. The first was read before, for it says how all are compressed.
-fn split_all<O: Out>(
+/// Copies all batches of an Arrow file or stream. The caller reads the first batch in advance, because the
+/// writers of the sides need its compression.
+fn copy_batches<O: BatchWriter>(
     input: &mut Input,
     (first, mut rest): (Option<Batch>, impl FnMut() -> Option<Batch>),
     schema: &SchemaRef,
@@ -119,17 +122,17 @@ fn split_all<O: Out>(
     let mut next = first;
     while let Some(batch) = next {
         match batch {
-            Ok(batch) if split(input, &batch, schema, outs, job)? => next = rest(),
+            Ok(batch) if copy_batch(input, &batch, schema, outs, job)? => next = rest(),
             Ok(_) => break,
-            Err(reason) => return end(input, Some(reason), job),
+            Err(reason) => return count_rest(input, Some(reason), job),
         }
     }
-    end(input, None, job)
+    count_rest(input, None, job)
 }
 
-/// Writes the rows of a batch to their sides. Whether the reader of pages has reached the last of them: it ends early where the file is
-/// damaged.
-fn split<O: Out>(
+/// Copies the rows of a batch to their sides. Returns false if the reader of pages ended before the last row,
+/// which it does in a damaged file.
+fn copy_batch<O: BatchWriter>(
     input: &mut Input,
     batch: &RecordBatch,
     schema: &SchemaRef,
@@ -153,53 +156,60 @@ fn split<O: Out>(
         if outs.get(side).is_none() {
             continue;
         }
-        let here: Vec<Fate> = fates.iter().flatten().copied().filter(|fate| fate.side() == side).collect();
-        if here.is_empty() {
+        let side_fates: Vec<Fate> =
+            fates.iter().flatten().copied().filter(|fate| fate.side() == side).collect();
+        if side_fates.is_empty() {
             continue;
         }
         let mask: BooleanArray =
             fates.iter().map(|fate| Some(fate.is_some_and(|fate| fate.side() == side))).collect();
         let mut rows = filter_record_batch(batch, &mask)
-            .and_then(|rows| alone(&rows))
-            .map_err(|error| job.cannot(Reason::columns(error)))?;
+            .and_then(|rows| without_shared_data(&rows))
+            .map_err(|error| job.input_error(Reason::columns(error)))?;
         if job.annotate {
-            let notes = here.into_iter().map(|fate| Ok(job.note(fate)?.unwrap_or_default()));
+            let notes = side_fates.into_iter().map(|fate| Ok(job.note(fate)?.unwrap_or_default()));
             let notes: Vec<Note> = notes.collect::<Result<_, CopyError>>()?;
-            rows = noted(&rows, &notes, schema).map_err(|error| job.cannot(Reason::columns(error)))?;
+            rows = with_annotations(&rows, &notes, schema)
+                .map_err(|error| job.input_error(Reason::columns(error)))?;
         }
         if let Some(out) = outs.get(side) {
-            guarded(|| out.write(&rows)).flatten().map_err(|reason| failed(side, reason, job))?;
+            guarded(|| out.write(&rows)).flatten().map_err(|reason| write_error(side, reason, job))?;
         }
     }
     Ok(!ended)
 }
 
-/// Counts what the reader of pages gives behind the last row that was copied: the damage, and rows that neither reader has read. If it gives
-/// another row, the two readers disagree, and the error is the `damage` at which the copy ended.
-fn end(input: &mut Input, damage: Option<Reason>, job: &mut Job<'_>) -> Result<(), CopyError> {
+/// Counts the items of the reader of pages after the last copied row: the damage, and the rows that could not
+/// be read.
+///
+/// # Errors
+/// If the reader of pages returns another row, so that the two readers disagree. The error is the `damage` at
+/// which the other reader ended.
+fn count_rest(input: &mut Input, damage: Option<Reason>, job: &mut Job<'_>) -> Result<(), CopyError> {
     for item in input {
         if matches!(item, Item::Page(_) | Item::Skipped(_)) {
-            return Err(job.cannot(damage.unwrap_or(Reason::Truncated)));
+            return Err(job.input_error(damage.unwrap_or(Reason::Truncated)));
         }
         job.fate(&item)?;
     }
     Ok(())
 }
 
-/// Rows without the text of others, which views of the same batch share.
-fn alone(rows: &RecordBatch) -> Result<RecordBatch, ArrowError> {
-    let columns = rows.columns().iter().map(column_alone).collect::<Result<_, _>>()?;
+/// Removes the data of other rows. Views of filtered rows still refer to the data of the whole batch, and an
+/// Arrow writer would write all of it.
+fn without_shared_data(rows: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+    let columns = rows.columns().iter().map(column_without_shared_data).collect::<Result<_, _>>()?;
     RecordBatch::try_new(rows.schema(), columns)
 }
 
-fn column_alone(column: &ArrayRef) -> Result<ArrayRef, ArrowError> {
+fn column_without_shared_data(column: &ArrayRef) -> Result<ArrayRef, ArrowError> {
     Ok(match column.data_type() {
         DataType::Utf8View => Arc::new(column.as_string_view().gc()),
         DataType::BinaryView => Arc::new(column.as_binary_view().gc()),
         nested if nested.is_nested() => {
             let data = column.to_data();
             let parts = data.child_data().iter().map(|part| {
-                let part = column_alone(&make_array(part.clone()))?;
+                let part = column_without_shared_data(&make_array(part.clone()))?;
                 Ok(part.to_data())
             });
             let parts = parts.collect::<Result<_, ArrowError>>()?;
@@ -209,8 +219,12 @@ fn column_alone(column: &ArrayRef) -> Result<ArrayRef, ArrowError> {
     })
 }
 
-/// Rows with what is said of each.
-fn noted(rows: &RecordBatch, notes: &[Note], schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
+/// Appends the columns of the annotations to the rows, in the order of [`NAMES`].
+fn with_annotations(
+    rows: &RecordBatch,
+    notes: &[Note],
+    schema: &SchemaRef,
+) -> Result<RecordBatch, ArrowError> {
     let text = |of: fn(&Note) -> Option<&str>| -> ArrayRef {
         Arc::new(notes.iter().map(of).collect::<StringArray>())
     };
@@ -229,20 +243,20 @@ fn noted(rows: &RecordBatch, notes: &[Note], schema: &SchemaRef) -> Result<Recor
     RecordBatch::try_new(Arc::clone(schema), columns)
 }
 
-fn flush<O: Out>(outs: &mut Sides<O>, job: &Job<'_>) -> Result<(), CopyError> {
+fn flush<O: BatchWriter>(outs: &mut Sides<O>, job: &Job<'_>) -> Result<(), CopyError> {
     for side in Side::ALL {
         if let Some(out) = outs.get(side) {
-            out.flush().map_err(|reason| failed(side, reason, job))?;
+            out.flush().map_err(|reason| write_error(side, reason, job))?;
         }
     }
     Ok(())
 }
 
-/// A failure of the file of a side, or of the encoder.
-fn failed(side: Side, reason: Reason, job: &Job<'_>) -> CopyError {
+/// The error for a failed write. An I/O error is about the file of the side, any other error about the input.
+fn write_error(side: Side, reason: Reason, job: &Job<'_>) -> CopyError {
     match reason {
         Reason::Io(error) => CopyError::Write(side, error),
-        other => job.cannot(other),
+        other => job.input_error(other),
     }
 }
 
@@ -253,7 +267,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn views_of_rows_that_stay_have_nothing_of_the_others() {
+    fn filtered_rows_do_not_keep_the_data_of_other_rows() {
         let texts: Vec<String> =
             (0..10).map(|n| format!("a text that is too long to be inside {n}")).collect();
         let views: ArrayRef = Arc::new(StringViewArray::from_iter_values(&texts));
@@ -262,9 +276,9 @@ mod tests {
         let all = RecordBatch::try_from_iter([("text", views), ("inside", inside)]).unwrap();
         let mask = (0..10).map(|n| Some(n == 7)).collect::<BooleanArray>();
         let rows = filter_record_batch(&all, &mask).unwrap();
-        let alone = alone(&rows).unwrap();
-        assert_eq!(alone, rows);
-        for views in [alone.column(0), alone.column(1).as_struct().column(0)] {
+        let separate = without_shared_data(&rows).unwrap();
+        assert_eq!(separate, rows);
+        for views in [separate.column(0), separate.column(1).as_struct().column(0)] {
             let views = views.as_string_view();
             assert_eq!(
                 views.data_buffers().iter().map(arrow_buffer::Buffer::len).sum::<usize>(),

@@ -1,4 +1,4 @@
-//! Copies pages that are files of their own.
+//! Copies pages that are files of their own, one by one or as the files of a directory.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -9,18 +9,18 @@ use crate::directory::Files;
 use crate::error::{InputError, Place, Reason, Skip};
 use crate::{Input, InputOptions, Item, Source};
 
-/// Copies the file of a page.
-pub(super) fn one<W: Write>(
+/// Copies a file that is one page.
+pub(super) fn copy_page<W: Write>(
     input: &mut Input,
     mut sides: Sides<W>,
     job: &mut Job<'_>,
 ) -> Result<Sides<W>, CopyError> {
     if job.annotate {
-        return Err(job.cannot(Reason::NoAnnotations));
+        return Err(job.input_error(Reason::NoAnnotations));
     }
     for item in input {
         let Some(fate) = job.fate(&item)? else { continue };
-        let mut file = File::open(job.path).map_err(|error| job.cannot(Reason::Io(error)))?;
+        let mut file = File::open(job.path).map_err(|error| job.input_error(Reason::Io(error)))?;
         if let Some(out) = sides.get(fate.side()) {
             io::copy(&mut file, out).map_err(|error| CopyError::Write(fate.side(), error))?;
         }
@@ -28,23 +28,25 @@ pub(super) fn one<W: Write>(
     Ok(sides)
 }
 
-/// What [`copy_directory`] tells of a file: its side, or none where it is a bad page; its path below the directory; and its own path.
-pub type Take<'t> = dyn FnMut(Option<Side>, &Path, &Path) -> Result<(), CopyError> + 't;
+/// Called by [`copy_directory`] for each file, which it copies or links. The arguments are the side of the
+/// file (`None` for a bad page), the path of the file below the directory, and the full path of the file.
+pub type FileVisitor<'v> = dyn FnMut(Option<Side>, &Path, &Path) -> Result<(), CopyError> + 'v;
 
-/// Tells of each file of a directory of pages to which side it goes. Files that are no pages are kept; hidden ones and links, which are
-/// not read, are left out. Gives as well whether all files and directories could be read.
+/// Calls `visit` with the side of each file of a directory of pages. Files that are not pages are kept.
+/// Hidden files and links are left out, because they are not read. Returns the counts of the records, and
+/// whether all files and directories could be read.
 ///
 /// # Errors
-/// When a file cannot be judged, or what `take` fails with.
+/// If the directory cannot be opened, the judge fails, or `visit` fails.
 pub fn copy_directory(
     dir: &Path,
     options: &InputOptions,
     judge: &mut dyn Judge,
-    take: &mut Take<'_>,
+    visit: &mut FileVisitor<'_>,
 ) -> Result<(Copied, bool), CopyError> {
     let mut input = crate::open(dir, options.clone()).map_err(|error| CopyError::Open(Box::new(error)))?;
     let mut job = Job { path: dir, judge, annotate: false, copied: Copied::default() };
-    let Source::Files(files) = &mut input.source else { return Err(job.cannot(Reason::Format)) };
+    let Source::Files(files) = &mut input.source else { return Err(job.input_error(Reason::Format)) };
     while let Some(item) = files.next() {
         job.judge.read(files.bytes_read());
         if matches!(item, Item::Skipped(Skip::Hidden | Skip::Link)) {
@@ -54,21 +56,27 @@ pub fn copy_directory(
         if let Item::Bad(error) = &item
             && files.file_path() != Some(&error.path)
         {
-            // A directory that cannot be listed.
+            // The error is about a directory that cannot be listed.
             continue;
         }
-        let (root, path) = place(files, &job)?;
+        let LastFile { root, path } = last_file(files, &job)?;
         let below = path.strip_prefix(&root).unwrap_or(&path);
-        take(fate.map(Fate::side), below, &path)?;
+        visit(fate.map(Fate::side), below, &path)?;
     }
     Ok((job.copied, !files.broke_off()))
 }
 
-/// The canonical path of the directory, and of the last file.
-fn place(files: &Files, job: &Job<'_>) -> Result<(PathBuf, PathBuf), CopyError> {
-    let (root, file) = (files.root(), files.file_path());
-    match (root, file) {
-        (Some(root), Some(file)) => Ok((root.to_owned(), file.to_owned())),
+/// The last file that was read, and the directory.
+struct LastFile {
+    /// The canonical path of the directory.
+    root: PathBuf,
+    /// The canonical path of the file.
+    path: PathBuf,
+}
+
+fn last_file(files: &Files, job: &Job<'_>) -> Result<LastFile, CopyError> {
+    match (files.root(), files.file_path()) {
+        (Some(root), Some(path)) => Ok(LastFile { root: root.to_owned(), path: path.to_owned() }),
         _ => Err(InputError::new(&job.path.into(), Place::File, Reason::FileKind).into()),
     }
 }

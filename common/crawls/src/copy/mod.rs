@@ -1,28 +1,35 @@
-//! Copies the records of a file to others in the same format: those that are kept to one, those that are removed to another, and those
-//! that a newer version supersedes to a third. The file is read by the same code that found its pages, and what is written of a record
-//! are its own bytes.
+//! Copies the records of a file to up to three files in the same format, which are called *sides*. The kept
+//! records go to one side, the removed records to another, and the records that a newer version supersedes to
+//! a third.
+//!
+//! A [`Judge`] decides the side of each record. The copy reads the file with the same code that found its
+//! pages. The bytes of a record are copied unchanged. With annotations, fields that begin with `doppel_` are
+//! added to each record.
 //!
 //! | format | what is written |
 //! |---|---|
-//! | JSON lines | the lines; blank ones are left out |
-//! | CSV, TSV | the row of names, then rows; blank lines are left out |
-//! | WARC, WET | the records, each a member of its own where the input has members; requests and metadata follow the record that they are concurrent to |
-//! | ARC | the records; the one that describes the file goes to both sides |
+//! | JSON lines | lines, without blank ones |
+//! | CSV, TSV | the row of names, then rows, without blank lines |
+//! | WARC, WET | records, each as a compressed member of its own if the input has members |
+//! | ARC | records; the record that describes the file goes to all sides that have records |
 //! | WACZ | the records of its WARC files, as one WARC file of gzip members |
-//! | Parquet, Arrow | rows under the same schema, in the same compression; a row group or batch of each of the input's that has any |
+//! | Parquet, Arrow | rows with the same schema and compression, in the row groups or batches of the input |
 //! | a page | the file |
 //!
+//! In a WARC file, a request or metadata record goes to the side of the record that it is concurrent to.
+//!
 //! Invariants:
-//! - every record that could be read goes to exactly one side, in the order of the input; a bad one goes to none;
-//! - the bytes that are written depend on the records and on what is said of them alone;
-//! - memory is that of a record, or of a row group of Parquet as it is written and a batch as it is read; for WARC some 100 bytes more for
-//!   each record of the file.
+//! - Every record that can be read goes to exactly one side, in the order of the input. A bad record goes to
+//!   no side.
+//! - The written bytes depend only on the records and on the decisions and notes of the judge.
+//! - The copy needs the memory of one record. For Parquet it needs the memory of one batch that is read and
+//!   one row group that is written. For WARC it needs about 100 bytes more for each record of the file.
 
+mod batch_writers;
 mod columns;
-mod columns_out;
+mod compressed_writer;
 mod files;
 mod note;
-mod packed;
 mod parquet_types;
 mod text;
 mod warc;
@@ -38,41 +45,41 @@ use crate::error::{InputError, Place, Reason};
 use crate::record::RecordFile;
 use crate::stream::Stream;
 use crate::{Fetched, InputOptions, Item, Source, open_as};
-pub use files::{Take, copy_directory};
+pub use files::{FileVisitor, copy_directory};
 pub use note::{NAMES, Note, RecordName};
 
-/// Where a record can go.
+/// A destination of the records of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Side {
-    /// It is kept.
+    /// The side of the records that are kept.
     Kept,
-    /// It is removed.
+    /// The side of the records that are removed.
     Removed,
-    /// A newer version supersedes it.
+    /// The side of the records that a newer version supersedes.
     Superseded,
 }
 
 impl Side {
-    /// All of them.
+    /// All sides, in the order of their declaration.
     pub const ALL: [Self; 3] = [Self::Kept, Self::Removed, Self::Superseded];
 }
 
-/// Why a record is not kept.
+/// The reason why a record is not kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Removal {
-    /// Its page is a duplicate of one that is kept.
+    /// The page is a duplicate of a page that is kept.
     Duplicate,
-    /// There is a newer version of its page.
+    /// A newer version of the page exists.
     Superseded,
-    /// Its page redirects to one that is on record.
+    /// The page redirects to a page that is on record.
     Redirect,
-    /// Its page is gone.
+    /// The page is gone.
     Dead,
 }
 
 impl Removal {
-    /// Its name in annotations.
+    /// The name of the reason in annotations.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -90,18 +97,18 @@ impl fmt::Display for Removal {
     }
 }
 
-/// What becomes of a record.
+/// The decision about a record: whether it is kept or removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fate {
-    /// Why it is removed, if it is.
+    /// The reason why the record is removed. `None` if it is kept.
     pub removal: Option<Removal>,
-    /// By which [`Judge::note`] knows it; none of a record that is no page.
+    /// The number by which [`Judge::note`] identifies the record. `None` for a record that is not a page.
     pub record: Option<u64>,
 }
 
 impl Fate {
-    /// That of a record that is no page.
-    const BESIDE: Self = Self { removal: None, record: None };
+    /// The fate of a record that is not a page, which is kept.
+    const NOT_A_PAGE: Self = Self { removal: None, record: None };
 
     fn side(self) -> Side {
         match self.removal {
@@ -112,32 +119,32 @@ impl Fate {
     }
 }
 
-/// Who knows what becomes of the records.
+/// Decides the fates of the records of a file, and provides their annotations.
 pub trait Judge {
-    /// What becomes of the next page of the input. `None` where it is a bad record.
+    /// Returns the fate of the next page of the input. `None` if the page counts as a bad record.
     ///
     /// # Errors
-    /// When it is not the page that was judged.
+    /// If the page is not the one that the judge expects, because the input has changed.
     fn page(&mut self, page: &Fetched) -> io::Result<Option<Fate>>;
 
-    /// What is said of a record.
+    /// Returns the annotations of a record.
     ///
     /// # Errors
-    /// When that cannot be read.
+    /// If the annotations cannot be read.
     fn note(&mut self, record: u64, removal: Option<Removal>) -> io::Result<Note>;
 
-    /// So many stored bytes of the file were read.
+    /// Reports progress: `bytes` stored bytes of the file have been read so far.
     fn read(&mut self, bytes: u64);
 }
 
-/// A file for each side; `None` for a side that is not wanted.
+/// A file for each side. `None` for a side that the caller does not want.
 #[derive(Debug)]
 pub struct Sides<W> {
-    /// The file of the records that are kept.
+    /// The file for the records that are kept.
     pub kept: Option<W>,
-    /// The file of the records that are removed.
+    /// The file for the records that are removed.
     pub removed: Option<W>,
-    /// The file of the records that newer versions supersede.
+    /// The file for the records that newer versions supersede.
     pub superseded: Option<W>,
 }
 
@@ -150,10 +157,10 @@ impl<W> Sides<W> {
         }
     }
 
-    /// The same with other files.
+    /// Converts the file of each wanted side by `make`.
     ///
     /// # Errors
-    /// The first of `make`.
+    /// The first error of `make`.
     pub fn try_map<V, E>(self, mut make: impl FnMut(Side, W) -> Result<V, E>) -> Result<Sides<V>, E> {
         let kept = self.kept.map(|kept| make(Side::Kept, kept)).transpose()?;
         let removed = self.removed.map(|removed| make(Side::Removed, removed)).transpose()?;
@@ -162,23 +169,24 @@ impl<W> Sides<W> {
     }
 }
 
-/// How many records went where. What is no record, such as a request in a WARC, is copied and not counted.
+/// How many records of a file have which fate. Records such as a request in a WARC file are copied, but not
+/// counted.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Copied {
-    /// Records that were judged and are kept.
+    /// The number of judged records that are kept.
     pub kept: u64,
-    /// Records that are removed, by reason.
+    /// The number of records that are removed, by reason.
     pub removed: BTreeMap<Removal, u64>,
-    /// Records that newer versions supersede.
+    /// The number of records that newer versions supersede.
     pub superseded: u64,
-    /// Bad records, which are on no side.
+    /// The number of bad records, which go to no side.
     pub bad: u64,
-    /// Records that are not judged, such as images: they are on the side of those that are kept.
+    /// The number of records that are not judged, such as images. They go to the side of the kept records.
     pub skipped: u64,
 }
 
 impl Copied {
-    /// Counts a record that was judged.
+    /// Counts a judged record.
     fn count(&mut self, fate: Fate) {
         *match fate.removal {
             None => &mut self.kept,
@@ -187,7 +195,7 @@ impl Copied {
         } += 1;
     }
 
-    /// Adds those of another file.
+    /// Adds the numbers of another file.
     pub fn add(&mut self, other: &Self) {
         self.kept += other.kept;
         self.superseded += other.superseded;
@@ -199,7 +207,7 @@ impl Copied {
     }
 }
 
-/// Why a file could not be copied.
+/// The reason why a file could not be copied.
 #[derive(Debug, thiserror::Error)]
 pub enum CopyError {
     /// The input cannot be opened.
@@ -208,10 +216,10 @@ pub enum CopyError {
     /// The input cannot be read, or cannot be written in its own format.
     #[error(transparent)]
     Input(Box<InputError>),
-    /// One of the files cannot be written.
+    /// The file of a side cannot be written.
     #[error("{0}")]
     Write(Side, #[source] io::Error),
-    /// What was decided cannot be read, or is not of these records.
+    /// The judge cannot read its decisions, or the decisions do not belong to these records.
     #[error("{path}", path = .0.display())]
     Judge(std::path::PathBuf, #[source] io::Error),
 }
@@ -232,11 +240,11 @@ impl fmt::Display for Side {
     }
 }
 
-/// Copies the records of a file. Its pages are told to `judge` in the order in which [`open_as`] gives them, each once. With
-/// `annotate` every record has what is said of it beside it.
+/// Copies the records of a file to the `sides`. Asks `judge` about each page once, in the order in which
+/// [`open_as`] returns the pages. If `annotate`, adds the annotations of the judge to every record.
 ///
 /// # Errors
-/// When the input cannot be opened, or a file not be written.
+/// If the input cannot be opened or copied, a side cannot be written, or the judge fails.
 pub fn copy<W: Write + Send>(
     path: &Path,
     name: RecordFile,
@@ -247,25 +255,26 @@ pub fn copy<W: Write + Send>(
     let options = &InputOptions { all_columns: true, ..options.clone() };
     let mut input = open_as(path, name, options.clone()).map_err(|error| CopyError::Open(Box::new(error)))?;
     let mut job = Job { path, judge, annotate, copied: Copied::default() };
-    let packing = Stream::open(path, &options.limits).map_err(|reason| job.cannot(reason))?.packing();
+    let packing = Stream::open(path, &options.limits).map_err(|reason| job.input_error(reason))?.packing();
     let sides = match &mut input.source {
         Source::Lines(lines) => {
             let sides = text::begin(sides, packing, b"")?;
-            text::lines(lines, sides, &mut job)?
+            text::copy_lines(lines, sides, &mut job)?
         }
-        Source::Delimited(rows) => text::rows(rows, (sides, packing), &mut job)?,
+        Source::Delimited(rows) => text::copy_rows(rows, (sides, packing), &mut job)?,
         Source::Columns(_) => columns::copy(&mut input, options, (sides, packing), &mut job)?,
         Source::Warc(pages) => warc::copy(pages, (sides, packing), &mut job)?,
         Source::Wacz(files) => warc::copy_wacz(files, sides, &mut job)?,
-        Source::Files(_) => files::one(&mut input, sides, &mut job)?,
+        Source::Files(_) => files::copy_page(&mut input, sides, &mut job)?,
     };
     Ok((job.copied, sides))
 }
 
-/// Finds what of a file could not be copied, as far as its description tells.
+/// Checks before a copy whether the schema of a Parquet file can be copied. Other files always pass.
 ///
 /// # Errors
-/// When a column could not be written as it is read. What cannot be opened is no error here.
+/// If the values of a column cannot be written as they are read. A file that cannot be opened is not an error
+/// here.
 pub fn check(path: &Path, name: RecordFile, options: &InputOptions) -> Result<(), InputError> {
     match open_as(path, name, options.clone()).map(|input| input.source) {
         Ok(Source::Columns(rows)) => {
@@ -276,7 +285,7 @@ pub fn check(path: &Path, name: RecordFile, options: &InputOptions) -> Result<()
     }
 }
 
-/// One file that is copied.
+/// The state of copying one file.
 struct Job<'j> {
     path: &'j Path,
     judge: &'j mut dyn Judge,
@@ -285,7 +294,8 @@ struct Job<'j> {
 }
 
 impl Job<'_> {
-    /// What becomes of an item; `None` where it is no record, or a bad one.
+    /// Finds the fate of an item and counts the item. `None` for an item that goes to no side: a bad record,
+    /// or the map of the fields.
     fn fate(&mut self, item: &Item) -> Result<Option<Fate>, CopyError> {
         let fate = match item {
             Item::Fields(_) => return Ok(None),
@@ -294,7 +304,7 @@ impl Job<'_> {
             }
             Item::Skipped(skip) => {
                 self.copied.skipped += u64::from(skip.is_of_record());
-                return Ok(Some(Fate::BESIDE));
+                return Ok(Some(Fate::NOT_A_PAGE));
             }
             Item::Bad(_) => None,
         };
@@ -305,7 +315,7 @@ impl Job<'_> {
         Ok(fate)
     }
 
-    /// What is said of a record where something is to be said.
+    /// The annotations of a record. `None` if the copy is not annotated.
     fn note(&mut self, fate: Fate) -> Result<Option<Note>, CopyError> {
         if !self.annotate {
             return Ok(None);
@@ -315,7 +325,8 @@ impl Job<'_> {
         note.map(Some).map_err(|error| CopyError::Judge(self.path.to_owned(), error))
     }
 
-    fn cannot(&self, reason: Reason) -> CopyError {
+    /// The error for an input that cannot be copied for this reason.
+    fn input_error(&self, reason: Reason) -> CopyError {
         InputError::new(&self.path.into(), Place::File, reason).into()
     }
 }

@@ -1,10 +1,11 @@
-//! What is written beside a record with annotations, in the ways of text formats.
+//! The annotations of a record, and how the text formats write them. The record itself stays byte for byte as
+//! it is.
 
 use memchr::memmem;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
-/// The names of the annotations.
+/// The names of all annotations, in the order in which they are written.
 pub const NAMES: [&str; 9] = [
     "doppel_group",
     "doppel_winner",
@@ -17,39 +18,39 @@ pub const NAMES: [&str; 9] = [
     "doppel_reason",
 ];
 
-/// The annotation that is a number.
+/// The name of the only annotation that is a number. All others are texts.
 pub(super) const SIMILARITY: &str = "doppel_similarity";
 
-/// A record as its file names it.
+/// The name by which the user finds a record in the inputs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RecordName {
-    /// The path of its file, as the user named it.
+    /// The path of the file, as the user gave it.
     pub file: Option<String>,
-    /// Its own id, or else where it is in the file, such as `line=7`.
+    /// The id of the record, or else its position in the file, such as `line=7`.
     pub id: Option<String>,
 }
 
-/// What is said of a record. Nothing of one that was not compared.
+/// The annotations of a record. All are empty for a record that was not compared.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Note {
-    /// The group of its page, such as `g0-1`.
+    /// The group of the page, such as `g0-1`.
     pub group: Option<String>,
-    /// The winner of that group.
+    /// The URL of the group's winner.
     pub winner: Option<String>,
-    /// The record of the winner, where it is one of the inputs.
+    /// The record of the winner, if it is in the inputs.
     pub winner_record: RecordName,
-    /// The kept page that its page is a duplicate of.
+    /// The URL of the kept page of which the page is a duplicate.
     pub duplicate_of: Option<String>,
-    /// The record of that page, where it is one of the inputs.
+    /// The record of that kept page, if it is in the inputs.
     pub duplicate_of_record: RecordName,
-    /// How similar it is to that, by the measure of the policy.
+    /// The similarity of the page to that kept page, by the measure of the policy.
     pub similarity: Option<f64>,
-    /// Why it is removed.
+    /// The reason why the record is removed.
     pub reason: Option<&'static str>,
 }
 
 impl Note {
-    /// The values in the order of [`NAMES`].
+    /// The values as texts, in the order of [`NAMES`].
     pub(super) fn values(&self) -> [Option<String>; NAMES.len()] {
         let Self { group, winner, winner_record, duplicate_of, duplicate_of_record, similarity, reason } =
             self.clone();
@@ -60,9 +61,9 @@ impl Note {
         [group, winner, winner_file, winner_id, duplicate_of, file, id, similarity, reason]
     }
 
-    /// Appends them as fields to the JSON object that a line is; none where it has such fields already. All else of the line
-    /// stays as it is.
-    pub(super) fn in_json(&self, line: &[u8]) -> Option<Vec<u8>> {
+    /// Appends the annotations as fields to a line with a JSON object. The rest of the line stays as it is.
+    /// `None` if the object has a field with the name of an annotation already.
+    pub(super) fn append_to_json(&self, line: &[u8]) -> Option<Vec<u8>> {
         let end = memchr::memrchr(b'}', line)?;
         let (object, rest) = line.split_at(end);
         let has = |name: &str| {
@@ -73,28 +74,27 @@ impl Note {
         if NAMES.into_iter().any(has) {
             return None;
         }
-        let fields = serde_json::to_vec(&Fields(self)).ok()?;
+        let fields = serde_json::to_vec(&JsonFields(self)).ok()?;
         let is_empty = object.trim_ascii_end().ends_with(b"{");
         let separator: &[u8] = if is_empty { b"" } else { b"," };
-        // Without the brace that opens it, and the one that closes it, which is that of the line.
+        // The outer braces of `fields` are left out, because those of the line enclose the fields.
         Some([object, separator, &fields[1..fields.len() - 1], rest].concat())
     }
 
-    /// Appends them as cells to the row of a table.
-    pub(super) fn in_row(&self, row: &[u8], separator: u8) -> Vec<u8> {
+    /// Appends the annotations as cells to the row of a table.
+    pub(super) fn append_to_row(&self, row: &[u8], separator: u8) -> Vec<u8> {
         let values = self.values().map(Option::unwrap_or_default);
         with_cells(row, separator, values.iter().map(String::as_str))
     }
 }
 
-/// A note as the fields of a JSON object.
-struct Fields<'n>(&'n Note);
+/// Serialises a note as a JSON object.
+struct JsonFields<'n>(&'n Note);
 
-impl Serialize for Fields<'_> {
+impl Serialize for JsonFields<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(NAMES.len()))?;
         for (name, value) in NAMES.into_iter().zip(self.0.values()) {
-            // A number is a number.
             if name == SIMILARITY {
                 map.serialize_entry(name, &self.0.similarity)?;
             } else {
@@ -105,7 +105,7 @@ impl Serialize for Fields<'_> {
     }
 }
 
-/// A row with more cells at its end.
+/// Appends cells to a row, before its line end. Quotes the cells that need it.
 pub(super) fn with_cells<'c>(row: &[u8], separator: u8, cells: impl Iterator<Item = &'c str>) -> Vec<u8> {
     let end = row.len() - row.iter().rev().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
     let mut longer = row[..end].to_vec();
@@ -141,9 +141,9 @@ mod tests {
     }
 
     #[test]
-    fn fields_follow_those_of_a_line_that_stays_as_it_is() {
+    fn annotations_are_appended_to_a_json_line_that_is_otherwise_unchanged() {
         let line = b"\xef\xbb\xbf { \"a\" : 1.50, \"b\": \"}\" } \r\n";
-        let noted = String::from_utf8(note().in_json(line).unwrap()).unwrap();
+        let noted = String::from_utf8(note().append_to_json(line).unwrap()).unwrap();
         assert_eq!(
             noted,
             "\u{feff} { \"a\" : 1.50, \"b\": \"}\" ,\"doppel_group\":\"g0-1\",\"doppel_winner\":\"http://a/\\\"x\\\",y\",\
@@ -151,18 +151,18 @@ mod tests {
              \"doppel_duplicate_of_file\":null,\"doppel_duplicate_of_id\":null,\"doppel_similarity\":0.5,\"doppel_reason\":\"duplicate\"} \r\n"
         );
         assert!(serde_json::from_str::<serde_json::Value>(noted.trim_start_matches('\u{feff}')).is_ok());
-        assert_eq!(note().in_json(noted.as_bytes()), None, "they are there");
-        let empty = Note::default().in_json(b"{}").unwrap();
+        assert_eq!(note().append_to_json(noted.as_bytes()), None, "the line is annotated already");
+        let empty = Note::default().append_to_json(b"{}").unwrap();
         assert!(empty.starts_with(b"{\"doppel_group\":null,") && empty.ends_with(b":null}"));
         let quoted = br#"{"text": "\"doppel_group\": 1"}"#;
-        assert!(note().in_json(quoted).is_some(), "a text may name a field");
+        assert!(note().append_to_json(quoted).is_some(), "a text may contain the name of an annotation");
     }
 
     #[test]
-    fn cells_follow_those_of_a_row() {
-        let noted = note().in_row(b"1;\"2\n\";3\r\n", b';');
+    fn annotations_are_appended_to_a_row_that_is_otherwise_unchanged() {
+        let noted = note().append_to_row(b"1;\"2\n\";3\r\n", b';');
         assert_eq!(noted, b"1;\"2\n\";3;g0-1;\"http://a/\"\"x\"\",y\";a.jsonl;7;;;;0.5;duplicate\r\n");
-        assert_eq!(Note::default().in_row(b"1", b','), b"1,,,,,,,,,");
+        assert_eq!(Note::default().append_to_row(b"1", b','), b"1,,,,,,,,,");
         assert_eq!(with_cells(b"a\n", b'\t', ["b c"].into_iter()), b"a\tb c\n");
     }
 }

@@ -1,4 +1,5 @@
-//! How the columns of a Parquet file that is copied are described: as in the input, as far as the same values are written under that.
+//! Chooses the Parquet schema of a copy. It is the schema of the input, as far as the encoder writes the same
+//! values with it. A copy must never change a value, so an input with other columns is refused.
 
 use std::sync::Arc;
 
@@ -9,21 +10,25 @@ use parquet::schema::types::{SchemaDescriptor, Type, TypePtr};
 
 use crate::error::Reason;
 
-/// The bytes of the longest decimal.
+/// The number of bytes of the longest decimal.
 const DECIMAL_BYTES_MAX: i32 = 32;
 
-/// The columns of a file like those that are `read`, and those of `schema` behind them as text and a number. `None` where the input has a
-/// type that is no longer written.
-pub(super) fn columns_like(
-    read: &SchemaDescriptor,
+/// The schema of a copy: the columns of the `input`, then the further columns of `schema` as text or
+/// floating-point numbers. `None` if the input has columns of the type `INT96`, which is no longer written.
+/// The encoder then chooses the schema.
+///
+/// # Errors
+/// If the values of a column would be changed by the copy.
+pub(super) fn output_schema(
+    input: &SchemaDescriptor,
     schema: &SchemaRef,
 ) -> Result<Option<SchemaDescriptor>, Reason> {
-    check_types(read)?;
-    if read.columns().iter().any(|column| column.physical_type() == Physical::INT96) {
+    check_types(input)?;
+    if input.columns().iter().any(|column| column.physical_type() == Physical::INT96) {
         return Ok(None);
     }
-    let root = read.root_schema();
-    let fields: Result<Vec<TypePtr>, _> = root.get_fields().iter().map(as_written).collect();
+    let root = input.root_schema();
+    let fields: Result<Vec<TypePtr>, _> = root.get_fields().iter().map(written_type).collect();
     let mut fields = fields.map_err(Reason::columns)?;
     for field in schema.fields().iter().skip(fields.len()) {
         let column = if field.data_type().is_floating() {
@@ -40,9 +45,10 @@ pub(super) fn columns_like(
     Ok(Some(SchemaDescriptor::new(Arc::new(root))))
 }
 
-/// Refuses columns whose values are lost on the way: of an interval the months are not read, and decimals of any length are not written.
-pub(super) fn check_types(read: &SchemaDescriptor) -> Result<(), Reason> {
-    for column in read.columns() {
+/// Refuses columns whose values a copy would change. The decoder does not read the months of an interval, and
+/// the encoder does not write decimals of variable length.
+pub(super) fn check_types(input: &SchemaDescriptor) -> Result<(), Reason> {
+    for column in input.columns() {
         let is = match column.converted_type() {
             ConvertedType::INTERVAL => "an interval",
             ConvertedType::DECIMAL if column.physical_type() == Physical::BYTE_ARRAY => {
@@ -55,13 +61,14 @@ pub(super) fn check_types(read: &SchemaDescriptor) -> Result<(), Reason> {
     Ok(())
 }
 
-/// A column, or columns, as they are written: a decimal has as many bytes as its precision needs.
-fn as_written(read: &TypePtr) -> Result<TypePtr, ParquetError> {
+/// The type with which a column or a group of columns is written. The encoder writes a decimal with as many
+/// bytes as its precision needs, whatever its length in the input. All other types stay as they are.
+fn written_type(read: &TypePtr) -> Result<TypePtr, ParquetError> {
     let info = read.get_basic_info();
     let id = info.has_id().then(|| info.id());
     match &**read {
         Type::GroupType { fields, .. } => {
-            let fields: Vec<TypePtr> = fields.iter().map(as_written).collect::<Result<_, _>>()?;
+            let fields: Vec<TypePtr> = fields.iter().map(written_type).collect::<Result<_, _>>()?;
             if fields.iter().zip(read.get_fields()).all(|(written, read)| Arc::ptr_eq(written, read)) {
                 return Ok(Arc::clone(read));
             }
@@ -75,14 +82,14 @@ fn as_written(read: &TypePtr) -> Result<TypePtr, ParquetError> {
         Type::PrimitiveType { physical_type, type_length, scale, precision, .. } => {
             let is_fixed = *physical_type == Physical::FIXED_LEN_BYTE_ARRAY
                 && info.converted_type() == ConvertedType::DECIMAL;
-            if !is_fixed || *type_length == bytes_of(*precision) {
+            if !is_fixed || *type_length == decimal_bytes(*precision) {
                 return Ok(Arc::clone(read));
             }
             let column = Type::primitive_type_builder(read.name(), *physical_type)
                 .with_repetition(info.repetition())
                 .with_converted_type(info.converted_type())
                 .with_logical_type(info.logical_type_ref().cloned())
-                .with_length(bytes_of(*precision))
+                .with_length(decimal_bytes(*precision))
                 .with_precision(*precision)
                 .with_scale(*scale)
                 .with_id(id);
@@ -91,8 +98,8 @@ fn as_written(read: &TypePtr) -> Result<TypePtr, ParquetError> {
     }
 }
 
-/// The bytes that so many decimal digits and a sign need.
-fn bytes_of(precision: i32) -> i32 {
+/// The number of bytes that a sign and `precision` decimal digits need.
+fn decimal_bytes(precision: i32) -> i32 {
     let fits = |bytes: &i32| 10_f64.powi(precision) < 2_f64.powi(8 * bytes - 1);
     (1..DECIMAL_BYTES_MAX).find(fits).unwrap_or(DECIMAL_BYTES_MAX)
 }
@@ -116,9 +123,9 @@ mod tests {
     use parquet::schema::parser::parse_message_type;
 
     use super::*;
-    use crate::copy::columns_out::{Out, ParquetOut};
+    use crate::copy::batch_writers::{BatchWriter, ParquetBatchWriter};
 
-    /// A file of a column `x` of this type, with values of so many bytes.
+    /// A Parquet file with a column `x` of the type in `column`, with these values as bytes.
     fn file(column: &str, values: &[Vec<u8>]) -> Bytes {
         let schema = Arc::new(parse_message_type(&format!("message m {{ required {column}; }}")).unwrap());
         let is_fixed = column.starts_with("fixed");
@@ -152,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn decimals_of_any_width_stay_what_they_are() {
+    fn decimals_of_every_width_keep_their_values() {
         for (width, precision) in [(16, 9), (16, 20), (5, 10), (9, 18), (16, 38), (24, 30), (4, 9)] {
             let value = |n: i128| {
                 let wide = [vec![if n < 0 { 0xff } else { 0 }; 32], n.to_be_bytes().to_vec()].concat();
@@ -163,7 +170,7 @@ mod tests {
                 &[value(123_456_789), value(-1), value(0)],
             );
             let metadata = ArrowReaderMetadata::load(&read, ArrowReaderOptions::new()).unwrap();
-            let mut out = ParquetOut::new(Vec::new(), metadata.schema(), &metadata).unwrap();
+            let mut out = ParquetBatchWriter::new(Vec::new(), metadata.schema(), &metadata).unwrap();
             let before = rows(read.clone());
             out.write(&before).unwrap();
             let after = rows(out.finish().unwrap().into());
@@ -173,20 +180,21 @@ mod tests {
     }
 
     #[test]
-    fn what_would_not_be_written_as_it_is_read_is_refused() {
+    fn a_column_whose_values_a_copy_would_change_is_refused() {
         for (column, value, is) in [
             ("fixed_len_byte_array(12) x (INTERVAL)", vec![1; 12], "an interval"),
             ("byte_array x (DECIMAL(9, 2))", vec![1], "a decimal of any length"),
         ] {
             let read = file(column, &[value]);
             let metadata = ArrowReaderMetadata::load(&read, ArrowReaderOptions::new()).unwrap();
-            let error = ParquetOut::new(Vec::new(), metadata.schema(), &metadata).err().unwrap().to_string();
+            let writer = ParquetBatchWriter::new(Vec::new(), metadata.schema(), &metadata);
+            let error = writer.err().unwrap().to_string();
             assert!(error.starts_with(&format!("the column \"x\" is {is}")), "{error}");
         }
     }
 
     #[test]
-    fn a_file_is_checked_before_it_is_copied() {
+    fn the_check_before_a_copy_refuses_only_files_that_cannot_be_copied() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("a.parquet");
         let options = crate::InputOptions::from(crate::Limits::at(doppel_model::Timestamp::now()));

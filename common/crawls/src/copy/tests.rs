@@ -1,4 +1,4 @@
-//! Files of every format are cut in two by a judge that knows each page by its number.
+//! Tests that copy files of every format. The judge of most tests removes pages by their numbers.
 
 mod archives;
 mod damaged;
@@ -27,7 +27,8 @@ use super::*;
 use crate::Limits;
 use crate::stream::Packing;
 
-/// Removes the pages whose number says so, and notes how many it was asked for.
+/// Removes page `n` if `removed[n]`, and repeats the pattern of `removed` for further pages. The annotated
+/// group of a page is its number.
 struct ByNumber {
     removed: Vec<bool>,
     next: u64,
@@ -54,7 +55,11 @@ fn limits() -> Limits {
     Limits::at(Timestamp::now())
 }
 
-fn cut((path, removed): (&Path, &[bool]), annotate: bool) -> Result<(Copied, Vec<u8>, Vec<u8>), CopyError> {
+/// Copies a file. Returns the counts, the side of the kept records, and the side of the removed records.
+fn copy_sides(
+    (path, removed): (&Path, &[bool]),
+    annotate: bool,
+) -> Result<(Copied, Vec<u8>, Vec<u8>), CopyError> {
     let options = InputOptions::from(limits());
     let mut judge = ByNumber { removed: removed.to_vec(), next: 0 };
     let sides = Sides { kept: Some(Vec::new()), removed: Some(Vec::new()), superseded: None };
@@ -62,50 +67,50 @@ fn cut((path, removed): (&Path, &[bool]), annotate: bool) -> Result<(Copied, Vec
     Ok((copied, sides.kept.unwrap(), sides.removed.unwrap()))
 }
 
-fn written(home: &tempfile::TempDir, name: &str, bytes: &[u8]) -> PathBuf {
+fn write_file(home: &tempfile::TempDir, name: &str, bytes: &[u8]) -> PathBuf {
     let path = home.path().join(name);
     fs::write(&path, bytes).unwrap();
     path
 }
 
 #[test]
-fn lines_stay_as_they_are() {
+fn lines_are_copied_unchanged_to_their_sides() {
     let home = tempfile::tempdir().unwrap();
     let text = "\u{feff}{\"url\": \"http://a/1\",  \"text\": \"\\u0041\"}\r\n\n{\"url\": 7}\n{ \"text\": \"b\", \"url\": \"http://a/2\" }\n\
                 {\"url\": \"http://a/3\", \"text\": \"c\"}";
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
-    let path = written(&home, "a.jsonl", text.as_bytes());
-    let (copied, kept, removed) = cut((&path, &[false, true]), false).unwrap();
+    let path = write_file(&home, "a.jsonl", text.as_bytes());
+    let (copied, kept, removed) = copy_sides((&path, &[false, true]), false).unwrap();
     assert_eq!(String::from_utf8(kept).unwrap(), [lines[0], lines[4]].concat());
     assert_eq!(String::from_utf8(removed).unwrap(), lines[3]);
     assert_eq!(
         copied,
         Copied { kept: 2, removed: [(Removal::Duplicate, 1)].into(), bad: 1, ..Copied::default() }
     );
-    let (_, kept, removed) = cut((&path, &[false, true]), true).unwrap();
+    let (_, kept, removed) = copy_sides((&path, &[false, true]), true).unwrap();
     let kept = String::from_utf8(kept).unwrap();
     assert!(kept.ends_with("\"text\": \"c\",\"doppel_group\":\"g2\",\"doppel_winner\":null,\"doppel_winner_file\":null,\"doppel_winner_id\":null,\"doppel_duplicate_of\":null,\"doppel_duplicate_of_file\":null,\"doppel_duplicate_of_id\":null,\"doppel_similarity\":null,\"doppel_reason\":null}"), "{kept}");
-    let again = written(&home, "again.jsonl", &removed);
-    let error = cut((&again, &[false]), true).unwrap_err().to_string();
+    let again = write_file(&home, "again.jsonl", &removed);
+    let error = copy_sides((&again, &[false]), true).unwrap_err().to_string();
     assert!(error.contains("run the command without --annotate"), "{error}");
 }
 
 #[test]
-fn files_are_compressed_as_the_input_is() {
+fn each_side_has_the_compression_of_the_input() {
     let home = tempfile::tempdir().unwrap();
     let text =
         (0..50).map(|n| format!("{{\"url\": \"http://a/{n}\", \"text\": \"{n}\"}}\n")).collect::<String>();
     for packing in [Packing::Plain, Packing::Gzip, Packing::Zstd, Packing::Bzip2, Packing::Xz] {
         let pack = |text: &str| {
-            let mut out = packed::Packed::new(packing, Vec::new()).unwrap();
+            let mut out = compressed_writer::CompressedWriter::new(packing, Vec::new()).unwrap();
             out.write_all(text.as_bytes()).unwrap();
             out.finish().unwrap()
         };
-        let path = written(&home, "a.jsonl", &pack(&text));
-        let (_, kept, removed) = cut((&path, &[false, true]), false).unwrap();
+        let path = write_file(&home, "a.jsonl", &pack(&text));
+        let (_, kept, removed) = copy_sides((&path, &[false, true]), false).unwrap();
         let every = |from: usize| text.split_inclusive('\n').skip(from).step_by(2).collect::<String>();
         for (bytes, from) in [(kept, 0), (removed, 1)] {
-            let mut stream = Stream::open(&written(&home, "side", &bytes), &limits()).unwrap();
+            let mut stream = Stream::open(&write_file(&home, "side", &bytes), &limits()).unwrap();
             let mut unpacked = Vec::new();
             stream.read_up_to(usize::MAX, &mut unpacked).unwrap();
             assert_eq!(stream.packing(), packing);
@@ -115,7 +120,7 @@ fn files_are_compressed_as_the_input_is() {
 }
 
 #[test]
-fn rows_of_tables_stay_as_they_are() {
+fn rows_of_tables_are_copied_unchanged_to_their_sides() {
     let home = tempfile::tempdir().unwrap();
     let head = "\u{feff}url;text\r\n";
     let rows = [
@@ -126,12 +131,12 @@ fn rows_of_tables_stay_as_they_are() {
         "http://a/4;v",
     ];
     let text = format!("{head}{}\r\n{}{}{}{}", rows[0], rows[1], rows[2], rows[3], rows[4]);
-    let path = written(&home, "a.csv", text.as_bytes());
-    let (copied, kept, removed) = cut((&path, &[false, true]), false).unwrap();
+    let path = write_file(&home, "a.csv", text.as_bytes());
+    let (copied, kept, removed) = copy_sides((&path, &[false, true]), false).unwrap();
     assert_eq!(String::from_utf8(kept).unwrap(), [head, rows[0], rows[3]].concat());
     assert_eq!(String::from_utf8(removed).unwrap(), [head, rows[2], rows[4]].concat());
     assert_eq!((copied.kept, copied.bad), (2, 1));
-    let (_, _, removed) = cut((&path, &[false, true]), true).unwrap();
+    let (_, _, removed) = copy_sides((&path, &[false, true]), true).unwrap();
     let removed = String::from_utf8(removed).unwrap();
     let names = "\u{feff}url;text;doppel_group;doppel_winner;doppel_winner_file;doppel_winner_id;doppel_duplicate_of;\
          doppel_duplicate_of_file;doppel_duplicate_of_id;doppel_similarity;doppel_reason\r\n";
@@ -141,7 +146,7 @@ fn rows_of_tables_stay_as_they_are() {
     );
 }
 
-/// Rows with a structure, a dictionary, nulls and a column that nobody needs.
+/// Rows with a structure, a dictionary, nulls and a column that has no field.
 fn batch(from: i64, to: i64) -> RecordBatch {
     let numbers = from..to;
     let strings = |of: &dyn Fn(i64) -> String| -> ArrayRef {
@@ -167,7 +172,7 @@ fn batch(from: i64, to: i64) -> RecordBatch {
     RecordBatch::try_new(Arc::new(schema), vec![text, Arc::new(meta), number, Arc::new(names)]).unwrap()
 }
 
-/// The rows of `all` that are kept, and those that are removed.
+/// The kept rows and the removed rows of `all`.
 fn expected(all: &RecordBatch, removed: &[bool]) -> [RecordBatch; 2] {
     [false, true].map(|side| {
         let mask = (0..all.num_rows()).map(|row| Some(removed[row % removed.len()] == side)).collect();
@@ -176,7 +181,7 @@ fn expected(all: &RecordBatch, removed: &[bool]) -> [RecordBatch; 2] {
 }
 
 #[test]
-fn parquet_rows_stay_under_their_schema_in_their_row_groups() {
+fn parquet_rows_keep_their_schema_and_their_row_groups() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("a.parquet");
     let described = vec![KeyValue::new("who".to_owned(), "me".to_owned())];
@@ -193,7 +198,7 @@ fn parquet_rows_stay_under_their_schema_in_their_row_groups() {
     }
     writer.close().unwrap();
     let removed = [true, false, false, true, false];
-    let (copied, kept, gone) = cut((&path, &removed), false).unwrap();
+    let (copied, kept, gone) = copy_sides((&path, &removed), false).unwrap();
     assert_eq!((copied.kept, copied.removed[&Removal::Duplicate]), (1_800, 1_200));
     for (bytes, expected, groups) in [
         (kept, &expected(&all, &removed)[0], [1_020, 780].as_slice()),
@@ -219,7 +224,7 @@ fn parquet_rows_stay_under_their_schema_in_their_row_groups() {
         let batches: Vec<_> = reader.build().unwrap().map(Result::unwrap).collect();
         assert_eq!(&concat_batches(&all.schema(), &batches).unwrap(), expected);
     }
-    let (_, kept, _) = cut((&path, &removed), true).unwrap();
+    let (_, kept, _) = copy_sides((&path, &removed), true).unwrap();
     let reader = ParquetRecordBatchReaderBuilder::try_new(bytes::Bytes::from(kept)).unwrap();
     let names: Vec<_> = reader.schema().fields().iter().map(|field| field.name().clone()).collect();
     assert_eq!(names[..4], ["text", "meta", "number", "name"]);
@@ -231,7 +236,7 @@ fn parquet_rows_stay_under_their_schema_in_their_row_groups() {
 }
 
 #[test]
-fn arrow_rows_stay_under_their_schema() {
+fn arrow_rows_keep_their_schema() {
     let home = tempfile::tempdir().unwrap();
     let all = batch(0, 500);
     let removed = [true, false, false];
@@ -242,16 +247,16 @@ fn arrow_rows_stay_under_their_schema() {
         file.write(&all.slice(part.start, part.len())).unwrap();
         stream.write(&all.slice(part.start, part.len())).unwrap();
     }
-    let file = written(&home, "a.arrow", &file.into_inner().unwrap());
-    let (_, kept, gone) = cut((&file, &removed), false).unwrap();
+    let file = write_file(&home, "a.arrow", &file.into_inner().unwrap());
+    let (_, kept, gone) = copy_sides((&file, &removed), false).unwrap();
     for (bytes, expected) in [kept, gone].into_iter().zip(&expected(&all, &removed)) {
         let reader = FileReader::try_new(io::Cursor::new(bytes), None).unwrap();
         assert_eq!(reader.schema(), all.schema());
         let batches: Vec<_> = reader.map(Result::unwrap).collect();
         assert_eq!(&concat_batches(&all.schema(), &batches).unwrap(), expected);
     }
-    let stream = written(&home, "a.arrows", &zstd::encode_all(&*stream.into_inner().unwrap(), 1).unwrap());
-    let (_, kept, gone) = cut((&stream, &removed), false).unwrap();
+    let stream = write_file(&home, "a.arrows", &zstd::encode_all(&*stream.into_inner().unwrap(), 1).unwrap());
+    let (_, kept, gone) = copy_sides((&stream, &removed), false).unwrap();
     for (bytes, expected) in [kept, gone].into_iter().zip(&expected(&all, &removed)) {
         let bytes = zstd::decode_all(&*bytes).unwrap();
         let batches: Vec<_> = StreamReader::try_new(&*bytes, None).unwrap().map(Result::unwrap).collect();
@@ -259,7 +264,7 @@ fn arrow_rows_stay_under_their_schema() {
     }
 }
 
-/// A line: a page, one of another schema's, a bad one, or a blank one.
+/// A line of a file of JSON lines: a page, a bad record, text that is not JSON, or a blank line.
 fn line() -> impl Strategy<Value = String> {
     let page = (0..20_u32, "[a-z\u{e9}\"\\\\, ]{0,12}", any::<bool>()).prop_map(|(n, text, spaced)| {
         let text = serde_json::to_string(&text).unwrap();
@@ -271,7 +276,7 @@ fn line() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn both_sides_and_the_bad_lines_are_the_input(
+    fn every_line_that_can_be_read_goes_to_exactly_one_side(
         lines in prop::collection::vec((line(), "\r?\n"), 1..40),
         removed in prop::collection::vec(any::<bool>(), 1..8),
         has_end in any::<bool>(),
@@ -282,8 +287,8 @@ proptest! {
             let last = lines.last_mut().unwrap();
             *last = last.trim_end().to_owned();
         }
-        let path = written(&home, "a.jsonl", lines.concat().as_bytes());
-        let (copied, kept, gone) = cut((&path, &removed), false).unwrap();
+        let path = write_file(&home, "a.jsonl", lines.concat().as_bytes());
+        let (copied, kept, gone) = copy_sides((&path, &removed), false).unwrap();
         let is_page = |line: &&String| line.contains("\"text\"");
         let side = |is_removed: bool| {
             let pages = lines.iter().filter(is_page).enumerate();
@@ -297,7 +302,7 @@ proptest! {
     }
 }
 
-/// A record with an id, which may be concurrent to others.
+/// A WARC record with an id. It may be concurrent to other records.
 fn record(kind: &str, id: u32, concurrent_to: &[u32], block: &str) -> String {
     let concurrent_to: String =
         concurrent_to.iter().map(|id| format!("WARC-Concurrent-To: <urn:uuid:{id}>\r\n")).collect();
@@ -314,7 +319,7 @@ fn response(id: u32, concurrent_to: &[u32], media: &str) -> String {
     record("response", id, concurrent_to, &block)
 }
 
-/// Records of which the first, third, ... page is kept, and the others removed; with what becomes of each.
+/// WARC records, each with whether it is kept if every second page is removed. `None` for a bad record.
 fn warc() -> Vec<(String, Option<bool>)> {
     vec![
         (record("warcinfo", 1, &[], "about"), Some(true)),
@@ -334,7 +339,7 @@ fn warc() -> Vec<(String, Option<bool>)> {
 }
 
 #[test]
-fn records_of_warc_stay_as_they_are_and_requests_follow_their_responses() {
+fn records_of_warc_are_copied_unchanged_and_requests_follow_their_responses() {
     let home = tempfile::tempdir().unwrap();
     let records = warc();
     let side = |of: bool| -> Vec<&str> {
@@ -346,7 +351,7 @@ fn records_of_warc_stay_as_they_are_and_requests_follow_their_responses() {
     };
     for packing in [Packing::Plain, Packing::Gzip, Packing::Zstd, Packing::Xz] {
         let pack = |text: &str| {
-            let mut out = packed::Packed::new(packing, Vec::new()).unwrap();
+            let mut out = compressed_writer::CompressedWriter::new(packing, Vec::new()).unwrap();
             out.write_all(text.as_bytes()).unwrap();
             out.finish().unwrap()
         };
@@ -356,8 +361,8 @@ fn records_of_warc_stay_as_they_are_and_requests_follow_their_responses() {
         } else {
             pack(&records.iter().map(|(record, _)| record.as_str()).collect::<String>())
         };
-        let path = written(&home, "a.warc", &all);
-        let (copied, kept, removed) = cut((&path, &[false, true]), false).unwrap();
+        let path = write_file(&home, "a.warc", &all);
+        let (copied, kept, removed) = copy_sides((&path, &[false, true]), false).unwrap();
         assert_eq!(
             copied,
             Copied {
@@ -369,7 +374,7 @@ fn records_of_warc_stay_as_they_are_and_requests_follow_their_responses() {
             }
         );
         for (bytes, expected) in [(kept, side(true)), (removed, side(false))] {
-            let mut stream = Stream::open(&written(&home, "side", &bytes), &limits()).unwrap();
+            let mut stream = Stream::open(&write_file(&home, "side", &bytes), &limits()).unwrap();
             assert_eq!(stream.packing(), packing);
             let mut members = Vec::new();
             while by_record && stream.next_member().unwrap() {
@@ -392,14 +397,17 @@ fn records_of_warc_stay_as_they_are_and_requests_follow_their_responses() {
     }
 }
 
-/// Cuts a file short when it has judged so many pages.
-struct Shortens<'p>(&'p Path, u64);
+/// Truncates a file to half of its size when it has judged a number of pages.
+struct Truncating<'p> {
+    path: &'p Path,
+    pages_left: u64,
+}
 
-impl Judge for Shortens<'_> {
+impl Judge for Truncating<'_> {
     fn page(&mut self, _: &Fetched) -> io::Result<Option<Fate>> {
-        self.1 -= 1;
-        if self.1 == 0 {
-            let file = File::options().write(true).open(self.0)?;
+        self.pages_left -= 1;
+        if self.pages_left == 0 {
+            let file = File::options().write(true).open(self.path)?;
             file.set_len(file.metadata()?.len() / 2)?;
         }
         Ok(Some(Fate { removal: None, record: None }))
@@ -413,39 +421,41 @@ impl Judge for Shortens<'_> {
 }
 
 #[test]
-fn a_warc_that_ends_early_when_its_records_are_copied_is_an_error() {
+fn a_warc_that_is_truncated_between_the_two_passes_is_an_error() {
     let home = tempfile::tempdir().unwrap();
     let all: String = (0..40).map(|id| response(id, &[], "text/html")).collect();
-    let path = written(&home, "a.warc", all.as_bytes());
+    let path = write_file(&home, "a.warc", all.as_bytes());
     let sides = Sides { kept: Some(Vec::new()), removed: None, superseded: None };
     let options = InputOptions::from(limits());
-    let copied = copy(&path, RecordFile::single(&path), &options, sides, (&mut Shortens(&path, 40), false));
-    assert!(copied.unwrap_err().to_string().contains("end"), "it is told");
+    let mut judge = Truncating { path: &path, pages_left: 40 };
+    let copied = copy(&path, RecordFile::single(&path), &options, sides, (&mut judge, false));
+    let error = copied.unwrap_err().to_string();
+    assert!(error.contains("end"), "{error}");
 }
 
 #[test]
-fn annotated_records_of_warc_are_sound() {
+fn annotated_records_of_warc_can_be_read() {
     let home = tempfile::tempdir().unwrap();
     let all: String = warc().into_iter().map(|(record, _)| record).collect();
-    let path = written(&home, "a.warc", all.as_bytes());
-    let (_, _, removed) = cut((&path, &[false, true]), true).unwrap();
+    let path = write_file(&home, "a.warc", all.as_bytes());
+    let (_, _, removed) = copy_sides((&path, &[false, true]), true).unwrap();
     let removed = String::from_utf8(removed).unwrap();
     assert_eq!(
         removed.matches("\r\ndoppel_group: g1\r\ndoppel_reason: duplicate\r\n\r\n").count(),
         3,
         "{removed}"
     );
-    let input = crate::open(&written(&home, "removed.warc", removed.as_bytes()), limits()).unwrap();
+    let input = crate::open(&write_file(&home, "removed.warc", removed.as_bytes()), limits()).unwrap();
     let pages = input.map(|item| matches!(item, Item::Page(_)));
     assert_eq!(pages.collect::<Vec<_>>(), [true, true]);
 }
 
 #[test]
-fn a_page_that_is_a_file_is_copied_as_it_is() {
+fn a_file_that_is_one_page_is_copied_unchanged() {
     let home = tempfile::tempdir().unwrap();
-    let path = written(&home, "a.html", b"<p>\xe9");
-    let (copied, kept, removed) = cut((&path, &[true]), false).unwrap();
+    let path = write_file(&home, "a.html", b"<p>\xe9");
+    let (copied, kept, removed) = copy_sides((&path, &[true]), false).unwrap();
     assert_eq!((kept, removed), (Vec::new(), b"<p>\xe9".to_vec()));
     assert_eq!(copied.removed[&Removal::Duplicate], 1);
-    assert!(cut((&path, &[true]), true).is_err());
+    assert!(copy_sides((&path, &[true]), true).is_err());
 }

@@ -1,30 +1,30 @@
-//! Copies lines of JSON, and rows of tables.
+//! Copies the lines of JSON lines files and the rows of CSV and TSV files.
 
 use std::io::Write;
 
+use super::compressed_writer::CompressedWriter;
 use super::note::{NAMES, with_cells};
-use super::packed::Packed;
 use super::{CopyError, Job, Side, Sides};
 use crate::delimited::Delimited;
 use crate::error::Reason;
 use crate::lines::Lines;
 use crate::stream::Packing;
 
-/// Begins both files with some bytes.
+/// Begins the file of each side with the bytes of `head`.
 pub(super) fn begin<W: Write>(
     sides: Sides<W>,
     packing: Packing,
     head: &[u8],
-) -> Result<Sides<Packed<W>>, CopyError> {
+) -> Result<Sides<CompressedWriter<W>>, CopyError> {
     sides.try_map(|side, out| {
-        let mut out = Packed::new(packing, out).map_err(|error| CopyError::Write(side, error))?;
+        let mut out = CompressedWriter::new(packing, out).map_err(|error| CopyError::Write(side, error))?;
         out.write_all(head).map_err(|error| CopyError::Write(side, error))?;
         Ok(out)
     })
 }
 
-/// Ends both files.
-fn finish<W: Write>(sides: Sides<Packed<W>>) -> Result<Sides<W>, CopyError> {
+/// Ends the file of each side.
+fn finish<W: Write>(sides: Sides<CompressedWriter<W>>) -> Result<Sides<W>, CopyError> {
     sides.try_map(|side, out| out.finish().map_err(|error| CopyError::Write(side, error)))
 }
 
@@ -33,10 +33,10 @@ fn write<W: Write>(sides: &mut Sides<W>, side: Side, bytes: &[u8]) -> Result<(),
     out.write_all(bytes).map_err(|error| CopyError::Write(side, error))
 }
 
-/// Copies lines.
-pub(super) fn lines<W: Write>(
+/// Copies the lines of a file of JSON lines.
+pub(super) fn copy_lines<W: Write>(
     lines: &mut Lines,
-    mut sides: Sides<Packed<W>>,
+    mut sides: Sides<CompressedWriter<W>>,
     job: &mut Job<'_>,
 ) -> Result<Sides<W>, CopyError> {
     while let Some(item) = lines.next() {
@@ -46,7 +46,7 @@ pub(super) fn lines<W: Write>(
         match job.note(fate)? {
             None => write(&mut sides, fate.side(), line)?,
             Some(note) => {
-                let line = note.in_json(line).ok_or_else(|| job.cannot(Reason::Annotated))?;
+                let line = note.append_to_json(line).ok_or_else(|| job.input_error(Reason::Annotated))?;
                 write(&mut sides, fate.side(), &line)?;
             }
         }
@@ -54,8 +54,8 @@ pub(super) fn lines<W: Write>(
     finish(sides)
 }
 
-/// Copies the rows of a table under its names.
-pub(super) fn rows<W: Write>(
+/// Copies the rows of a table. Each side begins with the row of names.
+pub(super) fn copy_rows<W: Write>(
     rows: &mut Delimited,
     (sides, packing): (Sides<W>, Packing),
     job: &mut Job<'_>,
@@ -63,7 +63,7 @@ pub(super) fn rows<W: Write>(
     let separator = rows.separator();
     let mut sides = if job.annotate {
         if rows.names().iter().any(|name| NAMES.contains(&name.as_str())) {
-            return Err(job.cannot(Reason::Annotated));
+            return Err(job.input_error(Reason::Annotated));
         }
         begin(sides, packing, &with_cells(rows.head(), separator, NAMES.into_iter()))?
     } else {
@@ -74,7 +74,7 @@ pub(super) fn rows<W: Write>(
         let Some(fate) = job.fate(&item)? else { continue };
         match job.note(fate)? {
             None => write(&mut sides, fate.side(), rows.original())?,
-            Some(note) => write(&mut sides, fate.side(), &note.in_row(rows.original(), separator))?,
+            Some(note) => write(&mut sides, fate.side(), &note.append_to_row(rows.original(), separator))?,
         }
     }
     finish(sides)

@@ -1,17 +1,19 @@
-//! Copies the records of WARC, WET and ARC files.
+//! Copies the records of WARC, WET, ARC and WACZ files.
 //!
-//! The file is read twice: first for what becomes of each record, then for the bytes. A request may come before the response that
-//! decides about both. The record that describes a file of ARC goes to all sides that have records, because no file of ARC is valid without it.
+//! The copy reads the file twice: first to decide the fate of each record, then to copy the bytes. One pass
+//! is not enough, because a request may come before the response whose fate it shares. Records other than
+//! captures, such as requests, are copied but not counted.
 //!
-//! Records beside the pages, such as requests, are copied and not counted.
+//! The record that describes an ARC file goes to all sides that have records, because an ARC file is not
+//! valid without it.
 
 use std::collections::HashMap;
 use std::io::{self, Read, Seek, Write};
 
 use doppel_model::stable_hash128;
 
+use super::compressed_writer::CompressedWriter;
 use super::note::{NAMES, Note};
-use super::packed::Packed;
 use super::{CopyError, Fate, Job, Side, Sides};
 use crate::error::Reason;
 use crate::stream::Packing;
@@ -25,11 +27,12 @@ pub(super) fn copy<W: Write>(
     job: &mut Job<'_>,
 ) -> Result<Sides<W>, CopyError> {
     let mut outs = begin(sides, packing)?;
-    one(pages, &mut outs, job)?;
+    copy_records(pages, &mut outs, job)?;
     finish(outs)
 }
 
-/// Copies the records of all files in a WACZ file: each side is a WARC file, of which each record is a gzip member.
+/// Copies the records of all files in a WACZ file. Each side is a WARC file in which each record is a gzip
+/// member.
 pub(super) fn copy_wacz<W: Write>(
     files: &mut Wacz,
     sides: Sides<W>,
@@ -38,7 +41,7 @@ pub(super) fn copy_wacz<W: Write>(
     let mut outs = begin(sides, Packing::Gzip)?;
     while let Some(file) = files.next_file() {
         match file {
-            Ok(pages) => one(pages, &mut outs, job)?,
+            Ok(pages) => copy_records(pages, &mut outs, job)?,
             Err(bad) => {
                 job.fate(&bad)?;
             }
@@ -47,37 +50,41 @@ pub(super) fn copy_wacz<W: Write>(
     finish(outs)
 }
 
-fn begin<W: Write>(sides: Sides<W>, packing: Packing) -> Result<Sides<Out<W>>, CopyError> {
-    sides.try_map(|side, out| Out::new(packing, out).map_err(|error| CopyError::Write(side, error)))
+fn begin<W: Write>(sides: Sides<W>, packing: Packing) -> Result<Sides<SideWriter<W>>, CopyError> {
+    sides.try_map(|side, out| SideWriter::new(packing, out).map_err(|error| CopyError::Write(side, error)))
 }
 
-fn finish<W: Write>(outs: Sides<Out<W>>) -> Result<Sides<W>, CopyError> {
+fn finish<W: Write>(outs: Sides<SideWriter<W>>) -> Result<Sides<W>, CopyError> {
     outs.try_map(|side, out| out.finish().map_err(|error| CopyError::Write(side, error)))
 }
 
-/// Copies the records of one file.
-fn one<W: Write>(pages: &mut Pages, outs: &mut Sides<Out<W>>, job: &mut Job<'_>) -> Result<(), CopyError> {
+/// Copies the records of one WARC or ARC file.
+fn copy_records<W: Write>(
+    pages: &mut Pages,
+    outs: &mut Sides<SideWriter<W>>,
+    job: &mut Job<'_>,
+) -> Result<(), CopyError> {
     if job.annotate && pages.format() == ArchiveFormat::Arc {
-        return Err(job.cannot(Reason::NoAnnotationsInArc));
+        return Err(job.input_error(Reason::NoAnnotationsInArc));
     }
-    let fates = fates(pages, job)?;
+    let fates = decide_fates(pages, job)?;
     let is_used =
         |side: &Side| *side == Side::Kept || fates.iter().flatten().any(|fate| fate.side() == *side);
     let used: Vec<Side> = Side::ALL.into_iter().filter(is_used).collect();
-    let mut records = pages.reopen_records().map_err(|reason| job.cannot(reason))?;
+    let mut records = pages.reopen_records().map_err(|reason| job.input_error(reason))?;
     for fate in fates {
-        // A bad record is bad again, and what follows it is found again.
+        // The second pass meets the same bad records as the first, and finds the same records after them.
         let advanced = records.advance();
         let Some(fate) = fate else { continue };
-        if !advanced.map_err(|reason| job.cannot(reason))? {
-            return Err(job.cannot(Reason::Truncated));
+        if !advanced.map_err(|reason| job.input_error(reason))? {
+            return Err(job.input_error(Reason::Truncated));
         }
         if used.len() > 1 && records.is_about_file() {
-            let mut original = records.original().map_err(|reason| job.cannot(reason))?;
+            let mut original = records.original().map_err(|reason| job.input_error(reason))?;
             for &side in &used {
                 let Some(out) = outs.get(side) else { continue };
-                original.rewind().map_err(|error| job.cannot(Reason::Io(error)))?;
-                out.record(&mut original).map_err(|error| CopyError::Write(side, error))?;
+                original.rewind().map_err(|error| job.input_error(Reason::Io(error)))?;
+                out.write_record(&mut original).map_err(|error| CopyError::Write(side, error))?;
             }
             continue;
         }
@@ -85,45 +92,46 @@ fn one<W: Write>(pages: &mut Pages, outs: &mut Sides<Out<W>>, job: &mut Job<'_>)
         if outs.get(side).is_none() {
             continue;
         }
-        let noted = match job.note(fate)? {
+        let new_head = match job.note(fate)? {
             None => Vec::new(),
             Some(note) => {
                 let head = records.record().head_bytes;
-                with_fields(head, &note).ok_or_else(|| job.cannot(Reason::Annotated))?
+                with_annotations(head, &note).ok_or_else(|| job.input_error(Reason::Annotated))?
             }
         };
-        let head = if noted.is_empty() { 0 } else { records.record().head_bytes.len() as u64 };
-        let mut original = records.original().map_err(|reason| job.cannot(reason))?;
-        let skipped = io::copy(&mut (&mut original).take(head), &mut io::sink());
-        skipped.map_err(|error| job.cannot(Reason::Io(error)))?;
+        let old_head = if new_head.is_empty() { 0 } else { records.record().head_bytes.len() as u64 };
+        let mut original = records.original().map_err(|reason| job.input_error(reason))?;
+        let skipped = io::copy(&mut (&mut original).take(old_head), &mut io::sink());
+        skipped.map_err(|error| job.input_error(Reason::Io(error)))?;
         if let Some(out) = outs.get(side) {
-            out.record(noted.as_slice().chain(original)).map_err(|error| CopyError::Write(side, error))?;
+            let record = new_head.as_slice().chain(original);
+            out.write_record(record).map_err(|error| CopyError::Write(side, error))?;
         }
     }
     Ok(())
 }
 
-/// A file of a side.
-enum Out<W: Write> {
-    /// Each record is a member, or the file is not compressed.
+/// Writes the records of one side.
+enum SideWriter<W: Write> {
+    /// Compresses each record as a member of its own, or does not compress.
     Members { packing: Packing, out: W, is_empty: bool },
-    /// All records are in one piece.
-    Solid(Packed<W>),
+    /// Compresses all records as one stream.
+    Solid(CompressedWriter<W>),
 }
 
-impl<W: Write> Out<W> {
+impl<W: Write> SideWriter<W> {
     fn new(packing: Packing, out: W) -> io::Result<Self> {
         Ok(match packing {
             Packing::Plain | Packing::Gzip | Packing::Zstd => Self::Members { packing, out, is_empty: true },
-            Packing::Bzip2 | Packing::Xz => Self::Solid(Packed::new(packing, out)?),
+            Packing::Bzip2 | Packing::Xz => Self::Solid(CompressedWriter::new(packing, out)?),
         })
     }
 
-    fn record(&mut self, mut bytes: impl Read) -> io::Result<()> {
+    fn write_record(&mut self, mut bytes: impl Read) -> io::Result<()> {
         match self {
             Self::Members { packing, out, is_empty } => {
                 *is_empty = false;
-                let mut member = Packed::new(*packing, out)?;
+                let mut member = CompressedWriter::new(*packing, out)?;
                 io::copy(&mut bytes, &mut member)?;
                 member.finish().map(drop)
             }
@@ -133,63 +141,67 @@ impl<W: Write> Out<W> {
 
     fn finish(self) -> io::Result<W> {
         match self {
-            // A compressed file without any member is damaged to all that unpack it.
-            Self::Members { packing, out, is_empty: true } => Packed::new(packing, out)?.finish(),
+            // Programs that decompress a file without any member report it as damaged, so an empty member is
+            // written.
+            Self::Members { packing, out, is_empty: true } => CompressedWriter::new(packing, out)?.finish(),
             Self::Members { out, .. } => Ok(out),
             Self::Solid(out) => out.finish(),
         }
     }
 }
 
-/// A record beside the pages: its place among all, and the hashes of its id and of those that it is concurrent to.
-struct Aside {
+/// A record that is not a capture, such as a request or metadata. It follows the record that it is concurrent
+/// to.
+struct Companion {
+    /// The index of the record in the file.
     at: usize,
-    ids: Ids,
+    ids: RecordIds,
 }
 
-/// The hashes of the id of a record, and of the ids of those that it is concurrent to.
+/// The hashes of the id of a record, and of the ids of the records that it is concurrent to.
 #[derive(Debug, Default, PartialEq)]
-struct Ids {
+struct RecordIds {
     own: Option<u128>,
     concurrent_to: Vec<u128>,
 }
 
-/// What becomes of each record of the file; none of a bad one.
-fn fates(pages: &mut Pages, job: &mut Job<'_>) -> Result<Vec<Option<Fate>>, CopyError> {
+/// Decides the fate of each record of a file. `None` for a bad record.
+fn decide_fates(pages: &mut Pages, job: &mut Job<'_>) -> Result<Vec<Option<Fate>>, CopyError> {
     let mut fates: Vec<Option<Fate>> = Vec::new();
-    let mut asides: Vec<Aside> = Vec::new();
-    // The places of records by their ids, and of those that say what they are concurrent to by that.
-    let (mut by_id, mut by_other) = (HashMap::<u128, usize>::new(), HashMap::<u128, usize>::new());
+    let mut companions: Vec<Companion> = Vec::new();
+    // The indexes of captures, by their own ids and by the ids of the records that they are concurrent to.
+    let (mut by_id, mut by_concurrent) = (HashMap::<u128, usize>::new(), HashMap::<u128, usize>::new());
     while let Some(item) = pages.next_record() {
         job.judge.read(pages.bytes_read());
         let at = fates.len();
         match item {
             None => {
-                asides.push(Aside { at, ids: Ids::of(pages.head()) });
-                fates.push(Some(Fate::BESIDE));
+                companions.push(Companion { at, ids: RecordIds::of(pages.head()) });
+                fates.push(Some(Fate::NOT_A_PAGE));
             }
             Some(item) => {
                 let fate = job.fate(&item)?;
                 if fate.is_some() {
-                    let Ids { own, concurrent_to } = Ids::of(pages.head());
+                    let RecordIds { own, concurrent_to } = RecordIds::of(pages.head());
                     by_id.extend(own.map(|own| (own, at)));
-                    by_other.extend(concurrent_to.into_iter().map(|other| (other, at)));
+                    by_concurrent.extend(concurrent_to.into_iter().map(|other| (other, at)));
                 }
                 fates.push(fate);
             }
         }
     }
-    for Aside { at, ids } in asides {
+    for Companion { at, ids } in companions {
         let named = ids.concurrent_to.iter().find_map(|other| by_id.get(other));
-        let leader = named.or_else(|| by_other.get(&ids.own?));
-        if let Some(fate) = leader.and_then(|leader| fates[*leader]) {
+        let capture = named.or_else(|| by_concurrent.get(&ids.own?));
+        if let Some(fate) = capture.and_then(|capture| fates[*capture]) {
             fates[at] = Some(fate);
         }
     }
     Ok(fates)
 }
 
-impl Ids {
+impl RecordIds {
+    /// Reads the ids from the head of a record.
     fn of(head: &[u8]) -> Self {
         let mut ids = Self::default();
         for line in head.split(|byte| *byte == b'\n') {
@@ -205,14 +217,15 @@ impl Ids {
     }
 }
 
-/// The head of a record with what is said of it as fields at the end; none where it has such fields already.
-fn with_fields(head: &[u8], note: &Note) -> Option<Vec<u8>> {
-    let is_noted = |line: &[u8]| {
+/// Appends the annotations as fields to the head of a record. `None` if the head has a field with the name of
+/// an annotation already.
+fn with_annotations(head: &[u8], note: &Note) -> Option<Vec<u8>> {
+    let is_annotation = |line: &[u8]| {
         NAMES.iter().any(|name| {
             line.get(..name.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(name.as_bytes()))
         })
     };
-    if head.split(|byte| *byte == b'\n').any(is_noted) {
+    if head.split(|byte| *byte == b'\n').any(is_annotation) {
         return None;
     }
     let end: &[u8] = if head.ends_with(b"\r\n") { b"\r\n" } else { b"\n" };
@@ -232,24 +245,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_head_tells_its_id_and_what_it_is_concurrent_to() {
+    fn the_ids_of_a_record_are_read_from_its_head() {
         let head = b"WARC/1.0\r\nWARC-Record-ID: <urn:uuid:1>\r\nwarc-concurrent-to:<urn:uuid:2>\r\nWARC-Concurrent-To: <urn:uuid:3>\r\n\r\n";
         let hash = |id: &[u8]| stable_hash128(id);
         let concurrent_to = vec![hash(b"<urn:uuid:2>"), hash(b"<urn:uuid:3>")];
-        assert_eq!(Ids::of(head), Ids { own: Some(hash(b"<urn:uuid:1>")), concurrent_to });
+        assert_eq!(RecordIds::of(head), RecordIds { own: Some(hash(b"<urn:uuid:1>")), concurrent_to });
     }
 
     #[test]
-    fn fields_are_added_at_the_end_of_a_head() {
+    fn annotations_are_appended_to_the_head_of_a_record() {
         let note = Note { similarity: Some(0.5), reason: Some("duplicate"), ..Note::default() };
         for end in ["\r\n", "\n"] {
             let head = format!("WARC/1.0{end}Content-Length: 0{end}{end}");
-            let noted = with_fields(head.as_bytes(), &note).unwrap();
+            let noted = with_annotations(head.as_bytes(), &note).unwrap();
             let expected = format!(
                 "WARC/1.0{end}Content-Length: 0{end}doppel_similarity: 0.5{end}doppel_reason: duplicate{end}{end}"
             );
             assert_eq!(String::from_utf8(noted.clone()).unwrap(), expected);
-            assert_eq!(with_fields(&noted, &note), None);
+            assert_eq!(with_annotations(&noted, &note), None);
         }
     }
 }

@@ -1,8 +1,9 @@
-//! Files of columns that are damaged behind their first rows.
+//! Tests that copy Parquet and Arrow files which are damaged after their first rows.
 
 use super::*;
 
-/// Batches of ten rows, of which the third has an odd text in the column `other`.
+/// Four batches of ten rows. Each column of the third batch contains the text `odd` and its name, which tests
+/// damage.
 pub(super) fn batches() -> Vec<RecordBatch> {
     let column = |name: &str, from: usize| -> ArrayRef {
         let texts =
@@ -14,7 +15,7 @@ pub(super) fn batches() -> Vec<RecordBatch> {
     [0, 10, 20, 30].map(|from| batch(from).unwrap()).into()
 }
 
-/// The batches in each kind of file, none of which is compressed.
+/// The batches as a Parquet file, an Arrow file and an Arrow stream, all without compression.
 pub(super) fn files() -> [(&'static str, Vec<u8>); 3] {
     let batches = batches();
     let schema = batches[0].schema();
@@ -36,22 +37,22 @@ pub(super) fn files() -> [(&'static str, Vec<u8>); 3] {
 }
 
 #[test]
-fn rows_in_front_of_damage_are_copied_whichever_column_is_damaged() {
+fn rows_before_the_damage_are_copied_whichever_column_is_damaged() {
     let home = tempfile::tempdir().unwrap();
     for column in ["text", "other"] {
         for (name, mut bytes) in files() {
             let odd = format!("odd {column}");
             let at = memchr::memmem::find(&bytes, odd.as_bytes()).unwrap();
             bytes[at..at + odd.len()].fill(0xff);
-            let path = written(&home, name, &bytes);
-            let (copied, kept, removed) = cut((&path, &[false, true]), false).unwrap();
-            // Parquet says how many rows there are.
+            let path = write_file(&home, name, &bytes);
+            let (copied, kept, removed) = copy_sides((&path, &[false, true]), false).unwrap();
+            // A Parquet file declares its number of rows, so each row after the damage counts as bad.
             let bad = if name == "a.parquet" { 20 } else { 1 };
             let expected =
                 Copied { kept: 10, removed: [(Removal::Duplicate, 10)].into(), bad, ..Copied::default() };
             assert_eq!(copied, expected, "{name}, {column}");
             for side in [kept, removed] {
-                let (copied, ..) = cut((&written(&home, name, &side), &[false]), false).unwrap();
+                let (copied, ..) = copy_sides((&write_file(&home, name, &side), &[false]), false).unwrap();
                 assert_eq!(copied, Copied { kept: 10, ..Copied::default() }, "{name}, {column}");
             }
         }
@@ -64,7 +65,7 @@ fn a_column_without_a_field_is_decoded_only_where_rows_are_copied() {
     for (name, mut bytes) in files() {
         let at = memchr::memmem::find(&bytes, b"odd other").unwrap();
         bytes[at..at + 9].fill(0xff);
-        let path = written(&home, name, &bytes);
+        let path = write_file(&home, name, &bytes);
         let pages = |all_columns| {
             let options = InputOptions { all_columns, ..limits().into() };
             let items: Vec<_> = crate::open(&path, options).unwrap().collect();
@@ -76,8 +77,8 @@ fn a_column_without_a_field_is_decoded_only_where_rows_are_copied() {
     }
 }
 
-/// The offsets of the messages of an Arrow file or stream: the columns, and each batch.
-fn messages(bytes: &[u8]) -> Vec<usize> {
+/// The offsets of the messages of an Arrow file or stream: the schema, then each batch.
+fn message_offsets(bytes: &[u8]) -> Vec<usize> {
     let marks = memchr::memmem::find_iter(bytes, &[0xff; 4]);
     marks.filter(|at| bytes[at + 4..at + 8] != [0; 4]).collect()
 }
@@ -86,13 +87,13 @@ fn messages(bytes: &[u8]) -> Vec<usize> {
 fn zeros_over_the_header_of_a_batch_are_damage() {
     let home = tempfile::tempdir().unwrap();
     for (name, bytes) in files().into_iter().skip(1) {
-        let messages = messages(&bytes);
-        assert_eq!(messages.len(), 5, "{name}");
-        for (batch, at) in messages.into_iter().skip(1).enumerate() {
+        let offsets = message_offsets(&bytes);
+        assert_eq!(offsets.len(), 5, "{name}");
+        for (batch, at) in offsets.into_iter().skip(1).enumerate() {
             for zeros in [at..at + 4, at + 4..at + 8, at..at + 8, at..at + 200] {
                 let mut damaged = bytes.clone();
                 damaged[zeros.clone()].fill(0);
-                let path = written(&home, name, &damaged);
+                let path = write_file(&home, name, &damaged);
                 let items: Vec<_> = crate::open(&path, limits()).unwrap().collect();
                 let pages = items.iter().filter(|item| matches!(item, Item::Page(_))).count();
                 let bad = items.iter().filter_map(|item| match item {
@@ -101,7 +102,7 @@ fn zeros_over_the_header_of_a_batch_are_damage() {
                 });
                 let next = Place::Row(pages as u64 + 1);
                 assert_eq!((pages, bad.collect()), (10 * batch, vec![next]), "{name}, {zeros:?}");
-                let (copied, ..) = cut((&path, &[false]), false).unwrap();
+                let (copied, ..) = copy_sides((&path, &[false]), false).unwrap();
                 assert_eq!((copied.kept, copied.bad), (pages as u64, 1), "{name}, {zeros:?}");
             }
         }
@@ -109,7 +110,7 @@ fn zeros_over_the_header_of_a_batch_are_damage() {
 }
 
 #[test]
-fn only_padding_may_be_behind_the_mark_of_the_end_of_a_stream() {
+fn only_padding_may_follow_the_end_marker_of_a_stream() {
     let home = tempfile::tempdir().unwrap();
     let [_, _, (name, stream)] = files();
     let without_mark = stream.strip_suffix(&[0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0]).unwrap();
@@ -118,26 +119,26 @@ fn only_padding_may_be_behind_the_mark_of_the_end_of_a_stream() {
         [(vec![], 0), (vec![0; 64], 0), (vec![0; 65], 1), (vec![b'x'], 1), (stream.clone(), 1)]
     {
         for sound in [&stream, &old_mark] {
-            let path = written(&home, name, &[&sound[..], &behind].concat());
-            let (copied, ..) = cut((&path, &[false]), false).unwrap();
+            let path = write_file(&home, name, &[&sound[..], &behind].concat());
+            let (copied, ..) = copy_sides((&path, &[false]), false).unwrap();
             assert_eq!((copied.kept, copied.bad), (40, bad), "{} bytes behind", behind.len());
         }
     }
-    let (copied, ..) = cut((&written(&home, name, without_mark), &[false]), false).unwrap();
+    let (copied, ..) = copy_sides((&write_file(&home, name, without_mark), &[false]), false).unwrap();
     assert_eq!((copied.kept, copied.bad), (40, 0));
-    let path = written(&home, name, &[without_mark, &[0xff; 4]].concat());
-    let (copied, ..) = cut((&path, &[false]), false).unwrap();
+    let path = write_file(&home, name, &[without_mark, &[0xff; 4]].concat());
+    let (copied, ..) = copy_sides((&path, &[false]), false).unwrap();
     assert_eq!((copied.kept, copied.bad), (40, 1));
 }
 
 #[test]
-fn a_file_that_does_not_end_as_its_format_says_so() {
+fn a_file_that_does_not_begin_or_end_like_its_format_is_refused() {
     let home = tempfile::tempdir().unwrap();
     for ((name, bytes), kind) in files().into_iter().zip(["a Parquet file", "an Arrow file"]) {
         for damaged in
             [[&bytes[..], b"garbage"].concat(), bytes[..bytes.len() - 1].to_vec(), bytes[..9].to_vec()]
         {
-            let error = crate::open(&written(&home, name, &damaged), limits()).err().unwrap().to_string();
+            let error = crate::open(&write_file(&home, name, &damaged), limits()).err().unwrap().to_string();
             assert!(error.contains(&format!("the file does not end like {kind}")), "{error}");
         }
     }
@@ -145,7 +146,7 @@ fn a_file_that_does_not_end_as_its_format_says_so() {
         (crate::InputFormat::Parquet, "the file does not end like a Parquet file"),
         (crate::InputFormat::Arrow, "the file does not begin like an Arrow file or stream"),
     ] {
-        let path = written(&home, "page.jsonl", b"{\"url\": \"http://a.org/\", \"text\": \"x\"}\n");
+        let path = write_file(&home, "page.jsonl", b"{\"url\": \"http://a.org/\", \"text\": \"x\"}\n");
         let options = InputOptions { format: Some(format), ..limits().into() };
         let error = crate::open(&path, options).err().unwrap().to_string();
         assert!(error.contains(expected), "{error}");
@@ -153,17 +154,17 @@ fn a_file_that_does_not_end_as_its_format_says_so() {
 }
 
 #[test]
-fn nothing_is_read_behind_a_mark_of_the_end_in_the_middle_of_a_stream() {
+fn no_row_is_read_after_an_end_marker_in_the_middle_of_a_stream() {
     let home = tempfile::tempdir().unwrap();
     let [_, _, (name, stream)] = files();
-    let third = messages(&stream)[3];
+    let third = message_offsets(&stream)[3];
     for zeros in [4, 8, 200] {
         let (before, behind) = stream.split_at(third);
-        let path = written(&home, name, &[before, &vec![0; zeros], behind].concat());
+        let path = write_file(&home, name, &[before, &vec![0; zeros], behind].concat());
         let options = InputOptions { all_columns: true, ..limits().into() };
         let items: Vec<_> = crate::open(&path, options).unwrap().collect();
         assert_eq!(items.iter().filter(|item| matches!(item, Item::Page(_))).count(), 20);
-        let (copied, ..) = cut((&path, &[false]), false).unwrap();
+        let (copied, ..) = copy_sides((&path, &[false]), false).unwrap();
         assert_eq!((copied.kept, copied.bad), (20, 1), "{zeros} zeros");
     }
 }

@@ -1,19 +1,22 @@
-//! Small files of columns that are damaged in many places.
+//! A test that damages small Parquet and Arrow files at many positions in turn, then reads and copies them.
 
 use super::damaged::{batches, files};
 use super::*;
 
-/// The rows of a sound file.
+/// The number of rows of an undamaged file.
 const ROWS: u64 = 40;
 
-/// The distance between two positions of damage. With 1 the test takes some minutes.
+/// The distance between two positions of damage, in bytes. With a distance of 1 the test takes some minutes.
 const STEP: usize = 97;
 
-/// How a file is damaged from some position on.
+/// A kind of damage at a position of a file.
 #[derive(Debug, Clone, Copy)]
 enum Damage {
+    /// Overwrites this many bytes with zeros.
     Zeros(usize),
+    /// Overwrites this many bytes with ones.
     Ones(usize),
+    /// Flips these bits of one byte.
     Flip(u8),
 }
 
@@ -29,7 +32,7 @@ const DAMAGE: [Damage; 8] = [
 ];
 
 impl Damage {
-    fn done_to(self, bytes: &[u8], at: usize) -> Vec<u8> {
+    fn apply(self, bytes: &[u8], at: usize) -> Vec<u8> {
         let mut damaged = bytes.to_vec();
         let window = |length: usize| at..(at + length).min(bytes.len());
         match self {
@@ -41,7 +44,7 @@ impl Damage {
     }
 }
 
-/// Files that are compressed, or have dictionaries.
+/// The batches with a column of dictionary values, in compressed and uncompressed files.
 fn packed_files() -> Vec<(&'static str, Vec<u8>)> {
     let batches: Vec<_> = batches().iter().map(with_dictionary).collect();
     let schema = batches[0].schema();
@@ -55,7 +58,7 @@ fn packed_files() -> Vec<(&'static str, Vec<u8>)> {
             stream.write(batch).unwrap();
         }
         let stream = stream.into_inner().unwrap();
-        let mut gzip = packed::Packed::new(Packing::Gzip, Vec::new()).unwrap();
+        let mut gzip = compressed_writer::CompressedWriter::new(Packing::Gzip, Vec::new()).unwrap();
         gzip.write_all(&stream).unwrap();
         files.extend([
             ("a.arrow", file.into_inner().unwrap()),
@@ -73,7 +76,7 @@ fn packed_files() -> Vec<(&'static str, Vec<u8>)> {
     files
 }
 
-/// The batch and a column whose values are numbers in a dictionary.
+/// Adds a column of dictionary values to a batch.
 fn with_dictionary(batch: &RecordBatch) -> RecordBatch {
     let kinds: DictionaryArray<Int32Type> = (0..batch.num_rows()).map(|n| ["one", "other"][n % 2]).collect();
     let fields = batch.schema_ref().fields().iter().cloned();
@@ -83,7 +86,7 @@ fn with_dictionary(batch: &RecordBatch) -> RecordBatch {
     RecordBatch::try_new(Arc::new(schema), columns.collect()).unwrap()
 }
 
-/// The pages and bad records of a file of which all columns are decoded; `None` where it cannot be opened.
+/// The numbers of pages and bad records of a file, all columns decoded. `None` if the file cannot be opened.
 fn pages(path: &Path) -> Option<(u64, u64)> {
     let options = InputOptions { all_columns: true, ..limits().into() };
     let (mut pages, mut bad) = (0, 0);
@@ -94,15 +97,16 @@ fn pages(path: &Path) -> Option<(u64, u64)> {
     Some((pages, bad))
 }
 
-/// Reads and copies a damaged file, and says what one of both does wrong; `None` if nothing.
+/// Reads and copies a damaged file, and describes what goes wrong. `None` if reader and copy agree, both
+/// sides can be read again, and no row is lost silently.
 fn fault(path: &Path) -> Option<String> {
     let read = pages(path);
-    let (pages, bad) = match (read, cut((path, &[false, true]), false)) {
+    let (pages, bad) = match (read, copy_sides((path, &[false, true]), false)) {
         (None, Err(CopyError::Open(_))) => return None,
         (Some(read), Ok((copied, kept, removed))) => {
             let removed_rows = copied.removed.values().sum::<u64>();
             if (copied.kept + removed_rows, copied.bad) != read {
-                return Some(format!("read {read:?}, copied {copied:?}"));
+                return Some(format!("read {read:?} pages and bad records, but copied {copied:?}"));
             }
             let (home, name) = (path.parent()?, path.file_name()?.to_str()?);
             for (side, rows) in [(kept, copied.kept), (removed, removed_rows)] {
@@ -111,30 +115,36 @@ fn fault(path: &Path) -> Option<String> {
                 let again = pages(&side_path);
                 fs::remove_file(&side_path).unwrap();
                 if again != Some((rows, 0)) {
-                    return Some(format!("{rows} rows were written, and read again: {again:?}"));
+                    return Some(format!(
+                        "a side has {rows} rows, but its pages and bad records are {again:?}"
+                    ));
                 }
             }
             read
         }
-        (read, copied) => return Some(format!("read {read:?}, {:?}", copied.map(|(copied, ..)| copied))),
+        (read, copied) => {
+            let copied = copied.map(|(copied, ..)| copied);
+            return Some(format!("read {read:?} pages and bad records, but the copy gave {copied:?}"));
+        }
     };
-    (pages < ROWS && bad == 0).then(|| format!("only {pages} pages, and none is bad"))
+    (pages < ROWS && bad == 0).then(|| format!("only {pages} pages and no bad record"))
 }
 
 #[test]
-fn damage_anywhere_is_read_as_it_is_copied_and_never_silent() {
+fn reader_and_copy_agree_about_damage_at_any_position_and_never_ignore_it() {
     let home = tempfile::tempdir().unwrap();
     let mut faults = Vec::new();
     for (name, bytes) in files().into_iter().chain(packed_files()) {
-        let sound = written(&home, name, &bytes);
-        assert_eq!(pages(&sound), Some((ROWS, 0)));
-        fs::remove_file(sound).unwrap();
+        let undamaged = write_file(&home, name, &bytes);
+        assert_eq!(pages(&undamaged), Some((ROWS, 0)));
+        fs::remove_file(undamaged).unwrap();
         for (number, damage) in DAMAGE.into_iter().enumerate() {
             for at in (number * 11 % STEP..bytes.len()).step_by(STEP) {
-                let path = written(&home, name, &damage.done_to(&bytes, at));
+                let path = write_file(&home, name, &damage.apply(&bytes, at));
                 let fault = fault(&path);
                 faults.extend(fault.map(|fault| format!("{name}, {damage:?} at {at}: {fault}")));
-                // Some file systems wait for the disk where a file is written over.
+                // Some file systems wait for the disk when a file is overwritten, so the test removes the
+                // file first.
                 fs::remove_file(path).unwrap();
             }
         }

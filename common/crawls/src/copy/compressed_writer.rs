@@ -1,4 +1,6 @@
-//! Writes a file in the compression of another one.
+//! Writes a file in a given compression, which for a copy is the compression of its input.
+//!
+//! Equal contents must give equal bytes, so the compressed files contain no time stamps.
 
 use std::io::{self, Write};
 
@@ -8,12 +10,13 @@ use lzma_rust2::{XzOptions, XzWriter};
 
 use crate::stream::Packing;
 
-/// The presets that the usual programs have where none is given.
+/// The default preset of the program `xz`.
 const XZ_PRESET: u32 = 6;
+/// The default level of the program `zstd`.
 const ZSTD_LEVEL: i32 = 3;
 
-/// A file that is being written. The bytes of equal contents are equal: there are no time stamps.
-pub(super) enum Packed<W: Write> {
+/// A writer that compresses its bytes.
+pub(super) enum CompressedWriter<W: Write> {
     Plain(W),
     Gzip(Box<GzEncoder<W>>),
     Zstd(Box<zstd::Encoder<'static, W>>),
@@ -21,7 +24,7 @@ pub(super) enum Packed<W: Write> {
     Xz(Box<XzWriter<W>>),
 }
 
-impl<W: Write> Packed<W> {
+impl<W: Write> CompressedWriter<W> {
     pub(super) fn new(packing: Packing, out: W) -> io::Result<Self> {
         Ok(match packing {
             Packing::Plain => Self::Plain(out),
@@ -32,7 +35,7 @@ impl<W: Write> Packed<W> {
         })
     }
 
-    /// Ends the file, or the member of it.
+    /// Ends the compressed file or member, and returns the underlying writer.
     pub(super) fn finish(self) -> io::Result<W> {
         match self {
             Self::Plain(out) => Ok(out),
@@ -44,7 +47,7 @@ impl<W: Write> Packed<W> {
     }
 }
 
-impl<W: Write> Write for Packed<W> {
+impl<W: Write> Write for CompressedWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Plain(out) => out.write(bytes),

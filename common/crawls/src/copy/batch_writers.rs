@@ -1,5 +1,5 @@
-//! Writes Parquet and Arrow files like those that were read: of the same schema, with what the file says of itself, and in the
-//! same compression.
+//! Writes Parquet and Arrow files that resemble the input of a copy: with the same schema, the same metadata
+//! and the same compression.
 
 use std::error::Error;
 use std::io::{self, Write};
@@ -15,37 +15,38 @@ use parquet::arrow::arrow_writer::ArrowWriterOptions;
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 
-use super::parquet_types::columns_like;
+use super::parquet_types::output_schema;
 use crate::columns::guard::guarded;
 use crate::error::Reason;
 
-/// The field of a Parquet file's description in which Arrow's writers put Arrow's schema.
+/// The key of the metadata of a Parquet file under which Arrow's writers store the Arrow schema.
 const ARROW_SCHEMA: &str = "ARROW:schema";
 
-/// Writes batches.
-pub(super) trait Out: Sized {
-    /// Writes some rows.
+/// Writes batches of rows to a file.
+pub(super) trait BatchWriter: Sized {
+    /// Writes the rows of a batch.
     fn write(&mut self, batch: &RecordBatch) -> Result<(), Reason>;
 
-    /// Ends what the rows so far are in, such as a row group.
+    /// Ends the row group of the rows so far, in a format that has row groups.
     fn flush(&mut self) -> Result<(), Reason>;
 }
 
-/// A Parquet file.
-pub(super) struct ParquetOut<W: Write + Send>(ArrowWriter<W>);
+/// Writes a Parquet file.
+pub(super) struct ParquetBatchWriter<W: Write + Send>(ArrowWriter<W>);
 
-impl<W: Write + Send> ParquetOut<W> {
-    /// Begins one with columns like those of another one, and perhaps more behind them.
-    pub(super) fn new(out: W, schema: &SchemaRef, like: &ArrowReaderMetadata) -> Result<Self, Reason> {
-        let file = like.metadata().file_metadata();
-        let described = file.key_value_metadata().map(Vec::as_slice).unwrap_or_default();
-        let has_arrow_schema = described.iter().any(|pair| pair.key == ARROW_SCHEMA);
-        let described: Vec<_> = described.iter().filter(|pair| pair.key != ARROW_SCHEMA).cloned().collect();
-        // Row groups end where those of the input end.
+impl<W: Write + Send> ParquetBatchWriter<W> {
+    /// Begins a file like the `input`. `schema` has the columns of the input, and possibly further columns
+    /// after them.
+    pub(super) fn new(out: W, schema: &SchemaRef, input: &ArrowReaderMetadata) -> Result<Self, Reason> {
+        let file = input.metadata().file_metadata();
+        let pairs = file.key_value_metadata().map(Vec::as_slice).unwrap_or_default();
+        let has_arrow_schema = pairs.iter().any(|pair| pair.key == ARROW_SCHEMA);
+        let pairs: Vec<_> = pairs.iter().filter(|pair| pair.key != ARROW_SCHEMA).cloned().collect();
+        // The copy ends row groups itself, where those of the input end.
         let mut properties = WriterProperties::builder()
             .set_max_row_group_row_count(None)
-            .set_key_value_metadata(Some(described).filter(|described| !described.is_empty()));
-        if let Some(group) = like.metadata().row_groups().first() {
+            .set_key_value_metadata(Some(pairs).filter(|pairs| !pairs.is_empty()));
+        if let Some(group) = input.metadata().row_groups().first() {
             for column in group.columns() {
                 properties =
                     properties.set_column_compression(column.column_path().clone(), column.compression());
@@ -57,36 +58,36 @@ impl<W: Write + Send> ParquetOut<W> {
         let mut options = ArrowWriterOptions::new()
             .with_properties(properties.build())
             .with_skip_arrow_metadata(!has_arrow_schema);
-        if let Some(columns) = columns_like(like.parquet_schema(), schema)? {
-            options = options.with_parquet_schema(columns);
+        if let Some(parquet_schema) = output_schema(input.parquet_schema(), schema)? {
+            options = options.with_parquet_schema(parquet_schema);
         }
         let writer = guarded(|| ArrowWriter::try_new_with_options(out, Arc::clone(schema), options))?;
-        Ok(Self(writer.map_err(of_parquet)?))
+        Ok(Self(writer.map_err(parquet_reason)?))
     }
 
-    /// Ends the file.
+    /// Ends the file, and returns the underlying writer.
     pub(super) fn finish(self) -> Result<W, Reason> {
-        guarded(|| self.0.into_inner())?.map_err(of_parquet)
+        guarded(|| self.0.into_inner())?.map_err(parquet_reason)
     }
 }
 
-impl<W: Write + Send> Out for ParquetOut<W> {
+impl<W: Write + Send> BatchWriter for ParquetBatchWriter<W> {
     fn write(&mut self, batch: &RecordBatch) -> Result<(), Reason> {
-        self.0.write(batch).map_err(of_parquet)
+        self.0.write(batch).map_err(parquet_reason)
     }
 
     fn flush(&mut self) -> Result<(), Reason> {
-        guarded(|| self.0.flush())?.map_err(of_parquet)
+        guarded(|| self.0.flush())?.map_err(parquet_reason)
     }
 }
 
-/// An Arrow file or stream.
-pub(super) enum ArrowOut<W: Write> {
+/// Writes an Arrow file or stream.
+pub(super) enum ArrowBatchWriter<W: Write> {
     File(Box<FileWriter<W>>),
     Stream(Box<StreamWriter<W>>),
 }
 
-impl<W: Write> ArrowOut<W> {
+impl<W: Write> ArrowBatchWriter<W> {
     /// Begins a file.
     pub(super) fn file(
         out: W,
@@ -95,7 +96,7 @@ impl<W: Write> ArrowOut<W> {
     ) -> Result<Self, Reason> {
         let writer =
             options(compression).and_then(|options| FileWriter::try_new_with_options(out, schema, options));
-        Ok(Self::File(Box::new(writer.map_err(of_arrow)?)))
+        Ok(Self::File(Box::new(writer.map_err(arrow_reason)?)))
     }
 
     /// Begins a stream.
@@ -106,26 +107,26 @@ impl<W: Write> ArrowOut<W> {
     ) -> Result<Self, Reason> {
         let writer =
             options(compression).and_then(|options| StreamWriter::try_new_with_options(out, schema, options));
-        Ok(Self::Stream(Box::new(writer.map_err(of_arrow)?)))
+        Ok(Self::Stream(Box::new(writer.map_err(arrow_reason)?)))
     }
 
-    /// Ends it.
+    /// Ends the file or stream, and returns the underlying writer.
     pub(super) fn finish(self) -> Result<W, Reason> {
         match self {
             Self::File(writer) => writer.into_inner(),
             Self::Stream(writer) => writer.into_inner(),
         }
-        .map_err(of_arrow)
+        .map_err(arrow_reason)
     }
 }
 
-impl<W: Write> Out for ArrowOut<W> {
+impl<W: Write> BatchWriter for ArrowBatchWriter<W> {
     fn write(&mut self, batch: &RecordBatch) -> Result<(), Reason> {
         match self {
             Self::File(writer) => writer.write(batch),
             Self::Stream(writer) => writer.write(batch),
         }
-        .map_err(of_arrow)
+        .map_err(arrow_reason)
     }
 
     fn flush(&mut self) -> Result<(), Reason> {
@@ -137,23 +138,24 @@ fn options(compression: Option<CompressionType>) -> Result<IpcWriteOptions, Arro
     IpcWriteOptions::default().try_with_compression(compression)
 }
 
-/// The failure of the file below, if it is that.
-fn of_parquet(error: ParquetError) -> Reason {
+/// Converts an error of the encoder. A failure of the underlying file becomes [`Reason::Io`].
+fn parquet_reason(error: ParquetError) -> Reason {
     match error {
-        ParquetError::External(error) => of_source(error),
+        ParquetError::External(error) => source_reason(error),
         other => Reason::columns(other),
     }
 }
 
-fn of_arrow(error: ArrowError) -> Reason {
+/// Converts an error of the encoder. A failure of the underlying file becomes [`Reason::Io`].
+fn arrow_reason(error: ArrowError) -> Reason {
     match error {
         ArrowError::IoError(_, error) => Reason::Io(error),
-        ArrowError::ExternalError(error) => of_source(error),
+        ArrowError::ExternalError(error) => source_reason(error),
         other => Reason::columns(other),
     }
 }
 
-fn of_source(error: Box<dyn Error + Send + Sync>) -> Reason {
+fn source_reason(error: Box<dyn Error + Send + Sync>) -> Reason {
     match error.downcast::<io::Error>() {
         Ok(error) => Reason::Io(*error),
         Err(other) => Reason::columns(other),
