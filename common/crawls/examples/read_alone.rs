@@ -1,4 +1,5 @@
-//! Reads inputs and does nothing with their pages: `read_alone INPUT...`. That is the part of reading in what a run costs.
+//! Reads inputs and only counts their pages: `read_alone INPUT...`. Use it to measure how much of the time of
+//! a run is spent on reading.
 
 use std::error::Error;
 use std::path::Path;

@@ -1,8 +1,9 @@
-//! Writes a Parquet file of short rows to measure with: `short_rows ROWS FILE`.
+//! Writes a Parquet file of short rows for measurements: `short_rows ROWS FILE`.
 //!
-//! The columns are `id`, a number, and `text`, of 25 to 60 words out of 65,536, of which few are common. Of ten rows one repeats an
-//! earlier one, and one repeats an earlier one with another last word. The file is compressed with snappy and has row groups of
-//! 1,048,576 rows, as common writers make them. The same number of rows gives the same file.
+//! The columns are `id`, a number, and `text`, which has 25 to 60 words. The words come from a list of
+//! 65,536, and few of them are common. Of every ten rows, one repeats an earlier row, and one repeats an
+//! earlier row with another last word. The file is compressed with Snappy and has row groups of 1,048,576
+//! rows, like the files of common writers. The same number of rows always gives the same file.
 
 use std::error::Error;
 use std::fs::File;
@@ -14,9 +15,9 @@ use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
 use parquet::file::properties::WriterProperties;
 
-/// Rows that are made at once.
-const AT_ONCE: u64 = 8_192;
-/// The words are numbers of this many bits, as four syllables.
+/// The number of rows in a batch.
+const BATCH_ROWS: u64 = 8_192;
+/// The number of bits of a word. A word is a number, written as one syllable for each 4 bits.
 const BITS: u32 = 16;
 const SYLLABLES: [&str; 16] =
     ["ba", "de", "fi", "go", "hu", "ka", "le", "mi", "no", "pu", "ra", "se", "ti", "vo", "wu", "za"];
@@ -26,23 +27,23 @@ fn main() -> Result<(), Box<dyn Error>> {
     let [rows, file] = &arguments[..] else { return Err("short_rows ROWS FILE".into()) };
     let rows: u64 = rows.parse()?;
     let batch = |from: u64| {
-        let numbers = from..(from + AT_ONCE).min(rows);
+        let numbers = from..(from + BATCH_ROWS).min(rows);
         let ids = Int64Array::from_iter_values(numbers.clone().map(u64::cast_signed));
         let texts = StringArray::from_iter_values(numbers.map(text));
         RecordBatch::try_from_iter([("id", Arc::new(ids) as _), ("text", Arc::new(texts) as _)])
     };
     let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
     let mut writer = ArrowWriter::try_new(File::create(file)?, batch(0)?.schema(), Some(properties))?;
-    for from in (0..rows).step_by(usize::try_from(AT_ONCE)?) {
+    for from in (0..rows).step_by(usize::try_from(BATCH_ROWS)?) {
         writer.write(&batch(from)?)?;
     }
     writer.close()?;
     Ok(())
 }
 
-/// The text of a row.
+/// The text of a row, which may repeat the text of an earlier row.
 fn text(row: u64) -> String {
-    // The first of ten rows repeats none.
+    // The earlier row is the first of ten rows, which never repeats another row.
     let earlier = || Random::new(!row).number() % (row / 10 + 1) * 10;
     match row % 10 {
         3 => own_text(earlier()),
@@ -55,12 +56,13 @@ fn text(row: u64) -> String {
     }
 }
 
+/// A text of random words that depends only on the number of the row.
 fn own_text(row: u64) -> String {
     let mut random = Random::new(row);
     let words = 25 + random.number() % 36;
     let mut text = String::new();
     for _ in 0..words {
-        // The product of two numbers is more often small.
+        // The product of two random numbers is more often small than large, so some words are common.
         let mut low = || random.number() >> (64 - BITS);
         let word = (low() * low()) >> BITS;
         if !text.is_empty() {

@@ -1,5 +1,5 @@
-//! Ten gigabytes in ten megabytes of compressed data are rejected within seconds, in little memory, with a
-//! clear error.
+//! Tests with decompression bombs: 10 GiB in about 10 MB of compressed data. The reader must reject them
+//! within seconds, in little memory, and with a clear error.
 #![allow(clippy::unwrap_used)]
 
 use std::fs;
@@ -10,12 +10,12 @@ use doppel_crawls::{Item, Limits, Reason};
 use doppel_model::Timestamp;
 use flate2::{Compress, Compression, FlushCompress, GzBuilder};
 
-/// 64 MiB.
+/// The size of a piece before compression, in bytes. The pieces of a bomb have 10 GiB together.
 const PIECE: usize = 64 << 20;
 const PIECES: usize = 160;
 
-/// Raw deflate data of `bytes` that end at a byte boundary and refer to nothing before them, so that copies can
-/// be concatenated.
+/// Raw deflate data of `bytes`. They end at a byte boundary and do not refer to data before them, so that
+/// copies can be concatenated.
 fn deflated(bytes: &[u8]) -> Vec<u8> {
     let mut deflate = Compress::new(Compression::best(), false);
     let mut packed = Vec::with_capacity(bytes.len() / 500 + 1000);
@@ -24,7 +24,8 @@ fn deflated(bytes: &[u8]) -> Vec<u8> {
     packed
 }
 
-/// A gzip member of `beginning` followed by 10 GiB of zeros. It has no trailer, which does not matter here.
+/// A gzip member of `beginning` and 10 GiB of zeros. It has no trailer, because readers give up before they
+/// reach it.
 fn gzip_bomb(beginning: &[u8]) -> Vec<u8> {
     let mut header = GzBuilder::new().write(Vec::new(), Compression::best());
     header.flush().unwrap();
@@ -76,8 +77,8 @@ fn bombs_are_rejected_quickly() {
     assert!(peak < 400 << 20, "{peak}");
 }
 
-/// Each record claims everything that follows as its block, so each is read to the end of the file before the
-/// search for the next one begins.
+/// The length of each record covers all following records. Each record is therefore read to the end of the
+/// file before the search for the next record begins.
 #[test]
 fn overlapping_records_are_rejected_quickly() {
     let head = record("WARC-Type: metadata\r\n", 30 << 20);
@@ -92,7 +93,7 @@ fn overlapping_records_are_rejected_quickly() {
     assert!(before.iter().all(too_long) && before.len() < count, "{}", before.len());
 }
 
-/// Large files in a crawl are read through, and the records after them are read.
+/// A large file in a crawl is skipped, and the record after it is read.
 #[test]
 fn large_files_are_not_rejected_as_bombs() {
     let mut random = 1_u64;

@@ -1,4 +1,5 @@
-//! Reads the developer corpora completely and compares the pages with the corpora's own lists.
+//! Tests that read the developer corpora completely and compare the pages with the lists that belong to the
+//! corpora. A test passes without a comparison if the corpora are absent.
 #![allow(clippy::unwrap_used)]
 
 #[path = "../../text/tests/crawl/mod.rs"]
@@ -13,7 +14,7 @@ use doppel_crawls::{Fetched, FetchedBody, Item, Limits};
 use doppel_model::Timestamp;
 use flate2::read::MultiGzDecoder;
 
-/// All pages of a file that has no bad and no skipped records.
+/// All pages of a file. Panics if a record is bad or skipped.
 fn pages(path: &Path) -> Vec<Fetched> {
     let now: Timestamp = "2100-01-01T00:00:00Z".parse().unwrap();
     let mut input = doppel_crawls::open(path, Limits::at(now)).unwrap();
@@ -28,7 +29,7 @@ fn pages(path: &Path) -> Vec<Fetched> {
     pages
 }
 
-/// The URL of every line of a list, and whether the page is dead; sorted.
+/// The URL of every line of a list, and whether the page is dead, sorted.
 fn listed(lines: impl BufRead) -> Vec<(String, bool)> {
     let mut listed: Vec<_> = lines
         .lines()
@@ -41,6 +42,7 @@ fn listed(lines: impl BufRead) -> Vec<(String, bool)> {
     listed
 }
 
+/// The pages of the first `rounds` rounds of a crawl.
 fn rounds(directory: &Path, rounds: usize) -> Vec<Fetched> {
     (0..rounds).flat_map(|round| pages(&directory.join(format!("round-{round:02}.warc.gz")))).collect()
 }
@@ -56,7 +58,7 @@ fn check_against_list(pages: &[Fetched], list: &[(String, bool)]) {
     assert!(pages.iter().all(|page| page.fetched_at.is_some()));
 }
 
-/// URL and body of every response, split in the simplest way, which assumes a well-formed file.
+/// The URL and the body of every response, read by a simple reader that assumes a well-formed file.
 fn split_responses(path: &Path) -> Vec<(String, Vec<u8>)> {
     let mut bytes = Vec::new();
     MultiGzDecoder::new(File::open(path).unwrap()).read_to_end(&mut bytes).unwrap();
@@ -77,7 +79,7 @@ fn split_responses(path: &Path) -> Vec<(String, Vec<u8>)> {
 }
 
 #[test]
-fn bodies() {
+fn the_bodies_of_pages_are_those_that_a_simple_reader_reads() {
     let Some(data) = crawl::data() else { return };
     for file in [
         "quick/round-00.warc.gz",
@@ -104,7 +106,7 @@ fn bodies() {
 }
 
 #[test]
-fn quick() {
+fn the_pages_of_the_corpus_quick_are_those_of_its_list() {
     let Some(data) = crawl::data().map(|data| data.join("quick")) else { return };
     let pages = rounds(&data, 3);
     assert_eq!(pages.len(), 646 + 113 + 147);
@@ -112,7 +114,7 @@ fn quick() {
 }
 
 #[test]
-fn trace() {
+fn the_pages_of_the_corpus_trace_are_those_of_its_list() {
     let Some(data) = crawl::data().map(|data| data.join("trace")) else { return };
     let pages = rounds(&data, 10);
     assert_eq!(pages.len(), 21_640);
@@ -130,7 +132,7 @@ fn trace() {
 }
 
 #[test]
-fn mid() {
+fn the_corpus_mid_has_the_expected_pages_and_the_pages_of_its_list_of_redirects() {
     let Some(data) = crawl::data().map(|data| data.join("mid")) else { return };
     let mut html_bytes = 0;
     let mut urls = Vec::new();
@@ -150,12 +152,12 @@ fn mid() {
     let stubs = listed(BufReader::new(File::open(data.join("mid.redirects.jsonl")).unwrap()));
     assert_eq!(stubs.len(), 2_307);
     for (url, _) in stubs {
-        assert!(urls.binary_search_by(|known| known.as_str().cmp(&url)).is_ok(), "{url}");
+        assert!(urls.binary_search_by(|page| page.as_str().cmp(&url)).is_ok(), "{url} is not in the corpus");
     }
 }
 
 #[test]
-fn labelled() {
+fn the_labelled_corpora_have_the_expected_numbers_and_kinds_of_pages() {
     let Some(data) = crawl::data().map(|data| data.join("labelled")) else { return };
     for (name, documents, html) in [
         ("trecdup-web", 126, false),

@@ -1,4 +1,4 @@
-//! ARC files, and WARC of the drafts before 1.0.
+//! Tests with ARC files, and with WARC files of the drafts before version 1.0.
 
 use super::framing::{PACKS, outcome};
 use super::*;
@@ -94,9 +94,9 @@ fn arc_files_are_read_as_pages() {
     assert_eq!(first.fetched_at, Some("2000-01-21T18:35:00Z".parse().unwrap()));
 }
 
-/// Some writers count their description wrongly. It is no page, so no record is lost.
+/// Some writers give the record that describes the file a wrong length.
 #[test]
-fn a_wrong_length_of_the_description_costs_nothing() {
+fn a_wrong_length_of_the_description_costs_no_page() {
     let pages = [page("http://a.org/1", "<p>one"), page("http://a.org/2", "<p>two")];
     for length in ["0", "3", "64", "66", "77", "150", "5000", "4294967296", "x", ""] {
         let about = format!("filedesc://a.arc 0.0.0.0 20000121183500 text/plain {length}\n{ABOUT}\n\n");
@@ -114,7 +114,7 @@ fn a_wrong_length_of_the_description_costs_nothing() {
 }
 
 #[test]
-fn version_2_has_ten_fields() {
+fn records_of_version_2_with_ten_fields_are_read() {
     let block = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<p>two";
     let file = [
         about(ABOUT_2),
@@ -167,13 +167,13 @@ fn a_wrong_length_costs_one_arc_record_in_every_compression() {
 }
 
 #[test]
-fn dates_that_are_none_are_ignored_and_counted() {
+fn invalid_dates_are_ignored_and_counted() {
     let dated = |name: &str, content: Vec<u8>| {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join(name);
         fs::write(&path, content).unwrap();
         let mut input = doppel_crawls::open(&path, LIMITS).unwrap();
-        let Some(Item::Page(page)) = input.next() else { panic!() };
+        let Some(Item::Page(page)) = input.next() else { panic!("the first item of {name} is not a page") };
         let ignored = input.ignored().into_values().sum::<u64>();
         (page.fetched_at.map(|date| date.to_string()), ignored)
     };
@@ -213,7 +213,7 @@ fn dates_that_are_none_are_ignored_and_counted() {
     }
 }
 
-/// A record in the form of ClueWeb09.
+/// A record in the form of the ClueWeb09 collection.
 fn draft(version: &str, url: &str, html: &str) -> Vec<u8> {
     let block = format!("HTTP/1.1 200 OK\nContent-Type: text/html\n\n{html}");
     format!(
@@ -293,7 +293,7 @@ fn a_file_with_the_name_of_another_archiver_is_refused() {
         fs::write(&arc, content).unwrap();
         assert!(doppel_crawls::open(&arc, LIMITS).is_err());
     }
-    // A file that begins within its records is known by its name.
+    // A file that does not begin with a description is recognised by its name.
     let page = page("http://a.org/", "<p>");
     check("a.arc", &page, &["http://a.org/ html <p>"]);
 }

@@ -1,4 +1,4 @@
-//! Damaged WARC files: everything that is not damaged is read.
+//! Tests with damaged WARC files. All undamaged records must be read.
 
 use std::sync::LazyLock;
 
@@ -8,7 +8,7 @@ use super::framing::{PACKS, outcome};
 use super::warc::{page, record};
 use super::*;
 
-/// Eight records, one of which is not a page.
+/// Eight records. The record with the index 3 is not a page.
 fn records() -> Vec<Vec<u8>> {
     let mut records: Vec<_> =
         (0..8).map(|n| page(&format!("https://a.org/{n}"), &format!("{n} words ").repeat(n * 3))).collect();
@@ -16,7 +16,7 @@ fn records() -> Vec<Vec<u8>> {
     records
 }
 
-/// The items that each record gives on its own.
+/// The items of each record, read from a file of its own.
 static INTACT: LazyLock<Vec<Vec<String>>> =
     LazyLock::new(|| records().iter().map(|record| rendered(&items("a.warc", record))).collect());
 
@@ -48,7 +48,7 @@ fn a_truncated_file_loses_only_what_follows_the_cut() {
 
 #[test]
 fn a_truncated_member_costs_one_record() {
-    // As if a crawler was killed and later appended to the file.
+    // This happens if a crawler is killed and later appends to the file.
     for (name, pack) in [("a.warc.gz", gzip as fn(&[u8]) -> Vec<u8>), ("a.warc.zst", zstd)] {
         let packed: Vec<_> = records().iter().map(|record| pack(record)).collect();
         for cut in 1..packed[2].len() {
@@ -83,7 +83,8 @@ fn a_file_broke_off_if_nothing_readable_follows_the_damage() {
     };
     assert_eq!(broke_off("a.warc.gz", &packed.concat()), (0, false));
     assert_eq!(broke_off("a.warc.gz", &[cut(0), cut(1), corrupt(2), packed[4].clone()].concat()), (3, false));
-    // A readable record after the damage is enough, even if it only describes the crawl.
+    // The file did not break off if any record after the damage can be read, even one that only describes the
+    // crawl.
     assert_eq!(broke_off("a.warc.gz", &[corrupt(0), packed[3].clone()].concat()), (1, false));
     assert_eq!(broke_off("a.warc.gz", &[packed[0].clone(), corrupt(1), cut(2)].concat()), (2, true));
     assert_eq!(broke_off("a.warc.gz", &[packed[0].clone(), b"junk".to_vec()].concat()), (1, true));
@@ -101,21 +102,21 @@ fn a_file_broke_off_if_nothing_readable_follows_the_damage() {
     let lines = gzip(b"{\"url\":\"https://a.org/\",\"dead\":true}\n{}");
     assert_eq!(broke_off("a.jsonl.gz", &lines), (1, false));
     assert_eq!(broke_off("a.jsonl.gz", &lines[..lines.len() - 10]), (1, true));
-    // The last line is bad of itself.
+    // The last line `{}` is bad, and so are the bytes after it.
     assert_eq!(broke_off("a.jsonl.gz", &[&lines[..], b"junk"].concat()), (2, true));
     assert_eq!(broke_off("a.jsonl", &vec![b' '; 50 << 20]), (1, false));
     assert_eq!(broke_off("a.html", &vec![b' '; 50 << 20]), (1, false));
 }
 
 #[test]
-fn damage_that_is_met_while_a_broken_record_is_skipped_ends_the_file() {
+fn damage_behind_a_broken_record_ends_the_file() {
     let mut records = records();
     records.iter_mut().skip(5).for_each(|record| record[..4].copy_from_slice(b"XXRC"));
     for (how, pack) in PACKS.into_iter().filter(|(how, _)| how.contains("whole")) {
         let whole = pack(&records);
         let found = outcome("a.warc", &whole);
         assert_eq!((found.pages.len(), found.bad, found.broke_off), (4, 1, false), "{how}");
-        // What is in front of the cut can be unpacked up to the last block.
+        // The data before the cut can be unpacked up to the last block.
         assert!(outcome("a.warc", &whole[..whole.len() - 6]).broke_off, "{how}, cut off");
     }
     let mut wrong = gzip(&records.concat());
@@ -126,12 +127,12 @@ fn damage_that_is_met_while_a_broken_record_is_skipped_ends_the_file() {
 }
 
 #[test]
-fn a_file_of_which_no_record_is_found_broke_off() {
+fn a_file_without_any_readable_record_broke_off() {
     for (at, is_known) in [(0, false), (1, false), (2, true)] {
         let mut file: Vec<u8> = records().iter().flat_map(|record| gzip(record)).collect();
         file[at] = 0;
         let found = outcome("a.warc.gz", &file);
-        // By its first two bytes it is known to be compressed.
+        // Only the first two bytes show that the file is compressed.
         assert_eq!(
             (found.pages.len(), found.bad, found.broke_off),
             (if is_known { 6 } else { 0 }, 1, !is_known),
@@ -141,12 +142,12 @@ fn a_file_of_which_no_record_is_found_broke_off() {
 }
 
 #[test]
-fn what_is_in_front_of_a_damaged_end_of_a_member_is_read() {
+fn records_and_lines_before_the_damaged_end_of_a_member_are_read() {
     let records = records();
     let whole = gzip(&records.concat());
     for lost in 1..=8 {
         let found = outcome("a.warc.gz", &whole[..whole.len() - lost]);
-        // Whether the last record is whole is not known.
+        // The reader cannot know whether the last record is whole, so it is bad.
         assert_eq!((found.pages.len(), found.bad, found.broke_off), (6, 1, true), "{lost}");
     }
     let lines: Vec<u8> = (0..60)
@@ -160,8 +161,9 @@ fn what_is_in_front_of_a_damaged_end_of_a_member_is_read() {
 }
 
 #[test]
-fn hidden_records_are_not_read() {
-    // A stored deflate block contains a member byte for byte, and a page contains a record.
+fn records_inside_the_content_of_other_records_are_not_read() {
+    // One page contains a record, and another one contains a gzip member, which a stored deflate block copies
+    // byte by byte.
     let hidden = page("https://victim.org/", "");
     let text = String::from_utf8(hidden.clone()).unwrap();
     let mut stored = GzEncoder::new(Vec::new(), Compression::none());
@@ -177,8 +179,8 @@ fn hidden_records_are_not_read() {
 }
 
 #[test]
-fn a_length_that_ends_by_chance_at_a_blank_line_costs_one_record() {
-    // The third record ends with the head of the HTTP response in the sixth.
+fn a_length_that_ends_by_chance_at_a_blank_line_of_another_record_costs_one_record() {
+    // By its wrong length, the third record ends with the head of the HTTP response in the sixth record.
     let records = records();
     let third = String::from_utf8(records[2].clone()).unwrap();
     let damaged = third.replacen("Content-Length: 92\r", "Content-Length:692\r", 1).into_bytes();
@@ -207,7 +209,7 @@ proptest! {
     }
 
     #[test]
-    fn a_damaged_byte_costs_two_plain_records(at: prop::sample::Index, byte in 1..=255_u8) {
+    fn a_damaged_byte_costs_at_most_two_uncompressed_records(at: prop::sample::Index, byte in 1..=255_u8) {
         let records = records();
         let mut file = records.concat();
         let at = at.index(file.len());
@@ -216,7 +218,8 @@ proptest! {
         let rendered = rendered(&items("a.warc", &file));
         for (number, expected) in INTACT.concat().iter().enumerate() {
             let number = if number < 3 { number } else { number + 1 };
-            // The damaged record may be lost, and the next one, whose beginning damaged line ends may hide.
+            // The damaged record may be lost. If its line ends are damaged, they may hide the beginning of
+            // the next record.
             if number != hit && number != hit + 1 {
                 prop_assert!(rendered.contains(expected), "{} of {:?}", number, rendered);
             }

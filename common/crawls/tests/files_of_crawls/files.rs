@@ -1,4 +1,4 @@
-//! Directories, single files, and paths that cannot be opened.
+//! Tests with directories, with single files, and with paths that cannot be opened.
 
 use std::time::{Duration, SystemTime};
 
@@ -12,7 +12,7 @@ fn write(root: &Path, files: &[(&str, &[u8])]) {
     }
 }
 
-/// The items of a directory, with URLs relative to it.
+/// Reads the items of a directory, and makes the URLs relative to the directory.
 fn walk(root: &Path) -> Vec<String> {
     let canonical = fs::canonicalize(root).unwrap();
     let url = format!("file://{}/", canonical.display());
@@ -24,7 +24,7 @@ fn walk(root: &Path) -> Vec<String> {
 }
 
 #[test]
-fn a_directory_in_the_order_of_its_paths() {
+fn the_files_of_a_directory_are_read_in_the_order_of_their_paths() {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path();
     write(
@@ -74,7 +74,7 @@ fn a_directory_in_the_order_of_its_paths() {
     ];
     let expected: Vec<_> = expected.map(|line| line.replace("%20%%20", "%20%25%20")).into();
     assert_eq!(walk(root), expected);
-    // The same result through a symbolic link to the directory.
+    // A symbolic link to the directory gives the same items.
     let link = directory.path().with_extension("link");
     std::os::unix::fs::symlink(root, &link).unwrap();
     assert_eq!(walk(&link), expected);
@@ -82,7 +82,7 @@ fn a_directory_in_the_order_of_its_paths() {
 }
 
 #[test]
-fn a_character_may_be_cut_at_the_end_of_the_inspected_bytes() {
+fn text_is_recognised_if_a_character_is_cut_at_the_end_of_the_inspected_bytes() {
     let directory = tempfile::tempdir().unwrap();
     let text = "é".repeat(5_000);
     let cut = format!("x{text}");
@@ -95,7 +95,7 @@ fn a_character_may_be_cut_at_the_end_of_the_inspected_bytes() {
 }
 
 #[test]
-fn control_characters_in_files_of_every_name() {
+fn too_many_control_characters_make_a_file_of_any_name_bad_or_skipped() {
     let directory = tempfile::tempdir().unwrap();
     let text = "word ".repeat(80);
     let stray = format!("a\0{text}");
@@ -127,7 +127,7 @@ fn control_characters_in_files_of_every_name() {
 }
 
 #[test]
-fn dates_are_modification_times() {
+fn the_date_of_a_page_that_is_a_file_is_the_modification_time() {
     let directory = tempfile::tempdir().unwrap();
     write(directory.path(), &[("a.html", b"a"), ("b.jsonl", b"")]);
     let at = |millis: i64| {
@@ -144,10 +144,12 @@ fn dates_are_modification_times() {
         let mut page = doppel_crawls::open(&directory.path().join("a.html"), LIMITS).unwrap();
         (page.next().unwrap(), lines)
     };
-    let (Item::Page(page), modified) = at(1_600_000_000_123) else { panic!() };
+    let (Item::Page(page), modified) = at(1_600_000_000_123) else { panic!("the file is not a page") };
     assert_eq!(page.fetched_at, Some(Timestamp::from_millis(1_600_000_000_123)));
     assert_eq!(modified, Timestamp::from_millis(1_600_000_000_123));
-    let (Item::Bad(error), modified) = at(1_700_100_000_000) else { panic!() };
+    let (Item::Bad(error), modified) = at(1_700_100_000_000) else {
+        panic!("a date too far in the future is accepted")
+    };
     assert!(
         error.to_string().ends_with("the date 2023-11-16T02:00:00Z is more than 24 hours ahead"),
         "{error}"
@@ -156,7 +158,7 @@ fn dates_are_modification_times() {
 }
 
 #[test]
-fn large_and_unreadable_files() {
+fn a_file_above_the_limit_is_bad_and_the_files_after_it_are_read() {
     let directory = tempfile::tempdir().unwrap();
     write(directory.path(), &[("a.html", b""), ("b.html", b"<p>"), ("c", b"text")]);
     fs::File::options()
@@ -171,7 +173,7 @@ fn large_and_unreadable_files() {
 }
 
 #[test]
-fn single_files() {
+fn the_kind_of_a_single_file_follows_from_its_name_or_its_content() {
     let now = Limits::at(Timestamp::from_millis(i64::MAX / 2));
     for (name, content, expected) in [
         ("a.html", "{}", "a.html html {}"),
@@ -188,7 +190,7 @@ fn single_files() {
 }
 
 #[test]
-fn paths_that_cannot_be_opened() {
+fn a_path_that_cannot_be_opened_is_refused_with_the_reason() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("it");
     assert_eq!(refusal(&path), "it: No such file or directory (os error 2)");

@@ -1,14 +1,15 @@
-//! Records whose length is wrong, and what is between records: everything else is read, and what is skipped is counted.
+//! Tests with wrong record lengths and with bytes between records. All other records must be read, and the
+//! skipped bytes must be counted.
 
 use proptest::prelude::*;
 
 use super::warc::{page, record, response};
 use super::*;
 
-/// A way to store records.
+/// Stores records in one file.
 pub(crate) type Pack = fn(&[Vec<u8>]) -> Vec<u8>;
 
-/// Every compression, of a file as a whole and record by record.
+/// Every compression, of the whole file and record by record.
 pub(crate) const PACKS: [(&str, Pack); 7] = [
     ("plain", |records| records.concat()),
     ("gzip, whole", |records| gzip(&records.concat())),
@@ -19,7 +20,7 @@ pub(crate) const PACKS: [(&str, Pack); 7] = [
     ("xz", |records| xz(&records.concat())),
 ];
 
-/// What an input gave: the pages, how many records were bad, and how many bytes were skipped.
+/// The result of reading an input: the pages, the number of bad records, and the number of skipped bytes.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Outcome {
     pub(crate) pages: Vec<String>,
@@ -29,7 +30,8 @@ pub(crate) struct Outcome {
 }
 
 impl Outcome {
-    /// Whether one record is lost, with all its bytes, and every other page is read.
+    /// Asserts that only the `damaged` record is lost, that all its bytes count as skipped, and that the
+    /// `pages` are read.
     pub(crate) fn assert_lost_one(&self, pages: &[String], damaged: &[u8], what: &str) {
         assert_eq!(self.pages, pages, "{what}");
         assert_eq!((self.bad, self.broke_off), (1, false), "{what}");
@@ -45,12 +47,12 @@ pub(crate) fn outcome(name: &str, content: &[u8]) -> Outcome {
     let items: Vec<_> = input.by_ref().collect();
     let by_record: u64 =
         items.iter().map(|item| if let Item::Bad(error) = item { error.skipped } else { 0 }).sum();
-    assert_eq!(by_record, input.skipped_bytes(), "the bytes of all bad records are those of the input");
+    assert_eq!(by_record, input.skipped_bytes(), "each skipped byte belongs to a bad record");
     let (bad, pages) = rendered(&items).into_iter().partition::<Vec<_>, _>(|line| line.starts_with("bad: "));
     Outcome { pages, bad: bad.len(), skipped: input.skipped_bytes(), broke_off: input.broke_off() }
 }
 
-/// A record of which Content-Length is replaced.
+/// Replaces the first Content-Length of a record.
 pub(crate) fn with_length(record: &[u8], length: &str) -> Vec<u8> {
     let text = String::from_utf8(record.to_vec()).unwrap();
     let (before, rest) = text.split_once("Content-Length: ").unwrap();
@@ -62,7 +64,7 @@ fn pages(texts: &[&str]) -> Vec<Vec<u8>> {
     texts.iter().enumerate().map(|(n, text)| page(&format!("https://a.org/{n}"), text)).collect()
 }
 
-/// The pages of records, each of which is whole.
+/// The pages of records, each read from a file of its own.
 fn each(records: &[Vec<u8>]) -> Vec<String> {
     records.iter().flat_map(|record| outcome("a.warc", record).pages).collect()
 }
@@ -126,12 +128,12 @@ fn two_wrong_lengths_in_a_row_cost_two_records() {
     }
 }
 
-/// The head of a record as a page may quote it.
+/// A whole record, as a page may quote it.
 const QUOTED: &str = "WARC/1.0\r\nWARC-Type: response\r\nWARC-Record-ID: <urn:uuid:1>\r\nWARC-Date: 2020-01-01T00:00:00Z\r\n\
                       WARC-Target-URI: https://victim.org/\r\nContent-Length: 3\r\n\r\nabc\r\n\r\n";
 
 #[test]
-fn a_block_of_right_length_is_never_cut() {
+fn a_block_with_a_right_length_is_never_cut_at_a_quoted_record() {
     let quotes = format!("<pre>\r\n\r\n{QUOTED}{QUOTED}</pre>\r\n\r\n");
     let nested = record(
         "WARC-Type: resource\r\nWARC-Target-URI: https://a.org/w\r\nContent-Type: text/html\r\n",
@@ -153,7 +155,7 @@ fn a_block_of_right_length_is_never_cut() {
 }
 
 #[test]
-fn what_is_between_records_is_skipped_and_counted() {
+fn bytes_between_records_are_skipped_and_counted() {
     let records = pages(&["<p>one", "<p>two", "<p>three"]);
     let all = each(&records);
     for (junk, bad) in [
@@ -178,7 +180,7 @@ fn what_is_between_records_is_skipped_and_counted() {
 }
 
 #[test]
-fn line_ends_may_be_missing_or_too_many() {
+fn records_may_end_with_missing_or_additional_line_ends() {
     let records = pages(&["<p>one", "<p>two", "<p>three"]);
     let all = each(&records);
     for ends in ["", "\r\n", "\n", "\n\n", "\r\n\r\n\r\n\r\n\r\n"] {
@@ -210,7 +212,7 @@ fn line_ends_may_be_missing_or_too_many() {
     }
 }
 
-/// A writer is killed within a record, and another one appends.
+/// This happens if a writer is killed within a record, and another writer appends to the file.
 #[test]
 fn a_record_that_is_cut_costs_one_record() {
     let fields = |n: u32| format!("WARC-Date: 2020-01-01T00:00:00Z\r\nWARC-Record-ID: <urn:uuid:{n}>\r\n");
@@ -240,7 +242,7 @@ fn a_record_that_is_cut_costs_one_record() {
 }
 
 #[test]
-fn a_page_that_ends_at_a_blank_line_by_a_wrong_length_is_bad() {
+fn a_wrong_length_that_ends_at_a_blank_line_within_the_page_makes_the_record_bad() {
     let text = "first part\r\n\r\nsecond part";
     let block =
         format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {}\r\n\r\n{text}", text.len());
@@ -267,8 +269,8 @@ fn a_length_beyond_the_limit_of_a_record_costs_one_record() {
     }
 }
 
-/// A frame of zstd that asks for a window of 2 to the power of `log` bytes, however small its content is.
-fn long(content: &[u8], log: u32, pledged: bool) -> Vec<u8> {
+/// A zstd frame that asks for a window of 2 to the power of `log` bytes, although its content is small.
+fn frame_with_window(content: &[u8], log: u32, pledged: bool) -> Vec<u8> {
     let mut encoder = zstd::Encoder::new(Vec::new(), 3).unwrap();
     encoder.long_distance_matching(true).unwrap();
     encoder.window_log(log).unwrap();
@@ -280,24 +282,27 @@ fn long(content: &[u8], log: u32, pledged: bool) -> Vec<u8> {
 }
 
 #[test]
-fn a_zstd_frame_that_asks_for_too_much_memory_is_refused_with_what_it_asks_for() {
+fn a_zstd_frame_with_too_large_a_window_is_refused_with_the_option_to_allow_it() {
     let line = b"{\"url\": \"https://a.org/\", \"text\": \"a\"}\n";
     let page_of_line = ["https://a.org/ text a"];
-    check("a.jsonl.zst", &long(line, 27, false), &page_of_line);
-    check("a.jsonl.zst", &long(line, 31, true), &page_of_line);
+    check("a.jsonl.zst", &frame_with_window(line, 27, false), &page_of_line);
+    check("a.jsonl.zst", &frame_with_window(line, 31, true), &page_of_line);
     let refused = |size: &str| {
         format!(
             "bad: a.jsonl.zst, line 1: a zstd frame asks for a window of {size}, and at most 128MiB is allowed; \
              pass --zstd-window-max {size}, or recompress the file with a smaller window: `zstd -d --long=31 < FILE | zstd > NEW`"
         )
     };
-    check("a.jsonl.zst", &long(line, 28, false), &[&refused("256MiB")]);
-    check("a.jsonl.zst", &long(line, 31, false), &[&refused("2048MiB")]);
+    check("a.jsonl.zst", &frame_with_window(line, 28, false), &[&refused("256MiB")]);
+    check("a.jsonl.zst", &frame_with_window(line, 31, false), &[&refused("2048MiB")]);
     for (log, max) in [(28, 256 << 20), (31, 2 << 30)] {
         let limits = Limits { zstd_window_max: max, ..LIMITS };
-        assert_eq!(rendered(&items_within(limits, "a.jsonl.zst", &long(line, log, false))), page_of_line);
+        assert_eq!(
+            rendered(&items_within(limits, "a.jsonl.zst", &frame_with_window(line, log, false))),
+            page_of_line
+        );
     }
-    // No decoder takes more than 2 GiB, so there is only one way round.
+    // No decoder accepts a window above 2 GiB, so the message does not name the option.
     let header = [&[0x28, 0xb5, 0x2f, 0xfd, 0, 0xff][..], &[0; 50]].concat();
     let found = rendered(&items("a.jsonl.zst", &header));
     assert!(
@@ -305,9 +310,9 @@ fn a_zstd_frame_that_asks_for_too_much_memory_is_refused_with_what_it_asks_for()
         "{}",
         found[0]
     );
-    // Of a WARC file the other frames are read.
+    // In a WARC file, the other frames are read.
     let records = pages(&["<p>one", "<p>two", "<p>three"]);
-    let file = [zstd(&records[0]), long(&records[1], 29, false), zstd(&records[2])].concat();
+    let file = [zstd(&records[0]), frame_with_window(&records[1], 29, false), zstd(&records[2])].concat();
     let found = rendered(&items("a.warc.zst", &file));
     assert_eq!((found.len(), &found[0], &found[2]), (3, &each(&records)[0], &each(&records)[2]));
     assert!(found[1].contains("asks for a window of 512MiB"), "{}", found[1]);
@@ -335,9 +340,10 @@ fn line_ends_and_zeros_behind_compressed_members_are_no_damage() {
     }
 }
 
-/// Where a reader cannot go back by more than the limit of a record, it reads what is in memory, and counts the bytes of the rest.
+/// A reader cannot go back in a solid file. It looks for further records only in the bytes that are in
+/// memory, which are as many as a record may have, and counts the other bytes as skipped.
 #[test]
-fn a_length_beyond_the_limit_in_a_solid_file_costs_what_is_not_in_memory() {
+fn a_length_beyond_the_limit_in_a_solid_file_loses_the_records_that_are_not_in_memory() {
     let mut records = pages(&["one"; 8]);
     records.push(page("https://a.org/8", &"word ".repeat(20_000)));
     records.extend(pages(&["two"; 2]));
@@ -369,7 +375,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn of_random_records_with_one_wrong_length_all_others_are_read(
+    fn if_one_of_random_records_has_a_wrong_length_all_others_are_read(
         texts in prop::collection::vec(text(), 2..8),
         at: prop::sample::Index,
         length in prop_oneof![
@@ -391,26 +397,26 @@ proptest! {
             .collect();
         let at = at.index(records.len());
         let mut damaged = records.clone();
-        // That of the record is the first, that of the page the second.
+        // The first Content-Length is that of the record, the second that of the page.
         damaged[at] = with_length(&records[at], &length);
         let all = each(&records);
         let found = outcome("a.warc", &PACKS[pack].1(&damaged));
         let block = records[at].len() - 4 - records[at].windows(4).position(|bytes| bytes == b"\r\n\r\n").unwrap() - 4;
-        // A length may be right by chance, or with the line ends behind the block.
+        // A random length may be right by chance, or include the line ends after the block.
         let is = length.trim().parse::<usize>().ok().filter(|_| !length.trim().starts_with('+'));
         if is.is_some_and(|is| (block..=block + 4).contains(&is)) {
             prop_assert!(found.pages.len() >= all.len() - 1);
         } else {
             prop_assert_eq!(&found.pages, &[&all[..at], &all[at + 1..]].concat(), "{}", PACKS[pack].0);
             prop_assert_eq!(found.bad, 1);
-            // A length that is too large in the last record seems to be a file that is cut off.
+            // If the length of the last record is too large, the file looks truncated.
             prop_assert!(!found.broke_off || at == records.len() - 1);
         }
     }
 }
 
 #[test]
-fn a_later_record_of_a_member_is_told_by_its_byte_in_the_unpacked_data() {
+fn a_later_record_of_a_member_is_located_by_its_offset_in_the_unpacked_data() {
     let good = page("https://a.org/good", "<p>");
     let records = [good.clone(), page("/relative", ""), good.clone(), page("/relative", "")];
     let at = [good.len(), good.len() * 2 + records[1].len()];

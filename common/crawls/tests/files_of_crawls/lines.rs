@@ -1,4 +1,4 @@
-//! JSON lines.
+//! Tests with files of JSON lines.
 
 use doppel_model::PageUrl;
 use doppel_protocol::page::{PageBody, PageItem};
@@ -6,7 +6,7 @@ use doppel_protocol::page::{PageBody, PageItem};
 use super::*;
 
 #[test]
-fn every_form_of_a_line() {
+fn every_kind_of_page_is_read_in_every_compression() {
     let file = concat!(
         "\u{feff}{\"url\":\"https://a.org/1\",\"html\":\"<p>\\u00e9\"}\r\n",
         "\n  \t\r\n",
@@ -41,12 +41,13 @@ fn every_form_of_a_line() {
     let Item::Page(last) = last else { panic!("{last:?}") };
     assert_eq!(last.fetched_at, Some("2020-01-01T00:00:00Z".parse().unwrap()));
     assert_eq!((last.popularity, last.language.as_deref()), (Some(2.0), Some("en")));
-    let Item::Page(first) = items("a.jsonl", file.as_bytes()).swap_remove(0) else { panic!() };
+    let first = items("a.jsonl", file.as_bytes()).swap_remove(0);
+    let Item::Page(first) = first else { panic!("{first:?}") };
     assert_eq!(first.fetched_at, None);
 }
 
 #[test]
-fn one_bad_line_among_a_thousand() {
+fn a_bad_line_is_reported_and_does_not_affect_other_lines() {
     for (bad, expected) in [
         ("{", "EOF while parsing an object at column 1"),
         ("not JSON", "expected ident at column 2"),
@@ -77,7 +78,7 @@ fn one_bad_line_among_a_thousand() {
 }
 
 #[test]
-fn lines_and_pages_have_limits() {
+fn lines_and_pages_above_their_limits_are_bad() {
     let line =
         |bytes: usize| format!("{{\"url\":\"https://a.org/1\",\"text\":\"{}\"}}\n", "x ".repeat(bytes / 2));
     let file = line(50 << 20) + &line(17 << 20) + &line(2);
@@ -111,7 +112,7 @@ fn damaged_compression_ends_the_file() {
 }
 
 #[test]
-fn a_whole_line_before_damage_is_kept() {
+fn a_whole_line_before_damage_is_read() {
     let line = |n: u32| format!("{{\"url\":\"https://a.org/{n}\",\"dead\":true}}");
     let two = format!("{}\n{}", line(1), line(2));
     let pages = ["https://a.org/1 dead", "https://a.org/2 dead"];
@@ -132,7 +133,7 @@ fn a_whole_line_before_damage_is_kept() {
 }
 
 #[test]
-fn a_written_line_is_read() {
+fn a_line_that_doppel_writes_is_read_unchanged() {
     let html = "<p>\u{0}\"\\\u{2028}".to_owned() + &"text ".repeat(20);
     let item = PageItem {
         url: PageUrl::parse("https://a.org/1").unwrap(),
@@ -143,7 +144,8 @@ fn a_written_line_is_read() {
     };
     let mut lines = Vec::new();
     item.to_json_line(&mut lines);
-    let Item::Page(read) = items("a.jsonl", &lines).remove(0) else { panic!() };
+    let read = items("a.jsonl", &lines).remove(0);
+    let Item::Page(read) = read else { panic!("{read:?}") };
     assert_eq!(read.body, FetchedBody::Html { bytes: html.into_bytes(), charset: Some("utf-8".to_owned()) });
     assert_eq!((read.url, read.fetched_at), (item.url, item.fetched_at));
     assert_eq!((read.popularity, read.language), (item.popularity, item.language));

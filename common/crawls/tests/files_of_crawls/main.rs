@@ -1,5 +1,5 @@
-//! Tests of the public interface: an input is written to a file, opened, and each item is shown as one line of
-//! text.
+//! Tests of the public interface. A test writes an input to a file, opens it, and compares its items, each
+//! rendered as one line of text.
 #![allow(clippy::unwrap_used)]
 
 mod arc;
@@ -26,7 +26,7 @@ const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
 const LIMITS: Limits = Limits::at(NOW);
 
-/// The items of a file with this name and content.
+/// Reads the items of a file with this name and content.
 fn items(name: &str, content: &[u8]) -> Vec<Item> {
     items_within(LIMITS, name, content)
 }
@@ -42,7 +42,7 @@ fn items_within(options: impl Into<InputOptions>, name: &str, content: &[u8]) ->
     items
 }
 
-/// The items as lines of text, without the number of bytes that were skipped.
+/// Renders the items as lines of text, without the numbers of skipped bytes.
 fn rendered(items: &[Item]) -> Vec<String> {
     items
         .iter()
@@ -102,7 +102,7 @@ fn xz(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// The error of [`doppel_crawls::open`] for a path that it cannot open.
+/// The error of [`doppel_crawls::open`] for a path that cannot be opened. The path is replaced by `it`.
 fn refusal(path: &Path) -> String {
     match doppel_crawls::open(path, LIMITS) {
         Ok(_) => panic!("{} opened", path.display()),

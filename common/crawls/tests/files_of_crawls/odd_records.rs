@@ -1,4 +1,5 @@
-//! Records that strict readers refuse, ids that are none, and fields that are joined or not read.
+//! Tests with records that strict JSON parsers refuse, with guessed ids that repeat, and with fields that are
+//! joined or switched off.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +9,7 @@ use super::records::{check_lines, options, read};
 use super::*;
 
 #[test]
-fn what_strict_json_does_not_have_does_no_harm_in_fields_that_are_not_used() {
+fn values_that_strict_json_refuses_affect_only_the_fields_that_have_them() {
     let deep = format!("{}1{}", "[".repeat(5_000), "]".repeat(5_000));
     for odd in [
         "NaN",
@@ -31,7 +32,7 @@ fn what_strict_json_does_not_have_does_no_harm_in_fields_that_are_not_used() {
         );
         check_lines(&[&own], &["https://a.org/ text a b"]);
     }
-    // In fields that are used it is what it is.
+    // In fields that are read, such a value is a missing, broken or wrong value.
     check_lines(
         &[
             r#"{"id":1,"content":"a\ud800b","date":NaN,"popularity":Infinity}"#,
@@ -60,7 +61,7 @@ fn what_strict_json_does_not_have_does_no_harm_in_fields_that_are_not_used() {
         found[1],
         r#"bad: part-1.jsonl, line 1: "id": is text with a lone surrogate, and has to be text or a whole number"#
     );
-    // In Doppel's own form, too.
+    // The page form is mended in the same way.
     let url = r#"{"url":"https://a.org/\ud800","text":"a"}"#;
     let text = r#"{"url":"https://a.org/","text":"a\ud800"}"#;
     let found = read(options(), &[url, text, text]);
@@ -89,10 +90,10 @@ fn texts_with_lone_surrogates_are_counted() {
 
 #[test]
 fn a_guessed_id_that_repeats_names_no_record() {
-    let told =
-        |rest: &str| format!("fields: text from text; no URL, and {rest}, so a record is named by its row");
+    let fields =
+        |why: &str| format!("fields: text from text; no URL, and {why}, so a record is named by its row");
     let rows = |number: u64| (1..=number).map(|row| format!("record:part-1.jsonl#row={row} text a"));
-    for (ids, rest) in [
+    for (ids, repeated) in [
         (vec!["0", "0", "0"], Some(r#"id is no id (rows 1 and 2 have "0")"#)),
         (vec!["1", "2", r#""1""#], Some(r#"id is no id (rows 1 and 3 have "1")"#)),
         (vec!["null", "\"x\"", "null", "\"x\""], Some(r#"id is no id (rows 2 and 4 have "x")"#)),
@@ -100,21 +101,21 @@ fn a_guessed_id_that_repeats_names_no_record() {
     ] {
         let lines: Vec<_> = ids.iter().map(|id| format!(r#"{{"id":{id},"text":"a"}}"#)).collect();
         let found = read(options(), &lines.iter().map(String::as_str).collect::<Vec<_>>());
-        match rest {
-            Some(rest) => {
-                let expected: Vec<_> = std::iter::once(told(rest)).chain(rows(ids.len() as u64)).collect();
+        match repeated {
+            Some(why) => {
+                let expected: Vec<_> = std::iter::once(fields(why)).chain(rows(ids.len() as u64)).collect();
                 assert_eq!(found, expected, "{ids:?}");
             }
             None => assert_eq!(found[2], "record:part-1.jsonl#1 text a"),
         }
     }
-    // Far behind the first records, and in a bad one.
+    // The repetition is far after the sample, and in a bad record.
     let mut lines: Vec<_> = (0..2_000).map(|n| format!(r#"{{"id":{n},"text":"a"}}"#)).collect();
     lines.push(r#"{"id":7}"#.to_owned());
     let found = read(options(), &lines.iter().map(String::as_str).collect::<Vec<_>>());
-    assert_eq!(found[0], told(r#"id is no id (rows 8 and 2001 have "7")"#));
+    assert_eq!(found[0], fields(r#"id is no id (rows 8 and 2001 have "7")"#));
     assert_eq!(found[1], "record:part-1.jsonl#row=1 text a");
-    // One that is named stays an id.
+    // A field that the user names as the id remains the id, and the repetition is a bad record.
     let named = FieldNames { id: Some("id".to_owned()), ..FieldNames::default() };
     let found = read(
         InputOptions { fields: named, ..options() },
@@ -127,7 +128,7 @@ fn a_guessed_id_that_repeats_names_no_record() {
             r#"bad: part-1.jsonl, line 2: "id": an earlier record of the file has the id "1""#
         ]
     );
-    // Of records with URLs nothing is looked at until one has none.
+    // The ids of records with URLs are not checked until a record has no URL.
     let url = |n: u64| format!(r#"{{"url":"https://a.org/{n}","id":1,"text":"a"}}"#);
     let (first, second, none) = (url(1), url(2), r#"{"id":2,"text":"b"}"#);
     let found = read(options(), &[&first, &second]);
@@ -139,7 +140,7 @@ fn a_guessed_id_that_repeats_names_no_record() {
 }
 
 #[test]
-fn a_collection_goes_on_naming_records_as_it_did() {
+fn the_stored_choice_of_a_collection_decides_how_records_are_named() {
     let unique = [r#"{"id":1,"text":"a"}"#, r#"{"id":2,"text":"b"}"#];
     let repeated = [r#"{"id":1,"text":"a"}"#, r#"{"id":1,"text":"b"}"#];
     let within = |by: NamedBy, lines: &[&str]| {
@@ -163,7 +164,7 @@ fn a_collection_goes_on_naming_records_as_it_did() {
 }
 
 #[test]
-fn fields_that_are_not_to_be_read_are_not() {
+fn fields_that_are_switched_off_are_not_read() {
     let none = || Some("none".to_owned());
     let line = r#"{"id":"x","url":"https://a.org/","date":"2020-01-02","text":"a","html":"b","none":"c"}"#;
     for (fields, expected) in [
@@ -184,7 +185,8 @@ fn fields_that_are_not_to_be_read_are_not() {
         let found = read(InputOptions { fields: fields.clone(), ..options() }, &[line]);
         assert_eq!(found[1..], [expected], "{fields:?}");
     }
-    // In Doppel's own form, too; what says something of a URL alone says nothing then.
+    // Fields of the page form can be switched off, too. Without a URL, a redirect or a death concerns no
+    // page.
     let own = [
         r#"{"url":"https://a.org/1","text":"a","fetched_at":"2020-01-02T00:00:00Z"}"#,
         r#"{"url":"https://a.org/2","dead":true}"#,
@@ -198,7 +200,7 @@ fn fields_that_are_not_to_be_read_are_not() {
 }
 
 #[test]
-fn a_text_may_be_in_several_fields() {
+fn a_text_can_be_joined_from_several_fields() {
     let joined = |text: &str, lines: &[&str]| {
         let fields = FieldNames { text: Some(text.to_owned()), ..FieldNames::default() };
         read(InputOptions { fields, ..options() }, lines)
@@ -221,7 +223,7 @@ fn a_text_may_be_in_several_fields() {
             r#"bad: part-1.jsonl, line 5: "title, body": missing"#,
         ]
     );
-    // A field that has the whole name comes first.
+    // A field with the whole name takes precedence.
     assert_eq!(
         joined("title,body", &[r#"{"title,body":"whole","title":"t","body":"b"}"#])[1],
         "record:part-1.jsonl#row=1 text whole"
@@ -238,13 +240,13 @@ fn a_text_may_be_in_several_fields() {
         b"title,body\nt,b\n,c\n",
     );
     assert_eq!(rendered(&csv)[1..], ["record:a.csv#row=1 text t\nb", "record:a.csv#row=2 text c"]);
-    // What is not there is told by its own name.
+    // Only the part that no record has is unmet.
     let fields = FieldNames { text: Some("title,bodi".to_owned()), ..FieldNames::default() };
     let items = items_within(InputOptions { fields, ..options() }, "a.jsonl", lines[0].as_bytes());
     let Item::Fields(map) = &items[0] else { panic!("{:?}", items[0]) };
     let unmet: Vec<_> = map.unmet().iter().map(|unmet| (&*unmet.path, unmet.is_there)).collect();
     assert_eq!(unmet, [("bodi", false)]);
-    // A guessed text that is a list names the way.
+    // If the guessed text is a list, the error says how to name the texts in it.
     let found = read(options(), &[r#"{"text":["a","b"]}"#]);
     assert_eq!(
         found[0],

@@ -1,10 +1,11 @@
-//! Records of other schemas than Doppel's own: which field is what, how records are named, and what makes a bad one.
+//! Tests with records of many schemas: how the fields are guessed, how records are named, and what makes a
+//! bad record.
 
 use doppel_crawls::record::{Field, FieldNames};
 
 use super::*;
 
-/// What the file `part-1.jsonl` with these lines gives.
+/// Reads a file `part-1.jsonl` with these lines. Renders each item with the date of its page.
 pub(super) fn read(options: InputOptions, lines: &[&str]) -> Vec<String> {
     let items = items_within(options, "part-1.jsonl", lines.join("\n").as_bytes());
     let date = |item: &Item| match item {
@@ -24,7 +25,7 @@ pub(super) fn check_lines(lines: &[&str], expected: &[&str]) {
 
 #[test]
 fn the_schemas_of_known_collections_are_guessed() {
-    // C4.
+    // C4
     check_lines(
         &[r#"{"text":"a\nb","timestamp":"2019-04-25T12:57:54Z","url":"https://a.org/1#x"}"#],
         &[
@@ -32,7 +33,7 @@ fn the_schemas_of_known_collections_are_guessed() {
             "https://a.org/1 text a\nb @2019-04-25T12:57:54Z",
         ],
     );
-    // Dolma: the source is a name, not a URL.
+    // Dolma, in which the field `source` is a name and not a URL
     check_lines(
         &[
             r#"{"id":"<urn:1>","text":"a","source":"common-crawl","added":"2023-04-11T09:57:03Z","metadata":{"x":[]}}"#,
@@ -42,7 +43,7 @@ fn the_schemas_of_known_collections_are_guessed() {
             "record:part-1.jsonl#%3Curn:1%3E text a",
         ],
     );
-    // RedPajama, whose versions have the URL here or there.
+    // RedPajama, whose versions have the URL in different fields
     check_lines(
         &[r#"{"raw_content":"a","metadata":{"url":"https://a.org/1","date":"2020-01-02"},"url":null}"#],
         &[
@@ -50,7 +51,7 @@ fn the_schemas_of_known_collections_are_guessed() {
             "https://a.org/1 text a @2020-01-02T00:00:00Z",
         ],
     );
-    // Nothing but text, with a blank line.
+    // Records with only a text, and a blank line
     check_lines(
         &[r#"{"content":"a"}"#, "", r#"{"content":"b"}"#],
         &[
@@ -62,7 +63,7 @@ fn the_schemas_of_known_collections_are_guessed() {
 }
 
 #[test]
-fn own_form_stays_what_it_is_but_for_unknown_fields() {
+fn the_page_form_is_read_strictly_but_may_have_unknown_fields() {
     check_lines(
         &[
             r#"{"url":"file:///a","html":"<p>","title":{"x":1}}"#,
@@ -84,7 +85,7 @@ fn own_form_stays_what_it_is_but_for_unknown_fields() {
 }
 
 #[test]
-fn own_form_is_what_most_records_can_be_read_in() {
+fn a_file_is_in_the_page_form_if_most_of_its_records_can_be_read_in_it() {
     let own =
         |n: u64| format!(r#"{{"url":"https://a.org/{n}","text":"a","fetched_at":"2020-01-02T00:00:00Z"}}"#);
     let odd = r#"{"url":"https://a.org/0","text":"a","title":"t","fetched_at":"2020-01-02T00:00:00Z"}"#;
@@ -109,7 +110,7 @@ fn own_form_is_what_most_records_can_be_read_in() {
 }
 
 #[test]
-fn fields_of_doppels_own_form_are_read_in_other_files_where_a_record_has_nothing_else() {
+fn fields_of_the_page_form_are_fallbacks_in_files_of_other_forms() {
     let mut lines = vec![r#"{"content":"a","link":"x"}"#; 1_000];
     lines.extend([
         r#"{"url":"https://a.org/1","text":"a","fetched_at":"2020-01-02T00:00:00Z"}"#,
@@ -133,8 +134,8 @@ fn fields_of_doppels_own_form_are_read_in_other_files_where_a_record_has_nothing
 }
 
 #[test]
-fn of_several_fields_that_of_at_least_half_of_the_records_is_taken() {
-    // The first of the names is there, and mostly empty.
+fn the_first_field_with_values_in_half_of_the_records_is_guessed() {
+    // Most records have an empty value in the field that is preferred by its name.
     let record = |n: u64| {
         let text = if n == 0 { r#""odd""# } else { r#""""# };
         format!(
@@ -146,7 +147,7 @@ fn of_several_fields_that_of_at_least_half_of_the_records_is_taken() {
     let found = read(options(), &lines);
     assert_eq!(found[0], "fields: text from raw_content, URL from metadata.url");
     assert_eq!(found[1..3], ["https://a.org/0 text c0", "https://a.org/1 text c1"]);
-    // Where none is in half of them, that which is in most.
+    // If no field has values in half of the records, the field with the most values is guessed.
     let rare = [r#"{"text":"a"}"#, r#"{"content":"b"}"#, r#"{"content":"c"}"#, "{}", "{}", "{}"];
     let rare = read(options(), &rare);
     assert_eq!(rare[0], "fields: text from content; no URL, so a record is named by its row");
@@ -154,7 +155,7 @@ fn of_several_fields_that_of_at_least_half_of_the_records_is_taken() {
 }
 
 #[test]
-fn a_named_field_that_is_not_there_is_known() {
+fn a_named_field_without_values_is_reported_as_unmet() {
     let fields = FieldNames {
         url: Some("metadata.ulr".to_owned()),
         id: Some("nr".to_owned()),
@@ -175,14 +176,14 @@ fn a_named_field_that_is_not_there_is_known() {
     assert_eq!(map.alike("metadata.ulr")[0], "metadata.url");
     assert_eq!(map.alike("Numbre")[0], "number");
     assert_eq!(map.alike("ulr")[0], "metadata.url");
-    // Nothing is missed where there is nothing.
+    // In a file without records no field is unmet.
     let items = items_within(options, "a.jsonl", b"");
     let Item::Fields(map) = &items[0] else { panic!("{:?}", items[0]) };
     assert!(map.unmet().is_empty() && !map.is_of_records());
 }
 
 #[test]
-fn a_named_field_is_found_among_very_many() {
+fn a_named_field_is_found_among_more_fields_than_are_remembered() {
     let fields = FieldNames { url: Some("n1200".to_owned()), ..FieldNames::default() };
     let others: Vec<_> = (0..1_500).map(|n| format!(r#""n{n}":null"#)).collect();
     let line = format!(r#"{{{},"text":"a"}}"#, others.join(","));
@@ -198,7 +199,7 @@ fn a_named_field_is_found_among_very_many() {
 }
 
 #[test]
-fn two_fields_may_be_at_one_place() {
+fn one_path_may_be_named_for_two_fields() {
     let fields = FieldNames {
         text: Some("text".to_owned()),
         id: Some("text".to_owned()),
@@ -216,7 +217,7 @@ fn two_fields_may_be_at_one_place() {
 }
 
 #[test]
-fn ids_beyond_those_that_are_remembered_are_counted() {
+fn ids_beyond_the_limit_are_counted_as_unremembered() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("a.jsonl");
     let ids = ["1", "2", "3", "3", "1"].map(|id| format!(r#"{{"id":{id},"text":"a"}}"#));
@@ -232,7 +233,7 @@ fn ids_beyond_those_that_are_remembered_are_counted() {
 }
 
 #[test]
-fn a_guessed_url_field_has_nothing_but_urls_of_the_web() {
+fn a_field_is_guessed_as_the_url_only_if_its_values_are_urls_of_the_web() {
     for other in [r#""source":"x""#, r#""source":"file:///a""#, r#""source":7"#] {
         let lines =
             [r#"{"text":"a","source":"https://a.org/1"}"#.to_owned(), format!("{{\"text\":\"b\",{other}}}")];
@@ -244,7 +245,8 @@ fn a_guessed_url_field_has_nothing_but_urls_of_the_web() {
             "{other}"
         );
     }
-    // Names that say what they hold need not be right throughout: the others are bad records, unless most are.
+    // A field named `url` may have a few other values, which make bad records. If most values are not URLs,
+    // it is not guessed.
     let good = r#"{"url":"https://a.org/1","content":"a"}"#;
     let odd = r#"{"url":"a.org/2","content":"b"}"#;
     let file = r#"{"url":"file:///a","content":"b"}"#;
@@ -257,7 +259,7 @@ fn a_guessed_url_field_has_nothing_but_urls_of_the_web() {
     let redirect = read(options(), &[good, good, r#"{"url":"https://a.org/3","redirect_to":"a.org"}"#]);
     let says = "bad: part-1.jsonl, line 3: \"redirect_to\": not an absolute URL";
     assert!(redirect[3].starts_with(says), "{}", redirect[3]);
-    // A record without one is named otherwise, and a bad one behind the first thousand is bad.
+    // A record without a URL is named by its row. A record with a bad URL after the sample is bad.
     let mut lines = vec![r#"{"text":"a","source":"https://a.org/1"}"#; 1_000];
     lines[1] = r#"{"text":"a","source":""}"#;
     lines.extend([r#"{"text":"a","source":null}"#, r#"{"text":"a","source":"x"}"#]);
@@ -309,7 +311,7 @@ fn named_fields_come_first_and_are_strict() {
 }
 
 #[test]
-fn what_is_guessed_and_wrong_is_ignored_and_counted() {
+fn wrong_values_of_guessed_fields_are_ignored_and_counted() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("a.jsonl");
     let lines = [
@@ -326,7 +328,7 @@ fn what_is_guessed_and_wrong_is_ignored_and_counted() {
 }
 
 #[test]
-fn an_empty_text_hides_nothing_else() {
+fn html_is_read_if_the_text_is_empty() {
     let lines = [
         r#"{"url":"https://a.org/1","text":"","html":"b","title":"t"}"#,
         r#"{"url":"https://a.org/2","text":"a","html":"b","title":"t"}"#,
@@ -339,7 +341,7 @@ fn an_empty_text_hides_nothing_else() {
 }
 
 #[test]
-fn text_comes_before_html_where_records_have_both() {
+fn text_is_preferred_to_html() {
     let both = r#"{"url":"https://a.org/1","fetched_at":"2020-01-02","html":"<p>","text":"a"}"#;
     let html = r#"{"url":"https://a.org/2","fetched_at":"2020-01-02","html":"<p>"}"#;
     assert_eq!(
@@ -353,7 +355,7 @@ fn text_comes_before_html_where_records_have_both() {
 }
 
 #[test]
-fn a_bad_record_is_there_as_it_was() {
+fn the_error_of_a_bad_record_contains_its_line() {
     let lines = "{\"url\":\"https://a.org/1\",\"text\":\"a\"}\n\u{feff} {\"url\": 7}\r\nx\n";
     let bad: Vec<_> = items("a.jsonl", lines.as_bytes())
         .into_iter()
@@ -369,7 +371,7 @@ fn a_bad_record_is_there_as_it_was() {
 }
 
 #[test]
-fn an_id_beyond_64_bits_harms_no_other_record() {
+fn an_id_beyond_64_bits_affects_only_its_own_record() {
     let lines = [
         r#"{"id":18446744073709551615,"text":"a"}"#,
         r#"{"id":18446744073709551616,"text":"b"}"#,
@@ -389,7 +391,7 @@ fn an_id_beyond_64_bits_harms_no_other_record() {
         "bad: part-1.jsonl, line 5: \"id\": is a number, and has to be text or a whole number".to_owned(),
     ];
     assert_eq!(named[1..], expected);
-    // An id that is guessed names the records that have one, and the others are named by their rows.
+    // If the id is guessed, a record whose id cannot be used is named by its row.
     let guessed = read(options(), &lines);
     assert_eq!(guessed[2], "record:part-1.jsonl#row=2 text b");
     assert_eq!(guessed[1], expected[0]);

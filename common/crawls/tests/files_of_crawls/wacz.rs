@@ -1,11 +1,11 @@
-//! WACZ files: the WARC files in a ZIP file.
+//! Tests with WACZ files, which are ZIP files that contain WARC files.
 
 use rawzip::{CompressionMethod, ZipArchiveWriter};
 
 use super::warc::{page, record};
 use super::*;
 
-/// A ZIP file of these files, of which some are deflated.
+/// A ZIP file with these files: name, content, and whether the content is deflated.
 pub(crate) fn zip(files: &[(&str, &[u8], bool)]) -> Vec<u8> {
     let mut out = Vec::new();
     let mut archive = ZipArchiveWriter::new(&mut out);
@@ -39,7 +39,7 @@ const PAGES: &str = "{\"format\": \"json-pages-1.0\", \"id\": \"pages\", \"title
                      no json\n\
                      {\"url\": \"https://a.org/4\"}\n";
 
-/// A page whose record has no date.
+/// A record of a page without a date.
 fn undated(url: &str) -> Vec<u8> {
     record(
         &format!("WARC-Type: resource\r\nWARC-Target-URI: {url}\r\nContent-Type: text/html\r\n"),
@@ -86,23 +86,13 @@ fn warc_files_of_a_wacz_are_read_in_the_order_of_their_names() {
         while let Some(item) = input.next() {
             let Item::Page(page) = item else { panic!("{item:?}") };
             dates.push(page.fetched_at.map(|date| date.to_string()));
-            places.insert(input.place().to_owned_text());
+            places.insert(format!("{:?}", input.place()));
         }
         let dates: Vec<_> = dates.iter().map(Option::as_deref).collect();
         assert_eq!(dates[..3], [Some("2020-01-01T00:00:00Z"), Some("2020-05-06T07:08:09Z"), None]);
-        assert_eq!(input.ignored().into_values().sum::<u64>(), 1, "the date of a page that is none");
+        assert_eq!(input.ignored().into_values().sum::<u64>(), 1, "one date in the page list is invalid");
         assert_eq!(places.len(), 6, "{places:?}");
         assert!(!input.broke_off());
-    }
-}
-
-trait Text {
-    fn to_owned_text(&self) -> String;
-}
-
-impl Text for doppel_crawls::Place {
-    fn to_owned_text(&self) -> String {
-        format!("{self:?}")
     }
 }
 
@@ -129,7 +119,7 @@ fn revisits_are_resolved_in_a_stored_warc_file() {
 }
 
 #[test]
-fn what_cannot_be_read_of_a_wacz_is_told() {
+fn files_in_a_wacz_file_that_cannot_be_read_are_reported() {
     let good = by_record(&[page("https://a.org/1", "<p>one")]);
     let inner = zip(&[("archive/a.warc.gz", &good, false)]);
     let file = zip(&[
@@ -154,7 +144,7 @@ fn what_cannot_be_read_of_a_wacz_is_told() {
             "bad: inner.wacz: cannot be read: a WACZ file inside another one is not read; unpack it",
         ]
     );
-    // Names that lead out of the archive lead nowhere.
+    // A name that leads out of the archive is ignored.
     let file = zip(&[("archive/a.warc.gz", &good, false), ("x/__/archive/b.warc.gz", &good, false)]);
     let file: Vec<u8> = file.iter().map(|byte| if *byte == b'_' { b'.' } else { *byte }).collect();
     assert!(file.windows(10).any(|bytes| bytes == b"x/../archi"));

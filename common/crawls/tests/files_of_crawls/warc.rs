@@ -1,10 +1,10 @@
-//! WARC records of every type.
+//! Tests with WARC records of every type, and with the compressions that WARC writers use.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// A record with these fields in addition to its length.
+/// A record with these fields and its length.
 pub(crate) fn record(fields: &str, block: &[u8]) -> Vec<u8> {
     let head = format!("WARC/1.0\r\n{fields}Content-Length: {}\r\n\r\n", block.len());
     [head.as_bytes(), block, b"\r\n\r\n"].concat()
@@ -27,9 +27,9 @@ pub(crate) fn page(url: &str, html: &str) -> Vec<u8> {
     response(url, &format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n{html}"))
 }
 
-/// A file of Common Crawl's texts, in its form.
+/// The records have the form of Common Crawl's WET files.
 #[test]
-fn wet_files_are_pages_of_text() {
+fn the_records_of_wet_files_are_pages_of_text() {
     let of = |url: &str, language: &str, text: &str| {
         record(
             &format!(
@@ -76,7 +76,7 @@ fn wet_files_are_pages_of_text() {
 }
 
 #[test]
-fn records_of_every_kind() {
+fn records_of_every_type_are_read_or_skipped_in_every_compression() {
     let url = "WARC-Target-URI: https://a.org/r\r\nWARC-Date: 2020-01-01\r\n";
     let of = |kind: &str, content_type: &str| {
         record(&format!("WARC-Type: {kind}\r\n{url}Content-Type: {content_type}\r\n"), b"<p>body")
@@ -131,20 +131,23 @@ fn records_of_every_kind() {
 }
 
 #[test]
-fn dates() {
+fn a_date_of_a_record_is_read_and_one_too_far_in_the_future_makes_it_bad() {
     let dated = |date: &str| {
         let fields =
             format!("WARC-Type: resource\r\nWARC-Target-URI: http://a/\r\nContent-Type: text/html\r\n{date}");
         items("a.warc", &record(&fields, b"")).pop().unwrap()
     };
-    let Item::Page(page) = dated("WARC-Date: 2020-01-01T00:00:00.25Z\r\n") else { panic!() };
-    assert_eq!(page.fetched_at, Some("2020-01-01T00:00:00.25Z".parse().unwrap()));
-    let Item::Page(page) = dated("") else { panic!() };
-    assert_eq!(page.fetched_at, None);
-    let Item::Page(page) = dated("WARC-Date: 2023-11-15T22:13:20Z\r\n") else { panic!() };
-    assert_eq!(page.fetched_at, Some(NOW.plus_millis(Timestamp::DAY_MS)));
-    let Item::Page(page) = dated("WARC-Date: 20200101\r\n") else { panic!() };
-    assert_eq!(page.fetched_at, None, "what is no date is ignored");
+    let date_of = |field: &str| match dated(field) {
+        Item::Page(page) => page.fetched_at,
+        other => panic!("{field:?}: {other:?}"),
+    };
+    assert_eq!(
+        date_of("WARC-Date: 2020-01-01T00:00:00.25Z\r\n"),
+        Some("2020-01-01T00:00:00.25Z".parse().unwrap())
+    );
+    assert_eq!(date_of(""), None);
+    assert_eq!(date_of("WARC-Date: 2023-11-15T22:13:20Z\r\n"), Some(NOW.plus_millis(Timestamp::DAY_MS)));
+    assert_eq!(date_of("WARC-Date: 20200101\r\n"), None, "a value in another form is ignored");
     let ahead = rendered(&[dated("WARC-Date: 2023-11-15T22:13:20.001Z\r\n")]);
     assert_eq!(
         ahead,
@@ -153,7 +156,7 @@ fn dates() {
 }
 
 #[test]
-fn bad_records_are_items_among_good_ones() {
+fn a_bad_record_is_reported_and_the_records_around_it_are_read() {
     let good = page("https://a.org/good", "<p>");
     for (bad, expected) in [
         (page("/relative", ""), "not an absolute URL: relative URL without a base"),
@@ -202,7 +205,7 @@ fn bad_records_are_items_among_good_ones() {
 }
 
 #[test]
-fn wrong_lengths_cost_one_record() {
+fn a_record_with_a_wrong_length_is_bad_and_the_records_around_it_are_read() {
     let good = page("https://a.org/good", "<p>");
     let text = String::from_utf8(page("https://a.org/bad", "<p>some text\r\n\r\nin a page")).unwrap();
     let right = text.split("Content-Length: ").nth(1).unwrap().split("\r\n").next().unwrap();
@@ -220,7 +223,7 @@ fn wrong_lengths_cost_one_record() {
 }
 
 #[test]
-fn records_and_pages_that_are_too_large() {
+fn records_and_pages_above_their_limits_are_bad_unless_they_are_no_text() {
     let good = page("https://a.org/good", "<p>");
     let page_of = |bytes: usize| page("https://a.org/large", &"x ".repeat(bytes / 2));
     let film = "HTTP/1.1 200 OK\r\nContent-Type: video/mp4\r\n\r\n".to_owned() + &"x".repeat(33 << 20);
@@ -251,7 +254,7 @@ fn revisit(url: &str, fields: &str, http: &str) -> Vec<u8> {
 }
 
 #[test]
-fn revisits() {
+fn a_revisit_is_read_as_its_original_or_skipped() {
     let one = "WARC-Payload-Digest: sha1:ONE\r\n";
     let of = |url: &str| format!("{one}WARC-Refers-To-Target-URI: {url}\r\n");
     let ok = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n";
@@ -272,7 +275,7 @@ fn revisits() {
             ok,
         ),
         revisit("https://b.org/", "WARC-Refers-To-Target-URI: https://c.org/\r\n", ok),
-        // WARC 1.0 has ids alone, and some writers the digest alone.
+        // WARC 1.0 names only the id of the original, and some writers only the digest.
         response_with("https://a.org/by/id", "WARC-Record-ID: <urn:uuid:1>\r\n", &format!("{ok}<a href=3>")),
         revisit("https://b.org/id", "WARC-Refers-To: <urn:uuid:1>\r\n", ok),
         revisit("https://b.org/digest", one, ok),
@@ -306,7 +309,7 @@ fn revisits() {
         "https://b.org/id html <a href=3>",
         "https://b.org/digest html <a href=2>",
         "https://a.org/by/id html <a href=4>",
-        // The page went back to what it had.
+        // The page has its earlier content again.
         "https://a.org/by/id html <a href=3>",
         "skip: unchanged revisit",
         "skip: unchanged revisit",
@@ -317,11 +320,11 @@ fn revisits() {
     let packed = file.each_ref().map(|record| gzip(record)).concat();
     check("a.warc.gz", &packed, &expected);
 
-    // In one long member, records cannot be reached again.
+    // A record in the middle of a member cannot be read again.
     let mut in_one = expected;
     [5, 6, 12, 13, 15].into_iter().for_each(|at| in_one[at] = unknown);
     check("a.warc.gz", &gzip(&file.concat()), &in_one);
-    // Where nothing is remembered, those that name no other URL are taken for revisits of their own.
+    // If no original is remembered, a revisit that names no other URL counts as a revisit of its own page.
     let mut forgotten = in_one;
     [12, 13, 15].into_iter().for_each(|at| forgotten[at] = "skip: unchanged revisit");
     let forgetful = Limits { originals_max: 0, ..LIMITS };
@@ -358,7 +361,7 @@ fn a_record_is_read_again_for_each_revisit() {
     }
 }
 
-/// Blocks of pieces that look like record boundaries.
+/// Blocks made of pieces that look like boundaries between records.
 fn block() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         Just("\r\n\r\n".to_owned()),
@@ -375,7 +378,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn written_records_are_read(
+    fn records_whose_blocks_look_like_record_boundaries_are_read(
         blocks in prop::collection::vec((block(), 0..4_u8), 0..6),
     ) {
         let mut expected = Vec::new();
@@ -405,9 +408,9 @@ proptest! {
     }
 }
 
-/// The form of the Archive Team: a dictionary, and each record in a frame of its own.
+/// The file has the form of the Archive Team: a dictionary, then each record in a frame of its own.
 #[test]
-fn warc_with_a_zstd_dictionary() {
+fn a_warc_file_with_a_zstd_dictionary_is_read() {
     let pages: Vec<_> =
         (0..400).map(|n| page(&format!("https://a.org/{n}"), &format!("<p>page {n}"))).collect();
     let dictionary = zstd::dict::from_samples(&pages, 8 << 10).unwrap();
