@@ -180,7 +180,7 @@ impl RowGroups for CheckedGroup {
     }
 }
 
-/// An iterator over the page readers of one column, of which there is one.
+/// An iterator that returns the page reader of one column, then ends.
 struct OneColumn(Option<Box<dyn PageReader>>);
 
 impl Iterator for OneColumn {

@@ -1,5 +1,5 @@
-//! Mends a line of JSON with common deviations from the standard. Without the mending, such a value would
-//! make a bad record even if no field is read from it.
+//! Mends a line of JSON with common deviations from the standard. Without mending, a deviation makes a bad
+//! record even if it is in a value that no field needs.
 //!
 //! | a line with | is mended to |
 //! |---|---|

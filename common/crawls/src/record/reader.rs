@@ -153,7 +153,7 @@ impl Records {
         }
     }
 
-    /// The guessed id that repeats, if the check was made after the first record. The map does not tell it.
+    /// The guessed id that repeats, if the check was made after the first record. The map does not have it.
     pub fn repeated_late(&self) -> Option<&RepeatedId> {
         if let Naming::Rows { late, .. } = &self.naming { late.as_ref() } else { None }
     }
@@ -228,7 +228,7 @@ impl Records {
         };
         match found {
             Some((Ok(url), _)) => Ok(Some(url)),
-            // The field has the name of a URL but another meaning, which the sample did not show.
+            // The field is named like a URL but has another meaning, which the sample did not show.
             Some((Err(_), Source::Fallback)) => Ok(None),
             Some((Err(reason), _)) => Err(reason),
             None if self.map.is_page_form() => Err(field_error("url", FieldProblem::Missing)),
@@ -274,7 +274,7 @@ impl Records {
                 }
                 (Field::Dead, Value::Bool(true)) => FetchedBody::Dead,
                 (Field::Dead, Value::Bool(false)) => continue,
-                // The field has the name of a content but another meaning, which the sample did not show.
+                // The field is named like a content but has another meaning, which the sample did not show.
                 (Field::Text | Field::Html, value) if source == Source::Fallback => {
                     fallback_error.get_or_insert_with(|| not_text(field, path, &value));
                     continue;

@@ -117,18 +117,18 @@ pub(crate) fn append_in_place_of<'a>(slot: &mut Option<Value<'a>>, value: Option
 /// A value of a record's field.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value<'a> {
-    /// Valid Unicode text.
+    /// A text of valid Unicode.
     Text(Cow<'a, str>),
     /// Text in which U+FFFD replaces lone surrogates. It can be the content of a page, but not an id or a
     /// URL.
     Broken(String),
     /// Bytes whose charset is not known.
     Bytes(Cow<'a, [u8]>),
-    /// A whole number.
+    /// A number without a fraction.
     Whole(i128),
-    /// A floating-point number.
+    /// A number in floating point.
     Float(f64),
-    /// A truth value.
+    /// A value of true or false.
     Bool(bool),
     /// A point in time, in a format that has a type for dates.
     Date(Timestamp),

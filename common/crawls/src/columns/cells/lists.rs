@@ -12,8 +12,7 @@ use crate::record::{A_LIST, AN_OBJECT, LIST, Value, append, append_in_place_of};
 
 /// Appends the texts at the path `rest`, which leads from a value into lists and structures, to `texts`.
 ///
-/// A value that is not a list where the path expects a list is read like a list with this one element. The
-/// path expects a structure in the same way.
+/// If the path expects a list or a structure, but the value is neither, the value itself is appended.
 pub(super) fn add_texts(array: &ArrayRef, row: usize, rest: &str, texts: &mut Option<Value<'static>>) {
     if array.is_null(row) {
         return;

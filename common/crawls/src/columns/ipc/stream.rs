@@ -134,7 +134,7 @@ fn not_arrow_beginning() -> Reason {
     Reason::Columns("the file does not begin like an Arrow file or stream".to_owned())
 }
 
-/// Reads the body of a message, of which the head declares `bytes` bytes.
+/// Reads the body of a message. `bytes` is the length that the head of the message declares.
 fn read_body(stream: &mut Stream, bytes: i64, limits: &Limits) -> Result<Vec<u8>, Reason> {
     let bytes = u64::try_from(bytes).map_err(|_| wrong_head())?;
     too_large("a batch of columns", bytes, limits.columns_bytes_max)?;
