@@ -88,7 +88,7 @@ pub(super) enum ArrowBatchWriter<W: Write> {
 }
 
 impl<W: Write> ArrowBatchWriter<W> {
-    /// Begins a file.
+    /// Begins an Arrow file.
     pub(super) fn file(
         out: W,
         schema: &SchemaRef,
@@ -99,7 +99,7 @@ impl<W: Write> ArrowBatchWriter<W> {
         Ok(Self::File(Box::new(writer.map_err(arrow_reason)?)))
     }
 
-    /// Begins a stream.
+    /// Begins an Arrow stream.
     pub(super) fn stream(
         out: W,
         schema: &SchemaRef,

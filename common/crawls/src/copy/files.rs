@@ -28,8 +28,9 @@ pub(super) fn copy_page<W: Write>(
     Ok(sides)
 }
 
-/// A function that [`copy_directory`] calls for each file, so that the caller can copy the file. The arguments
-/// are the side of the file (`None` for a bad page), its path below the directory, and its full path.
+/// A function that [`copy_directory`] calls for each file, so that its caller can copy the file. The
+/// arguments are the side of the file (`None` for a bad page), its path below the directory, and its full
+/// path.
 pub type FileVisitor<'v> = dyn FnMut(Option<Side>, &Path, &Path) -> Result<(), CopyError> + 'v;
 
 /// Calls `visit` with the side of each file of a directory of pages. Files that are not pages are kept.

@@ -81,7 +81,7 @@ pub(crate) type Again = Arc<dyn Fn() -> Result<Box<dyn IdRows>, Reason> + Send +
 pub(super) enum IdCheck {
     /// No id repeats. `unremembered` ids were not compared with later ones, because there were too many.
     Unique { unremembered: u64 },
-    /// An id repeats.
+    /// At least one id repeats.
     Repeated(RepeatedId),
 }
 

@@ -52,7 +52,7 @@ enum Naming {
     Unchecked { shown: Arc<Path>, again: Again },
     /// By their ids, because no id repeats. The check could not remember `unremembered` of the ids.
     Unique { unremembered: u64 },
-    /// By their rows.
+    /// By the numbers of their rows.
     Rows {
         /// The guessed id that repeats, if the check was made only after the first record.
         late: Option<RepeatedId>,

@@ -128,7 +128,7 @@ pub enum Value<'a> {
     Whole(i128),
     /// A number in floating point.
     Float(f64),
-    /// A value of true or false.
+    /// A value that is true or false.
     Bool(bool),
     /// A point in time, in a format that has a type for dates.
     Date(Timestamp),
