@@ -14,7 +14,7 @@ use super::error::{InputError, Place, Reason};
 use super::format::BYTE_ORDER_MARK;
 use super::raw_lines::RawLines;
 use super::record::{
-    Guess, IdRows, JsonRow, Mended, Records, Row, SAMPLE_BYTES, SAMPLE_RECORDS, Setup, id_of,
+    Guess, IdRows, JsonRow, MendedLine, Records, Row, SAMPLE_BYTES, SAMPLE_RECORDS, Setup, id_of,
 };
 use super::stream::Stream;
 use super::{Fetched, InputOptions, Item, charset};
@@ -120,7 +120,7 @@ fn with_row<T>(
 ) -> Result<T, Reason> {
     match JsonRow::parse(json, paths, with_names) {
         Ok(row) => read(row),
-        Err(error) => match Mended::of(json) {
+        Err(error) => match MendedLine::of(json) {
             Some(mended) => read(mended.row(paths, with_names)?),
             None => Err(error.into()),
         },
@@ -132,7 +132,7 @@ fn with_row<T>(
 fn parse_page(json: &[u8], options: &InputOptions) -> Result<(Fetched, bool), Reason> {
     let read = |json: &[u8]| Ok(Fetched::from(PageItem::parse_in_file(json, options.limits.now)?));
     read(json).map(|page| (page, false)).or_else(|error| {
-        let Some(mended) = Mended::of(json) else { return Err(error) };
+        let Some(mended) = MendedLine::of(json) else { return Err(error) };
         let page = read(mended.json())?;
         let Some(without) = mended.without_surrogates() else { return Ok((page, false)) };
         let without = read(without)?;

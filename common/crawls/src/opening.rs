@@ -17,7 +17,7 @@ use super::directory::{self, Files};
 use super::error::{InputError, Place, Reason};
 use super::format::{self, Format};
 use super::lines::Lines;
-use super::record::{Again, Field, RecordFile, Records, Setup};
+use super::record::{Field, OpenIdRows, RecordFile, Records, Setup};
 use super::stream::Stream;
 use super::tee_reader::TeeReader;
 use super::wacz::Wacz;
@@ -133,12 +133,12 @@ fn reader_of_reopenable(
             reader_of_stream(&shown, (format, stream), |_| reopen().map_err(Reason::Io), setup)
         }
     };
-    let setup = Setup { file, options, again: None };
-    let again: Again = {
+    let setup = Setup { file, options, open_ids: None };
+    let open_ids: OpenIdRows = {
         let (open, setup) = (open.clone(), setup.clone());
         Arc::new(move || open(setup.clone())?.into_id_rows())
     };
-    open(Setup { again: Some(again), ..setup })
+    open(Setup { open_ids: Some(open_ids), ..setup })
 }
 
 /// Opens a source that can be read only once, such as standard input, and calls it `path`.
@@ -169,7 +169,7 @@ pub fn open_pipe(
             let reopen = Arc::new(move || copy.reopen());
             return Ok((reader_of_reopenable(&shared, format, reopen, (name, options))?, None));
         }
-        let setup = Setup { file: name.clone(), options: options.clone(), again: None };
+        let setup = Setup { file: name.clone(), options: options.clone(), open_ids: None };
         let mut source = reader_of_stream(&shared, (format, stream), |_| Err(Reason::PageInPipe), setup)?;
         if matches!(format, Format::Warc | Format::Arc) || !is_guessed {
             tee.stop_copying();
@@ -177,7 +177,7 @@ pub fn open_pipe(
         }
         let first = source.next();
         // The reader knows only after the whole file whether a guessed id names the records.
-        if !matches!(&first, Some(Item::Fields(map)) if Records::needs_again(map, &name, &options)) {
+        if !matches!(&first, Some(Item::Fields(map)) if Records::needs_id_check(map, &name, &options)) {
             tee.stop_copying();
             return Ok((source, first));
         }

@@ -20,7 +20,7 @@ const TOO_LARGE: &[u8] = b"-1e308";
 
 /// A line of JSON that was mended.
 #[derive(Debug)]
-pub(crate) struct Mended {
+pub(crate) struct MendedLine {
     /// The mended line, with U+FFFD for each lone surrogate.
     json: Vec<u8>,
     /// The mended line without its lone surrogates. `None` if it has none. The values that differ between the
@@ -28,7 +28,7 @@ pub(crate) struct Mended {
     without_surrogates: Option<Vec<u8>>,
 }
 
-impl Mended {
+impl MendedLine {
     /// Mends a line. `None` if the line has nothing that can be mended.
     pub(crate) fn of(json: &[u8]) -> Option<Self> {
         let RewrittenLine { json: mended, surrogates, numbers } = rewrite(json, b"\\ufffd");
@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     fn mended(json: &str) -> Option<String> {
-        Mended::of(json.as_bytes()).map(|mended| String::from_utf8(mended.json).unwrap())
+        MendedLine::of(json.as_bytes()).map(|mended| String::from_utf8(mended.json).unwrap())
     }
 
     #[test]
@@ -207,7 +207,7 @@ mod tests {
     #[test]
     fn lone_surrogates_are_replaced_and_pairs_are_not() {
         let json = r#"{"a":"x\ud800","b":"\udc00\uDBFFy","c":"\ud83d\ude00","\ud800":"\ufffd"}"#;
-        let found = Mended::of(json.as_bytes()).unwrap();
+        let found = MendedLine::of(json.as_bytes()).unwrap();
         let expected = r#"{"a":"x\ufffd","b":"\ufffd\ufffdy","c":"\ud83d\ude00","\ufffd":"\ufffd"}"#;
         assert_eq!(str::from_utf8(found.json()), Ok(expected));
         let wanted = ["a", "b", "c", "d"].map(str::to_owned);
@@ -216,7 +216,7 @@ mod tests {
         assert_eq!(row.take("b"), Some(Value::Broken("\u{fffd}\u{fffd}y".to_owned())));
         assert_eq!(row.take("c"), Some(Value::Text("\u{1f600}".into())));
         let bytes = b"{\"a\":\"x\xed\xa0\x80\xed\x95\x9c\"}";
-        let found = Mended::of(bytes).unwrap();
+        let found = MendedLine::of(bytes).unwrap();
         let mut row = found.row(&wanted, false).unwrap();
         assert_eq!(row.take("a"), Some(Value::Broken("x\u{fffd}\u{d55c}".to_owned())));
     }
@@ -255,7 +255,7 @@ mod tests {
                 format!(r#"{{"a":{odd},"b":{json},"text":{quoted}}}"#),
                 format!(r#"{{"text":{quoted},"b":[{json},{odd}]}}"#),
             ] {
-                let found = Mended::of(line.as_bytes()).unwrap();
+                let found = MendedLine::of(line.as_bytes()).unwrap();
                 let wanted = ["text".to_owned()];
                 let mut row = found.row(&wanted, true).unwrap();
                 prop_assert_eq!(row.take("text"), Some(Value::Text(text.as_str().into())));
@@ -264,7 +264,7 @@ mod tests {
 
         #[test]
         fn mending_any_bytes_makes_them_at_most_three_times_as_long(bytes in prop::collection::vec(prop_oneof![any::<u8>(), prop::sample::select(b"\"\\uNaNd8.e9-{}".to_vec())], 0..64)) {
-            if let Some(mended) = Mended::of(&bytes) {
+            if let Some(mended) = MendedLine::of(&bytes) {
                 prop_assert!(mended.json.len() <= 3 * bytes.len());
             }
         }

@@ -74,7 +74,7 @@ pub(crate) trait IdRows {
 }
 
 /// Opens a file of records again, to read its ids.
-pub(crate) type Again = Arc<dyn Fn() -> Result<Box<dyn IdRows>, Reason> + Send + Sync>;
+pub(crate) type OpenIdRows = Arc<dyn Fn() -> Result<Box<dyn IdRows>, Reason> + Send + Sync>;
 
 /// The result of checking all ids of a file.
 #[derive(Debug, Clone)]
@@ -90,17 +90,17 @@ pub(super) enum IdCheck {
 ///
 /// # Errors
 /// If the file cannot be opened.
-fn check_ids(again: &Again, path: &str, ids_max: usize) -> Result<IdCheck, Reason> {
+fn check_ids(open_ids: &OpenIdRows, path: &str, ids_max: usize) -> Result<IdCheck, Reason> {
     let mut ids = IdSet::new(ids_max);
     let wanted = [path.to_owned()];
-    let mut rows = again()?;
+    let mut rows = open_ids()?;
     while let Some((row, id)) = rows.next_id(&wanted) {
         let Some(id) = id else { continue };
         if ids.insert(&id) {
             continue;
         }
         // Two different ids may have the same hash, so the ids themselves are compared.
-        if let Some(first) = first_row_with(again, &wanted, &id)?.filter(|first| *first < row) {
+        if let Some(first) = first_row_with(open_ids, &wanted, &id)?.filter(|first| *first < row) {
             let first = Repetition { id: id.chars().take(SHOWN_ID_CHARS_MAX).collect(), rows: [first, row] };
             return Ok(IdCheck::Repeated(RepeatedId { path: path.to_owned(), first: Some(first) }));
         }
@@ -109,8 +109,8 @@ fn check_ids(again: &Again, path: &str, ids_max: usize) -> Result<IdCheck, Reaso
 }
 
 /// The number of the first row that has this id.
-fn first_row_with(again: &Again, path: &[String], wanted: &str) -> Result<Option<u64>, Reason> {
-    let mut rows = again()?;
+fn first_row_with(open_ids: &OpenIdRows, path: &[String], wanted: &str) -> Result<Option<u64>, Reason> {
+    let mut rows = open_ids()?;
     while let Some((row, id)) = rows.next_id(path) {
         if id.as_deref() == Some(wanted) {
             return Ok(Some(row));
@@ -177,13 +177,13 @@ impl IdChoices {
     pub(super) fn choose(
         &self,
         (shown, file): (&Path, &RecordFile),
-        again: &Again,
+        open_ids: &OpenIdRows,
         (path, ids_max): (&str, usize),
     ) -> Result<IdCheck, Reason> {
         let known = self.with(|choices| choices.checked.get(shown).cloned());
         let checked = match known {
             Some(known) => known,
-            None => check_ids(again, path, ids_max)?,
+            None => check_ids(open_ids, path, ids_max)?,
         };
         let by = match checked {
             IdCheck::Unique { .. } => NamedBy::Id,
@@ -226,7 +226,7 @@ mod tests {
     }
 
     /// A file whose rows have these ids.
-    fn file_of(ids: Vec<Option<&'static str>>) -> Again {
+    fn file_of(ids: Vec<Option<&'static str>>) -> OpenIdRows {
         Arc::new(
             move || Ok(Box::new(TestRows { ids: ids.clone().into_iter(), number: 0 }) as Box<dyn IdRows>),
         )
@@ -263,7 +263,7 @@ mod tests {
         assert_eq!(choices.stored_for(&file), Some(NamedBy::Row));
         assert_eq!(*stored.lock().unwrap(), [("record:a.jsonl".to_owned(), NamedBy::Row)]);
         // A second reading in the same run uses the result of the first check.
-        let unreadable: Again = Arc::new(|| Err(Reason::Truncated));
+        let unreadable: OpenIdRows = Arc::new(|| Err(Reason::Truncated));
         assert!(matches!(choices.choose((shown, &file), &unreadable, ("id", 10)), Ok(IdCheck::Repeated(_))));
     }
 }

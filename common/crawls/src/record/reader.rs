@@ -18,7 +18,7 @@ use super::field_paths::{FieldPaths, FieldValue};
 use super::fields::{Field, FieldMap, Ignored, Source};
 use super::ids::IdSet;
 use super::name::RecordFile;
-use super::naming::{Again, IdCheck, IdChoices, NamedBy, RepeatedId};
+use super::naming::{IdCheck, IdChoices, NamedBy, OpenIdRows, RepeatedId};
 use super::row::{Row, Value, id_of};
 use super::setup::Setup;
 use crate::error::{FieldProblem, Reason, Skip};
@@ -49,7 +49,7 @@ enum Naming {
     /// By their ids. A record that repeats an id is bad. The user or the collection has decided this.
     StrictIds,
     /// Not decided yet, because the id is guessed and the ids of the file were not checked.
-    Unchecked { shown: Arc<Path>, again: Again },
+    Unchecked { shown: Arc<Path>, open_ids: OpenIdRows },
     /// By their ids, because no id repeats. The check could not remember `unremembered` of the ids.
     Unique { unremembered: u64 },
     /// By the numbers of their rows.
@@ -68,10 +68,10 @@ impl Records {
     /// # Errors
     /// If the file cannot be opened again for the check, or the choice cannot be stored.
     pub(crate) fn new(map: FieldMap, shown: &Arc<Path>, setup: &Setup) -> Result<Self, Reason> {
-        let Setup { file, options, again } = setup;
+        let Setup { file, options, open_ids } = setup;
         let mut records = Self::with(map, file.clone(), options);
         let Some((path, Source::Guessed)) = records.map.get(Field::Id) else { return Ok(records) };
-        match (options.ids.stored_for(file), again) {
+        match (options.ids.stored_for(file), open_ids) {
             (Some(NamedBy::Id), _) => {}
             (Some(NamedBy::Row), _) => {
                 records.remove_id(Some(RepeatedId { path: path.to_owned(), first: None }));
@@ -80,8 +80,9 @@ impl Records {
             // URLs is copied to a file, which is then opened instead.
             (None, None) if records.map.get(Field::Url).is_some() => records.remove_id(None),
             (None, None) => {}
-            (None, Some(again)) => {
-                records.naming = Naming::Unchecked { shown: Arc::clone(shown), again: Arc::clone(again) };
+            (None, Some(open_ids)) => {
+                records.naming =
+                    Naming::Unchecked { shown: Arc::clone(shown), open_ids: Arc::clone(open_ids) };
                 if records.map.get(Field::Url).is_none() {
                     records.check_ids()?;
                     if let Naming::Rows { late, .. } = &mut records.naming {
@@ -117,16 +118,16 @@ impl Records {
     }
 
     /// Whether the ids of a file must be checked before its first record is named.
-    pub(crate) fn needs_again(map: &FieldMap, file: &RecordFile, options: &InputOptions) -> bool {
+    pub(crate) fn needs_id_check(map: &FieldMap, file: &RecordFile, options: &InputOptions) -> bool {
         let is_guessed = matches!(map.get(Field::Id), Some((_, Source::Guessed)));
         is_guessed && map.get(Field::Url).is_none() && options.ids.stored_for(file).is_none()
     }
 
     /// Checks whether the guessed id names the records, unless that is decided.
     fn check_ids(&mut self) -> Result<(), Reason> {
-        let Naming::Unchecked { shown, again } = &self.naming else { return Ok(()) };
+        let Naming::Unchecked { shown, open_ids } = &self.naming else { return Ok(()) };
         let Some((path, _)) = self.map.get(Field::Id) else { return Ok(()) };
-        let checked = self.choices.choose((shown, &self.file), again, (path, self.limits.ids_max))?;
+        let checked = self.choices.choose((shown, &self.file), open_ids, (path, self.limits.ids_max))?;
         match checked {
             IdCheck::Unique { unremembered } => self.naming = Naming::Unique { unremembered },
             IdCheck::Repeated(repeated) => {

@@ -1,7 +1,7 @@
 //! The input of a reader of records, whatever the file format.
 
 use super::name::RecordFile;
-use super::naming::Again;
+use super::naming::OpenIdRows;
 use crate::InputOptions;
 
 /// The options for reading a file of records.
@@ -12,5 +12,5 @@ pub(crate) struct Setup {
     /// The fields and limits that the user sets.
     pub(crate) options: InputOptions,
     /// Opens the file again to read its ids. `None` for a pipe, which can be read only once.
-    pub(crate) again: Option<Again>,
+    pub(crate) open_ids: Option<OpenIdRows>,
 }
