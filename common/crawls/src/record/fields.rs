@@ -194,7 +194,7 @@ pub enum Source {
     Named,
     /// The path is guessed from the sample. A value that is not a date, language or popularity is ignored.
     Guessed,
-    /// The page form has the field at this path. A record that has nothing at the guessed path is read here.
+    /// The page form has the field at this path. It is read if a record has nothing at the guessed path.
     /// A field that the user names has no fallback.
     Fallback,
 }
@@ -362,7 +362,7 @@ impl FieldMap {
     }
 }
 
-/// The maximum number of paths in the message that no field has a text.
+/// How many paths the message lists at most if no field has a text.
 const SHOWN_PATHS_MAX: usize = 8;
 
 /// Writes the map in words, such as `text from content, URL from metadata.url`.

@@ -18,7 +18,7 @@ use super::row::{self, A_LIST, AN_OBJECT, LIST, Row, Value};
 
 /// The depth below which the paths of fields are not collected.
 const NAMES_DEPTH_MAX: u32 = 32;
-/// The number of elements of a list whose fields have their paths collected.
+/// The number of elements of a list in which the paths of fields are collected.
 const NAMED_ELEMENTS_MAX: usize = 4;
 
 /// The wanted values of one JSON object.
